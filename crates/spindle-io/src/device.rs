@@ -1,0 +1,223 @@
+//! Anything that holds blocks: a file, a raw device, a simulated disk. A [`Request`] owns its buffers until the
+//! [`Completion`] gives them back, whatever way the device works: in the call itself (synchronous), by I/O slaves, or
+//! by a ring of the kernel's.
+
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+use crate::arena::{ReadHold, WriteHold};
+use crate::sync::Latch;
+
+/// What a device can do, fixed for its life.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Limits {
+    /// Size in bytes.
+    pub capacity_bytes: u64,
+    /// Offsets, lengths and memory addresses must be multiples of this (1 for a buffered file).
+    pub alignment_bytes: u32,
+    /// A write of at most this many bytes, aligned to its size, is never torn by a power cut.
+    pub atomic_write_bytes: u32,
+}
+
+/// How a request may be carried out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Submission {
+    /// The caller has nothing else to do: a session's single-block read, always its own blocking call.
+    Alone,
+    /// One of several that may be under way together: the device's method (sync, slaves, async) decides how.
+    Batched,
+}
+
+/// What is asked of a device. Buffers follow each other on the device from the request's offset.
+#[derive(Debug)]
+pub enum Operation {
+    /// Fill the buffers.
+    Read(Vec<WriteHold>),
+    /// Write the buffers; `durable` means that completion says "on stable storage" (O_DSYNC).
+    Write {
+        /// The bytes, in order.
+        from: Vec<ReadHold>,
+        /// Complete only when a power cut can no longer lose the write.
+        durable: bool,
+    },
+    /// Make every write completed before this request durable (`fdatasync`).
+    Flush,
+}
+
+/// One I/O.
+#[derive(Debug)]
+pub struct Request {
+    /// First byte on the device; no meaning for a flush.
+    pub offset: u64,
+    /// What to do.
+    pub operation: Operation,
+    /// Whether it may be under way together with others.
+    pub submission: Submission,
+}
+
+impl Request {
+    /// A read of consecutive blocks.
+    pub fn read(offset: u64, into: Vec<WriteHold>, submission: Submission) -> Request {
+        Request {
+            offset,
+            operation: Operation::Read(into),
+            submission,
+        }
+    }
+
+    /// A write of consecutive blocks.
+    pub fn write(
+        offset: u64,
+        from: Vec<ReadHold>,
+        durable: bool,
+        submission: Submission,
+    ) -> Request {
+        Request {
+            offset,
+            operation: Operation::Write { from, durable },
+            submission,
+        }
+    }
+
+    /// A flush of everything written before.
+    pub fn flush() -> Request {
+        Request {
+            offset: 0,
+            operation: Operation::Flush,
+            submission: Submission::Alone,
+        }
+    }
+
+    /// Bytes this request moves.
+    pub fn bytes(&self) -> usize {
+        match &self.operation {
+            Operation::Read(into) => into.iter().map(|hold| hold.len()).sum(),
+            Operation::Write { from, .. } => from.iter().map(|hold| hold.len()).sum(),
+            Operation::Flush => 0,
+        }
+    }
+}
+
+/// Why an I/O failed, and where.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{operation} of {bytes} bytes at byte {offset} of {device}: {reason}")]
+pub struct IoError {
+    /// The device's name: a path, or a simulated disk's name.
+    pub device: String,
+    /// `read`, `write` or `flush`.
+    pub operation: &'static str,
+    /// First byte.
+    pub offset: u64,
+    /// Length.
+    pub bytes: usize,
+    /// The system's own words.
+    pub reason: String,
+}
+
+/// What became of an I/O; gives the request's buffers back.
+#[derive(Debug)]
+pub struct Outcome {
+    /// Whether all of it was done.
+    pub result: Result<(), IoError>,
+    /// The operation as submitted, buffers included.
+    pub operation: Operation,
+}
+
+/// Anything that holds blocks.
+pub trait BlockDevice: Send + Sync {
+    /// The name people know it by.
+    fn name(&self) -> &str;
+
+    /// What it can do.
+    fn limits(&self) -> Limits;
+
+    /// Starts an I/O. May block until it is done. The I/O goes on when the completion is dropped; its buffers are then
+    /// given up by the device when it ends.
+    fn submit(&self, request: Request) -> Completion;
+}
+
+/// The end of an I/O to come.
+pub struct Completion(State);
+
+enum State {
+    Done(Option<Outcome>),
+    Pending(Arc<Latch<Shared>>),
+}
+
+#[derive(Default)]
+struct Shared {
+    outcome: Option<Outcome>,
+    waker: Option<Waker>,
+}
+
+/// The device's half of a pending [`Completion`].
+pub struct Completer(Arc<Latch<Shared>>);
+
+impl Completion {
+    /// An I/O that ended within `submit`.
+    pub fn ready(outcome: Outcome) -> Completion {
+        Completion(State::Done(Some(outcome)))
+    }
+
+    /// The outcome, when the I/O ended within `submit`; else the completion to wait for.
+    pub fn already(self) -> Result<Outcome, Completion> {
+        match self.0 {
+            State::Done(Some(outcome)) => Ok(outcome),
+            state => Err(Completion(state)),
+        }
+    }
+
+    /// An I/O under way, and the half with which the device says that it ended.
+    pub fn pending() -> (Completer, Completion) {
+        let shared = Arc::new(Latch::new(Shared::default()));
+        (
+            Completer(Arc::clone(&shared)),
+            Completion(State::Pending(shared)),
+        )
+    }
+}
+
+impl Completer {
+    /// Hands the outcome over and wakes who waits for it.
+    pub fn complete(self, outcome: Outcome) {
+        let waker = {
+            let mut shared = self.0.lock();
+            shared.outcome = Some(outcome);
+            shared.waker.take()
+        };
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+}
+
+impl Future for Completion {
+    type Output = Outcome;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Outcome> {
+        match &mut self.0 {
+            State::Done(outcome) => {
+                Poll::Ready(outcome.take().expect("a completion is awaited once"))
+            }
+            State::Pending(shared) => {
+                let mut shared = shared.lock();
+                match shared.outcome.take() {
+                    Some(outcome) => Poll::Ready(outcome),
+                    None => {
+                        shared.waker = Some(context.waker().clone());
+                        Poll::Pending
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Completion {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("Completion")
+    }
+}

@@ -1,0 +1,63 @@
+//! The world code runs in. Kernel and workload code is plain `async fn` over an [`Env`]: in the real world every
+//! process is a thread that blocks on its own future, in the simulated one a task in virtual time.
+
+use std::future::Future;
+use std::pin::Pin;
+
+use rand_xoshiro::Xoshiro256PlusPlus;
+
+use crate::sync::oneshot;
+
+/// A future that is polled by one thread only, the one that made it.
+pub type LocalFuture<T = ()> = Pin<Box<dyn Future<Output = T>>>;
+
+/// What a new process does: called once where the process lives, so that its future never changes threads.
+pub type ProcessStart = Box<dyn FnOnce() -> LocalFuture + Send>;
+
+/// The world: its clock, its processes, its chance.
+pub trait Env: Send + Sync {
+    /// Nanoseconds since the world began; never goes back.
+    fn now(&self) -> u64;
+
+    /// Completes when `duration_ns` have passed.
+    fn sleep(&self, duration_ns: u64) -> LocalFuture;
+
+    /// Starts a process. `name` (at most 15 bytes are shown by the system) is for people and traces.
+    fn spawn(&self, name: &str, start: ProcessStart) -> Join;
+
+    /// A stream of random numbers: the same seed and stream number always give the same numbers.
+    fn rng(&self, stream: u64) -> Xoshiro256PlusPlus;
+
+    /// Bills `cost_ns` of work to a processor: free in the real world, where work costs what it costs.
+    fn charge_cpu(&self, cost_ns: u64);
+}
+
+/// Waits for a process to end.
+pub struct Join(oneshot::Receiver<()>);
+
+impl Join {
+    /// The waiting half for a world's `spawn`, and what it must send to (or drop) when the process has ended.
+    pub fn pair() -> (oneshot::Sender<()>, Join) {
+        let (sender, receiver) = oneshot::channel();
+        (sender, Join(receiver))
+    }
+
+    /// Returns when the process has ended; `Err` when it ended by a panic or with its world.
+    pub async fn ended(self) -> Result<(), ProcessLost> {
+        self.0.await.map_err(|_| ProcessLost)
+    }
+}
+
+/// A process ended without finishing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the process ended without finishing (it panicked, or its world ended)")]
+pub struct ProcessLost;
+
+/// The generator all worlds use, seeded by one number for the world and one for the stream.
+pub fn seeded_rng(seed: u64, stream: u64) -> Xoshiro256PlusPlus {
+    use rand_xoshiro::rand_core::SeedableRng;
+    // Weyl-sequence constant of SplitMix64 (Steele, Lea, Flood 2014): neighbouring streams start far apart.
+    Xoshiro256PlusPlus::seed_from_u64(
+        seed ^ stream.wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15),
+    )
+}

@@ -1,0 +1,17 @@
+//! How Spindle reaches storage: the world code runs in ([`Env`]), the things that hold blocks ([`BlockDevice`]), the
+//! aligned memory they read into and write from ([`Arena`]), and the two worlds there are: [`real`] threads and files,
+//! [`sim`]ulated tasks and disks in virtual time. Everything above (kernel, layouts, workloads) talks to storage
+//! through this crate only; it is the one place where `unsafe` is allowed.
+
+pub mod arena;
+pub mod device;
+pub mod env;
+pub mod real;
+pub mod sim;
+pub mod sync;
+
+pub use arena::{Arena, Frame, ReadHold, WriteHold};
+pub use device::{
+    BlockDevice, Completion, IoError, Limits, Operation, Outcome, Request, Submission,
+};
+pub use env::{Env, Join, ProcessStart};

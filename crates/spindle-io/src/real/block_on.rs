@@ -1,0 +1,123 @@
+//! Running a future on a thread of its own, as a dedicated server process runs its session. The thread polls the
+//! future; when it has to wait, the thread sleeps: on a futex when it has no I/O of its own under way, in
+//! `io_uring_enter` when it has, which first submits what the future queued, so that a batch goes to the system in one
+//! call. Both sleeps end at the nearest timer and when another thread wakes the future; how no wake-up is lost is
+//! written in `parker`.
+
+use std::cell::Cell;
+use std::future::Future;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+use super::parker::Parker;
+use super::{ring, timers};
+use crate::sync;
+
+thread_local! {
+    static THREAD: Thread = Thread::new();
+}
+
+/// What a thread needs to run futures; the waker is made once and reused.
+struct Thread {
+    parker: Arc<Parker>,
+    waker: Waker,
+    running: Cell<bool>,
+}
+
+impl Thread {
+    fn new() -> Thread {
+        let parker = Arc::new(Parker::new());
+        Thread {
+            waker: Waker::from(Arc::clone(&parker)),
+            parker,
+            running: Cell::new(false),
+        }
+    }
+
+    fn wait_until_woken(&self) {
+        loop {
+            let timeout = timers::fire_due();
+            if self.parker.take() {
+                ring::submit_queued();
+                return;
+            }
+            sync::assert_no_latch_held();
+            if ring::in_flight() > 0 {
+                ring::wait(&self.parker, timeout);
+            } else {
+                self.parker.sleep(timeout);
+            }
+        }
+    }
+}
+
+/// The calling thread's parker, for its ring.
+pub(super) fn parker() -> Arc<Parker> {
+    THREAD.with(|thread| Arc::clone(&thread.parker))
+}
+
+/// Runs `future` to its end on the calling thread, which sleeps while the future waits. I/O that the future queued and
+/// did not wait for is under way when this returns. Panics when called from within itself: the inner call would swallow
+/// the outer one's wake-ups.
+pub fn block_on<F: Future>(future: F) -> F::Output {
+    struct Running<'a>(&'a Cell<bool>);
+    impl Drop for Running<'_> {
+        fn drop(&mut self) {
+            self.0.set(false);
+        }
+    }
+
+    THREAD.with(|thread| {
+        assert!(
+            !thread.running.replace(true),
+            "block_on was called by a future that block_on runs; await it instead"
+        );
+        let _running = Running(&thread.running);
+        let mut future = pin!(future);
+        let mut context = Context::from_waker(&thread.waker);
+        loop {
+            if let Poll::Ready(output) = future.as_mut().poll(&mut context) {
+                ring::submit_queued();
+                return output;
+            }
+            thread.wait_until_woken();
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_ready_future_and_one_that_wakes_itself() {
+        assert_eq!(block_on(async { 7 }), 7);
+        let mut polls = 0;
+        block_on(std::future::poll_fn(|context| {
+            polls += 1;
+            if polls == 3 {
+                return Poll::Ready(());
+            }
+            context.waker().wake_by_ref();
+            Poll::Pending
+        }));
+        assert_eq!(polls, 3);
+    }
+
+    #[test]
+    #[should_panic(expected = "await it instead")]
+    fn nesting_is_refused() {
+        block_on(async { block_on(async {}) });
+    }
+
+    #[test]
+    #[should_panic(expected = "a latch is held")]
+    fn waiting_with_a_latch_is_refused() {
+        let latch = sync::Latch::new(());
+        block_on(async {
+            let _held = latch.lock();
+            std::future::pending::<()>().await;
+        });
+    }
+}

@@ -1,0 +1,229 @@
+//! The two file managers. The plain one makes a file under its name and writes it from front to back. The ODM one does
+//! what Oracle's disk manager does: the file is preallocated, as contiguous as the file system can, initialised, made
+//! durable, and stays invisible until it is committed under its name in one step; a creation that is dropped, or whose
+//! process dies, leaves nothing. Neither ever overwrites a file. Where the file system has no nameless files
+//! (O_TMPFILE), a hidden name (`.name.creating-<process>`) stands in, which a killed process leaves behind.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{AtFlags, CWD, FallocateFlags, RenameFlags, fallocate, linkat, renameat_with};
+
+use super::error::FileError;
+use super::identify::{direct_refused, lock};
+use crate::arena::{Arena, Frame};
+
+/// Bytes asked of a filler, and written, at a time.
+pub const PIECE_BYTES: usize = 1 << 20;
+
+/// Direct writes are multiples of this; every device's sector divides it.
+const GRID_BYTES: u64 = 4096;
+
+const MODE: u32 = 0o640;
+
+/// Makes a file of `bytes` bytes through the page cache, each piece from `fill(offset, piece)`, and makes it durable.
+/// On failure nothing is left. Errors: see [`FileError`].
+pub fn create_plain(
+    path: &Path,
+    bytes: u64,
+    fill: impl FnMut(u64, &mut [u8]),
+) -> Result<(), FileError> {
+    let opened = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(MODE)
+        .open(path);
+    let file = opened.map_err(|error| explain("create", path, bytes, error))?;
+    let written = write_plain(&file, bytes, fill)
+        .and_then(|()| file.sync_all())
+        .and_then(|()| sync_directory(path));
+    written.map_err(|error| {
+        // The first error is the one to tell.
+        let _ = std::fs::remove_file(path);
+        explain("write", path, bytes, error)
+    })
+}
+
+fn write_plain(
+    mut file: &File,
+    bytes: u64,
+    mut fill: impl FnMut(u64, &mut [u8]),
+) -> io::Result<()> {
+    let mut piece = vec![0; PIECE_BYTES];
+    for offset in (0..bytes).step_by(PIECE_BYTES) {
+        let piece = &mut piece[..(bytes - offset).min(PIECE_BYTES as u64) as usize];
+        fill(offset, piece);
+        file.write_all(piece)?;
+    }
+    Ok(())
+}
+
+/// Makes a file of `bytes` bytes the ODM way: [`OdmCreation::begin`], [`OdmCreation::fill`], [`OdmCreation::commit`].
+pub fn create_odm(
+    path: &Path,
+    bytes: u64,
+    fill: impl FnMut(u64, &mut [u8]),
+) -> Result<(), FileError> {
+    let mut creation = OdmCreation::begin(path, bytes)?;
+    creation.fill(fill)?;
+    creation.commit()
+}
+
+/// A file being made, invisible until [`OdmCreation::commit`]. Dropping it aborts the creation.
+#[derive(Debug)]
+pub struct OdmCreation {
+    file: File,
+    path: PathBuf,
+    bytes: u64,
+    hidden: Option<PathBuf>,
+}
+
+impl OdmCreation {
+    /// Opens a nameless file in the directory of `path` and allocates its space. Errors: a file of that name exists,
+    /// the file system refuses direct I/O, or see [`FileError`].
+    pub fn begin(path: &Path, bytes: u64) -> Result<OdmCreation, FileError> {
+        if path.symlink_metadata().is_ok() {
+            return Err(FileError::AlreadyExists {
+                path: path.to_owned(),
+            });
+        }
+        let (file, hidden) = open_invisible(path).map_err(|error| match error.raw_os_error() {
+            Some(libc::EINVAL) => direct_refused(directory(path)),
+            _ => explain("create", path, bytes, error),
+        })?;
+        let creation = OdmCreation {
+            file,
+            path: path.to_owned(),
+            bytes,
+            hidden,
+        };
+        if bytes > 0 {
+            let allocated = fallocate(
+                &creation.file,
+                FallocateFlags::empty(),
+                0,
+                bytes.next_multiple_of(GRID_BYTES),
+            );
+            allocated.map_err(|error| explain("allocate space for", path, bytes, error.into()))?;
+        }
+        Ok(creation)
+    }
+
+    /// Initialises the whole file, each piece from `fill(offset, piece)`, by direct writes. Errors: see [`FileError`].
+    pub fn fill(&mut self, fill: impl FnMut(u64, &mut [u8])) -> Result<(), FileError> {
+        self.write(fill)
+            .map_err(|error| explain("write", &self.path, self.bytes, error))
+    }
+
+    fn write(&self, mut fill: impl FnMut(u64, &mut [u8])) -> io::Result<()> {
+        let frame: Frame = Arena::new(PIECE_BYTES, 1)?
+            .allocate()
+            .expect("a new arena has its frames");
+        let mut piece = frame.try_write().expect("the frame is nobody else's");
+        for offset in (0..self.bytes).step_by(PIECE_BYTES) {
+            let length = (self.bytes - offset).min(PIECE_BYTES as u64);
+            fill(offset, &mut piece[..length as usize]);
+            let on_grid = length.next_multiple_of(GRID_BYTES) as usize;
+            piece[length as usize..on_grid].fill(0);
+            self.file.write_all_at(&piece[..on_grid], offset)?;
+        }
+        Ok(())
+    }
+
+    /// Makes the file durable and gives it its name, in that order. On failure nothing is left. Errors:
+    /// [`FileError::AlreadyExists`] when a file of that name has appeared meanwhile, or the system's.
+    pub fn commit(mut self) -> Result<(), FileError> {
+        let wrong = |error| explain("commit", &self.path, self.bytes, error);
+        self.file
+            .set_len(self.bytes)
+            .and_then(|()| self.file.sync_all())
+            .map_err(wrong)?;
+        match &self.hidden {
+            None => link(&self.file, &self.path),
+            Some(hidden) => renameat_with(CWD, hidden, CWD, &self.path, RenameFlags::NOREPLACE)
+                .map_err(io::Error::from),
+        }
+        .map_err(wrong)?;
+        let synced = sync_directory(&self.path).map_err(|error| {
+            let _ = std::fs::remove_file(&self.path);
+            wrong(error)
+        });
+        self.hidden = None;
+        synced
+    }
+}
+
+impl Drop for OdmCreation {
+    fn drop(&mut self) {
+        if let Some(hidden) = &self.hidden {
+            let _ = std::fs::remove_file(hidden);
+        }
+    }
+}
+
+/// A new file for direct I/O that nobody sees, and its hidden name if it has to have one.
+fn open_invisible(path: &Path) -> io::Result<(File, Option<PathBuf>)> {
+    let open = |flags| {
+        let mut options = OpenOptions::new();
+        options
+            .read(true)
+            .write(true)
+            .mode(MODE)
+            .custom_flags(libc::O_DIRECT | flags);
+        options
+    };
+    match open(libc::O_TMPFILE).open(directory(path)) {
+        Err(error) if matches!(error.raw_os_error(), Some(libc::EOPNOTSUPP | libc::EISDIR)) => {
+            let name = path
+                .file_name()
+                .ok_or(io::ErrorKind::InvalidFilename)?
+                .to_string_lossy();
+            let hidden = directory(path).join(format!(".{name}.creating-{}", std::process::id()));
+            Ok((open(0).create_new(true).open(&hidden)?, Some(hidden)))
+        }
+        answer => Ok((answer?, None)),
+    }
+}
+
+/// Names a nameless file. By way of /proc, which every process may take; naming by descriptor alone (AT_EMPTY_PATH) is a
+/// privilege before Linux 6.10, kept for places without /proc.
+fn link(file: &File, path: &Path) -> io::Result<()> {
+    let by_proc = format!("/proc/self/fd/{}", file.as_raw_fd());
+    match linkat(CWD, by_proc, CWD, path, AtFlags::SYMLINK_FOLLOW) {
+        Err(rustix::io::Errno::NOENT) => Ok(linkat(file, "", CWD, path, AtFlags::EMPTY_PATH)?),
+        answer => Ok(answer?),
+    }
+}
+
+/// Removes a file unless it is open as a device. Errors: [`FileError::InUse`], or the system's.
+pub fn remove(path: &Path) -> Result<(), FileError> {
+    let file = File::open(path).map_err(|error| FileError::system("open", path, error))?;
+    lock(&file, path)?;
+    std::fs::remove_file(path)
+        .and_then(|()| sync_directory(path))
+        .map_err(|error| FileError::system("remove", path, error))
+}
+
+fn sync_directory(path: &Path) -> io::Result<()> {
+    File::open(directory(path))?.sync_all()
+}
+
+fn directory(path: &Path) -> &Path {
+    super::facts::parent(path)
+}
+
+fn explain(action: &'static str, path: &Path, needed_bytes: u64, error: io::Error) -> FileError {
+    match error.kind() {
+        io::ErrorKind::AlreadyExists => FileError::AlreadyExists {
+            path: path.to_owned(),
+        },
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => FileError::NoSpace {
+            path: path.to_owned(),
+            needed_bytes,
+        },
+        _ => FileError::system(action, path, error),
+    }
+}

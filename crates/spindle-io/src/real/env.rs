@@ -1,0 +1,66 @@
+//! The real [`Env`]: the monotonic clock, one thread per process, work that costs what it costs.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rand_xoshiro::Xoshiro256PlusPlus;
+
+use super::block_on::block_on;
+use super::ring;
+use super::timers::Sleep;
+use crate::env::{self, Env, Join, LocalFuture, ProcessStart};
+
+/// The world of threads and the monotonic clock.
+#[derive(Debug)]
+pub struct RealEnv {
+    began: Instant,
+    seed: u64,
+}
+
+impl RealEnv {
+    /// A world that begins now; `seed` decides its random numbers and nothing else.
+    pub fn new(seed: u64) -> Arc<RealEnv> {
+        Arc::new(RealEnv {
+            began: Instant::now(),
+            seed,
+        })
+    }
+}
+
+impl Env for RealEnv {
+    fn now(&self) -> u64 {
+        // 2^64 ns are 584 years.
+        self.began.elapsed().as_nanos() as u64
+    }
+
+    /// Must be awaited on the thread that asked for it, inside [`block_on`].
+    fn sleep(&self, duration_ns: u64) -> LocalFuture {
+        Box::pin(Sleep::new(Duration::from_nanos(duration_ns)))
+    }
+
+    /// A thread of that name. When it has ended, the I/O on its ring has ended too. Panics when the system has no
+    /// thread to give, as `std::thread::spawn` does.
+    fn spawn(&self, name: &str, start: ProcessStart) -> Join {
+        let (sender, join) = Join::pair();
+        let body = move || {
+            let ended = catch_unwind(AssertUnwindSafe(|| block_on(start())));
+            // Before anyone hears of the end: files and locked memory are free then, and not some time later.
+            ring::retire();
+            if ended.is_ok() {
+                // Nobody has to wait for a process.
+                let _ = sender.send(());
+            }
+        };
+        std::thread::Builder::new().name(name.to_owned()).spawn(body).unwrap_or_else(|error| {
+            panic!("process {name} needs a thread and got none: {error} (see ulimit -u and the cgroup's pids.max)")
+        });
+        join
+    }
+
+    fn rng(&self, stream: u64) -> Xoshiro256PlusPlus {
+        env::seeded_rng(self.seed, stream)
+    }
+
+    fn charge_cpu(&self, _cost_ns: u64) {}
+}

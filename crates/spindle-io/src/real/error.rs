@@ -1,0 +1,63 @@
+//! What can go wrong with files before any I/O is asked for: opening, identifying, creating, examining them.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Why a file cannot be opened, made, removed or examined. I/O on an open device fails with `IoError`.
+#[derive(Debug, thiserror::Error)]
+pub enum FileError {
+    /// A file stands where a new one was to be made.
+    #[error("{} exists already and is never overwritten: remove it or choose another place", path.display())]
+    AlreadyExists {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Another process (or another owner in this one) has the file open.
+    #[error("{} is in use: a running instance has it open; stop that first", path.display())]
+    InUse {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The file system does not open this file for direct I/O.
+    #[error("{} cannot be opened for direct I/O: its file system ({file_system}) refuses O_DIRECT; use buffered I/O or \
+             another file system", path.display())]
+    DirectRefused {
+        /// The file or directory.
+        path: PathBuf,
+        /// Name of the file system's type.
+        file_system: String,
+    },
+    /// There is not enough space.
+    #[error("no space for {} ({needed_bytes} bytes): free some or choose another place", path.display())]
+    NoSpace {
+        /// The file that was to be made.
+        path: PathBuf,
+        /// Its size.
+        needed_bytes: u64,
+    },
+    /// Anything else the system refused.
+    #[error("cannot {action} {}: {source}", path.display())]
+    System {
+        /// What was tried, an English verb: `open`, `lock`, ...
+        action: &'static str,
+        /// The file or directory.
+        path: PathBuf,
+        /// The system's answer.
+        source: io::Error,
+    },
+}
+
+impl FileError {
+    /// Wraps the system's answer to `action` on `path`.
+    pub(super) fn system(
+        action: &'static str,
+        path: &Path,
+        source: impl Into<io::Error>,
+    ) -> FileError {
+        FileError::System {
+            action,
+            path: path.to_owned(),
+            source: source.into(),
+        }
+    }
+}

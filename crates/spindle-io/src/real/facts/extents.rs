@@ -1,0 +1,151 @@
+//! How a file's blocks lie on its file system: how many extents, and how many bytes were never written. A read of such
+//! bytes is answered without any I/O, so a datafile must have none.
+#![allow(unsafe_code)]
+
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd;
+
+use rustix::fs::{SeekFrom, seek};
+use rustix::io::Errno;
+
+/// What is known of a file's extents.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Extents {
+    /// Bytes of the file that are holes, allocated but never written, or not yet allocated (delayed allocation).
+    pub unwritten_bytes: u64,
+    /// Extents that hold written data; `None` when the file system does not tell.
+    pub written_extents: Option<u64>,
+    /// How this was found out.
+    pub seen_by: SeenBy,
+}
+
+/// The two ways of seeing a file's extents.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SeenBy {
+    /// The FIEMAP ioctl, which tells everything.
+    Fiemap,
+    /// lseek's SEEK_HOLE, for file systems without FIEMAP: unwritten bytes that are in the page cache go unseen.
+    SeekHole,
+}
+
+/// `struct fiemap_extent` of linux/fiemap.h.
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+struct FiemapExtent {
+    logical: u64,
+    physical: u64,
+    length: u64,
+    reserved64: [u64; 2],
+    flags: u32,
+    reserved: [u32; 3],
+}
+
+const EXTENTS_PER_CALL: usize = 256;
+
+/// `struct fiemap` of linux/fiemap.h with room for extents.
+#[repr(C)]
+struct Fiemap {
+    start: u64,
+    length: u64,
+    flags: u32,
+    mapped_extents: u32,
+    extent_count: u32,
+    reserved: u32,
+    extents: [FiemapExtent; EXTENTS_PER_CALL],
+}
+
+/// `_IOWR('f', 11, struct fiemap)`: direction 3, size 32 (without extents), type 'f'. linux/fs.h.
+const FS_IOC_FIEMAP: u64 = 3 << 30 | 32 << 16 | (b'f' as u64) << 8 | 11;
+const EXTENT_LAST: u32 = 0x1;
+const EXTENT_DELALLOC: u32 = 0x4;
+const EXTENT_UNWRITTEN: u32 = 0x800;
+
+/// Looks at the extents of a regular file. Dirty pages are not written first: what is not on the device yet may count as
+/// unwritten. Errors: the system's, for a file that is neither mapped nor sought.
+pub fn extents(file: &File) -> io::Result<Extents> {
+    let file_bytes = file.metadata()?.len();
+    match by_fiemap(file, file_bytes) {
+        Err(Errno::OPNOTSUPP | Errno::NOTTY | Errno::INVAL) => by_seek(file, file_bytes),
+        answer => Ok(answer?),
+    }
+}
+
+fn by_fiemap(file: &File, file_bytes: u64) -> Result<Extents, Errno> {
+    let (mut written_bytes, mut written_extents, mut start) = (0, 0, 0);
+    while start < file_bytes {
+        let mut map = Box::new(Fiemap {
+            start,
+            length: file_bytes - start,
+            flags: 0,
+            mapped_extents: 0,
+            extent_count: EXTENTS_PER_CALL as u32,
+            reserved: 0,
+            extents: [FiemapExtent::default(); EXTENTS_PER_CALL],
+        });
+        // SAFETY: the structure has the kernel's layout and room for as many extents as it says.
+        let answer = unsafe { libc::ioctl(file.as_raw_fd(), FS_IOC_FIEMAP as _, &raw mut *map) };
+        if answer != 0 {
+            return Err(Errno::from_io_error(&io::Error::last_os_error()).unwrap_or(Errno::IO));
+        }
+        let found = &map.extents[..(map.mapped_extents as usize).min(EXTENTS_PER_CALL)];
+        for extent in found
+            .iter()
+            .filter(|extent| extent.flags & (EXTENT_UNWRITTEN | EXTENT_DELALLOC) == 0)
+        {
+            // The first extent of a call may begin before its start, the last one end after the file.
+            let end = (extent.logical + extent.length).min(file_bytes);
+            written_bytes += end.saturating_sub(extent.logical.max(start));
+            written_extents += u64::from(extent.logical >= start);
+        }
+        match found.last() {
+            Some(last) if last.flags & EXTENT_LAST == 0 => start = last.logical + last.length,
+            _ => break,
+        }
+    }
+    Ok(Extents {
+        unwritten_bytes: file_bytes - written_bytes,
+        written_extents: Some(written_extents),
+        seen_by: SeenBy::Fiemap,
+    })
+}
+
+fn by_seek(file: &File, file_bytes: u64) -> io::Result<Extents> {
+    let (mut written_bytes, mut position) = (0, 0);
+    while position < file_bytes {
+        let data = match seek(file, SeekFrom::Data(position)) {
+            Ok(data) => data,
+            // No data from here to the end.
+            Err(Errno::NXIO) => break,
+            Err(error) => return Err(error.into()),
+        };
+        position = seek(file, SeekFrom::Hole(data))?.min(file_bytes);
+        written_bytes += position.saturating_sub(data);
+    }
+    Ok(Extents {
+        unwritten_bytes: file_bytes - written_bytes,
+        written_extents: None,
+        seen_by: SeenBy::SeekHole,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::FileExt;
+
+    #[test]
+    fn both_ways_see_a_hole() {
+        let file = tempfile::tempfile().unwrap();
+        file.set_len(1 << 20).unwrap();
+        assert_eq!(by_seek(&file, 1 << 20).unwrap().unwritten_bytes, 1 << 20);
+        file.write_all_at(&[1; 65536], 131_072).unwrap();
+        file.sync_all().unwrap();
+        let by_seek = by_seek(&file, 1 << 20).unwrap();
+        assert_eq!(by_seek.unwritten_bytes, (1 << 20) - 65536);
+        match by_fiemap(&file, 1 << 20) {
+            Ok(seen) => assert_eq!(seen.unwritten_bytes, by_seek.unwritten_bytes),
+            Err(error) => eprintln!("this file system has no FIEMAP: {error}"),
+        }
+    }
+}

@@ -1,0 +1,250 @@
+//! [`FileDevice`]: one open file or block device as a `BlockDevice`. Its [`Method`] decides how batched requests are
+//! carried out; a request submitted alone is always the caller's own blocking call, as a session's single-block read is
+//! in every database, and a flush is always `fdatasync` in the caller's thread. A durable write is the same with every
+//! method: RWF_DSYNC, which gives that one write the semantics of O_DSYNC.
+
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+
+use super::counts::{Counters, IoCounts, WrittenBlocks};
+use super::error::FileError;
+use super::facts::{self, DirectIo};
+use super::identify::{Caching, Identified, OpenFile, identify};
+use super::ring::{self, Calls};
+use super::ring_config::RingConfig;
+use super::slaves::SlavePool;
+use super::transfer;
+use crate::device::{
+    BlockDevice, Completion, IoError, Limits, Operation, Outcome, Request, Submission,
+};
+use crate::sync;
+
+/// How a device carries out requests that are submitted as a batch.
+#[derive(Debug, Clone)]
+pub enum Method {
+    /// One by one, each a blocking call of the caller.
+    Sync,
+    /// Handed to I/O slaves, threads that make the blocking calls.
+    Slaves(Arc<SlavePool>),
+    /// Queued on the caller's io_uring and submitted together when it next waits; one call submits, another reaps, as
+    /// `io_submit` and `io_getevents` do.
+    Async(Arc<RingConfig>),
+    /// As Oracle's disk manager: like `Async`, the file identified once for all threads (and registered with their
+    /// rings), submitting and reaping in a single call.
+    Odm(Arc<RingConfig>),
+}
+
+impl Method {
+    /// The name people write: `sync`, `slaves`, `async`, `odm`.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Method::Sync => "sync",
+            Method::Slaves(_) => "slaves",
+            Method::Async(_) => "async",
+            Method::Odm(_) => "odm",
+        }
+    }
+}
+
+/// An open file or block device.
+pub struct FileDevice {
+    core: Arc<Core>,
+    method: Method,
+}
+
+/// What I/O under way needs of its device; keeps the file open until the last of it has ended.
+pub(super) struct Core {
+    pub(super) file: Arc<OpenFile>,
+    pub(super) limits: Limits,
+    pub(super) counters: Counters,
+    name: String,
+    tracker: Option<Arc<WrittenBlocks>>,
+}
+
+impl FileDevice {
+    /// Opens an existing file or block device for reading and writing; [`Method::Odm`] identifies it. Errors:
+    /// [`FileError::InUse`] when it is open already, and others of [`FileError`].
+    pub fn open(path: &Path, caching: Caching, method: Method) -> Result<FileDevice, FileError> {
+        let file = match method {
+            Method::Odm(_) => identify(path, caching)?.0,
+            _ => Arc::new(OpenFile::open(path, caching)?),
+        };
+        FileDevice::on(file, method)
+    }
+
+    /// A device on a file that is identified already, which other devices may share. Errors: see [`FileError`].
+    pub fn on_identified(file: &Identified, method: Method) -> Result<FileDevice, FileError> {
+        FileDevice::on(Arc::clone(&file.0), method)
+    }
+
+    fn on(file: Arc<OpenFile>, method: Method) -> Result<FileDevice, FileError> {
+        let limits = limits(&file)?;
+        Ok(FileDevice {
+            core: Arc::new(Core::new(file, limits)),
+            method,
+        })
+    }
+
+    /// The same device, marking in `tracker` every block it writes. To be called before any I/O.
+    pub fn with_tracker(self, tracker: Arc<WrittenBlocks>) -> FileDevice {
+        let mut core = self.core;
+        Arc::get_mut(&mut core)
+            .expect("the device has I/O under way")
+            .tracker = Some(tracker);
+        FileDevice {
+            core,
+            method: self.method,
+        }
+    }
+
+    /// What this device has done since it was opened.
+    pub fn counters(&self) -> IoCounts {
+        self.core.counters.read()
+    }
+
+    /// How batched requests are carried out.
+    pub fn method(&self) -> &Method {
+        &self.method
+    }
+
+    /// Whether the page cache is used.
+    pub fn caching(&self) -> Caching {
+        self.core.file.caching
+    }
+}
+
+impl BlockDevice for FileDevice {
+    fn name(&self) -> &str {
+        &self.core.name
+    }
+
+    fn limits(&self) -> Limits {
+        self.core.limits.clone()
+    }
+
+    /// Batched requests of [`Method::Async`] and [`Method::Odm`] go out when the calling thread next waits in
+    /// `block_on`, and their completions must be awaited by that same thread.
+    fn submit(&self, request: Request) -> Completion {
+        sync::assert_no_latch_held();
+        let total = request.bytes();
+        let Request {
+            offset,
+            operation,
+            submission,
+        } = request;
+        if let Err(error) = self.core.check_bounds(&operation, offset, total) {
+            return Completion::ready(Outcome {
+                result: Err(error),
+                operation,
+            });
+        }
+        if let (Operation::Write { .. }, Some(tracker)) = (&operation, &self.core.tracker) {
+            tracker.mark(offset, total as u64);
+        }
+        let batched = submission == Submission::Batched && !matches!(operation, Operation::Flush);
+        match &self.method {
+            Method::Slaves(pool) if batched => pool.submit(&self.core, offset, operation, total),
+            Method::Async(config) if batched => {
+                ring::submit(&self.core, config, Calls::Two, offset, operation, total)
+            }
+            Method::Odm(config) if batched => {
+                ring::submit(&self.core, config, Calls::One, offset, operation, total)
+            }
+            _ => Completion::ready(transfer::perform(&self.core, offset, operation, total)),
+        }
+    }
+}
+
+impl fmt::Debug for FileDevice {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            formatter,
+            "FileDevice({}, {:?}, {})",
+            self.core.name,
+            self.caching(),
+            self.method.name()
+        )
+    }
+}
+
+impl Core {
+    pub(super) fn new(file: Arc<OpenFile>, limits: Limits) -> Core {
+        let name = file.path.display().to_string();
+        Core {
+            file,
+            limits,
+            counters: Counters::default(),
+            name,
+            tracker: None,
+        }
+    }
+
+    /// An error of this device.
+    pub(super) fn error(
+        &self,
+        operation: &Operation,
+        offset: u64,
+        bytes: usize,
+        reason: String,
+    ) -> IoError {
+        let operation = match operation {
+            Operation::Read(_) => "read",
+            Operation::Write { .. } => "write",
+            Operation::Flush => "flush",
+        };
+        IoError {
+            device: self.name.clone(),
+            operation,
+            offset,
+            bytes,
+            reason,
+        }
+    }
+
+    /// A device has the size it was opened with: a write past its end would grow the file unseen.
+    fn check_bounds(
+        &self,
+        operation: &Operation,
+        offset: u64,
+        bytes: usize,
+    ) -> Result<(), IoError> {
+        let end = offset.checked_add(bytes as u64);
+        if end.is_some_and(|end| end <= self.limits.capacity_bytes)
+            || matches!(operation, Operation::Flush)
+        {
+            return Ok(());
+        }
+        let reason = format!(
+            "past the end: it holds {} bytes",
+            self.limits.capacity_bytes
+        );
+        Err(self.error(operation, offset, bytes, reason))
+    }
+}
+
+/// What every disk writes whole at the least, and the alignment assumed where the system names none. Larger units need
+/// writes that ask for atomicity (RWF_ATOMIC), which these do not.
+const SECTOR_BYTES: u32 = 512;
+
+fn limits(file: &OpenFile) -> Result<Limits, FileError> {
+    let capacity_bytes = file
+        .capacity_bytes()
+        .map_err(|error| FileError::system("find the size of", &file.path, error))?;
+    let alignment_bytes = match (file.caching, facts::direct_io(&file.path)?) {
+        (Caching::Buffered, _) => 1,
+        (
+            Caching::Direct,
+            DirectIo::Aligned {
+                offset_alignment_bytes,
+                memory_alignment_bytes,
+            },
+        ) => offset_alignment_bytes.max(memory_alignment_bytes),
+        (Caching::Direct, _) => SECTOR_BYTES,
+    };
+    Ok(Limits {
+        capacity_bytes,
+        alignment_bytes,
+        atomic_write_bytes: SECTOR_BYTES,
+    })
+}

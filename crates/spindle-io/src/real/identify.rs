@@ -1,0 +1,199 @@
+//! Open files. A file is open once at a time, for whatever method: opening takes its lock (`flock`), so that no second
+//! instance writes it and `create::remove` leaves it alone. (The lock is advice: `rm` does not ask.) [`identify`] opens a
+//! file once for all threads, as Oracle's disk manager does: what it returns is the identifier that threads and devices
+//! share, and it has a place in every ring's table of registered files.
+//!
+//! The lock has a second use. The kernel may carry out a killed process's io_uring requests after the process is gone,
+//! and such a late write could land on top of what recovery writes. A request holds its open file, and with it the lock:
+//! who waits for the lock has waited for the last of them.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Seek, SeekFrom};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use rustix::fs::{FlockOperation, flock};
+
+use super::error::FileError;
+use super::{facts, ring};
+use crate::sync::Latch;
+
+/// Whether the page cache stands between the database and the device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Caching {
+    /// Through the page cache.
+    Buffered,
+    /// Around it (O_DIRECT), as far as the file system really does: see [`facts::direct_probe`].
+    Direct,
+}
+
+/// A file opened once and known to all threads by one identifier.
+#[derive(Clone)]
+pub struct Identified(pub(super) Arc<OpenFile>);
+
+impl Identified {
+    /// The file's path, as given.
+    pub fn path(&self) -> &Path {
+        &self.0.path
+    }
+}
+
+/// Opens and locks `path`. Errors: [`FileError::InUse`] when it is open already, [`FileError::DirectRefused`], or what
+/// the system says.
+pub fn identify(path: &Path, caching: Caching) -> Result<Identified, FileError> {
+    let mut opened = OpenFile::open(path, caching)?;
+    opened.identity = Some(Identity::next());
+    Ok(Identified(Arc::new(opened)))
+}
+
+/// How long the requests of a killed process may take to end.
+const LOCK_PATIENCE: Duration = Duration::from_secs(1);
+
+/// Takes the lock of an open file, which goes with the open file.
+pub(super) fn lock(file: &File, path: &Path) -> Result<(), FileError> {
+    let began = Instant::now();
+    loop {
+        match flock(file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => return Ok(()),
+            Err(rustix::io::Errno::WOULDBLOCK) if began.elapsed() < LOCK_PATIENCE => {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            Err(rustix::io::Errno::WOULDBLOCK) => {
+                return Err(FileError::InUse {
+                    path: path.to_owned(),
+                });
+            }
+            Err(error) => return Err(FileError::system("lock", path, error)),
+        }
+    }
+}
+
+/// Where a file stands in every ring's table of registered files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Identity {
+    /// Index into the tables; used again when the file is closed.
+    pub(super) index: u32,
+    /// Never used again: tells a ring that its entry is another file's.
+    pub(super) generation: u64,
+}
+
+/// Generation of the open file that has an index, 0 for none.
+static OPEN: Latch<Vec<u64>> = Latch::new(Vec::new());
+static NEXT_GENERATION: AtomicU64 = AtomicU64::new(1);
+static CLOSED: AtomicU64 = AtomicU64::new(0);
+
+impl Identity {
+    fn next() -> Identity {
+        let generation = NEXT_GENERATION.fetch_add(1, Ordering::Relaxed);
+        let mut open = OPEN.lock();
+        let index = open
+            .iter()
+            .position(|taken| *taken == 0)
+            .unwrap_or_else(|| {
+                open.push(0);
+                open.len() - 1
+            });
+        open[index] = generation;
+        Identity {
+            index: index as u32,
+            generation,
+        }
+    }
+}
+
+/// How many identified files have been closed so far: when it has grown, tables may hold closed ones.
+pub(super) fn closed_count() -> u64 {
+    CLOSED.load(Ordering::Acquire)
+}
+
+/// Whether the file is still open.
+pub(super) fn is_open(identity: Identity) -> bool {
+    OPEN.lock().get(identity.index as usize) == Some(&identity.generation)
+}
+
+/// An open file or block device.
+pub(super) struct OpenFile {
+    file: File,
+    pub(super) path: PathBuf,
+    pub(super) caching: Caching,
+    pub(super) identity: Option<Identity>,
+}
+
+impl OpenFile {
+    /// Opens an existing file for reading and writing and takes its lock.
+    pub(super) fn open(path: &Path, caching: Caching) -> Result<OpenFile, FileError> {
+        let flags = match caching {
+            Caching::Buffered => 0,
+            Caching::Direct => libc::O_DIRECT,
+        };
+        let opened = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .custom_flags(flags)
+            .open(path);
+        let file = opened.map_err(|error| match (error.raw_os_error(), caching) {
+            (Some(libc::EINVAL), Caching::Direct) => direct_refused(path),
+            _ => FileError::system("open", path, error),
+        })?;
+        lock(&file, path)?;
+        Ok(OpenFile {
+            file,
+            path: path.to_owned(),
+            caching,
+            identity: None,
+        })
+    }
+
+    /// A file that is open already, whatever it is.
+    #[cfg(test)]
+    pub(super) fn of(file: File) -> OpenFile {
+        OpenFile {
+            file,
+            path: PathBuf::from("test"),
+            caching: Caching::Buffered,
+            identity: None,
+        }
+    }
+
+    /// Size in bytes, of a block device too.
+    pub(super) fn capacity_bytes(&self) -> io::Result<u64> {
+        (&self.file).seek(SeekFrom::End(0))
+    }
+
+    pub(super) fn raw_fd(&self) -> RawFd {
+        self.file.as_raw_fd()
+    }
+}
+
+impl AsFd for OpenFile {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
+}
+
+impl Drop for OpenFile {
+    fn drop(&mut self) {
+        // A ring that has the file in its table keeps it open, and a lock lasts as long as the open file: end it here.
+        // The calling thread's ring lets go now, others when they are next used.
+        let _ = flock(&self.file, FlockOperation::Unlock);
+        if let Some(identity) = self.identity {
+            OPEN.lock()[identity.index as usize] = 0;
+            CLOSED.fetch_add(1, Ordering::Release);
+            ring::forget_closed();
+        }
+    }
+}
+
+/// The error for a path whose file system refuses O_DIRECT, naming the file system.
+pub(super) fn direct_refused(path: &Path) -> FileError {
+    let file_system =
+        facts::file_system(path).map_or_else(|_| "unknown".to_owned(), |facts| facts.type_name);
+    FileError::DirectRefused {
+        path: path.to_owned(),
+        file_system,
+    }
+}

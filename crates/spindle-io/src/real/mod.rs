@@ -1,0 +1,29 @@
+//! The real world: threads, files, the clock. A process of [`RealEnv`] is a thread inside [`block_on()`]; a
+//! [`FileDevice`] reads and writes one file or block device by one of four methods; [`facts`] says what a file, its
+//! page cache and the machine are like; [`create`] makes files the plain way and the ODM way. Layouts, engines and the
+//! program open files here; the database sees only `Env` and `BlockDevice`.
+
+mod block_on;
+mod counts;
+pub mod create;
+mod env;
+mod error;
+pub mod facts;
+mod file;
+mod identify;
+mod parker;
+mod ring;
+mod ring_config;
+mod ring_tables;
+mod slaves;
+mod timers;
+mod transfer;
+
+pub use block_on::block_on;
+pub use counts::{IoCounts, WrittenBlocks};
+pub use env::RealEnv;
+pub use error::FileError;
+pub use file::{FileDevice, Method};
+pub use identify::{Caching, Identified, identify};
+pub use ring_config::{FixedBuffers, RingConfig};
+pub use slaves::SlavePool;

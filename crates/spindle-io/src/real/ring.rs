@@ -1,0 +1,570 @@
+//! The calling thread's io_uring. It is made when the thread first submits to it and belongs to that thread alone, so
+//! there is no lock. Requests are queued and handed to the kernel when the thread waits (`block_on`), which is also
+//! when results are taken in. The ring owns a request, buffers and open file included, until its completion entry has
+//! arrived: dropping a `Completion` is harmless, and closing a ring waits for what is under way. Completions are
+//! delivered outside the borrow of the ring, because who hears of one may close a file that the ring has registered.
+#![allow(unsafe_code)]
+
+use std::cell::RefCell;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use io_uring::squeue::{Entry, Flags};
+use io_uring::types::{Fd, SubmitArgs, Timespec};
+use io_uring::{IoUring, cqueue, opcode};
+use rustix::io::Errno;
+
+use super::file::Core;
+use super::parker::Parker;
+use super::ring_config::RingConfig;
+use super::ring_tables::{Buffers, Files};
+use super::transfer::{Memory, Transfer};
+use super::{block_on, facts};
+use crate::device::{Completer, Completion, IoError, Operation, Outcome};
+
+/// How many system calls a submit-and-wait is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Calls {
+    /// Submits and reaps in one, as ODM's `odm_io` does.
+    One,
+    /// Submits in one and reaps in another, as `io_submit` and `io_getevents` do.
+    Two,
+}
+
+thread_local! {
+    static RING: RefCell<Option<Ring>> = const { RefCell::new(None) };
+}
+
+/// Marks the completion entries of the poll on the parker's eventfd.
+const WAKE: u64 = u64::MAX;
+
+struct Ring {
+    uring: IoUring,
+    parker: Arc<Parker>,
+    flights: Vec<Option<Flight>>,
+    vacant: Vec<u32>,
+    /// More than this at once could overflow the completion queue.
+    flight_limit: usize,
+    calls: Calls,
+    files: Files,
+    buffers: Buffers,
+    finished: Vec<Finished>,
+}
+
+/// A request from its queueing to its completion entry.
+struct Flight {
+    transfer: Transfer,
+    core: Arc<Core>,
+    completer: Completer,
+    fixed: bool,
+    registered_file: Option<u32>,
+    /// What a vectored entry points to.
+    vectors: Vec<libc::iovec>,
+}
+
+struct Finished {
+    flight: Flight,
+    result: Result<(), IoError>,
+}
+
+impl Finished {
+    fn deliver(self) {
+        let Flight {
+            transfer,
+            core,
+            completer,
+            ..
+        } = self.flight;
+        // The device may be closed by whoever hears of the end: let go of it first.
+        drop(core);
+        completer.complete(transfer.outcome(self.result));
+    }
+}
+
+/// Queues a read or write of `total` bytes on the calling thread's ring.
+pub(super) fn submit(
+    core: &Arc<Core>,
+    config: &Arc<RingConfig>,
+    calls: Calls,
+    offset: u64,
+    operation: Operation,
+    total: usize,
+) -> Completion {
+    let queued = RING.with_borrow_mut(|place| {
+        let ring = match place {
+            Some(ring) => ring,
+            None => match Ring::new(config.entries()) {
+                Ok(ring) => place.insert(ring),
+                Err(error) => {
+                    let result =
+                        Err(core.error(&operation, offset, total, facts::io_uring_refusal(&error)));
+                    return Completion::ready(Outcome { result, operation });
+                }
+            },
+        };
+        ring.calls = calls;
+        let (completer, completion) = Completion::pending();
+        let flight = Flight {
+            transfer: Transfer::new(offset, operation, total),
+            core: Arc::clone(core),
+            completer,
+            fixed: ring.fixed(config),
+            registered_file: ring.registered_file(core, config),
+            vectors: Vec::new(),
+        };
+        ring.launch(flight);
+        completion
+    });
+    deliver();
+    queued
+}
+
+/// Requests queued or under way on the calling thread's ring.
+pub(super) fn in_flight() -> usize {
+    RING.with_borrow(|ring| ring.as_ref().map_or(0, Ring::in_flight))
+}
+
+/// Hands everything queued to the kernel, without waiting.
+pub(super) fn submit_queued() {
+    RING.with_borrow_mut(|ring| ring.as_mut().map(Ring::submit_queued));
+    deliver();
+}
+
+/// Submits what is queued and sleeps until an I/O has ended, the parker is woken, or `timeout` has passed.
+pub(super) fn wait(parker: &Parker, timeout: Option<Duration>) {
+    RING.with_borrow_mut(|ring| {
+        if let Some(ring) = ring {
+            parker.sleep_in_ring(|| ring.enter(1, timeout));
+            ring.reap();
+        }
+    });
+    deliver();
+}
+
+/// Lets the calling thread's ring forget identified files that are closed and memory whose config is gone.
+pub(super) fn forget_closed() {
+    // Neither at the end of the thread nor inside the ring is there anything to do: it is about to go, or will do this
+    // when it is next used.
+    let _ = RING.try_with(|ring| {
+        if let Ok(mut ring) = ring.try_borrow_mut()
+            && let Some(ring) = ring.as_mut()
+        {
+            ring.files.forget_closed(&ring.uring.submitter());
+            ring.buffers.forget_dropped(&ring.uring.submitter());
+        }
+    });
+}
+
+/// Closes the calling thread's ring, when what is under way on it has ended.
+pub(super) fn retire() {
+    drop(RING.take());
+}
+
+fn deliver() {
+    let mut finished =
+        RING.with_borrow_mut(|ring| ring.as_mut().map(|ring| std::mem::take(&mut ring.finished)));
+    if let Some(finished) = &mut finished
+        && !finished.is_empty()
+    {
+        finished.drain(..).for_each(Finished::deliver);
+        // Given back for its room, unless someone put a new one there meanwhile.
+        RING.with_borrow_mut(|ring| {
+            if let Some(ring) = ring
+                && ring.finished.is_empty()
+            {
+                std::mem::swap(&mut ring.finished, finished);
+            }
+        });
+    }
+}
+
+impl Ring {
+    fn new(entries: u32) -> io::Result<Ring> {
+        let uring = build(entries)?;
+        // The poll on the eventfd has a completion entry too, and may get a second one before it is armed again.
+        let flight_limit = uring.params().cq_entries() as usize - 2;
+        let parker = block_on::parker();
+        let mut ring = Ring {
+            uring,
+            parker,
+            flights: Vec::new(),
+            vacant: Vec::new(),
+            flight_limit,
+            calls: Calls::One,
+            files: Files::default(),
+            buffers: Buffers::default(),
+            finished: Vec::new(),
+        };
+        ring.arm_wake()?;
+        Ok(ring)
+    }
+
+    fn in_flight(&self) -> usize {
+        self.flights.len() - self.vacant.len()
+    }
+
+    fn fixed(&mut self, config: &Arc<RingConfig>) -> bool {
+        let asked = !config.arenas().is_empty();
+        if asked {
+            self.buffers.admit(&self.uring.submitter(), config);
+        }
+        asked
+    }
+
+    fn registered_file(&mut self, core: &Core, config: &RingConfig) -> Option<u32> {
+        let identity = core.file.identity?;
+        let submitter = self.uring.submitter();
+        self.files.forget_closed(&submitter);
+        match self.files.place(&submitter, identity, core.file.raw_fd()) {
+            Ok(place) => Some(place),
+            Err(reason) => {
+                config.note_unregistered_file(reason);
+                None
+            }
+        }
+    }
+
+    fn launch(&mut self, flight: Flight) {
+        while self.in_flight() >= self.flight_limit {
+            self.enter(1, None);
+            self.reap();
+        }
+        let index = self.vacant.pop().unwrap_or_else(|| {
+            self.flights.push(None);
+            self.flights.len() as u32 - 1
+        });
+        self.flights[index as usize] = Some(flight);
+        self.queue_flight(index);
+    }
+
+    /// Queues what is left of a request.
+    fn queue_flight(&mut self, index: u32) {
+        let flight = self.flights[index as usize]
+            .as_mut()
+            .expect("a request under way");
+        let (position, flags, is_read) = (
+            flight.transfer.position(),
+            flight.transfer.flags(),
+            flight.transfer.is_read(),
+        );
+        let fd = Fd(flight
+            .registered_file
+            .map_or(flight.core.file.raw_fd(), |place| place as i32));
+        let entry = match flight.transfer.memory() {
+            Memory::One(piece) => {
+                let (start, length) = (
+                    piece.iov_base.cast::<u8>(),
+                    piece.iov_len.min(1 << 30) as u32,
+                );
+                match (
+                    is_read,
+                    flight.fixed.then(|| self.buffers.find(&piece)).flatten(),
+                ) {
+                    (true, None) => opcode::Read::new(fd, start, length)
+                        .offset(position)
+                        .build(),
+                    (true, Some(slot)) => opcode::ReadFixed::new(fd, start, length, slot)
+                        .offset(position)
+                        .build(),
+                    (false, None) => opcode::Write::new(fd, start, length)
+                        .offset(position)
+                        .rw_flags(flags)
+                        .build(),
+                    (false, Some(slot)) => opcode::WriteFixed::new(fd, start, length, slot)
+                        .offset(position)
+                        .rw_flags(flags)
+                        .build(),
+                }
+            }
+            Memory::Several(pieces) => {
+                flight.vectors = pieces;
+                let (first, count) = (flight.vectors.as_ptr(), flight.vectors.len() as u32);
+                match is_read {
+                    true => opcode::Readv::new(fd, first, count)
+                        .offset(position)
+                        .build(),
+                    false => opcode::Writev::new(fd, first, count)
+                        .offset(position)
+                        .rw_flags(flags)
+                        .build(),
+                }
+            }
+        };
+        let flags = if flight.registered_file.is_some() {
+            Flags::FIXED_FILE
+        } else {
+            Flags::empty()
+        };
+        self.push(&entry.flags(flags).user_data(index.into()));
+    }
+
+    fn push(&mut self, entry: &Entry) {
+        // SAFETY: an entry points to buffers and vectors that its flight owns until the completion entry is reaped,
+        // and names a file that the flight keeps open; the poll points to nothing.
+        while unsafe { self.uring.submission().push(entry) }.is_err() {
+            self.call(0, None);
+        }
+    }
+
+    fn arm_wake(&mut self) -> io::Result<()> {
+        use std::os::fd::AsRawFd;
+        let fd = self.parker.ring_wake()?.as_raw_fd();
+        let poll = opcode::PollAdd::new(Fd(fd), libc::POLLIN as u32)
+            .multi(true)
+            .build();
+        self.push(&poll.user_data(WAKE));
+        Ok(())
+    }
+
+    fn submit_queued(&mut self) {
+        while !self.uring.submission().is_empty() {
+            self.call(0, None);
+            self.reap();
+        }
+    }
+
+    /// Submits what is queued and waits for `want` completion entries, in one system call or two.
+    fn enter(&mut self, want: usize, timeout: Option<Duration>) {
+        let nothing_queued = self.uring.submission().is_empty();
+        if nothing_queued && self.uring.completion().len() >= want {
+            return;
+        }
+        if self.calls == Calls::Two && !nothing_queued {
+            self.call(0, None);
+        }
+        self.call(want, timeout);
+    }
+
+    fn call(&self, want: usize, timeout: Option<Duration>) {
+        let submitter = self.uring.submitter();
+        let answer = match timeout {
+            Some(timeout) => {
+                let timeout = Timespec::from(timeout);
+                submitter.submit_with_args(want, &SubmitArgs::new().timespec(&timeout))
+            }
+            None => submitter.submit_and_wait(want),
+        };
+        let Err(error) = answer else { return };
+        match Errno::from_io_error(&error) {
+            Some(Errno::TIME | Errno::INTR) => {}
+            // Short of memory, or completions to be reaped first: who called reaps and comes again.
+            Some(Errno::AGAIN | Errno::BUSY) => std::thread::yield_now(),
+            // The kernel owns buffers and does not say until when: nothing can be saved. (Closing the ring will find
+            // the same and end the process.)
+            _ => panic!("io_uring_enter failed: {error}"),
+        }
+    }
+
+    /// Takes in every completion entry there is.
+    fn reap(&mut self) {
+        while let Some(entry) = self.next_entry() {
+            if entry.user_data() == WAKE {
+                if !cqueue::more(entry.flags()) {
+                    self.arm_wake().expect("the eventfd exists");
+                }
+                continue;
+            }
+            let index = entry.user_data() as u32;
+            let flight = self.flights[index as usize]
+                .as_mut()
+                .expect("an entry belongs to a request under way");
+            let answer = usize::try_from(entry.result())
+                .map_err(|_| Errno::from_raw_os_error(-entry.result()));
+            match flight.transfer.advance(&flight.core, answer) {
+                None => self.queue_flight(index),
+                Some(result) => {
+                    let flight = self.flights[index as usize]
+                        .take()
+                        .expect("looked at above");
+                    self.vacant.push(index);
+                    self.finished.push(Finished { flight, result });
+                }
+            }
+        }
+    }
+
+    fn next_entry(&mut self) -> Option<cqueue::Entry> {
+        self.uring.completion().next()
+    }
+}
+
+impl Drop for Ring {
+    fn drop(&mut self) {
+        while self.in_flight() > 0 {
+            self.enter(1, None);
+            self.reap();
+        }
+        // The kernel closes a ring some time later; files and locked memory are to be free now. There may be no table.
+        let _ = self.uring.submitter().unregister_files();
+        let _ = self.uring.submitter().unregister_buffers();
+        self.finished.drain(..).for_each(Finished::deliver);
+    }
+}
+
+/// Makes a ring with the cheapest way of completing that the kernel has: completions are processed when the owner asks
+/// for them (Linux 6.1), or at its next system call (5.19), or by interrupting it.
+fn build(entries: u32) -> io::Result<IoUring> {
+    let builder = || {
+        let mut builder = IoUring::builder();
+        builder.setup_cqsize(entries.next_power_of_two() * 4);
+        builder
+    };
+    let is_old = |answer: &io::Result<IoUring>| {
+        answer
+            .as_ref()
+            .is_err_and(|e| e.raw_os_error() == Some(libc::EINVAL))
+    };
+    let mut answer = builder()
+        .setup_submit_all()
+        .setup_single_issuer()
+        .setup_defer_taskrun()
+        .build(entries);
+    if is_old(&answer) {
+        answer = builder()
+            .setup_submit_all()
+            .setup_coop_taskrun()
+            .build(entries);
+    }
+    if is_old(&answer) {
+        answer = builder().build(entries);
+    }
+    let uring = answer?;
+    // Multishot polls came with the same release as this feature.
+    if !uring.params().is_feature_resource_tagging() {
+        return Err(io::Error::other("Linux 5.13 or later is needed"));
+    }
+    Ok(uring)
+}
+
+/// Whether this process can have a ring; makes one and drives an empty request through it.
+pub(super) fn probe() -> io::Result<()> {
+    let mut uring = build(4)?;
+    let nop = opcode::Nop::new().build();
+    // SAFETY: an empty request refers to nothing.
+    unsafe { uring.submission().push(&nop) }.map_err(io::Error::other)?;
+    uring.submit_and_wait(1)?;
+    match uring.completion().next().map(|entry| entry.result()) {
+        Some(0) => Ok(()),
+        Some(result) => Err(io::Error::from_raw_os_error(-result)),
+        None => Err(io::Error::other("an empty request did not complete")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::arena::{Arena, Frame};
+    use crate::device::Limits;
+    use crate::env::Env;
+    use crate::real::identify::OpenFile;
+    use crate::real::{RealEnv, block_on, facts};
+    use crate::sync::Notify;
+    use std::fs::File;
+    use std::io::Write;
+
+    /// A pipe as a device: a read of it stays under way until something is written to the other end.
+    struct Pipe {
+        core: Arc<Core>,
+        writer: File,
+        config: Arc<RingConfig>,
+        frame: Frame,
+    }
+
+    const BYTES: usize = 512;
+
+    impl Pipe {
+        /// `None`, with a note, where there is no io_uring.
+        fn new() -> Option<Pipe> {
+            if let Err(reason) = facts::io_uring_available() {
+                eprintln!("not tested: {reason}");
+                return None;
+            }
+            let (reader, writer) = io::pipe().unwrap();
+            let file = OpenFile::of(File::from(std::os::fd::OwnedFd::from(reader)));
+            let limits = Limits {
+                capacity_bytes: u64::MAX,
+                alignment_bytes: 1,
+                atomic_write_bytes: 1,
+            };
+            let writer = File::from(std::os::fd::OwnedFd::from(writer));
+            let frame = Arena::new(BYTES, 1).unwrap().allocate().unwrap();
+            let core = Arc::new(Core::new(Arc::new(file), limits));
+            Some(Pipe {
+                core,
+                writer,
+                config: Arc::new(RingConfig::new()),
+                frame,
+            })
+        }
+
+        fn read(&self) -> Completion {
+            let operation = Operation::Read(vec![self.frame.try_write_hold().unwrap()]);
+            submit(&self.core, &self.config, Calls::Two, 0, operation, BYTES)
+        }
+    }
+
+    #[test]
+    fn a_thread_asleep_in_its_ring_is_woken_by_another() {
+        const ROUNDS: u32 = 5_000;
+        let Some(mut pipe) = Pipe::new() else { return };
+        let (ping, pong) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+        let parker = block_on::parker();
+        let other = std::thread::spawn({
+            let (ping, pong) = (Arc::clone(&ping), Arc::clone(&pong));
+            move || {
+                for round in 0..ROUNDS {
+                    // Every other time when it is surely asleep, else in the middle of whatever it does.
+                    while round % 2 == 0 && !parker.is_asleep_in_ring() {
+                        std::thread::yield_now();
+                    }
+                    ping.notify_one();
+                    block_on(pong.notified());
+                }
+            }
+        });
+        let completion = pipe.read();
+        block_on(async {
+            for _ in 0..ROUNDS {
+                ping.notified().await;
+                assert_eq!(in_flight(), 1, "the read is still under way");
+                pong.notify_one();
+            }
+            pipe.writer.write_all(&[7; BYTES]).unwrap();
+            completion.await.result.unwrap();
+        });
+        other.join().unwrap();
+        assert_eq!(pipe.frame.try_read().unwrap()[..], [7; BYTES]);
+    }
+
+    #[test]
+    fn a_sleep_ends_while_io_is_under_way_and_a_short_read_is_continued() {
+        let Some(mut pipe) = Pipe::new() else { return };
+        let env = RealEnv::new(1);
+        let completion = pipe.read();
+        block_on(async {
+            env.sleep(1_000_000).await;
+            for piece in [&[1; 200][..], &[2; 312]] {
+                assert_eq!(in_flight(), 1, "the read is still under way");
+                pipe.writer.write_all(piece).unwrap();
+                env.sleep(1_000_000).await;
+            }
+            completion.await.result.unwrap();
+        });
+        let bytes = pipe.frame.try_read().unwrap();
+        assert!(bytes[..200] == [1; 200] && bytes[200..] == [2; 312]);
+        assert_eq!(pipe.core.counters.read().reads, 1);
+    }
+
+    #[test]
+    fn the_end_of_a_pipe_is_an_end_of_file() {
+        let Some(pipe) = Pipe::new() else { return };
+        let completion = pipe.read();
+        drop(pipe.writer);
+        let said = block_on(completion).result.unwrap_err().to_string();
+        assert!(
+            said.ends_with("unexpected end of file after 0 bytes"),
+            "{said}"
+        );
+    }
+}

@@ -1,0 +1,129 @@
+//! What a layout says about its rings, and what it hears back: whether fixed buffers and registered files were to be had.
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::ring;
+use crate::arena::Arena;
+use crate::sync::Latch;
+
+/// How the rings of a layout are made: their size, and the memory to register with them. What came of the registering
+/// is recorded here for the report. A thread has one ring, of the size in the first config it met.
+pub struct RingConfig {
+    entries: u32,
+    arenas: Vec<Arc<Arena>>,
+    record: Latch<Record>,
+}
+
+#[derive(Default)]
+struct Record {
+    fixed: Option<Result<(), String>>,
+    unregistered_files: Option<String>,
+}
+
+/// Whether I/O uses fixed buffers (memory registered with the ring).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum FixedBuffers {
+    /// The config does not ask for them.
+    NotAsked,
+    /// No ring has been made with the config so far.
+    NotYet,
+    /// Every ring has registered the memory. A request of several buffers that are not neighbours goes without.
+    Used,
+    /// At least one ring could not; its I/O goes on without.
+    Dropped {
+        /// Why, in words for people.
+        reason: String,
+    },
+}
+
+impl RingConfig {
+    /// Entries of a submission queue unless set otherwise; the completion queue has four times as many.
+    pub const DEFAULT_ENTRIES: u32 = 256;
+
+    /// Rings of the default size, no fixed buffers.
+    pub fn new() -> RingConfig {
+        RingConfig {
+            entries: RingConfig::DEFAULT_ENTRIES,
+            arenas: Vec::new(),
+            record: Latch::default(),
+        }
+    }
+
+    /// The same with `entries` entries, 1 to 4096; the kernel rounds up to a power of two.
+    pub fn with_entries(mut self, entries: u32) -> RingConfig {
+        assert!(
+            (1..=4096).contains(&entries),
+            "a ring has 1 to 4096 entries"
+        );
+        self.entries = entries;
+        self
+    }
+
+    /// The same, registering `arena` as fixed buffers with every ring. Each ring's registration counts towards the
+    /// limit of locked memory, unless the process may exceed it.
+    pub fn with_fixed_buffers(mut self, arena: Arc<Arena>) -> RingConfig {
+        self.arenas.push(arena);
+        self
+    }
+
+    /// What came of the fixed buffers.
+    pub fn fixed_buffers(&self) -> FixedBuffers {
+        match &self.record.lock().fixed {
+            _ if self.arenas.is_empty() => FixedBuffers::NotAsked,
+            None => FixedBuffers::NotYet,
+            Some(Ok(())) => FixedBuffers::Used,
+            Some(Err(reason)) => FixedBuffers::Dropped {
+                reason: reason.clone(),
+            },
+        }
+    }
+
+    /// Why some identified file is used without being registered with a ring; `None` when all are.
+    pub fn unregistered_files(&self) -> Option<String> {
+        self.record.lock().unregistered_files.clone()
+    }
+
+    pub(super) fn entries(&self) -> u32 {
+        self.entries
+    }
+
+    pub(super) fn arenas(&self) -> &[Arc<Arena>] {
+        &self.arenas
+    }
+
+    pub(super) fn note_unregistered_file(&self, reason: String) {
+        self.record.lock().unregistered_files = Some(reason);
+    }
+
+    /// Records one ring's registering; a failure is never overwritten.
+    pub(super) fn note_fixed(&self, answer: Result<(), String>) {
+        let mut record = self.record.lock();
+        if !matches!(record.fixed, Some(Err(_))) {
+            record.fixed = Some(answer);
+        }
+    }
+}
+
+impl Default for RingConfig {
+    fn default() -> RingConfig {
+        RingConfig::new()
+    }
+}
+
+impl Drop for RingConfig {
+    fn drop(&mut self) {
+        ring::forget_closed();
+    }
+}
+
+impl fmt::Debug for RingConfig {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            formatter,
+            "RingConfig({} entries, {} arenas)",
+            self.entries,
+            self.arenas.len()
+        )
+    }
+}

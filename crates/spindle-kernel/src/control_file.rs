@@ -1,0 +1,366 @@
+//! The control file: which database this is, where recovery starts, and the data dictionary (datafiles, segments,
+//! extents). Two copies are written in turn, each with a checksum and a number: the newer whole one counts.
+
+use std::sync::Arc;
+
+use spindle_io::sync::{Latch, Semaphore};
+use spindle_io::{Arena, BlockDevice, Operation, Request, Submission};
+
+use crate::error::{KernelError, Result};
+use crate::instance::Shared;
+use crate::lgwr::Location;
+use crate::wait_event::{ProcessWaits, WaitEvent};
+
+/// Size of the control file, bytes.
+pub const CONTROL_FILE_BYTES: u64 = 2 * COPY_BYTES;
+const COPY_BYTES: u64 = 512 << 10;
+const PIECE_BYTES: usize = 4096;
+const MAGIC: u32 = 0x5350_4343;
+const HEADER_BYTES: usize = 24;
+
+/// A contiguous run of blocks of one datafile.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Extent {
+    /// Datafile number.
+    pub file: u16,
+    /// First block.
+    pub first_block: u32,
+    /// Length, blocks.
+    pub blocks: u32,
+}
+
+/// A table, or the undo segment, and the space it has.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Segment {
+    /// Its number; 0 is the undo segment's.
+    pub number: u32,
+    /// Its name.
+    pub name: String,
+    /// Length of its rows, bytes; 0 for the undo segment.
+    pub row_bytes: u32,
+    /// Rows loaded when it was made: they fill its first blocks densely.
+    pub loaded_rows: u64,
+    /// Its space, in order.
+    pub extents: Vec<Extent>,
+}
+
+/// Where recovery starts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct CheckpointRecord {
+    /// Every change before this position is in the datafiles.
+    pub(crate) position: u64,
+    /// Where to start reading redo; not after the position.
+    pub(crate) location: Location,
+}
+
+/// What the control file says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Contents {
+    pub(crate) database: u64,
+    pub(crate) block_bytes: u32,
+    pub(crate) checkpoint: CheckpointRecord,
+    /// For each datafile the first block not given to a segment.
+    pub(crate) next_free: Vec<u32>,
+    /// Blocks in each datafile.
+    pub(crate) file_blocks: Vec<u32>,
+    pub(crate) segments: Vec<Segment>,
+}
+
+impl Contents {
+    /// Where a segment is in the list.
+    pub(crate) fn segment_index(&self, number: u32) -> usize {
+        self.segments
+            .iter()
+            .position(|segment| segment.number == number)
+            .expect("the dictionary knows its segments")
+    }
+}
+
+/// The control file of a running instance.
+pub(crate) struct ControlFile {
+    device: Arc<dyn BlockDevice>,
+    state: Latch<(Contents, u64)>,
+    turn: Semaphore,
+}
+
+impl ControlFile {
+    /// A control file that has not been written yet.
+    pub(crate) fn create(device: Arc<dyn BlockDevice>, contents: Contents) -> ControlFile {
+        ControlFile {
+            device,
+            state: Latch::new((contents, 0)),
+            turn: Semaphore::new(1),
+        }
+    }
+
+    /// Reads the newer whole copy.
+    pub(crate) async fn open(device: Arc<dyn BlockDevice>) -> Result<ControlFile> {
+        let mut newest: Option<(Contents, u64)> = None;
+        for copy in 0..2 {
+            let bytes = read_bytes(&*device, copy * COPY_BYTES, COPY_BYTES as usize).await?;
+            if let Some((contents, number)) = decode(&bytes)
+                && newest.as_ref().is_none_or(|(_, newest)| number > *newest)
+            {
+                newest = Some((contents, number));
+            }
+        }
+        let Some(state) = newest else {
+            let reason =
+                "neither of its copies is whole: this is no Spindle database, or it is damaged";
+            return Err(KernelError::ControlFile {
+                device: device.name().to_string(),
+                reason: reason.to_string(),
+            });
+        };
+        Ok(ControlFile {
+            device,
+            state: Latch::new(state),
+            turn: Semaphore::new(1),
+        })
+    }
+
+    /// Looks something up.
+    pub(crate) fn read<T>(&self, look: impl FnOnce(&Contents) -> T) -> T {
+        look(&self.state.lock().0)
+    }
+
+    /// Changes the contents in memory and writes them durably before it returns.
+    pub(crate) async fn update<T>(
+        &self,
+        change: impl FnOnce(&mut Contents) -> Result<T>,
+    ) -> Result<T> {
+        let _turn = self
+            .turn
+            .acquire()
+            .await
+            .expect("the semaphore is never closed");
+        let (bytes, number, value) = {
+            let mut state = self.state.lock();
+            let mut contents = state.0.clone();
+            let value = change(&mut contents)?;
+            state.0 = contents;
+            state.1 += 1;
+            (encode(&state.0, state.1), state.1, value)
+        };
+        if bytes.len() as u64 > COPY_BYTES {
+            return Err(KernelError::ControlFile {
+                device: self.device.name().to_string(),
+                reason: format!(
+                    "{} bytes of dictionary are more than a copy holds",
+                    bytes.len()
+                ),
+            });
+        }
+        write_bytes(&*self.device, (number % 2) * COPY_BYTES, &bytes).await?;
+        Ok(value)
+    }
+
+    /// Enters a complete checkpoint.
+    pub(crate) async fn set_checkpoint(
+        &self,
+        shared: &Shared,
+        waits: &ProcessWaits,
+        checkpoint: CheckpointRecord,
+    ) -> Result<()> {
+        let began_ns = shared.env.now();
+        self.update(|contents| {
+            contents.checkpoint = checkpoint;
+            Ok(())
+        })
+        .await?;
+        waits.add(WaitEvent::ControlFileWrite, shared.env.now() - began_ns);
+        Ok(())
+    }
+}
+
+/// Reads bytes that need not be aligned to anything but the device's sectors.
+pub(crate) async fn read_bytes(
+    device: &dyn BlockDevice,
+    offset: u64,
+    length: usize,
+) -> Result<Vec<u8>> {
+    let arena = transfer_arena(1)?;
+    let frame = arena.allocate().expect("the arena has a frame");
+    let mut bytes = Vec::with_capacity(length);
+    while bytes.len() < length {
+        let hold = frame.try_write_hold().expect("the frame is ours");
+        let request = Request::read(offset + bytes.len() as u64, vec![hold], Submission::Alone);
+        let outcome = device.submit(request).await;
+        outcome.result?;
+        let Operation::Read(holds) = outcome.operation else {
+            unreachable!("a read was submitted")
+        };
+        let wanted = (length - bytes.len()).min(PIECE_BYTES);
+        bytes.extend_from_slice(&holds[0][..wanted]);
+    }
+    Ok(bytes)
+}
+
+async fn write_bytes(device: &dyn BlockDevice, offset: u64, bytes: &[u8]) -> Result<()> {
+    let arena = transfer_arena(bytes.len().div_ceil(PIECE_BYTES))?;
+    let mut holds = Vec::new();
+    for piece in bytes.chunks(PIECE_BYTES) {
+        let frame = arena.allocate().expect("one frame for each piece");
+        let mut hold = frame.try_write_hold().expect("the frame is ours");
+        hold[..piece.len()].copy_from_slice(piece);
+        hold[piece.len()..].fill(0);
+        holds.push(hold.share(PIECE_BYTES));
+    }
+    Ok(device
+        .submit(Request::write(offset, holds, true, Submission::Alone))
+        .await
+        .result?)
+}
+
+fn transfer_arena(frames: usize) -> Result<Arc<Arena>> {
+    Arena::new(PIECE_BYTES, frames).map_err(|error| KernelError::Memory {
+        what: "a control file transfer",
+        reason: error.to_string(),
+    })
+}
+
+fn encode(contents: &Contents, number: u64) -> Vec<u8> {
+    let mut bytes = vec![0; HEADER_BYTES];
+    let mut put = |value: u64| bytes.extend_from_slice(&value.to_le_bytes());
+    let location = contents.checkpoint.location;
+    put(contents.database);
+    put(u64::from(contents.block_bytes));
+    put(contents.checkpoint.position);
+    put(location.position);
+    put(location.file as u64);
+    put(u64::from(location.sequence));
+    put(location.offset);
+    put(contents.file_blocks.len() as u64);
+    for (blocks, next_free) in contents.file_blocks.iter().zip(&contents.next_free) {
+        put(u64::from(*blocks));
+        put(u64::from(*next_free));
+    }
+    put(contents.segments.len() as u64);
+    for segment in &contents.segments {
+        put(u64::from(segment.number));
+        put(u64::from(segment.row_bytes));
+        put(segment.loaded_rows);
+        put(segment.extents.len() as u64);
+        for extent in &segment.extents {
+            put(u64::from(extent.file));
+            put(u64::from(extent.first_block));
+            put(u64::from(extent.blocks));
+        }
+        put(segment.name.len() as u64);
+        segment.name.bytes().for_each(|byte| put(u64::from(byte)));
+    }
+    let length = bytes.len() as u32;
+    bytes[0..4].copy_from_slice(&MAGIC.to_le_bytes());
+    bytes[8..12].copy_from_slice(&length.to_le_bytes());
+    bytes[16..24].copy_from_slice(&number.to_le_bytes());
+    let crc = crc32c::crc32c(&bytes[8..]);
+    bytes[4..8].copy_from_slice(&crc.to_le_bytes());
+    bytes
+}
+
+fn decode(bytes: &[u8]) -> Option<(Contents, u64)> {
+    let field = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes"));
+    let length = field(8) as usize;
+    if field(0) != MAGIC || !(HEADER_BYTES..=bytes.len()).contains(&length) {
+        return None;
+    }
+    if crc32c::crc32c(&bytes[8..length]) != field(4) {
+        return None;
+    }
+    let number = u64::from_le_bytes(bytes[16..24].try_into().expect("eight bytes"));
+    let mut words = bytes[HEADER_BYTES..length]
+        .chunks_exact(8)
+        .map(|word| u64::from_le_bytes(word.try_into().expect("eight bytes")));
+    let mut next = || words.next();
+    let (database, block_bytes, position) = (next()?, next()? as u32, next()?);
+    let location = Location {
+        position: next()?,
+        file: next()? as usize,
+        sequence: next()? as u32,
+        offset: next()?,
+    };
+    let (mut file_blocks, mut next_free) = (Vec::new(), Vec::new());
+    for _ in 0..next()? {
+        file_blocks.push(next()? as u32);
+        next_free.push(next()? as u32);
+    }
+    let mut segments = Vec::new();
+    for _ in 0..next()? {
+        segments.push(decode_segment(&mut next)?);
+    }
+    let checkpoint = CheckpointRecord { position, location };
+    Some((
+        Contents {
+            database,
+            block_bytes,
+            checkpoint,
+            next_free,
+            file_blocks,
+            segments,
+        },
+        number,
+    ))
+}
+
+fn decode_segment(next: &mut impl FnMut() -> Option<u64>) -> Option<Segment> {
+    let (number, row_bytes, loaded_rows) = (next()? as u32, next()? as u32, next()?);
+    let mut extents = Vec::new();
+    for _ in 0..next()? {
+        extents.push(Extent {
+            file: next()? as u16,
+            first_block: next()? as u32,
+            blocks: next()? as u32,
+        });
+    }
+    let name_bytes: Option<Vec<u8>> = (0..next()?)
+        .map(|_| next().map(|byte| byte as u8))
+        .collect();
+    let name = String::from_utf8(name_bytes?).ok()?;
+    Some(Segment {
+        number,
+        name,
+        row_bytes,
+        loaded_rows,
+        extents,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn contents_survive_writing_down() {
+        let contents = Contents {
+            database: 99,
+            block_bytes: 8192,
+            checkpoint: CheckpointRecord {
+                position: 5,
+                location: Location {
+                    position: 4,
+                    file: 1,
+                    sequence: 7,
+                    offset: 4096,
+                },
+            },
+            next_free: vec![3, 4],
+            file_blocks: vec![100, 200],
+            segments: vec![Segment {
+                number: 1,
+                name: "accounts".to_string(),
+                row_bytes: 128,
+                loaded_rows: 10,
+                extents: vec![Extent {
+                    file: 1,
+                    first_block: 1,
+                    blocks: 128,
+                }],
+            }],
+        };
+        let mut bytes = encode(&contents, 3);
+        bytes.resize(COPY_BYTES as usize, 0);
+        assert_eq!(decode(&bytes), Some((contents, 3)));
+        bytes[40] ^= 1;
+        assert_eq!(decode(&bytes), None);
+    }
+}

@@ -1,0 +1,200 @@
+//! DBWR: the database writers. Each serves its own shards of the buffer cache. A writer makes buffers clean when a quarter
+//! of them is dirty or a session finds none free, and writes everything older than a checkpoint when CKPT asks. A batch is
+//! handed to the datafiles' devices as one: how much of it is under way together is the access path's business. No
+//! block goes out before its redo is on stable storage.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use spindle_io::sync::{Notify, timeout};
+use spindle_io::{Completion, Outcome, Request, Submission};
+
+use crate::buffer_cache::writing::{Candidate, Sealed};
+use crate::buffer_cache::{BufferCache, Pin};
+use crate::error::Result;
+use crate::instance::Shared;
+use crate::settings::{PlantedFault, WriteSync};
+use crate::wait_event::{ProcessWaits, WaitEvent};
+
+/// A writer with nothing to do looks around this often, as Oracle's does.
+const IDLE_NS: u64 = 3_000_000_000;
+
+#[derive(Default)]
+struct Writer {
+    wake: Notify,
+    /// A session found no free buffer.
+    demand: AtomicBool,
+    /// Everything changed before this position shall be written.
+    target: AtomicU64,
+    /// Everything changed before this position has been written.
+    reached: AtomicU64,
+}
+
+/// The writers, as others see them.
+pub(crate) struct Dbwr {
+    writers: Vec<Writer>,
+    reached: Notify,
+}
+
+impl Dbwr {
+    /// `writers` writers, not yet running.
+    pub(crate) fn new(writers: usize) -> Dbwr {
+        Dbwr {
+            writers: (0..writers).map(|_| Writer::default()).collect(),
+            reached: Notify::new(),
+        }
+    }
+
+    fn writer_of_shard(&self, shard: usize) -> &Writer {
+        &self.writers[BufferCache::writer_of_shard(shard, self.writers.len())]
+    }
+
+    /// A session needs a free buffer in a shard.
+    pub(crate) fn wake_for_demand(&self, shard: usize) {
+        let writer = self.writer_of_shard(shard);
+        writer.demand.store(true, Ordering::Relaxed);
+        writer.wake.notify_one();
+    }
+
+    /// A buffer became dirty: its writer starts when too many are.
+    pub(crate) fn wake_if_behind(&self, shared: &Shared, pin: &Pin) {
+        if let Some(shard) = shared.cache.shard_behind(pin) {
+            self.writer_of_shard(shard).wake.notify_one();
+        }
+    }
+
+    /// Has every block written whose first unwritten change lies before `position`.
+    pub(crate) async fn write_before(&self, shared: &Shared, position: u64) -> Result<()> {
+        for writer in &self.writers {
+            writer.target.fetch_max(position, Ordering::AcqRel);
+            writer.wake.notify_one();
+        }
+        loop {
+            let mut reached = std::pin::pin!(self.reached.notified());
+            reached.as_mut().enable();
+            shared.health.check_failed()?;
+            if self
+                .writers
+                .iter()
+                .all(|writer| writer.reached.load(Ordering::Acquire) >= position)
+            {
+                return Ok(());
+            }
+            reached.await;
+        }
+    }
+
+    /// Wakes the writers, and who waits for them, to learn that the instance has failed or stops.
+    pub(crate) fn wake_all(&self) {
+        for writer in &self.writers {
+            writer.wake.notify_one();
+        }
+        self.reached.notify_waiters();
+    }
+}
+
+/// One database writer process.
+pub(crate) async fn run(shared: Arc<Shared>, number: usize) {
+    let waits = shared.waits.register();
+    loop {
+        match work(&shared, &waits, number).await {
+            Ok(true) => {}
+            Ok(false) if shared.health.is_stopping() => return,
+            Ok(false) => {
+                // Nothing to do: a timeout is as good as a wake-up.
+                let _ = timeout(
+                    &*shared.env,
+                    IDLE_NS,
+                    shared.dbwr.writers[number].wake.notified(),
+                )
+                .await;
+            }
+            Err(error) => {
+                shared.fail(format!("DBW{number}: {error}"));
+                return;
+            }
+        }
+    }
+}
+
+/// Does what is most urgent; false when there is nothing to do.
+async fn work(shared: &Shared, waits: &ProcessWaits, number: usize) -> Result<bool> {
+    shared.health.check_failed()?;
+    let writer = &shared.dbwr.writers[number];
+    let writers = shared.dbwr.writers.len();
+    let limit = shared.settings.write_batch_blocks;
+    let target = writer.target.load(Ordering::Acquire);
+    if target > writer.reached.load(Ordering::Acquire) {
+        let mut rest = shared.cache.dirty_before(number, writers, target);
+        while !rest.is_empty() {
+            // Sessions must not starve while a checkpoint is written.
+            if writer.demand.swap(false, Ordering::Relaxed) {
+                let cold = shared.cache.cold_dirty(number, writers, limit);
+                write_batch(shared, waits, cold).await?;
+            }
+            let batch = rest.split_off(rest.len().saturating_sub(limit));
+            write_batch(shared, waits, batch).await?;
+        }
+        writer.reached.fetch_max(target, Ordering::AcqRel);
+        shared.dbwr.reached.notify_waiters();
+        return Ok(true);
+    }
+    if writer.demand.swap(false, Ordering::Relaxed) || shared.cache.is_behind(number, writers) {
+        let batch = shared.cache.cold_dirty(number, writers, limit);
+        let any = !batch.is_empty();
+        write_batch(shared, waits, batch).await?;
+        return Ok(any);
+    }
+    Ok(false)
+}
+
+/// Seals and submits each block of the batch, then waits for those still under way. A block is unchangeable only from
+/// its own sealing to its own completion.
+async fn write_batch(shared: &Shared, waits: &ProcessWaits, batch: Vec<Candidate>) -> Result<()> {
+    if batch.is_empty() {
+        return Ok(());
+    }
+    let began_ns = shared.env.now();
+    let mut under_way: Vec<(Candidate, Completion)> = Vec::with_capacity(batch.len());
+    let mut failed = None;
+    for candidate in batch {
+        let Some(sealed) = shared.cache.seal(shared, waits, candidate).await else {
+            continue;
+        };
+        if !shared.settings.has_planted(PlantedFault::WriteAheadOfRedo) {
+            shared.log.flush_to(shared, sealed.scn).await?;
+        }
+        let Sealed {
+            candidate,
+            address,
+            bytes,
+            ..
+        } = sealed;
+        let block_bytes = bytes.len();
+        let durable = shared.settings.write_sync == WriteSync::Dsync;
+        let offset = u64::from(address.block) * block_bytes as u64;
+        let request = Request::write(offset, vec![bytes], durable, Submission::Batched);
+        shared.statistics.add_physical_write(block_bytes);
+        match shared
+            .storage
+            .datafile(address.file)
+            .submit(request)
+            .already()
+        {
+            Ok(outcome) => failed = failed.or(finish(shared, candidate, outcome)),
+            Err(completion) => under_way.push((candidate, completion)),
+        }
+    }
+    for (candidate, completion) in under_way {
+        failed = failed.or(finish(shared, candidate, completion.await));
+    }
+    waits.add(WaitEvent::DbFileParallelWrite, shared.env.now() - began_ns);
+    failed.map_or(Ok(()), |error| Err(error.into()))
+}
+
+fn finish(shared: &Shared, candidate: Candidate, outcome: Outcome) -> Option<spindle_io::IoError> {
+    let Outcome { result, operation } = outcome;
+    drop(operation);
+    shared.cache.written(candidate, result.is_ok());
+    result.err()
+}

@@ -1,0 +1,102 @@
+//! What can go wrong in the database, in words for people.
+
+use spindle_io::IoError;
+
+use crate::block::{BlockAddress, RowId};
+
+/// Result of a database operation.
+pub type Result<T> = std::result::Result<T, KernelError>;
+
+/// Why an operation of the database failed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum KernelError {
+    /// A device refused an I/O.
+    #[error(transparent)]
+    Io(#[from] IoError),
+    /// A block read from a datafile is not what was written there: it is reported, never served.
+    #[error("block {address} of {device} is damaged: {reason}")]
+    DamagedBlock {
+        /// Where the block should be.
+        address: BlockAddress,
+        /// The datafile.
+        device: String,
+        /// Which check failed.
+        reason: String,
+    },
+    /// The control file is damaged or belongs to something else.
+    #[error("control file {device}: {reason}")]
+    ControlFile {
+        /// The control file.
+        device: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// A device is too small or too coarse for what it shall hold.
+    #[error("{device}: {reason}")]
+    Storage {
+        /// The device.
+        device: String,
+        /// What does not fit.
+        reason: String,
+    },
+    /// Memory for the buffer cache or the log buffer is not to be had.
+    #[error("no memory for {what}: {reason}")]
+    Memory {
+        /// What it was for.
+        what: &'static str,
+        /// The system's own words.
+        reason: String,
+    },
+    /// A row stayed locked by another transaction for longer than the lock timeout.
+    #[error(
+        "row {row} stayed locked by another transaction for {waited_ms} ms; roll back and try again"
+    )]
+    LockTimeout {
+        /// The row.
+        row: RowId,
+        /// How long the session waited.
+        waited_ms: u64,
+    },
+    /// The undo segment has no block that is free of running transactions.
+    #[error("the undo segment is full: commit more often, or make it larger")]
+    UndoFull,
+    /// The tablespace has no room for another extent.
+    #[error(
+        "tablespace {tablespace} is full: segment {segment} needs an extent of {extent_blocks} blocks"
+    )]
+    TablespaceFull {
+        /// The tablespace.
+        tablespace: &'static str,
+        /// The segment that wanted to grow.
+        segment: String,
+        /// Size of the extent, blocks.
+        extent_blocks: u32,
+    },
+    /// The rowid names no row.
+    #[error("there is no row at {row}")]
+    NoSuchRow {
+        /// The rowid.
+        row: RowId,
+    },
+    /// The table is not in the data dictionary.
+    #[error("there is no table `{name}`")]
+    NoSuchTable {
+        /// The name asked for.
+        name: String,
+    },
+    /// More sessions change data at once than the transaction table has slots for.
+    #[error("all {slots} slots of the transaction table are taken")]
+    TransactionTableFull {
+        /// Slots there are.
+        slots: usize,
+    },
+    /// The instance stopped because it could not keep its promises any longer.
+    #[error("the instance was aborted: {reason}")]
+    Aborted {
+        /// The first failure.
+        reason: String,
+    },
+    /// The instance is being shut down.
+    #[error("the instance is shutting down")]
+    ShuttingDown,
+}

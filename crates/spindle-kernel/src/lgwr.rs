@@ -1,0 +1,331 @@
+//! LGWR and the online log files: a ring of preallocated files. The writer takes all redo there is (group commit), writes
+//! it durably, and lets the commits return. When a batch does not fit it switches to the next file, which starts a
+//! checkpoint. When the ring runs short of files that a checkpoint has freed, changes are held back, never LGWR.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use spindle_io::sync::{Latch, timeout};
+use spindle_io::{Arena, BlockDevice, Outcome, Request, Submission};
+
+use crate::error::{KernelError, Result};
+use crate::instance::Shared;
+use crate::log::{Batch, PADDING_MAX};
+use crate::redo::batch;
+use crate::settings::PlantedFault;
+use crate::wait_event::{ProcessWaits, WaitEvent};
+
+/// Bytes before the first batch of a log file.
+pub(crate) const LOG_FILE_HEADER_BYTES: u64 = 4096;
+const MAGIC: u32 = 0x5350_4C46;
+/// LGWR looks for redo that nobody waits for as often as Oracle's: every 3 seconds.
+const IDLE_NS: u64 = 3_000_000_000;
+
+/// Where in the ring a position of the redo is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Location {
+    /// Position of the first record of the batch at this place.
+    pub(crate) position: u64,
+    /// Which log file.
+    pub(crate) file: usize,
+    /// Its sequence number then.
+    pub(crate) sequence: u32,
+    /// Byte in the file.
+    pub(crate) offset: u64,
+}
+
+/// The ring of log files.
+pub(crate) struct LogFiles {
+    devices: Vec<Arc<dyn BlockDevice>>,
+    redo_block_bytes: u64,
+    /// Where the next batch goes, as of the last batch that is on stable storage.
+    location: Latch<Location>,
+    /// Position after the last record of each file's present contents.
+    ends: Latch<Vec<u64>>,
+    /// Position of the last complete checkpoint: what lies before it is no longer needed.
+    checkpoint: AtomicU64,
+}
+
+/// The header of a log file.
+pub(crate) fn seal_file_header(bytes: &mut [u8], database: u64, sequence: u32, position: u64) {
+    bytes.fill(0);
+    bytes[0..4].copy_from_slice(&MAGIC.to_le_bytes());
+    bytes[8..16].copy_from_slice(&database.to_le_bytes());
+    bytes[16..20].copy_from_slice(&sequence.to_le_bytes());
+    bytes[24..32].copy_from_slice(&position.to_le_bytes());
+    let crc = crc32c::crc32c(&bytes[8..]);
+    bytes[4..8].copy_from_slice(&crc.to_le_bytes());
+}
+
+/// Sequence number and first position, when the header is one of this database.
+pub(crate) fn read_file_header(bytes: &[u8], database: u64) -> Option<(u32, u64)> {
+    let whole = crc32c::crc32c(&bytes[8..]).to_le_bytes() == bytes[4..8];
+    let ours = bytes[0..4] == MAGIC.to_le_bytes() && bytes[8..16] == database.to_le_bytes();
+    let sequence = u32::from_le_bytes(bytes[16..20].try_into().expect("four bytes"));
+    let position = u64::from_le_bytes(bytes[24..32].try_into().expect("eight bytes"));
+    (whole && ours).then_some((sequence, position))
+}
+
+impl LogFiles {
+    /// The ring, before recovery has said where it stands.
+    pub(crate) fn new(
+        devices: Vec<Arc<dyn BlockDevice>>,
+        log_buffer_bytes: usize,
+    ) -> Result<LogFiles> {
+        let refuse = |device: &Arc<dyn BlockDevice>, reason: String| {
+            Err(KernelError::Storage {
+                device: device.name().to_string(),
+                reason,
+            })
+        };
+        let mut redo_block_bytes = 512;
+        for device in &devices {
+            let limits = device.limits();
+            redo_block_bytes = redo_block_bytes.max(u64::from(limits.alignment_bytes));
+            let needed = LOG_FILE_HEADER_BYTES + PADDING_MAX as u64 + 6 * log_buffer_bytes as u64;
+            if limits.capacity_bytes < needed {
+                return refuse(
+                    device,
+                    format!(
+                        "a log file of {} bytes is too small: at least {needed}",
+                        limits.capacity_bytes
+                    ),
+                );
+            }
+            if redo_block_bytes > PADDING_MAX as u64 {
+                return refuse(
+                    device,
+                    format!("its sectors of {redo_block_bytes} bytes are larger than 4096"),
+                );
+            }
+        }
+        if devices.len() < 2 {
+            let device = devices
+                .first()
+                .map_or("log files", |device| device.name())
+                .to_string();
+            return Err(KernelError::Storage {
+                device,
+                reason: "at least two log files are needed".to_string(),
+            });
+        }
+        let ends = Latch::new(vec![0; devices.len()]);
+        let location = Latch::new(Location {
+            position: 0,
+            file: 0,
+            sequence: 0,
+            offset: LOG_FILE_HEADER_BYTES,
+        });
+        Ok(LogFiles {
+            devices,
+            redo_block_bytes,
+            location,
+            ends,
+            checkpoint: AtomicU64::new(0),
+        })
+    }
+
+    /// The files.
+    pub(crate) fn devices(&self) -> &[Arc<dyn BlockDevice>] {
+        &self.devices
+    }
+
+    /// Redo blocks are this long; batches begin at multiples of it.
+    pub(crate) fn redo_block_bytes(&self) -> u64 {
+        self.redo_block_bytes
+    }
+
+    /// Where the next batch goes, as of what is on stable storage.
+    pub(crate) fn location(&self) -> Location {
+        *self.location.lock()
+    }
+
+    /// Sets where the ring stands after recovery; everything before `location` may be overwritten.
+    pub(crate) fn reset(&self, location: Location) {
+        *self.location.lock() = location;
+        self.ends.lock().fill(location.position);
+        self.checkpoint.store(location.position, Ordering::Release);
+    }
+
+    /// A checkpoint at `position` is complete.
+    pub(crate) fn checkpointed(&self, position: u64) {
+        self.checkpoint.fetch_max(position, Ordering::AcqRel);
+    }
+
+    /// Makes the next file of the ring the current one. Its old contents must not be needed any more.
+    pub(crate) async fn open_next(&self, shared: &Shared, position: u64) -> Result<()> {
+        let now = self.location();
+        let file = (now.file + 1) % self.devices.len();
+        let sequence = now.sequence + 1;
+        let arena =
+            Arena::new(LOG_FILE_HEADER_BYTES as usize, 1).map_err(|error| KernelError::Memory {
+                what: "a log file header",
+                reason: error.to_string(),
+            })?;
+        let frame = arena.allocate().expect("the arena has a frame");
+        let mut hold = frame.try_write_hold().expect("the frame is ours");
+        seal_file_header(&mut hold, shared.database_id(), sequence, position);
+        let request = Request::write(
+            0,
+            vec![hold.share(LOG_FILE_HEADER_BYTES as usize)],
+            true,
+            Submission::Alone,
+        );
+        self.devices[file].submit(request).await.result?;
+        self.ends.lock()[now.file] = position;
+        *self.location.lock() = Location {
+            position,
+            file,
+            sequence,
+            offset: LOG_FILE_HEADER_BYTES,
+        };
+        Ok(())
+    }
+
+    fn next_is_free(&self) -> bool {
+        let next = (self.location().file + 1) % self.devices.len();
+        self.ends.lock()[next] <= self.checkpoint.load(Ordering::Acquire)
+    }
+
+    /// Bytes left in the current file. The last redo block's worth stays free, so that reading may round up.
+    fn left(&self) -> u64 {
+        let location = self.location();
+        let capacity = self.devices[location.file].limits().capacity_bytes - PADDING_MAX as u64;
+        capacity.saturating_sub(location.offset)
+    }
+
+    /// True while everything that may be in the log buffer can be written without a further checkpoint: the next file
+    /// is free, or the current one takes the batch under way, the one being filled, one filled while this answer
+    /// travels, and a last one's rounding up.
+    pub(crate) fn has_room(&self, frame_bytes: usize) -> bool {
+        self.next_is_free() || self.left() >= 4 * frame_bytes as u64
+    }
+
+    fn padded(&self, bytes: u64) -> u64 {
+        bytes.next_multiple_of(self.redo_block_bytes)
+    }
+}
+
+/// The log writer process.
+pub(crate) async fn run(shared: Arc<Shared>) {
+    let waits = shared.waits.register();
+    loop {
+        while !shared.log.is_wanted() {
+            if shared.health.is_stopping() {
+                return;
+            }
+            if timeout(&*shared.env, IDLE_NS, shared.log.lgwr.notified())
+                .await
+                .is_err()
+            {
+                shared.log.request(shared.log.end());
+            }
+        }
+        if let Err(error) = write_pending(&shared, &waits).await {
+            shared.fail(format!("LGWR: {error}"));
+            return;
+        }
+    }
+}
+
+/// Writes all redo there is.
+async fn write_pending(shared: &Shared, waits: &ProcessWaits) -> Result<()> {
+    shared.health.check_failed()?;
+    let (bytes, position) = shared.log.pending();
+    if bytes == 0 {
+        return Ok(());
+    }
+    // More redo may join before the batch is taken, up to a full buffer: that is what must fit.
+    let batch_bytes_max = shared.log.arena().frame_bytes() as u64;
+    if shared.log_files.left() < batch_bytes_max {
+        switch(shared, position).await?;
+    }
+    let location = shared.log_files.location();
+    let Some(batch) = shared.log.take(location.sequence) else {
+        return Ok(());
+    };
+    if shared
+        .settings
+        .has_planted(PlantedFault::AcknowledgeBeforeFlush)
+    {
+        shared.log.acknowledge(batch.end);
+    }
+    let end = batch.end;
+    write_batch(shared, waits, batch, location).await?;
+    update_room(shared);
+    shared.log.written(end);
+    Ok(())
+}
+
+async fn write_batch(
+    shared: &Shared,
+    waits: &ProcessWaits,
+    batch: Batch,
+    location: Location,
+) -> Result<()> {
+    let files = &shared.log_files;
+    let payload = batch::expected(&batch.bytes, location.sequence, location.position);
+    let bytes = batch::HEADER_BYTES + payload.expect("LGWR sealed the batch for this place");
+    let padded = files.padded(bytes as u64) as usize;
+    let device = &files.devices[location.file];
+    let piece_bytes = shared
+        .settings
+        .log_write_bytes_max
+        .next_multiple_of(PADDING_MAX);
+    let began_ns = shared.env.now();
+    let mut under_way = Vec::new();
+    let mut start = 0;
+    while start < padded {
+        let length = piece_bytes.min(padded - start);
+        let hold = batch.bytes.part(start, length);
+        let request = Request::write(
+            location.offset + start as u64,
+            vec![hold],
+            true,
+            Submission::Batched,
+        );
+        match device.submit(request).already() {
+            Ok(outcome) => outcome.result?,
+            Err(completion) => under_way.push(completion),
+        }
+        start += length;
+    }
+    let mut failed = None;
+    for completion in under_way {
+        let Outcome { result, .. } = completion.await;
+        failed = failed.or(result.err());
+    }
+    waits.add(WaitEvent::LogFileParallelWrite, shared.env.now() - began_ns);
+    if let Some(error) = failed {
+        return Err(error.into());
+    }
+    shared.statistics.add_redo_write(bytes, padded);
+    *files.location.lock() = Location {
+        position: batch.end,
+        offset: location.offset + padded as u64,
+        ..location
+    };
+    Ok(())
+}
+
+/// Goes on to the next log file, which is free: changes were held back in time (see [`LogFiles::has_room`]).
+async fn switch(shared: &Shared, position: u64) -> Result<()> {
+    let files = &shared.log_files;
+    assert!(
+        files.next_is_free(),
+        "redo was let into the buffer that has no room in the log files"
+    );
+    files.open_next(shared, position).await?;
+    shared.statistics.add_log_switch();
+    shared.checkpoint.request();
+    Ok(())
+}
+
+/// Lets changes go on or holds them back, by the room there is.
+pub(crate) fn update_room(shared: &Shared) {
+    let has_room = shared.log_files.has_room(shared.log.arena().frame_bytes());
+    if !has_room {
+        shared.checkpoint.request();
+    }
+    shared.log.set_ring_has_room(has_room);
+}

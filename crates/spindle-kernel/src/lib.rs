@@ -1,0 +1,36 @@
+//! The embedded database: small, real, of Oracle's architecture. A buffer cache with database writers (DBWR), a log writer
+//! (LGWR) with group commit over a ring of log files, an undo segment with roll-back, row locks, checkpoints (CKPT) and
+//! crash recovery. It is plain `async` code over [`spindle_io::Env`] and [`spindle_io::BlockDevice`], so the same code runs
+//! on threads and files and in the simulated world. Start at [`Instance`]; sessions are [`Session`]s.
+
+pub mod block;
+mod buffer_cache;
+mod change;
+mod checkpoint;
+mod control_file;
+mod dbwr;
+mod error;
+mod instance;
+mod lgwr;
+mod log;
+mod recovery;
+mod redo;
+mod row_lock;
+mod session;
+mod settings;
+mod statistics;
+mod table;
+mod transaction;
+mod undo;
+mod wait_event;
+
+pub use block::{BlockAddress, RowId};
+pub use control_file::CONTROL_FILE_BYTES;
+pub use error::{KernelError, Result};
+pub use instance::{Instance, SegmentSpace, Shutdown, Storage, create_database};
+pub use recovery::RecoveryReport;
+pub use session::Session;
+pub use settings::{CommitWait, PlantedFault, Settings, WriteSync};
+pub use statistics::StatisticsSnapshot;
+pub use table::{Table, row_bytes_max, table_blocks};
+pub use wait_event::{WaitEvent, WaitTotal};

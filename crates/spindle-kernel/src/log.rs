@@ -1,0 +1,328 @@
+//! The log buffer: where sessions put their redo, and where commits wait for LGWR. Two frames take turns: sessions
+//! fill one while LGWR writes the other straight from memory. Positions count record bytes (see [`crate::redo`]).
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use spindle_io::sync::{Latch, Notify, oneshot};
+use spindle_io::{Arena, Frame, ReadHold, WriteHold};
+
+use crate::block::BlockAddress;
+use crate::error::{KernelError, Result};
+use crate::instance::Shared;
+use crate::redo::{RECORD_HEADER_BYTES, VectorKind, batch, image_vector_bytes, vector_header};
+use crate::wait_event::{ProcessWaits, WaitEvent};
+
+/// The first position of a new database; blocks never changed have SCN 0, which is before it.
+pub(crate) const FIRST_POSITION: u64 = 1;
+
+struct Inner {
+    active: WriteHold,
+    /// Bytes used in the active frame, batch header included.
+    used: usize,
+    /// Position of the first record in the active frame.
+    first_position: u64,
+    /// The other frame, when LGWR is not writing it.
+    spare: Option<WriteHold>,
+    /// Blocks whose SCN is not beyond this get a full image at their next change: the start of the last checkpoint.
+    image_boundary: u64,
+}
+
+impl Inner {
+    fn end(&self) -> u64 {
+        self.first_position + (self.used - batch::HEADER_BYTES) as u64
+    }
+}
+
+/// The log buffer and who waits on it.
+pub(crate) struct Log {
+    inner: Latch<Inner>,
+    frames: [Frame; 2],
+    arena: Arc<Arena>,
+    image_boundary: AtomicU64,
+    flushed: AtomicU64,
+    requested: AtomicU64,
+    commits: Latch<Vec<(u64, oneshot::Sender<()>)>>,
+    /// The ring of log files has room for everything that may be in the buffers. While it has not, changes wait for
+    /// a checkpoint, so that LGWR itself never has to: DBWR may need it to complete that checkpoint.
+    ring_has_room: AtomicBool,
+    pub(crate) lgwr: Notify,
+    space: Notify,
+}
+
+/// What became of an attempt to add a record.
+pub(crate) enum Append {
+    /// Added; its bytes end at this position.
+    Done(u64),
+    /// No room until LGWR takes the buffer.
+    Full,
+    /// A checkpoint began meanwhile: which blocks need images must be looked at again.
+    BoundaryMoved,
+}
+
+/// Redo that LGWR takes to write.
+pub(crate) struct Batch {
+    /// Header and records, sealed.
+    pub(crate) bytes: ReadHold,
+    /// Position after the last record.
+    pub(crate) end: u64,
+}
+
+impl Log {
+    /// Two frames of `frame_bytes`, with positions starting at `position`.
+    pub(crate) fn new(frame_bytes: usize, position: u64) -> Result<Log> {
+        let arena = Arena::new(frame_bytes, 2).map_err(|error| KernelError::Memory {
+            what: "the log buffer",
+            reason: error.to_string(),
+        })?;
+        let frames = [0, 1].map(|_| arena.allocate().expect("the arena has two frames"));
+        let take = |frame: &Frame| frame.try_write_hold().expect("nobody else knows the frame");
+        let inner = Inner {
+            active: take(&frames[0]),
+            used: batch::HEADER_BYTES,
+            first_position: position,
+            spare: Some(take(&frames[1])),
+            image_boundary: position,
+        };
+        Ok(Log {
+            inner: Latch::new(inner),
+            frames,
+            arena,
+            image_boundary: AtomicU64::new(position),
+            flushed: AtomicU64::new(position),
+            requested: AtomicU64::new(position),
+            commits: Latch::default(),
+            ring_has_room: AtomicBool::new(true),
+            lgwr: Notify::new(),
+            space: Notify::new(),
+        })
+    }
+
+    /// The memory LGWR writes from.
+    pub(crate) fn arena(&self) -> &Arc<Arena> {
+        &self.arena
+    }
+
+    /// Continues from `position`, where recovery found the end of the redo.
+    pub(crate) fn reset(&self, position: u64) {
+        let mut inner = self.inner.lock();
+        inner.first_position = position;
+        inner.used = batch::HEADER_BYTES;
+        inner.image_boundary = position;
+        self.image_boundary.store(position, Ordering::Release);
+        self.flushed.store(position, Ordering::Release);
+        self.requested.store(position, Ordering::Release);
+    }
+
+    /// Position after the last record there is.
+    pub(crate) fn end(&self) -> u64 {
+        self.inner.lock().end()
+    }
+
+    /// Everything before this position is on stable storage.
+    pub(crate) fn flushed(&self) -> u64 {
+        self.flushed.load(Ordering::Acquire)
+    }
+
+    /// Blocks whose SCN is not beyond this need an image.
+    pub(crate) fn image_boundary(&self) -> u64 {
+        self.image_boundary.load(Ordering::Acquire)
+    }
+
+    /// Begins a checkpoint: from here on, the first change of every block carries its image. Returns the position that
+    /// the checkpoint will stand for.
+    pub(crate) fn begin_checkpoint(&self) -> u64 {
+        let mut inner = self.inner.lock();
+        let position = inner.end();
+        inner.image_boundary = position;
+        self.image_boundary.store(position, Ordering::Release);
+        position
+    }
+
+    /// Adds a record: images of blocks as they are, then the vectors. `boundary` is the image boundary by which the
+    /// images were chosen.
+    pub(crate) fn append(
+        &self,
+        boundary: u64,
+        images: &[(BlockAddress, &[u8])],
+        vectors: &[u8],
+    ) -> Append {
+        let image_bytes: usize = images
+            .iter()
+            .map(|(_, block)| image_vector_bytes(block.len()))
+            .sum();
+        let length = RECORD_HEADER_BYTES + image_bytes + vectors.len();
+        let mut guard = self.inner.lock();
+        let inner = &mut *guard;
+        if inner.image_boundary != boundary {
+            return Append::BoundaryMoved;
+        }
+        if inner.used + length > inner.active.len() || !self.ring_has_room.load(Ordering::Acquire) {
+            drop(guard);
+            self.request(self.end());
+            return Append::Full;
+        }
+        let mut at = inner.used;
+        let mut put = |bytes: &[u8]| {
+            inner.active[at..at + bytes.len()].copy_from_slice(bytes);
+            at += bytes.len();
+        };
+        put(&(length as u32).to_le_bytes());
+        for (address, block) in images {
+            put(&vector_header(VectorKind::Image, *address, block.len()));
+            put(block);
+        }
+        put(vectors);
+        let was_third_full = inner.used * 3 > inner.active.len();
+        inner.used = at;
+        let end = inner.end();
+        let wake = !was_third_full && at * 3 > inner.active.len();
+        drop(guard);
+        if wake {
+            self.request(end);
+        }
+        Append::Done(end)
+    }
+
+    /// Asks LGWR to write everything up to `position`.
+    pub(crate) fn request(&self, position: u64) {
+        if self.requested.fetch_max(position, Ordering::AcqRel) < position {
+            self.lgwr.notify_one();
+        }
+    }
+
+    /// True when LGWR has something to write.
+    pub(crate) fn is_wanted(&self) -> bool {
+        self.requested.load(Ordering::Acquire) > self.flushed()
+    }
+
+    /// Waits until everything before `position` is on stable storage.
+    pub(crate) async fn flush_to(&self, shared: &Shared, position: u64) -> Result<()> {
+        if self.flushed() >= position {
+            return Ok(());
+        }
+        let (sender, receiver) = oneshot::channel();
+        self.commits.lock().push((position, sender));
+        self.request(position);
+        // LGWR may have written it between the look and the push; it looks at the list after it moves `flushed`.
+        if self.flushed() >= position {
+            return Ok(());
+        }
+        shared.health.check_failed()?;
+        receiver.await.map_err(|_| shared.health.why())
+    }
+
+    /// Waits for room in the log buffer.
+    pub(crate) async fn wait_for_space(&self, shared: &Shared, waits: &ProcessWaits) -> Result<()> {
+        let began_ns = shared.env.now();
+        let mut space = std::pin::pin!(self.space.notified());
+        space.as_mut().enable();
+        let ring_has_room = self.ring_has_room.load(Ordering::Acquire);
+        self.request(self.end());
+        shared.health.check()?;
+        if !ring_has_room || self.is_full() {
+            space.await;
+        }
+        let event = if ring_has_room {
+            WaitEvent::LogBufferSpace
+        } else {
+            WaitEvent::LogFileSwitchCheckpoint
+        };
+        waits.add(event, shared.env.now() - began_ns);
+        shared.health.check()
+    }
+
+    fn is_full(&self) -> bool {
+        // Half a frame is more than any record takes: see the check of settings at start.
+        let inner = self.inner.lock();
+        inner.used * 2 > inner.active.len()
+    }
+
+    /// LGWR takes what there is. `None` when there is nothing.
+    pub(crate) fn take(&self, sequence: u32) -> Option<Batch> {
+        let (mut hold, used, first_position, end) = {
+            let mut guard = self.inner.lock();
+            let inner = &mut *guard;
+            if inner.used == batch::HEADER_BYTES {
+                return None;
+            }
+            let end = inner.end();
+            let spare = inner
+                .spare
+                .take()
+                .expect("LGWR gives a frame back before it takes the next");
+            let taken = std::mem::replace(&mut inner.active, spare);
+            let used = std::mem::replace(&mut inner.used, batch::HEADER_BYTES);
+            let first_position = std::mem::replace(&mut inner.first_position, end);
+            (taken, used, first_position, end)
+        };
+        self.space.notify_waiters();
+        batch::seal(&mut hold[..used], sequence, first_position);
+        let whole = hold.len();
+        hold[used..whole.min(used + PADDING_MAX)].fill(0);
+        Some(Batch {
+            bytes: hold.share(whole),
+            end,
+        })
+    }
+
+    /// The bytes of the next batch, header included, and the position it begins at; zero when there is nothing.
+    pub(crate) fn pending(&self) -> (usize, u64) {
+        let inner = self.inner.lock();
+        (
+            if inner.used == batch::HEADER_BYTES {
+                0
+            } else {
+                inner.used
+            },
+            inner.first_position,
+        )
+    }
+
+    /// LGWR gives the written frame back: everything before `end` is on stable storage.
+    pub(crate) fn written(&self, end: u64) {
+        let spare = self
+            .frames
+            .iter()
+            .find_map(Frame::try_write_hold)
+            .expect("the frame written is free, the other is held by the buffer");
+        self.inner.lock().spare = Some(spare);
+        self.acknowledge(end);
+    }
+
+    /// Says whether the ring of log files has room; when it has again, changes go on.
+    pub(crate) fn set_ring_has_room(&self, has_room: bool) {
+        let had_room = self.ring_has_room.swap(has_room, Ordering::AcqRel);
+        if has_room && !had_room {
+            self.space.notify_waiters();
+        }
+    }
+
+    /// Lets commits up to `end` return.
+    pub(crate) fn acknowledge(&self, end: u64) {
+        self.flushed.fetch_max(end, Ordering::AcqRel);
+        let mut done = Vec::new();
+        self.commits.lock().retain_mut(|(position, sender)| {
+            let reached = *position <= end;
+            if reached {
+                let (dead, _) = oneshot::channel();
+                done.push(std::mem::replace(sender, dead));
+            }
+            !reached
+        });
+        for sender in done {
+            // The session may have gone.
+            let _ = sender.send(());
+        }
+    }
+
+    /// Wakes everyone who waits here, to learn that the instance has failed or stops.
+    pub(crate) fn wake_all(&self) {
+        self.commits.lock().clear();
+        self.space.notify_waiters();
+        self.lgwr.notify_one();
+    }
+}
+
+/// Redo blocks are at most this long: padding beyond a batch's end is made of zeros up to here.
+pub(crate) const PADDING_MAX: usize = 4096;

@@ -1,0 +1,277 @@
+//! Redo: how a change is written down and how it is carried out. A record is a group of change vectors that happen
+//! together or not at all; [`apply`] is the only code that changes a block, both when a change is first made and
+//! when it is rolled forward, so the two cannot differ.
+//!
+//! Record: length of the whole (4 bytes), then vectors: kind (1), unused (3), block address (8), payload length (4),
+//! payload. A position in the redo (an SCN) counts record bytes since the database was created; batch headers and
+//! padding are not counted.
+
+use crate::block::{self, BlockAddress, BlockKind, heap, transaction_table, undo};
+
+/// Bytes before the first vector of a record.
+pub const RECORD_HEADER_BYTES: usize = 4;
+const VECTOR_HEADER_BYTES: usize = 16;
+
+/// What a change vector does to its block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum VectorKind {
+    /// The whole block as it was just before this record: protects against a torn write of it.
+    Image = 1,
+    /// A new heap block: segment (4), row length (2).
+    FormatHeap = 2,
+    /// A new, empty undo block: segment (4).
+    FormatUndo = 3,
+    /// Bytes inside a row: slot (2), offset (2), the bytes.
+    PatchRow = 4,
+    /// A row put into its slot: slot (2), the row.
+    SetRow = 5,
+    /// A slot emptied: slot (2).
+    ClearRow = 6,
+    /// An undo record added: the record.
+    UndoAppend = 7,
+    /// Undo records forgotten after they were applied: bytes left in use (4).
+    UndoTruncate = 8,
+    /// A transaction-table slot: slot (2), the entry.
+    SetSlot = 9,
+}
+
+impl VectorKind {
+    fn from_u8(value: u8) -> Option<VectorKind> {
+        use VectorKind::*;
+        [
+            Image,
+            FormatHeap,
+            FormatUndo,
+            PatchRow,
+            SetRow,
+            ClearRow,
+            UndoAppend,
+            UndoTruncate,
+            SetSlot,
+        ]
+        .into_iter()
+        .find(|kind| *kind as u8 == value)
+    }
+
+    /// True when the vector says all there is to know of the block, so that its bytes on disk do not matter.
+    pub fn replaces_block(self) -> bool {
+        matches!(
+            self,
+            VectorKind::Image | VectorKind::FormatHeap | VectorKind::FormatUndo
+        )
+    }
+}
+
+/// One change to one block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Vector<'a> {
+    /// What it does.
+    pub kind: VectorKind,
+    /// To which block.
+    pub address: BlockAddress,
+    /// With what.
+    pub payload: &'a [u8],
+}
+
+/// Builds the vectors of one record in a buffer that is used again and again.
+#[derive(Default)]
+pub struct RecordBuilder {
+    bytes: Vec<u8>,
+}
+
+impl RecordBuilder {
+    /// Forgets all vectors.
+    pub fn clear(&mut self) {
+        self.bytes.clear();
+    }
+
+    /// Adds a vector whose payload is the given parts, one after the other.
+    pub fn push(&mut self, kind: VectorKind, address: BlockAddress, payload: &[&[u8]]) {
+        let length: usize = payload.iter().map(|part| part.len()).sum();
+        self.bytes
+            .extend_from_slice(&vector_header(kind, address, length));
+        for part in payload {
+            self.bytes.extend_from_slice(part);
+        }
+    }
+
+    /// The vectors as they stand in the record.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// The vectors, in order.
+    pub fn vectors(&self) -> Vectors<'_> {
+        Vectors { rest: &self.bytes }
+    }
+}
+
+/// Header of a vector.
+pub fn vector_header(
+    kind: VectorKind,
+    address: BlockAddress,
+    payload_bytes: usize,
+) -> [u8; VECTOR_HEADER_BYTES] {
+    let mut header = [0; VECTOR_HEADER_BYTES];
+    header[0] = kind as u8;
+    header[4..12].copy_from_slice(&address.to_u64().to_le_bytes());
+    header[12..16].copy_from_slice(&(payload_bytes as u32).to_le_bytes());
+    header
+}
+
+/// Bytes that the image of a block takes in a record.
+pub fn image_vector_bytes(block_bytes: usize) -> usize {
+    VECTOR_HEADER_BYTES + block_bytes
+}
+
+/// Reads the vectors of a record.
+pub struct Vectors<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Vectors<'a> {
+    /// Over the bytes after a record's header.
+    pub fn new(bytes: &'a [u8]) -> Vectors<'a> {
+        Vectors { rest: bytes }
+    }
+}
+
+impl<'a> Iterator for Vectors<'a> {
+    type Item = Vector<'a>;
+
+    fn next(&mut self) -> Option<Vector<'a>> {
+        if self.rest.len() < VECTOR_HEADER_BYTES {
+            return None;
+        }
+        let (header, rest) = self.rest.split_at(VECTOR_HEADER_BYTES);
+        let kind = VectorKind::from_u8(header[0])?;
+        let address = BlockAddress::from_u64(u64::from_le_bytes(
+            header[4..12].try_into().expect("eight bytes"),
+        ));
+        let length = u32::from_le_bytes(header[12..16].try_into().expect("four bytes")) as usize;
+        if length > rest.len() {
+            return None;
+        }
+        let (payload, rest) = rest.split_at(length);
+        self.rest = rest;
+        Some(Vector {
+            kind,
+            address,
+            payload,
+        })
+    }
+}
+
+fn u16_at(bytes: &[u8], at: usize) -> u16 {
+    u16::from_le_bytes(bytes[at..at + 2].try_into().expect("two bytes"))
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes"))
+}
+
+/// Carries a vector out. The caller sets the block's SCN after the last vector of the record for it.
+pub fn apply(vector: Vector<'_>, bytes: &mut [u8]) {
+    let payload = vector.payload;
+    match vector.kind {
+        VectorKind::Image => bytes.copy_from_slice(payload),
+        VectorKind::FormatHeap => {
+            heap::format_heap(
+                bytes,
+                vector.address,
+                u32_at(payload, 0),
+                usize::from(u16_at(payload, 4)),
+            );
+        }
+        VectorKind::FormatUndo => undo::format_undo(bytes, vector.address, u32_at(payload, 0)),
+        VectorKind::PatchRow => {
+            heap::patch_row(bytes, u16_at(payload, 0), u16_at(payload, 2), &payload[4..])
+        }
+        VectorKind::SetRow => heap::set_row(bytes, u16_at(payload, 0), Some(&payload[2..])),
+        VectorKind::ClearRow => heap::set_row(bytes, u16_at(payload, 0), None),
+        VectorKind::UndoAppend => undo::append(bytes, payload),
+        VectorKind::UndoTruncate => undo::truncate(bytes, u32_at(payload, 0) as usize),
+        VectorKind::SetSlot => {
+            transaction_table::set_entry(bytes, usize::from(u16_at(payload, 0)), &payload[2..])
+        }
+    }
+    debug_assert_ne!(
+        block::kind(bytes),
+        BlockKind::FileHeader as u8,
+        "redo never touches a file header"
+    );
+}
+
+/// Header of what LGWR writes in one go: magic (4), CRC32C of the rest of the header and the payload (4), log sequence
+/// number (4), payload length (4), position of the first record (8), unused (8). Records follow, then padding to
+/// whole redo blocks, so that no later write touches a redo block that holds an acknowledged commit.
+pub mod batch {
+    /// Bytes before the payload.
+    pub const HEADER_BYTES: usize = 32;
+    const MAGIC: u32 = 0x5350_4C47;
+
+    /// Fills the header in and sets the checksum. `bytes` is header and payload.
+    pub fn seal(bytes: &mut [u8], sequence: u32, first_position: u64) {
+        let payload_bytes = (bytes.len() - HEADER_BYTES) as u32;
+        bytes[..HEADER_BYTES].fill(0);
+        bytes[0..4].copy_from_slice(&MAGIC.to_le_bytes());
+        bytes[8..12].copy_from_slice(&sequence.to_le_bytes());
+        bytes[12..16].copy_from_slice(&payload_bytes.to_le_bytes());
+        bytes[16..24].copy_from_slice(&first_position.to_le_bytes());
+        let crc = crc32c::crc32c(&bytes[8..]);
+        bytes[4..8].copy_from_slice(&crc.to_le_bytes());
+    }
+
+    /// Payload length, when the header is that of the batch expected here.
+    pub fn expected(header: &[u8], sequence: u32, first_position: u64) -> Option<usize> {
+        let field =
+            |at: usize| u32::from_le_bytes(header[at..at + 4].try_into().expect("four bytes"));
+        let position = u64::from_le_bytes(header[16..24].try_into().expect("eight bytes"));
+        (field(0) == MAGIC && field(8) == sequence && position == first_position)
+            .then(|| field(12) as usize)
+    }
+
+    /// True when header and payload are as they were sealed.
+    pub fn is_whole(bytes: &[u8]) -> bool {
+        let stored = u32::from_le_bytes(bytes[4..8].try_into().expect("four bytes"));
+        crc32c::crc32c(&bytes[8..]) == stored
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn vectors_come_back_as_they_went_in() {
+        let mut builder = RecordBuilder::default();
+        let address = BlockAddress { file: 1, block: 9 };
+        builder.push(VectorKind::PatchRow, address, &[&[1, 0], &[2, 0], b"abc"]);
+        builder.push(VectorKind::ClearRow, address, &[&[7, 0]]);
+        let kinds: Vec<_> = builder
+            .vectors()
+            .map(|vector| (vector.kind, vector.payload.to_vec()))
+            .collect();
+        assert_eq!(
+            kinds,
+            vec![
+                (VectorKind::PatchRow, vec![1, 0, 2, 0, b'a', b'b', b'c']),
+                (VectorKind::ClearRow, vec![7, 0])
+            ]
+        );
+    }
+
+    #[test]
+    fn a_batch_is_known_by_sequence_position_and_checksum() {
+        let mut bytes = vec![0u8; batch::HEADER_BYTES + 100];
+        bytes[batch::HEADER_BYTES..].fill(9);
+        batch::seal(&mut bytes, 5, 1000);
+        assert_eq!(batch::expected(&bytes, 5, 1000), Some(100));
+        assert_eq!(batch::expected(&bytes, 4, 1000), None);
+        assert_eq!(batch::expected(&bytes, 5, 1001), None);
+        assert!(batch::is_whole(&bytes));
+        bytes[131] ^= 1;
+        assert!(!batch::is_whole(&bytes));
+    }
+}

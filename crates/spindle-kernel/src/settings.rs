@@ -1,0 +1,84 @@
+//! How an instance is set up: plain data with documented defaults, given once at start.
+
+/// When a datafile write is on stable storage.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WriteSync {
+    /// When the write returns (`O_DSYNC`), as Oracle opens datafiles.
+    Dsync,
+    /// When the checkpoint flushes the files, before it advances, as PostgreSQL and InnoDB do.
+    Checkpoint,
+}
+
+/// What a commit waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CommitWait {
+    /// Its redo on stable storage.
+    Wait,
+    /// Nothing: the redo is asked to be written, and may be lost (Oracle's `COMMIT WRITE IMMEDIATE NOWAIT`).
+    NoWait,
+}
+
+/// Settings of an instance.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Settings {
+    /// Database block size, bytes: a power of two from 2048 to 32768.
+    pub block_bytes: usize,
+    /// Buffer cache, bytes (default 64 MiB).
+    pub buffer_cache_bytes: u64,
+    /// Database writers (DBWR processes), from 1 (default 1).
+    pub writers: usize,
+    /// Blocks in one DBWR batch at most (default 128).
+    pub write_batch_blocks: usize,
+    /// Durability of datafile writes.
+    pub write_sync: WriteSync,
+    /// What a commit waits for.
+    pub commit_wait: CommitWait,
+    /// Each of the two halves of the log buffer, bytes (default 1 MiB).
+    pub log_buffer_bytes: usize,
+    /// LGWR hands a write to its device in pieces of at most this many bytes, to be under way together where the
+    /// device's method allows (default 256 KiB).
+    pub log_write_bytes_max: usize,
+    /// Longest time between checkpoints, nanoseconds (default 60 s); a log switch always starts one.
+    pub checkpoint_interval_ns: u64,
+    /// How long a session waits for a row lock, nanoseconds (default 5 s).
+    pub lock_timeout_ns: u64,
+    /// Blocks of a multi-block read (default 16; Oracle's `db_file_multiblock_read_count`).
+    pub multiblock_read_blocks: usize,
+    /// Faults planted to prove that the checks can fail; none outside tests.
+    pub planted: Option<PlantedFault>,
+}
+
+impl Default for Settings {
+    fn default() -> Settings {
+        Settings {
+            block_bytes: 8192,
+            buffer_cache_bytes: 64 << 20,
+            writers: 1,
+            write_batch_blocks: 128,
+            write_sync: WriteSync::Dsync,
+            commit_wait: CommitWait::Wait,
+            log_buffer_bytes: 1 << 20,
+            log_write_bytes_max: 256 << 10,
+            checkpoint_interval_ns: 60_000_000_000,
+            lock_timeout_ns: 5_000_000_000,
+            multiblock_read_blocks: 16,
+            planted: None,
+        }
+    }
+}
+
+/// A deliberate bug, which the crash tests must catch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PlantedFault {
+    /// A commit returns before its redo is on stable storage.
+    AcknowledgeBeforeFlush,
+    /// DBWR writes blocks whose redo is not yet on stable storage.
+    WriteAheadOfRedo,
+}
+
+impl Settings {
+    /// True when `fault` is planted. Compiled to `false` unless the crate is built for tests (feature `planted`).
+    pub(crate) fn has_planted(&self, fault: PlantedFault) -> bool {
+        cfg!(feature = "planted") && self.planted == Some(fault)
+    }
+}

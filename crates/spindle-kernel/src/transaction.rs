@@ -1,0 +1,304 @@
+//! Transactions: beginning, ending and undoing them. A transaction is a slot of the transaction table and a chain of undo
+//! records; it is committed when the redo that frees its slot is on stable storage, and one whose slot is found in use
+//! after a crash is undone.
+
+use crate::block::{BlockAddress, RowId, transaction_table, undo};
+use crate::buffer_cache::Pin;
+use crate::change::change;
+use crate::error::{KernelError, Result};
+use crate::instance::Shared;
+use crate::redo::{RecordBuilder, VectorKind};
+use crate::undo::{UNDO_SEGMENT, UndoRecord};
+use crate::wait_event::{ProcessWaits, WaitEvent};
+
+/// A running transaction.
+pub(crate) struct Transaction {
+    /// Slot and wrap number in one: never the same twice.
+    pub(crate) id: u64,
+    /// Rows it has locked.
+    pub(crate) locks: Vec<RowId>,
+    /// Undo blocks it has written to, the present one last.
+    touched: Vec<BlockAddress>,
+    /// Bytes left in the present one.
+    undo_room: usize,
+}
+
+/// How a transaction ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ending {
+    Committed,
+    RolledBack,
+}
+
+impl Transaction {
+    /// The undo block it writes to.
+    pub(crate) fn undo_block(&self) -> BlockAddress {
+        *self
+            .touched
+            .last()
+            .expect("a transaction has an undo block from its beginning")
+    }
+}
+
+fn slot_of(id: u64) -> (usize, u32) {
+    ((id >> 32) as usize, id as u32)
+}
+
+/// Names the transaction of a slot and wrap number.
+pub(crate) fn id_of(slot: usize, wrap: u32) -> u64 {
+    (slot as u64) << 32 | u64::from(wrap)
+}
+
+fn push_slot(
+    builder: &mut RecordBuilder,
+    shared: &Shared,
+    id: u64,
+    active: bool,
+    undo_block: BlockAddress,
+) {
+    let (slot, wrap) = slot_of(id);
+    let (table_block, place) = shared.undo.slot_place(slot);
+    let entry = transaction_table::Entry {
+        active,
+        wrap,
+        undo_block,
+    };
+    builder.push(
+        VectorKind::SetSlot,
+        table_block,
+        &[&place.to_le_bytes(), &entry.to_bytes()],
+    );
+}
+
+async fn table_pin(shared: &Shared, waits: &ProcessWaits, id: u64) -> Result<Pin> {
+    let (block, _) = shared.undo.slot_place(slot_of(id).0);
+    shared.cache.get(shared, waits, block).await
+}
+
+/// Begins a transaction: takes a slot and an undo block.
+pub(crate) async fn begin(
+    shared: &Shared,
+    waits: &ProcessWaits,
+    builder: &mut RecordBuilder,
+) -> Result<Transaction> {
+    let (slot, wrap) = shared.undo.take_slot()?;
+    let id = id_of(slot, wrap);
+    let mut transaction = Transaction {
+        id,
+        locks: Vec::new(),
+        touched: Vec::new(),
+        undo_room: 0,
+    };
+    match enter_block(shared, waits, builder, &mut transaction).await {
+        Ok(()) => Ok(transaction),
+        Err(error) => {
+            shared.undo.give_slot(slot);
+            Err(error)
+        }
+    }
+}
+
+/// Goes on to another undo block, linked to the present one if there is one.
+async fn enter_block(
+    shared: &Shared,
+    waits: &ProcessWaits,
+    builder: &mut RecordBuilder,
+    transaction: &mut Transaction,
+) -> Result<()> {
+    let id = transaction.id;
+    let (address, fresh) = shared.undo.take_block()?;
+    let undo_pin = if fresh {
+        shared.cache.get_new(shared, waits, address).await?
+    } else {
+        shared.cache.get(shared, waits, address).await?
+    };
+    let table = table_pin(shared, waits, id).await?;
+    let link = UndoRecord::Link {
+        previous: transaction.touched.last().copied(),
+    }
+    .header(id);
+    let (used, _) = change(
+        shared,
+        waits,
+        builder,
+        &[&undo_pin, &table],
+        |blocks, builder| {
+            if fresh {
+                builder.push(
+                    VectorKind::FormatUndo,
+                    address,
+                    &[&UNDO_SEGMENT.to_le_bytes()],
+                );
+            }
+            builder.push(VectorKind::UndoAppend, address, &[&link]);
+            push_slot(builder, shared, id, true, address);
+            Ok(if fresh {
+                undo::EMPTY_BYTES
+            } else {
+                undo::used(&blocks[0])
+            })
+        },
+    )
+    .await?;
+    transaction.touched.push(address);
+    transaction.undo_room = shared.settings.block_bytes - used - undo::stored_bytes(link.len());
+    Ok(())
+}
+
+/// Makes room for an undo record of `record_bytes`, and counts it as used.
+pub(crate) async fn make_room(
+    shared: &Shared,
+    waits: &ProcessWaits,
+    builder: &mut RecordBuilder,
+    transaction: &mut Transaction,
+    record_bytes: usize,
+) -> Result<()> {
+    let needed = undo::stored_bytes(record_bytes);
+    while transaction.undo_room < needed {
+        enter_block(shared, waits, builder, transaction).await?;
+    }
+    transaction.undo_room -= needed;
+    Ok(())
+}
+
+/// Frees the transaction's slot: with this record on stable storage it is committed. Returns the position after it.
+pub(crate) async fn end(
+    shared: &Shared,
+    waits: &ProcessWaits,
+    builder: &mut RecordBuilder,
+    transaction: &Transaction,
+) -> Result<u64> {
+    let table = table_pin(shared, waits, transaction.id).await?;
+    let ((), end) = change(shared, waits, builder, &[&table], |_, builder| {
+        push_slot(
+            builder,
+            shared,
+            transaction.id,
+            false,
+            transaction.undo_block(),
+        );
+        Ok(())
+    })
+    .await?;
+    Ok(end)
+}
+
+/// Waits until the commit is on stable storage.
+pub(crate) async fn wait_stable(
+    shared: &Shared,
+    waits: &ProcessWaits,
+    position: u64,
+) -> Result<()> {
+    let began_ns = shared.env.now();
+    let flushed = shared.log.flush_to(shared, position).await;
+    waits.add(WaitEvent::LogFileSync, shared.env.now() - began_ns);
+    flushed
+}
+
+/// Gives back what an ended transaction held in memory.
+pub(crate) fn forget(shared: &Shared, transaction: &Transaction, ending: Ending) {
+    shared.locks.release(&transaction.locks);
+    // A quarter of a block is worth sharing with a later transaction.
+    let has_room = transaction.undo_room > shared.settings.block_bytes / 4;
+    shared.undo.give_blocks(
+        &transaction.touched,
+        ending == Ending::Committed && has_room,
+    );
+    shared.undo.give_slot(slot_of(transaction.id).0);
+}
+
+/// Undoes a transaction, newest change first. Each step forgets its undo record in the same redo record, so that a
+/// crash in the middle never undoes a change twice.
+pub(crate) async fn roll_back(
+    shared: &Shared,
+    waits: &ProcessWaits,
+    builder: &mut RecordBuilder,
+    id: u64,
+    undo_block: BlockAddress,
+) -> Result<()> {
+    let mut address = undo_block;
+    loop {
+        let undo_pin = shared.cache.get(shared, waits, address).await?;
+        let (used, stored) = {
+            let block = undo_pin.read(shared, waits).await;
+            let (used, stored) = undo::last(&block).ok_or_else(|| broken_chain(shared, address))?;
+            (used, stored.to_vec())
+        };
+        let (owner, record) =
+            UndoRecord::parse(&stored).ok_or_else(|| broken_chain(shared, address))?;
+        if owner != id {
+            return Err(broken_chain(shared, address));
+        }
+        if let UndoRecord::Link { previous } = record {
+            let table = table_pin(shared, waits, id).await?;
+            change(
+                shared,
+                waits,
+                builder,
+                &[&undo_pin, &table],
+                |_, builder| {
+                    push_truncate(builder, address, used);
+                    push_slot(
+                        builder,
+                        shared,
+                        id,
+                        previous.is_some(),
+                        previous.unwrap_or(address),
+                    );
+                    Ok(())
+                },
+            )
+            .await?;
+            match previous {
+                Some(previous) => address = previous,
+                None => return Ok(()),
+            }
+        } else {
+            undo_one(shared, waits, builder, &undo_pin, used, record).await?;
+        }
+    }
+}
+
+async fn undo_one(
+    shared: &Shared,
+    waits: &ProcessWaits,
+    builder: &mut RecordBuilder,
+    undo_pin: &Pin,
+    used: usize,
+    record: UndoRecord<'_>,
+) -> Result<()> {
+    let (row, kind, offset) = match record {
+        UndoRecord::Patch { row, offset, .. } => (row, VectorKind::PatchRow, Some(offset)),
+        UndoRecord::Row { row, .. } => (row, VectorKind::SetRow, None),
+        UndoRecord::NoRow { row } => (row, VectorKind::ClearRow, None),
+        UndoRecord::Link { .. } => unreachable!("links are followed, not applied"),
+    };
+    let data = shared.cache.get(shared, waits, row.address).await?;
+    let undo_address = undo_pin.address();
+    let slot = row.slot.to_le_bytes();
+    let offset = offset.map(u16::to_le_bytes);
+    change(shared, waits, builder, &[&data, undo_pin], |_, builder| {
+        let offset = offset.as_ref().map_or(&[][..], |offset| offset);
+        builder.push(kind, row.address, &[&slot, offset, record.bytes()]);
+        push_truncate(builder, undo_address, used);
+        Ok(())
+    })
+    .await?;
+    Ok(())
+}
+
+fn push_truncate(builder: &mut RecordBuilder, address: BlockAddress, used: usize) {
+    builder.push(
+        VectorKind::UndoTruncate,
+        address,
+        &[&(used as u32).to_le_bytes()],
+    );
+}
+
+fn broken_chain(shared: &Shared, address: BlockAddress) -> KernelError {
+    KernelError::DamagedBlock {
+        address,
+        device: shared.storage.datafile(address.file).name().to_string(),
+        reason: "the undo chain of a transaction ends here too early".to_string(),
+    }
+}

@@ -1,0 +1,285 @@
+//! The undo segment: one, whose first blocks are the transaction table and whose others hold undo records. A transaction
+//! owns the undo block it writes to; a block is used again when every transaction that wrote to it has ended.
+//! Everything here is bookkeeping in memory; what must survive is in the blocks, protected by redo.
+
+use std::collections::VecDeque;
+
+use spindle_io::sync::Latch;
+
+use crate::block::{BlockAddress, RowId, transaction_table};
+use crate::control_file::{Extent, Segment};
+use crate::error::{KernelError, Result};
+
+/// The datafile of the undo tablespace.
+pub(crate) const UNDO_FILE: u16 = 0;
+/// The undo segment's number.
+pub(crate) const UNDO_SEGMENT: u32 = 0;
+
+struct Blocks {
+    /// Blocks without records of running transactions, longest unused first.
+    free: VecDeque<u32>,
+    /// Blocks nobody writes to that still have room.
+    partial: Vec<u32>,
+    /// For each block of the file, running transactions with records in it.
+    users: Vec<u32>,
+}
+
+struct Slots {
+    free: VecDeque<usize>,
+    wraps: Vec<u32>,
+}
+
+/// The undo segment of a running instance.
+pub(crate) struct UndoSegment {
+    table_first: u32,
+    table_blocks: u32,
+    slots_per_block: usize,
+    blocks: Latch<Blocks>,
+    slots: Latch<Slots>,
+}
+
+/// How many blocks the transaction table takes for `slots` slots.
+pub(crate) fn table_blocks(block_bytes: usize, slots: usize) -> u32 {
+    slots.div_ceil(transaction_table::slots_per_block(block_bytes)) as u32
+}
+
+impl UndoSegment {
+    /// Over the segment's extents; `table_blocks` of them are the transaction table.
+    pub(crate) fn new(segment: &Segment, table_blocks: u32, block_bytes: usize) -> UndoSegment {
+        let Extent {
+            first_block,
+            blocks,
+            ..
+        } = segment.extents[0];
+        let slots_per_block = transaction_table::slots_per_block(block_bytes);
+        let slots = slots_per_block * table_blocks as usize;
+        let undo_first = first_block + table_blocks;
+        UndoSegment {
+            table_first: first_block,
+            table_blocks,
+            slots_per_block,
+            blocks: Latch::new(Blocks {
+                free: (undo_first..first_block + blocks).collect(),
+                partial: Vec::new(),
+                users: vec![0; (first_block + blocks) as usize],
+            }),
+            slots: Latch::new(Slots {
+                free: (0..slots).collect(),
+                wraps: vec![0; slots],
+            }),
+        }
+    }
+
+    /// The blocks of the transaction table.
+    pub(crate) fn table(&self) -> impl Iterator<Item = BlockAddress> + use<> {
+        (self.table_first..self.table_first + self.table_blocks).map(|block| BlockAddress {
+            file: UNDO_FILE,
+            block,
+        })
+    }
+
+    /// Slots in each block of the table.
+    pub(crate) fn slots_per_block(&self) -> usize {
+        self.slots_per_block
+    }
+
+    /// Where a slot is: its block and its place there.
+    pub(crate) fn slot_place(&self, slot: usize) -> (BlockAddress, u16) {
+        let block = self.table_first + (slot / self.slots_per_block) as u32;
+        (
+            BlockAddress {
+                file: UNDO_FILE,
+                block,
+            },
+            (slot % self.slots_per_block) as u16,
+        )
+    }
+
+    /// Takes a slot for a new transaction; with its wrap number it names the transaction.
+    pub(crate) fn take_slot(&self) -> Result<(usize, u32)> {
+        let mut slots = self.slots.lock();
+        let count = slots.wraps.len();
+        let slot = slots
+            .free
+            .pop_front()
+            .ok_or(KernelError::TransactionTableFull { slots: count })?;
+        slots.wraps[slot] += 1;
+        Ok((slot, slots.wraps[slot]))
+    }
+
+    /// The transaction of the slot has ended.
+    pub(crate) fn give_slot(&self, slot: usize) {
+        self.slots.lock().free.push_back(slot);
+    }
+
+    /// What recovery found in the slot.
+    pub(crate) fn set_wrap(&self, slot: usize, wrap: u32) {
+        self.slots.lock().wraps[slot] = wrap;
+    }
+
+    /// Takes a block to write undo to; true when it is to be formatted first.
+    pub(crate) fn take_block(&self) -> Result<(BlockAddress, bool)> {
+        let mut blocks = self.blocks.lock();
+        let (block, fresh) = match blocks.partial.pop() {
+            Some(block) => (block, false),
+            None => (blocks.free.pop_front().ok_or(KernelError::UndoFull)?, true),
+        };
+        blocks.users[block as usize] += 1;
+        Ok((
+            BlockAddress {
+                file: UNDO_FILE,
+                block,
+            },
+            fresh,
+        ))
+    }
+
+    /// A transaction has ended that wrote to `touched`; the last of them has room left when `has_room`.
+    pub(crate) fn give_blocks(&self, touched: &[BlockAddress], has_room: bool) {
+        let mut blocks = self.blocks.lock();
+        for (index, address) in touched.iter().enumerate() {
+            let block = address.block;
+            blocks.users[block as usize] -= 1;
+            let is_last = index + 1 == touched.len();
+            if is_last && has_room {
+                blocks.partial.push(block);
+            } else if blocks.users[block as usize] == 0 {
+                blocks.free.push_back(block);
+            }
+        }
+    }
+}
+
+/// What an undo record says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum UndoRecord<'a> {
+    /// A transaction's first record in this block; the block it wrote to before, if any.
+    Link { previous: Option<BlockAddress> },
+    /// Bytes of a row as they were.
+    Patch {
+        row: RowId,
+        offset: u16,
+        bytes: &'a [u8],
+    },
+    /// A row as it was.
+    Row { row: RowId, bytes: &'a [u8] },
+    /// There was no row.
+    NoRow { row: RowId },
+}
+
+/// Bytes an undo record takes besides the row's.
+pub(crate) const UNDO_RECORD_OVERHEAD_BYTES: usize = 24;
+
+impl<'a> UndoRecord<'a> {
+    /// As stored: kind (1), unused (1), slot (2), offset (2), unused (2), transaction (8), address (8), bytes.
+    pub(crate) fn header(&self, transaction: u64) -> [u8; UNDO_RECORD_OVERHEAD_BYTES] {
+        let mut header = [0; UNDO_RECORD_OVERHEAD_BYTES];
+        let (kind, slot, offset, address) = match *self {
+            UndoRecord::Link { previous } => (1, 0, 0, previous.map_or(0, BlockAddress::to_u64)),
+            UndoRecord::Patch { row, offset, .. } => (2, row.slot, offset, row.address.to_u64()),
+            UndoRecord::Row { row, .. } => (3, row.slot, 0, row.address.to_u64()),
+            UndoRecord::NoRow { row } => (4, row.slot, 0, row.address.to_u64()),
+        };
+        header[0] = kind;
+        header[2..4].copy_from_slice(&slot.to_le_bytes());
+        header[4..6].copy_from_slice(&offset.to_le_bytes());
+        header[8..16].copy_from_slice(&transaction.to_le_bytes());
+        header[16..24].copy_from_slice(&address.to_le_bytes());
+        header
+    }
+
+    /// The row's bytes.
+    pub(crate) fn bytes(&self) -> &'a [u8] {
+        match self {
+            UndoRecord::Patch { bytes, .. } | UndoRecord::Row { bytes, .. } => bytes,
+            UndoRecord::Link { .. } | UndoRecord::NoRow { .. } => &[],
+        }
+    }
+
+    /// Reads a stored record; also says whose it is. `None` when it is no undo record.
+    pub(crate) fn parse(stored: &'a [u8]) -> Option<(u64, UndoRecord<'a>)> {
+        let (header, bytes) = stored.split_at_checked(UNDO_RECORD_OVERHEAD_BYTES)?;
+        let short =
+            |at: usize| u16::from_le_bytes(header[at..at + 2].try_into().expect("two bytes"));
+        let long =
+            |at: usize| u64::from_le_bytes(header[at..at + 8].try_into().expect("eight bytes"));
+        let address = BlockAddress::from_u64(long(16));
+        let row = RowId {
+            address,
+            slot: short(2),
+        };
+        let record = match header[0] {
+            1 => UndoRecord::Link {
+                previous: (long(16) != 0).then_some(address),
+            },
+            2 => UndoRecord::Patch {
+                row,
+                offset: short(4),
+                bytes,
+            },
+            3 => UndoRecord::Row { row, bytes },
+            4 => UndoRecord::NoRow { row },
+            _ => return None,
+        };
+        Some((long(8), record))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn records_survive_writing_down() {
+        let row = RowId {
+            address: BlockAddress { file: 2, block: 8 },
+            slot: 3,
+        };
+        for record in [
+            UndoRecord::Link { previous: None },
+            UndoRecord::Link {
+                previous: Some(row.address),
+            },
+            UndoRecord::Patch {
+                row,
+                offset: 7,
+                bytes: b"old",
+            },
+            UndoRecord::Row {
+                row,
+                bytes: b"whole",
+            },
+            UndoRecord::NoRow { row },
+        ] {
+            let mut stored = record.header(42).to_vec();
+            stored.extend_from_slice(record.bytes());
+            assert_eq!(UndoRecord::parse(&stored), Some((42, record)));
+        }
+    }
+
+    #[test]
+    fn a_block_is_free_when_its_last_user_has_ended() {
+        let extents = vec![Extent {
+            file: 0,
+            first_block: 1,
+            blocks: 3,
+        }];
+        let segment = Segment {
+            number: 0,
+            name: "undo".into(),
+            row_bytes: 0,
+            loaded_rows: 0,
+            extents,
+        };
+        let undo = UndoSegment::new(&segment, 1, 2048);
+        let (first, fresh) = undo.take_block().unwrap();
+        assert!(fresh);
+        undo.give_blocks(&[first], true);
+        let (again, fresh) = undo.take_block().unwrap();
+        assert_eq!((again, fresh), (first, false));
+        let (second, _) = undo.take_block().unwrap();
+        assert_eq!(undo.take_block(), Err(KernelError::UndoFull));
+        undo.give_blocks(&[first, second], false);
+        assert!(undo.take_block().unwrap().1);
+    }
+}

@@ -1,0 +1,313 @@
+//! A small database in the simulated world, a workload whose every acknowledged effect can be computed afresh, and the
+//! check that after a crash exactly those effects are there.
+
+use std::sync::Arc;
+
+use spindle_io::env::{LocalFuture, seeded_rng};
+use spindle_io::sim::{DiskImage, DiskTiming, PowerCut, SimDisk, Stop, World};
+use spindle_io::sync::Latch;
+use spindle_io::{BlockDevice, Env};
+use spindle_kernel::{
+    CONTROL_FILE_BYTES, Instance, KernelError, PlantedFault, Result, Session, Settings, Shutdown,
+    Storage, WriteSync, create_database,
+};
+
+pub const SESSIONS: usize = 3;
+const ACCOUNTS: u64 = 600;
+const ROW_BYTES: usize = 48;
+const BLOCK_BYTES: usize = 2048;
+
+/// How a scenario differs from the plain one.
+#[derive(Clone, Copy)]
+pub struct Scenario {
+    pub seed: u64,
+    pub transactions: u64,
+    pub write_sync: WriteSync,
+    pub writers: usize,
+    pub planted: Option<PlantedFault>,
+}
+
+impl Scenario {
+    pub fn plain(seed: u64) -> Scenario {
+        Scenario {
+            seed,
+            transactions: 12,
+            write_sync: WriteSync::Dsync,
+            writers: 1,
+            planted: None,
+        }
+    }
+
+    fn settings(&self) -> Settings {
+        Settings {
+            block_bytes: BLOCK_BYTES,
+            buffer_cache_bytes: 64 * BLOCK_BYTES as u64,
+            writers: self.writers,
+            write_batch_blocks: 8,
+            write_sync: self.write_sync,
+            log_buffer_bytes: 32 << 10,
+            log_write_bytes_max: 8 << 10,
+            checkpoint_interval_ns: 20_000_000,
+            planted: self.planted,
+            ..Settings::default()
+        }
+    }
+}
+
+/// The surviving bytes of every disk of the database.
+pub type Images = Vec<DiskImage>;
+
+/// What was promised: per session, the number of the last transaction whose commit returned.
+pub type Acknowledged = Arc<Latch<[u64; SESSIONS]>>;
+
+pub struct Disks(Vec<Arc<SimDisk>>);
+
+impl Disks {
+    fn new(world: &World, images: &Images) -> Disks {
+        let disk = |(number, image): (usize, &DiskImage)| {
+            let timing = DiskTiming::default();
+            SimDisk::new(world.env(), number as u64, image.clone(), 512, timing)
+        };
+        Disks(images.iter().enumerate().map(disk).collect())
+    }
+
+    fn storage(&self) -> Storage {
+        let device = |index: usize| Arc::clone(&self.0[index]) as Arc<dyn BlockDevice>;
+        Storage {
+            control: device(0),
+            redo: vec![device(1), device(2), device(3)],
+            undo: device(4),
+            data: vec![device(5), device(6)],
+        }
+    }
+
+    pub fn after(&self, cut: PowerCut) -> Images {
+        self.0.iter().map(|disk| disk.image_after(cut)).collect()
+    }
+}
+
+fn blank() -> Images {
+    let log = (8 << 10) + 6 * (32 << 10) + (16 << 10);
+    let undo = 40 * BLOCK_BYTES;
+    let data = (2 << 20) + BLOCK_BYTES;
+    [CONTROL_FILE_BYTES as usize, log, log, log, undo, data, data]
+        .iter()
+        .map(|&bytes| DiskImage { bytes: vec![0; bytes] })
+        .collect()
+}
+
+/// Creates and loads the database, shuts it down, and pulls the plug: what is left must be whole.
+pub fn loaded(scenario: Scenario) -> Images {
+    let mut world = World::new(scenario.seed);
+    let env: Arc<dyn Env> = world.env();
+    let disks = Disks::new(&world, &blank());
+    let storage = disks.storage();
+    let settings = Settings { planted: None, ..scenario.settings() };
+    world
+        .run(async move {
+            create_database(&env, &storage, &settings, 4711, 8).await.unwrap();
+            let instance = Instance::startup(&env, &storage, &settings).await.unwrap();
+            let zero = |_, row: &mut [u8]| row[..16].fill(0);
+            instance.create_table("accounts", ROW_BYTES, ACCOUNTS, zero).await.unwrap();
+            instance.create_table("ledger", ROW_BYTES, SESSIONS as u64, zero).await.unwrap();
+            instance.create_table("history", ROW_BYTES, 0, zero).await.unwrap();
+            instance.shutdown(Shutdown::Normal).await.unwrap();
+        })
+        .unwrap();
+    disks.after(PowerCut::LoseAll)
+}
+
+/// The changes of one transaction: accounts and what is added to each.
+fn effects(scenario_seed: u64, session: usize, number: u64) -> Vec<(u64, i64)> {
+    use rand_xoshiro::rand_core::RngCore;
+    let mut rng = seeded_rng(scenario_seed, (session as u64) << 32 | number);
+    (0..1 + rng.next_u64() % 4)
+        .map(|_| (rng.next_u64() % ACCOUNTS, (rng.next_u64() % 1000) as i64 - 500))
+        .collect()
+}
+
+fn get(row: &[u8], at: usize) -> i64 {
+    i64::from_le_bytes(row[at..at + 8].try_into().unwrap())
+}
+
+fn add(bytes: &mut [u8], amount: i64) {
+    let sum = get(bytes, 0) + amount;
+    bytes.copy_from_slice(&sum.to_le_bytes());
+}
+
+/// One transaction: the accounts, a line of history in, the line of three transactions ago out, the ledger. A deadlock (by
+/// timeout) rolls back and tries again.
+async fn transact(instance: &Instance, session: &mut Session, seed: u64, me: usize, number: u64) -> Result<()> {
+    loop {
+        match attempt(instance, session, seed, me, number).await {
+            Err(KernelError::LockTimeout { .. }) => session.rollback().await?,
+            result => return result,
+        }
+    }
+}
+
+async fn attempt(instance: &Instance, session: &mut Session, seed: u64, me: usize, number: u64) -> Result<()> {
+    let accounts = instance.table("accounts")?;
+    for (account, amount) in effects(seed, me, number) {
+        let row = accounts.row_id(account);
+        session.update_row(row, 0..8, |bytes| add(bytes, amount)).await?;
+        session.update_row(row, 8..16, |bytes| add(bytes, 1)).await?;
+    }
+    let history = instance.table("history")?;
+    let mut line = [0xAB; ROW_BYTES];
+    line[..8].copy_from_slice(&(me as i64).to_le_bytes());
+    line[8..16].copy_from_slice(&(number as i64).to_le_bytes());
+    session.insert_row(&history, &line).await?;
+    if let Some(old) = number.checked_sub(3) {
+        let mut found = None;
+        session
+            .scan(&history, 0, u64::MAX, |row, bytes| {
+                if get(bytes, 0) == me as i64 && get(bytes, 8) == old as i64 {
+                    found = Some(row);
+                }
+            })
+            .await?;
+        if let Some(row) = found {
+            session.delete_row(&history, row).await?;
+        }
+    }
+    let ledger = instance.table("ledger")?;
+    session
+        .update_row(ledger.row_id(me as u64), 0..8, |bytes| bytes.copy_from_slice(&number.to_le_bytes()))
+        .await
+}
+
+/// A client: transactions one after the other, now and then one that is rolled back first.
+async fn client(instance: Arc<Instance>, scenario: Scenario, me: usize, first: u64, acknowledged: Acknowledged) {
+    let mut session = instance.session();
+    for number in first..first + scenario.transactions {
+        if (number + me as u64).is_multiple_of(4) {
+            transact(&instance, &mut session, scenario.seed ^ 1, me, number).await.unwrap();
+            session.rollback().await.unwrap();
+        }
+        transact(&instance, &mut session, scenario.seed, me, number).await.unwrap();
+        session.commit().await.unwrap();
+        acknowledged.lock()[me] = number;
+    }
+}
+
+/// Starts the instance on `images` and lets every client run; the power is cut at I/O `cut_at` if that comes first.
+/// Returns the disks, what was acknowledged, the I/Os made and whether the power was cut.
+pub fn run(
+    scenario: Scenario,
+    images: &Images,
+    world_seed: u64,
+    first: [u64; SESSIONS],
+    cut_at: Option<u64>,
+) -> (Disks, [u64; SESSIONS], World, bool) {
+    let mut world = World::new(world_seed);
+    let env: Arc<dyn Env> = world.env();
+    let disks = Disks::new(&world, images);
+    let storage = disks.storage();
+    let acknowledged: Acknowledged = Arc::new(Latch::new(first.map(|number| number - 1)));
+    let promises = Arc::clone(&acknowledged);
+    if let Some(io) = cut_at {
+        world.cut_power_at_io(io);
+    }
+    let result = world.run(async move {
+        let instance = Instance::startup(&env, &storage, &scenario.settings()).await.unwrap();
+        let instance = Arc::new(instance);
+        let mut joins = Vec::new();
+        for me in 0..SESSIONS {
+            let (instance, promises) = (Arc::clone(&instance), Arc::clone(&promises));
+            let start = Box::new(move || {
+                Box::pin(client(instance, scenario, me, first[me], promises)) as LocalFuture
+            });
+            joins.push(env.spawn(&format!("client{me}"), start));
+        }
+        for join in joins {
+            join.ended().await.unwrap();
+        }
+        let instance = Arc::into_inner(instance).unwrap();
+        instance.shutdown(Shutdown::Normal).await.unwrap();
+    });
+    let cut = match result {
+        Ok(()) => false,
+        Err(Stop::PowerCut { .. }) => true,
+        Err(stop) => panic!("{stop}"),
+    };
+    let promised = *acknowledged.lock();
+    (disks, promised, world, cut)
+}
+
+/// Recovers the database on `images` and compares every row with what the transactions that it says it has must have
+/// done. Returns, per session, the last transaction found, and the images after a clean shutdown.
+pub fn recover_and_check(
+    scenario: Scenario,
+    images: &Images,
+    acknowledged: [u64; SESSIONS],
+) -> std::result::Result<([u64; SESSIONS], Images), String> {
+    let mut world = World::new(scenario.seed ^ 0xC0FFEE);
+    let env: Arc<dyn Env> = world.env();
+    let disks = Disks::new(&world, images);
+    let storage = disks.storage();
+    let settings = Settings { planted: None, ..scenario.settings() };
+    let found = world
+        .run(async move {
+            let instance = Instance::startup(&env, &storage, &settings).await.map_err(|error| error.to_string())?;
+            let found = check(&instance, scenario, acknowledged).await?;
+            instance.shutdown(Shutdown::Normal).await.map_err(|error| error.to_string())?;
+            Ok::<_, String>(found)
+        })
+        .map_err(|stop| stop.to_string())??;
+    Ok((found, disks.after(PowerCut::LoseAll)))
+}
+
+async fn check(
+    instance: &Instance,
+    scenario: Scenario,
+    acknowledged: [u64; SESSIONS],
+) -> std::result::Result<[u64; SESSIONS], String> {
+    let words = |error: KernelError| error.to_string();
+    let mut session = instance.session();
+    let ledger = instance.table("ledger").map_err(words)?;
+    let mut found = [0; SESSIONS];
+    for (me, last) in found.iter_mut().enumerate() {
+        *last = session.read_row(ledger.row_id(me as u64), |row| get(row, 0) as u64).await.map_err(words)?;
+        if !(acknowledged[me]..=acknowledged[me] + 1).contains(last) {
+            return Err(format!(
+                "session {me}: transaction {} was acknowledged, the ledger says {last}",
+                acknowledged[me]
+            ));
+        }
+    }
+    let mut expected = vec![(0, 0); ACCOUNTS as usize];
+    for (me, last) in found.iter().enumerate() {
+        for (account, amount) in (1..=*last).flat_map(|number| effects(scenario.seed, me, number)) {
+            expected[account as usize].0 += amount;
+            expected[account as usize].1 += 1;
+        }
+    }
+    let accounts = instance.table("accounts").map_err(words)?;
+    for (account, expected) in expected.iter().enumerate() {
+        let row = accounts.row_id(account as u64);
+        let is = session.read_row(row, |row| (get(row, 0), get(row, 8))).await.map_err(words)?;
+        if is != *expected {
+            return Err(format!("account {account} has {is:?}, the transactions found make {expected:?}"));
+        }
+    }
+    check_history(instance, &mut session, found).await?;
+    Ok(found)
+}
+
+async fn check_history(
+    instance: &Instance,
+    session: &mut Session,
+    found: [u64; SESSIONS],
+) -> std::result::Result<(), String> {
+    let history = instance.table("history").map_err(|error| error.to_string())?;
+    let mut lines = Vec::new();
+    let seen = session.scan(&history, 0, u64::MAX, |_, row| lines.push((get(row, 0), get(row, 8)))).await;
+    seen.map_err(|error| error.to_string())?;
+    lines.sort_unstable();
+    let mut expected = Vec::new();
+    for (me, &last) in found.iter().enumerate() {
+        expected.extend((last.saturating_sub(2).max(1)..=last).map(|number| (me as i64, number as i64)));
+    }
+    if lines == expected { Ok(()) } else { Err(format!("history has {lines:?}, expected {expected:?}")) }
+}

@@ -1,0 +1,214 @@
+//! The `[database]` section: size and shape of the database under test, its processes and its promise of durability.
+//!
+//! Read once for the whole experiment and once more for every layout with that layout's own values in place, so that each
+//! case has complete settings; those that would make the comparison void can only be set here (`SAME_IN_EVERY_CASE`).
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use super::access_path::{AccessPath, Caching, Method};
+use super::error::ExperimentError;
+use super::quantity::{GIB, KIB, MIB, TIB, size_text};
+use super::reader::Reader;
+use super::word::words;
+
+words! {
+    /// The database under test.
+    pub enum Engine {
+        /// The embedded database of this project.
+        Kernel = "kernel",
+    }
+    later: ["sqlite", "postgres", "mariadb", "oracle"]
+}
+
+words! {
+    /// When a written block is on stable storage, in every case of the experiment.
+    pub enum WriteSync {
+        /// When the write returns (`O_DSYNC`), as Oracle opens its datafiles.
+        Dsync = "dsync",
+        /// When the checkpoint advances, datafiles being flushed before it does, as PostgreSQL and InnoDB do.
+        Checkpoint = "checkpoint",
+    }
+    later: []
+}
+
+words! {
+    /// When a commit returns.
+    pub enum Commit {
+        /// When its redo is on stable storage.
+        Wait = "wait",
+        /// At once: shows what waiting costs, and a crash loses what was not yet written.
+        NoWait = "nowait",
+    }
+    later: []
+}
+
+words! {
+    /// What protects from a block that a crash left half written, in every case of the experiment.
+    pub enum TornBlocks {
+        /// The first change of a block after a checkpoint puts the whole block into the redo.
+        FullBlockImages = "full_block_images",
+    }
+    later: ["double_write", "atomic_device"]
+}
+
+/// Settings that must be equal in every case, with what would be compared if they were not.
+pub(super) const SAME_IN_EVERY_CASE: [(&str, &str); 6] = [
+    ("engine", "two databases, not two layouts"),
+    ("size", "two amounts of data"),
+    ("memory", "two amounts of memory"),
+    ("write_sync", "two promises of durability"),
+    ("commit", "two promises of durability"),
+    ("torn_blocks", "two promises of durability"),
+];
+
+/// Block sizes of the embedded database, as Oracle's.
+const BLOCK_SIZES: [u64; 5] = [2 * KIB, 4 * KIB, 8 * KIB, 16 * KIB, 32 * KIB];
+/// Fewest blocks that a buffer cache, a datafile or a log file can work with.
+const BLOCKS_MIN: u64 = 64;
+
+/// The database of an experiment or, with a layout's own values in place, of a case.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Database {
+    /// The database under test.
+    pub engine: Engine,
+    /// Loaded data, 4 MiB to 64 TiB.
+    pub size_bytes: u64,
+    /// Size of a block: a power of two, 2 KiB to 32 KiB.
+    pub block_size_bytes: u64,
+    /// Buffer cache, 1 MiB to 16 TiB; smaller than the data, holds at least 64 blocks.
+    pub buffer_cache_bytes: u64,
+    /// One budget for buffer cache and page cache together; at least the buffer cache, the same in every case.
+    pub memory_bytes: u64,
+    /// Number of datafiles, 1 to 1000.
+    pub datafiles: u32,
+    /// Number of DBWR processes, 1 to 100.
+    pub writers: u32,
+    /// When a written block is on stable storage.
+    pub write_sync: WriteSync,
+    /// When a commit returns.
+    pub commit: Commit,
+    /// What protects from torn blocks.
+    pub torn_blocks: TornBlocks,
+    /// Size of one redo log file, 1 MiB to 1 TiB.
+    pub log_file_size_bytes: u64,
+    /// Number of redo log files in the ring, 2 to 255.
+    pub log_files: u32,
+    /// Longest time between two checkpoints, 100 ms to 24 h.
+    pub checkpoint_interval_ms: u64,
+    /// How long a transaction waits for a row lock before it gives up, 1 ms to 1 h.
+    pub lock_timeout_ms: u64,
+    /// Whether io_uring uses buffers registered once; dropped, and reported, when locked memory is short.
+    pub fixed_buffers: bool,
+    /// Directory of the redo log files; beside the data when absent.
+    pub redo_path: Option<PathBuf>,
+    /// How LGWR writes redo; the same in every case unless a layout sets it.
+    pub redo_io: AccessPath,
+}
+
+impl Database {
+    /// Reads a database section. `shared_memory_bytes` is the budget that a layout inherits from the experiment.
+    pub(super) fn read(
+        reader: &mut Reader<'_>,
+        shared_memory_bytes: Option<u64>,
+    ) -> Result<Database, ExperimentError> {
+        let engine = reader.word("engine", Engine::Kernel)?;
+        let size_bytes = reader.size("size", GIB, 4 * MIB..=64 * TIB)?;
+        let block_size_bytes = reader.size_among("block_size", 8 * KIB, &BLOCK_SIZES)?;
+        let buffer_cache_bytes = reader.size("buffer_cache", 64 * MIB, MIB..=16 * TIB)?;
+        let memory_default_bytes = shared_memory_bytes.unwrap_or(2 * buffer_cache_bytes);
+        let database = Database {
+            engine,
+            size_bytes,
+            block_size_bytes,
+            buffer_cache_bytes,
+            memory_bytes: reader.size("memory", memory_default_bytes, MIB..=64 * TIB)?,
+            datafiles: reader.number("datafiles", 4, 1..=1000)?,
+            writers: reader.number("writers", 1, 1..=100)?,
+            write_sync: reader.word("write_sync", WriteSync::Dsync)?,
+            commit: reader.word("commit", Commit::Wait)?,
+            torn_blocks: reader.word("torn_blocks", TornBlocks::FullBlockImages)?,
+            log_file_size_bytes: reader.size("log_file_size", 64 * MIB, MIB..=TIB)?,
+            log_files: reader.number("log_files", 3, 2..=255)?,
+            checkpoint_interval_ms: reader.duration_ms(
+                "checkpoint_interval",
+                60_000,
+                100..=86_400_000,
+            )?,
+            lock_timeout_ms: reader.duration_ms("lock_timeout", 5_000, 1..=3_600_000)?,
+            fixed_buffers: reader.flag("fixed_buffers", true)?,
+            redo_path: reader.directory("redo_path")?,
+            redo_io: AccessPath::read(
+                &mut reader.section("redo_io")?,
+                AccessPath::new(Caching::Direct, Method::Sync),
+            )?,
+        };
+        reader.finish()?;
+        database.check(reader)?;
+        Ok(database)
+    }
+
+    /// Checks what no single setting can know.
+    fn check(&self, reader: &Reader<'_>) -> Result<(), ExperimentError> {
+        let [data, cache, memory, block, log_file] = [
+            self.size_bytes,
+            self.buffer_cache_bytes,
+            self.memory_bytes,
+            self.block_size_bytes,
+            self.log_file_size_bytes,
+        ]
+        .map(size_text);
+        if self.buffer_cache_bytes >= self.size_bytes {
+            return Err(reader.conflict(
+                &["buffer_cache", "size"],
+                format!("a buffer cache of {cache} holds all the data, {data}"),
+                "buffer_cache must be smaller than size",
+                "nothing would be read from storage: make size several times the buffer cache",
+            ));
+        }
+        if self.memory_bytes < self.buffer_cache_bytes {
+            return Err(reader.conflict(
+                &["memory", "buffer_cache"],
+                format!("memory is {memory}, less than the buffer cache of {cache}"),
+                "memory is the budget for buffer cache and page cache together",
+                "set memory to at least buffer_cache; left out, it is twice the buffer_cache of [database]",
+            ));
+        }
+        let least = size_text(BLOCKS_MIN * self.block_size_bytes);
+        let holds_too_little = |key: &'static str, what: &str, size: &str| {
+            reader.conflict(
+                &[key, "block_size"],
+                format!("{what} of {size} holds fewer than {BLOCKS_MIN} blocks of {block}"),
+                format!("{key} must be at least {least} with this block_size"),
+                format!("make {key} larger or block_size smaller"),
+            )
+        };
+        if self.buffer_cache_bytes < BLOCKS_MIN * self.block_size_bytes {
+            return Err(holds_too_little("buffer_cache", "a buffer cache", &cache));
+        }
+        if self.log_file_size_bytes < BLOCKS_MIN * self.block_size_bytes {
+            return Err(holds_too_little("log_file_size", "a log file", &log_file));
+        }
+        let datafile_bytes = self.size_bytes / u64::from(self.datafiles);
+        if datafile_bytes < BLOCKS_MIN * self.block_size_bytes {
+            return Err(reader.conflict(
+                &["datafiles", "size", "block_size"],
+                format!(
+                    "{} datafiles for {data} hold fewer than {BLOCKS_MIN} blocks of {block} each",
+                    self.datafiles
+                ),
+                format!(
+                    "at most {} datafiles with this size and block_size",
+                    self.datafiles_max()
+                ),
+                "set fewer datafiles or a larger size",
+            ));
+        }
+        Ok(())
+    }
+
+    fn datafiles_max(&self) -> u64 {
+        (self.size_bytes / (BLOCKS_MIN * self.block_size_bytes)).clamp(1, 1000)
+    }
+}

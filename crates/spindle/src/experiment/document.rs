@@ -1,0 +1,379 @@
+//! The experiment file as a tree in which every value knows where it was written: in the file or in a `--set` argument.
+//!
+//! TOML comes in here, and `--set key=value` is applied here, before anything is validated; what follows
+//! (`Reader`) sees one tree and can point at the right place for both.
+
+use std::ops::Range;
+
+use toml::Spanned;
+use toml::de::{DeFloat, DeInteger, DeTable, DeValue};
+
+use super::error::ExperimentError;
+
+/// What people read as the file name of a mistake in a `--set` argument.
+const COMMAND_LINE: &str = "command line";
+/// What stands before the argument where a mistake in it is shown.
+const SET: &str = "--set ";
+
+/// A place in one of the texts of a [`Document`].
+#[derive(Clone, Debug)]
+pub(super) struct Place {
+    /// 0 is the file, n the n-th `--set` argument.
+    pub text: usize,
+    span: Range<usize>,
+}
+
+/// A value and where it stands.
+#[derive(Clone, Debug)]
+pub(super) struct Node {
+    pub value: Value,
+    pub place: Place,
+}
+
+/// A TOML value.
+#[derive(Clone, Debug)]
+pub(super) enum Value {
+    Text(String),
+    /// Wider than TOML asks for, so that a number too big for its setting can be shown as it was written.
+    Integer(i128),
+    Float(f64),
+    Bool(bool),
+    Date,
+    List(Vec<Node>),
+    Table(Table),
+}
+
+/// The entries of a table in the order of the file; those added by `--set` follow.
+#[derive(Clone, Debug)]
+pub(super) struct Table {
+    pub entries: Vec<Entry>,
+}
+
+/// One `key = value`.
+#[derive(Clone, Debug)]
+pub(super) struct Entry {
+    pub key: String,
+    pub key_place: Place,
+    pub node: Node,
+}
+
+impl Table {
+    /// A table without entries, which is what a section left out is read as.
+    pub const EMPTY: Table = Table {
+        entries: Vec::new(),
+    };
+
+    /// The value of `key`, if it is set.
+    pub fn get(&self, key: &str) -> Option<&Node> {
+        self.entries
+            .iter()
+            .find(|entry| entry.key == key)
+            .map(|entry| &entry.node)
+    }
+
+    /// This table with the entries of `over` in place of its own.
+    pub fn overridden_by(&self, over: &Table) -> Table {
+        let kept = self
+            .entries
+            .iter()
+            .filter(|entry| over.get(&entry.key).is_none());
+        Table {
+            entries: kept.chain(&over.entries).cloned().collect(),
+        }
+    }
+}
+
+impl Value {
+    /// The value as an error message names it.
+    pub fn found(&self) -> String {
+        match self {
+            Value::Text(text) => format!("the text {text:?}"),
+            Value::Integer(number) => number.to_string(),
+            Value::Float(number) => number.to_string(),
+            Value::Bool(flag) => flag.to_string(),
+            Value::Date => "a date".to_owned(),
+            Value::List(items) if items.is_empty() => "an empty list".to_owned(),
+            Value::List(_) => "a list".to_owned(),
+            Value::Table(_) => "a table".to_owned(),
+        }
+    }
+}
+
+/// The file with its `--set` arguments applied.
+pub(super) struct Document {
+    /// Name and text of the file, then of each `--set` argument.
+    texts: Vec<(String, String)>,
+    /// The root table.
+    pub root: Node,
+    /// Whether directories named by the experiment are looked for while it is read.
+    pub directories_must_exist: bool,
+}
+
+impl Document {
+    /// Parses `text`, known to people as `name`, and applies `sets` in their order.
+    pub fn parse(name: &str, text: &str, sets: &[String]) -> Result<Document, ExperimentError> {
+        let last_line = text.trim_end().rfind('\n').map_or(0, |newline| newline + 1);
+        let end = Place {
+            text: 0,
+            span: last_line..text.trim_end().len(),
+        };
+        let mut document = Document {
+            texts: vec![(name.to_owned(), text.to_owned())],
+            root: Node {
+                value: Value::Table(Table::EMPTY),
+                place: end,
+            },
+            directories_must_exist: false,
+        };
+        let parsed = DeTable::parse(text).map_err(|error| document.syntax_error(&error))?;
+        document.root.value = Value::Table(table_of(parsed.get_ref()));
+        for set in sets {
+            document.apply(set)?;
+        }
+        Ok(document)
+    }
+
+    /// The error with the text around `place`, `label` beneath it.
+    pub fn mark(
+        &self,
+        error: ExperimentError,
+        place: &Place,
+        label: impl Into<String>,
+    ) -> ExperimentError {
+        let (name, text) = &self.texts[place.text];
+        error.mark(name, text, place.span.clone(), label)
+    }
+
+    fn syntax_error(&self, error: &toml::de::Error) -> ExperimentError {
+        let text_length = self.texts[0].1.len();
+        let place = Place {
+            text: 0,
+            span: error.span().unwrap_or(text_length..text_length),
+        };
+        let marked = self.mark(
+            ExperimentError::new("the experiment file is not TOML"),
+            &place,
+            error.message(),
+        );
+        marked.help("texts stand in quotes, tables in [brackets], each layout under its own [[layout]]: https://toml.io")
+    }
+
+    /// Puts the value of one `--set key=value` into the tree.
+    fn apply(&mut self, argument: &str) -> Result<(), ExperimentError> {
+        let text = self.texts.len();
+        self.texts
+            .push((COMMAND_LINE.to_owned(), format!("{SET}{argument}")));
+        let place = |range: Range<usize>| Place {
+            text,
+            span: SET.len() + range.start..SET.len() + range.end,
+        };
+        let whole = place(0..argument.len());
+        let example = "write it like --set database.writers=4 or --set 'layout.\"odm\".path=fast'";
+
+        let Some(equals) = equals_sign(argument) else {
+            let error =
+                ExperimentError::new(format!("--set {argument} sets nothing")).help(example);
+            return Err(self.mark(error, &whole, "no '=' in it"));
+        };
+        let key_place = place(0..equals);
+        let Some(keys) = keys_of(&argument[..equals]) else {
+            let error =
+                ExperimentError::new(format!("--set {argument} names no key")).help(example);
+            return Err(self.mark(error, &key_place, "not a key"));
+        };
+        let value = value_of(&argument[equals + 1..], &place(equals + 1..argument.len()));
+        match set(&mut self.root, &keys, value, &key_place) {
+            Ok(()) => Ok(()),
+            Err(why) => {
+                let error =
+                    ExperimentError::new(format!("--set {argument} leads nowhere")).help(example);
+                Err(self.mark(error.at_key(keys.join(".")), &key_place, why))
+            }
+        }
+    }
+}
+
+/// Walks down `keys`, making tables that are not there, and leaves `value` at their end.
+fn set(root: &mut Node, keys: &[String], value: Node, key_place: &Place) -> Result<(), String> {
+    let mut here = root;
+    for (depth, key) in keys.iter().enumerate() {
+        let parent = keys[..depth].join(".");
+        here = match &mut here.value {
+            Value::Table(table) => {
+                let index = table
+                    .entries
+                    .iter()
+                    .position(|entry| entry.key == *key)
+                    .unwrap_or_else(|| {
+                        let node = Node {
+                            value: Value::Table(Table::EMPTY),
+                            place: key_place.clone(),
+                        };
+                        table.entries.push(Entry {
+                            key: key.clone(),
+                            key_place: key_place.clone(),
+                            node,
+                        });
+                        table.entries.len() - 1
+                    });
+                &mut table.entries[index].node
+            }
+            Value::List(items) => {
+                let index = index_in(items, key)
+                    .ok_or_else(|| nothing_of_that_name(&parent, key, items))?;
+                &mut items[index]
+            }
+            other => return Err(format!("{parent} is {}, which has no keys", other.found())),
+        };
+    }
+    *here = value;
+    Ok(())
+}
+
+/// Which item of a list `key` means: the one of that name, else the one at that position, counted from 0.
+fn index_in(items: &[Node], key: &str) -> Option<usize> {
+    let named = items.iter().position(|item| name_of(item) == Some(key));
+    named.or_else(|| key.parse().ok().filter(|index| *index < items.len()))
+}
+
+fn name_of(item: &Node) -> Option<&str> {
+    match &item.value {
+        Value::Table(table) => match &table.get("name")?.value {
+            Value::Text(name) => Some(name),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+fn nothing_of_that_name(parent: &str, key: &str, items: &[Node]) -> String {
+    let names: Vec<String> = items
+        .iter()
+        .filter_map(name_of)
+        .map(|name| format!("{name:?}"))
+        .collect();
+    let positions = match items.len() {
+        0 => "it is empty".to_owned(),
+        1 => "allowed: 0".to_owned(),
+        count => format!("allowed: 0 to {}", count - 1),
+    };
+    let or_names = if names.is_empty() {
+        String::new()
+    } else {
+        format!(", or a name: {}", names.join(", "))
+    };
+    format!("{parent} has no {key:?}; {positions}{or_names}")
+}
+
+/// Where the key of a `--set` argument ends: the first `=` outside quotes.
+fn equals_sign(argument: &str) -> Option<usize> {
+    let mut quote = None;
+    argument.char_indices().find_map(|(index, c)| {
+        match (quote, c) {
+            (None, '=') => return Some(index),
+            (None, '"' | '\'') => quote = Some(c),
+            (Some(open), _) if open == c => quote = None,
+            _ => {}
+        }
+        None
+    })
+}
+
+/// The parts of a dotted key, by TOML's own rules for quotes.
+fn keys_of(dotted: &str) -> Option<Vec<String>> {
+    if dotted.contains('\n') {
+        return None;
+    }
+    let text = format!("{dotted} = 0");
+    let parsed = DeTable::parse(&text).ok()?;
+    let mut keys = Vec::new();
+    let mut table = parsed.get_ref();
+    loop {
+        let (key, value) = table.iter().next()?;
+        keys.push(key.get_ref().to_string());
+        match value.get_ref() {
+            DeValue::Table(inner) => table = inner,
+            _ => return Some(keys),
+        }
+    }
+}
+
+/// The value of a `--set` argument: TOML if it is, else the text itself, so that a shell's quotes need no second pair.
+fn value_of(text: &str, place: &Place) -> Node {
+    let value = match DeValue::parse(text.trim()) {
+        Ok(parsed) => node_of(&parsed).value,
+        Err(_) => Value::Text(text.to_owned()),
+    };
+    let mut node = Node {
+        value,
+        place: place.clone(),
+    };
+    put_everything_at(&mut node, place);
+    node
+}
+
+fn put_everything_at(node: &mut Node, place: &Place) {
+    node.place = place.clone();
+    match &mut node.value {
+        Value::List(items) => items
+            .iter_mut()
+            .for_each(|item| put_everything_at(item, place)),
+        Value::Table(table) => {
+            for entry in &mut table.entries {
+                entry.key_place = place.clone();
+                put_everything_at(&mut entry.node, place);
+            }
+        }
+        _ => {}
+    }
+}
+
+fn table_of(parsed: &DeTable<'_>) -> Table {
+    let mut entries: Vec<Entry> = parsed
+        .iter()
+        .map(|(key, value)| Entry {
+            key: key.get_ref().to_string(),
+            key_place: Place {
+                text: 0,
+                span: key.span(),
+            },
+            node: node_of(value),
+        })
+        .collect();
+    // The parser sorts by name; people read from the top.
+    entries.sort_by_key(|entry| entry.key_place.span.start);
+    Table { entries }
+}
+
+fn node_of(parsed: &Spanned<DeValue<'_>>) -> Node {
+    let value = match parsed.get_ref() {
+        DeValue::String(text) => Value::Text(text.to_string()),
+        DeValue::Integer(number) => integer_of(number),
+        DeValue::Float(number) => float_of(number),
+        DeValue::Boolean(flag) => Value::Bool(*flag),
+        DeValue::Datetime(_) => Value::Date,
+        DeValue::Array(items) => Value::List(items.iter().map(node_of).collect()),
+        DeValue::Table(table) => Value::Table(table_of(table)),
+    };
+    Node {
+        value,
+        place: Place {
+            text: 0,
+            span: parsed.span(),
+        },
+    }
+}
+
+fn integer_of(number: &DeInteger<'_>) -> Value {
+    match i128::from_str_radix(number.as_str(), number.radix()) {
+        Ok(value) => Value::Integer(value),
+        Err(_) => Value::Text(number.as_str().to_owned()),
+    }
+}
+
+fn float_of(number: &DeFloat<'_>) -> Value {
+    match number.as_str().parse() {
+        Ok(value) => Value::Float(value),
+        Err(_) => Value::Text(number.as_str().to_owned()),
+    }
+}

@@ -1,0 +1,202 @@
+//! The experiment file: one TOML file that says which database, which workload, which layouts and which plan.
+//!
+//! [`Experiment::read`] gives a complete, checked [`Experiment`] (everything left out has its default) or the first
+//! mistake as an [`ExperimentError`] that shows its place. Nothing here looks at devices or starts anything. The
+//! experiment is kept as JSON in the journal of its run. Every key is described in `docs/experiment-file.md`.
+//!
+//! `document` turns TOML and `--set` arguments into one tree with places, `reader` takes typed settings out of it, and
+//! each section has a file of its own in which a setting is one line.
+
+mod access_path;
+mod database;
+mod document;
+mod error;
+mod layout;
+mod plan;
+pub mod quantity;
+mod reader;
+#[cfg(test)]
+mod tests;
+mod word;
+mod workload;
+
+use std::fs;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+pub use access_path::{AccessPath, Caching, Method};
+pub use database::{Commit, Database, Engine, TornBlocks, WriteSync};
+pub use error::ExperimentError;
+pub use layout::Layout;
+pub use plan::{Plan, RestoreVerify};
+pub use workload::{Hotspot, OltpMix, RedoStress, Slob, Transactions, Workload, WorkloadKind};
+
+use document::{Document, Table};
+use reader::{Reader, keys_asked_by};
+
+/// A whole experiment, complete and checked.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Experiment {
+    /// What it is called; part of the name of its run directory.
+    pub name: String,
+    /// Where everything random starts from: data, transactions, the order of trials.
+    pub seed: u64,
+    /// The database, before any layout's own settings.
+    pub database: Database,
+    /// What the clients do.
+    pub workload: Workload,
+    /// How the trials are run and judged.
+    pub plan: Plan,
+    /// The candidates, at least one, each with a name of its own.
+    pub layouts: Vec<Layout>,
+}
+
+impl Experiment {
+    /// Reads the experiment file at `path`, the `--set` arguments `sets` (each `key=value`) applied in their order.
+    ///
+    /// # Errors
+    /// The first mistake found; also a file that cannot be read and a directory that does not exist.
+    pub fn read(path: &Path, sets: &[String]) -> Result<Experiment, ExperimentError> {
+        let text =
+            fs::read_to_string(path).map_err(|error| ExperimentError::unreadable(path, &error))?;
+        let mut document = Document::parse(&path.display().to_string(), &text, sets)?;
+        document.directories_must_exist = true;
+        Experiment::from_document(&document, path)
+    }
+
+    /// Reads the experiment in `text`, which people know as `name`. Directories are not looked for.
+    ///
+    /// # Errors
+    /// The first mistake found.
+    pub fn parse(name: &str, text: &str, sets: &[String]) -> Result<Experiment, ExperimentError> {
+        Experiment::from_document(&Document::parse(name, text, sets)?, Path::new(name))
+    }
+
+    /// The database of a layout's cases: the shared settings with that layout's own in place.
+    ///
+    /// # Panics
+    /// When there is no such layout.
+    pub fn database_of(&self, layout: usize) -> Database {
+        self.layouts[layout].database.clone()
+    }
+
+    fn from_document(document: &Document, path: &Path) -> Result<Experiment, ExperimentError> {
+        let mut root = Reader::root(document);
+        let name = match root.name("name")? {
+            Some(name) if name.starts_with('.') || name.contains('/') => {
+                return Err(root.conflict(
+                    &["name"],
+                    format!("name is {name:?}"),
+                    "a name begins without '.' and holds no '/'",
+                    "the name becomes part of the run directory's name",
+                ));
+            }
+            Some(name) => name.to_owned(),
+            None => name_from(path),
+        };
+        let seed = root.number("seed", 1, 0..=u64::MAX)?;
+        let mut database_reader = root.section("database")?;
+        let mut workload_reader = root.section("workload")?;
+        let mut plan_reader = root.section("plan")?;
+        let layout_readers = root.sections("layout")?;
+        root.finish()?;
+
+        let database = Database::read(&mut database_reader, None)?;
+        let workload = Workload::read(&mut workload_reader, &database)?;
+        let plan = Plan::read(&mut plan_reader)?;
+        let layouts = read_layouts(&root, layout_readers, &database, database_reader.table())?;
+        Ok(Experiment {
+            name,
+            seed,
+            database,
+            workload,
+            plan,
+            layouts,
+        })
+    }
+}
+
+fn read_layouts(
+    root: &Reader<'_>,
+    readers: Vec<Reader<'_>>,
+    database: &Database,
+    database_table: &Table,
+) -> Result<Vec<Layout>, ExperimentError> {
+    if readers.is_empty() {
+        return Err(root.conflict(
+            &["layout"],
+            "there is no layout to run on",
+            "at least one [[layout]] is needed",
+            "add, for example:\n[[layout]]\nname = \"direct, async\"\nio = { caching = \"direct\", method = \"async\" }",
+        ));
+    }
+    let mut layouts: Vec<Layout> = Vec::new();
+    for mut reader in readers {
+        let layout = Layout::read(&mut reader, database, database_table)?;
+        if layouts.iter().any(|other| other.name == layout.name) {
+            return Err(reader.conflict(
+                &["name"],
+                format!("two layouts are called {:?}", layout.name),
+                "this name is taken by a layout above",
+                "give every layout a name of its own, by which tables and verdicts call it",
+            ));
+        }
+        layouts.push(layout);
+    }
+    Ok(layouts)
+}
+
+/// The name of an experiment that has none: its file's.
+fn name_from(path: &Path) -> String {
+    let stem = path
+        .file_stem()
+        .map(|stem| stem.to_string_lossy().into_owned())
+        .unwrap_or_default();
+    let name = stem.trim_start_matches('.');
+    if name.is_empty() {
+        "experiment".to_owned()
+    } else {
+        name.to_owned()
+    }
+}
+
+/// The sections of the file and the keys they understand.
+fn keys_by_section() -> Vec<(String, Vec<&'static str>)> {
+    let nothing = &Table::EMPTY;
+    let mut database = None;
+    let mut sections = vec![(
+        "[database]".to_owned(),
+        keys_asked_by(|reader| {
+            database = Some(Database::read(reader, None)?);
+            Ok(())
+        }),
+    )];
+    let database = database.expect("every database setting has a default");
+    sections.push(("[plan]".to_owned(), keys_asked_by(Plan::read)));
+    for (kind, keys) in workload::keys_by_kind(&database) {
+        sections.push((format!("[workload] with kind = \"{kind}\""), keys));
+    }
+    sections.push((
+        "[workload]".to_owned(),
+        keys_asked_by(|reader| Workload::read(reader, &database)),
+    ));
+    sections.push((
+        "[[layout]]".to_owned(),
+        keys_asked_by(|reader| Layout::read(reader, &database, nothing)),
+    ));
+    let io = AccessPath::new(Caching::Buffered, Method::Sync);
+    sections.push((
+        "the io table of a [[layout]]".to_owned(),
+        keys_asked_by(|reader| AccessPath::read(reader, io)),
+    ));
+    sections
+}
+
+/// The section that a key belongs to, for a person who wrote it in another.
+fn home_of(key: &str) -> Option<String> {
+    keys_by_section()
+        .into_iter()
+        .find(|(_, keys)| keys.contains(&key))
+        .map(|(section, _)| section)
+}

@@ -1,0 +1,527 @@
+//! Reads the settings of one table: for each, one line in the section's code gives its key, default and allowed range.
+//!
+//! A [`Reader`] remembers the keys it was asked for, so [`Reader::finish`] knows a misspelt one when it sees it, and every
+//! complaint comes with the key in full, its place, what is allowed and what to do. The sections of the experiment file
+//! (database, workload, plan, layout) are read through it.
+
+use std::fmt::Display;
+use std::ops::RangeInclusive;
+use std::path::{Path, PathBuf};
+
+use super::document::{Document, Entry, Node, Place, Table, Value};
+use super::error::ExperimentError;
+use super::quantity::{duration_text, parse_duration_ms, parse_percent, parse_size, size_text};
+use super::word::Word;
+
+/// Help for mistakes that explain themselves.
+const SEE_REFERENCE: &str = "docs/experiment-file.md describes every key";
+/// Names longer than this do not fit the tables they are shown in.
+const NAME_LENGTH_MAX: usize = 100;
+
+/// The settings of one table.
+pub(super) struct Reader<'a> {
+    document: &'a Document,
+    /// The table's name as `--set` would spell it; empty for the root.
+    path: String,
+    /// Where to point when a key is missing.
+    place: &'a Place,
+    table: &'a Table,
+    known: Vec<&'static str>,
+}
+
+/// The keys that `read` asks a table for.
+pub(super) fn keys_asked_by<T>(
+    read: impl FnOnce(&mut Reader<'_>) -> Result<T, ExperimentError>,
+) -> Vec<&'static str> {
+    let nothing = Document::parse("", "", &[]).expect("an empty document is TOML");
+    let mut reader = Reader {
+        document: &nothing,
+        path: String::new(),
+        place: &nothing.root.place,
+        table: &Table::EMPTY,
+        known: Vec::new(),
+    };
+    // Only what was asked matters here: an empty table may well lack something.
+    let _ = read(&mut reader);
+    reader.known
+}
+
+impl<'a> Reader<'a> {
+    /// The top of the file.
+    pub fn root(document: &'a Document) -> Reader<'a> {
+        let Value::Table(table) = &document.root.value else {
+            unreachable!("the root of a TOML document is a table")
+        };
+        Reader {
+            document,
+            path: String::new(),
+            place: &document.root.place,
+            table,
+            known: Vec::new(),
+        }
+    }
+
+    /// The same place in the file, reading `table` in the stead of what is written there.
+    pub fn over<'b>(&'b self, table: &'b Table) -> Reader<'b> {
+        Reader {
+            document: self.document,
+            path: self.path.clone(),
+            place: self.place,
+            table,
+            known: Vec::new(),
+        }
+    }
+
+    /// The table being read.
+    pub fn table(&self) -> &'a Table {
+        self.table
+    }
+
+    /// Says whether `key` is set.
+    pub fn has(&self, key: &str) -> bool {
+        self.table.get(key).is_some()
+    }
+
+    /// The table under `key`; read as empty when it is left out.
+    pub fn section(&mut self, key: &'static str) -> Result<Reader<'a>, ExperimentError> {
+        let path = self.full(key);
+        let (table, place) = match self.node(key) {
+            None => (const { &Table::EMPTY }, self.place),
+            Some(Node {
+                value: Value::Table(table),
+                place,
+            }) => (table, place),
+            Some(node) => return Err(self.wrong(key, node, "a table of settings")),
+        };
+        Ok(Reader {
+            document: self.document,
+            path,
+            place,
+            table,
+            known: Vec::new(),
+        })
+    }
+
+    /// The tables of a list of tables, `[[key]]` in the file; each is called by its name, else by its position.
+    pub fn sections(&mut self, key: &'static str) -> Result<Vec<Reader<'a>>, ExperimentError> {
+        let items = match self.node(key) {
+            None => return Ok(Vec::new()),
+            Some(Node {
+                value: Value::List(items),
+                ..
+            }) => items,
+            Some(node) => {
+                let allowed = format!("a list of tables: write [[{key}]], in two brackets");
+                return Err(self.wrong(key, node, allowed));
+            }
+        };
+        let mut sections = Vec::new();
+        for (index, item) in items.iter().enumerate() {
+            let Value::Table(table) = &item.value else {
+                return Err(self.wrong(key, item, "a list of tables"));
+            };
+            let path = match table.get("name") {
+                Some(Node {
+                    value: Value::Text(name),
+                    ..
+                }) => format!("{key}.{name:?}"),
+                _ => format!("{key}.{index}"),
+            };
+            let (document, place) = (self.document, &item.place);
+            sections.push(Reader {
+                document,
+                path,
+                place,
+                table,
+                known: Vec::new(),
+            });
+        }
+        Ok(sections)
+    }
+
+    /// A whole number.
+    pub fn number<T>(
+        &mut self,
+        key: &'static str,
+        default: T,
+        range: RangeInclusive<T>,
+    ) -> Result<T, ExperimentError>
+    where
+        T: Copy + Display + PartialOrd + TryFrom<i128>,
+    {
+        let allowed = format!("a whole number from {} to {}", range.start(), range.end());
+        self.within(key, default, &range, &allowed, whole_number)
+    }
+
+    /// One whole number or a list of different ones.
+    pub fn numbers(
+        &mut self,
+        key: &'static str,
+        default: u32,
+        range: RangeInclusive<u32>,
+    ) -> Result<Vec<u32>, ExperimentError> {
+        let allowed = format!(
+            "a whole number from {} to {}, or a list of different ones such as [8, 16]",
+            range.start(),
+            range.end()
+        );
+        let Some(node) = self.node(key) else {
+            return Ok(vec![default]);
+        };
+        let items = match &node.value {
+            Value::List(items) if !items.is_empty() => items,
+            _ => std::slice::from_ref(node),
+        };
+        let mut numbers = Vec::new();
+        for item in items {
+            let number =
+                whole_number(&item.value).filter(|n| range.contains(n) && !numbers.contains(n));
+            numbers.push(number.ok_or_else(|| self.wrong(key, item, &allowed))?);
+        }
+        Ok(numbers)
+    }
+
+    /// A size in bytes.
+    pub fn size(
+        &mut self,
+        key: &'static str,
+        default_bytes: u64,
+        range: RangeInclusive<u64>,
+    ) -> Result<u64, ExperimentError> {
+        let (least, most) = (size_text(*range.start()), size_text(*range.end()));
+        let allowed = format!("a size from \"{least}\" to \"{most}\", in KiB, MiB, GiB or TiB");
+        self.within(key, default_bytes, &range, &allowed, size_bytes)
+    }
+
+    /// A size in bytes out of a few.
+    pub fn size_among(
+        &mut self,
+        key: &'static str,
+        default_bytes: u64,
+        sizes: &[u64],
+    ) -> Result<u64, ExperimentError> {
+        let Some(node) = self.node(key) else {
+            return Ok(default_bytes);
+        };
+        size_bytes(&node.value)
+            .filter(|bytes| sizes.contains(bytes))
+            .ok_or_else(|| {
+                let texts: Vec<String> = sizes
+                    .iter()
+                    .map(|bytes| format!("{:?}", size_text(*bytes)))
+                    .collect();
+                self.wrong(key, node, alternatives(&texts))
+            })
+    }
+
+    /// A duration in milliseconds.
+    pub fn duration_ms(
+        &mut self,
+        key: &'static str,
+        default_ms: u64,
+        range: RangeInclusive<u64>,
+    ) -> Result<u64, ExperimentError> {
+        let (least, most) = (duration_text(*range.start()), duration_text(*range.end()));
+        let allowed = format!("a duration from \"{least}\" to \"{most}\", in ms, s, m or h");
+        self.within(key, default_ms, &range, &allowed, |value| match value {
+            Value::Text(text) => parse_duration_ms(text),
+            _ => None,
+        })
+    }
+
+    /// A percentage that needs its sign, as `"3%"`: a bare 0.03 might mean either.
+    pub fn percent(
+        &mut self,
+        key: &'static str,
+        default: f64,
+        range: RangeInclusive<f64>,
+    ) -> Result<f64, ExperimentError> {
+        let allowed = format!(
+            "a percentage with its sign, from \"{}%\" to \"{}%\"",
+            range.start(),
+            range.end()
+        );
+        self.within(key, default, &range, &allowed, |value| match value {
+            Value::Text(text) => parse_percent(text),
+            _ => None,
+        })
+    }
+
+    /// `true` or `false`.
+    pub fn flag(&mut self, key: &'static str, default: bool) -> Result<bool, ExperimentError> {
+        match self.node(key) {
+            None => Ok(default),
+            Some(Node {
+                value: Value::Bool(flag),
+                ..
+            }) => Ok(*flag),
+            Some(node) => Err(self.wrong(key, node, "true or false")),
+        }
+    }
+
+    /// One word out of those of `T`.
+    pub fn word<T: Word>(&mut self, key: &'static str, default: T) -> Result<T, ExperimentError> {
+        Ok(self.optional_word(key)?.unwrap_or(default))
+    }
+
+    /// One word out of those of `T`, if the key is set.
+    pub fn optional_word<T: Word>(
+        &mut self,
+        key: &'static str,
+    ) -> Result<Option<T>, ExperimentError> {
+        let Some(node) = self.node(key) else {
+            return Ok(None);
+        };
+        let words: Vec<String> = T::ALLOWED
+            .iter()
+            .map(|(word, _)| format!("{word:?}"))
+            .collect();
+        let Value::Text(text) = &node.value else {
+            return Err(self.wrong(key, node, alternatives(&words)));
+        };
+        if let Some((_, value)) = T::ALLOWED.iter().find(|(word, _)| word == text) {
+            return Ok(Some(*value));
+        }
+        if T::LATER.contains(&text.as_str()) {
+            let message = format!("{} = {text:?} is not built yet", self.full(key));
+            let label = format!("allowed today: {}", alternatives(&words));
+            return Err(self
+                .error(&node.place, key, message, label)
+                .help(SEE_REFERENCE));
+        }
+        let error = self.wrong(key, node, alternatives(&words));
+        Err(
+            match nearest(text, T::ALLOWED.iter().map(|(word, _)| *word)) {
+                Some(word) => error.help(format!("did you mean {word:?}?")),
+                None => error,
+            },
+        )
+    }
+
+    /// A name for people: some visible text on one line.
+    pub fn name(&mut self, key: &'static str) -> Result<Option<&'a str>, ExperimentError> {
+        let Some(node) = self.node(key) else {
+            return Ok(None);
+        };
+        match &node.value {
+            Value::Text(name) if is_name(name) => Ok(Some(name)),
+            _ => Err(self.wrong(
+                key,
+                node,
+                format!("a text of 1 to {NAME_LENGTH_MAX} characters on one line"),
+            )),
+        }
+    }
+
+    /// An existing directory.
+    pub fn directory(&mut self, key: &'static str) -> Result<Option<PathBuf>, ExperimentError> {
+        let Some(node) = self.node(key) else {
+            return Ok(None);
+        };
+        let path = match &node.value {
+            Value::Text(text) if !text.is_empty() && !text.contains('\0') => Path::new(text),
+            _ => return Err(self.wrong(key, node, "the path of an existing directory")),
+        };
+        if self.document.directories_must_exist && !path.is_dir() {
+            let message = format!("{} is {:?}", self.full(key), path);
+            let label = if path.exists() {
+                "not a directory"
+            } else {
+                "there is no such directory"
+            };
+            let help = "name an existing directory on the file system to be tested, or make it first; \
+                        a relative path starts where spindle is started";
+            return Err(self.error(&node.place, key, message, label).help(help));
+        }
+        Ok(Some(path.to_owned()))
+    }
+
+    /// Refuses keys that a later version will understand.
+    pub fn not_built_yet(&self, keys: &[&str], today: &str) -> Result<(), ExperimentError> {
+        match self
+            .table
+            .entries
+            .iter()
+            .find(|entry| keys.contains(&entry.key.as_str()))
+        {
+            None => Ok(()),
+            Some(entry) => Err(self.not_built_yet_at(&entry.key_place, &entry.key, today)),
+        }
+    }
+
+    /// Refuses the word `word` as the value of `key`, which a later version will understand.
+    pub fn word_not_built_yet(
+        &self,
+        key: &str,
+        word: &str,
+        today: &str,
+    ) -> Result<(), ExperimentError> {
+        match self.table.get(key) {
+            Some(Node {
+                value: Value::Text(text),
+                place,
+            }) if text == word => {
+                let message = format!("{} = {word:?} is not built yet", self.full(key));
+                Err(self.error(place, key, message, today).help(SEE_REFERENCE))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Refuses what the settings say together: points at that one of `keys` which was set last (by `--set`, in a
+    /// layout, further down), for it is the likeliest to be put right; at the table when none is set.
+    pub fn conflict(
+        &self,
+        keys: &[&str],
+        message: impl Into<String>,
+        label: impl Into<String>,
+        help: impl Into<String>,
+    ) -> ExperimentError {
+        let entries = self.table.entries.iter().enumerate();
+        let last = entries
+            .filter(|(_, entry)| keys.contains(&entry.key.as_str()))
+            .max_by_key(|(index, entry)| (entry.node.place.text, *index));
+        let (key, place) = match last {
+            Some((_, entry)) => (entry.key.as_str(), &entry.node.place),
+            None => (keys[0], self.place),
+        };
+        self.error(place, key, message, label).help(help)
+    }
+
+    /// Refuses any key that nothing asked for.
+    pub fn finish(&self) -> Result<(), ExperimentError> {
+        let is_unknown = |entry: &&Entry| !self.known.contains(&entry.key.as_str());
+        match self.table.entries.iter().find(is_unknown) {
+            None => Ok(()),
+            Some(entry) => Err(self.unknown(entry)),
+        }
+    }
+
+    /// The value of `key` and its full name, `key` being known from now on.
+    fn node(&mut self, key: &'static str) -> Option<&'a Node> {
+        self.known.push(key);
+        self.table.get(key)
+    }
+
+    /// The name of `key` as `--set` would spell it.
+    fn full(&self, key: &str) -> String {
+        if self.path.is_empty() {
+            key.to_owned()
+        } else {
+            format!("{}.{key}", self.path)
+        }
+    }
+
+    fn within<T: Copy + PartialOrd>(
+        &mut self,
+        key: &'static str,
+        default: T,
+        range: &RangeInclusive<T>,
+        allowed: &str,
+        convert: impl Fn(&Value) -> Option<T>,
+    ) -> Result<T, ExperimentError> {
+        let Some(node) = self.node(key) else {
+            return Ok(default);
+        };
+        convert(&node.value)
+            .filter(|value| range.contains(value))
+            .ok_or_else(|| self.wrong(key, node, allowed))
+    }
+
+    fn error(
+        &self,
+        place: &Place,
+        key: &str,
+        message: impl Into<String>,
+        label: impl Into<String>,
+    ) -> ExperimentError {
+        self.document.mark(
+            ExperimentError::new(message).at_key(self.full(key)),
+            place,
+            label,
+        )
+    }
+
+    fn wrong(&self, key: &str, node: &Node, allowed: impl Display) -> ExperimentError {
+        let message = format!("{} is {}", self.full(key), node.value.found());
+        self.error(&node.place, key, message, format!("allowed: {allowed}"))
+            .help(SEE_REFERENCE)
+    }
+
+    fn not_built_yet_at(&self, place: &Place, key: &str, today: &str) -> ExperimentError {
+        let message = format!("{} is not built yet", self.full(key));
+        self.error(place, key, message, format!("today: {today}"))
+            .help(SEE_REFERENCE)
+    }
+
+    fn unknown(&self, entry: &Entry) -> ExperimentError {
+        let key = entry.key.as_str();
+        let label = if let Some(home) = super::home_of(key) {
+            format!("it belongs to {home}")
+        } else if let Some(right) = nearest(key, self.known.iter().copied()) {
+            format!("did you mean {right:?}?")
+        } else {
+            "unknown here".to_owned()
+        };
+        let message = format!("{} is not a setting", self.full(key));
+        let here = if self.path.is_empty() {
+            "at the top".to_owned()
+        } else {
+            format!("in {}", self.path)
+        };
+        let help = format!("allowed {here}: {}", self.known.join(", "));
+        self.error(&entry.key_place, key, message, label).help(help)
+    }
+}
+
+fn whole_number<T: TryFrom<i128>>(value: &Value) -> Option<T> {
+    match value {
+        Value::Integer(number) => T::try_from(*number).ok(),
+        _ => None,
+    }
+}
+
+/// A bare number is bytes, as in Oracle's `db_block_size`.
+fn size_bytes(value: &Value) -> Option<u64> {
+    match value {
+        Value::Text(text) => parse_size(text),
+        value => whole_number(value),
+    }
+}
+
+fn is_name(text: &str) -> bool {
+    !text.trim().is_empty()
+        && text.chars().count() <= NAME_LENGTH_MAX
+        && !text.chars().any(char::is_control)
+}
+
+/// `a`, `a or b`, `a, b or c`.
+fn alternatives(words: &[String]) -> String {
+    match words {
+        [] => String::new(),
+        [only] => only.clone(),
+        [first @ .., last] => format!("{} or {last}", first.join(", ")),
+    }
+}
+
+/// The candidate a person most likely meant: one that contains what was written (or is contained in it), or that
+/// differs by a slip or two of the keys; `None` when none is near.
+fn nearest(
+    written: &str,
+    candidates: impl Iterator<Item = &'static str> + Clone,
+) -> Option<&'static str> {
+    const CONTAINED_LENGTH_MIN: usize = 4;
+    let written = written.to_ascii_lowercase();
+    let slips_max = (written.chars().count() / 3).max(1);
+    let by_slips = candidates
+        .clone()
+        .map(|candidate| (strsim::damerau_levenshtein(&written, candidate), candidate))
+        .filter(|(slips, _)| *slips <= slips_max)
+        .min_by_key(|(slips, _)| *slips)
+        .map(|(_, candidate)| candidate);
+    by_slips.or_else(|| {
+        candidates
+            .filter(|candidate| candidate.len().min(written.len()) >= CONTAINED_LENGTH_MIN)
+            .find(|candidate| candidate.contains(written.as_str()) || written.contains(candidate))
+    })
+}

@@ -1,0 +1,388 @@
+//! Right experiment files: defaults, overrides, `--set`, the round trip through JSON; and the reference in `docs/`, whose
+//! keys and defaults must be the program's. Wrong files are in `tests/experiment_errors.rs`.
+
+use std::collections::BTreeMap;
+
+use super::quantity::{GIB, KIB, MIB};
+use super::*;
+
+/// The shortest experiment.
+const ONE_LAYOUT: &str = "[[layout]]\nname = \"only\"\n";
+const REFERENCE: &str = include_str!("../../../../docs/experiment-file.md");
+const QUICKSTART: &str = include_str!("../../../../examples/quickstart.toml");
+
+fn parse(text: &str) -> Experiment {
+    parse_with(text, &[])
+}
+
+fn parse_with(text: &str, sets: &[&str]) -> Experiment {
+    let sets: Vec<String> = sets.iter().map(ToString::to_string).collect();
+    match Experiment::parse("test.toml", text, &sets) {
+        Ok(experiment) => experiment,
+        Err(error) => panic!("{error} at {:?}\n{text}", error.place()),
+    }
+}
+
+fn error_of(text: &str, sets: &[&str]) -> ExperimentError {
+    let sets: Vec<String> = sets.iter().map(ToString::to_string).collect();
+    Experiment::parse("test.toml", text, &sets).expect_err("a wrong experiment file")
+}
+
+#[test]
+fn everything_left_out_has_its_default() {
+    let database = Database {
+        engine: Engine::Kernel,
+        size_bytes: GIB,
+        block_size_bytes: 8 * KIB,
+        buffer_cache_bytes: 64 * MIB,
+        memory_bytes: 128 * MIB,
+        datafiles: 4,
+        writers: 1,
+        write_sync: WriteSync::Dsync,
+        commit: Commit::Wait,
+        torn_blocks: TornBlocks::FullBlockImages,
+        log_file_size_bytes: 64 * MIB,
+        log_files: 3,
+        checkpoint_interval_ms: 60_000,
+        lock_timeout_ms: 5_000,
+        fixed_buffers: true,
+        redo_path: None,
+        redo_io: AccessPath {
+            caching: Caching::Direct,
+            method: Method::Sync,
+            slaves: 0,
+        },
+    };
+    let expected = Experiment {
+        name: "test".to_owned(),
+        seed: 1,
+        database: database.clone(),
+        workload: Workload {
+            clients: vec![8],
+            think_time_ms: 0,
+            transactions: Transactions::OltpMix(OltpMix {
+                read_percent: 40,
+                row_operations: 5,
+            }),
+        },
+        plan: Plan {
+            warmup_ms: 5_000,
+            measure_ms: 20_000,
+            rounds: 3,
+            margin_percent: 3.0,
+            restore_verify: RestoreVerify::Full,
+        },
+        layouts: vec![Layout {
+            name: "only".to_owned(),
+            path: ".".into(),
+            io: AccessPath {
+                caching: Caching::Buffered,
+                method: Method::Sync,
+                slaves: 0,
+            },
+            database,
+        }],
+    };
+    assert_eq!(parse(ONE_LAYOUT), expected);
+}
+
+#[test]
+fn the_quickstart_has_the_six_access_paths() {
+    let experiment = parse(QUICKSTART);
+    let paths: Vec<String> = experiment
+        .layouts
+        .iter()
+        .map(|layout| layout.io.to_string())
+        .collect();
+    let six = [
+        "buffered, sync",
+        "buffered, 4 slaves",
+        "direct, sync",
+        "direct, 4 slaves",
+        "direct, async",
+        "odm",
+    ];
+    assert_eq!(paths, six);
+    assert_eq!(experiment.name, "quickstart");
+    assert_eq!(experiment.database.size_bytes, 256 * MIB);
+    assert_eq!(experiment.database.buffer_cache_bytes, 16 * MIB);
+    assert_eq!(experiment.workload.clients, [8]);
+    let Plan {
+        warmup_ms,
+        measure_ms,
+        rounds,
+        ..
+    } = experiment.plan;
+    assert_eq!((warmup_ms, measure_ms, rounds), (2_000, 5_000, 3));
+    for layout in 0..six.len() {
+        assert_eq!(experiment.database_of(layout), experiment.database);
+    }
+}
+
+#[test]
+fn an_experiment_survives_the_journal() {
+    let slob = format!(
+        "seed = 18446744073709551615\n[workload]\nkind = \"slob\"\nhotspot = {{}}\n[database]\nredo_path = \"/redo\"\n{ONE_LAYOUT}"
+    );
+    for text in [QUICKSTART, &slob] {
+        let experiment = parse(text);
+        let json = serde_json::to_string(&experiment).unwrap();
+        assert_eq!(
+            serde_json::from_str::<Experiment>(&json).unwrap(),
+            experiment,
+            "{json}"
+        );
+    }
+}
+
+#[test]
+fn a_layout_overrides_the_database_for_itself_alone() {
+    let experiment = parse(
+        "[database]\nwriters = 2\nbuffer_cache = \"32MiB\"\n\
+         [[layout]]\nname = \"a\"\ndatabase = { buffer_cache = \"48MiB\", datafiles = 9, redo_io = { method = \"odm\" } }\n\
+         [[layout]]\nname = \"b\"\n",
+    );
+    let own = experiment.database_of(0);
+    assert_eq!(
+        (own.writers, own.datafiles, own.buffer_cache_bytes),
+        (2, 9, 48 * MIB)
+    );
+    assert_eq!(own.redo_io.method, Method::Odm);
+    assert_eq!(
+        own.memory_bytes,
+        64 * MIB,
+        "the budget of the experiment, not twice this layout's cache"
+    );
+    assert_eq!(experiment.database_of(1), experiment.database);
+}
+
+#[test]
+fn oracles_words_stand_for_the_four_pairs() {
+    for (word, caching, method) in [
+        ("none", Caching::Buffered, Method::Sync),
+        ("directio", Caching::Direct, Method::Sync),
+        ("asynch", Caching::Buffered, Method::Async),
+        ("setall", Caching::Direct, Method::Async),
+    ] {
+        let experiment = parse(&format!(
+            "{ONE_LAYOUT}io = {{ filesystemio_options = \"{word}\" }}"
+        ));
+        assert_eq!(
+            experiment.layouts[0].io,
+            AccessPath {
+                caching,
+                method,
+                slaves: 0
+            },
+            "{word}"
+        );
+    }
+}
+
+#[test]
+fn odm_is_direct_and_slaves_are_counted() {
+    let io = |text: &str| parse(&format!("{ONE_LAYOUT}io = {text}")).layouts[0].io;
+    let odm = AccessPath {
+        caching: Caching::Direct,
+        method: Method::Odm,
+        slaves: 0,
+    };
+    assert_eq!(io("{ method = \"odm\" }"), odm);
+    assert_eq!(io("{ caching = \"direct\", method = \"odm\" }"), odm);
+    assert_eq!(io("{ method = \"slaves\" }").slaves, 4);
+    assert_eq!(io("{ method = \"slaves\", slaves = 40 }").slaves, 40);
+}
+
+#[test]
+fn set_changes_what_the_file_says() {
+    let experiment = parse_with(
+        QUICKSTART,
+        &[
+            "database.writers=1",
+            "database.size=512MiB",
+            "plan.rounds = 7",
+            "plan.margin=5%",
+            "workload.clients=[8, 16]",
+            "layout.0.io.caching=direct",
+            "layout.\"direct, async\".io.method=\"sync\"",
+            "layout.odm.name=equals = sign",
+            "layout.5.database={ datafiles = 2, redo_io.method = 'async' }",
+            "plan.rounds=8",
+        ],
+    );
+    assert_eq!(experiment.database.size_bytes, 512 * MIB);
+    assert_eq!(experiment.workload.clients, [8, 16]);
+    assert_eq!(
+        (experiment.plan.rounds, experiment.plan.margin_percent),
+        (8, 5.0)
+    );
+    assert_eq!(experiment.layouts[0].io.caching, Caching::Direct);
+    assert_eq!(experiment.layouts[4].io.method, Method::Sync);
+    assert_eq!(experiment.layouts[5].name, "equals = sign");
+    assert_eq!(experiment.database_of(5).datafiles, 2);
+    assert_eq!(experiment.database_of(5).redo_io.method, Method::Async);
+}
+
+#[test]
+fn a_wrong_set_is_shown_on_the_command_line() {
+    for (set, key, column) in [
+        ("database.writers=400", Some("database.writers"), 24),
+        ("database.writerz=4", Some("database.writerz"), 7),
+        ("database.block_size=[8", Some("database.block_size"), 27),
+        ("seed.x=1", None, 7),
+        ("database.writers", None, 7),
+        ("=4", None, 7),
+        ("a b=4", None, 7),
+        ("layout.7.path=/", Some("layout.7.path"), 7),
+    ] {
+        let text = format!("seed = 1\n{ONE_LAYOUT}");
+        let error = error_of(&text, &[set]);
+        assert_eq!(
+            error.place(),
+            Some(("command line", 1, column)),
+            "{set}: {error}"
+        );
+        if key.is_some() {
+            assert_eq!(error.key(), key, "{set}: {error}");
+        }
+    }
+}
+
+#[test]
+fn places_count_lines_and_characters_from_one() {
+    let error = error_of("# é\nname = \"é\"\n[plan]\nrounds = 0 # é\n", &[]);
+    assert_eq!(error.place(), Some(("test.toml", 4, 10)));
+    assert_eq!(error.key(), Some("plan.rounds"));
+    let error = error_of("name = \"é\"\nseed = { \"é\" = 1, x = 2 }\n", &[]);
+    assert_eq!(error.place(), Some(("test.toml", 2, 8)));
+}
+
+#[test]
+fn a_missing_directory_is_a_mistake_only_where_it_matters() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("test.toml");
+    let missing = directory.path().join("missing");
+    let text = format!("{ONE_LAYOUT}path = {missing:?}\n");
+    fs::write(&file, &text).unwrap();
+    assert_eq!(parse(&text).layouts[0].path, missing);
+    let error = Experiment::read(&file, &[]).expect_err("there is no such directory");
+    assert_eq!(error.key(), Some("layout.\"only\".path"));
+    fs::create_dir(&missing).unwrap();
+    assert_eq!(
+        Experiment::read(&file, &[]).unwrap().layouts[0].path,
+        missing
+    );
+    let error = Experiment::read(&missing, &[]).expect_err("a directory is no experiment file");
+    assert!(error.place().is_none());
+}
+
+#[test]
+fn a_name_is_its_files_unless_it_has_its_own() {
+    let name_of = |file: &str, text: &str| Experiment::parse(file, text, &[]).unwrap().name;
+    assert_eq!(name_of("/a/b.c/raw-or-not.toml", ONE_LAYOUT), "raw-or-not");
+    assert_eq!(name_of(".toml", ONE_LAYOUT), "toml");
+    assert_eq!(
+        name_of("x.toml", &format!("name = \"my own\"\n{ONE_LAYOUT}")),
+        "my own"
+    );
+}
+
+/// The tables of the reference: heading (without marks, in lower case) -> key -> default in TOML, if it is a fixed one.
+fn reference() -> BTreeMap<String, BTreeMap<&'static str, Option<&'static str>>> {
+    let code = |cell: &'static str| {
+        cell.strip_prefix('`')?
+            .strip_suffix('`')
+            .filter(|code| !code.contains('`'))
+    };
+    let mut tables: BTreeMap<_, BTreeMap<_, _>> = BTreeMap::new();
+    let mut heading = String::new();
+    for line in REFERENCE.lines() {
+        if line.starts_with('#') {
+            heading = line
+                .trim_start_matches('#')
+                .trim()
+                .replace('`', "")
+                .to_lowercase();
+        }
+        let cells: Vec<&str> = line.trim_matches('|').split(" | ").map(str::trim).collect();
+        if let ([key, default, _, _], true) = (cells.as_slice(), line.starts_with("| `")) {
+            tables
+                .entry(heading.clone())
+                .or_default()
+                .insert(code(key).unwrap(), code(default));
+        }
+    }
+    tables
+}
+
+#[test]
+fn the_reference_describes_every_key_and_no_other() {
+    let reference = reference();
+    for (section, keys) in keys_by_section() {
+        let mut described: Vec<&str> = reference
+            .iter()
+            .filter(|(heading, _)| heading.starts_with(&section.to_lowercase()))
+            .flat_map(|(_, rows)| rows.keys().copied())
+            .collect();
+        if section == "[workload]" {
+            // This list is of the default kind of workload; the keys of others are in lists of their own.
+            described.retain(|key| keys.contains(key) || reference["[workload]"].contains_key(key));
+        }
+        let mut keys = keys;
+        keys.sort_unstable();
+        described.sort_unstable();
+        assert_eq!(described, keys, "{section}");
+    }
+}
+
+#[test]
+fn the_reference_tells_the_defaults() {
+    let reference = reference();
+    let defaults_of = |heading: &str| -> Vec<String> {
+        let rows = reference[heading].iter();
+        rows.filter_map(|(key, default)| Some(format!("{key} = {}", (*default)?)))
+            .collect()
+    };
+    let lines = |heading: &str| defaults_of(heading).join("\n");
+    let written_out = format!(
+        "seed = {}\n[database]\n{}\n[workload]\n{}\n{}\n[plan]\n{}\n{ONE_LAYOUT}{}",
+        reference["at the top"]["seed"].unwrap(),
+        lines("[database]"),
+        lines("[workload]"),
+        lines("[workload] with kind = \"oltp_mix\""),
+        lines("[plan]"),
+        lines("[[layout]]"),
+    );
+    assert_eq!(parse(&written_out), parse(ONE_LAYOUT));
+
+    let io = format!(
+        "{ONE_LAYOUT}io = {{ {} }}",
+        defaults_of("the io table of a [[layout]]").join(", ")
+    );
+    assert_eq!(parse(&io), parse(ONE_LAYOUT));
+
+    let slob = format!("{ONE_LAYOUT}[workload]\nkind = \"slob\"\n");
+    assert_eq!(
+        parse(&format!(
+            "{slob}{}",
+            lines("[workload] with kind = \"slob\"")
+        )),
+        parse(&slob)
+    );
+    let hotspot = defaults_of("the hotspot table of slob").join(", ");
+    assert_eq!(
+        parse(&format!("{slob}hotspot = {{ {hotspot} }}")),
+        parse(&format!("{slob}hotspot = {{}}"))
+    );
+    assert_eq!(defaults_of("the hotspot table of slob").len(), 3);
+}
+
+#[test]
+fn the_examples_of_the_reference_are_right() {
+    let mut examples = 0;
+    for block in REFERENCE.split("```toml\n").skip(1) {
+        parse(block.split("```").next().unwrap());
+        examples += 1;
+    }
+    assert_eq!(examples, 3);
+}

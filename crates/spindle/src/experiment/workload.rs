@@ -1,0 +1,202 @@
+//! The `[workload]` section: what the clients do, and how many of them there are.
+//!
+//! Each kind of workload has its own keys and its own `read`; a key of one kind used with another is told where it belongs.
+
+use serde::{Deserialize, Serialize};
+
+use super::database::Database;
+use super::error::ExperimentError;
+use super::quantity::{MIB, TIB, size_text};
+use super::reader::{Reader, keys_asked_by};
+use super::word::words;
+
+words! {
+    /// The kind of workload.
+    pub enum WorkloadKind {
+        /// Short transactions of reads and updates at random rows, as in the HP/Oracle study of raw devices.
+        OltpMix = "oltp_mix",
+        /// SLOB: random single-block reads and updates, one row per block.
+        Slob = "slob",
+    }
+    later: ["tpcb", "tpcc", "tpch", "junk"]
+}
+
+words! {
+    /// How much redo an update of SLOB makes.
+    pub enum RedoStress {
+        /// A few bytes of the row change.
+        Lite = "lite",
+        /// The whole row changes.
+        Heavy = "heavy",
+    }
+    later: []
+}
+
+/// What the clients do.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Workload {
+    /// Load levels: numbers of clients, each 1 to 4096 and each a case of its own.
+    pub clients: Vec<u32>,
+    /// Pause of a client after each transaction, up to 1 h.
+    pub think_time_ms: u64,
+    /// The kind of workload and its settings.
+    pub transactions: Transactions,
+}
+
+/// The settings of each kind of workload.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Transactions {
+    /// Short transactions of reads and updates at random rows.
+    OltpMix(OltpMix),
+    /// SLOB.
+    Slob(Slob),
+}
+
+/// Settings of `oltp_mix`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct OltpMix {
+    /// Share of row operations that only read; the rest are updates. 0 to 100.
+    pub read_percent: u32,
+    /// Row operations in a transaction, 1 to 1000.
+    pub row_operations: u32,
+}
+
+/// Settings of `slob`, after those of its `slob.conf`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Slob {
+    /// Share of operations that update (`UPDATE_PCT`), 0 to 100.
+    pub update_percent: u32,
+    /// Share of reading operations that scan the scan table (`SCAN_PCT`), 0 to 100.
+    pub scan_percent: u32,
+    /// Blocks of the scan table (`SCAN_TABLE_SZ`), 1 to 16777216.
+    pub scan_blocks: u32,
+    /// Blocks touched by one operation (`WORK_UNIT`), 1 to 10000.
+    pub work_unit: u32,
+    /// Redo made by an update (`REDO_STRESS`).
+    pub redo_stress: RedoStress,
+    /// Part of a client's data that is visited more often than the rest (`DO_HOTSPOT`); none when absent.
+    pub hotspot: Option<Hotspot>,
+}
+
+/// The hot spot of `slob`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Hotspot {
+    /// Its size (`HOTSPOT_MB`).
+    pub size_bytes: u64,
+    /// Where it begins in a client's data (`HOTSPOT_OFFSET_MB`).
+    pub offset_bytes: u64,
+    /// It is visited by every n-th operation (`HOTSPOT_FREQUENCY`), 1 to 1000.
+    pub every: u32,
+}
+
+impl Workload {
+    /// The kind of workload.
+    pub fn kind(&self) -> WorkloadKind {
+        match self.transactions {
+            Transactions::OltpMix(_) => WorkloadKind::OltpMix,
+            Transactions::Slob(_) => WorkloadKind::Slob,
+        }
+    }
+
+    /// Reads the workload section.
+    pub(super) fn read(
+        reader: &mut Reader<'_>,
+        database: &Database,
+    ) -> Result<Workload, ExperimentError> {
+        let kind = reader.word("kind", WorkloadKind::OltpMix)?;
+        let workload = Workload {
+            clients: reader.numbers("clients", 8, 1..=4096)?,
+            think_time_ms: reader.duration_ms("think_time", 0, 0..=3_600_000)?,
+            transactions: match kind {
+                WorkloadKind::OltpMix => Transactions::OltpMix(OltpMix::read(reader)?),
+                WorkloadKind::Slob => Transactions::Slob(Slob::read(reader, database)?),
+            },
+        };
+        reader.finish()?;
+        Ok(workload)
+    }
+}
+
+impl OltpMix {
+    fn read(reader: &mut Reader<'_>) -> Result<OltpMix, ExperimentError> {
+        Ok(OltpMix {
+            read_percent: reader.number("read_percent", 40, 0..=100)?,
+            row_operations: reader.number("row_operations", 5, 1..=1000)?,
+        })
+    }
+}
+
+impl Slob {
+    fn read(reader: &mut Reader<'_>, database: &Database) -> Result<Slob, ExperimentError> {
+        let slob = Slob {
+            update_percent: reader.number("update_percent", 10, 0..=100)?,
+            scan_percent: reader.number("scan_percent", 0, 0..=100)?,
+            scan_blocks: reader.number("scan_blocks", 128, 1..=1 << 24)?,
+            work_unit: reader.number("work_unit", 64, 1..=10_000)?,
+            redo_stress: reader.word("redo_stress", RedoStress::Lite)?,
+            hotspot: Hotspot::read(reader)?,
+        };
+        slob.check(reader, database)?;
+        Ok(slob)
+    }
+
+    fn check(&self, reader: &Reader<'_>, database: &Database) -> Result<(), ExperimentError> {
+        let data = size_text(database.size_bytes);
+        let scan_bytes = u64::from(self.scan_blocks) * database.block_size_bytes;
+        if scan_bytes > database.size_bytes {
+            return Err(reader.conflict(
+                &["scan_blocks"],
+                format!(
+                    "a scan table of {} is larger than the data, {data}",
+                    size_text(scan_bytes)
+                ),
+                format!(
+                    "at most {}",
+                    database.size_bytes / database.block_size_bytes
+                ),
+                "set fewer scan_blocks or a larger database.size",
+            ));
+        }
+        let hotspot_end_bytes = self
+            .hotspot
+            .as_ref()
+            .map_or(0, |hotspot| hotspot.offset_bytes + hotspot.size_bytes);
+        if hotspot_end_bytes > database.size_bytes {
+            return Err(reader.conflict(
+                &["hotspot"],
+                format!(
+                    "the hot spot ends at {}, past the data, {data}",
+                    size_text(hotspot_end_bytes)
+                ),
+                "offset + size must lie within the data",
+                "make the hot spot smaller, or set a larger database.size",
+            ));
+        }
+        Ok(())
+    }
+}
+
+impl Hotspot {
+    fn read(reader: &mut Reader<'_>) -> Result<Option<Hotspot>, ExperimentError> {
+        let mut table = reader.section("hotspot")?;
+        let hotspot = Hotspot {
+            size_bytes: table.size("size", 8 * MIB, MIB..=TIB)?,
+            offset_bytes: table.size("offset", 16 * MIB, 0..=TIB)?,
+            every: table.number("every", 3, 1..=1000)?,
+        };
+        table.finish()?;
+        Ok(reader.has("hotspot").then_some(hotspot))
+    }
+}
+
+/// The keys of each kind of workload, for telling a key of one used with another where it belongs.
+pub(super) fn keys_by_kind(database: &Database) -> [(WorkloadKind, Vec<&'static str>); 2] {
+    [
+        (WorkloadKind::OltpMix, keys_asked_by(OltpMix::read)),
+        (
+            WorkloadKind::Slob,
+            keys_asked_by(|reader| Slob::read(reader, database)),
+        ),
+    ]
+}

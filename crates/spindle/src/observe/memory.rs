@@ -1,0 +1,384 @@
+//! The memory budget: a control group that holds buffer cache and page cache together to one limit, so that no case of
+//! an experiment gets more memory than another. A page is charged to the group of the process that first touches it,
+//! so the files' pages must be dropped from the page cache after a process joins and before it reads.
+//!
+//! Groups are named `spindle-<process>-<number>` and removed when dropped, once their processes are gone; those that a
+//! killed run left behind are found by [`MemoryBudget::remove_leftovers`].
+//! Sources: Linux Documentation/admin-guide/cgroup-v1/memory.rst and cgroup-v2.rst.
+
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::process;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use rustix::fs::Access;
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use super::cgroup::{Hierarchy, Version, has_word};
+use super::{SystemFiles, keyed_number, text};
+
+/// Processes that were just killed leave their group a moment later: removal is tried this often.
+const REMOVE_TRIES: u32 = 25;
+const REMOVE_PAUSE: Duration = Duration::from_millis(20);
+
+/// Numbers the groups of this process.
+static NEXT_GROUP: AtomicU32 = AtomicU32::new(0);
+
+/// Why memory cannot be limited here.
+#[derive(Debug, Clone, PartialEq, Eq, Error, Serialize, Deserialize)]
+pub enum Unavailable {
+    /// The kernel has no memory controller, or it is not mounted.
+    #[error("no memory controller is mounted: mount cgroup v2, or the memory controller of v1")]
+    NoController,
+    /// Groups can be made, but not by us.
+    #[error(
+        "not permitted to make a control group in {}: run as root, or under `systemd-run --user --scope`",
+        .0.display()
+    )]
+    NotPermitted(PathBuf),
+    /// Version 2 only: no group from our own upwards can have children with a memory limit.
+    #[error(
+        "the memory controller is not handed down to {} (cgroup.subtree_control) and cannot be while processes run \
+         in that very group: run under `systemd-run --scope`",
+        .0.display()
+    )]
+    NotHandedDown(PathBuf),
+}
+
+/// A step on a memory group that the system refused.
+#[derive(Debug, Error)]
+pub enum MemoryError {
+    /// A file or directory of the group could not be read or written.
+    #[error("memory group: cannot {action} {}: {source}", .path.display())]
+    Refused {
+        /// What was tried.
+        action: &'static str,
+        /// On which file or directory.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The group already uses more than the limit and the kernel could not reclaim the rest.
+    #[error(
+        "memory group {}: {usage_bytes} bytes are in use, so it cannot be limited to {limit_bytes}: raise the limit, \
+         or set it before the process allocates",
+        .path.display()
+    )]
+    InUse {
+        /// The group.
+        path: PathBuf,
+        /// The limit asked for.
+        limit_bytes: u64,
+        /// What was in use.
+        usage_bytes: u64,
+    },
+    /// Processes still run in the group.
+    #[error("memory group {} still holds processes {processes}: end them first", .path.display())]
+    StillHolds {
+        /// The group.
+        path: PathBuf,
+        /// Their ids.
+        processes: String,
+    },
+}
+
+/// Where groups with a memory limit can be made.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MemoryBudget {
+    /// The interface.
+    pub version: Version,
+    /// The group in which ours are made: our own where possible; in version 2, where a group with processes cannot
+    /// hand the controller down, the nearest above that does.
+    pub parent: PathBuf,
+}
+
+impl MemoryBudget {
+    /// Finds the place for our groups, without changing anything.
+    pub fn available(files: &SystemFiles) -> Result<MemoryBudget, Unavailable> {
+        let hierarchy = Hierarchy::of_self(files, "memory").ok_or(Unavailable::NoController)?;
+        let parent = match hierarchy.version {
+            Version::V1 => hierarchy.own.as_path(),
+            Version::V2 => hierarchy
+                .upwards()
+                .find(|group| hands_memory_down(group))
+                .ok_or_else(|| Unavailable::NotHandedDown(hierarchy.own.clone()))?,
+        };
+        if rustix::fs::access(parent, Access::WRITE_OK).is_err() {
+            return Err(Unavailable::NotPermitted(parent.to_path_buf()));
+        }
+        Ok(MemoryBudget {
+            version: hierarchy.version,
+            parent: parent.to_path_buf(),
+        })
+    }
+
+    /// Makes a new, empty group without a limit.
+    pub fn create_group(&self, files: &SystemFiles) -> Result<MemoryGroup, MemoryError> {
+        if self.version == Version::V2 {
+            let control = self.parent.join("cgroup.subtree_control");
+            if !has_word(&control, "memory") {
+                write(&control, "+memory")?;
+            }
+        }
+        loop {
+            let number = NEXT_GROUP.fetch_add(1, Ordering::Relaxed);
+            let path = self
+                .parent
+                .join(format!("spindle-{}-{number}", process::id()));
+            match fs::create_dir(&path) {
+                Ok(()) => {
+                    return Ok(MemoryGroup {
+                        files: files.clone(),
+                        version: self.version,
+                        path,
+                        origins: Vec::new(),
+                        removed: false,
+                    });
+                }
+                // An earlier process of the same id left it behind.
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
+                Err(error) => return Err(refused("create", &path, error)),
+            }
+        }
+    }
+
+    /// Removes the groups, in our own group and in all above, whose process no longer exists. Groups that cannot be
+    /// removed, because something still runs in them, are left and reported.
+    pub fn remove_leftovers(files: &SystemFiles) -> Vec<Leftover> {
+        let Some(hierarchy) = Hierarchy::of_self(files, "memory") else {
+            return Vec::new();
+        };
+        let mut leftovers: Vec<Leftover> = hierarchy
+            .upwards()
+            .filter_map(|group| fs::read_dir(group).ok())
+            .flatten()
+            .filter_map(|entry| {
+                let entry = entry.ok()?;
+                let owner = owner_of(entry.file_name().to_str()?)?;
+                (!files.proc.join(owner.to_string()).exists()).then(|| entry.path())
+            })
+            .map(|path| Leftover {
+                removed: fs::remove_dir(&path).is_ok(),
+                path,
+            })
+            .collect();
+        leftovers.sort_by(|a, b| a.path.cmp(&b.path));
+        leftovers
+    }
+}
+
+/// A group of a Spindle process that no longer exists.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Leftover {
+    /// Its directory.
+    pub path: PathBuf,
+    /// Whether it is gone now.
+    pub removed: bool,
+}
+
+/// The process that made the group of this name, if it is one of ours.
+fn owner_of(name: &str) -> Option<u32> {
+    let (process, number) = name.strip_prefix("spindle-")?.split_once('-')?;
+    number.parse::<u32>().ok()?;
+    process.parse().ok()
+}
+
+/// Whether a version 2 group gives its children a memory controller, or can be told to: only the root of all and
+/// groups without processes of their own can ("no internal processes"); the root alone has no `cgroup.type`.
+fn hands_memory_down(group: &Path) -> bool {
+    if has_word(&group.join("cgroup.subtree_control"), "memory") {
+        return true;
+    }
+    let is_root = !group.join("cgroup.type").exists();
+    let is_empty = fs::read(group.join("cgroup.procs")).is_ok_and(|ids| ids.is_empty());
+    has_word(&group.join("cgroup.controllers"), "memory") && (is_root || is_empty)
+}
+
+/// What a group holds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MemoryUsage {
+    /// Everything charged, kernel memory included.
+    pub total_bytes: u64,
+    /// Memory of programs that belongs to no file.
+    pub anonymous_bytes: u64,
+    /// Shared memory and tmpfs, which the kernel files under page cache.
+    pub shared_bytes: u64,
+    /// Page cache of files, without `shared_bytes`.
+    pub file_bytes: u64,
+    /// Of `file_bytes`, what is yet to be written.
+    pub dirty_bytes: u64,
+    /// Processes the kernel killed because the limit left no other way; `None` when it does not count them.
+    pub out_of_memory_kills: Option<u64>,
+}
+
+/// A control group of ours; removed when dropped.
+#[derive(Debug)]
+pub struct MemoryGroup {
+    files: SystemFiles,
+    version: Version,
+    path: PathBuf,
+    /// The processes moved in, and where each came from.
+    origins: Vec<(u32, PathBuf)>,
+    removed: bool,
+}
+
+impl MemoryGroup {
+    /// Its directory.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Moves a process, with all its threads, into the group. What it has touched before stays charged where it was.
+    pub fn add_process(&mut self, process_id: u32) -> Result<(), MemoryError> {
+        let origin = Hierarchy::of_process(&self.files, &process_id.to_string(), "memory");
+        write(&self.path.join("cgroup.procs"), &process_id.to_string())?;
+        if let Some(origin) = origin {
+            self.origins.push((process_id, origin.own));
+        }
+        Ok(())
+    }
+
+    /// Moves a process back to the group it was in when it was added; does nothing for one that was not.
+    pub fn return_process(&mut self, process_id: u32) -> Result<(), MemoryError> {
+        while let Some(at) = self.origins.iter().position(|(id, _)| *id == process_id) {
+            let (_, origin) = &self.origins[at];
+            write(&origin.join("cgroup.procs"), &process_id.to_string())?;
+            self.origins.swap_remove(at);
+        }
+        Ok(())
+    }
+
+    /// Limits the group, page cache included. The kernel reclaims page cache down to the limit; if a program's own
+    /// memory exceeds it, version 1 refuses and version 2 kills, so set it before the process allocates.
+    pub fn set_limit(&self, limit_bytes: u64) -> Result<(), MemoryError> {
+        write(&self.limit_file(), &limit_bytes.to_string()).map_err(|error| match error {
+            MemoryError::Refused { source, .. } if source.kind() == io::ErrorKind::ResourceBusy => {
+                MemoryError::InUse {
+                    path: self.path.clone(),
+                    limit_bytes,
+                    usage_bytes: self.usage().map_or(0, |usage| usage.total_bytes),
+                }
+            }
+            other => other,
+        })
+    }
+
+    /// Keeps the limit from pushing the group's memory to swap: `memory.swap.max` of 0, or in version 1 a swappiness
+    /// of 0, which there "really prevents from any swapping" (cgroup-v1/memory.rst, 5.3).
+    pub fn forbid_swap(&self) -> Result<(), MemoryError> {
+        let file = match self.version {
+            Version::V1 => "memory.swappiness",
+            Version::V2 => "memory.swap.max",
+        };
+        write(&self.path.join(file), "0")
+    }
+
+    /// What the group holds now. The kernel's figures may lag by some hundred KiB per processor.
+    pub fn usage(&self) -> Result<MemoryUsage, MemoryError> {
+        let read = |name: &str| {
+            let path = self.path.join(name);
+            fs::read_to_string(&path).map_err(|error| refused("read", &path, error))
+        };
+        let (total, stat) = match self.version {
+            Version::V1 => (read("memory.usage_in_bytes")?, read("memory.stat")?),
+            Version::V2 => (read("memory.current")?, read("memory.stat")?),
+        };
+        let (anonymous, cache, dirty, kills) = match self.version {
+            Version::V1 => (
+                "total_rss",
+                "total_cache",
+                "total_dirty",
+                "memory.oom_control",
+            ),
+            Version::V2 => ("anon", "file", "file_dirty", "memory.events"),
+        };
+        let shared = match self.version {
+            Version::V1 => "total_shmem",
+            Version::V2 => "shmem",
+        };
+        let figure = |key| keyed_number(&stat, key).unwrap_or(0);
+        Ok(MemoryUsage {
+            total_bytes: total.trim().parse().unwrap_or(0),
+            anonymous_bytes: figure(anonymous),
+            shared_bytes: figure(shared),
+            file_bytes: figure(cache).saturating_sub(figure(shared)),
+            dirty_bytes: figure(dirty),
+            out_of_memory_kills: read(kills)
+                .ok()
+                .and_then(|events| keyed_number(&events, "oom_kill")),
+        })
+    }
+
+    /// Removes the group. Processes must have ended or been returned; those that are just ending are waited for, half
+    /// a second at most.
+    pub fn remove(mut self) -> Result<(), MemoryError> {
+        self.take_away()
+    }
+
+    fn take_away(&mut self) -> Result<(), MemoryError> {
+        self.removed = true;
+        let mut tries_left = REMOVE_TRIES;
+        loop {
+            let outcome = self.try_removal();
+            tries_left -= 1;
+            if outcome.is_ok() || tries_left == 0 {
+                return outcome;
+            }
+            thread::sleep(REMOVE_PAUSE);
+        }
+    }
+
+    fn try_removal(&self) -> Result<(), MemoryError> {
+        if let Some(processes) = text(&self.path.join("cgroup.procs")) {
+            return Err(MemoryError::StillHolds {
+                path: self.path.clone(),
+                processes: processes.split_whitespace().collect::<Vec<_>>().join(", "),
+            });
+        }
+        // Page cache charged to a removed group stays charged to its ghost, and a later group would read it for free.
+        // A limit of nothing makes the kernel drop it; where some pages are held by others, removal goes on regardless.
+        let _ = write(&self.limit_file(), "0");
+        fs::remove_dir(&self.path).map_err(|error| refused("remove", &self.path, error))
+    }
+
+    fn limit_file(&self) -> PathBuf {
+        self.path.join(match self.version {
+            Version::V1 => "memory.limit_in_bytes",
+            Version::V2 => "memory.max",
+        })
+    }
+}
+
+impl Drop for MemoryGroup {
+    fn drop(&mut self) {
+        if !self.removed {
+            // A group that cannot go now is found by `remove_leftovers` when its process has ended.
+            let _ = self.take_away();
+        }
+    }
+}
+
+/// Writes a control file that exists.
+fn write(path: &Path, value: &str) -> Result<(), MemoryError> {
+    OpenOptions::new()
+        .write(true)
+        .truncate(true)
+        .open(path)
+        .and_then(|mut file| file.write_all(value.as_bytes()))
+        .map_err(|error| refused("write", path, error))
+}
+
+fn refused(action: &'static str, path: &Path, source: io::Error) -> MemoryError {
+    MemoryError::Refused {
+        action,
+        path: path.to_path_buf(),
+        source,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,216 @@
+//! One snapshot of everything that moves while a trial runs: processors, devices, memory, pressure. The caller decides
+//! when; a snapshot reads about a dozen small files and takes a fraction of a millisecond.
+
+use std::time::Instant;
+
+use serde::{Deserialize, Serialize};
+
+use super::block_device::DeviceNumber;
+use super::cpu::{CpuTimes, ProcessCpu};
+use super::disk::{DiskCounters, ProcessIo};
+use super::{SystemFiles, keyed_number};
+
+/// The machine's memory, from `/proc/meminfo` (proc_meminfo(5)).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MemoryState {
+    /// All memory.
+    pub total_bytes: u64,
+    /// Memory used for nothing.
+    pub free_bytes: u64,
+    /// What programs could get without swapping.
+    pub available_bytes: u64,
+    /// Page cache, shared memory included.
+    pub cached_bytes: u64,
+    /// Page cache yet to be written.
+    pub dirty_bytes: u64,
+    /// Page cache being written.
+    pub writeback_bytes: u64,
+}
+
+impl MemoryState {
+    /// Reads the state now.
+    pub fn read(files: &SystemFiles) -> Option<MemoryState> {
+        let meminfo = files.proc_text("meminfo")?;
+        let bytes = |key| Some(keyed_number(&meminfo, key)?.saturating_mul(1024));
+        Some(MemoryState {
+            total_bytes: bytes("MemTotal")?,
+            free_bytes: bytes("MemFree")?,
+            available_bytes: bytes("MemAvailable")?,
+            cached_bytes: bytes("Cached")?,
+            dirty_bytes: bytes("Dirty")?,
+            writeback_bytes: bytes("Writeback")?,
+        })
+    }
+}
+
+/// Time lost waiting for a resource since boot (Linux Documentation/accounting/psi.rst).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Pressure {
+    /// With at least one task waiting.
+    pub some_us: u64,
+    /// With every task that could run waiting; `None` where the kernel does not say.
+    pub full_us: Option<u64>,
+}
+
+impl Pressure {
+    /// Reads the pressure on `cpu`, `memory` or `io`; `None` where the kernel does not keep it.
+    pub fn read(files: &SystemFiles, resource: &str) -> Option<Pressure> {
+        let pressure = files.proc_text(&format!("pressure/{resource}"))?;
+        let total = |kind| {
+            let line = pressure.lines().find(|line| line.starts_with(kind))?;
+            line.rsplit_once("total=")?.1.trim().parse().ok()
+        };
+        Some(Pressure {
+            some_us: total("some ")?,
+            full_us: total("full "),
+        })
+    }
+
+    /// The time lost between an earlier snapshot and this one.
+    pub fn since(&self, earlier: &Pressure) -> Pressure {
+        Pressure {
+            some_us: self.some_us.saturating_sub(earlier.some_us),
+            full_us: self
+                .full_us
+                .zip(earlier.full_us)
+                .map(|(now, then)| now.saturating_sub(then)),
+        }
+    }
+}
+
+/// One device's counters in a sample.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DiskSample {
+    /// The device.
+    pub device: DeviceNumber,
+    /// Its counters; `None` when hidden.
+    pub counters: Option<DiskCounters>,
+}
+
+/// One snapshot. Counters count since boot (or the process's start): take differences between samples.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sample {
+    /// Time since the sampler was made.
+    pub elapsed_us: u64,
+    /// Processor time of the machine.
+    pub cpu: Option<CpuTimes>,
+    /// Processor time of the process watched.
+    pub process_cpu: Option<ProcessCpu>,
+    /// I/O of the process watched.
+    pub process_io: Option<ProcessIo>,
+    /// The devices watched, in the order they were named.
+    pub disks: Vec<DiskSample>,
+    /// The machine's memory.
+    pub memory: Option<MemoryState>,
+    /// Pressure on processors.
+    pub cpu_pressure: Option<Pressure>,
+    /// Pressure on memory.
+    pub memory_pressure: Option<Pressure>,
+    /// Pressure on block I/O.
+    pub io_pressure: Option<Pressure>,
+}
+
+/// Takes samples.
+#[derive(Debug, Clone)]
+pub struct Sampler {
+    files: SystemFiles,
+    devices: Vec<DeviceNumber>,
+    process_id: u32,
+    started: Instant,
+}
+
+impl Sampler {
+    /// Watches these devices and this process from now on.
+    pub fn new(files: SystemFiles, devices: Vec<DeviceNumber>, process_id: u32) -> Sampler {
+        Sampler {
+            files,
+            devices,
+            process_id,
+            started: Instant::now(),
+        }
+    }
+
+    /// Takes a snapshot now.
+    pub fn sample(&self) -> Sample {
+        let files = &self.files;
+        let disks = self.devices.iter().map(|&device| DiskSample {
+            device,
+            counters: DiskCounters::read(files, device),
+        });
+        Sample {
+            elapsed_us: u64::try_from(self.started.elapsed().as_micros()).unwrap_or(u64::MAX),
+            cpu: CpuTimes::read(files),
+            process_cpu: ProcessCpu::read(files, self.process_id),
+            process_io: ProcessIo::read(files, self.process_id),
+            disks: disks.collect(),
+            memory: MemoryState::read(files),
+            cpu_pressure: Pressure::read(files, "cpu"),
+            memory_pressure: Pressure::read(files, "memory"),
+            io_pressure: Pressure::read(files, "io"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::Fixture;
+    use super::*;
+
+    const MEMINFO: &str = "MemTotal: 100 kB\nMemFree: 50 kB\nMemAvailable: 80 kB\nCached: 20 kB\nSwapCached: 1 kB\n\
+                           Dirty: 3 kB\nWriteback: 2 kB\nWritebackTmp: 9 kB\n";
+    const DEVICE: DeviceNumber = DeviceNumber { major: 8, minor: 0 };
+
+    #[test]
+    fn a_sample_holds_what_each_file_says_at_that_moment() {
+        let fixture = Fixture::with(&[
+            ("proc/stat", "cpu  1 0 0 9 0 0 0 0\n"),
+            ("proc/meminfo", MEMINFO),
+            (
+                "proc/pressure/io",
+                "some avg10=0.00 avg60=0.00 avg300=0.00 total=44\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=33\n",
+            ),
+            (
+                "proc/pressure/cpu",
+                "some avg10=0.00 avg60=0.00 avg300=0.00 total=7\n",
+            ),
+            ("proc/diskstats", "8 0 sda 5 0 0 0 6 0 0 0 0 0 0\n"),
+        ]);
+        let sampler = Sampler::new(fixture.files(), vec![DEVICE], 1);
+        let first = sampler.sample();
+        let memory = first.memory.expect("memory");
+        assert_eq!(memory.dirty_bytes, 3 * 1024);
+        assert_eq!(memory.writeback_bytes, 2 * 1024);
+        assert_eq!(memory.cached_bytes, 20 * 1024);
+        assert_eq!(first.disks[0].counters.expect("disk").writes, 6);
+        let io_pressure = first.io_pressure.expect("pressure");
+        assert_eq!((io_pressure.some_us, io_pressure.full_us), (44, Some(33)));
+        assert_eq!(first.cpu_pressure.expect("pressure").full_us, None);
+        assert_eq!(first.memory_pressure, None);
+        assert_eq!(first.process_cpu, None);
+
+        fixture.write("proc/stat", "cpu  4 0 0 9 0 0 0 0\n");
+        fixture.write("proc/diskstats", "8 0 sda 5 0 0 0 9 0 0 0 0 0 0\n");
+        let second = sampler.sample();
+        let cpu = second.cpu.expect("cpu").since(&first.cpu.expect("cpu"));
+        assert_eq!(cpu.user_us, 30_000);
+        assert_eq!(second.disks[0].counters.expect("disk").writes, 9);
+        assert!(second.elapsed_us >= first.elapsed_us);
+    }
+
+    #[test]
+    fn a_system_that_tells_nothing_gives_an_empty_sample() {
+        let sample = Sampler::new(Fixture::empty().files(), vec![DEVICE], 1).sample();
+        assert_eq!(sample.cpu, None);
+        assert_eq!(sample.memory, None);
+        assert_eq!(sample.disks[0].counters, None);
+    }
+
+    #[test]
+    fn a_sample_survives_the_journal() {
+        let sampler = Sampler::new(SystemFiles::default(), vec![DEVICE], std::process::id());
+        let sample = sampler.sample();
+        assert!(sample.cpu.is_some() && sample.memory.is_some() && sample.process_cpu.is_some());
+        let line = serde_json::to_string(&sample).expect("written");
+        assert_eq!(serde_json::from_str::<Sample>(&line).expect("read"), sample);
+    }
+}

@@ -1,0 +1,221 @@
+//! The columns of the comparison table and how their figures are written, for the terminal and both reports.
+
+use crate::result::{Case, Comparison, Ranking, RunResult, Summary, Verdict};
+
+/// Shown where a figure is missing.
+pub const NO_FIGURE: &str = "-";
+
+/// One column of figures.
+#[derive(Debug, Clone, Copy)]
+pub struct Column {
+    /// What the figure is, in full.
+    pub title: &'static str,
+    /// The title cut to two short lines, for terminals.
+    pub short: [&'static str; 2],
+    /// The figure of one case.
+    pub cell: fn(&Summary) -> String,
+}
+
+/// The columns of figures, from left to right; number, layout and clients stand before them. They are those of the
+/// published comparisons of raw devices and file systems, and the program's audit of itself.
+pub const COLUMNS: [Column; 10] = [
+    Column {
+        title: "transactions per minute",
+        short: ["", "tpm"],
+        cell: |summary| count(summary.tpm),
+    },
+    Column {
+        title: "95 % interval of tpm, ±%",
+        short: ["+-", "%"],
+        cell: |summary| optional(summary.tpm_half_width_percent, percent),
+    },
+    Column {
+        title: "reads per second",
+        short: ["reads", "/s"],
+        cell: |summary| count(summary.read_iops),
+    },
+    Column {
+        title: "writes per second",
+        short: ["writes", "/s"],
+        cell: |summary| count(summary.write_iops),
+    },
+    Column {
+        title: "KB per second",
+        short: ["KB", "/s"],
+        cell: |summary| count(summary.kib_per_s),
+    },
+    Column {
+        title: "log file parallel write, ms",
+        short: ["lf par", "wr ms"],
+        cell: |summary| optional(summary.log_file_parallel_write_ms, milliseconds),
+    },
+    Column {
+        title: "db file sequential read, ms",
+        short: ["db seq", "rd ms"],
+        cell: |summary| optional(summary.db_file_sequential_read_ms, milliseconds),
+    },
+    Column {
+        title: "CPU %, user / system / iowait",
+        short: ["CPU %", "us/sy/wa"],
+        cell: |summary| {
+            format!(
+                "{:.0}/{:.0}/{:.0}",
+                summary.cpu_user_percent, summary.cpu_system_percent, summary.cpu_iowait_percent
+            )
+        },
+    },
+    Column {
+        title: "transaction ms, p50 / p95 / p99",
+        short: ["transaction ms", "p50/p95/p99"],
+        cell: |summary| {
+            let percentiles = [summary.p50_ms, summary.p95_ms, summary.p99_ms];
+            percentiles.map(milliseconds).join("/")
+        },
+    },
+    Column {
+        title: "program / device bytes, read / written",
+        short: ["tool/dev", "rd/wr"],
+        cell: |summary| match (summary.read_ratio, summary.write_ratio) {
+            (None, None) => "unknown".to_owned(),
+            (read, write) => format!("{}/{}", optional(read, ratio), optional(write, ratio)),
+        },
+    },
+];
+
+/// What the abbreviations of [`Column::short`] stand for, for below a terminal's table.
+pub const LEGEND: &str = "\
++-: 95 % interval of tpm; lf par wr: log file parallel write;
+db seq rd: db file sequential read; CPU: user/system/iowait;
+tool/dev: bytes that the program counted over bytes that the device counted";
+
+/// What is to be said of a case besides its figures: why there are none, or what is wrong with them. `None` for a case
+/// with nothing to add.
+pub fn remark(result: &RunResult, case: &Case) -> Option<String> {
+    if let Some(reason) = case.outcome.reason() {
+        return Some(format!("{}: {reason}", case.outcome.status()));
+    }
+    let note = result.layout_of(case)?.not_direct_note()?;
+    Some(note.to_owned())
+}
+
+/// The interval of a ratio: `1.85-1.99`, or nothing known.
+pub fn interval(comparison: &Comparison) -> String {
+    optional(comparison.ci95, |(low, high)| {
+        format!("{}-{}", ratio(low), ratio(high))
+    })
+}
+
+/// The verdict in words, with what it lacks to be certain.
+pub fn verdict(comparison: &Comparison, ranking: &Ranking) -> String {
+    let word = comparison.verdict.to_string();
+    match (comparison.verdict, comparison.rounds_needed) {
+        (Verdict::Undecided, Some(rounds)) if rounds >= spindle_stats::MAX_ROUNDS => {
+            format!("{word}, more rounds would hardly help")
+        }
+        (Verdict::Undecided, Some(rounds)) => format!("{word}, about {rounds} rounds would decide"),
+        (Verdict::Undecided, None) => format!("{word}, two rounds or more are needed"),
+        (Verdict::Faster, _) if ranking.tied.contains(&comparison.b) => {
+            format!("{word} as a pair, not sure among all cases")
+        }
+        _ => word,
+    }
+}
+
+/// A ratio in three figures or two decimals.
+pub use crate::result::format_ratio as ratio;
+
+fn optional<T>(value: Option<T>, write: impl FnOnce(T) -> String) -> String {
+    value.map_or_else(|| NO_FIGURE.to_owned(), write)
+}
+
+fn count(value: f64) -> String {
+    format!("{value:.0}")
+}
+
+/// A percentage in two or three figures.
+fn percent(value: f64) -> String {
+    if value >= 9.95 {
+        format!("{value:.0}")
+    } else {
+        format!("{value:.1}")
+    }
+}
+
+/// Milliseconds in about three figures.
+pub(super) fn milliseconds(value: f64) -> String {
+    match value {
+        value if value >= 99.5 => format!("{value:.0}"),
+        value if value >= 9.95 => format!("{value:.1}"),
+        value => format!("{value:.2}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn comparison(verdict: Verdict, rounds_needed: Option<u32>) -> Comparison {
+        Comparison {
+            workload: "oltp_mix".to_owned(),
+            clients: 8,
+            a: "a".to_owned(),
+            b: "b".to_owned(),
+            ratio: 1.1,
+            ci95: Some((1.02, 1.19)),
+            verdict,
+            rounds_needed,
+        }
+    }
+
+    #[test]
+    fn a_verdict_says_what_it_lacks() {
+        let mut ranking = Ranking {
+            workload: "oltp_mix".to_owned(),
+            clients: 8,
+            best: "a".to_owned(),
+            winner: Some("a".to_owned()),
+            tied: Vec::new(),
+        };
+        let words =
+            |verdict_, rounds, ranking: &Ranking| verdict(&comparison(verdict_, rounds), ranking);
+        assert_eq!(words(Verdict::Faster, None, &ranking), "faster");
+        assert_eq!(words(Verdict::Draw, None, &ranking), "draw");
+        assert_eq!(
+            words(Verdict::Undecided, Some(9), &ranking),
+            "undecided, about 9 rounds would decide"
+        );
+        assert_eq!(
+            words(
+                Verdict::Undecided,
+                Some(spindle_stats::MAX_ROUNDS),
+                &ranking
+            ),
+            "undecided, more rounds would hardly help"
+        );
+        assert_eq!(
+            words(Verdict::Undecided, None, &ranking),
+            "undecided, two rounds or more are needed"
+        );
+        ranking.tied.push("b".to_owned());
+        assert_eq!(
+            words(Verdict::Faster, None, &ranking),
+            "faster as a pair, not sure among all cases"
+        );
+    }
+
+    #[test]
+    fn milliseconds_keep_three_figures() {
+        assert_eq!(
+            [0.084, 9.94, 9.96, 99.4, 99.6].map(milliseconds),
+            ["0.08", "9.94", "10.0", "99.4", "100"]
+        );
+    }
+
+    #[test]
+    fn an_interval_nobody_knows_is_a_dash() {
+        let mut comparison = comparison(Verdict::Undecided, None);
+        assert_eq!(interval(&comparison), "1.02-1.19");
+        comparison.ci95 = None;
+        assert_eq!(interval(&comparison), NO_FIGURE);
+    }
+}

@@ -1,0 +1,308 @@
+//! `report.md`: the content of the page for places that render Markdown, such as a pull request. The dialect is GitHub's,
+//! for its tables.
+
+use std::fmt::Write as _;
+
+use serde_json::Value;
+use spindle_stats::TimeSeries;
+
+use super::comparison::{self, COLUMNS, NO_FIGURE};
+use super::facts::facts;
+use super::html::{events_of, experiment_name, trials_in_order};
+use super::throughput::{self, AVERAGED_SAMPLES};
+use crate::result::{Case, RunResult, SampledTrial};
+
+/// Most characters that one trial's throughput over time takes.
+const SPARKLINE_CHARS: usize = 40;
+
+/// The whole text. `series` holds the throughput over time of the trials that were sampled.
+pub fn markdown(result: &RunResult, series: &[SampledTrial]) -> String {
+    let mut text = format!(
+        "# {}\n\n**{}**\n",
+        escaped(experiment_name(result)),
+        escaped(&result.headline)
+    );
+    let sections = [
+        warnings(result),
+        comparison_table(result),
+        verdicts(result),
+        throughput_table(result, series),
+        waits(result),
+        method(result),
+    ];
+    for section in sections {
+        text.push_str(&section);
+    }
+    text
+}
+
+/// A table; cells are escaped here. No rows, no table.
+fn table(header: &[String], rows: &[Vec<String>]) -> String {
+    if rows.is_empty() {
+        return String::new();
+    }
+    let line = |cells: &[String]| {
+        let cells: Vec<String> = cells.iter().map(|cell| escaped(cell)).collect();
+        format!("| {} |\n", cells.join(" | "))
+    };
+    let mut text = line(header);
+    let _ = writeln!(text, "|{}", " --- |".repeat(header.len()));
+    text.extend(rows.iter().map(|row| line(row)));
+    text
+}
+
+/// A heading and what stands below it; nothing at all when that is empty.
+fn section(heading: &str, body: &str) -> String {
+    if body.is_empty() {
+        String::new()
+    } else {
+        format!("\n## {heading}\n\n{body}")
+    }
+}
+
+fn owned(cells: &[&str]) -> Vec<String> {
+    cells.iter().map(|&cell| cell.to_owned()).collect()
+}
+
+fn numbered(result: &RunResult, layout: &str) -> String {
+    match result.layout_number(layout) {
+        Some(number) => format!("{number} {layout}"),
+        None => layout.to_owned(),
+    }
+}
+
+fn warnings(result: &RunResult) -> String {
+    let items: String = result
+        .warnings
+        .iter()
+        .map(|warning| format!("- {}\n", escaped(&warning.text)))
+        .collect();
+    section("What weakens this answer", &items)
+}
+
+fn comparison_table(result: &RunResult) -> String {
+    let mut header = owned(&["layout", "clients"]);
+    header.extend(COLUMNS.iter().map(|column| column.title.to_owned()));
+    header.push("status".to_owned());
+    let row = |case: &Case| {
+        let summary = case.summary();
+        let mut row = vec![numbered(result, &case.layout), case.clients.to_string()];
+        let cell = |column: &comparison::Column| {
+            summary
+                .as_ref()
+                .map_or_else(|| NO_FIGURE.to_owned(), column.cell)
+        };
+        row.extend(COLUMNS.iter().map(cell));
+        row.push(
+            comparison::remark(result, case).unwrap_or_else(|| case.outcome.status().to_owned()),
+        );
+        row
+    };
+    let rows: Vec<Vec<String>> = result.cases.iter().map(row).collect();
+    section("Comparison", &table(&header, &rows))
+}
+
+fn verdicts(result: &RunResult) -> String {
+    let mut rows = Vec::new();
+    for ranking in &result.rankings {
+        let verdicts = result.verdicts.iter();
+        let of_load = verdicts.filter(|verdict| {
+            verdict.workload == ranking.workload && verdict.clients == ranking.clients
+        });
+        rows.extend(of_load.map(|comparison| {
+            vec![
+                comparison.workload.clone(),
+                comparison.clients.to_string(),
+                numbered(result, &comparison.a),
+                numbered(result, &comparison.b),
+                comparison::ratio(comparison.ratio),
+                comparison::interval(comparison),
+                comparison::verdict(comparison, ranking),
+            ]
+        }));
+    }
+    let header = owned(&[
+        "workload",
+        "clients",
+        "a",
+        "b",
+        "a / b",
+        "95 % interval",
+        "a is",
+    ]);
+    section("Verdicts", &table(&header, &rows))
+}
+
+/// Throughput over time as a row of block characters, all on one scale.
+fn throughput_table(result: &RunResult, series: &[SampledTrial]) -> String {
+    let mut rows = Vec::new();
+    for ranking in &result.rankings {
+        let lines = throughput::lines(series, ranking);
+        let highest = lines
+            .iter()
+            .filter_map(|line| line.averages.best())
+            .fold(0.0, f64::max);
+        for line in &lines {
+            let Some(layout) = result.layouts.get(line.layout) else {
+                continue;
+            };
+            rows.push(vec![
+                numbered(result, &layout.name),
+                ranking.clients.to_string(),
+                line.round.to_string(),
+                format!("{:.0}", line.samples.best().unwrap_or(0.0)),
+                sparkline(&line.averages, highest),
+            ]);
+        }
+    }
+    let header = [
+        "layout".to_owned(),
+        "clients".to_owned(),
+        "round".to_owned(),
+        "best sample, tpm".to_owned(),
+        format!("moving average of {AVERAGED_SAMPLES} samples"),
+    ];
+    section("Throughput over time", &table(&header, &rows))
+}
+
+/// Heights from nothing to `highest` in eighths; samples beyond [`SPARKLINE_CHARS`] are thinned evenly.
+fn sparkline(series: &TimeSeries, highest: f64) -> String {
+    const EIGHTHS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+    let samples = series.samples();
+    let every = samples.len().div_ceil(SPARKLINE_CHARS).max(1);
+    let height = |sample: &f64| {
+        let share = if highest > 0.0 { sample / highest } else { 0.0 };
+        EIGHTHS[((share * 8.0).ceil() as usize).clamp(1, 8) - 1]
+    };
+    samples.iter().step_by(every).map(height).collect()
+}
+
+fn waits(result: &RunResult) -> String {
+    let mut body = String::new();
+    for group in result.groups() {
+        let cases: Vec<&Case> = group
+            .into_iter()
+            .filter(|case| !case.trials.is_empty())
+            .collect();
+        let Some(first) = cases.first() else {
+            continue;
+        };
+        let mut header = vec!["event, mean ms".to_owned()];
+        header.extend(cases.iter().map(|case| numbered(result, &case.layout)));
+        let row = |event: &str| {
+            let mut row = vec![event.to_owned()];
+            row.extend(cases.iter().map(|case| match case.total_wait(event) {
+                (0, _) => NO_FIGURE.to_owned(),
+                (count, total_us) => comparison::milliseconds(total_us / count as f64 / 1e3),
+            }));
+            row
+        };
+        let rows: Vec<Vec<String>> = events_of(&cases).into_iter().map(row).collect();
+        if !rows.is_empty() {
+            let load = format!("{}, {} clients", first.workload, first.clients);
+            let _ = write!(body, "{}:\n\n{}", escaped(&load), table(&header, &rows));
+        }
+    }
+    section("Wait events", &body)
+}
+
+fn method(result: &RunResult) -> String {
+    let layout_rows: Vec<Vec<String>> = result
+        .layouts
+        .iter()
+        .map(|layout| {
+            vec![
+                numbered(result, &layout.name),
+                layout.path.clone(),
+                layout.description.clone(),
+                layout.notes.join("; "),
+            ]
+        })
+        .collect();
+    let trial_rows: Vec<Vec<String>> = trials_in_order(result)
+        .into_iter()
+        .map(|(case, trial)| {
+            vec![
+                trial.round.to_string(),
+                trial.position.to_string(),
+                numbered(result, &case.layout),
+                case.clients.to_string(),
+                format!("{:.0}", trial.tpm),
+                trial.restore.method.clone(),
+                (if trial.restore.verified { "yes" } else { "no" }).to_owned(),
+            ]
+        })
+        .collect();
+    [
+        section(
+            "Layouts",
+            &table(
+                &owned(&["layout", "path", "description", "notes"]),
+                &layout_rows,
+            ),
+        ),
+        section(
+            "Order of trials",
+            &table(
+                &owned(&[
+                    "round", "position", "layout", "clients", "tpm", "restore", "verified",
+                ]),
+                &trial_rows,
+            ),
+        ),
+        section("Experiment", &facts_table(&result.experiment)),
+        section("Machine", &facts_table(&result.machine)),
+    ]
+    .concat()
+}
+
+fn facts_table(document: &Value) -> String {
+    let rows: Vec<Vec<String>> = facts(document)
+        .into_iter()
+        .map(|(key, value)| vec![key, value])
+        .collect();
+    table(&owned(&["setting", "value"]), &rows)
+}
+
+/// Text that Markdown takes as it stands: what it would read as markup gets a backslash or, for HTML, an entity.
+fn escaped(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '&' => escaped.push_str("&amp;"),
+            '\\' | '`' | '*' | '_' | '[' | ']' | '|' | '#' | '~' => {
+                escaped.push('\\');
+                escaped.push(character);
+            }
+            '\n' | '\r' => escaped.push(' '),
+            other => escaped.push(other),
+        }
+    }
+    escaped
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn markup_in_names_stays_text() {
+        assert_eq!(
+            escaped("<b>|a_b*\n[x](y)"),
+            "&lt;b&gt;\\|a\\_b\\* \\[x\\](y)"
+        );
+    }
+
+    #[test]
+    fn a_sparkline_shows_the_height_of_every_sample() {
+        let series =
+            |samples: &[f64]| TimeSeries::from_samples(Duration::from_secs(1), samples.to_vec());
+        assert_eq!(sparkline(&series(&[0.0, 4.0, 8.0]), 8.0), "▁▄█");
+        assert_eq!(sparkline(&series(&[1.0; 100]), 1.0).chars().count(), 34);
+        assert_eq!(sparkline(&series(&[0.0]), 0.0), "▁");
+    }
+}

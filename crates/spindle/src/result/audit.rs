@@ -1,0 +1,105 @@
+//! The program's own I/O counts beside the device's: a measurement whose two sides disagree measured something else.
+
+use serde::{Deserialize, Serialize};
+
+/// Reads and writes over one trial, as one side counted them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct IoCounts {
+    /// Number of reads.
+    pub reads: u64,
+    /// Number of writes.
+    pub writes: u64,
+    /// Bytes read.
+    pub read_bytes: u64,
+    /// Bytes written.
+    pub write_bytes: u64,
+}
+
+/// What the program counted, what the device counted over the same time, and what they say together.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Audit {
+    /// What the database asked for.
+    pub tool: IoCounts,
+    /// What the device did, or `None` where the file system hides it.
+    pub device: Option<IoCounts>,
+    /// Bytes the database read over bytes the device read; `None` when unknown or the device read nothing. Above 1 the
+    /// page cache answered some reads; below 1 the device read more than was asked for.
+    pub read_ratio: Option<f64>,
+    /// Bytes the database wrote over bytes the device wrote; `None` when unknown or the device wrote nothing. Above 1
+    /// some writes have not reached the device; below 1 it wrote more than was asked for, such as a file system's journal.
+    pub write_ratio: Option<f64>,
+    /// Share of the bytes read by the database that never reached the device, from 0 to 1; `None` when unknown.
+    pub page_cache_share: Option<f64>,
+    /// Bytes of the database's files not yet on the device when the clock stopped; `None` when unknown.
+    pub dirty_bytes_at_end: Option<u64>,
+    /// Time in microseconds that flushing them took, inside the measured time; `None` when nothing was flushed.
+    pub flush_at_end_us: Option<f64>,
+}
+
+impl Audit {
+    /// Derives ratios and page-cache share from both sides' counts; what was dirty at the end is the caller's to fill in.
+    pub fn of_counts(tool: IoCounts, device: Option<IoCounts>) -> Audit {
+        let ratio = |tool_bytes: u64, device_bytes: u64| {
+            (device_bytes > 0).then(|| tool_bytes as f64 / device_bytes as f64)
+        };
+        let page_cache_share = device
+            .filter(|_| tool.read_bytes > 0)
+            .map(|device| (1.0 - device.read_bytes as f64 / tool.read_bytes as f64).max(0.0));
+        Audit {
+            tool,
+            device,
+            read_ratio: device.and_then(|device| ratio(tool.read_bytes, device.read_bytes)),
+            write_ratio: device.and_then(|device| ratio(tool.write_bytes, device.write_bytes)),
+            page_cache_share,
+            dirty_bytes_at_end: None,
+            flush_at_end_us: None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bytes(read_bytes: u64, write_bytes: u64) -> IoCounts {
+        IoCounts {
+            read_bytes,
+            write_bytes,
+            ..IoCounts::default()
+        }
+    }
+
+    #[test]
+    fn both_sides_agree() {
+        let audit = Audit::of_counts(bytes(1_000, 600), Some(bytes(1_000, 500)));
+        assert_eq!(audit.read_ratio, Some(1.0));
+        assert_eq!(audit.write_ratio, Some(1.2));
+        assert_eq!(audit.page_cache_share, Some(0.0));
+    }
+
+    #[test]
+    fn reads_answered_from_memory_show() {
+        let audit = Audit::of_counts(bytes(1_000, 1), Some(bytes(250, 1)));
+        assert_eq!(audit.read_ratio, Some(4.0));
+        assert_eq!(audit.page_cache_share, Some(0.75));
+        let all = Audit::of_counts(bytes(1_000, 1), Some(bytes(0, 1)));
+        assert_eq!(all.read_ratio, None);
+        assert_eq!(all.page_cache_share, Some(1.0));
+    }
+
+    #[test]
+    fn read_ahead_is_no_negative_share() {
+        let audit = Audit::of_counts(bytes(1_000, 1), Some(bytes(4_000, 1)));
+        assert_eq!(audit.read_ratio, Some(0.25));
+        assert_eq!(audit.page_cache_share, Some(0.0));
+    }
+
+    #[test]
+    fn a_hidden_device_leaves_everything_unknown() {
+        let audit = Audit::of_counts(bytes(1_000, 600), None);
+        assert_eq!(
+            (audit.read_ratio, audit.write_ratio, audit.page_cache_share),
+            (None, None, None)
+        );
+    }
+}

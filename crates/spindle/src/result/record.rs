@@ -1,0 +1,61 @@
+//! What replaying a journal gives: the whole input of a result and a report, and nothing that they derive.
+
+use serde_json::Value;
+
+use super::{Layout, Outcome, Trial, Warning};
+
+/// A run as recorded. Cases and layouts stand in the order in which they are to be shown.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RunRecord {
+    /// The experiment as it was read, defaults filled in. Its `name` heads the report.
+    pub experiment: Value,
+    /// The machine, its software and the settings that move results.
+    pub machine: Value,
+    /// Half the width of the band around a ratio of 1 that counts as a draw, 0 to below 1; 0.03 stands for 3 %.
+    pub margin: f64,
+    /// Rounds that the plan asks for; fewer finished ones make the result one of an unfinished run.
+    pub planned_rounds: u32,
+    /// Bytes of buffer cache and page cache together that every case was held to; `None` when nothing held them.
+    pub memory_budget_bytes: Option<u64>,
+    /// The candidates.
+    pub layouts: Vec<Layout>,
+    /// Every case of the plan, measured or not.
+    pub cases: Vec<CaseRecord>,
+    /// Throughput over time of the trials that were sampled, in any order.
+    pub series: Vec<SampledTrial>,
+    /// What the runner noticed that belongs to no single trial.
+    pub warnings: Vec<Warning>,
+}
+
+/// One case of the plan and what became of it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CaseRecord {
+    /// Its layout, an index into [`RunRecord::layouts`].
+    pub layout: usize,
+    /// Kind of workload, such as `oltp_mix`.
+    pub workload: String,
+    /// Sessions that worked at the same time, 1 or more.
+    pub clients: u32,
+    /// Whether it could be measured. [`Outcome::Measured`] for a case that has not had its turn yet, too: without
+    /// trials it appears in the result as skipped because the run ended.
+    pub outcome: Outcome,
+    /// Its finished trials, in any order; no two of the same round.
+    pub trials: Vec<Trial>,
+}
+
+/// Throughput over the measured time of one trial.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SampledTrial {
+    /// Its layout, an index into [`RunRecord::layouts`].
+    pub layout: usize,
+    /// Its workload.
+    pub workload: String,
+    /// Its load level.
+    pub clients: u32,
+    /// Its round, from 1.
+    pub round: u32,
+    /// Time that one sample covers, in milliseconds, 1 or more.
+    pub interval_ms: u64,
+    /// Transactions committed per second in each interval, in the order of time.
+    pub tps: Vec<f64>,
+}

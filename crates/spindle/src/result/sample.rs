@@ -1,0 +1,93 @@
+//! Small records for the tests of this module: throughput is given, everything else is plain and unremarkable.
+
+use serde_json::json;
+
+use super::{
+    Audit, CaseRecord, CpuMicroseconds, CpuShares, IoCounts, Latency, Layout, Outcome, Restore,
+    RunRecord, Trial,
+};
+
+/// One direct layout per `(name, tpm of round 1, 2, ...)`, under `oltp_mix` with 8 clients, without any warning.
+pub(super) fn record(cases: &[(&str, &[f64])]) -> RunRecord {
+    let planned_rounds = cases.iter().map(|(_, tpm)| tpm.len()).max().unwrap_or(0);
+    let case = |(index, (_, tpm)): (usize, &(&str, &[f64]))| CaseRecord {
+        layout: index,
+        workload: "oltp_mix".to_owned(),
+        clients: 8,
+        outcome: Outcome::Measured,
+        trials: (1..)
+            .zip(*tpm)
+            .map(|(round, &tpm)| trial(round, tpm))
+            .collect(),
+    };
+    RunRecord {
+        experiment: json!({ "name": "sample" }),
+        machine: json!({}),
+        margin: 0.03,
+        planned_rounds: planned_rounds as u32,
+        memory_budget_bytes: None,
+        layouts: cases.iter().map(|(name, _)| layout(name)).collect(),
+        cases: cases.iter().enumerate().map(case).collect(),
+        series: Vec::new(),
+        warnings: Vec::new(),
+    }
+}
+
+fn layout(name: &str) -> Layout {
+    Layout {
+        name: name.to_owned(),
+        path: ".".to_owned(),
+        caching: "direct".to_owned(),
+        method: "sync".to_owned(),
+        description: "files on ext4, direct, one by one".to_owned(),
+        notes: Vec::new(),
+    }
+}
+
+fn trial(round: u32, tpm: f64) -> Trial {
+    let counts = IoCounts {
+        reads: 100,
+        writes: 50,
+        read_bytes: 819_200,
+        write_bytes: 409_600,
+    };
+    Trial {
+        round,
+        position: 1,
+        tpm,
+        transactions: (tpm / 12.0) as u64,
+        measured_s: 5.0,
+        read_iops: 20.0,
+        write_iops: 10.0,
+        kib_per_s: 240.0,
+        latency_us: Latency {
+            p50: 900.0,
+            p95: 2_000.0,
+            p99: 3_000.0,
+            max: 9_000.0,
+            mean: 1_000.0,
+        },
+        waits: Vec::new(),
+        cpu: CpuShares {
+            user: 10.0,
+            system: 20.0,
+            iowait: 30.0,
+            idle: 40.0,
+        },
+        cpu_us_per_transaction: Some(CpuMicroseconds {
+            user: 50.0,
+            system: 90.0,
+        }),
+        audit: Audit {
+            dirty_bytes_at_end: Some(0),
+            ..Audit::of_counts(counts, Some(counts))
+        },
+        restore: Restore {
+            method: "copy changed blocks".to_owned(),
+            changed_blocks: 12,
+            verified: true,
+            duration_ms: 8,
+        },
+        warnings: Vec::new(),
+    }
+}

@@ -1,0 +1,103 @@
+//! One row of figures per case: the means over its trials that tables show.
+
+use super::{Case, Trial};
+
+/// Means of a case over its trials, in the units of the columns that people read.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Summary {
+    /// Transactions per minute.
+    pub tpm: f64,
+    /// Half the width of the 95 % interval of `tpm`, in percent of it; `None` with a single trial.
+    pub tpm_half_width_percent: Option<f64>,
+    /// Reads per second.
+    pub read_iops: f64,
+    /// Writes per second.
+    pub write_iops: f64,
+    /// KiB read and written per second.
+    pub kib_per_s: f64,
+    /// Mean `log file parallel write` in milliseconds; `None` when there was none.
+    pub log_file_parallel_write_ms: Option<f64>,
+    /// Mean `db file sequential read` in milliseconds; `None` when there was none.
+    pub db_file_sequential_read_ms: Option<f64>,
+    /// Share of the machine's processor time in programs, in percent.
+    pub cpu_user_percent: f64,
+    /// Share in the kernel, in percent.
+    pub cpu_system_percent: f64,
+    /// Share idle with an I/O outstanding, in percent.
+    pub cpu_iowait_percent: f64,
+    /// Median transaction time in milliseconds, the mean of the trials' medians; so are the other percentiles.
+    pub p50_ms: f64,
+    /// 95th percentile of the transaction time in milliseconds.
+    pub p95_ms: f64,
+    /// 99th percentile of the transaction time in milliseconds.
+    pub p99_ms: f64,
+    /// Bytes read by the database over bytes read by the device; `None` when no trial knows.
+    pub read_ratio: Option<f64>,
+    /// Bytes written by the database over bytes written by the device; `None` when no trial knows.
+    pub write_ratio: Option<f64>,
+}
+
+impl Case {
+    /// Means over the trials; `None` without trials.
+    pub fn summary(&self) -> Option<Summary> {
+        let tpm = self.tpm?;
+        let mean = |figure: fn(&Trial) -> f64| mean_of(self.trials.iter().map(figure));
+        let known =
+            |figure: fn(&Trial) -> Option<f64>| mean_of(self.trials.iter().filter_map(figure));
+        Some(Summary {
+            tpm: tpm.mean,
+            tpm_half_width_percent: tpm
+                .ci95
+                .filter(|_| tpm.mean > 0.0)
+                .map(|(low, high)| 50.0 * (high - low) / tpm.mean),
+            read_iops: mean(|trial| trial.read_iops)?,
+            write_iops: mean(|trial| trial.write_iops)?,
+            kib_per_s: mean(|trial| trial.kib_per_s)?,
+            log_file_parallel_write_ms: self.mean_wait_ms("log file parallel write"),
+            db_file_sequential_read_ms: self.mean_wait_ms("db file sequential read"),
+            cpu_user_percent: mean(|trial| trial.cpu.user)?,
+            cpu_system_percent: mean(|trial| trial.cpu.system)?,
+            cpu_iowait_percent: mean(|trial| trial.cpu.iowait)?,
+            p50_ms: mean(|trial| trial.latency_us.p50 / 1e3)?,
+            p95_ms: mean(|trial| trial.latency_us.p95 / 1e3)?,
+            p99_ms: mean(|trial| trial.latency_us.p99 / 1e3)?,
+            read_ratio: known(|trial| trial.audit.read_ratio),
+            write_ratio: known(|trial| trial.audit.write_ratio),
+        })
+    }
+
+    /// Names of all events somebody waited for, the greatest total time first.
+    pub fn wait_events(&self) -> Vec<&str> {
+        let mut totals: Vec<(&str, f64)> = Vec::new();
+        for wait in self.trials.iter().flat_map(|trial| &trial.waits) {
+            match totals.iter_mut().find(|(event, _)| *event == wait.event) {
+                Some((_, total_us)) => *total_us += wait.total_us,
+                None => totals.push((&wait.event, wait.total_us)),
+            }
+        }
+        totals.sort_by(|(_, a), (_, b)| b.total_cmp(a));
+        totals.into_iter().map(|(event, _)| event).collect()
+    }
+
+    /// Number of waits for an event and the time waited in microseconds, over all trials.
+    pub fn total_wait(&self, event: &str) -> (u64, f64) {
+        let waits = self.trials.iter().flat_map(|trial| &trial.waits);
+        waits
+            .filter(|wait| wait.event == event)
+            .fold((0, 0.0), |(count, total_us), wait| {
+                (count + wait.count, total_us + wait.total_us)
+            })
+    }
+
+    /// Mean time of one wait for an event over all trials, each wait weighing the same.
+    fn mean_wait_ms(&self, event: &str) -> Option<f64> {
+        let (count, total_us) = self.total_wait(event);
+        (count > 0).then(|| total_us / count as f64 / 1e3)
+    }
+}
+
+/// Arithmetic mean; `None` without values.
+pub(super) fn mean_of(values: impl Iterator<Item = f64>) -> Option<f64> {
+    let values: Vec<f64> = values.collect();
+    (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+}

@@ -1,0 +1,345 @@
+//! What weakens the answer of a run, said once per case: each warning names what was seen, where, and the remedy.
+
+use std::ops::RangeInclusive;
+
+use super::headline::{MOSTLY_CACHED_SHARE, case_label, format_ratio};
+use super::{Case, Outcome, RunRecord, RunResult, Trial, Warning};
+
+/// Ratios of the program's to the device's byte counts that count as agreement.
+const AGREEMENT: RangeInclusive<f64> = 0.90..=1.10;
+
+/// All warnings of a run, the gravest first: what the runner noticed, then what the figures show.
+pub(super) fn warnings(result: &RunResult, record: &RunRecord) -> Vec<Warning> {
+    let mut texts: Vec<String> = record
+        .warnings
+        .iter()
+        .map(|warning| warning.text.clone())
+        .collect();
+    texts.extend(unfinished(record));
+    let checks: [fn(&RunResult, &Case) -> Option<String>; 7] = [
+        failed,
+        not_restored,
+        not_direct,
+        left_dirty,
+        reads_off,
+        writes_off,
+        uncounted,
+    ];
+    for check in checks {
+        texts.extend(result.cases.iter().filter_map(|case| check(result, case)));
+    }
+    if record.memory_budget_bytes.is_none() {
+        texts.extend(
+            result
+                .cases
+                .iter()
+                .filter_map(|case| mostly_cached(result, case)),
+        );
+    }
+    texts.extend(
+        result
+            .cases
+            .iter()
+            .flat_map(|case| noticed_in_trials(result, case)),
+    );
+    texts.into_iter().map(|text| Warning { text }).collect()
+}
+
+/// Cases that cannot run here, or broke off, are not waited for.
+fn unfinished(record: &RunRecord) -> Option<String> {
+    let runnable = record
+        .cases
+        .iter()
+        .filter(|case| case.outcome == Outcome::Measured);
+    let finished = runnable.map(|case| case.trials.len()).min()?;
+    let planned = record.planned_rounds;
+    (finished < planned as usize).then(|| {
+        format!("The run is not finished: {finished} of {planned} rounds are complete. `spindle resume` does the rest.")
+    })
+}
+
+fn failed(result: &RunResult, case: &Case) -> Option<String> {
+    match &case.outcome {
+        Outcome::Failed { reason } => Some(format!(
+            "{} failed and is not compared: {reason}.",
+            case_label(result, case)
+        )),
+        _ => None,
+    }
+}
+
+fn not_restored(result: &RunResult, case: &Case) -> Option<String> {
+    let rounds = rounds_where(case, |trial| !trial.restore.verified)?;
+    Some(format!(
+        "{}: that the database was put back to its loaded state was not verified ({rounds}), so its trials may have \
+         started from different data.",
+        case_label(result, case)
+    ))
+}
+
+fn not_direct(result: &RunResult, case: &Case) -> Option<String> {
+    let note = result.layout_of(case)?.not_direct_note()?;
+    Some(format!("{}: {note}.", case_label(result, case)))
+}
+
+fn left_dirty(result: &RunResult, case: &Case) -> Option<String> {
+    let is_dirty = |trial: &Trial| {
+        trial.audit.dirty_bytes_at_end.unwrap_or(0) > 0 && trial.audit.flush_at_end_us.is_none()
+    };
+    let rounds = rounds_where(case, is_dirty)?;
+    let bytes = case
+        .trials
+        .iter()
+        .filter(|trial| is_dirty(trial))
+        .filter_map(|trial| trial.audit.dirty_bytes_at_end)
+        .max();
+    Some(format!(
+        "{}: up to {} of writes had not reached the device when the clock stopped ({rounds}), so it looks faster than \
+         it is.",
+        case_label(result, case),
+        kib(bytes.unwrap_or(0))
+    ))
+}
+
+/// Reads that page cache answers are no fault of a buffered layout; see [`mostly_cached`].
+fn reads_off(result: &RunResult, case: &Case) -> Option<String> {
+    let is_buffered = result
+        .layout_of(case)
+        .is_some_and(|layout| layout.caching == "buffered");
+    audit_off(result, case, "read", |trial| {
+        trial
+            .audit
+            .read_ratio
+            .filter(|&ratio| !is_buffered || ratio < 1.0)
+    })
+}
+
+fn writes_off(result: &RunResult, case: &Case) -> Option<String> {
+    audit_off(result, case, "wrote", |trial| trial.audit.write_ratio)
+}
+
+fn audit_off(
+    result: &RunResult,
+    case: &Case,
+    verb: &str,
+    ratio_of: impl Fn(&Trial) -> Option<f64>,
+) -> Option<String> {
+    let off = |trial: &Trial| ratio_of(trial).filter(|ratio| !AGREEMENT.contains(ratio));
+    let rounds = rounds_where(case, |trial| off(trial).is_some())?;
+    let worst = case
+        .trials
+        .iter()
+        .filter_map(off)
+        .max_by(|a, b| a.ln().abs().total_cmp(&b.ln().abs()))?;
+    let cause = if worst > 1.0 {
+        "the rest was answered by a cache or is still on its way"
+    } else {
+        "something else used the device, or the file system added work of its own"
+    };
+    Some(format!(
+        "{}: the database {verb} {} x the bytes that the device {verb} ({rounds}): {cause}.",
+        case_label(result, case),
+        format_ratio(worst)
+    ))
+}
+
+fn uncounted(result: &RunResult, case: &Case) -> Option<String> {
+    let rounds = rounds_where(case, |trial| trial.audit.device.is_none())?;
+    Some(format!(
+        "{}: what the device did is unknown here ({rounds}), so the program's own counts stand unconfirmed.",
+        case_label(result, case)
+    ))
+}
+
+fn mostly_cached(result: &RunResult, case: &Case) -> Option<String> {
+    let share = case
+        .page_cache_share()
+        .filter(|&share| share > MOSTLY_CACHED_SHARE)?;
+    Some(format!(
+        "{}: {:.0} % of the bytes it read came from the page cache. Make the database larger than memory, or run as root \
+         to hold every case to one memory budget.",
+        case_label(result, case),
+        100.0 * share
+    ))
+}
+
+/// The trials' own warnings; the same text of several rounds is said once.
+fn noticed_in_trials(result: &RunResult, case: &Case) -> Vec<String> {
+    let mut texts: Vec<&String> = Vec::new();
+    for text in case.trials.iter().flat_map(|trial| &trial.warnings) {
+        if !texts.contains(&text) {
+            texts.push(text);
+        }
+    }
+    texts
+        .into_iter()
+        .filter_map(|text| {
+            let rounds = rounds_where(case, |trial| trial.warnings.contains(text))?;
+            Some(format!("{} ({rounds}): {text}", case_label(result, case)))
+        })
+        .collect()
+}
+
+/// `round 2` or `rounds 1, 3`; `None` when the condition holds in no trial.
+fn rounds_where(case: &Case, condition: impl Fn(&Trial) -> bool) -> Option<String> {
+    let rounds: Vec<String> = case
+        .trials
+        .iter()
+        .filter(|trial| condition(trial))
+        .map(|trial| trial.round.to_string())
+        .collect();
+    match rounds.as_slice() {
+        [] => None,
+        [round] => Some(format!("round {round}")),
+        rounds if rounds.len() == case.trials.len() => Some("every round".to_owned()),
+        rounds => Some(format!("rounds {}", rounds.join(", "))),
+    }
+}
+
+fn kib(bytes: u64) -> String {
+    format!("{} KiB", bytes.div_ceil(1024))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{build, sample};
+    use super::*;
+
+    /// The warnings of two cases of three rounds after `change`.
+    fn warnings_after(change: impl FnOnce(&mut RunRecord)) -> Vec<String> {
+        let mut record =
+            sample::record(&[("a", &[100.0, 101.0, 99.0]), ("b", &[200.0, 203.0, 198.0])]);
+        change(&mut record);
+        let warnings = build(&record).unwrap().warnings;
+        warnings.into_iter().map(|warning| warning.text).collect()
+    }
+
+    #[test]
+    fn a_clean_run_has_none() {
+        assert_eq!(warnings_after(|_| {}), Vec::<String>::new());
+    }
+
+    #[test]
+    fn an_unfinished_run_is_said() {
+        let unfinished =
+            "The run is not finished: 2 of 3 rounds are complete. `spindle resume` does the rest.";
+        assert_eq!(
+            warnings_after(|record| drop(record.cases[1].trials.pop())),
+            [unfinished]
+        );
+        let warnings = warnings_after(|record| record.cases[1].trials.clear());
+        assert!(warnings[0].contains("0 of 3 rounds"), "{warnings:?}");
+        let skipped = warnings_after(|record| {
+            record.cases[1].trials.clear();
+            record.cases[1].outcome = Outcome::Skipped {
+                reason: "no io_uring".to_owned(),
+            };
+        });
+        assert_eq!(skipped, Vec::<String>::new());
+    }
+
+    #[test]
+    fn counts_that_differ_by_more_than_a_tenth_are_said_with_the_worst() {
+        let warnings = warnings_after(|record| {
+            record.cases[0].trials[0].audit.write_ratio = Some(1.10);
+            record.cases[0].trials[1].audit.write_ratio = Some(1.34);
+            record.cases[0].trials[2].audit.write_ratio = Some(0.5);
+            record.cases[1].trials[0].audit.read_ratio = Some(0.91);
+        });
+        assert_eq!(
+            warnings,
+            [
+                "a: the database wrote 0.50 x the bytes that the device wrote (rounds 2, 3): something else used the device, \
+                 or the file system added work of its own."
+            ]
+        );
+    }
+
+    #[test]
+    fn reads_from_the_page_cache_are_no_mismatch_of_a_buffered_layout() {
+        let cached = |record: &mut RunRecord| {
+            for trial in &mut record.cases[0].trials {
+                trial.audit.read_ratio = Some(1.6);
+                trial.audit.page_cache_share = Some(0.4);
+            }
+        };
+        assert!(warnings_after(cached)[0].starts_with(
+            "a: the database read 1.60 x the bytes that the device read (every round)"
+        ));
+        let buffered = warnings_after(|record| {
+            cached(record);
+            record.layouts[0].caching = "buffered".to_owned();
+        });
+        assert_eq!(buffered, Vec::<String>::new());
+    }
+
+    #[test]
+    fn reads_mostly_from_memory_are_said_unless_memory_was_held_equal() {
+        let cached = |record: &mut RunRecord| {
+            for trial in &mut record.cases[0].trials {
+                trial.audit.page_cache_share = Some(0.87);
+            }
+        };
+        assert!(
+            warnings_after(cached)[0]
+                .starts_with("a: 87 % of the bytes it read came from the page cache.")
+        );
+        let held = warnings_after(|record| {
+            cached(record);
+            record.memory_budget_bytes = Some(1 << 30);
+        });
+        assert_eq!(held, Vec::<String>::new());
+    }
+
+    #[test]
+    fn dirty_bytes_count_only_when_they_were_not_flushed_in_time() {
+        let dirty = |record: &mut RunRecord| {
+            record.cases[1].trials[2].audit.dirty_bytes_at_end = Some(8_193)
+        };
+        assert_eq!(
+            warnings_after(dirty),
+            [
+                "b: up to 9 KiB of writes had not reached the device when the clock stopped (round 3), so it looks faster than \
+              it is."
+            ]
+        );
+        let flushed = warnings_after(|record| {
+            dirty(record);
+            record.cases[1].trials[2].audit.flush_at_end_us = Some(120.0);
+        });
+        assert_eq!(flushed, Vec::<String>::new());
+    }
+
+    #[test]
+    fn every_other_doubt_is_said_once_per_case() {
+        let warnings = warnings_after(|record| {
+            record.warnings.push(Warning {
+                text: "The governor is powersave.".to_owned(),
+            });
+            record.layouts[0].notes = vec![
+                "fixed buffers dropped".to_owned(),
+                "not direct here: tmpfs keeps files in memory".to_owned(),
+            ];
+            for trial in &mut record.cases[0].trials {
+                trial.restore.verified = false;
+                trial.audit.device = None;
+                trial.warnings.push("steal time was 4 %".to_owned());
+            }
+            record.cases[1].outcome = Outcome::Failed {
+                reason: "disk full".to_owned(),
+            };
+        });
+        assert_eq!(
+            warnings,
+            [
+                "The governor is powersave.",
+                "b failed and is not compared: disk full.",
+                "a: that the database was put back to its loaded state was not verified (every round), so its trials may \
+                 have started from different data.",
+                "a: not direct here: tmpfs keeps files in memory.",
+                "a: what the device did is unknown here (every round), so the program's own counts stand unconfirmed.",
+                "a (every round): steal time was 4 %",
+            ]
+        );
+    }
+}

@@ -1,0 +1,252 @@
+//! The result on a terminal: one table of cases, the verdict of every pair, the headline last, where the eye rests.
+//!
+//! Plain text by default; colour and width are the caller's to decide, who knows whether a terminal is there.
+
+use std::fmt::Write as _;
+
+use comfy_table::{
+    CellAlignment, ColumnConstraint, ContentArrangement, Table, TableComponent, Width, presets,
+};
+
+use crate::report::comparison::{self, COLUMNS, Column, LEGEND, NO_FIGURE};
+use crate::result::{Case, Comparison, Outcome, Ranking, RunResult, Verdict};
+
+/// Narrower than this, the columns of figures go into two tables.
+const ONE_TABLE_WIDTH: u16 = 100;
+
+/// From this width, columns stand two blanks apart.
+const ROOMY_WIDTH: u16 = 116;
+
+/// The column of figures that starts the second table on a narrow terminal.
+const SECOND_TABLE_COLUMN: usize = 5;
+
+/// How to draw.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Style {
+    /// Columns of text to stay within, as far as the figures allow.
+    pub width: u16,
+    /// Whether to colour verdicts and set the headline in bold, with ANSI escapes.
+    pub colour: bool,
+}
+
+impl Default for Style {
+    /// Plain text of 120 columns, for pipes and files.
+    fn default() -> Self {
+        Style {
+            width: 120,
+            colour: false,
+        }
+    }
+}
+
+/// The whole text that ends a run, with a line feed at its end.
+pub fn render(result: &RunResult, style: Style) -> String {
+    let mut text = String::new();
+    let tables: &[&[Column]] = if style.width >= ONE_TABLE_WIDTH {
+        &[&COLUMNS]
+    } else {
+        let (first, second) = COLUMNS.split_at(SECOND_TABLE_COLUMN);
+        &[first, second]
+    };
+    for columns in tables {
+        let _ = writeln!(text, "{}\n", cases(result, columns, style.width));
+    }
+    let _ = writeln!(text, "{}{LEGEND}\n", remarks(result));
+    for ranking in &result.rankings {
+        text.push_str(&verdicts(result, ranking, style));
+    }
+    for warning in &result.warnings {
+        let _ = writeln!(
+            text,
+            "{} {}",
+            paint("warning:", YELLOW, style),
+            warning.text
+        );
+    }
+    if !result.warnings.is_empty() {
+        text.push('\n');
+    }
+    let _ = writeln!(text, "{}", paint(&result.headline, BOLD, style));
+    text
+}
+
+fn cases(result: &RunResult, columns: &[Column], width: u16) -> String {
+    let mut table = plain_table(width);
+    let mut header = vec!["#".to_owned(), "layout".to_owned(), "cli-\nents".to_owned()];
+    header.extend(columns.iter().map(|column| column.short.join("\n")));
+    let figures = 2..header.len();
+    table.set_header(header);
+    for case in &result.cases {
+        table.add_row(row(result, case, columns));
+    }
+    table.set_style(TableComponent::HeaderLines, '-');
+    if width >= ROOMY_WIDTH {
+        table.set_style(TableComponent::MiddleHeaderIntersections, '-');
+    } else {
+        // Without a line between columns, even a blank one, only the padding of one keeps them apart.
+        table.remove_style(TableComponent::VerticalLines);
+        table.remove_style(TableComponent::MiddleHeaderIntersections);
+    }
+    set_constraint(&mut table, 0, ColumnConstraint::ContentWidth);
+    set_constraint(
+        &mut table,
+        1,
+        ColumnConstraint::LowerBoundary(Width::Fixed(14)),
+    );
+    for index in figures {
+        set_constraint(&mut table, index, ColumnConstraint::ContentWidth);
+        align_right(&mut table, index);
+    }
+    lines(&table)
+}
+
+/// A case without figures says so in their first column; the reason stands below the table, where there is room for it.
+fn row(result: &RunResult, case: &Case, columns: &[Column]) -> Vec<String> {
+    let mut row = vec![
+        number(result, &case.layout),
+        case.layout.clone(),
+        case.clients.to_string(),
+    ];
+    match (&case.outcome, case.summary()) {
+        (Outcome::Measured, Some(summary)) => {
+            row.extend(columns.iter().map(|column| (column.cell)(&summary)))
+        }
+        (outcome, _) => {
+            row.push(outcome.status().to_owned());
+            row.extend(columns.iter().skip(1).map(|_| NO_FIGURE.to_owned()));
+        }
+    }
+    row
+}
+
+/// One line for each case that has something to say besides its figures.
+fn remarks(result: &RunResult) -> String {
+    let mut text = String::new();
+    for case in &result.cases {
+        if let Some(remark) = comparison::remark(result, case) {
+            let label = format!(
+                "{} {}, {} clients",
+                number(result, &case.layout),
+                case.layout,
+                case.clients
+            );
+            let _ = writeln!(text, "{label}: {remark}");
+        }
+    }
+    text
+}
+
+/// The number of a layout, as text.
+fn number(result: &RunResult, layout: &str) -> String {
+    result
+        .layout_number(layout)
+        .map_or_else(String::new, |number| number.to_string())
+}
+
+/// The best case of one workload and load level against every other.
+fn verdicts(result: &RunResult, ranking: &Ranking, style: Style) -> String {
+    let comparisons = result.verdicts.iter();
+    let comparisons: Vec<&Comparison> = comparisons
+        .filter(|comparison| {
+            comparison.workload == ranking.workload && comparison.clients == ranking.clients
+        })
+        .collect();
+    if comparisons.is_empty() {
+        return String::new();
+    }
+    let mut table = plain_table(style.width);
+    for comparison in &comparisons {
+        table.add_row([
+            format!("  {}", number(result, &comparison.b)),
+            comparison.b.clone(),
+            format!("{} x", comparison::ratio(comparison.ratio)),
+            comparison.ci95.map_or_else(String::new, |_| {
+                format!("({})", comparison::interval(comparison))
+            }),
+        ]);
+    }
+    align_right(&mut table, 2);
+    let mut text = format!(
+        "{} against ({}, {} clients; ratio of tpm and its 95 % interval):\n",
+        ranking.best, ranking.workload, ranking.clients
+    );
+    for (line, comparison) in lines(&table).lines().zip(&comparisons) {
+        let verdict = comparison::verdict(comparison, ranking);
+        let _ = writeln!(
+            text,
+            "{line}  {}",
+            paint(&verdict, colour_of(comparison.verdict), style)
+        );
+    }
+    text.push('\n');
+    text
+}
+
+fn plain_table(width: u16) -> Table {
+    let mut table = Table::new();
+    table
+        .load_preset(presets::NOTHING)
+        .set_content_arrangement(ContentArrangement::Dynamic)
+        .set_width(width);
+    table
+}
+
+fn set_constraint(table: &mut Table, column: usize, constraint: ColumnConstraint) {
+    if let Some(column) = table.column_mut(column) {
+        column.set_constraint(constraint).set_padding((0, 1));
+    }
+}
+
+fn align_right(table: &mut Table, column: usize) {
+    if let Some(column) = table.column_mut(column) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+}
+
+/// The drawn table without the blanks that fill its last column.
+fn lines(table: &Table) -> String {
+    let lines: Vec<String> = table
+        .lines()
+        .map(|line| line.trim_end().to_owned())
+        .collect();
+    lines.join("\n")
+}
+
+/// "Select Graphic Rendition" codes of ECMA-48, section 8.3.117.
+const BOLD: &str = "1";
+const RED: &str = "31";
+const GREEN: &str = "32";
+const YELLOW: &str = "33";
+const CYAN: &str = "36";
+
+fn colour_of(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Faster => GREEN,
+        Verdict::Slower => RED,
+        Verdict::Draw => CYAN,
+        Verdict::Undecided => YELLOW,
+    }
+}
+
+fn paint(text: &str, code: &str, style: Style) -> String {
+    if style.colour {
+        format!("\x1b[{code}m{text}\x1b[0m")
+    } else {
+        text.to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn colour_comes_only_when_told() {
+        let coloured = Style {
+            colour: true,
+            ..Style::default()
+        };
+        assert_eq!(paint("draw", CYAN, coloured), "\x1b[36mdraw\x1b[0m");
+        assert_eq!(paint("draw", CYAN, Style::default()), "draw");
+    }
+}

@@ -1,0 +1,128 @@
+//! Wrong experiment files, each with the message a person reads: the place, the key, what is allowed, what to do.
+//!
+//! A snapshot is the message exactly as the program shows it, without colour, 80 columns wide.
+
+use std::path::Path;
+
+use miette::{GraphicalReportHandler, GraphicalTheme};
+use spindle::experiment::{Experiment, ExperimentError};
+
+/// A layout without fault, so that each test has only the mistake it is about.
+const LAYOUT: &str = "\n[[layout]]\nname = \"direct\"\nio = { caching = \"direct\" }\n";
+
+fn shown(error: &ExperimentError) -> String {
+    let mut text = String::new();
+    GraphicalReportHandler::new_themed(GraphicalTheme::unicode_nocolor())
+        .with_width(80)
+        .render_report(&mut text, error)
+        .expect("a text takes any message");
+    text.lines()
+        .map(|line| format!("{}\n", line.trim_end()))
+        .collect()
+}
+
+/// The message for `text`, which must be wrong, with the `--set` arguments `sets`.
+fn message_with(text: &str, sets: &[&str]) -> String {
+    let sets: Vec<String> = sets.iter().map(ToString::to_string).collect();
+    shown(&Experiment::parse("wrong.toml", text, &sets).expect_err("a wrong experiment file"))
+}
+
+/// The message for `text` followed by a layout without fault.
+fn message(text: &str) -> String {
+    message_with(&format!("{text}{LAYOUT}"), &[])
+}
+
+macro_rules! wrong {
+    ($($name:ident: $message:expr;)+) => {
+        $(#[test]
+        fn $name() {
+            insta::assert_snapshot!(stringify!($name), $message);
+        })+
+    };
+}
+
+wrong! {
+    misspelt_key: message("[database]\nbufer_cache = \"16MiB\"\n");
+    misspelt_section: message("[databse]\nwriters = 2\n");
+    key_of_another_section: message("[database]\nclients = 16\n");
+    key_of_another_workload: message("[workload]\nkind = \"oltp_mix\"\nupdate_percent = 20\n");
+    unknown_key: message("[plan]\ncolour = \"red\"\n");
+    number_out_of_range: message("[database]\nsize = \"1GiB\"\nwriters = 400 # many\n");
+    text_for_a_number: message("[database]\ndatafiles = \"eight\"\n");
+    size_in_decimal_units: message("[database]\nbuffer_cache = \"64MB\"\n");
+    block_size_between: message("[database]\nblock_size = \"6KiB\"\n");
+    duration_without_unit: message("[plan]\nmeasure = 20\n");
+    margin_without_sign: message("[plan]\nmargin = 0.03\n");
+    misspelt_word: message("[database]\nwrite_sync = \"dsinc\"\n");
+    engine_not_built_yet: message("[database]\nengine = \"postgres\"\n");
+    rounds_not_built_yet: message("[plan]\nrounds = \"auto\"\n");
+    layout_key_not_built_yet: message("[[layout]]\nname = \"x\"\ndiskgroup = { disks = 4 }\n");
+    clients_twice: message("[workload]\nclients = [8, 16, 8]\n");
+    cache_holds_all_data: message("[database]\nsize = \"64MiB\"\nbuffer_cache = \"64MiB\"\n");
+    memory_below_cache: message("[database]\nmemory = \"32MiB\"\n");
+    log_file_too_small: message("[database]\nblock_size = \"32KiB\"\nlog_file_size = \"1MiB\"\n");
+    too_many_datafiles: message("[database]\nsize = \"128MiB\"\ndatafiles = 1000\n");
+    hotspot_past_the_data: message("[workload]\nkind = \"slob\"\nhotspot = { offset = \"1GiB\" }\n");
+    not_toml: message("[workload]\nkind = oltp_mix\n");
+    key_twice: message("[workload]\nclients = 8\nclients = 16\n");
+    no_layout: message_with("name = \"empty\"\n", &[]);
+    layout_in_single_brackets: message_with("[layout]\nname = \"a\"\n", &[]);
+    layout_without_name: message_with("[[layout]]\npath = \".\"\n", &[]);
+    layouts_of_one_name: message(LAYOUT);
+    void_comparison: message("[[layout]]\nname = \"fast\"\ndatabase = { write_sync = \"checkpoint\" }\n");
+    slaves_of_two_writers: message_with(
+        "[database]\nwriters = 2\n[[layout]]\nname = \"slaves\"\nio = { method = \"slaves\" }\n",
+        &[],
+    );
+    slaves_without_the_method: message("[[layout]]\nname = \"a\"\nio = { slaves = 4 }\n");
+    buffered_odm: message("[[layout]]\nname = \"a\"\nio = { method = \"odm\", caching = \"buffered\" }\n");
+    access_path_twice: message(
+        "[[layout]]\nname = \"a\"\nio = { filesystemio_options = \"setall\", method = \"async\" }\n",
+    );
+    override_below_another_setting: message_with(
+        "[[layout]]\nname = \"big blocks\"\ndatabase = { block_size = \"32KiB\" }\n[database]\nlog_file_size = \"1MiB\"\n",
+        &[],
+    );
+    empty_file: message_with("", &[]);
+    set_out_of_range: message_with(LAYOUT, &["plan.rounds=1", "database.writers=400"]);
+    set_misspelt: message_with(LAYOUT, &["database.writer=4"]);
+    set_without_value: message_with(LAYOUT, &["database.writers"]);
+    set_of_no_layout: message_with(LAYOUT, &["layout.buffered.path=/mnt"]);
+}
+
+#[test]
+fn no_such_file() {
+    let error = Experiment::read(Path::new("no/such/file.toml"), &[]).expect_err("no such file");
+    insta::assert_snapshot!(shown(&error));
+}
+
+#[test]
+fn no_such_directory() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("wrong.toml");
+    std::fs::write(
+        &file,
+        "[[layout]]\nname = \"fast\"\npath = \"no/such/directory\"\n",
+    )
+    .unwrap();
+    let error = Experiment::read(&file, &[]).expect_err("no such directory");
+    let message = shown(&error).replace(&file.display().to_string(), "wrong.toml");
+    insta::assert_snapshot!(message);
+}
+
+#[test]
+fn no_beginning_of_a_right_file_goes_without_an_answer() {
+    let text = include_str!("../../../examples/quickstart.toml");
+    let mut mistakes = 0;
+    for (end, _) in text.char_indices() {
+        if let Err(error) = Experiment::parse("cut.toml", &text[..end], &[]) {
+            assert!(error.place().is_some(), "{error}");
+            assert!(shown(&error).contains("cut.toml"), "{error}");
+            mistakes += 1;
+        }
+    }
+    assert!(
+        mistakes > 100,
+        "most beginnings end within a setting or before the first layout"
+    );
+}

@@ -1,0 +1,286 @@
+//! What people see of a finished run: table, headline and Markdown as snapshots, the page and `result.json` by their rules.
+
+#[path = "report/fixture.rs"]
+mod fixture;
+
+use serde_json::Value;
+use spindle::report;
+use spindle::result::{RunRecord, RunResult, build};
+use spindle::table::{self, Style};
+
+fn result() -> RunResult {
+    build(&fixture::record()).expect("the fixture is consistent")
+}
+
+fn page(record: &RunRecord) -> String {
+    report::html(
+        &build(record).expect("the record is consistent"),
+        &record.series,
+    )
+}
+
+fn table_of(width: u16) -> String {
+    table::render(
+        &result(),
+        Style {
+            width,
+            colour: false,
+        },
+    )
+}
+
+#[test]
+fn headline() {
+    insta::assert_snapshot!(result().headline);
+}
+
+#[test]
+fn table_of_120_columns() {
+    insta::assert_snapshot!(table_of(120));
+}
+
+#[test]
+fn table_of_100_columns() {
+    insta::assert_snapshot!(table_of(100));
+}
+
+#[test]
+fn table_of_80_columns() {
+    insta::assert_snapshot!(table_of(80));
+}
+
+#[test]
+fn tables_stay_within_their_width() {
+    for width in [80, 100, 120, 160] {
+        let table = table_of(width);
+        let mut rows = table.lines().filter(|line| line.starts_with(['#', '-']));
+        assert!(
+            rows.all(|row| row.chars().count() <= width.into()),
+            "{table}"
+        );
+    }
+}
+
+#[test]
+fn colour_changes_nothing_but_colour() {
+    let coloured = table::render(
+        &result(),
+        Style {
+            width: 120,
+            colour: true,
+        },
+    );
+    assert_ne!(coloured, table_of(120));
+    let mut plain = coloured;
+    for code in ["0", "1", "31", "32", "33", "36"] {
+        plain = plain.replace(&format!("\x1b[{code}m"), "");
+    }
+    assert_eq!(plain, table_of(120));
+}
+
+#[test]
+fn markdown() {
+    let record = fixture::record();
+    insta::assert_snapshot!(report::markdown(&result(), &record.series));
+}
+
+// The result format.
+
+fn schema_errors(result: &Value) -> Vec<String> {
+    let schema: Value = serde_json::from_str(include_str!("../../../docs/result.schema.json"))
+        .expect("the schema is JSON");
+    assert!(
+        jsonschema::meta::is_valid(&schema),
+        "the schema is itself valid"
+    );
+    let validator = jsonschema::validator_for(&schema).expect("the schema is usable");
+    validator
+        .iter_errors(result)
+        .map(|error| error.instance_path().to_string())
+        .collect()
+}
+
+fn as_json(result: &RunResult) -> Value {
+    serde_json::from_str(&result.to_json()).expect("a result is JSON")
+}
+
+#[test]
+fn results_follow_the_documented_schema() {
+    assert_eq!(schema_errors(&as_json(&result())), Vec::<String>::new());
+    let mut record = fixture::record();
+    for case in &mut record.cases {
+        case.trials.truncate(1);
+        for trial in &mut case.trials {
+            trial.audit.device = None;
+            trial.audit.read_ratio = None;
+            trial.cpu_us_per_transaction = None;
+        }
+    }
+    let single_round = build(&record).expect("one round is enough for a result");
+    assert_eq!(schema_errors(&as_json(&single_round)), Vec::<String>::new());
+}
+
+#[test]
+fn the_schema_rejects_wrong_results() {
+    type Fault = fn(&mut Value);
+    let faults: [(&str, Fault); 9] = [
+        ("", |result| {
+            drop(
+                result
+                    .as_object_mut()
+                    .map(|fields| fields.remove("verdicts")),
+            )
+        }),
+        ("", |result| result["mood"] = "good".into()),
+        ("/verdicts/0/verdict", |result| {
+            result["verdicts"][0]["verdict"] = "won".into()
+        }),
+        ("/verdicts/0/ci95", |result| {
+            result["verdicts"][0]["ci95"] = vec![1.0].into()
+        }),
+        ("/cases/0/trials/0/tpm", |result| {
+            result["cases"][0]["trials"][0]["tpm"] = Value::Null
+        }),
+        ("/cases/0/trials/0/cpu/user", |result| {
+            result["cases"][0]["trials"][0]["cpu"]["user"] = 140.into()
+        }),
+        ("/cases/0/trials/0/audit/page_cache_share", |result| {
+            result["cases"][0]["trials"][0]["audit"]["page_cache_share"] = 1.5.into();
+        }),
+        ("/cases/0/trials", |result| {
+            result["cases"][0]["trials"] = Value::Array(Vec::new())
+        }),
+        ("/cases/4", |result| {
+            drop(
+                result["cases"][fixture::SKIPPED]
+                    .as_object_mut()
+                    .map(|case| case.remove("reason")),
+            );
+        }),
+    ];
+    for (place, plant) in faults {
+        let mut wrong = as_json(&result());
+        plant(&mut wrong);
+        let errors = schema_errors(&wrong);
+        assert!(
+            errors.iter().any(|error| error == place),
+            "fault at {place:?}: {errors:?}"
+        );
+    }
+}
+
+// The page.
+
+/// Elements that HTML never closes (WHATWG HTML, section 13.1.2, "Void elements").
+const VOID_ELEMENTS: [&str; 4] = ["meta", "br", "hr", "link"];
+
+/// What is wrong with the nesting of a page's elements: `None` when each is closed in its turn.
+fn nesting_error(page: &str) -> Option<String> {
+    let mut open: Vec<&str> = Vec::new();
+    for tag in page.split('<').skip(1) {
+        let Some((tag, text)) = tag.split_once('>') else {
+            return Some(format!("unfinished tag: {tag}"));
+        };
+        if text.contains('>') && open.last() != Some(&"style") && !tag.starts_with("style") {
+            return Some(format!("unescaped > in {text:?}"));
+        }
+        if tag.matches('"').count() % 2 == 1 {
+            return Some(format!("unfinished attribute: {tag}"));
+        }
+        let name = tag
+            .split([' ', '/'])
+            .find(|name| !name.is_empty())
+            .unwrap_or("");
+        if tag.starts_with('/') {
+            if open.pop() != Some(name) {
+                return Some(format!("</{name}> closes nothing"));
+            }
+        } else if !tag.starts_with('!') && !VOID_ELEMENTS.contains(&name) {
+            open.push(name);
+        }
+    }
+    open.pop().map(|name| format!("<{name}> stays open"))
+}
+
+#[test]
+fn the_page_is_well_formed() {
+    assert_eq!(nesting_error(&page(&fixture::record())), None);
+}
+
+#[test]
+fn the_check_of_nesting_sees_faults() {
+    let page = page(&fixture::record());
+    for (right, wrong) in [
+        ("</table>", ""),
+        ("</li>", "</lo>"),
+        ("&lt;", "<"),
+        ("<main>", "<main"),
+        ("</html>", ""),
+    ] {
+        let broken = page.replacen(right, wrong, 1);
+        assert_ne!(broken, page, "{right} occurs");
+        assert!(nesting_error(&broken).is_some(), "{right} -> {wrong}");
+    }
+}
+
+#[test]
+fn the_page_opens_offline_and_runs_nothing() {
+    let page = page(&fixture::record());
+    for fetched in [
+        "http:",
+        "https:",
+        "//",
+        "url(",
+        "@import",
+        "src=",
+        "href=",
+        "<script",
+        "<link",
+        "<iframe",
+        "javascript:",
+    ] {
+        assert!(!page.contains(fetched), "the page contains {fetched}");
+    }
+}
+
+#[test]
+fn the_page_tells_the_whole_story() {
+    let record = fixture::record();
+    let page = page(&record);
+    let result = result();
+    let escaped = |text: &str| {
+        text.replace('&', "&amp;")
+            .replace('<', "&lt;")
+            .replace('>', "&gt;")
+    };
+    let mut expected = vec![escaped(&result.headline)];
+    expected.extend(result.layouts.iter().map(|layout| escaped(&layout.name)));
+    expected.extend(result.warnings.iter().map(|warning| escaped(&warning.text)));
+    expected.push("io_uring is disabled on this machine".to_owned());
+    expected.push("log file parallel write".to_owned());
+    expected.push("mq-deadline".to_owned());
+    for text in expected {
+        assert!(page.contains(&text), "the page lacks {text:?}");
+    }
+    let trials = record.series.len();
+    assert_eq!(page.matches("<polyline class=\"average").count(), trials);
+    assert_eq!(page.matches("<polyline class=\"raw").count(), trials);
+    assert!(
+        page.find("<h1>") < page.find("<h2"),
+        "the headline stands first"
+    );
+}
+
+#[test]
+fn names_cannot_become_markup() {
+    let mut record = fixture::record();
+    record.layouts[0].name = "<script>alert(\"1\")</script>".to_owned();
+    record.layouts[0].notes = vec!["not direct here: <img src=x>".to_owned()];
+    let page = page(&record);
+    assert_eq!(nesting_error(&page), None);
+    assert!(page.contains("&lt;script&gt;alert(&quot;1&quot;)&lt;/script&gt;"));
+    assert!(!page.contains("<script") && !page.contains("<img"));
+    let markdown = report::markdown(&build(&record).expect("names are free"), &record.series);
+    assert!(markdown.contains("&lt;script&gt;"));
+    assert!(!markdown.contains("<script") && !markdown.contains("<img"));
+}
