@@ -83,7 +83,11 @@ impl Session {
                     block: address.block + step as u32,
                     ..address
                 };
-                let slots = if heap::is_heap(&block) { heap::slots(&block) } else { 0 };
+                let slots = if heap::is_heap(&block) {
+                    heap::slots(&block)
+                } else {
+                    0
+                };
                 for slot in 0..slots {
                     let row = RowId { address, slot };
                     let mut give = |bytes: Option<&[u8]>| {

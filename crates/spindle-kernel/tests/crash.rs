@@ -30,7 +30,13 @@ fn crash_everywhere(scenario: Scenario, step: usize) -> (u64, Option<String>) {
         for damage in damages() {
             let checked = recover_and_check(scenario, &disks.after(damage), promised);
             if let Err(loss) = checked {
-                return (ios, Some(format!("seed {}, crash at I/O {io}, {damage:?}: {loss}", scenario.seed)));
+                return (
+                    ios,
+                    Some(format!(
+                        "seed {}, crash at I/O {io}, {damage:?}: {loss}",
+                        scenario.seed
+                    )),
+                );
             }
         }
     }
@@ -47,8 +53,11 @@ fn no_crash_loses_an_acknowledged_commit() {
 
 #[test]
 fn nor_with_flushes_at_checkpoints_and_two_writers() {
-    let scenario =
-        Scenario { write_sync: WriteSync::Checkpoint, writers: 2, ..Scenario::plain(2) };
+    let scenario = Scenario {
+        write_sync: WriteSync::Checkpoint,
+        writers: 2,
+        ..Scenario::plain(2)
+    };
     assert_eq!(crash_everywhere(scenario, 1).1, None);
 }
 
@@ -56,15 +65,24 @@ fn nor_with_flushes_at_checkpoints_and_two_writers() {
 fn a_crash_in_recovery_is_recovered_from() {
     let scenario = Scenario::plain(3);
     let start = loaded(scenario);
-    let ios = run(scenario, &start, scenario.seed, FIRST, None).2.io_count();
+    let ios = run(scenario, &start, scenario.seed, FIRST, None)
+        .2
+        .io_count();
     for io in (ios / 3..ios).step_by(41) {
         let (disks, promised, _, _) = run(scenario, &start, scenario.seed, FIRST, Some(io));
         let damaged = disks.after(PowerCut::Damage(io));
         // The next start is crashed as well, at each of its first I/Os.
         for again in 1..60 {
-            let (disks, _, _, cut) = run(scenario, &damaged, again, promised.map(|number| number + 1), Some(again));
+            let (disks, _, _, cut) = run(
+                scenario,
+                &damaged,
+                again,
+                promised.map(|number| number + 1),
+                Some(again),
+            );
             assert!(cut);
-            let checked = recover_and_check(scenario, &disks.after(PowerCut::Damage(again)), promised);
+            let checked =
+                recover_and_check(scenario, &disks.after(PowerCut::Damage(again)), promised);
             if let Err(loss) = checked {
                 panic!("crash at I/O {io}, again at I/O {again} of the next start: {loss}");
             }
@@ -78,7 +96,8 @@ fn the_database_works_on_after_a_crash() {
     let start = loaded(scenario);
     let (disks, promised, _, cut) = run(scenario, &start, scenario.seed, FIRST, Some(200));
     assert!(cut);
-    let (found, images) = recover_and_check(scenario, &disks.after(PowerCut::Damage(9)), promised).unwrap();
+    let (found, images) =
+        recover_and_check(scenario, &disks.after(PowerCut::Damage(9)), promised).unwrap();
     let next = found.map(|number| number + 1);
     let (disks, promised, _, _) = run(scenario, &images, 77, next, None);
     assert_eq!(promised, found.map(|number| number + scenario.transactions));
@@ -87,8 +106,14 @@ fn the_database_works_on_after_a_crash() {
 
 #[test]
 fn planted_bugs_are_caught() {
-    for fault in [PlantedFault::AcknowledgeBeforeFlush, PlantedFault::WriteAheadOfRedo] {
-        let scenario = Scenario { planted: Some(fault), ..Scenario::plain(1) };
+    for fault in [
+        PlantedFault::AcknowledgeBeforeFlush,
+        PlantedFault::WriteAheadOfRedo,
+    ] {
+        let scenario = Scenario {
+            planted: Some(fault),
+            ..Scenario::plain(1)
+        };
         let (_, loss) = crash_everywhere(scenario, 1);
         let loss = loss.unwrap_or_else(|| panic!("{fault:?} was not caught"));
         println!("{fault:?} caught: {loss}");

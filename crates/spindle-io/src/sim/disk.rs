@@ -18,6 +18,7 @@ use rand_xoshiro::rand_core::RngCore;
 use crate::device::{BlockDevice, Completer, Completion, Limits, Operation, Outcome, Request};
 use crate::env::seeded_rng;
 use crate::sim::executor::SimEnv;
+use crate::sim::image::DiskImage;
 use crate::sync::{Latch, assert_no_latch_held};
 
 /// How long a simulated disk takes.
@@ -44,13 +45,6 @@ impl Default for DiskTiming {
     }
 }
 
-/// The bytes of a disk that survive, to start the next world from.
-#[derive(Clone)]
-pub struct DiskImage {
-    /// The stable bytes.
-    pub bytes: Vec<u8>,
-}
-
 /// How a power cut treats writes that are not on stable storage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PowerCut {
@@ -69,9 +63,9 @@ struct UnstableWrite {
 
 struct Medium {
     /// What reads see.
-    current: Vec<u8>,
+    current: DiskImage,
     /// What a power cut cannot take.
-    stable: Vec<u8>,
+    stable: DiskImage,
     /// Writes not on stable storage by number, oldest first; in flight or completed.
     unstable: BTreeMap<u64, UnstableWrite>,
     /// Numbers of the completed ones among them.
@@ -100,13 +94,13 @@ impl SimDisk {
         timing: DiskTiming,
     ) -> Arc<SimDisk> {
         let limits = Limits {
-            capacity_bytes: image.bytes.len() as u64,
+            capacity_bytes: image.capacity_bytes() as u64,
             alignment_bytes: 512,
             atomic_write_bytes,
         };
         let medium = Medium {
-            current: image.bytes.clone(),
-            stable: image.bytes,
+            current: image.clone(),
+            stable: image,
             unstable: BTreeMap::new(),
             completed: Vec::new(),
             next_write: 0,
@@ -125,26 +119,21 @@ impl SimDisk {
     /// The bytes that are left after a power cut. Call it when the world has stopped.
     pub fn image_after(&self, cut: PowerCut) -> DiskImage {
         let medium = self.medium.lock();
-        let mut bytes = medium.stable.clone();
+        let mut image = medium.stable.clone();
         let mut chance = match cut {
             PowerCut::Damage(seed) => seeded_rng(seed, self.number),
-            PowerCut::LoseAll => return DiskImage { bytes },
-            PowerCut::KeepAll => {
-                return DiskImage {
-                    bytes: medium.current.clone(),
-                };
-            }
+            PowerCut::LoseAll => return image,
+            PowerCut::KeepAll => return medium.current.clone(),
         };
         let unit = self.limits.atomic_write_bytes as usize;
         for write in medium.unstable.values() {
             match chance.next_u64() % 3 {
                 0 => {}
-                1 => bytes[write.offset..write.offset + write.bytes.len()]
-                    .copy_from_slice(&write.bytes),
-                _ => tear(&mut bytes, write, unit, &mut chance),
+                1 => image.write(write.offset, &write.bytes),
+                _ => tear(&mut image, write, unit, &mut chance),
             }
         }
-        DiskImage { bytes }
+        image
     }
 
     fn delay_ns(&self, operation: &Operation) -> u64 {
@@ -205,16 +194,14 @@ impl Medium {
             Operation::Read(into) => {
                 let mut at = offset;
                 for hold in into {
-                    let length = hold.len();
-                    hold.copy_from_slice(&self.current[at..at + length]);
-                    at += length;
+                    self.current.read(at, hold);
+                    at += hold.len();
                 }
             }
             Operation::Write { durable, .. } => {
                 let number = write.expect("a write was numbered when it began");
                 let UnstableWrite { offset, bytes } = &self.unstable[&number];
-                let range = *offset..*offset + bytes.len();
-                self.current[range.clone()].copy_from_slice(bytes);
+                self.current.write(*offset, bytes);
                 if *durable {
                     self.make_stable(&[number]);
                 } else {
@@ -234,8 +221,7 @@ impl Medium {
             let Some(write) = self.unstable.remove(number) else {
                 continue;
             };
-            let range = write.offset..write.offset + write.bytes.len();
-            self.stable[range].copy_from_slice(&write.bytes);
+            self.stable.write(write.offset, &write.bytes);
             // The cache holds one copy of a byte: an older write to it can no longer come back.
             for (_, older) in self.unstable.range_mut(..number) {
                 older.supersede(&write);
@@ -255,13 +241,18 @@ impl UnstableWrite {
     }
 }
 
-fn tear(bytes: &mut [u8], write: &UnstableWrite, unit: usize, chance: &mut Xoshiro256PlusPlus) {
+fn tear(
+    image: &mut DiskImage,
+    write: &UnstableWrite,
+    unit: usize,
+    chance: &mut Xoshiro256PlusPlus,
+) {
     let end = write.offset + write.bytes.len();
     let mut at = write.offset;
     while at < end {
         let next = ((at / unit + 1) * unit).min(end);
         if chance.next_u64().is_multiple_of(2) {
-            bytes[at..next].copy_from_slice(&write.bytes[at - write.offset..next - write.offset]);
+            image.write(at, &write.bytes[at - write.offset..next - write.offset]);
         }
         at = next;
     }
@@ -314,9 +305,7 @@ mod tests {
 
     fn write_two(durable: bool, flush: bool, cut: PowerCut) -> (u8, u8) {
         let mut world = World::new(7);
-        let image = DiskImage {
-            bytes: vec![0; 4096],
-        };
+        let image = DiskImage::zeroed(4096);
         let disk = SimDisk::new(world.env(), 0, image, 512, DiskTiming::default());
         let writer = Arc::clone(&disk);
         world
@@ -336,7 +325,9 @@ mod tests {
             })
             .unwrap();
         let image = disk.image_after(cut);
-        (image.bytes[0], image.bytes[512])
+        let mut bytes = [0; 1024];
+        image.read(0, &mut bytes);
+        (bytes[0], bytes[512])
     }
 
     #[test]

@@ -4,6 +4,8 @@
 
 pub mod disk;
 pub mod executor;
+pub mod image;
 
-pub use disk::{DiskImage, DiskTiming, PowerCut, SimDisk};
+pub use disk::{DiskTiming, PowerCut, SimDisk};
 pub use executor::{SimEnv, Stop, World};
+pub use image::DiskImage;

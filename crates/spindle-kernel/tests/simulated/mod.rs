@@ -13,9 +13,11 @@ use spindle_kernel::{
 };
 
 pub const SESSIONS: usize = 3;
-const ACCOUNTS: u64 = 600;
+const ACCOUNTS: u64 = 3000;
 const ROW_BYTES: usize = 48;
 const BLOCK_BYTES: usize = 2048;
+/// Blocks of the history that the few lines of it can be in.
+const HISTORY_BLOCKS: u64 = 32;
 
 /// How a scenario differs from the plain one.
 #[derive(Clone, Copy)]
@@ -31,7 +33,7 @@ impl Scenario {
     pub fn plain(seed: u64) -> Scenario {
         Scenario {
             seed,
-            transactions: 12,
+            transactions: 8,
             write_sync: WriteSync::Dsync,
             writers: 1,
             planted: None,
@@ -41,7 +43,7 @@ impl Scenario {
     fn settings(&self) -> Settings {
         Settings {
             block_bytes: BLOCK_BYTES,
-            buffer_cache_bytes: 64 * BLOCK_BYTES as u64,
+            buffer_cache_bytes: 32 * BLOCK_BYTES as u64,
             writers: self.writers,
             write_batch_blocks: 8,
             write_sync: self.write_sync,
@@ -92,7 +94,7 @@ fn blank() -> Images {
     let data = (2 << 20) + BLOCK_BYTES;
     [CONTROL_FILE_BYTES as usize, log, log, log, undo, data, data]
         .iter()
-        .map(|&bytes| DiskImage { bytes: vec![0; bytes] })
+        .map(|&bytes| DiskImage::zeroed(bytes))
         .collect()
 }
 
@@ -102,15 +104,29 @@ pub fn loaded(scenario: Scenario) -> Images {
     let env: Arc<dyn Env> = world.env();
     let disks = Disks::new(&world, &blank());
     let storage = disks.storage();
-    let settings = Settings { planted: None, ..scenario.settings() };
+    let settings = Settings {
+        planted: None,
+        ..scenario.settings()
+    };
     world
         .run(async move {
-            create_database(&env, &storage, &settings, 4711, 8).await.unwrap();
+            create_database(&env, &storage, &settings, 4711, 8)
+                .await
+                .unwrap();
             let instance = Instance::startup(&env, &storage, &settings).await.unwrap();
             let zero = |_, row: &mut [u8]| row[..16].fill(0);
-            instance.create_table("accounts", ROW_BYTES, ACCOUNTS, zero).await.unwrap();
-            instance.create_table("ledger", ROW_BYTES, SESSIONS as u64, zero).await.unwrap();
-            instance.create_table("history", ROW_BYTES, 0, zero).await.unwrap();
+            instance
+                .create_table("accounts", ROW_BYTES, ACCOUNTS, zero)
+                .await
+                .unwrap();
+            instance
+                .create_table("ledger", ROW_BYTES, SESSIONS as u64, zero)
+                .await
+                .unwrap();
+            instance
+                .create_table("history", ROW_BYTES, 0, zero)
+                .await
+                .unwrap();
             instance.shutdown(Shutdown::Normal).await.unwrap();
         })
         .unwrap();
@@ -122,7 +138,12 @@ fn effects(scenario_seed: u64, session: usize, number: u64) -> Vec<(u64, i64)> {
     use rand_xoshiro::rand_core::RngCore;
     let mut rng = seeded_rng(scenario_seed, (session as u64) << 32 | number);
     (0..1 + rng.next_u64() % 4)
-        .map(|_| (rng.next_u64() % ACCOUNTS, (rng.next_u64() % 1000) as i64 - 500))
+        .map(|_| {
+            (
+                rng.next_u64() % ACCOUNTS,
+                (rng.next_u64() % 1000) as i64 - 500,
+            )
+        })
         .collect()
 }
 
@@ -137,7 +158,13 @@ fn add(bytes: &mut [u8], amount: i64) {
 
 /// One transaction: the accounts, a line of history in, the line of three transactions ago out, the ledger. A deadlock (by
 /// timeout) rolls back and tries again.
-async fn transact(instance: &Instance, session: &mut Session, seed: u64, me: usize, number: u64) -> Result<()> {
+async fn transact(
+    instance: &Instance,
+    session: &mut Session,
+    seed: u64,
+    me: usize,
+    number: u64,
+) -> Result<()> {
     loop {
         match attempt(instance, session, seed, me, number).await {
             Err(KernelError::LockTimeout { .. }) => session.rollback().await?,
@@ -146,12 +173,22 @@ async fn transact(instance: &Instance, session: &mut Session, seed: u64, me: usi
     }
 }
 
-async fn attempt(instance: &Instance, session: &mut Session, seed: u64, me: usize, number: u64) -> Result<()> {
+async fn attempt(
+    instance: &Instance,
+    session: &mut Session,
+    seed: u64,
+    me: usize,
+    number: u64,
+) -> Result<()> {
     let accounts = instance.table("accounts")?;
     for (account, amount) in effects(seed, me, number) {
         let row = accounts.row_id(account);
-        session.update_row(row, 0..8, |bytes| add(bytes, amount)).await?;
-        session.update_row(row, 8..16, |bytes| add(bytes, 1)).await?;
+        session
+            .update_row(row, 0..8, |bytes| add(bytes, amount))
+            .await?;
+        session
+            .update_row(row, 8..16, |bytes| add(bytes, 1))
+            .await?;
     }
     let history = instance.table("history")?;
     let mut line = [0xAB; ROW_BYTES];
@@ -161,7 +198,7 @@ async fn attempt(instance: &Instance, session: &mut Session, seed: u64, me: usiz
     if let Some(old) = number.checked_sub(3) {
         let mut found = None;
         session
-            .scan(&history, 0, u64::MAX, |row, bytes| {
+            .scan(&history, 0, HISTORY_BLOCKS, |row, bytes| {
                 if get(bytes, 0) == me as i64 && get(bytes, 8) == old as i64 {
                     found = Some(row);
                 }
@@ -173,19 +210,31 @@ async fn attempt(instance: &Instance, session: &mut Session, seed: u64, me: usiz
     }
     let ledger = instance.table("ledger")?;
     session
-        .update_row(ledger.row_id(me as u64), 0..8, |bytes| bytes.copy_from_slice(&number.to_le_bytes()))
+        .update_row(ledger.row_id(me as u64), 0..8, |bytes| {
+            bytes.copy_from_slice(&number.to_le_bytes())
+        })
         .await
 }
 
 /// A client: transactions one after the other, now and then one that is rolled back first.
-async fn client(instance: Arc<Instance>, scenario: Scenario, me: usize, first: u64, acknowledged: Acknowledged) {
+async fn client(
+    instance: Arc<Instance>,
+    scenario: Scenario,
+    me: usize,
+    first: u64,
+    acknowledged: Acknowledged,
+) {
     let mut session = instance.session();
     for number in first..first + scenario.transactions {
         if (number + me as u64).is_multiple_of(4) {
-            transact(&instance, &mut session, scenario.seed ^ 1, me, number).await.unwrap();
+            transact(&instance, &mut session, scenario.seed ^ 1, me, number)
+                .await
+                .unwrap();
             session.rollback().await.unwrap();
         }
-        transact(&instance, &mut session, scenario.seed, me, number).await.unwrap();
+        transact(&instance, &mut session, scenario.seed, me, number)
+            .await
+            .unwrap();
         session.commit().await.unwrap();
         acknowledged.lock()[me] = number;
     }
@@ -210,7 +259,9 @@ pub fn run(
         world.cut_power_at_io(io);
     }
     let result = world.run(async move {
-        let instance = Instance::startup(&env, &storage, &scenario.settings()).await.unwrap();
+        let instance = Instance::startup(&env, &storage, &scenario.settings())
+            .await
+            .unwrap();
         let instance = Arc::new(instance);
         let mut joins = Vec::new();
         for me in 0..SESSIONS {
@@ -246,12 +297,20 @@ pub fn recover_and_check(
     let env: Arc<dyn Env> = world.env();
     let disks = Disks::new(&world, images);
     let storage = disks.storage();
-    let settings = Settings { planted: None, ..scenario.settings() };
+    let settings = Settings {
+        planted: None,
+        ..scenario.settings()
+    };
     let found = world
         .run(async move {
-            let instance = Instance::startup(&env, &storage, &settings).await.map_err(|error| error.to_string())?;
+            let instance = Instance::startup(&env, &storage, &settings)
+                .await
+                .map_err(|error| error.to_string())?;
             let found = check(&instance, scenario, acknowledged).await?;
-            instance.shutdown(Shutdown::Normal).await.map_err(|error| error.to_string())?;
+            instance
+                .shutdown(Shutdown::Normal)
+                .await
+                .map_err(|error| error.to_string())?;
             Ok::<_, String>(found)
         })
         .map_err(|stop| stop.to_string())??;
@@ -268,7 +327,10 @@ async fn check(
     let ledger = instance.table("ledger").map_err(words)?;
     let mut found = [0; SESSIONS];
     for (me, last) in found.iter_mut().enumerate() {
-        *last = session.read_row(ledger.row_id(me as u64), |row| get(row, 0) as u64).await.map_err(words)?;
+        *last = session
+            .read_row(ledger.row_id(me as u64), |row| get(row, 0) as u64)
+            .await
+            .map_err(words)?;
         if !(acknowledged[me]..=acknowledged[me] + 1).contains(last) {
             return Err(format!(
                 "session {me}: transaction {} was acknowledged, the ledger says {last}",
@@ -286,9 +348,14 @@ async fn check(
     let accounts = instance.table("accounts").map_err(words)?;
     for (account, expected) in expected.iter().enumerate() {
         let row = accounts.row_id(account as u64);
-        let is = session.read_row(row, |row| (get(row, 0), get(row, 8))).await.map_err(words)?;
+        let is = session
+            .read_row(row, |row| (get(row, 0), get(row, 8)))
+            .await
+            .map_err(words)?;
         if is != *expected {
-            return Err(format!("account {account} has {is:?}, the transactions found make {expected:?}"));
+            return Err(format!(
+                "account {account} has {is:?}, the transactions found make {expected:?}"
+            ));
         }
     }
     check_history(instance, &mut session, found).await?;
@@ -300,14 +367,26 @@ async fn check_history(
     session: &mut Session,
     found: [u64; SESSIONS],
 ) -> std::result::Result<(), String> {
-    let history = instance.table("history").map_err(|error| error.to_string())?;
+    let history = instance
+        .table("history")
+        .map_err(|error| error.to_string())?;
     let mut lines = Vec::new();
-    let seen = session.scan(&history, 0, u64::MAX, |_, row| lines.push((get(row, 0), get(row, 8)))).await;
+    let seen = session
+        .scan(&history, 0, HISTORY_BLOCKS, |_, row| {
+            lines.push((get(row, 0), get(row, 8)))
+        })
+        .await;
     seen.map_err(|error| error.to_string())?;
     lines.sort_unstable();
     let mut expected = Vec::new();
     for (me, &last) in found.iter().enumerate() {
-        expected.extend((last.saturating_sub(2).max(1)..=last).map(|number| (me as i64, number as i64)));
+        expected.extend(
+            (last.saturating_sub(2).max(1)..=last).map(|number| (me as i64, number as i64)),
+        );
     }
-    if lines == expected { Ok(()) } else { Err(format!("history has {lines:?}, expected {expected:?}")) }
+    if lines == expected {
+        Ok(())
+    } else {
+        Err(format!("history has {lines:?}, expected {expected:?}"))
+    }
 }
