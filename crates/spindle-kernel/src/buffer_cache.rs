@@ -70,9 +70,10 @@ pub(crate) struct BufferCache {
     arena: Arc<Arena>,
 }
 
-/// Keeps a buffer in the cache while it exists.
+/// Keeps a buffer in the cache, and on its block, while it exists.
 pub(crate) struct Pin {
     buffer: Arc<Buffer>,
+    address: BlockAddress,
 }
 
 impl Clone for Pin {
@@ -80,6 +81,7 @@ impl Clone for Pin {
         self.buffer.pins.fetch_add(1, Ordering::Relaxed);
         Pin {
             buffer: Arc::clone(&self.buffer),
+            address: self.address,
         }
     }
 }
@@ -165,17 +167,18 @@ impl Buffer {
         }
     }
 
-    /// Waits until `attempt` succeeds, trying again whenever the buffer changes.
+    /// Waits until `attempt` succeeds, trying again whenever the buffer changes. Error: the instance has failed or stops,
+    /// and who has the buffer may be gone.
     async fn wait_until<'a, T>(
         &'a self,
         shared: &Shared,
         waits: &ProcessWaits,
         event: impl Fn(&State) -> WaitEvent,
         attempt: impl Fn(&'a Buffer) -> Option<T>,
-    ) -> T {
+    ) -> Result<T> {
         for _ in 0..SPINS {
             if let Some(found) = attempt(self) {
-                return found;
+                return Ok(found);
             }
             std::hint::spin_loop();
         }
@@ -187,7 +190,10 @@ impl Buffer {
             changed.as_mut().enable();
             fence(Ordering::SeqCst);
             if let Some(found) = attempt(self) {
-                break found;
+                break Ok(found);
+            }
+            if let Err(error) = shared.health.check() {
+                break Err(error);
             }
             changed.await;
         };
@@ -207,15 +213,19 @@ fn why_busy(state: &State) -> WaitEvent {
 
 impl Pin {
     /// Shared access, waiting while someone changes the block.
-    pub(crate) async fn read(&self, shared: &Shared, waits: &ProcessWaits) -> SharedBlock<'_> {
+    pub(crate) async fn read(
+        &self,
+        shared: &Shared,
+        waits: &ProcessWaits,
+    ) -> Result<SharedBlock<'_>> {
         let buffer = &*self.buffer;
         let bytes = buffer
             .wait_until(shared, waits, why_busy, |buffer| buffer.frame.try_read())
-            .await;
-        SharedBlock {
+            .await?;
+        Ok(SharedBlock {
             bytes: Some(bytes),
             buffer,
-        }
+        })
     }
 
     /// Exclusive access if it is to be had at once.
@@ -228,20 +238,24 @@ impl Pin {
     }
 
     /// Exclusive access, waiting while anyone uses the block or it is being written.
-    pub(crate) async fn write(&self, shared: &Shared, waits: &ProcessWaits) -> ExclusiveBlock<'_> {
+    pub(crate) async fn write(
+        &self,
+        shared: &Shared,
+        waits: &ProcessWaits,
+    ) -> Result<ExclusiveBlock<'_>> {
         let buffer = &*self.buffer;
         let bytes = buffer
             .wait_until(shared, waits, why_busy, |buffer| buffer.frame.try_write())
-            .await;
-        ExclusiveBlock {
+            .await?;
+        Ok(ExclusiveBlock {
             bytes: Some(bytes),
             buffer,
-        }
+        })
     }
 
     /// Where the block belongs.
     pub(crate) fn address(&self) -> BlockAddress {
-        self.buffer.state.lock().address
+        self.address
     }
 }
 
@@ -306,22 +320,36 @@ impl BufferCache {
         waits: &ProcessWaits,
         address: BlockAddress,
     ) -> Result<Pin> {
+        shared.statistics.add_logical_read();
         loop {
+            let found = self.find(shared, waits, address).await?;
+            if let Some(pin) = self.settle(shared, waits, found).await? {
+                return Ok(pin);
+            }
+        }
+    }
+
+    /// Two blocks. While a buffer for the second is waited for the first is not pinned: sessions that each hold one and
+    /// wait for another could stop each other for good.
+    pub(crate) async fn get_two(
+        &self,
+        shared: &Shared,
+        waits: &ProcessWaits,
+        addresses: [BlockAddress; 2],
+    ) -> Result<[Pin; 2]> {
+        loop {
+            let first = self.get(shared, waits, addresses[0]).await?;
             shared.statistics.add_logical_read();
-            match self.find(shared, waits, address).await? {
-                Found::Valid(pin) => return Ok(pin),
-                Found::Claimed(pin) => {
-                    self.read_in(
-                        shared,
-                        waits,
-                        std::slice::from_ref(&pin),
-                        address,
-                        Submission::Alone,
-                    )
-                    .await?;
-                    return Ok(pin);
+            match self.find_now(shared, addresses[1])? {
+                Some(found) => {
+                    if let Some(second) = self.settle(shared, waits, found).await? {
+                        return Ok([first, second]);
+                    }
                 }
-                Found::Retry => {}
+                None => {
+                    drop(first);
+                    self.get(shared, waits, addresses[1]).await?;
+                }
             }
         }
     }
@@ -334,26 +362,26 @@ impl BufferCache {
         address: BlockAddress,
     ) -> Result<Pin> {
         loop {
-            match self.find(shared, waits, address).await? {
-                Found::Valid(pin) => return Ok(pin),
-                Found::Claimed(pin) => {
-                    let mut bytes = pin
-                        .buffer
-                        .frame
-                        .try_write()
-                        .expect("a claimed buffer is its claimer's");
-                    block::format(&mut bytes, BlockKind::Unused, address, 0);
-                    drop(bytes);
-                    self.now_valid(&pin);
-                    return Ok(pin);
-                }
-                Found::Retry => {}
+            let found = self.find(shared, waits, address).await?;
+            if let Found::Claimed(pin) = found {
+                let mut bytes = pin
+                    .buffer
+                    .frame
+                    .try_write()
+                    .expect("a claimed buffer is its claimer's");
+                block::format(&mut bytes, BlockKind::Unused, address, 0);
+                drop(bytes);
+                self.now_valid(&pin);
+                return Ok(pin);
+            }
+            if let Some(pin) = self.settle(shared, waits, found).await? {
+                return Ok(pin);
             }
         }
     }
 
-    /// Makes sure that `count` blocks from `first` are in the cache, reading those that are not in runs of one I/O each;
-    /// returns them pinned, in order.
+    /// Up to `count` blocks from `first`, at least one, pinned and in order; those that are not in the cache are read in
+    /// runs of one I/O each. Fewer when buffers are scarce: they are waited for with none pinned.
     pub(crate) async fn get_run(
         &self,
         shared: &Shared,
@@ -368,17 +396,28 @@ impl BufferCache {
                 file: first.file,
                 block,
             };
-            if let Some(Found::Claimed(pin)) = self.find_now(shared, address)? {
-                run.push(pin.clone());
-                pins.push(pin);
-            } else {
-                // In the cache, or to be waited for: what was claimed is read first, lest two sessions wait for
-                // each other's claims.
-                self.read_run(shared, waits, &mut run).await?;
-                pins.push(self.get(shared, waits, address).await?);
+            match self.find_now(shared, address)? {
+                Some(Found::Claimed(pin)) => {
+                    run.push(pin.clone());
+                    pins.push(pin);
+                }
+                Some(found) => {
+                    // Perhaps to be waited for: what was claimed is read first, lest two sessions wait for each
+                    // other's claims.
+                    self.read_run(shared, waits, &mut run).await?;
+                    match self.settle(shared, waits, found).await? {
+                        Some(pin) => pins.push(pin),
+                        None => break,
+                    }
+                }
+                None => break,
             }
+            shared.statistics.add_logical_read();
         }
         self.read_run(shared, waits, &mut run).await?;
+        if pins.is_empty() {
+            pins.push(self.get(shared, waits, first).await?);
+        }
         Ok(pins)
     }
 
@@ -411,7 +450,7 @@ impl BufferCache {
     ) -> Result<Found> {
         let cell = &self.shards[self.shard_of(address)];
         if let Some(found) = self.find_now(shared, address)? {
-            return self.settle(shared, waits, address, found).await;
+            return Ok(found);
         }
         let began_ns = shared.env.now();
         loop {
@@ -420,43 +459,43 @@ impl BufferCache {
             shared.dbwr.wake_for_demand(self.shard_of(address));
             if let Some(found) = self.find_now(shared, address)? {
                 waits.add(WaitEvent::FreeBufferWaits, shared.env.now() - began_ns);
-                return self.settle(shared, waits, address, found).await;
+                return Ok(found);
             }
             // Unpinning a clean buffer wakes nobody: look again after a while whatever DBWR does.
             let _ = timeout(&*shared.env, FREE_BUFFER_LOOK_NS, freed).await;
         }
     }
 
-    /// Waits for another session's read of the same block, if that is what was found.
+    /// Makes what was found fit for use: reads a claimed block in, or waits for another session's read of it. `None` when
+    /// that read failed: the block is to be looked for again.
     async fn settle(
         &self,
         shared: &Shared,
         waits: &ProcessWaits,
-        address: BlockAddress,
         found: Found,
-    ) -> Result<Found> {
-        let Found::Valid(pin) = found else {
-            return Ok(found);
+    ) -> Result<Option<Pin>> {
+        let pin = match found {
+            Found::Present(pin) => pin,
+            Found::Claimed(pin) => {
+                let (run, address) = (std::slice::from_ref(&pin), pin.address);
+                self.read_in(shared, waits, run, address, Submission::Alone)
+                    .await?;
+                return Ok(Some(pin));
+            }
         };
-        let holds = |buffer: &Buffer| {
-            let state = buffer.state.lock();
-            (state.phase != Phase::Reading)
-                .then_some(state.phase == Phase::Valid && state.address == address)
+        let holds = |buffer: &Buffer| match buffer.state.lock().phase {
+            Phase::Reading => None,
+            phase => Some(phase == Phase::Valid),
         };
         let valid = match holds(&pin.buffer) {
             Some(valid) => valid,
             None => {
                 pin.buffer
                     .wait_until(shared, waits, |_| WaitEvent::ReadByOtherSession, holds)
-                    .await
+                    .await?
             }
         };
-        shared.health.check()?;
-        Ok(if valid {
-            Found::Valid(pin)
-        } else {
-            Found::Retry
-        })
+        Ok(valid.then_some(pin))
     }
 
     /// One look, without waiting: the buffer of `address`, or a claimed one, or `None` when no buffer is free.
@@ -470,8 +509,9 @@ impl BufferCache {
             if buffer.touch.load(Ordering::Relaxed) < TOUCH_MAX {
                 buffer.touch.fetch_add(1, Ordering::Relaxed);
             }
-            return Ok(Some(Found::Valid(Pin {
+            return Ok(Some(Found::Present(Pin {
                 buffer: Arc::clone(buffer),
+                address,
             })));
         }
         let Some(at) = shard.victim() else {
@@ -493,7 +533,7 @@ impl BufferCache {
         drop(state);
         buffer.pins.fetch_add(1, Ordering::Relaxed);
         buffer.touch.store(0, Ordering::Relaxed);
-        Ok(Some(Found::Claimed(Pin { buffer })))
+        Ok(Some(Found::Claimed(Pin { buffer, address })))
     }
 
     /// Reads adjacent blocks into the buffers claimed for them, in one I/O.
@@ -531,9 +571,8 @@ impl BufferCache {
                 unreachable!("a read was submitted")
             };
             holds.iter().zip(pins).try_for_each(|(bytes, pin)| {
-                let address = pin.address();
-                block::verify(bytes, address).map_err(|reason| KernelError::DamagedBlock {
-                    address,
+                verify(shared, bytes, pin.address).map_err(|reason| KernelError::DamagedBlock {
+                    address: pin.address,
                     device: device.name().to_string(),
                     reason,
                 })
@@ -551,7 +590,7 @@ impl BufferCache {
 
     fn now_valid(&self, pin: &Pin) {
         pin.buffer.state.lock().phase = Phase::Valid;
-        pin.buffer.changed.notify_waiters();
+        pin.buffer.released();
     }
 
     /// A claimed buffer whose block could not be read becomes empty again; those who waited try for themselves.
@@ -563,7 +602,7 @@ impl BufferCache {
         state.phase = Phase::Empty;
         drop(state);
         drop(shard);
-        pin.buffer.changed.notify_waiters();
+        pin.buffer.released();
         cell.freed.notify_waiters();
     }
 
@@ -595,13 +634,23 @@ impl BufferCache {
     }
 }
 
+/// Checks a block as it was read in: whole, in its place, and of this database's present.
+fn verify(shared: &Shared, bytes: &[u8], address: BlockAddress) -> std::result::Result<(), String> {
+    block::verify(bytes, address)?;
+    let scn = block::scn(bytes);
+    if scn <= shared.log.flushed() || scn <= shared.log.end() {
+        return Ok(());
+    }
+    Err(format!(
+        "its SCN {scn} is beyond the end of the redo: datafile and log files are not of one time"
+    ))
+}
+
 enum Found {
-    /// In the cache (perhaps still being read by another session); pinned.
-    Valid(Pin),
-    /// Not in the cache; the pinned buffer is the caller's to fill.
+    /// In the cache, perhaps still being read by another session.
+    Present(Pin),
+    /// Not in the cache; the buffer is the caller's to fill.
     Claimed(Pin),
-    /// The buffer turned out to hold something else by now.
-    Retry,
 }
 
 impl Shard {
@@ -700,6 +749,7 @@ pub(crate) mod writing {
                             chosen.push(Candidate {
                                 pin: Pin {
                                     buffer: Arc::clone(buffer),
+                                    address: state.address,
                                 },
                             });
                         }
@@ -726,6 +776,7 @@ pub(crate) mod writing {
                         chosen.push(Candidate {
                             pin: Pin {
                                 buffer: Arc::clone(buffer),
+                                address: state.address,
                             },
                         });
                     }
@@ -734,44 +785,45 @@ pub(crate) mod writing {
             chosen
         }
 
-        /// Takes the block for writing: from here to [`BufferCache::written`] nobody can change it.
+        /// Takes the block for writing: from here to [`BufferCache::written`] nobody can change it. `None` when it is clean
+        /// by now.
         pub(crate) async fn seal(
             &self,
             shared: &Shared,
             waits: &ProcessWaits,
             candidate: Candidate,
-        ) -> Option<Sealed> {
+        ) -> Result<Option<Sealed>> {
             let buffer = &*candidate.pin.buffer;
             let mut hold = buffer
                 .wait_until(shared, waits, why_busy, |buffer| {
                     buffer.frame.try_write_hold()
                 })
-                .await;
+                .await?;
             let mut state = buffer.state.lock();
             if !state.dirty {
                 drop(state);
                 drop(hold);
                 buffer.released();
-                return None;
+                return Ok(None);
             }
             state.writing = true;
-            let address = state.address;
             drop(state);
             block::seal(&mut hold);
             let scn = block::scn(&hold);
             let bytes = hold.share(self.arena.frame_bytes());
             // Readers may come in again; only changes wait.
             buffer.released();
-            Some(Sealed {
+            Ok(Some(Sealed {
+                address: candidate.pin.address,
                 candidate,
-                address,
                 scn,
                 bytes,
-            })
+            }))
         }
 
-        /// The write of a block has ended and its hold is gone; `clean` when the block is on its datafile.
-        pub(crate) fn written(&self, candidate: Candidate, clean: bool) {
+        /// The write of a block has ended, or was given up; `clean` when the block is on its datafile. `hold` keeps
+        /// changes out until this is noted: one that came between would be taken for written.
+        pub(crate) fn written<H>(&self, candidate: Candidate, hold: H, clean: bool) {
             let buffer = &candidate.pin.buffer;
             let cell = &self.shards[buffer.shard];
             let mut state = buffer.state.lock();
@@ -781,6 +833,7 @@ pub(crate) mod writing {
                 cell.dirty.fetch_sub(1, Ordering::Relaxed);
             }
             drop(state);
+            drop(hold);
             buffer.released();
             drop(candidate);
             cell.freed.notify_waiters();

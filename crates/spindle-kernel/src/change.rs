@@ -21,7 +21,7 @@ pub(crate) async fn change<T>(
     mut plan: impl FnMut(&[ExclusiveBlock<'_>], &mut RecordBuilder) -> Result<T>,
 ) -> Result<(T, u64)> {
     loop {
-        let mut blocks = hold_all(shared, waits, pins).await;
+        let mut blocks = hold_all(shared, waits, pins).await?;
         builder.clear();
         let planned = plan(&blocks, builder)?;
         if builder.bytes().is_empty() {
@@ -46,11 +46,11 @@ async fn hold_all<'a>(
     shared: &Shared,
     waits: &ProcessWaits,
     pins: &[&'a Pin],
-) -> Vec<ExclusiveBlock<'a>> {
+) -> Result<Vec<ExclusiveBlock<'a>>> {
     let mut wait_for = 0;
     loop {
         // Which block to wait for is the one that was busy last time; it is let go again unless it is the first.
-        let waited = pins[wait_for].write(shared, waits).await;
+        let waited = pins[wait_for].write(shared, waits).await?;
         let mut blocks = Vec::with_capacity(pins.len());
         let mut waited = Some(waited);
         let busy = pins.iter().enumerate().find_map(|(index, pin)| {
@@ -68,7 +68,7 @@ async fn hold_all<'a>(
             }
         });
         match busy {
-            None => return blocks,
+            None => return Ok(blocks),
             Some(index) => wait_for = index,
         }
     }

@@ -4,7 +4,6 @@
 
 use std::sync::Arc;
 
-use spindle_io::Request;
 use spindle_io::sync::{Notify, Semaphore, timeout};
 
 use crate::control_file::CheckpointRecord;
@@ -56,21 +55,35 @@ pub(crate) async fn run(shared: Arc<Shared>) {
         if shared.health.is_stopping() {
             return;
         }
-        if let Err(error) = perform(&shared, &waits).await {
-            shared.fail(format!("CKPT: {error}"));
+        if perform(&shared, &waits).await.is_err() {
             return;
         }
     }
 }
 
-/// Makes one checkpoint.
-pub(crate) async fn perform(shared: &Shared, waits: &ProcessWaits) -> Result<()> {
-    let _turn = shared
+/// Keeps checkpoints from beginning while the result exists: until all redo is rolled forward, blocks that no buffer
+/// holds may lack changes, and a checkpoint would say that they do not.
+pub(crate) async fn hold_back(shared: &Shared) -> impl Sized + use<'_> {
+    shared
         .checkpoint
         .turn
         .acquire()
         .await
-        .expect("the semaphore is never closed");
+        .expect("the semaphore is never closed")
+}
+
+/// Makes one checkpoint. When it fails so does the instance, whoever asked for it: a system that could not write or flush
+/// may forget what it did not write and say yes the next time.
+pub(crate) async fn perform(shared: &Shared, waits: &ProcessWaits) -> Result<()> {
+    let outcome = write_and_enter(shared, waits).await;
+    if let Err(error) = &outcome {
+        shared.process_failed("CKPT", error);
+    }
+    outcome
+}
+
+async fn write_and_enter(shared: &Shared, waits: &ProcessWaits) -> Result<()> {
+    let _turn = hold_back(shared).await;
     // Read first: recovery starts reading here, which must not be after the position.
     let location = shared.log_files.location();
     let position = shared.log.begin_checkpoint();
@@ -80,7 +93,7 @@ pub(crate) async fn perform(shared: &Shared, waits: &ProcessWaits) -> Result<()>
         .control
         .set_checkpoint(shared, waits, CheckpointRecord { position, location })
         .await?;
-    shared.log_files.checkpointed(position);
+    shared.log_files.checkpointed(location);
     lgwr::update_room(shared);
     shared.statistics.add_checkpoint();
     Ok(())
@@ -89,9 +102,7 @@ pub(crate) async fn perform(shared: &Shared, waits: &ProcessWaits) -> Result<()>
 /// Makes what DBWR wrote durable, where its writes were not.
 pub(crate) async fn flush_datafiles(shared: &Shared) -> Result<()> {
     if shared.settings.write_sync == WriteSync::Checkpoint {
-        for device in shared.storage.datafiles() {
-            device.submit(Request::flush()).await.result?;
-        }
+        shared.flush_datafiles().await?;
     }
     Ok(())
 }

@@ -124,9 +124,11 @@ impl ControlFile {
         look(&self.state.lock().0)
     }
 
-    /// Changes the contents in memory and writes them durably before it returns.
+    /// Changes the contents in memory and writes them durably before it returns. A failed write fails the instance: the
+    /// next one would go over the only whole copy.
     pub(crate) async fn update<T>(
         &self,
+        shared: &Shared,
         change: impl FnOnce(&mut Contents) -> Result<T>,
     ) -> Result<T> {
         let _turn = self
@@ -138,21 +140,25 @@ impl ControlFile {
             let mut state = self.state.lock();
             let mut contents = state.0.clone();
             let value = change(&mut contents)?;
-            state.0 = contents;
-            state.1 += 1;
-            (encode(&state.0, state.1), state.1, value)
+            let number = state.1 + 1;
+            let bytes = encode(&contents, number);
+            if bytes.len() as u64 > COPY_BYTES {
+                return Err(KernelError::ControlFile {
+                    device: self.device.name().to_string(),
+                    reason: format!(
+                        "{} bytes of dictionary are more than a copy holds",
+                        bytes.len()
+                    ),
+                });
+            }
+            *state = (contents, number);
+            (bytes, number, value)
         };
-        if bytes.len() as u64 > COPY_BYTES {
-            return Err(KernelError::ControlFile {
-                device: self.device.name().to_string(),
-                reason: format!(
-                    "{} bytes of dictionary are more than a copy holds",
-                    bytes.len()
-                ),
-            });
+        let written = write_bytes(&*self.device, (number % 2) * COPY_BYTES, &bytes).await;
+        if let Err(error) = &written {
+            shared.fail(format!("control file: {error}"));
         }
-        write_bytes(&*self.device, (number % 2) * COPY_BYTES, &bytes).await?;
-        Ok(value)
+        written.map(|()| value)
     }
 
     /// Enters a complete checkpoint.
@@ -163,7 +169,7 @@ impl ControlFile {
         checkpoint: CheckpointRecord,
     ) -> Result<()> {
         let began_ns = shared.env.now();
-        self.update(|contents| {
+        self.update(shared, |contents| {
             contents.checkpoint = checkpoint;
             Ok(())
         })

@@ -72,7 +72,7 @@ impl Dbwr {
         loop {
             let mut reached = std::pin::pin!(self.reached.notified());
             reached.as_mut().enable();
-            shared.health.check_failed()?;
+            shared.health.check()?;
             if self
                 .writers
                 .iter()
@@ -110,7 +110,7 @@ pub(crate) async fn run(shared: Arc<Shared>, number: usize) {
                 .await;
             }
             Err(error) => {
-                shared.fail(format!("DBW{number}: {error}"));
+                shared.process_failed(&format!("DBW{number}"), &error);
                 return;
             }
         }
@@ -148,53 +148,69 @@ async fn work(shared: &Shared, waits: &ProcessWaits, number: usize) -> Result<bo
     Ok(false)
 }
 
-/// Seals and submits each block of the batch, then waits for those still under way. A block is unchangeable only from
-/// its own sealing to its own completion.
+/// Seals and submits each block of the batch, then waits for those still under way, whatever happened to others. A block
+/// is unchangeable only from its own sealing to its own completion.
 async fn write_batch(shared: &Shared, waits: &ProcessWaits, batch: Vec<Candidate>) -> Result<()> {
     if batch.is_empty() {
         return Ok(());
     }
     let began_ns = shared.env.now();
     let mut under_way: Vec<(Candidate, Completion)> = Vec::with_capacity(batch.len());
-    let mut failed = None;
+    let mut result = Ok(());
     for candidate in batch {
-        let Some(sealed) = shared.cache.seal(shared, waits, candidate).await else {
-            continue;
+        result = match submit(shared, waits, candidate).await {
+            Ok(None) => Ok(()),
+            Ok(Some((candidate, completion))) => match completion.already() {
+                Ok(outcome) => finish(shared, candidate, outcome),
+                Err(completion) => {
+                    under_way.push((candidate, completion));
+                    Ok(())
+                }
+            },
+            Err(error) => Err(error),
         };
-        if !shared.settings.has_planted(PlantedFault::WriteAheadOfRedo) {
-            shared.log.flush_to(shared, sealed.scn).await?;
-        }
-        let Sealed {
-            candidate,
-            address,
-            bytes,
-            ..
-        } = sealed;
-        let block_bytes = bytes.len();
-        let durable = shared.settings.write_sync == WriteSync::Dsync;
-        let offset = u64::from(address.block) * block_bytes as u64;
-        let request = Request::write(offset, vec![bytes], durable, Submission::Batched);
-        shared.statistics.add_physical_write(block_bytes);
-        match shared
-            .storage
-            .datafile(address.file)
-            .submit(request)
-            .already()
-        {
-            Ok(outcome) => failed = failed.or(finish(shared, candidate, outcome)),
-            Err(completion) => under_way.push((candidate, completion)),
+        if result.is_err() {
+            break;
         }
     }
     for (candidate, completion) in under_way {
-        failed = failed.or(finish(shared, candidate, completion.await));
+        result = result.and(finish(shared, candidate, completion.await));
     }
     waits.add(WaitEvent::DbFileParallelWrite, shared.env.now() - began_ns);
-    failed.map_or(Ok(()), |error| Err(error.into()))
+    result
 }
 
-fn finish(shared: &Shared, candidate: Candidate, outcome: Outcome) -> Option<spindle_io::IoError> {
+/// Starts the write of one block, whose redo is on stable storage by then; `None` when it is clean already.
+async fn submit(
+    shared: &Shared,
+    waits: &ProcessWaits,
+    candidate: Candidate,
+) -> Result<Option<(Candidate, Completion)>> {
+    let Some(sealed) = shared.cache.seal(shared, waits, candidate).await? else {
+        return Ok(None);
+    };
+    let Sealed {
+        candidate,
+        address,
+        scn,
+        bytes,
+    } = sealed;
+    let planted = shared.settings.has_planted(PlantedFault::WriteAheadOfRedo);
+    if !planted && let Err(error) = shared.log.flush_to(shared, scn).await {
+        shared.cache.written(candidate, bytes, false);
+        return Err(error);
+    }
+    let block_bytes = bytes.len();
+    let durable = shared.settings.write_sync == WriteSync::Dsync;
+    let offset = u64::from(address.block) * block_bytes as u64;
+    let request = Request::write(offset, vec![bytes], durable, Submission::Batched);
+    shared.statistics.add_physical_write(block_bytes);
+    let device = shared.storage.datafile(address.file);
+    Ok(Some((candidate, device.submit(request))))
+}
+
+fn finish(shared: &Shared, candidate: Candidate, outcome: Outcome) -> Result<()> {
     let Outcome { result, operation } = outcome;
-    drop(operation);
-    shared.cache.written(candidate, result.is_ok());
-    result.err()
+    shared.cache.written(candidate, operation, result.is_ok());
+    Ok(result?)
 }

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use spindle_io::env::LocalFuture;
 use spindle_io::sync::{Latch, Semaphore};
 use spindle_io::{Arena, BlockDevice, Env, Join, Request, Submission};
 
@@ -126,7 +127,28 @@ impl Shared {
         self.wake_all();
     }
 
+    /// A process, or a session in its stead, could not do its work.
+    pub(crate) fn process_failed(&self, process: &str, error: &KernelError) {
+        // Work given up because the instance stops is no failure.
+        if *error != KernelError::ShuttingDown {
+            self.fail(format!("{process}: {error}"));
+        }
+    }
+
+    /// Makes every completed write to a datafile durable. A failure fails the instance: the system tells of it once, and
+    /// the next flush may succeed although the bytes are lost.
+    pub(crate) async fn flush_datafiles(&self) -> Result<()> {
+        for device in self.storage.datafiles() {
+            if let Err(error) = device.submit(Request::flush()).await.result {
+                self.fail(error.to_string());
+                return Err(error.into());
+            }
+        }
+        Ok(())
+    }
+
     fn wake_all(&self) {
+        self.locks.wake_all();
         self.log.wake_all();
         self.cache.wake_all();
         self.dbwr.wake_all();
@@ -229,12 +251,10 @@ pub async fn create_database(
     let shared = make_shared(env, storage, settings, control)?;
     write_file_headers(&shared).await?;
     format_undo_file(&shared, undo_extent, table_blocks).await?;
-    for device in storage.datafiles() {
-        device.submit(Request::flush()).await.result?;
-    }
+    shared.flush_datafiles().await?;
     // Twice, so that no copy of an earlier database's control file is left.
-    shared.control.update(|_| Ok(())).await?;
-    shared.control.update(|_| Ok(())).await
+    shared.control.update(&shared, |_| Ok(())).await?;
+    shared.control.update(&shared, |_| Ok(())).await
 }
 
 fn check_storage(storage: &Storage, settings: &Settings) -> Result<()> {
@@ -388,7 +408,14 @@ impl Instance {
             waits,
             recovery: RecoveryReport::default(),
         };
-        instance.recovery = recover(&instance.shared, &instance.waits).await?;
+        instance.recovery = match recover(&instance.shared, &instance.waits).await {
+            Ok(report) => report,
+            Err(error) => {
+                // The processes have the devices open: they end before anyone hears of the failure.
+                instance.shutdown(Shutdown::Abort).await?;
+                return Err(error);
+            }
+        };
         let block_bytes = settings.block_bytes;
         let tables = instance.shared.control.read(|contents| {
             let tables = contents
@@ -556,22 +583,44 @@ async fn check_file_headers(shared: &Shared) -> Result<()> {
 }
 
 fn start_processes(shared: &Arc<Shared>) -> Vec<Join> {
-    let mut processes = Vec::new();
-    let (log_writer, checkpointer) = (Arc::clone(shared), Arc::clone(shared));
-    processes.push(
-        shared
-            .env
-            .spawn("lgwr", Box::new(move || Box::pin(lgwr::run(log_writer)))),
-    );
-    processes.push(shared.env.spawn(
-        "ckpt",
-        Box::new(move || Box::pin(checkpoint::run(checkpointer))),
-    ));
+    let start = |name: String, run: Box<dyn FnOnce(Arc<Shared>) -> LocalFuture + Send>| {
+        let watch = Watch {
+            shared: Arc::clone(shared),
+            name: name.clone(),
+        };
+        let start = move || {
+            let process = run(Arc::clone(&watch.shared));
+            Box::pin(async move {
+                let _watch = watch;
+                process.await;
+            }) as LocalFuture
+        };
+        shared.env.spawn(&name, Box::new(start))
+    };
+    let mut processes = vec![
+        start("lgwr".to_string(), Box::new(|it| Box::pin(lgwr::run(it)))),
+        start(
+            "ckpt".to_string(),
+            Box::new(|it| Box::pin(checkpoint::run(it))),
+        ),
+    ];
     for number in 0..shared.settings.writers {
-        let writer = Arc::clone(shared);
-        let start =
-            Box::new(move || Box::pin(dbwr::run(writer, number)) as spindle_io::env::LocalFuture);
-        processes.push(shared.env.spawn(&format!("dbw{number}"), start));
+        let run = Box::new(move |it| Box::pin(dbwr::run(it, number)) as LocalFuture);
+        processes.push(start(format!("dbw{number}"), run));
     }
     processes
+}
+
+/// Fails the instance when a process panics: others would wait for it for ever.
+struct Watch {
+    shared: Arc<Shared>,
+    name: String,
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.shared.fail(format!("process {} panicked", self.name));
+        }
+    }
 }

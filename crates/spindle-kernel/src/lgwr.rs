@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use spindle_io::sync::{Latch, timeout};
-use spindle_io::{Arena, BlockDevice, Outcome, Request, Submission};
+use spindle_io::{Arena, BlockDevice, Request, Submission};
 
 use crate::error::{KernelError, Result};
 use crate::instance::Shared;
@@ -42,8 +42,10 @@ pub(crate) struct LogFiles {
     location: Latch<Location>,
     /// Position after the last record of each file's present contents.
     ends: Latch<Vec<u64>>,
-    /// Position of the last complete checkpoint: what lies before it is no longer needed.
-    checkpoint: AtomicU64,
+    /// Where recovery would start to read: what lies before it is no longer needed.
+    needed_from: AtomicU64,
+    /// Looking at the room and saying what was seen is one step: LGWR and CKPT both do it, and the later look counts.
+    room_turn: Latch<()>,
 }
 
 /// The header of a log file.
@@ -121,7 +123,8 @@ impl LogFiles {
             redo_block_bytes,
             location,
             ends,
-            checkpoint: AtomicU64::new(0),
+            needed_from: AtomicU64::new(0),
+            room_turn: Latch::default(),
         })
     }
 
@@ -144,12 +147,14 @@ impl LogFiles {
     pub(crate) fn reset(&self, location: Location) {
         *self.location.lock() = location;
         self.ends.lock().fill(location.position);
-        self.checkpoint.store(location.position, Ordering::Release);
+        self.needed_from.store(location.position, Ordering::Release);
     }
 
-    /// A checkpoint at `position` is complete.
-    pub(crate) fn checkpointed(&self, position: u64) {
-        self.checkpoint.fetch_max(position, Ordering::AcqRel);
+    /// A checkpoint is complete, and recovery would read from `location` on. (The checkpoint's own position may lie in a
+    /// later file, but the way there leads through this one.)
+    pub(crate) fn checkpointed(&self, location: Location) {
+        self.needed_from
+            .fetch_max(location.position, Ordering::AcqRel);
     }
 
     /// Makes the next file of the ring the current one. Its old contents must not be needed any more.
@@ -184,7 +189,7 @@ impl LogFiles {
 
     fn next_is_free(&self) -> bool {
         let next = (self.location().file + 1) % self.devices.len();
-        self.ends.lock()[next] <= self.checkpoint.load(Ordering::Acquire)
+        self.ends.lock()[next] <= self.needed_from.load(Ordering::Acquire)
     }
 
     /// Bytes left in the current file. The last redo block's worth stays free, so that reading may round up.
@@ -222,7 +227,7 @@ pub(crate) async fn run(shared: Arc<Shared>) {
             }
         }
         if let Err(error) = write_pending(&shared, &waits).await {
-            shared.fail(format!("LGWR: {error}"));
+            shared.process_failed("LGWR", &error);
             return;
         }
     }
@@ -274,6 +279,7 @@ async fn write_batch(
         .next_multiple_of(PADDING_MAX);
     let began_ns = shared.env.now();
     let mut under_way = Vec::new();
+    let mut result = Ok(());
     let mut start = 0;
     while start < padded {
         let length = piece_bytes.min(padded - start);
@@ -285,20 +291,16 @@ async fn write_batch(
             Submission::Batched,
         );
         match device.submit(request).already() {
-            Ok(outcome) => outcome.result?,
+            Ok(outcome) => result = result.and(outcome.result),
             Err(completion) => under_way.push(completion),
         }
         start += length;
     }
-    let mut failed = None;
     for completion in under_way {
-        let Outcome { result, .. } = completion.await;
-        failed = failed.or(result.err());
+        result = result.and(completion.await.result);
     }
     waits.add(WaitEvent::LogFileParallelWrite, shared.env.now() - began_ns);
-    if let Some(error) = failed {
-        return Err(error.into());
-    }
+    result?;
     shared.statistics.add_redo_write(bytes, padded);
     *files.location.lock() = Location {
         position: batch.end,
@@ -323,6 +325,7 @@ async fn switch(shared: &Shared, position: u64) -> Result<()> {
 
 /// Lets changes go on or holds them back, by the room there is.
 pub(crate) fn update_room(shared: &Shared) {
+    let _turn = shared.log_files.room_turn.lock();
     let has_room = shared.log_files.has_room(shared.log.arena().frame_bytes());
     if !has_room {
         shared.checkpoint.request();

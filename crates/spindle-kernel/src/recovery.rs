@@ -3,7 +3,7 @@
 //! roll in either direction, and this takes a moment.
 
 use crate::block::{self, transaction_table};
-use crate::checkpoint::flush_datafiles;
+use crate::checkpoint::{flush_datafiles, hold_back};
 use crate::control_file::{CheckpointRecord, read_bytes};
 use crate::error::{KernelError, Result};
 use crate::instance::Shared;
@@ -87,6 +87,7 @@ impl LogReader<'_> {
 
 /// Brings the database to the state of its last commit. LGWR, DBWR and CKPT run already.
 pub(crate) async fn recover(shared: &Shared, waits: &ProcessWaits) -> Result<RecoveryReport> {
+    let held_back = hold_back(shared).await;
     let checkpoint = shared.control.read(|contents| contents.checkpoint);
     let end = find_end(shared, checkpoint).await?;
     shared.log.reset(end.position);
@@ -105,6 +106,7 @@ pub(crate) async fn recover(shared: &Shared, waits: &ProcessWaits) -> Result<Rec
         .await?;
     // A new file: whatever a torn write left behind the end of the redo can never be taken for redo again.
     shared.log_files.open_next(shared, end.position).await?;
+    drop(held_back);
     let rolled_back = roll_back_unfinished(shared, waits).await?;
     Ok(RecoveryReport {
         redo_bytes: end.position - checkpoint.position,
@@ -183,7 +185,7 @@ async fn roll_record(
         } else {
             shared.cache.get(shared, waits, address).await?
         };
-        let mut bytes = pin.write(shared, waits).await;
+        let mut bytes = pin.write(shared, waits).await?;
         if !vector.kind.replaces_block() && block::scn(&bytes) >= end {
             continue;
         }
@@ -202,18 +204,18 @@ async fn roll_back_unfinished(shared: &Shared, waits: &ProcessWaits) -> Result<u
     let mut unfinished = Vec::new();
     for (number, address) in shared.undo.table().enumerate() {
         let pin = shared.cache.get(shared, waits, address).await?;
-        let bytes = pin.read(shared, waits).await;
+        let bytes = pin.read(shared, waits).await?;
         for place in 0..shared.undo.slots_per_block() {
             let slot = number * shared.undo.slots_per_block() + place;
             let entry = transaction_table::entry(&bytes, place);
             shared.undo.set_wrap(slot, entry.wrap);
             if entry.active {
-                unfinished.push((id_of(slot, entry.wrap), entry.undo_block));
+                unfinished.push(id_of(slot, entry.wrap));
             }
         }
     }
-    for (id, undo_block) in &unfinished {
-        roll_back(shared, waits, &mut builder, *id, *undo_block).await?;
+    for id in &unfinished {
+        roll_back(shared, waits, &mut builder, *id).await?;
     }
     Ok(unfinished.len())
 }

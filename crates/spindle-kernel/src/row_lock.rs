@@ -88,7 +88,14 @@ impl RowLocks {
             // The holder may have ended since.
             match self.try_lock(row, owner) {
                 Ok(_) => break Ok(true),
-                Err(again) => holder = Some(again),
+                Err(again) => {
+                    // Another holder by now, whose waiting place is another: nobody will call at this one.
+                    let is_other = !Arc::ptr_eq(&again, &waiting);
+                    holder = Some(again);
+                    if is_other {
+                        continue;
+                    }
+                }
             }
             shared.health.check()?;
             let waited_ns = shared.env.now() - began_ns;
@@ -131,6 +138,17 @@ impl RowLocks {
                 ..
             }) if Some(*owner) != reader => Ok(read(before.as_deref())),
             _ => Err(read),
+        }
+    }
+
+    /// Wakes everyone who waits for a row, to learn that the instance has failed or stops.
+    pub(crate) fn wake_all(&self) {
+        for shard in &self.shards {
+            for entry in shard.lock().values() {
+                if let Some(waiters) = &entry.waiters {
+                    waiters.notify_waiters();
+                }
+            }
         }
     }
 

@@ -44,7 +44,7 @@ impl Session {
     pub async fn read_row<T>(&mut self, row: RowId, read: impl FnOnce(&[u8]) -> T) -> Result<T> {
         let shared = &*self.shared;
         let pin = shared.cache.get(shared, &self.waits, row.address).await?;
-        let block = pin.read(shared, &self.waits).await;
+        let block = pin.read(shared, &self.waits).await?;
         let reader = self.transaction.as_ref().map(|transaction| transaction.id);
         let found = |bytes: Option<&[u8]>| bytes.map(read).ok_or(KernelError::NoSuchRow { row });
         match shared.locks.read_committed(row, reader, found) {
@@ -78,7 +78,7 @@ impl Session {
                 .await?;
             let reader = self.transaction.as_ref().map(|transaction| transaction.id);
             for (step, pin) in pins.iter().enumerate() {
-                let block = pin.read(shared, &self.waits).await;
+                let block = pin.read(shared, &self.waits).await?;
                 let address = BlockAddress {
                     block: address.block + step as u32,
                     ..address
@@ -100,7 +100,7 @@ impl Session {
                     }
                 }
             }
-            number += u64::from(run);
+            number += pins.len() as u64;
         }
         Ok(())
     }
@@ -153,8 +153,10 @@ impl Session {
         let undo_bytes = UNDO_RECORD_OVERHEAD_BYTES + kept_bytes;
         let (id, undo_address) = self.prepare(Some(row), undo_bytes).await?;
         let shared = &*self.shared;
-        let data = shared.cache.get(shared, &self.waits, row.address).await?;
-        let undo = shared.cache.get(shared, &self.waits, undo_address).await?;
+        let [data, undo] = shared
+            .cache
+            .get_two(shared, &self.waits, [row.address, undo_address])
+            .await?;
         let pins = [&data, &undo];
         change(
             shared,
@@ -214,8 +216,10 @@ impl Session {
     ) -> Result<Option<RowId>> {
         let (id, undo_address) = self.prepare(None, UNDO_RECORD_OVERHEAD_BYTES).await?;
         let shared = &*self.shared;
-        let data = shared.cache.get(shared, &self.waits, address).await?;
-        let undo = shared.cache.get(shared, &self.waits, undo_address).await?;
+        let [data, undo] = shared
+            .cache
+            .get_two(shared, &self.waits, [address, undo_address])
+            .await?;
         let mut locked = Vec::new();
         let inserted = change(
             shared,
@@ -306,13 +310,15 @@ impl Session {
     }
 
     /// Ends the transaction; returns when its redo is on stable storage (unless the instance was told not to wait). Nothing
-    /// to do when there were no changes. After an error, whether the transaction survives is known only after recovery.
+    /// to do when there were no changes. After an error [`Session::in_transaction`] says whether the transaction goes on,
+    /// to be committed again or rolled back; if not, whether it survives is known only after recovery.
     pub async fn commit(&mut self) -> Result<()> {
-        let Some(transaction) = self.transaction.take() else {
+        let Some(transaction) = &self.transaction else {
             return Ok(());
         };
         let shared = &*self.shared;
-        let end = transaction::end(shared, &self.waits, &mut self.builder, &transaction).await?;
+        let end = transaction::end(shared, &self.waits, &mut self.builder, transaction).await?;
+        let transaction = self.transaction.take().expect("looked at above");
         match shared.settings.commit_wait {
             CommitWait::Wait => transaction::wait_stable(shared, &self.waits, end).await?,
             CommitWait::NoWait => shared.log.request(end),
@@ -322,21 +328,15 @@ impl Session {
         Ok(())
     }
 
-    /// Undoes every change of the transaction. Nothing to do when there were none.
+    /// Undoes every change of the transaction. Nothing to do when there were none. After an error the transaction goes on,
+    /// with its locks, and may be rolled back again.
     pub async fn rollback(&mut self) -> Result<()> {
-        let Some(transaction) = self.transaction.take() else {
+        let Some(transaction) = &self.transaction else {
             return Ok(());
         };
         let shared = &*self.shared;
-        let id = transaction.id;
-        transaction::roll_back(
-            shared,
-            &self.waits,
-            &mut self.builder,
-            id,
-            transaction.undo_block(),
-        )
-        .await?;
+        transaction::roll_back(shared, &self.waits, &mut self.builder, transaction.id).await?;
+        let transaction = self.transaction.take().expect("looked at above");
         transaction::forget(shared, &transaction, Ending::RolledBack);
         shared.statistics.add_rollback();
         Ok(())

@@ -132,7 +132,7 @@ impl Table {
         let extents = plan.segments[index].extents.clone();
         shared
             .control
-            .update(|contents| {
+            .update(shared, |contents| {
                 contents.next_free = plan.next_free;
                 contents.segments = plan.segments;
                 Ok(())
@@ -242,10 +242,10 @@ pub(crate) async fn create(
         })
         .await?;
     }
-    flush(shared).await?;
+    shared.flush_datafiles().await?;
     shared
         .control
-        .update(|contents| {
+        .update(shared, |contents| {
             contents.next_free = plan.next_free;
             contents.segments = plan.segments;
             Ok(())
@@ -263,7 +263,7 @@ async fn format_extent(shared: &Shared, extent: Extent) -> Result<()> {
         format_unused(address, bytes, &mut filler)
     })
     .await?;
-    flush(shared).await
+    shared.flush_datafiles().await
 }
 
 /// An unused block: a header, and bytes that do not compress.
@@ -275,13 +275,6 @@ pub(crate) fn format_unused(
     filler.fill_bytes(bytes);
     block::format(bytes, BlockKind::Unused, address, 0);
     block::seal(bytes);
-}
-
-async fn flush(shared: &Shared) -> Result<()> {
-    for device in shared.storage.datafiles() {
-        device.submit(Request::flush()).await.result?;
-    }
-    Ok(())
 }
 
 /// Writes every block of an extent past the cache; `fill` makes the block of a number within it.

@@ -105,14 +105,30 @@ async fn enter_block(
     builder: &mut RecordBuilder,
     transaction: &mut Transaction,
 ) -> Result<()> {
-    let id = transaction.id;
     let (address, fresh) = shared.undo.take_block()?;
+    let linked = link_block(shared, waits, builder, transaction, address, fresh).await;
+    if linked.is_err() {
+        shared.undo.give_blocks(&[address], !fresh);
+    }
+    linked
+}
+
+async fn link_block(
+    shared: &Shared,
+    waits: &ProcessWaits,
+    builder: &mut RecordBuilder,
+    transaction: &mut Transaction,
+    address: BlockAddress,
+    fresh: bool,
+) -> Result<()> {
+    let id = transaction.id;
+    // The table's block first: it is everybody's, so that pinning it while waiting for another takes no buffer away.
+    let table = table_pin(shared, waits, id).await?;
     let undo_pin = if fresh {
         shared.cache.get_new(shared, waits, address).await?
     } else {
         shared.cache.get(shared, waits, address).await?
     };
-    let table = table_pin(shared, waits, id).await?;
     let link = UndoRecord::Link {
         previous: transaction.touched.last().copied(),
     }
@@ -208,54 +224,66 @@ pub(crate) fn forget(shared: &Shared, transaction: &Transaction, ending: Ending)
 }
 
 /// Undoes a transaction, newest change first. Each step forgets its undo record in the same redo record, so that a
-/// crash in the middle never undoes a change twice.
+/// crash in the middle never undoes a change twice, and after an error this may be called again.
 pub(crate) async fn roll_back(
     shared: &Shared,
     waits: &ProcessWaits,
     builder: &mut RecordBuilder,
     id: u64,
-    undo_block: BlockAddress,
 ) -> Result<()> {
-    let mut address = undo_block;
+    let table = table_pin(shared, waits, id).await?;
+    let (slot, wrap) = slot_of(id);
+    let (_, place) = shared.undo.slot_place(slot);
+    loop {
+        let entry = {
+            let block = table.read(shared, waits).await?;
+            transaction_table::entry(&block, usize::from(place))
+        };
+        if !entry.active || entry.wrap != wrap {
+            return Ok(());
+        }
+        undo_block(shared, waits, builder, &table, id, entry.undo_block).await?;
+    }
+}
+
+/// Undoes what a transaction has in one undo block, and enters in the transaction table where to go on.
+async fn undo_block(
+    shared: &Shared,
+    waits: &ProcessWaits,
+    builder: &mut RecordBuilder,
+    table: &Pin,
+    id: u64,
+    address: BlockAddress,
+) -> Result<()> {
+    let mut stored = Vec::new();
     loop {
         let undo_pin = shared.cache.get(shared, waits, address).await?;
-        let (used, stored) = {
-            let block = undo_pin.read(shared, waits).await;
-            let (used, stored) = undo::last(&block).ok_or_else(|| broken_chain(shared, address))?;
-            (used, stored.to_vec())
+        let used = {
+            let block = undo_pin.read(shared, waits).await?;
+            let (used, last) = undo::last(&block).ok_or_else(|| broken_chain(shared, address))?;
+            stored.clear();
+            stored.extend_from_slice(last);
+            used
         };
         let (owner, record) =
             UndoRecord::parse(&stored).ok_or_else(|| broken_chain(shared, address))?;
         if owner != id {
             return Err(broken_chain(shared, address));
         }
-        if let UndoRecord::Link { previous } = record {
-            let table = table_pin(shared, waits, id).await?;
-            change(
-                shared,
-                waits,
-                builder,
-                &[&undo_pin, &table],
-                |_, builder| {
-                    push_truncate(builder, address, used);
-                    push_slot(
-                        builder,
-                        shared,
-                        id,
-                        previous.is_some(),
-                        previous.unwrap_or(address),
-                    );
-                    Ok(())
-                },
-            )
-            .await?;
-            match previous {
-                Some(previous) => address = previous,
-                None => return Ok(()),
-            }
-        } else {
-            undo_one(shared, waits, builder, &undo_pin, used, record).await?;
-        }
+        let UndoRecord::Link { previous } = record else {
+            drop(undo_pin);
+            undo_one(shared, waits, builder, address, used, record).await?;
+            continue;
+        };
+        let pins = [&undo_pin, table];
+        change(shared, waits, builder, &pins, |_, builder| {
+            push_truncate(builder, address, used);
+            let next = previous.unwrap_or(address);
+            push_slot(builder, shared, id, previous.is_some(), next);
+            Ok(())
+        })
+        .await?;
+        return Ok(());
     }
 }
 
@@ -263,7 +291,7 @@ async fn undo_one(
     shared: &Shared,
     waits: &ProcessWaits,
     builder: &mut RecordBuilder,
-    undo_pin: &Pin,
+    undo_address: BlockAddress,
     used: usize,
     record: UndoRecord<'_>,
 ) -> Result<()> {
@@ -273,11 +301,11 @@ async fn undo_one(
         UndoRecord::NoRow { row } => (row, VectorKind::ClearRow, None),
         UndoRecord::Link { .. } => unreachable!("links are followed, not applied"),
     };
-    let data = shared.cache.get(shared, waits, row.address).await?;
-    let undo_address = undo_pin.address();
+    let addresses = [row.address, undo_address];
+    let [data, undo] = shared.cache.get_two(shared, waits, addresses).await?;
     let slot = row.slot.to_le_bytes();
     let offset = offset.map(u16::to_le_bytes);
-    change(shared, waits, builder, &[&data, undo_pin], |_, builder| {
+    change(shared, waits, builder, &[&data, &undo], |_, builder| {
         let offset = offset.as_ref().map_or(&[][..], |offset| offset);
         builder.push(kind, row.address, &[&slot, offset, record.bytes()]);
         push_truncate(builder, undo_address, used);

@@ -108,7 +108,7 @@ pub(crate) fn is_comparable(value: f64) -> bool {
 }
 
 /// Moments of `ln(a / b)`, round by round.
-pub(crate) fn log_ratios(a: &[f64], b: &[f64]) -> Result<Moments, StatsError> {
+fn log_ratios(a: &[f64], b: &[f64]) -> Result<Moments, StatsError> {
     if a.len() != b.len() {
         return Err(StatsError::UnequalLengths {
             a_rounds: a.len(),

@@ -16,5 +16,5 @@ pub use comparison::{Comparison, MAX_ROUNDS, Verdict, compare_paired};
 pub use error::{Side, StatsError};
 pub use histogram::{HIGHEST_LATENCY_NS, LatencyHistogram};
 pub use interval::{Estimate, estimate_mean};
-pub use ranking::{CaseRounds, PairVerdict, Ranking, holm_adjusted, rank};
+pub use ranking::{CaseRounds, PairVerdict, Ranking, rank};
 pub use series::TimeSeries;

@@ -1,7 +1,13 @@
 //! Spindle: runs the same database workload on every storage layout a person is considering, and says which is faster.
+//! The program's own crate: from the experiment file to the plan ([`experiment`]), the run and its trials ([`run`],
+//! [`trial`]), what the system says meanwhile ([`observe`]), what was found ([`result`]) and what people see of it
+//! ([`table`], [`report`], [`cli`]).
 
+pub mod cli;
 pub mod experiment;
 pub mod observe;
 pub mod report;
 pub mod result;
+pub mod run;
 pub mod table;
+pub mod trial;

@@ -11,7 +11,7 @@ use crate::sync::Latch;
 /// is recorded here for the report. A thread has one ring, of the size in the first config it met.
 pub struct RingConfig {
     entries: u32,
-    arenas: Vec<Arc<Arena>>,
+    arenas: Latch<Vec<Arc<Arena>>>,
     record: Latch<Record>,
 }
 
@@ -45,7 +45,7 @@ impl RingConfig {
     pub fn new() -> RingConfig {
         RingConfig {
             entries: RingConfig::DEFAULT_ENTRIES,
-            arenas: Vec::new(),
+            arenas: Latch::default(),
             record: Latch::default(),
         }
     }
@@ -62,15 +62,21 @@ impl RingConfig {
 
     /// The same, registering `arena` as fixed buffers with every ring. Each ring's registration counts towards the
     /// limit of locked memory, unless the process may exceed it.
-    pub fn with_fixed_buffers(mut self, arena: Arc<Arena>) -> RingConfig {
-        self.arenas.push(arena);
+    pub fn with_fixed_buffers(self, arena: Arc<Arena>) -> RingConfig {
+        self.register(arena);
         self
+    }
+
+    /// Registers `arena` as fixed buffers with every ring made from now on: for memory that is allocated after the
+    /// devices were opened.
+    pub fn register(&self, arena: Arc<Arena>) {
+        self.arenas.lock().push(arena);
     }
 
     /// What came of the fixed buffers.
     pub fn fixed_buffers(&self) -> FixedBuffers {
         match &self.record.lock().fixed {
-            _ if self.arenas.is_empty() => FixedBuffers::NotAsked,
+            _ if self.arenas.lock().is_empty() => FixedBuffers::NotAsked,
             None => FixedBuffers::NotYet,
             Some(Ok(())) => FixedBuffers::Used,
             Some(Err(reason)) => FixedBuffers::Dropped {
@@ -88,8 +94,8 @@ impl RingConfig {
         self.entries
     }
 
-    pub(super) fn arenas(&self) -> &[Arc<Arena>] {
-        &self.arenas
+    pub(super) fn arenas(&self) -> Vec<Arc<Arena>> {
+        self.arenas.lock().clone()
     }
 
     pub(super) fn note_unregistered_file(&self, reason: String) {
@@ -123,7 +129,7 @@ impl fmt::Debug for RingConfig {
             formatter,
             "RingConfig({} entries, {} arenas)",
             self.entries,
-            self.arenas.len()
+            self.arenas.lock().len()
         )
     }
 }

@@ -103,8 +103,9 @@ pub struct Database {
     pub fixed_buffers: bool,
     /// Directory of the redo log files; beside the data when absent.
     pub redo_path: Option<PathBuf>,
-    /// How LGWR writes redo; the same in every case unless a layout sets it.
-    pub redo_io: AccessPath,
+    /// How LGWR writes redo, when the experiment says so; [`Database::redo_access_path`] tells what holds when it does
+    /// not.
+    pub redo_io: Option<AccessPath>,
 }
 
 impl Database {
@@ -139,14 +140,20 @@ impl Database {
             lock_timeout_ms: reader.duration_ms("lock_timeout", 5_000, 1..=3_600_000)?,
             fixed_buffers: reader.flag("fixed_buffers", true)?,
             redo_path: reader.directory("redo_path")?,
-            redo_io: AccessPath::read(
-                &mut reader.section("redo_io")?,
-                AccessPath::new(Caching::Direct, Method::Sync),
-            )?,
+            redo_io: read_redo_io(reader)?,
         };
         reader.finish()?;
         database.check(reader)?;
         Ok(database)
+    }
+
+    /// How LGWR writes redo in a case whose datafiles are written as `io` says: as `redo_io` says, else direct whatever
+    /// the case's caching, and by the case's own method, because a method is also how LGWR hands its writes over.
+    pub fn redo_access_path(&self, io: AccessPath) -> AccessPath {
+        self.redo_io.unwrap_or(AccessPath {
+            caching: Caching::Direct,
+            ..io
+        })
     }
 
     /// Checks what no single setting can know.
@@ -211,4 +218,13 @@ impl Database {
     fn datafiles_max(&self) -> u64 {
         (self.size_bytes / (BLOCKS_MIN * self.block_size_bytes)).clamp(1, 1000)
     }
+}
+
+/// Reads `redo_io`; `None` when it is left out. A key left out of it has a fixed default, so that a path given once for
+/// the whole experiment is the same path in every case.
+fn read_redo_io(reader: &mut Reader<'_>) -> Result<Option<AccessPath>, ExperimentError> {
+    let is_given = reader.has("redo_io");
+    let default = AccessPath::new(Caching::Direct, Method::Sync);
+    let path = AccessPath::read(&mut reader.section("redo_io")?, default)?;
+    Ok(is_given.then_some(path))
 }

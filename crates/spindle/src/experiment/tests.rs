@@ -47,11 +47,7 @@ fn everything_left_out_has_its_default() {
         lock_timeout_ms: 5_000,
         fixed_buffers: true,
         redo_path: None,
-        redo_io: AccessPath {
-            caching: Caching::Direct,
-            method: Method::Sync,
-            slaves: 0,
-        },
+        redo_io: None,
     };
     let expected = Experiment {
         name: "test".to_owned(),
@@ -122,7 +118,7 @@ fn the_quickstart_has_the_six_access_paths() {
 #[test]
 fn an_experiment_survives_the_journal() {
     let slob = format!(
-        "seed = 18446744073709551615\n[workload]\nkind = \"slob\"\nhotspot = {{}}\n[database]\nredo_path = \"/redo\"\n{ONE_LAYOUT}"
+        "seed = 18446744073709551615\n[workload]\nkind = \"slob\"\nhotspot = {{}}\n[database]\nredo_path = \"/redo\"\nredo_io = {{}}\n{ONE_LAYOUT}"
     );
     for text in [QUICKSTART, &slob] {
         let experiment = parse(text);
@@ -147,7 +143,7 @@ fn a_layout_overrides_the_database_for_itself_alone() {
         (own.writers, own.datafiles, own.buffer_cache_bytes),
         (2, 9, 48 * MIB)
     );
-    assert_eq!(own.redo_io.method, Method::Odm);
+    assert_eq!(own.redo_io.unwrap().method, Method::Odm);
     assert_eq!(
         own.memory_bytes,
         64 * MIB,
@@ -193,6 +189,68 @@ fn odm_is_direct_and_slaves_are_counted() {
     assert_eq!(io("{ method = \"slaves\", slaves = 40 }").slaves, 40);
 }
 
+/// How LGWR writes in each case of an experiment with these lines in `[database]` and in its last layout.
+fn redo_paths(database: &str, last_layout: &str) -> Vec<String> {
+    let experiment = parse(&format!(
+        "[database]\n{database}\n\
+         [[layout]]\nname = \"a\"\n\
+         [[layout]]\nname = \"b\"\nio = {{ method = \"slaves\", slaves = 7 }}\n\
+         [[layout]]\nname = \"c\"\nio = {{ method = \"async\" }}\n\
+         [[layout]]\nname = \"d\"\nio = {{ method = \"odm\" }}\n{last_layout}"
+    ));
+    let paths = experiment.layouts.iter().enumerate();
+    paths
+        .map(|(index, layout)| {
+            let database = experiment.database_of(index);
+            database.redo_access_path(layout.io).to_string()
+        })
+        .collect()
+}
+
+#[test]
+fn redo_left_out_is_direct_by_the_method_of_the_case() {
+    assert_eq!(
+        redo_paths("", ""),
+        ["direct, sync", "direct, 7 slaves", "direct, async", "odm"]
+    );
+}
+
+#[test]
+fn redo_given_once_is_the_same_in_every_case() {
+    assert_eq!(
+        redo_paths("redo_io = { method = \"async\" }", ""),
+        ["direct, async"; 4]
+    );
+    assert_eq!(
+        redo_paths("redo_io = { caching = \"buffered\" }", ""),
+        ["buffered, sync"; 4]
+    );
+    assert_eq!(redo_paths("redo_io = {}", ""), ["direct, sync"; 4]);
+}
+
+#[test]
+fn redo_given_in_a_layout_is_its_own() {
+    let own = "database = { redo_io = { caching = \"buffered\" } }";
+    assert_eq!(
+        redo_paths("", own),
+        [
+            "direct, sync",
+            "direct, 7 slaves",
+            "direct, async",
+            "buffered, sync"
+        ]
+    );
+    assert_eq!(
+        redo_paths("redo_io = { method = \"async\" }", own),
+        [
+            "direct, async",
+            "direct, async",
+            "direct, async",
+            "buffered, sync"
+        ]
+    );
+}
+
 #[test]
 fn set_changes_what_the_file_says() {
     let experiment = parse_with(
@@ -220,7 +278,8 @@ fn set_changes_what_the_file_says() {
     assert_eq!(experiment.layouts[4].io.method, Method::Sync);
     assert_eq!(experiment.layouts[5].name, "equals = sign");
     assert_eq!(experiment.database_of(5).datafiles, 2);
-    assert_eq!(experiment.database_of(5).redo_io.method, Method::Async);
+    let redo_io = experiment.database_of(5).redo_io;
+    assert_eq!(redo_io.unwrap().method, Method::Async);
 }
 
 #[test]

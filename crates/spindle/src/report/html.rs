@@ -414,7 +414,8 @@ fn method_section(result: &RunResult) -> Markup {
             p {
                 "Every round ran every case once, in random order, each from the same restored database. Cases of one workload and \
                  load are compared round by round: the logarithms of their ratios, a Student's t interval at 95 %. A winner must \
-                 beat every other case after Holm's correction for all pairs."
+                 beat every other of k cases with a two-sided p-value of at most 0.10 / k, so that at most 5 % of \
+                 experiments name a false one."
             }
             h3 { "Layouts" }
             (scrolling("Layouts", html! {

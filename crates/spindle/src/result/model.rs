@@ -304,7 +304,7 @@ pub struct Restore {
 /// The outcome of one workload at one load level.
 ///
 /// It is stricter than the verdicts: the best was picked because it came out best, so a winner must beat every other
-/// case with all pairs allowed for (see `spindle_stats::rank`). A case may be tied here and still `slower` in its own
+/// case at a level that allows for the number of cases (see `spindle_stats::rank`). A case may be tied here and still `slower` in its own
 /// comparison.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ranking {

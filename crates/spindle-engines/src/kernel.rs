@@ -1,0 +1,490 @@
+//! The embedded database as a database under test: opens its files on an access path, loads a workload's tables, and
+//! gives the workload its sessions.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use spindle_io::real::{
+    Caching, FileDevice, FileError, FixedBuffers, IoCounts, Method, RingConfig, SlavePool,
+    WrittenBlocks,
+};
+use spindle_io::{BlockDevice, Env};
+use spindle_kernel::{
+    CONTROL_FILE_BYTES, Instance, KernelError, RecoveryReport, SegmentSpace, StatisticsSnapshot,
+    Storage, WaitTotal, create_database, row_bytes_max, table_blocks,
+};
+pub use spindle_kernel::{CommitWait, Settings, Shutdown, WriteSync};
+use spindle_layout::{DatabasePaths, Shape};
+use spindle_workload::{
+    Edit, Operation, RowLength, Session, SessionError, Table, TableSize, TableSpec, Workload,
+};
+
+/// Undo, bytes: enough for the transactions of thousands of clients, small enough to stay out of the way.
+const UNDO_BYTES_MIN: u64 = 16 << 20;
+/// Slots of the transaction table beyond the clients'.
+const SPARE_TRANSACTIONS: usize = 8;
+
+/// Why the engine could not do what was asked.
+#[derive(Debug, thiserror::Error)]
+pub enum EngineError {
+    /// A file could not be opened.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// The database refused.
+    #[error(transparent)]
+    Kernel(#[from] KernelError),
+    /// The system refused something else.
+    #[error("{what}: {reason}")]
+    System {
+        /// What was attempted.
+        what: &'static str,
+        /// The system's own words.
+        reason: String,
+    },
+}
+
+/// How blocks travel between the database and its files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AccessPath {
+    /// Past the page cache (`O_DIRECT`).
+    pub direct: bool,
+    /// How several blocks are handed over.
+    pub method: IoMethod,
+    /// Ask for fixed buffers where the method has them.
+    pub fixed_buffers: bool,
+}
+
+/// How a process that has several blocks to read or write hands them over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum IoMethod {
+    /// One by one.
+    Sync,
+    /// To so many I/O slaves.
+    Slaves(usize),
+    /// Together, through io_uring.
+    Async,
+    /// As an Oracle Disk Manager.
+    Odm,
+}
+
+/// The files that a workload's database takes, with `datafiles` datafiles and `log_files` log files of `log_file_bytes`.
+pub fn files_of(
+    workload: &dyn Workload,
+    block_bytes: usize,
+    datafiles: usize,
+    log_files: usize,
+    log_file_bytes: u64,
+) -> Shape {
+    let blocks: u64 = workload
+        .tables()
+        .iter()
+        .map(|spec| {
+            let (row_bytes, rows) = row_shape(spec, block_bytes);
+            table_blocks(block_bytes, row_bytes, rows)
+        })
+        .sum();
+    // Extents are dealt out file by file: one may get an extent of every table more than another. Block 0 is the header.
+    let extent_blocks = table_blocks(block_bytes, 1, 1);
+    let extents_per_file =
+        (blocks / extent_blocks).div_ceil(datafiles as u64) + workload.tables().len() as u64;
+    let data_bytes = (extents_per_file * extent_blocks + 1) * block_bytes as u64;
+    Shape {
+        block_bytes: block_bytes as u64,
+        control_bytes: CONTROL_FILE_BYTES,
+        redo_bytes: vec![log_file_bytes / block_bytes as u64 * block_bytes as u64; log_files],
+        undo_bytes: UNDO_BYTES_MIN.max(4096 * block_bytes as u64 / 2),
+        data_bytes: vec![data_bytes; datafiles],
+    }
+}
+
+/// Row length and number of rows of a table.
+fn row_shape(spec: &TableSpec, block_bytes: usize) -> (usize, u64) {
+    let row_bytes = match spec.row {
+        RowLength::Bytes(bytes) => bytes,
+        RowLength::WholeBlock => row_bytes_max(block_bytes),
+    };
+    let rows = match spec.size {
+        TableSize::Rows(rows) => rows,
+        TableSize::Bytes(bytes) => {
+            let per_block =
+                spindle_kernel::block::heap::slots_per_block(block_bytes, row_bytes) as u64;
+            (bytes / block_bytes as u64).max(1) * per_block
+        }
+    };
+    (row_bytes, rows)
+}
+
+/// What an access path needs besides files, and says afterwards.
+struct Means {
+    path: AccessPath,
+    method: Method,
+    ring: Option<Arc<RingConfig>>,
+}
+
+impl Means {
+    fn new(path: AccessPath) -> Result<Means, EngineError> {
+        let ring = matches!(path.method, IoMethod::Async | IoMethod::Odm)
+            .then(|| Arc::new(RingConfig::new()));
+        let method = match (path.method, &ring) {
+            (IoMethod::Slaves(slaves), _) => {
+                Method::Slaves(SlavePool::new(slaves).map_err(|error| EngineError::System {
+                    what: "starting I/O slaves",
+                    reason: error.to_string(),
+                })?)
+            }
+            (IoMethod::Async, Some(ring)) => Method::Async(Arc::clone(ring)),
+            (IoMethod::Odm, Some(ring)) => Method::Odm(Arc::clone(ring)),
+            _ => Method::Sync,
+        };
+        Ok(Means { path, method, ring })
+    }
+
+    fn open(
+        &self,
+        path: &std::path::Path,
+        files: &mut OpenFiles,
+    ) -> Result<Arc<dyn BlockDevice>, EngineError> {
+        let caching = if self.path.direct {
+            Caching::Direct
+        } else {
+            Caching::Buffered
+        };
+        let device = FileDevice::open(path, caching, self.method.clone())?;
+        let tracker = WrittenBlocks::new(device.limits().capacity_bytes, files.block_bytes);
+        let device = Arc::new(device.with_tracker(Arc::clone(&tracker)));
+        files.list.push(OpenFile {
+            path: path.to_path_buf(),
+            device: Arc::clone(&device),
+            written: tracker,
+        });
+        Ok(device)
+    }
+}
+
+struct OpenFile {
+    path: PathBuf,
+    device: Arc<FileDevice>,
+    written: Arc<WrittenBlocks>,
+}
+
+struct OpenFiles {
+    block_bytes: u64,
+    list: Vec<OpenFile>,
+}
+
+/// Counts of I/O as the devices of the database carried them out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct EngineCounts {
+    /// On datafiles and control file.
+    pub data: IoCounts,
+    /// On log files.
+    pub redo: IoCounts,
+}
+
+/// The embedded database, running.
+pub struct KernelEngine {
+    instance: Instance,
+    tables: Vec<Arc<spindle_kernel::Table>>,
+    files: OpenFiles,
+    redo_files: usize,
+    rings: Vec<Arc<RingConfig>>,
+}
+
+/// Opens the files of a database: log files on one access path, everything else on another. The control file is always
+/// direct where it can be and written durably, whatever the path.
+fn open(
+    paths: &DatabasePaths,
+    data: AccessPath,
+    redo: AccessPath,
+    block_bytes: usize,
+) -> Result<Opened, EngineError> {
+    let mut files = OpenFiles {
+        block_bytes: block_bytes as u64,
+        list: Vec::new(),
+    };
+    let (data_means, redo_means) = (Means::new(data)?, Means::new(redo)?);
+    let redo_devices: Result<Vec<_>, _> = paths
+        .redo
+        .iter()
+        .map(|path| redo_means.open(path, &mut files))
+        .collect();
+    let redo_devices = redo_devices?;
+    let storage = Storage {
+        control: data_means.open(&paths.control, &mut files)?,
+        redo: redo_devices,
+        undo: data_means.open(&paths.undo, &mut files)?,
+        data: paths
+            .data
+            .iter()
+            .map(|path| data_means.open(path, &mut files))
+            .collect::<Result<_, _>>()?,
+    };
+    let rings = [&data_means, &redo_means]
+        .into_iter()
+        .filter(|means| means.path.fixed_buffers)
+        .filter_map(|means| means.ring.clone())
+        .collect();
+    Ok(Opened {
+        storage,
+        files,
+        rings,
+    })
+}
+
+struct Opened {
+    storage: Storage,
+    files: OpenFiles,
+    rings: Vec<Arc<RingConfig>>,
+}
+
+/// Makes the database in files that exist, loads the workload's tables and shuts it down: the state every trial starts
+/// from. `database` is the number by which its files know each other.
+pub async fn create_and_load(
+    env: &Arc<dyn Env>,
+    paths: &DatabasePaths,
+    path: AccessPath,
+    settings: &Settings,
+    workload: &dyn Workload,
+    database: u64,
+    clients: usize,
+) -> Result<(), EngineError> {
+    let opened = open(paths, path, path, settings.block_bytes)?;
+    create_database(
+        env,
+        &opened.storage,
+        settings,
+        database,
+        clients + SPARE_TRANSACTIONS,
+    )
+    .await?;
+    let instance = Instance::startup(env, &opened.storage, settings).await?;
+    for (number, spec) in workload.tables().iter().enumerate() {
+        let (row_bytes, rows) = row_shape(spec, settings.block_bytes);
+        instance
+            .create_table(spec.name, row_bytes, rows, |row, bytes| {
+                workload.fill(number, row, bytes)
+            })
+            .await?;
+    }
+    Ok(instance.shutdown(Shutdown::Normal).await?)
+}
+
+impl KernelEngine {
+    /// Starts the database on its files, recovering it if need be.
+    pub async fn start(
+        env: &Arc<dyn Env>,
+        paths: &DatabasePaths,
+        data: AccessPath,
+        redo: AccessPath,
+        settings: &Settings,
+        workload: &dyn Workload,
+    ) -> Result<KernelEngine, EngineError> {
+        let Opened {
+            storage,
+            files,
+            rings,
+        } = open(paths, data, redo, settings.block_bytes)?;
+        let instance = Instance::startup(env, &storage, settings).await?;
+        for ring in &rings {
+            instance
+                .arenas()
+                .into_iter()
+                .for_each(|arena| ring.register(arena));
+        }
+        let tables: Result<Vec<_>, _> = workload
+            .tables()
+            .iter()
+            .map(|spec| instance.table(spec.name))
+            .collect();
+        Ok(KernelEngine {
+            tables: tables?,
+            instance,
+            files,
+            redo_files: paths.redo.len(),
+            rings,
+        })
+    }
+
+    /// The tables as the workload wants to know them.
+    pub fn tables(&self) -> Vec<Table> {
+        let describe = |table: &Arc<spindle_kernel::Table>| Table {
+            rows: table.loaded_rows(),
+            blocks: table.loaded_blocks(),
+            row_bytes: table.row_bytes(),
+        };
+        self.tables.iter().map(describe).collect()
+    }
+
+    /// What makes sessions, to be handed to clients.
+    pub fn connector(self: &Arc<Self>) -> impl Fn() -> KernelSession + Send + Sync + 'static {
+        let engine = Arc::clone(self);
+        move || KernelSession {
+            session: engine.instance.session(),
+            tables: engine.tables.clone(),
+        }
+    }
+
+    /// I/O so far, as the devices counted it.
+    pub fn counts(&self) -> EngineCounts {
+        let sum = |files: &[OpenFile]| {
+            files.iter().fold(IoCounts::default(), |sum, file| {
+                sum + file.device.counters()
+            })
+        };
+        // Log files were opened first.
+        let (redo, data) = self.files.list.split_at(self.redo_files);
+        EngineCounts {
+            data: sum(data),
+            redo: sum(redo),
+        }
+    }
+
+    /// Waits so far.
+    pub fn wait_events(&self) -> Vec<WaitTotal> {
+        self.instance.wait_events()
+    }
+
+    /// Database counters so far.
+    pub fn statistics(&self) -> StatisticsSnapshot {
+        self.instance.statistics()
+    }
+
+    /// Changed blocks in the buffer cache, bytes.
+    pub fn dirty_bytes(&self) -> u64 {
+        self.instance.dirty_bytes()
+    }
+
+    /// Space of every segment.
+    pub fn segments(&self) -> Vec<SegmentSpace> {
+        self.instance.segments()
+    }
+
+    /// What recovery did at the start.
+    pub fn recovery(&self) -> RecoveryReport {
+        self.instance.recovery()
+    }
+
+    /// Why the database failed, if it did.
+    pub fn failure(&self) -> Option<String> {
+        self.instance.failure().map(|failure| failure.to_string())
+    }
+
+    /// Flushes every datafile: what `write_sync = "checkpoint"` leaves for later.
+    pub async fn flush(&self) -> Result<(), EngineError> {
+        for file in &self.files.list {
+            let flushed = file.device.submit(spindle_io::Request::flush()).await;
+            flushed.result.map_err(KernelError::from)?;
+        }
+        Ok(())
+    }
+
+    /// Why fixed buffers were asked for and not had, if so.
+    pub fn fixed_buffers_dropped(&self) -> Option<String> {
+        self.rings
+            .iter()
+            .find_map(|ring| match ring.fixed_buffers() {
+                FixedBuffers::Dropped { reason } => Some(reason),
+                _ => None,
+            })
+    }
+
+    /// Stops the database. Returns, for each file, the numbers of the blocks written since the start.
+    pub async fn stop(self, how: Shutdown) -> Result<Vec<(PathBuf, Vec<u64>)>, EngineError> {
+        self.instance.shutdown(how).await?;
+        let list = |file: &OpenFile| (file.path.clone(), file.written.written().collect());
+        Ok(self.files.list.iter().map(list).collect())
+    }
+}
+
+/// A session of the embedded database.
+pub struct KernelSession {
+    session: spindle_kernel::Session,
+    tables: Vec<Arc<spindle_kernel::Table>>,
+}
+
+fn session_error(error: KernelError) -> SessionError {
+    match error {
+        KernelError::LockTimeout { .. } => SessionError::Retry(error.to_string()),
+        _ => SessionError::Failed(error.to_string()),
+    }
+}
+
+impl Session for KernelSession {
+    async fn execute(&mut self, operation: &Operation) -> Result<(), SessionError> {
+        let done = match operation {
+            Operation::Read { table, row } => {
+                let row_id = self.tables[*table].row_id(*row);
+                let found = self
+                    .session
+                    .read_row(row_id, own_number)
+                    .await
+                    .map_err(session_error)?;
+                return check_own_number(*row, found);
+            }
+            Operation::Update { table, row, edits } => {
+                let start = edits
+                    .iter()
+                    .map(|edit| edit.range().start)
+                    .min()
+                    .unwrap_or(0);
+                let end = edits.iter().map(|edit| edit.range().end).max().unwrap_or(0);
+                let apply =
+                    |part: &mut [u8]| edits.iter().for_each(|edit: &Edit| edit.apply(part, start));
+                self.session
+                    .update_row(self.tables[*table].row_id(*row), start..end, apply)
+                    .await
+            }
+            Operation::Scan {
+                table,
+                first_block,
+                blocks,
+            } => {
+                self.session
+                    .scan(&self.tables[*table], *first_block, *blocks, |_, _| {})
+                    .await
+            }
+        };
+        done.map_err(session_error)
+    }
+
+    async fn commit(&mut self) -> Result<(), SessionError> {
+        self.session.commit().await.map_err(session_error)
+    }
+
+    async fn rollback(&mut self) -> Result<(), SessionError> {
+        self.session.rollback().await.map_err(session_error)
+    }
+
+    async fn visit(
+        &mut self,
+        table: usize,
+        visit: &mut dyn FnMut(&[u8]),
+    ) -> Result<(), SessionError> {
+        let table = Arc::clone(&self.tables[table]);
+        self.session
+            .scan(&table, 0, table.loaded_blocks(), |_, bytes| visit(bytes))
+            .await
+            .map_err(session_error)
+    }
+}
+
+/// Rows of the workloads begin with their own number.
+fn own_number(row: &[u8]) -> u64 {
+    u64::from_le_bytes(
+        row[..8]
+            .try_into()
+            .expect("rows are longer than eight bytes"),
+    )
+}
+
+fn check_own_number(expected: u64, found: u64) -> Result<(), SessionError> {
+    if expected == found {
+        Ok(())
+    } else {
+        Err(SessionError::Failed(format!(
+            "row {expected} was read and is row {found}"
+        )))
+    }
+}

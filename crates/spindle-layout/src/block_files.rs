@@ -1,0 +1,303 @@
+//! The files of a database as numbered blocks, opened for the time of one operation and worked through in runs of up to
+//! 1 MiB by a few threads. Files are read and written directly wherever that really bypasses the page cache, else
+//! through it, with the cache dropped before anything is read to be judged.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+use spindle_io::real::facts::{self, DirectIo, DirectProbe, Extents};
+use spindle_io::real::{Caching, FileDevice, FileError, Method};
+use spindle_io::{Arena, BlockDevice, Frame, IoError, Request, Submission};
+
+use crate::changed::{ChangedBlocks, merge};
+use crate::error::LayoutError;
+use crate::shape::{Directories, Shape};
+
+/// Longest run: large enough for a device's full sequential speed, small enough to share work between threads.
+const RUN_BYTES: u64 = 1 << 20;
+
+/// Threads that each have one I/O under way. They mostly wait: a few saturate a device when runs are long, but single
+/// changed blocks scattered over a file take as many as a device queues.
+const THREADS: usize = 16;
+
+/// One file and how to open it.
+struct Entry {
+    name: String,
+    path: PathBuf,
+    bytes: u64,
+    caching: Caching,
+}
+
+/// The files of a database, closed.
+pub(crate) struct FileSet {
+    entries: Vec<Entry>,
+    block_bytes: u64,
+}
+
+/// Consecutive blocks of one file, at most [`RUN_BYTES`] of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Run {
+    /// Which file of the set.
+    pub(crate) file: usize,
+    /// Its first block.
+    pub(crate) first_block: u64,
+    /// How many blocks, at least one.
+    pub(crate) blocks: usize,
+}
+
+impl Run {
+    /// Some of its blocks, counted from its first.
+    pub(crate) fn part(&self, blocks: std::ops::Range<u64>) -> Run {
+        Run {
+            file: self.file,
+            first_block: self.first_block + blocks.start,
+            blocks: (blocks.end - blocks.start) as usize,
+        }
+    }
+}
+
+impl FileSet {
+    /// Existing files of a shape. Finds out for each whether direct I/O is direct there. Errors: the system's.
+    pub(crate) fn new(shape: &Shape, directories: &Directories) -> Result<FileSet, LayoutError> {
+        let entries = shape.files().into_iter().map(|file| {
+            let path = directories.path(&file);
+            Ok(Entry {
+                name: file.name(),
+                caching: best_caching(&path, shape.block_bytes)?,
+                path,
+                bytes: file.bytes,
+            })
+        });
+        Ok(FileSet {
+            entries: entries.collect::<Result<_, FileError>>()?,
+            block_bytes: shape.block_bytes,
+        })
+    }
+
+    /// Opens and locks all files. Errors: [`FileError::InUse`] when someone has one open (after a moment's waiting),
+    /// [`LayoutError::SizeChanged`], or the system's.
+    pub(crate) fn open(&self) -> Result<OpenFiles<'_>, LayoutError> {
+        let open = |entry: &Entry| {
+            let device = FileDevice::open(&entry.path, entry.caching, Method::Sync)?;
+            let found_bytes = device.limits().capacity_bytes;
+            if found_bytes != entry.bytes {
+                return Err(LayoutError::SizeChanged {
+                    file: entry.name.clone(),
+                    bytes: entry.bytes,
+                    found_bytes,
+                });
+            }
+            // Whoever may not write a file is not told what the page cache holds of it.
+            let facts = OpenOptions::new().read(true).write(true).open(&entry.path);
+            let facts = facts.map_err(|error| LayoutError::system("open", &entry.path, error))?;
+            Ok((device, facts))
+        };
+        Ok(OpenFiles {
+            files: self.entries.iter().map(open).collect::<Result<_, _>>()?,
+            set: self,
+        })
+    }
+
+    /// Name of a file.
+    pub(crate) fn name(&self, file: usize) -> &str {
+        &self.entries[file].name
+    }
+
+    /// Size of a block in bytes.
+    pub(crate) fn block_bytes(&self) -> u64 {
+        self.block_bytes
+    }
+
+    /// Whether every file is read and written past the page cache.
+    pub(crate) fn is_direct(&self) -> bool {
+        self.entries
+            .iter()
+            .all(|entry| entry.caching == Caching::Direct)
+    }
+
+    /// Every block of every file.
+    pub(crate) fn all_runs(&self) -> Vec<Run> {
+        (0..self.entries.len())
+            .flat_map(|file| self.cut(file, 0..self.blocks(file)))
+            .collect()
+    }
+
+    /// The blocks of a list. Errors: [`LayoutError::NoSuchBlock`].
+    pub(crate) fn runs_of(&self, changed: &ChangedBlocks) -> Result<Vec<Run>, LayoutError> {
+        let no_such = |what| Err(LayoutError::NoSuchBlock { what });
+        let mut runs = Vec::new();
+        for (name, ranges) in changed {
+            let Some(file) = self.entries.iter().position(|entry| entry.name == *name) else {
+                return no_such(format!("the file {name:?}"));
+            };
+            let mut ranges = ranges.clone();
+            ranges.sort_unstable_by_key(|range| range.start);
+            for range in merge(ranges) {
+                if range.end > self.blocks(file) {
+                    return no_such(format!("block {} of {name}", range.end - 1));
+                }
+                runs.extend(self.cut(file, range));
+            }
+        }
+        Ok(runs)
+    }
+
+    fn blocks(&self, file: usize) -> u64 {
+        self.entries[file].bytes / self.block_bytes
+    }
+
+    fn cut(&self, file: usize, blocks: std::ops::Range<u64>) -> impl Iterator<Item = Run> + use<> {
+        let step = RUN_BYTES / self.block_bytes;
+        blocks
+            .clone()
+            .step_by(step as usize)
+            .map(move |first_block| Run {
+                file,
+                first_block,
+                blocks: (blocks.end - first_block).min(step) as usize,
+            })
+    }
+
+    /// Does `work` for each run, in several threads; each has as many block-sized frames as the run has blocks. Returns
+    /// what it returned, in no order. The first error ends it.
+    pub(crate) fn for_each<T: Send>(
+        &self,
+        runs: &[Run],
+        work: impl Fn(&Run, &[Frame]) -> Result<T, LayoutError> + Sync,
+    ) -> Result<Vec<T>, LayoutError> {
+        let next = AtomicUsize::new(0);
+        let one_thread = || -> Result<Vec<T>, LayoutError> {
+            let frames = self.frames()?;
+            let mut results = Vec::new();
+            while let Some(run) = runs.get(next.fetch_add(1, Ordering::Relaxed)) {
+                let result = work(run, &frames[..run.blocks]).inspect_err(|_| {
+                    next.store(runs.len(), Ordering::Relaxed);
+                })?;
+                results.push(result);
+            }
+            Ok(results)
+        };
+        thread::scope(|scope| {
+            let threads: Vec<_> = (0..THREADS.min(runs.len()))
+                .map(|_| scope.spawn(one_thread))
+                .collect();
+            let mut results = Vec::with_capacity(runs.len());
+            for thread in threads {
+                match thread.join() {
+                    Ok(some) => results.extend(some?),
+                    Err(panic) => std::panic::resume_unwind(panic),
+                }
+            }
+            Ok(results)
+        })
+    }
+
+    /// Block-sized frames for the longest run, one after the other in memory.
+    pub(crate) fn frames(&self) -> Result<Vec<Frame>, LayoutError> {
+        let blocks = (RUN_BYTES / self.block_bytes) as usize;
+        let arena = Arena::new(self.block_bytes as usize, blocks)
+            .map_err(|source| LayoutError::Memory { source })?;
+        Ok((0..blocks)
+            .map(|_| arena.allocate().expect("a new arena has its frames"))
+            .collect())
+    }
+}
+
+/// Direct where that is direct and blocks suit the device's sectors, else buffered.
+fn best_caching(path: &Path, block_bytes: u64) -> Result<Caching, FileError> {
+    if facts::direct_probe(path)? != DirectProbe::Direct {
+        return Ok(Caching::Buffered);
+    }
+    Ok(match facts::direct_io(path)? {
+        DirectIo::Aligned {
+            offset_alignment_bytes,
+            memory_alignment_bytes,
+        } if u64::from(offset_alignment_bytes.max(memory_alignment_bytes)) > block_bytes => {
+            Caching::Buffered
+        }
+        DirectIo::NotSupported { .. } => Caching::Buffered,
+        _ => Caching::Direct,
+    })
+}
+
+/// The files of a database, open and locked.
+pub(crate) struct OpenFiles<'a> {
+    /// Each as a device, and as an ordinary file to ask facts of.
+    files: Vec<(FileDevice, File)>,
+    set: &'a FileSet,
+}
+
+impl OpenFiles<'_> {
+    /// Reads a run, one block into each frame. Errors: the device's.
+    pub(crate) fn read(&self, run: &Run, frames: &[Frame]) -> Result<(), IoError> {
+        let holds = frames
+            .iter()
+            .map(|frame| {
+                frame
+                    .try_write_hold()
+                    .expect("the frame is the thread's own")
+            })
+            .collect();
+        self.submit(
+            run,
+            Request::read(self.offset(run), holds, Submission::Alone),
+        )
+    }
+
+    /// Writes a run, one block from each frame. Errors: the device's.
+    pub(crate) fn write(&self, run: &Run, frames: &[Frame]) -> Result<(), IoError> {
+        let holds = frames
+            .iter()
+            .map(|frame| {
+                frame
+                    .try_read_hold()
+                    .expect("the frame is the thread's own")
+            })
+            .collect();
+        let durable = false; // `settle` makes all of them durable at once
+        self.submit(
+            run,
+            Request::write(self.offset(run), holds, durable, Submission::Alone),
+        )
+    }
+
+    fn offset(&self, run: &Run) -> u64 {
+        run.first_block * self.set.block_bytes
+    }
+
+    fn submit(&self, run: &Run, request: Request) -> Result<(), IoError> {
+        let (device, _) = &self.files[run.file];
+        let outcome = device.submit(request).already();
+        outcome
+            .expect("a request alone ends within its call")
+            .result
+    }
+
+    /// Makes everything written durable and drops the files from the page cache, so that what is read next comes from the
+    /// device. Returns the pages that stayed. Errors: the system's.
+    pub(crate) fn settle(&self) -> Result<u64, LayoutError> {
+        self.ask("flush", facts::drop_cache)
+            .map(|pages| pages.iter().sum())
+    }
+
+    /// How each file lies on its file system. Errors: the system's.
+    pub(crate) fn extents(&self) -> Result<Vec<Extents>, LayoutError> {
+        self.ask("find the extents of", facts::extents)
+    }
+
+    fn ask<T>(
+        &self,
+        action: &'static str,
+        question: impl Fn(&File) -> io::Result<T>,
+    ) -> Result<Vec<T>, LayoutError> {
+        let answers = self.files.iter().zip(&self.set.entries);
+        answers
+            .map(|((_, file), entry)| {
+                question(file).map_err(|error| LayoutError::system(action, &entry.path, error))
+            })
+            .collect()
+    }
+}

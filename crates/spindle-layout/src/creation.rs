@@ -1,0 +1,112 @@
+//! Making database files through a file manager so that a failure leaves none: of the file that failed by the manager's
+//! own care, of those made before it by [`Unfinished`].
+
+use std::path::{Path, PathBuf};
+
+use spindle_io::real::FileError;
+use spindle_io::real::create::{OdmCreation, create_plain};
+
+use crate::error::LayoutError;
+use crate::shape::FileManager;
+
+/// Makes one file of `bytes` bytes, each piece from `fill(offset, piece)`. Errors: `fill`'s first, or see [`FileError`];
+/// nothing is left then.
+pub(crate) fn create_file(
+    manager: FileManager,
+    path: &Path,
+    bytes: u64,
+    mut fill: impl FnMut(u64, &mut [u8]) -> Result<(), LayoutError>,
+) -> Result<(), LayoutError> {
+    let mut failure = None;
+    let fill_unless_failed = |offset, piece: &mut [u8]| {
+        if failure.is_none() {
+            failure = fill(offset, piece).err();
+        }
+    };
+    match manager {
+        FileManager::Plain => {
+            create_plain(path, bytes, fill_unless_failed)?;
+            failure.map_or(Ok(()), |failure| {
+                // The first error is the one to tell.
+                let _ = std::fs::remove_file(path);
+                Err(failure)
+            })
+        }
+        FileManager::Odm => {
+            let mut creation = OdmCreation::begin(path, bytes)?;
+            creation.fill(fill_unless_failed)?;
+            failure.map_or(Ok(()), Err)?;
+            creation.commit().map_err(FileError::into)
+        }
+    }
+}
+
+/// Files made so far, of several that make sense only together. Dropping it removes them.
+#[derive(Default)]
+pub(crate) struct Unfinished(Vec<PathBuf>);
+
+impl Unfinished {
+    /// One more was made.
+    pub(crate) fn add(&mut self, path: PathBuf) {
+        self.0.push(path);
+    }
+
+    /// All are made: they stay.
+    pub(crate) fn keep(mut self) {
+        self.0.clear();
+    }
+}
+
+impl Drop for Unfinished {
+    fn drop(&mut self) {
+        for path in &self.0 {
+            // The error that led here is the one to tell; the run's data directory tries again.
+            let _ = std::fs::remove_file(path);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_odm_manager_hides_a_file_until_it_is_whole() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("data1.dbf");
+        for manager in [FileManager::Plain, FileManager::Odm] {
+            let made = create_file(manager, &path, 3 << 20, |_, piece| {
+                assert_eq!(path.exists(), manager == FileManager::Plain);
+                piece.fill(7);
+                Ok(())
+            });
+            if let Err(LayoutError::File(FileError::DirectRefused { .. })) = made {
+                eprintln!("no direct I/O here");
+                continue;
+            }
+            made.unwrap();
+            assert_eq!(std::fs::read(&path).unwrap(), vec![7; 3 << 20]);
+            std::fs::remove_file(&path).unwrap();
+        }
+    }
+
+    #[test]
+    fn a_source_that_fails_leaves_no_file() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("data1.dbf");
+        for manager in [FileManager::Plain, FileManager::Odm] {
+            let made = create_file(manager, &path, 3 << 20, |offset, _| match offset {
+                0 => Ok(()),
+                _ => Err(LayoutError::BadShape {
+                    reason: format!("at {offset}"),
+                }),
+            });
+            match made {
+                Err(LayoutError::BadShape { reason }) => assert_eq!(reason, "at 1048576"),
+                Err(LayoutError::File(FileError::DirectRefused { .. })) => {}
+                other => panic!("{other:?}"),
+            }
+            assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
+        }
+    }
+}

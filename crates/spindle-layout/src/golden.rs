@@ -1,0 +1,237 @@
+//! The golden copy: the loaded database, made once for every shape and kept apart from the files that trials use. The
+//! engine loads it into a [`LoadingGolden`]; sealing that reads every block past the page cache, keeps a checksum of
+//! each (CRC32C, which any single changed block escapes with a chance of one in 2^32), and refuses data that are not
+//! real: never written, or compressible.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use lz4_flex::block::{compress_into, get_maximum_output_size};
+use rand_core::{RngCore, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+use serde::{Deserialize, Serialize};
+use spindle_io::Frame;
+
+use crate::block_files::{FileSet, OpenFiles, Run};
+use crate::creation::{Unfinished, create_file};
+use crate::error::LayoutError;
+use crate::shape::{DatabasePaths, Directories, FileKind, FileManager, Shape};
+
+/// What must be left of a data or undo file when LZ4 has packed it, in percent of its size. Short rows have counters and
+/// empty fields, a fifth of their bytes; what compresses storage in units of 4 KiB or larger gains nothing in most
+/// database blocks of 8 KiB before two thirds.
+const LEAST_PACKED_PERCENT: u64 = 66;
+
+/// The files of a golden copy while the engine loads the database into them.
+pub struct LoadingGolden {
+    shape: Shape,
+    directory: PathBuf,
+    paths: DatabasePaths,
+}
+
+/// How far LZ4 packs a loaded file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PackedShare {
+    /// Name of the file.
+    pub file: String,
+    /// Packed size in percent of its size; a little over 100 for random bytes.
+    pub packed_percent: u64,
+}
+
+/// A loaded database, sealed: what every image is made from and put back to.
+pub struct Golden {
+    shape: Shape,
+    files: FileSet,
+    /// CRC32C of each block of each file.
+    sums: Vec<Vec<u32>>,
+    packed: Vec<PackedShare>,
+}
+
+impl Golden {
+    /// Makes the files of `shape` in `directory`, the plain way, full of pseudo-random bytes from `seed`: whatever the
+    /// load leaves untouched is written and does not compress. Errors: [`LayoutError::BadShape`], a file exists, no
+    /// space; nothing is left then.
+    pub fn create(
+        directory: &Path,
+        shape: &Shape,
+        seed: u64,
+    ) -> Result<LoadingGolden, LayoutError> {
+        shape.check()?;
+        let directories = Directories::one(directory);
+        let mut unfinished = Unfinished::default();
+        for (number, file) in (0..).zip(shape.files()) {
+            let path = directories.path(&file);
+            let mut random = Xoshiro256PlusPlus::seed_from_u64(seed.wrapping_add(number));
+            create_file(FileManager::Plain, &path, file.bytes, |_, piece| {
+                random.fill_bytes(piece);
+                Ok(())
+            })?;
+            unfinished.add(path);
+        }
+        unfinished.keep();
+        Ok(LoadingGolden {
+            shape: shape.clone(),
+            directory: directory.to_owned(),
+            paths: DatabasePaths::new(shape, &directories),
+        })
+    }
+}
+
+impl LoadingGolden {
+    /// The files to load the database into. Their sizes must stay.
+    pub fn paths(&self) -> &DatabasePaths {
+        &self.paths
+    }
+
+    /// Reads and judges what was loaded, after the engine has closed the files. Control and redo files are mostly what
+    /// they were filled with, or mostly empty in engines that clear them, and are written before they are read: they must
+    /// be written, but may compress. Errors: [`LayoutError::Unwritten`], [`LayoutError::Compressible`],
+    /// [`spindle_io::real::FileError::InUse`], or the device's.
+    pub fn seal(self) -> Result<Arc<Golden>, LayoutError> {
+        let files = FileSet::new(&self.shape, &Directories::one(&self.directory))?;
+        let open = files.open()?;
+        open.settle()?;
+        check_written(&self.shape, &open)?;
+        let (sums, packed) = examine(&self.shape, &files, &open)?;
+        open.settle()?;
+        drop(open);
+        Ok(Arc::new(Golden {
+            shape: self.shape,
+            files,
+            sums,
+            packed,
+        }))
+    }
+}
+
+/// Errors: [`LayoutError::Unwritten`] for the first file with holes or unwritten extents.
+pub(crate) fn check_written(shape: &Shape, open: &OpenFiles<'_>) -> Result<(), LayoutError> {
+    for (file, extents) in shape.files().iter().zip(open.extents()?) {
+        if extents.unwritten_bytes > 0 {
+            return Err(LayoutError::Unwritten {
+                file: file.name(),
+                unwritten_bytes: extents.unwritten_bytes,
+                file_bytes: file.bytes,
+            });
+        }
+    }
+    Ok(())
+}
+
+/// What one run of blocks is like.
+struct Examined {
+    run: Run,
+    sums: Vec<u32>,
+    packed_bytes: u64,
+}
+
+/// Reads everything: checksums of all blocks, and how far the files that hold data can be packed.
+fn examine(
+    shape: &Shape,
+    files: &FileSet,
+    open: &OpenFiles<'_>,
+) -> Result<(Vec<Vec<u32>>, Vec<PackedShare>), LayoutError> {
+    let shape_files = shape.files();
+    let is_judged = |file: usize| matches!(shape_files[file].kind, FileKind::Undo | FileKind::Data);
+    let examined = files.for_each(&files.all_runs(), |run, frames| {
+        open.read(run, frames)?;
+        Ok(Examined {
+            run: *run,
+            sums: frames.iter().map(sum).collect(),
+            packed_bytes: if is_judged(run.file) { pack(frames) } else { 0 },
+        })
+    })?;
+    let mut sums: Vec<Vec<u32>> = shape_files
+        .iter()
+        .map(|file| vec![0; (file.bytes / shape.block_bytes) as usize])
+        .collect();
+    let mut packed_bytes = vec![0; shape_files.len()];
+    for Examined {
+        run,
+        sums: of_run,
+        packed_bytes: more,
+    } in examined
+    {
+        let first = run.first_block as usize;
+        sums[run.file][first..first + run.blocks].copy_from_slice(&of_run);
+        packed_bytes[run.file] += more;
+    }
+    let mut packed = Vec::new();
+    for (index, file) in shape_files
+        .iter()
+        .enumerate()
+        .filter(|(index, _)| is_judged(*index))
+    {
+        let packed_percent = packed_bytes[index] * 100 / file.bytes;
+        if packed_percent < LEAST_PACKED_PERCENT {
+            return Err(LayoutError::Compressible {
+                file: file.name(),
+                packed_percent,
+                least_percent: LEAST_PACKED_PERCENT,
+            });
+        }
+        packed.push(PackedShare {
+            file: file.name(),
+            packed_percent,
+        });
+    }
+    Ok((sums, packed))
+}
+
+fn sum(frame: &Frame) -> u32 {
+    crc32c::crc32c(&frame.try_read().expect("the frame is the thread's own"))
+}
+
+/// Bytes left when LZ4 packs these blocks as one piece, so that repetition from block to block shows as well.
+fn pack(frames: &[Frame]) -> u64 {
+    let mut bytes = Vec::new();
+    for frame in frames {
+        bytes.extend_from_slice(&frame.try_read().expect("the frame is the thread's own"));
+    }
+    let mut packed = vec![0; get_maximum_output_size(bytes.len())];
+    compress_into(&bytes, &mut packed).expect("the output has room for the worst case") as u64
+}
+
+impl Golden {
+    /// The sizes it was made with.
+    pub fn shape(&self) -> &Shape {
+        &self.shape
+    }
+
+    /// How far its data and undo files can be packed, for the record of the run.
+    pub fn packed(&self) -> &[PackedShare] {
+        &self.packed
+    }
+
+    pub(crate) fn files(&self) -> &FileSet {
+        &self.files
+    }
+
+    /// Reads blocks of the golden copy, making sure that they are what was sealed. Errors:
+    /// [`LayoutError::GoldenDamaged`], or the device's.
+    pub(crate) fn read(
+        &self,
+        open: &OpenFiles<'_>,
+        run: &Run,
+        frames: &[Frame],
+    ) -> Result<(), LayoutError> {
+        open.read(run, frames)?;
+        match self.differing(run, frames).first() {
+            None => Ok(()),
+            Some(block) => Err(LayoutError::GoldenDamaged {
+                file: self.files.name(run.file).to_owned(),
+                block: run.first_block + block,
+            }),
+        }
+    }
+
+    /// Which blocks of a run, as read into `frames`, are not the golden ones; counted from the run's first.
+    pub(crate) fn differing(&self, run: &Run, frames: &[Frame]) -> Vec<u64> {
+        let golden = &self.sums[run.file][run.first_block as usize..];
+        (0..)
+            .zip(frames.iter().zip(golden))
+            .filter(|(_, (frame, golden))| sum(frame) != **golden)
+            .map(|(block, _)| block)
+            .collect()
+    }
+}

@@ -1,0 +1,286 @@
+//! The image: the files that trials use, made from the golden copy by a file manager and put back to it, in place,
+//! before every trial. In place means that blocks are overwritten where they lie: no truncating, no renaming, no new
+//! extents, so that no trial pays for allocation. Either the blocks that the last trial says it wrote are copied back, or
+//! (after a trial that died) every block is compared and those that differ are. Reading everything again afterwards shows
+//! any block that the list missed.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use serde::{Deserialize, Serialize};
+use spindle_io::real::facts::Extents;
+
+use crate::block_files::{FileSet, OpenFiles, Run};
+use crate::changed::{ChangedBlocks, ranges};
+use crate::creation::{Unfinished, create_file};
+use crate::error::LayoutError;
+use crate::golden::{Golden, check_written};
+use crate::shape::{DatabasePaths, Directories, FileManager};
+
+/// What makes one image differ from another of the same golden copy. Layouts that agree in it share an image.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct ImageSpec {
+    /// Where its files are.
+    pub directories: Directories,
+    /// What makes them.
+    pub manager: FileManager,
+}
+
+/// How much of the image is read again after blocks were copied back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Verify {
+    /// Every block of every file.
+    Full,
+    /// The copied blocks only; a block that was written but not listed goes unseen.
+    Changed,
+}
+
+/// How the blocks to copy back were found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum RestoreMethod {
+    /// By the list of what was written.
+    Listed,
+    /// By comparing every block with its checksum.
+    Compared,
+}
+
+/// What a restore did.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RestoreReport {
+    /// How changed blocks were found.
+    pub method: RestoreMethod,
+    /// Whether all image files were read and written past the page cache; if not, the page cache was dropped before
+    /// they were read, as far as their file system lets it go (`resident_pages`).
+    pub direct: bool,
+    /// Blocks copied back.
+    pub changed_blocks: u64,
+    /// Bytes in them.
+    pub copied_bytes: u64,
+    /// What was verified in the end; `Full` after comparing, too.
+    pub verified: Verify,
+    /// Pages of image and golden files still in the page cache afterwards.
+    pub resident_pages: u64,
+    /// Image files that no longer lie as they did when they were made (file systems that copy on write do that): trials
+    /// on them are not on equal terms.
+    pub moved_files: Vec<String>,
+    /// Time it took, microseconds.
+    pub duration_us: u64,
+}
+
+/// The files that trials use.
+pub struct Image {
+    golden: Arc<Golden>,
+    files: FileSet,
+    paths: DatabasePaths,
+    /// How the files lay when they were made.
+    extents: Vec<Extents>,
+}
+
+/// Blocks that are not the golden ones.
+#[derive(Debug, PartialEq, Eq)]
+struct Differing {
+    file: String,
+    block: u64,
+    blocks: u64,
+}
+
+impl Image {
+    /// Makes the files of an image with the golden copy's contents, reads them back past the page cache, and remembers how
+    /// they lie. Errors: a file exists, no space, direct I/O refused (to the ODM manager),
+    /// [`LayoutError::GoldenDamaged`], [`LayoutError::CopyDiffers`], [`LayoutError::Unwritten`]; the files made so far
+    /// are removed then.
+    pub fn provision(golden: &Arc<Golden>, spec: &ImageSpec) -> Result<Image, LayoutError> {
+        let mut unfinished = Unfinished::default();
+        let source = golden.files().open()?;
+        let frames = golden.files().frames()?;
+        let block_bytes = golden.shape().block_bytes;
+        for (index, file) in golden.shape().files().iter().enumerate() {
+            let path = spec.directories.path(file);
+            create_file(spec.manager, &path, file.bytes, |offset, piece| {
+                let run = Run {
+                    file: index,
+                    first_block: offset / block_bytes,
+                    blocks: piece.len() / block_bytes as usize,
+                };
+                let frames = &frames[..run.blocks];
+                golden.read(&source, &run, frames)?;
+                for (block, frame) in piece.chunks_exact_mut(block_bytes as usize).zip(frames) {
+                    block.copy_from_slice(&frame.try_read().expect("nobody else has the frame"));
+                }
+                Ok(())
+            })?;
+            unfinished.add(path);
+        }
+        source.settle()?;
+        drop(source);
+        let mut image = Image {
+            golden: Arc::clone(golden),
+            files: FileSet::new(golden.shape(), &spec.directories)?,
+            paths: DatabasePaths::new(golden.shape(), &spec.directories),
+            extents: Vec::new(),
+        };
+        image.extents = image.examine()?;
+        unfinished.keep();
+        Ok(image)
+    }
+
+    /// Makes sure that a new image is whole and written; returns how it lies.
+    fn examine(&self) -> Result<Vec<Extents>, LayoutError> {
+        let open = self.files.open()?;
+        open.settle()?;
+        if let Some(Differing {
+            file,
+            block,
+            blocks,
+        }) = self.differing(&open, &self.files.all_runs())?
+        {
+            return Err(LayoutError::CopyDiffers {
+                file,
+                block,
+                blocks,
+            });
+        }
+        open.settle()?;
+        check_written(self.golden.shape(), &open)?;
+        open.extents()
+    }
+
+    /// Its files.
+    pub fn paths(&self) -> &DatabasePaths {
+        &self.paths
+    }
+
+    /// The golden copy it is put back to.
+    pub fn golden(&self) -> &Arc<Golden> {
+        &self.golden
+    }
+
+    /// Puts the image back to the golden copy and leaves nothing of either in the page cache. With a list, its blocks are
+    /// copied, then verified as asked. Without one, every block is read and compared, and those that differ are copied and
+    /// read again, which verifies all of them whatever is asked. Files are locked meanwhile. Errors:
+    /// [`LayoutError::RestoreMissed`] when blocks differ in the end (listed ones have been copied back nevertheless),
+    /// [`LayoutError::NoSuchBlock`] before anything is done, [`LayoutError::SizeChanged`],
+    /// [`LayoutError::GoldenDamaged`], [`spindle_io::real::FileError::InUse`] when a process still has a file open after
+    /// a second's waiting, or the device's.
+    pub fn restore(
+        &self,
+        changed: Option<&ChangedBlocks>,
+        verify: Verify,
+    ) -> Result<RestoreReport, LayoutError> {
+        let started = Instant::now();
+        let listed = changed.map(|list| self.files.runs_of(list)).transpose()?;
+        let image = self.files.open()?;
+        let golden = self.golden.files().open()?;
+        image.settle()?;
+        let (method, copied) = match listed {
+            Some(listed) => {
+                self.copy(&golden, &image, &listed)?;
+                (RestoreMethod::Listed, listed)
+            }
+            None => (RestoreMethod::Compared, self.repair(&golden, &image)?),
+        };
+        image.settle()?;
+        let verified = match (method, verify) {
+            (RestoreMethod::Listed, Verify::Changed) => Verify::Changed,
+            _ => Verify::Full,
+        };
+        // What was compared and found right has been read once already.
+        let missed = match (method, verified) {
+            (RestoreMethod::Listed, Verify::Full) => {
+                self.differing(&image, &self.files.all_runs())?
+            }
+            _ => self.differing(&image, &copied)?,
+        };
+        if let Some(Differing {
+            file,
+            block,
+            blocks,
+        }) = missed
+        {
+            return Err(LayoutError::RestoreMissed {
+                file,
+                block,
+                blocks,
+            });
+        }
+        let changed_blocks = copied.iter().map(|run| run.blocks as u64).sum();
+        Ok(RestoreReport {
+            method,
+            direct: self.files.is_direct(),
+            changed_blocks,
+            copied_bytes: changed_blocks * self.files.block_bytes(),
+            verified,
+            moved_files: self.moved(&image)?,
+            resident_pages: image.settle()? + golden.settle()?,
+            duration_us: u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX),
+        })
+    }
+
+    fn copy(
+        &self,
+        golden: &OpenFiles<'_>,
+        image: &OpenFiles<'_>,
+        runs: &[Run],
+    ) -> Result<(), LayoutError> {
+        self.files.for_each(runs, |run, frames| {
+            self.golden.read(golden, run, frames)?;
+            Ok(image.write(run, frames)?)
+        })?;
+        Ok(())
+    }
+
+    /// Compares every block and copies those that differ; returns them.
+    fn repair(
+        &self,
+        golden: &OpenFiles<'_>,
+        image: &OpenFiles<'_>,
+    ) -> Result<Vec<Run>, LayoutError> {
+        let repaired = self.files.for_each(&self.files.all_runs(), |run, frames| {
+            image.read(run, frames)?;
+            let mut parts = Vec::new();
+            for blocks in ranges(self.golden.differing(run, frames)) {
+                let part = run.part(blocks);
+                let frames = &frames[..part.blocks];
+                self.golden.read(golden, &part, frames)?;
+                image.write(&part, frames)?;
+                parts.push(part);
+            }
+            Ok(parts)
+        })?;
+        Ok(repaired.into_iter().flatten().collect())
+    }
+
+    /// Reads runs and compares them with the golden checksums.
+    fn differing(
+        &self,
+        image: &OpenFiles<'_>,
+        runs: &[Run],
+    ) -> Result<Option<Differing>, LayoutError> {
+        let found = self.files.for_each(runs, |run, frames| {
+            image.read(run, frames)?;
+            let blocks = self.golden.differing(run, frames);
+            let first = blocks
+                .first()
+                .map(|block| (run.file, run.first_block + block));
+            Ok((first, blocks.len() as u64))
+        })?;
+        let first = found.iter().filter_map(|(first, _)| *first).min();
+        Ok(first.map(|(file, block)| Differing {
+            file: self.files.name(file).to_owned(),
+            block,
+            blocks: found.iter().map(|(_, blocks)| blocks).sum(),
+        }))
+    }
+
+    /// Files that do not lie as they did.
+    fn moved(&self, image: &OpenFiles<'_>) -> Result<Vec<String>, LayoutError> {
+        let now = image.extents()?;
+        let files = self.extents.iter().zip(&now).enumerate();
+        Ok(files
+            .filter(|(_, (then, now))| then != now)
+            .map(|(file, _)| self.files.name(file).to_owned())
+            .collect())
+    }
+}

@@ -1,0 +1,143 @@
+//! Taking a data directory away without harm: only regular files of known names in directories of known names go, by way
+//! of open directories, so that no symbolic link is ever followed and no mounted file system entered. Everything else is
+//! foreign: it stays and is reported.
+
+use std::ffi::{CStr, CString};
+use std::fs::File;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use rustix::fs::{
+    AtFlags, Dir, FileType, FlockOperation, Mode, OFlags, flock, fstat, openat, statat, unlinkat,
+};
+use rustix::io::Errno;
+use spindle_io::real::FileError;
+
+use crate::error::LayoutError;
+use crate::shape::is_known_file_name;
+
+/// How long a process that is being killed may take to let its files go.
+const LOCK_PATIENCE: Duration = Duration::from_secs(1);
+
+/// What became of a data directory.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Removal {
+    /// Bytes in the files removed.
+    pub removed_bytes: u64,
+    /// What Spindle did not make and left where it is. When there is any, the directory and its marker stay, too.
+    pub foreign: Vec<PathBuf>,
+}
+
+/// Directories that a data directory holds.
+const DIRECTORY_NAMES: [&str; 2] = ["golden-", "image-"];
+
+/// Removes what Spindle makes in the open data directory at `path`, except `marker`. Errors: [`FileError::InUse`] when a
+/// process still has a file open, or the system's.
+pub(crate) fn remove_contents(
+    directory: &File,
+    path: &Path,
+    marker: &str,
+) -> Result<Removal, LayoutError> {
+    let mut removal = Removal::default();
+    let device = fstat(directory)
+        .map_err(|error| LayoutError::system("examine", path, error))?
+        .st_dev;
+    for name in entries(directory, path)? {
+        if name.to_bytes() == marker.as_bytes() {
+            continue;
+        }
+        let inner_path = join(path, &name);
+        match open_directory_of_ours(directory, &name, device) {
+            Some(inner) => {
+                let foreign_before = removal.foreign.len();
+                remove_files(&inner, &inner_path, &mut removal)?;
+                if removal.foreign.len() == foreign_before {
+                    unlinkat(directory, &*name, AtFlags::REMOVEDIR)
+                        .map_err(|error| LayoutError::system("remove", &inner_path, error))?;
+                }
+            }
+            None => removal.foreign.push(inner_path),
+        }
+    }
+    Ok(removal)
+}
+
+/// Names in an open directory, in alphabetical order.
+pub(crate) fn entries(directory: &File, path: &Path) -> Result<Vec<CString>, LayoutError> {
+    let wrong = |error: Errno| LayoutError::system("list", path, error);
+    let mut names = Vec::new();
+    for entry in Dir::read_from(directory).map_err(wrong)? {
+        let entry = entry.map_err(wrong)?;
+        if !matches!(entry.file_name().to_bytes(), b"." | b"..") {
+            names.push(entry.file_name().to_owned());
+        }
+    }
+    names.sort();
+    Ok(names)
+}
+
+/// The directory of this name, if it is one that Spindle makes and not another file system's.
+fn open_directory_of_ours(directory: &File, name: &CStr, device: u64) -> Option<File> {
+    let text = name.to_str().ok()?;
+    let is_known = DIRECTORY_NAMES.iter().any(|known| {
+        text.strip_prefix(known).is_some_and(|number| {
+            number
+                .parse::<u32>()
+                .is_ok_and(|value| value.to_string() == number)
+        })
+    });
+    if !is_known {
+        return None;
+    }
+    let inner = open_within(directory, name, OFlags::DIRECTORY).ok()?;
+    (fstat(&inner).ok()?.st_dev == device).then_some(inner)
+}
+
+fn remove_files(directory: &File, path: &Path, removal: &mut Removal) -> Result<(), LayoutError> {
+    for name in entries(directory, path)? {
+        let file_path = join(path, &name);
+        let status = statat(directory, &*name, AtFlags::SYMLINK_NOFOLLOW)
+            .map_err(|error| LayoutError::system("examine", &file_path, error))?;
+        let is_ours = name.to_str().is_ok_and(is_known_file_name)
+            && FileType::from_raw_mode(status.st_mode) == FileType::RegularFile;
+        if !is_ours {
+            removal.foreign.push(file_path);
+            continue;
+        }
+        let file = open_within(directory, &name, OFlags::NONBLOCK)
+            .map_err(|error| LayoutError::system("open", &file_path, error))?;
+        if !try_lock(&file, &file_path)? {
+            return Err(FileError::InUse { path: file_path }.into());
+        }
+        unlinkat(directory, &*name, AtFlags::empty())
+            .map_err(|error| LayoutError::system("remove", &file_path, error))?;
+        removal.removed_bytes += status.st_size.unsigned_abs();
+    }
+    Ok(())
+}
+
+/// Opens what has this name in an open directory for reading; a symbolic link is refused.
+pub(crate) fn open_within(directory: &File, name: &CStr, flags: OFlags) -> Result<File, Errno> {
+    let flags = flags | OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    openat(directory, name, flags, Mode::empty()).map(File::from)
+}
+
+/// Takes the lock of an open file; false when another holds it for longer than dying takes.
+pub(crate) fn try_lock(file: &File, path: &Path) -> Result<bool, LayoutError> {
+    let began = Instant::now();
+    loop {
+        match flock(file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => return Ok(true),
+            Err(Errno::WOULDBLOCK) if began.elapsed() < LOCK_PATIENCE => {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            Err(Errno::WOULDBLOCK) => return Ok(false),
+            Err(error) => return Err(LayoutError::system("lock", path, error)),
+        }
+    }
+}
+
+fn join(path: &Path, name: &CStr) -> PathBuf {
+    path.join(std::ffi::OsStr::from_bytes(name.to_bytes()))
+}

@@ -1,0 +1,320 @@
+//! Which files a database has: their sizes ([`Shape`]), the names they bear, and where they are ([`DatabasePaths`]). A
+//! file is known by its name (`control`, `redo1`, `undo`, `data1`), which stays the same in the golden copy and in
+//! every image.
+
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::LayoutError;
+
+/// Sizes of a database's files. Databases of one shape, loaded alike, share one golden copy.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Shape {
+    /// Size of a database block: 2, 4, 8, 16 or 32 KiB. Every file is a whole number of blocks.
+    pub block_bytes: u64,
+    /// Size of the control file.
+    pub control_bytes: u64,
+    /// Size of each redo log file.
+    pub redo_bytes: Vec<u64>,
+    /// Size of the undo tablespace's datafile.
+    pub undo_bytes: u64,
+    /// Size of each datafile of the data tablespace.
+    pub data_bytes: Vec<u64>,
+}
+
+impl Shape {
+    /// Size of all files together.
+    pub fn total_bytes(&self) -> u64 {
+        self.files().iter().map(|file| file.bytes).sum()
+    }
+
+    /// All files: control, redo, undo, data.
+    pub(crate) fn files(&self) -> Vec<ShapeFile> {
+        let numbered = |kind, sizes: &[u64]| -> Vec<ShapeFile> {
+            (1..)
+                .zip(sizes)
+                .map(|(number, bytes)| ShapeFile::new(kind, number, *bytes))
+                .collect()
+        };
+        let mut files = vec![ShapeFile::new(FileKind::Control, 1, self.control_bytes)];
+        files.extend(numbered(FileKind::Redo, &self.redo_bytes));
+        files.push(ShapeFile::new(FileKind::Undo, 1, self.undo_bytes));
+        files.extend(numbered(FileKind::Data, &self.data_bytes));
+        files
+    }
+
+    /// Errors: [`LayoutError::BadShape`].
+    pub(crate) fn check(&self) -> Result<(), LayoutError> {
+        let bad = |reason| Err(LayoutError::BadShape { reason });
+        let block_bytes = self.block_bytes;
+        if !block_bytes.is_power_of_two() || !(2048..=32768).contains(&block_bytes) {
+            return bad(format!(
+                "a block has 2, 4, 8, 16 or 32 KiB, not {block_bytes} bytes"
+            ));
+        }
+        if self.redo_bytes.is_empty() || self.data_bytes.is_empty() {
+            return bad("at least one redo log file and one datafile are needed".to_owned());
+        }
+        match self
+            .files()
+            .iter()
+            .find(|file| file.bytes == 0 || !file.bytes.is_multiple_of(block_bytes))
+        {
+            Some(file) => bad(format!(
+                "{} has {} bytes, which is not a whole number of blocks of {block_bytes}",
+                file.name(),
+                file.bytes
+            )),
+            None => Ok(()),
+        }
+    }
+}
+
+/// What a file is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum FileKind {
+    Control,
+    Redo,
+    Undo,
+    Data,
+}
+
+/// One file of a [`Shape`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ShapeFile {
+    pub(crate) kind: FileKind,
+    number: u32,
+    pub(crate) bytes: u64,
+}
+
+impl ShapeFile {
+    fn new(kind: FileKind, number: u32, bytes: u64) -> ShapeFile {
+        ShapeFile {
+            kind,
+            number,
+            bytes,
+        }
+    }
+
+    /// The name it is known by.
+    pub(crate) fn name(&self) -> String {
+        name(self.kind, self.number)
+    }
+
+    /// The name it has on a file system, with the suffixes Oracle's manuals use.
+    fn file_name(&self) -> String {
+        let suffix = match self.kind {
+            FileKind::Control => "ctl",
+            FileKind::Redo => "log",
+            FileKind::Undo | FileKind::Data => "dbf",
+        };
+        format!("{}.{suffix}", self.name())
+    }
+}
+
+fn name(kind: FileKind, number: u32) -> String {
+    match kind {
+        FileKind::Control => "control".to_owned(),
+        FileKind::Redo => format!("redo{number}"),
+        FileKind::Undo => "undo".to_owned(),
+        FileKind::Data => format!("data{number}"),
+    }
+}
+
+/// Whether Spindle makes files of this name: those of a [`Shape`], their hidden names while an ODM creation is under
+/// way on a file system without nameless files, and what a probe of direct I/O may leave there when it is killed.
+pub(crate) fn is_known_file_name(name: &str) -> bool {
+    let is_number = |text: &str| {
+        !text.is_empty() && !text.starts_with('0') && text.bytes().all(|byte| byte.is_ascii_digit())
+    };
+    if let Some(process) = name.strip_prefix(".direct-probe-") {
+        return is_number(process);
+    }
+    let visible = match name.strip_prefix('.') {
+        Some(hidden) => match hidden.split_once(".creating-") {
+            Some((visible, process)) if is_number(process) => visible,
+            _ => return false,
+        },
+        None => name,
+    };
+    let numbered = |prefix, suffix| {
+        visible
+            .strip_prefix(prefix)
+            .and_then(|rest| rest.strip_suffix(suffix))
+            .is_some_and(is_number)
+    };
+    matches!(visible, "control.ctl" | "undo.dbf")
+        || numbered("redo", ".log")
+        || numbered("data", ".dbf")
+}
+
+/// Which file manager makes the files of an image.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum FileManager {
+    /// Files are made under their names and written from front to back through the page cache.
+    Plain,
+    /// Oracle's disk manager: preallocated, initialised, invisible until committed. The file system must take direct I/O.
+    Odm,
+}
+
+/// The directories a database's files are in; they must exist.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Directories {
+    /// The control file's.
+    pub control: PathBuf,
+    /// The redo log files'.
+    pub redo: PathBuf,
+    /// The undo datafile's.
+    pub undo: PathBuf,
+    /// The datafiles'.
+    pub data: PathBuf,
+}
+
+impl Directories {
+    /// All files in one directory.
+    pub fn one(directory: &Path) -> Directories {
+        Directories {
+            control: directory.to_owned(),
+            redo: directory.to_owned(),
+            undo: directory.to_owned(),
+            data: directory.to_owned(),
+        }
+    }
+
+    /// Where a file goes.
+    pub(crate) fn path(&self, file: &ShapeFile) -> PathBuf {
+        let directory = match file.kind {
+            FileKind::Control => &self.control,
+            FileKind::Redo => &self.redo,
+            FileKind::Undo => &self.undo,
+            FileKind::Data => &self.data,
+        };
+        directory.join(file.file_name())
+    }
+}
+
+/// The files of a database by what they are for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DatabasePaths {
+    /// The control file.
+    pub control: PathBuf,
+    /// The redo log files, in order.
+    pub redo: Vec<PathBuf>,
+    /// The undo tablespace's datafile.
+    pub undo: PathBuf,
+    /// The data tablespace's datafiles, in order.
+    pub data: Vec<PathBuf>,
+}
+
+impl DatabasePaths {
+    pub(crate) fn new(shape: &Shape, directories: &Directories) -> DatabasePaths {
+        let files = shape.files();
+        let of = |kind| -> Vec<PathBuf> {
+            files
+                .iter()
+                .filter(|file| file.kind == kind)
+                .map(|file| directories.path(file))
+                .collect()
+        };
+        DatabasePaths {
+            control: of(FileKind::Control).remove(0),
+            redo: of(FileKind::Redo),
+            undo: of(FileKind::Undo).remove(0),
+            data: of(FileKind::Data),
+        }
+    }
+
+    /// Every file with the name it is known by (`control`, `redo1`, `undo`, `data1`), in that order.
+    pub fn named(&self) -> Vec<(String, &Path)> {
+        let group = |kind, paths| {
+            (1..)
+                .zip(paths)
+                .map(move |(number, path)| (name(kind, number), path))
+        };
+        let one = std::slice::from_ref;
+        group(FileKind::Control, one(&self.control))
+            .chain(group(FileKind::Redo, &self.redo))
+            .chain(group(FileKind::Undo, one(&self.undo)))
+            .chain(group(FileKind::Data, &self.data))
+            .map(|(name, path): (String, &PathBuf)| (name, path.as_path()))
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shape() -> Shape {
+        Shape {
+            block_bytes: 8192,
+            control_bytes: 1 << 20,
+            redo_bytes: vec![1 << 20; 2],
+            undo_bytes: 1 << 20,
+            data_bytes: vec![2 << 20; 12],
+        }
+    }
+
+    #[test]
+    fn every_file_has_one_name_everywhere() {
+        let directories = Directories {
+            redo: PathBuf::from("/redo"),
+            ..Directories::one(Path::new("/u01"))
+        };
+        let paths = DatabasePaths::new(&shape(), &directories);
+        let named = paths.named();
+        let names: Vec<_> = shape().files().iter().map(ShapeFile::name).collect();
+        assert_eq!(
+            named.iter().map(|(name, _)| name).collect::<Vec<_>>(),
+            names.iter().collect::<Vec<_>>()
+        );
+        assert_eq!(names[..5], ["control", "redo1", "redo2", "undo", "data1"]);
+        assert_eq!(named[2].1, Path::new("/redo/redo2.log"));
+        assert_eq!(paths.data[11], Path::new("/u01/data12.dbf"));
+        for (_, path) in &named {
+            let name = path.file_name().unwrap().to_str().unwrap();
+            assert!(is_known_file_name(name), "{name}");
+            assert!(is_known_file_name(&format!(".{name}.creating-42")));
+        }
+        assert_eq!(shape().total_bytes(), 28 << 20);
+    }
+
+    #[test]
+    fn files_of_others_are_not_known() {
+        for name in [
+            "",
+            ".",
+            "data.dbf",
+            "data0.dbf",
+            "data01.dbf",
+            "data1.dbf.old",
+            "mydata1.dbf",
+            "data-1.dbf",
+            "redo1.dbf",
+            "control1.ctl",
+            ".data1.dbf",
+            ".data1.dbf.creating-",
+            ".notes.creating-7",
+            ".direct-probe-",
+            "SPINDLE-DATA",
+        ] {
+            assert!(!is_known_file_name(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn sizes_that_are_no_whole_blocks_are_named() {
+        let mut odd = shape();
+        odd.redo_bytes[1] += 512;
+        let told = odd.check().unwrap_err().to_string();
+        assert!(told.contains("redo2") && told.contains("8192"), "{told}");
+        let block = Shape {
+            block_bytes: 512,
+            ..shape()
+        };
+        assert!(block.check().unwrap_err().to_string().contains("32 KiB"));
+        assert!(shape().check().is_ok());
+    }
+}

@@ -1,0 +1,142 @@
+//! `oltp_mix`: short transactions of row operations on rows drawn evenly from the whole table, some reads, some updates,
+//! as in the published comparison of raw devices and file systems (40 % reads, 60 % writes).
+
+use rand_xoshiro::rand_core::RngCore;
+
+use crate::ledger::{self, Totals};
+use crate::session::{Edit, Operation, Txn};
+use crate::workload::{Checker, Client, RowLength, Table, TableSize, TableSpec, Workload};
+
+const ROWS: usize = 0;
+const LEDGER: usize = 1;
+const ROW_BYTES: usize = 120;
+/// Bytes of its text that an update replaces.
+const TEXT_BYTES: usize = 24;
+
+/// Settings of the workload.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OltpMix {
+    /// Size of the table, bytes of blocks.
+    pub data_bytes: u64,
+    /// Most clients there will be.
+    pub clients: u64,
+    /// Share of row operations that read, percent.
+    pub read_percent: u32,
+    /// Row operations in a transaction.
+    pub row_operations: u32,
+}
+
+impl Workload for OltpMix {
+    fn name(&self) -> &'static str {
+        "oltp_mix"
+    }
+
+    fn tables(&self) -> Vec<TableSpec> {
+        let rows = TableSpec {
+            name: "accounts",
+            row: RowLength::Bytes(ROW_BYTES),
+            size: TableSize::Bytes(self.data_bytes),
+        };
+        vec![rows, ledger::table(self.clients)]
+    }
+
+    fn fill(&self, _: usize, row: u64, bytes: &mut [u8]) {
+        ledger::fill(row, bytes);
+    }
+
+    fn next(&self, client: &mut Client, tables: &[Table]) -> Txn {
+        let mut rows: Vec<u64> = (0..self.row_operations)
+            .map(|_| client.rng.next_u64() % tables[ROWS].rows)
+            .collect();
+        // In one order, so that transactions cannot wait for each other in a circle.
+        rows.sort_unstable();
+        rows.dedup();
+        let mut operations = Vec::with_capacity(rows.len() + 1);
+        let (mut changes, mut sum) = (0, 0);
+        for row in rows {
+            if client.rng.next_u64() % 100 < u64::from(self.read_percent) {
+                operations.push(Operation::Read { table: ROWS, row });
+            } else {
+                let amount = (client.rng.next_u64() % 2001) as i64 - 1000;
+                let mut edits = ledger::data_edits(amount);
+                let mut text = vec![0; TEXT_BYTES];
+                client.rng.fill_bytes(&mut text);
+                edits.push(Edit::Put {
+                    offset: ledger::CHECKED_BYTES,
+                    bytes: text,
+                });
+                operations.push(Operation::Update {
+                    table: ROWS,
+                    row,
+                    edits,
+                });
+                changes += 1;
+                sum += amount;
+            }
+        }
+        let number = if changes > 0 {
+            operations.push(ledger::entry(LEDGER, client.number, changes, sum));
+            client.changes += 1;
+            client.changes
+        } else {
+            0
+        };
+        Txn { operations, number }
+    }
+
+    fn checker(&self, acknowledged: Vec<u64>) -> Box<dyn Checker> {
+        Box::new(Totals::new(LEDGER, acknowledged))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use spindle_io::env::seeded_rng;
+
+    #[test]
+    fn the_mix_is_as_asked_and_repeatable() {
+        let mix = OltpMix {
+            data_bytes: 1 << 20,
+            clients: 1,
+            read_percent: 40,
+            row_operations: 5,
+        };
+        let tables = [Table {
+            rows: 100_000,
+            blocks: 1500,
+            row_bytes: ROW_BYTES,
+        }; 2];
+        let transactions = |seed| {
+            let mut client = Client {
+                number: 0,
+                clients: 1,
+                changes: 0,
+                rng: seeded_rng(seed, 0),
+            };
+            (0..2000)
+                .map(|_| mix.next(&mut client, &tables))
+                .collect::<Vec<_>>()
+        };
+        let made = transactions(1);
+        assert_eq!(made, transactions(1));
+        assert_ne!(made, transactions(2));
+        let operations = made.iter().flat_map(|txn| &txn.operations);
+        let on_rows =
+            |operation: &&Operation| !matches!(operation, Operation::Update { table: LEDGER, .. });
+        let (reads, all) = operations
+            .filter(on_rows)
+            .fold((0, 0), |(reads, all), operation| {
+                (
+                    reads + u32::from(matches!(operation, Operation::Read { .. })),
+                    all + 1,
+                )
+            });
+        let share = f64::from(reads) / f64::from(all);
+        assert!(
+            (0.38..0.42).contains(&share),
+            "{share} of {all} operations read"
+        );
+        assert!((9990..=10_000).contains(&all));
+    }
+}

@@ -1,0 +1,138 @@
+//! A transaction as data, and the connection that carries it out. Engines implement [`Session`]; workloads never
+//! see an engine.
+
+use std::future::Future;
+
+/// A change of some bytes of a row.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Edit {
+    /// Adds to the little-endian 64-bit number at an offset.
+    Add {
+        /// Where in the row.
+        offset: usize,
+        /// How much.
+        amount: i64,
+    },
+    /// Puts bytes at an offset.
+    Put {
+        /// Where in the row.
+        offset: usize,
+        /// What.
+        bytes: Vec<u8>,
+    },
+}
+
+impl Edit {
+    /// First byte changed and the one after the last.
+    pub fn range(&self) -> std::ops::Range<usize> {
+        match self {
+            Edit::Add { offset, .. } => *offset..offset + 8,
+            Edit::Put { offset, bytes } => *offset..offset + bytes.len(),
+        }
+    }
+
+    /// Carries the change out on `part`, which holds the row's bytes from `start` on.
+    pub fn apply(&self, part: &mut [u8], start: usize) {
+        let range = self.range();
+        let target = &mut part[range.start - start..range.end - start];
+        match self {
+            Edit::Add { amount, .. } => {
+                let number = i64::from_le_bytes((&*target).try_into().expect("eight bytes"));
+                target.copy_from_slice(&number.wrapping_add(*amount).to_le_bytes());
+            }
+            Edit::Put { bytes, .. } => target.copy_from_slice(bytes),
+        }
+    }
+}
+
+/// One step of a transaction. Tables and rows are numbers: the table's place in the workload's list, the row's number as
+/// loaded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Operation {
+    /// Read one row.
+    Read {
+        /// Which table.
+        table: usize,
+        /// Which row.
+        row: u64,
+    },
+    /// Change one row.
+    Update {
+        /// Which table.
+        table: usize,
+        /// Which row.
+        row: u64,
+        /// How.
+        edits: Vec<Edit>,
+    },
+    /// Read every row of adjacent blocks.
+    Scan {
+        /// Which table.
+        table: usize,
+        /// First block, counted over the table.
+        first_block: u64,
+        /// How many.
+        blocks: u64,
+    },
+}
+
+/// A transaction.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Txn {
+    /// The steps, in order; a commit follows.
+    pub operations: Vec<Operation>,
+    /// For a transaction that changes something, its number among the client's (the first is 1); else 0.
+    pub number: u64,
+}
+
+/// Why a step failed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SessionError {
+    /// Another transaction was in the way: roll back and try again.
+    #[error("{0}")]
+    Retry(String),
+    /// The database cannot go on, or did something it must not.
+    #[error("{0}")]
+    Failed(String),
+}
+
+/// A connection to a database under test.
+pub trait Session {
+    /// Carries out one step in the current transaction, beginning one if there is none.
+    fn execute(&mut self, operation: &Operation) -> impl Future<Output = Result<(), SessionError>>;
+
+    /// Ends the transaction; its changes are promised when this returns.
+    fn commit(&mut self) -> impl Future<Output = Result<(), SessionError>>;
+
+    /// Undoes the transaction.
+    fn rollback(&mut self) -> impl Future<Output = Result<(), SessionError>>;
+
+    /// Calls `visit` with the bytes of every row of a table.
+    fn visit(
+        &mut self,
+        table: usize,
+        visit: &mut dyn FnMut(&[u8]),
+    ) -> impl Future<Output = Result<(), SessionError>>;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn edits_change_the_bytes_they_name() {
+        let mut part = vec![0; 12];
+        Edit::Add {
+            offset: 10,
+            amount: -1,
+        }
+        .apply(&mut part, 8);
+        assert_eq!(part, [0, 0, 255, 255, 255, 255, 255, 255, 255, 255, 0, 0]);
+        Edit::Put {
+            offset: 8,
+            bytes: vec![7],
+        }
+        .apply(&mut part, 8);
+        assert_eq!(part[0], 7);
+    }
+}

@@ -1,0 +1,251 @@
+//! `slob`: the shape of Kevin Closson's Silly Little Oracle Benchmark. Each client has a schema of its own, one row to a
+//! block; a transaction works on `work_unit` random rows of it, reading them, updating them (`update_percent`), or
+//! scanning adjacent blocks (`scan_percent`). Its settings bear SLOB's names (UPDATE_PCT and so on) in lower case.
+
+use rand_xoshiro::rand_core::RngCore;
+
+use crate::ledger::{self, Totals};
+use crate::session::{Edit, Operation, Txn};
+use crate::workload::{Checker, Client, RowLength, Table, TableSize, TableSpec, Workload};
+
+const BLOCKS: usize = 0;
+const LEDGER: usize = 1;
+/// Bytes replaced by an update under REDO_STRESS LITE: one column of SLOB's table.
+const LITE_BYTES: usize = 128;
+/// And under HEAVY: its columns 2 to 20, as far as a block has room for the row and its undo.
+const HEAVY_BYTES: usize = 19 * 128;
+
+/// How much redo an update makes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RedoStress {
+    /// One column of 128 bytes.
+    Lite,
+    /// Nineteen of them, or half the row if that is less.
+    Heavy,
+}
+
+/// A part of each schema that is visited more often.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Hotspot {
+    /// Its size, bytes of blocks.
+    pub size_bytes: u64,
+    /// Where it begins in the schema, bytes of blocks.
+    pub offset_bytes: u64,
+    /// Every so many-th transaction goes there.
+    pub every: u32,
+}
+
+/// Settings of the workload.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Slob {
+    /// Size of all schemas together, bytes of blocks.
+    pub data_bytes: u64,
+    /// Size of a block.
+    pub block_bytes: u64,
+    /// Most clients there will be.
+    pub clients: u64,
+    /// UPDATE_PCT: transactions that update, percent.
+    pub update_percent: u32,
+    /// SCAN_PCT: of the others, those that scan, percent.
+    pub scan_percent: u32,
+    /// SCAN_TABLE_SZ: blocks a scan reads.
+    pub scan_blocks: u64,
+    /// WORK_UNIT: rows a transaction visits.
+    pub work_unit: u32,
+    /// REDO_STRESS.
+    pub redo_stress: RedoStress,
+    /// DO_HOTSPOT.
+    pub hotspot: Option<Hotspot>,
+}
+
+impl Slob {
+    /// The rows of a client's schema: the first and how many.
+    fn schema(&self, client: &Client, table: Table) -> (u64, u64) {
+        let rows = (table.rows / client.clients as u64).max(1);
+        let first = (client.number as u64 * rows).min(table.rows - rows);
+        (first, rows)
+    }
+
+    /// The rows that this transaction chooses from.
+    fn aim(&self, client: &mut Client, table: Table) -> (u64, u64) {
+        let (first, rows) = self.schema(client, table);
+        match self.hotspot {
+            Some(hotspot)
+                if client
+                    .rng
+                    .next_u64()
+                    .is_multiple_of(u64::from(hotspot.every)) =>
+            {
+                let offset = (hotspot.offset_bytes / self.block_bytes).min(rows - 1);
+                let size = (hotspot.size_bytes / self.block_bytes).clamp(1, rows - offset);
+                (first + offset, size)
+            }
+            _ => (first, rows),
+        }
+    }
+
+    fn update(&self, row: u64, row_bytes: usize, client: &mut Client) -> Operation {
+        let wanted = match self.redo_stress {
+            RedoStress::Lite => LITE_BYTES,
+            RedoStress::Heavy => HEAVY_BYTES,
+        };
+        let mut bytes = vec![0; wanted.min(row_bytes / 2)];
+        client.rng.fill_bytes(&mut bytes);
+        let mut edits = ledger::data_edits(1);
+        edits.push(Edit::Put {
+            offset: ledger::CHECKED_BYTES,
+            bytes,
+        });
+        Operation::Update {
+            table: BLOCKS,
+            row,
+            edits,
+        }
+    }
+}
+
+impl Workload for Slob {
+    fn name(&self) -> &'static str {
+        "slob"
+    }
+
+    fn tables(&self) -> Vec<TableSpec> {
+        let schemas = TableSpec {
+            name: "cf1",
+            row: RowLength::WholeBlock,
+            size: TableSize::Bytes(self.data_bytes),
+        };
+        vec![schemas, ledger::table(self.clients)]
+    }
+
+    fn fill(&self, _: usize, row: u64, bytes: &mut [u8]) {
+        ledger::fill(row, bytes);
+    }
+
+    fn next(&self, client: &mut Client, tables: &[Table]) -> Txn {
+        let table = tables[BLOCKS];
+        let (first, rows) = self.aim(client, table);
+        if client.rng.next_u64() % 100 < u64::from(self.update_percent) {
+            let mut chosen: Vec<u64> = (0..self.work_unit)
+                .map(|_| first + client.rng.next_u64() % rows)
+                .collect();
+            chosen.sort_unstable();
+            chosen.dedup();
+            let changes = chosen.len() as i64;
+            let mut operations: Vec<Operation> = chosen
+                .into_iter()
+                .map(|row| self.update(row, table.row_bytes, client))
+                .collect();
+            operations.push(ledger::entry(LEDGER, client.number, changes, changes));
+            client.changes += 1;
+            return Txn {
+                operations,
+                number: client.changes,
+            };
+        }
+        if client.rng.next_u64() % 100 < u64::from(self.scan_percent) {
+            let blocks = self.scan_blocks.min(table.blocks);
+            let first_block = client.rng.next_u64() % (table.blocks - blocks + 1);
+            let operations = vec![Operation::Scan {
+                table: BLOCKS,
+                first_block,
+                blocks,
+            }];
+            return Txn {
+                operations,
+                number: 0,
+            };
+        }
+        let read = |_| Operation::Read {
+            table: BLOCKS,
+            row: first + client.rng.next_u64() % rows,
+        };
+        Txn {
+            operations: (0..self.work_unit).map(read).collect(),
+            number: 0,
+        }
+    }
+
+    fn checker(&self, acknowledged: Vec<u64>) -> Box<dyn Checker> {
+        Box::new(Totals::new(LEDGER, acknowledged))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use spindle_io::env::seeded_rng;
+
+    fn slob(update_percent: u32) -> Slob {
+        Slob {
+            data_bytes: 8 << 20,
+            block_bytes: 8192,
+            clients: 4,
+            update_percent,
+            scan_percent: 0,
+            scan_blocks: 16,
+            work_unit: 8,
+            redo_stress: RedoStress::Lite,
+            hotspot: None,
+        }
+    }
+
+    #[test]
+    fn clients_stay_in_their_schemas() {
+        let tables = [Table {
+            rows: 1000,
+            blocks: 1000,
+            row_bytes: 8000,
+        }; 2];
+        let mut client = Client {
+            number: 2,
+            clients: 4,
+            changes: 0,
+            rng: seeded_rng(1, 2),
+        };
+        for _ in 0..500 {
+            for operation in slob(50).next(&mut client, &tables).operations {
+                match operation {
+                    Operation::Read { row, .. }
+                    | Operation::Update {
+                        table: BLOCKS, row, ..
+                    } => {
+                        assert!((500..750).contains(&row), "row {row} is another client's");
+                    }
+                    Operation::Update { row, .. } => assert_eq!(row, 2),
+                    Operation::Scan { .. } => panic!("no scans were asked for"),
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_hot_spot_is_hot() {
+        let hotspot = Some(Hotspot {
+            size_bytes: 10 * 8192,
+            offset_bytes: 8192,
+            every: 2,
+        });
+        let slob = Slob { hotspot, ..slob(0) };
+        let tables = [Table {
+            rows: 1000,
+            blocks: 1000,
+            row_bytes: 8000,
+        }; 2];
+        let mut client = Client {
+            number: 0,
+            clients: 1,
+            changes: 0,
+            rng: seeded_rng(1, 0),
+        };
+        let rows: Vec<u64> = (0..1000)
+            .flat_map(|_| slob.next(&mut client, &tables).operations)
+            .map(|operation| match operation {
+                Operation::Read { row, .. } => row,
+                other => panic!("{other:?}"),
+            })
+            .collect();
+        let hot = rows.iter().filter(|row| (1..11).contains(*row)).count();
+        assert!((0.47..0.54).contains(&(hot as f64 / rows.len() as f64)));
+    }
+}

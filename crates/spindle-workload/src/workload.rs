@@ -1,0 +1,85 @@
+//! What every workload offers, whichever it is.
+
+use rand_xoshiro::Xoshiro256PlusPlus;
+
+use crate::session::Txn;
+
+/// Length of a table's rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RowLength {
+    /// So many bytes.
+    Bytes(usize),
+    /// One row fills a block.
+    WholeBlock,
+}
+
+/// Size of a table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TableSize {
+    /// As many rows as fill so many bytes of blocks.
+    Bytes(u64),
+    /// So many rows.
+    Rows(u64),
+}
+
+/// A table that the workload wants.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TableSpec {
+    /// Its name.
+    pub name: &'static str,
+    /// Length of its rows.
+    pub row: RowLength,
+    /// How large it is when loaded.
+    pub size: TableSize,
+}
+
+/// A table as the engine made it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Table {
+    /// Rows it was loaded with.
+    pub rows: u64,
+    /// Blocks they fill.
+    pub blocks: u64,
+    /// Length of each, bytes.
+    pub row_bytes: usize,
+}
+
+/// One client's place in the workload.
+pub struct Client {
+    /// Its number, from 0.
+    pub number: usize,
+    /// Clients there are.
+    pub clients: usize,
+    /// Transactions that change something it has begun.
+    pub changes: u64,
+    /// Its own chance.
+    pub rng: Xoshiro256PlusPlus,
+}
+
+/// What clients do.
+pub trait Workload: Send + Sync {
+    /// The name in the experiment file.
+    fn name(&self) -> &'static str;
+
+    /// The tables, in the order by which operations name them.
+    fn tables(&self) -> Vec<TableSpec>;
+
+    /// Makes a row of a table; `bytes` hold random ones.
+    fn fill(&self, table: usize, row: u64, bytes: &mut [u8]);
+
+    /// The client's next transaction.
+    fn next(&self, client: &mut Client, tables: &[Table]) -> Txn;
+
+    /// A check of the whole database after a run; `acknowledged` has, for each client, the number of its last transaction
+    /// whose commit returned.
+    fn checker(&self, acknowledged: Vec<u64>) -> Box<dyn Checker>;
+}
+
+/// Looks at every row, then says whether anything was lost.
+pub trait Checker {
+    /// Takes a row into account.
+    fn row(&mut self, table: usize, bytes: &[u8]);
+
+    /// What was found: a sentence for people either way.
+    fn finish(&self) -> Result<String, String>;
+}

@@ -1,0 +1,79 @@
+//! What this machine can do for a candidate. What a layout asks for and cannot have makes its cases skipped, with the
+//! reason; nothing is ever put in its place silently.
+
+use std::path::Path;
+
+use spindle_io::real::facts::{self, DirectProbe};
+
+use super::replay::describe;
+use crate::experiment::{AccessPath, Caching, Experiment, Method};
+use crate::observe::SystemFiles;
+use crate::observe::machine::DataPath;
+use crate::result::{Layout, NOT_DIRECT_HERE};
+
+/// A candidate, looked at on this machine.
+pub struct Examined {
+    /// What it is, with what was found.
+    pub layout: Layout,
+    /// Why it cannot be measured here.
+    pub skip: Option<String>,
+}
+
+/// Looks at a candidate; leaves nothing behind in its directory.
+pub fn examine(experiment: &Experiment, index: usize) -> Examined {
+    let mut layout = describe(experiment, index);
+    let place = DataPath::capture(&SystemFiles::default(), &experiment.layouts[index].path);
+    if let Some(file_system) = &place.file_system {
+        layout.description = format!(
+            "{}; {} on {}",
+            layout.description, file_system.kind, file_system.mount_point
+        );
+    }
+    let skip = reason_to_skip(experiment, index);
+    if let Some(reason) = &skip
+        && reason.starts_with(NOT_DIRECT_HERE)
+    {
+        layout.notes.push(reason.clone());
+    }
+    Examined { layout, skip }
+}
+
+fn reason_to_skip(experiment: &Experiment, index: usize) -> Option<String> {
+    let layout = &experiment.layouts[index];
+    let database = experiment.database_of(index);
+    let redo = database.redo_access_path(layout.io);
+    let redo_directory = database.redo_path.as_deref().unwrap_or(&layout.path);
+    cannot(layout.io, &layout.path, Some(database.block_size_bytes))
+        .or_else(|| cannot(redo, redo_directory, None).map(|reason| format!("redo: {reason}")))
+}
+
+/// Why an access path cannot be had in a directory.
+fn cannot(io: AccessPath, directory: &Path, block_bytes: Option<u64>) -> Option<String> {
+    if io.caching == Caching::Direct
+        && let Some(reason) = cannot_direct(directory, block_bytes)
+    {
+        return Some(reason);
+    }
+    if matches!(io.method, Method::Async | Method::Odm) {
+        return facts::io_uring_available()
+            .err()
+            .map(|reason| format!("no io_uring here: {reason}"));
+    }
+    None
+}
+
+fn cannot_direct(directory: &Path, block_bytes: Option<u64>) -> Option<String> {
+    match facts::direct_probe(directory) {
+        Err(error) => return Some(format!("{NOT_DIRECT_HERE}: {error}")),
+        Ok(DirectProbe::NotDirect { reason }) => {
+            return Some(format!("{NOT_DIRECT_HERE}: {reason}"));
+        }
+        Ok(DirectProbe::Direct) => {}
+    }
+    let device = DataPath::capture(&SystemFiles::default(), directory).device?;
+    let sector_bytes = device.logical_sector_bytes?;
+    let block_bytes = block_bytes.filter(|bytes| *bytes < u64::from(sector_bytes))?;
+    Some(format!(
+        "blocks of {block_bytes} bytes are smaller than the device's sectors of {sector_bytes}: choose a larger block_size"
+    ))
+}

@@ -1,0 +1,236 @@
+//! From the events of a journal to what they add up to: the record that results and reports are made from, and what is
+//! left to do.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+
+use super::journal::Event;
+use crate::experiment::Experiment;
+use crate::observe::machine::Machine;
+use crate::result::{CaseRecord, Layout, Outcome, RunRecord, SampledTrial, Trial, Warning};
+
+/// A case: layout and load level.
+pub type CaseKey = (usize, u32);
+
+/// The state of a run, as its journal tells it.
+pub struct RunState {
+    /// Names the run's directories of data.
+    pub run: String,
+    /// Where relative paths begin.
+    pub working_directory: PathBuf,
+    /// The experiment.
+    pub experiment: Experiment,
+    /// Every trial of the plan is done.
+    pub finished: bool,
+    /// The machine as first seen.
+    pub machine: Option<Machine>,
+    budget_bytes: Option<u64>,
+    layouts: BTreeMap<usize, (Layout, Option<String>)>,
+    trials: BTreeMap<CaseKey, BTreeMap<u32, (Trial, u64, Vec<f64>)>>,
+    failures: BTreeMap<CaseKey, String>,
+    warnings: Vec<String>,
+}
+
+impl RunState {
+    /// Adds the events up. `None` when they do not begin with a run's start.
+    pub fn of(events: &[Event]) -> Option<RunState> {
+        let Some(Event::RunStarted {
+            run,
+            working_directory,
+            experiment,
+            ..
+        }) = events.first()
+        else {
+            return None;
+        };
+        let mut state = RunState {
+            run: run.clone(),
+            working_directory: working_directory.clone(),
+            experiment: (**experiment).clone(),
+            finished: false,
+            machine: None,
+            budget_bytes: None,
+            layouts: BTreeMap::new(),
+            trials: BTreeMap::new(),
+            failures: BTreeMap::new(),
+            warnings: Vec::new(),
+        };
+        events.iter().for_each(|event| state.add(event));
+        Some(state)
+    }
+
+    /// Takes one more event into account.
+    pub fn add(&mut self, event: &Event) {
+        match event {
+            Event::RunStarted { .. } | Event::TrialStarted { .. } => {}
+            Event::Machine { machine } => {
+                self.machine.get_or_insert((**machine).clone());
+            }
+            Event::MemoryBudget { bytes } => self.budget_bytes = *bytes,
+            Event::LayoutExamined {
+                index,
+                layout,
+                skip,
+            } => {
+                self.layouts.insert(*index, (layout.clone(), skip.clone()));
+            }
+            Event::TrialFinished {
+                layout,
+                clients,
+                trial,
+                sample_ms,
+                samples,
+            } => {
+                let key = (*layout, *clients);
+                self.failures.remove(&key);
+                let trials = self.trials.entry(key).or_default();
+                trials.insert(
+                    trial.round,
+                    ((**trial).clone(), *sample_ms, samples.clone()),
+                );
+            }
+            Event::TrialFailed {
+                layout,
+                clients,
+                reason,
+                ..
+            } => {
+                self.failures.insert((*layout, *clients), reason.clone());
+            }
+            Event::Warning { text } if !self.warnings.contains(text) => {
+                self.warnings.push(text.clone())
+            }
+            Event::Warning { .. } => {}
+            Event::RunFinished => self.finished = true,
+        }
+    }
+
+    /// Every case of the plan: layouts in order, load levels within.
+    pub fn cases(&self) -> Vec<CaseKey> {
+        let clients = &self.experiment.workload.clients;
+        let layouts = 0..self.experiment.layouts.len();
+        layouts
+            .flat_map(|layout| clients.iter().map(move |&clients| (layout, clients)))
+            .collect()
+    }
+
+    /// Cases that this machine cannot run.
+    pub fn skipped(&self) -> BTreeSet<CaseKey> {
+        let is_skipped = |(layout, _): &CaseKey| {
+            self.layouts
+                .get(layout)
+                .is_some_and(|(_, skip)| skip.is_some())
+        };
+        self.cases().into_iter().filter(is_skipped).collect()
+    }
+
+    /// True when the trial of a round is done.
+    pub fn is_done(&self, case: CaseKey, round: u32) -> bool {
+        self.trials
+            .get(&case)
+            .is_some_and(|trials| trials.contains_key(&round))
+    }
+
+    /// True when a trial of the case broke off and none has succeeded since.
+    pub fn has_failed(&self, case: CaseKey) -> bool {
+        self.failures.contains_key(&case)
+    }
+
+    /// Lets cases that failed be tried again.
+    pub fn forgive(&mut self) {
+        self.failures.clear();
+    }
+
+    /// What results and reports are made from.
+    pub fn record(&self) -> RunRecord {
+        let experiment = &self.experiment;
+        let value =
+            |value: serde_json::Result<serde_json::Value>| value.expect("plain data becomes JSON");
+        let mut series = Vec::new();
+        let cases = self
+            .cases()
+            .into_iter()
+            .map(|key| self.case_record(key, &mut series))
+            .collect();
+        let layouts = (0..experiment.layouts.len())
+            .map(|index| self.layout(index))
+            .collect();
+        RunRecord {
+            experiment: value(serde_json::to_value(experiment)),
+            machine: value(serde_json::to_value(&self.machine)),
+            margin: experiment.plan.margin_percent / 100.0,
+            planned_rounds: experiment.plan.rounds,
+            memory_budget_bytes: self.budget_bytes,
+            layouts,
+            cases,
+            series,
+            warnings: self
+                .warnings
+                .iter()
+                .map(|text| Warning { text: text.clone() })
+                .collect(),
+        }
+    }
+
+    fn layout(&self, index: usize) -> Layout {
+        match self.layouts.get(&index) {
+            Some((layout, _)) => layout.clone(),
+            None => describe(&self.experiment, index),
+        }
+    }
+
+    fn case_record(&self, key: CaseKey, series: &mut Vec<SampledTrial>) -> CaseRecord {
+        let (layout, clients) = key;
+        let workload = self.experiment.workload.kind().to_string();
+        let skip = self.layouts.get(&layout).and_then(|(_, skip)| skip.clone());
+        let outcome = match (skip, self.failures.get(&key)) {
+            (Some(reason), _) => Outcome::Skipped { reason },
+            (None, Some(reason)) => Outcome::Failed {
+                reason: reason.clone(),
+            },
+            (None, None) => Outcome::Measured,
+        };
+        let mut trials = Vec::new();
+        for (round, (trial, interval_ms, tps)) in self.trials.get(&key).into_iter().flatten() {
+            trials.push(trial.clone());
+            series.push(SampledTrial {
+                layout,
+                workload: workload.clone(),
+                clients,
+                round: *round,
+                interval_ms: *interval_ms,
+                tps: tps.clone(),
+            });
+        }
+        CaseRecord {
+            layout,
+            workload,
+            clients,
+            outcome,
+            trials,
+        }
+    }
+}
+
+/// A candidate in words, before anything was found out about it.
+pub fn describe(experiment: &Experiment, index: usize) -> Layout {
+    let layout = &experiment.layouts[index];
+    let database = experiment.database_of(index);
+    let redo = database.redo_access_path(layout.io);
+    let description = format!(
+        "{} datafiles in {} ({}), {} DBWR; redo {}",
+        database.datafiles,
+        layout.path.display(),
+        layout.io,
+        database.writers,
+        redo,
+    );
+    Layout {
+        name: layout.name.clone(),
+        path: layout.path.display().to_string(),
+        caching: layout.io.caching.to_string(),
+        method: layout.io.method.to_string(),
+        description,
+        notes: Vec::new(),
+    }
+}

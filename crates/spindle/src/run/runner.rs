@@ -1,0 +1,461 @@
+//! The whole story of a run. Examine the candidates, make their databases, then round by round every case once in random
+//! order: put the database back, run the trial, write down what it found. Interrupted or killed at any moment, a run goes
+//! on later where it was; what its trials wrote is thrown away.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use rand_xoshiro::rand_core::RngCore;
+use spindle_io::env::seeded_rng;
+
+use super::directory::{self, DirectoryError};
+use super::examine::examine;
+use super::images::{ImageError, Images, Restored};
+use super::journal::{Event, Journal, JournalError};
+use super::progress::Progress;
+use super::replay::{CaseKey, RunState};
+use crate::experiment::Experiment;
+use crate::observe::SystemFiles;
+use crate::observe::machine::Machine;
+use crate::observe::memory::MemoryBudget;
+use crate::result::{Audit, RunResult, Trial};
+use crate::trial::protocol::{Outcome, Task};
+use crate::trial::supervisor::{self, TrialError};
+
+/// Streams of chance from here on are the orders of rounds.
+const ORDER_STREAMS: u64 = 1 << 40;
+/// What a trial takes besides warm-up and measured time, before one has been seen.
+const TRIAL_OVERHEAD: Duration = Duration::from_secs(3);
+/// Samples of throughput in a measured time, about; between 100 ms and 3 s apart.
+const SAMPLES: u64 = 100;
+
+/// Why a run stopped before its end.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// The run directory cannot be used.
+    #[error(transparent)]
+    Directory(#[from] DirectoryError),
+    /// The journal cannot be used.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    /// The database's files cannot be made or put back.
+    #[error(transparent)]
+    Image(#[from] ImageError),
+    /// The place where the run was started is gone.
+    #[error("{path}, where the run was started: {error}")]
+    WorkingDirectory {
+        /// The place.
+        path: PathBuf,
+        /// The system's own words.
+        error: std::io::Error,
+    },
+    /// The person asked for it.
+    #[error("interrupted")]
+    Interrupted,
+}
+
+/// A run under way.
+pub struct Runner {
+    directory: PathBuf,
+    journal: Journal,
+    state: RunState,
+    progress: Progress,
+    interrupted: Arc<AtomicBool>,
+}
+
+impl Runner {
+    /// Begins a run in a directory that has none.
+    pub fn begin(
+        experiment: Experiment,
+        directory: &Path,
+        quiet: bool,
+        interrupted: Arc<AtomicBool>,
+    ) -> Result<Runner, RunError> {
+        directory::create(directory)?;
+        let working_directory =
+            std::env::current_dir().map_err(|error| RunError::WorkingDirectory {
+                path: PathBuf::from("."),
+                error,
+            })?;
+        let started = Event::RunStarted {
+            run: run_name(),
+            version: env!("CARGO_PKG_VERSION").to_string(),
+            at: Timestamp::now().to_string(),
+            working_directory,
+            experiment: Box::new(experiment),
+        };
+        let mut journal = Journal::create(directory)?;
+        journal.append(&started)?;
+        let state = RunState::of(&[started]).expect("the start was just made");
+        let text =
+            serde_json::to_string_pretty(&state.experiment).expect("plain data becomes JSON");
+        directory::write(&directory.join("experiment.json"), &text)?;
+        Ok(Runner::new(directory, journal, state, quiet, interrupted))
+    }
+
+    /// Goes on with the run of a directory.
+    pub fn go_on(
+        directory: &Path,
+        quiet: bool,
+        interrupted: Arc<AtomicBool>,
+    ) -> Result<Runner, RunError> {
+        // The run's paths begin elsewhere.
+        let directory = directory
+            .canonicalize()
+            .unwrap_or_else(|_| directory.to_path_buf());
+        let (journal, events) = Journal::reopen(&directory)?;
+        let mut state =
+            RunState::of(&events).expect("a journal that opens begins with a run's start");
+        state.forgive();
+        let path = state.working_directory.clone();
+        std::env::set_current_dir(&path)
+            .map_err(|error| RunError::WorkingDirectory { path, error })?;
+        Ok(Runner::new(&directory, journal, state, quiet, interrupted))
+    }
+
+    fn new(
+        directory: &Path,
+        journal: Journal,
+        state: RunState,
+        quiet: bool,
+        interrupted: Arc<AtomicBool>,
+    ) -> Runner {
+        let plan = &state.experiment.plan;
+        let estimate = Duration::from_millis(plan.warmup_ms + plan.measure_ms) + TRIAL_OVERHEAD;
+        let progress = Progress::new(quiet, trials_left(&state).len(), estimate);
+        Runner {
+            directory: directory.to_path_buf(),
+            journal,
+            state,
+            progress,
+            interrupted,
+        }
+    }
+
+    /// Runs what is left of the plan and writes the reports, also when it is interrupted after a trial.
+    pub fn run(&mut self) -> Result<RunResult, RunError> {
+        let run = self.run_trials();
+        if run.is_ok() && !self.state.finished {
+            self.note(Event::RunFinished)?;
+        }
+        let reports = directory::write_reports(&self.directory);
+        run?;
+        self.progress.ends();
+        Ok(reports?)
+    }
+
+    fn note(&mut self, event: Event) -> Result<(), RunError> {
+        self.journal.append(&event)?;
+        self.state.add(&event);
+        Ok(())
+    }
+
+    fn warn(&mut self, text: String) -> Result<(), RunError> {
+        self.progress.note(&format!("warning: {text}"));
+        self.note(Event::Warning { text })
+    }
+
+    fn check_interrupted(&self) -> Result<(), RunError> {
+        if self.interrupted.load(Ordering::Relaxed) {
+            Err(RunError::Interrupted)
+        } else {
+            Ok(())
+        }
+    }
+
+    fn run_trials(&mut self) -> Result<(), RunError> {
+        self.record_machine()?;
+        let budget = self.record_budget()?;
+        self.examine_layouts()?;
+        let left = trials_left(&self.state);
+        if left.is_empty() {
+            return Ok(());
+        }
+        let wanted: Vec<usize> = left.iter().map(|(_, _, (layout, _))| *layout).collect();
+        let progress = &mut self.progress;
+        let mut images = Images::prepare(&self.state, &wanted, &mut |text| progress.note(text))?;
+        let run = self.run_rounds(&left, &mut images, budget.as_ref());
+        for leftover in images.remove() {
+            self.warn(leftover)?;
+        }
+        run
+    }
+
+    fn run_rounds(
+        &mut self,
+        left: &[(u32, u32, CaseKey)],
+        images: &mut Images,
+        budget: Option<&MemoryBudget>,
+    ) -> Result<(), RunError> {
+        for &(round, position, case) in left {
+            self.check_interrupted()?;
+            if self.state.has_failed(case) {
+                continue;
+            }
+            self.run_trial(round, position, case, images, budget)?;
+        }
+        Ok(())
+    }
+
+    fn record_machine(&mut self) -> Result<(), RunError> {
+        let layouts = self.state.experiment.layouts.iter();
+        let mut paths: Vec<PathBuf> = layouts.map(|layout| layout.path.clone()).collect();
+        paths.dedup();
+        let machine = Machine::capture(&SystemFiles::default(), &paths);
+        if let Some(before) = &self.state.machine {
+            let differs = before.kernel_release != machine.kernel_release
+                || before.processor != machine.processor
+                || before.host != machine.host;
+            if differs {
+                let text =
+                    "the run went on on another machine or kernel: its trials are not comparable";
+                self.warn(text.to_string())?;
+            }
+        } else {
+            let text = serde_json::to_string_pretty(&machine).expect("plain data becomes JSON");
+            directory::write(&self.directory.join("machine.json"), &text)?;
+        }
+        self.note(Event::Machine {
+            machine: Box::new(machine),
+        })
+    }
+
+    /// The means to hold every trial to its memory budget, or a word to the person that there is none.
+    fn record_budget(&mut self) -> Result<Option<MemoryBudget>, RunError> {
+        let files = SystemFiles::default();
+        for leftover in MemoryBudget::remove_leftovers(&files) {
+            self.progress.note(&format!(
+                "removed {}, left by a dead run",
+                leftover.path.display()
+            ));
+        }
+        match MemoryBudget::available(&files) {
+            Ok(budget) => {
+                let bytes = Some(self.state.experiment.database.memory_bytes);
+                self.note(Event::MemoryBudget { bytes })?;
+                Ok(Some(budget))
+            }
+            Err(reason) => {
+                self.note(Event::MemoryBudget { bytes: None })?;
+                self.progress
+                    .note(&format!("the page cache is not held to a budget: {reason}"));
+                Ok(None)
+            }
+        }
+    }
+
+    fn examine_layouts(&mut self) -> Result<(), RunError> {
+        for index in 0..self.state.experiment.layouts.len() {
+            let examined = examine(&self.state.experiment, index);
+            if let Some(reason) = &examined.skip {
+                self.progress
+                    .note(&format!("skipped: {}: {reason}", examined.layout.name));
+            }
+            self.note(Event::LayoutExamined {
+                index,
+                layout: examined.layout,
+                skip: examined.skip,
+            })?;
+        }
+        Ok(())
+    }
+
+    fn run_trial(
+        &mut self,
+        round: u32,
+        position: u32,
+        case: CaseKey,
+        images: &mut Images,
+        budget: Option<&MemoryBudget>,
+    ) -> Result<(), RunError> {
+        let (layout, clients) = case;
+        let name = self.state.experiment.layouts[layout].name.clone();
+        self.progress
+            .trial_begins(&format!("round {round}: {name}, {clients} clients"));
+        self.note(Event::TrialStarted {
+            layout,
+            clients,
+            round,
+        })?;
+        let restored = images.restore(layout)?;
+        let task = self.task(case, round, images);
+        let progress = &mut self.progress;
+        let outcome = supervisor::run(&task, budget, &self.interrupted, |measuring, tpm| {
+            progress.trial_goes_on(measuring, tpm);
+        });
+        match outcome {
+            Ok(outcome) => {
+                images.written(layout, Some(&outcome.written));
+                let (trial, samples) = trial_of(round, position, outcome, restored);
+                self.progress.trial_ends(&format!("{:.0} tpm", trial.tpm));
+                let (trial, sample_ms) = (Box::new(trial), task.sample_ms);
+                self.note(Event::TrialFinished {
+                    layout,
+                    clients,
+                    trial,
+                    sample_ms,
+                    samples,
+                })
+            }
+            Err(TrialError::Interrupted) => Err(RunError::Interrupted),
+            Err(TrialError::Failed(reason)) => {
+                images.written(layout, None);
+                self.progress.trial_ends(&format!("failed: {reason}"));
+                self.note(Event::TrialFailed {
+                    layout,
+                    clients,
+                    round,
+                    reason,
+                })
+            }
+        }
+    }
+
+    fn task(&self, (layout, clients): CaseKey, round: u32, images: &Images) -> Task {
+        let experiment = &self.state.experiment;
+        let plan = &experiment.plan;
+        Task {
+            // The same transactions for every case of a round, others in the next.
+            seed: seeded_rng(experiment.seed, u64::from(round)).next_u64(),
+            database: experiment.database_of(layout),
+            io: experiment.layouts[layout].io,
+            workload: experiment.workload.clone(),
+            clients,
+            warmup_ms: plan.warmup_ms,
+            measure_ms: plan.measure_ms,
+            sample_ms: (plan.measure_ms / SAMPLES)
+                .clamp(100, 3000)
+                .min(plan.measure_ms),
+            paths: images.paths(layout),
+            devices: images.devices(layout),
+        }
+    }
+}
+
+/// A name that no other run bears: the time, and the process.
+fn run_name() -> String {
+    format!(
+        "{}-{}",
+        Timestamp::now().strftime("%Y%m%d-%H%M%S"),
+        std::process::id()
+    )
+}
+
+/// The trials that are not done, in order: round, place in it, case. Skipped and failed cases have none.
+fn trials_left(state: &RunState) -> Vec<(u32, u32, CaseKey)> {
+    let skipped = state.skipped();
+    let mut left = Vec::new();
+    for round in 1..=state.experiment.plan.rounds {
+        for (position, case) in order(state, round).into_iter().enumerate() {
+            let out =
+                skipped.contains(&case) || state.has_failed(case) || state.is_done(case, round);
+            if !out {
+                left.push((round, position as u32 + 1, case));
+            }
+        }
+    }
+    left
+}
+
+/// The order of a round: a shuffle (Fisher and Yates) that the seed decides, the same when the run goes on later.
+fn order(state: &RunState, round: u32) -> Vec<CaseKey> {
+    let mut cases = state.cases();
+    let mut rng = seeded_rng(state.experiment.seed, ORDER_STREAMS + u64::from(round));
+    for last in (1..cases.len()).rev() {
+        cases.swap(last, (rng.next_u64() % (last as u64 + 1)) as usize);
+    }
+    cases
+}
+
+/// A trial as the journal keeps it, and its samples.
+fn trial_of(round: u32, position: u32, outcome: Outcome, restored: Restored) -> (Trial, Vec<f64>) {
+    let measured_s = outcome.measured.as_secs_f64();
+    let per_second = |count: u64| count as f64 / measured_s;
+    let tool = outcome.tool;
+    let mut audit = Audit::of_counts(tool, outcome.device);
+    if let Some(fetched_bytes) = outcome.fetched_bytes.filter(|_| tool.read_bytes > 0) {
+        // The process's own account is better than the device's, which others use as well.
+        let share = 1.0 - fetched_bytes as f64 / tool.read_bytes as f64;
+        audit.page_cache_share = Some(share.clamp(0.0, 1.0));
+    }
+    audit.dirty_bytes_at_end = outcome.dirty_bytes;
+    audit.flush_at_end_us = outcome.flush.map(|flush| flush.as_secs_f64() * 1e6);
+    let mut warnings = restored.warnings;
+    warnings.extend(outcome.warnings);
+    if outcome.steal_percent >= 5.0 {
+        warnings.push(format!(
+            "the hypervisor took {:.0} % of processor time for others",
+            outcome.steal_percent
+        ));
+    }
+    let trial = Trial {
+        round,
+        position,
+        tpm: outcome.transactions as f64 * 60.0 / measured_s,
+        transactions: outcome.transactions,
+        measured_s,
+        read_iops: per_second(tool.reads),
+        write_iops: per_second(tool.writes),
+        kib_per_s: per_second(tool.read_bytes + tool.write_bytes) / 1024.0,
+        latency_us: outcome.latency_us,
+        waits: outcome.waits,
+        cpu: outcome.cpu,
+        cpu_us_per_transaction: outcome.cpu_us_per_transaction,
+        audit,
+        restore: restored.restore,
+        warnings,
+    };
+    (trial, outcome.samples)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run::journal::Event;
+
+    fn state(clients: &str) -> RunState {
+        let text = format!(
+            "[workload]\nclients = {clients}\n[[layout]]\nname = \"a\"\n[[layout]]\nname = \"b\"\n[[layout]]\nname = \"c\"\n"
+        );
+        let experiment = Experiment::parse("x.toml", &text, &[]).unwrap();
+        let started = Event::RunStarted {
+            run: "r".to_string(),
+            version: String::new(),
+            at: String::new(),
+            working_directory: PathBuf::new(),
+            experiment: Box::new(experiment),
+        };
+        RunState::of(&[started]).unwrap()
+    }
+
+    #[test]
+    fn every_round_has_every_case_once_in_an_order_of_its_own() {
+        let state = state("[4, 8]");
+        let rounds: Vec<Vec<CaseKey>> = (1..=3).map(|round| order(&state, round)).collect();
+        for round in &rounds {
+            let mut sorted = round.clone();
+            sorted.sort_unstable();
+            assert_eq!(sorted, state.cases());
+        }
+        assert!(rounds[0] != rounds[1] || rounds[1] != rounds[2]);
+        assert_eq!(trials_left(&state).len(), 18);
+    }
+
+    #[test]
+    fn a_failed_case_is_left_out_until_the_run_goes_on() {
+        let mut state = state("8");
+        let failed = Event::TrialFailed {
+            layout: 1,
+            clients: 8,
+            round: 1,
+            reason: "r".to_string(),
+        };
+        state.add(&failed);
+        assert_eq!(trials_left(&state).len(), 6);
+        state.forgive();
+        assert_eq!(trials_left(&state).len(), 9);
+    }
+}

@@ -1,0 +1,178 @@
+//! What the run and the process of a trial say to each other: lines of JSON. The run sends one [`Task`] and then, when the
+//! worker is [`Report::Opened`], a line to say that measuring may begin. A worker whose standard input ends has lost its
+//! run, and exits.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use spindle_engines::kernel::{self, IoMethod, Settings};
+use spindle_layout::DatabasePaths;
+
+use spindle_workload::{OltpMix, Slob, Workload};
+
+use crate::experiment::{self, Commit, Database, Method, Transactions, WriteSync};
+use crate::observe::block_device::DeviceNumber;
+use crate::result::{CpuMicroseconds, CpuShares, IoCounts, Latency, Wait};
+
+/// What a trial does.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Task {
+    /// Where everything random starts from.
+    pub seed: u64,
+    /// The database.
+    pub database: Database,
+    /// The access path of the datafiles.
+    pub io: experiment::AccessPath,
+    /// What the clients do.
+    pub workload: experiment::Workload,
+    /// How many of them.
+    pub clients: u32,
+    /// Time before measuring.
+    pub warmup_ms: u64,
+    /// Time measured.
+    pub measure_ms: u64,
+    /// Time between samples of throughput.
+    pub sample_ms: u64,
+    /// The files of the database.
+    pub paths: DatabasePaths,
+    /// The devices beneath them, where known.
+    pub devices: Vec<DeviceNumber>,
+}
+
+/// What a worker says.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "report", rename_all = "snake_case")]
+pub enum Report {
+    /// The database is open; the worker waits for a line.
+    Opened,
+    /// How it goes.
+    Progress {
+        /// Warm-up is over.
+        measuring: bool,
+        /// Transactions per minute since the phase began.
+        tpm: f64,
+    },
+    /// The trial is over.
+    Done(Box<Outcome>),
+    /// The trial broke off.
+    Failed {
+        /// Why, for people.
+        reason: String,
+    },
+}
+
+/// What a trial found.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Outcome {
+    /// Transactions committed in the measured time.
+    pub transactions: u64,
+    /// Transactions tried again in it.
+    pub retries: u64,
+    /// The measured time, the flush at its end included.
+    pub measured: Duration,
+    /// I/O of the database.
+    pub tool: IoCounts,
+    /// I/O of the devices, where known.
+    pub device: Option<IoCounts>,
+    /// Bytes that the process fetched from storage, by the system's account of it; `None` when hidden.
+    pub fetched_bytes: Option<u64>,
+    /// Transaction times.
+    pub latency_us: Latency,
+    /// Wait events.
+    pub waits: Vec<Wait>,
+    /// How the machine's processors spent the time.
+    pub cpu: CpuShares,
+    /// Time taken by the hypervisor for others, percent.
+    pub steal_percent: f64,
+    /// Processor time of a transaction.
+    pub cpu_us_per_transaction: Option<CpuMicroseconds>,
+    /// Bytes of the files not yet on the device when the clock stopped; `None` when unknown.
+    pub dirty_bytes: Option<u64>,
+    /// How long their flush took.
+    pub flush: Option<Duration>,
+    /// Transactions per second in each interval.
+    pub samples: Vec<f64>,
+    /// Changed blocks still in the buffer cache, bytes.
+    pub dirty_buffer_bytes: u64,
+    /// What the workload's check said.
+    pub check: String,
+    /// For each file, runs of blocks written: first and count.
+    pub written: Vec<(PathBuf, Vec<(u64, u64)>)>,
+    /// What was noticed, for people.
+    pub warnings: Vec<String>,
+}
+
+/// The workload of an experiment, for its database.
+pub fn workload_of(workload: &experiment::Workload, database: &Database) -> Box<dyn Workload> {
+    let clients = u64::from(workload.clients.iter().copied().max().unwrap_or(1));
+    let data_bytes = database.size_bytes;
+    match &workload.transactions {
+        Transactions::OltpMix(mix) => Box::new(OltpMix {
+            data_bytes,
+            clients,
+            read_percent: mix.read_percent,
+            row_operations: mix.row_operations,
+        }),
+        Transactions::Slob(slob) => Box::new(Slob {
+            data_bytes,
+            block_bytes: database.block_size_bytes,
+            clients,
+            update_percent: slob.update_percent,
+            scan_percent: slob.scan_percent,
+            scan_blocks: u64::from(slob.scan_blocks),
+            work_unit: slob.work_unit,
+            redo_stress: match slob.redo_stress {
+                experiment::RedoStress::Lite => spindle_workload::RedoStress::Lite,
+                experiment::RedoStress::Heavy => spindle_workload::RedoStress::Heavy,
+            },
+            hotspot: slob
+                .hotspot
+                .as_ref()
+                .map(|hotspot| spindle_workload::Hotspot {
+                    size_bytes: hotspot.size_bytes,
+                    offset_bytes: hotspot.offset_bytes,
+                    every: hotspot.every,
+                }),
+        }),
+    }
+}
+
+/// An access path as the engine takes it.
+pub fn engine_path(io: experiment::AccessPath, database: &Database) -> kernel::AccessPath {
+    kernel::AccessPath {
+        direct: io.caching == experiment::Caching::Direct,
+        method: match io.method {
+            Method::Sync => IoMethod::Sync,
+            Method::Slaves => IoMethod::Slaves(io.slaves as usize),
+            Method::Async => IoMethod::Async,
+            Method::Odm => IoMethod::Odm,
+        },
+        fixed_buffers: database.fixed_buffers,
+    }
+}
+
+/// The instance's settings for a database.
+pub fn settings_of(database: &Database) -> Settings {
+    let block_bytes = database.block_size_bytes as usize;
+    let nanoseconds = |ms: u64| ms * 1_000_000;
+    // An eighth of a log file, so that the ring always has room for what is in memory; a mebibyte is enough for anyone.
+    let log_buffer_bytes = (database.log_file_size_bytes as usize / 8 / 4096 * 4096).min(1 << 20);
+    Settings {
+        block_bytes,
+        buffer_cache_bytes: database.buffer_cache_bytes,
+        writers: database.writers as usize,
+        write_sync: match database.write_sync {
+            WriteSync::Dsync => kernel::WriteSync::Dsync,
+            WriteSync::Checkpoint => kernel::WriteSync::Checkpoint,
+        },
+        commit_wait: match database.commit {
+            Commit::Wait => kernel::CommitWait::Wait,
+            Commit::NoWait => kernel::CommitWait::NoWait,
+        },
+        log_buffer_bytes: log_buffer_bytes.max(16 * block_bytes),
+        checkpoint_interval_ns: nanoseconds(database.checkpoint_interval_ms),
+        lock_timeout_ns: nanoseconds(database.lock_timeout_ms),
+        ..Settings::default()
+    }
+}

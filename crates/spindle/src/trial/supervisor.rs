@@ -1,0 +1,161 @@
+//! Starts the process of a trial, holds it to its memory budget, passes its progress on, and ends it when the run is
+//! interrupted. Only the process started here is ever killed, by its own handle.
+
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::Duration;
+
+use super::protocol::{Outcome, Report, Task};
+use crate::observe::SystemFiles;
+use crate::observe::memory::{MemoryBudget, MemoryGroup};
+
+/// The hidden command that turns the program into a worker.
+pub const WORKER_COMMAND: &str = "trial-worker";
+/// What the clients of a trial need besides the buffer cache, each, bytes: its thread, its session, its histogram.
+const CLIENT_BYTES: u64 = 1 << 20;
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+/// Why there is no outcome.
+#[derive(Debug)]
+pub enum TrialError {
+    /// The trial broke off; others may go on.
+    Failed(String),
+    /// The person wants the run to stop.
+    Interrupted,
+}
+
+struct Worker {
+    child: Child,
+    input: Option<ChildStdin>,
+    // Dropped after the process is gone: a group with processes cannot be removed.
+    group: Option<MemoryGroup>,
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        self.input = None;
+        // It may have ended already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        self.group = None;
+    }
+}
+
+/// Runs a trial to its end. `progress` hears of warm-up and throughput; `interrupted` is looked at ten times a second.
+pub fn run(
+    task: &Task,
+    budget: Option<&MemoryBudget>,
+    interrupted: &AtomicBool,
+    mut progress: impl FnMut(bool, f64),
+) -> Result<Outcome, TrialError> {
+    let failed = |reason: String| TrialError::Failed(reason);
+    let mut worker = start(budget).map_err(failed)?;
+    let output = worker
+        .child
+        .stdout
+        .take()
+        .expect("the worker's output is a pipe");
+    let (sender, reports) = mpsc::channel();
+    let listener = std::thread::spawn(move || {
+        for line in BufReader::new(output).lines().map_while(Result::ok) {
+            // The run has lost interest.
+            if sender.send(line).is_err() {
+                return;
+            }
+        }
+    });
+    let text = serde_json::to_string(task).expect("a task holds only strings, numbers and lists");
+    send(&mut worker, &text).map_err(failed)?;
+    let result = loop {
+        if interrupted.load(Ordering::Relaxed) {
+            break Err(TrialError::Interrupted);
+        }
+        match reports.recv_timeout(LOOK_EVERY) {
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => {
+                break Err(TrialError::Failed(ended(&mut worker)));
+            }
+            Ok(line) => match serde_json::from_str(&line) {
+                Ok(Report::Opened) => {
+                    limit_memory(&worker, task).map_err(failed)?;
+                    send(&mut worker, "go").map_err(failed)?;
+                }
+                Ok(Report::Progress { measuring, tpm }) => progress(measuring, tpm),
+                Ok(Report::Done(outcome)) => break Ok(*outcome),
+                Ok(Report::Failed { reason }) => break Err(TrialError::Failed(reason)),
+                Err(error) => {
+                    break Err(TrialError::Failed(format!(
+                        "the worker said {line:?}: {error}"
+                    )));
+                }
+            },
+        }
+    };
+    drop(worker);
+    // The pipe is closed now.
+    let _ = listener.join();
+    result
+}
+
+fn start(budget: Option<&MemoryBudget>) -> Result<Worker, String> {
+    let program =
+        std::env::current_exe().map_err(|error| format!("where this program is: {error}"))?;
+    let group = budget
+        .map(|budget| budget.create_group(&SystemFiles::default()))
+        .transpose();
+    let mut group = group.map_err(|error| error.to_string())?;
+    let mut child = Command::new(program)
+        .arg(WORKER_COMMAND)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        // A process group of its own: an interrupt at the terminal is the run's to handle.
+        .process_group(0)
+        .spawn()
+        .map_err(|error| format!("starting the process of a trial: {error}"))?;
+    let input = child.stdin.take();
+    let added = group
+        .as_mut()
+        .map(|group| group.add_process(child.id()))
+        .transpose();
+    let worker = Worker {
+        child,
+        input,
+        group,
+    };
+    added.map_err(|error| error.to_string())?;
+    Ok(worker)
+}
+
+fn send(worker: &mut Worker, line: &str) -> Result<(), String> {
+    let input = worker
+        .input
+        .as_mut()
+        .expect("the worker's input is open while it lives");
+    writeln!(input, "{line}")
+        .and_then(|()| input.flush())
+        .map_err(|error| format!("the process of the trial does not listen: {error}"))
+}
+
+/// Holds the worker to what it has now, buffer cache included, and the budget's rest for the page cache.
+fn limit_memory(worker: &Worker, task: &Task) -> Result<(), String> {
+    let Some(group) = &worker.group else {
+        return Ok(());
+    };
+    let usage = group.usage().map_err(|error| error.to_string())?;
+    let own_bytes =
+        usage.anonymous_bytes + usage.shared_bytes + u64::from(task.clients) * CLIENT_BYTES;
+    let page_cache_bytes = task.database.memory_bytes - task.database.buffer_cache_bytes;
+    group
+        .set_limit(own_bytes + page_cache_bytes)
+        .map_err(|error| error.to_string())
+}
+
+fn ended(worker: &mut Worker) -> String {
+    match worker.child.wait() {
+        Ok(status) => format!("the process of the trial ended without a result ({status})"),
+        Err(error) => format!("the process of the trial is lost: {error}"),
+    }
+}

@@ -1,0 +1,381 @@
+//! The process of a trial. It opens the database, waits for leave to begin, runs the clients, and reports what it and
+//! the system counted over exactly the measured time. It writes nothing but the database's files.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use spindle_engines::kernel::{EngineCounts, KernelEngine, Shutdown};
+use spindle_io::Env;
+use spindle_io::real::{RealEnv, block_on, facts};
+use spindle_workload::driver::{self, Behaviour, Running};
+
+use super::protocol::{Outcome, Report, Task, engine_path, settings_of, workload_of};
+use crate::experiment::WriteSync;
+use crate::observe::SystemFiles;
+use crate::observe::disk::DiskCounters;
+use crate::observe::sampler::{Sample, Sampler};
+use crate::result::{CpuMicroseconds, CpuShares, IoCounts, Latency, Wait};
+
+const PAGE_BYTES: u64 = 4096;
+/// After the clients have stopped DBWR may still have a batch under way: so long it is waited for.
+const SETTLE_LOOKS: u32 = 50;
+const SETTLE_LOOK: Duration = Duration::from_millis(20);
+
+/// Runs the task on standard input; the whole of the process.
+pub fn run() -> ! {
+    // If the run dies without a word, so does the trial.
+    let _ = rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL));
+    let mut lines = BufReader::new(std::io::stdin()).lines();
+    let task: Option<Task> = lines
+        .next()
+        .and_then(Result::ok)
+        .and_then(|line| serde_json::from_str(&line).ok());
+    let Some(task) = task else {
+        say(&Report::Failed {
+            reason: "the worker was given no task it understands".to_string(),
+        });
+        std::process::exit(1);
+    };
+    let report = match block_on(measure(&task, lines)) {
+        Ok(outcome) => Report::Done(Box::new(outcome)),
+        Err(reason) => Report::Failed { reason },
+    };
+    say(&report);
+    std::process::exit(0);
+}
+
+fn say(report: &Report) {
+    let mut line =
+        serde_json::to_string(report).expect("a report holds only strings, numbers and lists");
+    line.push('\n');
+    // Nobody listens: the run is gone, and there is nobody to tell.
+    if std::io::stdout().lock().write_all(line.as_bytes()).is_err() {
+        std::process::exit(1);
+    }
+}
+
+async fn measure(
+    task: &Task,
+    mut lines: impl Iterator<Item = std::io::Result<String>> + Send + 'static,
+) -> Result<Outcome, String> {
+    let env: Arc<dyn Env> = RealEnv::new(task.seed);
+    let workload: Arc<dyn spindle_workload::Workload> =
+        Arc::from(workload_of(&task.workload, &task.database));
+    let data = engine_path(task.io, &task.database);
+    let redo = engine_path(task.database.redo_access_path(task.io), &task.database);
+    let settings = settings_of(&task.database);
+    let engine = KernelEngine::start(&env, &task.paths, data, redo, &settings, &*workload)
+        .await
+        .map_err(|error| error.to_string())?;
+    let engine = Arc::new(engine);
+    say(&Report::Opened);
+    if lines.next().is_none() {
+        return Err("the run ended".to_string());
+    }
+    std::thread::spawn(move || {
+        // Until the run ends.
+        lines.for_each(drop);
+        std::process::exit(1);
+    });
+    let behaviour = Behaviour {
+        clients: task.clients as usize,
+        think_time_ns: task.workload.think_time_ms * 1_000_000,
+    };
+    let tables = engine.tables();
+    let running = driver::start(&env, &workload, &tables, behaviour, engine.connector());
+    let trial = Trial {
+        task,
+        env: &env,
+        engine: &engine,
+        running,
+    };
+    let mut outcome = trial.carry_out(&*workload).await?;
+    let engine = Arc::into_inner(engine).ok_or("a client outlived its trial")?;
+    // The files are put back before they are used again: there is nothing to save.
+    let written = engine.stop(Shutdown::Abort).await.map_err(|error| error.to_string())?;
+    outcome.written = written.into_iter().map(|(path, blocks)| (path, runs(&blocks))).collect();
+    Ok(outcome)
+}
+
+struct Trial<'a> {
+    task: &'a Task,
+    env: &'a Arc<dyn Env>,
+    engine: &'a Arc<KernelEngine>,
+    running: Running,
+}
+
+/// Everything counted, at one moment.
+struct Moment {
+    at_ns: u64,
+    committed: u64,
+    retries: u64,
+    counts: EngineCounts,
+    waits: Vec<(&'static str, u64, u64)>,
+    system: Sample,
+}
+
+impl Trial<'_> {
+    fn moment(&self, sampler: &Sampler) -> Moment {
+        let waits = self.engine.wait_events();
+        Moment {
+            at_ns: self.env.now(),
+            committed: self.running.committed(),
+            retries: self.running.retries(),
+            counts: self.engine.counts(),
+            waits: waits
+                .iter()
+                .map(|wait| (wait.event.name(), wait.count, wait.total_ns))
+                .collect(),
+            system: sampler.sample(),
+        }
+    }
+
+    async fn carry_out(
+        mut self,
+        workload: &dyn spindle_workload::Workload,
+    ) -> Result<Outcome, String> {
+        let sampler = Sampler::new(
+            SystemFiles::default(),
+            self.task.devices.clone(),
+            std::process::id(),
+        );
+        self.watch(self.task.warmup_ms, false).await?;
+        self.running.measure(true);
+        let begin = self.moment(&sampler);
+        let samples = self.watch(self.task.measure_ms, true).await?;
+        self.running.measure(false);
+        let end = self.moment(&sampler);
+        self.running.stop().await?;
+        let (dirty_bytes, flush) = self.settle().await?;
+        let dirty_buffer_bytes = self.engine.dirty_bytes();
+        let mut session = self.engine.connector()();
+        let check = driver::check(&mut session, workload, self.running.acknowledged())
+            .await
+            .map_err(|loss| format!("the database lost something: {loss}"))?;
+        let mut warnings = Vec::new();
+        if let Some(reason) = self.engine.fixed_buffers_dropped() {
+            warnings.push(format!("fixed buffers were dropped: {reason}"));
+        }
+        if self.task.database.write_sync == WriteSync::Dsync
+            && dirty_bytes.is_some_and(|bytes| bytes > 0)
+        {
+            warnings.push(format!(
+                "{} bytes of the files were still dirty at the end, though every write should have been durable",
+                dirty_bytes.unwrap_or(0)
+            ));
+        }
+        let measured = Duration::from_nanos(end.at_ns - begin.at_ns) + flush.unwrap_or_default();
+        let transactions = end.committed - begin.committed;
+        let (cpu, steal_percent) = cpu_shares(&begin, &end);
+        Ok(Outcome {
+            transactions,
+            retries: end.retries - begin.retries,
+            measured,
+            tool: tool_counts(&begin, &end),
+            device: device_counts(&begin, &end),
+            fetched_bytes: fetched_bytes(&begin, &end),
+            latency_us: latency(&self.running),
+            waits: waits(&begin, &end),
+            cpu,
+            steal_percent,
+            cpu_us_per_transaction: cpu_per_transaction(&begin, &end, transactions),
+            dirty_bytes,
+            flush,
+            samples,
+            dirty_buffer_bytes,
+            check,
+            written: Vec::new(),
+            warnings,
+        })
+    }
+
+    /// Lets time pass, sampling throughput; fails as soon as a client has.
+    async fn watch(&self, duration_ms: u64, measuring: bool) -> Result<Vec<f64>, String> {
+        let began_ns = self.env.now();
+        let end_ns = began_ns + duration_ms * 1_000_000;
+        let step_ns = self.task.sample_ms * 1_000_000;
+        let first = self.running.committed();
+        let (mut last, mut last_ns) = (first, began_ns);
+        let mut samples = Vec::new();
+        while last_ns < end_ns {
+            let next_ns = (last_ns + step_ns).min(end_ns);
+            self.env.sleep(next_ns.saturating_sub(self.env.now())).await;
+            if let Some(reason) = self.running.failure().or_else(|| self.engine.failure()) {
+                return Err(reason);
+            }
+            let (committed, now_ns) = (self.running.committed(), self.env.now());
+            samples.push((committed - last) as f64 * 1e9 / (now_ns - last_ns).max(1) as f64);
+            (last, last_ns) = (committed, now_ns);
+            let tpm = (committed - first) as f64 * 60e9 / (now_ns - began_ns).max(1) as f64;
+            say(&Report::Progress { measuring, tpm });
+        }
+        Ok(samples)
+    }
+
+    /// What was still dirty in the page cache when the clients had stopped, and how long flushing it took.
+    async fn settle(&self) -> Result<(Option<u64>, Option<Duration>), String> {
+        let durable = self.task.database.write_sync == WriteSync::Dsync;
+        let mut dirty_bytes = self.dirty_bytes();
+        for _ in 0..SETTLE_LOOKS {
+            if !durable || dirty_bytes.is_none_or(|bytes| bytes == 0) {
+                break;
+            }
+            self.env.sleep(SETTLE_LOOK.as_nanos() as u64).await;
+            dirty_bytes = self.dirty_bytes();
+        }
+        if durable && dirty_bytes == Some(0) {
+            return Ok((dirty_bytes, None));
+        }
+        let began_ns = self.env.now();
+        self.engine
+            .flush()
+            .await
+            .map_err(|error| error.to_string())?;
+        Ok((
+            dirty_bytes,
+            Some(Duration::from_nanos(self.env.now() - began_ns)),
+        ))
+    }
+
+    fn dirty_bytes(&self) -> Option<u64> {
+        let paths = &self.task.paths;
+        let all = paths
+            .data
+            .iter()
+            .chain(&paths.redo)
+            .chain([&paths.undo, &paths.control]);
+        all.map(|path| dirty_bytes_of(path)).sum()
+    }
+}
+
+/// Bytes of a file that are in the page cache only, or on their way.
+fn dirty_bytes_of(path: &Path) -> Option<u64> {
+    let file = File::open(path).ok()?;
+    let length = file.metadata().ok()?.len();
+    let state = facts::cached(&file, 0, length)?;
+    Some((state.dirty_pages + state.writeback_pages) * PAGE_BYTES)
+}
+
+fn tool_counts(begin: &Moment, end: &Moment) -> IoCounts {
+    let data = end.counts.data - begin.counts.data;
+    let redo = end.counts.redo - begin.counts.redo;
+    IoCounts {
+        reads: data.reads + redo.reads,
+        writes: data.writes + redo.writes,
+        read_bytes: data.read_bytes + redo.read_bytes,
+        write_bytes: data.write_bytes + redo.write_bytes,
+    }
+}
+
+fn device_counts(begin: &Moment, end: &Moment) -> Option<IoCounts> {
+    if begin.system.disks.is_empty() {
+        return None;
+    }
+    let mut sum = IoCounts::default();
+    for (before, after) in begin.system.disks.iter().zip(&end.system.disks) {
+        let DiskCounters {
+            reads,
+            read_bytes,
+            writes,
+            written_bytes,
+            ..
+        } = after.counters?.since(&before.counters?);
+        sum.reads += reads;
+        sum.read_bytes += read_bytes;
+        sum.writes += writes;
+        sum.write_bytes += written_bytes;
+    }
+    Some(sum)
+}
+
+fn fetched_bytes(begin: &Moment, end: &Moment) -> Option<u64> {
+    let (before, after) = (begin.system.process_io?, end.system.process_io?);
+    Some(after.since(&before).read_bytes)
+}
+
+fn latency(running: &Running) -> Latency {
+    let times = running.latencies();
+    Latency {
+        p50: times.p50_us(),
+        p95: times.p95_us(),
+        p99: times.p99_us(),
+        max: times.max_us(),
+        mean: times.mean_us(),
+    }
+}
+
+fn waits(begin: &Moment, end: &Moment) -> Vec<Wait> {
+    let pairs = begin.waits.iter().zip(&end.waits);
+    let difference =
+        |((event, count0, ns0), (_, count1, ns1)): (&(&str, u64, u64), &(&str, u64, u64))| {
+            let (count, total_us) = (count1 - count0, (ns1 - ns0) as f64 / 1e3);
+            let mean_us = if count > 0 {
+                total_us / count as f64
+            } else {
+                0.0
+            };
+            Wait {
+                event: (*event).to_string(),
+                count,
+                total_us,
+                mean_us,
+            }
+        };
+    pairs.map(difference).collect()
+}
+
+fn cpu_shares(begin: &Moment, end: &Moment) -> (CpuShares, f64) {
+    let shares = match (begin.system.cpu, end.system.cpu) {
+        (Some(before), Some(after)) => after.since(&before).shares(),
+        _ => None,
+    };
+    let nothing = CpuShares {
+        user: 0.0,
+        system: 0.0,
+        iowait: 0.0,
+        idle: 0.0,
+    };
+    shares.map_or((nothing, 0.0), |shares| {
+        let cpu = CpuShares {
+            user: shares.user_percent,
+            system: shares.system_percent,
+            iowait: shares.iowait_percent,
+            idle: shares.idle_percent,
+        };
+        (cpu, shares.steal_percent)
+    })
+}
+
+fn cpu_per_transaction(begin: &Moment, end: &Moment, transactions: u64) -> Option<CpuMicroseconds> {
+    let used = end.system.process_cpu?.since(&begin.system.process_cpu?);
+    (transactions > 0).then(|| CpuMicroseconds {
+        user: used.user_us as f64 / transactions as f64,
+        system: used.system_us as f64 / transactions as f64,
+    })
+}
+
+/// Sorted numbers as runs of first and count.
+fn runs(blocks: &[u64]) -> Vec<(u64, u64)> {
+    let mut runs: Vec<(u64, u64)> = Vec::new();
+    for &block in blocks {
+        match runs.last_mut() {
+            Some((first, count)) if *first + *count == block => *count += 1,
+            _ => runs.push((block, 1)),
+        }
+    }
+    runs
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn neighbours_make_one_run() {
+        assert_eq!(runs(&[1, 2, 3, 7, 9, 10]), vec![(1, 3), (7, 1), (9, 2)]);
+        assert_eq!(runs(&[]), vec![]);
+    }
+}
