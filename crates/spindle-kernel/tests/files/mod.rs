@@ -375,8 +375,9 @@ impl Client {
     async fn transact(&mut self, number: u64) -> Result<RowId> {
         loop {
             match self.attempt(number).await {
-                Err(KernelError::LockTimeout { .. }) => self.session.rollback().await?,
-                Err(KernelError::Io(_)) => self.roll_back_in_the_end().await?,
+                Err(KernelError::LockTimeout { .. } | KernelError::Io(_)) => {
+                    self.roll_back_in_the_end().await?;
+                }
                 result => return result,
             }
         }

@@ -3,9 +3,11 @@
 #![allow(unsafe_code)]
 
 use std::fs::File;
+use std::hash::{Hash, Hasher};
 use std::io;
 use std::os::fd::AsRawFd;
 
+use rustc_hash::FxHasher;
 use rustix::fs::{SeekFrom, seek};
 use rustix::io::Errno;
 
@@ -16,6 +18,9 @@ pub struct Extents {
     pub unwritten_bytes: u64,
     /// Extents that hold written data; `None` when the file system does not tell.
     pub written_extents: Option<u64>,
+    /// A number made of where on the device every written byte lies: another number means that some were moved. `None`
+    /// when the file system does not tell.
+    pub places: Option<u64>,
     /// How this was found out.
     pub seen_by: SeenBy,
 }
@@ -73,6 +78,7 @@ pub fn extents(file: &File) -> io::Result<Extents> {
 
 fn by_fiemap(file: &File, file_bytes: u64) -> Result<Extents, Errno> {
     let (mut written_bytes, mut written_extents, mut start) = (0, 0, 0);
+    let (mut places, mut shift) = (FxHasher::default(), None);
     while start < file_bytes {
         let mut map = Box::new(Fiemap {
             start,
@@ -97,6 +103,12 @@ fn by_fiemap(file: &File, file_bytes: u64) -> Result<Extents, Errno> {
             let end = (extent.logical + extent.length).min(file_bytes);
             written_bytes += end.saturating_sub(extent.logical.max(start));
             written_extents += u64::from(extent.logical >= start);
+            // Extents that go on where the last one ended count as one, however the file system divides them.
+            let next_shift = Some(extent.physical.wrapping_sub(extent.logical));
+            if shift != next_shift {
+                shift = next_shift;
+                (extent.logical, extent.physical).hash(&mut places);
+            }
         }
         match found.last() {
             Some(last) if last.flags & EXTENT_LAST == 0 => start = last.logical + last.length,
@@ -106,6 +118,7 @@ fn by_fiemap(file: &File, file_bytes: u64) -> Result<Extents, Errno> {
     Ok(Extents {
         unwritten_bytes: file_bytes - written_bytes,
         written_extents: Some(written_extents),
+        places: Some(places.finish()),
         seen_by: SeenBy::Fiemap,
     })
 }
@@ -125,6 +138,7 @@ fn by_seek(file: &File, file_bytes: u64) -> io::Result<Extents> {
     Ok(Extents {
         unwritten_bytes: file_bytes - written_bytes,
         written_extents: None,
+        places: None,
         seen_by: SeenBy::SeekHole,
     })
 }
@@ -133,6 +147,28 @@ fn by_seek(file: &File, file_bytes: u64) -> io::Result<Extents> {
 mod tests {
     use super::*;
     use std::os::unix::fs::FileExt;
+
+    #[test]
+    fn moved_bytes_have_other_places() {
+        let directory = tempfile::tempdir().unwrap();
+        let make = |name| {
+            let file = File::create_new(directory.path().join(name)).unwrap();
+            file.write_all_at(&[1; 65536], 0).unwrap();
+            file.sync_all().unwrap();
+            file
+        };
+        let (one, other) = (make("one"), make("other"));
+        let before = extents(&one).unwrap();
+        if before.places.is_none() {
+            return eprintln!("this file system has no FIEMAP");
+        }
+        one.write_all_at(&[2; 4096], 8192).unwrap();
+        one.sync_all().unwrap();
+        // File systems that copy on write move what is overwritten.
+        let in_place = extents(&one).unwrap() == before;
+        assert!(in_place || before.written_extents < extents(&one).unwrap().written_extents);
+        assert_ne!(extents(&other).unwrap().places, before.places);
+    }
 
     #[test]
     fn both_ways_see_a_hole() {

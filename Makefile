@@ -1,0 +1,28 @@
+# The commands of this project. `make demo` and `make test` are all a newcomer needs.
+
+SHELL := /bin/bash
+
+.PHONY: build demo test lint bench clean
+
+build:
+	cargo build --release --locked -p spindle
+
+# Runs the quickstart experiment where you stand: six access paths, a table, a verdict, a run directory under runs/.
+demo: build
+	./target/release/spindle run examples/quickstart.toml
+
+# Every test. Tests that need root, or a tool that is missing, say so in one line and count as skipped.
+test:
+	scripts/setup
+	cargo test --workspace --locked
+
+lint:
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets --locked -- -D warnings
+
+# Figures of speed, each beside its peer in the same run. Not part of the tests.
+bench:
+	cargo bench --locked -p spindle-kernel
+
+clean:
+	cargo clean
