@@ -97,7 +97,11 @@ impl ControlFile {
     pub(crate) async fn open(device: Arc<dyn BlockDevice>) -> Result<ControlFile> {
         let mut newest: Option<(Contents, u64)> = None;
         for copy in 0..2 {
-            let bytes = read_bytes(&*device, copy * COPY_BYTES, COPY_BYTES as usize).await?;
+            let start = read_bytes(&*device, copy * COPY_BYTES, PIECE_BYTES).await?;
+            let Some(length) = stated_length(&start) else {
+                continue;
+            };
+            let bytes = read_bytes(&*device, copy * COPY_BYTES, length).await?;
             if let Some((contents, number)) = decode(&bytes)
                 && newest.as_ref().is_none_or(|(_, newest)| number > *newest)
             {
@@ -264,13 +268,19 @@ fn encode(contents: &Contents, number: u64) -> Vec<u8> {
     bytes
 }
 
-fn decode(bytes: &[u8]) -> Option<(Contents, u64)> {
-    let field = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes"));
+/// How long a copy says that it is; `None` when it is no copy.
+fn stated_length(start: &[u8]) -> Option<usize> {
+    let field = |at: usize| u32::from_le_bytes(start[at..at + 4].try_into().expect("four bytes"));
     let length = field(8) as usize;
-    if field(0) != MAGIC || !(HEADER_BYTES..=bytes.len()).contains(&length) {
-        return None;
-    }
-    if crc32c::crc32c(&bytes[8..length]) != field(4) {
+    let fits = (HEADER_BYTES..=COPY_BYTES as usize).contains(&length);
+    (field(0) == MAGIC && fits).then_some(length)
+}
+
+/// Reads a whole copy, whatever follows it.
+fn decode(bytes: &[u8]) -> Option<(Contents, u64)> {
+    let length = stated_length(bytes)?;
+    let crc = u32::from_le_bytes(bytes[4..8].try_into().expect("four bytes"));
+    if length > bytes.len() || crc32c::crc32c(&bytes[8..length]) != crc {
         return None;
     }
     let number = u64::from_le_bytes(bytes[16..24].try_into().expect("eight bytes"));

@@ -63,7 +63,11 @@ fn nor_with_flushes_at_checkpoints_and_two_writers() {
 
 #[test]
 fn a_crash_in_recovery_is_recovered_from() {
-    let scenario = Scenario::plain(3);
+    // So often that checkpoints come due while recovery rolls forward.
+    let scenario = Scenario {
+        checkpoint_interval_ns: 200_000,
+        ..Scenario::plain(3)
+    };
     let start = loaded(scenario);
     let ios = run(scenario, &start, scenario.seed, FIRST, None)
         .2

@@ -27,6 +27,7 @@ pub struct Scenario {
     pub write_sync: WriteSync,
     pub writers: usize,
     pub planted: Option<PlantedFault>,
+    pub checkpoint_interval_ns: u64,
 }
 
 impl Scenario {
@@ -37,6 +38,7 @@ impl Scenario {
             write_sync: WriteSync::Dsync,
             writers: 1,
             planted: None,
+            checkpoint_interval_ns: 20_000_000,
         }
     }
 
@@ -49,7 +51,7 @@ impl Scenario {
             write_sync: self.write_sync,
             log_buffer_bytes: 32 << 10,
             log_write_bytes_max: 8 << 10,
-            checkpoint_interval_ns: 20_000_000,
+            checkpoint_interval_ns: self.checkpoint_interval_ns,
             planted: self.planted,
             ..Settings::default()
         }
