@@ -90,6 +90,9 @@ pub enum KernelError {
         /// Slots there are.
         slots: usize,
     },
+    /// A roll-back failed halfway: what is left of the transaction can be neither added to nor committed.
+    #[error("a roll-back of this transaction failed halfway: roll back again")]
+    RollBackUnfinished,
     /// The instance stopped because it could not keep its promises any longer.
     #[error("the instance was aborted: {reason}")]
     Aborted {

@@ -285,6 +285,7 @@ impl Session {
                 Some(transaction::begin(shared, &self.waits, &mut self.builder).await?);
         }
         let transaction = self.transaction.as_mut().expect("begun above");
+        transaction.check_not_rolling_back()?;
         if let Some(row) = row
             && shared
                 .locks
@@ -316,6 +317,7 @@ impl Session {
         let Some(transaction) = &self.transaction else {
             return Ok(());
         };
+        transaction.check_not_rolling_back()?;
         let shared = &*self.shared;
         let end = transaction::end(shared, &self.waits, &mut self.builder, transaction).await?;
         let transaction = self.transaction.take().expect("looked at above");
@@ -329,11 +331,12 @@ impl Session {
     }
 
     /// Undoes every change of the transaction. Nothing to do when there were none. After an error the transaction goes on,
-    /// with its locks, and may be rolled back again.
+    /// with its locks, and can only be rolled back again.
     pub async fn rollback(&mut self) -> Result<()> {
-        let Some(transaction) = &self.transaction else {
+        let Some(transaction) = &mut self.transaction else {
             return Ok(());
         };
+        transaction.rolling_back = true;
         let shared = &*self.shared;
         transaction::roll_back(shared, &self.waits, &mut self.builder, transaction.id).await?;
         let transaction = self.transaction.take().expect("looked at above");

@@ -17,6 +17,8 @@ pub(crate) struct Transaction {
     pub(crate) id: u64,
     /// Rows it has locked.
     pub(crate) locks: Vec<RowId>,
+    /// A roll-back has begun: all that can be done is to go on with it.
+    pub(crate) rolling_back: bool,
     /// Undo blocks it has written to, the present one last.
     touched: Vec<BlockAddress>,
     /// Bytes left in the present one.
@@ -31,6 +33,15 @@ pub(crate) enum Ending {
 }
 
 impl Transaction {
+    /// Error when a roll-back has begun and has not come to its end.
+    pub(crate) fn check_not_rolling_back(&self) -> Result<()> {
+        if self.rolling_back {
+            Err(KernelError::RollBackUnfinished)
+        } else {
+            Ok(())
+        }
+    }
+
     /// The undo block it writes to.
     pub(crate) fn undo_block(&self) -> BlockAddress {
         *self
@@ -86,6 +97,7 @@ pub(crate) async fn begin(
     let mut transaction = Transaction {
         id,
         locks: Vec::new(),
+        rolling_back: false,
         touched: Vec::new(),
         undo_room: 0,
     };

@@ -261,6 +261,8 @@ struct Fault {
     refuses: Refuses,
     healthy: AtomicU64,
     refused: AtomicU64,
+    /// It does not refuse, it panics.
+    panics: AtomicBool,
 }
 
 /// A device with a fault.
@@ -283,6 +285,10 @@ impl Fault {
                 .fetch_update(Ordering::AcqRel, Ordering::Acquire, one_less)
                 .is_err();
         self.refused.fetch_add(u64::from(strikes), Ordering::AcqRel);
+        assert!(
+            !(strikes && self.panics.load(Ordering::Acquire)),
+            "planned by a test"
+        );
         strikes
     }
 }
@@ -351,6 +357,7 @@ fn start_broken(
         refuses,
         healthy: AtomicU64::new(u64::MAX),
         refused: AtomicU64::new(0),
+        panics: AtomicBool::new(false),
     });
     let storage = break_devices(&files.open(way).unwrap(), which, &fault);
     let env: Arc<dyn Env> = RealEnv::new(9);
@@ -420,6 +427,31 @@ fn a_failed_write_or_flush_aborts_and_loses_nothing_acknowledged() {
 }
 
 #[test]
+fn a_process_that_panics_takes_the_instance_down_and_nobody_hangs() {
+    for (which, process) in [("redo", "lgwr"), ("data", "dbw0"), ("control", "ckpt")] {
+        watched(format!("a panic of {process}"), move || {
+            let (way, files) = (Way::plain("sync"), Files::new());
+            let bank = files.create(way).unwrap();
+            block_on(bank.instance.shutdown(Shutdown::Normal)).unwrap();
+            let (bank, fault) = start_broken(&files, way, which, Refuses::Writes, u64::MAX);
+            fault.panics.store(true, Ordering::Release);
+            fault.healthy.store(5, Ordering::Release);
+            let (acknowledged, errors) = run_clients(&bank, NONE_YET, u64::MAX, |_| {});
+            assert_eq!(errors.len(), CLIENTS);
+            for error in errors {
+                let said = error.to_string();
+                assert!(
+                    said.contains(&format!("process {process} panicked")),
+                    "{said}"
+                );
+            }
+            let _ = block_on(bank.instance.shutdown(Shutdown::Abort));
+            files.start(way).unwrap().check(acknowledged);
+        });
+    }
+}
+
+#[test]
 fn a_failed_read_is_told_and_everything_goes_on_when_it_is_over() {
     for method in METHODS {
         watched(method.to_string(), move || {
@@ -477,6 +509,9 @@ fn a_transaction_outlives_a_read_that_fails_in_its_middle() {
                 session.in_transaction(),
                 "its lock and its undo are still its own"
             );
+            let unfinished = Err(KernelError::RollBackUnfinished);
+            assert_eq!(session.commit().await, unfinished);
+            assert_eq!(session.update_row(row, 0..8, |_| ()).await, unfinished);
             broken.healthy.store(u64::MAX, Ordering::Release);
             session.rollback().await.unwrap();
             let halves = other.read_row(row, |row| get(row, 0) + get(row, 8)).await;

@@ -53,7 +53,10 @@ impl Place {
 
     fn spindle(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_spindle"));
-        command.args(arguments).current_dir(self.path()).stdin(Stdio::null());
+        command
+            .args(arguments)
+            .current_dir(self.path())
+            .stdin(Stdio::null());
         command
     }
 
@@ -63,11 +66,16 @@ impl Place {
 
     fn journal(&self) -> Vec<Value> {
         let text = fs::read_to_string(self.path().join("out/journal.jsonl")).unwrap_or_default();
-        text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
+        text.lines()
+            .filter_map(|line| serde_json::from_str(line).ok())
+            .collect()
     }
 
     fn finished(&self) -> Vec<Value> {
-        self.journal().into_iter().filter(|event| event["event"] == "trial_finished").collect()
+        self.journal()
+            .into_iter()
+            .filter(|event| event["event"] == "trial_finished")
+            .collect()
     }
 
     fn result(&self) -> Value {
@@ -78,15 +86,25 @@ impl Place {
     /// What is in the place besides the experiment and the run directory.
     fn leftovers(&self) -> Vec<PathBuf> {
         let expected = ["experiment.toml", "out"];
-        let entries = fs::read_dir(self.path()).unwrap().map(|entry| entry.unwrap().path());
-        entries.filter(|path| !expected.iter().any(|name| path.ends_with(name))).collect()
+        let entries = fs::read_dir(self.path())
+            .unwrap()
+            .map(|entry| entry.unwrap().path());
+        entries
+            .filter(|path| !expected.iter().any(|name| path.ends_with(name)))
+            .collect()
     }
 
     fn wait_for_trials(&self, child: &mut Child, trials: usize) {
         let began = Instant::now();
         while self.finished().len() < trials {
-            assert!(child.try_wait().unwrap().is_none(), "the run ended before {trials} trials");
-            assert!(began.elapsed() < Duration::from_secs(120), "no {trials} trials in two minutes");
+            assert!(
+                child.try_wait().unwrap().is_none(),
+                "the run ended before {trials} trials"
+            );
+            assert!(
+                began.elapsed() < Duration::from_secs(120),
+                "no {trials} trials in two minutes"
+            );
             std::thread::sleep(Duration::from_millis(50));
         }
     }
@@ -102,7 +120,10 @@ fn assert_complete(place: &Place, rounds: u64) {
     for case in result["cases"].as_array().unwrap() {
         assert_eq!(case["status"], "measured", "{case:#}");
         let trials = case["trials"].as_array().unwrap();
-        let seen: BTreeSet<u64> = trials.iter().map(|trial| trial["round"].as_u64().unwrap()).collect();
+        let seen: BTreeSet<u64> = trials
+            .iter()
+            .map(|trial| trial["round"].as_u64().unwrap())
+            .collect();
         assert_eq!(seen, (1..=rounds).collect(), "{}", case["layout"]);
         for trial in trials {
             assert!(trial["transactions"].as_u64().unwrap() > 0);
@@ -118,17 +139,33 @@ fn a_short_run_ends_with_a_table_a_verdict_and_a_valid_result() {
     let output = place.output(&["run", "experiment.toml", "--out", "out"]);
     let (stdout, stderr) = text(&output);
     assert!(output.status.success(), "{stderr}");
-    for expected in ["buffered, slaves", "tpm", "report.html", "oltp_mix, 4 clients"] {
-        assert!(stdout.contains(expected), "{expected} is missing in:\n{stdout}");
+    for expected in [
+        "buffered, slaves",
+        "tpm",
+        "report.html",
+        "oltp_mix, 4 clients",
+    ] {
+        assert!(
+            stdout.contains(expected),
+            "{expected} is missing in:\n{stdout}"
+        );
     }
     assert_complete(&place, 2);
     let schema_path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/result.schema.json");
     let schema: Value = serde_json::from_str(&fs::read_to_string(schema_path).unwrap()).unwrap();
     let validator = jsonschema::validator_for(&schema).unwrap();
-    let errors: Vec<String> =
-        validator.iter_errors(&place.result()).map(|error| error.to_string()).collect();
+    let errors: Vec<String> = validator
+        .iter_errors(&place.result())
+        .map(|error| error.to_string())
+        .collect();
     assert_eq!(errors, Vec::<String>::new());
-    for file in ["machine.json", "experiment.json", "report.html", "report.md", "series"] {
+    for file in [
+        "machine.json",
+        "experiment.json",
+        "report.html",
+        "report.md",
+        "series",
+    ] {
         assert!(place.path().join("out").join(file).exists(), "{file}");
     }
     // Every round ran every case once; a report is a function of the journal alone.
@@ -137,7 +174,10 @@ fn a_short_run_ends_with_a_table_a_verdict_and_a_valid_result() {
     let again = place.output(&["report", "out", "--json"]);
     assert!(again.status.success());
     assert_eq!(again.stdout, before);
-    assert_eq!(fs::read(place.path().join("out/result.json")).unwrap(), before);
+    assert_eq!(
+        fs::read(place.path().join("out/result.json")).unwrap(),
+        before
+    );
 }
 
 #[test]
@@ -153,11 +193,18 @@ fn a_killed_run_goes_on_and_keeps_its_trials() {
     child.kill().unwrap();
     child.wait().unwrap();
     let kept = place.finished();
-    assert!(!place.leftovers().is_empty(), "a killed run cannot clean up");
+    assert!(
+        !place.leftovers().is_empty(),
+        "a killed run cannot clean up"
+    );
     let output = place.output(&["resume", "out", "--quiet"]);
     let (_, stderr) = text(&output);
     assert!(output.status.success(), "{stderr}");
-    assert_eq!(place.finished()[..kept.len()], kept[..], "finished trials are kept as they were");
+    assert_eq!(
+        place.finished()[..kept.len()],
+        kept[..],
+        "finished trials are kept as they were"
+    );
     assert_eq!(place.finished().len(), 6, "no trial was done twice");
     assert_complete(&place, 2);
 }
@@ -195,14 +242,20 @@ fn the_process_of_a_trial_dies_with_its_run() {
         if let Some(pid) = children.split_whitespace().next() {
             break Pid::from_raw(pid.parse().unwrap()).unwrap();
         }
-        assert!(child.try_wait().unwrap().is_none(), "the run ended without a trial");
+        assert!(
+            child.try_wait().unwrap().is_none(),
+            "the run ended without a trial"
+        );
         std::thread::sleep(Duration::from_millis(50));
     };
     child.kill().unwrap();
     child.wait().unwrap();
     let began = Instant::now();
     while test_kill_process(worker).is_ok() && !is_zombie(worker) {
-        assert!(began.elapsed() < Duration::from_secs(10), "the worker outlives its run");
+        assert!(
+            began.elapsed() < Duration::from_secs(10),
+            "the worker outlives its run"
+        );
         std::thread::sleep(Duration::from_millis(50));
     }
 }
@@ -210,7 +263,11 @@ fn the_process_of_a_trial_dies_with_its_run() {
 /// A process whose parent died before reading its end stays listed until init does.
 fn is_zombie(pid: Pid) -> bool {
     let stat = fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero()));
-    stat.is_ok_and(|stat| stat.rsplit(')').next().is_some_and(|rest| rest.trim_start().starts_with('Z')))
+    stat.is_ok_and(|stat| {
+        stat.rsplit(')')
+            .next()
+            .is_some_and(|rest| rest.trim_start().starts_with('Z'))
+    })
 }
 
 #[test]
@@ -221,7 +278,10 @@ fn a_wrong_experiment_is_shown_and_nothing_is_created() {
     assert_eq!(output.status.code(), Some(2));
     assert_eq!(stdout, "");
     for expected in ["experiment.toml", "cleints", "clients"] {
-        assert!(stderr.contains(expected), "{expected} is missing in:\n{stderr}");
+        assert!(
+            stderr.contains(expected),
+            "{expected} is missing in:\n{stderr}"
+        );
     }
     assert!(!place.path().join("out").exists());
     assert_eq!(place.leftovers(), Vec::<PathBuf>::new());
@@ -230,7 +290,14 @@ fn a_wrong_experiment_is_shown_and_nothing_is_created() {
 #[test]
 fn too_little_room_is_said_before_anything_is_written() {
     let place = Place::new(EXPERIMENT);
-    let output = place.output(&["run", "experiment.toml", "--out", "out", "--set", "database.size=32TiB"]);
+    let output = place.output(&[
+        "run",
+        "experiment.toml",
+        "--out",
+        "out",
+        "--set",
+        "database.size=32TiB",
+    ]);
     let (_, stderr) = text(&output);
     assert_eq!(output.status.code(), Some(1));
     assert!(stderr.contains("spindle resume"), "{stderr}");

@@ -266,10 +266,10 @@ pub fn run(
             .unwrap();
         let instance = Arc::new(instance);
         let mut joins = Vec::new();
-        for me in 0..SESSIONS {
+        for (me, first) in first.into_iter().enumerate() {
             let (instance, promises) = (Arc::clone(&instance), Arc::clone(&promises));
             let start = Box::new(move || {
-                Box::pin(client(instance, scenario, me, first[me], promises)) as LocalFuture
+                Box::pin(client(instance, scenario, me, first, promises)) as LocalFuture
             });
             joins.push(env.spawn(&format!("client{me}"), start));
         }

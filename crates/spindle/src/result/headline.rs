@@ -105,46 +105,57 @@ fn sentence(result: &RunResult, ranking: &Ranking, load: &str) -> String {
 }
 
 /// The sentence for a best case that was not shown to beat every other. `comparisons` stand in ascending order of ratio.
+/// Those that it does not beat even as a pair are too close to call; beating all, each as a pair, is still not winning
+/// among all (see `spindle_stats::rank`), and the sentence says so.
 fn too_close(
     result: &RunResult,
     ranking: &Ranking,
     comparisons: &[&Comparison],
     load: &str,
 ) -> String {
-    let is_tied = |comparison: &&&Comparison| ranking.tied.contains(&comparison.b);
-    let tied: Vec<&Comparison> = comparisons.iter().filter(is_tied).copied().collect();
-    let beaten: Vec<&Comparison> = comparisons
+    let is_beaten = |comparison: &&&Comparison| comparison.verdict == Verdict::Faster;
+    let beaten: Vec<&Comparison> = comparisons.iter().filter(is_beaten).copied().collect();
+    let close: Vec<&Comparison> = comparisons
         .iter()
-        .filter(|comparison| !is_tied(comparison))
+        .filter(|comparison| !is_beaten(comparison))
         .copied()
         .collect();
-    let mut names = vec![ranking.best.as_str()];
-    names.extend(tied.iter().map(|comparison| comparison.b.as_str()));
+    let best = &ranking.best;
+    if close.is_empty() {
+        return format!(
+            "{best} came out best, {} {load}, but that is not sure among {} cases: more rounds would tell",
+            pair_by_pair(&beaten),
+            comparisons.len() + 1
+        );
+    }
+    let mut names = vec![best.as_str()];
+    names.extend(close.iter().map(|comparison| comparison.b.as_str()));
     let mut sentence = format!(
         "Too close to call between {} ({}), {load}",
         listed(&names),
-        closeness(result, ranking, &tied)
+        closeness(result, &close)
     );
-    match beaten.as_slice() {
-        [] => {}
-        [only] => {
-            let _ = write!(sentence, "; {} is {}", ranking.best, times(only));
-        }
-        [.., slowest] => {
-            let _ = write!(
-                sentence,
-                "; {} beats the other {}, up to {}",
-                ranking.best,
-                beaten.len(),
-                times(slowest)
-            );
-        }
+    if !beaten.is_empty() {
+        let _ = write!(
+            sentence,
+            "; {best} is {}, pair by pair",
+            pair_by_pair(&beaten)
+        );
     }
     sentence
 }
 
+/// `1.26 x direct, slaves (1.00-1.58) to 3.04 x buffered, sync (1.58-5.84)`.
+fn pair_by_pair(beaten: &[&Comparison]) -> String {
+    match beaten {
+        [] => String::new(),
+        [only] => times(only),
+        [nearest, .., slowest] => format!("{} to {}", times(nearest), times(slowest)),
+    }
+}
+
 /// How close the tied ones are and what would tell them apart.
-fn closeness(result: &RunResult, ranking: &Ranking, tied: &[&Comparison]) -> String {
+fn closeness(result: &RunResult, tied: &[&Comparison]) -> String {
     let mut text = match tied {
         [only] => format!("{} x", format_ratio(only.ratio)),
         [first, .., last] if format_ratio(first.ratio) != format_ratio(last.ratio) => {
@@ -182,19 +193,6 @@ fn closeness(result: &RunResult, ranking: &Ranking, tied: &[&Comparison]) -> Str
             }
             rounds => write!(text, "; about {rounds} rounds would decide"),
         };
-    } else if tied
-        .iter()
-        .any(|comparison| comparison.verdict == Verdict::Faster)
-    {
-        let cases = result
-            .cases
-            .iter()
-            .filter(|case| case.is_ranked_in(ranking) && case.is_compared());
-        let _ = write!(
-            text,
-            "; sure for a pair alone, not among {} cases: more rounds would decide",
-            cases.count()
-        );
     }
     text
 }
@@ -320,8 +318,8 @@ mod tests {
         ]);
         assert_eq!(
             headline_of(&record),
-            "Too close to call between a; b; and c (1.08 x each; sure for a pair alone, not among 3 cases: more \
-             rounds would decide), at 8 clients."
+            "a came out best, 1.08 x b (1.01-1.16) to 1.08 x c (1.01-1.16) at 8 clients, but that is not sure among \
+             3 cases: more rounds would tell."
         );
     }
 

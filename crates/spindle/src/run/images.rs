@@ -22,7 +22,7 @@ use crate::observe::block_device::DeviceNumber;
 use crate::observe::caches::wait_until_quiet;
 use crate::observe::machine::DataPath;
 use crate::result::Restore;
-use crate::trial::protocol::{engine_path, settings_of, workload_of};
+use crate::trial::protocol::{WrittenRuns, engine_path, settings_of, workload_of};
 
 /// How long the devices may take to come to rest before a trial.
 const QUIET_LIMIT: Duration = Duration::from_secs(30);
@@ -149,7 +149,7 @@ impl Images {
     }
 
     /// A trial has written to a layout's database; `None` when it is not known where.
-    pub fn written(&mut self, layout: usize, written: Option<&[(PathBuf, Vec<(u64, u64)>)]>) {
+    pub fn written(&mut self, layout: usize, written: Option<&WrittenRuns>) {
         let made = &mut self.images[self.of_layout[&layout]];
         let Some(written) = written else {
             made.changed = None;

@@ -12,6 +12,13 @@ use crate::result::{CaseRecord, Layout, Outcome, RunRecord, SampledTrial, Trial,
 /// A case: layout and load level.
 pub type CaseKey = (usize, u32);
 
+/// A trial and its samples of throughput.
+struct Finished {
+    trial: Trial,
+    sample_ms: u64,
+    samples: Vec<f64>,
+}
+
 /// The state of a run, as its journal tells it.
 pub struct RunState {
     /// Names the run's directories of data.
@@ -26,7 +33,7 @@ pub struct RunState {
     pub machine: Option<Machine>,
     budget_bytes: Option<u64>,
     layouts: BTreeMap<usize, (Layout, Option<String>)>,
-    trials: BTreeMap<CaseKey, BTreeMap<u32, (Trial, u64, Vec<f64>)>>,
+    trials: BTreeMap<CaseKey, BTreeMap<u32, Finished>>,
     failures: BTreeMap<CaseKey, String>,
     warnings: Vec<String>,
 }
@@ -84,10 +91,12 @@ impl RunState {
                 let key = (*layout, *clients);
                 self.failures.remove(&key);
                 let trials = self.trials.entry(key).or_default();
-                trials.insert(
-                    trial.round,
-                    ((**trial).clone(), *sample_ms, samples.clone()),
-                );
+                let finished = Finished {
+                    trial: (**trial).clone(),
+                    sample_ms: *sample_ms,
+                    samples: samples.clone(),
+                };
+                trials.insert(trial.round, finished);
             }
             Event::TrialFailed {
                 layout,
@@ -191,15 +200,15 @@ impl RunState {
             (None, None) => Outcome::Measured,
         };
         let mut trials = Vec::new();
-        for (round, (trial, interval_ms, tps)) in self.trials.get(&key).into_iter().flatten() {
-            trials.push(trial.clone());
+        for (round, finished) in self.trials.get(&key).into_iter().flatten() {
+            trials.push(finished.trial.clone());
             series.push(SampledTrial {
                 layout,
                 workload: workload.clone(),
                 clients,
                 round: *round,
-                interval_ms: *interval_ms,
-                tps: tps.clone(),
+                interval_ms: finished.sample_ms,
+                tps: finished.samples.clone(),
             });
         }
         CaseRecord {

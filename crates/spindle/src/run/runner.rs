@@ -19,6 +19,7 @@ use super::progress::Progress;
 use super::replay::{CaseKey, RunState};
 use crate::experiment::Experiment;
 use crate::observe::SystemFiles;
+use crate::observe::disk::page_cache_share_of_reads;
 use crate::observe::machine::Machine;
 use crate::observe::memory::MemoryBudget;
 use crate::result::{Audit, RunResult, Trial};
@@ -376,11 +377,12 @@ fn trial_of(round: u32, position: u32, outcome: Outcome, restored: Restored) -> 
     let per_second = |count: u64| count as f64 / measured_s;
     let tool = outcome.tool;
     let mut audit = Audit::of_counts(tool, outcome.device);
-    if let Some(fetched_bytes) = outcome.fetched_bytes.filter(|_| tool.read_bytes > 0) {
-        // The process's own account is better than the device's, which others use as well.
-        let share = 1.0 - fetched_bytes as f64 / tool.read_bytes as f64;
-        audit.page_cache_share = Some(share.clamp(0.0, 1.0));
-    }
+    // The process's own account is better than the device's, which others use as well.
+    let by_process = |fetched_bytes| page_cache_share_of_reads(tool.read_bytes, fetched_bytes);
+    audit.page_cache_share = outcome
+        .fetched_bytes
+        .and_then(by_process)
+        .or(audit.page_cache_share);
     audit.dirty_bytes_at_end = outcome.dirty_bytes;
     audit.flush_at_end_us = outcome.flush.map(|flush| flush.as_secs_f64() * 1e6);
     let mut warnings = restored.warnings;

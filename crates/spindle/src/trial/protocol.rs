@@ -62,6 +62,9 @@ pub enum Report {
     },
 }
 
+/// For each file, runs of blocks written: first and count.
+pub type WrittenRuns = Vec<(PathBuf, Vec<(u64, u64)>)>;
+
 /// What a trial found.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Outcome {
@@ -97,8 +100,8 @@ pub struct Outcome {
     pub dirty_buffer_bytes: u64,
     /// What the workload's check said.
     pub check: String,
-    /// For each file, runs of blocks written: first and count.
-    pub written: Vec<(PathBuf, Vec<(u64, u64)>)>,
+    /// Where it wrote.
+    pub written: WrittenRuns,
     /// What was noticed, for people.
     pub warnings: Vec<String>,
 }

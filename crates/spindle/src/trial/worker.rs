@@ -95,8 +95,14 @@ async fn measure(
     let mut outcome = trial.carry_out(&*workload).await?;
     let engine = Arc::into_inner(engine).ok_or("a client outlived its trial")?;
     // The files are put back before they are used again: there is nothing to save.
-    let written = engine.stop(Shutdown::Abort).await.map_err(|error| error.to_string())?;
-    outcome.written = written.into_iter().map(|(path, blocks)| (path, runs(&blocks))).collect();
+    let written = engine
+        .stop(Shutdown::Abort)
+        .await
+        .map_err(|error| error.to_string())?;
+    outcome.written = written
+        .into_iter()
+        .map(|(path, blocks)| (path, runs(&blocks)))
+        .collect();
     Ok(outcome)
 }
 
