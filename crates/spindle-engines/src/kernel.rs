@@ -20,8 +20,10 @@ use spindle_workload::{
     Edit, Operation, RowLength, Session, SessionError, Table, TableSize, TableSpec, Workload,
 };
 
-/// Undo, bytes: enough for the transactions of thousands of clients, small enough to stay out of the way.
+/// Undo at least, bytes: small enough to stay out of the way.
 const UNDO_BYTES_MIN: u64 = 16 << 20;
+/// Undo blocks for each client: one it writes to, and as many again that wait to be used anew.
+const UNDO_BLOCKS_PER_CLIENT: u64 = 8;
 /// Slots of the transaction table beyond the clients'.
 const SPARE_TRANSACTIONS: usize = 8;
 
@@ -69,9 +71,10 @@ pub enum IoMethod {
     Odm,
 }
 
-/// The files that a workload's database takes, with `datafiles` datafiles and `log_files` log files of `log_file_bytes`.
+/// The files that a workload's database takes for `clients` clients, with `datafiles` datafiles and `log_files` log files of `log_file_bytes`.
 pub fn files_of(
     workload: &dyn Workload,
+    clients: usize,
     block_bytes: usize,
     datafiles: usize,
     log_files: usize,
@@ -94,7 +97,8 @@ pub fn files_of(
         block_bytes: block_bytes as u64,
         control_bytes: CONTROL_FILE_BYTES,
         redo_bytes: vec![log_file_bytes / block_bytes as u64 * block_bytes as u64; log_files],
-        undo_bytes: UNDO_BYTES_MIN.max(4096 * block_bytes as u64 / 2),
+        undo_bytes: UNDO_BYTES_MIN
+            .max(clients as u64 * UNDO_BLOCKS_PER_CLIENT * block_bytes as u64),
         data_bytes: vec![data_bytes; datafiles],
     }
 }
@@ -192,8 +196,7 @@ pub struct KernelEngine {
     rings: Vec<Arc<RingConfig>>,
 }
 
-/// Opens the files of a database: log files on one access path, everything else on another. The control file is always
-/// direct where it can be and written durably, whatever the path.
+/// Opens the files of a database: log files on one access path, everything else on another.
 fn open(
     paths: &DatabasePaths,
     data: AccessPath,

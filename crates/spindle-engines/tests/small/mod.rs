@@ -59,7 +59,7 @@ pub fn paths(directory: &Path) -> DatabasePaths {
 pub async fn load(env: &Arc<dyn Env>, directory: &Path) -> DatabasePaths {
     let workload = workload();
     let settings = settings(WriteSync::Dsync);
-    let sizes = files_of(&*workload, settings.block_bytes, 2, 3, 1 << 20);
+    let sizes = files_of(&*workload, CLIENTS, settings.block_bytes, 2, 3, 1 << 20);
     let paths = paths(directory);
     let create =
         |path: &Path, bytes: u64| create_plain(path, bytes, |_, piece| piece.fill(0x5A)).unwrap();

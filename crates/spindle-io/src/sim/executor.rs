@@ -178,7 +178,7 @@ impl Env for SimEnv {
     }
 
     fn charge_cpu(&self, cost_ns: u64) {
-        // Billed to the trace only; modelled processors come with the hardware descriptions.
+        // There are no modelled processors: work takes no virtual time, but belongs to the history.
         self.core.lock().mix(cost_ns);
     }
 }

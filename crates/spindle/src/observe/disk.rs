@@ -1,4 +1,4 @@
-//! What a device did, what a process asked for, and the audit that puts the tool's own counts beside the device's.
+//! What a device did, and what a process asked of the system: one side of every trial's audit.
 
 use std::path::Path;
 

@@ -345,13 +345,7 @@ fn load(
         method: Method::Sync,
         slaves: 0,
     };
-    let clients = experiment
-        .workload
-        .clients
-        .iter()
-        .copied()
-        .max()
-        .unwrap_or(1) as usize;
+    let clients = clients_max(experiment);
     let settings = settings_of(database);
     let path = engine_path(path, database);
     block_on(kernel::create_and_load(
@@ -368,11 +362,23 @@ fn load(
 fn shape_of(experiment: &Experiment, database: &Database) -> Shape {
     kernel::files_of(
         &*workload_of(&experiment.workload, database),
+        clients_max(experiment),
         database.block_size_bytes as usize,
         database.datafiles as usize,
         database.log_files as usize,
         database.log_file_size_bytes,
     )
+}
+
+/// The highest load level.
+fn clients_max(experiment: &Experiment) -> usize {
+    experiment
+        .workload
+        .clients
+        .iter()
+        .copied()
+        .max()
+        .unwrap_or(1) as usize
 }
 
 fn manager_of(experiment: &Experiment, layout: usize) -> FileManager {

@@ -144,6 +144,8 @@ fn limit_memory(worker: &Worker, task: &Task) -> Result<(), String> {
     let Some(group) = &worker.group else {
         return Ok(());
     };
+    // A kernel without swap accounting has no such setting, and where nothing can swap it says nothing.
+    let _ = group.forbid_swap();
     let usage = group.usage().map_err(|error| error.to_string())?;
     let own_bytes =
         usage.anonymous_bytes + usage.shared_bytes + u64::from(task.clients) * CLIENT_BYTES;
