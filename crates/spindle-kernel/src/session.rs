@@ -153,9 +153,9 @@ impl Session {
         let undo_bytes = UNDO_RECORD_OVERHEAD_BYTES + kept_bytes;
         let (id, undo_address) = self.prepare(Some(row), undo_bytes).await?;
         let shared = &*self.shared;
-        let [data, undo] = shared
+        let [undo, data] = shared
             .cache
-            .get_two(shared, &self.waits, [row.address, undo_address])
+            .get_two(shared, &self.waits, [undo_address, row.address])
             .await?;
         let pins = [&data, &undo];
         change(
@@ -216,9 +216,9 @@ impl Session {
     ) -> Result<Option<RowId>> {
         let (id, undo_address) = self.prepare(None, UNDO_RECORD_OVERHEAD_BYTES).await?;
         let shared = &*self.shared;
-        let [data, undo] = shared
+        let [undo, data] = shared
             .cache
-            .get_two(shared, &self.waits, [address, undo_address])
+            .get_two(shared, &self.waits, [undo_address, address])
             .await?;
         let mut locked = Vec::new();
         let inserted = change(

@@ -313,8 +313,8 @@ async fn undo_one(
         UndoRecord::NoRow { row } => (row, VectorKind::ClearRow, None),
         UndoRecord::Link { .. } => unreachable!("links are followed, not applied"),
     };
-    let addresses = [row.address, undo_address];
-    let [data, undo] = shared.cache.get_two(shared, waits, addresses).await?;
+    let addresses = [undo_address, row.address];
+    let [undo, data] = shared.cache.get_two(shared, waits, addresses).await?;
     let slot = row.slot.to_le_bytes();
     let offset = offset.map(u16::to_le_bytes);
     change(shared, waits, builder, &[&data, &undo], |_, builder| {

@@ -2,261 +2,54 @@
 //! small touch count, among clean and unpinned buffers only. No latch is held across an await or an I/O: a buffer under
 //! I/O is protected by its frame's own hold and by its phase, and who must wait does so under the wait event that says why.
 
+mod buffer;
+pub(crate) mod writing;
+
+use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering, fence};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rustc_hash::FxHashMap;
-use spindle_io::arena::{FrameRead, FrameWrite};
 use spindle_io::sync::{Latch, Notify, timeout};
-use spindle_io::{Arena, Frame, Operation, Request, Submission};
+use spindle_io::{Arena, Operation, Request, Submission};
 
 use crate::block::{self, BlockAddress, BlockKind};
 use crate::error::{KernelError, Result};
 use crate::instance::Shared;
 use crate::wait_event::{ProcessWaits, WaitEvent};
 
+use buffer::{Buffer, Phase, State};
+pub(crate) use buffer::{ExclusiveBlock, Pin};
+
 /// A session in need of a buffer looks again after this long.
 const FREE_BUFFER_LOOK_NS: u64 = 10_000_000;
 const TOUCH_MAX: u32 = 3;
-/// Tries before a session waits for a buffer: its users hold it for well under a microsecond.
-const SPINS: usize = 50;
 const SHARDS_MAX: usize = 64;
-const SHARD_BUFFERS_MIN: usize = 64;
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Phase {
-    Empty,
-    Reading,
-    Valid,
-}
-
-struct State {
-    address: BlockAddress,
-    phase: Phase,
-    dirty: bool,
-    /// Redo position before the first change since the buffer was clean.
-    first_change: u64,
-    writing: bool,
-}
-
-/// One frame of the cache and what it holds.
-pub(crate) struct Buffer {
-    frame: Frame,
-    shard: usize,
-    pins: AtomicU32,
-    touch: AtomicU32,
-    waiters: AtomicU32,
-    state: Latch<State>,
-    changed: Notify,
-}
+const SHARD_BUFFERS_MIN: usize = 256;
 
 struct Shard {
     map: FxHashMap<BlockAddress, usize>,
     buffers: Vec<Arc<Buffer>>,
     hand: usize,
+    /// Places of buffers that DBWR has just made clean: the first to be used again. Some may have been changed or
+    /// pinned since.
+    clean: VecDeque<usize>,
 }
 
 struct ShardCell {
     shard: Latch<Shard>,
     dirty: AtomicUsize,
     buffers: usize,
-    /// A buffer became clean or free.
+    /// A buffer became clean or free: the session that has waited longest is woken.
     freed: Notify,
+    /// Sessions that wait for one. While there are any, others queue up behind them.
+    waiting: AtomicUsize,
 }
 
 /// The cache.
 pub(crate) struct BufferCache {
     shards: Vec<ShardCell>,
     arena: Arc<Arena>,
-}
-
-/// Keeps a buffer in the cache, and on its block, while it exists.
-pub(crate) struct Pin {
-    buffer: Arc<Buffer>,
-    address: BlockAddress,
-}
-
-impl Clone for Pin {
-    fn clone(&self) -> Pin {
-        self.buffer.pins.fetch_add(1, Ordering::Relaxed);
-        Pin {
-            buffer: Arc::clone(&self.buffer),
-            address: self.address,
-        }
-    }
-}
-
-impl Drop for Pin {
-    fn drop(&mut self) {
-        self.buffer.pins.fetch_sub(1, Ordering::Release);
-    }
-}
-
-/// Shared access to a block's bytes.
-pub(crate) struct SharedBlock<'a> {
-    bytes: Option<FrameRead<'a>>,
-    buffer: &'a Buffer,
-}
-
-/// Exclusive access to a block's bytes.
-pub(crate) struct ExclusiveBlock<'a> {
-    bytes: Option<FrameWrite<'a>>,
-    buffer: &'a Buffer,
-}
-
-impl std::ops::Deref for SharedBlock<'_> {
-    type Target = [u8];
-    fn deref(&self) -> &[u8] {
-        self.bytes.as_ref().expect("held until dropped")
-    }
-}
-
-impl std::ops::Deref for ExclusiveBlock<'_> {
-    type Target = [u8];
-    fn deref(&self) -> &[u8] {
-        self.bytes.as_ref().expect("held until dropped")
-    }
-}
-
-impl std::ops::DerefMut for ExclusiveBlock<'_> {
-    fn deref_mut(&mut self) -> &mut [u8] {
-        self.bytes.as_mut().expect("held until dropped")
-    }
-}
-
-impl Drop for SharedBlock<'_> {
-    fn drop(&mut self) {
-        self.bytes = None;
-        self.buffer.released();
-    }
-}
-
-impl Drop for ExclusiveBlock<'_> {
-    fn drop(&mut self) {
-        self.bytes = None;
-        self.buffer.released();
-    }
-}
-
-impl Buffer {
-    fn new(frame: Frame, shard: usize) -> Buffer {
-        let state = State {
-            address: BlockAddress { file: 0, block: 0 },
-            phase: Phase::Empty,
-            dirty: false,
-            first_change: 0,
-            writing: false,
-        };
-        Buffer {
-            frame,
-            shard,
-            pins: AtomicU32::new(0),
-            touch: AtomicU32::new(0),
-            waiters: AtomicU32::new(0),
-            state: Latch::new(state),
-            changed: Notify::new(),
-        }
-    }
-
-    /// Wakes who waits, if anyone does. The fence pairs with the one in `wait_until`: either the waiter sees the frame
-    /// free, or we see the waiter.
-    fn released(&self) {
-        fence(Ordering::SeqCst);
-        if self.waiters.load(Ordering::Relaxed) > 0 {
-            self.changed.notify_waiters();
-        }
-    }
-
-    /// Waits until `attempt` succeeds, trying again whenever the buffer changes. Error: the instance has failed or stops,
-    /// and who has the buffer may be gone.
-    async fn wait_until<'a, T>(
-        &'a self,
-        shared: &Shared,
-        waits: &ProcessWaits,
-        event: impl Fn(&State) -> WaitEvent,
-        attempt: impl Fn(&'a Buffer) -> Option<T>,
-    ) -> Result<T> {
-        for _ in 0..SPINS {
-            if let Some(found) = attempt(self) {
-                return Ok(found);
-            }
-            std::hint::spin_loop();
-        }
-        let event = event(&self.state.lock());
-        let began_ns = shared.env.now();
-        self.waiters.fetch_add(1, Ordering::SeqCst);
-        let found = loop {
-            let mut changed = std::pin::pin!(self.changed.notified());
-            changed.as_mut().enable();
-            fence(Ordering::SeqCst);
-            if let Some(found) = attempt(self) {
-                break Ok(found);
-            }
-            if let Err(error) = shared.health.check() {
-                break Err(error);
-            }
-            changed.await;
-        };
-        self.waiters.fetch_sub(1, Ordering::SeqCst);
-        waits.add(event, shared.env.now() - began_ns);
-        found
-    }
-}
-
-fn why_busy(state: &State) -> WaitEvent {
-    if state.writing {
-        WaitEvent::WriteCompleteWaits
-    } else {
-        WaitEvent::BufferBusyWaits
-    }
-}
-
-impl Pin {
-    /// Shared access, waiting while someone changes the block.
-    pub(crate) async fn read(
-        &self,
-        shared: &Shared,
-        waits: &ProcessWaits,
-    ) -> Result<SharedBlock<'_>> {
-        let buffer = &*self.buffer;
-        let bytes = buffer
-            .wait_until(shared, waits, why_busy, |buffer| buffer.frame.try_read())
-            .await?;
-        Ok(SharedBlock {
-            bytes: Some(bytes),
-            buffer,
-        })
-    }
-
-    /// Exclusive access if it is to be had at once.
-    pub(crate) fn try_write(&self) -> Option<ExclusiveBlock<'_>> {
-        let bytes = self.buffer.frame.try_write()?;
-        Some(ExclusiveBlock {
-            bytes: Some(bytes),
-            buffer: &self.buffer,
-        })
-    }
-
-    /// Exclusive access, waiting while anyone uses the block or it is being written.
-    pub(crate) async fn write(
-        &self,
-        shared: &Shared,
-        waits: &ProcessWaits,
-    ) -> Result<ExclusiveBlock<'_>> {
-        let buffer = &*self.buffer;
-        let bytes = buffer
-            .wait_until(shared, waits, why_busy, |buffer| buffer.frame.try_write())
-            .await?;
-        Ok(ExclusiveBlock {
-            bytes: Some(bytes),
-            buffer,
-        })
-    }
-
-    /// Where the block belongs.
-    pub(crate) fn address(&self) -> BlockAddress {
-        self.address
-    }
 }
 
 impl BufferCache {
@@ -267,16 +60,17 @@ impl BufferCache {
             what: "the buffer cache",
             reason: error.to_string(),
         })?;
-        let shard_count = (frames / SHARD_BUFFERS_MIN).clamp(1, SHARDS_MAX.max(writers));
+        // Every writer has a shard to serve, unless the cache is tiny.
+        let shard_count = (frames / SHARD_BUFFERS_MIN)
+            .clamp(1, SHARDS_MAX)
+            .max(writers.min(frames / 64));
         let shards = (0..shard_count)
             .map(|shard| {
                 let count = frames / shard_count + usize::from(shard < frames % shard_count);
                 let buffers = (0..count)
-                    .map(|_| {
-                        Arc::new(Buffer::new(
-                            arena.allocate().expect("one frame for each buffer"),
-                            shard,
-                        ))
+                    .map(|place| {
+                        let frame = arena.allocate().expect("one frame for each buffer");
+                        Arc::new(Buffer::new(frame, shard, place))
                     })
                     .collect();
                 ShardCell {
@@ -284,10 +78,12 @@ impl BufferCache {
                         map: FxHashMap::default(),
                         buffers,
                         hand: 0,
+                        clean: VecDeque::new(),
                     }),
                     dirty: AtomicUsize::new(0),
                     buffers: count,
                     freed: Notify::new(),
+                    waiting: AtomicUsize::new(0),
                 }
             })
             .collect();
@@ -330,7 +126,8 @@ impl BufferCache {
     }
 
     /// Two blocks. While a buffer for the second is waited for the first is not pinned: sessions that each hold one and
-    /// wait for another could stop each other for good.
+    /// wait for another could stop each other for good. The first should be the one that is likely to be in the cache,
+    /// for it may have to be found again.
     pub(crate) async fn get_two(
         &self,
         shared: &Shared,
@@ -340,7 +137,7 @@ impl BufferCache {
         loop {
             let first = self.get(shared, waits, addresses[0]).await?;
             shared.statistics.add_logical_read();
-            match self.find_now(shared, addresses[1])? {
+            match self.find_now(shared, addresses[1], Search::Sweep)? {
                 Some(found) => {
                     if let Some(second) = self.settle(shared, waits, found).await? {
                         return Ok([first, second]);
@@ -396,7 +193,7 @@ impl BufferCache {
                 file: first.file,
                 block,
             };
-            match self.find_now(shared, address)? {
+            match self.find_now(shared, address, Search::Sweep)? {
                 Some(Found::Claimed(pin)) => {
                     run.push(pin.clone());
                     pins.push(pin);
@@ -448,21 +245,44 @@ impl BufferCache {
         waits: &ProcessWaits,
         address: BlockAddress,
     ) -> Result<Found> {
-        let cell = &self.shards[self.shard_of(address)];
-        if let Some(found) = self.find_now(shared, address)? {
+        let index = self.shard_of(address);
+        let cell = &self.shards[index];
+        let first_look = match cell.waiting.load(Ordering::Relaxed) {
+            0 => Search::Sweep,
+            _ => Search::Present,
+        };
+        if let Some(found) = self.find_now(shared, address, first_look)? {
             return Ok(found);
         }
         let began_ns = shared.env.now();
+        cell.waiting.fetch_add(1, Ordering::Relaxed);
+        let found = self.wait_for_buffer(shared, index, address).await;
+        cell.waiting.fetch_sub(1, Ordering::Relaxed);
+        waits.add(WaitEvent::FreeBufferWaits, shared.env.now() - began_ns);
+        found
+    }
+
+    async fn wait_for_buffer(
+        &self,
+        shared: &Shared,
+        index: usize,
+        address: BlockAddress,
+    ) -> Result<Found> {
+        let cell = &self.shards[index];
+        let mut search = Search::Clean;
         loop {
             let mut freed = std::pin::pin!(cell.freed.notified());
             freed.as_mut().enable();
-            shared.dbwr.wake_for_demand(self.shard_of(address));
-            if let Some(found) = self.find_now(shared, address)? {
-                waits.add(WaitEvent::FreeBufferWaits, shared.env.now() - began_ns);
+            shared.dbwr.wake_for_demand(index);
+            if let Some(found) = self.find_now(shared, address, search)? {
                 return Ok(found);
             }
-            // Unpinning a clean buffer wakes nobody: look again after a while whatever DBWR does.
-            let _ = timeout(&*shared.env, FREE_BUFFER_LOOK_NS, freed).await;
+            // Unpinning a clean buffer wakes nobody: sweep again after a while, whatever DBWR does. Not at every
+            // wake-up, or sweeps would use up the touch counts of the few clean buffers that are in demand.
+            search = match timeout(&*shared.env, FREE_BUFFER_LOOK_NS, freed).await {
+                Ok(()) => Search::Clean,
+                Err(_) => Search::Sweep,
+            };
         }
     }
 
@@ -499,7 +319,12 @@ impl BufferCache {
     }
 
     /// One look, without waiting: the buffer of `address`, or a claimed one, or `None` when no buffer is free.
-    fn find_now(&self, shared: &Shared, address: BlockAddress) -> Result<Option<Found>> {
+    fn find_now(
+        &self,
+        shared: &Shared,
+        address: BlockAddress,
+        search: Search,
+    ) -> Result<Option<Found>> {
         shared.health.check()?;
         let index = self.shard_of(address);
         let mut shard = self.shards[index].shard.lock();
@@ -514,7 +339,7 @@ impl BufferCache {
                 address,
             })));
         }
-        let Some(at) = shard.victim() else {
+        let Some(at) = shard.victim(search) else {
             return Ok(None);
         };
         let buffer = Arc::clone(&shard.buffers[at]);
@@ -603,7 +428,7 @@ impl BufferCache {
         drop(state);
         drop(shard);
         pin.buffer.released();
-        cell.freed.notify_waiters();
+        cell.freed.notify_one();
     }
 
     /// Marks the block as changed; `position` is a redo position not after the change. To be called before the change
@@ -653,190 +478,64 @@ enum Found {
     Claimed(Pin),
 }
 
+/// Where to look for a buffer that can be used for another block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Search {
+    /// Nowhere: others have waited longer.
+    Present,
+    /// Among those that DBWR has made clean.
+    Clean,
+    /// There, and then under the clock hand.
+    Sweep,
+}
+
 impl Shard {
-    /// The next clean, unpinned, untouched buffer under the clock hand.
-    fn victim(&mut self) -> Option<usize> {
-        for _ in 0..self.buffers.len() * (TOUCH_MAX as usize + 1) {
+    /// A clean, unpinned buffer to be used for another block: one just made clean, or the next untouched one under the
+    /// clock hand, which goes round once.
+    fn victim(&mut self, search: Search) -> Option<usize> {
+        if search == Search::Present {
+            return None;
+        }
+        while let Some(at) = self.clean.pop_front() {
+            if self.is_free(at) && self.buffers[at].touch.load(Ordering::Relaxed) == 0 {
+                return Some(at);
+            }
+        }
+        let steps = if search == Search::Sweep {
+            self.buffers.len()
+        } else {
+            0
+        };
+        for _ in 0..steps {
             let at = self.hand;
             self.hand = (self.hand + 1) % self.buffers.len();
-            let buffer = &self.buffers[at];
-            if buffer.pins.load(Ordering::Acquire) > 0 {
+            if !self.is_free(at) {
                 continue;
             }
-            let state = buffer.state.lock();
-            if state.dirty || state.writing {
-                continue;
+            let touch = &self.buffers[at].touch;
+            if touch.load(Ordering::Relaxed) == 0 {
+                return Some(at);
             }
-            if buffer.touch.load(Ordering::Relaxed) > 0 {
-                buffer.touch.fetch_sub(1, Ordering::Relaxed);
-                continue;
-            }
-            return Some(at);
+            touch.fetch_sub(1, Ordering::Relaxed);
         }
         None
     }
-}
 
-/// What DBWR needs of the cache.
-pub(crate) mod writing {
-    use super::*;
-    use spindle_io::ReadHold;
-
-    /// A dirty buffer chosen to be written.
-    pub(crate) struct Candidate {
-        pin: Pin,
+    /// DBWR has written the buffer at a place. The list is as long as the shard at most: where nobody needs buffers, the
+    /// oldest entries are forgotten and left to the clock.
+    fn became_clean(&mut self, place: usize) {
+        if self.clean.len() == self.buffers.len() {
+            self.clean.pop_front();
+        }
+        self.clean.push_back(place);
     }
 
-    /// A sealed block on its way to its datafile.
-    pub(crate) struct Sealed {
-        pub(crate) candidate: Candidate,
-        pub(crate) address: BlockAddress,
-        pub(crate) scn: u64,
-        pub(crate) bytes: ReadHold,
-    }
-
-    impl BufferCache {
-        /// Shards that writer number `writer` of `writers` serves.
-        fn shards_of(&self, writer: usize, writers: usize) -> impl Iterator<Item = &ShardCell> {
-            self.shards.iter().skip(writer).step_by(writers)
+    fn is_free(&self, at: usize) -> bool {
+        let buffer = &self.buffers[at];
+        if buffer.pins.load(Ordering::Acquire) > 0 {
+            return false;
         }
-
-        /// The writer that serves a shard.
-        pub(crate) fn writer_of_shard(shard: usize, writers: usize) -> usize {
-            shard % writers
-        }
-
-        /// True when so many of a writer's buffers are dirty that it should write before sessions run out: a quarter,
-        /// as with Oracle's `_db_large_dirty_queue`.
-        pub(crate) fn is_behind(&self, writer: usize, writers: usize) -> bool {
-            self.shards_of(writer, writers)
-                .any(|cell| cell.dirty.load(Ordering::Relaxed) > cell.buffers / 4)
-        }
-
-        /// The buffer's shard, when so many of its buffers are dirty that its writer should start.
-        pub(crate) fn shard_behind(&self, pin: &Pin) -> Option<usize> {
-            let cell = &self.shards[pin.buffer.shard];
-            (cell.dirty.load(Ordering::Relaxed) > cell.buffers / 4).then_some(pin.buffer.shard)
-        }
-
-        /// Up to `limit` dirty, unpinned buffers that the clock will come to next, cold ones first.
-        pub(crate) fn cold_dirty(
-            &self,
-            writer: usize,
-            writers: usize,
-            limit: usize,
-        ) -> Vec<Candidate> {
-            let mut chosen = Vec::new();
-            for cold_only in [true, false] {
-                for cell in self.shards_of(writer, writers) {
-                    if cell.dirty.load(Ordering::Relaxed) == 0 {
-                        continue;
-                    }
-                    let shard = cell.shard.lock();
-                    let length = shard.buffers.len();
-                    for step in 0..length {
-                        if chosen.len() >= limit {
-                            return chosen;
-                        }
-                        let buffer = &shard.buffers[(shard.hand + step) % length];
-                        let cold = buffer.touch.load(Ordering::Relaxed) == 0;
-                        if cold != cold_only || buffer.pins.load(Ordering::Relaxed) > 0 {
-                            continue;
-                        }
-                        let state = buffer.state.lock();
-                        if state.dirty && !state.writing {
-                            buffer.pins.fetch_add(1, Ordering::Relaxed);
-                            chosen.push(Candidate {
-                                pin: Pin {
-                                    buffer: Arc::clone(buffer),
-                                    address: state.address,
-                                },
-                            });
-                        }
-                    }
-                }
-            }
-            chosen
-        }
-
-        /// Every buffer of a writer whose first unwritten change lies before `position`.
-        pub(crate) fn dirty_before(
-            &self,
-            writer: usize,
-            writers: usize,
-            position: u64,
-        ) -> Vec<Candidate> {
-            let mut chosen = Vec::new();
-            for cell in self.shards_of(writer, writers) {
-                let shard = cell.shard.lock();
-                for buffer in &shard.buffers {
-                    let state = buffer.state.lock();
-                    if state.dirty && state.first_change < position {
-                        buffer.pins.fetch_add(1, Ordering::Relaxed);
-                        chosen.push(Candidate {
-                            pin: Pin {
-                                buffer: Arc::clone(buffer),
-                                address: state.address,
-                            },
-                        });
-                    }
-                }
-            }
-            chosen
-        }
-
-        /// Takes the block for writing: from here to [`BufferCache::written`] nobody can change it. `None` when it is clean
-        /// by now.
-        pub(crate) async fn seal(
-            &self,
-            shared: &Shared,
-            waits: &ProcessWaits,
-            candidate: Candidate,
-        ) -> Result<Option<Sealed>> {
-            let buffer = &*candidate.pin.buffer;
-            let mut hold = buffer
-                .wait_until(shared, waits, why_busy, |buffer| {
-                    buffer.frame.try_write_hold()
-                })
-                .await?;
-            let mut state = buffer.state.lock();
-            if !state.dirty {
-                drop(state);
-                drop(hold);
-                buffer.released();
-                return Ok(None);
-            }
-            state.writing = true;
-            drop(state);
-            block::seal(&mut hold);
-            let scn = block::scn(&hold);
-            let bytes = hold.share(self.arena.frame_bytes());
-            // Readers may come in again; only changes wait.
-            buffer.released();
-            Ok(Some(Sealed {
-                address: candidate.pin.address,
-                candidate,
-                scn,
-                bytes,
-            }))
-        }
-
-        /// The write of a block has ended, or was given up; `clean` when the block is on its datafile. `hold` keeps
-        /// changes out until this is noted: one that came between would be taken for written.
-        pub(crate) fn written<H>(&self, candidate: Candidate, hold: H, clean: bool) {
-            let buffer = &candidate.pin.buffer;
-            let cell = &self.shards[buffer.shard];
-            let mut state = buffer.state.lock();
-            state.writing = false;
-            if clean && state.dirty {
-                state.dirty = false;
-                cell.dirty.fetch_sub(1, Ordering::Relaxed);
-            }
-            drop(state);
-            drop(hold);
-            buffer.released();
-            drop(candidate);
-            cell.freed.notify_waiters();
-        }
+        let state = buffer.state.lock();
+        !state.dirty && !state.writing && state.phase != Phase::Reading
     }
 }

@@ -1,0 +1,239 @@
+//! One buffer: a frame of the cache, what it holds, and the guards and pins through which it is used.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering, fence};
+
+use spindle_io::Frame;
+use spindle_io::arena::{FrameRead, FrameWrite};
+use spindle_io::sync::{Latch, Notify};
+
+use crate::block::BlockAddress;
+use crate::error::Result;
+use crate::instance::Shared;
+use crate::wait_event::{ProcessWaits, WaitEvent};
+
+/// Tries before a session waits for a buffer: its users hold it for well under a microsecond.
+const SPINS: usize = 50;
+
+/// Where a buffer is in its life.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Phase {
+    Empty,
+    Reading,
+    Valid,
+}
+
+/// What changes under a buffer's latch.
+pub(super) struct State {
+    pub(super) address: BlockAddress,
+    pub(super) phase: Phase,
+    pub(super) dirty: bool,
+    /// Redo position before the first change since the buffer was clean.
+    pub(super) first_change: u64,
+    pub(super) writing: bool,
+}
+
+/// One frame of the cache and what it holds.
+pub(crate) struct Buffer {
+    pub(super) frame: Frame,
+    /// Its shard, and its place there.
+    pub(super) shard: usize,
+    pub(super) place: usize,
+    pub(super) pins: AtomicU32,
+    pub(super) touch: AtomicU32,
+    waiters: AtomicU32,
+    pub(super) state: Latch<State>,
+    pub(super) changed: Notify,
+}
+
+/// Keeps a buffer in the cache, and on its block, while it exists.
+pub(crate) struct Pin {
+    pub(super) buffer: Arc<Buffer>,
+    pub(super) address: BlockAddress,
+}
+
+impl Clone for Pin {
+    fn clone(&self) -> Pin {
+        self.buffer.pins.fetch_add(1, Ordering::Relaxed);
+        Pin {
+            buffer: Arc::clone(&self.buffer),
+            address: self.address,
+        }
+    }
+}
+
+impl Drop for Pin {
+    fn drop(&mut self) {
+        self.buffer.pins.fetch_sub(1, Ordering::Release);
+    }
+}
+
+/// Shared access to a block's bytes.
+pub(crate) struct SharedBlock<'a> {
+    bytes: Option<FrameRead<'a>>,
+    buffer: &'a Buffer,
+}
+
+/// Exclusive access to a block's bytes.
+pub(crate) struct ExclusiveBlock<'a> {
+    bytes: Option<FrameWrite<'a>>,
+    buffer: &'a Buffer,
+}
+
+impl std::ops::Deref for SharedBlock<'_> {
+    type Target = [u8];
+    fn deref(&self) -> &[u8] {
+        self.bytes.as_ref().expect("held until dropped")
+    }
+}
+
+impl std::ops::Deref for ExclusiveBlock<'_> {
+    type Target = [u8];
+    fn deref(&self) -> &[u8] {
+        self.bytes.as_ref().expect("held until dropped")
+    }
+}
+
+impl std::ops::DerefMut for ExclusiveBlock<'_> {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        self.bytes.as_mut().expect("held until dropped")
+    }
+}
+
+impl Drop for SharedBlock<'_> {
+    fn drop(&mut self) {
+        self.bytes = None;
+        self.buffer.released();
+    }
+}
+
+impl Drop for ExclusiveBlock<'_> {
+    fn drop(&mut self) {
+        self.bytes = None;
+        self.buffer.released();
+    }
+}
+
+impl Buffer {
+    /// An empty buffer at a place of a shard.
+    pub(super) fn new(frame: Frame, shard: usize, place: usize) -> Buffer {
+        let state = State {
+            address: BlockAddress { file: 0, block: 0 },
+            phase: Phase::Empty,
+            dirty: false,
+            first_change: 0,
+            writing: false,
+        };
+        Buffer {
+            frame,
+            shard,
+            place,
+            pins: AtomicU32::new(0),
+            touch: AtomicU32::new(0),
+            waiters: AtomicU32::new(0),
+            state: Latch::new(state),
+            changed: Notify::new(),
+        }
+    }
+
+    /// Wakes who waits, if anyone does. The fence pairs with the one in `wait_until`: either the waiter sees the frame
+    /// free, or we see the waiter.
+    pub(super) fn released(&self) {
+        fence(Ordering::SeqCst);
+        if self.waiters.load(Ordering::Relaxed) > 0 {
+            self.changed.notify_waiters();
+        }
+    }
+
+    /// Waits until `attempt` succeeds, trying again whenever the buffer changes. Error: the instance has failed or stops,
+    /// and who has the buffer may be gone.
+    pub(super) async fn wait_until<'a, T>(
+        &'a self,
+        shared: &Shared,
+        waits: &ProcessWaits,
+        event: impl Fn(&State) -> WaitEvent,
+        attempt: impl Fn(&'a Buffer) -> Option<T>,
+    ) -> Result<T> {
+        for _ in 0..SPINS {
+            if let Some(found) = attempt(self) {
+                return Ok(found);
+            }
+            std::hint::spin_loop();
+        }
+        let event = event(&self.state.lock());
+        let began_ns = shared.env.now();
+        self.waiters.fetch_add(1, Ordering::SeqCst);
+        let found = loop {
+            let mut changed = std::pin::pin!(self.changed.notified());
+            changed.as_mut().enable();
+            fence(Ordering::SeqCst);
+            if let Some(found) = attempt(self) {
+                break Ok(found);
+            }
+            if let Err(error) = shared.health.check() {
+                break Err(error);
+            }
+            changed.await;
+        };
+        self.waiters.fetch_sub(1, Ordering::SeqCst);
+        waits.add(event, shared.env.now() - began_ns);
+        found
+    }
+}
+
+/// What a session waits for when it cannot have a buffer.
+pub(super) fn why_busy(state: &State) -> WaitEvent {
+    if state.writing {
+        WaitEvent::WriteCompleteWaits
+    } else {
+        WaitEvent::BufferBusyWaits
+    }
+}
+
+impl Pin {
+    /// Shared access, waiting while someone changes the block.
+    pub(crate) async fn read(
+        &self,
+        shared: &Shared,
+        waits: &ProcessWaits,
+    ) -> Result<SharedBlock<'_>> {
+        let buffer = &*self.buffer;
+        let bytes = buffer
+            .wait_until(shared, waits, why_busy, |buffer| buffer.frame.try_read())
+            .await?;
+        Ok(SharedBlock {
+            bytes: Some(bytes),
+            buffer,
+        })
+    }
+
+    /// Exclusive access if it is to be had at once.
+    pub(crate) fn try_write(&self) -> Option<ExclusiveBlock<'_>> {
+        let bytes = self.buffer.frame.try_write()?;
+        Some(ExclusiveBlock {
+            bytes: Some(bytes),
+            buffer: &self.buffer,
+        })
+    }
+
+    /// Exclusive access, waiting while anyone uses the block or it is being written.
+    pub(crate) async fn write(
+        &self,
+        shared: &Shared,
+        waits: &ProcessWaits,
+    ) -> Result<ExclusiveBlock<'_>> {
+        let buffer = &*self.buffer;
+        let bytes = buffer
+            .wait_until(shared, waits, why_busy, |buffer| buffer.frame.try_write())
+            .await?;
+        Ok(ExclusiveBlock {
+            bytes: Some(bytes),
+            buffer,
+        })
+    }
+
+    /// Where the block belongs.
+    pub(crate) fn address(&self) -> BlockAddress {
+        self.address
+    }
+}

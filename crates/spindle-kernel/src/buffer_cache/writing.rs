@@ -1,0 +1,179 @@
+//! What DBWR does with the cache: chooses dirty buffers, takes them out of change, and makes them clean.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use spindle_io::ReadHold;
+
+use super::buffer::{Buffer, Pin, why_busy};
+use super::{BufferCache, ShardCell};
+use crate::block::{self, BlockAddress};
+use crate::error::Result;
+use crate::instance::Shared;
+use crate::wait_event::ProcessWaits;
+
+/// A dirty buffer chosen to be written.
+pub(crate) struct Candidate {
+    pin: Pin,
+}
+
+/// A sealed block on its way to its datafile.
+pub(crate) struct Sealed {
+    pub(crate) candidate: Candidate,
+    pub(crate) address: BlockAddress,
+    pub(crate) scn: u64,
+    pub(crate) bytes: ReadHold,
+}
+
+impl BufferCache {
+    /// Shards that writer number `writer` of `writers` serves.
+    fn shards_of(&self, writer: usize, writers: usize) -> impl Iterator<Item = &ShardCell> {
+        self.shards.iter().skip(writer).step_by(writers)
+    }
+
+    /// The writer that serves a shard.
+    pub(crate) fn writer_of_shard(shard: usize, writers: usize) -> usize {
+        shard % writers
+    }
+
+    /// True when so many of a writer's buffers are dirty that it should write before sessions run out: a quarter,
+    /// as with Oracle's `_db_large_dirty_queue`.
+    pub(crate) fn is_behind(&self, writer: usize, writers: usize) -> bool {
+        self.shards_of(writer, writers)
+            .any(|cell| cell.dirty.load(Ordering::Relaxed) > cell.buffers / 4)
+    }
+
+    /// The buffer's shard, when so many of its buffers are dirty that its writer should start.
+    pub(crate) fn shard_behind(&self, pin: &Pin) -> Option<usize> {
+        let cell = &self.shards[pin.buffer.shard];
+        (cell.dirty.load(Ordering::Relaxed) > cell.buffers / 4).then_some(pin.buffer.shard)
+    }
+
+    /// About `limit` dirty, unpinned buffers, from every shard by its share of them and at least one where a session waits;
+    /// in each those that the clock will come to next, cold ones first.
+    pub(crate) fn cold_dirty(&self, writer: usize, writers: usize, limit: usize) -> Vec<Candidate> {
+        let dirty = |cell: &ShardCell| cell.dirty.load(Ordering::Relaxed);
+        let all: usize = self.shards_of(writer, writers).map(dirty).sum();
+        let mut chosen = Vec::new();
+        for cell in self
+            .shards_of(writer, writers)
+            .filter(|cell| dirty(cell) > 0)
+        {
+            let quota = (limit * dirty(cell)).div_ceil(all.max(1));
+            let shard = cell.shard.lock();
+            let first = chosen.len();
+            for cold in [true, false] {
+                let length = shard.buffers.len();
+                let places = (0..length).map(|step| (shard.hand + step) % length);
+                let wanted = quota.saturating_sub(chosen.len() - first);
+                chosen.extend(
+                    places
+                        .filter_map(|at| candidate(&shard.buffers[at], cold))
+                        .take(wanted),
+                );
+            }
+        }
+        chosen
+    }
+
+    /// Every buffer of a writer whose first unwritten change lies before `position`.
+    pub(crate) fn dirty_before(
+        &self,
+        writer: usize,
+        writers: usize,
+        position: u64,
+    ) -> Vec<Candidate> {
+        let mut chosen = Vec::new();
+        for cell in self.shards_of(writer, writers) {
+            let shard = cell.shard.lock();
+            for buffer in &shard.buffers {
+                let state = buffer.state.lock();
+                if state.dirty && state.first_change < position {
+                    buffer.pins.fetch_add(1, Ordering::Relaxed);
+                    chosen.push(Candidate {
+                        pin: Pin {
+                            buffer: Arc::clone(buffer),
+                            address: state.address,
+                        },
+                    });
+                }
+            }
+        }
+        chosen
+    }
+
+    /// Takes the block for writing: from here to [`BufferCache::written`] nobody can change it. `None` when it is clean
+    /// by now.
+    pub(crate) async fn seal(
+        &self,
+        shared: &Shared,
+        waits: &ProcessWaits,
+        candidate: Candidate,
+    ) -> Result<Option<Sealed>> {
+        let buffer = &*candidate.pin.buffer;
+        let mut hold = buffer
+            .wait_until(shared, waits, why_busy, |buffer| {
+                buffer.frame.try_write_hold()
+            })
+            .await?;
+        let mut state = buffer.state.lock();
+        if !state.dirty {
+            drop(state);
+            drop(hold);
+            buffer.released();
+            return Ok(None);
+        }
+        state.writing = true;
+        drop(state);
+        block::seal(&mut hold);
+        let scn = block::scn(&hold);
+        let bytes = hold.share(self.arena.frame_bytes());
+        // Readers may come in again; only changes wait.
+        buffer.released();
+        Ok(Some(Sealed {
+            address: candidate.pin.address,
+            candidate,
+            scn,
+            bytes,
+        }))
+    }
+
+    /// The write of a block has ended, or was given up; `clean` when the block is on its datafile. `hold` keeps
+    /// changes out until this is noted: one that came between would be taken for written.
+    pub(crate) fn written<H>(&self, candidate: Candidate, hold: H, clean: bool) {
+        let buffer = &candidate.pin.buffer;
+        let cell = &self.shards[buffer.shard];
+        let mut state = buffer.state.lock();
+        state.writing = false;
+        if clean && state.dirty {
+            state.dirty = false;
+            cell.dirty.fetch_sub(1, Ordering::Relaxed);
+        }
+        drop(state);
+        drop(hold);
+        buffer.released();
+        let place = buffer.place;
+        drop(candidate);
+        if clean {
+            cell.shard.lock().became_clean(place);
+        }
+        cell.freed.notify_one();
+    }
+}
+
+/// The buffer as a candidate, if it is dirty, unpinned, and as cold as asked.
+fn candidate(buffer: &Arc<Buffer>, cold: bool) -> Option<Candidate> {
+    let is_cold = buffer.touch.load(Ordering::Relaxed) == 0;
+    if is_cold != cold || buffer.pins.load(Ordering::Relaxed) > 0 {
+        return None;
+    }
+    let state = buffer.state.lock();
+    if !state.dirty || state.writing {
+        return None;
+    }
+    buffer.pins.fetch_add(1, Ordering::Relaxed);
+    let (buffer, address) = (Arc::clone(buffer), state.address);
+    Some(Candidate {
+        pin: Pin { buffer, address },
+    })
+}
