@@ -1,6 +1,7 @@
 //! What the database itself costs: row reads from the cache, random single-block reads beside a plain pread loop on the
 //! same file, and commits beside a plain overwrite with fdatasync of as many bytes. Prints tables; takes half a minute
 //! and 600 MB in the target directory. `cargo bench -p spindle-kernel [-- cache | reads | commits]`.
+#![allow(clippy::disallowed_methods)] // It lives in the real world.
 
 use std::fs::File;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
