@@ -10,6 +10,7 @@ use std::sync::atomic::AtomicBool;
 use clap::{Args, Parser, Subcommand};
 use jiff::Zoned;
 use miette::GraphicalReportHandler;
+use rustix::termios::tcgetwinsize;
 use signal_hook::consts::{SIGINT, SIGTERM};
 
 use crate::experiment::{Experiment, ExperimentError};
@@ -156,11 +157,7 @@ fn show_result(result: &RunResult, directory: &Path, show: &Show) -> ExitCode {
     if show.json {
         print!("{}", result.to_json());
     } else {
-        let style = Style {
-            colour: std::io::stdout().is_terminal(),
-            ..Style::default()
-        };
-        print!("{}", table::render(result, style));
+        print!("{}", table::render(result, style_of_output()));
         println!("\nreport: {}", directory.join("report.html").display());
     }
     let measured = result
@@ -172,6 +169,15 @@ fn show_result(result: &RunResult, directory: &Path, show: &Show) -> ExitCode {
     } else {
         ExitCode::from(3)
     }
+}
+
+/// How to draw on standard output, which may be a terminal.
+fn style_of_output() -> Style {
+    let output = std::io::stdout();
+    if !output.is_terminal() {
+        return Style::default();
+    }
+    Style::of_terminal(tcgetwinsize(&output).map_or(0, |size| size.ws_col))
 }
 
 fn fail(reason: &str) -> ExitCode {

@@ -3,6 +3,7 @@
 //! Plain text by default; colour and width are the caller's to decide, who knows whether a terminal is there.
 
 use std::fmt::Write as _;
+use std::ops::RangeInclusive;
 
 use comfy_table::{
     CellAlignment, ColumnConstraint, ContentArrangement, Table, TableComponent, Width, presets,
@@ -20,6 +21,9 @@ const ROOMY_WIDTH: u16 = 116;
 /// The column of figures that starts the second table on a narrow terminal.
 const SECOND_TABLE_COLUMN: usize = 5;
 
+/// Widths of terminals that a table is drawn for: the figures need the least, the eye loses the line beyond the most.
+const TERMINAL_WIDTHS: RangeInclusive<u16> = 80..=200;
+
 /// How to draw.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Style {
@@ -35,6 +39,21 @@ impl Default for Style {
         Style {
             width: 120,
             colour: false,
+        }
+    }
+}
+
+impl Style {
+    /// In colour and as wide as a terminal, within 80 to 200 columns. A terminal that does not know how many `columns` it
+    /// has says 0, and gets the usual width.
+    pub fn of_terminal(columns: u16) -> Style {
+        let width = match columns {
+            0 => Style::default().width,
+            columns => columns.clamp(*TERMINAL_WIDTHS.start(), *TERMINAL_WIDTHS.end()),
+        };
+        Style {
+            width,
+            colour: true,
         }
     }
 }
@@ -248,5 +267,11 @@ mod tests {
         };
         assert_eq!(paint("draw", CYAN, coloured), "\x1b[36mdraw\x1b[0m");
         assert_eq!(paint("draw", CYAN, Style::default()), "draw");
+    }
+
+    #[test]
+    fn a_terminal_gives_the_width_within_reason() {
+        let widths = [0, 40, 80, 132, 200, 500].map(|columns| Style::of_terminal(columns).width);
+        assert_eq!(widths, [120, 80, 80, 132, 200, 200]);
     }
 }

@@ -123,7 +123,7 @@ fn results_follow_the_documented_schema() {
 #[test]
 fn the_schema_rejects_wrong_results() {
     type Fault = fn(&mut Value);
-    let faults: [(&str, Fault); 9] = [
+    let faults: [(&str, Fault); 11] = [
         ("", |result| {
             drop(
                 result
@@ -146,6 +146,12 @@ fn the_schema_rejects_wrong_results() {
         }),
         ("/cases/0/trials/0/audit/page_cache_share", |result| {
             result["cases"][0]["trials"][0]["audit"]["page_cache_share"] = 1.5.into();
+        }),
+        ("/cases/0/trials/0/audit/cached_pages_at_end", |result| {
+            result["cases"][0]["trials"][0]["audit"]["cached_pages_at_end"] = "none".into();
+        }),
+        ("/memory_budget_bytes", |result| {
+            result["memory_budget_bytes"] = 0.into()
         }),
         ("/cases/0/trials", |result| {
             result["cases"][0]["trials"] = Value::Array(Vec::new())
@@ -269,6 +275,50 @@ fn the_page_tells_the_whole_story() {
         page.find("<h1>") < page.find("<h2"),
         "the headline stands first"
     );
+}
+
+#[test]
+fn both_reports_say_whether_memory_was_held() {
+    let mut record = fixture::record();
+    let texts = |record: &RunRecord| {
+        let result = build(record).expect("the record is consistent");
+        [report::html(&result, &[]), report::markdown(&result, &[])]
+    };
+    for text in texts(&record) {
+        assert!(text.contains("Memory was not held to a budget"), "{text}");
+    }
+    record.memory_budget_bytes = Some(64 << 20);
+    for text in texts(&record) {
+        assert!(text.contains("held to 64MiB in every case"), "{text}");
+        assert!(!text.contains("not held"), "{text}");
+    }
+}
+
+#[test]
+fn both_reports_check_every_trial() {
+    let mut record = fixture::record();
+    let trial = &mut record.cases[0].trials[0];
+    trial.retries = 31_337;
+    trial.audit.dirty_buffer_bytes_at_end = Some(27_182 * 1024);
+    let result = build(&record).expect("the record is consistent");
+    let page = report::html(&result, &[]);
+    for cell in [
+        ">transactions tried again</th>",
+        ">31337</td>",
+        ">dirty in buffer cache at the end, KiB</th>",
+        ">27182</td>",
+    ] {
+        assert!(page.contains(cell), "the page lacks {cell}");
+    }
+    let text = report::markdown(&result, &[]);
+    for cell in [
+        "| transactions tried again |",
+        "| 31337 |",
+        "| dirty in buffer cache at the end, KiB |",
+        "| 27182 |",
+    ] {
+        assert!(text.contains(cell), "the text lacks {cell}");
+    }
 }
 
 #[test]

@@ -37,12 +37,7 @@ impl Hierarchy {
     /// Where this process stands for one controller (`memory`, `cpu`, `cpuset`; for block I/O `blkio` in version 1 and
     /// `io` in version 2); `None` if the controller is not mounted.
     pub fn of_self(files: &SystemFiles, controller: &str) -> Option<Hierarchy> {
-        Hierarchy::of_process(files, "self", controller)
-    }
-
-    /// The same for another process, by its id as `/proc` writes it.
-    pub fn of_process(files: &SystemFiles, process: &str, controller: &str) -> Option<Hierarchy> {
-        let groups = files.proc_text(&format!("{process}/cgroup"))?;
+        let groups = files.proc_text("self/cgroup")?;
         let mounts = Mount::all(files);
         v1(files, &groups, &mounts, controller).or_else(|| v2(files, &groups, &mounts, controller))
     }

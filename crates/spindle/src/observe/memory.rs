@@ -117,7 +117,7 @@ impl MemoryBudget {
     }
 
     /// Makes a new, empty group without a limit.
-    pub fn create_group(&self, files: &SystemFiles) -> Result<MemoryGroup, MemoryError> {
+    pub fn create_group(&self) -> Result<MemoryGroup, MemoryError> {
         if self.version == Version::V2 {
             let control = self.parent.join("cgroup.subtree_control");
             if !has_word(&control, "memory") {
@@ -132,10 +132,8 @@ impl MemoryBudget {
             match fs::create_dir(&path) {
                 Ok(()) => {
                     return Ok(MemoryGroup {
-                        files: files.clone(),
                         version: self.version,
                         path,
-                        origins: Vec::new(),
                         removed: false,
                     });
                 }
@@ -218,11 +216,8 @@ pub struct MemoryUsage {
 /// A control group of ours; removed when dropped.
 #[derive(Debug)]
 pub struct MemoryGroup {
-    files: SystemFiles,
     version: Version,
     path: PathBuf,
-    /// The processes moved in, and where each came from.
-    origins: Vec<(u32, PathBuf)>,
     removed: bool,
 }
 
@@ -233,23 +228,8 @@ impl MemoryGroup {
     }
 
     /// Moves a process, with all its threads, into the group. What it has touched before stays charged where it was.
-    pub fn add_process(&mut self, process_id: u32) -> Result<(), MemoryError> {
-        let origin = Hierarchy::of_process(&self.files, &process_id.to_string(), "memory");
-        write(&self.path.join("cgroup.procs"), &process_id.to_string())?;
-        if let Some(origin) = origin {
-            self.origins.push((process_id, origin.own));
-        }
-        Ok(())
-    }
-
-    /// Moves a process back to the group it was in when it was added; does nothing for one that was not.
-    pub fn return_process(&mut self, process_id: u32) -> Result<(), MemoryError> {
-        while let Some(at) = self.origins.iter().position(|(id, _)| *id == process_id) {
-            let (_, origin) = &self.origins[at];
-            write(&origin.join("cgroup.procs"), &process_id.to_string())?;
-            self.origins.swap_remove(at);
-        }
-        Ok(())
+    pub fn add_process(&self, process_id: u32) -> Result<(), MemoryError> {
+        write(&self.path.join("cgroup.procs"), &process_id.to_string())
     }
 
     /// Limits the group, page cache included. The kernel reclaims page cache down to the limit; if a program's own
@@ -313,7 +293,7 @@ impl MemoryGroup {
         })
     }
 
-    /// Removes the group. Processes must have ended or been returned; those that are just ending are waited for, half
+    /// Removes the group. Its processes must have ended; those that are just ending are waited for, half
     /// a second at most.
     pub fn remove(mut self) -> Result<(), MemoryError> {
         self.take_away()

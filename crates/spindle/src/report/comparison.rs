@@ -1,6 +1,7 @@
-//! The columns of the comparison table and how their figures are written, for the terminal and both reports.
+//! The columns of the comparison, for the terminal and both reports, and of the checks, for the reports; and how their
+//! figures are written.
 
-use crate::result::{Case, Comparison, Ranking, RunResult, Summary, Verdict};
+use crate::result::{Case, Comparison, IoCounts, Ranking, RunResult, Summary, Trial, Verdict};
 
 /// Shown where a figure is missing.
 pub const NO_FIGURE: &str = "-";
@@ -88,6 +89,88 @@ pub const LEGEND: &str = "\
 db seq rd: db file sequential read; CPU: user/system/iowait;
 tool/dev: bytes that the program counted over bytes that the device counted";
 
+/// What the table of checks shows.
+pub(super) const CHECKS_NOTE: &str = "\
+What the program counted beside what the device counted, and what was left to write when each trial ended.";
+
+/// One column of the table of checks, which has a row for every trial.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Check {
+    /// What the figure is, in full.
+    pub title: &'static str,
+    /// The figure of one trial of a case.
+    pub cell: fn(&Case, &Trial) -> String,
+}
+
+/// The columns of the checks, from left to right; the layout stands before them.
+pub(super) const CHECKS: [Check; 13] = [
+    Check {
+        title: "clients",
+        cell: |case, _| case.clients.to_string(),
+    },
+    Check {
+        title: "round",
+        cell: |_, trial| trial.round.to_string(),
+    },
+    Check {
+        title: "tpm",
+        cell: |_, trial| count(trial.tpm),
+    },
+    Check {
+        title: "transactions tried again",
+        cell: |_, trial| trial.retries.to_string(),
+    },
+    Check {
+        title: "reads, program / device",
+        cell: |_, trial| both_sides(trial, |side| side.reads),
+    },
+    Check {
+        title: "writes, program / device",
+        cell: |_, trial| both_sides(trial, |side| side.writes),
+    },
+    Check {
+        title: "bytes read, ratio",
+        cell: |_, trial| known(trial.audit.read_ratio, ratio),
+    },
+    Check {
+        title: "bytes written, ratio",
+        cell: |_, trial| known(trial.audit.write_ratio, ratio),
+    },
+    Check {
+        title: "read from page cache",
+        cell: |_, trial| {
+            known(trial.audit.page_cache_share, |share| {
+                format!("{:.0} %", 100.0 * share)
+            })
+        },
+    },
+    Check {
+        title: "dirty in page cache at the end, KiB",
+        cell: |_, trial| known(trial.audit.dirty_bytes_at_end, kib),
+    },
+    Check {
+        title: "dirty in buffer cache at the end, KiB",
+        cell: |_, trial| known(trial.audit.dirty_buffer_bytes_at_end, kib),
+    },
+    Check {
+        title: "flush at the end, ms",
+        cell: |_, trial| optional(trial.audit.flush_at_end_us, |us| milliseconds(us / 1e3)),
+    },
+    Check {
+        title: "CPU user / system per transaction, µs",
+        cell: |_, trial| {
+            known(trial.cpu_us_per_transaction, |cpu| {
+                format!("{:.0} / {:.0}", cpu.user, cpu.system)
+            })
+        },
+    },
+];
+
+fn both_sides(trial: &Trial, count: fn(&IoCounts) -> u64) -> String {
+    let device = known(trial.audit.device, |device| count(&device).to_string());
+    format!("{} / {device}", count(&trial.audit.tool))
+}
+
 /// What is to be said of a case besides its figures: why there are none, or what is wrong with them. `None` for a case
 /// with nothing to add.
 pub fn remark(result: &RunResult, case: &Case) -> Option<String> {
@@ -126,6 +209,14 @@ pub use crate::result::format_ratio as ratio;
 
 fn optional<T>(value: Option<T>, write: impl FnOnce(T) -> String) -> String {
     value.map_or_else(|| NO_FIGURE.to_owned(), write)
+}
+
+fn known<T>(value: Option<T>, write: impl FnOnce(T) -> String) -> String {
+    value.map_or_else(|| "unknown".to_owned(), write)
+}
+
+fn kib(bytes: u64) -> String {
+    bytes.div_ceil(1024).to_string()
 }
 
 fn count(value: f64) -> String {

@@ -4,9 +4,10 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 use serde_json::Value;
 
 use super::chart::{self, RelativeSpeed, colour_class};
-use super::comparison::{self, COLUMNS, NO_FIGURE};
+use super::comparison::{self, CHECKS, CHECKS_NOTE, COLUMNS, NO_FIGURE};
 use super::facts::facts;
 use super::throughput::{AVERAGED_SAMPLES, lines};
+use crate::experiment::quantity::size_text;
 use crate::result::{Case, Comparison, Outcome, Ranking, RunResult, SampledTrial, Trial, Verdict};
 
 /// The page's style: layout, light and dark colours, print.
@@ -294,58 +295,22 @@ fn checks_table(result: &RunResult) -> Markup {
     let measured = result.cases.iter().filter(|case| !case.trials.is_empty());
     html! {
         h3 { "Checks" }
-        p.note { "What the program counted beside what the device counted, and what was left to flush when each trial ended." }
+        p.note { (CHECKS_NOTE) }
         (scrolling("Checks of every trial", html! {
             table {
                 thead { tr {
                     th scope="col" { "layout" }
-                    @for title in [
-                        "clients", "round", "tpm", "reads, program / device", "writes, program / device", "bytes read, ratio",
-                        "bytes written, ratio", "read from page cache", "dirty at the end, KiB", "flush at the end, ms",
-                        "CPU user / system per transaction, µs",] { th.figure scope="col" { (title) } }
+                    @for check in CHECKS { th.figure scope="col" { (check.title) } }
                 } }
-                tbody { @for case in measured { @for trial in &case.trials { (checks_row(result, case, trial)) } } }
+                tbody { @for case in measured { @for trial in &case.trials {
+                    tr {
+                        th scope="row" { (layout_name(result, &case.layout)) }
+                        @for check in CHECKS { td.figure { ((check.cell)(case, trial)) } }
+                    }
+                } } }
             }
         }))
     }
-}
-
-fn checks_row(result: &RunResult, case: &Case, trial: &Trial) -> Markup {
-    let audit = &trial.audit;
-    let device = |count: fn(&crate::result::IoCounts) -> u64| {
-        known(audit.device.as_ref(), |device| count(device).to_string())
-    };
-    let cpu = trial.cpu_us_per_transaction.as_ref();
-    let figures = [
-        case.clients.to_string(),
-        trial.round.to_string(),
-        format!("{:.0}", trial.tpm),
-        format!("{} / {}", audit.tool.reads, device(|device| device.reads)),
-        format!("{} / {}", audit.tool.writes, device(|device| device.writes)),
-        known(audit.read_ratio, comparison::ratio),
-        known(audit.write_ratio, comparison::ratio),
-        known(audit.page_cache_share, |share| {
-            format!("{:.0} %", 100.0 * share)
-        }),
-        known(audit.dirty_bytes_at_end, |bytes| {
-            bytes.div_ceil(1_024).to_string()
-        }),
-        audit.flush_at_end_us.map_or_else(
-            || NO_FIGURE.to_owned(),
-            |us| comparison::milliseconds(us / 1e3),
-        ),
-        known(cpu, |cpu| format!("{:.0} / {:.0}", cpu.user, cpu.system)),
-    ];
-    html! {
-        tr {
-            th scope="row" { (layout_name(result, &case.layout)) }
-            @for figure in figures { td.figure { (figure) } }
-        }
-    }
-}
-
-fn known<T>(value: Option<T>, write: impl FnOnce(T) -> String) -> String {
-    value.map_or_else(|| "unknown".to_owned(), write)
 }
 
 /// One table per workload and load level: events down, layouts across.
@@ -407,16 +372,30 @@ fn wait_cell(case: &Case, event: &str) -> Markup {
     }
 }
 
+/// How trials were ordered and compared.
+pub(super) const METHOD: &str = "\
+Every round ran every case once, in random order, each from the same restored database. Cases of one workload and load \
+are compared round by round: the logarithms of their ratios, a Student's t interval at 95 %. A winner must beat every \
+other of k cases with a two-sided p-value of at most 0.10 / k, so that at most 5 % of experiments name a false one.";
+
+/// Whether every case had the same memory.
+pub(super) fn memory_terms(result: &RunResult) -> String {
+    match result.memory_budget_bytes {
+        Some(bytes) => format!(
+            "Buffer cache and page cache together were held to {} in every case.",
+            size_text(bytes)
+        ),
+        None => "Memory was not held to a budget: the page cache of buffered layouts could grow as far as memory was free; \
+                 what share of the reads it answered stands under Checks."
+            .to_owned(),
+    }
+}
+
 fn method_section(result: &RunResult) -> Markup {
     html! {
         section aria-labelledby="method" {
             h2 id="method" { "How it was measured" }
-            p {
-                "Every round ran every case once, in random order, each from the same restored database. Cases of one workload and \
-                 load are compared round by round: the logarithms of their ratios, a Student's t interval at 95 %. A winner must \
-                 beat every other of k cases with a two-sided p-value of at most 0.10 / k, so that at most 5 % of \
-                 experiments name a false one."
-            }
+            p { (METHOD) " " (memory_terms(result)) }
             h3 { "Layouts" }
             (scrolling("Layouts", html! {
                 table {

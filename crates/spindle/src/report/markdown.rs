@@ -6,9 +6,9 @@ use std::fmt::Write as _;
 use serde_json::Value;
 use spindle_stats::TimeSeries;
 
-use super::comparison::{self, COLUMNS, NO_FIGURE};
+use super::comparison::{self, CHECKS, CHECKS_NOTE, COLUMNS, NO_FIGURE};
 use super::facts::facts;
-use super::html::{events_of, experiment_name, trials_in_order};
+use super::html::{METHOD, events_of, experiment_name, memory_terms, trials_in_order};
 use super::throughput::{self, AVERAGED_SAMPLES};
 use crate::result::{Case, RunResult, SampledTrial};
 
@@ -26,6 +26,7 @@ pub fn markdown(result: &RunResult, series: &[SampledTrial]) -> String {
         warnings(result),
         comparison_table(result),
         verdicts(result),
+        checks(result),
         throughput_table(result, series),
         waits(result),
         method(result),
@@ -133,6 +134,26 @@ fn verdicts(result: &RunResult) -> String {
     section("Verdicts", &table(&header, &rows))
 }
 
+fn checks(result: &RunResult) -> String {
+    let mut header = owned(&["layout"]);
+    header.extend(CHECKS.iter().map(|check| check.title.to_owned()));
+    let mut rows = Vec::new();
+    for case in &result.cases {
+        rows.extend(case.trials.iter().map(|trial| {
+            let mut row = vec![numbered(result, &case.layout)];
+            row.extend(CHECKS.iter().map(|check| (check.cell)(case, trial)));
+            row
+        }));
+    }
+    if rows.is_empty() {
+        return String::new();
+    }
+    section(
+        "Checks",
+        &format!("{CHECKS_NOTE}\n\n{}", table(&header, &rows)),
+    )
+}
+
 /// Throughput over time as a row of block characters, all on one scale.
 fn throughput_table(result: &RunResult, series: &[SampledTrial]) -> String {
     let mut rows = Vec::new();
@@ -233,7 +254,9 @@ fn method(result: &RunResult) -> String {
             ]
         })
         .collect();
+    let terms = format!("{METHOD} {}", memory_terms(result));
     [
+        section("How it was measured", &format!("{}\n", escaped(&terms))),
         section(
             "Layouts",
             &table(

@@ -32,12 +32,17 @@ pub struct Audit {
     pub page_cache_share: Option<f64>,
     /// Bytes of the database's files not yet on the device when the clock stopped; `None` when unknown.
     pub dirty_bytes_at_end: Option<u64>,
+    /// Bytes of changed blocks that the buffer cache still held when the clock stopped, DBWR's debt; `None` when unknown.
+    pub dirty_buffer_bytes_at_end: Option<u64>,
+    /// Pages of the data and undo files in the page cache after the clients had stopped. Of a direct case only, where it
+    /// must be 0; `None` when unknown.
+    pub cached_pages_at_end: Option<u64>,
     /// Time in microseconds that flushing them took, inside the measured time; `None` when nothing was flushed.
     pub flush_at_end_us: Option<f64>,
 }
 
 impl Audit {
-    /// Derives ratios and page-cache share from both sides' counts; what was dirty at the end is the caller's to fill in.
+    /// Derives ratios and page-cache share from both sides' counts; what was found at the end is the caller's to fill in.
     pub fn of_counts(tool: IoCounts, device: Option<IoCounts>) -> Audit {
         let ratio = |tool_bytes: u64, device_bytes: u64| {
             (device_bytes > 0).then(|| tool_bytes as f64 / device_bytes as f64)
@@ -52,6 +57,8 @@ impl Audit {
             write_ratio: device.and_then(|device| ratio(tool.write_bytes, device.write_bytes)),
             page_cache_share,
             dirty_bytes_at_end: None,
+            dirty_buffer_bytes_at_end: None,
+            cached_pages_at_end: None,
             flush_at_end_us: None,
         }
     }

@@ -50,6 +50,7 @@ pub fn build(record: &RunRecord) -> Result<RunResult, RecordError> {
         experiment: record.experiment.clone(),
         machine: record.machine.clone(),
         margin: record.margin,
+        memory_budget_bytes: record.memory_budget_bytes,
         layouts: record.layouts.clone(),
         cases: cases(record)?,
         rankings: Vec::new(),
@@ -68,7 +69,7 @@ pub fn build(record: &RunRecord) -> Result<RunResult, RecordError> {
         result.rankings.push(ranking);
         result.verdicts.extend(verdicts);
     }
-    result.headline = headline::headline(&result, record.memory_budget_bytes);
+    result.headline = headline::headline(&result);
     result.warnings = warnings::warnings(&result, record);
     Ok(result)
 }

@@ -13,7 +13,7 @@ const COMPARES_CACHES: &str = "the data fits in memory: this compares caches, no
 pub(super) const MOSTLY_CACHED_SHARE: f64 = 0.5;
 
 /// One sentence per workload and load level, each ending in a full stop.
-pub(super) fn headline(result: &RunResult, memory_budget_bytes: Option<u64>) -> String {
+pub(super) fn headline(result: &RunResult) -> String {
     let several_workloads = result
         .cases
         .iter()
@@ -30,7 +30,7 @@ pub(super) fn headline(result: &RunResult, memory_budget_bytes: Option<u64>) -> 
                 let _ = write!(load, " of {}", ranking.workload);
             }
             let mut sentence = sentence(result, ranking, &load);
-            if memory_budget_bytes.is_none() && is_mostly_cached(result, ranking) {
+            if result.memory_budget_bytes.is_none() && is_mostly_cached(result, ranking) {
                 let _ = write!(sentence, "; {COMPARES_CACHES}");
             }
             sentence + "."

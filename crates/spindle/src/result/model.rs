@@ -27,6 +27,8 @@ pub struct RunResult {
     pub machine: Value,
     /// Half the width of the band around a ratio of 1 that counts as a draw: 0.03 stands for 3 %.
     pub margin: f64,
+    /// Bytes of buffer cache and page cache together that every case was held to; `None` when nothing held them.
+    pub memory_budget_bytes: Option<u64>,
     /// The candidates in the order of the experiment file.
     pub layouts: Vec<Layout>,
     /// Layouts under a workload and a load level, grouped by workload and load.
@@ -214,6 +216,8 @@ pub struct Trial {
     pub tpm: f64,
     /// Transactions committed in the measured time.
     pub transactions: u64,
+    /// Transactions tried again in the measured time, such as after a lock timeout.
+    pub retries: u64,
     /// Measured time in seconds, the flush at the end included.
     pub measured_s: f64,
     /// Reads per second that the database issued.

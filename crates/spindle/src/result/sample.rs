@@ -56,6 +56,7 @@ fn trial(round: u32, tpm: f64) -> Trial {
         position: 1,
         tpm,
         transactions: (tpm / 12.0) as u64,
+        retries: 0,
         measured_s: 5.0,
         read_iops: 20.0,
         write_iops: 10.0,
@@ -80,6 +81,8 @@ fn trial(round: u32, tpm: f64) -> Trial {
         }),
         audit: Audit {
             dirty_bytes_at_end: Some(0),
+            dirty_buffer_bytes_at_end: Some(65_536),
+            cached_pages_at_end: Some(0),
             ..Audit::of_counts(counts, Some(counts))
         },
         restore: Restore {

@@ -8,6 +8,9 @@ use super::{Case, Outcome, RunRecord, RunResult, Trial, Warning};
 /// Ratios of the program's to the device's byte counts that count as agreement.
 const AGREEMENT: RangeInclusive<f64> = 0.90..=1.10;
 
+/// Shares of reads answered by the page cache that matter in a buffered layout, up to where [`mostly_cached`] takes over.
+const PARTLY_CACHED_SHARES: RangeInclusive<f64> = 0.05..=MOSTLY_CACHED_SHARE;
+
 /// All warnings of a run, the gravest first: what the runner noticed, then what the figures show.
 pub(super) fn warnings(result: &RunResult, record: &RunRecord) -> Vec<Warning> {
     let mut texts: Vec<String> = record
@@ -28,13 +31,14 @@ pub(super) fn warnings(result: &RunResult, record: &RunRecord) -> Vec<Warning> {
     for check in checks {
         texts.extend(result.cases.iter().filter_map(|case| check(result, case)));
     }
-    if record.memory_budget_bytes.is_none() {
+    if result.memory_budget_bytes.is_none() {
         texts.extend(
             result
                 .cases
                 .iter()
                 .filter_map(|case| mostly_cached(result, case)),
         );
+        texts.extend(partly_cached(result));
     }
     texts.extend(
         result
@@ -103,15 +107,19 @@ fn left_dirty(result: &RunResult, case: &Case) -> Option<String> {
 
 /// Reads that page cache answers are no fault of a buffered layout; see [`mostly_cached`].
 fn reads_off(result: &RunResult, case: &Case) -> Option<String> {
-    let is_buffered = result
-        .layout_of(case)
-        .is_some_and(|layout| layout.caching == "buffered");
+    let is_buffered = is_buffered(result, case);
     audit_off(result, case, "read", |trial| {
         trial
             .audit
             .read_ratio
             .filter(|&ratio| !is_buffered || ratio < 1.0)
     })
+}
+
+fn is_buffered(result: &RunResult, case: &Case) -> bool {
+    result
+        .layout_of(case)
+        .is_some_and(|layout| layout.caching == "buffered")
 }
 
 fn writes_off(result: &RunResult, case: &Case) -> Option<String> {
@@ -161,6 +169,33 @@ fn mostly_cached(result: &RunResult, case: &Case) -> Option<String> {
         case_label(result, case),
         100.0 * share
     ))
+}
+
+/// Reads that memory answered in buffered layouts, too few to say that caches were compared: direct layouts had no such
+/// help, nor did all buffered ones have the same.
+fn partly_cached(result: &RunResult) -> Option<String> {
+    let helped: Vec<String> = result
+        .cases
+        .iter()
+        .filter(|case| case.is_compared() && is_buffered(result, case))
+        .filter_map(|case| {
+            let share = case
+                .page_cache_share()
+                .filter(|share| PARTLY_CACHED_SHARES.contains(share))?;
+            Some(format!(
+                "{} {:.0} %",
+                case_label(result, case),
+                100.0 * share
+            ))
+        })
+        .collect();
+    (!helped.is_empty()).then(|| {
+        format!(
+            "Memory was not held to a budget, and the page cache answered part of what buffered layouts read: {}. Run as \
+             root to hold every case to one memory budget.",
+            helped.join("; ")
+        )
+    })
 }
 
 /// The trials' own warnings; the same text of several rounds is said once.
@@ -269,8 +304,51 @@ mod tests {
         let buffered = warnings_after(|record| {
             cached(record);
             record.layouts[0].caching = "buffered".to_owned();
+            record.memory_budget_bytes = Some(1 << 30);
         });
         assert_eq!(buffered, Vec::<String>::new());
+    }
+
+    #[test]
+    fn reads_partly_from_memory_are_said_of_buffered_layouts_unless_memory_was_held_equal() {
+        let cached = |record: &mut RunRecord, shares: [f64; 2], budget_bytes: Option<u64>| {
+            record.memory_budget_bytes = budget_bytes;
+            for (case, share) in record.cases.iter_mut().zip(shares) {
+                record.layouts[case.layout].caching = "buffered".to_owned();
+                for trial in &mut case.trials {
+                    trial.audit.page_cache_share = Some(share);
+                }
+            }
+        };
+        let none = Vec::<String>::new();
+        assert_eq!(
+            warnings_after(|record| cached(record, [0.05, 0.5], None)),
+            [
+                "Memory was not held to a budget, and the page cache answered part of what buffered layouts read: a 5 %; \
+                 b 50 %. Run as root to hold every case to one memory budget."
+            ]
+        );
+        let held = |record: &mut RunRecord| cached(record, [0.05, 0.5], Some(1 << 30));
+        assert_eq!(warnings_after(held), none);
+        assert_eq!(
+            warnings_after(|record| cached(record, [0.049, 0.0], None)),
+            none
+        );
+        let mostly = warnings_after(|record| cached(record, [0.51, 0.0], None));
+        assert_eq!(mostly.len(), 1);
+        assert!(mostly[0].starts_with("a: 51 % of the bytes it read"));
+        let direct = warnings_after(|record| {
+            cached(record, [0.3, 0.0], None);
+            record.layouts[0].caching = "direct".to_owned();
+        });
+        assert_eq!(direct, none);
+        let failed = warnings_after(|record| {
+            cached(record, [0.3, 0.0], None);
+            record.cases[0].outcome = Outcome::Failed {
+                reason: "disk full".to_owned(),
+            };
+        });
+        assert_eq!(failed, ["a failed and is not compared: disk full."]);
     }
 
     #[test]

@@ -384,6 +384,8 @@ fn trial_of(round: u32, position: u32, outcome: Outcome, restored: Restored) -> 
         .and_then(by_process)
         .or(audit.page_cache_share);
     audit.dirty_bytes_at_end = outcome.dirty_bytes;
+    audit.dirty_buffer_bytes_at_end = Some(outcome.dirty_buffer_bytes);
+    audit.cached_pages_at_end = outcome.cached_pages;
     audit.flush_at_end_us = outcome.flush.map(|flush| flush.as_secs_f64() * 1e6);
     let mut warnings = restored.warnings;
     warnings.extend(outcome.warnings);
@@ -398,6 +400,7 @@ fn trial_of(round: u32, position: u32, outcome: Outcome, restored: Restored) -> 
         position,
         tpm: outcome.transactions as f64 * 60.0 / measured_s,
         transactions: outcome.transactions,
+        retries: outcome.retries,
         measured_s,
         read_iops: per_second(tool.reads),
         write_iops: per_second(tool.writes),
@@ -416,6 +419,7 @@ fn trial_of(round: u32, position: u32, outcome: Outcome, restored: Restored) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::result::{CpuShares, IoCounts, Latency, Restore};
     use crate::run::journal::Event;
 
     fn state(clients: &str) -> RunState {
@@ -444,6 +448,67 @@ mod tests {
         }
         assert!(rounds[0] != rounds[1] || rounds[1] != rounds[2]);
         assert_eq!(trials_left(&state).len(), 18);
+    }
+
+    #[test]
+    fn a_trial_keeps_what_its_process_found() {
+        let outcome = Outcome {
+            transactions: 30,
+            retries: 7,
+            measured: Duration::from_secs(2),
+            tool: IoCounts::default(),
+            device: None,
+            fetched_bytes: None,
+            latency_us: Latency {
+                p50: 1.0,
+                p95: 2.0,
+                p99: 3.0,
+                max: 4.0,
+                mean: 1.5,
+            },
+            waits: Vec::new(),
+            cpu: CpuShares {
+                user: 25.0,
+                system: 25.0,
+                iowait: 25.0,
+                idle: 25.0,
+            },
+            steal_percent: 6.0,
+            cpu_us_per_transaction: None,
+            dirty_bytes: Some(4096),
+            flush: Some(Duration::from_millis(3)),
+            samples: vec![15.0],
+            dirty_buffer_bytes: 65_536,
+            cached_pages: Some(12),
+            check: String::new(),
+            written: Vec::new(),
+            warnings: vec!["from the process".to_string()],
+        };
+        let restored = Restored {
+            restore: Restore {
+                method: "m".to_string(),
+                changed_blocks: 0,
+                verified: true,
+                duration_ms: 0,
+            },
+            warnings: vec!["from the restore".to_string()],
+        };
+        let (trial, samples) = trial_of(2, 3, outcome, restored);
+        assert_eq!((trial.round, trial.position), (2, 3));
+        assert_eq!((trial.tpm, trial.retries), (900.0, 7));
+        assert_eq!(trial.audit.dirty_bytes_at_end, Some(4096));
+        assert_eq!(trial.audit.dirty_buffer_bytes_at_end, Some(65_536));
+        assert_eq!(trial.audit.cached_pages_at_end, Some(12));
+        assert_eq!(trial.audit.flush_at_end_us, Some(3000.0));
+        assert_eq!(
+            trial.warnings,
+            [
+                "from the restore",
+                "from the process",
+                "the hypervisor took 6 % of processor time for others"
+            ]
+        );
+        assert_eq!(samples, [15.0]);
     }
 
     #[test]

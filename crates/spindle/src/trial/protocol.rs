@@ -96,8 +96,11 @@ pub struct Outcome {
     pub flush: Option<Duration>,
     /// Transactions per second in each interval.
     pub samples: Vec<f64>,
-    /// Changed blocks still in the buffer cache, bytes.
+    /// Changed blocks still in the buffer cache when the clock stopped, bytes.
     pub dirty_buffer_bytes: u64,
+    /// Pages of the data and undo files in the page cache after the clients had stopped; `None` when unknown, or when the
+    /// case is buffered.
+    pub cached_pages: Option<u64>,
     /// What the workload's check said.
     pub check: String,
     /// Where it wrote.

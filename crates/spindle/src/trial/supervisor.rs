@@ -9,7 +9,6 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
 use super::protocol::{Outcome, Report, Task};
-use crate::observe::SystemFiles;
 use crate::observe::memory::{MemoryBudget, MemoryGroup};
 
 /// The hidden command that turns the program into a worker.
@@ -103,10 +102,8 @@ pub fn run(
 fn start(budget: Option<&MemoryBudget>) -> Result<Worker, String> {
     let program =
         std::env::current_exe().map_err(|error| format!("where this program is: {error}"))?;
-    let group = budget
-        .map(|budget| budget.create_group(&SystemFiles::default()))
-        .transpose();
-    let mut group = group.map_err(|error| error.to_string())?;
+    let group = budget.map(MemoryBudget::create_group).transpose();
+    let group = group.map_err(|error| error.to_string())?;
     let mut child = Command::new(program)
         .arg(WORKER_COMMAND)
         .stdin(Stdio::piped())
@@ -117,7 +114,7 @@ fn start(budget: Option<&MemoryBudget>) -> Result<Worker, String> {
         .map_err(|error| format!("starting the process of a trial: {error}"))?;
     let input = child.stdin.take();
     let added = group
-        .as_mut()
+        .as_ref()
         .map(|group| group.add_process(child.id()))
         .transpose();
     let worker = Worker {

@@ -3,7 +3,7 @@
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,11 +13,11 @@ use spindle_io::real::{RealEnv, block_on, facts};
 use spindle_workload::driver::{self, Behaviour, Running};
 
 use super::protocol::{Outcome, Report, Task, engine_path, settings_of, workload_of};
-use crate::experiment::WriteSync;
+use crate::experiment::{Caching, WriteSync};
 use crate::observe::SystemFiles;
 use crate::observe::disk::DiskCounters;
 use crate::observe::sampler::{Sample, Sampler};
-use crate::result::{CpuMicroseconds, CpuShares, IoCounts, Latency, Wait};
+use crate::result::{CpuMicroseconds, CpuShares, IoCounts, Latency, NOT_DIRECT_HERE, Wait};
 
 const PAGE_BYTES: u64 = 4096;
 /// After the clients have stopped DBWR may still have a batch under way: so long it is waited for.
@@ -154,9 +154,10 @@ impl Trial<'_> {
         let samples = self.watch(self.task.measure_ms, true).await?;
         self.running.measure(false);
         let end = self.moment(&sampler);
+        let dirty_buffer_bytes = self.engine.dirty_bytes();
         self.running.stop().await?;
         let (dirty_bytes, flush) = self.settle().await?;
-        let dirty_buffer_bytes = self.engine.dirty_bytes();
+        let cached_pages = self.cached_pages();
         let mut session = self.engine.connector()();
         let check = driver::check(&mut session, workload, self.running.acknowledged())
             .await
@@ -173,6 +174,7 @@ impl Trial<'_> {
                 dirty_bytes.unwrap_or(0)
             ));
         }
+        warnings.extend(not_direct(cached_pages));
         let measured = Duration::from_nanos(end.at_ns - begin.at_ns) + flush.unwrap_or_default();
         let transactions = end.committed - begin.committed;
         let (cpu, steal_percent) = cpu_shares(&begin, &end);
@@ -192,6 +194,7 @@ impl Trial<'_> {
             flush,
             samples,
             dirty_buffer_bytes,
+            cached_pages,
             check,
             written: Vec::new(),
             warnings,
@@ -255,6 +258,32 @@ impl Trial<'_> {
             .chain([&paths.undo, &paths.control]);
         all.map(|path| dirty_bytes_of(path)).sum()
     }
+
+    /// What the page cache holds of the datafiles of a direct case, which is nothing where direct is direct.
+    fn cached_pages(&self) -> Option<u64> {
+        let paths = &self.task.paths;
+        match self.task.io.caching {
+            Caching::Direct => cached_pages_of(paths.data.iter().chain([&paths.undo])),
+            Caching::Buffered => None,
+        }
+    }
+}
+
+/// Pages of files in the page cache; `None` when the system does not say.
+fn cached_pages_of<'a>(files: impl IntoIterator<Item = &'a PathBuf>) -> Option<u64> {
+    let pages_of = |path: &PathBuf| {
+        let file = File::open(path).ok()?;
+        facts::resident_pages(&file).ok()
+    };
+    files.into_iter().map(pages_of).sum()
+}
+
+/// What is to be said of pages that a direct case left in the page cache.
+fn not_direct(cached_pages: Option<u64>) -> Option<String> {
+    let pages = cached_pages.filter(|&pages| pages > 0)?;
+    Some(format!(
+        "{NOT_DIRECT_HERE}: {pages} pages of the datafiles were in the page cache after the trial"
+    ))
 }
 
 /// Bytes of a file that are in the page cache only, or on their way.
@@ -383,5 +412,42 @@ mod tests {
     fn neighbours_make_one_run() {
         assert_eq!(runs(&[1, 2, 3, 7, 9, 10]), vec![(1, 3), (7, 1), (9, 2)]);
         assert_eq!(runs(&[]), vec![]);
+    }
+
+    #[test]
+    fn pages_of_datafiles_in_the_page_cache_are_seen_and_said() {
+        // Beside the test program, because /tmp may be a tmpfs, which keeps every page.
+        let program = std::env::current_exe().expect("path of the test");
+        let directory = tempfile::tempdir_in(program.parent().expect("directory")).unwrap();
+        let files = ["data", "undo"].map(|name| directory.path().join(name));
+        let drop_all = || {
+            for path in &files {
+                assert_eq!(facts::drop_cache(&File::open(path).unwrap()).unwrap(), 0);
+            }
+        };
+        for path in &files {
+            std::fs::write(path, vec![1; 1 << 20]).unwrap();
+        }
+        drop_all();
+        assert_eq!(cached_pages_of(&files), Some(0));
+        assert_eq!(not_direct(Some(0)), None);
+
+        for path in &files {
+            std::fs::read(path).unwrap();
+        }
+        let pages_of_one = cached_pages_of(&files[..1]).unwrap();
+        assert!(pages_of_one > 0);
+        assert_eq!(cached_pages_of(&files), Some(2 * pages_of_one));
+        assert_eq!(
+            not_direct(Some(40)).as_deref(),
+            Some(
+                "not direct here: 40 pages of the datafiles were in the page cache after the trial"
+            )
+        );
+
+        drop_all();
+        assert_eq!(cached_pages_of(&files), Some(0));
+        assert_eq!(cached_pages_of([&directory.path().join("none")]), None);
+        assert_eq!(not_direct(None), None);
     }
 }

@@ -181,6 +181,7 @@ fn trial(case: usize, round: u32) -> Trial {
         position: (case as u32 + round * 2) % 6 + 1,
         tpm,
         transactions,
+        retries: u64::from(round) - 1,
         measured_s: MEASURED_S,
         read_iops: per_second(reads),
         write_iops: per_second(writes),
@@ -245,6 +246,8 @@ fn audit(case: usize, round: u32, reads: u64, writes: u64) -> Audit {
     };
     Audit {
         dirty_bytes_at_end: Some(0),
+        dirty_buffer_bytes_at_end: Some(case as u64 * 16 * BLOCK_BYTES),
+        cached_pages_at_end: (PATHS[case].caching == "direct").then_some(0),
         ..Audit::of_counts(tool, Some(device))
     }
 }

@@ -62,12 +62,11 @@ fn version_2_uses_the_nearest_group_that_hands_memory_down() {
 #[test]
 fn version_2_tells_an_empty_group_to_hand_memory_down() {
     let fixture = v2_tree("cpu\n", "");
-    let files = fixture.files();
-    let budget = MemoryBudget::available(&files).expect("available");
+    let budget = MemoryBudget::available(&fixture.files()).expect("available");
     assert_eq!(budget.parent, fixture.path("sys/fs/cgroup/slice"));
     let control = "sys/fs/cgroup/slice/cgroup.subtree_control";
     assert_eq!(fixture.read(control), "cpu\n");
-    let group = budget.create_group(&files).expect("group");
+    let group = budget.create_group().expect("group");
     assert_eq!(fixture.read(control), "+memory");
     group.remove().expect("removed");
 }
@@ -100,10 +99,8 @@ fn without_a_controller_the_budget_says_so() {
 #[test]
 fn a_version_2_group_is_limited_filled_read_and_removed() {
     let fixture = v2_tree("memory\n", "");
-    fixture.write("proc/4242/cgroup", "0::/slice/scope\n");
-    let files = fixture.files();
-    let budget = MemoryBudget::available(&files).expect("available");
-    let mut group = budget.create_group(&files).expect("group");
+    let budget = MemoryBudget::available(&fixture.files()).expect("available");
+    let group = budget.create_group().expect("group");
     let stat = "anon 1000\nfile 9000\nshmem 2000\nfile_dirty 500\nfile_writeback 1\n";
     as_the_kernel_would(
         &group,
@@ -135,9 +132,6 @@ fn a_version_2_group_is_limited_filled_read_and_removed() {
     let path = group.path().to_path_buf();
     group.add_process(4242).expect("process");
     assert_eq!(fixture.read(path.join("cgroup.procs")), "4242");
-    group.return_process(4242).expect("process");
-    let origin = "sys/fs/cgroup/slice/scope/cgroup.procs";
-    assert_eq!(fixture.read(origin), "4242");
 
     empty_directory(&path);
     drop(group);
@@ -147,9 +141,8 @@ fn a_version_2_group_is_limited_filled_read_and_removed() {
 #[test]
 fn a_group_that_still_holds_a_process_is_left_alone() {
     let fixture = v2_tree("memory\n", "");
-    let files = fixture.files();
-    let budget = MemoryBudget::available(&files).expect("available");
-    let group = budget.create_group(&files).expect("group");
+    let budget = MemoryBudget::available(&fixture.files()).expect("available");
+    let group = budget.create_group().expect("group");
     as_the_kernel_would(&group, &[("cgroup.procs", "31\n32\n")]);
     let path = group.path().to_path_buf();
     let message = group.remove().expect_err("refused").to_string();
@@ -191,7 +184,7 @@ fn only_groups_of_ours_with_a_dead_owner_are_leftovers() {
 
 /// Lets a child read a file of 64 MiB through the page cache in a new group; returns what the group then holds.
 fn usage_after_reading(budget: &MemoryBudget, file: &Path, limit: Option<u64>) -> MemoryUsage {
-    let mut group = budget.create_group(&SystemFiles::default()).expect("group");
+    let group = budget.create_group().expect("group");
     if let Some(limit_bytes) = limit {
         group.set_limit(limit_bytes).expect("limit");
         group.forbid_swap().expect("swap off");
@@ -241,9 +234,8 @@ fn the_kernel_holds_the_page_cache_to_the_limit() {
 }
 
 #[test]
-fn the_kernel_lets_a_process_return() {
-    let files = SystemFiles::default();
-    let budget = match MemoryBudget::available(&files) {
+fn the_kernel_keeps_a_group_until_its_process_has_ended() {
+    let budget = match MemoryBudget::available(&SystemFiles::default()) {
         Ok(budget) => budget,
         Err(reason) => return eprintln!("skipped, memory cannot be limited here: {reason}"),
     };
@@ -252,19 +244,19 @@ fn the_kernel_lets_a_process_return() {
         .stdin(Stdio::piped())
         .spawn()
         .expect("a shell");
-    let id = child.id().to_string();
-    let group_of = || {
-        Hierarchy::of_process(&files, &id, "memory")
-            .expect("a group")
-            .own
-    };
-    let before = group_of();
-    let mut group = budget.create_group(&files).expect("group");
+    let mut group = budget.create_group().expect("group");
     group.add_process(child.id()).expect("added");
-    assert_eq!(group_of(), group.path());
-    group.return_process(child.id()).expect("returned");
-    assert_eq!(group_of(), before);
-    group.remove().expect("removed while the child still runs");
+    let path = group.path().to_path_buf();
+    match group.take_away() {
+        Err(MemoryError::StillHolds { processes, .. }) => {
+            assert_eq!(processes, child.id().to_string());
+        }
+        other => panic!("a group with a live process: {other:?}"),
+    }
+    assert!(path.exists());
+    assert!(child.try_wait().expect("known").is_none(), "left alone");
     drop(child.stdin.take());
     child.wait().expect("ended");
+    group.remove().expect("removed");
+    assert!(!path.exists());
 }
