@@ -326,3 +326,37 @@ fn a_run_is_never_written_over() {
     assert_eq!(output.status.code(), Some(1));
     assert!(text(&output).1.contains("holds a run already"));
 }
+
+/// The run directory lies on a file system that is too small, and is made larger before the run goes on. All of it happens
+/// in a mount namespace of its own: no mount outlives it, whatever happens.
+#[test]
+fn a_full_disk_is_one_clear_error_and_the_run_goes_on_when_there_is_room() {
+    if !rustix::process::geteuid().is_root() {
+        println!("skipped: mounting a small file system needs root");
+        return;
+    }
+    let place = Place::new(EXPERIMENT);
+    fs::create_dir(place.path().join("out")).unwrap();
+    let script = format!(
+        "mount -t tmpfs -o size=24k none out && {spindle} run experiment.toml --out out/run --quiet; code=$?; \
+         mount -o remount,size=8m out && {spindle} resume out/run --quiet --json > resumed.json && exit $code",
+        spindle = env!("CARGO_BIN_EXE_spindle"),
+    );
+    let output = Command::new("unshare")
+        .args(["--mount", "sh", "-c", &script])
+        .current_dir(place.path())
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    let (_, stderr) = text(&output);
+    assert_eq!(output.status.code(), Some(1), "{stderr}");
+    assert!(stderr.contains("No space left"), "{stderr}");
+    assert!(stderr.contains("spindle resume"), "{stderr}");
+    let resumed: Value =
+        serde_json::from_str(&fs::read_to_string(place.path().join("resumed.json")).unwrap())
+            .unwrap();
+    for case in resumed["cases"].as_array().unwrap() {
+        assert_eq!(case["trials"].as_array().unwrap().len(), 2, "{case:#}");
+    }
+    assert_eq!(place.leftovers(), [place.path().join("resumed.json")]);
+}

@@ -414,12 +414,42 @@ fn method_section(result: &RunResult) -> Markup {
             }))
             h3 { "Order of trials" }
             (order_table(result))
+            h3 { "Space" }
+            (space_table(result))
             h3 { "Experiment" }
             (facts_table("Experiment", &result.experiment))
             h3 { "Machine" }
             (facts_table("Machine", &result.machine))
         }
     }
+}
+
+/// Space of the segments, as the last trial of each layout left them.
+fn space_table(result: &RunResult) -> Markup {
+    let last_trials = result
+        .cases
+        .iter()
+        .filter_map(|case| Some((case, case.trials.last()?)));
+    scrolling(
+        "Space",
+        html! {
+            table {
+                thead { tr {
+                    @for title in ["layout", "segment"] { th scope="col" { (title) } }
+                    @for title in ["clients", "extents", "MiB"] { th.figure scope="col" { (title) } }
+                } }
+                tbody { @for (case, trial) in last_trials { @for segment in &trial.space {
+                    tr {
+                        th scope="row" { (layout_name(result, &case.layout)) }
+                        td { (segment.segment) }
+                        td.figure { (case.clients) }
+                        td.figure { (segment.extents) }
+                        td.figure { (segment.bytes >> 20) }
+                    }
+                } } }
+            }
+        },
+    )
 }
 
 /// Trials in the order in which they ran, and how each database was put back before it.

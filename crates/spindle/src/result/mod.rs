@@ -20,7 +20,7 @@ pub use build::{RecordError, build};
 pub use headline::format_ratio;
 pub use model::{
     Case, Comparison, CpuMicroseconds, CpuShares, FORMAT_VERSION, Latency, Layout, NOT_DIRECT_HERE,
-    Outcome, Ranking, Restore, RunResult, Throughput, Trial, Wait, Warning,
+    Outcome, Ranking, Restore, RunResult, SegmentSpace, Throughput, Trial, Wait, Warning,
 };
 pub use record::{CaseRecord, RunRecord, SampledTrial};
 pub use spindle_stats::Verdict;

@@ -238,8 +238,23 @@ pub struct Trial {
     pub audit: Audit,
     /// How the database was put back to its loaded state before this trial.
     pub restore: Restore,
+    /// What the check of the whole database said after the trial: nothing was lost, and how much was looked at.
+    pub check: String,
+    /// Space that each segment of the database had in the end.
+    pub space: Vec<SegmentSpace>,
     /// What the runner noticed during this trial, for people.
     pub warnings: Vec<String>,
+}
+
+/// Space of a table or of the undo segment.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SegmentSpace {
+    /// Name of the segment.
+    pub segment: String,
+    /// Extents it had.
+    pub extents: u64,
+    /// Bytes in them.
+    pub bytes: u64,
 }
 
 /// Distribution of a time in microseconds.

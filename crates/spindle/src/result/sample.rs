@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::{
     Audit, CaseRecord, CpuMicroseconds, CpuShares, IoCounts, Latency, Layout, Outcome, Restore,
-    RunRecord, Trial,
+    RunRecord, SegmentSpace, Trial,
 };
 
 /// One direct layout per `(name, tpm of round 1, 2, ...)`, under `oltp_mix` with 8 clients, without any warning.
@@ -91,6 +91,12 @@ fn trial(round: u32, tpm: f64) -> Trial {
             verified: true,
             duration_ms: 8,
         },
+        check: "5000 rows agree with the ledger".to_owned(),
+        space: vec![SegmentSpace {
+            segment: "accounts".to_owned(),
+            extents: 256,
+            bytes: 256 << 20,
+        }],
         warnings: Vec::new(),
     }
 }

@@ -411,6 +411,8 @@ fn trial_of(round: u32, position: u32, outcome: Outcome, restored: Restored) -> 
         cpu_us_per_transaction: outcome.cpu_us_per_transaction,
         audit,
         restore: restored.restore,
+        check: outcome.check,
+        space: outcome.space,
         warnings,
     };
     (trial, outcome.samples)
@@ -481,6 +483,7 @@ mod tests {
             dirty_buffer_bytes: 65_536,
             cached_pages: Some(12),
             check: String::new(),
+            space: Vec::new(),
             written: Vec::new(),
             warnings: vec!["from the process".to_string()],
         };

@@ -13,7 +13,7 @@ use spindle_workload::{OltpMix, Slob, Workload};
 
 use crate::experiment::{self, Commit, Database, Method, Transactions, WriteSync};
 use crate::observe::block_device::DeviceNumber;
-use crate::result::{CpuMicroseconds, CpuShares, IoCounts, Latency, Wait};
+use crate::result::{CpuMicroseconds, CpuShares, IoCounts, Latency, SegmentSpace, Wait};
 
 /// What a trial does.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -103,6 +103,8 @@ pub struct Outcome {
     pub cached_pages: Option<u64>,
     /// What the workload's check said.
     pub check: String,
+    /// Space of every segment in the end.
+    pub space: Vec<SegmentSpace>,
     /// Where it wrote.
     pub written: WrittenRuns,
     /// What was noticed, for people.

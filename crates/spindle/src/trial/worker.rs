@@ -17,7 +17,9 @@ use crate::experiment::{Caching, WriteSync};
 use crate::observe::SystemFiles;
 use crate::observe::disk::DiskCounters;
 use crate::observe::sampler::{Sample, Sampler};
-use crate::result::{CpuMicroseconds, CpuShares, IoCounts, Latency, NOT_DIRECT_HERE, Wait};
+use crate::result::{
+    CpuMicroseconds, CpuShares, IoCounts, Latency, NOT_DIRECT_HERE, SegmentSpace, Wait,
+};
 
 const PAGE_BYTES: u64 = 4096;
 /// After the clients have stopped DBWR may still have a batch under way: so long it is waited for.
@@ -196,6 +198,7 @@ impl Trial<'_> {
             dirty_buffer_bytes,
             cached_pages,
             check,
+            space: space(self.engine),
             written: Vec::new(),
             warnings,
         })
@@ -340,6 +343,16 @@ fn latency(running: &Running) -> Latency {
         max: times.max_us(),
         mean: times.mean_us(),
     }
+}
+
+fn space(engine: &KernelEngine) -> Vec<SegmentSpace> {
+    let segments = engine.segments().into_iter();
+    let space = segments.map(|segment| SegmentSpace {
+        segment: segment.name,
+        extents: segment.extents as u64,
+        bytes: segment.bytes,
+    });
+    space.collect()
 }
 
 fn waits(begin: &Moment, end: &Moment) -> Vec<Wait> {

@@ -4,7 +4,7 @@
 use serde_json::json;
 use spindle::result::{
     Audit, CaseRecord, CpuMicroseconds, CpuShares, IoCounts, Latency, Layout, Outcome, Restore,
-    RunRecord, SampledTrial, Trial, Wait, Warning,
+    RunRecord, SampledTrial, SegmentSpace, Trial, Wait, Warning,
 };
 
 /// Block size of the fixture's database.
@@ -220,6 +220,12 @@ fn trial(case: usize, round: u32) -> Trial {
             verified: true,
             duration_ms: 740,
         },
+        check: "5000 rows agree with the ledger".to_owned(),
+        space: vec![SegmentSpace {
+            segment: "accounts".to_owned(),
+            extents: 256,
+            bytes: 256 << 20,
+        }],
         warnings: Vec::new(),
     }
 }
