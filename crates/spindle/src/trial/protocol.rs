@@ -146,6 +146,18 @@ pub fn workload_of(workload: &experiment::Workload, database: &Database) -> Box<
     }
 }
 
+/// Memory that the transactions of all clients may keep at once, besides what the clients themselves take: the rows they
+/// have changed as they were, and copies on the way.
+pub fn transaction_bytes(task: &Task) -> u64 {
+    let rows = match &task.workload.transactions {
+        Transactions::OltpMix(mix) => mix.row_operations,
+        Transactions::Slob(slob) => slob.work_unit,
+    };
+    // The ledger's row comes on top; a row is at most a block.
+    let blocks = 2 * (u64::from(rows) + 1);
+    u64::from(task.clients) * blocks * task.database.block_size_bytes
+}
+
 /// An access path as the engine takes it.
 pub fn engine_path(io: experiment::AccessPath, database: &Database) -> kernel::AccessPath {
     kernel::AccessPath {

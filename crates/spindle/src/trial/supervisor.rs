@@ -8,12 +8,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
-use super::protocol::{Outcome, Report, Task};
+use super::protocol::{Outcome, Report, Task, transaction_bytes};
 use crate::observe::memory::{MemoryBudget, MemoryGroup};
 
 /// The hidden command that turns the program into a worker.
 pub const WORKER_COMMAND: &str = "trial-worker";
-/// What the clients of a trial need besides the buffer cache, each, bytes: its thread, its session, its histogram.
+/// What a client allocates until it is at work, at most, bytes: its thread, its session, its histogram.
 const CLIENT_BYTES: u64 = 1 << 20;
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
@@ -67,6 +67,7 @@ pub fn run(
         }
     });
     let text = serde_json::to_string(task).expect("a task holds only strings, numbers and lists");
+    let mut at_work = false;
     send(&mut worker, &text).map_err(failed)?;
     let result = loop {
         if interrupted.load(Ordering::Relaxed) {
@@ -79,10 +80,17 @@ pub fn run(
             }
             Ok(line) => match serde_json::from_str(&line) {
                 Ok(Report::Opened) => {
-                    limit_memory(&worker, task).map_err(failed)?;
+                    let clients_bytes = u64::from(task.clients) * CLIENT_BYTES;
+                    limit_memory(&worker, task, clients_bytes).map_err(failed)?;
                     send(&mut worker, "go").map_err(failed)?;
                 }
-                Ok(Report::Progress { measuring, tpm }) => progress(measuring, tpm),
+                Ok(Report::Progress { measuring, tpm }) => {
+                    if !std::mem::replace(&mut at_work, true) {
+                        // The clients have what they need: what they did not take shall not be page cache.
+                        limit_memory(&worker, task, 0).map_err(failed)?;
+                    }
+                    progress(measuring, tpm);
+                }
                 Ok(Report::Done(outcome)) => break Ok(*outcome),
                 Ok(Report::Failed { reason }) => break Err(TrialError::Failed(reason)),
                 Err(error) => {
@@ -136,25 +144,34 @@ fn send(worker: &mut Worker, line: &str) -> Result<(), String> {
         .map_err(|error| format!("the process of the trial does not listen: {error}"))
 }
 
-/// Holds the worker to what it has now, buffer cache included, and the budget's rest for the page cache.
-fn limit_memory(worker: &Worker, task: &Task) -> Result<(), String> {
+/// Holds the worker to what it has now, buffer cache included, the budget's rest for the page cache, `to_come_bytes` of
+/// memory that it has yet to allocate, and what its transactions may keep.
+fn limit_memory(worker: &Worker, task: &Task, to_come_bytes: u64) -> Result<(), String> {
     let Some(group) = &worker.group else {
         return Ok(());
     };
     // A kernel without swap accounting has no such setting, and where nothing can swap it says nothing.
     let _ = group.forbid_swap();
     let usage = group.usage().map_err(|error| error.to_string())?;
-    let own_bytes =
-        usage.anonymous_bytes + usage.shared_bytes + u64::from(task.clients) * CLIENT_BYTES;
+    let own_bytes = usage.anonymous_bytes + usage.shared_bytes;
     let page_cache_bytes = task.database.memory_bytes - task.database.buffer_cache_bytes;
     group
-        .set_limit(own_bytes + page_cache_bytes)
+        .set_limit(own_bytes + to_come_bytes + transaction_bytes(task) + page_cache_bytes)
         .map_err(|error| error.to_string())
 }
 
 fn ended(worker: &mut Worker) -> String {
-    match worker.child.wait() {
-        Ok(status) => format!("the process of the trial ended without a result ({status})"),
-        Err(error) => format!("the process of the trial is lost: {error}"),
+    let status = match worker.child.wait() {
+        Ok(status) => status.to_string(),
+        Err(error) => error.to_string(),
+    };
+    let usage = worker.group.as_ref().and_then(|group| group.usage().ok());
+    match usage.and_then(|usage| usage.out_of_memory_kills) {
+        Some(1..) => {
+            "the memory budget was too small for the database itself, and the kernel killed it: \
+                      set database.memory higher"
+                .to_string()
+        }
+        _ => format!("the process of the trial ended without a result ({status})"),
     }
 }
