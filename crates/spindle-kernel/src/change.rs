@@ -8,6 +8,7 @@ use crate::error::Result;
 use crate::instance::Shared;
 use crate::log::Append;
 use crate::redo::{RecordBuilder, apply};
+use crate::settings::PlantedFault;
 use crate::wait_event::ProcessWaits;
 
 /// Changes up to three blocks in one redo record. `plan` looks at the blocks (in the order of `pins`) and puts the vectors
@@ -81,6 +82,7 @@ fn log(
     builder: &RecordBuilder,
 ) -> Append {
     let boundary = shared.log.image_boundary();
+    let planted = shared.settings.has_planted(PlantedFault::ImagesLeftOut);
     let mut images: [Option<usize>; 3] = [None; 3];
     let mut count = 0;
     for (index, (pin, block)) in pins.iter().zip(blocks).enumerate() {
@@ -88,13 +90,14 @@ fn log(
         let Some(first) = builder.vectors().find(|vector| vector.address == address) else {
             continue;
         };
-        if block::scn(block) <= boundary && !first.kind.replaces_block() {
+        if block::scn(block) <= boundary && !first.kind.replaces_block() && !planted {
             images[count] = Some(index);
             count += 1;
         }
     }
     let position = shared.log.end();
-    for pin in pins {
+    let lost = shared.settings.has_planted(PlantedFault::DirtyFlagLost);
+    for pin in pins.iter().skip(usize::from(lost)) {
         if shared.cache.mark_dirty(pin, position) {
             shared.dbwr.wake_if_behind(shared, pin);
         }

@@ -10,7 +10,7 @@ use crate::control_file::CheckpointRecord;
 use crate::error::Result;
 use crate::instance::Shared;
 use crate::lgwr;
-use crate::settings::WriteSync;
+use crate::settings::{PlantedFault, WriteSync};
 use crate::wait_event::ProcessWaits;
 
 /// CKPT, as others see it.
@@ -88,6 +88,14 @@ async fn write_and_enter(shared: &Shared, waits: &ProcessWaits) -> Result<()> {
     let location = shared.log_files.location();
     let position = shared.log.begin_checkpoint();
     shared.dbwr.write_before(shared, position).await?;
+    let is_late = shared
+        .settings
+        .has_planted(PlantedFault::CheckpointTakenLate);
+    let position = if is_late {
+        shared.log.begin_checkpoint()
+    } else {
+        position
+    };
     flush_datafiles(shared).await?;
     shared
         .control
@@ -101,7 +109,10 @@ async fn write_and_enter(shared: &Shared, waits: &ProcessWaits) -> Result<()> {
 
 /// Makes what DBWR wrote durable, where its writes were not.
 pub(crate) async fn flush_datafiles(shared: &Shared) -> Result<()> {
-    if shared.settings.write_sync == WriteSync::Checkpoint {
+    let planted = shared
+        .settings
+        .has_planted(PlantedFault::DatafilesNotFlushed);
+    if shared.settings.write_sync == WriteSync::Checkpoint && !planted {
         shared.flush_datafiles().await?;
     }
     Ok(())

@@ -9,6 +9,7 @@ use spindle_io::{Arena, BlockDevice, Operation, Request, Submission};
 use crate::error::{KernelError, Result};
 use crate::instance::Shared;
 use crate::lgwr::Location;
+use crate::settings::PlantedFault;
 use crate::wait_event::{ProcessWaits, WaitEvent};
 
 /// Size of the control file, bytes.
@@ -158,7 +159,10 @@ impl ControlFile {
             *state = (contents, number);
             (bytes, number, value)
         };
-        let written = write_bytes(&*self.device, (number % 2) * COPY_BYTES, &bytes).await;
+        let durable = !shared
+            .settings
+            .has_planted(PlantedFault::ControlFileNotDurable);
+        let written = write_bytes(&*self.device, (number % 2) * COPY_BYTES, &bytes, durable).await;
         if let Err(error) = &written {
             shared.fail(format!("control file: {error}"));
         }
@@ -206,7 +210,12 @@ pub(crate) async fn read_bytes(
     Ok(bytes)
 }
 
-async fn write_bytes(device: &dyn BlockDevice, offset: u64, bytes: &[u8]) -> Result<()> {
+async fn write_bytes(
+    device: &dyn BlockDevice,
+    offset: u64,
+    bytes: &[u8],
+    durable: bool,
+) -> Result<()> {
     let arena = transfer_arena(bytes.len().div_ceil(PIECE_BYTES))?;
     let mut holds = Vec::new();
     for piece in bytes.chunks(PIECE_BYTES) {
@@ -217,7 +226,7 @@ async fn write_bytes(device: &dyn BlockDevice, offset: u64, bytes: &[u8]) -> Res
         holds.push(hold.share(PIECE_BYTES));
     }
     Ok(device
-        .submit(Request::write(offset, holds, true, Submission::Alone))
+        .submit(Request::write(offset, holds, durable, Submission::Alone))
         .await
         .result?)
 }

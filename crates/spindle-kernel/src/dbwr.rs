@@ -69,7 +69,10 @@ impl Dbwr {
             writer.target.fetch_max(position, Ordering::AcqRel);
             writer.wake.notify_one();
         }
-        loop {
+        while !shared
+            .settings
+            .has_planted(PlantedFault::CheckpointDoesNotWait)
+        {
             let mut reached = std::pin::pin!(self.reached.notified());
             reached.as_mut().enable();
             shared.health.check()?;
@@ -82,6 +85,7 @@ impl Dbwr {
             }
             reached.await;
         }
+        Ok(())
     }
 
     /// Wakes the writers, and who waits for them, to learn that the instance has failed or stops.
@@ -201,7 +205,10 @@ async fn submit(
         return Err(error);
     }
     let block_bytes = bytes.len();
-    let durable = shared.settings.write_sync == WriteSync::Dsync;
+    let durable = shared.settings.write_sync == WriteSync::Dsync
+        && !shared
+            .settings
+            .has_planted(PlantedFault::DatafileWriteNotDurable);
     let offset = u64::from(address.block) * block_bytes as u64;
     let request = Request::write(offset, vec![bytes], durable, Submission::Batched);
     shared.statistics.add_physical_write(block_bytes);

@@ -11,6 +11,7 @@ use spindle_io::{Arena, BlockDevice, Request, Submission};
 use crate::error::{KernelError, Result};
 use crate::instance::Shared;
 use crate::log::{Batch, PADDING_MAX};
+use crate::probe::{self, Probe};
 use crate::redo::batch;
 use crate::settings::PlantedFault;
 use crate::wait_event::{ProcessWaits, WaitEvent};
@@ -173,7 +174,9 @@ impl LogFiles {
         let request = Request::write(
             0,
             vec![hold.share(LOG_FILE_HEADER_BYTES as usize)],
-            true,
+            !shared
+                .settings
+                .has_planted(PlantedFault::LogHeaderNotDurable),
             Submission::Alone,
         );
         self.devices[file].submit(request).await.result?;
@@ -287,7 +290,9 @@ async fn write_batch(
         let request = Request::write(
             location.offset + start as u64,
             vec![hold],
-            true,
+            !shared
+                .settings
+                .has_planted(PlantedFault::LogWriteNotDurable),
             Submission::Batched,
         );
         match device.submit(request).already() {
@@ -314,10 +319,16 @@ async fn write_batch(
 async fn switch(shared: &Shared, position: u64) -> Result<()> {
     let files = &shared.log_files;
     assert!(
-        files.next_is_free(),
+        files.next_is_free()
+            || shared
+                .settings
+                .has_planted(PlantedFault::LogFileReusedEarly),
         "redo was let into the buffer that has no room in the log files"
     );
     files.open_next(shared, position).await?;
+    if files.location().sequence as usize > files.devices.len() {
+        probe::hit(Probe::LogRingWrapped);
+    }
     shared.statistics.add_log_switch();
     shared.checkpoint.request();
     Ok(())
@@ -326,7 +337,10 @@ async fn switch(shared: &Shared, position: u64) -> Result<()> {
 /// Lets changes go on or holds them back, by the room there is.
 pub(crate) fn update_room(shared: &Shared) {
     let _turn = shared.log_files.room_turn.lock();
-    let has_room = shared.log_files.has_room(shared.log.arena().frame_bytes());
+    let has_room = shared.log_files.has_room(shared.log.arena().frame_bytes())
+        || shared
+            .settings
+            .has_planted(PlantedFault::LogFileReusedEarly);
     if !has_room {
         shared.checkpoint.request();
     }

@@ -13,6 +13,10 @@ mod error;
 mod instance;
 mod lgwr;
 mod log;
+#[cfg(feature = "planted")]
+pub mod probe;
+#[cfg(not(feature = "planted"))]
+mod probe;
 mod recovery;
 mod redo;
 mod row_lock;

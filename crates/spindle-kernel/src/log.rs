@@ -10,6 +10,7 @@ use spindle_io::{Arena, Frame, ReadHold, WriteHold};
 use crate::block::BlockAddress;
 use crate::error::{KernelError, Result};
 use crate::instance::Shared;
+use crate::probe::{self, Probe};
 use crate::redo::{RECORD_HEADER_BYTES, VectorKind, batch, image_vector_bytes, vector_header};
 use crate::wait_event::{ProcessWaits, WaitEvent};
 
@@ -227,6 +228,7 @@ impl Log {
         let event = if ring_has_room {
             WaitEvent::LogBufferSpace
         } else {
+            probe::hit(Probe::LogFileWait);
             WaitEvent::LogFileSwitchCheckpoint
         };
         waits.add(event, shared.env.now() - began_ns);

@@ -8,7 +8,9 @@ use crate::control_file::{CheckpointRecord, read_bytes};
 use crate::error::{KernelError, Result};
 use crate::instance::Shared;
 use crate::lgwr::{LOG_FILE_HEADER_BYTES, Location, read_file_header};
+use crate::probe::{self, Probe};
 use crate::redo::{RECORD_HEADER_BYTES, RecordBuilder, Vectors, apply, batch};
+use crate::settings::PlantedFault;
 use crate::transaction::{id_of, roll_back};
 use crate::wait_event::ProcessWaits;
 use spindle_io::Request;
@@ -58,7 +60,11 @@ impl LogReader<'_> {
             return Ok(None);
         }
         let mut whole = read_bytes(device, self.at.offset, bytes).await?;
-        if !batch::is_whole(&whole) {
+        let planted = self
+            .shared
+            .settings
+            .has_planted(PlantedFault::BatchChecksumUnverified);
+        if !planted && !batch::is_whole(&whole) {
             return Ok(None);
         }
         self.at.position += payload_bytes as u64;
@@ -94,7 +100,12 @@ pub(crate) async fn recover(shared: &Shared, waits: &ProcessWaits) -> Result<Rec
     // Until the ring's place is known nothing can be appended to it, and nothing is: rolling forward makes no redo.
     shared.log_files.reset(end);
     roll_forward(shared, waits, checkpoint).await?;
-    shared.dbwr.write_before(shared, end.position).await?;
+    if !shared
+        .settings
+        .has_planted(PlantedFault::RecoveryNotWritten)
+    {
+        shared.dbwr.write_before(shared, end.position).await?;
+    }
     flush_datafiles(shared).await?;
     let complete = CheckpointRecord {
         position: end.position,
@@ -191,7 +202,10 @@ async fn roll_record(
         }
         shared.cache.mark_dirty(&pin, start);
         for vector in Vectors::new(vectors).filter(|vector| vector.address == address) {
-            apply(vector, &mut bytes);
+            for _ in 0..1 + usize::from(shared.settings.has_planted(PlantedFault::RedoAppliedTwice))
+            {
+                apply(vector, &mut bytes);
+            }
         }
         block::set_scn(&mut bytes, end);
     }
@@ -209,13 +223,17 @@ async fn roll_back_unfinished(shared: &Shared, waits: &ProcessWaits) -> Result<u
             let slot = number * shared.undo.slots_per_block() + place;
             let entry = transaction_table::entry(&bytes, place);
             shared.undo.set_wrap(slot, entry.wrap);
-            if entry.active {
+            if entry.active && !shared.settings.has_planted(PlantedFault::UndoSkipped) {
                 unfinished.push(id_of(slot, entry.wrap));
             }
         }
     }
-    for id in &unfinished {
-        roll_back(shared, waits, &mut builder, *id).await?;
+    if !unfinished.is_empty() {
+        probe::hit(Probe::RollBackBegun);
+        for id in &unfinished {
+            roll_back(shared, waits, &mut builder, *id).await?;
+        }
+        probe::hit(Probe::RollBackEnded);
     }
     Ok(unfinished.len())
 }

@@ -10,6 +10,7 @@ use spindle_io::sync::{Latch, Notify, timeout};
 use crate::block::RowId;
 use crate::error::{KernelError, Result};
 use crate::instance::Shared;
+use crate::probe::{self, Probe};
 use crate::wait_event::{ProcessWaits, WaitEvent};
 
 const SHARDS: usize = 64;
@@ -101,6 +102,7 @@ impl RowLocks {
             let waited_ns = shared.env.now() - began_ns;
             let rest_ns = limit_ns.saturating_sub(waited_ns);
             if rest_ns == 0 || timeout(&*shared.env, rest_ns, released).await.is_err() {
+                probe::hit(Probe::LockTimeout);
                 break Err(KernelError::LockTimeout {
                     row,
                     waited_ms: limit_ns / 1_000_000,

@@ -74,6 +74,69 @@ pub enum PlantedFault {
     AcknowledgeBeforeFlush,
     /// DBWR writes blocks whose redo is not yet on stable storage.
     WriteAheadOfRedo,
+    /// DBWR takes a write for durable that is in the device's cache.
+    DatafileWriteNotDurable,
+    /// A checkpoint leaves out the flush of the datafiles ([`WriteSync::Checkpoint`]).
+    DatafilesNotFlushed,
+    /// A checkpoint does not wait for DBWR.
+    CheckpointDoesNotWait,
+    /// A checkpoint notes its position after DBWR has written, not before.
+    CheckpointTakenLate,
+    /// The control file is written without waiting for stable storage.
+    ControlFileNotDurable,
+    /// LGWR takes a write for durable that is in the device's cache.
+    LogWriteNotDurable,
+    /// The header of the next log file is taken for durable while it is in the device's cache.
+    LogHeaderNotDurable,
+    /// LGWR goes on to the next log file although recovery may still need it.
+    LogFileReusedEarly,
+    /// No block images in the redo: a torn block stays torn.
+    ImagesLeftOut,
+    /// The first block of a change is not marked dirty.
+    DirtyFlagLost,
+    /// A commit leaves its slot of the transaction table in use.
+    CommitWithoutSlot,
+    /// Recovery does not roll back.
+    UndoSkipped,
+    /// Roll-back forgets undo records without carrying them out.
+    UndoNotApplied,
+    /// Roll-back stops at the end of the transaction's last undo block.
+    UndoChainCut,
+    /// Recovery carries each change vector out twice.
+    RedoAppliedTwice,
+    /// Recovery notes its checkpoint before DBWR has written the blocks.
+    RecoveryNotWritten,
+    /// Recovery takes a torn write of LGWR for redo.
+    BatchChecksumUnverified,
+    /// A block is used without its checksum being compared.
+    BlockChecksumUnverified,
+}
+
+#[cfg(feature = "planted")]
+impl PlantedFault {
+    /// Every fault there is.
+    pub const ALL: [PlantedFault; 20] = [
+        PlantedFault::AcknowledgeBeforeFlush,
+        PlantedFault::WriteAheadOfRedo,
+        PlantedFault::DatafileWriteNotDurable,
+        PlantedFault::DatafilesNotFlushed,
+        PlantedFault::CheckpointDoesNotWait,
+        PlantedFault::CheckpointTakenLate,
+        PlantedFault::ControlFileNotDurable,
+        PlantedFault::LogWriteNotDurable,
+        PlantedFault::LogHeaderNotDurable,
+        PlantedFault::LogFileReusedEarly,
+        PlantedFault::ImagesLeftOut,
+        PlantedFault::DirtyFlagLost,
+        PlantedFault::CommitWithoutSlot,
+        PlantedFault::UndoSkipped,
+        PlantedFault::UndoNotApplied,
+        PlantedFault::UndoChainCut,
+        PlantedFault::RedoAppliedTwice,
+        PlantedFault::RecoveryNotWritten,
+        PlantedFault::BatchChecksumUnverified,
+        PlantedFault::BlockChecksumUnverified,
+    ];
 }
 
 impl Settings {

@@ -8,6 +8,7 @@ use crate::change::change;
 use crate::error::{KernelError, Result};
 use crate::instance::Shared;
 use crate::redo::{RecordBuilder, VectorKind};
+use crate::settings::PlantedFault;
 use crate::undo::{UNDO_SEGMENT, UndoRecord};
 use crate::wait_event::{ProcessWaits, WaitEvent};
 
@@ -198,6 +199,9 @@ pub(crate) async fn end(
 ) -> Result<u64> {
     let table = table_pin(shared, waits, transaction.id).await?;
     let ((), end) = change(shared, waits, builder, &[&table], |_, builder| {
+        if shared.settings.has_planted(PlantedFault::CommitWithoutSlot) {
+            return Ok(());
+        }
         push_slot(
             builder,
             shared,
@@ -290,6 +294,8 @@ async fn undo_block(
         let pins = [&undo_pin, table];
         change(shared, waits, builder, &pins, |_, builder| {
             push_truncate(builder, address, used);
+            let previous =
+                previous.filter(|_| !shared.settings.has_planted(PlantedFault::UndoChainCut));
             let next = previous.unwrap_or(address);
             push_slot(builder, shared, id, previous.is_some(), next);
             Ok(())
@@ -319,7 +325,9 @@ async fn undo_one(
     let offset = offset.map(u16::to_le_bytes);
     change(shared, waits, builder, &[&data, &undo], |_, builder| {
         let offset = offset.as_ref().map_or(&[][..], |offset| offset);
-        builder.push(kind, row.address, &[&slot, offset, record.bytes()]);
+        if !shared.settings.has_planted(PlantedFault::UndoNotApplied) {
+            builder.push(kind, row.address, &[&slot, offset, record.bytes()]);
+        }
         push_truncate(builder, undo_address, used);
         Ok(())
     })

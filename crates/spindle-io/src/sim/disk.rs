@@ -56,11 +56,13 @@ pub enum PowerCut {
     KeepAll,
 }
 
+#[derive(Clone)]
 struct UnstableWrite {
     offset: usize,
-    bytes: Vec<u8>,
+    bytes: Arc<[u8]>,
 }
 
+#[derive(Clone)]
 struct Medium {
     /// What reads see.
     current: DiskImage,
@@ -71,6 +73,29 @@ struct Medium {
     /// Numbers of the completed ones among them.
     completed: Vec<u64>,
     next_write: u64,
+}
+
+/// What the damage of a power cut depends on, besides its seed.
+#[derive(Debug, Clone, Copy)]
+struct Damage {
+    /// Stream of chance: disks are damaged independently.
+    stream: u64,
+    /// Atomic write unit.
+    unit_bytes: usize,
+}
+
+/// A disk at one moment of its life.
+#[derive(Clone)]
+pub struct DiskMoment {
+    medium: Medium,
+    damage: Damage,
+}
+
+impl DiskMoment {
+    /// The bytes that a power cut at that moment leaves.
+    pub fn image_after(&self, cut: PowerCut) -> DiskImage {
+        self.medium.image_after(cut, self.damage)
+    }
 }
 
 /// A simulated disk of one world.
@@ -116,24 +141,24 @@ impl SimDisk {
         })
     }
 
-    /// The bytes that are left after a power cut. Call it when the world has stopped.
+    /// The bytes that are left after a power cut at this moment.
     pub fn image_after(&self, cut: PowerCut) -> DiskImage {
-        let medium = self.medium.lock();
-        let mut image = medium.stable.clone();
-        let mut chance = match cut {
-            PowerCut::Damage(seed) => seeded_rng(seed, self.number),
-            PowerCut::LoseAll => return image,
-            PowerCut::KeepAll => return medium.current.clone(),
-        };
-        let unit = self.limits.atomic_write_bytes as usize;
-        for write in medium.unstable.values() {
-            match chance.next_u64() % 3 {
-                0 => {}
-                1 => image.write(write.offset, &write.bytes),
-                _ => tear(&mut image, write, unit, &mut chance),
-            }
+        self.medium.lock().image_after(cut, self.damage())
+    }
+
+    /// All that is needed to say later what a power cut at this moment would leave; shares its bytes with the disk.
+    pub fn moment(&self) -> DiskMoment {
+        DiskMoment {
+            medium: self.medium.lock().clone(),
+            damage: self.damage(),
         }
-        image
+    }
+
+    fn damage(&self) -> Damage {
+        Damage {
+            stream: self.number,
+            unit_bytes: self.limits.atomic_write_bytes as usize,
+        }
     }
 
     fn delay_ns(&self, operation: &Operation) -> u64 {
@@ -171,6 +196,23 @@ impl SimDisk {
 }
 
 impl Medium {
+    fn image_after(&self, cut: PowerCut, damage: Damage) -> DiskImage {
+        let mut chance = match cut {
+            PowerCut::Damage(seed) => seeded_rng(seed, damage.stream),
+            PowerCut::LoseAll => return self.stable.clone(),
+            PowerCut::KeepAll => return self.current.clone(),
+        };
+        let mut image = self.stable.clone();
+        for write in self.unstable.values() {
+            match chance.next_u64() % 3 {
+                0 => {}
+                1 => image.write(write.offset, &write.bytes),
+                _ => tear(&mut image, write, damage.unit_bytes, &mut chance),
+            }
+        }
+        image
+    }
+
     fn begin_write(&mut self, offset: usize, operation: &Operation) -> Option<u64> {
         let Operation::Write { from, .. } = operation else {
             return None;
@@ -235,7 +277,7 @@ impl UnstableWrite {
         let start = self.offset.max(newer.offset);
         let end = (self.offset + self.bytes.len()).min(newer.offset + newer.bytes.len());
         if start < end {
-            self.bytes[start - self.offset..end - self.offset]
+            Arc::make_mut(&mut self.bytes)[start - self.offset..end - self.offset]
                 .copy_from_slice(&newer.bytes[start - newer.offset..end - newer.offset]);
         }
     }
@@ -281,11 +323,14 @@ impl BlockDevice for SimDisk {
             Operation::Write { durable: true, .. } => 3,
             Operation::Flush => 4,
         };
+        let (completer, completion) = Completion::pending();
+        if self.env.power_is_off() {
+            return completion;
+        }
         let write = self
             .medium
             .lock()
             .begin_write(request.offset as usize, &request.operation);
-        let (completer, completion) = Completion::pending();
         if self
             .env
             .count_io(&[self.number, kind, request.offset, bytes])

@@ -91,10 +91,14 @@ struct Core {
     devices: Xoshiro256PlusPlus,
 }
 
+/// Called with the number of each I/O at its submission.
+type Observer = Box<dyn FnMut(u64) + Send>;
+
 /// The simulated world as its inhabitants see it.
 pub struct SimEnv {
     seed: u64,
     core: Latch<Core>,
+    observer: Latch<Option<Observer>>,
 }
 
 impl SimEnv {
@@ -105,8 +109,25 @@ impl SimEnv {
         core.add_timer(at_ns, Due::Call(call));
     }
 
-    /// Counts an I/O and mixes it into the trace. False when the power is, or goes, off: the I/O never ends.
+    /// True after a power cut: what is submitted then reaches no device.
+    pub(crate) fn power_is_off(&self) -> bool {
+        self.core.lock().power_cut
+    }
+
+    /// Counts an I/O that a device has taken, mixes it into the trace and shows it to the observer. False when the power
+    /// goes off with it: the I/O never ends.
     pub(crate) fn count_io(&self, what: &[u64]) -> bool {
+        let (io, goes_on) = self.enter_io(what);
+        // Taken out while it looks around, so that no latch is held meanwhile.
+        let observer = self.observer.lock().take();
+        if let Some(mut observer) = observer {
+            observer(io);
+            *self.observer.lock() = Some(observer);
+        }
+        goes_on
+    }
+
+    fn enter_io(&self, what: &[u64]) -> (u64, bool) {
         let mut core = self.core.lock();
         core.io_count += 1;
         let now_ns = core.now_ns;
@@ -117,7 +138,7 @@ impl SimEnv {
         if core.cut_at_io == Some(core.io_count) {
             core.power_cut = true;
         }
-        !core.power_cut
+        (core.io_count, !core.power_cut)
     }
 
     /// The next number of the devices' own chance (latencies).
@@ -261,6 +282,7 @@ impl World {
             env: Arc::new(SimEnv {
                 seed,
                 core: Latch::new(core),
+                observer: Latch::default(),
             }),
             tasks: Vec::new(),
             ready: Arc::default(),
@@ -275,6 +297,12 @@ impl World {
     /// Cuts the power when I/O number `io` (the first is 1) is submitted; that I/O is in flight at the cut.
     pub fn cut_power_at_io(&self, io: u64) {
         self.env.core.lock().cut_at_io = Some(io);
+    }
+
+    /// Has `observer` called with the number of each I/O (the first is 1) when it has just been submitted: what it then
+    /// finds on the disks is what a power cut at that I/O would leave, so one run shows every crash.
+    pub fn observe_io(&self, observer: impl FnMut(u64) + Send + 'static) {
+        *self.env.observer.lock() = Some(Box::new(observer));
     }
 
     /// I/Os submitted so far.
@@ -403,6 +431,13 @@ impl World {
             Due::Call(call) => call(),
         }
         Ok(())
+    }
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        // An observer knows disks, which know the environment that owns it.
+        self.env.observer.lock().take();
     }
 }
 

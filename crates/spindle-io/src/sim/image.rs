@@ -59,6 +59,18 @@ impl DiskImage {
     }
 }
 
+impl PartialEq for DiskImage {
+    fn eq(&self, other: &DiskImage) -> bool {
+        // `Arc::ptr_eq` first: images of one history share most of their chunks.
+        let same = |(mine, theirs): (&Arc<[u8; CHUNK_BYTES]>, &Arc<[u8; CHUNK_BYTES]>)| {
+            Arc::ptr_eq(mine, theirs) || mine == theirs
+        };
+        self.bytes == other.bytes && self.chunks.iter().zip(&other.chunks).all(same)
+    }
+}
+
+impl Eq for DiskImage {}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -6,6 +6,6 @@ pub mod disk;
 pub mod executor;
 pub mod image;
 
-pub use disk::{DiskTiming, PowerCut, SimDisk};
+pub use disk::{DiskMoment, DiskTiming, PowerCut, SimDisk};
 pub use executor::{SimEnv, Stop, World};
 pub use image::DiskImage;

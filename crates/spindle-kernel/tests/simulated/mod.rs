@@ -1,10 +1,12 @@
 //! A small database in the simulated world, a workload whose every acknowledged effect can be computed afresh, and the
 //! check that after a crash exactly those effects are there.
 
+pub mod crashes;
+
 use std::sync::Arc;
 
 use spindle_io::env::{LocalFuture, seeded_rng};
-use spindle_io::sim::{DiskImage, DiskTiming, PowerCut, SimDisk, Stop, World};
+use spindle_io::sim::{DiskImage, DiskMoment, DiskTiming, PowerCut, SimDisk, Stop, World};
 use spindle_io::sync::Latch;
 use spindle_io::{BlockDevice, Env};
 use spindle_kernel::{
@@ -15,7 +17,7 @@ use spindle_kernel::{
 pub const SESSIONS: usize = 3;
 const ACCOUNTS: u64 = 3000;
 const ROW_BYTES: usize = 48;
-const BLOCK_BYTES: usize = 2048;
+pub const BLOCK_BYTES: usize = 2048;
 /// Blocks of the history that the few lines of it can be in.
 const HISTORY_BLOCKS: u64 = 32;
 
@@ -28,6 +30,13 @@ pub struct Scenario {
     pub writers: usize,
     pub planted: Option<PlantedFault>,
     pub checkpoint_interval_ns: u64,
+    pub cache_blocks: u64,
+    /// Service time of a write to a datafile.
+    pub data_write_ns: u64,
+    /// The first accounts, of which half of all changes choose: the fewer, the more sessions wait for each other.
+    pub hot_accounts: u64,
+    /// Accounts that a transaction changes, at most.
+    pub changes_max: u64,
 }
 
 impl Scenario {
@@ -39,19 +48,36 @@ impl Scenario {
             writers: 1,
             planted: None,
             checkpoint_interval_ns: 20_000_000,
+            cache_blocks: 32,
+            data_write_ns: DiskTiming::default().write_ns,
+            hot_accounts: 200,
+            changes_max: 4,
+        }
+    }
+
+    /// Long enough to go round the log ring, with sessions that deadlock and a cache that DBWR cannot keep clean.
+    pub fn long(seed: u64) -> Scenario {
+        Scenario {
+            transactions: 23,
+            checkpoint_interval_ns: 30_000_000,
+            cache_blocks: 24,
+            data_write_ns: 400_000,
+            hot_accounts: 5,
+            ..Scenario::plain(seed)
         }
     }
 
     fn settings(&self) -> Settings {
         Settings {
             block_bytes: BLOCK_BYTES,
-            buffer_cache_bytes: 32 * BLOCK_BYTES as u64,
+            buffer_cache_bytes: self.cache_blocks * BLOCK_BYTES as u64,
             writers: self.writers,
             write_batch_blocks: 8,
             write_sync: self.write_sync,
             log_buffer_bytes: 32 << 10,
             log_write_bytes_max: 8 << 10,
             checkpoint_interval_ns: self.checkpoint_interval_ns,
+            lock_timeout_ns: 8_000_000,
             planted: self.planted,
             ..Settings::default()
         }
@@ -64,12 +90,19 @@ pub type Images = Vec<DiskImage>;
 /// What was promised: per session, the number of the last transaction whose commit returned.
 pub type Acknowledged = Arc<Latch<[u64; SESSIONS]>>;
 
+/// Datafiles begin at this disk: undo's, then the others.
+pub const UNDO_DISK: usize = 4;
+
+#[derive(Clone)]
 pub struct Disks(Vec<Arc<SimDisk>>);
 
 impl Disks {
-    fn new(world: &World, images: &Images) -> Disks {
+    fn new(world: &World, scenario: Scenario, images: &Images) -> Disks {
         let disk = |(number, image): (usize, &DiskImage)| {
-            let timing = DiskTiming::default();
+            let mut timing = DiskTiming::default();
+            if number >= UNDO_DISK {
+                timing.write_ns = scenario.data_write_ns;
+            }
             SimDisk::new(world.env(), number as u64, image.clone(), 512, timing)
         };
         Disks(images.iter().enumerate().map(disk).collect())
@@ -88,6 +121,10 @@ impl Disks {
     pub fn after(&self, cut: PowerCut) -> Images {
         self.0.iter().map(|disk| disk.image_after(cut)).collect()
     }
+
+    pub fn moment(&self) -> Vec<DiskMoment> {
+        self.0.iter().map(|disk| disk.moment()).collect()
+    }
 }
 
 fn blank() -> Images {
@@ -104,7 +141,7 @@ fn blank() -> Images {
 pub fn loaded(scenario: Scenario) -> Images {
     let mut world = World::new(scenario.seed);
     let env: Arc<dyn Env> = world.env();
-    let disks = Disks::new(&world, &blank());
+    let disks = Disks::new(&world, scenario, &blank());
     let storage = disks.storage();
     let settings = Settings {
         planted: None,
@@ -136,15 +173,13 @@ pub fn loaded(scenario: Scenario) -> Images {
 }
 
 /// The changes of one transaction: accounts and what is added to each.
-fn effects(scenario_seed: u64, session: usize, number: u64) -> Vec<(u64, i64)> {
+fn effects(scenario: Scenario, session: usize, number: u64) -> Vec<(u64, i64)> {
     use rand_xoshiro::rand_core::RngCore;
-    let mut rng = seeded_rng(scenario_seed, (session as u64) << 32 | number);
-    (0..1 + rng.next_u64() % 4)
+    let mut rng = seeded_rng(scenario.seed, (session as u64) << 32 | number);
+    (0..1 + rng.next_u64() % scenario.changes_max)
         .map(|_| {
-            (
-                rng.next_u64() % ACCOUNTS,
-                (rng.next_u64() % 1000) as i64 - 500,
-            )
+            let among = [scenario.hot_accounts, ACCOUNTS][(rng.next_u64() % 2) as usize];
+            (rng.next_u64() % among, (rng.next_u64() % 1000) as i64 - 500)
         })
         .collect()
 }
@@ -163,12 +198,12 @@ fn add(bytes: &mut [u8], amount: i64) {
 async fn transact(
     instance: &Instance,
     session: &mut Session,
-    seed: u64,
+    scenario: Scenario,
     me: usize,
     number: u64,
 ) -> Result<()> {
     loop {
-        match attempt(instance, session, seed, me, number).await {
+        match attempt(instance, session, scenario, me, number).await {
             Err(KernelError::LockTimeout { .. }) => session.rollback().await?,
             result => return result,
         }
@@ -178,12 +213,12 @@ async fn transact(
 async fn attempt(
     instance: &Instance,
     session: &mut Session,
-    seed: u64,
+    scenario: Scenario,
     me: usize,
     number: u64,
 ) -> Result<()> {
     let accounts = instance.table("accounts")?;
-    for (account, amount) in effects(seed, me, number) {
+    for (account, amount) in effects(scenario, me, number) {
         let row = accounts.row_id(account);
         session
             .update_row(row, 0..8, |bytes| add(bytes, amount))
@@ -229,18 +264,25 @@ async fn client(
     let mut session = instance.session();
     for number in first..first + scenario.transactions {
         if (number + me as u64).is_multiple_of(4) {
-            transact(&instance, &mut session, scenario.seed ^ 1, me, number)
+            let given_up = Scenario {
+                seed: scenario.seed ^ 1,
+                ..scenario
+            };
+            transact(&instance, &mut session, given_up, me, number)
                 .await
                 .unwrap();
             session.rollback().await.unwrap();
         }
-        transact(&instance, &mut session, scenario.seed, me, number)
+        transact(&instance, &mut session, scenario, me, number)
             .await
             .unwrap();
         session.commit().await.unwrap();
         acknowledged.lock()[me] = number;
     }
 }
+
+/// Called at each I/O with its number, the disks and what was acknowledged.
+pub type Observer = Box<dyn FnMut(u64, &Disks, [u64; SESSIONS]) + Send>;
 
 /// Starts the instance on `images` and lets every client run; the power is cut at I/O `cut_at` if that comes first.
 /// Returns the disks, what was acknowledged, the I/Os made and whether the power was cut.
@@ -251,14 +293,33 @@ pub fn run(
     first: [u64; SESSIONS],
     cut_at: Option<u64>,
 ) -> (Disks, [u64; SESSIONS], World, bool) {
+    run_observed(scenario, images, world_seed, first, cut_at, None)
+}
+
+/// As [`run`], with an observer of every I/O.
+pub fn run_observed(
+    scenario: Scenario,
+    images: &Images,
+    world_seed: u64,
+    first: [u64; SESSIONS],
+    cut_at: Option<u64>,
+    observer: Option<Observer>,
+) -> (Disks, [u64; SESSIONS], World, bool) {
     let mut world = World::new(world_seed);
     let env: Arc<dyn Env> = world.env();
-    let disks = Disks::new(&world, images);
+    let disks = Disks::new(&world, scenario, images);
     let storage = disks.storage();
     let acknowledged: Acknowledged = Arc::new(Latch::new(first.map(|number| number - 1)));
     let promises = Arc::clone(&acknowledged);
     if let Some(io) = cut_at {
         world.cut_power_at_io(io);
+    }
+    if let Some(mut observer) = observer {
+        let (disks, promises) = (disks.clone(), Arc::clone(&acknowledged));
+        world.observe_io(move |io| {
+            let promised = *promises.lock();
+            observer(io, &disks, promised);
+        });
     }
     let result = world.run(async move {
         let instance = Instance::startup(&env, &storage, &scenario.settings())
@@ -297,12 +358,9 @@ pub fn recover_and_check(
 ) -> std::result::Result<([u64; SESSIONS], Images), String> {
     let mut world = World::new(scenario.seed ^ 0xC0FFEE);
     let env: Arc<dyn Env> = world.env();
-    let disks = Disks::new(&world, images);
+    let disks = Disks::new(&world, scenario, images);
     let storage = disks.storage();
-    let settings = Settings {
-        planted: None,
-        ..scenario.settings()
-    };
+    let settings = scenario.settings();
     let found = world
         .run(async move {
             let instance = Instance::startup(&env, &storage, &settings)
@@ -342,7 +400,7 @@ async fn check(
     }
     let mut expected = vec![(0, 0); ACCOUNTS as usize];
     for (me, last) in found.iter().enumerate() {
-        for (account, amount) in (1..=*last).flat_map(|number| effects(scenario.seed, me, number)) {
+        for (account, amount) in (1..=*last).flat_map(|number| effects(scenario, me, number)) {
             expected[account as usize].0 += amount;
             expected[account as usize].1 += 1;
         }

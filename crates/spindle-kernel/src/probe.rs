@@ -1,0 +1,40 @@
+//! Probes: rare paths that a test must have reached to prove anything. Counted for each thread, which in the simulated world
+//! is the whole world; without the feature `planted` they cost nothing.
+
+use std::cell::Cell;
+
+/// A rare path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Probe {
+    /// LGWR began to write a log file that had been written before.
+    LogRingWrapped,
+    /// A session found no clean buffer to use.
+    FreeBufferWait,
+    /// Changes were held back until a checkpoint freed a log file.
+    LogFileWait,
+    /// A lock timeout broke a wait.
+    LockTimeout,
+    /// Recovery found transactions to roll back.
+    RollBackBegun,
+    /// Recovery has rolled them back.
+    RollBackEnded,
+}
+
+const PROBES: usize = Probe::RollBackEnded as usize + 1;
+
+thread_local! {
+    static HITS: [Cell<u64>; PROBES] = const { [const { Cell::new(0) }; PROBES] };
+}
+
+/// The path was reached.
+pub(crate) fn hit(probe: Probe) {
+    if cfg!(feature = "planted") {
+        HITS.with(|hits| hits[probe as usize].set(hits[probe as usize].get() + 1));
+    }
+}
+
+#[cfg(feature = "planted")]
+/// How often this thread has reached the path.
+pub fn hits(probe: Probe) -> u64 {
+    HITS.with(|hits| hits[probe as usize].get())
+}
