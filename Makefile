@@ -11,7 +11,7 @@ build:
 demo: build
 	./target/release/spindle run examples/quickstart.toml
 
-# Every test. Tests that need root, or a tool that is missing, say so in one line and count as skipped.
+# Every test. Tests that need root, or a tool that is missing, say so in one line and do nothing.
 test:
 	scripts/setup
 	cargo test --workspace --locked

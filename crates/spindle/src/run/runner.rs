@@ -2,6 +2,7 @@
 //! order: put the database back, run the trial, write down what it found. Interrupted or killed at any moment, a run goes
 //! on later where it was; what its trials wrote is thrown away.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -171,6 +172,7 @@ impl Runner {
         self.record_machine()?;
         let budget = self.record_budget()?;
         self.examine_layouts()?;
+        self.check_redo_place()?;
         let left = trials_left(&self.state);
         if left.is_empty() {
             return Ok(());
@@ -264,6 +266,17 @@ impl Runner {
         Ok(())
     }
 
+    /// Redo is held constant unless the experiment varies it; left beside the data of layouts in several places it is not.
+    fn check_redo_place(&mut self) -> Result<(), RunError> {
+        match redo_places(&self.state.experiment) {
+            0 | 1 => Ok(()),
+            places => self.warn(format!(
+                "redo lies beside the data, in {places} places: a part of any difference may be redo's. \
+                 Set database.redo_path to hold it constant"
+            )),
+        }
+    }
+
     fn run_trial(
         &mut self,
         round: u32,
@@ -334,6 +347,16 @@ impl Runner {
             devices: images.devices(layout),
         }
     }
+}
+
+/// In how many directories redo lies only because the data do.
+fn redo_places(experiment: &Experiment) -> usize {
+    let beside_data = |index: &usize| experiment.database_of(*index).redo_path.is_none();
+    let places: BTreeSet<&Path> = (0..experiment.layouts.len())
+        .filter(beside_data)
+        .map(|index| experiment.layouts[index].path.as_path())
+        .collect();
+    places.len()
 }
 
 /// A name that no other run bears: the time, and the process.
@@ -512,6 +535,19 @@ mod tests {
             ]
         );
         assert_eq!(samples, [15.0]);
+    }
+
+    #[test]
+    fn redo_in_several_places_is_seen_unless_it_is_put_somewhere() {
+        let places = |database: &str, second: &str| {
+            let text = format!(
+                "[database]\n{database}\n[[layout]]\nname = \"a\"\n[[layout]]\nname = \"b\"\npath = \"{second}\"\n"
+            );
+            redo_places(&Experiment::parse("x.toml", &text, &[]).unwrap())
+        };
+        assert_eq!(places("", "."), 1);
+        assert_eq!(places("", "/mnt"), 2);
+        assert_eq!(places("redo_path = \"/redo\"", "/mnt"), 0);
     }
 
     #[test]
