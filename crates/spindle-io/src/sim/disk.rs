@@ -1,25 +1,52 @@
 //! A simulated disk, and its fault model.
 //!
-//! - A read sees every write that completed before it was submitted; the result of racing I/Os to the same bytes is the
-//!   order of their completion.
+//! Order and time
+//! - A read sees every write that completed before it ended; what racing I/Os to the same bytes leave is the order of
+//!   their completion.
+//! - A disk serves a limited number of I/Os at once; others wait, first come, first served. Each takes a service time by
+//!   its kind, and a jitter drawn from the world's seed. Size and place of an I/O do not matter.
+//!
+//! Power cuts
 //! - A completed write sits in a volatile cache. It is on stable storage when it was `durable` (FUA, O_DSYNC), or when a
 //!   flush that was submitted after its completion has completed.
 //! - A power cut takes each write that is not on stable storage (completed or in flight, durable or not) on its own: it is
 //!   kept whole, lost, or torn: each aligned atomic unit of it is kept or lost. Since each is drawn on its own, later
 //!   writes may survive earlier ones (reordering). Stable bytes never change, except under a torn write's own units.
-//! - Not modelled yet, and so not proved against: decaying stable bytes, misdirected writes, errors returned by the disk.
+//! - The atomic unit is a sector of 512 bytes, or more, as the disk is told.
+//! - [`PowerCut::Misdirect`] asks for worse: a write that is not on stable storage may also land, whole, somewhere else on
+//!   the same disk, at any place aligned as its own, over stable bytes.
+//!
+//! I/O errors ([`IoFault`]): any I/O fails once, or it and all like it on that disk from then on. The error comes when the
+//! I/O would have ended; devices promise all or an error, so a short transfer is an error, too.
+//! - A failed read may have filled any number of sectors of its buffers.
+//! - A failed write leaves its range unknown: old, new, or torn, and, even if it was durable, not on stable storage: a
+//!   power cut may change it once more. Nothing outside the range changes.
+//! - A failed flush takes each write that it covers on its own: it is stable after all; or lost at once, so that reads see
+//!   what was there before; or still read, but lost at the next power cut. All of them are taken for clean: a later flush
+//!   says yes and does nothing for them, as `fsync` of Linux does (Rebello et al., "Can Applications Recover from fsync
+//!   Failures?", USENIX ATC 2020).
+//!
+//! Decay: [`SimDisk::decay`] and [`DiskImage::flip`] change bits of stable bytes.
+//!
+//! Not modelled, and so not proved against: writes acknowledged and never made (a disk that lies about flushes), reads
+//! that return another place's bytes, misdirected writes without a power cut, misdirected writes that are torn as well,
+//! writes that spoil their neighbours, decay that nobody asks for, an I/O that never ends or takes very long while others
+//! go on, a disk that vanishes or comes back smaller, and the cost of seeks and of transfers.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use rand_xoshiro::Xoshiro256PlusPlus;
-use rand_xoshiro::rand_core::RngCore;
 
-use crate::device::{BlockDevice, Completer, Completion, Limits, Operation, Outcome, Request};
-use crate::env::seeded_rng;
+use crate::device::{BlockDevice, Completer, Completion, IoError, Limits, Outcome, Request};
+use crate::env::Env;
 use crate::sim::executor::SimEnv;
+use crate::sim::fault::{FailedIo, Fate, IoKind};
 use crate::sim::image::DiskImage;
+use crate::sim::medium::{Damage, Medium, Ticket};
 use crate::sync::{Latch, assert_no_latch_held};
+
+#[cfg(doc)]
+use crate::sim::fault::IoFault;
 
 /// How long a simulated disk takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,6 +59,8 @@ pub struct DiskTiming {
     pub flush_ns: u64,
     /// Up to this much is added to each, drawn evenly, nanoseconds.
     pub jitter_ns: u64,
+    /// I/Os served at the same time, from 1; others wait for their turn.
+    pub at_once: usize,
 }
 
 impl Default for DiskTiming {
@@ -41,6 +70,7 @@ impl Default for DiskTiming {
             write_ns: 20_000,
             flush_ns: 100_000,
             jitter_ns: 40_000,
+            at_once: 8,
         }
     }
 }
@@ -50,38 +80,12 @@ impl Default for DiskTiming {
 pub enum PowerCut {
     /// Each on its own: kept, lost or torn, by this seed.
     Damage(u64),
+    /// Each on its own: kept, lost or torn, or written somewhere else on the same disk, by this seed.
+    Misdirect(u64),
     /// All of them are lost.
     LoseAll,
-    /// All of them are kept (what a process crash does).
+    /// All of them are kept, those in flight as well (what the end of a process does on a machine that goes on).
     KeepAll,
-}
-
-#[derive(Clone)]
-struct UnstableWrite {
-    offset: usize,
-    bytes: Arc<[u8]>,
-}
-
-#[derive(Clone)]
-struct Medium {
-    /// What reads see.
-    current: DiskImage,
-    /// What a power cut cannot take.
-    stable: DiskImage,
-    /// Writes not on stable storage by number, oldest first; in flight or completed.
-    unstable: BTreeMap<u64, UnstableWrite>,
-    /// Numbers of the completed ones among them.
-    completed: Vec<u64>,
-    next_write: u64,
-}
-
-/// What the damage of a power cut depends on, besides its seed.
-#[derive(Debug, Clone, Copy)]
-struct Damage {
-    /// Stream of chance: disks are damaged independently.
-    stream: u64,
-    /// Atomic write unit.
-    unit_bytes: usize,
 }
 
 /// A disk at one moment of its life.
@@ -106,11 +110,23 @@ pub struct SimDisk {
     timing: DiskTiming,
     env: Arc<SimEnv>,
     medium: Arc<Latch<Medium>>,
+    /// For each I/O that can be served at the same time, when the last one given to it will have ended.
+    free_at_ns: Latch<Vec<u64>>,
+}
+
+/// An I/O between its submission and its end.
+struct UnderWay {
+    request: Request,
+    kind: IoKind,
+    /// Of a write.
+    ticket: Option<Ticket>,
+    /// Of a flush: the writes it covers.
+    covered: Vec<u64>,
 }
 
 impl SimDisk {
     /// A disk holding `image`. `number` tells it from others in the trace; writes of up to `atomic_write_bytes`
-    /// (a power of two), aligned to that, are never torn.
+    /// (a power of two, at least 512), aligned to that, are never torn.
     pub fn new(
         env: Arc<SimEnv>,
         number: u64,
@@ -118,26 +134,23 @@ impl SimDisk {
         atomic_write_bytes: u32,
         timing: DiskTiming,
     ) -> Arc<SimDisk> {
+        assert!(
+            atomic_write_bytes.is_power_of_two() && atomic_write_bytes >= 512,
+            "an atomic unit of {atomic_write_bytes} bytes is not whole sectors"
+        );
         let limits = Limits {
             capacity_bytes: image.capacity_bytes() as u64,
             alignment_bytes: 512,
             atomic_write_bytes,
         };
-        let medium = Medium {
-            current: image.clone(),
-            stable: image,
-            unstable: BTreeMap::new(),
-            completed: Vec::new(),
-            next_write: 0,
-        };
-        let medium = Arc::new(Latch::new(medium));
         Arc::new(SimDisk {
             name: format!("disk{number}"),
             number,
             limits,
+            free_at_ns: Latch::new(vec![0; timing.at_once]),
             timing,
             env,
-            medium,
+            medium: Arc::new(Latch::new(Medium::new(image))),
         })
     }
 
@@ -154,6 +167,11 @@ impl SimDisk {
         }
     }
 
+    /// Changes the bits of `mask` in the byte at `at`, on stable storage and for every later read.
+    pub fn decay(&self, at: usize, mask: u8) {
+        self.medium.lock().decay(at, mask);
+    }
+
     fn damage(&self) -> Damage {
         Damage {
             stream: self.number,
@@ -161,142 +179,95 @@ impl SimDisk {
         }
     }
 
-    fn delay_ns(&self, operation: &Operation) -> u64 {
+    fn service_ns(&self, kind: IoKind) -> u64 {
         let timing = &self.timing;
-        let service_ns = match operation {
-            Operation::Read(_) => timing.read_ns,
-            Operation::Write { durable: true, .. } => timing.write_ns + timing.flush_ns,
-            Operation::Write { durable: false, .. } => timing.write_ns,
-            Operation::Flush => timing.flush_ns,
+        let service_ns = match kind {
+            IoKind::Read => timing.read_ns,
+            IoKind::Write => timing.write_ns,
+            IoKind::DurableWrite => timing.write_ns + timing.flush_ns,
+            IoKind::Flush => timing.flush_ns,
         };
         service_ns + self.env.device_chance() % (timing.jitter_ns + 1)
     }
 
-    fn finish_later(&self, request: Request, write: Option<u64>, completer: Completer) {
-        let delay_ns = self.delay_ns(&request.operation);
-        let medium = Arc::clone(&self.medium);
-        let covered = match request.operation {
-            Operation::Flush => medium.lock().completed.clone(),
+    /// How long from now until an I/O submitted now has ended: it takes the first of the free places, or of those that
+    /// will be.
+    fn delay_ns(&self, kind: IoKind) -> u64 {
+        let (service_ns, now_ns) = (self.service_ns(kind), self.env.now());
+        let mut free_at_ns = self.free_at_ns.lock();
+        let place = free_at_ns.iter_mut().min().expect("at least one at once");
+        *place = now_ns.max(*place) + service_ns;
+        *place - now_ns
+    }
+
+    fn begin(&self, request: Request) -> UnderWay {
+        let mut medium = self.medium.lock();
+        let kind = IoKind::of(&request.operation);
+        let covered = match kind {
+            IoKind::Flush => medium.covered(),
             _ => Vec::new(),
         };
-        self.env.call_later(
-            delay_ns,
-            Box::new(move || {
-                let mut operation = request.operation;
-                medium
-                    .lock()
-                    .finish(request.offset as usize, &mut operation, write, &covered);
-                completer.complete(Outcome {
-                    result: Ok(()),
-                    operation,
-                });
-            }),
-        );
-    }
-}
-
-impl Medium {
-    fn image_after(&self, cut: PowerCut, damage: Damage) -> DiskImage {
-        let mut chance = match cut {
-            PowerCut::Damage(seed) => seeded_rng(seed, damage.stream),
-            PowerCut::LoseAll => return self.stable.clone(),
-            PowerCut::KeepAll => return self.current.clone(),
-        };
-        let mut image = self.stable.clone();
-        for write in self.unstable.values() {
-            match chance.next_u64() % 3 {
-                0 => {}
-                1 => image.write(write.offset, &write.bytes),
-                _ => tear(&mut image, write, damage.unit_bytes, &mut chance),
-            }
-        }
-        image
-    }
-
-    fn begin_write(&mut self, offset: usize, operation: &Operation) -> Option<u64> {
-        let Operation::Write { from, .. } = operation else {
-            return None;
-        };
-        let bytes = from.iter().flat_map(|hold| hold.iter().copied()).collect();
-        let number = self.next_write;
-        self.next_write += 1;
-        self.unstable
-            .insert(number, UnstableWrite { offset, bytes });
-        Some(number)
-    }
-
-    fn finish(
-        &mut self,
-        offset: usize,
-        operation: &mut Operation,
-        write: Option<u64>,
-        covered: &[u64],
-    ) {
-        match operation {
-            Operation::Read(into) => {
-                let mut at = offset;
-                for hold in into {
-                    self.current.read(at, hold);
-                    at += hold.len();
-                }
-            }
-            Operation::Write { durable, .. } => {
-                let number = write.expect("a write was numbered when it began");
-                let UnstableWrite { offset, bytes } = &self.unstable[&number];
-                self.current.write(*offset, bytes);
-                if *durable {
-                    self.make_stable(&[number]);
-                } else {
-                    self.completed.push(number);
-                }
-            }
-            Operation::Flush => {
-                self.make_stable(covered);
-                self.completed.retain(|number| !covered.contains(number));
-            }
+        UnderWay {
+            kind,
+            ticket: medium.begin_write(request.offset as usize, &request.operation),
+            covered,
+            request,
         }
     }
 
-    fn make_stable(&mut self, numbers: &[u64]) {
-        for number in numbers {
-            // Another flush that covered it may have ended first.
-            let Some(write) = self.unstable.remove(number) else {
-                continue;
+    fn end_later(&self, mut io: UnderWay, fails: Option<Xoshiro256PlusPlus>, to: Completer) {
+        let delay_ns = self.delay_ns(io.kind);
+        let medium = Arc::clone(&self.medium);
+        let unit_bytes = self.damage().unit_bytes;
+        let error = IoError {
+            device: self.name.clone(),
+            operation: io.kind.word(),
+            offset: io.request.offset,
+            bytes: io.request.bytes(),
+            reason: "the simulated disk was told to fail".to_string(),
+        };
+        let end = move || {
+            let result = match fails {
+                None => {
+                    io.succeed(&mut medium.lock());
+                    Ok(())
+                }
+                Some(mut chance) => {
+                    io.fail(&mut medium.lock(), unit_bytes, &mut chance);
+                    Err(error)
+                }
             };
-            self.stable.write(write.offset, &write.bytes);
-            // The cache holds one copy of a byte: an older write to it can no longer come back.
-            for (_, older) in self.unstable.range_mut(..number) {
-                older.supersede(&write);
+            to.complete(Outcome {
+                result,
+                operation: io.request.operation,
+            });
+        };
+        self.env.call_later(delay_ns, Box::new(end));
+    }
+}
+impl UnderWay {
+    fn succeed(&mut self, medium: &mut Medium) {
+        let (offset, operation) = (self.request.offset as usize, &mut self.request.operation);
+        match (self.kind, self.ticket) {
+            (IoKind::Read, _) => medium.finish_read(offset, operation),
+            (IoKind::Flush, _) => medium.finish_flush(&self.covered),
+            (kind, ticket) => {
+                let ticket = ticket.expect("a write was noted when it began");
+                medium.finish_write(ticket, kind == IoKind::DurableWrite);
             }
         }
     }
-}
 
-impl UnstableWrite {
-    fn supersede(&mut self, newer: &UnstableWrite) {
-        let start = self.offset.max(newer.offset);
-        let end = (self.offset + self.bytes.len()).min(newer.offset + newer.bytes.len());
-        if start < end {
-            Arc::make_mut(&mut self.bytes)[start - self.offset..end - self.offset]
-                .copy_from_slice(&newer.bytes[start - newer.offset..end - newer.offset]);
+    fn fail(&mut self, medium: &mut Medium, unit_bytes: usize, chance: &mut Xoshiro256PlusPlus) {
+        let (offset, operation) = (self.request.offset as usize, &mut self.request.operation);
+        match (self.kind, self.ticket) {
+            (IoKind::Read, _) => medium.fail_read(offset, operation, chance),
+            (IoKind::Flush, _) => medium.fail_flush(&self.covered, chance),
+            (_, ticket) => {
+                let ticket = ticket.expect("a write was noted when it began");
+                medium.fail_write(ticket, unit_bytes, chance);
+            }
         }
-    }
-}
-
-fn tear(
-    image: &mut DiskImage,
-    write: &UnstableWrite,
-    unit: usize,
-    chance: &mut Xoshiro256PlusPlus,
-) {
-    let end = write.offset + write.bytes.len();
-    let mut at = write.offset;
-    while at < end {
-        let next = ((at / unit + 1) * unit).min(end);
-        if chance.next_u64().is_multiple_of(2) {
-            image.write(at, &write.bytes[at - write.offset..next - write.offset]);
-        }
-        at = next;
     }
 }
 
@@ -311,86 +282,29 @@ impl BlockDevice for SimDisk {
 
     fn submit(&self, request: Request) -> Completion {
         assert_no_latch_held();
-        let bytes = request.bytes() as u64;
+        let (offset, bytes) = (request.offset, request.bytes() as u64);
         assert!(
-            request.offset + bytes <= self.limits.capacity_bytes,
+            offset + bytes <= self.limits.capacity_bytes,
             "an I/O beyond the end of {}",
             self.name
         );
-        let kind = match request.operation {
-            Operation::Read(_) => 1,
-            Operation::Write { durable: false, .. } => 2,
-            Operation::Write { durable: true, .. } => 3,
-            Operation::Flush => 4,
-        };
         let (completer, completion) = Completion::pending();
         if self.env.power_is_off() {
             return completion;
         }
-        let write = self
-            .medium
-            .lock()
-            .begin_write(request.offset as usize, &request.operation);
-        if self
-            .env
-            .count_io(&[self.number, kind, request.offset, bytes])
-        {
-            self.finish_later(request, write, completer);
+        let io = self.begin(request);
+        let taken = FailedIo {
+            disk: self.number,
+            kind: io.kind,
+        };
+        match self.env.count_io(taken, [offset, bytes]) {
+            Fate::Succeeds => self.end_later(io, None, completer),
+            Fate::Fails(chance) => self.end_later(io, Some(chance), completer),
+            Fate::NeverEnds => {}
         }
         completion
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::arena::Arena;
-    use crate::device::Submission;
-    use crate::sim::executor::World;
-
-    fn write_two(durable: bool, flush: bool, cut: PowerCut) -> (u8, u8) {
-        let mut world = World::new(7);
-        let image = DiskImage::zeroed(4096);
-        let disk = SimDisk::new(world.env(), 0, image, 512, DiskTiming::default());
-        let writer = Arc::clone(&disk);
-        world
-            .run(async move {
-                let arena = Arena::new(512, 2).unwrap();
-                for (block, fill) in [(0u64, 1u8), (1, 2)] {
-                    let frame = arena.allocate().unwrap();
-                    frame.try_write().unwrap().fill(fill);
-                    let hold = frame.try_read_hold().unwrap();
-                    let request =
-                        Request::write(block * 512, vec![hold], durable, Submission::Batched);
-                    writer.submit(request).await.result.unwrap();
-                }
-                if flush {
-                    writer.submit(Request::flush()).await.result.unwrap();
-                }
-            })
-            .unwrap();
-        let image = disk.image_after(cut);
-        let mut bytes = [0; 1024];
-        image.read(0, &mut bytes);
-        (bytes[0], bytes[512])
-    }
-
-    #[test]
-    fn only_flushed_or_durable_writes_survive() {
-        assert_eq!(write_two(false, false, PowerCut::LoseAll), (0, 0));
-        assert_eq!(write_two(false, true, PowerCut::LoseAll), (1, 2));
-        assert_eq!(write_two(true, false, PowerCut::LoseAll), (1, 2));
-        assert_eq!(write_two(false, false, PowerCut::KeepAll), (1, 2));
-    }
-
-    #[test]
-    fn damage_loses_writes_in_any_order() {
-        let seen: std::collections::BTreeSet<(u8, u8)> = (0..64)
-            .map(|seed| write_two(false, false, PowerCut::Damage(seed)))
-            .collect();
-        assert_eq!(
-            seen.into_iter().collect::<Vec<_>>(),
-            vec![(0, 0), (0, 2), (1, 0), (1, 2)]
-        );
-    }
-}
+mod tests;

@@ -14,6 +14,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::RngCore;
 
 use crate::env::{Env, Join, LocalFuture, ProcessStart, seeded_rng};
+use crate::sim::fault::{FailedIo, Fate, Faults, IoFault};
 use crate::sync::{Latch, assert_no_latch_held};
 
 /// Polls without the clock moving after which a task is called a spinner.
@@ -86,6 +87,7 @@ struct Core {
     io_count: u64,
     cut_at_io: Option<u64>,
     power_cut: bool,
+    faults: Faults,
     trace: u64,
     order: Xoshiro256PlusPlus,
     devices: Xoshiro256PlusPlus,
@@ -114,31 +116,36 @@ impl SimEnv {
         self.core.lock().power_cut
     }
 
-    /// Counts an I/O that a device has taken, mixes it into the trace and shows it to the observer. False when the power
-    /// goes off with it: the I/O never ends.
-    pub(crate) fn count_io(&self, what: &[u64]) -> bool {
-        let (io, goes_on) = self.enter_io(what);
+    /// Counts an I/O that a disk has taken, mixes it and its place into the trace, shows it to the observer, and says what
+    /// becomes of it.
+    pub(crate) fn count_io(&self, taken: FailedIo, place: [u64; 2]) -> Fate {
+        let (io, fate) = self.enter_io(taken, place);
         // Taken out while it looks around, so that no latch is held meanwhile.
         let observer = self.observer.lock().take();
         if let Some(mut observer) = observer {
             observer(io);
             *self.observer.lock() = Some(observer);
         }
-        goes_on
+        fate
     }
 
-    fn enter_io(&self, what: &[u64]) -> (u64, bool) {
+    fn enter_io(&self, taken: FailedIo, place: [u64; 2]) -> (u64, Fate) {
         let mut core = self.core.lock();
         core.io_count += 1;
+        let io = core.io_count;
         let now_ns = core.now_ns;
-        core.mix(now_ns);
-        for value in what {
-            core.mix(*value);
+        for value in [now_ns, taken.disk, taken.kind as u64, place[0], place[1]] {
+            core.mix(value);
         }
-        if core.cut_at_io == Some(core.io_count) {
+        if core.cut_at_io == Some(io) {
             core.power_cut = true;
         }
-        (core.io_count, !core.power_cut)
+        let fate = if core.power_cut {
+            Fate::NeverEnds
+        } else {
+            core.faults.fate(io, taken)
+        };
+        (io, fate)
     }
 
     /// The next number of the devices' own chance (latencies).
@@ -274,6 +281,7 @@ impl World {
             io_count: 0,
             cut_at_io: None,
             power_cut: false,
+            faults: Faults::default(),
             trace: seed,
             order: seeded_rng(seed, u64::MAX),
             devices: seeded_rng(seed, u64::MAX - 1),
@@ -297,6 +305,16 @@ impl World {
     /// Cuts the power when I/O number `io` (the first is 1) is submitted; that I/O is in flight at the cut.
     pub fn cut_power_at_io(&self, io: u64) {
         self.env.core.lock().cut_at_io = Some(io);
+    }
+
+    /// Has an I/O fail, and perhaps those after it. One fault at a time: a later one takes the place of an earlier one.
+    pub fn fail_io(&self, fault: IoFault) {
+        self.env.core.lock().faults.plan(fault);
+    }
+
+    /// The first I/O that failed, if its time has come.
+    pub fn failed_io(&self) -> Option<FailedIo> {
+        self.env.core.lock().faults.first()
     }
 
     /// Has `observer` called with the number of each I/O (the first is 1) when it has just been submitted: what it then

@@ -57,6 +57,13 @@ impl DiskImage {
             done += length;
         }
     }
+
+    /// Changes the bits of `mask` in byte `at`.
+    pub fn flip(&mut self, at: usize, mask: u8) {
+        let mut byte = [0];
+        self.read(at, &mut byte);
+        self.write(at, &[byte[0] ^ mask]);
+    }
 }
 
 impl PartialEq for DiskImage {

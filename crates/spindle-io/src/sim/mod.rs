@@ -4,8 +4,11 @@
 
 pub mod disk;
 pub mod executor;
+pub mod fault;
 pub mod image;
+mod medium;
 
 pub use disk::{DiskMoment, DiskTiming, PowerCut, SimDisk};
 pub use executor::{SimEnv, Stop, World};
+pub use fault::{FailedIo, IoFault, IoKind, Lasts};
 pub use image::DiskImage;
