@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use spindle_io::real::{
-    Caching, FileDevice, FileError, FixedBuffers, IoCounts, Method, RingConfig, SlavePool,
-    WrittenBlocks,
+    Caching, FileDevice, FileError, FixedBuffers, IoCounts, MemoryDevice, Method, RingConfig,
+    SlavePool, WrittenBlocks,
 };
 use spindle_io::{BlockDevice, Env};
 use spindle_kernel::{
@@ -254,15 +254,22 @@ pub async fn create_and_load(
     clients: usize,
 ) -> Result<(), EngineError> {
     let opened = open(paths, path, path, settings.block_bytes)?;
-    create_database(
-        env,
-        &opened.storage,
-        settings,
-        database,
-        clients + SPARE_TRANSACTIONS,
-    )
-    .await?;
-    let instance = Instance::startup(env, &opened.storage, settings).await?;
+    let instance = create(env, &opened.storage, settings, workload, database, clients).await?;
+    Ok(instance.shutdown(Shutdown::Normal).await?)
+}
+
+/// Makes the database on its devices, starts it, and loads the workload's tables.
+async fn create(
+    env: &Arc<dyn Env>,
+    storage: &Storage,
+    settings: &Settings,
+    workload: &dyn Workload,
+    database: u64,
+    clients: usize,
+) -> Result<Instance, EngineError> {
+    let transactions = clients + SPARE_TRANSACTIONS;
+    create_database(env, storage, settings, database, transactions).await?;
+    let instance = Instance::startup(env, storage, settings).await?;
     for (number, spec) in workload.tables().iter().enumerate() {
         let (row_bytes, rows) = row_shape(spec, settings.block_bytes);
         instance
@@ -271,7 +278,20 @@ pub async fn create_and_load(
             })
             .await?;
     }
-    Ok(instance.shutdown(Shutdown::Normal).await?)
+    Ok(instance)
+}
+
+/// Devices of memory for the files of a database.
+fn memory_storage(shape: &Shape) -> Storage {
+    let device = |name: &str, bytes: u64| MemoryDevice::new(name, bytes) as Arc<dyn BlockDevice>;
+    let devices =
+        |name: &str, sizes: &[u64]| sizes.iter().map(|bytes| device(name, *bytes)).collect();
+    Storage {
+        control: device("control file in memory", shape.control_bytes),
+        redo: devices("log file in memory", &shape.redo_bytes),
+        undo: device("undo in memory", shape.undo_bytes),
+        data: devices("datafile in memory", &shape.data_bytes),
+    }
 }
 
 impl KernelEngine {
@@ -296,17 +316,35 @@ impl KernelEngine {
                 .into_iter()
                 .for_each(|arena| ring.register(arena));
         }
-        let tables: Result<Vec<_>, _> = workload
-            .tables()
-            .iter()
-            .map(|spec| instance.table(spec.name))
-            .collect();
         Ok(KernelEngine {
-            tables: tables?,
+            tables: tables_of(&instance, workload)?,
             instance,
             files,
             redo_files: paths.redo.len(),
             rings,
+        })
+    }
+
+    /// Makes and starts a database on devices of memory, to find what it costs without storage. It has no files: there
+    /// are no I/O counts, and nothing is listed as written. Its end is its shutdown.
+    pub async fn in_memory(
+        env: &Arc<dyn Env>,
+        shape: &Shape,
+        settings: &Settings,
+        workload: &dyn Workload,
+        clients: usize,
+    ) -> Result<KernelEngine, EngineError> {
+        let storage = memory_storage(shape);
+        let instance = create(env, &storage, settings, workload, 1, clients).await?;
+        Ok(KernelEngine {
+            tables: tables_of(&instance, workload)?,
+            instance,
+            files: OpenFiles {
+                block_bytes: shape.block_bytes,
+                list: Vec::new(),
+            },
+            redo_files: 0,
+            rings: Vec::new(),
         })
     }
 
@@ -399,6 +437,16 @@ impl KernelEngine {
         let list = |file: &OpenFile| (file.path.clone(), file.written.written().collect());
         Ok(self.files.list.iter().map(list).collect())
     }
+}
+
+/// The tables of a workload, in its order.
+fn tables_of(
+    instance: &Instance,
+    workload: &dyn Workload,
+) -> Result<Vec<Arc<spindle_kernel::Table>>, EngineError> {
+    let specs = workload.tables().into_iter();
+    let tables: Result<Vec<_>, _> = specs.map(|spec| instance.table(spec.name)).collect();
+    Ok(tables?)
 }
 
 /// A session of the embedded database.

@@ -47,6 +47,17 @@ pub enum Operation {
     Flush,
 }
 
+impl Operation {
+    /// `read`, `write` or `flush`.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Operation::Read(_) => "read",
+            Operation::Write { .. } => "write",
+            Operation::Flush => "flush",
+        }
+    }
+}
+
 /// One I/O.
 #[derive(Debug)]
 pub struct Request {

@@ -1,5 +1,5 @@
 //! Latencies counted in buckets of 3 significant figures, so that percentiles and the maximum survive a run of millions
-//! of transactions. Sessions record into one each, the runner merges them, the journal stores their buckets.
+//! of transactions. Clients record into a few that they share; whoever reports merges them.
 
 use hdrhistogram::Histogram;
 

@@ -11,6 +11,10 @@ use super::ring;
 use super::timers::Sleep;
 use crate::env::{self, Env, Join, LocalFuture, ProcessStart};
 
+/// Stack of a process, bytes: many times what one needs, and so small that a thousand cost little address space and
+/// never a huge page.
+const STACK_BYTES: usize = 256 << 10;
+
 /// The world of threads and the monotonic clock.
 #[derive(Debug)]
 pub struct RealEnv {
@@ -52,7 +56,10 @@ impl Env for RealEnv {
                 let _ = sender.send(());
             }
         };
-        std::thread::Builder::new().name(name.to_owned()).spawn(body).unwrap_or_else(|error| {
+        let named = std::thread::Builder::new()
+            .name(name.to_owned())
+            .stack_size(STACK_BYTES);
+        named.spawn(body).unwrap_or_else(|error| {
             panic!("process {name} needs a thread and got none: {error} (see ulimit -u and the cgroup's pids.max)")
         });
         join

@@ -188,14 +188,9 @@ impl Core {
         bytes: usize,
         reason: String,
     ) -> IoError {
-        let operation = match operation {
-            Operation::Read(_) => "read",
-            Operation::Write { .. } => "write",
-            Operation::Flush => "flush",
-        };
         IoError {
             device: self.name.clone(),
-            operation,
+            operation: operation.name(),
             offset,
             bytes,
             reason,

@@ -1,5 +1,6 @@
 //! The real world: threads, files, the clock. A process of [`RealEnv`] is a thread inside [`block_on()`]; a
-//! [`FileDevice`] reads and writes one file or block device by one of four methods; [`facts`] says what a file, its
+//! [`FileDevice`] reads and writes one file or block device by one of four methods; a [`MemoryDevice`] costs what no device costs;
+//! [`facts`] says what a file, its
 //! page cache and the machine are like; [`create`] makes files the plain way and the ODM way. Layouts, engines and the
 //! program open files here; the database sees only `Env` and `BlockDevice`.
 
@@ -11,6 +12,7 @@ mod error;
 pub mod facts;
 mod file;
 mod identify;
+mod memory;
 mod parker;
 mod ring;
 mod ring_config;
@@ -25,5 +27,6 @@ pub use env::RealEnv;
 pub use error::FileError;
 pub use file::{FileDevice, Method};
 pub use identify::{Caching, Identified, identify};
+pub use memory::MemoryDevice;
 pub use ring_config::{FixedBuffers, RingConfig};
 pub use slaves::SlavePool;

@@ -5,6 +5,7 @@ mod direct;
 mod extents;
 mod file_system;
 mod page_cache;
+mod process;
 
 use std::io;
 
@@ -17,6 +18,7 @@ pub use direct::{DirectIo, DirectProbe, direct_io, direct_probe};
 pub use extents::{Extents, SeenBy, extents};
 pub use file_system::{FsFacts, file_system};
 pub use page_cache::{CacheState, cached, drop_cache, resident_pages};
+pub use process::{ProcessorTime, anonymous_bytes};
 
 /// Whether this process can use io_uring; else why not and what would help, in words for people.
 pub fn io_uring_available() -> Result<(), String> {

@@ -1,0 +1,111 @@
+//! A thousand clients start, run and stop, and what a session takes of memory stays within its bound. Alone in its
+//! program, because the memory of the whole process is measured. The database is in memory: devices are not the matter.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use spindle_engines::kernel::{KernelEngine, Settings, Shutdown, files_of};
+use spindle_io::Env;
+use spindle_io::real::facts::anonymous_bytes;
+use spindle_io::real::{RealEnv, block_on};
+use spindle_workload::driver::{self, Behaviour, Running};
+use spindle_workload::{OltpMix, Workload};
+
+const CLIENTS: usize = 1000;
+/// What a session may take at the most: its thread's stack as far as it is touched, its counters, the records and old
+/// rows of a transaction under way.
+const SESSION_BYTES_MAX: u64 = 64 << 10;
+const LONG_NS: u64 = 3_600_000_000_000;
+
+fn workload() -> Arc<dyn Workload> {
+    Arc::new(OltpMix {
+        data_bytes: 64 << 20,
+        clients: CLIENTS as u64,
+        read_percent: 40,
+        row_operations: 10,
+    })
+}
+
+/// A database whose cache has four buffers for each client, so that they meet and wait.
+async fn start(env: &Arc<dyn Env>) -> Arc<KernelEngine> {
+    let workload = workload();
+    let settings = Settings {
+        block_bytes: 8192,
+        buffer_cache_bytes: 32 << 20,
+        ..Settings::default()
+    };
+    let shape = files_of(&*workload, CLIENTS, settings.block_bytes, 4, 3, 16 << 20);
+    let engine = KernelEngine::in_memory(env, &shape, &settings, &*workload, CLIENTS);
+    Arc::new(engine.await.unwrap())
+}
+
+fn clients(env: &Arc<dyn Env>, engine: &Arc<KernelEngine>, think_time_ns: u64) -> Running {
+    let behaviour = Behaviour {
+        clients: CLIENTS,
+        think_time_ns,
+    };
+    driver::start(
+        env,
+        &workload(),
+        &engine.tables(),
+        behaviour,
+        engine.connector(),
+    )
+}
+
+/// Waits until the clients have committed so much.
+fn wait_for(running: &Running, committed: u64) {
+    let began = Instant::now();
+    while running.committed() < committed {
+        assert_eq!(running.failure(), None);
+        assert!(
+            began.elapsed() < Duration::from_secs(60),
+            "{} of {committed} transactions in a minute",
+            running.committed()
+        );
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+fn per_session(before: Option<u64>) -> Option<u64> {
+    Some(anonymous_bytes()?.saturating_sub(before?) / CLIENTS as u64)
+}
+
+#[test]
+fn a_thousand_sessions_start_run_and_stop_in_little_memory() {
+    let env: Arc<dyn Env> = RealEnv::new(1);
+    block_on(async {
+        let engine = start(&env).await;
+        let before = anonymous_bytes();
+
+        // Everybody has done one transaction and thinks.
+        let mut idle = clients(&env, &engine, LONG_NS);
+        wait_for(&idle, CLIENTS as u64);
+        let idle_bytes = per_session(before);
+        idle.stop().await.unwrap();
+
+        // Everybody works, and is stopped in the middle of it.
+        let mut working = clients(&env, &engine, 0);
+        working.measure(true);
+        wait_for(&working, 5 * CLIENTS as u64);
+        let working_bytes = per_session(before);
+        working.stop().await.unwrap();
+        assert!(working.latencies().count() > 0);
+
+        let mut session = engine.connector()();
+        let acknowledged = working.acknowledged();
+        driver::check(&mut session, &*workload(), acknowledged)
+            .await
+            .unwrap();
+        drop(session);
+        let engine = Arc::into_inner(engine).expect("every client has gone");
+        engine.stop(Shutdown::Normal).await.unwrap();
+        println!("bytes a session: idle {idle_bytes:?}, working {working_bytes:?}");
+        for bytes in [idle_bytes, working_bytes].into_iter().flatten() {
+            assert!(
+                bytes <= SESSION_BYTES_MAX,
+                "a session takes {bytes} bytes, more than {SESSION_BYTES_MAX}"
+            );
+        }
+    });
+}
