@@ -10,6 +10,7 @@ use comfy_table::{
 };
 
 use crate::report::comparison::{self, COLUMNS, Column, LEGEND, NO_FIGURE};
+use crate::report::cost;
 use crate::result::{Case, Comparison, Outcome, Ranking, RunResult, Verdict};
 
 /// Narrower than this, the columns of figures go into two tables.
@@ -73,6 +74,13 @@ pub fn render(result: &RunResult, style: Style) -> String {
     let _ = writeln!(text, "{}{LEGEND}\n", remarks(result));
     for ranking in &result.rankings {
         text.push_str(&verdicts(result, ranking, style));
+    }
+    let costs = [cost::own_cost(result), cost::memory(result)];
+    for line in costs.iter().flatten() {
+        let _ = writeln!(text, "{line}");
+    }
+    if costs.iter().any(Option::is_some) {
+        text.push('\n');
     }
     for warning in &result.warnings {
         let _ = writeln!(

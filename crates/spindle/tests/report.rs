@@ -114,8 +114,10 @@ fn results_follow_the_documented_schema() {
             trial.audit.device = None;
             trial.audit.read_ratio = None;
             trial.cpu_us_per_transaction = None;
+            trial.memory = None;
         }
     }
+    record.own_cost = None;
     let single_round = build(&record).expect("one round is enough for a result");
     assert_eq!(schema_errors(&as_json(&single_round)), Vec::<String>::new());
 }
@@ -123,7 +125,7 @@ fn results_follow_the_documented_schema() {
 #[test]
 fn the_schema_rejects_wrong_results() {
     type Fault = fn(&mut Value);
-    let faults: [(&str, Fault); 11] = [
+    let faults: [(&str, Fault); 13] = [
         ("", |result| {
             drop(
                 result
@@ -149,6 +151,12 @@ fn the_schema_rejects_wrong_results() {
         }),
         ("/cases/0/trials/0/audit/cached_pages_at_end", |result| {
             result["cases"][0]["trials"][0]["audit"]["cached_pages_at_end"] = "none".into();
+        }),
+        ("/own_cost", |result| {
+            result["own_cost"]["transactions"] = "many".into()
+        }),
+        ("/cases/0/trials/0/memory", |result| {
+            result["cases"][0]["trials"][0]["memory"]["session_bytes"] = (-1).into();
         }),
         ("/memory_budget_bytes", |result| {
             result["memory_budget_bytes"] = 0.into()
@@ -291,6 +299,40 @@ fn both_reports_say_whether_memory_was_held() {
     for text in texts(&record) {
         assert!(text.contains("held to 64MiB in every case"), "{text}");
         assert!(!text.contains("not held"), "{text}");
+    }
+}
+
+#[test]
+fn the_instrument_says_what_it_costs_wherever_a_result_is_shown() {
+    let mut record = fixture::record();
+    let texts = |record: &RunRecord| {
+        let result = build(record).expect("the record is consistent");
+        let table = table::render(&result, Style::default());
+        [
+            table,
+            report::html(&result, &[]),
+            report::markdown(&result, &[]),
+        ]
+    };
+    for text in texts(&record) {
+        assert!(
+            text.contains("own cost: 34 us of CPU a transaction"),
+            "{text}"
+        );
+        assert!(
+            text.contains("3.2 MiB for the rest of the instance"),
+            "{text}"
+        );
+    }
+    record.own_cost = None;
+    for trial in record.cases.iter_mut().flat_map(|case| &mut case.trials) {
+        trial.memory = None;
+    }
+    for text in texts(&record) {
+        assert!(
+            !text.contains("own cost") && !text.contains("Its memory"),
+            "{text}"
+        );
     }
 }
 

@@ -103,7 +103,7 @@ pub(super) struct Check {
 }
 
 /// The columns of the checks, from left to right; the layout stands before them.
-pub(super) const CHECKS: [Check; 13] = [
+pub(super) const CHECKS: [Check; 14] = [
     Check {
         title: "clients",
         cell: |case, _| case.clients.to_string(),
@@ -161,6 +161,15 @@ pub(super) const CHECKS: [Check; 13] = [
         cell: |_, trial| {
             known(trial.cpu_us_per_transaction, |cpu| {
                 format!("{:.0} / {:.0}", cpu.user, cpu.system)
+            })
+        },
+    },
+    Check {
+        title: "memory of instance / a session, KiB",
+        cell: |_, trial| {
+            known(trial.memory, |memory| {
+                let instance = kib(memory.instance_bytes);
+                format!("{instance} / {}", kib(memory.session_bytes))
             })
         },
     },

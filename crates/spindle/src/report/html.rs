@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use super::chart::{self, RelativeSpeed, colour_class};
 use super::comparison::{self, CHECKS, CHECKS_NOTE, COLUMNS, NO_FIGURE};
+use super::cost;
 use super::facts::facts;
 use super::throughput::{AVERAGED_SAMPLES, lines};
 use crate::experiment::quantity::size_text;
@@ -391,11 +392,18 @@ pub(super) fn memory_terms(result: &RunResult) -> String {
     }
 }
 
+/// What the instrument itself took, as sentences to follow others.
+pub(super) fn costs(result: &RunResult) -> String {
+    let costs = [cost::own_cost(result), cost::memory(result)];
+    let sentence = |text: String| format!(" {text}.");
+    costs.into_iter().flatten().map(sentence).collect()
+}
+
 fn method_section(result: &RunResult) -> Markup {
     html! {
         section aria-labelledby="method" {
             h2 id="method" { "How it was measured" }
-            p { (METHOD) " " (memory_terms(result)) }
+            p { (METHOD) " " (memory_terms(result)) (costs(result)) }
             h3 { "Layouts" }
             (scrolling("Layouts", html! {
                 table {

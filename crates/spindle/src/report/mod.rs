@@ -6,6 +6,7 @@
 
 mod chart;
 pub mod comparison;
+pub mod cost;
 mod facts;
 mod html;
 mod markdown;

@@ -51,6 +51,7 @@ pub fn build(record: &RunRecord) -> Result<RunResult, RecordError> {
         machine: record.machine.clone(),
         margin: record.margin,
         memory_budget_bytes: record.memory_budget_bytes,
+        own_cost: record.own_cost,
         layouts: record.layouts.clone(),
         cases: cases(record)?,
         rankings: Vec::new(),

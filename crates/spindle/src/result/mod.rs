@@ -19,8 +19,9 @@ pub use audit::{Audit, IoCounts};
 pub use build::{RecordError, build};
 pub use headline::format_ratio;
 pub use model::{
-    Case, Comparison, CpuMicroseconds, CpuShares, FORMAT_VERSION, Latency, Layout, NOT_DIRECT_HERE,
-    Outcome, Ranking, Restore, RunResult, SegmentSpace, Throughput, Trial, Wait, Warning,
+    Case, Comparison, CpuMicroseconds, CpuShares, FORMAT_VERSION, Latency, Layout, Memory,
+    NOT_DIRECT_HERE, Outcome, OwnCost, Ranking, Restore, RunResult, SegmentSpace, Throughput,
+    Trial, Wait, Warning,
 };
 pub use record::{CaseRecord, RunRecord, SampledTrial};
 pub use spindle_stats::Verdict;

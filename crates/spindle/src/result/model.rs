@@ -29,6 +29,8 @@ pub struct RunResult {
     pub margin: f64,
     /// Bytes of buffer cache and page cache together that every case was held to; `None` when nothing held them.
     pub memory_budget_bytes: Option<u64>,
+    /// What Spindle itself costs; `None` when it was not measured.
+    pub own_cost: Option<OwnCost>,
     /// The candidates in the order of the experiment file.
     pub layouts: Vec<Layout>,
     /// Layouts under a workload and a load level, grouped by workload and load.
@@ -234,6 +236,8 @@ pub struct Trial {
     pub cpu: CpuShares,
     /// Processor time that one transaction cost; `None` when no transaction was committed.
     pub cpu_us_per_transaction: Option<CpuMicroseconds>,
+    /// Memory of the trial's process; `None` when unknown.
+    pub memory: Option<Memory>,
     /// The program's own counts beside the device's.
     pub audit: Audit,
     /// How the database was put back to its loaded state before this trial.
@@ -305,6 +309,34 @@ pub struct CpuMicroseconds {
     pub user: f64,
     /// In the kernel on their behalf.
     pub system: f64,
+}
+
+/// What Spindle itself costs: clients, database and bookkeeping, measured with one client on a small database whose
+/// devices are memory.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct OwnCost {
+    /// Processor time of one transaction.
+    pub cpu_us_per_transaction: CpuMicroseconds,
+    /// Transactions it is the mean of.
+    pub transactions: u64,
+    /// Time they took, in seconds.
+    pub measured_s: f64,
+    /// Data of the small database.
+    pub data_bytes: u64,
+    /// Its buffer cache: the same share of the data as in the experiment.
+    pub buffer_cache_bytes: u64,
+}
+
+/// Memory that belongs to the trial's process alone, not to files: the page cache is not counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Memory {
+    /// The buffer cache, as configured.
+    pub buffer_cache_bytes: u64,
+    /// All else that the process had before there were clients: log buffers, headers of buffers, code's own data.
+    pub instance_bytes: u64,
+    /// What it had grown by when the measured time ended, for each session: its thread and session, and its share of all
+    /// that grew with use.
+    pub session_bytes: u64,
 }
 
 /// How the database was put back to its loaded state.

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Layout, Outcome, Trial, Warning};
+use super::{Layout, Outcome, OwnCost, Trial, Warning};
 
 /// A run as recorded. Cases and layouts stand in the order in which they are to be shown.
 #[derive(Debug, Clone, PartialEq)]
@@ -17,6 +17,8 @@ pub struct RunRecord {
     pub planned_rounds: u32,
     /// Bytes of buffer cache and page cache together that every case was held to; `None` when nothing held them.
     pub memory_budget_bytes: Option<u64>,
+    /// What Spindle itself costs; `None` when it was not measured.
+    pub own_cost: Option<OwnCost>,
     /// The candidates.
     pub layouts: Vec<Layout>,
     /// Every case of the plan, measured or not.

@@ -26,6 +26,7 @@ pub(super) fn record(cases: &[(&str, &[f64])]) -> RunRecord {
         margin: 0.03,
         planned_rounds: planned_rounds as u32,
         memory_budget_bytes: None,
+        own_cost: None,
         layouts: cases.iter().map(|(name, _)| layout(name)).collect(),
         cases: cases.iter().enumerate().map(case).collect(),
         series: Vec::new(),
@@ -79,6 +80,7 @@ fn trial(round: u32, tpm: f64) -> Trial {
             user: 50.0,
             system: 90.0,
         }),
+        memory: None,
         audit: Audit {
             dirty_bytes_at_end: Some(0),
             dirty_buffer_bytes_at_end: Some(65_536),

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::experiment::Experiment;
 use crate::observe::machine::Machine;
-use crate::result::{Layout, Trial};
+use crate::result::{Layout, OwnCost, Trial};
 
 /// Something that happened in a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -39,6 +39,11 @@ pub enum Event {
     MemoryBudget {
         /// The budget, bytes; `None` when nothing holds it.
         bytes: Option<u64>,
+    },
+    /// What Spindle itself costs is known.
+    OwnCost {
+        /// It.
+        own_cost: OwnCost,
     },
     /// A candidate was looked at on this machine.
     LayoutExamined {

@@ -7,7 +7,9 @@ use std::path::PathBuf;
 use super::journal::Event;
 use crate::experiment::Experiment;
 use crate::observe::machine::Machine;
-use crate::result::{CaseRecord, Layout, Outcome, RunRecord, SampledTrial, Trial, Warning};
+use crate::result::{
+    CaseRecord, Layout, Outcome, OwnCost, RunRecord, SampledTrial, Trial, Warning,
+};
 
 /// A case: layout and load level.
 pub type CaseKey = (usize, u32);
@@ -31,6 +33,8 @@ pub struct RunState {
     pub finished: bool,
     /// The machine as first seen.
     pub machine: Option<Machine>,
+    /// What Spindle itself costs, once measured.
+    pub own_cost: Option<OwnCost>,
     budget_bytes: Option<u64>,
     layouts: BTreeMap<usize, (Layout, Option<String>)>,
     trials: BTreeMap<CaseKey, BTreeMap<u32, Finished>>,
@@ -56,6 +60,7 @@ impl RunState {
             experiment: (**experiment).clone(),
             finished: false,
             machine: None,
+            own_cost: None,
             budget_bytes: None,
             layouts: BTreeMap::new(),
             trials: BTreeMap::new(),
@@ -74,6 +79,7 @@ impl RunState {
                 self.machine.get_or_insert((**machine).clone());
             }
             Event::MemoryBudget { bytes } => self.budget_bytes = *bytes,
+            Event::OwnCost { own_cost } => self.own_cost = Some(*own_cost),
             Event::LayoutExamined {
                 index,
                 layout,
@@ -170,6 +176,7 @@ impl RunState {
             margin: experiment.plan.margin_percent / 100.0,
             planned_rounds: experiment.plan.rounds,
             memory_budget_bytes: self.budget_bytes,
+            own_cost: self.own_cost,
             layouts,
             cases,
             series,

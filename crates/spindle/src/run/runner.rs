@@ -24,6 +24,7 @@ use crate::observe::disk::page_cache_share_of_reads;
 use crate::observe::machine::Machine;
 use crate::observe::memory::MemoryBudget;
 use crate::result::{Audit, RunResult, Trial};
+use crate::trial::own_cost::OwnCostTask;
 use crate::trial::protocol::{Outcome, Task};
 use crate::trial::supervisor::{self, TrialError};
 
@@ -177,6 +178,7 @@ impl Runner {
         if left.is_empty() {
             return Ok(());
         }
+        self.measure_own_cost()?;
         let wanted: Vec<usize> = left.iter().map(|(_, _, (layout, _))| *layout).collect();
         let progress = &mut self.progress;
         let mut images = Images::prepare(&self.state, &wanted, &mut |text| progress.note(text))?;
@@ -274,6 +276,22 @@ impl Runner {
                 "redo lies beside the data, in {places} places: a part of any difference may be redo's. \
                  Set database.redo_path to hold it constant"
             )),
+        }
+    }
+
+    /// Once a run: a run that goes on has it in its journal.
+    fn measure_own_cost(&mut self) -> Result<(), RunError> {
+        if self.state.own_cost.is_some() {
+            return Ok(());
+        }
+        self.progress.note("measuring what Spindle itself costs");
+        let task = OwnCostTask::of(&self.state.experiment);
+        match supervisor::own_cost(&task, &self.interrupted) {
+            Ok(own_cost) => self.note(Event::OwnCost { own_cost }),
+            Err(TrialError::Interrupted) => Err(RunError::Interrupted),
+            Err(TrialError::Failed(reason)) => {
+                self.warn(format!("what Spindle itself costs is not known: {reason}"))
+            }
         }
     }
 
@@ -432,6 +450,7 @@ fn trial_of(round: u32, position: u32, outcome: Outcome, restored: Restored) -> 
         waits: outcome.waits,
         cpu: outcome.cpu,
         cpu_us_per_transaction: outcome.cpu_us_per_transaction,
+        memory: outcome.memory,
         audit,
         restore: restored.restore,
         check: outcome.check,
@@ -500,6 +519,7 @@ mod tests {
             },
             steal_percent: 6.0,
             cpu_us_per_transaction: None,
+            memory: None,
             dirty_bytes: Some(4096),
             flush: Some(Duration::from_millis(3)),
             samples: vec![15.0],

@@ -1,4 +1,4 @@
-//! What the run and the process of a trial say to each other: lines of JSON. The run sends one [`Task`] and then, when the
+//! What the run and the process of a trial say to each other: lines of JSON. The run sends one [`Order`] and then, when the
 //! worker is [`Report::Opened`], a line to say that measuring may begin. A worker whose standard input ends has lost its
 //! run, and exits.
 
@@ -11,9 +11,22 @@ use spindle_layout::DatabasePaths;
 
 use spindle_workload::{OltpMix, Slob, Workload};
 
+use super::own_cost::OwnCostTask;
 use crate::experiment::{self, Commit, Database, Method, Transactions, WriteSync};
 use crate::observe::block_device::DeviceNumber;
-use crate::result::{CpuMicroseconds, CpuShares, IoCounts, Latency, SegmentSpace, Wait};
+use crate::result::{
+    CpuMicroseconds, CpuShares, IoCounts, Latency, Memory, OwnCost, SegmentSpace, Wait,
+};
+
+/// What a worker is started for.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "order", rename_all = "snake_case")]
+pub enum Order {
+    /// A trial.
+    Trial(Box<Task>),
+    /// Finding out what Spindle itself costs.
+    OwnCost(Box<OwnCostTask>),
+}
 
 /// What a trial does.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -55,6 +68,8 @@ pub enum Report {
     },
     /// The trial is over.
     Done(Box<Outcome>),
+    /// What Spindle itself costs is known.
+    OwnCost(OwnCost),
     /// The trial broke off.
     Failed {
         /// Why, for people.
@@ -90,6 +105,8 @@ pub struct Outcome {
     pub steal_percent: f64,
     /// Processor time of a transaction.
     pub cpu_us_per_transaction: Option<CpuMicroseconds>,
+    /// Memory of the process; `None` when unknown.
+    pub memory: Option<Memory>,
     /// Bytes of the files not yet on the device when the clock stopped; `None` when unknown.
     pub dirty_bytes: Option<u64>,
     /// How long their flush took.

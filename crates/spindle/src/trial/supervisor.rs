@@ -8,13 +8,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
-use super::protocol::{Outcome, Report, Task, transaction_bytes};
+use super::own_cost::OwnCostTask;
+use super::protocol::{Order, Outcome, Report, Task, transaction_bytes};
 use crate::observe::memory::{MemoryBudget, MemoryGroup};
+use crate::result::OwnCost;
 
 /// The hidden command that turns the program into a worker.
 pub const WORKER_COMMAND: &str = "trial-worker";
-/// What a client allocates until it is at work, at most, bytes: its thread, its session, its histogram.
-const CLIENT_BYTES: u64 = 1 << 20;
+/// What a client allocates until it is at work, at most, bytes: its thread and its session.
+const CLIENT_BYTES: u64 = 128 << 10;
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// Why there is no outcome.
@@ -50,8 +52,52 @@ pub fn run(
     interrupted: &AtomicBool,
     mut progress: impl FnMut(bool, f64),
 ) -> Result<Outcome, TrialError> {
-    let failed = |reason: String| TrialError::Failed(reason);
-    let mut worker = start(budget).map_err(failed)?;
+    let order = Order::Trial(Box::new(task.clone()));
+    let mut at_work = false;
+    converse(&order, budget, interrupted, |worker, report| match report {
+        Report::Opened => {
+            let clients_bytes = u64::from(task.clients) * CLIENT_BYTES;
+            limit_memory(worker, task, clients_bytes)?;
+            send(worker, "go")?;
+            Ok(None)
+        }
+        Report::Progress { measuring, tpm } => {
+            if !std::mem::replace(&mut at_work, true) {
+                // The clients have what they need: what they did not take shall not be page cache.
+                limit_memory(worker, task, 0)?;
+            }
+            progress(measuring, tpm);
+            Ok(None)
+        }
+        Report::Done(outcome) => Ok(Some(*outcome)),
+        other => Err(unexpected(&other)),
+    })
+}
+
+/// Finds out what Spindle itself costs.
+pub fn own_cost(task: &OwnCostTask, interrupted: &AtomicBool) -> Result<OwnCost, TrialError> {
+    let order = Order::OwnCost(Box::new(task.clone()));
+    converse(&order, None, interrupted, |_, report| match report {
+        Report::OwnCost(cost) => Ok(Some(cost)),
+        other => Err(unexpected(&other)),
+    })
+}
+
+fn unexpected(report: &Report) -> String {
+    match report {
+        Report::Failed { reason } => reason.clone(),
+        other => format!("the worker said {other:?}"),
+    }
+}
+
+/// Starts a worker on an order and hears what it reports, until `hear` has its answer or a reason to give up.
+fn converse<T>(
+    order: &Order,
+    budget: Option<&MemoryBudget>,
+    interrupted: &AtomicBool,
+    mut hear: impl FnMut(&mut Worker, Report) -> Result<Option<T>, String>,
+) -> Result<T, TrialError> {
+    let mut worker = start(budget).map_err(TrialError::Failed)?;
     let output = worker
         .child
         .stdout
@@ -66,39 +112,27 @@ pub fn run(
             }
         }
     });
-    let text = serde_json::to_string(task).expect("a task holds only strings, numbers and lists");
-    let mut at_work = false;
-    send(&mut worker, &text).map_err(failed)?;
+    let text =
+        serde_json::to_string(order).expect("an order holds only strings, numbers and lists");
+    send(&mut worker, &text).map_err(TrialError::Failed)?;
     let result = loop {
         if interrupted.load(Ordering::Relaxed) {
             break Err(TrialError::Interrupted);
         }
-        match reports.recv_timeout(LOOK_EVERY) {
-            Err(RecvTimeoutError::Timeout) => {}
+        let line = match reports.recv_timeout(LOOK_EVERY) {
+            Err(RecvTimeoutError::Timeout) => continue,
             Err(RecvTimeoutError::Disconnected) => {
                 break Err(TrialError::Failed(ended(&mut worker)));
             }
-            Ok(line) => match serde_json::from_str(&line) {
-                Ok(Report::Opened) => {
-                    let clients_bytes = u64::from(task.clients) * CLIENT_BYTES;
-                    limit_memory(&worker, task, clients_bytes).map_err(failed)?;
-                    send(&mut worker, "go").map_err(failed)?;
-                }
-                Ok(Report::Progress { measuring, tpm }) => {
-                    if !std::mem::replace(&mut at_work, true) {
-                        // The clients have what they need: what they did not take shall not be page cache.
-                        limit_memory(&worker, task, 0).map_err(failed)?;
-                    }
-                    progress(measuring, tpm);
-                }
-                Ok(Report::Done(outcome)) => break Ok(*outcome),
-                Ok(Report::Failed { reason }) => break Err(TrialError::Failed(reason)),
-                Err(error) => {
-                    break Err(TrialError::Failed(format!(
-                        "the worker said {line:?}: {error}"
-                    )));
-                }
-            },
+            Ok(line) => line,
+        };
+        let heard = serde_json::from_str(&line)
+            .map_err(|error| format!("the worker said {line:?}: {error}"))
+            .and_then(|report| hear(&mut worker, report));
+        match heard {
+            Ok(None) => {}
+            Ok(Some(answer)) => break Ok(answer),
+            Err(reason) => break Err(TrialError::Failed(reason)),
         }
     };
     drop(worker);

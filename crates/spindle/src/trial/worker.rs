@@ -12,13 +12,14 @@ use spindle_io::Env;
 use spindle_io::real::{RealEnv, block_on, facts};
 use spindle_workload::driver::{self, Behaviour, Running};
 
-use super::protocol::{Outcome, Report, Task, engine_path, settings_of, workload_of};
+use super::own_cost;
+use super::protocol::{Order, Outcome, Report, Task, engine_path, settings_of, workload_of};
 use crate::experiment::{Caching, WriteSync};
 use crate::observe::SystemFiles;
 use crate::observe::disk::DiskCounters;
 use crate::observe::sampler::{Sample, Sampler};
 use crate::result::{
-    CpuMicroseconds, CpuShares, IoCounts, Latency, NOT_DIRECT_HERE, SegmentSpace, Wait,
+    CpuMicroseconds, CpuShares, IoCounts, Latency, Memory, NOT_DIRECT_HERE, SegmentSpace, Wait,
 };
 
 const PAGE_BYTES: u64 = 4096;
@@ -26,27 +27,40 @@ const PAGE_BYTES: u64 = 4096;
 const SETTLE_LOOKS: u32 = 50;
 const SETTLE_LOOK: Duration = Duration::from_millis(20);
 
-/// Runs the task on standard input; the whole of the process.
+/// Carries out the order on standard input; the whole of the process.
 pub fn run() -> ! {
     // If the run dies without a word, so does the trial.
     let _ = rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL));
     let mut lines = BufReader::new(std::io::stdin()).lines();
-    let task: Option<Task> = lines
+    let order: Option<Order> = lines
         .next()
         .and_then(Result::ok)
         .and_then(|line| serde_json::from_str(&line).ok());
-    let Some(task) = task else {
+    let Some(order) = order else {
         say(&Report::Failed {
-            reason: "the worker was given no task it understands".to_string(),
+            reason: "the worker was given no order it understands".to_string(),
         });
         std::process::exit(1);
     };
-    let report = match block_on(measure(&task, lines)) {
-        Ok(outcome) => Report::Done(Box::new(outcome)),
-        Err(reason) => Report::Failed { reason },
+    let report = match order {
+        Order::Trial(task) => {
+            block_on(measure(&task, lines)).map(|outcome| Report::Done(Box::new(outcome)))
+        }
+        Order::OwnCost(task) => {
+            exit_with_run(lines);
+            block_on(own_cost::measure(&task)).map(Report::OwnCost)
+        }
     };
-    say(&report);
+    say(&report.unwrap_or_else(|reason| Report::Failed { reason }));
     std::process::exit(0);
+}
+
+/// Ends this process when the run does.
+fn exit_with_run(lines: impl Iterator<Item = std::io::Result<String>> + Send + 'static) {
+    std::thread::spawn(move || {
+        lines.for_each(drop);
+        std::process::exit(1);
+    });
 }
 
 fn say(report: &Report) {
@@ -77,11 +91,8 @@ async fn measure(
     if lines.next().is_none() {
         return Err("the run ended".to_string());
     }
-    std::thread::spawn(move || {
-        // Until the run ends.
-        lines.for_each(drop);
-        std::process::exit(1);
-    });
+    exit_with_run(lines);
+    let instance_bytes = facts::anonymous_bytes();
     let behaviour = Behaviour {
         clients: task.clients as usize,
         think_time_ns: task.workload.think_time_ms * 1_000_000,
@@ -93,6 +104,7 @@ async fn measure(
         env: &env,
         engine: &engine,
         running,
+        instance_bytes,
     };
     let mut outcome = trial.carry_out(&*workload).await?;
     let engine = Arc::into_inner(engine).ok_or("a client outlived its trial")?;
@@ -113,6 +125,8 @@ struct Trial<'a> {
     env: &'a Arc<dyn Env>,
     engine: &'a Arc<KernelEngine>,
     running: Running,
+    /// Memory of the process before there were clients.
+    instance_bytes: Option<u64>,
 }
 
 /// Everything counted, at one moment.
@@ -156,6 +170,7 @@ impl Trial<'_> {
         let samples = self.watch(self.task.measure_ms, true).await?;
         self.running.measure(false);
         let end = self.moment(&sampler);
+        let memory = self.memory();
         let dirty_buffer_bytes = self.engine.dirty_bytes();
         self.running.stop().await?;
         let (dirty_bytes, flush) = self.settle().await?;
@@ -192,6 +207,7 @@ impl Trial<'_> {
             cpu,
             steal_percent,
             cpu_us_per_transaction: cpu_per_transaction(&begin, &end, transactions),
+            memory,
             dirty_bytes,
             flush,
             samples,
@@ -250,6 +266,17 @@ impl Trial<'_> {
             dirty_bytes,
             Some(Duration::from_nanos(self.env.now() - began_ns)),
         ))
+    }
+
+    /// What the process takes of memory while the clients are at work.
+    fn memory(&self) -> Option<Memory> {
+        let (before, now) = (self.instance_bytes?, facts::anonymous_bytes()?);
+        let buffer_cache_bytes = self.task.database.buffer_cache_bytes;
+        Some(Memory {
+            buffer_cache_bytes,
+            instance_bytes: before.saturating_sub(buffer_cache_bytes),
+            session_bytes: now.saturating_sub(before) / u64::from(self.task.clients),
+        })
     }
 
     fn dirty_bytes(&self) -> Option<u64> {

@@ -3,8 +3,8 @@
 
 use serde_json::json;
 use spindle::result::{
-    Audit, CaseRecord, CpuMicroseconds, CpuShares, IoCounts, Latency, Layout, Outcome, Restore,
-    RunRecord, SampledTrial, SegmentSpace, Trial, Wait, Warning,
+    Audit, CaseRecord, CpuMicroseconds, CpuShares, IoCounts, Latency, Layout, Memory, Outcome,
+    OwnCost, Restore, RunRecord, SampledTrial, SegmentSpace, Trial, Wait, Warning,
 };
 
 /// Block size of the fixture's database.
@@ -139,6 +139,13 @@ pub fn record() -> RunRecord {
         margin: 0.03,
         planned_rounds: 3,
         memory_budget_bytes: None,
+        own_cost: Some(OwnCost {
+            cpu_us_per_transaction: CpuMicroseconds { user: 24.6, system: 9.7 },
+            transactions: 22_500,
+            measured_s: 1.0,
+            data_bytes: 32 << 20,
+            buffer_cache_bytes: 2 << 20,
+        }),
         layouts: PATHS.iter().map(layout).collect(),
         series: measured.flat_map(|case| rounds.map(|round| sampled(case, round))).collect(),
         cases,
@@ -212,6 +219,11 @@ fn trial(case: usize, round: u32) -> Trial {
         cpu_us_per_transaction: Some(CpuMicroseconds {
             user: 180.0,
             system: 20_000.0 * path.system_percent / (tpm / 60.0),
+        }),
+        memory: Some(Memory {
+            buffer_cache_bytes: 16 << 20,
+            instance_bytes: (3 << 20) + (case as u64) * 40_960,
+            session_bytes: 41_000 + 512 * u64::from(round),
         }),
         audit: audit(case, round, reads, writes),
         restore: Restore {

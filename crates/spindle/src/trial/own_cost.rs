@@ -1,0 +1,156 @@
+//! What Spindle itself costs: the experiment's workload, one client, on a small database whose devices are memory. Storage
+//! costs nothing there, so the processor time of a transaction is that of clients, database and bookkeeping. Measured
+//! once a run, before the trials, in a process of its own; what it says of a trial is a share, not a correction.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use spindle_engines::kernel::{KernelEngine, files_of};
+use spindle_io::Env;
+use spindle_io::real::RealEnv;
+use spindle_io::real::facts::ProcessorTime;
+use spindle_workload::driver::{self, Behaviour, Running};
+
+use super::protocol::{settings_of, workload_of};
+use crate::experiment::{Database, Experiment, Workload};
+use crate::result::{CpuMicroseconds, OwnCost};
+
+/// Most data that is loaded, bytes: enough for a cache that misses, and made in a tenth of a second.
+const DATA_BYTES_MAX: u64 = 32 << 20;
+/// The buffer cache has so many blocks at least, whatever its share of the data.
+const CACHE_BLOCKS_MIN: u64 = 128;
+const LOG_FILE_BYTES_MAX: u64 = 16 << 20;
+const LOG_FILES_MAX: u32 = 3;
+const WARM_UP: Duration = Duration::from_millis(300);
+const MEASURE: Duration = Duration::from_millis(1000);
+
+/// What to measure.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct OwnCostTask {
+    /// Where everything random starts from.
+    pub seed: u64,
+    /// The experiment's database, made small.
+    pub database: Database,
+    /// The experiment's workload.
+    pub workload: Workload,
+}
+
+impl OwnCostTask {
+    /// The task for an experiment: its database with as large a part of the data in the buffer cache as there.
+    pub fn of(experiment: &Experiment) -> OwnCostTask {
+        let mut database = experiment.database.clone();
+        let size_bytes = database.size_bytes.min(DATA_BYTES_MAX);
+        let part = size_bytes as f64 / database.size_bytes as f64;
+        let cache_bytes = (database.buffer_cache_bytes as f64 * part) as u64;
+        database.buffer_cache_bytes = cache_bytes.max(CACHE_BLOCKS_MIN * database.block_size_bytes);
+        database.size_bytes = size_bytes;
+        database.datafiles = 1;
+        database.log_file_size_bytes = database.log_file_size_bytes.min(LOG_FILE_BYTES_MAX);
+        database.log_files = database.log_files.min(LOG_FILES_MAX);
+        OwnCostTask {
+            seed: experiment.seed,
+            database,
+            workload: experiment.workload.clone(),
+        }
+    }
+}
+
+/// Carries the task out. Error: why the database could not work, for people.
+pub async fn measure(task: &OwnCostTask) -> Result<OwnCost, String> {
+    let env: Arc<dyn Env> = RealEnv::new(task.seed);
+    let workload: Arc<dyn spindle_workload::Workload> =
+        Arc::from(workload_of(&task.workload, &task.database));
+    let settings = settings_of(&task.database);
+    let shape = files_of(
+        &*workload,
+        1,
+        settings.block_bytes,
+        task.database.datafiles as usize,
+        task.database.log_files as usize,
+        task.database.log_file_size_bytes,
+    );
+    let engine = KernelEngine::in_memory(&env, &shape, &settings, &*workload, 1);
+    let engine = Arc::new(engine.await.map_err(|error| error.to_string())?);
+    let behaviour = Behaviour {
+        clients: 1,
+        think_time_ns: 0,
+    };
+    let tables = engine.tables();
+    let mut running = driver::start(&env, &workload, &tables, behaviour, engine.connector());
+    env.sleep(WARM_UP.as_nanos() as u64).await;
+    running.measure(true);
+    let (began_ns, cpu, committed) = (env.now(), ProcessorTime::now(), running.committed());
+    wait_for_one(&env, &running, committed).await?;
+    let cpu = ProcessorTime::now() - cpu;
+    let transactions = running.committed() - committed;
+    let measured_s = (env.now() - began_ns) as f64 / 1e9;
+    running.stop().await?;
+    let each_us = |time: Duration| time.as_secs_f64() * 1e6 / transactions as f64;
+    Ok(OwnCost {
+        cpu_us_per_transaction: CpuMicroseconds {
+            user: each_us(cpu.user),
+            system: each_us(cpu.system),
+        },
+        transactions,
+        measured_s,
+        data_bytes: task.database.size_bytes,
+        buffer_cache_bytes: task.database.buffer_cache_bytes,
+    })
+}
+
+/// Lets the measured time pass, and then as much again at most until a transaction has ended in it.
+async fn wait_for_one(env: &Arc<dyn Env>, running: &Running, committed: u64) -> Result<(), String> {
+    for _ in 0..2 {
+        env.sleep(MEASURE.as_nanos() as u64).await;
+        if let Some(reason) = running.failure() {
+            return Err(reason);
+        }
+        if running.committed() > committed {
+            return Ok(());
+        }
+    }
+    Err(format!(
+        "not one transaction ended in {} s",
+        2 * MEASURE.as_secs()
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use spindle_io::real::block_on;
+
+    fn task(database: &str, workload: &str) -> OwnCostTask {
+        let text =
+            format!("[database]\n{database}\n[workload]\n{workload}\n[[layout]]\nname = \"a\"\n");
+        OwnCostTask::of(&Experiment::parse("x.toml", &text, &[]).unwrap())
+    }
+
+    #[test]
+    fn the_small_database_keeps_the_share_of_the_cache() {
+        let small = task("size = \"320MiB\"\nbuffer_cache = \"80MiB\"", "clients = 8");
+        assert_eq!(small.database.size_bytes, 32 << 20);
+        assert_eq!(small.database.buffer_cache_bytes, 8 << 20);
+        let tiny = task("size = \"10GiB\"\nbuffer_cache = \"64MiB\"", "clients = 8");
+        assert_eq!(tiny.database.buffer_cache_bytes, 1 << 20);
+    }
+
+    #[test]
+    fn every_workload_costs_something_and_little() {
+        for workload in [
+            "clients = 8",
+            "kind = \"slob\"\nclients = [4, 64]\nthink_time = \"1s\"",
+        ] {
+            let task = task("size = \"320MiB\"\nbuffer_cache = \"32MiB\"", workload);
+            let cost = block_on(measure(&task)).unwrap();
+            let each_us = cost.cpu_us_per_transaction;
+            // A thousand times what it is on a small machine would be a mistake of units.
+            assert!(
+                (1.0..100_000.0).contains(&(each_us.user + each_us.system)),
+                "{cost:?}"
+            );
+            assert!(cost.transactions > 0 && cost.measured_s > 0.9, "{cost:?}");
+        }
+    }
+}
