@@ -1,0 +1,151 @@
+//! Databases for the benches, on files as trials have them, and clients that work on them for a while.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Instant;
+
+use spindle_engines::kernel::{
+    AccessPath, EngineCounts, IoMethod, KernelEngine, Settings, create_and_load, files_of,
+};
+use spindle_io::Env;
+use spindle_io::env::seeded_rng;
+use spindle_io::real::create::create_plain;
+use spindle_io::real::facts::ProcessorTime;
+use spindle_io::real::{RealEnv, block_on};
+use spindle_kernel::StatisticsSnapshot;
+use spindle_layout::DatabasePaths;
+use spindle_workload::Workload;
+use spindle_workload::driver::{self, Behaviour};
+
+use rand_xoshiro::rand_core::RngCore;
+
+use crate::Pace;
+
+pub const BLOCK_BYTES: usize = 8192;
+pub const DIRECT: AccessPath = AccessPath {
+    direct: true,
+    method: IoMethod::Sync,
+    fixed_buffers: false,
+};
+
+/// A database on files.
+pub struct Database {
+    pub paths: DatabasePaths,
+    pub settings: Settings,
+    pub workload: Arc<dyn Workload>,
+}
+
+impl Database {
+    /// Makes the files, all of them written, and loads the workload's tables.
+    pub fn create(
+        directory: &Path,
+        workload: Arc<dyn Workload>,
+        clients: usize,
+        cache_bytes: u64,
+        log_file_bytes: u64,
+    ) -> Database {
+        let settings = Settings {
+            block_bytes: BLOCK_BYTES,
+            buffer_cache_bytes: cache_bytes,
+            log_buffer_bytes: 1 << 20,
+            ..Settings::default()
+        };
+        let shape = files_of(&*workload, clients, BLOCK_BYTES, 1, 3, log_file_bytes);
+        let redo = (1..=3).map(|number| directory.join(format!("redo{number}")));
+        let paths = DatabasePaths {
+            control: directory.join("control"),
+            redo: redo.collect(),
+            undo: directory.join("undo"),
+            data: vec![directory.join("data")],
+        };
+        written(&paths.control, shape.control_bytes);
+        written(&paths.undo, shape.undo_bytes);
+        written(&paths.data[0], shape.data_bytes[0]);
+        for (path, bytes) in paths.redo.iter().zip(&shape.redo_bytes) {
+            written(path, *bytes);
+        }
+        let env: Arc<dyn Env> = RealEnv::new(1);
+        let loaded = create_and_load(&env, &paths, DIRECT, &settings, &*workload, 1, clients);
+        block_on(loaded).expect("the database can be loaded");
+        Database {
+            paths,
+            settings,
+            workload,
+        }
+    }
+
+    pub fn start(&self, env: &Arc<dyn Env>, path: AccessPath) -> Arc<KernelEngine> {
+        let workload = &*self.workload;
+        let engine = KernelEngine::start(env, &self.paths, path, path, &self.settings, workload);
+        Arc::new(block_on(engine).expect("the database starts"))
+    }
+
+    pub fn data(&self) -> &PathBuf {
+        &self.paths.data[0]
+    }
+}
+
+/// A file of random bytes.
+pub fn written(path: &Path, bytes: u64) {
+    let mut rng = seeded_rng(2, bytes);
+    create_plain(path, bytes, |_, piece| rng.fill_bytes(piece)).expect("the file can be made");
+}
+
+/// Reads every row, so that a cache large enough holds them all.
+pub fn read_everything(engine: &Arc<KernelEngine>, workload: &dyn Workload, clients: usize) {
+    let mut session = engine.connector()();
+    let check = driver::check(&mut session, workload, vec![0; clients]);
+    block_on(check).expect("nothing is lost");
+}
+
+/// What clients did in the measured time.
+#[derive(Clone, Copy)]
+pub struct Done {
+    pub seconds: f64,
+    pub transactions: f64,
+    pub counts: EngineCounts,
+    pub statistics: StatisticsSnapshot,
+    /// Processor time of the whole process, microseconds.
+    pub cpu_us: f64,
+}
+
+/// Lets clients work.
+pub fn work(
+    env: &Arc<dyn Env>,
+    engine: &Arc<KernelEngine>,
+    workload: &Arc<dyn Workload>,
+    clients: usize,
+    pace: Pace,
+) -> Done {
+    let behaviour = Behaviour {
+        clients,
+        think_time_ns: 0,
+    };
+    let tables = engine.tables();
+    let mut running = driver::start(env, workload, &tables, behaviour, engine.connector());
+    std::thread::sleep(pace.warm_up);
+    let moment = || {
+        let (counts, statistics) = (engine.counts(), engine.statistics());
+        (
+            Instant::now(),
+            running.committed(),
+            counts,
+            statistics,
+            ProcessorTime::now(),
+        )
+    };
+    let began = moment();
+    std::thread::sleep(pace.measure);
+    let ended = moment();
+    block_on(running.stop()).expect("no client fails");
+    Done {
+        seconds: (ended.0 - began.0).as_secs_f64(),
+        transactions: (ended.1 - began.1) as f64,
+        counts: EngineCounts {
+            data: ended.2.data - began.2.data,
+            redo: ended.2.redo - began.2.redo,
+        },
+        statistics: ended.3 - began.3,
+        cpu_us: (ended.4 - began.4).total().as_secs_f64() * 1e6,
+    }
+}

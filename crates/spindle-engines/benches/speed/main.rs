@@ -1,0 +1,75 @@
+//! Is the embedded database fast enough not to measure itself? Each figure stands beside its peer, measured in the same run:
+//! ours and the peer in turn, several pairs, medians. `cargo bench -p spindle-engines --bench speed [-- NAME ...]` runs
+//! all or the named of: reads, updates, cache, accounting, commits. `--check` ends with 1 when a goal is missed, `--quick`
+//! takes moments and proves only that the benches work. Takes 3 GB in the target directory while it runs, and leaves the
+//! results in `target/bench/`.
+#![allow(clippy::disallowed_methods)] // It lives in the real world.
+
+mod commits;
+mod database;
+mod figures;
+mod fio;
+mod memory;
+mod reads;
+mod updates;
+
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use figures::Figures;
+
+/// How long and how often.
+#[derive(Clone, Copy)]
+struct Pace {
+    warm_up: Duration,
+    measure: Duration,
+    pairs: usize,
+}
+
+const FULL: Pace = Pace {
+    warm_up: Duration::from_millis(300),
+    measure: Duration::from_millis(2500),
+    pairs: 5,
+};
+const QUICK: Pace = Pace {
+    warm_up: Duration::from_millis(50),
+    measure: Duration::from_millis(200),
+    pairs: 2,
+};
+
+type Bench = fn(Pace, &Path, &mut Figures);
+
+const BENCHES: [(&str, Bench); 5] = [
+    ("reads", reads::run),
+    ("updates", updates::run),
+    ("cache", memory::cache),
+    ("accounting", memory::accounting),
+    ("commits", commits::run),
+];
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let has = |word: &str| arguments.iter().any(|argument| argument == word);
+    let is_name = |word: &str| !word.starts_with('-');
+    let all = !arguments.iter().any(|argument| is_name(argument));
+    let pace = if has("--quick") { QUICK } else { FULL };
+    let place = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a temporary directory");
+    let mut figures = Figures::default();
+    for (name, bench) in BENCHES {
+        if all || has(name) {
+            eprintln!("{name} ...");
+            let directory = place.path().join(name);
+            std::fs::create_dir(&directory).expect("a directory for the bench");
+            bench(pace, &directory, &mut figures);
+            std::fs::remove_dir_all(&directory).expect("the bench's directory goes");
+        }
+    }
+    print!("{}", figures.table());
+    let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join("../bench");
+    println!("{}", figures.save(&directory).display());
+    if has("--check") && !figures.all_met() {
+        return ExitCode::FAILURE;
+    }
+    ExitCode::SUCCESS
+}

@@ -1,0 +1,120 @@
+//! Row reads from the buffer cache: how many a core carries out, and what accounting for waits takes of them.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use rand_xoshiro::Xoshiro256PlusPlus;
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use spindle_engines::kernel::{KernelEngine, Settings, Shutdown, files_of};
+use spindle_io::env::{LocalFuture, ProcessStart};
+use spindle_io::real::{RealEnv, block_on};
+use spindle_io::{Env, Join};
+use spindle_workload::{OltpMix, Workload};
+
+use crate::Pace;
+use crate::database::{BLOCK_BYTES, read_everything, work};
+use crate::figures::{Figure, Figures, Goal};
+
+const CLIENTS: usize = 8;
+const ROWS_A_TRANSACTION: u32 = 100;
+
+/// A database that lies in its cache wholly, and devices of memory for what little is written.
+struct Cached {
+    env: Arc<dyn Env>,
+    engine: Arc<KernelEngine>,
+    workload: Arc<dyn Workload>,
+}
+
+impl Cached {
+    fn new(env: Arc<dyn Env>) -> Cached {
+        let workload: Arc<dyn Workload> = Arc::new(OltpMix {
+            data_bytes: 32 << 20,
+            clients: CLIENTS as u64,
+            read_percent: 100,
+            row_operations: ROWS_A_TRANSACTION,
+        });
+        let settings = Settings {
+            block_bytes: BLOCK_BYTES,
+            buffer_cache_bytes: 64 << 20,
+            ..Settings::default()
+        };
+        let shape = files_of(&*workload, CLIENTS, BLOCK_BYTES, 1, 3, 16 << 20);
+        let engine = KernelEngine::in_memory(&env, &shape, &settings, &*workload, CLIENTS);
+        let engine = Arc::new(block_on(engine).expect("the database starts"));
+        read_everything(&engine, &*workload, CLIENTS);
+        Cached {
+            env,
+            engine,
+            workload,
+        }
+    }
+
+    /// Rows read per second.
+    fn rows(&self, clients: usize, pace: Pace) -> f64 {
+        let done = work(&self.env, &self.engine, &self.workload, clients, pace);
+        let misses = done.statistics.physical_read_ios;
+        assert_eq!(misses, 0, "every read finds its block in the cache");
+        done.transactions * f64::from(ROWS_A_TRANSACTION) / done.seconds
+    }
+
+    fn stop(self) {
+        let engine = Arc::into_inner(self.engine).expect("every client has gone");
+        block_on(engine.stop(Shutdown::Abort)).expect("the database stops");
+    }
+}
+
+/// Everything on one core: the session, and the processes that have nothing to do.
+pub fn cache(pace: Pace, _: &Path, figures: &mut Figures) {
+    let everywhere = sched_getaffinity(None).expect("where this thread may run");
+    let mut one = CpuSet::new();
+    let last = (0..CpuSet::MAX_CPU).rfind(|cpu| everywhere.is_set(*cpu));
+    one.set(last.expect("it runs somewhere"));
+    sched_setaffinity(None, &one).expect("a thread may confine itself");
+    let cached = Cached::new(RealEnv::new(1));
+    let rows: Vec<f64> = (0..pace.pairs).map(|_| cached.rows(1, pace)).collect();
+    cached.stop();
+    sched_setaffinity(None, &everywhere).expect("and may go where it could before");
+    let what = "rows/s from the cache, one core".to_owned();
+    let goal = Some(Goal::AtLeast(500_000.0));
+    figures.add(Figure::alone(what, rows.into_iter(), goal));
+}
+
+/// Accounting for a wait is two looks at the clock and two additions, where a process waits. With a clock that stands
+/// still and costs nothing, what is left is the additions; the difference bounds what accounting costs cache hits.
+pub fn accounting(pace: Pace, _: &Path, figures: &mut Figures) {
+    let timed = Cached::new(RealEnv::new(1));
+    let untimed = Cached::new(Arc::new(Clockless(RealEnv::new(1))));
+    let pairs: Vec<(f64, f64)> = (0..pace.pairs)
+        .map(|_| (timed.rows(CLIENTS, pace), untimed.rows(CLIENTS, pace)))
+        .collect();
+    let what = format!("rows/s with waits accounted, {CLIENTS} sessions");
+    let goal = Goal::AtLeast(0.97);
+    figures.add(Figure::of_pairs(what, "the same, no clock", &pairs, goal));
+    timed.stop();
+    untimed.stop();
+}
+
+/// The real world without a clock to look at.
+struct Clockless(Arc<RealEnv>);
+
+impl Env for Clockless {
+    fn now(&self) -> u64 {
+        0
+    }
+
+    fn sleep(&self, duration_ns: u64) -> LocalFuture {
+        self.0.sleep(duration_ns)
+    }
+
+    fn spawn(&self, name: &str, start: ProcessStart) -> Join {
+        self.0.spawn(name, start)
+    }
+
+    fn rng(&self, stream: u64) -> Xoshiro256PlusPlus {
+        self.0.rng(stream)
+    }
+
+    fn charge_cpu(&self, cost_ns: u64) {
+        self.0.charge_cpu(cost_ns);
+    }
+}
