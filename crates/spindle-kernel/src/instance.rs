@@ -475,7 +475,9 @@ impl Instance {
 
     /// Counters so far.
     pub fn statistics(&self) -> StatisticsSnapshot {
-        self.shared.statistics.snapshot()
+        let reads = self.shared.waits.reads();
+        let block_bytes = self.shared.settings.block_bytes;
+        self.shared.statistics.snapshot(reads, block_bytes)
     }
 
     /// Bytes in the buffer cache that are changed and not yet written.

@@ -2,9 +2,11 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::wait_event::Reads;
+
 macro_rules! statistics {
     ($($(#[$doc:meta])* $field:ident,)*) => {
-        /// The running counters.
+        /// The running counters, but for those of reads, which are counted by each process for itself.
         #[derive(Default)]
         pub(crate) struct Statistics {
             $($field: AtomicU64,)*
@@ -13,32 +15,42 @@ macro_rules! statistics {
         /// The counters at one moment; subtract two to get an interval.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
         pub struct StatisticsSnapshot {
+            /// Blocks looked for in the buffer cache.
+            pub logical_reads: u64,
+            /// Read I/Os to datafiles.
+            pub physical_read_ios: u64,
+            /// Bytes read from datafiles.
+            pub physical_read_bytes: u64,
             $($(#[$doc])* pub $field: u64,)*
         }
 
         impl Statistics {
-            /// The counters now.
-            pub(crate) fn snapshot(&self) -> StatisticsSnapshot {
-                StatisticsSnapshot { $($field: self.$field.load(Ordering::Relaxed),)* }
+            /// The counters now, together with what all processes have read.
+            pub(crate) fn snapshot(&self, reads: Reads, block_bytes: usize) -> StatisticsSnapshot {
+                StatisticsSnapshot {
+                    logical_reads: reads.logical,
+                    physical_read_ios: reads.physical_ios,
+                    physical_read_bytes: reads.physical_blocks * block_bytes as u64,
+                    $($field: self.$field.load(Ordering::Relaxed),)*
+                }
             }
         }
 
         impl std::ops::Sub for StatisticsSnapshot {
             type Output = StatisticsSnapshot;
             fn sub(self, earlier: StatisticsSnapshot) -> StatisticsSnapshot {
-                StatisticsSnapshot { $($field: self.$field - earlier.$field,)* }
+                StatisticsSnapshot {
+                    logical_reads: self.logical_reads - earlier.logical_reads,
+                    physical_read_ios: self.physical_read_ios - earlier.physical_read_ios,
+                    physical_read_bytes: self.physical_read_bytes - earlier.physical_read_bytes,
+                    $($field: self.$field - earlier.$field,)*
+                }
             }
         }
     };
 }
 
 statistics! {
-    /// Blocks looked for in the buffer cache.
-    logical_reads,
-    /// Read I/Os to datafiles.
-    physical_read_ios,
-    /// Bytes read from datafiles.
-    physical_read_bytes,
     /// Write I/Os to datafiles (each of one block).
     physical_write_ios,
     /// Bytes written to datafiles.
@@ -62,15 +74,6 @@ statistics! {
 impl Statistics {
     fn add(counter: &AtomicU64, amount: u64) {
         counter.fetch_add(amount, Ordering::Relaxed);
-    }
-
-    pub(crate) fn add_logical_read(&self) {
-        Self::add(&self.logical_reads, 1);
-    }
-
-    pub(crate) fn add_physical_read(&self, blocks: usize, block_bytes: usize) {
-        Self::add(&self.physical_read_ios, 1);
-        Self::add(&self.physical_read_bytes, (blocks * block_bytes) as u64);
     }
 
     pub(crate) fn add_physical_write(&self, bytes: usize) {

@@ -92,13 +92,13 @@ fn run(options: &[String]) -> Reached {
     let figure = |job: &Value, key: &str| job[key].as_f64().unwrap_or(0.0);
     let both = |job: &Value, key: &str| figure(&job["read"], key) + figure(&job["write"], key);
     let ios: f64 = jobs.iter().map(|job| both(job, "total_ios")).sum();
-    let cpu_us: f64 = jobs
-        .iter()
-        // Percent of the job's milliseconds.
-        .map(|job| {
-            (figure(job, "usr_cpu") + figure(job, "sys_cpu")) * 10.0 * figure(job, "job_runtime")
-        })
-        .sum();
+    // In percent of the job's milliseconds; fio counts whole ones, of user and of system time, and so loses half of one
+    // of each on average.
+    let cpu_ms = |job: &Value| {
+        let percent = figure(job, "usr_cpu") + figure(job, "sys_cpu");
+        percent / 100.0 * figure(job, "job_runtime") + 1.0
+    };
+    let cpu_us = 1e3 * jobs.iter().map(cpu_ms).sum::<f64>();
     Reached {
         per_second: jobs.iter().map(|job| both(job, "iops")).sum(),
         cpu_us: cpu_us / ios,

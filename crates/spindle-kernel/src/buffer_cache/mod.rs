@@ -118,7 +118,7 @@ impl BufferCache {
         waits: &ProcessWaits,
         address: BlockAddress,
     ) -> Result<Pin> {
-        shared.statistics.add_logical_read();
+        waits.add_logical_read();
         loop {
             let found = self.find(shared, waits, address).await?;
             if let Some(pin) = self.settle(shared, waits, found).await? {
@@ -138,7 +138,7 @@ impl BufferCache {
     ) -> Result<[Pin; 2]> {
         loop {
             let first = self.get(shared, waits, addresses[0]).await?;
-            shared.statistics.add_logical_read();
+            waits.add_logical_read();
             match self.find_now(shared, addresses[1], Search::Sweep)? {
                 Some(found) => {
                     if let Some(second) = self.settle(shared, waits, found).await? {
@@ -211,7 +211,7 @@ impl BufferCache {
                 }
                 None => break,
             }
-            shared.statistics.add_logical_read();
+            waits.add_logical_read();
         }
         self.read_run(shared, waits, &mut run).await?;
         if pins.is_empty() {
@@ -393,7 +393,7 @@ impl BufferCache {
             WaitEvent::DbFileScatteredRead
         };
         waits.add(event, shared.env.now() - began_ns);
-        shared.statistics.add_physical_read(pins.len(), block_bytes);
+        waits.add_physical_read(pins.len());
         let verified = outcome.result.map_err(KernelError::from).and_then(|()| {
             let Operation::Read(holds) = &outcome.operation else {
                 unreachable!("a read was submitted")
