@@ -37,9 +37,9 @@ pub struct Segment {
     pub number: u32,
     /// Its name.
     pub name: String,
-    /// Length of its rows, bytes; 0 for the undo segment.
+    /// Length of its longest rows, bytes; for the undo segment, blocks of the transaction table.
     pub row_bytes: u32,
-    /// Rows loaded when it was made: they fill its first blocks densely.
+    /// Rows loaded when it was made: they lie in its first blocks, the same number in each.
     pub loaded_rows: u64,
     /// Its space, in order.
     pub extents: Vec<Extent>,

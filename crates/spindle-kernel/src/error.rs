@@ -78,6 +78,28 @@ pub enum KernelError {
         /// The rowid.
         row: RowId,
     },
+    /// A change of bytes beyond the end of a row.
+    #[error("row {row} has {row_bytes} bytes: bytes up to {end} cannot be changed in it")]
+    RowTooShort {
+        /// The row.
+        row: RowId,
+        /// Its length.
+        row_bytes: usize,
+        /// Where the change would have ended.
+        end: usize,
+    },
+    /// A row longer than its table allows.
+    #[error(
+        "a row of {row_bytes} bytes is too long: table {table} was made for up to {row_bytes_max}"
+    )]
+    RowTooLong {
+        /// The table.
+        table: String,
+        /// The row's length.
+        row_bytes: usize,
+        /// The longest allowed.
+        row_bytes_max: usize,
+    },
     /// The table is not in the data dictionary.
     #[error("there is no table `{name}`")]
     NoSuchTable {

@@ -435,14 +435,14 @@ impl Instance {
         self.recovery
     }
 
-    /// Makes a table of rows of `row_bytes` and loads `rows` rows into it past the buffer cache; `fill` is called for
-    /// each in order with random bytes to overwrite in part.
+    /// Makes a table of rows of up to `row_bytes` and loads `rows` rows into it past the buffer cache; `fill` is called
+    /// for each in order with `row_bytes` random bytes, to overwrite in part and perhaps to make fewer.
     pub async fn create_table(
         &self,
         name: &str,
         row_bytes: usize,
         rows: u64,
-        fill: impl FnMut(u64, &mut [u8]),
+        fill: impl FnMut(u64, &mut Vec<u8>),
     ) -> Result<Arc<Table>> {
         let table = table::create(&self.shared, name, row_bytes, rows, fill).await?;
         self.tables.lock().push(Arc::clone(&table));

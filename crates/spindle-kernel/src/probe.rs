@@ -14,6 +14,10 @@ pub enum Probe {
     LogFileWait,
     /// A lock timeout broke a wait.
     LockTimeout,
+    /// A row outgrew its block and moved to another.
+    RowMigrated,
+    /// A heap block was compacted to make room for a row.
+    BlockCompacted,
     /// Recovery found transactions to roll back.
     RollBackBegun,
     /// Recovery has rolled them back.

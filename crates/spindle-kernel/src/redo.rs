@@ -18,13 +18,13 @@ const VECTOR_HEADER_BYTES: usize = 16;
 pub enum VectorKind {
     /// The whole block as it was just before this record: protects against a torn write of it.
     Image = 1,
-    /// A new heap block: segment (4), row length (2).
+    /// A new, empty heap block: segment (4).
     FormatHeap = 2,
     /// A new, empty undo block: segment (4).
     FormatUndo = 3,
     /// Bytes inside a row: slot (2), offset (2), the bytes.
     PatchRow = 4,
-    /// A row put into its slot: slot (2), the row.
+    /// A row put into its slot: slot (2), kind (1), unused (1), the row.
     SetRow = 5,
     /// A slot emptied: slot (2).
     ClearRow = 6,
@@ -34,6 +34,8 @@ pub enum VectorKind {
     UndoTruncate = 8,
     /// A transaction-table slot: slot (2), the entry.
     SetSlot = 9,
+    /// The rooms of a heap block moved together: slot that loses its room (2), slots whose rooms are cut (2 each).
+    CompactHeap = 10,
 }
 
 impl VectorKind {
@@ -49,6 +51,7 @@ impl VectorKind {
             UndoAppend,
             UndoTruncate,
             SetSlot,
+            CompactHeap,
         ]
         .into_iter()
         .find(|kind| *kind as u8 == value)
@@ -177,23 +180,25 @@ pub fn apply(vector: Vector<'_>, bytes: &mut [u8]) {
     match vector.kind {
         VectorKind::Image => bytes.copy_from_slice(payload),
         VectorKind::FormatHeap => {
-            heap::format_heap(
-                bytes,
-                vector.address,
-                u32_at(payload, 0),
-                usize::from(u16_at(payload, 4)),
-            );
+            heap::format_heap(bytes, vector.address, u32_at(payload, 0));
         }
         VectorKind::FormatUndo => undo::format_undo(bytes, vector.address, u32_at(payload, 0)),
         VectorKind::PatchRow => {
             heap::patch_row(bytes, u16_at(payload, 0), u16_at(payload, 2), &payload[4..])
         }
-        VectorKind::SetRow => heap::set_row(bytes, u16_at(payload, 0), Some(&payload[2..])),
-        VectorKind::ClearRow => heap::set_row(bytes, u16_at(payload, 0), None),
+        VectorKind::SetRow => {
+            let kind = heap::RowKind::from_u8(payload[2]);
+            heap::put_row(bytes, u16_at(payload, 0), kind, &payload[4..]);
+        }
+        VectorKind::ClearRow => heap::clear_row(bytes, u16_at(payload, 0)),
         VectorKind::UndoAppend => undo::append(bytes, payload),
         VectorKind::UndoTruncate => undo::truncate(bytes, u32_at(payload, 0) as usize),
         VectorKind::SetSlot => {
             transaction_table::set_entry(bytes, usize::from(u16_at(payload, 0)), &payload[2..])
+        }
+        VectorKind::CompactHeap => {
+            let cut = payload[2..].chunks_exact(2).map(|slot| u16_at(slot, 0));
+            heap::compact(bytes, u16_at(payload, 0), cut);
         }
     }
     debug_assert_ne!(

@@ -8,6 +8,7 @@ use rustc_hash::FxHashMap;
 use spindle_io::sync::{Latch, Notify, timeout};
 
 use crate::block::RowId;
+use crate::block::heap::RowKind;
 use crate::error::{KernelError, Result};
 use crate::instance::Shared;
 use crate::probe::{self, Probe};
@@ -18,7 +19,7 @@ const SHARDS: usize = 64;
 struct Entry {
     owner: u64,
     /// The row before the owner's first change, once there was one: its bytes, or that there was no row.
-    before: Option<Option<Box<[u8]>>>,
+    before: Option<Option<(RowKind, Box<[u8]>)>>,
     waiters: Option<Arc<Notify>>,
 }
 
@@ -113,20 +114,25 @@ impl RowLocks {
         locked
     }
 
+    /// True when a transaction has the row locked, whoever it is.
+    pub(crate) fn is_locked(&self, row: RowId) -> bool {
+        self.shard(row).lock().contains_key(&row)
+    }
+
     /// Leaves the committed version for readers, at the owner's first change. The block is held exclusively.
-    pub(crate) fn keep_before(&self, row: RowId, before: Option<&[u8]>) {
+    pub(crate) fn keep_before(&self, row: RowId, before: Option<(RowKind, &[u8])>) {
         let mut shard = self.shard(row).lock();
         let entry = shard
             .get_mut(&row)
             .expect("a row is locked before it is changed");
         if entry.before.is_none() {
-            entry.before = Some(before.map(Box::from));
+            entry.before = Some(before.map(|(kind, bytes)| (kind, Box::from(bytes))));
         }
     }
 
     /// Calls `read` with the last committed version when another transaction has changed the row; else gives `read` back.
     /// The block is held shared.
-    pub(crate) fn read_committed<T, R: FnOnce(Option<&[u8]>) -> T>(
+    pub(crate) fn read_committed<T, R: FnOnce(Option<(RowKind, &[u8])>) -> T>(
         &self,
         row: RowId,
         reader: Option<u64>,
@@ -138,7 +144,9 @@ impl RowLocks {
                 owner,
                 before: Some(before),
                 ..
-            }) if Some(*owner) != reader => Ok(read(before.as_deref())),
+            }) if Some(*owner) != reader => {
+                Ok(read(before.as_ref().map(|(kind, bytes)| (*kind, &**bytes))))
+            }
             _ => Err(read),
         }
     }

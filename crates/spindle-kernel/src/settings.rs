@@ -110,12 +110,14 @@ pub enum PlantedFault {
     BatchChecksumUnverified,
     /// A block is used without its checksum being compared.
     BlockChecksumUnverified,
+    /// Space that a transaction has freed is given to others before it has ended.
+    FreedSpaceNotKept,
 }
 
 #[cfg(feature = "planted")]
 impl PlantedFault {
     /// Every fault there is.
-    pub const ALL: [PlantedFault; 20] = [
+    pub const ALL: [PlantedFault; 21] = [
         PlantedFault::AcknowledgeBeforeFlush,
         PlantedFault::WriteAheadOfRedo,
         PlantedFault::DatafileWriteNotDurable,
@@ -136,6 +138,7 @@ impl PlantedFault {
         PlantedFault::RecoveryNotWritten,
         PlantedFault::BatchChecksumUnverified,
         PlantedFault::BlockChecksumUnverified,
+        PlantedFault::FreedSpaceNotKept,
     ];
 }
 

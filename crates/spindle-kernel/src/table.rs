@@ -10,7 +10,8 @@ use rand_xoshiro::rand_core::RngCore;
 use spindle_io::sync::Latch;
 use spindle_io::{Arena, Request, Submission};
 
-use crate::block::{self, BlockAddress, BlockKind, RowId, heap};
+use crate::block::heap::{self, RowKind};
+use crate::block::{self, BlockAddress, BlockKind, RowId};
 use crate::control_file::{Contents, Extent, Segment};
 use crate::error::{KernelError, Result};
 use crate::instance::Shared;
@@ -55,9 +56,21 @@ impl Table {
         &self.name
     }
 
-    /// Length of every row, bytes.
+    /// Length of the longest row it takes, bytes.
     pub fn row_bytes(&self) -> usize {
         self.row_bytes
+    }
+
+    /// Error when a row of `row_bytes` is too long for it.
+    pub(crate) fn check_row_bytes(&self, row_bytes: usize) -> Result<()> {
+        if row_bytes > self.row_bytes {
+            return Err(KernelError::RowTooLong {
+                table: self.name.clone(),
+                row_bytes,
+                row_bytes_max: self.row_bytes,
+            });
+        }
+        Ok(())
     }
 
     /// Rows it was loaded with; they are numbered from 0.
@@ -70,7 +83,7 @@ impl Table {
         self.loaded_rows.div_ceil(self.slots_per_block as u64)
     }
 
-    /// Rows in a full block.
+    /// Loaded rows in a block; there may be more of those inserted later, or fewer.
     pub fn rows_per_block(&self) -> usize {
         self.slots_per_block
     }
@@ -183,7 +196,7 @@ pub(crate) fn add_extents(
     Ok(())
 }
 
-/// Blocks a table of `rows` rows takes, whole extents.
+/// Blocks that `rows` loaded rows of up to `row_bytes` take, whole extents.
 pub fn table_blocks(block_bytes: usize, row_bytes: usize, rows: u64) -> u64 {
     let blocks = rows
         .div_ceil(heap::slots_per_block(block_bytes, row_bytes) as u64)
@@ -193,17 +206,19 @@ pub fn table_blocks(block_bytes: usize, row_bytes: usize, rows: u64) -> u64 {
 
 /// The longest row a table may have: the row and its undo record must each fit into a block.
 pub fn row_bytes_max(block_bytes: usize) -> usize {
-    let undo_bytes_max = block::undo::record_bytes_max(block_bytes) - UNDO_RECORD_OVERHEAD_BYTES;
+    let undo_bytes_max =
+        block::undo::record_bytes_max(block_bytes) - UNDO_RECORD_OVERHEAD_BYTES - RowId::BYTES;
     heap::row_bytes_max(block_bytes).min(undo_bytes_max)
 }
 
-/// Makes a table and loads it: `fill` is called for each row in order with its bytes, which hold random ones.
+/// Makes a table of rows of up to `row_bytes` and loads it: `fill` is called for each row in order with as many random
+/// bytes as the longest has, and may make it shorter.
 pub(crate) async fn create(
     shared: &Shared,
     name: &str,
     row_bytes: usize,
     rows: u64,
-    mut fill: impl FnMut(u64, &mut [u8]),
+    mut fill: impl FnMut(u64, &mut Vec<u8>),
 ) -> Result<Arc<Table>> {
     let block_bytes = shared.settings.block_bytes;
     assert!(
@@ -327,17 +342,22 @@ fn fill_block(
     address: BlockAddress,
     bytes: &mut [u8],
     filler: &mut Xoshiro256PlusPlus,
-    fill: &mut impl FnMut(u64, &mut [u8]),
+    fill: &mut impl FnMut(u64, &mut Vec<u8>),
 ) {
     filler.fill_bytes(bytes);
-    heap::format_heap(bytes, address, table.segment, table.row_bytes);
-    let mut row = vec![0; table.row_bytes];
+    heap::format_heap(bytes, address, table.segment);
+    let mut row = Vec::new();
     for slot in 0..table.slots_per_block {
         let row_number = number * table.slots_per_block as u64 + slot as u64;
         if row_number < table.loaded_rows {
+            row.resize(table.row_bytes, 0);
             filler.fill_bytes(&mut row);
             fill(row_number, &mut row);
-            heap::set_row(bytes, slot as u16, Some(&row));
+            assert!(
+                row.len() <= table.row_bytes,
+                "a row shall not be longer than declared"
+            );
+            heap::put_row(bytes, slot as u16, RowKind::Row, &row);
         }
     }
     block::seal(bytes);

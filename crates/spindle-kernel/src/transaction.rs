@@ -190,6 +190,11 @@ pub(crate) async fn make_room(
     Ok(())
 }
 
+/// Counts room for an undo record as free again: the record was shorter than it might have been, by so many bytes.
+pub(crate) fn give_room(transaction: &mut Transaction, record_bytes: usize) {
+    transaction.undo_room += record_bytes;
+}
+
 /// Frees the transaction's slot: with this record on stable storage it is committed. Returns the position after it.
 pub(crate) async fn end(
     shared: &Shared,
@@ -313,20 +318,20 @@ async fn undo_one(
     used: usize,
     record: UndoRecord<'_>,
 ) -> Result<()> {
-    let (row, kind, offset) = match record {
-        UndoRecord::Patch { row, offset, .. } => (row, VectorKind::PatchRow, Some(offset)),
-        UndoRecord::Row { row, .. } => (row, VectorKind::SetRow, None),
-        UndoRecord::NoRow { row } => (row, VectorKind::ClearRow, None),
+    let (row, vector, place) = match record {
+        UndoRecord::Patch { row, offset, .. } => {
+            (row, VectorKind::PatchRow, offset.to_le_bytes().to_vec())
+        }
+        UndoRecord::Row { row, kind, .. } => (row, VectorKind::SetRow, vec![kind as u8, 0]),
+        UndoRecord::NoRow { row } => (row, VectorKind::ClearRow, Vec::new()),
         UndoRecord::Link { .. } => unreachable!("links are followed, not applied"),
     };
     let addresses = [undo_address, row.address];
     let [undo, data] = shared.cache.get_two(shared, waits, addresses).await?;
     let slot = row.slot.to_le_bytes();
-    let offset = offset.map(u16::to_le_bytes);
     change(shared, waits, builder, &[&data, &undo], |_, builder| {
-        let offset = offset.as_ref().map_or(&[][..], |offset| offset);
         if !shared.settings.has_planted(PlantedFault::UndoNotApplied) {
-            builder.push(kind, row.address, &[&slot, offset, record.bytes()]);
+            builder.push(vector, row.address, &[&slot, &place, record.bytes()]);
         }
         push_truncate(builder, undo_address, used);
         Ok(())

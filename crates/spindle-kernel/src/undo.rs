@@ -6,6 +6,7 @@ use std::collections::VecDeque;
 
 use spindle_io::sync::Latch;
 
+use crate::block::heap::RowKind;
 use crate::block::{BlockAddress, RowId, transaction_table};
 use crate::control_file::{Extent, Segment};
 use crate::error::{KernelError, Result};
@@ -161,9 +162,13 @@ pub(crate) enum UndoRecord<'a> {
         offset: u16,
         bytes: &'a [u8],
     },
-    /// A row as it was.
-    Row { row: RowId, bytes: &'a [u8] },
-    /// There was no row.
+    /// What a slot held.
+    Row {
+        row: RowId,
+        kind: RowKind,
+        bytes: &'a [u8],
+    },
+    /// The slot was empty.
     NoRow { row: RowId },
 }
 
@@ -171,13 +176,17 @@ pub(crate) enum UndoRecord<'a> {
 pub(crate) const UNDO_RECORD_OVERHEAD_BYTES: usize = 24;
 
 impl<'a> UndoRecord<'a> {
-    /// As stored: kind (1), unused (1), slot (2), offset (2), unused (2), transaction (8), address (8), bytes.
+    /// As stored: what it says (1), kind of the row (1), slot (2), offset (2), unused (2), transaction (8), address (8),
+    /// bytes.
     pub(crate) fn header(&self, transaction: u64) -> [u8; UNDO_RECORD_OVERHEAD_BYTES] {
         let mut header = [0; UNDO_RECORD_OVERHEAD_BYTES];
         let (kind, slot, offset, address) = match *self {
             UndoRecord::Link { previous } => (1, 0, 0, previous.map_or(0, BlockAddress::to_u64)),
             UndoRecord::Patch { row, offset, .. } => (2, row.slot, offset, row.address.to_u64()),
-            UndoRecord::Row { row, .. } => (3, row.slot, 0, row.address.to_u64()),
+            UndoRecord::Row { row, kind, .. } => {
+                header[1] = kind as u8;
+                (3, row.slot, 0, row.address.to_u64())
+            }
             UndoRecord::NoRow { row } => (4, row.slot, 0, row.address.to_u64()),
         };
         header[0] = kind;
@@ -217,7 +226,11 @@ impl<'a> UndoRecord<'a> {
                 offset: short(4),
                 bytes,
             },
-            3 => UndoRecord::Row { row, bytes },
+            3 => UndoRecord::Row {
+                row,
+                kind: RowKind::from_u8(header[1]),
+                bytes,
+            },
             4 => UndoRecord::NoRow { row },
             _ => return None,
         };
@@ -247,6 +260,7 @@ mod tests {
             },
             UndoRecord::Row {
                 row,
+                kind: RowKind::Migrated,
                 bytes: b"whole",
             },
             UndoRecord::NoRow { row },

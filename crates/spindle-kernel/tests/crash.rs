@@ -29,6 +29,8 @@ fn no_crash_loses_an_acknowledged_commit() {
         Probe::LogRingWrapped,
         Probe::FreeBufferWait,
         Probe::LockTimeout,
+        Probe::RowMigrated,
+        Probe::BlockCompacted,
     ] {
         println!("{rare:?}: {}", probe::hits(rare));
         assert!(probe::hits(rare) > 0, "{rare:?} was not reached");

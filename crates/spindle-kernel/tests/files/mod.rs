@@ -156,11 +156,11 @@ impl Files {
                 .await
                 .unwrap();
             let instance = Instance::startup(&env, &storage, &settings).await.unwrap();
-            let account = |_, row: &mut [u8]| {
+            let account = |_, row: &mut Vec<u8>| {
                 row[..24].fill(0);
                 row[..8].copy_from_slice(&WHOLE.to_le_bytes());
             };
-            let zero = |_, row: &mut [u8]| row.fill(0);
+            let zero = |_, row: &mut Vec<u8>| row.fill(0);
             instance
                 .create_table("accounts", ROW_BYTES, ACCOUNTS, account)
                 .await

@@ -10,15 +10,18 @@ use spindle_io::sim::{DiskImage, DiskMoment, DiskTiming, PowerCut, SimDisk, Stop
 use spindle_io::sync::Latch;
 use spindle_io::{BlockDevice, Env};
 use spindle_kernel::{
-    CONTROL_FILE_BYTES, Instance, KernelError, PlantedFault, Result, Session, Settings, Shutdown,
-    Storage, WriteSync, create_database,
+    CONTROL_FILE_BYTES, Instance, KernelError, PlantedFault, Result, RowId, Session, Settings,
+    Shutdown, Storage, Table, WriteSync, create_database,
 };
 
 pub const SESSIONS: usize = 3;
 const ACCOUNTS: u64 = 3000;
 const ROW_BYTES: usize = 48;
+const LINE_BYTES_MAX: usize = 120;
+/// Of the longest notes one block takes two, and there are three.
+const NOTE_BYTES_MAX: usize = 900;
 pub const BLOCK_BYTES: usize = 2048;
-/// Blocks of the history that the few lines of it can be in.
+/// Blocks of the history that the few lines of it can be in, and of the notes.
 const HISTORY_BLOCKS: u64 = 32;
 
 /// How a scenario differs from the plain one.
@@ -58,10 +61,10 @@ impl Scenario {
     /// Long enough to go round the log ring, with sessions that deadlock and a cache that DBWR cannot keep clean.
     pub fn long(seed: u64) -> Scenario {
         Scenario {
-            transactions: 23,
+            transactions: 17,
             checkpoint_interval_ns: 30_000_000,
-            cache_blocks: 24,
-            data_write_ns: 400_000,
+            cache_blocks: 20,
+            data_write_ns: 500_000,
             hot_accounts: 5,
             ..Scenario::plain(seed)
         }
@@ -153,7 +156,7 @@ pub fn loaded(scenario: Scenario) -> Images {
                 .await
                 .unwrap();
             let instance = Instance::startup(&env, &storage, &settings).await.unwrap();
-            let zero = |_, row: &mut [u8]| row[..16].fill(0);
+            let zero = |_, row: &mut Vec<u8>| row[..16].fill(0);
             instance
                 .create_table("accounts", ROW_BYTES, ACCOUNTS, zero)
                 .await
@@ -163,13 +166,51 @@ pub fn loaded(scenario: Scenario) -> Images {
                 .await
                 .unwrap();
             instance
-                .create_table("history", ROW_BYTES, 0, zero)
+                .create_table("history", LINE_BYTES_MAX, 0, zero)
                 .await
                 .unwrap();
+            make_notes(&instance, scenario.seed).await;
             instance.shutdown(Shutdown::Normal).await.unwrap();
         })
         .unwrap();
     disks.after(PowerCut::LoseAll)
+}
+
+/// A note for each session, short, in one block.
+async fn make_notes(instance: &Instance, seed: u64) {
+    let notes = instance
+        .create_table("notes", NOTE_BYTES_MAX, 0, |_, _| {})
+        .await
+        .unwrap();
+    let mut session = instance.session();
+    for me in 0..SESSIONS {
+        let row = session
+            .insert_row(&notes, &note(seed, me, 0))
+            .await
+            .unwrap();
+        assert_eq!(row, note_id(&notes, me));
+    }
+    session.commit().await.unwrap();
+}
+
+fn note_id(notes: &Table, me: usize) -> RowId {
+    RowId {
+        address: notes.block(0).unwrap(),
+        slot: me as u16,
+    }
+}
+
+/// What a session's note says after a transaction: of any length.
+fn note(seed: u64, me: usize, number: u64) -> Vec<u8> {
+    use rand_xoshiro::rand_core::RngCore;
+    let mut rng = seeded_rng(seed ^ 0x4E07E, (me as u64) << 32 | number);
+    let length = match number {
+        0 => 16,
+        _ => 1 + rng.next_u64() as usize % NOTE_BYTES_MAX,
+    };
+    let mut note = vec![me as u8; length];
+    rng.fill_bytes(&mut note[1..]);
+    note
 }
 
 /// The changes of one transaction: accounts and what is added to each.
@@ -193,7 +234,7 @@ fn add(bytes: &mut [u8], amount: i64) {
     bytes.copy_from_slice(&sum.to_le_bytes());
 }
 
-/// One transaction: the accounts, a line of history in, the line of three transactions ago out, the ledger. A deadlock (by
+/// One transaction: the accounts, a line of history in, the line of three transactions ago out, the note, the ledger. A deadlock (by
 /// timeout) rolls back and tries again.
 async fn transact(
     instance: &Instance,
@@ -228,7 +269,7 @@ async fn attempt(
             .await?;
     }
     let history = instance.table("history")?;
-    let mut line = [0xAB; ROW_BYTES];
+    let mut line = vec![0xAB; 16 + number as usize * 29 % (LINE_BYTES_MAX - 16)];
     line[..8].copy_from_slice(&(me as i64).to_le_bytes());
     line[8..16].copy_from_slice(&(number as i64).to_le_bytes());
     session.insert_row(&history, &line).await?;
@@ -245,6 +286,14 @@ async fn attempt(
             session.delete_row(&history, row).await?;
         }
     }
+    let notes = instance.table("notes")?;
+    session
+        .replace_row(
+            &notes,
+            note_id(&notes, me),
+            &note(scenario.seed, me, number),
+        )
+        .await?;
     let ledger = instance.table("ledger")?;
     session
         .update_row(ledger.row_id(me as u64), 0..8, |bytes| {
@@ -419,6 +468,7 @@ async fn check(
         }
     }
     check_history(instance, &mut session, found).await?;
+    check_notes(instance, &mut session, scenario, found).await?;
     Ok(found)
 }
 
@@ -448,5 +498,42 @@ async fn check_history(
         Ok(())
     } else {
         Err(format!("history has {lines:?}, expected {expected:?}"))
+    }
+}
+
+/// Every note is what its session's last transaction wrote, read by its rowid, and scanned once.
+async fn check_notes(
+    instance: &Instance,
+    session: &mut Session,
+    scenario: Scenario,
+    found: [u64; SESSIONS],
+) -> std::result::Result<(), String> {
+    let words = |error: KernelError| error.to_string();
+    let notes = instance.table("notes").map_err(words)?;
+    let mut scanned = Vec::new();
+    session
+        .scan(&notes, 0, HISTORY_BLOCKS, |row, bytes| {
+            scanned.push((row, bytes.to_vec()))
+        })
+        .await
+        .map_err(words)?;
+    scanned.sort_unstable();
+    let mut expected = Vec::new();
+    for (me, &last) in found.iter().enumerate() {
+        let (row, written) = (note_id(&notes, me), note(scenario.seed, me, last));
+        let is = session.read_row(row, <[u8]>::to_vec).await.map_err(words)?;
+        if is != written {
+            let (is, written) = (is.len(), written.len());
+            return Err(format!(
+                "note {me} has {is} bytes, not the {written} of transaction {last}"
+            ));
+        }
+        expected.push((row, written));
+    }
+    if scanned == expected {
+        Ok(())
+    } else {
+        let rows: Vec<_> = scanned.iter().map(|(row, _)| row).collect();
+        Err(format!("the notes scanned are {rows:?}"))
     }
 }

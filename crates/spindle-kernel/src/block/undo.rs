@@ -1,0 +1,74 @@
+//! Undo records, newest last: the offset of the first free byte (4 bytes), then each record with its length after it, so
+//! that a chain can be walked backwards.
+
+use super::{BlockAddress, BlockKind, HEADER_BYTES, format, get_u16, get_u32, put};
+
+/// Bytes in use in an empty undo block.
+pub const EMPTY_BYTES: usize = HEADER_BYTES + 8;
+
+/// Bytes a record of `record_bytes` takes in a block.
+pub fn stored_bytes(record_bytes: usize) -> usize {
+    record_bytes + 2
+}
+
+/// Makes an empty undo block.
+pub fn format_undo(block: &mut [u8], address: BlockAddress, segment: u32) {
+    format(block, BlockKind::Undo, address, segment);
+    truncate(block, EMPTY_BYTES);
+}
+
+/// Offset of the first free byte.
+pub fn used(block: &[u8]) -> usize {
+    get_u32(block, HEADER_BYTES) as usize
+}
+
+/// The longest record that an empty block of `block_bytes` takes.
+pub fn record_bytes_max(block_bytes: usize) -> usize {
+    block_bytes - EMPTY_BYTES - 2
+}
+
+/// Adds a record; it must fit.
+pub fn append(block: &mut [u8], record: &[u8]) {
+    let at = used(block);
+    put(block, at, record);
+    put(
+        block,
+        at + record.len(),
+        &(record.len() as u16).to_le_bytes(),
+    );
+    truncate(block, at + record.len() + 2);
+}
+
+/// The newest record and where it begins; `None` in an empty block.
+pub fn last(block: &[u8]) -> Option<(usize, &[u8])> {
+    let end = used(block);
+    if end <= EMPTY_BYTES {
+        return None;
+    }
+    let length = usize::from(get_u16(block, end - 2));
+    let start = end - 2 - length;
+    Some((start, &block[start..end - 2]))
+}
+
+/// Forgets everything from offset `used` on.
+pub fn truncate(block: &mut [u8], used: usize) {
+    put(block, HEADER_BYTES, &(used as u32).to_le_bytes());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn undo_records_are_walked_backwards() {
+        let mut block = vec![0; 2048];
+        format_undo(&mut block, BlockAddress { file: 0, block: 7 }, 1);
+        assert_eq!(last(&block), None);
+        append(&mut block, b"first");
+        append(&mut block, b"second");
+        let (start, record) = last(&block).unwrap();
+        assert_eq!(record, b"second");
+        truncate(&mut block, start);
+        assert_eq!(last(&block).unwrap().1, b"first");
+    }
+}

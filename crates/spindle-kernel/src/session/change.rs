@@ -1,0 +1,369 @@
+//! How a session changes rows: the slot that holds a row, what fits into its block, and rows that must move to another
+//! one. Every step is one redo record of the row's block and the undo block.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::Session;
+use crate::block::heap::{self, Fit, RowKind};
+use crate::block::{self, BlockAddress, BlockKind, RowId, undo};
+use crate::change::change;
+use crate::error::{KernelError, Result};
+use crate::instance::Shared;
+use crate::probe::{self, Probe};
+use crate::redo::{RecordBuilder, VectorKind};
+use crate::settings::PlantedFault;
+use crate::table::{Table, next_insert_block};
+use crate::transaction;
+use crate::undo::{UNDO_RECORD_OVERHEAD_BYTES, UndoRecord};
+
+/// Share of a block that inserts leave free, for rows that grow (Oracle's `PCTFREE`, whose default is the same).
+const PCT_FREE: usize = 10;
+
+/// A slot as it is before a change.
+#[derive(Clone, Copy)]
+struct Before<'a> {
+    block: &'a [u8],
+    kind: RowKind,
+    bytes: &'a [u8],
+}
+
+/// What became of an attempt to change a row where it was looked for.
+enum Attempt {
+    Done,
+    /// The row has migrated, to this place.
+    At(RowId),
+    /// Its block has no room for it.
+    NoRoom,
+}
+
+impl Session {
+    /// Changes the bytes `range` of a row in place: `edit` gets them as they are. Waits for the row's lock up to the lock
+    /// timeout. `edit` may be called again, with fresh bytes, when the change had to wait.
+    pub async fn update_row(
+        &mut self,
+        row: RowId,
+        range: Range<usize>,
+        edit: impl Fn(&mut [u8]),
+    ) -> Result<()> {
+        match self.patch(row, row, &range, &edit).await? {
+            Attempt::At(place) => self.patch(row, place, &range, &edit).await.map(drop),
+            _ => Ok(()),
+        }
+    }
+
+    async fn patch(
+        &mut self,
+        row: RowId,
+        place: RowId,
+        range: &Range<usize>,
+        edit: &impl Fn(&mut [u8]),
+    ) -> Result<Attempt> {
+        let mut edited = vec![0; range.len()];
+        self.change_slot(place, range.len(), |before, builder| {
+            let row_at = match held(row, place, before)? {
+                Ok(row_at) => row_at,
+                Err(moved_to) => return Ok((Attempt::At(moved_to), None)),
+            };
+            let (start, end) = (row_at + range.start, row_at + range.end);
+            let old = before
+                .bytes
+                .get(start..end)
+                .ok_or(KernelError::RowTooShort {
+                    row,
+                    row_bytes: before.bytes.len() - row_at,
+                    end: range.end,
+                })?;
+            edited.copy_from_slice(old);
+            edit(&mut edited);
+            let at = [place.slot.to_le_bytes(), (start as u16).to_le_bytes()].concat();
+            builder.push(VectorKind::PatchRow, place.address, &[&at, &edited]);
+            let record = UndoRecord::Patch {
+                row: place,
+                offset: start as u16,
+                bytes: old,
+            };
+            Ok((Attempt::Done, Some(record)))
+        })
+        .await
+    }
+
+    /// Puts another row, perhaps longer or shorter, in a row's place; its rowid stays. Where its block has no room for it
+    /// the row migrates to another one. Waits for the row's lock up to the lock timeout. Error when the row is
+    /// longer than the table allows.
+    pub async fn replace_row(&mut self, table: &Table, row: RowId, row_bytes: &[u8]) -> Result<()> {
+        table.check_row_bytes(row_bytes.len())?;
+        let left = match self.put_in_place(table, row, row, row_bytes).await? {
+            Attempt::Done => return Ok(()),
+            Attempt::NoRoom => None,
+            Attempt::At(place) => match self.put_in_place(table, row, place, row_bytes).await? {
+                Attempt::Done => return Ok(()),
+                _ => Some(place),
+            },
+        };
+        probe::hit(Probe::RowMigrated);
+        // Were a step to fail, what the steps before it left behind is a migrated row that no slot leads to: dead space.
+        let migrated = [&row.to_bytes()[..], row_bytes].concat();
+        let place = self.insert(table, RowKind::Migrated, &migrated).await?;
+        self.change_slot(row, kept_bytes(table), |before, builder| {
+            push_row(builder, row, RowKind::Forward, &[&place.to_bytes()]);
+            Ok(((), Some(before.whole(row))))
+        })
+        .await?;
+        match left {
+            Some(place) => self.clear(table, row, place).await.map(drop),
+            None => Ok(()),
+        }
+    }
+
+    /// Puts a row where the present one is, if there is room in that block.
+    async fn put_in_place(
+        &mut self,
+        table: &Table,
+        row: RowId,
+        place: RowId,
+        row_bytes: &[u8],
+    ) -> Result<Attempt> {
+        let shared = Arc::clone(&self.shared);
+        self.change_slot(place, kept_bytes(table), |before, builder| {
+            let row_at = match held(row, place, before)? {
+                Ok(row_at) => row_at,
+                Err(moved_to) => return Ok((Attempt::At(moved_to), None)),
+            };
+            let is_kept = |slot| is_kept(&shared, place.address, slot);
+            let needed = row_at + row_bytes.len();
+            match heap::fit(before.block, place.slot, needed, 0, is_kept) {
+                Fit::No => return Ok((Attempt::NoRoom, None)),
+                Fit::Compacted(cut) => push_compact(builder, place, &cut),
+                Fit::Now => {}
+            }
+            push_row(
+                builder,
+                place,
+                before.kind,
+                &[&before.bytes[..row_at], row_bytes],
+            );
+            Ok((Attempt::Done, Some(before.whole(place))))
+        })
+        .await
+    }
+
+    /// Deletes a row. Its slot is not used by other transactions before this one has committed.
+    pub async fn delete_row(&mut self, table: &Table, row: RowId) -> Result<()> {
+        match self.clear(table, row, row).await? {
+            Some(place) => self.clear(table, row, place).await.map(drop),
+            None => Ok(()),
+        }
+    }
+
+    /// Empties a slot of a row. Returns the place of the row when it had migrated from there.
+    async fn clear(&mut self, table: &Table, row: RowId, place: RowId) -> Result<Option<RowId>> {
+        self.change_slot(place, kept_bytes(table), |before, builder| {
+            let moved_to = held(row, place, before)?.err();
+            builder.push(
+                VectorKind::ClearRow,
+                place.address,
+                &[&place.slot.to_le_bytes()],
+            );
+            Ok((moved_to, Some(before.whole(place))))
+        })
+        .await
+    }
+
+    /// Changes a slot that holds something. `plan` looks at it, adds the vectors of the change and says how to undo it,
+    /// keeping at most `kept_bytes` of what is there; or leaves all as it is.
+    async fn change_slot<T>(
+        &mut self,
+        place: RowId,
+        kept_bytes: usize,
+        mut plan: impl for<'a> FnMut(
+            Before<'a>,
+            &mut RecordBuilder,
+        ) -> Result<(T, Option<UndoRecord<'a>>)>,
+    ) -> Result<T> {
+        let (id, undo_address) = self
+            .prepare(Some(place), UNDO_RECORD_OVERHEAD_BYTES + kept_bytes)
+            .await?;
+        let shared = &*self.shared;
+        let [undo, data] = shared
+            .cache
+            .get_two(shared, &self.waits, [undo_address, place.address])
+            .await?;
+        let pins = [&data, &undo];
+        let ((value, kept), _) = change(
+            shared,
+            &self.waits,
+            &mut self.builder,
+            &pins,
+            |blocks, builder| {
+                let block = &*blocks[0];
+                let (kind, bytes) =
+                    heap::stored(block, place.slot).ok_or(KernelError::NoSuchRow { row: place })?;
+                let (value, record) = plan(Before { block, kind, bytes }, builder)?;
+                let Some(record) = record else {
+                    return Ok((value, None));
+                };
+                shared.locks.keep_before(place, Some((kind, bytes)));
+                builder.push(
+                    VectorKind::UndoAppend,
+                    undo_address,
+                    &[&record.header(id), record.bytes()],
+                );
+                Ok((value, Some(record.bytes().len())))
+            },
+        )
+        .await?;
+        let unused_bytes = match kept {
+            Some(kept) => kept_bytes - kept,
+            None => undo::stored_bytes(UNDO_RECORD_OVERHEAD_BYTES + kept_bytes),
+        };
+        let transaction = self.transaction.as_mut().expect("begun by the change");
+        transaction::give_room(transaction, unused_bytes);
+        Ok(value)
+    }
+
+    /// Adds a row, of any length up to the table's longest.
+    pub async fn insert_row(&mut self, table: &Table, row_bytes: &[u8]) -> Result<RowId> {
+        table.check_row_bytes(row_bytes.len())?;
+        self.insert(table, RowKind::Row, row_bytes).await
+    }
+
+    async fn insert(&mut self, table: &Table, kind: RowKind, bytes: &[u8]) -> Result<RowId> {
+        loop {
+            let number = *self
+                .insert_blocks
+                .entry(table.segment)
+                .or_insert_with(|| next_insert_block(table));
+            let Some(address) = table.block(number) else {
+                table.extend(&self.shared, number).await?;
+                continue;
+            };
+            match self.insert_into(table, address, kind, bytes).await? {
+                Some(row) => return Ok(row),
+                None => {
+                    self.insert_blocks
+                        .insert(table.segment, next_insert_block(table));
+                }
+            }
+        }
+    }
+
+    /// Adds a row to a block; `None` when the block has no room for it.
+    async fn insert_into(
+        &mut self,
+        table: &Table,
+        address: BlockAddress,
+        kind: RowKind,
+        bytes: &[u8],
+    ) -> Result<Option<RowId>> {
+        let (id, undo_address) = self.prepare(None, UNDO_RECORD_OVERHEAD_BYTES).await?;
+        let shared = &*self.shared;
+        let [undo, data] = shared
+            .cache
+            .get_two(shared, &self.waits, [undo_address, address])
+            .await?;
+        let mut locked = Vec::new();
+        let inserted = change(
+            shared,
+            &self.waits,
+            &mut self.builder,
+            &[&data, &undo],
+            |blocks, builder| {
+                let block = &blocks[0];
+                let fresh = block::kind(block) == BlockKind::Unused as u8;
+                let slots = if fresh { 0 } else { heap::slots(block) };
+                // A slot may be empty because a transaction that has not ended emptied it.
+                let row = (0..=slots)
+                    .filter(|slot| *slot == slots || heap::stored(block, *slot).is_none())
+                    .map(|slot| RowId { address, slot })
+                    .find(|row| {
+                        let lock = shared.locks.try_lock(*row, id);
+                        if matches!(lock, Ok(true)) {
+                            locked.push(*row);
+                        }
+                        lock.is_ok()
+                    });
+                let Some(row) = row else { return Ok(None) };
+                if fresh {
+                    let segment = table.segment.to_le_bytes();
+                    builder.push(VectorKind::FormatHeap, address, &[&segment]);
+                } else {
+                    let reserve_bytes = block.len() * PCT_FREE / 100;
+                    let is_kept = |slot| is_kept(shared, address, slot);
+                    match heap::fit(block, row.slot, bytes.len(), reserve_bytes, is_kept) {
+                        Fit::No => return Ok(None),
+                        Fit::Compacted(cut) => push_compact(builder, row, &cut),
+                        Fit::Now => {}
+                    }
+                }
+                shared.locks.keep_before(row, None);
+                builder.push(
+                    VectorKind::UndoAppend,
+                    undo_address,
+                    &[&UndoRecord::NoRow { row }.header(id)],
+                );
+                push_row(builder, row, kind, &[bytes]);
+                Ok(Some(row))
+            },
+        )
+        .await;
+        if let Some(transaction) = &mut self.transaction {
+            transaction.locks.extend(locked);
+        }
+        Ok(inserted?.0)
+    }
+}
+
+impl<'a> Before<'a> {
+    /// How to put back all that the slot held.
+    fn whole(&self, place: RowId) -> UndoRecord<'a> {
+        UndoRecord::Row {
+            row: place,
+            kind: self.kind,
+            bytes: self.bytes,
+        }
+    }
+}
+
+/// Where in the bytes of a slot the row begins, or `Err` with the place that it has migrated to.
+fn held(row: RowId, place: RowId, before: Before<'_>) -> Result<std::result::Result<usize, RowId>> {
+    let is_home = row == place;
+    match before.kind {
+        RowKind::Row if is_home => Ok(Ok(0)),
+        RowKind::Forward if is_home => Ok(Err(RowId::from_bytes(before.bytes))),
+        RowKind::Migrated if !is_home && RowId::from_bytes(before.bytes) == row => {
+            Ok(Ok(RowId::BYTES))
+        }
+        _ => Err(KernelError::NoSuchRow { row }),
+    }
+}
+
+/// The room of a row whose transaction has not ended is wanted by its roll-back.
+fn is_kept(shared: &Shared, address: BlockAddress, slot: u16) -> bool {
+    let planted = shared.settings.has_planted(PlantedFault::FreedSpaceNotKept);
+    !planted && shared.locks.is_locked(RowId { address, slot })
+}
+
+/// The most that undoing a change of a whole slot keeps.
+fn kept_bytes(table: &Table) -> usize {
+    table.row_bytes() + RowId::BYTES
+}
+
+fn push_row(builder: &mut RecordBuilder, place: RowId, kind: RowKind, parts: &[&[u8]]) {
+    let slot = place.slot.to_le_bytes();
+    let head = [slot[0], slot[1], kind as u8, 0];
+    let payload: Vec<&[u8]> = std::iter::once(&head[..])
+        .chain(parts.iter().copied())
+        .collect();
+    builder.push(VectorKind::SetRow, place.address, &payload);
+}
+
+fn push_compact(builder: &mut RecordBuilder, place: RowId, cut: &[u16]) {
+    probe::hit(Probe::BlockCompacted);
+    let cut: Vec<u8> = cut.iter().flat_map(|slot| slot.to_le_bytes()).collect();
+    builder.push(
+        VectorKind::CompactHeap,
+        place.address,
+        &[&place.slot.to_le_bytes(), &cut],
+    );
+}
