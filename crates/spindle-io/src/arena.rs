@@ -30,7 +30,9 @@ unsafe impl Sync for Arena {}
 
 impl Arena {
     /// Maps `frames` frames of `frame_bytes` bytes each (a multiple of 512) and touches every page, so that memory is
-    /// paid for here and not in the middle of a measurement. Errors: the mapping is refused (out of memory or limits).
+    /// paid for here and not in the middle of a measurement. Huge pages are asked for and not insisted on, as for an SGA:
+    /// blocks are visited at random, and each is one piece of memory to the device. Errors: the mapping is refused (out of
+    /// memory or limits).
     pub fn new(frame_bytes: usize, frames: usize) -> io::Result<Arc<Arena>> {
         assert!(
             frame_bytes > 0 && frame_bytes.is_multiple_of(512),
@@ -43,7 +45,7 @@ impl Arena {
                 std::ptr::null_mut(),
                 length,
                 libc::PROT_READ | libc::PROT_WRITE,
-                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_POPULATE,
+                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
                 -1,
                 0,
             )
@@ -51,6 +53,7 @@ impl Arena {
         if base == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
         }
+        populate(base, length);
         let base =
             NonNull::new(base.cast::<u8>()).expect("mmap never returns null without MAP_FIXED");
         let free = (0..frames as u32).rev().collect();
@@ -87,6 +90,24 @@ impl Arena {
     /// Start and length of the whole mapping, for registering it with the kernel once (io_uring fixed buffers).
     pub fn region(&self) -> (NonNull<u8>, usize) {
         (self.base, self.frame_bytes * self.frames)
+    }
+}
+
+/// Gives every page of a fresh mapping memory of its own, in huge pages where the system has them.
+fn populate(base: *mut libc::c_void, length: usize) {
+    // SAFETY: advice on a mapping that was just made with this length, and is nobody else's yet.
+    let populated = unsafe {
+        // Refused by kernels without huge pages, to which the smaller ones are just as good.
+        libc::madvise(base, length, libc::MADV_HUGEPAGE);
+        libc::madvise(base, length, libc::MADV_POPULATE_WRITE) == 0
+    };
+    if populated {
+        return;
+    }
+    // Linux before 5.14: page by page.
+    for offset in (0..length).step_by(4096) {
+        // SAFETY: the byte lies inside the mapping, which is writable and not yet shared.
+        unsafe { base.cast::<u8>().add(offset).write_volatile(0) };
     }
 }
 
