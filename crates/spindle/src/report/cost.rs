@@ -3,18 +3,17 @@
 
 use crate::result::{Case, Memory, RunResult};
 
-/// What Spindle itself costs, beside what a transaction took in the fastest case; `None` when it was not measured.
+/// What Spindle itself costs, beside the pace of the fastest case; `None` when it was not measured.
 pub fn own_cost(result: &RunResult) -> Option<String> {
     let cpu = result.own_cost?.cpu_us_per_transaction;
     let cost_us = cpu.user + cpu.system;
     let mut text = format!(
         "Spindle's own cost: {cost_us:.0} us of CPU a transaction (one client, devices of memory)"
     );
-    if let Some((case, latency_us)) = fastest(result) {
+    if let Some((case, pace_us)) = fastest(result) {
         text += &format!(
-            ", {:.1} % of the {:.2} ms that one took in the fastest case ({}, {} clients)",
-            100.0 * cost_us / latency_us,
-            latency_us / 1e3,
+            ", {:.1} % of the {pace_us:.0} us from one commit to the next in the fastest case ({}, {} clients)",
+            100.0 * cost_us / pace_us,
             case.layout,
             case.clients
         );
@@ -22,22 +21,28 @@ pub fn own_cost(result: &RunResult) -> Option<String> {
     Some(text)
 }
 
-/// The case of the highest throughput, and the mean time of a transaction there, in microseconds.
+/// The case of the highest throughput, and the time from one of its commits to the next, in microseconds.
 fn fastest(result: &RunResult) -> Option<(&Case, f64)> {
     let compared = result.cases.iter().filter(|case| case.is_compared());
     let tpm = |case: &Case| case.tpm.map_or(0.0, |tpm| tpm.mean);
     let case = compared.max_by(|a, b| tpm(a).total_cmp(&tpm(b)))?;
-    let sum: f64 = case.trials.iter().map(|trial| trial.latency_us.mean).sum();
-    Some((case, sum / case.trials.len() as f64))
+    (tpm(case) > 0.0).then(|| (case, 60e6 / tpm(case)))
 }
 
-/// What memory the database took in the trial that took most; `None` when no trial knows.
+/// What memory the database took at most, at the highest load level that knows: there a session's figure is least
+/// mixed with what does not depend on their number. `None` when no trial knows.
 pub fn memory(result: &RunResult) -> Option<String> {
-    let trials = result.cases.iter().flat_map(|case| &case.trials);
-    let known: Vec<Memory> = trials.filter_map(|trial| trial.memory).collect();
-    let most = |figure: fn(&Memory) -> u64| known.iter().map(figure).max();
+    let trials = result.cases.iter().flat_map(|case| {
+        let known = case.trials.iter().filter_map(|trial| trial.memory);
+        known.map(|memory| (case.clients, memory))
+    });
+    let known: Vec<(u32, Memory)> = trials.collect();
+    let clients = known.iter().map(|(clients, _)| *clients).max()?;
+    let of_level = || known.iter().filter(|(level, _)| *level == clients);
+    let most = |figure: fn(&Memory) -> u64| of_level().map(|(_, memory)| figure(memory)).max();
     Some(format!(
-        "Its memory at most: {} MiB of buffer cache as configured, {:.1} MiB for the rest of the instance, {} KiB a session",
+        "Its memory with {clients} clients at most: {} MiB of buffer cache as configured, {:.1} MiB for the rest of the \
+         instance, {} KiB a session",
         most(|memory| memory.buffer_cache_bytes)? >> 20,
         most(|memory| memory.instance_bytes)? as f64 / f64::from(1 << 20),
         most(|memory| memory.session_bytes)?.div_ceil(1024),
