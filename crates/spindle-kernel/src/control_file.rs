@@ -169,6 +169,18 @@ impl ControlFile {
         written.map(|()| value)
     }
 
+    /// As [`ControlFile::update`], for the data dictionary: both copies know of the change when it returns, so that either
+    /// may be lost.
+    pub(crate) async fn update_both<T>(
+        &self,
+        shared: &Shared,
+        change: impl FnOnce(&mut Contents) -> Result<T>,
+    ) -> Result<T> {
+        let value = self.update(shared, change).await?;
+        self.update(shared, |_| Ok(())).await?;
+        Ok(value)
+    }
+
     /// Enters a complete checkpoint.
     pub(crate) async fn set_checkpoint(
         &self,

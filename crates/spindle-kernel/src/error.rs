@@ -13,6 +13,14 @@ pub enum KernelError {
     /// A device refused an I/O.
     #[error(transparent)]
     Io(#[from] IoError),
+    /// A datafile does not give a block, or several from there on; other blocks may be had, and this one may be later.
+    #[error("block {address} cannot be read: {error}")]
+    UnreadableBlock {
+        /// The block, the first of those asked for.
+        address: BlockAddress,
+        /// What the datafile's device says.
+        error: IoError,
+    },
     /// A block read from a datafile is not what was written there: it is reported, never served.
     #[error("block {address} of {device} is damaged: {reason}")]
     DamagedBlock {
@@ -21,6 +29,21 @@ pub enum KernelError {
         /// The datafile.
         device: String,
         /// Which check failed.
+        reason: String,
+    },
+    /// Redo read in recovery is not what was written: nothing after it can be rolled forward.
+    #[error(
+        "redo in {device} is damaged at sequence {sequence}, position {position}: {reason}; restore the log file, or the \
+         whole database from a copy"
+    )]
+    DamagedRedo {
+        /// The log file.
+        device: String,
+        /// Its sequence number.
+        sequence: u32,
+        /// Position of the record, or of the batch, that is not as it should be.
+        position: u64,
+        /// What is wrong.
         reason: String,
     },
     /// The control file is damaged or belongs to something else.

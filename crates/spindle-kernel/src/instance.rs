@@ -16,10 +16,11 @@ use crate::dbwr::{self, Dbwr};
 use crate::error::{KernelError, Result};
 use crate::lgwr::{self, LOG_FILE_HEADER_BYTES, Location, LogFiles, seal_file_header};
 use crate::log::{FIRST_POSITION, Log};
+use crate::pmon::{self, Pmon};
 use crate::recovery::{RecoveryReport, recover};
 use crate::row_lock::RowLocks;
 use crate::session::Session;
-use crate::settings::Settings;
+use crate::settings::{PlantedFault, Settings};
 use crate::statistics::{Statistics, StatisticsSnapshot};
 use crate::table::{self, Table, format_unused, write_extent};
 use crate::undo::{UNDO_FILE, UNDO_SEGMENT, UndoSegment, table_blocks};
@@ -108,6 +109,7 @@ pub(crate) struct Shared {
     pub(crate) log_files: LogFiles,
     pub(crate) dbwr: Dbwr,
     pub(crate) checkpoint: Checkpoint,
+    pub(crate) pmon: Pmon,
     pub(crate) undo: UndoSegment,
     pub(crate) locks: RowLocks,
     pub(crate) waits: WaitEvents,
@@ -139,7 +141,10 @@ impl Shared {
     /// the next flush may succeed although the bytes are lost.
     pub(crate) async fn flush_datafiles(&self) -> Result<()> {
         for device in self.storage.datafiles() {
-            if let Err(error) = device.submit(Request::flush()).await.result {
+            let ignored = self.settings.has_planted(PlantedFault::FlushErrorIgnored);
+            if let Err(error) = device.submit(Request::flush()).await.result
+                && !ignored
+            {
                 self.fail(error.to_string());
                 return Err(error.into());
             }
@@ -153,6 +158,7 @@ impl Shared {
         self.cache.wake_all();
         self.dbwr.wake_all();
         self.checkpoint.wake_all();
+        self.pmon.wake_all();
     }
 
     /// The number by which the files of one database know each other.
@@ -252,9 +258,8 @@ pub async fn create_database(
     write_file_headers(&shared).await?;
     format_undo_file(&shared, undo_extent, table_blocks).await?;
     shared.flush_datafiles().await?;
-    // Twice, so that no copy of an earlier database's control file is left.
-    shared.control.update(&shared, |_| Ok(())).await?;
-    shared.control.update(&shared, |_| Ok(())).await
+    // Both copies, so that none of an earlier database's control file is left.
+    shared.control.update_both(&shared, |_| Ok(())).await
 }
 
 fn check_storage(storage: &Storage, settings: &Settings) -> Result<()> {
@@ -373,6 +378,7 @@ fn make_shared(
         log_files: LogFiles::new(storage.redo.clone(), settings.log_buffer_bytes)?,
         dbwr: Dbwr::new(settings.writers),
         checkpoint: Checkpoint::new(),
+        pmon: Pmon::new(),
         undo: UndoSegment::new(&undo_segment, undo_segment.row_bytes, settings.block_bytes),
         locks: RowLocks::new(),
         waits: WaitEvents::default(),
@@ -518,7 +524,11 @@ impl Instance {
     /// Stops the instance and returns when its processes have ended.
     pub async fn shutdown(mut self, how: Shutdown) -> Result<()> {
         let checkpointed = match how {
-            Shutdown::Normal => checkpoint::perform(&self.shared, &self.waits).await,
+            Shutdown::Normal => {
+                // What cannot be rolled back now, the next start will.
+                let _ = pmon::clean_up(&self.shared, &self.waits).await;
+                checkpoint::perform(&self.shared, &self.waits).await
+            }
             Shutdown::Abort => {
                 self.shared.fail("shut down with abort".to_string());
                 Ok(())
@@ -605,6 +615,7 @@ fn start_processes(shared: &Arc<Shared>) -> Vec<Join> {
             "ckpt".to_string(),
             Box::new(|it| Box::pin(checkpoint::run(it))),
         ),
+        start("pmon".to_string(), Box::new(|it| Box::pin(pmon::run(it)))),
     ];
     for number in 0..shared.settings.writers {
         let run = Box::new(move |it| Box::pin(dbwr::run(it, number)) as LocalFuture);

@@ -13,6 +13,8 @@ mod error;
 mod instance;
 mod lgwr;
 mod log;
+mod log_reader;
+mod pmon;
 #[cfg(feature = "planted")]
 pub mod probe;
 #[cfg(not(feature = "planted"))]

@@ -242,7 +242,7 @@ impl Log {
     }
 
     /// LGWR takes what there is. `None` when there is nothing.
-    pub(crate) fn take(&self, sequence: u32) -> Option<Batch> {
+    pub(crate) fn take(&self, database: u64, sequence: u32) -> Option<Batch> {
         let (mut hold, used, first_position, end) = {
             let mut guard = self.inner.lock();
             let inner = &mut *guard;
@@ -260,7 +260,7 @@ impl Log {
             (taken, used, first_position, end)
         };
         self.space.notify_waiters();
-        batch::seal(&mut hold[..used], sequence, first_position);
+        batch::seal(&mut hold[..used], database, sequence, first_position);
         let whole = hold.len();
         hold[used..whole.min(used + PADDING_MAX)].fill(0);
         Some(Batch {

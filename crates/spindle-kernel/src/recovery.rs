@@ -4,12 +4,13 @@
 
 use crate::block::{self, transaction_table};
 use crate::checkpoint::{flush_datafiles, hold_back};
-use crate::control_file::{CheckpointRecord, read_bytes};
-use crate::error::{KernelError, Result};
+use crate::control_file::CheckpointRecord;
+use crate::error::Result;
 use crate::instance::Shared;
-use crate::lgwr::{LOG_FILE_HEADER_BYTES, Location, read_file_header};
+use crate::lgwr::Location;
+use crate::log_reader::{LogReader, Redo, damaged};
 use crate::probe::{self, Probe};
-use crate::redo::{RECORD_HEADER_BYTES, RecordBuilder, Vectors, apply, batch};
+use crate::redo::{RecordBuilder, Vectors, apply, check, split_record};
 use crate::settings::PlantedFault;
 use crate::transaction::{id_of, roll_back};
 use crate::wait_event::ProcessWaits;
@@ -22,73 +23,6 @@ pub struct RecoveryReport {
     pub redo_bytes: u64,
     /// Transactions rolled back.
     pub rolled_back: usize,
-}
-
-/// Reads the log files batch by batch.
-struct LogReader<'a> {
-    shared: &'a Shared,
-    at: Location,
-}
-
-impl LogReader<'_> {
-    /// The records of the next batch, or `None` at the end of the redo.
-    async fn next(&mut self) -> Result<Option<Vec<u8>>> {
-        loop {
-            if let Some(batch) = self.batch_here().await? {
-                return Ok(Some(batch));
-            }
-            if !self.go_on_to_next_file().await? {
-                return Ok(None);
-            }
-        }
-    }
-
-    async fn batch_here(&mut self) -> Result<Option<Vec<u8>>> {
-        let files = &self.shared.log_files;
-        let device = &*files.devices()[self.at.file];
-        let capacity = device.limits().capacity_bytes;
-        if self.at.offset + LOG_FILE_HEADER_BYTES > capacity {
-            return Ok(None);
-        }
-        let header = read_bytes(device, self.at.offset, batch::HEADER_BYTES).await?;
-        let Some(payload_bytes) = batch::expected(&header, self.at.sequence, self.at.position)
-        else {
-            return Ok(None);
-        };
-        let bytes = batch::HEADER_BYTES + payload_bytes;
-        if self.at.offset + bytes as u64 + LOG_FILE_HEADER_BYTES > capacity {
-            return Ok(None);
-        }
-        let mut whole = read_bytes(device, self.at.offset, bytes).await?;
-        let planted = self
-            .shared
-            .settings
-            .has_planted(PlantedFault::BatchChecksumUnverified);
-        if !planted && !batch::is_whole(&whole) {
-            return Ok(None);
-        }
-        self.at.position += payload_bytes as u64;
-        self.at.offset += (bytes as u64).next_multiple_of(files.redo_block_bytes());
-        Ok(Some(whole.split_off(batch::HEADER_BYTES)))
-    }
-
-    async fn go_on_to_next_file(&mut self) -> Result<bool> {
-        let devices = self.shared.log_files.devices();
-        let file = (self.at.file + 1) % devices.len();
-        let header = read_bytes(&*devices[file], 0, LOG_FILE_HEADER_BYTES as usize).await?;
-        let expected = Some((self.at.sequence + 1, self.at.position));
-        if read_file_header(&header, self.shared.database_id()) != expected {
-            return Ok(false);
-        }
-        let (sequence, offset) = (self.at.sequence + 1, LOG_FILE_HEADER_BYTES);
-        self.at = Location {
-            file,
-            sequence,
-            offset,
-            ..self.at
-        };
-        Ok(true)
-    }
 }
 
 /// Brings the database to the state of its last commit. LGWR, DBWR and CKPT run already.
@@ -127,26 +61,21 @@ pub(crate) async fn recover(shared: &Shared, waits: &ProcessWaits) -> Result<Rec
 
 /// Reads to the end of the redo and makes sure that all of it is on stable storage, not merely readable.
 async fn find_end(shared: &Shared, checkpoint: CheckpointRecord) -> Result<Location> {
-    let mut reader = LogReader {
-        shared,
-        at: checkpoint.location,
-    };
+    let mut reader = LogReader::new(shared, checkpoint.location)?;
     while reader.next().await?.is_some() {}
+    reader.check_end().await?;
     for device in shared.log_files.devices() {
         device.submit(Request::flush()).await.result?;
     }
-    if reader.at.position < checkpoint.position {
-        return Err(KernelError::ControlFile {
-            device: shared.log_files.devices()[reader.at.file]
-                .name()
-                .to_string(),
-            reason: format!(
-                "redo ends at {}, before the checkpoint at {}: log files were lost or damaged",
-                reader.at.position, checkpoint.position
-            ),
-        });
+    let end = reader.at();
+    if end.position < checkpoint.position {
+        let reason = format!(
+            "it ends here, before the checkpoint at {}",
+            checkpoint.position
+        );
+        return Err(damaged(shared, end, reason));
     }
-    Ok(reader.at)
+    Ok(end)
 }
 
 async fn roll_forward(
@@ -154,22 +83,18 @@ async fn roll_forward(
     waits: &ProcessWaits,
     checkpoint: CheckpointRecord,
 ) -> Result<()> {
-    let mut reader = LogReader {
-        shared,
-        at: checkpoint.location,
-    };
-    let mut position = checkpoint.location.position;
-    while let Some(records) = reader.next().await? {
-        let mut rest = &records[..];
+    let mut reader = LogReader::new(shared, checkpoint.location)?;
+    while let Some(Redo { mut at, records }) = reader.next().await? {
+        let mut rest = records;
         while !rest.is_empty() {
-            let length = u32::from_le_bytes(rest[..4].try_into().expect("four bytes")) as usize;
-            let (record, after) = rest.split_at(length);
-            let end = position + length as u64;
+            let record = split_record(rest).map_err(|reason| damaged(shared, at, reason));
+            let (vectors, after) = record?;
+            let end = at.position + (rest.len() - after.len()) as u64;
             // Changes before the checkpoint are in the datafiles, and their blocks may have been torn since.
             if end > checkpoint.position {
-                roll_record(shared, waits, &record[RECORD_HEADER_BYTES..], position, end).await?;
+                roll_record(shared, waits, vectors, at, end).await?;
             }
-            position = end;
+            at.position = end;
             rest = after;
         }
     }
@@ -181,7 +106,7 @@ async fn roll_record(
     shared: &Shared,
     waits: &ProcessWaits,
     vectors: &[u8],
-    start: u64,
+    at: Location,
     end: u64,
 ) -> Result<()> {
     let mut done: Vec<block::BlockAddress> = Vec::new();
@@ -191,6 +116,7 @@ async fn roll_record(
             continue;
         }
         done.push(address);
+        check_address(shared, address).map_err(|reason| damaged(shared, at, reason))?;
         let pin = if vector.kind.replaces_block() {
             shared.cache.get_new(shared, waits, address).await?
         } else {
@@ -200,16 +126,29 @@ async fn roll_record(
         if !vector.kind.replaces_block() && block::scn(&bytes) >= end {
             continue;
         }
-        shared.cache.mark_dirty(&pin, start);
+        shared.cache.mark_dirty(&pin, at.position);
         for vector in Vectors::new(vectors).filter(|vector| vector.address == address) {
             for _ in 0..1 + usize::from(shared.settings.has_planted(PlantedFault::RedoAppliedTwice))
             {
+                check(vector, &bytes).map_err(|reason| damaged(shared, at, reason))?;
                 apply(vector, &mut bytes);
             }
         }
         block::set_scn(&mut bytes, end);
     }
     Ok(())
+}
+
+/// Error when the database has no such block, or none that redo may touch.
+fn check_address(shared: &Shared, address: block::BlockAddress) -> std::result::Result<(), String> {
+    let blocks = shared.control.read(|contents| {
+        let file = contents.file_blocks.get(usize::from(address.file));
+        file.copied().unwrap_or(0)
+    });
+    if (1..blocks).contains(&address.block) {
+        return Ok(());
+    }
+    Err(format!("it changes block {address}, which there is not"))
 }
 
 /// Undoes every transaction whose slot is in use.

@@ -166,12 +166,82 @@ impl<'a> Iterator for Vectors<'a> {
     }
 }
 
+/// Cuts the first record off; gives its vectors and what follows. Error: what is there is no record.
+pub fn split_record(bytes: &[u8]) -> Result<(&[u8], &[u8]), String> {
+    let length = bytes
+        .first_chunk()
+        .map_or(0, |first| u32::from_le_bytes(*first) as usize);
+    if length < RECORD_HEADER_BYTES || length > bytes.len() {
+        return Err(format!(
+            "a record of {length} bytes does not fit the {} that are left",
+            bytes.len()
+        ));
+    }
+    let (record, rest) = bytes.split_at(length);
+    let vectors = &record[RECORD_HEADER_BYTES..];
+    let mut parsed = Vectors::new(vectors);
+    let count = parsed.by_ref().count();
+    if parsed.rest.is_empty() {
+        Ok((vectors, rest))
+    } else {
+        Err(format!("after {count} vectors comes none that is known"))
+    }
+}
+
 fn u16_at(bytes: &[u8], at: usize) -> u16 {
     u16::from_le_bytes(bytes[at..at + 2].try_into().expect("two bytes"))
 }
 
 fn u32_at(bytes: &[u8], at: usize) -> u32 {
     u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes"))
+}
+
+/// Checks that a vector can be carried out on the block as it is: redo that was damaged on its way must not be.
+pub fn check(vector: Vector<'_>, bytes: &[u8]) -> Result<(), String> {
+    let (payload, kind) = (vector.payload, block::kind(bytes));
+    let is = |wanted: BlockKind| kind == wanted as u8;
+    let fixed = |length: usize| payload.len() == length;
+    let heap = is(BlockKind::Heap) && payload.len() >= 2;
+    let slots_exist = |slots: &[u8]| {
+        slots.len().is_multiple_of(2)
+            && slots
+                .chunks_exact(2)
+                .all(|slot| u16_at(slot, 0) < heap::slots(bytes))
+    };
+    let fits = match vector.kind {
+        VectorKind::Image => fixed(bytes.len()),
+        VectorKind::FormatHeap | VectorKind::FormatUndo => fixed(4),
+        VectorKind::PatchRow => {
+            let patched = || usize::from(u16_at(payload, 2)) + payload.len() - 4;
+            heap && payload.len() >= 4 && heap::takes_patch(bytes, u16_at(payload, 0), patched())
+        }
+        VectorKind::SetRow => {
+            let takes = || heap::takes_row(bytes, u16_at(payload, 0), payload.len() - 4);
+            heap && payload.len() >= 4 && takes()
+        }
+        VectorKind::ClearRow => heap && fixed(2) && slots_exist(payload),
+        VectorKind::CompactHeap => heap && slots_exist(&payload[2..]),
+        VectorKind::UndoAppend => is(BlockKind::Undo) && undo::takes(bytes, payload.len()),
+        VectorKind::UndoTruncate => {
+            let forgets =
+                || (undo::EMPTY_BYTES..=undo::used(bytes)).contains(&(u32_at(payload, 0) as usize));
+            fixed(4) && is(BlockKind::Undo) && forgets()
+        }
+        VectorKind::SetSlot => {
+            let slots = transaction_table::slots_per_block(bytes.len());
+            fixed(2 + transaction_table::ENTRY_BYTES)
+                && is(BlockKind::TransactionTable)
+                && usize::from(u16_at(payload, 0)) < slots
+        }
+    };
+    fits.then_some(()).ok_or_else(|| {
+        format!(
+            "a vector {:?} of {} bytes does not fit block {}, which is of kind {kind}",
+            vector.kind,
+            payload.len(),
+            vector.address
+        )
+    })
 }
 
 /// Carries a vector out. The caller sets the block's SCN after the last vector of the record for it.
@@ -209,32 +279,54 @@ pub fn apply(vector: Vector<'_>, bytes: &mut [u8]) {
 }
 
 /// Header of what LGWR writes in one go: magic (4), CRC32C of the rest of the header and the payload (4), log sequence
-/// number (4), payload length (4), position of the first record (8), unused (8). Records follow, then padding to
+/// number (4), payload length (4), position of the first record (8), database (8). Records follow, then padding to
 /// whole redo blocks, so that no later write touches a redo block that holds an acknowledged commit.
 pub mod batch {
     /// Bytes before the payload.
     pub const HEADER_BYTES: usize = 32;
     const MAGIC: u32 = 0x5350_4C47;
 
+    /// What a header says.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub struct Header {
+        /// Sequence number of the log file it was written to.
+        pub sequence: u32,
+        /// Position of its first record.
+        pub position: u64,
+        /// Length of its records.
+        pub payload_bytes: usize,
+    }
+
+    impl Header {
+        /// The header of a batch of this database, whole or not.
+        pub fn read(bytes: &[u8], database: u64) -> Option<Header> {
+            let short =
+                |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes"));
+            let long =
+                |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"));
+            (short(0) == MAGIC && long(24) == database).then(|| Header {
+                sequence: short(8),
+                position: long(16),
+                payload_bytes: short(12) as usize,
+            })
+        }
+
+        /// True when it is that of the batch expected at a place.
+        pub fn is_at(&self, sequence: u32, position: u64) -> bool {
+            (self.sequence, self.position) == (sequence, position)
+        }
+    }
+
     /// Fills the header in and sets the checksum. `bytes` is header and payload.
-    pub fn seal(bytes: &mut [u8], sequence: u32, first_position: u64) {
+    pub fn seal(bytes: &mut [u8], database: u64, sequence: u32, first_position: u64) {
         let payload_bytes = (bytes.len() - HEADER_BYTES) as u32;
-        bytes[..HEADER_BYTES].fill(0);
         bytes[0..4].copy_from_slice(&MAGIC.to_le_bytes());
         bytes[8..12].copy_from_slice(&sequence.to_le_bytes());
         bytes[12..16].copy_from_slice(&payload_bytes.to_le_bytes());
         bytes[16..24].copy_from_slice(&first_position.to_le_bytes());
+        bytes[24..32].copy_from_slice(&database.to_le_bytes());
         let crc = crc32c::crc32c(&bytes[8..]);
         bytes[4..8].copy_from_slice(&crc.to_le_bytes());
-    }
-
-    /// Payload length, when the header is that of the batch expected here.
-    pub fn expected(header: &[u8], sequence: u32, first_position: u64) -> Option<usize> {
-        let field =
-            |at: usize| u32::from_le_bytes(header[at..at + 4].try_into().expect("four bytes"));
-        let position = u64::from_le_bytes(header[16..24].try_into().expect("eight bytes"));
-        (field(0) == MAGIC && field(8) == sequence && position == first_position)
-            .then(|| field(12) as usize)
     }
 
     /// True when header and payload are as they were sealed.
@@ -268,13 +360,15 @@ mod tests {
     }
 
     #[test]
-    fn a_batch_is_known_by_sequence_position_and_checksum() {
+    fn a_batch_is_known_by_database_sequence_position_and_checksum() {
         let mut bytes = vec![0u8; batch::HEADER_BYTES + 100];
         bytes[batch::HEADER_BYTES..].fill(9);
-        batch::seal(&mut bytes, 5, 1000);
-        assert_eq!(batch::expected(&bytes, 5, 1000), Some(100));
-        assert_eq!(batch::expected(&bytes, 4, 1000), None);
-        assert_eq!(batch::expected(&bytes, 5, 1001), None);
+        batch::seal(&mut bytes, 77, 5, 1000);
+        let header = batch::Header::read(&bytes, 77).unwrap();
+        assert_eq!(header.payload_bytes, 100);
+        assert!(header.is_at(5, 1000));
+        assert!(!header.is_at(4, 1000) && !header.is_at(5, 1001));
+        assert_eq!(batch::Header::read(&bytes, 78), None);
         assert!(batch::is_whole(&bytes));
         bytes[131] ^= 1;
         assert!(!batch::is_whole(&bytes));

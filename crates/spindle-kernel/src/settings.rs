@@ -108,15 +108,21 @@ pub enum PlantedFault {
     RecoveryNotWritten,
     /// Recovery takes a torn write of LGWR for redo.
     BatchChecksumUnverified,
-    /// A block is used without its checksum being compared.
+    /// A block is used without its checksum and its address being compared.
     BlockChecksumUnverified,
     /// Space that a transaction has freed is given to others before it has ended.
     FreedSpaceNotKept,
+    /// A failed flush of the datafiles is taken for a successful one.
+    FlushErrorIgnored,
+    /// LGWR takes a failed write for a successful one.
+    LogWriteErrorIgnored,
+    /// Recovery takes damage in the middle of the redo for its end.
+    RedoEndUnverified,
 }
 
 #[cfg(feature = "planted")]
 impl PlantedFault {
-    /// Every fault there is.
+    /// Every fault that power cuts bring to light. For the others a device must fail or misdirect.
     pub const ALL: [PlantedFault; 21] = [
         PlantedFault::AcknowledgeBeforeFlush,
         PlantedFault::WriteAheadOfRedo,

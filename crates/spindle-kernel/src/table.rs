@@ -145,7 +145,7 @@ impl Table {
         let extents = plan.segments[index].extents.clone();
         shared
             .control
-            .update(shared, |contents| {
+            .update_both(shared, |contents| {
                 contents.next_free = plan.next_free;
                 contents.segments = plan.segments;
                 Ok(())
@@ -260,7 +260,7 @@ pub(crate) async fn create(
     shared.flush_datafiles().await?;
     shared
         .control
-        .update(shared, |contents| {
+        .update_both(shared, |contents| {
             contents.next_free = plan.next_free;
             contents.segments = plan.segments;
             Ok(())
@@ -325,12 +325,11 @@ pub(crate) async fn write_extent(
         }
         let offset = u64::from(extent.first_block + done) * block_bytes as u64;
         let request = Request::write(offset, holds, false, Submission::Alone);
-        shared
-            .storage
-            .datafile(extent.file)
-            .submit(request)
-            .await
-            .result?;
+        let device = shared.storage.datafile(extent.file);
+        if let Err(error) = device.submit(request).await.result {
+            shared.fail(error.to_string());
+            return Err(error.into());
+        }
         done += count;
     }
     Ok(())

@@ -2,6 +2,7 @@
 //! there, what was not is there whole or not at all, and the database works on. Planted bugs must be caught, and rare
 //! paths reached.
 
+#[allow(dead_code)] // Each test uses a part.
 mod simulated;
 
 use simulated::crashes::{

@@ -255,6 +255,21 @@ pub fn put_row(block: &mut [u8], slot: u16, kind: RowKind, row: &[u8]) {
     put_slot(block, slot, entry);
 }
 
+/// True when [`put_row`] has space for a row of `row_bytes`.
+pub fn takes_row(block: &[u8], slot: u16, row_bytes: usize) -> bool {
+    let (count, needs) = (slots(block), room_bytes(row_bytes));
+    if slot < count && get_slot(block, slot).room >= needs {
+        return true;
+    }
+    let directory_end = slot_at(count).max(slot_at(slot) + SLOT_BYTES);
+    rooms_start(block) >= directory_end + needs
+}
+
+/// True when the slot holds something that has `bytes` bytes or more.
+pub fn takes_patch(block: &[u8], slot: u16, bytes: usize) -> bool {
+    stored(block, slot).is_some_and(|(_, stored)| bytes <= stored.len())
+}
+
 /// Empties a slot, which keeps its room.
 pub fn clear_row(block: &mut [u8], slot: u16) {
     let entry = get_slot(block, slot);

@@ -2,7 +2,8 @@
 
 use super::{BlockAddress, BlockKind, HEADER_BYTES, format, get_u32, get_u64, put};
 
-const ENTRY_BYTES: usize = 16;
+/// Bytes of a slot.
+pub const ENTRY_BYTES: usize = 16;
 
 /// One slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! Undo records, newest last: the offset of the first free byte (4 bytes), then each record with its length after it, so
 //! that a chain can be walked backwards.
 
-use super::{BlockAddress, BlockKind, HEADER_BYTES, format, get_u16, get_u32, put};
+use super::{BlockAddress, BlockKind, HEADER_BYTES, format, get_u16, get_u32, kind, put};
 
 /// Bytes in use in an empty undo block.
 pub const EMPTY_BYTES: usize = HEADER_BYTES + 8;
@@ -27,6 +27,12 @@ pub fn record_bytes_max(block_bytes: usize) -> usize {
     block_bytes - EMPTY_BYTES - 2
 }
 
+/// True when a record of `record_bytes` fits.
+pub fn takes(block: &[u8], record_bytes: usize) -> bool {
+    (EMPTY_BYTES..=block.len()).contains(&used(block))
+        && stored_bytes(record_bytes) <= block.len() - used(block)
+}
+
 /// Adds a record; it must fit.
 pub fn append(block: &mut [u8], record: &[u8]) {
     let at = used(block);
@@ -39,14 +45,15 @@ pub fn append(block: &mut [u8], record: &[u8]) {
     truncate(block, at + record.len() + 2);
 }
 
-/// The newest record and where it begins; `None` in an empty block.
+/// The newest record and where it begins; `None` in an empty block, and in one that is no undo block.
 pub fn last(block: &[u8]) -> Option<(usize, &[u8])> {
     let end = used(block);
-    if end <= EMPTY_BYTES {
+    let is_undo = kind(block) == BlockKind::Undo as u8;
+    if !is_undo || !(EMPTY_BYTES + 2..=block.len()).contains(&end) {
         return None;
     }
     let length = usize::from(get_u16(block, end - 2));
-    let start = end - 2 - length;
+    let start = (end - 2).checked_sub(length)?;
     Some((start, &block[start..end - 2]))
 }
 

@@ -394,7 +394,11 @@ impl BufferCache {
         };
         waits.add(event, shared.env.now() - began_ns);
         waits.add_physical_read(pins.len());
-        let verified = outcome.result.map_err(KernelError::from).and_then(|()| {
+        let unreadable = |error| KernelError::UnreadableBlock {
+            address: first,
+            error,
+        };
+        let verified = outcome.result.map_err(unreadable).and_then(|()| {
             let Operation::Read(holds) = &outcome.operation else {
                 unreachable!("a read was submitted")
             };

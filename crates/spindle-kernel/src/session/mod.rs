@@ -17,8 +17,8 @@ use crate::table::Table;
 use crate::transaction::{self, Ending, Transaction};
 use crate::wait_event::ProcessWaits;
 
-/// One client's connection to an instance. To be ended by [`Session::commit`] or [`Session::rollback`]: a session dropped
-/// in mid-transaction keeps its row locks until the next start of the instance rolls it back.
+/// One client's connection to an instance. A transaction is to be ended by [`Session::commit`] or [`Session::rollback`]; that
+/// of a session dropped in its middle is rolled back by PMON, and keeps its row locks until then.
 pub struct Session {
     shared: Arc<Shared>,
     waits: Arc<ProcessWaits>,
@@ -223,5 +223,13 @@ impl Session {
         transaction::forget(shared, &transaction, Ending::RolledBack);
         shared.statistics.add_rollback();
         Ok(())
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        if let Some(transaction) = self.transaction.take() {
+            self.shared.pmon.adopt(transaction);
+        }
     }
 }

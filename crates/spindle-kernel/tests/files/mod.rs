@@ -354,8 +354,8 @@ impl Client {
                 }
                 let line = self.transact(number).await?;
                 while let Err(error) = self.session.commit().await {
-                    let again =
-                        matches!(error, KernelError::Io(_)) && self.session.in_transaction();
+                    let again = matches!(error, KernelError::UnreadableBlock { .. })
+                        && self.session.in_transaction();
                     if !again {
                         return Err(error);
                     }
@@ -376,7 +376,7 @@ impl Client {
     async fn transact(&mut self, number: u64) -> Result<RowId> {
         loop {
             match self.attempt(number).await {
-                Err(KernelError::LockTimeout { .. } | KernelError::Io(_)) => {
+                Err(KernelError::LockTimeout { .. } | KernelError::UnreadableBlock { .. }) => {
                     self.roll_back_in_the_end().await?;
                 }
                 result => return result,
@@ -387,7 +387,7 @@ impl Client {
     async fn roll_back_in_the_end(&mut self) -> Result<()> {
         loop {
             match self.session.rollback().await {
-                Err(KernelError::Io(_)) => assert!(self.session.in_transaction()),
+                Err(KernelError::UnreadableBlock { .. }) => assert!(self.session.in_transaction()),
                 result => return result,
             }
         }

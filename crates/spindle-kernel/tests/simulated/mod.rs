@@ -2,6 +2,7 @@
 //! check that after a crash exactly those effects are there.
 
 pub mod crashes;
+pub mod failures;
 
 use std::sync::Arc;
 
@@ -40,6 +41,8 @@ pub struct Scenario {
     pub hot_accounts: u64,
     /// Accounts that a transaction changes, at most.
     pub changes_max: u64,
+    /// LGWR's pieces.
+    pub log_write_bytes_max: usize,
 }
 
 impl Scenario {
@@ -55,6 +58,7 @@ impl Scenario {
             data_write_ns: DiskTiming::default().write_ns,
             hot_accounts: 200,
             changes_max: 4,
+            log_write_bytes_max: 8 << 10,
         }
     }
 
@@ -78,7 +82,7 @@ impl Scenario {
             write_batch_blocks: 8,
             write_sync: self.write_sync,
             log_buffer_bytes: 32 << 10,
-            log_write_bytes_max: 8 << 10,
+            log_write_bytes_max: self.log_write_bytes_max,
             checkpoint_interval_ns: self.checkpoint_interval_ns,
             lock_timeout_ns: 8_000_000,
             planted: self.planted,
@@ -133,7 +137,7 @@ impl Disks {
 fn blank() -> Images {
     let log = (8 << 10) + 6 * (32 << 10) + (16 << 10);
     let undo = 40 * BLOCK_BYTES;
-    let data = (2 << 20) + BLOCK_BYTES;
+    let data = (3 << 20) + BLOCK_BYTES;
     [CONTROL_FILE_BYTES as usize, log, log, log, undo, data, data]
         .iter()
         .map(|&bytes| DiskImage::zeroed(bytes))
