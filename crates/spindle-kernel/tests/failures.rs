@@ -5,11 +5,15 @@
 mod simulated;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use simulated::Scenario;
+use simulated::crashes::recovered;
 use simulated::failures::{Beginning, Wrong, crashed};
+use simulated::live::Live;
+use simulated::{SESSIONS, Scenario, loaded};
+use spindle_io::Env;
 use spindle_io::sim::{IoFault, IoKind, Lasts};
-use spindle_kernel::{PlantedFault, WriteSync};
+use spindle_kernel::{Instance, PlantedFault, RowId, Shutdown, WriteSync};
 
 fn scenario(write_sync: WriteSync, planted: Option<PlantedFault>) -> Scenario {
     Scenario {
@@ -105,4 +109,90 @@ fn errors_that_are_ignored_are_caught() {
         let is_loss = matches!(lost, Some((_, _, Wrong::Lost(_))));
         assert!(is_loss, "{fault:?} lost nothing");
     }
+}
+
+/// A database with an account locked and changed by a session that is no more.
+fn after_a_death(live: &mut Live, instance: &Arc<Instance>) -> RowId {
+    let row = instance.table("accounts").unwrap().row_id(17);
+    let mut session = instance.session();
+    live.run(async move {
+        let damage = |bytes: &mut [u8]| bytes.fill(9);
+        session.update_row(row, 0..8, damage).await.unwrap();
+        session.update_row(row, 8..16, damage).await.unwrap();
+    });
+    row
+}
+
+/// Changes the row within the lock timeout, and gives what it was.
+async fn take_over(instance: Arc<Instance>, row: RowId) -> Vec<u8> {
+    let mut session = instance.session();
+    session.update_row(row, 0..8, |_| ()).await.unwrap();
+    let was = session.read_row(row, |row| row[..16].to_vec()).await;
+    session.rollback().await.unwrap();
+    was.unwrap()
+}
+
+#[test]
+fn pmon_rolls_back_what_a_dropped_session_left() {
+    let scenario = Scenario::plain(14);
+    let mut live = Live::on(scenario, &loaded(scenario));
+    let instance = Arc::new(live.start().unwrap());
+    let row = after_a_death(&mut live, &instance);
+    let was = live.run(take_over(Arc::clone(&instance), row));
+    assert_eq!(was, [0; 16]);
+    assert_eq!(instance.statistics().rollbacks, 2);
+    let instance = Arc::into_inner(instance).unwrap();
+    live.run(instance.shutdown(Shutdown::Normal)).unwrap();
+}
+
+#[test]
+fn a_shutdown_right_after_a_death_leaves_nothing_to_roll_back() {
+    let scenario = Scenario::plain(14);
+    let mut live = Live::on(scenario, &loaded(scenario));
+    let instance = Arc::new(live.start().unwrap());
+    after_a_death(&mut live, &instance);
+    let instance = Arc::into_inner(instance).unwrap();
+    live.run(instance.shutdown(Shutdown::Normal)).unwrap();
+    let images = live.images();
+    let again = Live::on(scenario, &images).start().unwrap();
+    assert_eq!(again.recovery().rolled_back, 0);
+    recovered(scenario, &images, [0; SESSIONS]).unwrap();
+}
+
+#[test]
+fn what_pmon_cannot_roll_back_it_tries_again() {
+    let scenario = Scenario {
+        checkpoint_interval_ns: u64::MAX / 4,
+        ..Scenario::plain(14)
+    };
+    let mut live = Live::on(scenario, &loaded(scenario));
+    let instance = Arc::new(live.start().unwrap());
+    let accounts = instance.table("accounts").unwrap();
+    let row = accounts.row_id(17);
+    let (mut session, all) = (instance.session(), Arc::clone(&instance));
+    let session = live.run(async move {
+        session
+            .update_row(row, 0..8, |bytes| bytes.fill(9))
+            .await
+            .unwrap();
+        // Clean and cold, the row's block goes out of the cache: PMON will have to read it.
+        all.checkpoint().await.unwrap();
+        let mut other = all.session();
+        for _ in 0..4 {
+            other.scan(&accounts, 10, 50, |_, _| {}).await.unwrap();
+        }
+        session
+    });
+    drop(session);
+    live.fail_next_io();
+    let before = instance.statistics().rollbacks;
+    let env = live.world.env();
+    live.run(async move { env.sleep(1_000_000_000).await });
+    assert_eq!(live.world.failed_io().unwrap().kind, IoKind::Read);
+    assert_eq!(instance.statistics().rollbacks, before);
+    let env = live.world.env();
+    live.run(async move { env.sleep(9_000_000_000).await });
+    assert_eq!(instance.statistics().rollbacks, before + 1);
+    assert_eq!(instance.failure(), None);
+    assert_eq!(live.run(take_over(Arc::clone(&instance), row)), [0; 16]);
 }

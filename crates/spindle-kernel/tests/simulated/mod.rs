@@ -3,6 +3,7 @@
 
 pub mod crashes;
 pub mod failures;
+pub mod live;
 
 use std::sync::Arc;
 
