@@ -373,4 +373,69 @@ mod tests {
         bytes[131] ^= 1;
         assert!(!batch::is_whole(&bytes));
     }
+
+    #[test]
+    fn what_is_no_record_is_told() {
+        let mut builder = RecordBuilder::default();
+        let address = BlockAddress { file: 1, block: 9 };
+        builder.push(VectorKind::ClearRow, address, &[&[7, 0]]);
+        let length = RECORD_HEADER_BYTES + builder.bytes().len();
+        let record = [&(length as u32).to_le_bytes(), builder.bytes()].concat();
+        let two = [&record[..], &record[..]].concat();
+        let (vectors, rest) = split_record(&two).unwrap();
+        assert_eq!((vectors, rest), (builder.bytes(), &record[..]));
+        // Every byte of a record changed, and every length cut short.
+        for at in 0..record.len() {
+            let mut other = record.clone();
+            other[at] ^= 0xFF;
+            if let Ok((vectors, _)) = split_record(&other) {
+                assert_eq!(Vectors::new(vectors).count(), 1, "byte {at}");
+            }
+            split_record(&record[..at]).unwrap_err();
+        }
+        split_record(&[0; 8]).unwrap_err();
+    }
+
+    /// Random vectors on blocks of every kind: those that pass the check can be carried out.
+    #[test]
+    fn what_passes_the_check_never_panics() {
+        use rand_xoshiro::rand_core::RngCore;
+        let mut rng = spindle_io::env::seeded_rng(1, 0);
+        let address = BlockAddress { file: 1, block: 9 };
+        let mut passed = 0;
+        for _ in 0..200_000 {
+            let mut block = vec![0; 2048];
+            match rng.next_u64() % 3 {
+                0 => {
+                    heap::format_heap(&mut block, address, 1);
+                    for slot in 0..3 {
+                        heap::put_row(&mut block, slot, heap::RowKind::Row, &[9; 500]);
+                    }
+                }
+                1 => {
+                    undo::format_undo(&mut block, address, 1);
+                    undo::append(&mut block, &[7; 1500]);
+                }
+                _ => transaction_table::format_table(&mut block, address, 1),
+            }
+            let Some(kind) = VectorKind::from_u8(2 + (rng.next_u64() % 9) as u8) else {
+                continue;
+            };
+            let mut payload =
+                vec![0; (rng.next_u64() % [8, 30, 700][(rng.next_u64() % 3) as usize]) as usize];
+            for byte in payload.iter_mut().take(4) {
+                *byte = (rng.next_u64() % [3, 256][(rng.next_u64() % 2) as usize]) as u8;
+            }
+            let vector = Vector {
+                kind,
+                address,
+                payload: &payload,
+            };
+            if check(vector, &block).is_ok() {
+                apply(vector, &mut block);
+                passed += 1;
+            }
+        }
+        assert!(passed > 10_000, "{passed}");
+    }
 }
