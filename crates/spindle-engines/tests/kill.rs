@@ -65,7 +65,9 @@ fn the_process_that_is_killed() {
                         session.commit().await
                     });
                     match done {
-                        Err(SessionError::Retry(_)) => block_on(session.rollback()).unwrap(),
+                        Err(SessionError::Retry(_) | SessionError::Deadlock(_)) => {
+                            block_on(session.rollback()).unwrap();
+                        }
                         Err(error) => panic!("{error}"),
                         Ok(()) if txn.number > 0 => {
                             writeln!(std::io::stdout(), "promised {number}").unwrap()

@@ -80,6 +80,19 @@ pub enum KernelError {
         /// How long the session waited.
         waited_ms: u64,
     },
+    /// The transaction would have waited for a row whose holder waits, by way of others or not, for this transaction: as
+    /// ORA-00060. It keeps its changes and locks; until it is rolled back the others wait for it.
+    #[error(
+        "deadlock: row {row} is locked by a transaction that waits for this one (the circle: {}); roll back and try again",
+        circle(transactions)
+    )]
+    Deadlock {
+        /// The row.
+        row: RowId,
+        /// The transactions of the circle, each waiting for the next and the last for the first, which is this one. A
+        /// transaction is named by its slot (upper 32 bits) and how often that has been used.
+        transactions: Vec<u64>,
+    },
     /// The undo segment has no block that is free of running transactions.
     #[error("the undo segment is full: commit more often, or make it larger")]
     UndoFull,
@@ -147,4 +160,32 @@ pub enum KernelError {
     /// The instance is being shut down.
     #[error("the instance is shutting down")]
     ShuttingDown,
+}
+
+/// Transactions as "slot.wrap", in the order of their waits, back to the first.
+fn circle(transactions: &[u64]) -> String {
+    let name = |id: &u64| format!("{}.{}", id >> 32, *id as u32);
+    let names: Vec<_> = transactions
+        .iter()
+        .chain(transactions.first())
+        .map(name)
+        .collect();
+    names.join(" -> ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_deadlock_names_the_row_and_the_circle() {
+        let address = BlockAddress { file: 1, block: 7 };
+        let error = KernelError::Deadlock {
+            row: RowId { address, slot: 3 },
+            transactions: vec![4 << 32 | 9, 1],
+        };
+        let said = error.to_string();
+        assert!(said.contains("row 1.7.3 is locked"), "{said}");
+        assert!(said.contains("(the circle: 4.9 -> 0.1 -> 4.9)"), "{said}");
+    }
 }

@@ -29,6 +29,7 @@ mod table;
 mod transaction;
 mod undo;
 mod wait_event;
+mod wait_graph;
 
 pub use block::{BlockAddress, RowId};
 pub use control_file::CONTROL_FILE_BYTES;

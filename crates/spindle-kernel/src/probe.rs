@@ -18,6 +18,8 @@ pub enum Probe {
     RowMigrated,
     /// A heap block was compacted to make room for a row.
     BlockCompacted,
+    /// A wait was refused because it would have closed a circle of waits.
+    DeadlockBroken,
     /// Recovery found transactions to roll back.
     RollBackBegun,
     /// Recovery has rolled them back.

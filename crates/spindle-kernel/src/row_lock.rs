@@ -1,7 +1,10 @@
 //! Row locks and the last committed version of locked rows. A transaction locks a row before it first changes it and
-//! leaves the row's bytes as they were beside the lock, where readers find them; locks go when the transaction ends.
-//! A session that waits too long gives up (deadlocks are broken by that timeout).
+//! leaves the row's bytes as they were beside the lock, where readers find them; locks go when the transaction ends, each
+//! to the transaction that has waited longest. Were it up for whoever comes first, the victim of a deadlock, which tries
+//! again at once, would take it from under those it made room for. Whoever would wait for itself, by way of others, is
+//! told so at once (a deadlock); who waits too long gives up.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
@@ -12,7 +15,9 @@ use crate::block::heap::RowKind;
 use crate::error::{KernelError, Result};
 use crate::instance::Shared;
 use crate::probe::{self, Probe};
+use crate::settings::PlantedFault;
 use crate::wait_event::{ProcessWaits, WaitEvent};
+use crate::wait_graph::WaitGraph;
 
 const SHARDS: usize = 64;
 
@@ -20,12 +25,34 @@ struct Entry {
     owner: u64,
     /// The row before the owner's first change, once there was one: its bytes, or that there was no row.
     before: Option<Option<(RowKind, Box<[u8]>)>>,
-    waiters: Option<Arc<Notify>>,
+    /// Transactions that wait for the row, in the order in which they shall have it.
+    queue: VecDeque<u64>,
+    /// Where the owner's end is called out, once somebody listens.
+    released: Option<Arc<Notify>>,
+}
+
+impl Entry {
+    fn new(owner: u64, queue: VecDeque<u64>) -> Entry {
+        Entry {
+            owner,
+            before: None,
+            queue,
+            released: None,
+        }
+    }
+}
+
+/// Another transaction has the row.
+struct Held {
+    holder: u64,
+    /// Where the end of that transaction is called out.
+    released: Arc<Notify>,
 }
 
 /// All row locks of an instance.
 pub(crate) struct RowLocks {
     shards: Vec<Latch<FxHashMap<RowId, Entry>>>,
+    waiting: WaitGraph,
 }
 
 impl RowLocks {
@@ -33,6 +60,7 @@ impl RowLocks {
     pub(crate) fn new() -> RowLocks {
         RowLocks {
             shards: (0..SHARDS).map(|_| Latch::default()).collect(),
+            waiting: WaitGraph::default(),
         }
     }
 
@@ -42,32 +70,20 @@ impl RowLocks {
         &self.shards[(mixed >> 58) as usize]
     }
 
-    /// Locks the row for `owner` if nobody else has it. True when it was not the owner's before; `Err` holds the waiting
-    /// place.
-    pub(crate) fn try_lock(
-        &self,
-        row: RowId,
-        owner: u64,
-    ) -> std::result::Result<bool, Arc<Notify>> {
+    /// Locks the row for `owner` if nobody else has it; `None` when somebody has. True when it was not the owner's before.
+    pub(crate) fn try_lock(&self, row: RowId, owner: u64) -> Option<bool> {
         let mut shard = self.shard(row).lock();
-        match shard.get_mut(&row) {
+        match shard.get(&row) {
             None => {
-                shard.insert(
-                    row,
-                    Entry {
-                        owner,
-                        before: None,
-                        waiters: None,
-                    },
-                );
-                Ok(true)
+                shard.insert(row, Entry::new(owner, VecDeque::new()));
+                Some(true)
             }
-            Some(entry) if entry.owner == owner => Ok(false),
-            Some(entry) => Err(Arc::clone(entry.waiters.get_or_insert_with(Arc::default))),
+            Some(entry) => (entry.owner == owner).then_some(false),
         }
     }
 
-    /// Locks the row for `owner`, waiting for its holder up to the lock timeout.
+    /// Locks the row for `owner`, waiting for its holder up to the lock timeout, or not at all when that would be a
+    /// deadlock. True when it was not the owner's before.
     pub(crate) async fn lock(
         &self,
         shared: &Shared,
@@ -75,43 +91,19 @@ impl RowLocks {
         row: RowId,
         owner: u64,
     ) -> Result<bool> {
-        let mut holder = match self.try_lock(row, owner) {
-            Ok(new) => return Ok(new),
-            Err(holder) => Some(holder),
-        };
+        if let Some(new) = self.try_lock(row, owner) {
+            return Ok(new);
+        }
         let began_ns = shared.env.now();
-        let limit_ns = shared.settings.lock_timeout_ns;
-        let locked = loop {
-            let Some(waiting) = holder.take() else {
-                break Ok(true);
-            };
-            let mut released = std::pin::pin!(waiting.notified());
-            released.as_mut().enable();
-            // The holder may have ended since.
-            match self.try_lock(row, owner) {
-                Ok(_) => break Ok(true),
-                Err(again) => {
-                    // Another holder by now, whose waiting place is another: nobody will call at this one.
-                    let is_other = !Arc::ptr_eq(&again, &waiting);
-                    holder = Some(again);
-                    if is_other {
-                        continue;
-                    }
-                }
-            }
-            shared.health.check()?;
-            let waited_ns = shared.env.now() - began_ns;
-            let rest_ns = limit_ns.saturating_sub(waited_ns);
-            if rest_ns == 0 || timeout(&*shared.env, rest_ns, released).await.is_err() {
-                probe::hit(Probe::LockTimeout);
-                break Err(KernelError::LockTimeout {
-                    row,
-                    waited_ms: limit_ns / 1_000_000,
-                });
-            }
+        let waiter = Waiter {
+            locks: self,
+            row,
+            owner,
+            locked: false,
         };
+        let locked = waiter.wait(shared).await;
         waits.add(WaitEvent::RowLockContention, shared.env.now() - began_ns);
-        locked
+        locked.map(|()| true)
     }
 
     /// True when a transaction has the row locked, whoever it is.
@@ -155,20 +147,118 @@ impl RowLocks {
     pub(crate) fn wake_all(&self) {
         for shard in &self.shards {
             for entry in shard.lock().values() {
-                if let Some(waiters) = &entry.waiters {
-                    waiters.notify_waiters();
+                if let Some(released) = &entry.released {
+                    released.notify_waiters();
                 }
             }
         }
     }
 
-    /// The owner of `rows` has ended.
+    /// The owner of `rows` has ended: each goes to whoever has waited longest.
     pub(crate) fn release(&self, rows: &[RowId]) {
         for row in rows {
-            let entry = self.shard(*row).lock().remove(row);
-            if let Some(waiters) = entry.and_then(|entry| entry.waiters) {
-                waiters.notify_waiters();
+            let mut shard = self.shard(*row).lock();
+            let Some(mut entry) = shard.remove(row) else {
+                continue;
+            };
+            if let Some(next) = entry.queue.pop_front() {
+                shard.insert(*row, Entry::new(next, entry.queue));
             }
+            drop(shard);
+            if let Some(released) = entry.released {
+                released.notify_waiters();
+            }
+        }
+    }
+}
+
+/// A transaction that waits for a row: in the row's queue and in the graph of waits until it is dropped.
+struct Waiter<'a> {
+    locks: &'a RowLocks,
+    row: RowId,
+    owner: u64,
+    locked: bool,
+}
+
+impl Waiter<'_> {
+    /// Returns when the row is the transaction's.
+    async fn wait(mut self, shared: &Shared) -> Result<()> {
+        let limit_ns = shared.settings.lock_timeout_ns;
+        let deadline_ns = shared.env.now().saturating_add(limit_ns);
+        while let Some(held) = self.lock_or_queue() {
+            let mut released = std::pin::pin!(held.released.notified());
+            released.as_mut().enable();
+            // The holder may have ended before somebody listened: then its end is not called out here any more.
+            let now = self.lock_or_queue();
+            if now.is_none_or(|now| !Arc::ptr_eq(&now.released, &held.released)) {
+                continue;
+            }
+            shared.health.check()?;
+            self.wait_for(shared, held.holder)?;
+            let rest_ns = deadline_ns.saturating_sub(shared.env.now());
+            if rest_ns == 0 || timeout(&*shared.env, rest_ns, released).await.is_err() {
+                probe::hit(Probe::LockTimeout);
+                return Err(KernelError::LockTimeout {
+                    row: self.row,
+                    waited_ms: limit_ns / 1_000_000,
+                });
+            }
+        }
+        self.locked = true;
+        Ok(())
+    }
+
+    /// Takes the row if it is free or was handed over; else makes sure of a place in its queue and says who has it.
+    fn lock_or_queue(&self) -> Option<Held> {
+        let mut shard = self.locks.shard(self.row).lock();
+        let entry = shard
+            .entry(self.row)
+            .or_insert_with(|| Entry::new(self.owner, VecDeque::new()));
+        if entry.owner == self.owner {
+            return None;
+        }
+        if !entry.queue.contains(&self.owner) {
+            entry.queue.push_back(self.owner);
+        }
+        Some(Held {
+            holder: entry.owner,
+            released: Arc::clone(entry.released.get_or_insert_default()),
+        })
+    }
+
+    /// Enters the wait for the row's holder into the graph; error when it would never end.
+    fn wait_for(&self, shared: &Shared, holder: u64) -> Result<()> {
+        if shared.settings.has_planted(PlantedFault::DeadlockUnseen) {
+            return Ok(());
+        }
+        let entered = self.locks.waiting.wait_for(self.owner, holder);
+        entered.map_err(|transactions| {
+            probe::hit(Probe::DeadlockBroken);
+            shared.statistics.add_deadlock();
+            KernelError::Deadlock {
+                row: self.row,
+                transactions,
+            }
+        })
+    }
+}
+
+impl Drop for Waiter<'_> {
+    fn drop(&mut self) {
+        self.locks.waiting.wait_no_longer(self.owner);
+        if self.locked {
+            return;
+        }
+        let mut shard = self.locks.shard(self.row).lock();
+        let Some(entry) = shard.get_mut(&self.row) else {
+            return;
+        };
+        entry.queue.retain(|waiter| *waiter != self.owner);
+        let handed_over = entry.owner == self.owner;
+        drop(shard);
+        // The row came too late.
+        if handed_over {
+            self.locks.release(&[self.row]);
         }
     }
 }

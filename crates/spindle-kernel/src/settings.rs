@@ -67,7 +67,7 @@ impl Default for Settings {
     }
 }
 
-/// A deliberate bug, which the crash tests must catch.
+/// A deliberate bug, which a test must catch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PlantedFault {
     /// A commit returns before its redo is on stable storage.
@@ -118,11 +118,14 @@ pub enum PlantedFault {
     LogWriteErrorIgnored,
     /// Recovery takes damage in the middle of the redo for its end.
     RedoEndUnverified,
+    /// Nobody looks for circles among the waits for row locks.
+    DeadlockUnseen,
 }
 
 #[cfg(feature = "planted")]
 impl PlantedFault {
-    /// Every fault that power cuts bring to light. For the others a device must fail or misdirect.
+    /// Every fault that power cuts bring to light. For the others a device must fail or misdirect, or transactions must
+    /// get in each other's way.
     pub const ALL: [PlantedFault; 21] = [
         PlantedFault::AcknowledgeBeforeFlush,
         PlantedFault::WriteAheadOfRedo,

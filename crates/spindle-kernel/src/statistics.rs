@@ -69,6 +69,8 @@ statistics! {
     commits,
     /// Transactions rolled back that had changed something.
     rollbacks,
+    /// Deadlocks found, each told to one of the transactions in it.
+    deadlocks,
 }
 
 impl Statistics {
@@ -101,5 +103,9 @@ impl Statistics {
 
     pub(crate) fn add_rollback(&self) {
         Self::add(&self.rollbacks, 1);
+    }
+
+    pub(crate) fn add_deadlock(&self) {
+        Self::add(&self.deadlocks, 1);
     }
 }

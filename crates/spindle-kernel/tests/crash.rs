@@ -29,6 +29,7 @@ fn no_crash_loses_an_acknowledged_commit() {
     for rare in [
         Probe::LogRingWrapped,
         Probe::FreeBufferWait,
+        Probe::DeadlockBroken,
         Probe::LockTimeout,
         Probe::RowMigrated,
         Probe::BlockCompacted,

@@ -9,11 +9,14 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use rand_xoshiro::rand_core::RngCore;
+use spindle_io::env::seeded_rng;
+
 use files::{Bank, CLIENTS, Files, METHODS, WHOLE, Way, get, watched};
 use spindle_io::real::{Caching, RealEnv, block_on};
 use spindle_io::sync::Latch;
 use spindle_io::{BlockDevice, Completion, Env, IoError, Limits, Operation, Outcome, Request};
-use spindle_kernel::{Instance, KernelError, Shutdown, Storage, WaitEvent, WriteSync};
+use spindle_kernel::{Instance, KernelError, Settings, Shutdown, Storage, WaitEvent, WriteSync};
 
 /// What clients wait for when the log is small.
 const SCARCE: [WaitEvent; 2] = [
@@ -247,6 +250,80 @@ fn sessions_wait_for_free_buffers_and_get_them() {
         waited.load(Ordering::Relaxed) > 0,
         "nobody waited for a free buffer"
     );
+}
+
+/// Rows that [`deadlocking_client`]s lock in any order.
+const DEADLOCK_ROWS: u64 = 6;
+
+/// Adds 1 to the points of some rows, in random order, in each of `count` transactions. Returns how often it was the
+/// victim of a deadlock.
+fn deadlocking_client(bank: &Bank, me: u64, count: u64) -> u64 {
+    let mut rng = seeded_rng(5, me);
+    let mut session = bank.instance.session();
+    let mut deadlocks = 0;
+    for _ in 0..count {
+        let rows = [(); 3].map(|()| bank.accounts.row_id(rng.next_u64() % DEADLOCK_ROWS));
+        block_on(async {
+            'again: loop {
+                for row in rows {
+                    let add = |bytes: &mut [u8]| {
+                        bytes.copy_from_slice(&(get(bytes, 0) + 1).to_le_bytes());
+                    };
+                    match session.update_row(row, 16..24, add).await {
+                        Ok(()) => {}
+                        Err(KernelError::Deadlock { .. }) => {
+                            deadlocks += 1;
+                            session.rollback().await.unwrap();
+                            continue 'again;
+                        }
+                        Err(error) => panic!("{error}"),
+                    }
+                }
+                break session.commit().await.unwrap();
+            }
+        });
+    }
+    deadlocks
+}
+
+/// The lock timeout is beyond the watch: a circle of waits that nobody sees is a hang.
+#[test]
+fn deadlocks_are_broken_and_everybody_goes_on() {
+    watched("deadlocks".to_string(), || {
+        let (way, files) = (Way::plain("sync"), Files::new());
+        let bank = files.create(way).unwrap();
+        block_on(bank.instance.shutdown(Shutdown::Normal)).unwrap();
+        let settings = Settings {
+            lock_timeout_ns: 3_600_000_000_000,
+            ..way.settings()
+        };
+        let env: Arc<dyn Env> = RealEnv::new(9);
+        let storage = files.open(way).unwrap();
+        let instance = block_on(Instance::startup(&env, &storage, &settings)).unwrap();
+        let bank = Bank::of(instance).unwrap();
+        let told: u64 = std::thread::scope(|scope| {
+            let bank = &bank;
+            let start = |me| scope.spawn(move || deadlocking_client(bank, me, 200));
+            let clients: Vec<_> = (0..CLIENTS as u64).map(start).collect();
+            clients
+                .into_iter()
+                .map(|client| client.join().unwrap())
+                .sum()
+        });
+        println!("{told} deadlocks");
+        assert!(told > 0, "nobody was in a deadlock");
+        let statistics = bank.instance.statistics();
+        assert_eq!((statistics.deadlocks, statistics.rollbacks), (told, told));
+        let mut points = 0;
+        let mut session = bank.instance.session();
+        for row in 0..DEADLOCK_ROWS {
+            let row = bank.accounts.row_id(row);
+            points += block_on(session.read_row(row, |row| get(row, 16))).unwrap();
+        }
+        assert_eq!(points, 3 * 200 * CLIENTS as i64);
+        drop(session);
+        block_on(bank.instance.shutdown(Shutdown::Normal)).unwrap();
+    });
 }
 
 /// What a broken device refuses.

@@ -28,6 +28,8 @@ pub struct ClientRecord {
     pub committed: AtomicU64,
     /// Transactions rolled back and tried again because another was in the way.
     pub retries: AtomicU64,
+    /// Those of them that were in a deadlock.
+    pub deadlocks: AtomicU64,
     /// Number of its last changing transaction whose commit returned.
     pub acknowledged: AtomicU64,
 }
@@ -121,6 +123,15 @@ impl Running {
             .sum()
     }
 
+    /// Those of the retries so far that a deadlock led to.
+    pub fn deadlocks(&self) -> u64 {
+        self.board
+            .records
+            .iter()
+            .map(|record| record.deadlocks.load(Ordering::Relaxed))
+            .sum()
+    }
+
     /// For each client the number of its last changing transaction whose commit returned.
     pub fn acknowledged(&self) -> Vec<u64> {
         self.board
@@ -179,13 +190,11 @@ async fn run_client<S: Session>(
     while !board.stopping.load(Ordering::Acquire) {
         let txn = workload.next(&mut client, &tables);
         let began_ns = env.now();
-        if let Err(SessionError::Retry(reason) | SessionError::Failed(reason)) =
-            execute(&mut session, &txn, record).await
-        {
+        if let Err(error) = execute(&mut session, &txn, record).await {
             board
                 .failure
                 .lock()
-                .get_or_insert(format!("client {}: {reason}", client.number));
+                .get_or_insert(format!("client {}: {error}", client.number));
             return;
         }
         if board.measuring.load(Ordering::Relaxed) {
@@ -208,15 +217,17 @@ async fn execute<S: Session>(
 ) -> Result<(), SessionError> {
     let mut tries = 0;
     loop {
-        match attempt(session, txn).await {
-            Ok(()) => break,
-            Err(SessionError::Retry(_)) if tries < RETRIES_MAX => {
-                tries += 1;
-                record.retries.fetch_add(1, Ordering::Relaxed);
-                session.rollback().await?;
-            }
-            Err(error) => return Err(error),
+        let Err(error) = attempt(session, txn).await else {
+            break;
+        };
+        if tries == RETRIES_MAX || matches!(error, SessionError::Failed(_)) {
+            return Err(error);
         }
+        tries += 1;
+        record.retries.fetch_add(1, Ordering::Relaxed);
+        let deadlocks = u64::from(matches!(error, SessionError::Deadlock(_)));
+        record.deadlocks.fetch_add(deadlocks, Ordering::Relaxed);
+        session.rollback().await?;
     }
     if txn.number > 0 {
         record.acknowledged.store(txn.number, Ordering::Release);

@@ -91,6 +91,9 @@ pub enum SessionError {
     /// Another transaction was in the way: roll back and try again.
     #[error("{0}")]
     Retry(String),
+    /// This transaction and others waited for each other: roll back, so that they can go on, and try again.
+    #[error("{0}")]
+    Deadlock(String),
     /// The database cannot go on, or did something it must not.
     #[error("{0}")]
     Failed(String),

@@ -39,7 +39,8 @@ enum Attempt {
 
 impl Session {
     /// Changes the bytes `range` of a row in place: `edit` gets them as they are. Waits for the row's lock up to the lock
-    /// timeout. `edit` may be called again, with fresh bytes, when the change had to wait.
+    /// timeout, or fails at once when that would be a deadlock; the transaction goes on either way, and is best rolled
+    /// back. `edit` may be called again, with fresh bytes, when the change had to wait.
     pub async fn update_row(
         &mut self,
         row: RowId,
@@ -278,10 +279,10 @@ impl Session {
                     .map(|slot| RowId { address, slot })
                     .find(|row| {
                         let lock = shared.locks.try_lock(*row, id);
-                        if matches!(lock, Ok(true)) {
+                        if lock == Some(true) {
                             locked.push(*row);
                         }
-                        lock.is_ok()
+                        lock.is_some()
                     });
                 let Some(row) = row else { return Ok(None) };
                 if fresh {

@@ -371,12 +371,16 @@ impl Client {
         })
     }
 
-    /// One transaction up to its commit. A deadlock (by timeout) or a read that fails rolls back and tries again. Returns
-    /// the new line.
+    /// One transaction up to its commit. A deadlock, a lock timeout or a read that fails rolls back and tries again.
+    /// Returns the new line.
     async fn transact(&mut self, number: u64) -> Result<RowId> {
         loop {
             match self.attempt(number).await {
-                Err(KernelError::LockTimeout { .. } | KernelError::UnreadableBlock { .. }) => {
+                Err(
+                    KernelError::Deadlock { .. }
+                    | KernelError::LockTimeout { .. }
+                    | KernelError::UnreadableBlock { .. },
+                ) => {
                     self.roll_back_in_the_end().await?;
                 }
                 result => return result,

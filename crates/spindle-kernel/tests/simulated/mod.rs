@@ -70,7 +70,8 @@ impl Scenario {
             checkpoint_interval_ns: 30_000_000,
             cache_blocks: 20,
             data_write_ns: 500_000,
-            hot_accounts: 5,
+            hot_accounts: 4,
+            changes_max: 6,
             ..Scenario::plain(seed)
         }
     }
@@ -85,7 +86,7 @@ impl Scenario {
             log_buffer_bytes: 32 << 10,
             log_write_bytes_max: self.log_write_bytes_max,
             checkpoint_interval_ns: self.checkpoint_interval_ns,
-            lock_timeout_ns: 8_000_000,
+            lock_timeout_ns: 6_000_000,
             planted: self.planted,
             ..Settings::default()
         }
@@ -239,8 +240,8 @@ fn add(bytes: &mut [u8], amount: i64) {
     bytes.copy_from_slice(&sum.to_le_bytes());
 }
 
-/// One transaction: the accounts, a line of history in, the line of three transactions ago out, the note, the ledger. A deadlock (by
-/// timeout) rolls back and tries again.
+/// One transaction: the accounts, a line of history in, the line of three transactions ago out, the note, the ledger. A
+/// deadlock or a lock timeout rolls back and tries again.
 async fn transact(
     instance: &Instance,
     session: &mut Session,
@@ -250,7 +251,9 @@ async fn transact(
 ) -> Result<()> {
     loop {
         match attempt(instance, session, scenario, me, number).await {
-            Err(KernelError::LockTimeout { .. }) => session.rollback().await?,
+            Err(KernelError::Deadlock { .. } | KernelError::LockTimeout { .. }) => {
+                session.rollback().await?;
+            }
             result => return result,
         }
     }

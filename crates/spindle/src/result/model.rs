@@ -218,8 +218,10 @@ pub struct Trial {
     pub tpm: f64,
     /// Transactions committed in the measured time.
     pub transactions: u64,
-    /// Transactions tried again in the measured time, such as after a lock timeout.
+    /// Transactions tried again in the measured time: after a lock timeout or a deadlock.
     pub retries: u64,
+    /// Those of them that a deadlock led to.
+    pub deadlocks: u64,
     /// Measured time in seconds, the flush at the end included.
     pub measured_s: f64,
     /// Reads per second that the database issued.

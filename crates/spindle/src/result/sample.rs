@@ -58,6 +58,7 @@ fn trial(round: u32, tpm: f64) -> Trial {
         tpm,
         transactions: (tpm / 12.0) as u64,
         retries: 0,
+        deadlocks: 0,
         measured_s: 5.0,
         read_iops: 20.0,
         write_iops: 10.0,

@@ -442,6 +442,7 @@ fn trial_of(round: u32, position: u32, outcome: Outcome, restored: Restored) -> 
         tpm: outcome.transactions as f64 * 60.0 / measured_s,
         transactions: outcome.transactions,
         retries: outcome.retries,
+        deadlocks: outcome.deadlocks,
         measured_s,
         read_iops: per_second(tool.reads),
         write_iops: per_second(tool.writes),
@@ -499,6 +500,7 @@ mod tests {
         let outcome = Outcome {
             transactions: 30,
             retries: 7,
+            deadlocks: 2,
             measured: Duration::from_secs(2),
             tool: IoCounts::default(),
             device: None,
@@ -541,7 +543,8 @@ mod tests {
         };
         let (trial, samples) = trial_of(2, 3, outcome, restored);
         assert_eq!((trial.round, trial.position), (2, 3));
-        assert_eq!((trial.tpm, trial.retries), (900.0, 7));
+        assert_eq!(trial.tpm, 900.0);
+        assert_eq!((trial.retries, trial.deadlocks), (7, 2));
         assert_eq!(trial.audit.dirty_bytes_at_end, Some(4096));
         assert_eq!(trial.audit.dirty_buffer_bytes_at_end, Some(65_536));
         assert_eq!(trial.audit.cached_pages_at_end, Some(12));

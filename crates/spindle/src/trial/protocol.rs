@@ -87,6 +87,8 @@ pub struct Outcome {
     pub transactions: u64,
     /// Transactions tried again in it.
     pub retries: u64,
+    /// Those of them that a deadlock led to.
+    pub deadlocks: u64,
     /// The measured time, the flush at its end included.
     pub measured: Duration,
     /// I/O of the database.

@@ -134,6 +134,7 @@ struct Moment {
     at_ns: u64,
     committed: u64,
     retries: u64,
+    deadlocks: u64,
     counts: EngineCounts,
     waits: Vec<(&'static str, u64, u64)>,
     system: Sample,
@@ -146,6 +147,7 @@ impl Trial<'_> {
             at_ns: self.env.now(),
             committed: self.running.committed(),
             retries: self.running.retries(),
+            deadlocks: self.running.deadlocks(),
             counts: self.engine.counts(),
             waits: waits
                 .iter()
@@ -198,6 +200,7 @@ impl Trial<'_> {
         Ok(Outcome {
             transactions,
             retries: end.retries - begin.retries,
+            deadlocks: end.deadlocks - begin.deadlocks,
             measured,
             tool: tool_counts(&begin, &end),
             device: device_counts(&begin, &end),

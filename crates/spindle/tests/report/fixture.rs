@@ -189,6 +189,7 @@ fn trial(case: usize, round: u32) -> Trial {
         tpm,
         transactions,
         retries: u64::from(round) - 1,
+        deadlocks: 0,
         measured_s: MEASURED_S,
         read_iops: per_second(reads),
         write_iops: per_second(writes),
