@@ -126,6 +126,7 @@ impl RowLocks {
     /// The block is held shared.
     pub(crate) fn read_committed<T, R: FnOnce(Option<(RowKind, &[u8])>) -> T>(
         &self,
+        shared: &Shared,
         row: RowId,
         reader: Option<u64>,
         read: R,
@@ -136,7 +137,9 @@ impl RowLocks {
                 owner,
                 before: Some(before),
                 ..
-            }) if Some(*owner) != reader => {
+            }) if Some(*owner) != reader
+                && !shared.settings.has_planted(PlantedFault::DirtyRead) =>
+            {
                 Ok(read(before.as_ref().map(|(kind, bytes)| (*kind, &**bytes))))
             }
             _ => Err(read),

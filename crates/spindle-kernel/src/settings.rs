@@ -120,6 +120,10 @@ pub enum PlantedFault {
     RedoEndUnverified,
     /// Nobody looks for circles among the waits for row locks.
     DeadlockUnseen,
+    /// Readers get rows as they are, committed or not.
+    DirtyRead,
+    /// A transaction keeps no row lock but that of the row it changed last.
+    RowLockReleasedEarly,
 }
 
 #[cfg(feature = "planted")]

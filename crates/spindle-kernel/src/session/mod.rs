@@ -12,7 +12,7 @@ use crate::block::{BlockAddress, RowId};
 use crate::error::{KernelError, Result};
 use crate::instance::Shared;
 use crate::redo::RecordBuilder;
-use crate::settings::CommitWait;
+use crate::settings::{CommitWait, PlantedFault};
 use crate::table::Table;
 use crate::transaction::{self, Ending, Transaction};
 use crate::wait_event::ProcessWaits;
@@ -77,10 +77,12 @@ impl Session {
         let pin = shared.cache.get(shared, &self.waits, place.address).await?;
         let block = pin.read(shared, &self.waits).await?;
         let reader = self.transaction.as_ref().map(|transaction| transaction.id);
-        Ok(match shared.locks.read_committed(place, reader, look) {
-            Ok(value) => value,
-            Err(look) => look(heap::stored(&block, place.slot)),
-        })
+        Ok(
+            match shared.locks.read_committed(shared, place, reader, look) {
+                Ok(value) => value,
+                Err(look) => look(heap::stored(&block, place.slot)),
+            },
+        )
     }
 
     /// Reads every row of `count` blocks from block number `first`, with multi-block reads; `read` gets each row's rowid
@@ -144,7 +146,7 @@ impl Session {
                     Some((RowKind::Forward, _)) => migrated.push(row),
                     Some((RowKind::Migrated, _)) | None => {}
                 };
-                if let Err(give) = shared.locks.read_committed(row, reader, &mut give) {
+                if let Err(give) = shared.locks.read_committed(shared, row, reader, &mut give) {
                     give(heap::stored(&block, slot));
                 }
             }
@@ -166,6 +168,14 @@ impl Session {
         }
         let transaction = self.transaction.as_mut().expect("begun above");
         transaction.check_not_rolling_back()?;
+        if shared
+            .settings
+            .has_planted(PlantedFault::RowLockReleasedEarly)
+        {
+            shared
+                .locks
+                .release(&std::mem::take(&mut transaction.locks));
+        }
         if let Some(row) = row
             && shared
                 .locks
