@@ -115,6 +115,8 @@ pub(crate) struct Shared {
     pub(crate) waits: WaitEvents,
     pub(crate) statistics: Statistics,
     pub(crate) health: Health,
+    /// One flush of the datafiles at a time.
+    flush_turn: Semaphore,
     /// One change of the space map at a time.
     pub(crate) space_turn: Semaphore,
     /// Blocks of a multi-block read, held down where the cache is tiny.
@@ -138,10 +140,14 @@ impl Shared {
     }
 
     /// Makes every completed write to a datafile durable. A failure fails the instance: the system tells of it once, and
-    /// the next flush may succeed although the bytes are lost.
+    /// the next flush may succeed although the bytes are lost. So flushes take turns: one that overlaps with a failed one
+    /// would succeed before anybody has heard of the failure, and a checkpoint would count on it.
     pub(crate) async fn flush_datafiles(&self) -> Result<()> {
+        let turn = self.flush_turn.acquire().await;
+        let _turn = turn.expect("the semaphore is never closed");
+        self.health.check_failed()?;
+        let ignored = self.settings.has_planted(PlantedFault::FlushErrorIgnored);
         for device in self.storage.datafiles() {
-            let ignored = self.settings.has_planted(PlantedFault::FlushErrorIgnored);
             if let Err(error) = device.submit(Request::flush()).await.result
                 && !ignored
             {
@@ -384,6 +390,7 @@ fn make_shared(
         waits: WaitEvents::default(),
         statistics: Statistics::default(),
         health: Health::default(),
+        flush_turn: Semaphore::new(1),
         space_turn: Semaphore::new(1),
         multiblock_read_blocks: settings.multiblock_read_blocks.min(buffers / 64).max(1),
         settings: settings.clone(),

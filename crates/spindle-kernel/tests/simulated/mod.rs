@@ -66,7 +66,7 @@ impl Scenario {
     /// Long enough to go round the log ring, with sessions that deadlock and a cache that DBWR cannot keep clean.
     pub fn long(seed: u64) -> Scenario {
         Scenario {
-            transactions: 17,
+            transactions: 19,
             checkpoint_interval_ns: 30_000_000,
             cache_blocks: 20,
             data_write_ns: 500_000,
