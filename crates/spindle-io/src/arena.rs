@@ -10,9 +10,9 @@ use std::mem::ManuallyDrop;
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI32, Ordering};
 
-use crate::sync::Latch;
+use crate::sync::atomic::{AtomicI32, Ordering};
+use crate::sync::{Latch, has_planted};
 
 /// One page-aligned mapping cut into frames of equal size.
 pub struct Arena {
@@ -123,6 +123,11 @@ impl Drop for Arena {
     }
 }
 
+/// Planted race: a writer looks whether the frame is free, and then takes it.
+const LOOKS_THEN_TAKES: &str = "a writer looks, then takes";
+/// Planted race: a writer that becomes a reader lets the frame go in between.
+const SHARES_IN_TWO_STEPS: &str = "a writer lets go before it shares";
+
 const FREE: i32 = 0;
 const EXCLUSIVE: i32 = -1;
 
@@ -153,6 +158,13 @@ impl FrameCore {
     }
 
     fn try_exclude(&self) -> bool {
+        if has_planted(LOOKS_THEN_TAKES) {
+            let is_free = self.state.load(Ordering::Acquire) == FREE;
+            if is_free {
+                self.state.store(EXCLUSIVE, Ordering::Release);
+            }
+            return is_free;
+        }
         self.state
             .compare_exchange(FREE, EXCLUSIVE, Ordering::Acquire, Ordering::Relaxed)
             .is_ok()
@@ -314,7 +326,12 @@ impl WriteHold {
         let this = ManuallyDrop::new(self);
         // SAFETY: `this` is neither used nor dropped again, so the count moves out exactly once.
         let core = unsafe { std::ptr::read(&raw const this.core) };
-        core.state.store(1, Ordering::Release);
+        if has_planted(SHARES_IN_TWO_STEPS) {
+            core.state.store(FREE, Ordering::Release);
+            core.state.fetch_add(1, Ordering::AcqRel);
+        } else {
+            core.state.store(1, Ordering::Release);
+        }
         ReadHold {
             core,
             start: 0,
@@ -396,5 +413,82 @@ mod tests {
         assert!(arena.allocate().is_none());
         drop(hold);
         assert!(arena.allocate().is_some());
+    }
+}
+
+#[cfg(all(test, feature = "shuttle"))]
+mod interleavings {
+    use super::*;
+    use crate::sync::explore::{Shows, exhaust, explore, must_find, spawn, yield_now};
+
+    /// Fills the frame, leaving room for others to do the same meanwhile, and looks whether they did.
+    fn write(bytes: &mut [u8], mark: u8) {
+        bytes[0] = mark;
+        yield_now();
+        assert_eq!(bytes[0], mark, "two writers at once");
+        bytes[1] = mark;
+    }
+
+    fn read(bytes: &[u8]) {
+        let seen = bytes[0];
+        yield_now();
+        assert_eq!(bytes[..2], [seen, seen], "a writer among readers");
+    }
+
+    /// Two writers, one of which hands its frame on to an I/O that reads it in two parts, and a reader.
+    fn holds() {
+        let arena = Arena::new(512, 1).unwrap();
+        let frame = Arc::new(arena.allocate().unwrap());
+        let threads = [1, 2, 3].map(|number: u8| {
+            let frame = Arc::clone(&frame);
+            spawn(move || match number {
+                1 => {
+                    if let Some(mut hold) = frame.try_write_hold() {
+                        write(&mut hold, 1);
+                        let shared = hold.share(512);
+                        let part = shared.part(0, 256);
+                        drop(shared);
+                        assert_eq!(part[0], 1, "somebody came between a writer and its sharing");
+                        read(&part);
+                    }
+                }
+                2 => {
+                    if let Some(mut bytes) = frame.try_write() {
+                        write(&mut bytes, 2);
+                    }
+                }
+                _ => {
+                    if let Some(bytes) = frame.try_read() {
+                        read(&bytes);
+                    }
+                }
+            })
+        });
+        for thread in threads {
+            thread.join().unwrap();
+        }
+        assert!(frame.try_write().is_some(), "every hold was given back");
+    }
+
+    #[test]
+    fn writers_are_alone_and_readers_see_no_writer() {
+        explore(5_000, holds);
+        must_find(LOOKS_THEN_TAKES, Shows::Panic, 5_000, holds);
+        must_find(SHARES_IN_TWO_STEPS, Shows::Panic, 5_000, holds);
+    }
+
+    #[test]
+    fn the_last_hold_gives_the_frame_back_in_every_order() {
+        let orders = exhaust(100_000, || {
+            let arena = Arena::new(512, 1).unwrap();
+            let frame = arena.allocate().unwrap();
+            let hold = frame.try_read_hold().unwrap();
+            let other = spawn(move || drop(hold));
+            assert!(frame.try_read().is_some(), "readers share");
+            drop(frame);
+            other.join().unwrap();
+            assert!(arena.allocate().is_some());
+        });
+        assert!(orders > 1);
     }
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use crate::arena::{ReadHold, WriteHold};
-use crate::sync::Latch;
+use crate::sync::{Latch, has_planted};
 
 /// What a device can do, fixed for its life.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -150,6 +150,9 @@ pub trait BlockDevice: Send + Sync {
     fn submit(&self, request: Request) -> Completion;
 }
 
+/// Planted race: who waits looks for the outcome, and leaves its waker some time later.
+const LOOKS_THEN_LEAVES_WAKER: &str = "who waits looks, then leaves its waker";
+
 /// The end of an I/O to come.
 pub struct Completion(State);
 
@@ -214,11 +217,16 @@ impl Future for Completion {
                 Poll::Ready(outcome.take().expect("a completion is awaited once"))
             }
             State::Pending(shared) => {
-                let mut shared = shared.lock();
-                match shared.outcome.take() {
+                let mut held = shared.lock();
+                let outcome = held.outcome.take();
+                if has_planted(LOOKS_THEN_LEAVES_WAKER) && outcome.is_none() {
+                    drop(held);
+                    held = shared.lock();
+                }
+                match outcome {
                     Some(outcome) => Poll::Ready(outcome),
                     None => {
-                        shared.waker = Some(context.waker().clone());
+                        held.waker = Some(context.waker().clone());
                         Poll::Pending
                     }
                 }
@@ -230,5 +238,54 @@ impl Future for Completion {
 impl fmt::Debug for Completion {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("Completion")
+    }
+}
+
+#[cfg(all(test, feature = "shuttle"))]
+mod interleavings {
+    use super::*;
+    use crate::real::block_on;
+    use crate::sync::explore::{Shows, exhaust, explore, must_find, spawn};
+
+    /// A device completes an I/O that another thread waits for.
+    fn completion() {
+        let (completer, completion) = Completion::pending();
+        let device = spawn(move || {
+            completer.complete(Outcome {
+                result: Ok(()),
+                operation: Operation::Flush,
+            });
+        });
+        assert!(block_on(completion).result.is_ok());
+        device.join().unwrap();
+    }
+
+    #[test]
+    fn every_completion_is_heard_of() {
+        exhaust(500_000, completion);
+        must_find(LOOKS_THEN_LEAVES_WAKER, Shows::Deadlock, 1_000, completion);
+    }
+
+    /// Somebody waits for one of two completions and has let the other go.
+    #[test]
+    fn a_completion_nobody_waits_for_harms_nobody() {
+        explore(1_000, || {
+            let (completers, completions): (Vec<_>, Vec<_>) =
+                [(), ()].map(|()| Completion::pending()).into_iter().unzip();
+            let devices = completers.into_iter().map(|completer| {
+                spawn(move || {
+                    completer.complete(Outcome {
+                        result: Ok(()),
+                        operation: Operation::Flush,
+                    });
+                })
+            });
+            let devices: Vec<_> = devices.collect();
+            let waited_for = completions.into_iter().next().expect("there are two");
+            assert!(block_on(waited_for).result.is_ok());
+            devices
+                .into_iter()
+                .for_each(|device| device.join().unwrap());
+        });
     }
 }

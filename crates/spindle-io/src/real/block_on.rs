@@ -12,7 +12,10 @@ use std::task::{Context, Poll, Waker};
 
 use super::parker::Parker;
 use super::{ring, timers};
-use crate::sync;
+use crate::sync::{self, thread_local};
+
+/// Planted race: a wake that came while the future was polled is forgotten.
+const FORGETS_WAKES_OF_THE_POLL: &str = "a wake during the poll is forgotten";
 
 thread_local! {
     static THREAD: Thread = Thread::new();
@@ -81,6 +84,9 @@ pub fn block_on<F: Future>(future: F) -> F::Output {
                 ring::submit_queued();
                 return output;
             }
+            if sync::has_planted(FORGETS_WAKES_OF_THE_POLL) {
+                thread.parker.take();
+            }
             thread.wait_until_woken();
         }
     })
@@ -119,5 +125,77 @@ mod tests {
             let _held = latch.lock();
             std::future::pending::<()>().await;
         });
+    }
+}
+
+#[cfg(all(test, feature = "shuttle"))]
+mod interleavings {
+    use super::*;
+    use crate::sync::explore::{Shows, WAITS_FROM_ITS_FIRST_POLL, explore, must_find, spawn};
+    use crate::sync::{Latch, Notify, oneshot};
+
+    /// A counter behind a latch and a call for each step of it: one thread waits for two others.
+    fn steps() {
+        let shared = Arc::new((Latch::new(0), Notify::new()));
+        let threads = [(), ()].map(|()| {
+            let shared = Arc::clone(&shared);
+            spawn(move || {
+                let before = *shared.0.lock();
+                *shared.0.lock() += 1;
+                shared.1.notify_waiters();
+                before
+            })
+        });
+        block_on(async {
+            loop {
+                let called = shared.1.notified();
+                if *shared.0.lock() == 2 {
+                    break;
+                }
+                called.await;
+            }
+        });
+        for thread in threads {
+            assert!(thread.join().unwrap() < 2);
+        }
+    }
+
+    /// A permit for each turn goes to and fro between two threads, and an answer at the end.
+    fn turns() {
+        let (ping, pong) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+        let (sender, receiver) = oneshot::channel();
+        let other = spawn({
+            let (ping, pong) = (Arc::clone(&ping), Arc::clone(&pong));
+            move || {
+                block_on(async {
+                    for _ in 0..3 {
+                        ping.notified().await;
+                        pong.notify_one();
+                    }
+                });
+                sender.send(7).unwrap();
+            }
+        });
+        block_on(async {
+            for _ in 0..3 {
+                ping.notify_one();
+                pong.notified().await;
+            }
+            assert_eq!(receiver.await, Ok(7));
+        });
+        other.join().unwrap();
+    }
+
+    #[test]
+    fn no_call_is_missed() {
+        explore(5_000, steps);
+        must_find(WAITS_FROM_ITS_FIRST_POLL, Shows::Deadlock, 2_000, steps);
+        must_find(FORGETS_WAKES_OF_THE_POLL, Shows::Deadlock, 2_000, steps);
+    }
+
+    #[test]
+    fn no_turn_is_missed() {
+        explore(5_000, turns);
+        must_find(FORGETS_WAKES_OF_THE_POLL, Shows::Deadlock, 2_000, turns);
     }
 }

@@ -17,22 +17,26 @@
 
 use std::sync::Arc;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::task::Wake;
 use std::time::Duration;
 
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fd::{BorrowedFd, OwnedFd};
-use rustix::thread::futex;
+
+use crate::sync::atomic::Ordering;
+use crate::sync::{FutexWord, has_planted};
 
 const EMPTY: u32 = 0;
 const NOTIFIED: u32 = 1;
 const ON_FUTEX: u32 = 2;
 const IN_RING: u32 = 3;
 
+/// Planted race: the owner falls asleep whatever the state is.
+const LIES_DOWN_UNSEEING: &str = "the owner lies down without looking";
+
 /// One thread's place to sleep.
 pub(super) struct Parker {
-    state: AtomicU32,
+    state: FutexWord,
     /// Made when the thread gets a ring.
     ring_wake: OnceLock<OwnedFd>,
 }
@@ -40,7 +44,7 @@ pub(super) struct Parker {
 impl Parker {
     pub(super) const fn new() -> Parker {
         Parker {
-            state: AtomicU32::new(EMPTY),
+            state: FutexWord::new(EMPTY),
             ring_wake: OnceLock::new(),
         }
     }
@@ -57,17 +61,8 @@ impl Parker {
         if !self.lie_down(ON_FUTEX) {
             return;
         }
-        let timeout = timeout.map(|timeout| futex::Timespec {
-            tv_sec: timeout.as_secs().min(i64::MAX as u64) as i64,
-            tv_nsec: timeout.subsec_nanos().into(),
-        });
         // Whatever ends the wait (a wake, the time, a signal, a word that changed), the state says what is to be done.
-        let _ = futex::wait(
-            &self.state,
-            futex::Flags::PRIVATE,
-            ON_FUTEX,
-            timeout.as_ref(),
-        );
+        self.state.sleep_while(ON_FUTEX, timeout);
         self.rise(ON_FUTEX);
     }
 
@@ -96,6 +91,10 @@ impl Parker {
     }
 
     fn lie_down(&self, where_to: u32) -> bool {
+        if has_planted(LIES_DOWN_UNSEEING) {
+            self.state.store(where_to, Ordering::Release);
+            return true;
+        }
         self.state
             .compare_exchange(EMPTY, where_to, Ordering::AcqRel, Ordering::Relaxed)
             .is_ok()
@@ -109,9 +108,7 @@ impl Parker {
 
     fn notify(&self) {
         match self.state.swap(NOTIFIED, Ordering::AcqRel) {
-            ON_FUTEX => {
-                let _ = futex::wake(&self.state, futex::Flags::PRIVATE, 1);
-            }
+            ON_FUTEX => self.state.wake_one(),
             IN_RING => {
                 let fd = self
                     .ring_wake
@@ -177,5 +174,65 @@ mod tests {
             seen.store(last, Ordering::Release);
         }
         waker.join().unwrap();
+    }
+}
+
+#[cfg(all(test, feature = "shuttle"))]
+mod interleavings {
+    use super::*;
+    use crate::sync::atomic::AtomicU32;
+    use crate::sync::explore::{Shows, exhaust, explore, must_find, spawn, yield_now};
+
+    /// Two threads each do something and wake the owner, who sleeps until it has seen both.
+    fn wakes(wakers: u32, sleep: impl Fn(&Parker)) {
+        let parker = Arc::new(Parker::new());
+        parker.ring_wake().unwrap();
+        let done = Arc::new(AtomicU32::new(0));
+        let threads: Vec<_> = (0..wakers)
+            .map(|_| {
+                let (parker, done) = (Arc::clone(&parker), Arc::clone(&done));
+                spawn(move || {
+                    done.fetch_add(1, Ordering::Relaxed);
+                    parker.wake();
+                })
+            })
+            .collect();
+        while done.load(Ordering::Relaxed) < wakers {
+            while !parker.take() {
+                sleep(&parker);
+            }
+        }
+        threads
+            .into_iter()
+            .for_each(|thread| thread.join().unwrap());
+    }
+
+    fn on_the_futex() {
+        wakes(2, |parker| parker.sleep(None));
+    }
+
+    /// A ring that waits for the eventfd and for nothing else.
+    fn in_the_ring() {
+        wakes(2, |parker| {
+            parker.sleep_in_ring(|| {
+                let fd = parker.ring_wake().unwrap();
+                while rustix::io::read(fd, &mut [0; 8]).is_err() {
+                    yield_now();
+                }
+            });
+        });
+    }
+
+    #[test]
+    fn no_wake_is_lost_on_the_futex() {
+        exhaust(2_000_000, || wakes(1, |parker| parker.sleep(None)));
+        explore(5_000, on_the_futex);
+        must_find(LIES_DOWN_UNSEEING, Shows::Deadlock, 1_000, on_the_futex);
+    }
+
+    #[test]
+    fn no_wake_is_lost_in_the_ring() {
+        explore(5_000, in_the_ring);
+        must_find(LIES_DOWN_UNSEEING, Shows::NoEnd, 1_000, in_the_ring);
     }
 }

@@ -6,19 +6,20 @@ use std::fmt;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::thread::JoinHandle;
-
-use parking_lot::{Condvar, Mutex};
 
 use super::file::Core;
 use super::transfer::perform;
 use crate::device::{Completer, Completion, Operation};
+use crate::sync::{Condvar, Mutex, has_planted, thread};
+
+/// Planted race: whether a slave sleeps is looked at before the request is in the queue.
+const LOOKS_THEN_QUEUES: &str = "who submits looks for sleepers, then queues";
 
 /// A number of I/O slaves, shared by the devices made with it. Dropping the last handle lets the slaves finish what is
 /// queued and waits for them to end.
 pub struct SlavePool {
     shared: Arc<Shared>,
-    threads: Vec<JoinHandle<()>>,
+    threads: Vec<thread::JoinHandle<()>>,
 }
 
 struct Shared {
@@ -59,7 +60,7 @@ impl SlavePool {
         };
         for slave in 0..slaves {
             let shared = Arc::clone(&pool.shared);
-            let named = std::thread::Builder::new().name(format!("ioslave{slave}"));
+            let named = thread::Builder::new().name(format!("ioslave{slave}"));
             pool.threads.push(named.spawn(move || shared.serve(slave))?);
         }
         Ok(Arc::new(pool))
@@ -95,8 +96,12 @@ impl SlavePool {
             completer,
         };
         let mut queue = self.shared.queue.lock();
-        queue.jobs.push_back(job);
         let wake = queue.idle > 0;
+        if has_planted(LOOKS_THEN_QUEUES) {
+            drop(queue);
+            queue = self.shared.queue.lock();
+        }
+        queue.jobs.push_back(job);
         drop(queue);
         if wake {
             self.shared.work.notify_one();
@@ -155,5 +160,59 @@ impl Drop for SlavePool {
 impl fmt::Debug for SlavePool {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "SlavePool({} slaves)", self.slaves())
+    }
+}
+
+#[cfg(all(test, feature = "shuttle"))]
+mod interleavings {
+    use super::*;
+    use crate::arena::Arena;
+    use crate::device::{BlockDevice, Request, Submission};
+    use crate::real::{Caching, FileDevice, Method, block_on};
+    use crate::sync::explore::{Shows, explore, must_find, spawn};
+
+    const BLOCK: usize = 512;
+
+    /// Two threads write a block each through two slaves and read them back; then the pool ends.
+    fn two_writers() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        file.as_file().set_len(2 * BLOCK as u64).unwrap();
+        let pool = SlavePool::new(2).unwrap();
+        let method = Method::Slaves(Arc::clone(&pool));
+        let device = Arc::new(FileDevice::open(file.path(), Caching::Buffered, method).unwrap());
+        let writers = [1, 2].map(|mark: u8| {
+            let device = Arc::clone(&device);
+            spawn(move || {
+                let arena = Arena::new(BLOCK, 1).unwrap();
+                let frame = arena.allocate().unwrap();
+                let mut hold = frame.try_write_hold().unwrap();
+                hold.fill(mark);
+                let place = u64::from(mark - 1) * BLOCK as u64;
+                let write =
+                    Request::write(place, vec![hold.share(BLOCK)], false, Submission::Batched);
+                block_on(device.submit(write)).result.unwrap();
+                frame
+                    .try_write()
+                    .expect("the slave gave the frame back")
+                    .fill(0);
+                let hold = frame.try_write_hold().unwrap();
+                let read = Request::read(place, vec![hold], Submission::Batched);
+                block_on(device.submit(read)).result.unwrap();
+                assert_eq!(frame.try_read().unwrap()[..], [mark; BLOCK]);
+            })
+        });
+        writers
+            .into_iter()
+            .for_each(|writer| writer.join().unwrap());
+        drop(device);
+        let served: u64 = pool.served().iter().sum();
+        assert_eq!(served, 4);
+        drop(pool);
+    }
+
+    #[test]
+    fn every_request_is_served_and_the_pool_ends() {
+        explore(500, two_writers);
+        must_find(LOOKS_THEN_QUEUES, Shows::Deadlock, 2_000, two_writers);
     }
 }

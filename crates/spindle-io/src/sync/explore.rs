@@ -1,0 +1,119 @@
+//! Running a scenario of a few threads through many orders of their steps. A scenario makes everything it uses, starts
+//! threads with [`spawn`], and panics when a property does not hold. Threads that wait for each other for ever (a
+//! lost wake-up) and scenarios that never end fail by themselves.
+
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use shuttle::scheduler::{DfsScheduler, PctScheduler, RandomScheduler, Scheduler};
+use shuttle::{Config, FailurePersistence, MaxSteps, Runner};
+
+use super::modelled::PLANTED;
+pub use super::modelled::WAITS_FROM_ITS_FIRST_POLL;
+pub use shuttle::thread::{JoinHandle, spawn, yield_now};
+
+const SEED: u64 = 0x5350_494E;
+/// Changes of thread at which a bug may hide that [`explore`] looks for in particular (Burckhardt et al. 2010, "A
+/// randomized scheduler with probabilistic guarantees of finding bugs").
+const DEPTH: usize = 3;
+/// More steps than any scenario takes: who gets here goes round in circles.
+const STEPS_MAX: usize = 200_000;
+
+/// Runs `scenario` in `orders` orders drawn evenly at every step, and in as many drawn by priorities (PCT).
+pub fn explore(orders: usize, scenario: impl Fn() + Send + Sync + 'static) {
+    let scenario = Arc::new(scenario);
+    run(
+        RandomScheduler::new_from_seed(SEED, orders),
+        Arc::clone(&scenario),
+        FailurePersistence::Print,
+    );
+    run(
+        PctScheduler::new_from_seed(SEED, DEPTH, orders),
+        scenario,
+        FailurePersistence::Print,
+    );
+}
+
+/// Runs `scenario` in every order there is; panics if there are more than `orders_max`. Returns how many there are.
+pub fn exhaust(orders_max: usize, scenario: impl Fn() + Send + Sync + 'static) -> usize {
+    let orders = run(
+        DfsScheduler::new(Some(orders_max), false),
+        Arc::new(scenario),
+        FailurePersistence::Print,
+    );
+    assert!(
+        orders < orders_max,
+        "not every order was tried: there are more than {orders_max}"
+    );
+    orders
+}
+
+/// How a race shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Shows {
+    /// Threads wait for each other, or for a call that was lost, for ever.
+    Deadlock,
+    /// A thread panics: an assertion of the scenario or of the program.
+    Panic,
+    /// Threads go round in circles.
+    NoEnd,
+}
+
+/// Plants `race` and demands that [`explore`] fails in the way of `expected`.
+pub fn must_find(
+    race: &'static str,
+    expected: Shows,
+    orders: usize,
+    scenario: impl Fn() + Send + Sync + 'static,
+) {
+    let scenario = Arc::new(scenario);
+    PLANTED.set(Some(race));
+    let by_chance = RandomScheduler::new_from_seed(SEED, orders);
+    let by_priority = PctScheduler::new_from_seed(SEED, DEPTH, orders);
+    let found = fails(by_chance, &scenario).or_else(|| fails(by_priority, &scenario));
+    PLANTED.set(None);
+    let Some(found) = found else {
+        panic!("{orders} orders did not show the planted race `{race}`");
+    };
+    let shown = if found.contains("deadlock") {
+        Shows::Deadlock
+    } else if found.contains("max_steps") {
+        Shows::NoEnd
+    } else {
+        Shows::Panic
+    };
+    assert_eq!(shown, expected, "`{race}` showed as: {found}");
+}
+
+fn fails<F: Fn() + Send + Sync + 'static>(
+    scheduler: impl Scheduler + 'static,
+    scenario: &Arc<F>,
+) -> Option<String> {
+    let scenario = Arc::clone(scenario);
+    let attempt = || run(scheduler, scenario, FailurePersistence::None);
+    catch_unwind(AssertUnwindSafe(attempt))
+        .err()
+        .map(|panic| words(&*panic))
+}
+
+fn words(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_string());
+    text.or_else(|| panic.downcast_ref::<String>().cloned())
+        .unwrap_or_default()
+}
+
+fn run<F: Fn() + Send + Sync + 'static>(
+    scheduler: impl Scheduler + 'static,
+    scenario: Arc<F>,
+    persistence: FailurePersistence,
+) -> usize {
+    let mut config = Config::new();
+    config.failure_persistence = persistence;
+    config.max_steps = MaxSteps::FailAfter(STEPS_MAX);
+    config.silence_warnings = true;
+    config
+        .ungraceful_shutdown_config
+        .immediately_return_on_panic = true;
+    Runner::new(scheduler, config).run(move || scenario())
+}
