@@ -4,8 +4,8 @@
 //! block goes out before its redo is on stable storage.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use spindle_io::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use spindle_io::sync::{Notify, timeout};
 use spindle_io::{Completion, Outcome, Request, Submission};
 

@@ -2,15 +2,15 @@
 //! a database ([`Storage`]); knows no files, no SQL and no terminal.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use spindle_io::env::LocalFuture;
-use spindle_io::sync::{Latch, Semaphore};
+use spindle_io::sync::atomic::{AtomicBool, Ordering};
+use spindle_io::sync::{Latch, Semaphore, has_planted};
 use spindle_io::{Arena, BlockDevice, Env, Join, Request, Submission};
 
 use crate::block::{self, BlockAddress, BlockKind, transaction_table};
 use crate::buffer_cache::BufferCache;
-use crate::checkpoint::{self, Checkpoint};
+use crate::checkpoint::{self, Checkpoint, hold_back};
 use crate::control_file::{CheckpointRecord, Contents, ControlFile, Extent, Segment, read_bytes};
 use crate::dbwr::{self, Dbwr};
 use crate::error::{KernelError, Result};
@@ -172,6 +172,9 @@ impl Shared {
         self.control.read(|contents| contents.database)
     }
 }
+
+/// Planted race: checkpoints are not held back until recovery is done.
+pub(crate) const CHECKPOINT_BEFORE_RECOVERY: &str = "a checkpoint may be made before recovery";
 
 /// How to stop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -365,7 +368,7 @@ async fn format_undo_file(shared: &Shared, extent: Extent, table_blocks: u32) ->
     .await
 }
 
-fn make_shared(
+pub(crate) fn make_shared(
     env: &Arc<dyn Env>,
     storage: &Storage,
     settings: &Settings,
@@ -413,15 +416,18 @@ impl Instance {
         let shared = Arc::new(make_shared(env, storage, settings, control)?);
         check_file_headers(&shared).await?;
         let waits = shared.waits.register();
+        // Before CKPT runs: a checkpoint made now would have recovery begin where nothing has been read yet.
+        let held_back = hold_back(&shared).await;
+        let held_back = (!has_planted(CHECKPOINT_BEFORE_RECOVERY)).then_some(held_back);
         let processes = start_processes(&shared);
         let mut instance = Instance {
-            shared,
+            shared: Arc::clone(&shared),
             processes,
             tables: Latch::default(),
             waits,
             recovery: RecoveryReport::default(),
         };
-        instance.recovery = match recover(&instance.shared, &instance.waits).await {
+        instance.recovery = match recover(&shared, &instance.waits, held_back).await {
             Ok(report) => report,
             Err(error) => {
                 // The processes have the devices open: they end before anyone hears of the failure.

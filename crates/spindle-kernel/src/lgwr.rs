@@ -3,8 +3,8 @@
 //! checkpoint. When the ring runs short of files that a checkpoint has freed, changes are held back, never LGWR.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
+use spindle_io::sync::atomic::{AtomicU64, Ordering};
 use spindle_io::sync::{Latch, timeout};
 use spindle_io::{Arena, BlockDevice, Request, Submission};
 

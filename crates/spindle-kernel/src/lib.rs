@@ -11,6 +11,8 @@ mod control_file;
 mod dbwr;
 mod error;
 mod instance;
+#[cfg(all(test, feature = "shuttle"))]
+mod interleavings;
 mod lgwr;
 mod log;
 mod log_reader;

@@ -2,9 +2,9 @@
 //! fill one while LGWR writes the other straight from memory. Positions count record bytes (see [`crate::redo`]).
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use spindle_io::sync::{Latch, Notify, oneshot};
+use spindle_io::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use spindle_io::sync::{Latch, Notify, has_planted, oneshot};
 use spindle_io::{Arena, Frame, ReadHold, WriteHold};
 
 use crate::block::BlockAddress;
@@ -50,6 +50,16 @@ pub(crate) struct Log {
     pub(crate) lgwr: Notify,
     space: Notify,
 }
+
+/// Planted race: LGWR looks who waits, and then says how far it has come.
+pub(crate) const LOOKS_THEN_MOVES: &str = "LGWR looks at the list before it moves `flushed`";
+/// Planted race: LGWR is called before it is said what for.
+pub(crate) const CALLS_THEN_ASKS: &str = "LGWR is woken before `requested` is moved";
+/// Planted race: a record's end is looked up when others may have added theirs.
+pub(crate) const READS_END_LATE: &str = "the end of a record is read after the latch is let go";
+/// Planted race: a commit looks whether the instance goes on, and then enters itself among those that are told.
+pub(crate) const CHECKS_THEN_ENTERS: &str =
+    "a commit looks at the health before it enters the list";
 
 /// What became of an attempt to add a record.
 pub(crate) enum Append {
@@ -179,6 +189,11 @@ impl Log {
         let end = inner.end();
         let wake = !was_third_full && at * 3 > inner.active.len();
         drop(guard);
+        let end = if has_planted(READS_END_LATE) {
+            self.end()
+        } else {
+            end
+        };
         if wake {
             self.request(end);
         }
@@ -187,6 +202,11 @@ impl Log {
 
     /// Asks LGWR to write everything up to `position`.
     pub(crate) fn request(&self, position: u64) {
+        if has_planted(CALLS_THEN_ASKS) {
+            self.lgwr.notify_one();
+            self.requested.fetch_max(position, Ordering::AcqRel);
+            return;
+        }
         if self.requested.fetch_max(position, Ordering::AcqRel) < position {
             self.lgwr.notify_one();
         }
@@ -203,6 +223,9 @@ impl Log {
             return Ok(());
         }
         let (sender, receiver) = oneshot::channel();
+        if has_planted(CHECKS_THEN_ENTERS) {
+            shared.health.check()?;
+        }
         self.commits.lock().push((position, sender));
         self.request(position);
         // LGWR may have written it between the look and the push; it looks at the list after it moves `flushed`.
@@ -210,7 +233,9 @@ impl Log {
             return Ok(());
         }
         // After the push: whoever stops the instance clears the list, and then either finds this entry or is seen here.
-        shared.health.check()?;
+        if !has_planted(CHECKS_THEN_ENTERS) {
+            shared.health.check()?;
+        }
         receiver.await.map_err(|_| shared.health.why())
     }
 
@@ -303,12 +328,18 @@ impl Log {
 
     /// Lets commits up to `end` return.
     pub(crate) fn acknowledge(&self, end: u64) {
-        self.flushed.fetch_max(end, Ordering::AcqRel);
+        let moves_late = has_planted(LOOKS_THEN_MOVES);
+        if !moves_late {
+            self.flushed.fetch_max(end, Ordering::AcqRel);
+        }
         let done: Vec<_> = self
             .commits
             .lock()
             .extract_if(.., |(position, _)| *position <= end)
             .collect();
+        if moves_late {
+            self.flushed.fetch_max(end, Ordering::AcqRel);
+        }
         for (_, sender) in done {
             // The session may have gone.
             let _ = sender.send(());

@@ -3,7 +3,7 @@
 //! roll in either direction, and this takes a moment.
 
 use crate::block::{self, transaction_table};
-use crate::checkpoint::{flush_datafiles, hold_back};
+use crate::checkpoint::flush_datafiles;
 use crate::control_file::CheckpointRecord;
 use crate::error::Result;
 use crate::instance::Shared;
@@ -25,9 +25,13 @@ pub struct RecoveryReport {
     pub rolled_back: usize,
 }
 
-/// Brings the database to the state of its last commit. LGWR, DBWR and CKPT run already.
-pub(crate) async fn recover(shared: &Shared, waits: &ProcessWaits) -> Result<RecoveryReport> {
-    let held_back = hold_back(shared).await;
+/// Brings the database to the state of its last commit. LGWR, DBWR and CKPT run already; `held_back` keeps checkpoints
+/// from beginning (see [`crate::checkpoint::hold_back`]), and is dropped when they may.
+pub(crate) async fn recover(
+    shared: &Shared,
+    waits: &ProcessWaits,
+    held_back: impl Sized,
+) -> Result<RecoveryReport> {
     let checkpoint = shared.control.read(|contents| contents.checkpoint);
     let end = find_end(shared, checkpoint).await?;
     shared.log.reset(end.position);

@@ -3,14 +3,21 @@
 //! lost wake-up) and scenarios that never end fail by themselves.
 
 use std::any::Any;
+use std::future::{pending, poll_fn};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::Poll;
 
+use rand_xoshiro::Xoshiro256PlusPlus;
 use shuttle::scheduler::{DfsScheduler, PctScheduler, RandomScheduler, Scheduler};
 use shuttle::{Config, FailurePersistence, MaxSteps, Runner};
 
 use super::modelled::PLANTED;
 pub use super::modelled::WAITS_FROM_ITS_FIRST_POLL;
+use crate::device::{BlockDevice, Completion, Limits, Request, Submission};
+use crate::env::{Env, Join, LocalFuture, ProcessStart, seeded_rng};
+use crate::real::block_on;
 pub use shuttle::thread::{JoinHandle, spawn, yield_now};
 
 const SEED: u64 = 0x5350_494E;
@@ -116,4 +123,90 @@ fn run<F: Fn() + Send + Sync + 'static>(
         .ungraceful_shutdown_config
         .immediately_return_on_panic = true;
     Runner::new(scheduler, config).run(move || scenario())
+}
+
+/// The world of a scenario: its processes are threads of the checker. Time stands still, so that whoever waits for a call
+/// that was lost is not helped by a timeout; but the first few sleeps may end at any moment.
+pub struct ExploredEnv {
+    short_sleeps: AtomicUsize,
+}
+
+impl ExploredEnv {
+    /// A world in which `short_sleeps` sleeps end, and all others never.
+    pub fn new(short_sleeps: usize) -> Arc<ExploredEnv> {
+        Arc::new(ExploredEnv {
+            short_sleeps: AtomicUsize::new(short_sleeps),
+        })
+    }
+}
+
+impl Env for ExploredEnv {
+    fn now(&self) -> u64 {
+        0
+    }
+
+    fn sleep(&self, _duration_ns: u64) -> LocalFuture {
+        let fewer = |left: usize| left.checked_sub(1);
+        let left = &self.short_sleeps;
+        if left
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, fewer)
+            .is_err()
+        {
+            return Box::pin(pending());
+        }
+        let mut others_had_a_turn = false;
+        Box::pin(poll_fn(move |context| {
+            if std::mem::replace(&mut others_had_a_turn, true) {
+                return Poll::Ready(());
+            }
+            yield_now();
+            context.waker().wake_by_ref();
+            Poll::Pending
+        }))
+    }
+
+    fn spawn(&self, _name: &str, start: ProcessStart) -> Join {
+        let (sender, join) = Join::pair();
+        spawn(move || {
+            block_on(start());
+            let _ = sender.send(());
+        });
+        join
+    }
+
+    fn rng(&self, stream: u64) -> Xoshiro256PlusPlus {
+        seeded_rng(SEED, stream)
+    }
+
+    fn charge_cpu(&self, _cost_ns: u64) {}
+}
+
+/// A device whose batched requests are carried out by another thread, at any moment.
+pub struct SlowDevice(Arc<dyn BlockDevice>);
+
+impl SlowDevice {
+    /// `device` completes within `submit`.
+    pub fn new(device: Arc<dyn BlockDevice>) -> Arc<SlowDevice> {
+        Arc::new(SlowDevice(device))
+    }
+}
+
+impl BlockDevice for SlowDevice {
+    fn name(&self) -> &str {
+        self.0.name()
+    }
+
+    fn limits(&self) -> Limits {
+        self.0.limits()
+    }
+
+    fn submit(&self, request: Request) -> Completion {
+        if request.submission == Submission::Alone {
+            return self.0.submit(request);
+        }
+        let (completer, completion) = Completion::pending();
+        let device = Arc::clone(&self.0);
+        spawn(move || completer.complete(block_on(device.submit(request))));
+        completion
+    }
 }

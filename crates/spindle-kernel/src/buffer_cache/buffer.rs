@@ -1,11 +1,11 @@
 //! One buffer: a frame of the cache, what it holds, and the guards and pins through which it is used.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering, fence};
 
 use spindle_io::Frame;
 use spindle_io::arena::{FrameRead, FrameWrite};
-use spindle_io::sync::{Latch, Notify};
+use spindle_io::sync::atomic::{AtomicU32, Ordering, fence};
+use spindle_io::sync::{Latch, Notify, has_planted};
 
 use crate::block::BlockAddress;
 use crate::error::Result;
@@ -14,6 +14,9 @@ use crate::wait_event::{ProcessWaits, WaitEvent};
 
 /// Tries before a session waits for a buffer: its users hold it for well under a microsecond.
 const SPINS: usize = 50;
+
+/// Planted race: who waits for a block is called before it is let go.
+pub(crate) const CALLS_THEN_LETS_GO: &str = "a block's waiters are woken before it is let go";
 
 /// Where a buffer is in its life.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -109,6 +112,9 @@ impl Drop for SharedBlock<'_> {
 
 impl Drop for ExclusiveBlock<'_> {
     fn drop(&mut self) {
+        if has_planted(CALLS_THEN_LETS_GO) {
+            return self.buffer.released();
+        }
         self.bytes = None;
         self.buffer.released();
     }

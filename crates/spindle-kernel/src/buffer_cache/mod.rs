@@ -7,9 +7,9 @@ pub(crate) mod writing;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rustc_hash::FxHashMap;
+use spindle_io::sync::atomic::{AtomicUsize, Ordering};
 use spindle_io::sync::{Latch, Notify, timeout};
 use spindle_io::{Arena, Operation, Request, Submission};
 
@@ -20,6 +20,8 @@ use crate::probe::{self, Probe};
 use crate::settings::PlantedFault;
 use crate::wait_event::{ProcessWaits, WaitEvent};
 
+#[cfg(all(test, feature = "shuttle"))]
+pub(crate) use buffer::CALLS_THEN_LETS_GO;
 use buffer::{Buffer, Phase, State};
 pub(crate) use buffer::{ExclusiveBlock, Pin};
 

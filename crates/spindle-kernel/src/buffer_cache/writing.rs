@@ -1,9 +1,10 @@
 //! What DBWR does with the cache: chooses dirty buffers, takes them out of change, and makes them clean.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use spindle_io::ReadHold;
+use spindle_io::sync::atomic::Ordering;
+use spindle_io::sync::has_planted;
 
 use super::buffer::{Buffer, Pin, why_busy};
 use super::{BufferCache, ShardCell};
@@ -11,6 +12,9 @@ use crate::block::{self, BlockAddress};
 use crate::error::Result;
 use crate::instance::Shared;
 use crate::wait_event::ProcessWaits;
+
+/// Planted race: changes are let in before the block is noted as written.
+pub(crate) const LETS_GO_THEN_NOTES: &str = "a written block is let go before it is noted clean";
 
 /// A dirty buffer chosen to be written.
 pub(crate) struct Candidate {
@@ -143,6 +147,7 @@ impl BufferCache {
     pub(crate) fn written<H>(&self, candidate: Candidate, hold: H, clean: bool) {
         let buffer = &candidate.pin.buffer;
         let cell = &self.shards[buffer.shard];
+        let hold = (!has_planted(LETS_GO_THEN_NOTES)).then_some(hold);
         let mut state = buffer.state.lock();
         state.writing = false;
         if clean && state.dirty {

@@ -1,0 +1,155 @@
+//! Blocks: sessions that change them, DBWR that writes them.
+
+use super::*;
+use crate::buffer_cache::{CALLS_THEN_LETS_GO, writing::LETS_GO_THEN_NOTES};
+use crate::control_file::read_bytes;
+use crate::settings::PlantedFault;
+use crate::{block, dbwr, lgwr};
+use spindle_io::sync::explore::{Shows, WAITS_FROM_ITS_FIRST_POLL, explore, must_find};
+
+/// The number in the row of a block, and its SCN, as they are in the datafile; the block is whole.
+fn on_disk(shared: &Shared, number: u32) -> Option<(u64, u64)> {
+    let offset = u64::from(number) * BLOCK_BYTES as u64;
+    let bytes = block_on(read_bytes(&*shared.storage.data[0], offset, BLOCK_BYTES)).unwrap();
+    block::verify(&bytes, data_block(number)).ok()?;
+    Some((number_in(&bytes), block::scn(&bytes)))
+}
+
+/// Two sessions change two blocks together, in opposite order, while a checkpoint has them written.
+fn checkpoint_with(settings: Settings) {
+    let shared = sga(settings);
+    let processes = [
+        process(&shared, lgwr::run),
+        process(&shared, |shared| dbwr::run(shared, 0)),
+    ];
+    let waits = shared.waits.register();
+    for number in [1, 2] {
+        block_on(formatted(&shared, &waits, number));
+    }
+    let sessions = [[1, 2], [2, 1]].map(|order| {
+        session(&shared, async move |shared, waits| {
+            for _ in 0..2 {
+                let addresses = order.map(data_block);
+                let [first, second] = shared
+                    .cache
+                    .get_two(&shared, &waits, addresses)
+                    .await
+                    .unwrap();
+                add_one(&shared, &waits, &[&first, &second]).await.unwrap();
+            }
+        })
+    });
+    let position = shared.log.end();
+    block_on(shared.dbwr.write_before(&shared, position)).unwrap();
+    for number in [1, 2] {
+        let (_, scn) = on_disk(&shared, number).expect("written by the checkpoint");
+        assert!(scn <= shared.log.flushed(), "a block is ahead of its redo");
+    }
+    sessions
+        .into_iter()
+        .for_each(|session| session.join().unwrap());
+    block_on(shared.dbwr.write_before(&shared, shared.log.end())).unwrap();
+    for number in [1, 2] {
+        let (in_row, _) = on_disk(&shared, number).expect("written by the checkpoint");
+        assert_eq!(in_row, 4, "a change was taken for written");
+    }
+    assert_eq!(shared.cache.dirty_buffers(), 0);
+    stop(&shared, processes);
+}
+
+fn checkpoint() {
+    checkpoint_with(settings());
+}
+
+/// A session changes a block while it is written.
+fn changed_meanwhile() {
+    let shared = sga(settings());
+    let waits = shared.waits.register();
+    block_on(formatted(&shared, &waits, 1));
+    let processes = [
+        process(&shared, lgwr::run),
+        process(&shared, |shared| dbwr::run(shared, 0)),
+    ];
+    let changes = session(&shared, async move |shared, waits| {
+        let pin = shared.cache.get(&shared, &waits, data_block(1)).await;
+        add_one(&shared, &waits, &[&pin.unwrap()]).await.unwrap();
+    });
+    block_on(shared.dbwr.write_before(&shared, shared.log.end())).unwrap();
+    changes.join().unwrap();
+    block_on(shared.dbwr.write_before(&shared, shared.log.end())).unwrap();
+    let (in_row, _) = on_disk(&shared, 1).expect("written by the checkpoint");
+    assert_eq!(in_row, 1, "a change was taken for written");
+    stop(&shared, processes);
+}
+
+/// Three sessions want the same block, which none of them has; one read serves all.
+fn readers() {
+    let shared = sga(settings());
+    let formatted = {
+        let mut bytes = vec![0; BLOCK_BYTES];
+        heap::format_heap(&mut bytes, data_block(1), 7);
+        heap::put_row(&mut bytes, 0, heap::RowKind::Row, &5u64.to_le_bytes());
+        block::seal(&mut bytes);
+        bytes
+    };
+    let arena = spindle_io::Arena::new(BLOCK_BYTES, 1).unwrap();
+    let frame = arena.allocate().unwrap();
+    let mut hold = frame.try_write_hold().unwrap();
+    hold.copy_from_slice(&formatted);
+    let write = spindle_io::Request::write(
+        BLOCK_BYTES as u64,
+        vec![hold.share(BLOCK_BYTES)],
+        true,
+        spindle_io::Submission::Alone,
+    );
+    block_on(shared.storage.data[0].submit(write))
+        .result
+        .unwrap();
+    let sessions = [(), (), ()].map(|()| {
+        session(&shared, async move |shared, waits| {
+            let pins = shared
+                .cache
+                .get_run(&shared, &waits, data_block(1), 1)
+                .await
+                .unwrap();
+            let bytes = pins[0].read(&shared, &waits).await.unwrap();
+            assert_eq!(number_in(&bytes), 5);
+        })
+    });
+    sessions
+        .into_iter()
+        .for_each(|session| session.join().unwrap());
+    let reads = shared.waits.reads();
+    assert_eq!(reads.physical_ios, 1);
+}
+
+#[test]
+fn what_a_checkpoint_promises_is_in_the_datafile() {
+    explore(200, checkpoint);
+    must_find(CALLS_THEN_LETS_GO, Shows::Deadlock, 1_000, checkpoint);
+    must_find(
+        WAITS_FROM_ITS_FIRST_POLL,
+        Shows::Deadlock,
+        1_000,
+        checkpoint,
+    );
+    let planted = Settings {
+        planted: Some(PlantedFault::WriteAheadOfRedo),
+        ..settings()
+    };
+    must_find("", Shows::Panic, 1_000, move || {
+        checkpoint_with(planted.clone())
+    });
+}
+
+#[test]
+fn a_change_made_while_its_block_is_written_is_not_lost() {
+    explore(500, changed_meanwhile);
+    must_find(LETS_GO_THEN_NOTES, Shows::Panic, 5_000, changed_meanwhile);
+}
+
+#[test]
+fn one_read_serves_all_who_want_the_block() {
+    explore(500, readers);
+    must_find(WAITS_FROM_ITS_FIRST_POLL, Shows::Deadlock, 2_000, readers);
+}

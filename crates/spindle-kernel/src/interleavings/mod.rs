@@ -1,0 +1,166 @@
+//! The kernel's own parts on threads, in thousands of orders of their steps, by the model checker `shuttle`: nothing is
+//! copied, LGWR, DBWR, log buffer, cache and locks are the ones that the program has. Time stands still, so a lost
+//! wake-up is a deadlock. Each scenario must also fail when a race is planted.
+
+mod blocks;
+mod instance;
+mod redo;
+mod rows;
+
+use std::sync::Arc;
+
+use spindle_io::env::LocalFuture;
+use spindle_io::real::{MemoryDevice, block_on};
+use spindle_io::sync::explore::{ExploredEnv, JoinHandle, SlowDevice, spawn};
+use spindle_io::{BlockDevice, Env, Join};
+
+use crate::block::{BlockAddress, heap};
+use crate::buffer_cache::{ExclusiveBlock, Pin};
+use crate::change::change;
+use crate::control_file::{CheckpointRecord, Contents, ControlFile, Extent, Segment};
+use crate::error::Result;
+use crate::instance::{Shared, Storage, make_shared};
+use crate::lgwr::{LOG_FILE_HEADER_BYTES, Location};
+use crate::log::FIRST_POSITION;
+use crate::redo::{RecordBuilder, VectorKind};
+use crate::settings::Settings;
+use crate::undo::{UNDO_FILE, UNDO_SEGMENT};
+use crate::wait_event::ProcessWaits;
+
+const BLOCK_BYTES: usize = 2048;
+const DATA_BLOCKS: u32 = 4;
+const LOG_BUFFER_BYTES: usize = 16 * BLOCK_BYTES;
+const LOG_FILE_BYTES: u64 = 8192 + 6 * LOG_BUFFER_BYTES as u64;
+
+fn settings() -> Settings {
+    Settings {
+        block_bytes: BLOCK_BYTES,
+        buffer_cache_bytes: 16 * BLOCK_BYTES as u64,
+        log_buffer_bytes: LOG_BUFFER_BYTES,
+        log_write_bytes_max: 8192,
+        ..Settings::default()
+    }
+}
+
+fn memory(name: &str, bytes: u64) -> Arc<dyn BlockDevice> {
+    SlowDevice::new(MemoryDevice::new(name, bytes))
+}
+
+const START: Location = Location {
+    position: FIRST_POSITION,
+    file: 0,
+    sequence: 1,
+    offset: LOG_FILE_HEADER_BYTES,
+};
+
+/// The SGA of an empty database, whose processes a scenario starts as it needs them.
+fn sga(settings: Settings) -> Arc<Shared> {
+    let env: Arc<dyn Env> = ExploredEnv::new(0);
+    let blocks = |count: u32| u64::from(count) * BLOCK_BYTES as u64;
+    let storage = Storage {
+        control: memory("control", 4096),
+        redo: vec![
+            memory("redo0", LOG_FILE_BYTES),
+            memory("redo1", LOG_FILE_BYTES),
+        ],
+        undo: memory("undo", blocks(8)),
+        data: vec![memory("data1", blocks(DATA_BLOCKS))],
+    };
+    let undo = Segment {
+        number: UNDO_SEGMENT,
+        name: "undo".to_string(),
+        row_bytes: 1,
+        loaded_rows: 0,
+        extents: vec![Extent {
+            file: UNDO_FILE,
+            first_block: 1,
+            blocks: 7,
+        }],
+    };
+    let contents = Contents {
+        database: 4711,
+        block_bytes: BLOCK_BYTES as u32,
+        checkpoint: CheckpointRecord {
+            position: FIRST_POSITION,
+            location: START,
+        },
+        next_free: vec![8, 1],
+        file_blocks: vec![8, DATA_BLOCKS],
+        segments: vec![undo],
+    };
+    let control = ControlFile::create(Arc::clone(&storage.control), contents);
+    let shared = make_shared(&env, &storage, &settings, control).unwrap();
+    shared.log_files.reset(START);
+    Arc::new(shared)
+}
+
+/// A background process on a thread of its own.
+fn process<F: Future<Output = ()> + 'static>(
+    shared: &Arc<Shared>,
+    run: impl FnOnce(Arc<Shared>) -> F + Send + 'static,
+) -> Join {
+    let for_process = Arc::clone(shared);
+    let start = move || Box::pin(run(for_process)) as LocalFuture;
+    shared.env.spawn("process", Box::new(start))
+}
+
+/// A session on a thread of its own; what it returns is to be had from the handle.
+fn session<T: Send + 'static, F: Future<Output = T> + 'static>(
+    shared: &Arc<Shared>,
+    run: impl FnOnce(Arc<Shared>, Arc<ProcessWaits>) -> F + Send + 'static,
+) -> JoinHandle<T> {
+    let shared = Arc::clone(shared);
+    spawn(move || {
+        let waits = shared.waits.register();
+        block_on(run(shared, waits))
+    })
+}
+
+/// Stops the processes and waits for them to end.
+fn stop(shared: &Shared, processes: impl IntoIterator<Item = Join>) {
+    shared.fail("the scenario is over".to_string());
+    for process in processes {
+        block_on(process.ended()).unwrap();
+    }
+}
+
+fn data_block(block: u32) -> BlockAddress {
+    BlockAddress { file: 1, block }
+}
+
+/// The block in the cache, its present bytes not being asked for, formatted as a heap block with a row in slot 0.
+async fn formatted(shared: &Shared, waits: &ProcessWaits, block: u32) -> Pin {
+    let address = data_block(block);
+    let pin = shared.cache.get_new(shared, waits, address).await.unwrap();
+    let mut builder = RecordBuilder::default();
+    let plan = |_: &[ExclusiveBlock<'_>], builder: &mut RecordBuilder| {
+        builder.push(VectorKind::FormatHeap, address, &[&7u32.to_le_bytes()]);
+        builder.push(VectorKind::SetRow, address, &[&[0; 4], &[0; 8]]);
+        Ok(())
+    };
+    change(shared, waits, &mut builder, &[&pin], plan)
+        .await
+        .unwrap();
+    pin
+}
+
+/// Adds one to the row of each block, in one redo record; returns the position after it.
+async fn add_one(shared: &Shared, waits: &ProcessWaits, pins: &[&Pin]) -> Result<u64> {
+    let mut builder = RecordBuilder::default();
+    let plan = |blocks: &[ExclusiveBlock<'_>], builder: &mut RecordBuilder| {
+        for (pin, block) in pins.iter().zip(blocks) {
+            let next = number_in(block) + 1;
+            let payload: [&[u8]; 2] = [&[0; 4], &next.to_le_bytes()];
+            builder.push(VectorKind::PatchRow, pin.address(), &payload);
+        }
+        Ok(())
+    };
+    let changed = change(shared, waits, &mut builder, pins, plan).await?;
+    Ok(changed.1)
+}
+
+/// The number in the row of a block.
+fn number_in(block: &[u8]) -> u64 {
+    let (_, row) = heap::stored(block, 0).expect("the block has a row");
+    u64::from_le_bytes(row.try_into().expect("eight bytes"))
+}
