@@ -1,9 +1,10 @@
 //! How blocks are changed: the one path by which sessions, roll-back and recovery of transactions alter anything. All
-//! blocks of a change are held exclusively together, none is held while waiting for another; the record goes into the
-//! log buffer before the blocks change; both happen or neither.
+//! blocks of a change are held exclusively together, none is held while waiting for another; they are marked dirty, the
+//! record goes into the log buffer, the blocks change: all of it happens or nothing. Which blocks need their image in the
+//! record is said in [`crate::checkpoint`].
 
-use crate::block;
-use crate::buffer_cache::{ExclusiveBlock, Pin};
+use crate::block::{self, BlockAddress};
+use crate::buffer_cache::{Begun, ExclusiveBlock, Pin};
 use crate::error::Result;
 use crate::instance::Shared;
 use crate::log::Append;
@@ -29,11 +30,10 @@ pub(crate) async fn change<T>(
             return Ok((planned, shared.log.end()));
         }
         match log(shared, pins, &blocks, builder) {
-            Append::Done(end) => {
+            Append::Done { end, .. } => {
                 carry_out(pins, &mut blocks, builder, end);
                 return Ok((planned, end));
             }
-            Append::BoundaryMoved => {}
             Append::Full => {
                 drop(blocks);
                 shared.log.wait_for_space(shared, waits).await?;
@@ -75,36 +75,58 @@ async fn hold_all<'a>(
     }
 }
 
+/// Marks the blocks dirty and puts the record into the log buffer, with an image of every block that needs one. When there
+/// is no room the blocks are what they were.
 fn log(
     shared: &Shared,
     pins: &[&Pin],
     blocks: &[ExclusiveBlock<'_>],
     builder: &RecordBuilder,
 ) -> Append {
-    let boundary = shared.log.image_boundary();
-    let planted = shared.settings.has_planted(PlantedFault::ImagesLeftOut);
-    let mut images: [Option<usize>; 3] = [None; 3];
-    let mut count = 0;
+    let lost = shared.settings.has_planted(PlantedFault::DirtyFlagLost);
+    let left_out = shared.settings.has_planted(PlantedFault::ImagesLeftOut);
+    let mut begun = [None; 3];
+    let mut is_whole = [false; 3];
+    let mut images: [Option<(BlockAddress, &[u8])>; 3] = [None; 3];
     for (index, (pin, block)) in pins.iter().zip(blocks).enumerate() {
         let address = pin.address();
         let Some(first) = builder.vectors().find(|vector| vector.address == address) else {
             continue;
         };
-        if block::scn(block) <= boundary && !first.kind.replaces_block() && !planted {
-            images[count] = Some(index);
-            count += 1;
+        is_whole[index] = first.kind.replaces_block();
+        if lost && index == 0 {
+            continue;
+        }
+        let before = shared.cache.begin_change(shared, pin);
+        begun[index] = Some(before);
+        if before == Begun::Unprotected && !is_whole[index] && !left_out {
+            is_whole[index] = true;
+            images[index] = Some((address, block));
         }
     }
-    let position = shared.log.end();
-    let lost = shared.settings.has_planted(PlantedFault::DirtyFlagLost);
-    for pin in pins.iter().skip(usize::from(lost)) {
-        if shared.cache.mark_dirty(pin, position) {
-            shared.dbwr.wake_if_behind(shared, pin);
+    let mut list = [(BlockAddress::from_u64(0), &[][..]); 3];
+    let mut count = 0;
+    for image in images.into_iter().flatten() {
+        list[count] = image;
+        count += 1;
+    }
+    let outcome = shared.log.append(&list[..count], builder.bytes());
+    for ((pin, begun), is_whole) in pins.iter().zip(begun).zip(is_whole) {
+        let was_clean = begun.is_some_and(|begun| begun != Begun::AlreadyDirty);
+        match outcome {
+            Append::Done { start, .. } => {
+                if is_whole {
+                    shared.cache.note_image(pin, start);
+                }
+                if was_clean {
+                    shared.dbwr.wake_if_behind(shared, pin);
+                }
+            }
+            Append::Full if was_clean => shared.cache.give_up_change(pin),
+            Append::Full => {}
         }
     }
-    let list = images.map(|image| image.map(|index| (pins[index].address(), &*blocks[index])));
-    let list: Vec<_> = list.into_iter().flatten().collect();
-    shared.log.append(boundary, &list, builder.bytes())
+    outcome
 }
 
 fn carry_out(pins: &[&Pin], blocks: &mut [ExclusiveBlock<'_>], builder: &RecordBuilder, end: u64) {

@@ -1,11 +1,11 @@
 //! DBWR: the database writers. Each serves its own shards of the buffer cache. A writer makes buffers clean when a quarter
-//! of them is dirty or a session finds none free, and writes everything older than a checkpoint when CKPT asks. A batch is
-//! handed to the datafiles' devices as one: how much of it is under way together is the access path's business. No
-//! block goes out before its redo is on stable storage.
+//! of them is dirty or a session finds none free, and from the head of its checkpoint queue when recovery would have to
+//! read too far back for them. A batch is handed to the datafiles' devices as one: how much of it is under way together is
+//! the access path's business. No block goes out before its redo is on stable storage.
 
 use std::sync::Arc;
 
-use spindle_io::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use spindle_io::sync::atomic::{AtomicBool, Ordering};
 use spindle_io::sync::{Notify, timeout};
 use spindle_io::{Completion, Outcome, Request, Submission};
 
@@ -24,16 +24,13 @@ struct Writer {
     wake: Notify,
     /// A session found no free buffer.
     demand: AtomicBool,
-    /// Everything changed before this position shall be written.
-    target: AtomicU64,
-    /// Everything changed before this position has been written.
-    reached: AtomicU64,
 }
 
 /// The writers, as others see them.
 pub(crate) struct Dbwr {
     writers: Vec<Writer>,
-    reached: Notify,
+    /// A batch has been written.
+    written: Notify,
 }
 
 impl Dbwr {
@@ -41,7 +38,7 @@ impl Dbwr {
     pub(crate) fn new(writers: usize) -> Dbwr {
         Dbwr {
             writers: (0..writers).map(|_| Writer::default()).collect(),
-            reached: Notify::new(),
+            written: Notify::new(),
         }
     }
 
@@ -63,29 +60,27 @@ impl Dbwr {
         }
     }
 
-    /// Has every block written whose first unwritten change lies before `position`.
-    pub(crate) async fn write_before(&self, shared: &Shared, position: u64) -> Result<()> {
-        for writer in &self.writers {
-            writer.target.fetch_max(position, Ordering::AcqRel);
-            writer.wake.notify_one();
+    /// Asks for every block to be written that recovery would need redo before `target` for.
+    pub(crate) fn raise_target(&self, shared: &Shared, target: u64) {
+        for (number, writer) in self.writers.iter().enumerate() {
+            if shared.cache.queue(number).raise_target(target) {
+                writer.wake.notify_one();
+            }
         }
-        while !shared
-            .settings
-            .has_planted(PlantedFault::CheckpointDoesNotWait)
-        {
-            let mut reached = std::pin::pin!(self.reached.notified());
-            reached.as_mut().enable();
+    }
+
+    /// Has these blocks written, and returns when they are.
+    pub(crate) async fn write_before(&self, shared: &Shared, target: u64) -> Result<()> {
+        self.raise_target(shared, target);
+        loop {
+            let mut written = std::pin::pin!(self.written.notified());
+            written.as_mut().enable();
             shared.health.check()?;
-            if self
-                .writers
-                .iter()
-                .all(|writer| writer.reached.load(Ordering::Acquire) >= position)
-            {
+            if !shared.cache.has_before(target) {
                 return Ok(());
             }
-            reached.await;
+            written.await;
         }
-        Ok(())
     }
 
     /// Wakes the writers, and who waits for them, to learn that the instance has failed or stops.
@@ -93,7 +88,7 @@ impl Dbwr {
         for writer in &self.writers {
             writer.wake.notify_one();
         }
-        self.reached.notify_waiters();
+        self.written.notify_waiters();
     }
 }
 
@@ -127,20 +122,14 @@ async fn work(shared: &Shared, waits: &ProcessWaits, number: usize) -> Result<bo
     let writer = &shared.dbwr.writers[number];
     let writers = shared.dbwr.writers.len();
     let limit = shared.settings.write_batch_blocks;
-    let target = writer.target.load(Ordering::Acquire);
-    if target > writer.reached.load(Ordering::Acquire) {
-        let mut rest = shared.cache.dirty_before(number, writers, target);
-        while !rest.is_empty() {
-            // Sessions must not starve while a checkpoint is written.
-            if writer.demand.swap(false, Ordering::Relaxed) {
-                let cold = shared.cache.cold_dirty(number, writers, limit);
-                write_batch(shared, waits, cold).await?;
-            }
-            let batch = rest.split_off(rest.len().saturating_sub(limit));
-            write_batch(shared, waits, batch).await?;
+    let due = shared.cache.due(number, limit);
+    if !due.is_empty() {
+        // Sessions must not starve while a checkpoint is written.
+        if writer.demand.swap(false, Ordering::Relaxed) {
+            let cold = shared.cache.cold_dirty(number, writers, limit);
+            write_batch(shared, waits, cold).await?;
         }
-        writer.reached.fetch_max(target, Ordering::AcqRel);
-        shared.dbwr.reached.notify_waiters();
+        write_batch(shared, waits, due).await?;
         return Ok(true);
     }
     if writer.demand.swap(false, Ordering::Relaxed) || shared.cache.is_behind(number, writers) {
@@ -181,6 +170,7 @@ async fn write_batch(shared: &Shared, waits: &ProcessWaits, batch: Vec<Candidate
         result = result.and(finish(shared, candidate, completion.await));
     }
     waits.add(WaitEvent::DbFileParallelWrite, shared.env.now() - began_ns);
+    shared.dbwr.written.notify_waiters();
     result
 }
 

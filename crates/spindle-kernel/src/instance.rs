@@ -384,7 +384,7 @@ pub(crate) fn make_shared(
     Ok(Shared {
         env: Arc::clone(env),
         log: Log::new(settings.log_buffer_bytes, FIRST_POSITION)?,
-        log_files: LogFiles::new(storage.redo.clone(), settings.log_buffer_bytes)?,
+        log_files: LogFiles::new(storage.redo.clone(), settings)?,
         dbwr: Dbwr::new(settings.writers),
         checkpoint: Checkpoint::new(),
         pmon: Pmon::new(),

@@ -1,6 +1,6 @@
 //! LGWR and the online log files: a ring of preallocated files. The writer takes all redo there is (group commit), writes
-//! it durably, and lets the commits return. When a batch does not fit it switches to the next file, which starts a
-//! checkpoint. When the ring runs short of files that a checkpoint has freed, changes are held back, never LGWR.
+//! it durably, and lets the commits return. When a batch does not fit it switches to the next file. What it writes moves the
+//! checkpoint's target along. When the ring runs short of files that a checkpoint has freed, changes are held back, never LGWR.
 
 use std::sync::Arc;
 
@@ -13,7 +13,8 @@ use crate::instance::Shared;
 use crate::log::{Batch, PADDING_MAX};
 use crate::probe::{self, Probe};
 use crate::redo::batch;
-use crate::settings::PlantedFault;
+use crate::ring_marks::RingMarks;
+use crate::settings::{PlantedFault, Settings};
 use crate::wait_event::{ProcessWaits, WaitEvent};
 
 /// Bytes before the first batch of a log file.
@@ -41,6 +42,13 @@ pub(crate) struct LogFiles {
     redo_block_bytes: u64,
     /// Where the next batch goes, as of the last batch that is on stable storage.
     location: Latch<Location>,
+    marks: Latch<RingMarks>,
+    /// Recovery should not have to read more than this, bytes.
+    lag_bytes: u64,
+    /// Position from which recovery would not have to read more than that.
+    target: AtomicU64,
+    /// Position from which recovery would not have to read more than half of that.
+    images_from: AtomicU64,
     /// Position after the last record of each file's present contents.
     ends: Latch<Vec<u64>>,
     /// Where recovery would start to read: what lies before it is no longer needed.
@@ -71,10 +79,8 @@ pub(crate) fn read_file_header(bytes: &[u8], database: u64) -> Option<(u32, u64)
 
 impl LogFiles {
     /// The ring, before recovery has said where it stands.
-    pub(crate) fn new(
-        devices: Vec<Arc<dyn BlockDevice>>,
-        log_buffer_bytes: usize,
-    ) -> Result<LogFiles> {
+    pub(crate) fn new(devices: Vec<Arc<dyn BlockDevice>>, settings: &Settings) -> Result<LogFiles> {
+        let log_buffer_bytes = settings.log_buffer_bytes;
         let refuse = |device: &Arc<dyn BlockDevice>, reason: String| {
             Err(KernelError::Storage {
                 device: device.name().to_string(),
@@ -113,16 +119,25 @@ impl LogFiles {
             });
         }
         let ends = Latch::new(vec![0; devices.len()]);
-        let location = Latch::new(Location {
+        let location = Location {
             position: 0,
             file: 0,
             sequence: 0,
             offset: LOG_FILE_HEADER_BYTES,
-        });
+        };
+        let lag_bytes = settings
+            .checkpoint_lag_bytes
+            .unwrap_or(u64::MAX)
+            .min(lag_bytes_max(&devices, log_buffer_bytes));
+        let marks = RingMarks::new(location, lag_bytes, settings.checkpoint_interval_ns);
         Ok(LogFiles {
             devices,
             redo_block_bytes,
-            location,
+            location: Latch::new(location),
+            marks: Latch::new(marks),
+            lag_bytes,
+            target: AtomicU64::new(0),
+            images_from: AtomicU64::new(0),
             ends,
             needed_from: AtomicU64::new(0),
             room_turn: Latch::default(),
@@ -147,13 +162,30 @@ impl LogFiles {
     /// Sets where the ring stands after recovery; everything before `location` may be overwritten.
     pub(crate) fn reset(&self, location: Location) {
         *self.location.lock() = location;
+        self.marks.lock().reset(location);
         self.ends.lock().fill(location.position);
         self.needed_from.store(location.position, Ordering::Release);
     }
 
-    /// A checkpoint is complete, and recovery would read from `location` on. (The checkpoint's own position may lie in a
+    /// Where to begin to read in order to come to `position`.
+    pub(crate) fn place_of(&self, position: u64) -> Location {
+        self.marks.lock().place_of(position)
+    }
+
+    /// A position before which everything was changed at `at_ns` or earlier.
+    pub(crate) fn changed_by(&self, at_ns: u64) -> u64 {
+        self.marks.lock().changed_by(at_ns)
+    }
+
+    /// An image before this position is better replaced by a new one, lest its block have to be written again soon.
+    pub(crate) fn images_from(&self) -> u64 {
+        self.images_from.load(Ordering::Relaxed)
+    }
+
+    /// The checkpoint has moved, and recovery would read from `location` on. (The checkpoint's own position may lie in a
     /// later file, but the way there leads through this one.)
     pub(crate) fn checkpointed(&self, location: Location) {
+        self.marks.lock().forget_before(location.position);
         self.needed_from
             .fetch_max(location.position, Ordering::AcqRel);
     }
@@ -181,18 +213,29 @@ impl LogFiles {
         );
         self.devices[file].submit(request).await.result?;
         self.ends.lock()[now.file] = position;
-        *self.location.lock() = Location {
+        let location = Location {
             position,
             file,
             sequence,
             offset: LOG_FILE_HEADER_BYTES,
         };
+        self.advance(location, 0, shared.env.now());
         Ok(())
     }
 
-    fn next_is_free(&self) -> bool {
+    fn advance(&self, location: Location, bytes: u64, at_ns: u64) {
+        *self.location.lock() = location;
+        self.marks.lock().advance(location, bytes, at_ns);
+    }
+
+    /// Position after the last record that the next file holds.
+    fn end_of_next(&self) -> u64 {
         let next = (self.location().file + 1) % self.devices.len();
-        self.ends.lock()[next] <= self.needed_from.load(Ordering::Acquire)
+        self.ends.lock()[next]
+    }
+
+    fn next_is_free(&self) -> bool {
+        self.end_of_next() <= self.needed_from.load(Ordering::Acquire)
     }
 
     /// Bytes left in the current file. The last redo block's worth stays free, so that reading may round up.
@@ -212,6 +255,16 @@ impl LogFiles {
     fn padded(&self, bytes: u64) -> u64 {
         bytes.next_multiple_of(self.redo_block_bytes)
     }
+}
+
+/// 90 % of what the smallest log file takes before changes are held back for the next to become free. Oracle's bound is 90 %
+/// of the smallest log file (Database Reference, V$INSTANCE_RECOVERY: the size of the smallest redo log is one of the
+/// mechanisms that limit recovery); here its four log buffers of reserve do not count.
+fn lag_bytes_max(devices: &[Arc<dyn BlockDevice>], log_buffer_bytes: usize) -> u64 {
+    let sizes = devices.iter().map(|device| device.limits().capacity_bytes);
+    let smallest = sizes.min().unwrap_or(0);
+    let reserve = LOG_FILE_HEADER_BYTES + PADDING_MAX as u64 + 4 * log_buffer_bytes as u64;
+    smallest.saturating_sub(reserve) / 10 * 9
 }
 
 /// The log writer process.
@@ -261,8 +314,31 @@ async fn write_pending(shared: &Shared, waits: &ProcessWaits) -> Result<()> {
     let end = batch.end;
     write_batch(shared, waits, batch, location).await?;
     update_room(shared);
+    move_target(shared);
     shared.log.written(end);
     Ok(())
+}
+
+/// Moves along what DBWR is to have written, so that recovery never has to read more than the lag; and has CKPT note the
+/// position when that frees the next log file.
+fn move_target(shared: &Shared) {
+    let files = &shared.log_files;
+    let (target, images_from) = {
+        let marks = files.marks.lock();
+        (
+            marks.lagging(files.lag_bytes),
+            marks.lagging(files.lag_bytes / 2),
+        )
+    };
+    files.images_from.store(images_from, Ordering::Relaxed);
+    // LGWR alone moves it.
+    if files.target.swap(target, Ordering::Relaxed) == target {
+        return;
+    }
+    shared.dbwr.raise_target(shared, target);
+    if !files.next_is_free() && !shared.cache.has_before(files.end_of_next()) {
+        shared.checkpoint.request();
+    }
 }
 
 async fn write_batch(
@@ -311,11 +387,12 @@ async fn write_batch(
         result?;
     }
     shared.statistics.add_redo_write(bytes, padded);
-    *files.location.lock() = Location {
+    let next = Location {
         position: batch.end,
         offset: location.offset + padded as u64,
         ..location
     };
+    files.advance(next, padded as u64, shared.env.now());
     Ok(())
 }
 
@@ -334,7 +411,6 @@ async fn switch(shared: &Shared, position: u64) -> Result<()> {
         probe::hit(Probe::LogRingWrapped);
     }
     shared.statistics.add_log_switch();
-    shared.checkpoint.request();
     Ok(())
 }
 

@@ -23,6 +23,7 @@ pub mod probe;
 mod probe;
 mod recovery;
 mod redo;
+mod ring_marks;
 mod row_lock;
 mod session;
 mod settings;

@@ -25,8 +25,6 @@ struct Inner {
     first_position: u64,
     /// The other frame, when LGWR is not writing it.
     spare: Option<WriteHold>,
-    /// Blocks whose SCN is not beyond this get a full image at their next change: the start of the last checkpoint.
-    image_boundary: u64,
 }
 
 impl Inner {
@@ -40,7 +38,6 @@ pub(crate) struct Log {
     inner: Latch<Inner>,
     frames: [Frame; 2],
     arena: Arc<Arena>,
-    image_boundary: AtomicU64,
     flushed: AtomicU64,
     requested: AtomicU64,
     commits: Latch<Vec<(u64, oneshot::Sender<()>)>>,
@@ -63,12 +60,15 @@ pub(crate) const CHECKS_THEN_ENTERS: &str =
 
 /// What became of an attempt to add a record.
 pub(crate) enum Append {
-    /// Added; its bytes end at this position.
-    Done(u64),
+    /// Added.
+    Done {
+        /// Position of its first byte.
+        start: u64,
+        /// Position after its last.
+        end: u64,
+    },
     /// No room until LGWR takes the buffer.
     Full,
-    /// A checkpoint began meanwhile: which blocks need images must be looked at again.
-    BoundaryMoved,
 }
 
 /// Redo that LGWR takes to write.
@@ -93,13 +93,11 @@ impl Log {
             used: batch::HEADER_BYTES,
             first_position: position,
             spare: Some(take(&frames[1])),
-            image_boundary: position,
         };
         Ok(Log {
             inner: Latch::new(inner),
             frames,
             arena,
-            image_boundary: AtomicU64::new(position),
             flushed: AtomicU64::new(position),
             requested: AtomicU64::new(position),
             commits: Latch::default(),
@@ -119,8 +117,6 @@ impl Log {
         let mut inner = self.inner.lock();
         inner.first_position = position;
         inner.used = batch::HEADER_BYTES;
-        inner.image_boundary = position;
-        self.image_boundary.store(position, Ordering::Release);
         self.flushed.store(position, Ordering::Release);
         self.requested.store(position, Ordering::Release);
     }
@@ -135,29 +131,8 @@ impl Log {
         self.flushed.load(Ordering::Acquire)
     }
 
-    /// Blocks whose SCN is not beyond this need an image.
-    pub(crate) fn image_boundary(&self) -> u64 {
-        self.image_boundary.load(Ordering::Acquire)
-    }
-
-    /// Begins a checkpoint: from here on, the first change of every block carries its image. Returns the position that
-    /// the checkpoint will stand for.
-    pub(crate) fn begin_checkpoint(&self) -> u64 {
-        let mut inner = self.inner.lock();
-        let position = inner.end();
-        inner.image_boundary = position;
-        self.image_boundary.store(position, Ordering::Release);
-        position
-    }
-
-    /// Adds a record: images of blocks as they are, then the vectors. `boundary` is the image boundary by which the
-    /// images were chosen.
-    pub(crate) fn append(
-        &self,
-        boundary: u64,
-        images: &[(BlockAddress, &[u8])],
-        vectors: &[u8],
-    ) -> Append {
+    /// Adds a record: images of blocks as they are, then the vectors.
+    pub(crate) fn append(&self, images: &[(BlockAddress, &[u8])], vectors: &[u8]) -> Append {
         let image_bytes: usize = images
             .iter()
             .map(|(_, block)| image_vector_bytes(block.len()))
@@ -165,14 +140,12 @@ impl Log {
         let length = RECORD_HEADER_BYTES + image_bytes + vectors.len();
         let mut guard = self.inner.lock();
         let inner = &mut *guard;
-        if inner.image_boundary != boundary {
-            return Append::BoundaryMoved;
-        }
-        if inner.used + length > inner.active.len() || !self.ring_has_room.load(Ordering::Acquire) {
+        if inner.used + length > inner.active.len() || !self.ring_has_room() {
             drop(guard);
             self.request(self.end());
             return Append::Full;
         }
+        let start = inner.end();
         let mut at = inner.used;
         let mut put = |bytes: &[u8]| {
             inner.active[at..at + bytes.len()].copy_from_slice(bytes);
@@ -197,7 +170,7 @@ impl Log {
         if wake {
             self.request(end);
         }
-        Append::Done(end)
+        Append::Done { start, end }
     }
 
     /// Asks LGWR to write everything up to `position`.
@@ -244,7 +217,7 @@ impl Log {
         let began_ns = shared.env.now();
         let mut space = std::pin::pin!(self.space.notified());
         space.as_mut().enable();
-        let ring_has_room = self.ring_has_room.load(Ordering::Acquire);
+        let ring_has_room = self.ring_has_room();
         self.request(self.end());
         shared.health.check()?;
         if !ring_has_room || self.is_full() {
@@ -316,6 +289,11 @@ impl Log {
             .expect("the frame written is free, the other is held by the buffer");
         self.inner.lock().spare = Some(spare);
         self.acknowledge(end);
+    }
+
+    /// Whether the ring of log files had room when it was last looked at.
+    pub(crate) fn ring_has_room(&self) -> bool {
+        self.ring_has_room.load(Ordering::Acquire)
     }
 
     /// Says whether the ring of log files has room; when it has again, changes go on.

@@ -24,9 +24,15 @@ pub enum Probe {
     RollBackBegun,
     /// Recovery has rolled them back.
     RollBackEnded,
+    /// Recovery met a damaged block before the image that replaced it.
+    ImageCameLater,
+    /// A block became dirty again, and its last image still protected it.
+    ImageUsedAgain,
+    /// CKPT moved the position past redo whose blocks were written, while later changes were not.
+    CheckpointAdvanced,
 }
 
-const PROBES: usize = Probe::RollBackEnded as usize + 1;
+const PROBES: usize = Probe::CheckpointAdvanced as usize + 1;
 
 thread_local! {
     static HITS: [Cell<u64>; PROBES] = const { [const { Cell::new(0) }; PROBES] };

@@ -2,10 +2,12 @@
 //! checkpoint, open a new log file, roll back what had not committed. After a clean shutdown there is nothing to
 //! roll in either direction, and this takes a moment.
 
-use crate::block::{self, transaction_table};
+use std::collections::BTreeMap;
+
+use crate::block::{self, BlockAddress, transaction_table};
 use crate::checkpoint::flush_datafiles;
 use crate::control_file::CheckpointRecord;
-use crate::error::Result;
+use crate::error::{KernelError, Result};
 use crate::instance::Shared;
 use crate::lgwr::Location;
 use crate::log_reader::{LogReader, Redo, damaged};
@@ -88,6 +90,7 @@ async fn roll_forward(
     checkpoint: CheckpointRecord,
 ) -> Result<()> {
     let mut reader = LogReader::new(shared, checkpoint.location)?;
+    let mut torn = TornBlocks::default();
     while let Some(Redo { mut at, records }) = reader.next().await? {
         let mut rest = records;
         while !rest.is_empty() {
@@ -96,24 +99,33 @@ async fn roll_forward(
             let end = at.position + (rest.len() - after.len()) as u64;
             // Changes before the checkpoint are in the datafiles, and their blocks may have been torn since.
             if end > checkpoint.position {
-                roll_record(shared, waits, vectors, at, end).await?;
+                roll_record(shared, waits, &mut torn, vectors, at, end).await?;
             }
             at.position = end;
             rest = after;
         }
     }
-    Ok(())
+    match torn.pop_first() {
+        None => Ok(()),
+        Some((_, damage)) => Err(damage),
+    }
 }
+
+/// Blocks that were found damaged where the redo has no image of them yet, with what was wrong. A block that a crash has
+/// torn was written once more after these changes, and an image precedes every such write: it comes later in the redo. So
+/// does PostgreSQL keep a list of invalid pages in recovery.
+type TornBlocks = BTreeMap<BlockAddress, KernelError>;
 
 /// Carries out the vectors of one record, on each block that does not have them yet.
 async fn roll_record(
     shared: &Shared,
     waits: &ProcessWaits,
+    torn: &mut TornBlocks,
     vectors: &[u8],
     at: Location,
     end: u64,
 ) -> Result<()> {
-    let mut done: Vec<block::BlockAddress> = Vec::new();
+    let mut done: Vec<BlockAddress> = Vec::new();
     for vector in Vectors::new(vectors) {
         let address = vector.address;
         if done.contains(&address) {
@@ -121,16 +133,29 @@ async fn roll_record(
         }
         done.push(address);
         check_address(shared, address).map_err(|reason| damaged(shared, at, reason))?;
-        let pin = if vector.kind.replaces_block() {
-            shared.cache.get_new(shared, waits, address).await?
+        let found = if vector.kind.replaces_block() {
+            if torn.remove(&address).is_some() {
+                probe::hit(Probe::ImageCameLater);
+            }
+            shared.cache.get_new(shared, waits, address).await
+        } else if torn.contains_key(&address) {
+            continue;
         } else {
-            shared.cache.get(shared, waits, address).await?
+            shared.cache.get(shared, waits, address).await
+        };
+        let pin = match found {
+            Ok(pin) => pin,
+            Err(damage @ KernelError::DamagedBlock { .. }) => {
+                torn.insert(address, damage);
+                continue;
+            }
+            Err(error) => return Err(error),
         };
         let mut bytes = pin.write(shared, waits).await?;
         if !vector.kind.replaces_block() && block::scn(&bytes) >= end {
             continue;
         }
-        shared.cache.mark_dirty(&pin, at.position);
+        shared.cache.begin_roll_forward(&pin, at.position);
         for vector in Vectors::new(vectors).filter(|vector| vector.address == address) {
             for _ in 0..1 + usize::from(shared.settings.has_planted(PlantedFault::RedoAppliedTwice))
             {
@@ -144,7 +169,7 @@ async fn roll_record(
 }
 
 /// Error when the database has no such block, or none that redo may touch.
-fn check_address(shared: &Shared, address: block::BlockAddress) -> std::result::Result<(), String> {
+fn check_address(shared: &Shared, address: BlockAddress) -> std::result::Result<(), String> {
     let blocks = shared.control.read(|contents| {
         let file = contents.file_blocks.get(usize::from(address.file));
         file.copied().unwrap_or(0)

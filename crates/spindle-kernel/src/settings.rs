@@ -38,8 +38,13 @@ pub struct Settings {
     /// LGWR hands a write to its device in pieces of at most this many bytes, to be under way together where the
     /// device's method allows (default 256 KiB).
     pub log_write_bytes_max: usize,
-    /// Longest time between checkpoints, nanoseconds (default 60 s); a log switch always starts one.
+    /// Redo that recovery should have to read at most, bytes as written to the log files. `None` (the default), and at
+    /// most, is 90 % of what the smallest log file takes.
+    pub checkpoint_lag_bytes: Option<u64>,
+    /// A changed block is written when its change is this old, nanoseconds (default 60 s).
     pub checkpoint_interval_ns: u64,
+    /// CKPT notes this often how far DBWR has come, nanoseconds (default 3 s, as Oracle's).
+    pub checkpoint_progress_ns: u64,
     /// How long a session waits for a row lock, nanoseconds (default 5 s).
     pub lock_timeout_ns: u64,
     /// Blocks of a multi-block read (default 16; Oracle's `db_file_multiblock_read_count`).
@@ -59,7 +64,9 @@ impl Default for Settings {
             commit_wait: CommitWait::Wait,
             log_buffer_bytes: 1 << 20,
             log_write_bytes_max: 256 << 10,
+            checkpoint_lag_bytes: None,
             checkpoint_interval_ns: 60_000_000_000,
+            checkpoint_progress_ns: 3_000_000_000,
             lock_timeout_ns: 5_000_000_000,
             multiblock_read_blocks: 16,
             planted: None,
@@ -78,10 +85,14 @@ pub enum PlantedFault {
     DatafileWriteNotDurable,
     /// A checkpoint leaves out the flush of the datafiles ([`WriteSync::Checkpoint`]).
     DatafilesNotFlushed,
-    /// A checkpoint does not wait for DBWR.
+    /// A full checkpoint does not wait for DBWR.
     CheckpointDoesNotWait,
-    /// A checkpoint notes its position after DBWR has written, not before.
+    /// A checkpoint looks for its position after it has flushed the datafiles, not before ([`WriteSync::Checkpoint`]).
     CheckpointTakenLate,
+    /// CKPT notes the position that DBWR was asked to reach, not the one it has reached.
+    CheckpointPositionTooFar,
+    /// A block gets no new image although recovery would begin after its last one.
+    ImageTooOld,
     /// The control file is written without waiting for stable storage.
     ControlFileNotDurable,
     /// LGWR takes a write for durable that is in the device's cache.
@@ -130,13 +141,15 @@ pub enum PlantedFault {
 impl PlantedFault {
     /// Every fault that power cuts bring to light. For the others a device must fail or misdirect, or transactions must
     /// get in each other's way.
-    pub const ALL: [PlantedFault; 21] = [
+    pub const ALL: [PlantedFault; 23] = [
         PlantedFault::AcknowledgeBeforeFlush,
         PlantedFault::WriteAheadOfRedo,
         PlantedFault::DatafileWriteNotDurable,
         PlantedFault::DatafilesNotFlushed,
         PlantedFault::CheckpointDoesNotWait,
         PlantedFault::CheckpointTakenLate,
+        PlantedFault::CheckpointPositionTooFar,
+        PlantedFault::ImageTooOld,
         PlantedFault::ControlFileNotDurable,
         PlantedFault::LogWriteNotDurable,
         PlantedFault::LogHeaderNotDurable,

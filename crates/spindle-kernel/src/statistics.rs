@@ -63,8 +63,10 @@ statistics! {
     redo_wastage_bytes,
     /// Log switches.
     log_switches,
-    /// Checkpoints completed.
+    /// Full checkpoints completed: at a shutdown, on demand, and when the ring of log files had no room.
     checkpoints,
+    /// Checkpoint positions entered in the control file, those of full checkpoints included.
+    checkpoint_positions,
     /// Transactions committed that changed something.
     commits,
     /// Transactions rolled back that had changed something.
@@ -95,6 +97,10 @@ impl Statistics {
 
     pub(crate) fn add_checkpoint(&self) {
         Self::add(&self.checkpoints, 1);
+    }
+
+    pub(crate) fn add_checkpoint_position(&self) {
+        Self::add(&self.checkpoint_positions, 1);
     }
 
     pub(crate) fn add_commit(&self) {

@@ -61,6 +61,32 @@ fn nor_with_flushes_at_checkpoints_and_two_writers() {
 }
 
 #[test]
+fn nor_with_the_checkpoint_close_behind() {
+    for write_sync in [WriteSync::Dsync, WriteSync::Checkpoint] {
+        let scenario = Scenario {
+            write_sync,
+            writers: 2,
+            ..Scenario::close_behind(9)
+        };
+        let before = [Probe::CheckpointAdvanced, Probe::ImageUsedAgain].map(probe::hits);
+        let points = crash_points(scenario).unwrap();
+        let after = [Probe::CheckpointAdvanced, Probe::ImageUsedAgain].map(probe::hits);
+        let swept = sweep(scenario, &points, |io| cuts(io, 4));
+        println!(
+            "{write_sync:?}: {} I/Os, {} recoveries; positions noted and images used again: {before:?} to {after:?}; torn \
+             blocks whose image came later in {} recoveries",
+            points.len(),
+            swept.recoveries,
+            swept.image_later
+        );
+        assert_eq!(swept.loss, None);
+        assert!(after[0] > before[0], "no position was noted in between");
+        assert!(after[1] > before[1], "no image was used again");
+        assert!(swept.image_later > 0, "no torn block was passed over");
+    }
+}
+
+#[test]
 fn what_is_noted_at_an_io_is_what_a_power_cut_there_leaves() {
     for scenario in [Scenario::plain(6), Scenario::long(7)] {
         let start = loaded(scenario);
@@ -121,11 +147,13 @@ fn harmful(fault: PlantedFault) -> (Scenario, usize) {
         planted: Some(fault),
         ..Scenario::plain(1)
     };
-    // More redo than the ring holds, while DBWR works for one checkpoint.
+    // More redo than the ring holds, while CKPT notes one position.
     let fast_redo = Scenario {
         transactions: 200,
         cache_blocks: 256,
         data_write_ns: 20_000_000,
+        log_files: 2,
+        control_write_ns: 400_000_000,
         hot_accounts: 1000,
         ..plain
     };
@@ -142,7 +170,8 @@ fn harmful(fault: PlantedFault) -> (Scenario, usize) {
         PlantedFault::ControlFileNotDurable => (
             Scenario {
                 data_write_ns: 20_000,
-                checkpoint_interval_ns: 2_000_000,
+                control_write_ns: 20_000,
+                checkpoint_progress_ns: 2_000_000,
                 ..fast_redo
             },
             11,
@@ -156,10 +185,16 @@ fn harmful(fault: PlantedFault) -> (Scenario, usize) {
         ),
         PlantedFault::CheckpointTakenLate => (
             Scenario {
-                checkpoint_interval_ns: 1_000_000,
-                data_write_ns: 2_000_000,
-                cache_blocks: 128,
-                ..plain
+                write_sync: WriteSync::Checkpoint,
+                planted: Some(fault),
+                ..Scenario::close_behind(1)
+            },
+            1,
+        ),
+        PlantedFault::CheckpointPositionTooFar | PlantedFault::ImageTooOld => (
+            Scenario {
+                planted: Some(fault),
+                ..Scenario::close_behind(1)
             },
             1,
         ),
@@ -214,7 +249,6 @@ fn without_the_bug_the_same_scenarios_lose_nothing() {
     for fault in [
         PlantedFault::LogFileReusedEarly,
         PlantedFault::ControlFileNotDurable,
-        PlantedFault::CheckpointTakenLate,
         PlantedFault::UndoChainCut,
     ] {
         let scenario = Scenario {

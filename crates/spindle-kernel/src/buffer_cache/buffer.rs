@@ -31,8 +31,10 @@ pub(super) struct State {
     pub(super) address: BlockAddress,
     pub(super) phase: Phase,
     pub(super) dirty: bool,
-    /// Redo position before the first change since the buffer was clean.
+    /// While it is dirty: where in the redo recovery would have to begin for it, and its place in the checkpoint queue.
     pub(super) first_change: u64,
+    /// The record that holds the block's last image begins at or after this position; `None` when that is not known.
+    pub(super) image: Option<u64>,
     pub(super) writing: bool,
 }
 
@@ -128,6 +130,7 @@ impl Buffer {
             phase: Phase::Empty,
             dirty: false,
             first_change: 0,
+            image: None,
             writing: false,
         };
         Buffer {

@@ -3,6 +3,7 @@
 //! I/O is protected by its frame's own hold and by its phase, and who must wait does so under the wait event that says why.
 
 mod buffer;
+mod checkpoint_queue;
 pub(crate) mod writing;
 
 use std::collections::VecDeque;
@@ -24,6 +25,7 @@ use crate::wait_event::{ProcessWaits, WaitEvent};
 pub(crate) use buffer::CALLS_THEN_LETS_GO;
 use buffer::{Buffer, Phase, State};
 pub(crate) use buffer::{ExclusiveBlock, Pin};
+pub(crate) use checkpoint_queue::CheckpointQueue;
 
 /// A session in need of a buffer looks again after this long.
 const FREE_BUFFER_LOOK_NS: u64 = 10_000_000;
@@ -53,6 +55,8 @@ struct ShardCell {
 /// The cache.
 pub(crate) struct BufferCache {
     shards: Vec<ShardCell>,
+    /// Of each writer.
+    queues: Vec<CheckpointQueue>,
     arena: Arc<Arena>,
 }
 
@@ -91,7 +95,11 @@ impl BufferCache {
                 }
             })
             .collect();
-        Ok(BufferCache { shards, arena })
+        Ok(BufferCache {
+            shards,
+            queues: (0..writers).map(|_| CheckpointQueue::default()).collect(),
+            arena,
+        })
     }
 
     /// The memory the cache lives in.
@@ -358,6 +366,7 @@ impl BufferCache {
             phase: Phase::Reading,
             dirty: false,
             first_change: 0,
+            image: None,
             writing: false,
         };
         drop(state);
@@ -440,20 +449,69 @@ impl BufferCache {
         cell.freed.notify_one();
     }
 
-    /// Marks the block as changed; `position` is a redo position not after the change. To be called before the change
-    /// is logged, with the block held exclusively, so that a checkpoint that begins after it cannot miss it.
-    /// True when it was clean.
-    pub(crate) fn mark_dirty(&self, pin: &Pin, position: u64) -> bool {
+    /// Marks a block dirty that is about to be changed; it is held exclusively. To be called before the change is logged,
+    /// so that the checkpoint position cannot go past it.
+    pub(crate) fn begin_change(&self, shared: &Shared, pin: &Pin) -> Begun {
         let mut state = pin.buffer.state.lock();
         if state.dirty {
-            return false;
+            return Begun::AlreadyDirty;
         }
+        let is_old = shared.settings.has_planted(PlantedFault::ImageTooOld);
+        let recent = shared.log_files.images_from();
+        let usable = state.image.filter(|&image| image >= recent && !is_old);
+        let address = pin.address;
+        state.first_change = self
+            .queue_of(&pin.buffer)
+            .enter(&pin.buffer, address, usable, || shared.log.end());
         state.dirty = true;
-        state.first_change = position;
         self.shards[pin.buffer.shard]
             .dirty
             .fetch_add(1, Ordering::Relaxed);
-        true
+        if usable == Some(state.first_change) || is_old && state.image.is_some() {
+            probe::hit(Probe::ImageUsedAgain);
+            Begun::Protected
+        } else {
+            Begun::Unprotected
+        }
+    }
+
+    /// The change was logged, and its record, which begins at `position`, holds all there is to know of the block.
+    pub(crate) fn note_image(&self, pin: &Pin, position: u64) {
+        pin.buffer.state.lock().image = Some(position);
+    }
+
+    /// The change was not logged, and the block that it made dirty is as clean as before. It was held all the time.
+    pub(crate) fn give_up_change(&self, pin: &Pin) {
+        let mut state = pin.buffer.state.lock();
+        self.now_clean(&pin.buffer, &mut state);
+    }
+
+    /// Marks a block dirty that recovery rolls forward from `position`.
+    pub(crate) fn begin_roll_forward(&self, pin: &Pin, position: u64) {
+        let mut state = pin.buffer.state.lock();
+        if state.dirty {
+            return;
+        }
+        state.dirty = true;
+        state.first_change = position;
+        self.queue_of(&pin.buffer)
+            .enter_at(position, &pin.buffer, pin.address);
+        self.shards[pin.buffer.shard]
+            .dirty
+            .fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn now_clean(&self, buffer: &Buffer, state: &mut State) {
+        state.dirty = false;
+        self.queue_of(buffer)
+            .leave(state.first_change, state.address);
+        self.shards[buffer.shard]
+            .dirty
+            .fetch_sub(1, Ordering::Relaxed);
+    }
+
+    fn queue_of(&self, buffer: &Buffer) -> &CheckpointQueue {
+        &self.queues[Self::writer_of_shard(buffer.shard, self.queues.len())]
     }
 
     /// Wakes every session that waits for a free buffer or a busy one.
@@ -483,6 +541,17 @@ fn verify(shared: &Shared, bytes: &[u8], address: BlockAddress) -> std::result::
     Err(format!(
         "its SCN {scn} is beyond the end of the redo: datafile and log files are not of one time"
     ))
+}
+
+/// What a change finds of a block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Begun {
+    /// It was dirty, and has an image from which recovery can begin.
+    AlreadyDirty,
+    /// It was clean; its last image is in the redo that recovery would read.
+    Protected,
+    /// It was clean; recovery would not find an image of it.
+    Unprotected,
 }
 
 enum Found {
@@ -546,10 +615,13 @@ impl Shard {
 
     fn is_free(&self, at: usize) -> bool {
         let buffer = &self.buffers[at];
-        if buffer.pins.load(Ordering::Acquire) > 0 {
+        if buffer.pins.load(Ordering::Relaxed) > 0 {
             return false;
         }
         let state = buffer.state.lock();
-        !state.dirty && !state.writing && state.phase != Phase::Reading
+        // DBWR pins a dirty buffer without the shard's latch. Under the buffer's own it is seen: it is dirty still, or
+        // pinned until DBWR has let go of it.
+        let is_pinned = buffer.pins.load(Ordering::Acquire) > 0;
+        !is_pinned && !state.dirty && !state.writing && state.phase != Phase::Reading
     }
 }

@@ -7,7 +7,7 @@ use spindle_io::sync::atomic::Ordering;
 use spindle_io::sync::has_planted;
 
 use super::buffer::{Buffer, Pin, why_busy};
-use super::{BufferCache, ShardCell};
+use super::{BufferCache, CheckpointQueue, ShardCell};
 use crate::block::{self, BlockAddress};
 use crate::error::Result;
 use crate::instance::Shared;
@@ -80,30 +80,34 @@ impl BufferCache {
         chosen
     }
 
-    /// Every buffer of a writer whose first unwritten change lies before `position`.
-    pub(crate) fn dirty_before(
-        &self,
-        writer: usize,
-        writers: usize,
-        position: u64,
-    ) -> Vec<Candidate> {
-        let mut chosen = Vec::new();
-        for cell in self.shards_of(writer, writers) {
-            let shard = cell.shard.lock();
-            for buffer in &shard.buffers {
-                let state = buffer.state.lock();
-                if state.dirty && state.first_change < position {
-                    buffer.pins.fetch_add(1, Ordering::Relaxed);
-                    chosen.push(Candidate {
-                        pin: Pin {
-                            buffer: Arc::clone(buffer),
-                            address: state.address,
-                        },
-                    });
-                }
-            }
-        }
-        chosen
+    /// A writer's checkpoint queue.
+    pub(crate) fn queue(&self, writer: usize) -> &CheckpointQueue {
+        &self.queues[writer]
+    }
+
+    /// Up to `limit` buffers of a writer that the checkpoint wants written, those first that hold it back most.
+    pub(crate) fn due(&self, writer: usize, limit: usize) -> Vec<Candidate> {
+        let due = self.queues[writer].due(limit).into_iter();
+        due.map(|pin| Candidate { pin }).collect()
+    }
+
+    /// The lowest position of all queues, or the end of the redo, whichever comes first; nothing enters a queue before it
+    /// from here on.
+    pub(crate) fn settle_lowest(&self, shared: &Shared) -> u64 {
+        let queues = self.queues.iter();
+        let lowest = queues.map(|queue| queue.settle_lowest(|| shared.log.end()));
+        lowest.min().expect("there is a writer")
+    }
+
+    /// True when a dirty buffer was changed before `position`.
+    pub(crate) fn has_before(&self, position: u64) -> bool {
+        self.queues.iter().any(|queue| queue.has_before(position))
+    }
+
+    /// What has been asked to be written, whether it has been or not.
+    pub(crate) fn target(&self) -> u64 {
+        let targets = self.queues.iter().map(CheckpointQueue::target);
+        targets.max().expect("there is a writer")
     }
 
     /// Takes the block for writing: from here to [`BufferCache::written`] nobody can change it. `None` when it is clean
@@ -151,8 +155,7 @@ impl BufferCache {
         let mut state = buffer.state.lock();
         state.writing = false;
         if clean && state.dirty {
-            state.dirty = false;
-            cell.dirty.fetch_sub(1, Ordering::Relaxed);
+            self.now_clean(buffer, &mut state);
         }
         drop(state);
         drop(hold);

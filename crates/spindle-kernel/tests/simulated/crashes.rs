@@ -114,6 +114,8 @@ pub struct Sweep {
     pub recoveries: usize,
     /// Crashes that left a torn block, which recovery repaired, among those looked at.
     pub repaired: usize,
+    /// Recoveries that met a torn block before its image.
+    pub image_later: usize,
     /// Recoveries that were crashed while they rolled back.
     pub in_roll_back: usize,
     /// The earliest loss, in words.
@@ -133,6 +135,7 @@ pub fn sweep(
             let mut total = total.lock().unwrap();
             total.recoveries += outcome.recoveries;
             total.repaired += outcome.repaired;
+            total.image_later += outcome.image_later;
             if let Some(loss) = outcome.loss {
                 total.loss.get_or_insert(loss);
                 next.store(points.len(), Ordering::Relaxed);
@@ -157,7 +160,10 @@ fn crash_at(scenario: Scenario, point: &CrashPoint, cuts: &[PowerCut]) -> Sweep 
         let look = point.io.is_multiple_of(LOOK_EVERY);
         let torn = if look { torn_blocks(&images) } else { 0 };
         outcome.recoveries += 1;
-        let loss = match recovered(scenario, &images, point.promised) {
+        let later = probe::hits(Probe::ImageCameLater);
+        let found = recovered(scenario, &images, point.promised);
+        outcome.image_later += usize::from(probe::hits(Probe::ImageCameLater) > later);
+        let loss = match found {
             Ok(after) if look && torn_blocks(&after) > 0 => "a block is torn for good".to_string(),
             Ok(_) => {
                 outcome.repaired += usize::from(torn > 0);

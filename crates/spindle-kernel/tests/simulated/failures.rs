@@ -242,7 +242,7 @@ impl Beginning {
         let (clock, beginning) = (Arc::clone(&env), (self.scenario, self.first));
         let all = story(
             env,
-            disks.storage(),
+            disks.storage(self.scenario),
             self.settings(),
             beginning,
             Arc::clone(&promises),
@@ -324,7 +324,7 @@ impl Beginning {
         promised: [u64; SESSIONS],
         story: &Story,
     ) -> Result<(), String> {
-        let (env, storage, settings) = (world.env(), disks.storage(), self.settings());
+        let (env, storage, settings) = (world.env(), disks.storage(self.scenario), self.settings());
         let (scenario, created, extended) = (self.scenario, story.created, story.extended);
         let looked = world.run(async move {
             let words = |error: KernelError| error.to_string();

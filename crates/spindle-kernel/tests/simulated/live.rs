@@ -37,7 +37,7 @@ impl Live {
 
     pub fn start(&mut self) -> Result<Instance> {
         let env: Arc<dyn Env> = self.world.env();
-        let (storage, settings) = (self.disks.storage(), self.scenario.settings());
+        let (storage, settings) = (self.disks.storage(self.scenario), self.scenario.settings());
         self.run(async move { Instance::startup(&env, &storage, &settings).await })
     }
 

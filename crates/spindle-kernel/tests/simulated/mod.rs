@@ -35,9 +35,15 @@ pub struct Scenario {
     pub writers: usize,
     pub planted: Option<PlantedFault>,
     pub checkpoint_interval_ns: u64,
+    pub checkpoint_progress_ns: u64,
+    pub checkpoint_lag_bytes: Option<u64>,
+    /// Log files of the ring, 2 or 3.
+    pub log_files: usize,
     pub cache_blocks: u64,
     /// Service time of a write to a datafile.
     pub data_write_ns: u64,
+    /// Service time of a write to the control file.
+    pub control_write_ns: u64,
     /// The first accounts, of which half of all changes choose: the fewer, the more sessions wait for each other.
     pub hot_accounts: u64,
     /// Accounts that a transaction changes, at most.
@@ -55,8 +61,12 @@ impl Scenario {
             writers: 1,
             planted: None,
             checkpoint_interval_ns: 20_000_000,
+            checkpoint_progress_ns: 3_000_000,
+            checkpoint_lag_bytes: None,
+            log_files: 3,
             cache_blocks: 32,
             data_write_ns: DiskTiming::default().write_ns,
+            control_write_ns: DiskTiming::default().write_ns,
             hot_accounts: 200,
             changes_max: 4,
             log_write_bytes_max: 8 << 10,
@@ -68,10 +78,22 @@ impl Scenario {
         Scenario {
             transactions: 19,
             checkpoint_interval_ns: 30_000_000,
-            cache_blocks: 20,
-            data_write_ns: 500_000,
+            cache_blocks: 16,
+            data_write_ns: 1_000_000,
             hot_accounts: 4,
             changes_max: 6,
+            ..Scenario::plain(seed)
+        }
+    }
+
+    /// DBWR and CKPT are never more than a few kibibytes of redo behind.
+    pub fn close_behind(seed: u64) -> Scenario {
+        Scenario {
+            transactions: 12,
+            checkpoint_lag_bytes: Some(32 << 10),
+            checkpoint_progress_ns: 500_000,
+            cache_blocks: 24,
+            hot_accounts: 5,
             ..Scenario::plain(seed)
         }
     }
@@ -86,6 +108,8 @@ impl Scenario {
             log_buffer_bytes: 32 << 10,
             log_write_bytes_max: self.log_write_bytes_max,
             checkpoint_interval_ns: self.checkpoint_interval_ns,
+            checkpoint_progress_ns: self.checkpoint_progress_ns,
+            checkpoint_lag_bytes: self.checkpoint_lag_bytes,
             lock_timeout_ns: 6_000_000,
             planted: self.planted,
             ..Settings::default()
@@ -109,19 +133,21 @@ impl Disks {
     fn new(world: &World, scenario: Scenario, images: &Images) -> Disks {
         let disk = |(number, image): (usize, &DiskImage)| {
             let mut timing = DiskTiming::default();
-            if number >= UNDO_DISK {
-                timing.write_ns = scenario.data_write_ns;
+            match number {
+                0 => timing.write_ns = scenario.control_write_ns,
+                UNDO_DISK.. => timing.write_ns = scenario.data_write_ns,
+                _ => {}
             }
             SimDisk::new(world.env(), number as u64, image.clone(), 512, timing)
         };
         Disks(images.iter().enumerate().map(disk).collect())
     }
 
-    fn storage(&self) -> Storage {
+    fn storage(&self, scenario: Scenario) -> Storage {
         let device = |index: usize| Arc::clone(&self.0[index]) as Arc<dyn BlockDevice>;
         Storage {
             control: device(0),
-            redo: vec![device(1), device(2), device(3)],
+            redo: (1..=scenario.log_files).map(device).collect(),
             undo: device(4),
             data: vec![device(5), device(6)],
         }
@@ -151,7 +177,7 @@ pub fn loaded(scenario: Scenario) -> Images {
     let mut world = World::new(scenario.seed);
     let env: Arc<dyn Env> = world.env();
     let disks = Disks::new(&world, scenario, &blank());
-    let storage = disks.storage();
+    let storage = disks.storage(scenario);
     let settings = Settings {
         planted: None,
         ..scenario.settings()
@@ -365,7 +391,7 @@ pub fn run_observed(
     let mut world = World::new(world_seed);
     let env: Arc<dyn Env> = world.env();
     let disks = Disks::new(&world, scenario, images);
-    let storage = disks.storage();
+    let storage = disks.storage(scenario);
     let acknowledged: Acknowledged = Arc::new(Latch::new(first.map(|number| number - 1)));
     let promises = Arc::clone(&acknowledged);
     if let Some(io) = cut_at {
@@ -416,7 +442,7 @@ pub fn recover_and_check(
     let mut world = World::new(scenario.seed ^ 0xC0FFEE);
     let env: Arc<dyn Env> = world.env();
     let disks = Disks::new(&world, scenario, images);
-    let storage = disks.storage();
+    let storage = disks.storage(scenario);
     let settings = scenario.settings();
     let found = world
         .run(async move {
