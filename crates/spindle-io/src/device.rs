@@ -18,7 +18,8 @@ pub struct Limits {
     pub capacity_bytes: u64,
     /// Offsets, lengths and memory addresses must be multiples of this (1 for a buffered file).
     pub alignment_bytes: u32,
-    /// A write of at most this many bytes, aligned to its size, is never torn by a power cut.
+    /// A write of at most this many bytes, a power of two and aligned to its size, that asks for it
+    /// ([`Request::atomic`]) is never torn by a power cut. At least a sector of 512 bytes, which no write tears.
     pub atomic_write_bytes: u32,
 }
 
@@ -42,6 +43,8 @@ pub enum Operation {
         from: Vec<ReadHold>,
         /// Complete only when a power cut can no longer lose the write.
         durable: bool,
+        /// Never to be torn: see [`Limits::atomic_write_bytes`].
+        atomic: bool,
     },
     /// Make every write completed before this request durable (`fdatasync`).
     Flush,
@@ -88,9 +91,21 @@ impl Request {
     ) -> Request {
         Request {
             offset,
-            operation: Operation::Write { from, durable },
+            operation: Operation::Write {
+                from,
+                durable,
+                atomic: false,
+            },
             submission,
         }
+    }
+
+    /// The same write, never to be torn by a power cut; it must be within [`Limits::atomic_write_bytes`].
+    pub fn atomic(mut self) -> Request {
+        if let Operation::Write { atomic, .. } = &mut self.operation {
+            *atomic = true;
+        }
+        self
     }
 
     /// A flush of everything written before.

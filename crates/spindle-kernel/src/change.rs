@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::instance::Shared;
 use crate::log::Append;
 use crate::redo::{RecordBuilder, apply};
-use crate::settings::PlantedFault;
+use crate::settings::{PlantedFault, TornBlocks};
 use crate::wait_event::ProcessWaits;
 
 /// Changes up to three blocks in one redo record. `plan` looks at the blocks (in the order of `pins`) and puts the vectors
@@ -115,7 +115,7 @@ fn log(
         let was_clean = begun.is_some_and(|begun| begun != Begun::AlreadyDirty);
         match outcome {
             Append::Done { start, .. } => {
-                if is_whole {
+                if is_whole && shared.settings.torn_blocks == TornBlocks::Images {
                     shared.cache.note_image(pin, start);
                 }
                 if was_clean {

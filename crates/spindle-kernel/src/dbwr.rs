@@ -11,9 +11,10 @@ use spindle_io::{Completion, Outcome, Request, Submission};
 
 use crate::buffer_cache::writing::{Candidate, Sealed};
 use crate::buffer_cache::{BufferCache, Pin};
+use crate::double_write::{AREA_BLOCKS, Area};
 use crate::error::Result;
 use crate::instance::Shared;
-use crate::settings::{PlantedFault, WriteSync};
+use crate::settings::{PlantedFault, TornBlocks, WriteSync};
 use crate::wait_event::{ProcessWaits, WaitEvent};
 
 /// A writer with nothing to do looks around this often, as Oracle's does.
@@ -95,8 +96,15 @@ impl Dbwr {
 /// One database writer process.
 pub(crate) async fn run(shared: Arc<Shared>, number: usize) {
     let waits = shared.waits.register();
+    let mut area = match area_of(&shared, number) {
+        Ok(area) => area,
+        Err(error) => {
+            shared.process_failed(&format!("DBW{number}"), &error);
+            return;
+        }
+    };
     loop {
-        match work(&shared, &waits, number).await {
+        match work(&shared, &waits, &mut area, number).await {
             Ok(true) => {}
             Ok(false) if shared.health.is_stopping() => return,
             Ok(false) => {
@@ -116,8 +124,21 @@ pub(crate) async fn run(shared: Arc<Shared>, number: usize) {
     }
 }
 
+fn area_of(shared: &Shared, number: usize) -> Result<Option<Area>> {
+    let areas = shared.storage.double_write.as_ref();
+    areas
+        .filter(|_| shared.settings.torn_blocks == TornBlocks::DoubleWrite)
+        .map(|areas| Area::new(areas, shared.settings.block_bytes, number))
+        .transpose()
+}
+
 /// Does what is most urgent; false when there is nothing to do.
-async fn work(shared: &Shared, waits: &ProcessWaits, number: usize) -> Result<bool> {
+async fn work(
+    shared: &Shared,
+    waits: &ProcessWaits,
+    area: &mut Option<Area>,
+    number: usize,
+) -> Result<bool> {
     shared.health.check_failed()?;
     let writer = &shared.dbwr.writers[number];
     let writers = shared.dbwr.writers.len();
@@ -127,83 +148,154 @@ async fn work(shared: &Shared, waits: &ProcessWaits, number: usize) -> Result<bo
         // Sessions must not starve while a checkpoint is written.
         if writer.demand.swap(false, Ordering::Relaxed) {
             let cold = shared.cache.cold_dirty(number, writers, limit);
-            write_batch(shared, waits, cold).await?;
+            write_batch(shared, waits, area, cold).await?;
         }
-        write_batch(shared, waits, due).await?;
+        write_batch(shared, waits, area, due).await?;
         return Ok(true);
     }
     if writer.demand.swap(false, Ordering::Relaxed) || shared.cache.is_behind(number, writers) {
         let batch = shared.cache.cold_dirty(number, writers, limit);
         let any = !batch.is_empty();
-        write_batch(shared, waits, batch).await?;
+        write_batch(shared, waits, area, batch).await?;
         return Ok(any);
     }
     Ok(false)
 }
 
+/// Writes a batch: when this returns, each of its blocks is on its datafile, or the instance fails.
+async fn write_batch(
+    shared: &Shared,
+    waits: &ProcessWaits,
+    area: &mut Option<Area>,
+    batch: Vec<Candidate>,
+) -> Result<()> {
+    let mut result = Ok(());
+    if let Some(area) = area {
+        let mut rest = batch;
+        while result.is_ok() && !rest.is_empty() {
+            let after = rest.split_off(rest.len().min(AREA_BLOCKS));
+            result = write_twice(shared, waits, area, std::mem::replace(&mut rest, after)).await;
+        }
+    } else if !batch.is_empty() {
+        result = write_once(shared, waits, batch).await;
+    }
+    shared.dbwr.written.notify_waiters();
+    result
+}
+
 /// Seals and submits each block of the batch, then waits for those still under way, whatever happened to others. A block
 /// is unchangeable only from its own sealing to its own completion.
-async fn write_batch(shared: &Shared, waits: &ProcessWaits, batch: Vec<Candidate>) -> Result<()> {
-    if batch.is_empty() {
-        return Ok(());
-    }
+async fn write_once(shared: &Shared, waits: &ProcessWaits, batch: Vec<Candidate>) -> Result<()> {
     let began_ns = shared.env.now();
-    let mut under_way: Vec<(Candidate, Completion)> = Vec::with_capacity(batch.len());
+    let mut under_way = UnderWay::with_capacity(batch.len());
     let mut result = Ok(());
     for candidate in batch {
-        result = match submit(shared, waits, candidate).await {
+        result = match seal(shared, waits, candidate).await {
+            Ok(Some(sealed)) => submit(shared, sealed, &mut under_way),
             Ok(None) => Ok(()),
-            Ok(Some((candidate, completion))) => match completion.already() {
-                Ok(outcome) => finish(shared, candidate, outcome),
-                Err(completion) => {
-                    under_way.push((candidate, completion));
-                    Ok(())
-                }
-            },
             Err(error) => Err(error),
         };
         if result.is_err() {
             break;
         }
     }
-    for (candidate, completion) in under_way {
-        result = result.and(finish(shared, candidate, completion.await));
-    }
+    result = result.and(finish_all(shared, under_way).await);
     waits.add(WaitEvent::DbFileParallelWrite, shared.env.now() - began_ns);
-    shared.dbwr.written.notify_waiters();
     result
 }
 
-/// Starts the write of one block, whose redo is on stable storage by then; `None` when it is clean already.
-async fn submit(
+/// Seals all blocks of the batch, writes them to the writer's area, and then to their places.
+async fn write_twice(
+    shared: &Shared,
+    waits: &ProcessWaits,
+    area: &mut Area,
+    batch: Vec<Candidate>,
+) -> Result<()> {
+    let mut sealed = Vec::with_capacity(batch.len());
+    let mut result = Ok(());
+    for candidate in batch {
+        match seal(shared, waits, candidate).await {
+            Ok(block) => sealed.extend(block),
+            Err(error) => {
+                result = Err(error);
+                break;
+            }
+        }
+    }
+    if result.is_ok() && !sealed.is_empty() {
+        result = area.keep(shared, waits, &sealed).await;
+    }
+    if result.is_err() {
+        for block in sealed {
+            shared.cache.written(block.candidate, block.bytes, false);
+        }
+        return result;
+    }
+    let began_ns = shared.env.now();
+    let mut under_way = UnderWay::with_capacity(sealed.len());
+    for block in sealed {
+        result = result.and(submit(shared, block, &mut under_way));
+    }
+    result = result.and(finish_all(shared, under_way).await);
+    waits.add(WaitEvent::DbFileParallelWrite, shared.env.now() - began_ns);
+    result
+}
+
+type UnderWay = Vec<(Candidate, Completion)>;
+
+/// Takes a block for writing; its redo is on stable storage by then. `None` when it is clean already.
+async fn seal(
     shared: &Shared,
     waits: &ProcessWaits,
     candidate: Candidate,
-) -> Result<Option<(Candidate, Completion)>> {
+) -> Result<Option<Sealed>> {
     let Some(sealed) = shared.cache.seal(shared, waits, candidate).await? else {
         return Ok(None);
     };
+    let planted = shared.settings.has_planted(PlantedFault::WriteAheadOfRedo);
+    if !planted && let Err(error) = shared.log.flush_to(shared, sealed.scn).await {
+        shared.cache.written(sealed.candidate, sealed.bytes, false);
+        return Err(error);
+    }
+    Ok(Some(sealed))
+}
+
+/// Starts the write of a block to its place.
+fn submit(shared: &Shared, sealed: Sealed, under_way: &mut UnderWay) -> Result<()> {
     let Sealed {
         candidate,
         address,
-        scn,
         bytes,
+        ..
     } = sealed;
-    let planted = shared.settings.has_planted(PlantedFault::WriteAheadOfRedo);
-    if !planted && let Err(error) = shared.log.flush_to(shared, scn).await {
-        shared.cache.written(candidate, bytes, false);
-        return Err(error);
-    }
+    let settings = &shared.settings;
     let block_bytes = bytes.len();
-    let durable = shared.settings.write_sync == WriteSync::Dsync
-        && !shared
-            .settings
-            .has_planted(PlantedFault::DatafileWriteNotDurable);
+    let durable = settings.write_sync == WriteSync::Dsync
+        && !settings.has_planted(PlantedFault::DatafileWriteNotDurable);
     let offset = u64::from(address.block) * block_bytes as u64;
-    let request = Request::write(offset, vec![bytes], durable, Submission::Batched);
+    let mut request = Request::write(offset, vec![bytes], durable, Submission::Batched);
+    if settings.torn_blocks == TornBlocks::Atomic
+        && !settings.has_planted(PlantedFault::AtomicNotAsked)
+    {
+        request = request.atomic();
+    }
     shared.statistics.add_physical_write(block_bytes);
     let device = shared.storage.datafile(address.file);
-    Ok(Some((candidate, device.submit(request))))
+    match device.submit(request).already() {
+        Ok(outcome) => finish(shared, candidate, outcome),
+        Err(completion) => {
+            under_way.push((candidate, completion));
+            Ok(())
+        }
+    }
+}
+
+async fn finish_all(shared: &Shared, under_way: UnderWay) -> Result<()> {
+    let mut result = Ok(());
+    for (candidate, completion) in under_way {
+        result = result.and(finish(shared, candidate, completion.await));
+    }
+    result
 }
 
 fn finish(shared: &Shared, candidate: Candidate, outcome: Outcome) -> Result<()> {

@@ -13,6 +13,7 @@ use crate::buffer_cache::BufferCache;
 use crate::checkpoint::{self, Checkpoint, hold_back};
 use crate::control_file::{CheckpointRecord, Contents, ControlFile, Extent, Segment, read_bytes};
 use crate::dbwr::{self, Dbwr};
+use crate::double_write;
 use crate::error::{KernelError, Result};
 use crate::lgwr::{self, LOG_FILE_HEADER_BYTES, Location, LogFiles, seal_file_header};
 use crate::log::{FIRST_POSITION, Log};
@@ -20,7 +21,7 @@ use crate::pmon::{self, Pmon};
 use crate::recovery::{RecoveryReport, recover};
 use crate::row_lock::RowLocks;
 use crate::session::Session;
-use crate::settings::{PlantedFault, Settings};
+use crate::settings::{PlantedFault, Settings, TornBlocks};
 use crate::statistics::{Statistics, StatisticsSnapshot};
 use crate::table::{self, Table, format_unused, write_extent};
 use crate::undo::{UNDO_FILE, UNDO_SEGMENT, UndoSegment, table_blocks};
@@ -37,6 +38,8 @@ pub struct Storage {
     pub undo: Arc<dyn BlockDevice>,
     /// The data tablespace's datafiles, at least one.
     pub data: Vec<Arc<dyn BlockDevice>>,
+    /// The areas of [`TornBlocks::DoubleWrite`], [`crate::double_write_bytes`] long; looked at by every recovery when there.
+    pub double_write: Option<Arc<dyn BlockDevice>>,
 }
 
 impl Storage {
@@ -143,11 +146,19 @@ impl Shared {
     /// the next flush may succeed although the bytes are lost. So flushes take turns: one that overlaps with a failed one
     /// would succeed before anybody has heard of the failure, and a checkpoint would count on it.
     pub(crate) async fn flush_datafiles(&self) -> Result<()> {
+        self.flush(self.storage.datafiles()).await
+    }
+
+    /// Makes every completed write to these datafiles durable, as [`Shared::flush_datafiles`].
+    pub(crate) async fn flush(
+        &self,
+        datafiles: impl Iterator<Item = &Arc<dyn BlockDevice>>,
+    ) -> Result<()> {
         let turn = self.flush_turn.acquire().await;
         let _turn = turn.expect("the semaphore is never closed");
         self.health.check_failed()?;
         let ignored = self.settings.has_planted(PlantedFault::FlushErrorIgnored);
-        for device in self.storage.datafiles() {
+        for device in datafiles {
             if let Err(error) = device.submit(Request::flush()).await.result
                 && !ignored
             {
@@ -265,6 +276,9 @@ pub async fn create_database(
     let control = ControlFile::create(Arc::clone(&storage.control), contents);
     let shared = make_shared(env, storage, settings, control)?;
     write_file_headers(&shared).await?;
+    if let Some(areas) = &storage.double_write {
+        double_write::create(&**areas, block_bytes).await?;
+    }
     format_undo_file(&shared, undo_extent, table_blocks).await?;
     shared.flush_datafiles().await?;
     // Both copies, so that none of an earlier database's control file is left.
@@ -295,12 +309,33 @@ fn check_storage(storage: &Storage, settings: &Settings) -> Result<()> {
             });
         }
     }
+    match settings.torn_blocks {
+        TornBlocks::Images => {}
+        TornBlocks::DoubleWrite => double_write::check(storage, settings)?,
+        TornBlocks::Atomic => check_atomic(storage, block_bytes)?,
+    }
     let control = storage.control.limits();
     if control.capacity_bytes < crate::CONTROL_FILE_BYTES || control.alignment_bytes > 4096 {
         return Err(KernelError::Storage {
             device: storage.control.name().to_string(),
             reason: format!("a control file takes {} bytes", crate::CONTROL_FILE_BYTES),
         });
+    }
+    Ok(())
+}
+
+fn check_atomic(storage: &Storage, block_bytes: usize) -> Result<()> {
+    for device in storage.datafiles() {
+        let promised_bytes = device.limits().atomic_write_bytes;
+        if (promised_bytes as usize) < block_bytes {
+            return Err(KernelError::Storage {
+                device: device.name().to_string(),
+                reason: format!(
+                    "torn_blocks is `atomic`, but the device promises not to tear writes of up to {promised_bytes} bytes \
+                     only, and a block has {block_bytes}: choose `images` or `double_write`"
+                ),
+            });
+        }
     }
     Ok(())
 }

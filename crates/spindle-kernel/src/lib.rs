@@ -9,6 +9,7 @@ mod change;
 mod checkpoint;
 mod control_file;
 mod dbwr;
+mod double_write;
 mod error;
 mod instance;
 #[cfg(all(test, feature = "shuttle"))]
@@ -36,11 +37,12 @@ mod wait_graph;
 
 pub use block::{BlockAddress, RowId};
 pub use control_file::CONTROL_FILE_BYTES;
+pub use double_write::double_write_bytes;
 pub use error::{KernelError, Result};
 pub use instance::{Instance, SegmentSpace, Shutdown, Storage, create_database};
 pub use recovery::RecoveryReport;
 pub use session::Session;
-pub use settings::{CommitWait, PlantedFault, Settings, WriteSync};
+pub use settings::{CommitWait, PlantedFault, Settings, TornBlocks, WriteSync};
 pub use statistics::StatisticsSnapshot;
 pub use table::{Table, row_bytes_max, table_blocks};
 pub use wait_event::{WaitEvent, WaitTotal};

@@ -30,9 +30,11 @@ pub enum Probe {
     ImageUsedAgain,
     /// CKPT moved the position past redo whose blocks were written, while later changes were not.
     CheckpointAdvanced,
+    /// A torn block was restored from the double write area.
+    TornBlockRestored,
 }
 
-const PROBES: usize = Probe::CheckpointAdvanced as usize + 1;
+const PROBES: usize = Probe::TornBlockRestored as usize + 1;
 
 thread_local! {
     static HITS: [Cell<u64>; PROBES] = const { [const { Cell::new(0) }; PROBES] };

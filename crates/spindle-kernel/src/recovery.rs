@@ -1,4 +1,4 @@
-//! Recovery, the same at every start: find the end of the redo, roll forward from the last checkpoint, make that a
+//! Recovery, the same at every start: restore torn blocks from the double write areas, find the end of the redo, roll forward from the last checkpoint, make that a
 //! checkpoint, open a new log file, roll back what had not committed. After a clean shutdown there is nothing to
 //! roll in either direction, and this takes a moment.
 
@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use crate::block::{self, BlockAddress, transaction_table};
 use crate::checkpoint::flush_datafiles;
 use crate::control_file::CheckpointRecord;
+use crate::double_write;
 use crate::error::{KernelError, Result};
 use crate::instance::Shared;
 use crate::lgwr::Location;
@@ -25,6 +26,8 @@ pub struct RecoveryReport {
     pub redo_bytes: u64,
     /// Transactions rolled back.
     pub rolled_back: usize,
+    /// Torn blocks restored from the double write areas.
+    pub restored_blocks: usize,
 }
 
 /// Brings the database to the state of its last commit. LGWR, DBWR and CKPT run already; `held_back` keeps checkpoints
@@ -34,6 +37,7 @@ pub(crate) async fn recover(
     waits: &ProcessWaits,
     held_back: impl Sized,
 ) -> Result<RecoveryReport> {
+    let restored_blocks = double_write::restore(shared).await?;
     let checkpoint = shared.control.read(|contents| contents.checkpoint);
     let end = find_end(shared, checkpoint).await?;
     shared.log.reset(end.position);
@@ -62,6 +66,7 @@ pub(crate) async fn recover(
     Ok(RecoveryReport {
         redo_bytes: end.position - checkpoint.position,
         rolled_back,
+        restored_blocks,
     })
 }
 

@@ -9,6 +9,17 @@ pub enum WriteSync {
     Checkpoint,
 }
 
+/// What protects from a block that a power cut has left half written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TornBlocks {
+    /// The redo holds the whole block before it may be torn, as PostgreSQL's.
+    Images,
+    /// Each batch is first written elsewhere, as InnoDB's.
+    DoubleWrite,
+    /// The devices of the datafiles promise not to tear a block.
+    Atomic,
+}
+
 /// What a commit waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CommitWait {
@@ -31,6 +42,8 @@ pub struct Settings {
     pub write_batch_blocks: usize,
     /// Durability of datafile writes.
     pub write_sync: WriteSync,
+    /// Protection from torn blocks; may change only between a clean shutdown and the next start.
+    pub torn_blocks: TornBlocks,
     /// What a commit waits for.
     pub commit_wait: CommitWait,
     /// Each of the two halves of the log buffer, bytes (default 1 MiB).
@@ -61,6 +74,7 @@ impl Default for Settings {
             writers: 1,
             write_batch_blocks: 128,
             write_sync: WriteSync::Dsync,
+            torn_blocks: TornBlocks::Images,
             commit_wait: CommitWait::Wait,
             log_buffer_bytes: 1 << 20,
             log_write_bytes_max: 256 << 10,
@@ -91,6 +105,12 @@ pub enum PlantedFault {
     CheckpointTakenLate,
     /// CKPT notes the position that DBWR was asked to reach, not the one it has reached.
     CheckpointPositionTooFar,
+    /// No double write: a torn block has no copy.
+    DoubleWriteLeftOut,
+    /// The double write area is used again before its last batch is on stable storage ([`WriteSync::Checkpoint`]).
+    DoubleWriteReusedEarly,
+    /// DBWR does not ask for writes that are never torn ([`TornBlocks::Atomic`]).
+    AtomicNotAsked,
     /// A block gets no new image although recovery would begin after its last one.
     ImageTooOld,
     /// The control file is written without waiting for stable storage.
@@ -141,7 +161,7 @@ pub enum PlantedFault {
 impl PlantedFault {
     /// Every fault that power cuts bring to light. For the others a device must fail or misdirect, or transactions must
     /// get in each other's way.
-    pub const ALL: [PlantedFault; 23] = [
+    pub const ALL: [PlantedFault; 26] = [
         PlantedFault::AcknowledgeBeforeFlush,
         PlantedFault::WriteAheadOfRedo,
         PlantedFault::DatafileWriteNotDurable,
@@ -150,6 +170,9 @@ impl PlantedFault {
         PlantedFault::CheckpointTakenLate,
         PlantedFault::CheckpointPositionTooFar,
         PlantedFault::ImageTooOld,
+        PlantedFault::DoubleWriteLeftOut,
+        PlantedFault::DoubleWriteReusedEarly,
+        PlantedFault::AtomicNotAsked,
         PlantedFault::ControlFileNotDurable,
         PlantedFault::LogWriteNotDurable,
         PlantedFault::LogHeaderNotDurable,

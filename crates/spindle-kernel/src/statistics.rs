@@ -51,10 +51,14 @@ macro_rules! statistics {
 }
 
 statistics! {
-    /// Write I/Os to datafiles (each of one block).
+    /// Write I/Os to datafiles (each of one block) and to the double write areas.
     physical_write_ios,
-    /// Bytes written to datafiles.
+    /// Bytes written to datafiles and double write areas.
     physical_write_bytes,
+    /// Writes of batches to the double write areas; these and their bytes are among the write I/Os to datafiles.
+    double_write_ios,
+    /// Bytes of them.
+    double_write_bytes,
     /// Writes of redo by LGWR.
     redo_writes,
     /// Bytes of redo, batch headers included.
@@ -83,6 +87,12 @@ impl Statistics {
     pub(crate) fn add_physical_write(&self, bytes: usize) {
         Self::add(&self.physical_write_ios, 1);
         Self::add(&self.physical_write_bytes, bytes as u64);
+    }
+
+    pub(crate) fn add_double_write(&self, bytes: usize) {
+        Self::add(&self.double_write_ios, 1);
+        Self::add(&self.double_write_bytes, bytes as u64);
+        self.add_physical_write(bytes);
     }
 
     pub(crate) fn add_redo_write(&self, bytes: usize, padded: usize) {

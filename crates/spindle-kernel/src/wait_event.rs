@@ -34,6 +34,8 @@ wait_events! {
     DbFileScatteredRead => "db file scattered read",
     /// DBWR writes a batch.
     DbFileParallelWrite => "db file parallel write",
+    /// DBWR writes copies of a batch to its double write area (Oracle has no such event).
+    DoubleWrite => "double write",
     /// LGWR writes redo.
     LogFileParallelWrite => "log file parallel write",
     /// A commit waits for its redo to be stable.

@@ -11,7 +11,7 @@ use simulated::crashes::{
 use simulated::{Scenario, loaded, recover_and_check, run};
 use spindle_io::sim::PowerCut;
 use spindle_kernel::probe::{self, Probe};
-use spindle_kernel::{PlantedFault, WriteSync};
+use spindle_kernel::{PlantedFault, TornBlocks, WriteSync};
 
 /// Nothing kept, everything kept, and `seeds` kinds of damage of this I/O's own.
 fn cuts(io: u64, seeds: u64) -> Vec<PowerCut> {
@@ -84,6 +84,42 @@ fn nor_with_the_checkpoint_close_behind() {
         assert!(after[1] > before[1], "no image was used again");
         assert!(swept.image_later > 0, "no torn block was passed over");
     }
+}
+
+#[test]
+fn nor_with_a_double_write() {
+    for (write_sync, writers) in [(WriteSync::Dsync, 1), (WriteSync::Checkpoint, 2)] {
+        let scenario = Scenario {
+            torn_blocks: TornBlocks::DoubleWrite,
+            write_sync,
+            writers,
+            ..Scenario::plain(10)
+        };
+        let points = crash_points(scenario).unwrap();
+        let swept = sweep(scenario, &points, |io| cuts(io, 2));
+        println!(
+            "{write_sync:?}: {} I/Os, {} recoveries, torn blocks restored in {}",
+            points.len(),
+            swept.recoveries,
+            swept.restored
+        );
+        assert_eq!(swept.loss, None);
+        assert!(swept.restored > 0, "no torn block was restored");
+        let again = sweep_recoveries(scenario, &points, 61);
+        assert_eq!(again.loss, None);
+    }
+}
+
+#[test]
+fn nor_with_writes_that_are_never_torn() {
+    let scenario = Scenario {
+        torn_blocks: TornBlocks::Atomic,
+        ..Scenario::plain(11)
+    };
+    let points = crash_points(scenario).unwrap();
+    let swept = sweep(scenario, &points, |io| cuts(io, 2));
+    assert_eq!(swept.loss, None);
+    assert_eq!(swept.repaired, 0, "a block was torn");
 }
 
 #[test]
@@ -188,6 +224,28 @@ fn harmful(fault: PlantedFault) -> (Scenario, usize) {
                 write_sync: WriteSync::Checkpoint,
                 planted: Some(fault),
                 ..Scenario::close_behind(1)
+            },
+            1,
+        ),
+        PlantedFault::DoubleWriteLeftOut => (
+            Scenario {
+                torn_blocks: TornBlocks::DoubleWrite,
+                ..plain
+            },
+            1,
+        ),
+        PlantedFault::DoubleWriteReusedEarly => (
+            Scenario {
+                torn_blocks: TornBlocks::DoubleWrite,
+                write_sync: WriteSync::Checkpoint,
+                ..plain
+            },
+            1,
+        ),
+        PlantedFault::AtomicNotAsked => (
+            Scenario {
+                torn_blocks: TornBlocks::Atomic,
+                ..plain
             },
             1,
         ),

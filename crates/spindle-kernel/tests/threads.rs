@@ -420,6 +420,7 @@ fn break_devices(storage: &Storage, which: &str, fault: &Arc<Fault>) -> Storage 
         redo: storage.redo.iter().map(wrap).collect(),
         undo: wrap(&storage.undo),
         data: storage.data.iter().map(wrap).collect(),
+        double_write: None,
     }
 }
 

@@ -207,6 +207,7 @@ mod tests {
             &Operation::Write {
                 from: Vec::new(),
                 durable: true,
+                atomic: false,
             },
             1024,
         );

@@ -218,8 +218,8 @@ impl Core {
     }
 }
 
-/// What every disk writes whole at the least, and the alignment assumed where the system names none. Larger units need
-/// writes that ask for atomicity (RWF_ATOMIC), which these do not.
+/// What every disk writes whole at the least, and the alignment assumed where the system names none. Larger units are for
+/// direct writes that ask for atomicity (RWF_ATOMIC), where the system says that the device keeps the promise.
 const SECTOR_BYTES: u32 = 512;
 
 fn limits(file: &OpenFile) -> Result<Limits, FileError> {
@@ -240,6 +240,9 @@ fn limits(file: &OpenFile) -> Result<Limits, FileError> {
     Ok(Limits {
         capacity_bytes,
         alignment_bytes,
-        atomic_write_bytes: SECTOR_BYTES,
+        atomic_write_bytes: match file.caching {
+            Caching::Direct => facts::atomic_write_bytes(&file.path)?.max(SECTOR_BYTES),
+            Caching::Buffered => SECTOR_BYTES,
+        },
     })
 }

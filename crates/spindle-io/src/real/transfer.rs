@@ -52,12 +52,16 @@ impl Transfer {
         matches!(self.operation, Operation::Read(_))
     }
 
-    /// Flags for `preadv2` and its like: O_DSYNC semantics for a durable write.
+    /// Flags for `preadv2` and its like: O_DSYNC semantics for a durable write, and a promise not to be torn asked for.
     pub(super) fn flags(&self) -> i32 {
-        match self.operation {
-            Operation::Write { durable: true, .. } => libc::RWF_DSYNC,
-            _ => 0,
-        }
+        let Operation::Write {
+            durable, atomic, ..
+        } = self.operation
+        else {
+            return 0;
+        };
+        let flag = |is_wanted, flag| if is_wanted { flag } else { 0 };
+        flag(durable, libc::RWF_DSYNC) | flag(atomic, libc::RWF_ATOMIC)
     }
 
     /// What is left. The pointers are good as long as the transfer lives.

@@ -12,7 +12,7 @@
 //! - A power cut takes each write that is not on stable storage (completed or in flight, durable or not) on its own: it is
 //!   kept whole, lost, or torn: each aligned atomic unit of it is kept or lost. Since each is drawn on its own, later
 //!   writes may survive earlier ones (reordering). Stable bytes never change, except under a torn write's own units.
-//! - The atomic unit is a sector of 512 bytes, or more, as the disk is told.
+//! - The atomic unit is a sector of 512 bytes, or more for writes that ask for it, as the disk is told.
 //! - [`PowerCut::Misdirect`] asks for worse: a write that is not on stable storage may also land, whole, somewhere else on
 //!   the same disk, at any place aligned as its own, over stable bytes.
 //!

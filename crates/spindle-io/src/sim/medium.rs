@@ -12,7 +12,7 @@ use super::image::DiskImage;
 use crate::device::Operation;
 use crate::env::seeded_rng;
 
-/// Failed reads end after a whole number of these.
+/// Failed reads end after a whole number of these, and no write is torn within one.
 const SECTOR_BYTES: usize = 512;
 
 /// Bytes on their way to stable storage.
@@ -20,6 +20,8 @@ const SECTOR_BYTES: usize = 512;
 struct Write {
     offset: usize,
     bytes: Arc<[u8]>,
+    /// It asked not to be torn: its unit is the disk's, else a sector.
+    is_atomic: bool,
 }
 
 /// What the damage of a power cut depends on, besides its seed.
@@ -66,12 +68,18 @@ impl Medium {
 
     /// A write was submitted.
     pub(super) fn begin_write(&mut self, offset: usize, operation: &Operation) -> Option<Ticket> {
-        let Operation::Write { from, .. } = operation else {
+        let Operation::Write { from, atomic, .. } = operation else {
             return None;
         };
         let bytes = from.iter().flat_map(|hold| hold.iter().copied()).collect();
         let number = self.number();
-        self.in_flight.insert(number, Write { offset, bytes });
+        let is_atomic = *atomic;
+        let write = Write {
+            offset,
+            bytes,
+            is_atomic,
+        };
+        self.in_flight.insert(number, write);
         Some(Ticket(number))
     }
 
@@ -270,13 +278,22 @@ impl Write {
 
     /// Each atomic unit of it, or not.
     fn some_units(&self, unit_bytes: usize, chance: &mut Xoshiro256PlusPlus) -> Vec<Write> {
+        let unit_bytes = if self.is_atomic {
+            unit_bytes
+        } else {
+            SECTOR_BYTES
+        };
         let mut kept = Vec::new();
         let mut at = self.offset;
         while at < self.end() {
             let next = ((at / unit_bytes + 1) * unit_bytes).min(self.end());
             if chance.next_u64().is_multiple_of(2) {
                 let bytes = Arc::from(&self.bytes[at - self.offset..next - self.offset]);
-                kept.push(Write { offset: at, bytes });
+                kept.push(Write {
+                    offset: at,
+                    bytes,
+                    is_atomic: self.is_atomic,
+                });
             }
             at = next;
         }

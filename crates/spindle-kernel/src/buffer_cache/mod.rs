@@ -18,7 +18,7 @@ use crate::block::{self, BlockAddress, BlockKind};
 use crate::error::{KernelError, Result};
 use crate::instance::Shared;
 use crate::probe::{self, Probe};
-use crate::settings::PlantedFault;
+use crate::settings::{PlantedFault, TornBlocks};
 use crate::wait_event::{ProcessWaits, WaitEvent};
 
 #[cfg(all(test, feature = "shuttle"))]
@@ -467,6 +467,9 @@ impl BufferCache {
         self.shards[pin.buffer.shard]
             .dirty
             .fetch_add(1, Ordering::Relaxed);
+        if shared.settings.torn_blocks != TornBlocks::Images {
+            return Begun::Protected;
+        }
         if usable == Some(state.first_change) || is_old && state.image.is_some() {
             probe::hit(Probe::ImageUsedAgain);
             Begun::Protected
@@ -475,7 +478,8 @@ impl BufferCache {
         }
     }
 
-    /// The change was logged, and its record, which begins at `position`, holds all there is to know of the block.
+    /// The change was logged, and its record, which begins at `position`, holds all there is to know of the block. Of use
+    /// with [`TornBlocks::Images`] only.
     pub(crate) fn note_image(&self, pin: &Pin, position: u64) {
         pin.buffer.state.lock().image = Some(position);
     }
@@ -548,7 +552,7 @@ fn verify(shared: &Shared, bytes: &[u8], address: BlockAddress) -> std::result::
 pub(crate) enum Begun {
     /// It was dirty, and has an image from which recovery can begin.
     AlreadyDirty,
-    /// It was clean; its last image is in the redo that recovery would read.
+    /// It was clean; its last image is in the redo that recovery would read, or it needs none.
     Protected,
     /// It was clean; recovery would not find an image of it.
     Unprotected,

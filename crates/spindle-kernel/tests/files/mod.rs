@@ -137,6 +137,7 @@ impl Files {
             redo: vec![open("redo0")?, open("redo1")?],
             undo: open("undo")?,
             data: vec![open("data0")?, open("data1")?],
+            double_write: None,
         };
         let sector_bytes = storage.undo.limits().alignment_bytes as usize;
         if sector_bytes > BLOCK_BYTES {

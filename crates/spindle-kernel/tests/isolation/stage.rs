@@ -76,6 +76,7 @@ impl Disks {
             redo: vec![device(1), device(2), device(3)],
             undo: device(4),
             data: vec![device(5)],
+            double_write: None,
         }
     }
 

@@ -10,7 +10,8 @@ use spindle_kernel::block::{self, BlockAddress};
 use spindle_kernel::probe::{self, Probe};
 
 use super::{
-    BLOCK_BYTES, Images, SESSIONS, Scenario, UNDO_DISK, loaded, recover_and_check, run_observed,
+    BLOCK_BYTES, DATAFILES, Images, SESSIONS, Scenario, UNDO_DISK, loaded, recover_and_check,
+    run_observed,
 };
 
 /// The first transaction of every session.
@@ -94,7 +95,7 @@ pub fn recovered(
 pub fn torn_blocks(images: &Images) -> usize {
     let mut bytes = [0; BLOCK_BYTES];
     let mut torn = 0;
-    for (file, image) in images[UNDO_DISK..].iter().enumerate() {
+    for (file, image) in images[UNDO_DISK..UNDO_DISK + DATAFILES].iter().enumerate() {
         for block in 0..image.capacity_bytes() / BLOCK_BYTES {
             image.read(block * BLOCK_BYTES, &mut bytes);
             let address = BlockAddress {
@@ -116,6 +117,8 @@ pub struct Sweep {
     pub repaired: usize,
     /// Recoveries that met a torn block before its image.
     pub image_later: usize,
+    /// Recoveries that restored a torn block from the double write area.
+    pub restored: usize,
     /// Recoveries that were crashed while they rolled back.
     pub in_roll_back: usize,
     /// The earliest loss, in words.
@@ -136,6 +139,7 @@ pub fn sweep(
             total.recoveries += outcome.recoveries;
             total.repaired += outcome.repaired;
             total.image_later += outcome.image_later;
+            total.restored += outcome.restored;
             if let Some(loss) = outcome.loss {
                 total.loss.get_or_insert(loss);
                 next.store(points.len(), Ordering::Relaxed);
@@ -160,9 +164,10 @@ fn crash_at(scenario: Scenario, point: &CrashPoint, cuts: &[PowerCut]) -> Sweep 
         let look = point.io.is_multiple_of(LOOK_EVERY);
         let torn = if look { torn_blocks(&images) } else { 0 };
         outcome.recoveries += 1;
-        let later = probe::hits(Probe::ImageCameLater);
+        let [later, copied] = [Probe::ImageCameLater, Probe::TornBlockRestored].map(probe::hits);
         let found = recovered(scenario, &images, point.promised);
         outcome.image_later += usize::from(probe::hits(Probe::ImageCameLater) > later);
+        outcome.restored += usize::from(probe::hits(Probe::TornBlockRestored) > copied);
         let loss = match found {
             Ok(after) if look && torn_blocks(&after) > 0 => "a block is torn for good".to_string(),
             Ok(_) => {

@@ -13,7 +13,7 @@ use spindle_io::sync::Latch;
 use spindle_io::{BlockDevice, Env};
 use spindle_kernel::{
     CONTROL_FILE_BYTES, Instance, KernelError, PlantedFault, Result, RowId, Session, Settings,
-    Shutdown, Storage, Table, WriteSync, create_database,
+    Shutdown, Storage, Table, TornBlocks, WriteSync, create_database, double_write_bytes,
 };
 
 pub const SESSIONS: usize = 3;
@@ -32,6 +32,7 @@ pub struct Scenario {
     pub seed: u64,
     pub transactions: u64,
     pub write_sync: WriteSync,
+    pub torn_blocks: TornBlocks,
     pub writers: usize,
     pub planted: Option<PlantedFault>,
     pub checkpoint_interval_ns: u64,
@@ -58,6 +59,7 @@ impl Scenario {
             seed,
             transactions: 8,
             write_sync: WriteSync::Dsync,
+            torn_blocks: TornBlocks::Images,
             writers: 1,
             planted: None,
             checkpoint_interval_ns: 20_000_000,
@@ -105,6 +107,7 @@ impl Scenario {
             writers: self.writers,
             write_batch_blocks: 8,
             write_sync: self.write_sync,
+            torn_blocks: self.torn_blocks,
             log_buffer_bytes: 32 << 10,
             log_write_bytes_max: self.log_write_bytes_max,
             checkpoint_interval_ns: self.checkpoint_interval_ns,
@@ -125,6 +128,8 @@ pub type Acknowledged = Arc<Latch<[u64; SESSIONS]>>;
 
 /// Datafiles begin at this disk: undo's, then the others.
 pub const UNDO_DISK: usize = 4;
+pub const DATAFILES: usize = 3;
+const WRITERS_MAX: usize = 2;
 
 #[derive(Clone)]
 pub struct Disks(Vec<Arc<SimDisk>>);
@@ -138,7 +143,17 @@ impl Disks {
                 UNDO_DISK.. => timing.write_ns = scenario.data_write_ns,
                 _ => {}
             }
-            SimDisk::new(world.env(), number as u64, image.clone(), 512, timing)
+            let unit_bytes = match scenario.torn_blocks {
+                TornBlocks::Atomic => BLOCK_BYTES as u32,
+                _ => 512,
+            };
+            SimDisk::new(
+                world.env(),
+                number as u64,
+                image.clone(),
+                unit_bytes,
+                timing,
+            )
         };
         Disks(images.iter().enumerate().map(disk).collect())
     }
@@ -150,6 +165,7 @@ impl Disks {
             redo: (1..=scenario.log_files).map(device).collect(),
             undo: device(4),
             data: vec![device(5), device(6)],
+            double_write: (scenario.torn_blocks == TornBlocks::DoubleWrite).then(|| device(7)),
         }
     }
 
@@ -166,7 +182,9 @@ fn blank() -> Images {
     let log = (8 << 10) + 6 * (32 << 10) + (16 << 10);
     let undo = 40 * BLOCK_BYTES;
     let data = (3 << 20) + BLOCK_BYTES;
-    [CONTROL_FILE_BYTES as usize, log, log, log, undo, data, data]
+    let areas = double_write_bytes(BLOCK_BYTES, WRITERS_MAX) as usize;
+    let control = CONTROL_FILE_BYTES as usize;
+    [control, log, log, log, undo, data, data, areas]
         .iter()
         .map(|&bytes| DiskImage::zeroed(bytes))
         .collect()

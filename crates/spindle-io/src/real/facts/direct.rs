@@ -71,6 +71,20 @@ pub fn direct_io(path: &Path) -> Result<DirectIo, FileError> {
     )
 }
 
+/// The largest direct write that the device under `path` promises never to tear, when asked by RWF_ATOMIC: statx
+/// (STATX_WRITE_ATOMIC, Linux 6.11), a power of two; 0 where nothing is promised. Errors: the file cannot be examined.
+pub fn atomic_write_bytes(path: &Path) -> Result<u32, FileError> {
+    let wanted = StatxFlags::from_bits_retain(libc::STATX_WRITE_ATOMIC);
+    let status = statx(CWD, path, AtFlags::empty(), StatxFlags::TYPE | wanted)
+        .map_err(|error| FileError::system("examine", path, error))?;
+    let is_known = status.stx_mask & wanted.bits() != 0;
+    Ok(if is_known {
+        status.stx_atomic_write_unit_max
+    } else {
+        0
+    })
+}
+
 /// The alignment found by reading with less and less of it.
 fn try_reads(path: &Path) -> DirectIo {
     let file = match OpenOptions::new()

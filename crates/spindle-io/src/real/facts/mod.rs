@@ -14,7 +14,7 @@ use rustix::process::Resource;
 use super::ring;
 
 pub(super) use direct::parent;
-pub use direct::{DirectIo, DirectProbe, direct_io, direct_probe};
+pub use direct::{DirectIo, DirectProbe, atomic_write_bytes, direct_io, direct_probe};
 pub use extents::{Extents, SeenBy, extents};
 pub use file_system::{FsFacts, file_system};
 pub use page_cache::{CacheState, cached, drop_cache, resident_pages};

@@ -116,9 +116,12 @@ fn damage_loses_writes_in_any_order() {
 }
 
 /// A durable write in flight when the power goes off.
-fn in_flight(atomic_write_bytes: u32) -> Bench {
+fn in_flight(atomic_write_bytes: u32, asks: bool) -> Bench {
     let mut bench = Bench::with(atomic_write_bytes, DiskTiming::default());
-    let request = bench.write(2, 3, true);
+    let mut request = bench.write(2, 3, true);
+    if asks {
+        request = request.atomic();
+    }
     bench.world.cut_power_at_io(1);
     let disk = Arc::clone(&bench.disk);
     let ended = bench.world.run(async move { disk.submit(request).await });
@@ -128,14 +131,14 @@ fn in_flight(atomic_write_bytes: u32) -> Bench {
 
 #[test]
 fn what_is_in_flight_is_kept_when_all_is() {
-    assert_eq!(in_flight(512).left(PowerCut::KeepAll), [0, 0, 3, 0]);
-    assert_eq!(in_flight(512).left(PowerCut::LoseAll), [0; 4]);
+    assert_eq!(in_flight(512, false).left(PowerCut::KeepAll), [0, 0, 3, 0]);
+    assert_eq!(in_flight(512, false).left(PowerCut::LoseAll), [0; 4]);
 }
 
 #[test]
 fn a_write_within_the_atomic_unit_is_never_torn() {
-    let torn = |unit: u32| {
-        let bench = in_flight(unit);
+    let torn = |unit: u32, asks: bool| {
+        let bench = in_flight(unit, asks);
         let image = |seed| bench.disk.image_after(PowerCut::Damage(seed));
         (0..64).any(|seed| {
             let mut bytes = [0; BLOCK_BYTES];
@@ -143,13 +146,14 @@ fn a_write_within_the_atomic_unit_is_never_torn() {
             bytes[0] != bytes[BLOCK_BYTES - 1]
         })
     };
-    assert!(torn(512));
-    assert!(!torn(1024) && !torn(4096));
+    assert!(torn(512, true));
+    assert!(!torn(1024, true) && !torn(4096, true));
+    assert!(torn(4096, false), "it must be asked for");
 }
 
 #[test]
 fn misdirected_writes_land_whole_on_other_blocks() {
-    let bench = in_flight(512);
+    let bench = in_flight(512, false);
     let seen: BTreeSet<[u8; 4]> = (0..200)
         .map(|seed| bench.left(PowerCut::Misdirect(seed)))
         .collect();
