@@ -2,7 +2,7 @@
 
 SHELL := /bin/bash
 
-.PHONY: build demo test lint bench clean
+.PHONY: build demo test interleavings sanitize lint bench clean
 
 build:
 	cargo build --release --locked -p spindle
@@ -15,10 +15,20 @@ demo: build
 test:
 	scripts/setup
 	cargo test --workspace --locked
+	$(MAKE) interleavings
+
+# Threads of the real code in thousands of orders of their steps, by the model checker shuttle. Part of the tests.
+interleavings:
+	cargo test --locked -p spindle-io -p spindle-kernel --features shuttle --lib interleavings
+
+# The tests with real threads under ThreadSanitizer and AddressSanitizer. Needs a nightly toolchain; a few minutes.
+sanitize:
+	scripts/sanitize
 
 lint:
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
+	cargo clippy -p spindle-io -p spindle-kernel --features shuttle --lib --tests --locked -- -D warnings
 
 # Figures of speed, each beside its peer in the same run; about five minutes, 3 GB of disk. Not part of the tests.
 # `make bench CHECK=--check` fails when a goal is missed.

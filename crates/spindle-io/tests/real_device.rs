@@ -225,7 +225,7 @@ fn more_requests_than_a_ring_has_entries_and_than_it_can_complete_at_once() {
     for odm in [false, true] {
         // Each on a thread of its own: a thread keeps the ring of its first device.
         std::thread::scope(|scope| {
-            scope.spawn(|| {
+            let thread = scope.spawn(|| {
                 let config = Arc::new(RingConfig::new().with_entries(8));
                 let method = if odm {
                     Method::Odm(config)
@@ -244,6 +244,7 @@ fn more_requests_than_a_ring_has_entries_and_than_it_can_complete_at_once() {
                 }
                 assert_eq!(device.counters().reads, BLOCKS as u64);
             });
+            thread.join().unwrap();
         });
     }
 }

@@ -48,12 +48,13 @@ fn run_clients(
                 })
             })
             .collect();
-        scope.spawn(|| read_wholes(bank, &ended));
+        let reader = scope.spawn(|| read_wholes(bank, &ended));
         meanwhile(&acknowledged);
         clients
             .into_iter()
             .for_each(|client| client.join().unwrap());
         ended.store(true, Ordering::Release);
+        reader.join().unwrap();
     });
     (
         acknowledged.map(AtomicU64::into_inner),
@@ -156,16 +157,17 @@ fn stop_in_the_middle(way: Way, how: Shutdown) {
     for _ in 0..2 {
         let acknowledged: [AtomicU64; CLIENTS] = last.map(AtomicU64::new);
         std::thread::scope(|scope| {
+            let mut clients = Vec::new();
             for (me, acknowledged) in acknowledged.iter().enumerate() {
                 let mut client = bank.client(me, last[me]);
-                scope.spawn(move || {
+                clients.push(scope.spawn(move || {
                     let error = client.run(u64::MAX, acknowledged).unwrap_err();
                     let stopped = matches!(
                         error,
                         KernelError::Aborted { .. } | KernelError::ShuttingDown
                     );
                     assert!(stopped, "{error}");
-                });
+                }));
             }
             while acknowledged
                 .iter()
@@ -175,6 +177,9 @@ fn stop_in_the_middle(way: Way, how: Shutdown) {
                 std::thread::yield_now();
             }
             block_on(bank.instance.shutdown(how)).unwrap();
+            clients
+                .into_iter()
+                .for_each(|client| client.join().unwrap());
         });
         bank = files.start(way).unwrap();
         last = bank.check(acknowledged.map(AtomicU64::into_inner));

@@ -20,7 +20,7 @@ fn storage() -> Storage {
 
 /// A database is made, started, stopped at once and started again, while CKPT's time comes now and then.
 fn starts() {
-    let env: Arc<dyn Env> = ExploredEnv::new(2);
+    let env: Arc<dyn Env> = ExploredEnv::new(12);
     let (storage, settings) = (storage(), settings());
     block_on(async {
         create_database(&env, &storage, &settings, 4711, 4)

@@ -14,8 +14,10 @@ async fn ends_on_disk(shared: &Shared) -> Vec<u64> {
     let file = control_file::read_bytes(&**device, LOG_FILE_HEADER_BYTES, bytes as usize);
     let file = file.await.unwrap();
     let (mut rest, mut position, mut ends) = (&file[..], FIRST_POSITION, Vec::new());
-    while let Some(payload) = batch::expected(rest, START.sequence, position) {
-        let whole = batch::HEADER_BYTES + payload;
+    while let Some(header) = batch::Header::read(rest, shared.database_id())
+        && header.is_at(START.sequence, position)
+    {
+        let whole = batch::HEADER_BYTES + header.payload_bytes;
         assert!(batch::is_whole(&rest[..whole]), "a batch is torn");
         let mut records = &rest[batch::HEADER_BYTES..whole];
         while !records.is_empty() {

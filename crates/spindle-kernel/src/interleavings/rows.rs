@@ -2,6 +2,8 @@
 
 use super::*;
 use crate::block::RowId;
+use crate::error::KernelError;
+use crate::settings::PlantedFault;
 use spindle_io::sync::explore::{Shows, WAITS_FROM_ITS_FIRST_POLL, explore, must_find, yield_now};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -10,14 +12,15 @@ const ROW: RowId = RowId {
     slot: 0,
 };
 
-/// Three transactions want one row, one of them twice.
+/// Three sessions want one row, two of them twice, in a transaction of its own each time.
 fn one_row() {
     let shared = sga(settings());
     let inside = Arc::new(AtomicU64::new(0));
-    let sessions = [1, 2, 3].map(|owner: u64| {
+    let sessions = [1, 2, 3].map(|number: u64| {
         let inside = Arc::clone(&inside);
         session(&shared, async move |shared, waits| {
-            for _ in 0..=owner % 2 {
+            for turn in 0..=number % 2 {
+                let owner = 10 * turn + number;
                 let new = shared
                     .locks
                     .lock(&shared, &waits, ROW, owner)
@@ -54,6 +57,43 @@ fn failure() {
     sessions
         .into_iter()
         .for_each(|session| session.join().unwrap());
+}
+
+/// Two transactions lock two rows in opposite order. Who is told of a deadlock lets the other go on.
+fn opposite_order(settings: Settings) {
+    let shared = sga(settings);
+    let sessions = [1, 2].map(|owner: u64| {
+        session(&shared, async move |shared, waits| {
+            let mut rows = [0, 1].map(|slot| RowId { slot, ..ROW });
+            if owner == 2 {
+                rows.reverse();
+            }
+            let (mut held, mut told) = (Vec::new(), false);
+            for row in rows {
+                match shared.locks.lock(&shared, &waits, row, owner).await {
+                    Ok(_) => held.push(row),
+                    Err(KernelError::Deadlock { .. }) => told = true,
+                    Err(error) => panic!("{error}"),
+                }
+            }
+            shared.locks.release(&held);
+            told
+        })
+    });
+    let told = sessions.map(|session| session.join().unwrap());
+    assert_ne!(told, [true, true], "one of them could have gone on");
+}
+
+#[test]
+fn a_deadlock_is_told_to_one_and_nobody_waits_for_ever() {
+    explore(2_000, || opposite_order(settings()));
+    let planted = Settings {
+        planted: Some(PlantedFault::DeadlockUnseen),
+        ..settings()
+    };
+    must_find("", Shows::Deadlock, 2_000, move || {
+        opposite_order(planted.clone());
+    });
 }
 
 #[test]
