@@ -256,6 +256,14 @@ fn harmful(fault: PlantedFault) -> (Scenario, usize) {
             },
             1,
         ),
+        // With this seed one note shrinks, another grows, and the first is rolled back.
+        PlantedFault::FreedSpaceNotKept => (
+            Scenario {
+                planted: Some(fault),
+                ..Scenario::plain(2)
+            },
+            1,
+        ),
         // Transactions of several undo blocks.
         PlantedFault::UndoChainCut => (
             Scenario {
