@@ -13,7 +13,7 @@ use simulated::live::Live;
 use simulated::{SESSIONS, Scenario, loaded};
 use spindle_io::Env;
 use spindle_io::sim::{IoFault, IoKind, Lasts};
-use spindle_kernel::{Instance, PlantedFault, RowId, Shutdown, WriteSync};
+use spindle_kernel::{Instance, PlantedFault, RowId, Shutdown, TornBlocks, WriteSync};
 
 fn scenario(write_sync: WriteSync, planted: Option<PlantedFault>) -> Scenario {
     Scenario {
@@ -57,10 +57,15 @@ fn sweep(beginning: &Beginning, lasts: Lasts) -> Sweep {
 }
 
 fn every_io(write_sync: WriteSync, lasts: Lasts) {
-    let beginning = crashed(scenario(write_sync, None));
+    every_io_of(scenario(write_sync, None), lasts);
+}
+
+fn every_io_of(scenario: Scenario, lasts: Lasts) {
+    let beginning = crashed(scenario);
     let swept = sweep(&beginning, lasts);
+    let (write_sync, torn_blocks) = (scenario.write_sync, scenario.torn_blocks);
     println!(
-        "{write_sync:?}, {lasts:?}: {} I/Os failed one by one: {:?}",
+        "{write_sync:?}, {torn_blocks:?}, {lasts:?}: {} I/Os failed one by one: {:?}",
         swept.stories, swept.failed
     );
     let wrong = swept.wrong.map(|wrong| (swept.stories, wrong));
@@ -86,6 +91,22 @@ fn every_io_fails_once_with_flushes_at_checkpoints() {
 #[test]
 fn every_io_fails_for_ever_with_flushes_at_checkpoints() {
     every_io(WriteSync::Checkpoint, Lasts::ForEver);
+}
+
+/// Without images recovery looks at what the datafiles hold, which after a failed write or flush need not be stable.
+#[test]
+fn every_io_fails_once_without_images() {
+    for (write_sync, torn_blocks) in [
+        (WriteSync::Dsync, TornBlocks::Atomic),
+        (WriteSync::Checkpoint, TornBlocks::DoubleWrite),
+        (WriteSync::Checkpoint, TornBlocks::Atomic),
+    ] {
+        let scenario = Scenario {
+            torn_blocks,
+            ..scenario(write_sync, None)
+        };
+        every_io_of(scenario, Lasts::Once);
+    }
 }
 
 #[test]
