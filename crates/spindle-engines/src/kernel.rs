@@ -458,7 +458,9 @@ pub struct KernelSession {
 fn session_error(error: KernelError) -> SessionError {
     match error {
         KernelError::Deadlock { .. } => SessionError::Deadlock(error.to_string()),
-        KernelError::LockTimeout { .. } => SessionError::Retry(error.to_string()),
+        KernelError::LockTimeout { .. } | KernelError::SnapshotTooOld { .. } => {
+            SessionError::Retry(error.to_string())
+        }
         _ => SessionError::Failed(error.to_string()),
     }
 }

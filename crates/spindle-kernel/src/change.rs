@@ -133,7 +133,7 @@ fn carry_out(pins: &[&Pin], blocks: &mut [ExclusiveBlock<'_>], builder: &RecordB
     for vector in builder.vectors() {
         let index = pins.iter().position(|pin| pin.address() == vector.address);
         let block = &mut blocks[index.expect("a vector changes one of the blocks held")];
-        apply(vector, block);
+        apply(vector, block, end);
         block::set_scn(block, end);
     }
 }

@@ -96,6 +96,20 @@ pub enum KernelError {
     /// The undo segment has no block that is free of running transactions.
     #[error("the undo segment is full: commit more often, or make it larger")]
     UndoFull,
+    /// The undo that a statement needs to see the rows as they were when it began has been used again.
+    #[error(
+        "snapshot too old: row {row} has changed since the statement began {ran_ms} ms ago, and the undo of that change has \
+         been used again. Roll back and try again with statements that read less, or make the undo segment larger \
+         (it has {undo_blocks} blocks)"
+    )]
+    SnapshotTooOld {
+        /// The row.
+        row: RowId,
+        /// How long the statement had run.
+        ran_ms: u64,
+        /// Blocks of the undo segment.
+        undo_blocks: usize,
+    },
     /// The tablespace has no room for another extent.
     #[error(
         "tablespace {tablespace} is full: segment {segment} needs an extent of {extent_blocks} blocks"

@@ -32,6 +32,7 @@ mod statistics;
 mod table;
 mod transaction;
 mod undo;
+mod visibility;
 mod wait_event;
 mod wait_graph;
 

@@ -38,6 +38,8 @@ pub(crate) struct Log {
     inner: Latch<Inner>,
     frames: [Frame; 2],
     arena: Arc<Arena>,
+    /// [`Log::end`], to be read without the latch.
+    appended: AtomicU64,
     flushed: AtomicU64,
     requested: AtomicU64,
     commits: Latch<Vec<(u64, oneshot::Sender<()>)>>,
@@ -98,6 +100,7 @@ impl Log {
             inner: Latch::new(inner),
             frames,
             arena,
+            appended: AtomicU64::new(position),
             flushed: AtomicU64::new(position),
             requested: AtomicU64::new(position),
             commits: Latch::default(),
@@ -117,6 +120,7 @@ impl Log {
         let mut inner = self.inner.lock();
         inner.first_position = position;
         inner.used = batch::HEADER_BYTES;
+        self.appended.store(position, Ordering::Release);
         self.flushed.store(position, Ordering::Release);
         self.requested.store(position, Ordering::Release);
     }
@@ -124,6 +128,11 @@ impl Log {
     /// Position after the last record there is.
     pub(crate) fn end(&self) -> u64 {
         self.inner.lock().end()
+    }
+
+    /// Position after the last record, or a little earlier when others are adding some.
+    pub(crate) fn appended(&self) -> u64 {
+        self.appended.load(Ordering::Acquire)
     }
 
     /// Everything before this position is on stable storage.
@@ -160,6 +169,7 @@ impl Log {
         let was_third_full = inner.used * 3 > inner.active.len();
         inner.used = at;
         let end = inner.end();
+        self.appended.store(end, Ordering::Release);
         let wake = !was_third_full && at * 3 > inner.active.len();
         drop(guard);
         let end = if has_planted(READS_END_LATE) {

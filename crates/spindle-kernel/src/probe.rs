@@ -20,6 +20,10 @@ pub enum Probe {
     BlockCompacted,
     /// A wait was refused because it would have closed a circle of waits.
     DeadlockBroken,
+    /// A reader went back to an earlier version of a row.
+    EarlierVersionRead,
+    /// A reader did not find the undo it needed.
+    SnapshotTooOld,
     /// Recovery found transactions to roll back.
     RollBackBegun,
     /// Recovery has rolled them back.

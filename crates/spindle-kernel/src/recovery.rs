@@ -171,7 +171,7 @@ async fn roll_record(
             for _ in 0..1 + usize::from(shared.settings.has_planted(PlantedFault::RedoAppliedTwice))
             {
                 check(vector, &bytes).map_err(|reason| damaged(shared, at, reason))?;
-                apply(vector, &mut bytes);
+                apply(vector, &mut bytes, end);
             }
         }
         block::set_scn(&mut bytes, end);
@@ -201,7 +201,7 @@ async fn roll_back_unfinished(shared: &Shared, waits: &ProcessWaits) -> Result<u
         for place in 0..shared.undo.slots_per_block() {
             let slot = number * shared.undo.slots_per_block() + place;
             let entry = transaction_table::entry(&bytes, place);
-            shared.undo.set_wrap(slot, entry.wrap);
+            shared.undo.recall(slot, entry);
             if entry.active && !shared.settings.has_planted(PlantedFault::UndoSkipped) {
                 unfinished.push(id_of(slot, entry.wrap));
             }

@@ -1,6 +1,5 @@
-//! Row locks and the last committed version of locked rows. A transaction locks a row before it first changes it and
-//! leaves the row's bytes as they were beside the lock, where readers find them; locks go when the transaction ends, each
-//! to the transaction that has waited longest. Were it up for whoever comes first, the victim of a deadlock, which tries
+//! Row locks. A transaction locks a row before it first changes it; readers take none. Locks go when the transaction ends,
+//! each to the transaction that has waited longest. Were it up for whoever comes first, the victim of a deadlock, which tries
 //! again at once, would take it from under those it made room for. Whoever would wait for itself, by way of others, is
 //! told so at once (a deadlock); who waits too long gives up.
 
@@ -11,7 +10,6 @@ use rustc_hash::FxHashMap;
 use spindle_io::sync::{Latch, Notify, timeout};
 
 use crate::block::RowId;
-use crate::block::heap::RowKind;
 use crate::error::{KernelError, Result};
 use crate::instance::Shared;
 use crate::probe::{self, Probe};
@@ -23,8 +21,6 @@ const SHARDS: usize = 64;
 
 struct Entry {
     owner: u64,
-    /// The row before the owner's first change, once there was one: its bytes, or that there was no row.
-    before: Option<Option<(RowKind, Box<[u8]>)>>,
     /// Transactions that wait for the row, in the order in which they shall have it.
     queue: VecDeque<u64>,
     /// Where the owner's end is called out, once somebody listens.
@@ -35,7 +31,6 @@ impl Entry {
     fn new(owner: u64, queue: VecDeque<u64>) -> Entry {
         Entry {
             owner,
-            before: None,
             queue,
             released: None,
         }
@@ -109,41 +104,6 @@ impl RowLocks {
     /// True when a transaction has the row locked, whoever it is.
     pub(crate) fn is_locked(&self, row: RowId) -> bool {
         self.shard(row).lock().contains_key(&row)
-    }
-
-    /// Leaves the committed version for readers, at the owner's first change. The block is held exclusively.
-    pub(crate) fn keep_before(&self, row: RowId, before: Option<(RowKind, &[u8])>) {
-        let mut shard = self.shard(row).lock();
-        let entry = shard
-            .get_mut(&row)
-            .expect("a row is locked before it is changed");
-        if entry.before.is_none() {
-            entry.before = Some(before.map(|(kind, bytes)| (kind, Box::from(bytes))));
-        }
-    }
-
-    /// Calls `read` with the last committed version when another transaction has changed the row; else gives `read` back.
-    /// The block is held shared.
-    pub(crate) fn read_committed<T, R: FnOnce(Option<(RowKind, &[u8])>) -> T>(
-        &self,
-        shared: &Shared,
-        row: RowId,
-        reader: Option<u64>,
-        read: R,
-    ) -> std::result::Result<T, R> {
-        let shard = self.shard(row).lock();
-        match shard.get(&row) {
-            Some(Entry {
-                owner,
-                before: Some(before),
-                ..
-            }) if Some(*owner) != reader
-                && !shared.settings.has_planted(PlantedFault::DirtyRead) =>
-            {
-                Ok(read(before.as_ref().map(|(kind, bytes)| (*kind, &**bytes))))
-            }
-            _ => Err(read),
-        }
     }
 
     /// Wakes everyone who waits for a row, to learn that the instance has failed or stops.

@@ -155,13 +155,17 @@ pub enum PlantedFault {
     DirtyRead,
     /// A transaction keeps no row lock but that of the row it changed last.
     RowLockReleasedEarly,
+    /// A scan takes each row's latest committed version, whenever that was committed.
+    ScanSeesLatest,
+    /// A reader who does not find the undo record it needs takes the row as it is.
+    OverwrittenUndoServed,
 }
 
 #[cfg(feature = "planted")]
 impl PlantedFault {
-    /// Every fault that power cuts bring to light. For the others a device must fail or misdirect, or transactions must
-    /// get in each other's way.
-    pub const ALL: [PlantedFault; 26] = [
+    /// Every fault that power cuts, or the statements before one, bring to light. For the others a device must fail or
+    /// misdirect, or transactions must get in each other's way.
+    pub const ALL: [PlantedFault; 27] = [
         PlantedFault::AcknowledgeBeforeFlush,
         PlantedFault::WriteAheadOfRedo,
         PlantedFault::DatafileWriteNotDurable,
@@ -188,6 +192,7 @@ impl PlantedFault {
         PlantedFault::BatchChecksumUnverified,
         PlantedFault::BlockChecksumUnverified,
         PlantedFault::FreedSpaceNotKept,
+        PlantedFault::ScanSeesLatest,
     ];
 }
 

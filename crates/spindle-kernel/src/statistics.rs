@@ -51,6 +51,8 @@ macro_rules! statistics {
 }
 
 statistics! {
+    /// Undo records read to show a row as it was when a statement began (Oracle's `undo records applied`).
+    undo_records_applied,
     /// Write I/Os to datafiles (each of one block) and to the double write areas.
     physical_write_ios,
     /// Bytes written to datafiles and double write areas.
@@ -82,6 +84,10 @@ statistics! {
 impl Statistics {
     fn add(counter: &AtomicU64, amount: u64) {
         counter.fetch_add(amount, Ordering::Relaxed);
+    }
+
+    pub(crate) fn add_undo_record_applied(&self) {
+        Self::add(&self.undo_records_applied, 1);
     }
 
     pub(crate) fn add_physical_write(&self, bytes: usize) {

@@ -11,7 +11,7 @@ use spindle_io::sync::Latch;
 use spindle_io::{Arena, Request, Submission};
 
 use crate::block::heap::{self, RowKind};
-use crate::block::{self, BlockAddress, BlockKind, RowId};
+use crate::block::{self, BlockAddress, BlockKind, RowId, Version};
 use crate::control_file::{Contents, Extent, Segment};
 use crate::error::{KernelError, Result};
 use crate::instance::Shared;
@@ -356,7 +356,7 @@ fn fill_block(
                 row.len() <= table.row_bytes,
                 "a row shall not be longer than declared"
             );
-            heap::put_row(bytes, slot as u16, RowKind::Row, &row);
+            heap::put_row(bytes, slot as u16, RowKind::Row, Version::LOADED, &row);
         }
     }
     block::seal(bytes);

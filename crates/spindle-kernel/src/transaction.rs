@@ -2,14 +2,14 @@
 //! records; it is committed when the redo that frees its slot is on stable storage, and one whose slot is found in use
 //! after a crash is undone.
 
-use crate::block::{BlockAddress, RowId, transaction_table, undo};
+use crate::block::{BlockAddress, RowId, Version, transaction_table, undo};
 use crate::buffer_cache::Pin;
 use crate::change::change;
 use crate::error::{KernelError, Result};
 use crate::instance::Shared;
-use crate::redo::{RecordBuilder, VectorKind};
-use crate::settings::PlantedFault;
-use crate::undo::{UNDO_SEGMENT, UndoRecord};
+use crate::redo::{RecordBuilder, VectorKind, row_head};
+use crate::settings::{CommitWait, PlantedFault};
+use crate::undo::{StoredUndo, UNDO_SEGMENT, UndoRecord};
 use crate::wait_event::{ProcessWaits, WaitEvent};
 
 /// A running transaction.
@@ -52,7 +52,8 @@ impl Transaction {
     }
 }
 
-fn slot_of(id: u64) -> (usize, u32) {
+/// Slot and wrap number of a transaction.
+pub(crate) fn slot_of(id: u64) -> (usize, u32) {
     ((id >> 32) as usize, id as u32)
 }
 
@@ -61,25 +62,49 @@ pub(crate) fn id_of(slot: usize, wrap: u32) -> u64 {
     (slot as u64) << 32 | u64::from(wrap)
 }
 
+/// The SCN of a statement that begins now: it sees the transactions that have ended by then. A commit is seen when it is
+/// on stable storage and nothing can take it back, unless commits do not wait for that.
+pub(crate) fn statement_scn(shared: &Shared) -> u64 {
+    match shared.settings.commit_wait {
+        CommitWait::Wait => shared.log.flushed(),
+        CommitWait::NoWait => shared.log.appended(),
+    }
+}
+
+/// Enters that the transaction runs and wrote to `undo_block` last.
 fn push_slot(
     builder: &mut RecordBuilder,
     shared: &Shared,
+    table: &[u8],
     id: u64,
-    active: bool,
     undo_block: BlockAddress,
 ) {
     let (slot, wrap) = slot_of(id);
     let (table_block, place) = shared.undo.slot_place(slot);
+    let before = transaction_table::entry(table, usize::from(place));
+    let (ended, ended_before) = if before.wrap == wrap {
+        (before.ended, before.ended_before)
+    } else {
+        (0, before.ended)
+    };
     let entry = transaction_table::Entry {
-        active,
+        active: true,
         wrap,
         undo_block,
+        ended,
+        ended_before,
     };
     builder.push(
         VectorKind::SetSlot,
         table_block,
         &[&place.to_le_bytes(), &entry.to_bytes()],
     );
+}
+
+/// Enters that the transaction has ended.
+fn push_end(builder: &mut RecordBuilder, shared: &Shared, id: u64) {
+    let (table_block, place) = shared.undo.slot_place(slot_of(id).0);
+    builder.push(VectorKind::EndSlot, table_block, &[&place.to_le_bytes()]);
 }
 
 async fn table_pin(shared: &Shared, waits: &ProcessWaits, id: u64) -> Result<Pin> {
@@ -105,6 +130,7 @@ pub(crate) async fn begin(
     match enter_block(shared, waits, builder, &mut transaction).await {
         Ok(()) => Ok(transaction),
         Err(error) => {
+            shared.undo.endings().end(slot, None);
             shared.undo.give_slot(slot);
             Err(error)
         }
@@ -145,7 +171,7 @@ async fn link_block(
     let link = UndoRecord::Link {
         previous: transaction.touched.last().copied(),
     }
-    .header(id);
+    .header(id, Version::LOADED);
     let (used, _) = change(
         shared,
         waits,
@@ -160,7 +186,7 @@ async fn link_block(
                 );
             }
             builder.push(VectorKind::UndoAppend, address, &[&link]);
-            push_slot(builder, shared, id, true, address);
+            push_slot(builder, shared, &blocks[1], id, address);
             Ok(if fresh {
                 undo::EMPTY_BYTES
             } else {
@@ -203,21 +229,26 @@ pub(crate) async fn end(
     transaction: &Transaction,
 ) -> Result<u64> {
     let table = table_pin(shared, waits, transaction.id).await?;
-    let ((), end) = change(shared, waits, builder, &[&table], |_, builder| {
-        if shared.settings.has_planted(PlantedFault::CommitWithoutSlot) {
-            return Ok(());
+    let (slot, _) = slot_of(transaction.id);
+    let ended = change(shared, waits, builder, &[&table], |_, builder| {
+        if !shared.settings.has_planted(PlantedFault::CommitWithoutSlot) {
+            push_end(builder, shared, transaction.id);
         }
-        push_slot(
-            builder,
-            shared,
-            transaction.id,
-            false,
-            transaction.undo_block(),
-        );
+        // Others may see the commit as soon as LGWR has written it, which may be before this session goes on.
+        shared.undo.endings().set_ending(slot, true);
         Ok(())
     })
-    .await?;
-    Ok(end)
+    .await;
+    match ended {
+        Ok(((), end)) => {
+            shared.undo.endings().end(slot, Some(end));
+            Ok(end)
+        }
+        Err(error) => {
+            shared.undo.endings().set_ending(slot, false);
+            Err(error)
+        }
+    }
 }
 
 /// Waits until the commit is on stable storage.
@@ -261,6 +292,7 @@ pub(crate) async fn roll_back(
             transaction_table::entry(&block, usize::from(place))
         };
         if !entry.active || entry.wrap != wrap {
+            shared.undo.endings().end(slot, Some(entry.ended));
             return Ok(());
         }
         undo_block(shared, waits, builder, &table, id, entry.undo_block).await?;
@@ -286,23 +318,24 @@ async fn undo_block(
             stored.extend_from_slice(last);
             used
         };
-        let (owner, record) =
-            UndoRecord::parse(&stored).ok_or_else(|| broken_chain(shared, address))?;
-        if owner != id {
+        let stored = StoredUndo::parse(&stored).ok_or_else(|| broken_chain(shared, address))?;
+        if stored.transaction != id {
             return Err(broken_chain(shared, address));
         }
-        let UndoRecord::Link { previous } = record else {
+        let UndoRecord::Link { previous } = stored.record else {
             drop(undo_pin);
-            undo_one(shared, waits, builder, address, used, record).await?;
+            undo_one(shared, waits, builder, address, used, stored).await?;
             continue;
         };
         let pins = [&undo_pin, table];
-        change(shared, waits, builder, &pins, |_, builder| {
+        change(shared, waits, builder, &pins, |blocks, builder| {
             push_truncate(builder, address, used);
             let previous =
                 previous.filter(|_| !shared.settings.has_planted(PlantedFault::UndoChainCut));
-            let next = previous.unwrap_or(address);
-            push_slot(builder, shared, id, previous.is_some(), next);
+            match previous {
+                Some(previous) => push_slot(builder, shared, &blocks[1], id, previous),
+                None => push_end(builder, shared, id),
+            }
             Ok(())
         })
         .await?;
@@ -316,22 +349,20 @@ async fn undo_one(
     builder: &mut RecordBuilder,
     undo_address: BlockAddress,
     used: usize,
-    record: UndoRecord<'_>,
+    stored: StoredUndo<'_>,
 ) -> Result<()> {
-    let (row, vector, place) = match record {
-        UndoRecord::Patch { row, offset, .. } => {
-            (row, VectorKind::PatchRow, offset.to_le_bytes().to_vec())
-        }
-        UndoRecord::Row { row, kind, .. } => (row, VectorKind::SetRow, vec![kind as u8, 0]),
-        UndoRecord::NoRow { row } => (row, VectorKind::ClearRow, Vec::new()),
+    let (row, vector, own) = match stored.record {
+        UndoRecord::Patch { row, offset, .. } => (row, VectorKind::PatchRow, offset.to_le_bytes()),
+        UndoRecord::Row { row, kind, .. } => (row, VectorKind::SetRow, [kind as u8, 0]),
+        UndoRecord::NoRow { row } => (row, VectorKind::ClearRow, [0, 0]),
         UndoRecord::Link { .. } => unreachable!("links are followed, not applied"),
     };
     let addresses = [undo_address, row.address];
     let [undo, data] = shared.cache.get_two(shared, waits, addresses).await?;
-    let slot = row.slot.to_le_bytes();
+    let head = row_head(row.slot, own, stored.previous);
     change(shared, waits, builder, &[&data, &undo], |_, builder| {
         if !shared.settings.has_planted(PlantedFault::UndoNotApplied) {
-            builder.push(vector, row.address, &[&slot, &place, record.bytes()]);
+            builder.push(vector, row.address, &[&head, stored.record.bytes()]);
         }
         push_truncate(builder, undo_address, used);
         Ok(())

@@ -1,5 +1,6 @@
 //! The undo segment: one, whose first blocks are the transaction table and whose others hold undo records. A transaction
-//! owns the undo block it writes to; a block is used again when every transaction that wrote to it has ended.
+//! owns the undo block it writes to; a block is used again when every transaction that wrote to it has ended, the longest
+//! unused first, for readers may want what is in it.
 //! Everything here is bookkeeping in memory; what must survive is in the blocks, protected by redo.
 
 use std::collections::VecDeque;
@@ -7,9 +8,10 @@ use std::collections::VecDeque;
 use spindle_io::sync::Latch;
 
 use crate::block::heap::RowKind;
-use crate::block::{BlockAddress, RowId, transaction_table};
+use crate::block::{BlockAddress, RowId, Version, transaction_table};
 use crate::control_file::{Extent, Segment};
 use crate::error::{KernelError, Result};
+use crate::visibility::Endings;
 
 /// The datafile of the undo tablespace.
 pub(crate) const UNDO_FILE: u16 = 0;
@@ -25,18 +27,16 @@ struct Blocks {
     users: Vec<u32>,
 }
 
-struct Slots {
-    free: VecDeque<usize>,
-    wraps: Vec<u32>,
-}
-
 /// The undo segment of a running instance.
 pub(crate) struct UndoSegment {
     table_first: u32,
     table_blocks: u32,
     slots_per_block: usize,
+    undo_blocks: usize,
     blocks: Latch<Blocks>,
-    slots: Latch<Slots>,
+    /// Slots without a transaction, longest unused first.
+    free_slots: Latch<VecDeque<usize>>,
+    endings: Endings,
 }
 
 /// How many blocks the transaction table takes for `slots` slots.
@@ -59,15 +59,14 @@ impl UndoSegment {
             table_first: first_block,
             table_blocks,
             slots_per_block,
+            undo_blocks: (blocks - table_blocks) as usize,
             blocks: Latch::new(Blocks {
                 free: (undo_first..first_block + blocks).collect(),
                 partial: Vec::new(),
                 users: vec![0; (first_block + blocks) as usize],
             }),
-            slots: Latch::new(Slots {
-                free: (0..slots).collect(),
-                wraps: vec![0; slots],
-            }),
+            free_slots: Latch::new((0..slots).collect()),
+            endings: Endings::new(slots),
         }
     }
 
@@ -98,24 +97,30 @@ impl UndoSegment {
 
     /// Takes a slot for a new transaction; with its wrap number it names the transaction.
     pub(crate) fn take_slot(&self) -> Result<(usize, u32)> {
-        let mut slots = self.slots.lock();
-        let count = slots.wraps.len();
-        let slot = slots
-            .free
-            .pop_front()
-            .ok_or(KernelError::TransactionTableFull { slots: count })?;
-        slots.wraps[slot] += 1;
-        Ok((slot, slots.wraps[slot]))
+        let slots = self.table_blocks as usize * self.slots_per_block;
+        let free = self.free_slots.lock().pop_front();
+        let slot = free.ok_or(KernelError::TransactionTableFull { slots })?;
+        Ok((slot, self.endings.begin(slot)))
     }
 
-    /// The transaction of the slot has ended.
+    /// The slot is free for another transaction.
     pub(crate) fn give_slot(&self, slot: usize) {
-        self.slots.lock().free.push_back(slot);
+        self.free_slots.lock().push_back(slot);
     }
 
     /// What recovery found in the slot.
-    pub(crate) fn set_wrap(&self, slot: usize, wrap: u32) {
-        self.slots.lock().wraps[slot] = wrap;
+    pub(crate) fn recall(&self, slot: usize, entry: transaction_table::Entry) {
+        self.endings.recall(slot, entry);
+    }
+
+    /// When transactions ended.
+    pub(crate) fn endings(&self) -> &Endings {
+        &self.endings
+    }
+
+    /// Blocks for undo records.
+    pub(crate) fn undo_blocks(&self) -> usize {
+        self.undo_blocks
     }
 
     /// Takes a block to write undo to; true when it is to be formatted first.
@@ -173,12 +178,16 @@ pub(crate) enum UndoRecord<'a> {
 }
 
 /// Bytes an undo record takes besides the row's.
-pub(crate) const UNDO_RECORD_OVERHEAD_BYTES: usize = 24;
+pub(crate) const UNDO_RECORD_OVERHEAD_BYTES: usize = 24 + Version::BYTES;
 
 impl<'a> UndoRecord<'a> {
     /// As stored: what it says (1), kind of the row (1), slot (2), offset (2), unused (2), transaction (8), address (8),
-    /// bytes.
-    pub(crate) fn header(&self, transaction: u64) -> [u8; UNDO_RECORD_OVERHEAD_BYTES] {
+    /// version of the row before (16), bytes.
+    pub(crate) fn header(
+        &self,
+        transaction: u64,
+        previous: Version,
+    ) -> [u8; UNDO_RECORD_OVERHEAD_BYTES] {
         let mut header = [0; UNDO_RECORD_OVERHEAD_BYTES];
         let (kind, slot, offset, address) = match *self {
             UndoRecord::Link { previous } => (1, 0, 0, previous.map_or(0, BlockAddress::to_u64)),
@@ -194,6 +203,7 @@ impl<'a> UndoRecord<'a> {
         header[4..6].copy_from_slice(&offset.to_le_bytes());
         header[8..16].copy_from_slice(&transaction.to_le_bytes());
         header[16..24].copy_from_slice(&address.to_le_bytes());
+        header[24..].copy_from_slice(&previous.to_bytes());
         header
     }
 
@@ -205,8 +215,30 @@ impl<'a> UndoRecord<'a> {
         }
     }
 
-    /// Reads a stored record; also says whose it is. `None` when it is no undo record.
-    pub(crate) fn parse(stored: &'a [u8]) -> Option<(u64, UndoRecord<'a>)> {
+    /// The slot it is about.
+    pub(crate) fn row(&self) -> Option<RowId> {
+        match *self {
+            UndoRecord::Patch { row, .. }
+            | UndoRecord::Row { row, .. }
+            | UndoRecord::NoRow { row } => Some(row),
+            UndoRecord::Link { .. } => None,
+        }
+    }
+}
+
+/// An undo record as it is found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct StoredUndo<'a> {
+    /// Whose it is.
+    pub(crate) transaction: u64,
+    /// Which change had made the row what it was.
+    pub(crate) previous: Version,
+    pub(crate) record: UndoRecord<'a>,
+}
+
+impl<'a> StoredUndo<'a> {
+    /// Reads a stored record. `None` when it is no undo record.
+    pub(crate) fn parse(stored: &'a [u8]) -> Option<StoredUndo<'a>> {
         let (header, bytes) = stored.split_at_checked(UNDO_RECORD_OVERHEAD_BYTES)?;
         let short =
             |at: usize| u16::from_le_bytes(header[at..at + 2].try_into().expect("two bytes"));
@@ -234,7 +266,11 @@ impl<'a> UndoRecord<'a> {
             4 => UndoRecord::NoRow { row },
             _ => return None,
         };
-        Some((long(8), record))
+        Some(StoredUndo {
+            transaction: long(8),
+            previous: Version::from_bytes(&header[24..]),
+            record,
+        })
     }
 }
 
@@ -265,9 +301,19 @@ mod tests {
             },
             UndoRecord::NoRow { row },
         ] {
-            let mut stored = record.header(42).to_vec();
+            let previous = Version {
+                transaction: 41,
+                undo_block: 6,
+                undo_offset: 77,
+            };
+            let mut stored = record.header(42, previous).to_vec();
             stored.extend_from_slice(record.bytes());
-            assert_eq!(UndoRecord::parse(&stored), Some((42, record)));
+            let expected = StoredUndo {
+                transaction: 42,
+                previous,
+                record,
+            };
+            assert_eq!(StoredUndo::parse(&stored), Some(expected));
         }
     }
 

@@ -33,6 +33,7 @@ fn no_crash_loses_an_acknowledged_commit() {
         Probe::LockTimeout,
         Probe::RowMigrated,
         Probe::BlockCompacted,
+        Probe::EarlierVersionRead,
     ] {
         println!("{rare:?}: {}", probe::hits(rare));
         assert!(probe::hits(rare) > 0, "{rare:?} was not reached");
@@ -234,6 +235,13 @@ fn harmful(fault: PlantedFault) -> (Scenario, usize) {
             },
             1,
         ),
+        PlantedFault::ScanSeesLatest => (
+            Scenario {
+                audits: true,
+                ..plain
+            },
+            1,
+        ),
         PlantedFault::DoubleWriteReusedEarly => (
             Scenario {
                 torn_blocks: TornBlocks::DoubleWrite,
@@ -316,6 +324,7 @@ fn without_the_bug_the_same_scenarios_lose_nothing() {
         PlantedFault::LogFileReusedEarly,
         PlantedFault::ControlFileNotDurable,
         PlantedFault::UndoChainCut,
+        PlantedFault::ScanSeesLatest,
     ] {
         let scenario = Scenario {
             planted: None,

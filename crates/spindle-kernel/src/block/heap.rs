@@ -3,13 +3,14 @@
 //! and rooms for rows, taken from the end of the block downwards.
 //!
 //! Slot: where its room begins (2), bytes in the room (2), length of the row in it (2; all ones: no row), kind (1),
-//! unused (1). A room is never given back by a row that shrinks or goes, only when somebody who knows that no roll-back
+//! unused (1), version (16): which change made it so, be it an empty slot. A room is never given back by a row that shrinks or goes, only when somebody who knows that no roll-back
 //! will want it has the block compacted: so a change can always be undone in place.
 
-use super::{BlockAddress, BlockKind, HEADER_BYTES, RowId, format, get_u16, kind, put};
+use super::{BlockAddress, BlockKind, HEADER_BYTES, RowId, Version, format, get_u16, kind, put};
 
 const FIXED: usize = HEADER_BYTES + 8;
-const SLOT_BYTES: usize = 8;
+const VERSION_AT: usize = 8;
+const SLOT_BYTES: usize = VERSION_AT + Version::BYTES;
 const NO_ROW: u16 = u16::MAX;
 /// The smallest room: that of a rowid, so that any row can give way to the rowid of the place it has moved to.
 const ROOM_BYTES_MIN: usize = RowId::BYTES;
@@ -146,6 +147,18 @@ pub fn stored(block: &[u8], slot: u16) -> Option<(RowKind, &[u8])> {
     Some((entry.kind, &block[entry.start..entry.start + length]))
 }
 
+/// Which change made a slot what it is. A slot that does not exist has never been changed.
+pub fn version(block: &[u8], slot: u16) -> Version {
+    if !is_heap(block) || slot >= slots(block) {
+        return Version::LOADED;
+    }
+    Version::from_bytes(&block[slot_at(slot) + VERSION_AT..])
+}
+
+fn set_version(block: &mut [u8], slot: u16, version: Version) {
+    put(block, slot_at(slot) + VERSION_AT, &version.to_bytes());
+}
+
 /// Free bytes between directory and rooms.
 fn gap(block: &[u8]) -> usize {
     rooms_start(block) - slot_at(slots(block))
@@ -233,10 +246,13 @@ pub fn compact(block: &mut [u8], emptied: u16, cut: impl Iterator<Item = u16>) {
 
 /// Puts a row into a slot: into the room it has or, when that is too small, into a new one, for which there must be
 /// space ([`fit`]). Makes the slot if there is none.
-pub fn put_row(block: &mut [u8], slot: u16, kind: RowKind, row: &[u8]) {
+pub fn put_row(block: &mut [u8], slot: u16, kind: RowKind, version: Version, row: &[u8]) {
     let count = slots(block);
     if slot >= count {
-        (count..=slot).for_each(|new| put_slot(block, new, Slot::EMPTY));
+        for new in count..=slot {
+            put_slot(block, new, Slot::EMPTY);
+            set_version(block, new, Version::LOADED);
+        }
         put(block, HEADER_BYTES, &(slot + 1).to_le_bytes());
     }
     let mut entry = get_slot(block, slot);
@@ -253,6 +269,7 @@ pub fn put_row(block: &mut [u8], slot: u16, kind: RowKind, row: &[u8]) {
     entry.kind = kind;
     put(block, entry.start, row);
     put_slot(block, slot, entry);
+    set_version(block, slot, version);
 }
 
 /// True when [`put_row`] has space for a row of `row_bytes`.
@@ -271,7 +288,7 @@ pub fn takes_patch(block: &[u8], slot: u16, bytes: usize) -> bool {
 }
 
 /// Empties a slot, which keeps its room.
-pub fn clear_row(block: &mut [u8], slot: u16) {
+pub fn clear_row(block: &mut [u8], slot: u16, version: Version) {
     let entry = get_slot(block, slot);
     put_slot(
         block,
@@ -281,12 +298,14 @@ pub fn clear_row(block: &mut [u8], slot: u16) {
             ..entry
         },
     );
+    set_version(block, slot, version);
 }
 
 /// Overwrites some bytes of what a slot holds.
-pub fn patch_row(block: &mut [u8], slot: u16, offset: u16, bytes: &[u8]) {
+pub fn patch_row(block: &mut [u8], slot: u16, offset: u16, version: Version, bytes: &[u8]) {
     let start = get_slot(block, slot).start;
     put(block, start + usize::from(offset), bytes);
+    set_version(block, slot, version);
 }
 
 #[cfg(test)]
@@ -304,7 +323,7 @@ mod tests {
     }
 
     fn put_plain(block: &mut [u8], slot: u16, row: &[u8]) {
-        put_row(block, slot, RowKind::Row, row);
+        put_row(block, slot, RowKind::Row, Version::LOADED, row);
     }
 
     #[test]
@@ -337,10 +356,10 @@ mod tests {
     fn a_row_grows_into_what_others_have_left_and_may_be_taken() {
         let mut block = empty(2048);
         for slot in 0..4 {
-            put_plain(&mut block, slot, &[slot as u8; 480]);
+            put_plain(&mut block, slot, &[slot as u8; 470]);
         }
         put_plain(&mut block, 1, &[1; 20]);
-        clear_row(&mut block, 2);
+        clear_row(&mut block, 2, Version::LOADED);
         assert_eq!(fit(&block, 0, 1000, 0, |_| true), Fit::No);
         assert_eq!(fit(&block, 0, 1400, 0, |slot| slot == 1), Fit::No);
         assert_eq!(
@@ -355,7 +374,7 @@ mod tests {
         assert_eq!(stored(&block, 0).unwrap().1, [9; 1400]);
         assert_eq!(stored(&block, 1).unwrap().1, [1; 20]);
         assert_eq!(stored(&block, 2), None);
-        assert_eq!(stored(&block, 3).unwrap().1, [3; 480]);
+        assert_eq!(stored(&block, 3).unwrap().1, [3; 470]);
     }
 
     #[test]
@@ -379,7 +398,19 @@ mod tests {
                 address: ADDRESS,
                 slot,
             };
-            put_row(&mut block, slot, RowKind::Forward, &rowid.to_bytes());
+            let version = Version {
+                transaction: 7,
+                undo_block: 8,
+                undo_offset: u16::from(slot as u8),
+            };
+            put_row(
+                &mut block,
+                slot,
+                RowKind::Forward,
+                version,
+                &rowid.to_bytes(),
+            );
+            assert_eq!(super::version(&block, slot), version);
             let (kind, bytes) = stored(&block, slot).unwrap();
             assert_eq!((kind, RowId::from_bytes(bytes)), (RowKind::Forward, rowid));
         }
@@ -403,13 +434,19 @@ mod tests {
                 let before = model.get(slot).cloned().flatten();
                 match below(8) {
                     0 if present => {
-                        clear_row(&mut block, slot as u16);
+                        clear_row(&mut block, slot as u16, Version::LOADED);
                         model[slot] = None;
                         undo.push((slot as u16, before));
                     }
                     1 if before.as_ref().is_some_and(|row| row.len() > 1) => {
                         let at = below(model[slot].as_ref().unwrap().len());
-                        patch_row(&mut block, slot as u16, at as u16, &[step as u8]);
+                        patch_row(
+                            &mut block,
+                            slot as u16,
+                            at as u16,
+                            Version::LOADED,
+                            &[step as u8],
+                        );
                         model[slot].as_mut().unwrap()[at] = step as u8;
                         undo.push((slot as u16, before));
                     }
@@ -418,7 +455,7 @@ mod tests {
                         for (slot, before) in undo.drain(..).rev() {
                             match &before {
                                 Some(row) => put_plain(&mut block, slot, row),
-                                None => clear_row(&mut block, slot),
+                                None => clear_row(&mut block, slot, Version::LOADED),
                             }
                             model[usize::from(slot)] = before;
                         }

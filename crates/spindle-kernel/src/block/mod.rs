@@ -92,6 +92,46 @@ impl fmt::Display for RowId {
     }
 }
 
+/// Which change made a row what it is: the transaction, and where its undo record is, which leads to the version before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Version {
+    /// Slot of the transaction table and wrap number in one; 0: the row is as it was loaded, or has never been there.
+    pub transaction: u64,
+    /// Block of the undo datafile.
+    pub undo_block: u32,
+    /// Offset of the undo record in that block.
+    pub undo_offset: u16,
+}
+
+impl Version {
+    /// Bytes of a version as stored.
+    pub const BYTES: usize = 16;
+    /// Changed by no transaction.
+    pub const LOADED: Version = Version {
+        transaction: 0,
+        undo_block: 0,
+        undo_offset: 0,
+    };
+
+    /// As stored: transaction (8), undo block (4), offset there (2), unused (2).
+    pub fn to_bytes(self) -> [u8; Version::BYTES] {
+        let mut bytes = [0; Version::BYTES];
+        put(&mut bytes, 0, &self.transaction.to_le_bytes());
+        put(&mut bytes, 8, &self.undo_block.to_le_bytes());
+        put(&mut bytes, 12, &self.undo_offset.to_le_bytes());
+        bytes
+    }
+
+    /// The version at the beginning of `bytes`.
+    pub fn from_bytes(bytes: &[u8]) -> Version {
+        Version {
+            transaction: get_u64(bytes, 0),
+            undo_block: get_u32(bytes, 8),
+            undo_offset: get_u16(bytes, 12),
+        }
+    }
+}
+
 /// What a block holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]

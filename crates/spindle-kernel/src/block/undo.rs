@@ -57,6 +57,23 @@ pub fn last(block: &[u8]) -> Option<(usize, &[u8])> {
     Some((start, &block[start..end - 2]))
 }
 
+/// The record that begins at offset `start`, if one does: records are counted back from the newest, so that bytes of a
+/// later use of the block are never taken for one.
+pub fn starting_at(block: &[u8], start: usize) -> Option<&[u8]> {
+    if kind(block) != BlockKind::Undo as u8 {
+        return None;
+    }
+    let mut end = used(block);
+    while end > EMPTY_BYTES {
+        let at = end - stored_bytes(usize::from(get_u16(block, end - 2)));
+        if at <= start {
+            return (at == start).then(|| &block[at..end - 2]);
+        }
+        end = at;
+    }
+    None
+}
+
 /// Forgets everything from offset `used` on.
 pub fn truncate(block: &mut [u8], used: usize) {
     put(block, HEADER_BYTES, &(used as u32).to_le_bytes());
@@ -77,5 +94,32 @@ mod tests {
         assert_eq!(record, b"second");
         truncate(&mut block, start);
         assert_eq!(last(&block).unwrap().1, b"first");
+    }
+
+    #[test]
+    fn a_record_is_found_where_it_begins_and_nowhere_else() {
+        let mut block = vec![0; 2048];
+        let address = BlockAddress { file: 0, block: 7 };
+        format_undo(&mut block, address, 1);
+        let mut starts = Vec::new();
+        for length in [30, 7, 100] {
+            starts.push((used(&block), length));
+            append(&mut block, &vec![length; usize::from(length)]);
+        }
+        for start in 0..2048 {
+            let expected = starts.iter().find(|(at, _)| *at == start);
+            let expected = expected.map(|&(_, length)| vec![length; usize::from(length)]);
+            assert_eq!(starting_at(&block, start).map(<[u8]>::to_vec), expected);
+        }
+        format_undo(&mut block, address, 1);
+        append(&mut block, &[9; 10]);
+        append(&mut block, &[9; 200]);
+        for (start, _) in &starts[1..] {
+            assert_eq!(
+                starting_at(&block, *start),
+                None,
+                "the block is another's now"
+            );
+        }
     }
 }

@@ -88,7 +88,14 @@ fn readers() {
     let formatted = {
         let mut bytes = vec![0; BLOCK_BYTES];
         heap::format_heap(&mut bytes, data_block(1), 7);
-        heap::put_row(&mut bytes, 0, heap::RowKind::Row, &5u64.to_le_bytes());
+        let version = block::Version::LOADED;
+        heap::put_row(
+            &mut bytes,
+            0,
+            heap::RowKind::Row,
+            version,
+            &5u64.to_le_bytes(),
+        );
         block::seal(&mut bytes);
         bytes
     };

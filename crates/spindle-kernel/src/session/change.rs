@@ -6,12 +6,12 @@ use std::sync::Arc;
 
 use super::Session;
 use crate::block::heap::{self, Fit, RowKind};
-use crate::block::{self, BlockAddress, BlockKind, RowId, undo};
+use crate::block::{self, BlockAddress, BlockKind, RowId, Version, undo};
 use crate::change::change;
 use crate::error::{KernelError, Result};
 use crate::instance::Shared;
 use crate::probe::{self, Probe};
-use crate::redo::{RecordBuilder, VectorKind};
+use crate::redo::{RecordBuilder, VectorKind, row_head};
 use crate::settings::PlantedFault;
 use crate::table::{Table, next_insert_block};
 use crate::transaction;
@@ -26,6 +26,8 @@ struct Before<'a> {
     block: &'a [u8],
     kind: RowKind,
     bytes: &'a [u8],
+    /// The version that the change will make.
+    next: Version,
 }
 
 /// What became of an attempt to change a row where it was looked for.
@@ -77,8 +79,8 @@ impl Session {
                 })?;
             edited.copy_from_slice(old);
             edit(&mut edited);
-            let at = [place.slot.to_le_bytes(), (start as u16).to_le_bytes()].concat();
-            builder.push(VectorKind::PatchRow, place.address, &[&at, &edited]);
+            let head = row_head(place.slot, (start as u16).to_le_bytes(), before.next);
+            builder.push(VectorKind::PatchRow, place.address, &[&head, &edited]);
             let record = UndoRecord::Patch {
                 row: place,
                 offset: start as u16,
@@ -107,7 +109,8 @@ impl Session {
         let migrated = [&row.to_bytes()[..], row_bytes].concat();
         let place = self.insert(table, RowKind::Migrated, &migrated).await?;
         self.change_slot(row, kept_bytes(table), |before, builder| {
-            push_row(builder, row, RowKind::Forward, &[&place.to_bytes()]);
+            let forward = &[&place.to_bytes()[..]];
+            push_row(builder, row, RowKind::Forward, before.next, forward);
             Ok(((), Some(before.whole(row))))
         })
         .await?;
@@ -142,6 +145,7 @@ impl Session {
                 builder,
                 place,
                 before.kind,
+                before.next,
                 &[&before.bytes[..row_at], row_bytes],
             );
             Ok((Attempt::Done, Some(before.whole(place))))
@@ -164,7 +168,7 @@ impl Session {
             builder.push(
                 VectorKind::ClearRow,
                 place.address,
-                &[&place.slot.to_le_bytes()],
+                &[&row_head(place.slot, [0, 0], before.next)],
             );
             Ok((moved_to, Some(before.whole(place))))
         })
@@ -200,15 +204,21 @@ impl Session {
                 let block = &*blocks[0];
                 let (kind, bytes) =
                     heap::stored(block, place.slot).ok_or(KernelError::NoSuchRow { row: place })?;
-                let (value, record) = plan(Before { block, kind, bytes }, builder)?;
+                let before = Before {
+                    block,
+                    kind,
+                    bytes,
+                    next: next_version(id, undo_address, &blocks[1]),
+                };
+                let (value, record) = plan(before, builder)?;
                 let Some(record) = record else {
                     return Ok((value, None));
                 };
-                shared.locks.keep_before(place, Some((kind, bytes)));
+                let previous = heap::version(block, place.slot);
                 builder.push(
                     VectorKind::UndoAppend,
                     undo_address,
-                    &[&record.header(id), record.bytes()],
+                    &[&record.header(id, previous), record.bytes()],
                 );
                 Ok((value, Some(record.bytes().len())))
             },
@@ -297,13 +307,18 @@ impl Session {
                         Fit::Now => {}
                     }
                 }
-                shared.locks.keep_before(row, None);
+                let previous = if fresh {
+                    Version::LOADED
+                } else {
+                    heap::version(block, row.slot)
+                };
                 builder.push(
                     VectorKind::UndoAppend,
                     undo_address,
-                    &[&UndoRecord::NoRow { row }.header(id)],
+                    &[&UndoRecord::NoRow { row }.header(id, previous)],
                 );
-                push_row(builder, row, kind, &[bytes]);
+                let next = next_version(id, undo_address, &blocks[1]);
+                push_row(builder, row, kind, next, &[bytes]);
                 Ok(Some(row))
             },
         )
@@ -350,9 +365,23 @@ fn kept_bytes(table: &Table) -> usize {
     table.row_bytes() + RowId::BYTES
 }
 
-fn push_row(builder: &mut RecordBuilder, place: RowId, kind: RowKind, parts: &[&[u8]]) {
-    let slot = place.slot.to_le_bytes();
-    let head = [slot[0], slot[1], kind as u8, 0];
+/// The version that a change makes whose undo record is the next in a block.
+fn next_version(transaction: u64, undo_address: BlockAddress, undo_block: &[u8]) -> Version {
+    Version {
+        transaction,
+        undo_block: undo_address.block,
+        undo_offset: undo::used(undo_block) as u16,
+    }
+}
+
+fn push_row(
+    builder: &mut RecordBuilder,
+    place: RowId,
+    kind: RowKind,
+    version: Version,
+    parts: &[&[u8]],
+) {
+    let head = row_head(place.slot, [kind as u8, 0], version);
     let payload: Vec<&[u8]> = std::iter::once(&head[..])
         .chain(parts.iter().copied())
         .collect();

@@ -108,7 +108,7 @@ impl Files {
         };
         make("control", CONTROL_FILE_BYTES);
         (0..2).for_each(|log| make(&format!("redo{log}"), log_bytes));
-        make("undo", 80 * BLOCK_BYTES as u64);
+        make("undo", 120 * BLOCK_BYTES as u64);
         (0..2).for_each(|file| make(&format!("data{file}"), data_bytes));
         files
     }

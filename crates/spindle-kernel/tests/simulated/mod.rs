@@ -51,6 +51,8 @@ pub struct Scenario {
     pub changes_max: u64,
     /// LGWR's pieces.
     pub log_write_bytes_max: usize,
+    /// Every transaction adds all accounts up.
+    pub audits: bool,
 }
 
 impl Scenario {
@@ -72,6 +74,7 @@ impl Scenario {
             hot_accounts: 200,
             changes_max: 4,
             log_write_bytes_max: 8 << 10,
+            audits: false,
         }
     }
 
@@ -263,16 +266,18 @@ fn note(seed: u64, me: usize, number: u64) -> Vec<u8> {
     note
 }
 
-/// The changes of one transaction: accounts and what is added to each.
+/// The changes of one transaction: accounts and what is added to each, together nothing.
 fn effects(scenario: Scenario, session: usize, number: u64) -> Vec<(u64, i64)> {
     use rand_xoshiro::rand_core::RngCore;
     let mut rng = seeded_rng(scenario.seed, (session as u64) << 32 | number);
-    (0..1 + rng.next_u64() % scenario.changes_max)
+    let mut effects: Vec<_> = (0..1 + rng.next_u64() % scenario.changes_max)
         .map(|_| {
             let among = [scenario.hot_accounts, ACCOUNTS][(rng.next_u64() % 2) as usize];
             (rng.next_u64() % among, (rng.next_u64() % 1000) as i64 - 500)
         })
-        .collect()
+        .collect();
+    effects[0].1 -= effects.iter().map(|(_, amount)| amount).sum::<i64>();
+    effects
 }
 
 fn get(row: &[u8], at: usize) -> i64 {
@@ -285,7 +290,7 @@ fn add(bytes: &mut [u8], amount: i64) {
 }
 
 /// One transaction: the accounts, a line of history in, the line of three transactions ago out, the note, the ledger. A
-/// deadlock or a lock timeout rolls back and tries again.
+/// deadlock, a lock timeout or a snapshot too old rolls back and tries again.
 async fn transact(
     instance: &Instance,
     session: &mut Session,
@@ -295,7 +300,11 @@ async fn transact(
 ) -> Result<()> {
     loop {
         match attempt(instance, session, scenario, me, number).await {
-            Err(KernelError::Deadlock { .. } | KernelError::LockTimeout { .. }) => {
+            Err(
+                KernelError::Deadlock { .. }
+                | KernelError::LockTimeout { .. }
+                | KernelError::SnapshotTooOld { .. },
+            ) => {
                 session.rollback().await?;
             }
             result => return result,
@@ -320,23 +329,38 @@ async fn attempt(
             .update_row(row, 8..16, |bytes| add(bytes, 1))
             .await?;
     }
+    if scenario.audits {
+        let mut sum = 0;
+        session
+            .scan(&accounts, 0, accounts.loaded_blocks(), |_, row| {
+                sum += get(row, 0)
+            })
+            .await?;
+        assert_eq!(sum, 0, "a scan by session {me} saw a part of a transaction");
+    }
     let history = instance.table("history")?;
     let mut line = vec![0xAB; 16 + number as usize * 29 % (LINE_BYTES_MAX - 16)];
     line[..8].copy_from_slice(&(me as i64).to_le_bytes());
     line[8..16].copy_from_slice(&(number as i64).to_le_bytes());
     session.insert_row(&history, &line).await?;
-    if let Some(old) = number.checked_sub(3) {
-        let mut found = None;
-        session
-            .scan(&history, 0, HISTORY_BLOCKS, |row, bytes| {
-                if get(bytes, 0) == me as i64 && get(bytes, 8) == old as i64 {
-                    found = Some(row);
-                }
-            })
-            .await?;
-        if let Some(row) = found {
-            session.delete_row(&history, row).await?;
-        }
+    let mut lines: [Vec<(u64, RowId)>; SESSIONS] = Default::default();
+    session
+        .scan(&history, 0, HISTORY_BLOCKS, |row, bytes| {
+            lines[get(bytes, 0) as usize].push((get(bytes, 8) as u64, row));
+        })
+        .await?;
+    for (other, lines) in lines.iter_mut().enumerate() {
+        lines.sort_unstable();
+        // What the others have committed at one moment.
+        let last = lines.last().map_or(0, |(number, _)| *number);
+        let expected = last.saturating_sub(2).max(1)..=last;
+        assert!(
+            other == me || lines.iter().map(|(number, _)| *number).eq(expected),
+            "a scan by session {me} saw of session {other} the lines {lines:?}"
+        );
+    }
+    if let Some((_, row)) = lines[me].iter().find(|(line, _)| line + 3 == number) {
+        session.delete_row(&history, *row).await?;
     }
     let notes = instance.table("notes")?;
     session

@@ -165,16 +165,23 @@ pub fn workload_of(workload: &experiment::Workload, database: &Database) -> Box<
     }
 }
 
-/// Memory that the transactions of all clients may keep at once, besides what the clients themselves take: the rows they
-/// have changed as they were, and copies on the way.
+/// A row lock: its entry in a hash table that may be half empty, and in the transaction's list.
+const ROW_LOCK_BYTES: u64 = 192;
+/// Rows, each of a block at most, that a session has copies of at once: two on the way to an earlier version, two in
+/// redo and undo.
+const ROW_COPIES: u64 = 4;
+
+/// Memory that the transactions of all clients may take at once, besides what the clients themselves do: a lock for each
+/// row they change, and copies of rows on the way.
 pub fn transaction_bytes(task: &Task) -> u64 {
     let rows = match &task.workload.transactions {
         Transactions::OltpMix(mix) => mix.row_operations,
         Transactions::Slob(slob) => slob.work_unit,
     };
-    // The ledger's row comes on top; a row is at most a block.
-    let blocks = 2 * (u64::from(rows) + 1);
-    u64::from(task.clients) * blocks * task.database.block_size_bytes
+    // The ledger's row comes on top.
+    let locks_bytes = (u64::from(rows) + 1) * ROW_LOCK_BYTES;
+    let copies_bytes = ROW_COPIES * task.database.block_size_bytes;
+    u64::from(task.clients) * (locks_bytes + copies_bytes)
 }
 
 /// An access path as the engine takes it.

@@ -179,7 +179,7 @@ fn send(worker: &mut Worker, line: &str) -> Result<(), String> {
 }
 
 /// Holds the worker to what it has now, buffer cache included, the budget's rest for the page cache, `to_come_bytes` of
-/// memory that it has yet to allocate, and what its transactions may keep.
+/// memory that it has yet to allocate, and what its transactions may take.
 fn limit_memory(worker: &Worker, task: &Task, to_come_bytes: u64) -> Result<(), String> {
     let Some(group) = &worker.group else {
         return Ok(());

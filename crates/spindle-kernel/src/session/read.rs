@@ -1,0 +1,320 @@
+//! How a session reads: every statement sees what had been committed when it began, and what its own transaction has done.
+//! A row that another transaction has changed since is followed back through undo records, which may have to be read
+//! from the datafile, to the version that the statement sees. Where the undo has been used again, that is an error.
+
+use super::Session;
+use crate::block::heap::{self, RowKind};
+use crate::block::{BlockAddress, RowId, Version, transaction_table, undo};
+use crate::error::{KernelError, Result};
+use crate::probe::{self, Probe};
+use crate::settings::PlantedFault;
+use crate::table::Table;
+use crate::transaction::{slot_of, statement_scn};
+use crate::undo::{StoredUndo, UNDO_FILE, UndoRecord};
+use crate::visibility::Visibility;
+
+/// One statement's view.
+#[derive(Clone, Copy)]
+struct Statement {
+    /// Transactions that had ended by this SCN are seen.
+    scn: u64,
+    began_ns: u64,
+    /// So are the changes of this one, which it belongs to.
+    own: Option<u64>,
+}
+
+/// What a slot holds; `None`: it is empty.
+type Held = Option<(RowKind, Vec<u8>)>;
+
+/// Where the way back from a row led.
+enum Way {
+    /// To what the statement sees.
+    Seen(Held),
+    /// Nowhere: an undo record of this transaction is not where it was.
+    Lost(u64),
+}
+
+impl Session {
+    /// Reads a row; `read` gets its bytes, and must be short.
+    pub async fn read_row<T>(&mut self, row: RowId, read: impl FnOnce(&[u8]) -> T) -> Result<T> {
+        let shared = &*self.shared;
+        let scn = statement_scn(shared);
+        {
+            let pin = shared.cache.get(shared, &self.waits, row.address).await?;
+            let block = pin.read(shared, &self.waits).await?;
+            if self.sees(heap::version(&block, row.slot), scn) {
+                match heap::stored(&block, row.slot) {
+                    Some((RowKind::Row, bytes)) => return Ok(read(bytes)),
+                    Some((RowKind::Forward, _)) => {}
+                    _ => return Err(KernelError::NoSuchRow { row }),
+                }
+            }
+        }
+        match self.row_as_of(self.statement(scn), row).await? {
+            Some(bytes) => Ok(read(&bytes)),
+            None => Err(KernelError::NoSuchRow { row }),
+        }
+    }
+
+    /// Reads every row of `count` blocks from block number `first`, with multi-block reads, all as of one moment; `read`
+    /// gets each row's rowid and bytes, those of a block in no order. A row that has migrated is read with the block of
+    /// its rowid. Ends early at the end of the table.
+    pub async fn scan(
+        &mut self,
+        table: &Table,
+        first: u64,
+        count: u64,
+        mut read: impl FnMut(RowId, &[u8]),
+    ) -> Result<()> {
+        let planted = self
+            .shared
+            .settings
+            .has_planted(PlantedFault::ScanSeesLatest);
+        let statement = self.statement(if planted {
+            u64::MAX
+        } else {
+            statement_scn(&self.shared)
+        });
+        let mut number = first;
+        let end = first.saturating_add(count);
+        let mut elsewhere = Vec::new();
+        while number < end {
+            let Some((address, in_extent)) = table.run(number) else {
+                break;
+            };
+            let run = u64::from(in_extent)
+                .min(end - number)
+                .min(self.shared.multiblock_read_blocks as u64) as u32;
+            number += self
+                .scan_run(statement.scn, address, run, &mut read, &mut elsewhere)
+                .await?;
+            // With no block pinned: who holds buffers and wants more could be waiting for another who does.
+            for row in elsewhere.drain(..) {
+                if let Some(bytes) = self.row_as_of(statement, row).await? {
+                    read(row, &bytes);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads the rows of up to `count` blocks from `first`; notes those that have to be looked for elsewhere. Returns how
+    /// many blocks it were.
+    async fn scan_run(
+        &self,
+        scn: u64,
+        first: BlockAddress,
+        count: u32,
+        read: &mut impl FnMut(RowId, &[u8]),
+        elsewhere: &mut Vec<RowId>,
+    ) -> Result<u64> {
+        let shared = &*self.shared;
+        let pins = shared
+            .cache
+            .get_run(shared, &self.waits, first, count)
+            .await?;
+        for pin in &pins {
+            let block = pin.read(shared, &self.waits).await?;
+            let address = pin.address();
+            let slots = if heap::is_heap(&block) {
+                heap::slots(&block)
+            } else {
+                0
+            };
+            for slot in 0..slots {
+                let row = RowId { address, slot };
+                if !self.sees(heap::version(&block, slot), scn) {
+                    elsewhere.push(row);
+                    continue;
+                }
+                match heap::stored(&block, slot) {
+                    Some((RowKind::Row, bytes)) => read(row, bytes),
+                    Some((RowKind::Forward, _)) => elsewhere.push(row),
+                    Some((RowKind::Migrated, _)) | None => {}
+                }
+            }
+        }
+        Ok(pins.len() as u64)
+    }
+
+    fn statement(&self, scn: u64) -> Statement {
+        Statement {
+            scn,
+            began_ns: self.shared.env.now(),
+            own: self.transaction.as_ref().map(|transaction| transaction.id),
+        }
+    }
+
+    /// True when a version is seen for certain; false when more must be looked at.
+    fn sees(&self, version: Version, scn: u64) -> bool {
+        let transaction = version.transaction;
+        if transaction == 0 || self.reads_dirty() {
+            return true;
+        }
+        if self
+            .transaction
+            .as_ref()
+            .is_some_and(|own| own.id == transaction)
+        {
+            return true;
+        }
+        let (slot, wrap) = slot_of(transaction);
+        self.shared.undo.endings().visibility(slot, wrap, scn) == Visibility::Visible
+    }
+
+    fn reads_dirty(&self) -> bool {
+        self.shared.settings.has_planted(PlantedFault::DirtyRead)
+    }
+
+    /// Whether the statement sees what a transaction has done, at any cost.
+    async fn visibility(&self, statement: Statement, transaction: u64) -> Result<Visibility> {
+        let is_own = statement.own == Some(transaction);
+        if transaction == 0 || is_own || self.reads_dirty() {
+            return Ok(Visibility::Visible);
+        }
+        let shared = &*self.shared;
+        let (slot, wrap) = slot_of(transaction);
+        let look = || shared.undo.endings().visibility(slot, wrap, statement.scn);
+        if look() != Visibility::Ending {
+            return Ok(look());
+        }
+        let (address, place) = shared.undo.slot_place(slot);
+        let pin = shared.cache.get(shared, &self.waits, address).await?;
+        let block = pin.read(shared, &self.waits).await?;
+        let entry = transaction_table::entry(&block, usize::from(place));
+        Ok(if entry.wrap != wrap {
+            look()
+        } else if entry.active || entry.ended > statement.scn {
+            Visibility::Later
+        } else {
+            Visibility::Visible
+        })
+    }
+
+    /// A row as the statement sees it, wherever it was then; `None`: there was none.
+    async fn row_as_of(&self, statement: Statement, row: RowId) -> Result<Option<Vec<u8>>> {
+        let place = match self.slot_as_of(statement, row).await? {
+            Some((RowKind::Row, bytes)) => return Ok(Some(bytes)),
+            Some((RowKind::Forward, bytes)) => RowId::from_bytes(&bytes),
+            _ => return Ok(None),
+        };
+        match self.slot_as_of(statement, place).await? {
+            Some((RowKind::Migrated, mut bytes)) if RowId::from_bytes(&bytes) == row => {
+                bytes.drain(..RowId::BYTES);
+                Ok(Some(bytes))
+            }
+            _ => Err(KernelError::DamagedBlock {
+                address: place.address,
+                device: self.device_of(place.address),
+                reason: format!("row {row} has migrated to {place}, and is not there"),
+            }),
+        }
+    }
+
+    fn device_of(&self, address: BlockAddress) -> String {
+        let device = self.shared.storage.datafile(address.file);
+        device.name().to_string()
+    }
+
+    /// What the statement sees in a slot.
+    async fn slot_as_of(&self, statement: Statement, place: RowId) -> Result<Held> {
+        let mut lost_before = None;
+        loop {
+            let (version, held) = self.copy_slot(place).await?;
+            let lost = match self
+                .way_back(statement, place, version, held.clone())
+                .await?
+            {
+                Way::Seen(held) => return Ok(held),
+                Way::Lost(transaction) => transaction,
+            };
+            // A roll-back takes undo records away, and gives the row an earlier version with each: look again.
+            if lost == version.transaction && lost_before != Some(version) {
+                lost_before = Some(version);
+                continue;
+            }
+            let planted = PlantedFault::OverwrittenUndoServed;
+            if self.shared.settings.has_planted(planted) {
+                return Ok(held);
+            }
+            return Err(self.snapshot_too_old(statement, place));
+        }
+    }
+
+    fn snapshot_too_old(&self, statement: Statement, row: RowId) -> KernelError {
+        probe::hit(Probe::SnapshotTooOld);
+        KernelError::SnapshotTooOld {
+            row,
+            ran_ms: (self.shared.env.now() - statement.began_ns) / 1_000_000,
+            undo_blocks: self.shared.undo.undo_blocks(),
+        }
+    }
+
+    async fn copy_slot(&self, place: RowId) -> Result<(Version, Held)> {
+        let shared = &*self.shared;
+        let pin = shared.cache.get(shared, &self.waits, place.address).await?;
+        let block = pin.read(shared, &self.waits).await?;
+        let held = heap::stored(&block, place.slot).map(|(kind, bytes)| (kind, bytes.to_vec()));
+        Ok((heap::version(&block, place.slot), held))
+    }
+
+    /// Goes back from what a slot holds, change by change, to what the statement sees.
+    async fn way_back(
+        &self,
+        statement: Statement,
+        place: RowId,
+        mut version: Version,
+        mut held: Held,
+    ) -> Result<Way> {
+        loop {
+            match self.visibility(statement, version.transaction).await? {
+                Visibility::Visible => return Ok(Way::Seen(held)),
+                // To be on the safe side of a bound: it may have ended before the statement began.
+                Visibility::Unknown => return Err(self.snapshot_too_old(statement, place)),
+                Visibility::Later | Visibility::Ending => {}
+            }
+            probe::hit(Probe::EarlierVersionRead);
+            match self.undo_change(place, version, &mut held).await? {
+                Some(previous) => version = previous,
+                None => return Ok(Way::Lost(version.transaction)),
+            }
+        }
+    }
+
+    /// Undoes the change that made a version in the copy of what its slot held; returns the version before. `None` when the
+    /// undo record is not where it was written. Whether it is, is told by what is there: a whole record, of that
+    /// transaction, for that row. No transaction's name is used twice, and it writes to no place of the undo segment twice
+    /// unless it rolls back.
+    async fn undo_change(
+        &self,
+        place: RowId,
+        version: Version,
+        held: &mut Held,
+    ) -> Result<Option<Version>> {
+        let shared = &*self.shared;
+        let address = BlockAddress {
+            file: UNDO_FILE,
+            block: version.undo_block,
+        };
+        let pin = shared.cache.get(shared, &self.waits, address).await?;
+        let block = pin.read(shared, &self.waits).await?;
+        let stored = undo::starting_at(&block, usize::from(version.undo_offset));
+        let Some(stored) = stored.and_then(StoredUndo::parse) else {
+            return Ok(None);
+        };
+        if stored.transaction != version.transaction || stored.record.row() != Some(place) {
+            return Ok(None);
+        }
+        shared.statistics.add_undo_record_applied();
+        match stored.record {
+            UndoRecord::Row { kind, bytes, .. } => *held = Some((kind, bytes.to_vec())),
+            UndoRecord::Patch { offset, bytes, .. } => {
+                let offset = usize::from(offset);
+                let (_, row) = held.as_mut().expect("bytes were changed in something");
+                row[offset..offset + bytes.len()].copy_from_slice(bytes);
+            }
+            UndoRecord::NoRow { .. } | UndoRecord::Link { .. } => *held = None,
+        }
+        Ok(Some(stored.previous))
+    }
+}
