@@ -2,7 +2,7 @@
 
 SHELL := /bin/bash
 
-.PHONY: build demo test interleavings sanitize lint bench clean
+.PHONY: build demo test interleavings sanitize soak lint bench clean
 
 build:
 	cargo build --release --locked -p spindle
@@ -11,11 +11,19 @@ build:
 demo: build
 	./target/release/spindle run examples/quickstart.toml
 
-# Every test. Tests that need root, or a tool that is missing, say so in one line and do nothing.
+# Every test. Tests that need root, or a tool that is missing, say so in one line and do nothing. At last, the simulated
+# world's histories are compared between a debug and a release build.
 test:
 	scripts/setup
-	cargo test --workspace --locked
+	mkdir -p target && rm -f target/traces
+	SPINDLE_TRACES=$(CURDIR)/target/traces cargo test --workspace --locked
+	SPINDLE_TRACES=$(CURDIR)/target/traces \
+		cargo test --release --locked -p spindle-kernel --test drawn -- --nocapture one_seed_is_one_history
 	$(MAKE) interleavings
+
+# A million simulated crashes. Stop it as you like: it goes on where it was. Options: make soak ARGS='--budget 20m'.
+soak:
+	cargo run --release --locked -p spindle-kernel --example soak -- $(ARGS)
 
 # Threads of the real code in thousands of orders of their steps, by the model checker shuttle. Part of the tests.
 interleavings:

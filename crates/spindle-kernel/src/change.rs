@@ -5,6 +5,7 @@
 
 use crate::block::{self, BlockAddress};
 use crate::buffer_cache::{Begun, ExclusiveBlock, Pin};
+use crate::buggify::Switch;
 use crate::error::Result;
 use crate::instance::Shared;
 use crate::log::Append;
@@ -23,7 +24,9 @@ pub(crate) async fn change<T>(
     mut plan: impl FnMut(&[ExclusiveBlock<'_>], &mut RecordBuilder) -> Result<T>,
 ) -> Result<(T, u64)> {
     loop {
+        shared.pause(Switch::SessionPausesBeforeChange).await;
         let mut blocks = hold_all(shared, waits, pins).await?;
+        shared.pause(Switch::SessionPausesInChange).await;
         builder.clear();
         let planned = plan(&blocks, builder)?;
         if builder.bytes().is_empty() {
@@ -32,6 +35,9 @@ pub(crate) async fn change<T>(
         match log(shared, pins, &blocks, builder) {
             Append::Done { end, .. } => {
                 carry_out(pins, &mut blocks, builder, end);
+                if shared.buggify.fires(Switch::LgwrEager) {
+                    shared.log.request(end);
+                }
                 return Ok((planned, end));
             }
             Append::Full => {
@@ -110,7 +116,10 @@ fn log(
         list[count] = image;
         count += 1;
     }
-    let outcome = shared.log.append(&list[..count], builder.bytes());
+    let outcome = match shared.buggify.fires(Switch::LogBufferFull) {
+        true => Append::Full,
+        false => shared.log.append(&list[..count], builder.bytes()),
+    };
     for ((pin, begun), is_whole) in pins.iter().zip(begun).zip(is_whole) {
         let was_clean = begun.is_some_and(|begun| begun != Begun::AlreadyDirty);
         match outcome {

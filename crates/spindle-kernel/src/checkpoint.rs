@@ -29,6 +29,7 @@ use std::sync::Arc;
 
 use spindle_io::sync::{Notify, Semaphore, timeout};
 
+use crate::buggify::Switch;
 use crate::control_file::CheckpointRecord;
 use crate::error::Result;
 use crate::instance::Shared;
@@ -68,14 +69,16 @@ impl Checkpoint {
 pub(crate) async fn run(shared: Arc<Shared>) {
     let waits = shared.waits.register();
     loop {
-        let progress_ns = shared.settings.checkpoint_progress_ns;
-        // Whether asked for or due by time makes no difference.
-        let _ = timeout(
-            &*shared.env,
-            progress_ns,
-            shared.checkpoint.wanted.notified(),
-        )
-        .await;
+        if !shared.buggify.fires(Switch::CheckpointAtOnce) {
+            let progress_ns = shared.settings.checkpoint_progress_ns;
+            // Whether asked for or due by time makes no difference.
+            let _ = timeout(
+                &*shared.env,
+                progress_ns,
+                shared.checkpoint.wanted.notified(),
+            )
+            .await;
+        }
         if shared.health.is_stopping() {
             return;
         }
@@ -153,7 +156,9 @@ async fn note_position(shared: &Shared, waits: &ProcessWaits, instead: Option<u6
     if position <= noted {
         return Ok(());
     }
+    shared.pause(Switch::CheckpointPauses).await;
     flush_datafiles(shared).await?;
+    shared.pause(Switch::CheckpointPauses).await;
     if shared
         .settings
         .has_planted(PlantedFault::CheckpointTakenLate)
@@ -169,6 +174,7 @@ async fn note_position(shared: &Shared, waits: &ProcessWaits, instead: Option<u6
         .set_checkpoint(shared, waits, CheckpointRecord { position, location })
         .await?;
     shared.statistics.add_checkpoint_position();
+    shared.pause(Switch::CheckpointPauses).await;
     shared.log_files.checkpointed(location);
     lgwr::update_room(shared);
     Ok(())

@@ -11,6 +11,7 @@ use spindle_io::{Completion, Outcome, Request, Submission};
 
 use crate::buffer_cache::writing::{Candidate, Sealed};
 use crate::buffer_cache::{BufferCache, Pin};
+use crate::buggify::Switch;
 use crate::double_write::{AREA_BLOCKS, Area};
 use crate::error::Result;
 use crate::instance::Shared;
@@ -153,7 +154,10 @@ async fn work(
         write_batch(shared, waits, area, due).await?;
         return Ok(true);
     }
-    if writer.demand.swap(false, Ordering::Relaxed) || shared.cache.is_behind(number, writers) {
+    let is_due = writer.demand.swap(false, Ordering::Relaxed)
+        || shared.cache.is_behind(number, writers)
+        || shared.buggify.fires(Switch::DbwrEager);
+    if is_due {
         let batch = shared.cache.cold_dirty(number, writers, limit);
         let any = !batch.is_empty();
         write_batch(shared, waits, area, batch).await?;
@@ -191,7 +195,10 @@ async fn write_once(shared: &Shared, waits: &ProcessWaits, batch: Vec<Candidate>
     let mut result = Ok(());
     for candidate in batch {
         result = match seal(shared, waits, candidate).await {
-            Ok(Some(sealed)) => submit(shared, sealed, &mut under_way),
+            Ok(Some(sealed)) => {
+                shared.pause(Switch::DbwrPausesBeforeWrite).await;
+                submit(shared, sealed, &mut under_way)
+            }
             Ok(None) => Ok(()),
             Err(error) => Err(error),
         };
@@ -234,6 +241,7 @@ async fn write_twice(
     let began_ns = shared.env.now();
     let mut under_way = UnderWay::with_capacity(sealed.len());
     for block in sealed {
+        shared.pause(Switch::DbwrPausesBeforeWrite).await;
         result = result.and(submit(shared, block, &mut under_way));
     }
     result = result.and(finish_all(shared, under_way).await);

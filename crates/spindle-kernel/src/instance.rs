@@ -10,6 +10,7 @@ use spindle_io::{Arena, BlockDevice, Env, Join, Request, Submission};
 
 use crate::block::{self, BlockAddress, BlockKind, transaction_table};
 use crate::buffer_cache::BufferCache;
+use crate::buggify::{Buggify, Switch};
 use crate::checkpoint::{self, Checkpoint, hold_back};
 use crate::control_file::{CheckpointRecord, Contents, ControlFile, Extent, Segment, read_bytes};
 use crate::dbwr::{self, Dbwr};
@@ -120,6 +121,7 @@ pub(crate) struct Shared {
     pub(crate) health: Health,
     /// One flush of the datafiles at a time.
     flush_turn: Semaphore,
+    pub(crate) buggify: Buggify,
     /// One change of the space map at a time.
     pub(crate) space_turn: Semaphore,
     /// Blocks of a multi-block read, held down where the cache is tiny.
@@ -132,6 +134,11 @@ impl Shared {
         self.health.reason.lock().get_or_insert(reason);
         self.health.failed.store(true, Ordering::Release);
         self.wake_all();
+    }
+
+    /// A rare pause, when its switch is on.
+    pub(crate) async fn pause(&self, switch: Switch) {
+        self.buggify.pause(&*self.env, switch).await;
     }
 
     /// A process, or a session in its stead, could not do its work.
@@ -429,6 +436,7 @@ pub(crate) fn make_shared(
         statistics: Statistics::default(),
         health: Health::default(),
         flush_turn: Semaphore::new(1),
+        buggify: Buggify::new(&**env, settings.switches),
         space_turn: Semaphore::new(1),
         multiblock_read_blocks: settings.multiblock_read_blocks.min(buffers / 64).max(1),
         settings: settings.clone(),

@@ -8,6 +8,7 @@ use spindle_io::sync::atomic::{AtomicU64, Ordering};
 use spindle_io::sync::{Latch, timeout};
 use spindle_io::{Arena, BlockDevice, Request, Submission};
 
+use crate::buggify::Switch;
 use crate::error::{KernelError, Result};
 use crate::instance::Shared;
 use crate::log::{Batch, PADDING_MAX};
@@ -282,6 +283,7 @@ pub(crate) async fn run(shared: Arc<Shared>) {
                 shared.log.request(shared.log.end());
             }
         }
+        shared.pause(Switch::LgwrTakesLate).await;
         if let Err(error) = write_pending(&shared, &waits).await {
             shared.process_failed("LGWR", &error);
             return;
@@ -360,6 +362,7 @@ async fn write_batch(
     let mut result = Ok(());
     let mut start = 0;
     while start < padded {
+        shared.pause(Switch::LgwrPausesInBatch).await;
         let length = piece_bytes.min(padded - start);
         let hold = batch.bytes.part(start, length);
         let request = Request::write(

@@ -5,6 +5,10 @@
 
 pub mod block;
 mod buffer_cache;
+#[cfg(feature = "planted")]
+pub mod buggify;
+#[cfg(not(feature = "planted"))]
+mod buggify;
 mod change;
 mod checkpoint;
 mod control_file;
@@ -37,6 +41,7 @@ mod wait_event;
 mod wait_graph;
 
 pub use block::{BlockAddress, RowId};
+pub use buggify::{Switch, Switches};
 pub use control_file::CONTROL_FILE_BYTES;
 pub use double_write::double_write_bytes;
 pub use error::{KernelError, Result};

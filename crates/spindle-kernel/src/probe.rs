@@ -1,11 +1,25 @@
 //! Probes: rare paths that a test must have reached to prove anything. Counted for each thread, which in the simulated world
-//! is the whole world; without the feature `planted` they cost nothing.
+//! is the whole world; without the feature `planted` they cost nothing. A new one is one line in the list and one call of
+//! `hit`: `tests/drawn.rs` and the soak then demand it by themselves.
 
 use std::cell::Cell;
 
-/// A rare path.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Probe {
+macro_rules! probes {
+    ($($(#[$doc:meta])* $variant:ident,)*) => {
+        /// A rare path.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub enum Probe {
+            $($(#[$doc])* $variant,)*
+        }
+
+        impl Probe {
+            /// Every probe, in the order of the enumeration.
+            pub const ALL: &'static [Probe] = &[$(Probe::$variant,)*];
+        }
+    };
+}
+
+probes! {
     /// LGWR began to write a log file that had been written before.
     LogRingWrapped,
     /// A session found no clean buffer to use.
@@ -36,16 +50,18 @@ pub enum Probe {
     CheckpointAdvanced,
     /// A torn block was restored from the double write area.
     TornBlockRestored,
+    /// A crash left a torn block, and recovery repaired it; noted by the test, which saw it before and after.
+    TornBlockRepaired,
+    /// Recovery was crashed while it rolled back; noted by the test.
+    RollBackCrashed,
 }
 
-const PROBES: usize = Probe::TornBlockRestored as usize + 1;
-
 thread_local! {
-    static HITS: [Cell<u64>; PROBES] = const { [const { Cell::new(0) }; PROBES] };
+    static HITS: [Cell<u64>; Probe::ALL.len()] = const { [const { Cell::new(0) }; Probe::ALL.len()] };
 }
 
 /// The path was reached.
-pub(crate) fn hit(probe: Probe) {
+pub fn hit(probe: Probe) {
     if cfg!(feature = "planted") {
         HITS.with(|hits| hits[probe as usize].set(hits[probe as usize].get() + 1));
     }

@@ -1,5 +1,7 @@
 //! How an instance is set up: plain data with documented defaults, given once at start.
 
+use crate::buggify::Switches;
+
 /// When a datafile write is on stable storage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WriteSync {
@@ -64,6 +66,8 @@ pub struct Settings {
     pub multiblock_read_blocks: usize,
     /// Faults planted to prove that the checks can fail; none outside tests.
     pub planted: Option<PlantedFault>,
+    /// Rare behaviour that is to happen often; none outside tests.
+    pub switches: Switches,
 }
 
 impl Default for Settings {
@@ -84,6 +88,7 @@ impl Default for Settings {
             lock_timeout_ns: 5_000_000_000,
             multiblock_read_blocks: 16,
             planted: None,
+            switches: Switches::OFF,
         }
     }
 }

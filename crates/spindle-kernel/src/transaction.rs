@@ -4,6 +4,7 @@
 
 use crate::block::{BlockAddress, RowId, Version, transaction_table, undo};
 use crate::buffer_cache::Pin;
+use crate::buggify::Switch;
 use crate::change::change;
 use crate::error::{KernelError, Result};
 use crate::instance::Shared;
@@ -257,6 +258,7 @@ pub(crate) async fn wait_stable(
     waits: &ProcessWaits,
     position: u64,
 ) -> Result<()> {
+    shared.pause(Switch::CommitPauses).await;
     let began_ns = shared.env.now();
     let flushed = shared.log.flush_to(shared, position).await;
     waits.add(WaitEvent::LogFileSync, shared.env.now() - began_ns);

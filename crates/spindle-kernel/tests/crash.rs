@@ -6,7 +6,7 @@
 mod simulated;
 
 use simulated::crashes::{
-    FIRST, crash_points, recovered, sweep, sweep_recoveries, with_flipped_bit,
+    FIRST, Loss, crash_points, recovered, sweep, sweep_recoveries, with_flipped_bit,
 };
 use simulated::{Scenario, loaded, recover_and_check, run};
 use spindle_io::sim::PowerCut;
@@ -174,7 +174,7 @@ fn the_database_works_on_after_a_crash() {
         recover_and_check(scenario, &disks.after(PowerCut::Damage(9)), promised).unwrap();
     let next = found.map(|number| number + 1);
     let (disks, promised, _, _) = run(scenario, &images, 77, next, None);
-    assert_eq!(promised, found.map(|number| number + scenario.transactions));
+    assert_eq!(promised, scenario.promised_after(next));
     recover_and_check(scenario, &disks.after(PowerCut::LoseAll), promised).unwrap();
 }
 
@@ -184,15 +184,9 @@ fn harmful(fault: PlantedFault) -> (Scenario, usize) {
         planted: Some(fault),
         ..Scenario::plain(1)
     };
-    // More redo than the ring holds, while CKPT notes one position.
     let fast_redo = Scenario {
-        transactions: 200,
-        cache_blocks: 256,
-        data_write_ns: 20_000_000,
-        log_files: 2,
-        control_write_ns: 400_000_000,
-        hot_accounts: 1000,
-        ..plain
+        planted: Some(fault),
+        ..Scenario::fast_redo(1)
     };
     match fault {
         PlantedFault::DatafilesNotFlushed => (
@@ -292,12 +286,13 @@ fn loss_by(fault: PlantedFault) -> (usize, Option<String>) {
         Err(loss) => return (1, Some(format!("before any crash: {loss}"))),
     };
     let points: Vec<_> = points.into_iter().step_by(step).collect();
+    let words = |loss: Option<Loss>| loss.map(|loss| loss.to_string());
     let swept = sweep(scenario, &points, |io| cuts(io, 2));
     if swept.loss.is_some() {
-        return (swept.recoveries, swept.loss);
+        return (swept.recoveries, words(swept.loss));
     }
     let again = sweep_recoveries(scenario, &points, 41);
-    (swept.recoveries + again.recoveries, again.loss)
+    (swept.recoveries + again.recoveries, words(again.loss))
 }
 
 #[test]
@@ -353,7 +348,7 @@ fn a_damaged_block_is_reported_and_never_served() {
     let images = loaded(scenario);
     let (mut reported, mut served) = (0, 0);
     for block in 1..70 {
-        let damaged = with_flipped_bit(&images, block);
+        let damaged = with_flipped_bit(scenario, &images, block);
         let unserved = recovered(scenario, &damaged, [0; simulated::SESSIONS]);
         let loss = unserved.err().unwrap_or_default();
         let address = format!("block 1.{block} of disk{}", simulated::UNDO_DISK + 1);

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use simulated::crashes::{crash_points, recovered};
 use simulated::live::Live;
-use simulated::{BLOCK_BYTES, Images, SESSIONS, Scenario, UNDO_DISK, loaded};
+use simulated::{Images, SESSIONS, Scenario, UNDO_DISK, loaded};
 use spindle_io::sim::PowerCut;
 use spindle_kernel::{Instance, KernelError, PlantedFault, RowId, Shutdown, WriteSync};
 
@@ -135,9 +135,9 @@ fn a_block_that_decays_is_reported_by_every_statement_and_others_are_served() {
     let mut live = Live::on(scenario, &loaded(scenario));
     let instance = live.start().unwrap();
     let [damaged, intact] = two_rows(&instance);
-    let at = damaged.address.block as usize * BLOCK_BYTES;
+    let at = damaged.address.block as usize * scenario.block_bytes;
     // The header's own bytes as well as the rows'.
-    for byte in [0, 9, 17, 500, BLOCK_BYTES - 1] {
+    for byte in [0, 9, 17, 500, scenario.block_bytes - 1] {
         live.disk(DATA_DISK).decay(at + byte, 0x20);
         let mut session = instance.session();
         session = live.run(async move {

@@ -215,8 +215,19 @@ impl SimDisk {
         }
     }
 
-    fn end_later(&self, mut io: UnderWay, fails: Option<Xoshiro256PlusPlus>, to: Completer) {
+    fn end_later(&self, io: UnderWay, fails: Option<Xoshiro256PlusPlus>, to: Completer) {
         let delay_ns = self.delay_ns(io.kind);
+        let end = self.ending(io, fails);
+        self.env
+            .call_later(delay_ns, Box::new(move || to.complete(end())));
+    }
+
+    /// What the end of an I/O does.
+    fn ending(
+        &self,
+        mut io: UnderWay,
+        fails: Option<Xoshiro256PlusPlus>,
+    ) -> impl FnOnce() -> Outcome + Send + use<> {
         let medium = Arc::clone(&self.medium);
         let unit_bytes = self.damage().unit_bytes;
         let error = IoError {
@@ -226,7 +237,7 @@ impl SimDisk {
             bytes: io.request.bytes(),
             reason: "the simulated disk was told to fail".to_string(),
         };
-        let end = move || {
+        move || {
             let result = match fails {
                 None => {
                     io.succeed(&mut medium.lock());
@@ -237,14 +248,45 @@ impl SimDisk {
                     Err(error)
                 }
             };
-            to.complete(Outcome {
+            Outcome {
                 result,
                 operation: io.request.operation,
-            });
+            }
+        }
+    }
+
+    /// As [`BlockDevice::submit`], but the I/O has ended when this returns, and took no time: so a synchronous method
+    /// looks to the process that it blocks.
+    pub fn submit_at_once(&self, request: Request) -> Completion {
+        match self.take(request) {
+            Some((io, Fate::Succeeds)) => Completion::ready(self.ending(io, None)()),
+            Some((io, Fate::Fails(chance))) => Completion::ready(self.ending(io, Some(chance))()),
+            Some((_, Fate::NeverEnds)) | None => Completion::pending().1,
+        }
+    }
+
+    /// Takes a request in, unless the power is off.
+    fn take(&self, request: Request) -> Option<(UnderWay, Fate)> {
+        assert_no_latch_held();
+        let (offset, bytes) = (request.offset, request.bytes() as u64);
+        assert!(
+            offset + bytes <= self.limits.capacity_bytes,
+            "an I/O beyond the end of {}",
+            self.name
+        );
+        if self.env.power_is_off() {
+            return None;
+        }
+        let io = self.begin(request);
+        let taken = FailedIo {
+            disk: self.number,
+            kind: io.kind,
         };
-        self.env.call_later(delay_ns, Box::new(end));
+        let fate = self.env.count_io(taken, [offset, bytes]);
+        Some((io, fate))
     }
 }
+
 impl UnderWay {
     fn succeed(&mut self, medium: &mut Medium) {
         let (offset, operation) = (self.request.offset as usize, &mut self.request.operation);
@@ -281,26 +323,11 @@ impl BlockDevice for SimDisk {
     }
 
     fn submit(&self, request: Request) -> Completion {
-        assert_no_latch_held();
-        let (offset, bytes) = (request.offset, request.bytes() as u64);
-        assert!(
-            offset + bytes <= self.limits.capacity_bytes,
-            "an I/O beyond the end of {}",
-            self.name
-        );
         let (completer, completion) = Completion::pending();
-        if self.env.power_is_off() {
-            return completion;
-        }
-        let io = self.begin(request);
-        let taken = FailedIo {
-            disk: self.number,
-            kind: io.kind,
-        };
-        match self.env.count_io(taken, [offset, bytes]) {
-            Fate::Succeeds => self.end_later(io, None, completer),
-            Fate::Fails(chance) => self.end_later(io, Some(chance), completer),
-            Fate::NeverEnds => {}
+        match self.take(request) {
+            Some((io, Fate::Succeeds)) => self.end_later(io, None, completer),
+            Some((io, Fate::Fails(chance))) => self.end_later(io, Some(chance), completer),
+            Some((_, Fate::NeverEnds)) | None => {}
         }
         completion
     }

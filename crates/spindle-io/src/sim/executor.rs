@@ -355,8 +355,12 @@ impl World {
                     return Err(Stop::Spinning { at_ns, task: name });
                 }
             } else {
-                polls_this_instant = 0;
+                let before_ns = self.env.now();
                 self.advance()?;
+                // A sleep of no time does not move the clock either.
+                if self.env.now() > before_ns {
+                    polls_this_instant = 0;
+                }
             }
             if let Some(value) = result.lock().take() {
                 return Ok(value);
@@ -510,6 +514,27 @@ mod tests {
                 waiting: vec!["main".into()]
             }
         );
+    }
+
+    #[test]
+    fn a_task_that_sleeps_for_no_time_is_named_too() {
+        let mut world = World::new(1);
+        let env = world.env();
+        let sleepless = Arc::clone(&env);
+        env.spawn(
+            "sleepless",
+            Box::new(move || {
+                Box::pin(async move {
+                    sleepless.sleep(5).await;
+                    loop {
+                        sleepless.sleep(0).await;
+                    }
+                })
+            }),
+        );
+        let stop = world.run(std::future::pending::<()>()).unwrap_err();
+        let task = "sleepless".to_string();
+        assert_eq!(stop, Stop::Spinning { at_ns: 5, task });
     }
 
     #[test]

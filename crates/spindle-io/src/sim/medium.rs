@@ -71,7 +71,15 @@ impl Medium {
         let Operation::Write { from, atomic, .. } = operation else {
             return None;
         };
-        let bytes = from.iter().flat_map(|hold| hold.iter().copied()).collect();
+        let bytes = match &from[..] {
+            [one] => Arc::from(&one[..]),
+            many => Arc::from(
+                many.iter()
+                    .map(|hold| &hold[..])
+                    .collect::<Vec<_>>()
+                    .concat(),
+            ),
+        };
         let number = self.number();
         let is_atomic = *atomic;
         let write = Write {

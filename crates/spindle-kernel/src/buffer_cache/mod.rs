@@ -15,6 +15,7 @@ use spindle_io::sync::{Latch, Notify, timeout};
 use spindle_io::{Arena, Operation, Request, Submission};
 
 use crate::block::{self, BlockAddress, BlockKind};
+use crate::buggify::Switch;
 use crate::error::{KernelError, Result};
 use crate::instance::Shared;
 use crate::probe::{self, Probe};
@@ -200,6 +201,7 @@ impl BufferCache {
     ) -> Result<Vec<Pin>> {
         let mut pins: Vec<Pin> = Vec::with_capacity(count as usize);
         let mut run: Vec<Pin> = Vec::new();
+        let count = shared.buggify.shorten(Switch::ShortMultiblockRead, count);
         for block in first.block..first.block + count {
             let address = BlockAddress {
                 file: first.file,
@@ -351,6 +353,9 @@ impl BufferCache {
                 buffer: Arc::clone(buffer),
                 address,
             })));
+        }
+        if shared.buggify.fires(Switch::NoFreeBuffer) {
+            return Ok(None);
         }
         let Some(at) = shard.victim(search) else {
             return Ok(None);

@@ -179,7 +179,7 @@ async fn story(
     let instance = Arc::new(instance);
     let (scenario, first) = beginning;
     let mut joins: Vec<Join> = Vec::new();
-    for (me, first) in first.into_iter().enumerate() {
+    for (me, first) in first.into_iter().enumerate().take(scenario.sessions) {
         let (instance, promises) = (Arc::clone(&instance), Arc::clone(&promises));
         let told = Arc::clone(&told);
         let start = Box::new(move || {
@@ -424,9 +424,7 @@ fn went_well(
     if let Some(error) = story.failure.as_ref().or(story.shutdown.as_ref()) {
         return Err(format!("the instance failed: {error}"));
     }
-    let all = beginning
-        .first
-        .map(|first| first + beginning.scenario.transactions - 1);
+    let all = beginning.scenario.promised_after(beginning.first);
     let complete = promised == all && story.extended.is_some() && story.gave_up.is_empty();
     if lasts == Lasts::Once && !complete {
         return Err(format!("not all was done: {:?}", story.gave_up));

@@ -27,7 +27,7 @@ impl Live {
     }
 
     pub fn disk(&self, number: usize) -> &SimDisk {
-        &self.disks.0[number]
+        &self.disks.disks[number]
     }
 
     /// Lets the world live until `step` is done.

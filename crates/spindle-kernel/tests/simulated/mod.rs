@@ -2,35 +2,50 @@
 //! check that after a crash exactly those effects are there.
 
 pub mod crashes;
+pub mod drawn;
 pub mod failures;
 pub mod live;
+mod method;
+pub mod reached;
 
 use std::sync::Arc;
 
+use spindle_io::Env;
 use spindle_io::env::{LocalFuture, seeded_rng};
 use spindle_io::sim::{DiskImage, DiskMoment, DiskTiming, PowerCut, SimDisk, Stop, World};
-use spindle_io::sync::Latch;
-use spindle_io::{BlockDevice, Env};
+use spindle_io::sync::{Latch, timeout};
 use spindle_kernel::{
     CONTROL_FILE_BYTES, Instance, KernelError, PlantedFault, Result, RowId, Session, Settings,
-    Shutdown, Storage, Table, TornBlocks, WriteSync, create_database, double_write_bytes,
+    Shutdown, Storage, Switches, Table, TornBlocks, WriteSync, create_database, double_write_bytes,
 };
 
-pub const SESSIONS: usize = 3;
-const ACCOUNTS: u64 = 3000;
-const ROW_BYTES: usize = 48;
-const LINE_BYTES_MAX: usize = 120;
-/// Of the longest notes one block takes two, and there are three.
-const NOTE_BYTES_MAX: usize = 900;
-pub const BLOCK_BYTES: usize = 2048;
-/// Blocks of the history that the few lines of it can be in, and of the notes.
-const HISTORY_BLOCKS: u64 = 32;
+pub use method::Method;
+use reached::Work;
+
+/// Most sessions of a scenario.
+pub const SESSIONS: usize = 8;
+/// A scenario that has not ended after so much virtual time never will.
+const ENDLESS_NS: u64 = 600 * 1_000_000_000;
 
 /// How a scenario differs from the plain one.
-#[derive(Clone, Copy)]
+#[derive(Debug, Clone, Copy)]
 pub struct Scenario {
     pub seed: u64,
+    pub sessions: usize,
     pub transactions: u64,
+    pub block_bytes: usize,
+    pub row_bytes: usize,
+    pub line_bytes_max: usize,
+    pub note_bytes_max: usize,
+    pub accounts: u64,
+    /// Blocks of the history that the lines of it can be in.
+    pub history_blocks: u64,
+    /// Blocks that the notes can be in.
+    pub note_blocks: u64,
+    pub undo_blocks: usize,
+    pub datafiles: usize,
+    pub datafile_extents: usize,
+    pub method: Method,
     pub write_sync: WriteSync,
     pub torn_blocks: TornBlocks,
     pub writers: usize,
@@ -41,25 +56,53 @@ pub struct Scenario {
     /// Log files of the ring, 2 or 3.
     pub log_files: usize,
     pub cache_blocks: u64,
+    pub write_batch_blocks: usize,
+    pub log_buffer_bytes: usize,
+    /// LGWR's pieces.
+    pub log_write_bytes_max: usize,
+    /// Length of each log file.
+    pub log_file_bytes: usize,
+    pub lock_timeout_ns: u64,
     /// Service time of a write to a datafile.
     pub data_write_ns: u64,
     /// Service time of a write to the control file.
     pub control_write_ns: u64,
+    pub data_read_ns: u64,
+    /// I/Os that a datafile's disk serves at the same time.
+    pub data_at_once: usize,
+    pub log_timing: DiskTiming,
+    /// Atomic write unit of every disk, unless blocks are never to be torn.
+    pub atomic_bytes: u32,
+    /// Rare behaviour of the kernel that is to happen often.
+    pub switches: Switches,
     /// The first accounts, of which half of all changes choose: the fewer, the more sessions wait for each other.
     pub hot_accounts: u64,
     /// Accounts that a transaction changes, at most.
     pub changes_max: u64,
-    /// LGWR's pieces.
-    pub log_write_bytes_max: usize,
     /// Every transaction adds all accounts up.
     pub audits: bool,
+    /// Accounts are changed in the order of their numbers, so that no deadlock is possible.
+    pub in_order: bool,
 }
 
 impl Scenario {
     pub fn plain(seed: u64) -> Scenario {
         Scenario {
             seed,
+            sessions: 3,
             transactions: 8,
+            block_bytes: 2048,
+            row_bytes: 48,
+            line_bytes_max: 120,
+            // Of the longest one block takes two, and there are three.
+            note_bytes_max: 900,
+            accounts: 3000,
+            history_blocks: 32,
+            note_blocks: 32,
+            undo_blocks: 40,
+            datafiles: 2,
+            datafile_extents: 3,
+            method: Method::Async,
             write_sync: WriteSync::Dsync,
             torn_blocks: TornBlocks::Images,
             writers: 1,
@@ -69,12 +112,22 @@ impl Scenario {
             checkpoint_lag_bytes: None,
             log_files: 3,
             cache_blocks: 32,
+            write_batch_blocks: 8,
+            log_buffer_bytes: 32 << 10,
+            log_write_bytes_max: 8 << 10,
+            log_file_bytes: (8 << 10) + 6 * (32 << 10) + (16 << 10),
+            lock_timeout_ns: 6_000_000,
             data_write_ns: DiskTiming::default().write_ns,
             control_write_ns: DiskTiming::default().write_ns,
+            data_read_ns: DiskTiming::default().read_ns,
+            data_at_once: DiskTiming::default().at_once,
+            log_timing: DiskTiming::default(),
+            atomic_bytes: 512,
+            switches: Switches::OFF,
             hot_accounts: 200,
             changes_max: 4,
-            log_write_bytes_max: 8 << 10,
             audits: false,
+            in_order: false,
         }
     }
 
@@ -103,21 +156,52 @@ impl Scenario {
         }
     }
 
+    /// More redo than the ring holds, while CKPT notes one position.
+    pub fn fast_redo(seed: u64) -> Scenario {
+        Scenario {
+            transactions: 200,
+            cache_blocks: 256,
+            data_write_ns: 20_000_000,
+            log_files: 2,
+            control_write_ns: 400_000_000,
+            hot_accounts: 1000,
+            ..Scenario::plain(seed)
+        }
+    }
+
+    /// The same with nothing to do but to recover.
+    pub fn idle(self) -> Scenario {
+        Scenario {
+            transactions: 0,
+            ..self
+        }
+    }
+
+    /// What is promised when every client has come to its end, having begun with these transactions.
+    pub fn promised_after(&self, first: [u64; SESSIONS]) -> [u64; SESSIONS] {
+        let mut promised = first.map(|number| number - 1);
+        for last in &mut promised[..self.sessions] {
+            *last += self.transactions;
+        }
+        promised
+    }
+
     fn settings(&self) -> Settings {
         Settings {
-            block_bytes: BLOCK_BYTES,
-            buffer_cache_bytes: self.cache_blocks * BLOCK_BYTES as u64,
+            block_bytes: self.block_bytes,
+            buffer_cache_bytes: self.cache_blocks * self.block_bytes as u64,
             writers: self.writers,
-            write_batch_blocks: 8,
+            write_batch_blocks: self.write_batch_blocks,
             write_sync: self.write_sync,
             torn_blocks: self.torn_blocks,
-            log_buffer_bytes: 32 << 10,
+            log_buffer_bytes: self.log_buffer_bytes,
             log_write_bytes_max: self.log_write_bytes_max,
             checkpoint_interval_ns: self.checkpoint_interval_ns,
             checkpoint_progress_ns: self.checkpoint_progress_ns,
             checkpoint_lag_bytes: self.checkpoint_lag_bytes,
-            lock_timeout_ns: 6_000_000,
+            lock_timeout_ns: self.lock_timeout_ns,
             planted: self.planted,
+            switches: self.switches,
             ..Settings::default()
         }
     }
@@ -129,75 +213,94 @@ pub type Images = Vec<DiskImage>;
 /// What was promised: per session, the number of the last transaction whose commit returned.
 pub type Acknowledged = Arc<Latch<[u64; SESSIONS]>>;
 
-/// Datafiles begin at this disk: undo's, then the others.
+/// Datafiles begin at this disk: undo's, then the others, and after them the double write's areas.
 pub const UNDO_DISK: usize = 4;
-pub const DATAFILES: usize = 3;
-const WRITERS_MAX: usize = 2;
 
+/// The disks of one world.
 #[derive(Clone)]
-pub struct Disks(Vec<Arc<SimDisk>>);
+pub struct Disks {
+    disks: Vec<Arc<SimDisk>>,
+    env: Arc<dyn Env>,
+}
 
 impl Disks {
     fn new(world: &World, scenario: Scenario, images: &Images) -> Disks {
         let disk = |(number, image): (usize, &DiskImage)| {
-            let mut timing = DiskTiming::default();
-            match number {
-                0 => timing.write_ns = scenario.control_write_ns,
-                UNDO_DISK.. => timing.write_ns = scenario.data_write_ns,
-                _ => {}
-            }
-            let unit_bytes = match scenario.torn_blocks {
-                TornBlocks::Atomic => BLOCK_BYTES as u32,
-                _ => 512,
+            let timing = match number {
+                0 => DiskTiming {
+                    write_ns: scenario.control_write_ns,
+                    ..DiskTiming::default()
+                },
+                1..UNDO_DISK => scenario.log_timing,
+                _ => DiskTiming {
+                    read_ns: scenario.data_read_ns,
+                    write_ns: scenario.data_write_ns,
+                    at_once: scenario.data_at_once,
+                    ..DiskTiming::default()
+                },
             };
-            SimDisk::new(
-                world.env(),
-                number as u64,
-                image.clone(),
-                unit_bytes,
-                timing,
-            )
+            let unit_bytes = match scenario.torn_blocks {
+                TornBlocks::Atomic => scenario.block_bytes as u32,
+                _ => scenario.atomic_bytes,
+            };
+            let (number, image) = (number as u64, image.clone());
+            SimDisk::new(world.env(), number, image, unit_bytes, timing)
         };
-        Disks(images.iter().enumerate().map(disk).collect())
+        Disks {
+            disks: images.iter().enumerate().map(disk).collect(),
+            env: world.env(),
+        }
     }
 
+    /// The devices of the database, by the scenario's method.
     fn storage(&self, scenario: Scenario) -> Storage {
-        let device = |index: usize| Arc::clone(&self.0[index]) as Arc<dyn BlockDevice>;
+        let device = |disk: &Arc<SimDisk>| scenario.method.device(&self.env, disk);
+        let (data, areas) = self.disks[UNDO_DISK + 1..].split_at(scenario.datafiles);
+        let is_written_twice = scenario.torn_blocks == TornBlocks::DoubleWrite;
         Storage {
-            control: device(0),
-            redo: (1..=scenario.log_files).map(device).collect(),
-            undo: device(4),
-            data: vec![device(5), device(6)],
-            double_write: (scenario.torn_blocks == TornBlocks::DoubleWrite).then(|| device(7)),
+            control: device(&self.disks[0]),
+            redo: self.disks[1..=scenario.log_files]
+                .iter()
+                .map(device)
+                .collect(),
+            undo: device(&self.disks[UNDO_DISK]),
+            data: data.iter().map(device).collect(),
+            double_write: is_written_twice.then(|| device(&areas[0])),
         }
     }
 
     pub fn after(&self, cut: PowerCut) -> Images {
-        self.0.iter().map(|disk| disk.image_after(cut)).collect()
+        self.disks
+            .iter()
+            .map(|disk| disk.image_after(cut))
+            .collect()
     }
 
     pub fn moment(&self) -> Vec<DiskMoment> {
-        self.0.iter().map(|disk| disk.moment()).collect()
+        self.disks.iter().map(|disk| disk.moment()).collect()
     }
 }
 
-fn blank() -> Images {
-    let log = (8 << 10) + 6 * (32 << 10) + (16 << 10);
-    let undo = 40 * BLOCK_BYTES;
-    let data = (3 << 20) + BLOCK_BYTES;
-    let areas = double_write_bytes(BLOCK_BYTES, WRITERS_MAX) as usize;
-    let control = CONTROL_FILE_BYTES as usize;
-    [control, log, log, log, undo, data, data, areas]
-        .iter()
-        .map(|&bytes| DiskImage::zeroed(bytes))
-        .collect()
+fn blank(scenario: Scenario) -> Images {
+    let log = scenario.log_file_bytes;
+    let undo = scenario.undo_blocks * scenario.block_bytes;
+    let data = (scenario.datafile_extents << 20) + scenario.block_bytes;
+    let mut sizes = vec![CONTROL_FILE_BYTES as usize, log, log, log, undo];
+    sizes.extend(std::iter::repeat_n(data, scenario.datafiles));
+    sizes.push(double_write_bytes(scenario.block_bytes, scenario.writers) as usize);
+    sizes.into_iter().map(DiskImage::zeroed).collect()
 }
 
 /// Creates and loads the database, shuts it down, and pulls the plug: what is left must be whole.
 pub fn loaded(scenario: Scenario) -> Images {
+    load(scenario).0
+}
+
+/// As [`loaded`], with the world it was done in.
+pub fn load(scenario: Scenario) -> (Images, World) {
     let mut world = World::new(scenario.seed);
     let env: Arc<dyn Env> = world.env();
-    let disks = Disks::new(&world, scenario, &blank());
+    let disks = Disks::new(&world, scenario, &blank(scenario));
     let storage = disks.storage(scenario);
     let settings = Settings {
         planted: None,
@@ -211,34 +314,34 @@ pub fn loaded(scenario: Scenario) -> Images {
             let instance = Instance::startup(&env, &storage, &settings).await.unwrap();
             let zero = |_, row: &mut Vec<u8>| row[..16].fill(0);
             instance
-                .create_table("accounts", ROW_BYTES, ACCOUNTS, zero)
+                .create_table("accounts", scenario.row_bytes, scenario.accounts, zero)
                 .await
                 .unwrap();
             instance
-                .create_table("ledger", ROW_BYTES, SESSIONS as u64, zero)
+                .create_table("ledger", scenario.row_bytes, SESSIONS as u64, zero)
                 .await
                 .unwrap();
             instance
-                .create_table("history", LINE_BYTES_MAX, 0, zero)
+                .create_table("history", scenario.line_bytes_max, 0, zero)
                 .await
                 .unwrap();
-            make_notes(&instance, scenario.seed).await;
+            make_notes(&instance, scenario).await;
             instance.shutdown(Shutdown::Normal).await.unwrap();
         })
         .unwrap();
-    disks.after(PowerCut::LoseAll)
+    (disks.after(PowerCut::LoseAll), world)
 }
 
 /// A note for each session, short, in one block.
-async fn make_notes(instance: &Instance, seed: u64) {
+async fn make_notes(instance: &Instance, scenario: Scenario) {
     let notes = instance
-        .create_table("notes", NOTE_BYTES_MAX, 0, |_, _| {})
+        .create_table("notes", scenario.note_bytes_max, 0, |_, _| {})
         .await
         .unwrap();
     let mut session = instance.session();
     for me in 0..SESSIONS {
         let row = session
-            .insert_row(&notes, &note(seed, me, 0))
+            .insert_row(&notes, &note(scenario, me, 0))
             .await
             .unwrap();
         assert_eq!(row, note_id(&notes, me));
@@ -254,12 +357,12 @@ fn note_id(notes: &Table, me: usize) -> RowId {
 }
 
 /// What a session's note says after a transaction: of any length.
-fn note(seed: u64, me: usize, number: u64) -> Vec<u8> {
+fn note(scenario: Scenario, me: usize, number: u64) -> Vec<u8> {
     use rand_xoshiro::rand_core::RngCore;
-    let mut rng = seeded_rng(seed ^ 0x4E07E, (me as u64) << 32 | number);
+    let mut rng = seeded_rng(scenario.seed ^ 0x4E07E, (me as u64) << 32 | number);
     let length = match number {
         0 => 16,
-        _ => 1 + rng.next_u64() as usize % NOTE_BYTES_MAX,
+        _ => 1 + rng.next_u64() as usize % scenario.note_bytes_max,
     };
     let mut note = vec![me as u8; length];
     rng.fill_bytes(&mut note[1..]);
@@ -272,11 +375,14 @@ fn effects(scenario: Scenario, session: usize, number: u64) -> Vec<(u64, i64)> {
     let mut rng = seeded_rng(scenario.seed, (session as u64) << 32 | number);
     let mut effects: Vec<_> = (0..1 + rng.next_u64() % scenario.changes_max)
         .map(|_| {
-            let among = [scenario.hot_accounts, ACCOUNTS][(rng.next_u64() % 2) as usize];
+            let among = [scenario.hot_accounts, scenario.accounts][(rng.next_u64() % 2) as usize];
             (rng.next_u64() % among, (rng.next_u64() % 1000) as i64 - 500)
         })
         .collect();
     effects[0].1 -= effects.iter().map(|(_, amount)| amount).sum::<i64>();
+    if scenario.in_order {
+        effects.sort_unstable();
+    }
     effects
 }
 
@@ -339,13 +445,14 @@ async fn attempt(
         assert_eq!(sum, 0, "a scan by session {me} saw a part of a transaction");
     }
     let history = instance.table("history")?;
-    let mut line = vec![0xAB; 16 + number as usize * 29 % (LINE_BYTES_MAX - 16)];
+    let line_bytes = 16 + number as usize * 29 % (scenario.line_bytes_max - 16);
+    let mut line = vec![0xAB; line_bytes];
     line[..8].copy_from_slice(&(me as i64).to_le_bytes());
     line[8..16].copy_from_slice(&(number as i64).to_le_bytes());
     session.insert_row(&history, &line).await?;
-    let mut lines: [Vec<(u64, RowId)>; SESSIONS] = Default::default();
+    let mut lines: Vec<Vec<(u64, RowId)>> = vec![Vec::new(); scenario.sessions];
     session
-        .scan(&history, 0, HISTORY_BLOCKS, |row, bytes| {
+        .scan(&history, 0, scenario.history_blocks, |row, bytes| {
             lines[get(bytes, 0) as usize].push((get(bytes, 8) as u64, row));
         })
         .await?;
@@ -364,11 +471,7 @@ async fn attempt(
     }
     let notes = instance.table("notes")?;
     session
-        .replace_row(
-            &notes,
-            note_id(&notes, me),
-            &note(scenario.seed, me, number),
-        )
+        .replace_row(&notes, note_id(&notes, me), &note(scenario, me, number))
         .await?;
     let ledger = instance.table("ledger")?;
     session
@@ -446,13 +549,13 @@ pub fn run_observed(
             observer(io, &disks, promised);
         });
     }
-    let result = world.run(async move {
+    let result = world.run(in_time(Arc::clone(&env), async move {
         let instance = Instance::startup(&env, &storage, &scenario.settings())
             .await
             .unwrap();
         let instance = Arc::new(instance);
         let mut joins = Vec::new();
-        for (me, first) in first.into_iter().enumerate() {
+        for (me, first) in first.into_iter().enumerate().take(scenario.sessions) {
             let (instance, promises) = (Arc::clone(&instance), Arc::clone(&promises));
             let start = Box::new(move || {
                 Box::pin(client(instance, scenario, me, first, promises)) as LocalFuture
@@ -464,13 +567,14 @@ pub fn run_observed(
         }
         let instance = Arc::into_inner(instance).unwrap();
         instance.shutdown(Shutdown::Normal).await.unwrap();
-    });
+    }));
     let cut = match result {
         Ok(()) => false,
         Err(Stop::PowerCut { .. }) => true,
         Err(stop) => panic!("{stop}"),
     };
     let promised = *acknowledged.lock();
+    Work::note(&world);
     (disks, promised, world, cut)
 }
 
@@ -481,13 +585,23 @@ pub fn recover_and_check(
     images: &Images,
     acknowledged: [u64; SESSIONS],
 ) -> std::result::Result<([u64; SESSIONS], Images), String> {
+    let (found, images, _) = recover(scenario, images, acknowledged)?;
+    Ok((found, images))
+}
+
+/// As [`recover_and_check`], with the world it was done in.
+pub fn recover(
+    scenario: Scenario,
+    images: &Images,
+    acknowledged: [u64; SESSIONS],
+) -> std::result::Result<([u64; SESSIONS], Images, World), String> {
     let mut world = World::new(scenario.seed ^ 0xC0FFEE);
     let env: Arc<dyn Env> = world.env();
     let disks = Disks::new(&world, scenario, images);
     let storage = disks.storage(scenario);
     let settings = scenario.settings();
     let found = world
-        .run(async move {
+        .run(in_time(Arc::clone(&env), async move {
             let instance = Instance::startup(&env, &storage, &settings)
                 .await
                 .map_err(|error| error.to_string())?;
@@ -497,9 +611,16 @@ pub fn recover_and_check(
                 .await
                 .map_err(|error| error.to_string())?;
             Ok::<_, String>(found)
-        })
+        }))
         .map_err(|stop| stop.to_string())??;
-    Ok((found, disks.after(PowerCut::LoseAll)))
+    Work::note(&world);
+    Ok((found, disks.after(PowerCut::LoseAll), world))
+}
+
+/// Runs `main`, which must come to its end.
+async fn in_time<T>(env: Arc<dyn Env>, main: impl Future<Output = T>) -> T {
+    let ended = timeout(&*env, ENDLESS_NS, main).await;
+    ended.expect("the scenario ends within ten minutes of virtual time")
 }
 
 async fn check(
@@ -523,7 +644,7 @@ async fn check(
             ));
         }
     }
-    let mut expected = vec![(0, 0); ACCOUNTS as usize];
+    let mut expected = vec![(0, 0); scenario.accounts as usize];
     for (me, last) in found.iter().enumerate() {
         for (account, amount) in (1..=*last).flat_map(|number| effects(scenario, me, number)) {
             expected[account as usize].0 += amount;
@@ -543,13 +664,14 @@ async fn check(
             ));
         }
     }
-    check_history(instance, &mut session, found).await?;
+    check_history(instance, scenario, &mut session, found).await?;
     check_notes(instance, &mut session, scenario, found).await?;
     Ok(found)
 }
 
 async fn check_history(
     instance: &Instance,
+    scenario: Scenario,
     session: &mut Session,
     found: [u64; SESSIONS],
 ) -> std::result::Result<(), String> {
@@ -558,7 +680,7 @@ async fn check_history(
         .map_err(|error| error.to_string())?;
     let mut lines = Vec::new();
     let seen = session
-        .scan(&history, 0, HISTORY_BLOCKS, |_, row| {
+        .scan(&history, 0, scenario.history_blocks, |_, row| {
             lines.push((get(row, 0), get(row, 8)))
         })
         .await;
@@ -588,7 +710,7 @@ async fn check_notes(
     let notes = instance.table("notes").map_err(words)?;
     let mut scanned = Vec::new();
     session
-        .scan(&notes, 0, HISTORY_BLOCKS, |row, bytes| {
+        .scan(&notes, 0, scenario.note_blocks, |row, bytes| {
             scanned.push((row, bytes.to_vec()))
         })
         .await
@@ -596,7 +718,7 @@ async fn check_notes(
     scanned.sort_unstable();
     let mut expected = Vec::new();
     for (me, &last) in found.iter().enumerate() {
-        let (row, written) = (note_id(&notes, me), note(scenario.seed, me, last));
+        let (row, written) = (note_id(&notes, me), note(scenario, me, last));
         let is = session.read_row(row, <[u8]>::to_vec).await.map_err(words)?;
         if is != written {
             let (is, written) = (is.len(), written.len());
