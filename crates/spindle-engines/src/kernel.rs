@@ -14,7 +14,9 @@ use spindle_kernel::{
     CONTROL_FILE_BYTES, Instance, KernelError, RecoveryReport, SegmentSpace, StatisticsSnapshot,
     Storage, WaitTotal, create_database, row_bytes_max, table_blocks,
 };
-pub use spindle_kernel::{CommitWait, Settings, Shutdown, WriteSync};
+pub use spindle_kernel::{
+    CommitWait, Settings, Shutdown, TornBlocks, WriteSync, double_write_bytes,
+};
 use spindle_layout::{DatabasePaths, Shape};
 use spindle_workload::{
     Edit, Operation, RowLength, Session, SessionError, Table, TableSize, TableSpec, Workload,
@@ -71,7 +73,7 @@ pub enum IoMethod {
     Odm,
 }
 
-/// The files that a workload's database takes for `clients` clients, with `datafiles` datafiles and `log_files` log files of `log_file_bytes`.
+/// The files, but for double write areas, that a workload's database takes for `clients` clients, with `datafiles` datafiles and `log_files` log files of `log_file_bytes`.
 pub fn files_of(
     workload: &dyn Workload,
     clients: usize,
@@ -100,6 +102,7 @@ pub fn files_of(
         undo_bytes: UNDO_BYTES_MIN
             .max(clients as u64 * UNDO_BLOCKS_PER_CLIENT * block_bytes as u64),
         data_bytes: vec![data_bytes; datafiles],
+        double_write_bytes: 0,
     }
 }
 
@@ -181,7 +184,7 @@ struct OpenFiles {
 /// Counts of I/O as the devices of the database carried them out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct EngineCounts {
-    /// On datafiles and control file.
+    /// On datafiles, double write areas and control file.
     pub data: IoCounts,
     /// On log files.
     pub redo: IoCounts,
@@ -223,6 +226,10 @@ fn open(
             .iter()
             .map(|path| data_means.open(path, &mut files))
             .collect::<Result<_, _>>()?,
+        double_write: match &paths.double_write {
+            Some(path) => Some(data_means.open(path, &mut files)?),
+            None => None,
+        },
     };
     let rings = [&data_means, &redo_means]
         .into_iter()
@@ -291,6 +298,8 @@ fn memory_storage(shape: &Shape) -> Storage {
         redo: devices("log file in memory", &shape.redo_bytes),
         undo: device("undo in memory", shape.undo_bytes),
         data: devices("datafile in memory", &shape.data_bytes),
+        double_write: (shape.double_write_bytes > 0)
+            .then(|| device("double write in memory", shape.double_write_bytes)),
     }
 }
 

@@ -72,7 +72,7 @@ fn nor_with_the_checkpoint_close_behind() {
         let before = [Probe::CheckpointAdvanced, Probe::ImageUsedAgain].map(probe::hits);
         let points = crash_points(scenario).unwrap();
         let after = [Probe::CheckpointAdvanced, Probe::ImageUsedAgain].map(probe::hits);
-        let swept = sweep(scenario, &points, |io| cuts(io, 4));
+        let swept = sweep(scenario, &points, |io| cuts(io, 2));
         println!(
             "{write_sync:?}: {} I/Os, {} recoveries; positions noted and images used again: {before:?} to {after:?}; torn \
              blocks whose image came later in {} recoveries",

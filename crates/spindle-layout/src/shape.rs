@@ -1,5 +1,5 @@
 //! Which files a database has: their sizes ([`Shape`]), the names they bear, and where they are ([`DatabasePaths`]). A
-//! file is known by its name (`control`, `redo1`, `undo`, `data1`), which stays the same in the golden copy and in
+//! file is known by its name (`control`, `redo1`, `undo`, `data1`, `double_write`), which stays the same in the golden copy and in
 //! every image.
 
 use std::path::{Path, PathBuf};
@@ -21,6 +21,9 @@ pub struct Shape {
     pub undo_bytes: u64,
     /// Size of each datafile of the data tablespace.
     pub data_bytes: Vec<u64>,
+    /// Size of the file of the double write areas; 0 when there is none.
+    #[serde(default)]
+    pub double_write_bytes: u64,
 }
 
 impl Shape {
@@ -29,7 +32,7 @@ impl Shape {
         self.files().iter().map(|file| file.bytes).sum()
     }
 
-    /// All files: control, redo, undo, data.
+    /// All files: control, redo, undo, data, double write.
     pub(crate) fn files(&self) -> Vec<ShapeFile> {
         let numbered = |kind, sizes: &[u64]| -> Vec<ShapeFile> {
             (1..)
@@ -41,6 +44,10 @@ impl Shape {
         files.extend(numbered(FileKind::Redo, &self.redo_bytes));
         files.push(ShapeFile::new(FileKind::Undo, 1, self.undo_bytes));
         files.extend(numbered(FileKind::Data, &self.data_bytes));
+        if self.double_write_bytes > 0 {
+            let bytes = self.double_write_bytes;
+            files.push(ShapeFile::new(FileKind::DoubleWrite, 1, bytes));
+        }
         files
     }
 
@@ -78,6 +85,7 @@ pub(crate) enum FileKind {
     Redo,
     Undo,
     Data,
+    DoubleWrite,
 }
 
 /// One file of a [`Shape`].
@@ -107,7 +115,7 @@ impl ShapeFile {
         let suffix = match self.kind {
             FileKind::Control => "ctl",
             FileKind::Redo => "log",
-            FileKind::Undo | FileKind::Data => "dbf",
+            FileKind::Undo | FileKind::Data | FileKind::DoubleWrite => "dbf",
         };
         format!("{}.{suffix}", self.name())
     }
@@ -119,6 +127,7 @@ fn name(kind: FileKind, number: u32) -> String {
         FileKind::Redo => format!("redo{number}"),
         FileKind::Undo => "undo".to_owned(),
         FileKind::Data => format!("data{number}"),
+        FileKind::DoubleWrite => "double_write".to_owned(),
     }
 }
 
@@ -144,7 +153,7 @@ pub(crate) fn is_known_file_name(name: &str) -> bool {
             .and_then(|rest| rest.strip_suffix(suffix))
             .is_some_and(is_number)
     };
-    matches!(visible, "control.ctl" | "undo.dbf")
+    matches!(visible, "control.ctl" | "undo.dbf" | "double_write.dbf")
         || numbered("redo", ".log")
         || numbered("data", ".dbf")
 }
@@ -168,7 +177,7 @@ pub struct Directories {
     pub redo: PathBuf,
     /// The undo datafile's.
     pub undo: PathBuf,
-    /// The datafiles'.
+    /// The datafiles', and the double write areas'.
     pub data: PathBuf,
 }
 
@@ -189,7 +198,7 @@ impl Directories {
             FileKind::Control => &self.control,
             FileKind::Redo => &self.redo,
             FileKind::Undo => &self.undo,
-            FileKind::Data => &self.data,
+            FileKind::Data | FileKind::DoubleWrite => &self.data,
         };
         directory.join(file.file_name())
     }
@@ -206,6 +215,9 @@ pub struct DatabasePaths {
     pub undo: PathBuf,
     /// The data tablespace's datafiles, in order.
     pub data: Vec<PathBuf>,
+    /// The file of the double write areas, if there is one.
+    #[serde(default)]
+    pub double_write: Option<PathBuf>,
 }
 
 impl DatabasePaths {
@@ -223,10 +235,11 @@ impl DatabasePaths {
             redo: of(FileKind::Redo),
             undo: of(FileKind::Undo).remove(0),
             data: of(FileKind::Data),
+            double_write: of(FileKind::DoubleWrite).pop(),
         }
     }
 
-    /// Every file with the name it is known by (`control`, `redo1`, `undo`, `data1`), in that order.
+    /// Every file with the name it is known by (`control`, `redo1`, `undo`, `data1`, `double_write`), in that order.
     pub fn named(&self) -> Vec<(String, &Path)> {
         let group = |kind, paths| {
             (1..)
@@ -238,6 +251,7 @@ impl DatabasePaths {
             .chain(group(FileKind::Redo, &self.redo))
             .chain(group(FileKind::Undo, one(&self.undo)))
             .chain(group(FileKind::Data, &self.data))
+            .chain(group(FileKind::DoubleWrite, self.double_write.as_slice()))
             .map(|(name, path): (String, &PathBuf)| (name, path.as_path()))
             .collect()
     }
@@ -254,6 +268,7 @@ mod tests {
             redo_bytes: vec![1 << 20; 2],
             undo_bytes: 1 << 20,
             data_bytes: vec![2 << 20; 12],
+            double_write_bytes: 1 << 20,
         }
     }
 
@@ -273,12 +288,13 @@ mod tests {
         assert_eq!(names[..5], ["control", "redo1", "redo2", "undo", "data1"]);
         assert_eq!(named[2].1, Path::new("/redo/redo2.log"));
         assert_eq!(paths.data[11], Path::new("/u01/data12.dbf"));
+        assert_eq!(names.last().unwrap(), "double_write");
         for (_, path) in &named {
             let name = path.file_name().unwrap().to_str().unwrap();
             assert!(is_known_file_name(name), "{name}");
             assert!(is_known_file_name(&format!(".{name}.creating-42")));
         }
-        assert_eq!(shape().total_bytes(), 28 << 20);
+        assert_eq!(shape().total_bytes(), 29 << 20);
     }
 
     #[test]

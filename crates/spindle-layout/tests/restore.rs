@@ -27,6 +27,7 @@ fn shape() -> Shape {
         undo_bytes: 1 << 20,
         // Not whole runs of 1 MiB.
         data_bytes: vec![(4 << 20) + 3 * BLOCK, 2 << 20],
+        double_write_bytes: 0,
     }
 }
 

@@ -54,6 +54,10 @@ wrong! {
     duration_without_unit: message("[plan]\nmeasure = 20\n");
     margin_without_sign: message("[plan]\nmargin = 0.03\n");
     misspelt_word: message("[database]\nwrite_sync = \"dsinc\"\n");
+    misspelt_torn_blocks: message("[database]\ntorn_blocks = \"full_block_images\"\n");
+    torn_blocks_of_a_layout: message(
+        "[[layout]]\nname = \"fast\"\ndatabase = { torn_blocks = \"atomic\" }\n",
+    );
     engine_not_built_yet: message("[database]\nengine = \"postgres\"\n");
     rounds_not_built_yet: message("[plan]\nrounds = \"auto\"\n");
     layout_key_not_built_yet: message("[[layout]]\nname = \"x\"\ndiskgroup = { disks = 4 }\n");

@@ -57,6 +57,7 @@ impl Database {
             redo: redo.collect(),
             undo: directory.join("undo"),
             data: vec![directory.join("data")],
+            double_write: None,
         };
         written(&paths.control, shape.control_bytes);
         written(&paths.undo, shape.undo_bytes);

@@ -52,6 +52,7 @@ pub fn paths(directory: &Path) -> DatabasePaths {
         redo: numbered("redo", 3),
         undo: directory.join("undo"),
         data: numbered("data", 2),
+        double_write: None,
     }
 }
 

@@ -31,7 +31,8 @@ impl MemoryDevice {
             limits: Limits {
                 capacity_bytes,
                 alignment_bytes: 1,
-                atomic_write_bytes: 512,
+                // What no power cut survives, none can tear.
+                atomic_write_bytes: 64 << 10,
             },
             pieces: (0..pieces).map(|_| piece()).collect(),
             counters: Counters::default(),

@@ -134,7 +134,7 @@ impl Scenario {
     /// Long enough to go round the log ring, with sessions that deadlock and a cache that DBWR cannot keep clean.
     pub fn long(seed: u64) -> Scenario {
         Scenario {
-            transactions: 19,
+            transactions: 14,
             checkpoint_interval_ns: 30_000_000,
             cache_blocks: 16,
             data_write_ns: 1_000_000,

@@ -47,10 +47,14 @@ words! {
 words! {
     /// What protects from a block that a crash left half written, in every case of the experiment.
     pub enum TornBlocks {
-        /// The first change of a block after a checkpoint puts the whole block into the redo.
-        FullBlockImages = "full_block_images",
+        /// The redo holds the whole block before it may be torn.
+        Images = "images",
+        /// Each batch is written to an area of its writer first.
+        DoubleWrite = "double_write",
+        /// The device promises never to tear a block.
+        Atomic = "atomic",
     }
-    later: ["double_write", "atomic_device"]
+    later: []
 }
 
 /// Settings that must be equal in every case, with what would be compared if they were not.
@@ -129,7 +133,7 @@ impl Database {
             writers: reader.number("writers", 1, 1..=100)?,
             write_sync: reader.word("write_sync", WriteSync::Dsync)?,
             commit: reader.word("commit", Commit::Wait)?,
-            torn_blocks: reader.word("torn_blocks", TornBlocks::FullBlockImages)?,
+            torn_blocks: reader.word("torn_blocks", TornBlocks::Images)?,
             log_file_size_bytes: reader.size("log_file_size", 64 * MIB, MIB..=TIB)?,
             log_files: reader.number("log_files", 3, 2..=255)?,
             checkpoint_interval_ms: reader.duration_ms(

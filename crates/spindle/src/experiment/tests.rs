@@ -40,7 +40,7 @@ fn everything_left_out_has_its_default() {
         writers: 1,
         write_sync: WriteSync::Dsync,
         commit: Commit::Wait,
-        torn_blocks: TornBlocks::FullBlockImages,
+        torn_blocks: TornBlocks::Images,
         log_file_size_bytes: 64 * MIB,
         log_files: 3,
         checkpoint_interval_ms: 60_000,

@@ -6,7 +6,7 @@ use std::path::Path;
 use spindle_io::real::facts::{self, DirectProbe};
 
 use super::replay::describe;
-use crate::experiment::{AccessPath, Caching, Experiment, Method};
+use crate::experiment::{AccessPath, Caching, Database, Experiment, Method, TornBlocks};
 use crate::observe::SystemFiles;
 use crate::observe::machine::DataPath;
 use crate::result::{Layout, NOT_DIRECT_HERE};
@@ -44,6 +44,7 @@ fn reason_to_skip(experiment: &Experiment, index: usize) -> Option<String> {
     let redo = database.redo_access_path(layout.io);
     let redo_directory = database.redo_path.as_deref().unwrap_or(&layout.path);
     cannot(layout.io, &layout.path, Some(database.block_size_bytes))
+        .or_else(|| cannot_atomic(&database, layout.io, &layout.path))
         .or_else(|| cannot(redo, redo_directory, None).map(|reason| format!("redo: {reason}")))
 }
 
@@ -60,6 +61,29 @@ fn cannot(io: AccessPath, directory: &Path, block_bytes: Option<u64>) -> Option<
             .map(|reason| format!("no io_uring here: {reason}"));
     }
     None
+}
+
+/// Why a device does not keep the promise that `torn_blocks = "atomic"` relies on.
+fn cannot_atomic(database: &Database, io: AccessPath, directory: &Path) -> Option<String> {
+    if database.torn_blocks != TornBlocks::Atomic {
+        return None;
+    }
+    let instead = "choose torn_blocks = \"images\" or \"double_write\"";
+    if io.caching == Caching::Buffered {
+        return Some(format!(
+            "torn_blocks is \"atomic\", and only direct writes can be atomic: {instead}"
+        ));
+    }
+    match facts::atomic_write_bytes(directory) {
+        Err(error) => Some(error.to_string()),
+        Ok(bytes) if u64::from(bytes) >= database.block_size_bytes => None,
+        Ok(bytes) => Some(format!(
+            "torn_blocks is \"atomic\", but the device under {} promises atomic writes of {bytes} bytes at most, and a \
+             block has {}: {instead}",
+            directory.display(),
+            database.block_size_bytes
+        )),
+    }
 }
 
 fn cannot_direct(directory: &Path, block_bytes: Option<u64>) -> Option<String> {

@@ -22,7 +22,9 @@ use crate::observe::block_device::DeviceNumber;
 use crate::observe::caches::wait_until_quiet;
 use crate::observe::machine::DataPath;
 use crate::result::Restore;
-use crate::trial::protocol::{WrittenRuns, engine_path, settings_of, workload_of};
+use crate::trial::protocol::{
+    WrittenRuns, double_write_bytes_of, engine_path, settings_of, workload_of,
+};
 
 /// How long the devices may take to come to rest before a trial.
 const QUIET_LIMIT: Duration = Duration::from_secs(30);
@@ -346,7 +348,11 @@ fn load(
         slaves: 0,
     };
     let clients = clients_max(experiment);
-    let settings = settings_of(database);
+    // What trials ask of their devices is not asked of the golden copy's; it is shut down in order.
+    let settings = kernel::Settings {
+        torn_blocks: kernel::TornBlocks::Images,
+        ..settings_of(database)
+    };
     let path = engine_path(path, database);
     block_on(kernel::create_and_load(
         &env,
@@ -360,14 +366,22 @@ fn load(
 }
 
 fn shape_of(experiment: &Experiment, database: &Database) -> Shape {
-    kernel::files_of(
+    // Layouts that differ only in their writers share their files.
+    let layouts = 0..experiment.layouts.len();
+    let writers = layouts.map(|layout| experiment.database_of(layout).writers);
+    let writers = writers.max().unwrap_or(database.writers);
+    let shape = kernel::files_of(
         &*workload_of(&experiment.workload, database),
         clients_max(experiment),
         database.block_size_bytes as usize,
         database.datafiles as usize,
         database.log_files as usize,
         database.log_file_size_bytes,
-    )
+    );
+    Shape {
+        double_write_bytes: double_write_bytes_of(database, writers),
+        ..shape
+    }
 }
 
 /// The highest load level.

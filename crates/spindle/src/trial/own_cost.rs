@@ -10,9 +10,10 @@ use spindle_engines::kernel::{KernelEngine, files_of};
 use spindle_io::Env;
 use spindle_io::real::RealEnv;
 use spindle_io::real::facts::ProcessorTime;
+use spindle_layout::Shape;
 use spindle_workload::driver::{self, Behaviour, Running};
 
-use super::protocol::{settings_of, workload_of};
+use super::protocol::{double_write_bytes_of, settings_of, workload_of};
 use crate::experiment::{Database, Experiment, Workload};
 use crate::result::{CpuMicroseconds, OwnCost};
 
@@ -62,14 +63,17 @@ pub async fn measure(task: &OwnCostTask) -> Result<OwnCost, String> {
     let workload: Arc<dyn spindle_workload::Workload> =
         Arc::from(workload_of(&task.workload, &task.database));
     let settings = settings_of(&task.database);
-    let shape = files_of(
-        &*workload,
-        1,
-        settings.block_bytes,
-        task.database.datafiles as usize,
-        task.database.log_files as usize,
-        task.database.log_file_size_bytes,
-    );
+    let shape = Shape {
+        double_write_bytes: double_write_bytes_of(&task.database, task.database.writers),
+        ..files_of(
+            &*workload,
+            1,
+            settings.block_bytes,
+            task.database.datafiles as usize,
+            task.database.log_files as usize,
+            task.database.log_file_size_bytes,
+        )
+    };
     let engine = KernelEngine::in_memory(&env, &shape, &settings, &*workload, 1);
     let engine = Arc::new(engine.await.map_err(|error| error.to_string())?);
     let behaviour = Behaviour {

@@ -12,7 +12,7 @@ use spindle_layout::DatabasePaths;
 use spindle_workload::{OltpMix, Slob, Workload};
 
 use super::own_cost::OwnCostTask;
-use crate::experiment::{self, Commit, Database, Method, Transactions, WriteSync};
+use crate::experiment::{self, Commit, Database, Method, TornBlocks, Transactions, WriteSync};
 use crate::observe::block_device::DeviceNumber;
 use crate::result::{
     CpuMicroseconds, CpuShares, IoCounts, Latency, Memory, OwnCost, SegmentSpace, Wait,
@@ -198,6 +198,16 @@ pub fn engine_path(io: experiment::AccessPath, database: &Database) -> kernel::A
     }
 }
 
+/// Size of the file of double write areas for so many writers: 0 when the database has none.
+pub fn double_write_bytes_of(database: &Database, writers: u32) -> u64 {
+    match database.torn_blocks {
+        TornBlocks::DoubleWrite => {
+            kernel::double_write_bytes(database.block_size_bytes as usize, writers as usize)
+        }
+        TornBlocks::Images | TornBlocks::Atomic => 0,
+    }
+}
+
 /// The instance's settings for a database.
 pub fn settings_of(database: &Database) -> Settings {
     let block_bytes = database.block_size_bytes as usize;
@@ -211,6 +221,11 @@ pub fn settings_of(database: &Database) -> Settings {
         write_sync: match database.write_sync {
             WriteSync::Dsync => kernel::WriteSync::Dsync,
             WriteSync::Checkpoint => kernel::WriteSync::Checkpoint,
+        },
+        torn_blocks: match database.torn_blocks {
+            TornBlocks::Images => kernel::TornBlocks::Images,
+            TornBlocks::DoubleWrite => kernel::TornBlocks::DoubleWrite,
+            TornBlocks::Atomic => kernel::TornBlocks::Atomic,
         },
         commit_wait: match database.commit {
             Commit::Wait => kernel::CommitWait::Wait,

@@ -288,7 +288,8 @@ impl Trial<'_> {
             .data
             .iter()
             .chain(&paths.redo)
-            .chain([&paths.undo, &paths.control]);
+            .chain([&paths.undo, &paths.control])
+            .chain(&paths.double_write);
         all.map(|path| dirty_bytes_of(path)).sum()
     }
 
@@ -296,7 +297,10 @@ impl Trial<'_> {
     fn cached_pages(&self) -> Option<u64> {
         let paths = &self.task.paths;
         match self.task.io.caching {
-            Caching::Direct => cached_pages_of(paths.data.iter().chain([&paths.undo])),
+            Caching::Direct => {
+                let datafiles = paths.data.iter().chain([&paths.undo]);
+                cached_pages_of(datafiles.chain(&paths.double_write))
+            }
             Caching::Buffered => None,
         }
     }

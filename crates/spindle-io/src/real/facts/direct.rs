@@ -72,11 +72,18 @@ pub fn direct_io(path: &Path) -> Result<DirectIo, FileError> {
 }
 
 /// The largest direct write that the device under `path` promises never to tear, when asked by RWF_ATOMIC: statx
-/// (STATX_WRITE_ATOMIC, Linux 6.11), a power of two; 0 where nothing is promised. Errors: the file cannot be examined.
+/// (STATX_WRITE_ATOMIC, Linux 6.11), a power of two; 0 where nothing is promised. For a directory it is asked of a
+/// nameless new file there. Errors: the file cannot be examined, or none can be made.
 pub fn atomic_write_bytes(path: &Path) -> Result<u32, FileError> {
     let wanted = StatxFlags::from_bits_retain(libc::STATX_WRITE_ATOMIC);
-    let status = statx(CWD, path, AtFlags::empty(), StatxFlags::TYPE | wanted)
-        .map_err(|error| FileError::system("examine", path, error))?;
+    let wrong = |error| FileError::system("examine", path, error);
+    let status = if path.is_dir() {
+        let file = nameless_file(path).map_err(wrong)?;
+        statx(&file, "", AtFlags::EMPTY_PATH, StatxFlags::TYPE | wanted)
+    } else {
+        statx(CWD, path, AtFlags::empty(), StatxFlags::TYPE | wanted)
+    };
+    let status = status.map_err(|error| wrong(error.into()))?;
     let is_known = status.stx_mask & wanted.bits() != 0;
     Ok(if is_known {
         status.stx_atomic_write_unit_max
