@@ -27,7 +27,7 @@
 
 use std::sync::Arc;
 
-use spindle_io::sync::{Notify, Semaphore, timeout};
+use spindle_io::sync::{Notify, Semaphore, has_planted, timeout};
 
 use crate::buggify::Switch;
 use crate::control_file::CheckpointRecord;
@@ -37,6 +37,9 @@ use crate::lgwr;
 use crate::probe::{self, Probe};
 use crate::settings::{PlantedFault, WriteSync};
 use crate::wait_event::ProcessWaits;
+
+/// Planted race: who waited for its turn to make a checkpoint makes it, whatever has happened since.
+pub(crate) const CHECKPOINT_AFTER_FAILURE: &str = "a checkpoint is made after recovery failed";
 
 /// CKPT, as others see it.
 pub(crate) struct Checkpoint {
@@ -91,7 +94,7 @@ pub(crate) async fn run(shared: Arc<Shared>) {
 
 /// Has DBWR write what has become too old, notes how far it has come, and makes room in the ring if there is none.
 async fn progress(shared: &Shared, waits: &ProcessWaits) -> Result<()> {
-    let _turn = hold_back(shared).await;
+    let _turn = turn(shared).await?;
     let now_ns = shared.env.now();
     if let Some(since_ns) = now_ns.checked_sub(shared.settings.checkpoint_interval_ns) {
         let target = shared.log_files.changed_by(since_ns);
@@ -118,11 +121,21 @@ pub(crate) async fn hold_back(shared: &Shared) -> impl Sized + use<'_> {
         .expect("the semaphore is never closed")
 }
 
+/// The turn to make a checkpoint. Error when the instance has failed meanwhile: recovery perhaps, and what it left behind
+/// says nothing of how far the datafiles have come.
+async fn turn(shared: &Shared) -> Result<impl Sized + use<'_>> {
+    let turn = hold_back(shared).await;
+    if !has_planted(CHECKPOINT_AFTER_FAILURE) {
+        shared.health.check_failed()?;
+    }
+    Ok(turn)
+}
+
 /// Makes one full checkpoint.
 pub(crate) async fn perform(shared: &Shared, waits: &ProcessWaits) -> Result<()> {
-    let outcome = {
-        let _turn = hold_back(shared).await;
-        write_everything(shared, waits).await
+    let outcome = match turn(shared).await {
+        Ok(_turn) => write_everything(shared, waits).await,
+        Err(error) => Err(error),
     };
     or_fail(shared, outcome)
 }

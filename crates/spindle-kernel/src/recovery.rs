@@ -37,6 +37,16 @@ pub(crate) async fn recover(
     waits: &ProcessWaits,
     held_back: impl Sized,
 ) -> Result<RecoveryReport> {
+    let rolled_forward = bring_up(shared, waits).await;
+    // Before checkpoints may begin: of a recovery that failed nobody may say how far it came.
+    let mut report = rolled_forward.inspect_err(|error| shared.fail(error.to_string()))?;
+    drop(held_back);
+    report.rolled_back = roll_back_unfinished(shared, waits).await?;
+    Ok(report)
+}
+
+/// Rolls forward to the end of the redo, has it all written, and opens a new log file.
+async fn bring_up(shared: &Shared, waits: &ProcessWaits) -> Result<RecoveryReport> {
     let restored_blocks = double_write::restore(shared).await?;
     let checkpoint = shared.control.read(|contents| contents.checkpoint);
     let end = find_end(shared, checkpoint).await?;
@@ -61,11 +71,9 @@ pub(crate) async fn recover(
         .await?;
     // A new file: whatever a torn write left behind the end of the redo can never be taken for redo again.
     shared.log_files.open_next(shared, end.position).await?;
-    drop(held_back);
-    let rolled_back = roll_back_unfinished(shared, waits).await?;
     Ok(RecoveryReport {
         redo_bytes: end.position - checkpoint.position,
-        rolled_back,
+        rolled_back: 0,
         restored_blocks,
     })
 }

@@ -63,6 +63,7 @@ fn sga(settings: Settings) -> Arc<Shared> {
             memory("redo0", LOG_FILE_BYTES),
             memory("redo1", LOG_FILE_BYTES),
         ],
+        double_write: None,
         undo: memory("undo", blocks(8)),
         data: vec![memory("data1", blocks(DATA_BLOCKS))],
     };
@@ -130,18 +131,28 @@ fn data_block(block: u32) -> BlockAddress {
 
 /// The block in the cache, its present bytes not being asked for, formatted as a heap block with a row in slot 0.
 async fn formatted(shared: &Shared, waits: &ProcessWaits, block: u32) -> Pin {
-    let address = data_block(block);
-    let pin = shared.cache.get_new(shared, waits, address).await.unwrap();
+    let found = shared.cache.get_new(shared, waits, data_block(block)).await;
+    let pin = found.unwrap();
+    format(shared, waits, &pin, &[0; 8]).await;
+    pin
+}
+
+/// Formats the block afresh with a row of half a block, for the sake of much redo.
+async fn refill(shared: &Shared, waits: &ProcessWaits, pin: &Pin) {
+    format(shared, waits, pin, &[1; BLOCK_BYTES / 2]).await;
+}
+
+async fn format(shared: &Shared, waits: &ProcessWaits, pin: &Pin, row: &[u8]) {
     let mut builder = RecordBuilder::default();
     let plan = |_: &[ExclusiveBlock<'_>], builder: &mut RecordBuilder| {
-        builder.push(VectorKind::FormatHeap, address, &[&7u32.to_le_bytes()]);
-        builder.push(VectorKind::SetRow, address, &[&[0; 4], &[0; 8]]);
+        let segment = 7u32.to_le_bytes();
+        builder.push(VectorKind::FormatHeap, pin.address(), &[&segment]);
+        builder.push(VectorKind::SetRow, pin.address(), &[&[0; 4], row]);
         Ok(())
     };
-    change(shared, waits, &mut builder, &[&pin], plan)
+    change(shared, waits, &mut builder, &[pin], plan)
         .await
         .unwrap();
-    pin
 }
 
 /// Adds one to the row of each block, in one redo record; returns the position after it.

@@ -95,10 +95,8 @@ fn full_buffer() {
     let sessions = [1, 2].map(|block| {
         session(&shared, async move |shared, waits| {
             let pin = formatted(&shared, &waits, block).await;
-            for _ in 0..10 {
-                // With an image each time: a checkpoint has always just begun.
-                shared.log.begin_checkpoint();
-                add_one(&shared, &waits, &[&pin]).await.unwrap();
+            for _ in 0..20 {
+                refill(&shared, &waits, &pin).await;
             }
         })
     });
