@@ -24,7 +24,7 @@ fn cuts(io: u64, seeds: u64) -> Vec<PowerCut> {
 
 #[test]
 fn no_crash_loses_an_acknowledged_commit() {
-    let scenario = Scenario::long(1);
+    let scenario = Scenario::long(6);
     let points = crash_points(scenario).unwrap();
     for rare in [
         Probe::LogRingWrapped,
@@ -229,12 +229,13 @@ fn harmful(fault: PlantedFault) -> (Scenario, usize) {
             },
             1,
         ),
+        // Shows before any crash, or not at all.
         PlantedFault::ScanSeesLatest => (
             Scenario {
                 audits: true,
                 ..plain
             },
-            1,
+            31,
         ),
         PlantedFault::DoubleWriteReusedEarly => (
             Scenario {
