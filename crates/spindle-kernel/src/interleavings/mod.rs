@@ -14,7 +14,7 @@ use spindle_io::real::{MemoryDevice, block_on};
 use spindle_io::sync::explore::{ExploredEnv, JoinHandle, SlowDevice, spawn};
 use spindle_io::{BlockDevice, Env, Join};
 
-use crate::block::{BlockAddress, heap};
+use crate::block::{BlockAddress, Version, heap};
 use crate::buffer_cache::{ExclusiveBlock, Pin};
 use crate::change::change;
 use crate::control_file::{CheckpointRecord, Contents, ControlFile, Extent, Segment};
@@ -28,6 +28,8 @@ use crate::undo::{UNDO_FILE, UNDO_SEGMENT};
 use crate::wait_event::ProcessWaits;
 
 const BLOCK_BYTES: usize = 2048;
+/// Says slot 0, offset or kind 0, and a version that no transaction has made.
+const FIRST_ROW: [u8; 4 + Version::BYTES] = [0; 4 + Version::BYTES];
 const DATA_BLOCKS: u32 = 4;
 const LOG_BUFFER_BYTES: usize = 16 * BLOCK_BYTES;
 const LOG_FILE_BYTES: u64 = 8192 + 6 * LOG_BUFFER_BYTES as u64;
@@ -147,7 +149,7 @@ async fn format(shared: &Shared, waits: &ProcessWaits, pin: &Pin, row: &[u8]) {
     let plan = |_: &[ExclusiveBlock<'_>], builder: &mut RecordBuilder| {
         let segment = 7u32.to_le_bytes();
         builder.push(VectorKind::FormatHeap, pin.address(), &[&segment]);
-        builder.push(VectorKind::SetRow, pin.address(), &[&[0; 4], row]);
+        builder.push(VectorKind::SetRow, pin.address(), &[&FIRST_ROW, row]);
         Ok(())
     };
     change(shared, waits, &mut builder, &[pin], plan)
@@ -161,7 +163,7 @@ async fn add_one(shared: &Shared, waits: &ProcessWaits, pins: &[&Pin]) -> Result
     let plan = |blocks: &[ExclusiveBlock<'_>], builder: &mut RecordBuilder| {
         for (pin, block) in pins.iter().zip(blocks) {
             let next = number_in(block) + 1;
-            let payload: [&[u8]; 2] = [&[0; 4], &next.to_le_bytes()];
+            let payload: [&[u8]; 2] = [&FIRST_ROW, &next.to_le_bytes()];
             builder.push(VectorKind::PatchRow, pin.address(), &payload);
         }
         Ok(())
