@@ -88,7 +88,7 @@ fn readers() {
     let formatted = {
         let mut bytes = vec![0; BLOCK_BYTES];
         heap::format_heap(&mut bytes, data_block(1), 7);
-        let version = block::Version::LOADED;
+        let version = Version::LOADED;
         heap::put_row(
             &mut bytes,
             0,

@@ -147,7 +147,7 @@ fn who_waits_for_room_in_the_log_buffer_gets_it() {
     must_find(
         WAITS_FROM_ITS_FIRST_POLL,
         Shows::Deadlock,
-        1_000,
+        10_000,
         full_buffer,
     );
 }
