@@ -24,6 +24,8 @@ probes! {
     LogRingWrapped,
     /// A session found no clean buffer to use.
     FreeBufferWait,
+    /// A session waited for a buffer with another one pinned, because it had come away without both too often.
+    PinnedWait,
     /// Changes were held back until a checkpoint freed a log file.
     LogFileWait,
     /// A lock timeout broke a wait.

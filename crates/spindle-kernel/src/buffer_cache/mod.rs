@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 use spindle_io::sync::atomic::{AtomicUsize, Ordering};
-use spindle_io::sync::{Latch, Notify, timeout};
+use spindle_io::sync::{Latch, Notify, Semaphore, timeout};
 use spindle_io::{Arena, Operation, Request, Submission};
 
 use crate::block::{self, BlockAddress, BlockKind};
@@ -30,6 +30,8 @@ pub(crate) use checkpoint_queue::CheckpointQueue;
 
 /// A session in need of a buffer looks again after this long.
 const FREE_BUFFER_LOOK_NS: u64 = 10_000_000;
+/// So often a session that needs two blocks tries to get them without waiting for one while it holds the other.
+const UNPINNED_TRIES: u32 = 4;
 const TOUCH_MAX: u32 = 3;
 const SHARDS_MAX: usize = 64;
 const SHARD_BUFFERS_MIN: usize = 256;
@@ -58,6 +60,8 @@ pub(crate) struct BufferCache {
     shards: Vec<ShardCell>,
     /// Of each writer.
     queues: Vec<CheckpointQueue>,
+    /// The turn of the session that waits for a buffer while it holds another.
+    pinned_wait: Semaphore,
     arena: Arc<Arena>,
 }
 
@@ -99,6 +103,7 @@ impl BufferCache {
         Ok(BufferCache {
             shards,
             queues: (0..writers).map(|_| CheckpointQueue::default()).collect(),
+            pinned_wait: Semaphore::new(1),
             arena,
         })
     }
@@ -140,14 +145,15 @@ impl BufferCache {
 
     /// Two blocks. While a buffer for the second is waited for the first is not pinned: sessions that each hold one and
     /// wait for another could stop each other for good. The first should be the one that is likely to be in the cache,
-    /// for it may have to be found again.
+    /// for it may have to be found again. Where buffers are so scarce that each block is gone when the other has come,
+    /// a session may hold the first after all; one at a time, so that no two wait for each other.
     pub(crate) async fn get_two(
         &self,
         shared: &Shared,
         waits: &ProcessWaits,
         addresses: [BlockAddress; 2],
     ) -> Result<[Pin; 2]> {
-        loop {
+        for _ in 0..UNPINNED_TRIES {
             let first = self.get(shared, waits, addresses[0]).await?;
             waits.add_logical_read();
             match self.find_now(shared, addresses[1], Search::Sweep)? {
@@ -162,6 +168,12 @@ impl BufferCache {
                 }
             }
         }
+        probe::hit(Probe::PinnedWait);
+        let turn = self.pinned_wait.acquire().await;
+        let _turn = turn.expect("the semaphore is never closed");
+        let first = self.get(shared, waits, addresses[0]).await?;
+        let second = self.get(shared, waits, addresses[1]).await?;
+        Ok([first, second])
     }
 
     /// The block at `address` when its present bytes do not matter, because the caller formats it: never read in.
