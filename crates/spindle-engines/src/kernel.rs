@@ -1,7 +1,6 @@
 //! The embedded database as a database under test: opens its files on an access path, loads a workload's tables, and
 //! gives the workload its sessions.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -17,7 +16,7 @@ use spindle_kernel::{
 pub use spindle_kernel::{
     CommitWait, Settings, Shutdown, TornBlocks, WriteSync, double_write_bytes,
 };
-use spindle_layout::{DatabasePaths, Shape};
+use spindle_layout::{DatabaseFiles, Opening, Place, Shape};
 use spindle_workload::{
     Edit, Operation, RowLength, Session, SessionError, Table, TableSize, TableSpec, Workload,
 };
@@ -69,6 +68,8 @@ pub enum IoMethod {
     Slaves(usize),
     /// Together, through io_uring.
     Async,
+    /// Together, through the kernel's older asynchronous I/O.
+    Libaio,
     /// As an Oracle Disk Manager.
     Odm,
 }
@@ -142,6 +143,7 @@ impl Means {
                 })?)
             }
             (IoMethod::Async, Some(ring)) => Method::Async(Arc::clone(ring)),
+            (IoMethod::Libaio, _) => Method::Libaio,
             (IoMethod::Odm, Some(ring)) => Method::Odm(Arc::clone(ring)),
             _ => Method::Sync,
         };
@@ -150,7 +152,7 @@ impl Means {
 
     fn open(
         &self,
-        path: &std::path::Path,
+        place: &Place,
         files: &mut OpenFiles,
     ) -> Result<Arc<dyn BlockDevice>, EngineError> {
         let caching = if self.path.direct {
@@ -158,11 +160,11 @@ impl Means {
         } else {
             Caching::Buffered
         };
-        let device = FileDevice::open(path, caching, self.method.clone())?;
+        let device = files.opening.open(place, caching, self.method.clone())?;
         let tracker = WrittenBlocks::new(device.limits().capacity_bytes, files.block_bytes);
         let device = Arc::new(device.with_tracker(Arc::clone(&tracker)));
         files.list.push(OpenFile {
-            path: path.to_path_buf(),
+            place: place.clone(),
             device: Arc::clone(&device),
             written: tracker,
         });
@@ -171,13 +173,14 @@ impl Means {
 }
 
 struct OpenFile {
-    path: PathBuf,
+    place: Place,
     device: Arc<FileDevice>,
     written: Arc<WrittenBlocks>,
 }
 
 struct OpenFiles {
     block_bytes: u64,
+    opening: Opening,
     list: Vec<OpenFile>,
 }
 
@@ -201,33 +204,34 @@ pub struct KernelEngine {
 
 /// Opens the files of a database: log files on one access path, everything else on another.
 fn open(
-    paths: &DatabasePaths,
+    places: &DatabaseFiles,
     data: AccessPath,
     redo: AccessPath,
     block_bytes: usize,
 ) -> Result<Opened, EngineError> {
     let mut files = OpenFiles {
         block_bytes: block_bytes as u64,
+        opening: Opening::new(),
         list: Vec::new(),
     };
     let (data_means, redo_means) = (Means::new(data)?, Means::new(redo)?);
-    let redo_devices: Result<Vec<_>, _> = paths
+    let redo_devices: Result<Vec<_>, _> = places
         .redo
         .iter()
-        .map(|path| redo_means.open(path, &mut files))
+        .map(|place| redo_means.open(place, &mut files))
         .collect();
     let redo_devices = redo_devices?;
     let storage = Storage {
-        control: data_means.open(&paths.control, &mut files)?,
+        control: data_means.open(&places.control, &mut files)?,
         redo: redo_devices,
-        undo: data_means.open(&paths.undo, &mut files)?,
-        data: paths
+        undo: data_means.open(&places.undo, &mut files)?,
+        data: places
             .data
             .iter()
-            .map(|path| data_means.open(path, &mut files))
+            .map(|place| data_means.open(place, &mut files))
             .collect::<Result<_, _>>()?,
-        double_write: match &paths.double_write {
-            Some(path) => Some(data_means.open(path, &mut files)?),
+        double_write: match &places.double_write {
+            Some(place) => Some(data_means.open(place, &mut files)?),
             None => None,
         },
     };
@@ -253,14 +257,14 @@ struct Opened {
 /// from. `database` is the number by which its files know each other.
 pub async fn create_and_load(
     env: &Arc<dyn Env>,
-    paths: &DatabasePaths,
+    places: &DatabaseFiles,
     path: AccessPath,
     settings: &Settings,
     workload: &dyn Workload,
     database: u64,
     clients: usize,
 ) -> Result<(), EngineError> {
-    let opened = open(paths, path, path, settings.block_bytes)?;
+    let opened = open(places, path, path, settings.block_bytes)?;
     let instance = create(env, &opened.storage, settings, workload, database, clients).await?;
     Ok(instance.shutdown(Shutdown::Normal).await?)
 }
@@ -307,7 +311,7 @@ impl KernelEngine {
     /// Starts the database on its files, recovering it if need be.
     pub async fn start(
         env: &Arc<dyn Env>,
-        paths: &DatabasePaths,
+        places: &DatabaseFiles,
         data: AccessPath,
         redo: AccessPath,
         settings: &Settings,
@@ -317,7 +321,7 @@ impl KernelEngine {
             storage,
             files,
             rings,
-        } = open(paths, data, redo, settings.block_bytes)?;
+        } = open(places, data, redo, settings.block_bytes)?;
         let instance = Instance::startup(env, &storage, settings).await?;
         for ring in &rings {
             instance
@@ -329,7 +333,7 @@ impl KernelEngine {
             tables: tables_of(&instance, workload)?,
             instance,
             files,
-            redo_files: paths.redo.len(),
+            redo_files: places.redo.len(),
             rings,
         })
     }
@@ -350,6 +354,7 @@ impl KernelEngine {
             instance,
             files: OpenFiles {
                 block_bytes: shape.block_bytes,
+                opening: Opening::new(),
                 list: Vec::new(),
             },
             redo_files: 0,
@@ -441,9 +446,9 @@ impl KernelEngine {
     }
 
     /// Stops the database. Returns, for each file, the numbers of the blocks written since the start.
-    pub async fn stop(self, how: Shutdown) -> Result<Vec<(PathBuf, Vec<u64>)>, EngineError> {
+    pub async fn stop(self, how: Shutdown) -> Result<Vec<(Place, Vec<u64>)>, EngineError> {
         self.instance.shutdown(how).await?;
-        let list = |file: &OpenFile| (file.path.clone(), file.written.written().collect());
+        let list = |file: &OpenFile| (file.place.clone(), file.written.written().collect());
         Ok(self.files.list.iter().map(list).collect())
     }
 }

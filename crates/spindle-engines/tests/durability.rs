@@ -17,8 +17,8 @@ fn dirty_pages(write_sync: WriteSync, method: IoMethod) -> Option<u64> {
     let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let env: Arc<dyn Env> = RealEnv::new(3);
     block_on(async {
-        let paths = small::load(&env, directory.path()).await;
-        let engine = small::start(&env, &paths, small::path(false, method), write_sync).await;
+        let files = small::load(&env, directory.path()).await;
+        let engine = small::start(&env, &files, small::path(false, method), write_sync).await;
         let workload = small::workload();
         let behaviour = Behaviour {
             clients: small::CLIENTS,
@@ -40,11 +40,11 @@ fn dirty_pages(write_sync: WriteSync, method: IoMethod) -> Option<u64> {
             .stop(Shutdown::Abort)
             .await
             .unwrap();
-        paths
+        files
             .data
             .iter()
-            .map(|path| {
-                let file = File::open(path).unwrap();
+            .map(|place| {
+                let file = File::open(place.path()).unwrap();
                 facts::cached(&file, 0, file.metadata().unwrap().len())
                     .map(|state| state.dirty_pages)
             })

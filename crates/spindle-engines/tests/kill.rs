@@ -29,13 +29,14 @@ fn the_process_that_is_killed() {
         .parse()
         .unwrap();
     let env: Arc<dyn Env> = RealEnv::new(seed);
-    let paths = small::paths(directory.as_ref());
+    let files = small::files(directory.as_ref());
     // Access paths take turns.
     let methods = [
         IoMethod::Sync,
         IoMethod::Slaves(2),
         IoMethod::Async,
         IoMethod::Odm,
+        IoMethod::Libaio,
     ];
     let io = small::path(false, methods[seed as usize % methods.len()]);
     let sync = if seed.is_multiple_of(2) {
@@ -43,7 +44,7 @@ fn the_process_that_is_killed() {
     } else {
         WriteSync::Checkpoint
     };
-    let engine = block_on(small::start(&env, &paths, io, sync));
+    let engine = block_on(small::start(&env, &files, io, sync));
     std::thread::scope(|scope| {
         for number in 0..small::CLIENTS {
             let (engine, env) = (&engine, &env);
@@ -84,7 +85,7 @@ fn the_process_that_is_killed() {
 fn fifty_kills_lose_nothing_that_was_promised() {
     let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let env: Arc<dyn Env> = RealEnv::new(1);
-    let paths = block_on(small::load(&env, directory.path()));
+    let files = block_on(small::load(&env, directory.path()));
     let mut promised = vec![0; small::CLIENTS];
     let mut recovered_redo = 0;
     for kill in 0..KILLS {
@@ -93,7 +94,7 @@ fn fifty_kills_lose_nothing_that_was_promised() {
         for (client, count) in run_and_kill(directory.path(), kill, wait_ms) {
             promised[client] += count;
         }
-        let (found, redo_bytes) = block_on(check(&env, &paths, promised.clone()));
+        let (found, redo_bytes) = block_on(check(&env, &files, promised.clone()));
         recovered_redo += redo_bytes;
         // What was committed but not heard of counts as promised from now on.
         promised = found;
@@ -165,12 +166,12 @@ fn run_and_kill(directory: &std::path::Path, seed: u64, wait_ms: u64) -> Vec<(us
 /// Recovers the database, checks it, and returns the transactions each client turns out to have.
 async fn check(
     env: &Arc<dyn Env>,
-    paths: &spindle_layout::DatabasePaths,
+    files: &spindle_layout::DatabaseFiles,
     promised: Vec<u64>,
 ) -> (Vec<u64>, u64) {
     let engine = small::start(
         env,
-        paths,
+        files,
         small::path(false, IoMethod::Sync),
         WriteSync::Dsync,
     )

@@ -81,6 +81,10 @@ fn methods() -> Vec<Method> {
         }
         Err(reason) => eprintln!("async and odm are not tested: {reason}"),
     }
+    match facts::libaio_available() {
+        Ok(()) => methods.push(Method::Libaio),
+        Err(reason) => eprintln!("libaio is not tested: {reason}"),
+    }
     methods
 }
 

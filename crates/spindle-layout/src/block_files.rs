@@ -2,9 +2,10 @@
 //! 1 MiB by a few threads. Files are read and written directly wherever that really bypasses the page cache, else
 //! through it, with the cache dropped before anything is read to be judged.
 
+use std::collections::BTreeSet;
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
@@ -14,7 +15,8 @@ use spindle_io::{Arena, BlockDevice, Frame, IoError, Request, Submission};
 
 use crate::changed::{ChangedBlocks, merge};
 use crate::error::LayoutError;
-use crate::shape::{Directories, Shape};
+use crate::place::{Opening, Place};
+use crate::shape::{DatabaseFiles, Shape};
 
 /// Longest run: large enough for a device's full sequential speed, small enough to share work between threads.
 const RUN_BYTES: u64 = 1 << 20;
@@ -26,7 +28,7 @@ const THREADS: usize = 16;
 /// One file and how to open it.
 struct Entry {
     name: String,
-    path: PathBuf,
+    place: Place,
     bytes: u64,
     caching: Caching,
 }
@@ -61,13 +63,16 @@ impl Run {
 
 impl FileSet {
     /// Existing files of a shape. Finds out for each whether direct I/O is direct there. Errors: the system's.
-    pub(crate) fn new(shape: &Shape, directories: &Directories) -> Result<FileSet, LayoutError> {
-        let entries = shape.files().into_iter().map(|file| {
-            let path = directories.path(&file);
+    pub(crate) fn new(shape: &Shape, files: &DatabaseFiles) -> Result<FileSet, LayoutError> {
+        let entries = shape.files().into_iter().zip(files.named());
+        let entries = entries.map(|(file, (name, place))| {
             Ok(Entry {
-                name: file.name(),
-                caching: best_caching(&path, shape.block_bytes)?,
-                path,
+                name,
+                caching: match place {
+                    Place::File(path) => best_caching(path, shape.block_bytes)?,
+                    Place::Region { .. } => Caching::Direct,
+                },
+                place: place.clone(),
                 bytes: file.bytes,
             })
         });
@@ -80,8 +85,9 @@ impl FileSet {
     /// Opens and locks all files. Errors: [`FileError::InUse`] when someone has one open (after a moment's waiting),
     /// [`LayoutError::SizeChanged`], or the system's.
     pub(crate) fn open(&self) -> Result<OpenFiles<'_>, LayoutError> {
+        let mut opening = Opening::new();
         let open = |entry: &Entry| {
-            let device = FileDevice::open(&entry.path, entry.caching, Method::Sync)?;
+            let device = opening.open(&entry.place, entry.caching, Method::Sync)?;
             let found_bytes = device.limits().capacity_bytes;
             if found_bytes != entry.bytes {
                 return Err(LayoutError::SizeChanged {
@@ -91,8 +97,9 @@ impl FileSet {
                 });
             }
             // Whoever may not write a file is not told what the page cache holds of it.
-            let facts = OpenOptions::new().read(true).write(true).open(&entry.path);
-            let facts = facts.map_err(|error| LayoutError::system("open", &entry.path, error))?;
+            let path = entry.place.path();
+            let facts = OpenOptions::new().read(true).write(true).open(path);
+            let facts = facts.map_err(|error| LayoutError::system("open", path, error))?;
             Ok((device, facts))
         };
         Ok(OpenFiles {
@@ -279,25 +286,37 @@ impl OpenFiles<'_> {
     /// Makes everything written durable and drops the files from the page cache, so that what is read next comes from the
     /// device. Returns the pages that stayed. Errors: the system's.
     pub(crate) fn settle(&self) -> Result<u64, LayoutError> {
-        self.ask("flush", facts::drop_cache)
-            .map(|pages| pages.iter().sum())
+        let mut asked = BTreeSet::new();
+        let mut pages = 0;
+        for (file, entry) in self.facts() {
+            // Regions of one device share its page cache.
+            if asked.insert(entry.place.path()) {
+                let answer = facts::drop_cache(file);
+                pages += answer.map_err(|error| entry.system("flush", error))?;
+            }
+        }
+        Ok(pages)
     }
 
-    /// How each file lies on its file system. Errors: the system's.
-    pub(crate) fn extents(&self) -> Result<Vec<Extents>, LayoutError> {
-        self.ask("find the extents of", facts::extents)
+    /// How each file lies on its file system; regions lie on none. Errors: the system's.
+    pub(crate) fn extents(&self) -> Result<Vec<Option<Extents>>, LayoutError> {
+        let extents = |(file, entry): (&File, &Entry)| match entry.place {
+            Place::Region { .. } => Ok(None),
+            Place::File(_) => facts::extents(file)
+                .map(Some)
+                .map_err(|error| entry.system("find the extents of", error)),
+        };
+        self.facts().map(extents).collect()
     }
 
-    fn ask<T>(
-        &self,
-        action: &'static str,
-        question: impl Fn(&File) -> io::Result<T>,
-    ) -> Result<Vec<T>, LayoutError> {
-        let answers = self.files.iter().zip(&self.set.entries);
-        answers
-            .map(|((_, file), entry)| {
-                question(file).map_err(|error| LayoutError::system(action, &entry.path, error))
-            })
-            .collect()
+    fn facts(&self) -> impl Iterator<Item = (&File, &Entry)> {
+        let entries = self.files.iter().zip(&self.set.entries);
+        entries.map(|((_, file), entry)| (file, entry))
+    }
+}
+
+impl Entry {
+    fn system(&self, action: &'static str, error: io::Error) -> LayoutError {
+        LayoutError::system(action, self.place.path(), error)
     }
 }

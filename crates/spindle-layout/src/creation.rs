@@ -1,19 +1,21 @@
 //! Making database files through a file manager so that a failure leaves none: of the file that failed by the manager's
 //! own care, of those made before it by [`Unfinished`].
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use spindle_io::real::FileError;
-use spindle_io::real::create::{OdmCreation, create_plain};
+use spindle_io::real::create::{OdmCreation, PIECE_BYTES, create_plain};
+use spindle_io::real::{Caching, FileError, Method};
+use spindle_io::{Arena, BlockDevice, Request, Submission};
 
 use crate::error::LayoutError;
+use crate::place::{Opening, Place};
 use crate::shape::FileManager;
 
-/// Makes one file of `bytes` bytes, each piece from `fill(offset, piece)`. Errors: `fill`'s first, or see [`FileError`];
-/// nothing is left then.
+/// Makes one file of `bytes` bytes, each piece from `fill(offset, piece)`; a region is there already and is written.
+/// Errors: `fill`'s first, or see [`FileError`]; no file is left then.
 pub(crate) fn create_file(
     manager: FileManager,
-    path: &Path,
+    place: &Place,
     bytes: u64,
     mut fill: impl FnMut(u64, &mut [u8]) -> Result<(), LayoutError>,
 ) -> Result<(), LayoutError> {
@@ -21,6 +23,13 @@ pub(crate) fn create_file(
     let fill_unless_failed = |offset, piece: &mut [u8]| {
         if failure.is_none() {
             failure = fill(offset, piece).err();
+        }
+    };
+    let path = match place {
+        Place::File(path) => path,
+        Place::Region { .. } => {
+            write_region(place, bytes, fill_unless_failed)?;
+            return failure.map_or(Ok(()), Err);
         }
     };
     match manager {
@@ -41,14 +50,52 @@ pub(crate) fn create_file(
     }
 }
 
+/// Writes a region of a raw device from front to back and makes it durable.
+fn write_region(
+    place: &Place,
+    bytes: u64,
+    mut fill: impl FnMut(u64, &mut [u8]),
+) -> Result<(), LayoutError> {
+    let device = Opening::new().open(place, Caching::Direct, Method::Sync)?;
+    let submit = |request| {
+        let outcome = device.submit(request).already();
+        outcome
+            .expect("a request alone ends within its call")
+            .result
+    };
+    let new_frame = |bytes| {
+        let arena = Arena::new(bytes, 1).map_err(|source| LayoutError::Memory { source })?;
+        Ok::<_, LayoutError>(arena.allocate().expect("a new arena has its frame"))
+    };
+    let mut frame = new_frame(PIECE_BYTES)?;
+    for offset in (0..bytes).step_by(PIECE_BYTES) {
+        let length = (bytes - offset).min(PIECE_BYTES as u64) as usize;
+        if length < PIECE_BYTES {
+            frame = new_frame(length)?;
+        }
+        fill(offset, &mut frame.try_write().expect("nobody else has it"));
+        let hold = frame.try_read_hold().expect("nobody writes it");
+        let durable = false; // the flush at the end makes all of it durable at once
+        submit(Request::write(
+            offset,
+            vec![hold],
+            durable,
+            Submission::Alone,
+        ))?;
+    }
+    Ok(submit(Request::flush())?)
+}
+
 /// Files made so far, of several that make sense only together. Dropping it removes them.
 #[derive(Default)]
 pub(crate) struct Unfinished(Vec<PathBuf>);
 
 impl Unfinished {
     /// One more was made.
-    pub(crate) fn add(&mut self, path: PathBuf) {
-        self.0.push(path);
+    pub(crate) fn add(&mut self, place: &Place) {
+        if let Place::File(path) = place {
+            self.0.push(path.clone());
+        }
     }
 
     /// All are made: they stay.
@@ -75,7 +122,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("data1.dbf");
         for manager in [FileManager::Plain, FileManager::Odm] {
-            let made = create_file(manager, &path, 3 << 20, |_, piece| {
+            let made = create_file(manager, &Place::File(path.clone()), 3 << 20, |_, piece| {
                 assert_eq!(path.exists(), manager == FileManager::Plain);
                 piece.fill(7);
                 Ok(())
@@ -95,12 +142,18 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("data1.dbf");
         for manager in [FileManager::Plain, FileManager::Odm] {
-            let made = create_file(manager, &path, 3 << 20, |offset, _| match offset {
-                0 => Ok(()),
-                _ => Err(LayoutError::BadShape {
-                    reason: format!("at {offset}"),
-                }),
-            });
+            let made =
+                create_file(
+                    manager,
+                    &Place::File(path.clone()),
+                    3 << 20,
+                    |offset, _| match offset {
+                        0 => Ok(()),
+                        _ => Err(LayoutError::BadShape {
+                            reason: format!("at {offset}"),
+                        }),
+                    },
+                );
             match made {
                 Err(LayoutError::BadShape { reason }) => assert_eq!(reason, "at 1048576"),
                 Err(LayoutError::File(FileError::DirectRefused { .. })) => {}

@@ -89,6 +89,22 @@ pub enum LayoutError {
         /// What an ordinary user may still take.
         free_bytes: u64,
     },
+    /// Raw devices have too little room for a file.
+    #[error(
+        "no room for {file} on raw devices: {} needed, {} free on {}, which has most (a file lies on one device): \
+         choose larger devices, more datafiles or a smaller database size",
+        mebibytes(*needed_bytes), mebibytes(*free_bytes), device.display()
+    )]
+    NoRoomOnDevices {
+        /// Name of the file: `data1`, ...
+        file: String,
+        /// Its size.
+        needed_bytes: u64,
+        /// The device with most room.
+        device: PathBuf,
+        /// That room.
+        free_bytes: u64,
+    },
     /// Sizes that no database has.
     #[error("these files make no database: {reason}")]
     BadShape {

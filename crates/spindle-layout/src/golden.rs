@@ -3,7 +3,7 @@
 //! each (CRC32C, which any single changed block escapes with a chance of one in 2^32), and refuses data that are not
 //! real: never written, or compressible.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use lz4_flex::block::{compress_into, get_maximum_output_size};
@@ -15,7 +15,7 @@ use spindle_io::Frame;
 use crate::block_files::{FileSet, OpenFiles, Run};
 use crate::creation::{Unfinished, create_file};
 use crate::error::LayoutError;
-use crate::shape::{DatabasePaths, Directories, FileKind, FileManager, Shape};
+use crate::shape::{DatabaseFiles, FileKind, FileManager, Shape};
 
 /// What must be left of a data or undo file when LZ4 has packed it, in percent of its size. Short rows have counters and
 /// empty fields, a fifth of their bytes; what compresses storage in units of 4 KiB or larger gains nothing in most
@@ -25,8 +25,7 @@ const LEAST_PACKED_PERCENT: u64 = 66;
 /// The files of a golden copy while the engine loads the database into them.
 pub struct LoadingGolden {
     shape: Shape,
-    directory: PathBuf,
-    paths: DatabasePaths,
+    files: DatabaseFiles,
 }
 
 /// How far LZ4 packs a loaded file.
@@ -57,30 +56,28 @@ impl Golden {
         seed: u64,
     ) -> Result<LoadingGolden, LayoutError> {
         shape.check()?;
-        let directories = Directories::one(directory);
+        let files = DatabaseFiles::in_directory(shape, directory);
         let mut unfinished = Unfinished::default();
-        for (number, file) in (0..).zip(shape.files()) {
-            let path = directories.path(&file);
+        for ((number, file), (_, place)) in (0..).zip(shape.files()).zip(files.named()) {
             let mut random = Xoshiro256PlusPlus::seed_from_u64(seed.wrapping_add(number));
-            create_file(FileManager::Plain, &path, file.bytes, |_, piece| {
+            create_file(FileManager::Plain, place, file.bytes, |_, piece| {
                 random.fill_bytes(piece);
                 Ok(())
             })?;
-            unfinished.add(path);
+            unfinished.add(place);
         }
         unfinished.keep();
         Ok(LoadingGolden {
             shape: shape.clone(),
-            directory: directory.to_owned(),
-            paths: DatabasePaths::new(shape, &directories),
+            files,
         })
     }
 }
 
 impl LoadingGolden {
     /// The files to load the database into. Their sizes must stay.
-    pub fn paths(&self) -> &DatabasePaths {
-        &self.paths
+    pub fn files(&self) -> &DatabaseFiles {
+        &self.files
     }
 
     /// Reads and judges what was loaded, after the engine has closed the files. Control and redo files are mostly what
@@ -88,7 +85,7 @@ impl LoadingGolden {
     /// be written, but may compress. Errors: [`LayoutError::Unwritten`], [`LayoutError::Compressible`],
     /// [`spindle_io::real::FileError::InUse`], or the device's.
     pub fn seal(self) -> Result<Arc<Golden>, LayoutError> {
-        let files = FileSet::new(&self.shape, &Directories::one(&self.directory))?;
+        let files = FileSet::new(&self.shape, &self.files)?;
         let open = files.open()?;
         open.settle()?;
         check_written(&self.shape, &open)?;
@@ -107,7 +104,9 @@ impl LoadingGolden {
 /// Errors: [`LayoutError::Unwritten`] for the first file with holes or unwritten extents.
 pub(crate) fn check_written(shape: &Shape, open: &OpenFiles<'_>) -> Result<(), LayoutError> {
     for (file, extents) in shape.files().iter().zip(open.extents()?) {
-        if extents.unwritten_bytes > 0 {
+        if let Some(extents) = extents
+            && extents.unwritten_bytes > 0
+        {
             return Err(LayoutError::Unwritten {
                 file: file.name(),
                 unwritten_bytes: extents.unwritten_bytes,

@@ -15,14 +15,14 @@ use crate::changed::{ChangedBlocks, ranges};
 use crate::creation::{Unfinished, create_file};
 use crate::error::LayoutError;
 use crate::golden::{Golden, check_written};
-use crate::shape::{DatabasePaths, Directories, FileManager};
+use crate::shape::{DatabaseFiles, FileManager};
 
 /// What makes one image differ from another of the same golden copy. Layouts that agree in it share an image.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ImageSpec {
-    /// Where its files are.
-    pub directories: Directories,
-    /// What makes them.
+    /// Where its files are to be.
+    pub files: DatabaseFiles,
+    /// What makes those that lie on a file system.
     pub manager: FileManager,
 }
 
@@ -72,10 +72,10 @@ pub struct RestoreReport {
 /// The files that trials use.
 pub struct Image {
     golden: Arc<Golden>,
-    files: FileSet,
-    paths: DatabasePaths,
-    /// How the files lay when they were made.
-    extents: Vec<Extents>,
+    set: FileSet,
+    files: DatabaseFiles,
+    /// How the files lay when they were made; regions lie where they lie.
+    extents: Vec<Option<Extents>>,
 }
 
 /// Blocks that are not the golden ones.
@@ -96,9 +96,9 @@ impl Image {
         let source = golden.files().open()?;
         let frames = golden.files().frames()?;
         let block_bytes = golden.shape().block_bytes;
-        for (index, file) in golden.shape().files().iter().enumerate() {
-            let path = spec.directories.path(file);
-            create_file(spec.manager, &path, file.bytes, |offset, piece| {
+        let (shape_files, places) = (golden.shape().files(), spec.files.named());
+        for (index, (file, (_, place))) in shape_files.iter().zip(places).enumerate() {
+            create_file(spec.manager, place, file.bytes, |offset, piece| {
                 let run = Run {
                     file: index,
                     first_block: offset / block_bytes,
@@ -111,14 +111,14 @@ impl Image {
                 }
                 Ok(())
             })?;
-            unfinished.add(path);
+            unfinished.add(place);
         }
         source.settle()?;
         drop(source);
         let mut image = Image {
             golden: Arc::clone(golden),
-            files: FileSet::new(golden.shape(), &spec.directories)?,
-            paths: DatabasePaths::new(golden.shape(), &spec.directories),
+            set: FileSet::new(golden.shape(), &spec.files)?,
+            files: spec.files.clone(),
             extents: Vec::new(),
         };
         image.extents = image.examine()?;
@@ -127,14 +127,14 @@ impl Image {
     }
 
     /// Makes sure that a new image is whole and written; returns how it lies.
-    fn examine(&self) -> Result<Vec<Extents>, LayoutError> {
-        let open = self.files.open()?;
+    fn examine(&self) -> Result<Vec<Option<Extents>>, LayoutError> {
+        let open = self.set.open()?;
         open.settle()?;
         if let Some(Differing {
             file,
             block,
             blocks,
-        }) = self.differing(&open, &self.files.all_runs())?
+        }) = self.differing(&open, &self.set.all_runs())?
         {
             return Err(LayoutError::CopyDiffers {
                 file,
@@ -148,8 +148,8 @@ impl Image {
     }
 
     /// Its files.
-    pub fn paths(&self) -> &DatabasePaths {
-        &self.paths
+    pub fn files(&self) -> &DatabaseFiles {
+        &self.files
     }
 
     /// The golden copy it is put back to.
@@ -170,8 +170,8 @@ impl Image {
         verify: Verify,
     ) -> Result<RestoreReport, LayoutError> {
         let started = Instant::now();
-        let listed = changed.map(|list| self.files.runs_of(list)).transpose()?;
-        let image = self.files.open()?;
+        let listed = changed.map(|list| self.set.runs_of(list)).transpose()?;
+        let image = self.set.open()?;
         let golden = self.golden.files().open()?;
         image.settle()?;
         let (method, copied) = match listed {
@@ -189,7 +189,7 @@ impl Image {
         // What was compared and found right has been read once already.
         let missed = match (method, verified) {
             (RestoreMethod::Listed, Verify::Full) => {
-                self.differing(&image, &self.files.all_runs())?
+                self.differing(&image, &self.set.all_runs())?
             }
             _ => self.differing(&image, &copied)?,
         };
@@ -208,9 +208,9 @@ impl Image {
         let changed_blocks = copied.iter().map(|run| run.blocks as u64).sum();
         Ok(RestoreReport {
             method,
-            direct: self.files.is_direct(),
+            direct: self.set.is_direct(),
             changed_blocks,
-            copied_bytes: changed_blocks * self.files.block_bytes(),
+            copied_bytes: changed_blocks * self.set.block_bytes(),
             verified,
             moved_files: self.moved(&image)?,
             resident_pages: image.settle()? + golden.settle()?,
@@ -224,7 +224,7 @@ impl Image {
         image: &OpenFiles<'_>,
         runs: &[Run],
     ) -> Result<(), LayoutError> {
-        self.files.for_each(runs, |run, frames| {
+        self.set.for_each(runs, |run, frames| {
             self.golden.read(golden, run, frames)?;
             Ok(image.write(run, frames)?)
         })?;
@@ -237,7 +237,7 @@ impl Image {
         golden: &OpenFiles<'_>,
         image: &OpenFiles<'_>,
     ) -> Result<Vec<Run>, LayoutError> {
-        let repaired = self.files.for_each(&self.files.all_runs(), |run, frames| {
+        let repaired = self.set.for_each(&self.set.all_runs(), |run, frames| {
             image.read(run, frames)?;
             let mut parts = Vec::new();
             for blocks in ranges(self.golden.differing(run, frames)) {
@@ -258,7 +258,7 @@ impl Image {
         image: &OpenFiles<'_>,
         runs: &[Run],
     ) -> Result<Option<Differing>, LayoutError> {
-        let found = self.files.for_each(runs, |run, frames| {
+        let found = self.set.for_each(runs, |run, frames| {
             image.read(run, frames)?;
             let blocks = self.golden.differing(run, frames);
             let first = blocks
@@ -268,7 +268,7 @@ impl Image {
         })?;
         let first = found.iter().filter_map(|(first, _)| *first).min();
         Ok(first.map(|(file, block)| Differing {
-            file: self.files.name(file).to_owned(),
+            file: self.set.name(file).to_owned(),
             block,
             blocks: found.iter().map(|(_, blocks)| blocks).sum(),
         }))
@@ -280,7 +280,7 @@ impl Image {
         let files = self.extents.iter().zip(&now).enumerate();
         Ok(files
             .filter(|(_, (then, now))| then != now)
-            .map(|(file, _)| self.files.name(file).to_owned())
+            .map(|(file, _)| self.set.name(file).to_owned())
             .collect())
     }
 }

@@ -10,6 +10,8 @@ mod data_directory;
 mod error;
 mod golden;
 mod image;
+mod place;
+mod placement;
 mod removal;
 mod shape;
 
@@ -18,5 +20,7 @@ pub use data_directory::DataDirectory;
 pub use error::LayoutError;
 pub use golden::{Golden, LoadingGolden, PackedShare};
 pub use image::{Image, ImageSpec, RestoreMethod, RestoreReport, Verify};
+pub use place::{Opening, Place};
+pub use placement::{Placement, RawDevice, RawSpace, Target};
 pub use removal::Removal;
-pub use shape::{DatabasePaths, Directories, FileManager, Shape};
+pub use shape::{DatabaseFiles, FileManager, Shape};

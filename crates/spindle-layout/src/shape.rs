@@ -1,12 +1,11 @@
-//! Which files a database has: their sizes ([`Shape`]), the names they bear, and where they are ([`DatabasePaths`]). A
+//! Which files a database has: their sizes ([`Shape`]), the names they bear, and where they are ([`DatabaseFiles`]). A
 //! file is known by its name (`control`, `redo1`, `undo`, `data1`, `double_write`), which stays the same in the golden copy and in
 //! every image.
-
-use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
 use crate::error::LayoutError;
+use crate::place::Place;
 
 /// Sizes of a database's files. Databases of one shape, loaded alike, share one golden copy.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -111,7 +110,7 @@ impl ShapeFile {
     }
 
     /// The name it has on a file system, with the suffixes Oracle's manuals use.
-    fn file_name(&self) -> String {
+    pub(crate) fn file_name(&self) -> String {
         let suffix = match self.kind {
             FileKind::Control => "ctl",
             FileKind::Redo => "log",
@@ -168,83 +167,48 @@ pub enum FileManager {
     Odm,
 }
 
-/// The directories a database's files are in; they must exist.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct Directories {
-    /// The control file's.
-    pub control: PathBuf,
-    /// The redo log files'.
-    pub redo: PathBuf,
-    /// The undo datafile's.
-    pub undo: PathBuf,
-    /// The datafiles', and the double write areas'.
-    pub data: PathBuf,
-}
-
-impl Directories {
-    /// All files in one directory.
-    pub fn one(directory: &Path) -> Directories {
-        Directories {
-            control: directory.to_owned(),
-            redo: directory.to_owned(),
-            undo: directory.to_owned(),
-            data: directory.to_owned(),
-        }
-    }
-
-    /// Where a file goes.
-    pub(crate) fn path(&self, file: &ShapeFile) -> PathBuf {
-        let directory = match file.kind {
-            FileKind::Control => &self.control,
-            FileKind::Redo => &self.redo,
-            FileKind::Undo => &self.undo,
-            FileKind::Data | FileKind::DoubleWrite => &self.data,
-        };
-        directory.join(file.file_name())
-    }
-}
-
 /// The files of a database by what they are for.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct DatabasePaths {
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct DatabaseFiles {
     /// The control file.
-    pub control: PathBuf,
+    pub control: Place,
     /// The redo log files, in order.
-    pub redo: Vec<PathBuf>,
+    pub redo: Vec<Place>,
     /// The undo tablespace's datafile.
-    pub undo: PathBuf,
+    pub undo: Place,
     /// The data tablespace's datafiles, in order.
-    pub data: Vec<PathBuf>,
+    pub data: Vec<Place>,
     /// The file of the double write areas, if there is one.
     #[serde(default)]
-    pub double_write: Option<PathBuf>,
+    pub double_write: Option<Place>,
 }
 
-impl DatabasePaths {
-    pub(crate) fn new(shape: &Shape, directories: &Directories) -> DatabasePaths {
-        let files = shape.files();
-        let of = |kind| -> Vec<PathBuf> {
-            files
-                .iter()
-                .filter(|file| file.kind == kind)
-                .map(|file| directories.path(file))
-                .collect()
-        };
-        DatabasePaths {
-            control: of(FileKind::Control).remove(0),
-            redo: of(FileKind::Redo),
-            undo: of(FileKind::Undo).remove(0),
-            data: of(FileKind::Data),
-            double_write: of(FileKind::DoubleWrite).pop(),
+impl DatabaseFiles {
+    /// The files of a shape, each where `place` says. Errors: the first of `place`.
+    pub(crate) fn of<E>(
+        shape: &Shape,
+        mut place: impl FnMut(&ShapeFile) -> Result<Place, E>,
+    ) -> Result<DatabaseFiles, E> {
+        let mut of_kind: [Vec<Place>; 5] = Default::default();
+        for file in shape.files() {
+            of_kind[file.kind as usize].push(place(&file)?);
         }
+        let [mut control, redo, mut undo, data, mut double_write] = of_kind;
+        Ok(DatabaseFiles {
+            control: control.remove(0),
+            redo,
+            undo: undo.remove(0),
+            data,
+            double_write: double_write.pop(),
+        })
     }
 
     /// Every file with the name it is known by (`control`, `redo1`, `undo`, `data1`, `double_write`), in that order.
-    pub fn named(&self) -> Vec<(String, &Path)> {
-        let group = |kind, paths| {
+    pub fn named(&self) -> Vec<(String, &Place)> {
+        let group = |kind, places| {
             (1..)
-                .zip(paths)
-                .map(move |(number, path)| (name(kind, number), path))
+                .zip(places)
+                .map(move |(number, place)| (name(kind, number), place))
         };
         let one = std::slice::from_ref;
         group(FileKind::Control, one(&self.control))
@@ -252,14 +216,16 @@ impl DatabasePaths {
             .chain(group(FileKind::Undo, one(&self.undo)))
             .chain(group(FileKind::Data, &self.data))
             .chain(group(FileKind::DoubleWrite, self.double_write.as_slice()))
-            .map(|(name, path): (String, &PathBuf)| (name, path.as_path()))
             .collect()
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::path::{Path, PathBuf};
+
     use super::*;
+    use crate::placement::{Placement, RawSpace, Target};
 
     fn shape() -> Shape {
         Shape {
@@ -274,23 +240,24 @@ mod tests {
 
     #[test]
     fn every_file_has_one_name_everywhere() {
-        let directories = Directories {
-            redo: PathBuf::from("/redo"),
-            ..Directories::one(Path::new("/u01"))
+        let placement = Placement {
+            redo: Target::Directory(PathBuf::from("/redo")),
+            ..Placement::in_directory(Path::new("/u01"))
         };
-        let paths = DatabasePaths::new(&shape(), &directories);
-        let named = paths.named();
+        let mut space = RawSpace::default();
+        let files = DatabaseFiles::place(&shape(), &placement, &mut space).unwrap();
+        let named = files.named();
         let names: Vec<_> = shape().files().iter().map(ShapeFile::name).collect();
         assert_eq!(
             named.iter().map(|(name, _)| name).collect::<Vec<_>>(),
             names.iter().collect::<Vec<_>>()
         );
         assert_eq!(names[..5], ["control", "redo1", "redo2", "undo", "data1"]);
-        assert_eq!(named[2].1, Path::new("/redo/redo2.log"));
-        assert_eq!(paths.data[11], Path::new("/u01/data12.dbf"));
+        assert_eq!(named[2].1.path(), Path::new("/redo/redo2.log"));
+        assert_eq!(files.data[11].path(), Path::new("/u01/data12.dbf"));
         assert_eq!(names.last().unwrap(), "double_write");
-        for (_, path) in &named {
-            let name = path.file_name().unwrap().to_str().unwrap();
+        for (_, place) in &named {
+            let name = place.path().file_name().unwrap().to_str().unwrap();
             assert!(is_known_file_name(name), "{name}");
             assert!(is_known_file_name(&format!(".{name}.creating-42")));
         }

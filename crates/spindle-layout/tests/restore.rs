@@ -13,8 +13,8 @@ use spindle_io::real::facts::{DirectProbe, direct_probe, extents, file_system};
 use spindle_io::real::{Caching, FileDevice, FileError, Method, WrittenBlocks, block_on};
 use spindle_io::{Arena, BlockDevice, Request, Submission};
 use spindle_layout::{
-    ChangedBlocks, DatabasePaths, Directories, FileManager, Golden, Image, ImageSpec, LayoutError,
-    RestoreMethod, Shape, Verify, ranges,
+    ChangedBlocks, DatabaseFiles, FileManager, Golden, Image, ImageSpec, LayoutError, Opening,
+    Place, Placement, RawDevice, RawSpace, RestoreMethod, Shape, Target, Verify, ranges,
 };
 
 const BLOCK: u64 = 8192;
@@ -57,7 +57,7 @@ fn golden(place: &Path) -> Arc<Golden> {
 
 fn image_with(place: &Path, manager: FileManager) -> Result<Image, LayoutError> {
     let spec = ImageSpec {
-        directories: Directories::one(&make(place, "image")),
+        files: DatabaseFiles::in_directory(&shape(), &make(place, "image")),
         manager,
     };
     Image::provision(&golden(place), &spec)
@@ -67,11 +67,11 @@ fn image(place: &Path) -> Image {
     image_with(place, FileManager::Plain).unwrap()
 }
 
-fn contents(paths: &DatabasePaths) -> Vec<Vec<u8>> {
-    paths
+fn contents(files: &DatabaseFiles) -> Vec<Vec<u8>> {
+    files
         .named()
         .iter()
-        .map(|(_, path)| std::fs::read(path).unwrap())
+        .map(|(_, place)| std::fs::read(place.path()).unwrap())
         .collect()
 }
 
@@ -110,18 +110,18 @@ fn listed_blocks_are_put_back_and_no_others_are_copied() {
     for place in places() {
         let place = place.path();
         let image = image(place);
-        let before = contents(image.paths());
+        let before = contents(image.files());
         assert_eq!(before, golden_contents(place));
-        damage(&image.paths().data[0], [0, 1, 2, 200, 514]);
-        damage(&image.paths().redo[1], [127]);
-        assert_ne!(contents(image.paths()), before);
+        damage(image.files().data[0].path(), [0, 1, 2, 200, 514]);
+        damage(image.files().redo[1].path(), [127]);
+        assert_ne!(contents(image.files()), before);
         // One block more than was changed; ranges overlap and are out of order.
         let changed = list([
             ("data1", vec![514..515, 0..2, 1..4, 200..201]),
             ("redo2", vec![127..128]),
         ]);
         let report = image.restore(Some(&changed), Verify::Full).unwrap();
-        assert_eq!(contents(image.paths()), before);
+        assert_eq!(contents(image.files()), before);
         assert_eq!((report.changed_blocks, report.copied_bytes), (7, 7 * BLOCK));
         assert_eq!(
             (report.method, report.verified),
@@ -142,9 +142,9 @@ fn listed_blocks_are_put_back_and_no_others_are_copied() {
 fn a_missed_block_is_named_when_everything_is_verified() {
     for place in places() {
         let image = image(place.path());
-        damage(&image.paths().data[0], [7]);
-        damage(&image.paths().data[1], [40, 41, 200]);
-        damage(&image.paths().undo, [3]);
+        damage(image.files().data[0].path(), [7]);
+        damage(image.files().data[1].path(), [40, 41, 200]);
+        damage(image.files().undo.path(), [3]);
         let changed = list([("data1", vec![7..8]), ("data2", vec![40..41])]);
         // What was copied is right, so verifying only that sees nothing: the full one must be what finds it.
         let report = image.restore(Some(&changed), Verify::Changed).unwrap();
@@ -169,7 +169,7 @@ fn a_missed_block_is_named_when_everything_is_verified() {
             (RestoreMethod::Compared, Verify::Full)
         );
         assert_eq!((report.changed_blocks, report.copied_bytes), (3, 3 * BLOCK));
-        assert_eq!(contents(image.paths()), golden_contents(place.path()));
+        assert_eq!(contents(image.files()), golden_contents(place.path()));
         assert_eq!(image.restore(None, Verify::Full).unwrap().changed_blocks, 0);
     }
 }
@@ -178,7 +178,7 @@ fn a_missed_block_is_named_when_everything_is_verified() {
 fn the_list_of_a_device_restores_what_the_device_wrote() {
     let place = tempfile::tempdir().unwrap();
     let image = image(place.path());
-    let path = &image.paths().data[1];
+    let path = image.files().data[1].path();
     let bytes = std::fs::metadata(path).unwrap().len();
     let tracker = WrittenBlocks::new(bytes, BLOCK);
     let device = FileDevice::open(path, Caching::Buffered, Method::Sync)
@@ -218,8 +218,8 @@ fn files_stay_where_they_are() {
             made => made.unwrap(),
         };
         let look = || -> Vec<_> {
-            let files = image.paths().named().into_iter().map(|(_, path)| {
-                let file = File::open(path).unwrap();
+            let files = image.files().named().into_iter().map(|(_, of)| {
+                let file = File::open(of.path()).unwrap();
                 (extents(&file).unwrap(), file.metadata().unwrap().ino())
             });
             files.collect()
@@ -230,7 +230,7 @@ fn files_stay_where_they_are() {
                 .iter()
                 .all(|(extents, _)| extents.unwritten_bytes == 0)
         );
-        damage(&image.paths().data[0], 3..60);
+        damage(image.files().data[0].path(), 3..60);
         let copies_on_write = file_system(place.path()).unwrap().type_name == "btrfs";
         let report = image.restore(None, Verify::Full).unwrap();
         assert_eq!(report.changed_blocks, 57);
@@ -241,7 +241,7 @@ fn files_stay_where_they_are() {
         // A hole that is filled again may lie elsewhere; one that is left open certainly does.
         let file = OpenOptions::new()
             .write(true)
-            .open(&image.paths().data[1])
+            .open(image.files().data[1].path())
             .unwrap();
         let punch = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
         fallocate(&file, punch, 0, 4 * BLOCK).unwrap();
@@ -257,8 +257,8 @@ fn files_stay_where_they_are() {
 fn a_list_that_does_not_fit_changes_nothing() {
     let place = tempfile::tempdir().unwrap();
     let image = image(place.path());
-    damage(&image.paths().data[0], [0]);
-    let damaged = contents(image.paths());
+    damage(image.files().data[0].path(), [0]);
+    let damaged = contents(image.files());
     for (wrong, told) in [
         (
             list([("data1", vec![0..1]), ("data3", vec![0..1])]),
@@ -271,7 +271,7 @@ fn a_list_that_does_not_fit_changes_nothing() {
     ] {
         let error = image.restore(Some(&wrong), Verify::Full).unwrap_err();
         assert!(error.to_string().contains(told), "{error}");
-        assert_eq!(contents(image.paths()), damaged);
+        assert_eq!(contents(image.files()), damaged);
     }
 }
 
@@ -281,7 +281,7 @@ fn a_file_of_another_size_is_refused() {
     let image = image(place.path());
     let file = OpenOptions::new()
         .write(true)
-        .open(&image.paths().undo)
+        .open(image.files().undo.path())
         .unwrap();
     file.set_len(2 << 20).unwrap();
     match image.restore(None, Verify::Full) {
@@ -298,7 +298,7 @@ fn a_file_of_another_size_is_refused() {
 fn a_damaged_golden_copy_is_not_copied() {
     let place = tempfile::tempdir().unwrap();
     let image = image(place.path());
-    let before = contents(image.paths());
+    let before = contents(image.files());
     damage(&place.path().join("golden/data1.dbf"), [9]);
     match image.restore(Some(&list([("data1", vec![8..12])])), Verify::Full) {
         Err(LayoutError::GoldenDamaged { file, block }) => {
@@ -306,7 +306,7 @@ fn a_damaged_golden_copy_is_not_copied() {
         }
         other => panic!("{other:?}"),
     }
-    assert_eq!(contents(image.paths()), before);
+    assert_eq!(contents(image.files()), before);
 }
 
 #[test]
@@ -317,7 +317,7 @@ fn unwritten_files_are_refused() {
         // Even a redo file: reads of its holes would cost nothing.
         let file = OpenOptions::new()
             .write(true)
-            .open(&loading.paths().redo[0])
+            .open(loading.files().redo[0].path())
             .unwrap();
         let punch = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
         fallocate(&file, punch, 64 * 1024, 64 * 1024).unwrap();
@@ -355,9 +355,9 @@ fn compressible_data_are_refused_but_not_compressible_redo() {
             .write_all_at(&bytes, 0)
             .unwrap();
     };
-    fill(&loading.paths().redo[0], 1.0);
-    fill(&loading.paths().control, 1.0);
-    fill(&loading.paths().data[0], 0.2); // short rows: a fifth of their bytes are empty fields
+    fill(loading.files().redo[0].path(), 1.0);
+    fill(loading.files().control.path(), 1.0);
+    fill(loading.files().data[0].path(), 0.2); // short rows: a fifth of their bytes are empty fields
     let sealed = loading.seal().unwrap();
     let packed: Vec<_> = sealed
         .packed()
@@ -368,7 +368,7 @@ fn compressible_data_are_refused_but_not_compressible_redo() {
 
     let directory = make(place.path(), "compressible");
     let loading = Golden::create(&directory, &shape(), 1).unwrap();
-    fill(&loading.paths().data[1], 0.5);
+    fill(loading.files().data[1].path(), 0.5);
     match loading.seal() {
         Err(LayoutError::Compressible {
             file,
@@ -386,7 +386,7 @@ fn compressible_data_are_refused_but_not_compressible_redo() {
 fn data_that_repeat_from_block_to_block_are_refused() {
     let place = tempfile::tempdir().unwrap();
     let loading = Golden::create(&make(place.path(), "golden"), &shape(), 1).unwrap();
-    let path = &loading.paths().data[0];
+    let path = loading.files().data[0].path();
     let mut bytes = std::fs::read(path).unwrap();
     let (first, rest) = bytes.split_at_mut(BLOCK as usize);
     rest.chunks_exact_mut(BLOCK as usize)
@@ -404,7 +404,7 @@ fn a_failed_provision_leaves_nothing_of_its_own() {
         let golden = golden(place.path());
         let directory = make(place.path(), "image");
         let spec = ImageSpec {
-            directories: Directories::one(&directory),
+            files: DatabaseFiles::in_directory(&shape(), &directory),
             manager,
         };
         let others = directory.join("data2.dbf");
@@ -440,21 +440,117 @@ fn files_may_lie_in_several_directories() {
     let place = tempfile::tempdir().unwrap();
     let golden = golden(place.path());
     let (data, redo) = (make(place.path(), "image"), make(place.path(), "elsewhere"));
-    let directories = Directories {
-        redo: redo.clone(),
-        ..Directories::one(&data)
+    let placement = Placement {
+        redo: Target::Directory(redo.clone()),
+        ..Placement::in_directory(&data)
     };
+    let files = DatabaseFiles::place(&shape(), &placement, &mut RawSpace::default()).unwrap();
     let spec = ImageSpec {
-        directories,
+        files,
         manager: FileManager::Plain,
     };
     let image = Image::provision(&golden, &spec).unwrap();
-    assert!(
-        image
-            .paths()
-            .redo
+    let mut of_redo = image.files().redo.iter().map(Place::path);
+    assert!(of_redo.all(|path| path.parent() == Some(&redo)));
+    assert_eq!(contents(image.files()), golden_contents(place.path()));
+}
+
+#[test]
+fn regions_of_raw_devices_are_put_back_in_place() {
+    let place = tempfile::tempdir().unwrap();
+    if direct_probe(place.path()).unwrap() != DirectProbe::Direct {
+        println!("skipped: raw devices are direct, and direct I/O is not to be had here");
+        return;
+    }
+    let golden = golden(place.path());
+    let devices = ["disk1", "disk2"].map(|name| {
+        let (path, bytes) = (place.path().join(name), 9 << 20);
+        std::fs::write(&path, vec![0xAA; bytes]).unwrap();
+        RawDevice {
+            path,
+            bytes: bytes as u64,
+        }
+    });
+    let read = |device: &RawDevice| std::fs::read(&device.path).unwrap();
+    let placement = Placement::one(&Target::Devices(devices.to_vec()));
+    let files = DatabaseFiles::place(&shape(), &placement, &mut RawSpace::default()).unwrap();
+    let spec = ImageSpec {
+        files,
+        manager: FileManager::Odm,
+    };
+    let image = Image::provision(&golden, &spec).unwrap();
+    let region = |place: &Place| match place {
+        Place::Region {
+            device,
+            first_byte,
+            bytes,
+        } => {
+            let from = *first_byte as usize;
+            std::fs::read(device).unwrap()[from..from + *bytes as usize].to_vec()
+        }
+        Place::File(path) => panic!("{path:?} is not raw"),
+    };
+    let named = image.files().named();
+    let regions = || -> Vec<_> { named.iter().map(|(_, place)| region(place)).collect() };
+    assert_eq!(regions(), golden_contents(place.path()));
+    let before = devices.each_ref().map(read);
+    // Nothing but regions was touched.
+    for (device, bytes) in devices.iter().zip(&before) {
+        let ours: usize = named
             .iter()
-            .all(|path| path.parent() == Some(&redo))
+            .filter_map(|(_, place)| match place {
+                Place::Region {
+                    device: of, bytes, ..
+                } if *of == device.path => Some(*bytes),
+                _ => None,
+            })
+            .sum::<u64>() as usize;
+        let untouched = bytes.iter().filter(|byte| **byte == 0xAA).count();
+        assert!(untouched >= bytes.len() - ours);
+        assert!(bytes[..1 << 20].iter().all(|byte| *byte == 0xAA));
+        assert!(bytes[8 << 20..].iter().all(|byte| *byte == 0xAA));
+    }
+    // Block 7 of data2 is written through the device, as a database does.
+    let mut opening = Opening::new();
+    let device = opening
+        .open(&image.files().data[1], Caching::Direct, Method::Sync)
+        .unwrap();
+    let tracker = WrittenBlocks::new(device.limits().capacity_bytes, BLOCK);
+    let device = device.with_tracker(Arc::clone(&tracker));
+    let frame = Arena::new(BLOCK as usize, 1).unwrap().allocate().unwrap();
+    frame.try_write().unwrap().fill(0x11);
+    let hold = frame.try_read_hold().unwrap();
+    let request = Request::write(7 * BLOCK, vec![hold], true, Submission::Alone);
+    block_on(device.submit(request)).result.unwrap();
+    let past_the_end = Request::write(
+        device.limits().capacity_bytes,
+        vec![frame.try_read_hold().unwrap()],
+        true,
+        Submission::Alone,
     );
-    assert_eq!(contents(image.paths()), golden_contents(place.path()));
+    assert!(block_on(device.submit(past_the_end)).result.is_err());
+    assert!(matches!(
+        image.restore(None, Verify::Full),
+        Err(LayoutError::File(FileError::InUse { .. }))
+    ));
+    drop((device, opening));
+    assert_ne!(devices.each_ref().map(read), before);
+    let changed = list([("data2", ranges(tracker.written()))]);
+    let report = image.restore(Some(&changed), Verify::Full).unwrap();
+    assert_eq!((report.changed_blocks, report.direct), (1, true));
+    assert_eq!(devices.each_ref().map(read), before);
+    // Unseen damage is found by comparing.
+    let Place::Region {
+        device, first_byte, ..
+    } = &image.files().undo
+    else {
+        panic!("undo is not raw");
+    };
+    damage(device, [first_byte / BLOCK + 3]);
+    assert!(matches!(
+        image.restore(Some(&BTreeMap::new()), Verify::Full),
+        Err(LayoutError::RestoreMissed { block: 3, .. })
+    ));
+    assert_eq!(image.restore(None, Verify::Full).unwrap().changed_blocks, 1);
+    assert_eq!(devices.each_ref().map(read), before);
 }

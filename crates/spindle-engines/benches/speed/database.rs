@@ -1,6 +1,6 @@
 //! Databases for the benches, on files as trials have them, and clients that work on them for a while.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -13,7 +13,7 @@ use spindle_io::real::create::create_plain;
 use spindle_io::real::facts::ProcessorTime;
 use spindle_io::real::{RealEnv, block_on};
 use spindle_kernel::StatisticsSnapshot;
-use spindle_layout::DatabasePaths;
+use spindle_layout::DatabaseFiles;
 use spindle_workload::Workload;
 use spindle_workload::driver::{self, Behaviour};
 
@@ -30,7 +30,7 @@ pub const DIRECT: AccessPath = AccessPath {
 
 /// A database on files.
 pub struct Database {
-    pub paths: DatabasePaths,
+    pub files: DatabaseFiles,
     pub settings: Settings,
     pub workload: Arc<dyn Workload>,
 }
@@ -51,25 +51,18 @@ impl Database {
             ..Settings::default()
         };
         let shape = files_of(&*workload, clients, BLOCK_BYTES, 1, 3, log_file_bytes);
-        let redo = (1..=3).map(|number| directory.join(format!("redo{number}")));
-        let paths = DatabasePaths {
-            control: directory.join("control"),
-            redo: redo.collect(),
-            undo: directory.join("undo"),
-            data: vec![directory.join("data")],
-            double_write: None,
-        };
-        written(&paths.control, shape.control_bytes);
-        written(&paths.undo, shape.undo_bytes);
-        written(&paths.data[0], shape.data_bytes[0]);
-        for (path, bytes) in paths.redo.iter().zip(&shape.redo_bytes) {
-            written(path, *bytes);
+        let files = DatabaseFiles::in_directory(&shape, directory);
+        written(files.control.path(), shape.control_bytes);
+        written(files.undo.path(), shape.undo_bytes);
+        written(files.data[0].path(), shape.data_bytes[0]);
+        for (place, bytes) in files.redo.iter().zip(&shape.redo_bytes) {
+            written(place.path(), *bytes);
         }
         let env: Arc<dyn Env> = RealEnv::new(1);
-        let loaded = create_and_load(&env, &paths, DIRECT, &settings, &*workload, 1, clients);
+        let loaded = create_and_load(&env, &files, DIRECT, &settings, &*workload, 1, clients);
         block_on(loaded).expect("the database can be loaded");
         Database {
-            paths,
+            files,
             settings,
             workload,
         }
@@ -77,12 +70,12 @@ impl Database {
 
     pub fn start(&self, env: &Arc<dyn Env>, path: AccessPath) -> Arc<KernelEngine> {
         let workload = &*self.workload;
-        let engine = KernelEngine::start(env, &self.paths, path, path, &self.settings, workload);
+        let engine = KernelEngine::start(env, &self.files, path, path, &self.settings, workload);
         Arc::new(block_on(engine).expect("the database starts"))
     }
 
-    pub fn data(&self) -> &PathBuf {
-        &self.paths.data[0]
+    pub fn data(&self) -> &Path {
+        self.files.data[0].path()
     }
 }
 

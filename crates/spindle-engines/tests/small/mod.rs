@@ -8,7 +8,7 @@ use spindle_engines::kernel::{
 };
 use spindle_io::Env;
 use spindle_io::real::create::create_plain;
-use spindle_layout::DatabasePaths;
+use spindle_layout::{DatabaseFiles, Place, Shape};
 use spindle_workload::{OltpMix, Workload};
 
 pub const CLIENTS: usize = 4;
@@ -41,56 +41,43 @@ pub fn path(direct: bool, method: IoMethod) -> AccessPath {
     }
 }
 
-pub fn paths(directory: &Path) -> DatabasePaths {
-    let numbered = |name: &str, count: usize| {
-        (1..=count)
-            .map(|n| directory.join(format!("{name}{n}")))
-            .collect()
-    };
-    DatabasePaths {
-        control: directory.join("control"),
-        redo: numbered("redo", 3),
-        undo: directory.join("undo"),
-        data: numbered("data", 2),
-        double_write: None,
-    }
+fn shape() -> Shape {
+    let block_bytes = settings(WriteSync::Dsync).block_bytes;
+    files_of(&*workload(), CLIENTS, block_bytes, 2, 3, 1 << 20)
+}
+
+pub fn files(directory: &Path) -> DatabaseFiles {
+    DatabaseFiles::in_directory(&shape(), directory)
 }
 
 /// Makes the files and loads the database.
-pub async fn load(env: &Arc<dyn Env>, directory: &Path) -> DatabasePaths {
-    let workload = workload();
-    let settings = settings(WriteSync::Dsync);
-    let sizes = files_of(&*workload, CLIENTS, settings.block_bytes, 2, 3, 1 << 20);
-    let paths = paths(directory);
-    let create =
-        |path: &Path, bytes: u64| create_plain(path, bytes, |_, piece| piece.fill(0x5A)).unwrap();
-    create(&paths.control, sizes.control_bytes);
-    create(&paths.undo, sizes.undo_bytes);
-    paths
-        .redo
-        .iter()
-        .zip(&sizes.redo_bytes)
-        .for_each(|(path, bytes)| create(path, *bytes));
-    paths
-        .data
-        .iter()
-        .zip(&sizes.data_bytes)
-        .for_each(|(path, bytes)| create(path, *bytes));
+pub async fn load(env: &Arc<dyn Env>, directory: &Path) -> DatabaseFiles {
+    let (workload, settings, shape) = (workload(), settings(WriteSync::Dsync), shape());
+    let files = files(directory);
+    let create = |place: &Place, bytes: u64| {
+        create_plain(place.path(), bytes, |_, piece| piece.fill(0x5A)).unwrap();
+    };
+    create(&files.control, shape.control_bytes);
+    create(&files.undo, shape.undo_bytes);
+    let redo = files.redo.iter().zip(&shape.redo_bytes);
+    redo.for_each(|(place, bytes)| create(place, *bytes));
+    let data = files.data.iter().zip(&shape.data_bytes);
+    data.for_each(|(place, bytes)| create(place, *bytes));
     let plain = path(false, IoMethod::Sync);
-    create_and_load(env, &paths, plain, &settings, &*workload, 7, CLIENTS)
+    create_and_load(env, &files, plain, &settings, &*workload, 7, CLIENTS)
         .await
         .unwrap();
-    paths
+    files
 }
 
 pub async fn start(
     env: &Arc<dyn Env>,
-    paths: &DatabasePaths,
+    files: &DatabaseFiles,
     data: AccessPath,
     write_sync: WriteSync,
 ) -> Arc<KernelEngine> {
     let (settings, workload) = (settings(write_sync), workload());
     let redo = path(false, IoMethod::Sync);
-    let engine = KernelEngine::start(env, paths, data, redo, &settings, &*workload);
+    let engine = KernelEngine::start(env, files, data, redo, &settings, &*workload);
     Arc::new(engine.await.unwrap())
 }

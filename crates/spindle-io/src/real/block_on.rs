@@ -1,6 +1,6 @@
 //! Running a future on a thread of its own, as a dedicated server process runs its session. The thread polls the
 //! future; when it has to wait, the thread sleeps: on a futex when it has no I/O of its own under way, in
-//! `io_uring_enter` when it has, which first submits what the future queued, so that a batch goes to the system in one
+//! `io_uring_enter` (or `io_getevents`) when it has, which first submits what the future queued, so that a batch goes to the system in one
 //! call. Both sleeps end at the nearest timer and when another thread wakes the future; how no wake-up is lost is
 //! written in `parker`.
 
@@ -9,10 +9,15 @@ use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
 use super::parker::Parker;
-use super::{ring, timers};
+use super::{aio, ring, timers};
 use crate::sync::{self, thread_local};
+
+/// A thread that has I/O under way by io_uring and by libaio, which the database's processes do not, waits for each in
+/// turn so long.
+const TURN: Duration = Duration::from_millis(1);
 
 /// Planted race: a wake that came while the future was polled is forgotten.
 const FORGETS_WAKES_OF_THE_POLL: &str = "a wake during the poll is forgotten";
@@ -42,17 +47,27 @@ impl Thread {
         loop {
             let timeout = timers::fire_due();
             if self.parker.take() {
-                ring::submit_queued();
+                submit_queued();
                 return;
             }
             sync::assert_no_latch_held();
-            if ring::in_flight() > 0 {
-                ring::wait(&self.parker, timeout);
-            } else {
-                self.parker.sleep(timeout);
+            match (ring::in_flight() > 0, aio::in_flight() > 0) {
+                (false, false) => self.parker.sleep(timeout),
+                (true, false) => ring::wait(&self.parker, timeout),
+                (false, true) => aio::wait(&self.parker, timeout),
+                (true, true) => {
+                    let turn = Some(timeout.map_or(TURN, |timeout| timeout.min(TURN)));
+                    ring::wait(&self.parker, turn);
+                    aio::wait(&self.parker, turn);
+                }
             }
         }
     }
+}
+
+fn submit_queued() {
+    ring::submit_queued();
+    aio::submit_queued();
 }
 
 /// The calling thread's parker, for its ring.
@@ -81,7 +96,7 @@ pub fn block_on<F: Future>(future: F) -> F::Output {
         let mut context = Context::from_waker(&thread.waker);
         loop {
             if let Poll::Ready(output) = future.as_mut().poll(&mut context) {
-                ring::submit_queued();
+                submit_queued();
                 return output;
             }
             if sync::has_planted(FORGETS_WAKES_OF_THE_POLL) {

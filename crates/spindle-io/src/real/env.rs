@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::block_on::block_on;
-use super::ring;
 use super::timers::Sleep;
+use super::{aio, ring};
 use crate::env::{self, Env, Join, LocalFuture, ProcessStart};
 
 /// Stack of a process, bytes: many times what one needs, and so small that a thousand cost little address space and
@@ -51,6 +51,7 @@ impl Env for RealEnv {
             let ended = catch_unwind(AssertUnwindSafe(|| block_on(start())));
             // Before anyone hears of the end: files and locked memory are free then, and not some time later.
             ring::retire();
+            aio::retire();
             if ended.is_ok() {
                 // Nobody has to wait for a process.
                 let _ = sender.send(());

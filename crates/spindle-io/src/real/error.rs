@@ -35,6 +35,21 @@ pub enum FileError {
         /// Its size.
         needed_bytes: u64,
     },
+    /// A part of a device that the device has not, or that its sectors cut through.
+    #[error("{} has no region of {bytes} bytes at byte {first_byte}: it has {capacity_bytes} bytes, and a region begins and \
+             ends at a multiple of {alignment_bytes}", path.display())]
+    BadRegion {
+        /// The device.
+        path: PathBuf,
+        /// Where the region was to begin.
+        first_byte: u64,
+        /// How long it was to be.
+        bytes: u64,
+        /// Size of the device.
+        capacity_bytes: u64,
+        /// Where regions may begin and end.
+        alignment_bytes: u64,
+    },
     /// Anything else the system refused.
     #[error("cannot {action} {}: {source}", path.display())]
     System {

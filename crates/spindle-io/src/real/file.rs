@@ -7,6 +7,7 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
+use super::aio;
 use super::counts::{Counters, IoCounts, WrittenBlocks};
 use super::error::FileError;
 use super::facts::{self, DirectIo};
@@ -30,18 +31,22 @@ pub enum Method {
     /// Queued on the caller's io_uring and submitted together when it next waits; one call submits, another reaps, as
     /// `io_submit` and `io_getevents` do.
     Async(Arc<RingConfig>),
+    /// As `Async`, by the kernel's older asynchronous I/O (libaio), which Oracle and InnoDB use; what is buffered, or has
+    /// to be allocated, blocks at submission.
+    Libaio,
     /// As Oracle's disk manager: like `Async`, the file identified once for all threads (and registered with their
     /// rings), submitting and reaping in a single call.
     Odm(Arc<RingConfig>),
 }
 
 impl Method {
-    /// The name people write: `sync`, `slaves`, `async`, `odm`.
+    /// The name people write: `sync`, `slaves`, `async`, `libaio`, `odm`.
     pub fn name(&self) -> &'static str {
         match self {
             Method::Sync => "sync",
             Method::Slaves(_) => "slaves",
             Method::Async(_) => "async",
+            Method::Libaio => "libaio",
             Method::Odm(_) => "odm",
         }
     }
@@ -57,6 +62,8 @@ pub struct FileDevice {
 pub(super) struct Core {
     pub(super) file: Arc<OpenFile>,
     pub(super) limits: Limits,
+    /// Where the device begins in the file: 0, unless it is a region.
+    first_byte: u64,
     pub(super) counters: Counters,
     name: String,
     tracker: Option<Arc<WrittenBlocks>>,
@@ -76,6 +83,38 @@ impl FileDevice {
     /// A device on a file that is identified already, which other devices may share. Errors: see [`FileError`].
     pub fn on_identified(file: &Identified, method: Method) -> Result<FileDevice, FileError> {
         FileDevice::on(Arc::clone(&file.0), method)
+    }
+
+    /// A device on `bytes` bytes of an identified file or block device, from `first_byte` on: one database file of
+    /// several on a raw device. Errors: [`FileError::BadRegion`] when it reaches past the end or its edges do not suit the
+    /// device's alignment, or see [`FileError`].
+    pub fn on_region(
+        file: &Identified,
+        first_byte: u64,
+        bytes: u64,
+        method: Method,
+    ) -> Result<FileDevice, FileError> {
+        let mut device = FileDevice::on_identified(file, method)?;
+        let core = Arc::get_mut(&mut device.core).expect("a new device has no I/O under way");
+        let alignment_bytes = u64::from(core.limits.alignment_bytes);
+        let end = first_byte.checked_add(bytes);
+        let is_within = end.is_some_and(|end| end <= core.limits.capacity_bytes);
+        if !is_within
+            || [first_byte, bytes]
+                .iter()
+                .any(|edge| !edge.is_multiple_of(alignment_bytes))
+        {
+            return Err(FileError::BadRegion {
+                path: file.path().to_owned(),
+                first_byte,
+                bytes,
+                capacity_bytes: core.limits.capacity_bytes,
+                alignment_bytes,
+            });
+        }
+        core.first_byte = first_byte;
+        core.limits.capacity_bytes = bytes;
+        Ok(device)
     }
 
     fn on(file: Arc<OpenFile>, method: Method) -> Result<FileDevice, FileError> {
@@ -123,7 +162,7 @@ impl BlockDevice for FileDevice {
         self.core.limits.clone()
     }
 
-    /// Batched requests of [`Method::Async`] and [`Method::Odm`] go out when the calling thread next waits in
+    /// Batched requests of [`Method::Async`], [`Method::Libaio`] and [`Method::Odm`] go out when the calling thread next waits in
     /// `block_on`, and their completions must be awaited by that same thread.
     fn submit(&self, request: Request) -> Completion {
         sync::assert_no_latch_held();
@@ -142,12 +181,14 @@ impl BlockDevice for FileDevice {
         if let (Operation::Write { .. }, Some(tracker)) = (&operation, &self.core.tracker) {
             tracker.mark(offset, total as u64);
         }
+        let offset = self.core.first_byte + offset;
         let batched = submission == Submission::Batched && !matches!(operation, Operation::Flush);
         match &self.method {
             Method::Slaves(pool) if batched => pool.submit(&self.core, offset, operation, total),
             Method::Async(config) if batched => {
                 ring::submit(&self.core, config, Calls::Two, offset, operation, total)
             }
+            Method::Libaio if batched => aio::submit(&self.core, offset, operation, total),
             Method::Odm(config) if batched => {
                 ring::submit(&self.core, config, Calls::One, offset, operation, total)
             }
@@ -174,6 +215,7 @@ impl Core {
         Core {
             file,
             limits,
+            first_byte: 0,
             counters: Counters::default(),
             name,
             tracker: None,

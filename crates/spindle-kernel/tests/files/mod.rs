@@ -29,7 +29,7 @@ const LINES_KEPT: u64 = 3;
 pub const WHOLE: i64 = 1000;
 
 /// How the datafiles are reached, by the word people write.
-pub const METHODS: [&str; 4] = ["sync", "slaves", "async", "odm"];
+pub const METHODS: [&str; 5] = ["sync", "slaves", "async", "libaio", "odm"];
 
 /// One way to run the database.
 #[derive(Debug, Clone, Copy)]
@@ -79,6 +79,7 @@ impl Way {
             "sync" => Method::Sync,
             "slaves" => Method::Slaves(SlavePool::new(3).unwrap()),
             "async" => Method::Async(ring()?),
+            "libaio" => Method::Libaio,
             "odm" => Method::Odm(ring()?),
             other => unreachable!("{other} is no method"),
         })

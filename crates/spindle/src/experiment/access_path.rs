@@ -30,6 +30,9 @@ words! {
         Slaves = "slaves",
         /// All together (io_uring), then waits for their completions.
         Async = "async",
+        /// As `async`, by the kernel's older asynchronous I/O, which Oracle and InnoDB use. Buffered I/O blocks at its
+        /// submission.
+        Libaio = "libaio",
         /// As Oracle Disk Manager does: direct and asynchronous, on preallocated and initialised files that are
         /// identified once for all processes, many submissions and completions in one call.
         Odm = "odm",
@@ -151,7 +154,9 @@ impl fmt::Display for AccessPath {
         match self.method {
             Method::Odm => f.pad("odm"),
             Method::Slaves => f.pad(&format!("{}, {} slaves", self.caching, self.slaves)),
-            Method::Sync | Method::Async => f.pad(&format!("{}, {}", self.caching, self.method)),
+            Method::Sync | Method::Async | Method::Libaio => {
+                f.pad(&format!("{}, {}", self.caching, self.method))
+            }
         }
     }
 }

@@ -55,12 +55,15 @@ fn cannot(io: AccessPath, directory: &Path, block_bytes: Option<u64>) -> Option<
     {
         return Some(reason);
     }
-    if matches!(io.method, Method::Async | Method::Odm) {
-        return facts::io_uring_available()
-            .err()
-            .map(|reason| format!("no io_uring here: {reason}"));
+    let refused = |what, answer: Result<(), String>| {
+        let reason = answer.err()?;
+        Some(format!("no {what} here: {reason}"))
+    };
+    match io.method {
+        Method::Async | Method::Odm => refused("io_uring", facts::io_uring_available()),
+        Method::Libaio => refused("libaio", facts::libaio_available()),
+        Method::Sync | Method::Slaves => None,
     }
-    None
 }
 
 /// Why a device does not keep the promise that `torn_blocks = "atomic"` relies on.

@@ -11,8 +11,8 @@ use spindle_engines::kernel::{self, EngineError};
 use spindle_io::Env;
 use spindle_io::real::{RealEnv, block_on};
 use spindle_layout::{
-    ChangedBlocks, DataDirectory, DatabasePaths, Directories, FileManager, Golden, Image,
-    ImageSpec, LayoutError, RestoreMethod, RestoreReport, Shape, Verify,
+    ChangedBlocks, DataDirectory, DatabaseFiles, FileManager, Golden, Image, ImageSpec,
+    LayoutError, Placement, RawSpace, RestoreMethod, RestoreReport, Shape, Target, Verify,
 };
 
 use super::replay::RunState;
@@ -113,8 +113,8 @@ impl Images {
     }
 
     /// The files of a layout's database.
-    pub fn paths(&self, layout: usize) -> DatabasePaths {
-        self.images[self.of_layout[&layout]].image.paths().clone()
+    pub fn files(&self, layout: usize) -> DatabaseFiles {
+        self.images[self.of_layout[&layout]].image.files().clone()
     }
 
     /// The devices beneath them, where known.
@@ -157,10 +157,10 @@ impl Images {
             made.changed = None;
             return;
         };
-        let named = made.image.paths().named();
+        let named = made.image.files().named();
         let mut changed = ChangedBlocks::new();
-        for (path, runs) in written {
-            if let Some((name, _)) = named.iter().find(|(_, of)| of == path) {
+        for (place, runs) in written {
+            if let Some((name, _)) = named.iter().find(|(_, of)| *of == place) {
                 let ranges = runs.iter().map(|(first, count)| *first..first + count);
                 changed.insert(name.clone(), ranges.collect());
             }
@@ -275,10 +275,11 @@ impl Images {
         } else {
             self.directories[&redo_place].make_image_directory(number)?
         };
-        let directories = Directories {
-            redo: redo_directory,
-            ..Directories::one(&directory)
+        let placement = Placement {
+            redo: Target::Directory(redo_directory),
+            ..Placement::in_directory(&directory)
         };
+        let files = DatabaseFiles::place(&shape, &placement, &mut RawSpace::default())?;
         note(&format!(
             "making the database files for {} ({})",
             experiment.layouts[layout].name,
@@ -287,13 +288,7 @@ impl Images {
                 FileManager::Odm => "preallocated, committed whole",
             }
         ));
-        let image = Image::provision(
-            &golden,
-            &ImageSpec {
-                directories,
-                manager,
-            },
-        )?;
+        let image = Image::provision(&golden, &ImageSpec { files, manager })?;
         let devices = devices_of([&place, &redo_place]);
         self.images.push(MadeImage {
             shape,
@@ -324,7 +319,7 @@ impl Images {
         let number = self.goldens.len() as u32 + 1;
         let directory = self.directories[place].make_golden_directory(number)?;
         let loading = Golden::create(&directory, shape, experiment.seed)?;
-        load(experiment, database, loading.paths())?;
+        load(experiment, database, loading.files())?;
         let golden = loading.seal()?;
         self.goldens.push(MadeGolden {
             shape: shape.clone(),
@@ -338,7 +333,7 @@ impl Images {
 fn load(
     experiment: &Experiment,
     database: &Database,
-    paths: &DatabasePaths,
+    files: &DatabaseFiles,
 ) -> Result<(), EngineError> {
     let env: Arc<dyn Env> = RealEnv::new(experiment.seed);
     let workload = workload_of(&experiment.workload, database);
@@ -356,7 +351,7 @@ fn load(
     let path = engine_path(path, database);
     block_on(kernel::create_and_load(
         &env,
-        paths,
+        files,
         path,
         &settings,
         &*workload,
@@ -398,7 +393,7 @@ fn clients_max(experiment: &Experiment) -> usize {
 fn manager_of(experiment: &Experiment, layout: usize) -> FileManager {
     match experiment.layouts[layout].io.method {
         Method::Odm => FileManager::Odm,
-        Method::Sync | Method::Slaves | Method::Async => FileManager::Plain,
+        Method::Sync | Method::Slaves | Method::Async | Method::Libaio => FileManager::Plain,
     }
 }
 

@@ -361,7 +361,7 @@ impl Runner {
             sample_ms: (plan.measure_ms / SAMPLES)
                 .clamp(100, 3000)
                 .min(plan.measure_ms),
-            paths: images.paths(layout),
+            files: images.files(layout),
             devices: images.devices(layout),
         }
     }

@@ -2,12 +2,11 @@
 //! worker is [`Report::Opened`], a line to say that measuring may begin. A worker whose standard input ends has lost its
 //! run, and exits.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use spindle_engines::kernel::{self, IoMethod, Settings};
-use spindle_layout::DatabasePaths;
+use spindle_layout::{DatabaseFiles, Place};
 
 use spindle_workload::{OltpMix, Slob, Workload};
 
@@ -48,7 +47,7 @@ pub struct Task {
     /// Time between samples of throughput.
     pub sample_ms: u64,
     /// The files of the database.
-    pub paths: DatabasePaths,
+    pub files: DatabaseFiles,
     /// The devices beneath them, where known.
     pub devices: Vec<DeviceNumber>,
 }
@@ -78,7 +77,7 @@ pub enum Report {
 }
 
 /// For each file, runs of blocks written: first and count.
-pub type WrittenRuns = Vec<(PathBuf, Vec<(u64, u64)>)>;
+pub type WrittenRuns = Vec<(Place, Vec<(u64, u64)>)>;
 
 /// What a trial found.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -192,6 +191,7 @@ pub fn engine_path(io: experiment::AccessPath, database: &Database) -> kernel::A
             Method::Sync => IoMethod::Sync,
             Method::Slaves => IoMethod::Slaves(io.slaves as usize),
             Method::Async => IoMethod::Async,
+            Method::Libaio => IoMethod::Libaio,
             Method::Odm => IoMethod::Odm,
         },
         fixed_buffers: database.fixed_buffers,

@@ -1,15 +1,17 @@
 //! The process of a trial. It opens the database, waits for leave to begin, runs the clients, and reports what it and
 //! the system counted over exactly the measured time. It writes nothing but the database's files.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use spindle_engines::kernel::{EngineCounts, KernelEngine, Shutdown};
 use spindle_io::Env;
 use spindle_io::real::{RealEnv, block_on, facts};
+use spindle_layout::Place;
 use spindle_workload::driver::{self, Behaviour, Running};
 
 use super::own_cost;
@@ -83,7 +85,7 @@ async fn measure(
     let data = engine_path(task.io, &task.database);
     let redo = engine_path(task.database.redo_access_path(task.io), &task.database);
     let settings = settings_of(&task.database);
-    let engine = KernelEngine::start(&env, &task.paths, data, redo, &settings, &*workload)
+    let engine = KernelEngine::start(&env, &task.files, data, redo, &settings, &*workload)
         .await
         .map_err(|error| error.to_string())?;
     let engine = Arc::new(engine);
@@ -115,7 +117,7 @@ async fn measure(
         .map_err(|error| error.to_string())?;
     outcome.written = written
         .into_iter()
-        .map(|(path, blocks)| (path, runs(&blocks)))
+        .map(|(place, blocks)| (place, runs(&blocks)))
         .collect();
     Ok(outcome)
 }
@@ -283,32 +285,32 @@ impl Trial<'_> {
     }
 
     fn dirty_bytes(&self) -> Option<u64> {
-        let paths = &self.task.paths;
-        let all = paths
-            .data
-            .iter()
-            .chain(&paths.redo)
-            .chain([&paths.undo, &paths.control])
-            .chain(&paths.double_write);
-        all.map(|path| dirty_bytes_of(path)).sum()
+        let named = self.task.files.named();
+        let places = named.into_iter().map(|(_, place)| place);
+        files_of(places).map(dirty_bytes_of).sum()
     }
 
     /// What the page cache holds of the datafiles of a direct case, which is nothing where direct is direct.
     fn cached_pages(&self) -> Option<u64> {
-        let paths = &self.task.paths;
+        let files = &self.task.files;
         match self.task.io.caching {
             Caching::Direct => {
-                let datafiles = paths.data.iter().chain([&paths.undo]);
-                cached_pages_of(datafiles.chain(&paths.double_write))
+                let datafiles = files.data.iter().chain([&files.undo]);
+                cached_pages_of(files_of(datafiles.chain(&files.double_write)))
             }
             Caching::Buffered => None,
         }
     }
 }
 
+/// The files, and the devices of regions, each once.
+fn files_of<'a>(places: impl Iterator<Item = &'a Place>) -> impl Iterator<Item = &'a Path> {
+    places.map(Place::path).collect::<BTreeSet<_>>().into_iter()
+}
+
 /// Pages of files in the page cache; `None` when the system does not say.
-fn cached_pages_of<'a>(files: impl IntoIterator<Item = &'a PathBuf>) -> Option<u64> {
-    let pages_of = |path: &PathBuf| {
+fn cached_pages_of<'a>(files: impl IntoIterator<Item = &'a Path>) -> Option<u64> {
+    let pages_of = |path: &Path| {
         let file = File::open(path).ok()?;
         facts::resident_pages(&file).ok()
     };
@@ -326,8 +328,8 @@ fn not_direct(cached_pages: Option<u64>) -> Option<String> {
 /// Bytes of a file that are in the page cache only, or on their way.
 fn dirty_bytes_of(path: &Path) -> Option<u64> {
     let file = File::open(path).ok()?;
-    let length = file.metadata().ok()?.len();
-    let state = facts::cached(&file, 0, length)?;
+    let to_the_end = 0;
+    let state = facts::cached(&file, 0, to_the_end)?;
     Some((state.dirty_pages + state.writeback_pages) * PAGE_BYTES)
 }
 
@@ -467,6 +469,7 @@ mod tests {
         let program = std::env::current_exe().expect("path of the test");
         let directory = tempfile::tempdir_in(program.parent().expect("directory")).unwrap();
         let files = ["data", "undo"].map(|name| directory.path().join(name));
+        let paths = || files.iter().map(|path| path.as_path());
         let drop_all = || {
             for path in &files {
                 assert_eq!(facts::drop_cache(&File::open(path).unwrap()).unwrap(), 0);
@@ -476,15 +479,15 @@ mod tests {
             std::fs::write(path, vec![1; 1 << 20]).unwrap();
         }
         drop_all();
-        assert_eq!(cached_pages_of(&files), Some(0));
+        assert_eq!(cached_pages_of(paths()), Some(0));
         assert_eq!(not_direct(Some(0)), None);
 
         for path in &files {
             std::fs::read(path).unwrap();
         }
-        let pages_of_one = cached_pages_of(&files[..1]).unwrap();
+        let pages_of_one = cached_pages_of(paths().take(1)).unwrap();
         assert!(pages_of_one > 0);
-        assert_eq!(cached_pages_of(&files), Some(2 * pages_of_one));
+        assert_eq!(cached_pages_of(paths()), Some(2 * pages_of_one));
         assert_eq!(
             not_direct(Some(40)).as_deref(),
             Some(
@@ -493,8 +496,11 @@ mod tests {
         );
 
         drop_all();
-        assert_eq!(cached_pages_of(&files), Some(0));
-        assert_eq!(cached_pages_of([&directory.path().join("none")]), None);
+        assert_eq!(cached_pages_of(paths()), Some(0));
+        assert_eq!(
+            cached_pages_of([directory.path().join("none").as_path()]),
+            None
+        );
         assert_eq!(not_direct(None), None);
     }
 }

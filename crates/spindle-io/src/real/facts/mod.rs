@@ -11,7 +11,7 @@ use std::io;
 
 use rustix::process::Resource;
 
-use super::ring;
+use super::{aio, ring};
 
 pub(super) use direct::parent;
 pub use direct::{DirectIo, DirectProbe, atomic_write_bytes, direct_io, direct_probe};
@@ -23,6 +23,12 @@ pub use process::{ProcessorTime, anonymous_bytes};
 /// Whether this process can use io_uring; else why not and what would help, in words for people.
 pub fn io_uring_available() -> Result<(), String> {
     ring::probe().map_err(|error| io_uring_refusal(&error))
+}
+
+/// Whether this process can use the kernel's older asynchronous I/O (libaio); else why not and what would help, in words
+/// for people.
+pub fn libaio_available() -> Result<(), String> {
+    aio::probe().map_err(|error| aio::refusal(&error))
 }
 
 /// Why there is no ring, given the system's answer.

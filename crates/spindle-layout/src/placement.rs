@@ -1,0 +1,218 @@
+//! Which files of a database go where: a target for each kind of file (a directory, or raw devices), and from that a place
+//! for each file. On raw devices a file is a region; regions are dealt out here, so that two never overlap.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::LayoutError;
+use crate::place::Place;
+use crate::shape::{DatabaseFiles, FileKind, Shape, ShapeFile};
+
+/// Regions begin at multiples of this. The first and the last unit of a device stay untouched: labels, partition tables
+/// and the signatures of file systems lie there, and a device that had none has none afterwards.
+const REGION_UNIT_BYTES: u64 = 1 << 20;
+
+/// A raw device that database files are put on.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct RawDevice {
+    /// A block device, or a plain file that stands in for one.
+    pub path: PathBuf,
+    /// Its size.
+    pub bytes: u64,
+}
+
+/// Where files of one kind go.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Target {
+    /// Into a directory, which must exist.
+    Directory(PathBuf),
+    /// Onto raw devices: file by file onto the one that has most room.
+    Devices(Vec<RawDevice>),
+}
+
+/// Where each kind of file goes.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Placement {
+    /// The control file.
+    pub control: Target,
+    /// The redo log files.
+    pub redo: Target,
+    /// The undo datafile.
+    pub undo: Target,
+    /// The datafiles, and the double write areas.
+    pub data: Target,
+}
+
+impl Placement {
+    /// All files to one target.
+    pub fn one(target: &Target) -> Placement {
+        Placement {
+            control: target.clone(),
+            redo: target.clone(),
+            undo: target.clone(),
+            data: target.clone(),
+        }
+    }
+
+    /// All files into one directory.
+    pub fn in_directory(directory: &Path) -> Placement {
+        Placement::one(&Target::Directory(directory.to_owned()))
+    }
+
+    fn target(&self, kind: FileKind) -> &Target {
+        match kind {
+            FileKind::Control => &self.control,
+            FileKind::Redo => &self.redo,
+            FileKind::Undo => &self.undo,
+            FileKind::Data | FileKind::DoubleWrite => &self.data,
+        }
+    }
+}
+
+/// What is taken of raw devices, so that several databases can lie side by side.
+#[derive(Debug, Clone, Default)]
+pub struct RawSpace {
+    /// First byte not taken.
+    free_from: BTreeMap<PathBuf, u64>,
+}
+
+impl RawSpace {
+    fn room_bytes(&self, device: &RawDevice) -> u64 {
+        let end = device.bytes / REGION_UNIT_BYTES * REGION_UNIT_BYTES;
+        end.saturating_sub(REGION_UNIT_BYTES + self.free_from(device))
+    }
+
+    fn free_from(&self, device: &RawDevice) -> u64 {
+        let taken = self.free_from.get(&device.path);
+        taken.copied().unwrap_or(REGION_UNIT_BYTES)
+    }
+
+    /// Takes a region for a file on the device that has most room; of equal ones, on the first.
+    fn take(&mut self, devices: &[RawDevice], file: &ShapeFile) -> Result<Place, LayoutError> {
+        let most = devices
+            .iter()
+            .rev()
+            .max_by_key(|device| self.room_bytes(device));
+        let most = most.ok_or_else(|| LayoutError::BadShape {
+            reason: format!("there is no device for {}", file.name()),
+        })?;
+        let room_bytes = self.room_bytes(most);
+        if room_bytes < file.bytes {
+            return Err(LayoutError::NoRoomOnDevices {
+                file: file.name(),
+                needed_bytes: file.bytes,
+                device: most.path.clone(),
+                free_bytes: room_bytes,
+            });
+        }
+        let first_byte = self.free_from(most);
+        let end = (first_byte + file.bytes).next_multiple_of(REGION_UNIT_BYTES);
+        self.free_from.insert(most.path.clone(), end);
+        Ok(Place::Region {
+            device: most.path.clone(),
+            first_byte,
+            bytes: file.bytes,
+        })
+    }
+}
+
+impl DatabaseFiles {
+    /// A place for every file of a shape; regions come out of `space`. Errors: [`LayoutError::NoRoomOnDevices`].
+    pub fn place(
+        shape: &Shape,
+        placement: &Placement,
+        space: &mut RawSpace,
+    ) -> Result<DatabaseFiles, LayoutError> {
+        DatabaseFiles::of(shape, |file| match placement.target(file.kind) {
+            Target::Directory(directory) => Ok(Place::File(directory.join(file.file_name()))),
+            Target::Devices(devices) => space.take(devices, file),
+        })
+    }
+
+    /// All files in one directory.
+    pub fn in_directory(shape: &Shape, directory: &Path) -> DatabaseFiles {
+        let placement = Placement::in_directory(directory);
+        DatabaseFiles::place(shape, &placement, &mut RawSpace::default())
+            .expect("only regions can be short of room")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MIB: u64 = 1 << 20;
+
+    fn shape() -> Shape {
+        Shape {
+            block_bytes: 8192,
+            control_bytes: MIB / 2,
+            redo_bytes: vec![MIB; 2],
+            undo_bytes: MIB,
+            data_bytes: vec![3 * MIB; 4],
+            double_write_bytes: 0,
+        }
+    }
+
+    fn devices(bytes: &[u64]) -> Vec<RawDevice> {
+        let names = ["/dev/sdx", "/dev/sdy", "/dev/sdz"];
+        let devices = names.iter().zip(bytes).map(|(path, bytes)| RawDevice {
+            path: PathBuf::from(path),
+            bytes: *bytes,
+        });
+        devices.collect()
+    }
+
+    #[test]
+    fn regions_never_overlap_and_leave_the_ends_of_a_device_alone() {
+        let devices = devices(&[14 * MIB + 512, 12 * MIB]);
+        let placement = Placement::one(&Target::Devices(devices.clone()));
+        let mut space = RawSpace::default();
+        let files = DatabaseFiles::place(&shape(), &placement, &mut space).unwrap();
+        let mut regions: Vec<_> = files
+            .named()
+            .into_iter()
+            .map(|(_, place)| match place {
+                Place::Region {
+                    device,
+                    first_byte,
+                    bytes,
+                } => (device.clone(), *first_byte, *bytes),
+                Place::File(path) => panic!("{path:?}"),
+            })
+            .collect();
+        regions.sort();
+        for (device, first_byte, bytes) in &regions {
+            let size = devices.iter().find(|of| of.path == *device).unwrap().bytes;
+            assert!(*first_byte >= MIB && first_byte + bytes <= size - MIB);
+            assert!(first_byte.is_multiple_of(MIB));
+        }
+        for pair in regions.windows(2) {
+            assert!(
+                pair[0].0 != pair[1].0 || pair[0].1 + pair[0].2 <= pair[1].1,
+                "{pair:?}"
+            );
+        }
+        let told = DatabaseFiles::place(&shape(), &placement, &mut space).unwrap_err();
+        assert!(told.to_string().contains("no room for data"), "{told}");
+    }
+
+    #[test]
+    fn redo_can_have_a_device_of_its_own() {
+        let all = devices(&[40 * MIB, 40 * MIB, 8 * MIB]);
+        let placement = Placement {
+            redo: Target::Devices(all[2..].to_vec()),
+            ..Placement::one(&Target::Devices(all[..2].to_vec()))
+        };
+        let files = DatabaseFiles::place(&shape(), &placement, &mut RawSpace::default()).unwrap();
+        assert!(files.redo.iter().all(|place| place.path() == all[2].path));
+        let on = |device: &RawDevice| {
+            let data = files.data.iter();
+            data.filter(|place| place.path() == device.path).count()
+        };
+        assert_eq!((on(&all[0]), on(&all[1])), (2, 2));
+    }
+}
