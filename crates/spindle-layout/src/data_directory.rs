@@ -176,12 +176,14 @@ impl Drop for DataDirectory {
     }
 }
 
-fn path_of(parent: &Path, run_id: &str) -> Result<PathBuf, LayoutError> {
+/// Whether this names a run: it becomes part of names of files and directories.
+pub(crate) fn is_run_id(run_id: &str) -> bool {
     let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
-    if !(1..=100).contains(&run_id.len())
-        || run_id.starts_with('.')
-        || !run_id.bytes().all(is_allowed)
-    {
+    (1..=100).contains(&run_id.len()) && !run_id.starts_with('.') && run_id.bytes().all(is_allowed)
+}
+
+fn path_of(parent: &Path, run_id: &str) -> Result<PathBuf, LayoutError> {
+    if !is_run_id(run_id) {
         return Err(LayoutError::BadRunId {
             run_id: run_id.to_owned(),
         });
