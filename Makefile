@@ -2,7 +2,7 @@
 
 SHELL := /bin/bash
 
-.PHONY: build demo test interleavings sanitize soak lint bench clean
+.PHONY: build demo test test-vm interleavings sanitize soak lint bench clean
 
 build:
 	cargo build --release --locked -p spindle
@@ -20,6 +20,12 @@ test:
 	SPINDLE_TRACES=$(CURDIR)/target/traces \
 		cargo test --release --locked -p spindle-kernel --test drawn -- --nocapture one_seed_is_one_history
 	$(MAKE) interleavings
+
+# Volumes and partitions on a kernel that has device-mapper, in a virtual machine: about five minutes, as qemu emulates the
+# processor. Says in one line what is missing, and does nothing then.
+test-vm:
+	scripts/setup vm
+	scripts/test-vm
 
 # A million simulated crashes. Stop it as you like: it goes on where it was. Options: make soak ARGS='--budget 20m'.
 soak:
