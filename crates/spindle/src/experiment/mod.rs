@@ -28,7 +28,7 @@ use serde::{Deserialize, Serialize};
 pub use access_path::{AccessPath, Caching, Method};
 pub use database::{Commit, Database, Engine, TornBlocks, WriteSync};
 pub use error::ExperimentError;
-pub use layout::Layout;
+pub use layout::{DiskGroup, Layout, Made, Redundancy};
 pub use plan::{Plan, RestoreVerify};
 pub use workload::{Hotspot, OltpMix, RedoStress, Slob, Transactions, Workload, WorkloadKind};
 
@@ -190,6 +190,7 @@ fn keys_by_section() -> Vec<(String, Vec<&'static str>)> {
         "the io table of a [[layout]]".to_owned(),
         keys_asked_by(|reader| AccessPath::read(reader, io)),
     ));
+    sections.extend(layout::keys_of_tables());
     sections
 }
 

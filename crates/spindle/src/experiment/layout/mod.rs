@@ -1,8 +1,16 @@
-//! A `[[layout]]` section: one candidate of the comparison.
+//! A `[[layout]]` section: one candidate of the comparison. `made` reads what Spindle is to make for it: devices, and what
+//! becomes of them.
 
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
+
+mod disk_group;
+mod made;
+
+pub use disk_group::{DiskGroup, Redundancy};
+pub use made::Made;
+pub(super) use made::keys_of_tables;
 
 use super::access_path::{AccessPath, Caching, Method};
 use super::database::{Database, SAME_IN_EVERY_CASE};
@@ -11,16 +19,7 @@ use super::error::ExperimentError;
 use super::reader::Reader;
 
 /// Layout keys of the design that a later version will understand.
-const LATER: [&str; 8] = [
-    "devices",
-    "raw",
-    "filesystem",
-    "volume",
-    "diskgroup",
-    "limit",
-    "delay",
-    "share",
-];
+const LATER: [&str; 2] = ["limit", "delay"];
 
 /// One candidate: a place and an access path.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -29,6 +28,9 @@ pub struct Layout {
     pub name: String,
     /// An existing directory on the file system to be tested, as written; relative to where the program was started.
     pub path: PathBuf,
+    /// What Spindle makes for it, in the place of `path`; `None` when it is a directory that is there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub made: Option<Made>,
     /// How datafiles are read and written.
     pub io: AccessPath,
     /// The database of this layout's cases: the shared settings with this layout's own in place.
@@ -42,11 +44,12 @@ impl Layout {
         shared: &Database,
         shared_table: &Table,
     ) -> Result<Layout, ExperimentError> {
-        reader.not_built_yet(&LATER, "path = \"DIRECTORY\", an existing directory")?;
+        reader.not_built_yet(&LATER, "the devices as fast as they are")?;
         let name = reader.name("name")?;
         let path = reader
             .directory("path")?
             .unwrap_or_else(|| PathBuf::from("."));
+        let made = Made::read(reader, name.unwrap_or_default())?;
         let default_io = AccessPath::new(Caching::Buffered, Method::Sync);
         let mut io_reader = reader.section("io")?;
         let io = AccessPath::read(&mut io_reader, default_io)?;
@@ -74,6 +77,7 @@ impl Layout {
         Ok(Layout {
             name: name.to_owned(),
             path,
+            made,
             io,
             database,
         })
