@@ -12,13 +12,14 @@ use jiff::Zoned;
 use miette::GraphicalReportHandler;
 use rustix::termios::tcgetwinsize;
 use signal_hook::consts::{SIGINT, SIGTERM};
+use spindle_layout::ledger;
 
 use crate::experiment::{Experiment, ExperimentError};
 use crate::result::{Outcome, RunResult};
 use crate::run::directory;
 use crate::run::runner::{RunError, Runner};
 use crate::table::{self, Style};
-use crate::trial;
+use crate::{clean, doctor, plan, trial};
 
 const EXIT_CODES: &str = "Exit codes: 0 done; 1 the run or a command failed; 2 the experiment file or the command line \
 is wrong, and nothing was created; 3 not one case could be measured; 130 interrupted, go on with `spindle resume`.";
@@ -67,6 +68,24 @@ enum Command {
         #[command(flatten)]
         show: Show,
     },
+    /// Say what an experiment would make, write and take; touch nothing.
+    #[command(after_help = "Example:\n  spindle plan examples/quickstart.toml --set plan.rounds=5")]
+    Plan {
+        /// The experiment file.
+        file: PathBuf,
+        /// Overrides a setting; may be given several times.
+        #[arg(long = "set", value_name = "KEY=VALUE")]
+        sets: Vec<String>,
+    },
+    /// Take away what killed runs left: mounts, loop devices, volumes, files, control groups.
+    #[command(after_help = "Example:\n  spindle clean --dry-run")]
+    Clean {
+        /// Only say what would be taken away.
+        #[arg(long)]
+        dry_run: bool,
+    },
+    /// Tell what this machine can do, and what makes its results noisy.
+    Doctor,
     /// The process of one trial; started by `run`, not by people.
     #[command(name = trial::supervisor::WORKER_COMMAND, hide = true)]
     TrialWorker,
@@ -100,6 +119,7 @@ pub fn main(arguments: Arguments) -> ExitCode {
             sets,
             show,
         } => match Experiment::read(&file, &sets) {
+            Ok(experiment) if makes_layouts(&experiment) => not_run_yet(),
             Ok(experiment) => {
                 let directory = out.unwrap_or_else(|| default_directory(&experiment));
                 let runner = Runner::begin(experiment, &directory, show.quiet, interrupts());
@@ -107,6 +127,59 @@ pub fn main(arguments: Arguments) -> ExitCode {
             }
             Err(error) => wrong_experiment(&error),
         },
+        Command::Plan { file, sets } => match Experiment::read(&file, &sets) {
+            Ok(experiment) => show_plan(&experiment),
+            Err(error) => wrong_experiment(&error),
+        },
+        Command::Clean { dry_run } => show_cleaning(dry_run),
+        Command::Doctor => {
+            print!("{}", doctor::report());
+            ExitCode::SUCCESS
+        }
+    }
+}
+
+/// Layouts that Spindle makes are planned and cleaned, and not yet run.
+fn makes_layouts(experiment: &Experiment) -> bool {
+    experiment
+        .layouts
+        .iter()
+        .any(|layout| layout.made.is_some())
+}
+
+fn not_run_yet() -> ExitCode {
+    eprintln!(
+        "spindle: layouts with devices cannot be run yet; `spindle plan` says what they would be made of, and a layout with \
+         path, an existing directory, can be run"
+    );
+    ExitCode::from(2)
+}
+
+fn show_plan(experiment: &Experiment) -> ExitCode {
+    match plan::look(experiment) {
+        Ok(look) => {
+            print!("{}", look.text);
+            if look.can_run {
+                ExitCode::SUCCESS
+            } else {
+                ExitCode::from(3)
+            }
+        }
+        Err(error) => fail(&format!("there is no current directory: {error}")),
+    }
+}
+
+fn show_cleaning(dry_run: bool) -> ExitCode {
+    match clean::clean(&ledger::default_directory(), dry_run) {
+        Ok(report) => {
+            print!("{}", report.text);
+            if report.is_clean {
+                ExitCode::SUCCESS
+            } else {
+                ExitCode::FAILURE
+            }
+        }
+        Err(error) => fail(&error.to_string()),
     }
 }
 

@@ -16,7 +16,7 @@ pub mod cgroup;
 pub mod cpu;
 pub mod disk;
 #[cfg(test)]
-mod fixture;
+pub(crate) mod fixture;
 pub mod machine;
 pub mod memory;
 pub mod mounts;
@@ -55,6 +55,16 @@ impl SystemFiles {
         under("/sys", &self.sys)
             .or_else(|| under("/proc", &self.proc))
             .unwrap_or_else(|| absolute.to_path_buf())
+    }
+
+    /// The text of a file of these trees, without the white space around it; `None` if it cannot be read or says nothing.
+    pub fn text_of(&self, file: &Path) -> Option<String> {
+        text(file)
+    }
+
+    /// The number that a file of these trees holds.
+    pub fn number_of(&self, file: &Path) -> Option<u64> {
+        number(file)
     }
 
     fn proc_text(&self, file: &str) -> Option<String> {
