@@ -2,9 +2,10 @@
 //! nothing; [`Guard::claim`] opens it for this program alone (`O_EXCL`) and asks everything again on that very descriptor,
 //! which then stays open while Spindle writes. Steps call it; nothing else opens a device for writing.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{File, Metadata, OpenOptions};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use rustix::fs::OFlags;
 
@@ -16,6 +17,9 @@ mod verdict;
 
 pub use content::{Content, EDGE_BYTES, ProbeError, Signature};
 pub use verdict::{DeviceState, Permit, Refusal, Use, Want, check_free, verdict};
+
+/// How long somebody else may have a device for a moment.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Judges block devices.
 #[derive(Debug, Clone, Copy)]
@@ -50,9 +54,12 @@ impl<'a> Guard<'a> {
 
     /// Whether a device may be used. Reads it, changes nothing.
     pub fn look(&self, want: &Want<'_>) -> Result<Looked, Refusal> {
-        let file = open(want.path, OpenOptions::new().read(true))?;
-        let state = self.state(&file, want.path)?;
+        // Before it is opened: who uses it says more than that it cannot be opened.
+        let number = DeviceNumber::of_stat(device_at(want.path)?.rdev());
+        let state = DeviceState::read(self.tree, number, want.path)?;
         check_free(want, &state)?;
+        let file = open(want.path, OpenOptions::new().read(true))?;
+        let state = self.same_device(&file, want.path, &state)?;
         let content = self.content(&file, &state, want.path)?;
         let permit = verdict(self.tree, want, &state, &content)?;
         Ok(Looked { state, permit })
@@ -199,37 +206,54 @@ impl HeldDevice {
     }
 }
 
-/// Opens a path that must be a block device. The descriptor, not the path, says what it is.
-fn open(path: &Path, options: &mut OpenOptions) -> Result<File, Refusal> {
-    let missing = |error: std::io::Error| Refusal::Missing {
+/// What the system says of a path that must be a block device.
+fn device_at(path: &Path) -> Result<Metadata, Refusal> {
+    let metadata = std::fs::metadata(path).map_err(|error| Refusal::Missing {
         path: path.to_owned(),
         reason: error.to_string(),
-    };
-    let not_a_device = || Refusal::NotABlockDevice {
-        path: path.to_owned(),
-    };
-    // Asked before opening, too: opening other things may block, or do something.
-    let is_device = |metadata: std::fs::Metadata| metadata.file_type().is_block_device();
-    if !is_device(std::fs::metadata(path).map_err(missing)?) {
-        return Err(not_a_device());
-    }
-    let file = options.open(path).map_err(missing)?;
-    if is_device(file.metadata().map_err(missing)?) {
-        Ok(file)
-    } else {
-        Err(not_a_device())
-    }
+    })?;
+    must_be_device(&metadata, path)?;
+    Ok(metadata)
 }
 
-/// Opens a block device for reading and writing, for this program alone.
+fn must_be_device(metadata: &Metadata, path: &Path) -> Result<(), Refusal> {
+    if metadata.file_type().is_block_device() {
+        return Ok(());
+    }
+    Err(Refusal::NotABlockDevice {
+        path: path.to_owned(),
+    })
+}
+
+/// Opens a path that must be a block device. The descriptor, not the path, says what it is; but the path is asked before,
+/// for opening other things may block, or do something.
+fn open(path: &Path, options: &mut OpenOptions) -> Result<File, Refusal> {
+    device_at(path)?;
+    let wrong = |error: std::io::Error| Refusal::Unknown {
+        path: path.to_owned(),
+        reason: format!("it cannot be opened: {error}"),
+    };
+    let file = options.open(path).map_err(wrong)?;
+    must_be_device(&file.metadata().map_err(wrong)?, path)?;
+    Ok(file)
+}
+
+/// Opens a block device for reading and writing, for this program alone. Others may have it so for a moment: who looks for
+/// a free loop device, or looks at devices when they change.
 fn open_alone(path: &Path) -> Result<File, Refusal> {
     let mut options = OpenOptions::new();
     options
         .read(true)
         .write(true)
         .custom_flags(OFlags::EXCL.bits() as i32);
-    open(path, &mut options).map_err(|refusal| match refusal {
-        Refusal::Missing { path, reason } if path.exists() => Refusal::Held { path, reason },
-        refusal => refusal,
-    })
+    let began = Instant::now();
+    loop {
+        match open(path, &mut options) {
+            Err(Refusal::Unknown { .. }) if began.elapsed() < PATIENCE => {
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            Err(Refusal::Unknown { path, reason }) => return Err(Refusal::Held { path, reason }),
+            opened => return opened,
+        }
+    }
 }

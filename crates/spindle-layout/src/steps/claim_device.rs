@@ -161,7 +161,7 @@ impl ClaimedDevice {
             forget_partitions(&self.path, state.number, site)?;
             return Ok(Undone::WasNot);
         }
-        let held = self.open_patiently(&guard)?;
+        let held = guard.open_own(&self.path)?;
         let (state, content) = guard.check_free_again(&held)?;
         if let Some(reason) = self.why_not_ours(site, &state, &content) {
             return Ok(Undone::NotOurs(reason));
@@ -170,19 +170,6 @@ impl ClaimedDevice {
         drop(held);
         forget_partitions(&self.path, state.number, site)?;
         Ok(Undone::Removed)
-    }
-
-    /// Takes the device back; others that look at devices when they change may have it for a moment.
-    fn open_patiently(&self, guard: &Guard<'_>) -> Result<HeldDevice, Refusal> {
-        let mut opened = guard.open_own(&self.path);
-        wait_until(|| {
-            let is_held = matches!(opened, Err(Refusal::Held { .. }));
-            if is_held {
-                opened = guard.open_own(&self.path);
-            }
-            !is_held
-        });
-        opened
     }
 
     /// Why what is on the device now is not the run's.

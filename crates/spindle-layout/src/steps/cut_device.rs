@@ -5,7 +5,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use super::{DeviceName, StepError, Workshop, new_uuid, wait_until};
+use super::{DeviceName, StepError, Workshop, new_uuid, run_on_devices, wait_until};
 use crate::guard::EDGE_BYTES;
 use crate::spec::size_text;
 use crate::system::block_device::BlockDeviceNode;
@@ -42,13 +42,13 @@ impl CutDevice {
         let ready = workshop.device(&self.device)?.clone();
         let held = workshop.take(&self.device)?;
         let number = held.state().number;
-        // The kernel takes in a new table only when nobody holds the disk.
         drop(held);
         let arguments = ["--quiet", "--lock=yes", argument(&ready.path)];
-        workshop
-            .site
-            .tools
-            .run_with("sfdisk", &arguments, &self.script(&ready.uuid))?;
+        let script = self.script(&ready.uuid);
+        // The kernel takes in a new table only when nobody holds the disk.
+        run_on_devices(workshop, std::slice::from_ref(&self.device), |tools| {
+            tools.run_with("sfdisk", &arguments, &script)
+        })?;
         // Not every kernel reads such a table itself (it may be built without); where it did, this changes nothing.
         let update = ["--update", argument(&ready.path)];
         workshop.site.tools.run("partx", &update)?;

@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use super::{DeviceName, StepError, Workshop};
+use super::{DeviceName, StepError, Workshop, run_on_devices};
 use crate::spec::FileSystemSpec;
 use crate::tool::argument;
 
@@ -86,18 +86,13 @@ impl MakeFileSystem {
         };
         let mut arguments = own_arguments(type_name, Some(&uuid));
         arguments.extend(self.spec.mkfs_options.clone());
-        let mut held = Vec::new();
         for name in &self.devices {
             arguments.push(argument(&workshop.device(name)?.path).to_owned());
-            held.push(workshop.take(name)?);
         }
         let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-        // mkfs takes the device for itself (O_EXCL), and so finds out whoever was quicker.
-        drop(held);
-        workshop
-            .site
-            .tools
-            .run(&format!("mkfs.{type_name}"), &arguments)?;
-        Ok(())
+        let program = format!("mkfs.{type_name}");
+        run_on_devices(workshop, &self.devices, |tools| {
+            tools.run(&program, &arguments)
+        })
     }
 }

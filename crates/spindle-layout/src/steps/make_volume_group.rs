@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use super::{DeviceName, Site, StepError, Undone, Workshop};
+use super::{DeviceName, Site, StepError, Undone, Workshop, run_on_devices};
 use crate::tool::{ToolError, argument};
 
 /// Metadata are kept on the devices only, and no daemon watches the volumes, which would go on after the run: lvm.conf(5).
@@ -77,8 +77,6 @@ impl MakeVolumeGroup {
         })?;
         let list = device_list(&devices);
         for ((name, path), uuid) in self.devices.iter().zip(&devices).zip(&uuids) {
-            // pvcreate takes the device for itself.
-            drop(workshop.take(name)?);
             let arguments = [
                 "pvcreate",
                 "--quiet",
@@ -89,7 +87,9 @@ impl MakeVolumeGroup {
                 uuid,
                 argument(path),
             ];
-            workshop.site.tools.run("lvm", &arguments)?;
+            run_on_devices(workshop, std::slice::from_ref(name), |tools| {
+                tools.run("lvm", &arguments)
+            })?;
         }
         let tag = tag_of(&uuids);
         let mut arguments = vec![

@@ -216,6 +216,38 @@ impl Workshop<'_> {
     }
 }
 
+/// How often a tool is started on a device that somebody else has for a moment.
+const TRIES: u32 = 5;
+
+/// Runs a tool that takes these devices for itself (`O_EXCL`), each checked and let go just before. A tool that finds one
+/// taken has done nothing yet, and is started again: others may have it so for a moment.
+pub(crate) fn run_on_devices(
+    workshop: &mut Workshop<'_>,
+    devices: &[DeviceName],
+    run: impl Fn(&Tools) -> Result<String, ToolError>,
+) -> Result<(), StepError> {
+    for left in (0..TRIES).rev() {
+        for name in devices {
+            drop(workshop.take(name)?);
+        }
+        match run(&workshop.site.tools) {
+            Err(ToolError::Failed { said, .. }) if left > 0 && says_taken(&said) => {
+                std::thread::sleep(Duration::from_millis(100));
+            }
+            Err(error) => return Err(error.into()),
+            Ok(_) => break,
+        }
+    }
+    Ok(())
+}
+
+/// The words of mkfs.ext4 and sfdisk, of mkfs.xfs and mkfs.btrfs, and of LVM.
+fn says_taken(said: &str) -> bool {
+    ["in use", "Device or resource busy", "exclusively"]
+        .iter()
+        .any(|words| said.contains(words))
+}
+
 /// A new random identity, as the kernel makes them.
 pub(crate) fn new_uuid(tree: &SystemTree) -> Result<String, StepError> {
     let file = tree.proc.join("sys/kernel/random/uuid");

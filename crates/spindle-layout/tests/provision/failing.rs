@@ -1,10 +1,11 @@
 //! What goes wrong with one layout is said in its tool's words, and concerns it alone.
 
-use spindle_layout::spec::LayoutKind;
+use spindle_layout::guard::Permit;
+use spindle_layout::spec::{LayoutKind, VolumeSpec};
 use spindle_layout::{SystemTree, clean};
 
 use super::making::target;
-use super::scene::{MIB, Scene, can_run, file_system, layout};
+use super::scene::{Disk, MIB, Scene, can_run, file_system, layout};
 
 const TOOLS: [&str; 3] = ["losetup", "mkfs.ext4", "blkid"];
 
@@ -72,6 +73,58 @@ fn a_layout_that_fails_leaves_the_others() {
     target(&provision, 5);
     assert_eq!(provision.teardown(), Vec::<String>::new());
     assert_eq!(scene.state(), before);
+}
+
+/// Here LVM gets as far as the volume itself; where there is device-mapper, `volumes.rs` goes on.
+#[test]
+fn a_volume_without_device_mapper_says_so_and_leaves_nothing() {
+    let test = "a_volume_without_device_mapper_says_so_and_leaves_nothing";
+    if !can_run(test, &["losetup", "lvm", "blkid"]) {
+        return;
+    }
+    let devices = std::fs::read_to_string("/proc/devices").unwrap();
+    if devices.contains("device-mapper")
+        || std::path::Path::new("/lib/modules").join(kernel()).exists()
+    {
+        eprintln!("skipped: {test} needs a kernel without device-mapper");
+        return;
+    }
+    let scene = Scene::new();
+    let before = scene.state();
+    let disk = Disk::new(&scene, "disk", 64 * MIB);
+    let mut spec = layout(
+        "it",
+        vec![disk.spec(), scene.file("b", 64 * MIB)],
+        LayoutKind::Raw,
+    );
+    spec.volume = Some(VolumeSpec {
+        stripes: 2,
+        stripe_size_bytes: 64 << 10,
+        mirrors: 0,
+        thin: false,
+    });
+    let provision = scene.carry_out(&[spec]);
+    let error = provision.layouts()[0].as_ref().unwrap_err().to_string();
+    assert!(
+        error.starts_with("could not make a volume of 2 stripes of 64 KiB in "),
+        "{error}"
+    );
+    assert!(
+        error.contains("lvm ended with code ") && error.contains("device-mapper"),
+        "{error}"
+    );
+    assert_eq!(provision.teardown(), Vec::<String>::new());
+    assert_eq!(disk.look(&[]).unwrap().permit, Permit::Empty);
+    drop(disk);
+    std::fs::remove_file(scene.path().join("disk")).unwrap();
+    assert_eq!(scene.state(), before);
+}
+
+fn kernel() -> String {
+    std::fs::read_to_string("/proc/sys/kernel/osrelease")
+        .unwrap()
+        .trim()
+        .to_owned()
 }
 
 #[test]
