@@ -111,6 +111,20 @@ impl Shape {
         u64::from(self.aus(extent)) << self.au_shift
     }
 
+    /// The byte of the file that lies at `offset` of an extent: the reverse of [`Shape::locate`].
+    pub(super) fn byte_at(&self, extent: usize, offset: u64) -> u64 {
+        let extent = extent as u64;
+        let of = |tier: &&Tier| tier.first_extent <= extent;
+        let tier = self.tiers[..self.tier_count].iter().rfind(of).expect("the first begins at 0");
+        let (set, column) = ((extent - tier.first_extent) / self.width, (extent - tier.first_extent) % self.width);
+        let set_at = tier.first_byte + set * (self.width << tier.shift);
+        if self.width == 1 {
+            return set_at + offset;
+        }
+        let row = offset / STRIPE_BYTES;
+        set_at + (row * self.width + column) * STRIPE_BYTES + offset % STRIPE_BYTES
+    }
+
     #[inline]
     fn tier_of_byte(&self, at: u64) -> &Tier {
         let mut tier = &self.tiers[0];
@@ -198,6 +212,7 @@ mod tests {
                 while at < bytes {
                     let spot = shape.locate(at);
                     assert!(spot.extent < shape.extents());
+                    assert_eq!(shape.byte_at(spot.extent, spot.offset), at);
                     assert!(spot.offset + spot.left <= shape.extent_bytes(spot.extent));
                     for step in 0..spot.left / STRIPE_BYTES {
                         let place = spot.offset + step * STRIPE_BYTES;
