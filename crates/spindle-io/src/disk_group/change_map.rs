@@ -141,9 +141,11 @@ impl ChangeMap {
     /// Writes the map with all bits that are wanted.
     pub(super) async fn write(&self, device: &disk_io::Device) -> Result<(), IoError> {
         let block = self.next_block();
-        if !has_planted(Planted::ChangeMapNotWritten) {
-            disk_io::write(device, map_at(block.step), &block.encode()).await?;
+        let mut on_disk = block.clone();
+        if has_planted(Planted::ChangeMapNotWritten) {
+            on_disk.words.fill(0);
         }
+        disk_io::write(device, map_at(block.step), &on_disk.encode()).await?;
         self.has_written(&block);
         Ok(())
     }

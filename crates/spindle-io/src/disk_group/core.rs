@@ -9,6 +9,7 @@ use std::sync::{Arc, OnceLock, Weak};
 
 use arc_swap::ArcSwap;
 
+use crate::device::{Completer, Completion, Follower, IoError, Outcome, Request};
 use crate::disk_group::change_map::SWEEP_NS;
 use crate::disk_group::disk_io;
 use crate::disk_group::error::DiskGroupError;
@@ -22,7 +23,6 @@ use crate::disk_group::store::{Entry, Store};
 use crate::env::Env;
 use crate::sync::atomic::AtomicU64;
 use crate::sync::{Latch, Semaphore};
-use crate::device::{IoError, Request};
 
 /// Metadata in memory.
 pub(super) struct Book {
@@ -38,6 +38,7 @@ pub(super) struct Book {
 
 /// A mounted group.
 pub(super) struct Core {
+    me: Weak<Core>,
     pub(super) env: Arc<dyn Env>,
     pub(super) name: String,
     pub(super) au_bytes: u64,
@@ -56,8 +57,9 @@ pub(super) struct Core {
 }
 
 impl Core {
-    pub(super) fn new(env: &Arc<dyn Env>, state: State, space: Space, members: Members) -> Core {
-        Core {
+    pub(super) fn new(env: &Arc<dyn Env>, state: State, space: Space, members: Members) -> Arc<Core> {
+        Arc::new_cyclic(|me| Core {
+            me: Weak::clone(me),
             env: Arc::clone(env),
             name: state.group_name.clone(),
             au_bytes: state.au_bytes,
@@ -75,7 +77,7 @@ impl Core {
             next_sweep_ns: AtomicU64::new(env.now().saturating_add(SWEEP_NS)),
             rebalancing: Semaphore::const_new(1),
             dismounted: OnceLock::new(),
-        }
+        })
     }
 
     /// Waits for the turn to change the metadata. Errors: the group is dismounted.
@@ -166,8 +168,22 @@ impl Core {
 
     /// One step of the metadata; returns the disks that did not take it.
     async fn write_entries(&self, change: Option<Change>) -> Result<Vec<(u16, IoError)>, DiskGroupError> {
+        // Who joins or returns comes first: were the others to say that it belongs, and it not to know, it would be taken for an
+        // old copy after a crash.
+        let joins = match &change {
+            Some(Change::DiskAdded { disk, .. } | Change::DiskOnline { disk }) => Some(*disk),
+            _ => None,
+        };
         let entries = self.book.lock().next_entries(&self.name, change);
         let entries = entries.inspect_err(|error| self.end(&error.to_string()))?;
+        let (first, rest): (Vec<_>, Vec<_>) = entries.into_iter().partition(|(disk, _)| Some(*disk) == joins);
+        let mut failed = self.write_to_each(first).await;
+        failed.extend(self.write_to_each(rest).await);
+        Ok(failed)
+    }
+
+    /// Writes records, each to its disk; returns the disks that did not take them.
+    async fn write_to_each(&self, entries: Vec<(u16, Entry)>) -> Vec<(u16, IoError)> {
         let members = self.members.load_full();
         let (mut under_way, mut failed) = (Vec::new(), Vec::new());
         for (disk, entry) in entries {
@@ -188,7 +204,7 @@ impl Core {
                 Err(error) => failed.push((disk, error)),
             }
         }
-        Ok(failed)
+        failed
     }
 
     /// Lets a disk go, in memory.
@@ -216,12 +232,21 @@ impl Core {
         }
         self.check_redundancy(&[member.disk])?;
         let change = self.note_offline(member.disk)?;
-        if has_planted(Planted::AcknowledgesBeforeOffline) {
-            return Ok(());
-        }
         let persisted = self.persist(Some(change)).await;
         drop(turn);
         persisted
+    }
+
+    /// A write or a flush of a disk has failed: from this instant nobody reads it who can read another.
+    pub(super) fn suspect(&self, member: &Member) {
+        self.change_members(|members| {
+            let attached = members.get(member.disk);
+            if let Some(attached) = attached.filter(|other| Arc::ptr_eq(&other.device, &member.device)) {
+                let mut suspect = Member::clone(attached);
+                suspect.is_suspect = true;
+                members.set(suspect);
+            }
+        });
     }
 
     /// Whether the group has every mirrored extent without these disks.
@@ -271,7 +296,18 @@ impl Core {
         let _turn = self.flushing.acquire().await.expect("never closed");
         let members = self.members.load_full();
         let reached = if has_planted(Planted::FlushesOneDisk) { 1 } else { usize::MAX };
-        let flush = |member: &Arc<Member>| (Arc::clone(member), member.device.submit(Request::flush()));
+        let flush = |member: &Arc<Member>| {
+            let follower = Flushing {
+                core: self.me.upgrade().expect("whoever calls holds it"),
+                member: Arc::clone(member),
+            };
+            let flush = member.device.submit(Request::flush());
+            let flush = match flush.already() {
+                Ok(outcome) => Completion::ready(outcome),
+                Err(under_way) => under_way.followed_by(Arc::new(follower), 0),
+            };
+            (Arc::clone(member), flush)
+        };
         let under_way: Vec<_> = members.all().take(reached).map(flush).collect();
         let mut failed = Vec::new();
         for (member, flush) in under_way {
@@ -287,6 +323,21 @@ impl Core {
         self.check_mounted()
     }
 
+}
+
+/// Hears of the end of a flush at once: what was not flushed may be gone, and what was there before be read again.
+struct Flushing {
+    core: Arc<Core>,
+    member: Arc<Member>,
+}
+
+impl Follower for Flushing {
+    fn ended(self: Arc<Self>, _mark: u64, outcome: Outcome, to: Completer) {
+        if outcome.result.is_err() {
+            self.core.suspect(&self.member);
+        }
+        to.complete(outcome);
+    }
 }
 
 /// The right to change the metadata.

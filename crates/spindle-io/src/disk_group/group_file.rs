@@ -77,8 +77,9 @@ impl GroupFile {
     #[inline]
     pub(super) fn locate(&self, at: u64) -> Spot {
         let mut spot = self.map.shape.locate(at);
-        if has_planted(Planted::StripeOffByOne) && self.map.shape.width > 1 && spot.offset > 0 {
-            spot.extent = spot.extent / 8 * 8 + (spot.extent + 1) % self.map.shape.width as usize;
+        let width = self.map.shape.width as usize;
+        if has_planted(Planted::StripeOffByOne) && width > 1 && spot.extent.is_multiple_of(width) {
+            spot.extent += 1;
         }
         spot
     }
@@ -189,6 +190,14 @@ impl GroupFile {
             }
             Err(under_way) => under_way.followed_by(self.arc(), mark),
         }
+    }
+
+    /// Whether what was read from a disk may be passed on: it may have lost writes while the read was under way.
+    fn is_believed(&self, spot: Spot, disk: u16) -> bool {
+        let members = self.core.members.load();
+        let chosen = members.to_read(self.extent(spot));
+        let is_suspect = members.get(disk).is_none_or(|member| member.is_suspect);
+        !is_suspect || chosen.is_some_and(|(member, _)| member.disk == disk)
     }
 
     /// An I/O that has to wait before it can begin.
@@ -325,10 +334,15 @@ impl Follower for GroupFile {
         let is_read = matches!(outcome.operation, Operation::Read(_));
         let access = if is_read { Access::Read } else { Access::Write };
         self.map.leave(spot.extent, access);
-        let Err(error) = outcome.result else {
-            return to.complete(outcome);
+        let has_mirror = is_read && self.map.copies() > 1;
+        let error = match outcome.result {
+            Ok(()) if has_mirror && !self.is_believed(spot, disk) => {
+                self.error(&outcome.operation, at, 0, format!("disk {disk} failed meanwhile"))
+            }
+            Ok(()) => return to.complete(outcome),
+            Err(error) => error,
         };
-        if is_read && self.map.copies() > 1 {
+        if has_mirror {
             let env = Arc::clone(&self.core.env);
             let steps = async move {
                 to.complete(self.read_elsewhere(at, outcome.operation, disk, error).await);

@@ -18,6 +18,8 @@ pub(super) struct Member {
     pub(super) layout: DiskLayout,
     /// Its copies are good; else it is being brought up to date: written, but not read.
     pub(super) is_readable: bool,
+    /// A write or a flush of it has failed, and it has not been decided what follows: read only where there is no other copy.
+    pub(super) is_suspect: bool,
     /// Read rather than others.
     pub(super) is_preferred: bool,
     pub(super) map: Arc<ChangeMap>,
@@ -59,23 +61,22 @@ impl Members {
         }
     }
 
-    /// The copy of an extent to read: one of the preferred failure group, else the first that may be read.
+    /// The copy of an extent to read: one of the preferred failure group, else the first that may be read; one on a suspect
+    /// disk only if there is no other.
     #[inline]
-    pub(super) fn to_read(&self, extent: &Extent) -> Option<(&Arc<Member>, Place)> {
-        let mut first = None;
-        for place in extent.places() {
-            let Some(member) = self.get(place.disk).filter(|member| member.is_readable) else {
-                continue;
-            };
-            if member.is_preferred {
-                return Some((member, place));
+    pub(super) fn to_read<'a>(&'a self, extent: &'a Extent) -> Option<(&'a Arc<Member>, Place)> {
+        let mut best: Option<(&Arc<Member>, Place)> = None;
+        for (member, place) in self.to_write(extent).filter(|(member, _)| member.is_readable) {
+            let rank = |member: &Member| (!member.is_suspect, member.is_preferred);
+            if best.is_none_or(|(other, _)| rank(member) > rank(other)) {
+                best = Some((member, place));
             }
-            first = first.or(Some((member, place)));
         }
-        first
+        best
     }
 
     /// The copies of an extent that are on attached disks.
+    #[inline]
     pub(super) fn to_write<'a>(
         &'a self,
         extent: &'a Extent,

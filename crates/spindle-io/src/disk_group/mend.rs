@@ -28,14 +28,16 @@ impl GroupFile {
         self.map.enter(spot.extent, Access::Read).await;
         let found = loop {
             let members = self.core.members.load_full();
-            let next = members
+            let mut others: Vec<_> = members
                 .to_write(self.extent(spot))
-                .find(|(member, _)| member.is_readable && !bad.contains(&member.disk));
-            let Some((member, place)) = next else {
+                .filter(|(member, _)| member.is_readable && !bad.contains(&member.disk))
+                .collect();
+            others.sort_by_key(|(member, _)| member.is_suspect);
+            let Some((member, place)) = others.first() else {
                 break false;
             };
             let request = Request {
-                offset: member.byte_of(place) + spot.offset,
+                offset: member.byte_of(*place) + spot.offset,
                 operation,
                 submission: Submission::Batched,
             };
@@ -65,7 +67,8 @@ impl GroupFile {
     /// Rewrites part of the copy on `disk`, or takes the disk offline.
     async fn mend(&self, spot: Spot, bytes: u64, disk: u16) {
         let members = self.core.members.load_full();
-        let Some(member) = members.get(disk).filter(|member| member.is_readable) else {
+        let attached = members.get(disk);
+        let Some(member) = attached.filter(|member| member.is_readable && !member.is_suspect) else {
             return;
         };
         let mended = {
@@ -80,7 +83,9 @@ impl GroupFile {
 
     async fn rewrite(&self, spot: Spot, bytes: u64, member: &Arc<Member>) -> bool {
         let members = self.core.members.load_full();
-        let is_source = |other: &&(&Arc<Member>, _)| other.0.is_readable && other.0.disk != member.disk;
+        let is_source = |other: &&(&Arc<Member>, _)| {
+            other.0.is_readable && !other.0.is_suspect && other.0.disk != member.disk
+        };
         let copies: Vec<_> = members.to_write(self.extent(spot)).collect();
         let bad = copies.iter().find(|(other, _)| other.disk == member.disk);
         let (Some((source, from)), Some((_, to))) = (copies.iter().find(is_source), bad) else {

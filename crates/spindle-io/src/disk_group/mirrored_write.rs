@@ -79,7 +79,10 @@ impl MirroredWrite {
             let member = left.members[copy].take().expect("a copy ends once");
             match result {
                 Ok(()) => left.good.push(member),
-                Err(error) => left.failed.push((member, error)),
+                Err(error) => {
+                    self.file.core.suspect(&member);
+                    left.failed.push((member, error));
+                }
             }
             left.copies -= 1;
             if left.copies > 0 {
@@ -118,6 +121,12 @@ impl MirroredWrite {
         let mut is_settled = !good.is_empty();
         if is_settled {
             for (member, error) in &failed {
+                if has_planted(Planted::AcknowledgesBeforeOffline) {
+                    let (core, member) = (Arc::clone(&file.core), Arc::clone(member));
+                    let later = async move { drop(core.take_offline(&member).await) };
+                    file.core.env.spawn("disk group", Box::new(move || Box::pin(later)));
+                    continue;
+                }
                 if let Err(refused) = file.core.take_offline(member).await {
                     reason = format!("{error}; {refused}");
                     is_settled = false;

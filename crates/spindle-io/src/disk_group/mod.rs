@@ -235,3 +235,6 @@ impl Core {
         Ok((*number, file))
     }
 }
+
+#[cfg(test)]
+mod tests;

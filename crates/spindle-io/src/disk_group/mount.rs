@@ -195,6 +195,7 @@ pub(super) fn member(state: &State, disk: u16, device: &Device, map: ChangeMap) 
         device: Arc::clone(device),
         layout: state.layout_of(entry),
         is_readable: true,
+        is_suspect: false,
         is_preferred: false,
         map: Arc::new(map),
     }
@@ -241,7 +242,7 @@ pub(super) async fn create(
     }
     let headers: Vec<DiskHeader> = state.disks.iter().map(|(disk, entry)| header_of(&state, *disk, entry)).collect();
     let space = state.space().expect("there are no files");
-    let core = Arc::new(Core::new(env, state, space, members));
+    let core = Core::new(env, state, space, members);
     core.persist(None).await?;
     for (disk, header) in disks.iter().zip(&headers) {
         write_header(&disk.device, header).await?;
@@ -369,7 +370,7 @@ pub(super) async fn mount(
     }
     state.epoch += 1;
     state.mount = draw(env, &[state.mount, state.step, env.now()]);
-    let core = Arc::new(Core::new(env, state, space, members));
+    let core = Core::new(env, state, space, members);
     core.book.lock().stores = stores;
     core.persist(None).await?;
     for (device, header) in repairs {

@@ -162,13 +162,13 @@ impl Core {
         } else {
             Some(locked)
         };
-        if let Err(error) = self.copy_to(&map, step, new).await {
-            self.book.lock().space.free(new, aus);
-            return Err(error);
-        }
         let old = map.extents()[step.extent].place(step.copy).expect("it has that copy");
         if has_planted(Planted::FreesBeforeMoved) {
             self.book.lock().space.free(old, aus);
+        }
+        if let Err(error) = self.copy_to(&map, step, new).await {
+            self.book.lock().space.free(new, aus);
+            return Err(error);
         }
         if !self.enter_move(file, step, new).await? {
             self.book.lock().space.free(new, aus);
