@@ -72,32 +72,30 @@ fn crowded(seed: u64) -> Option<String> {
     let (env, mut members) = (room.env(), room.members());
     let last = members.pop().unwrap();
     let model = Model::default();
-    let (shared, ends) = (Arc::clone(&model), watch(&room, &model, 7));
+    let (shared, ends) = (Arc::clone(&model), watch(&room, &model, 1));
     let list = Arc::clone(&ends);
     let wrong = room.run(async move {
-        let group = with_file(&env, members, Redundancy::External, 6, Striping::Coarse).await;
+        let group = with_file(&env, members, Redundancy::External, 8, Striping::Coarse).await;
         let file = group.open_file("users").unwrap();
         let client = |block: u64| Client {
             file: Arc::clone(&file),
             name: "users".to_owned(),
             first: block,
             step: 256,
-            blocks: 6,
+            blocks: 8,
             model: Arc::clone(&shared),
             durable: true,
         };
-        client(1).work(&mut env.rng(1), 60).await;
+        client(0).work(&mut env.rng(1), 60).await;
         list.lock().clear();
         group.add_disks(vec![last]).await.unwrap();
-        let moving = group.rebalance(3);
+        let moving = group.rebalance(1);
         let making = async {
-            for number in 0..60 {
+            for number in 0..12 {
                 let name = format!("f{number}");
                 if let Ok(creation) = group.begin_file(&name, MIB, Template::default()).await {
                     let filling = creation.device();
-                    for block in 0..3 {
-                        write(&filling, block, 99, true).await.unwrap();
-                    }
+                    write(&filling, 0, 99, true).await.unwrap();
                 }
             }
         };
