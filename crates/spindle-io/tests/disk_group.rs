@@ -9,7 +9,9 @@ use spindle_io::disk_group::{
     Disk, DiskGroup, DiskGroupError, Finding, Options, Redundancy, Striping, Template,
 };
 use spindle_io::real::facts::{self, DirectProbe};
-use spindle_io::real::{Caching, FileDevice, FileError, Method, RealEnv, RingConfig, SlavePool, block_on};
+use spindle_io::real::{
+    Caching, FileDevice, FileError, Method, RealEnv, RingConfig, SlavePool, block_on,
+};
 use spindle_io::{Arena, BlockDevice, Env, Operation, Request, Submission};
 
 const MIB: u64 = 1 << 20;
@@ -65,7 +67,11 @@ impl Files {
         numbers.map(|number| self.disk(number, method)).collect()
     }
 
-    fn devices(&self, numbers: impl Iterator<Item = usize>, method: &Method) -> Vec<Arc<dyn BlockDevice>> {
+    fn devices(
+        &self,
+        numbers: impl Iterator<Item = usize>,
+        method: &Method,
+    ) -> Vec<Arc<dyn BlockDevice>> {
         numbers.map(|number| self.device(number, method)).collect()
     }
 }
@@ -82,21 +88,40 @@ fn byte_of(block: u64, version: u64) -> u8 {
     (block * 7 + version * 101 + 1) as u8
 }
 
-fn begin_write(file: &Arc<dyn BlockDevice>, arena: &Arc<Arena>, block: u64, version: u64) -> spindle_io::Completion {
+fn begin_write(
+    file: &Arc<dyn BlockDevice>,
+    arena: &Arc<Arena>,
+    block: u64,
+    version: u64,
+) -> spindle_io::Completion {
     let mut hold = arena.allocate().unwrap().try_write_hold().unwrap();
     hold.fill(byte_of(block, version));
     let from = vec![hold.share(BLOCK)];
-    file.submit(Request::write(block * BLOCK as u64, from, true, Submission::Batched))
+    file.submit(Request::write(
+        block * BLOCK as u64,
+        from,
+        true,
+        Submission::Batched,
+    ))
 }
 
 async fn read(file: &Arc<dyn BlockDevice>, arena: &Arc<Arena>, block: u64) -> u8 {
     let hold = arena.allocate().unwrap().try_write_hold().unwrap();
-    let outcome = file.submit(Request::read(block * BLOCK as u64, vec![hold], Submission::Alone)).await;
+    let outcome = file
+        .submit(Request::read(
+            block * BLOCK as u64,
+            vec![hold],
+            Submission::Alone,
+        ))
+        .await;
     outcome.result.unwrap();
     let Operation::Read(into) = outcome.operation else {
         panic!("a read comes back as a read")
     };
-    assert!(into[0].iter().all(|byte| *byte == into[0][0]), "block {block} is torn");
+    assert!(
+        into[0].iter().all(|byte| *byte == into[0][0]),
+        "block {block} is torn"
+    );
     into[0][0]
 }
 
@@ -108,7 +133,9 @@ fn a_group_of_files_lives() {
         let env: Arc<dyn Env> = RealEnv::new(1);
         block_on(async {
             let disks = files.disks(0..4, &method);
-            let group = DiskGroup::create(&env, "data", disks, options(Redundancy::Normal)).await.unwrap();
+            let group = DiskGroup::create(&env, "data", disks, options(Redundancy::Normal))
+                .await
+                .unwrap();
             let template = Template {
                 striping: Striping::Fine,
                 redundancy: None,
@@ -117,8 +144,9 @@ fn a_group_of_files_lives() {
             let arena = Arena::new(BLOCK, 64).unwrap();
             let (filling, blocks) = (creation.device(), 10 * MIB / BLOCK as u64);
             for first in (0..blocks).step_by(32) {
-                let under_way: Vec<_> =
-                    (first..first + 32).map(|block| begin_write(&filling, &arena, block, 1)).collect();
+                let under_way: Vec<_> = (first..first + 32)
+                    .map(|block| begin_write(&filling, &arena, block, 1))
+                    .collect();
                 for write in under_way {
                     assert_eq!(write.await.result, Ok(()), "{}", method.name());
                 }
@@ -127,13 +155,18 @@ fn a_group_of_files_lives() {
             drop(filling);
             group.dismount().await.unwrap();
 
-            let group = DiskGroup::mount(&env, &files.devices((0..4).rev(), &method)).await.unwrap();
+            let group = DiskGroup::mount(&env, &files.devices((0..4).rev(), &method))
+                .await
+                .unwrap();
             let file = group.open_file("users").unwrap();
             for block in 0..blocks {
                 assert_eq!(read(&file, &arena, block).await, byte_of(block, 1));
             }
             let in_use = FileDevice::open(&files.path(0), files.caching, Method::Sync);
-            assert!(matches!(in_use, Err(FileError::InUse { .. })), "the group holds its disks' locks");
+            assert!(
+                matches!(in_use, Err(FileError::InUse { .. })),
+                "the group holds its disks' locks"
+            );
             group.add_disks(vec![files.disk(4, &method)]).await.unwrap();
             assert!(group.rebalance(2).await.unwrap().extents > 0);
             group.drop_disk("d1").await.unwrap();
@@ -145,8 +178,14 @@ fn a_group_of_files_lives() {
             }
             drop(file);
             group.dismount().await.unwrap();
-            let dropped = DiskGroup::mount(&env, &files.devices(1..2, &method)).await.err().unwrap();
-            assert!(dropped.to_string().contains("has been dropped from it"), "{dropped}");
+            let dropped = DiskGroup::mount(&env, &files.devices(1..2, &method))
+                .await
+                .err()
+                .unwrap();
+            assert!(
+                dropped.to_string().contains("has been dropped from it"),
+                "{dropped}"
+            );
         });
     }
 }
@@ -155,7 +194,12 @@ fn a_group_of_files_lives() {
 fn corrupt(path: &Path, byte: u8) {
     let bytes = std::fs::read(path).unwrap();
     let block = vec![byte; BLOCK];
-    let at = bytes.windows(BLOCK).step_by(BLOCK).position(|window| window == block).unwrap() * BLOCK;
+    let at = bytes
+        .windows(BLOCK)
+        .step_by(BLOCK)
+        .position(|window| window == block)
+        .unwrap()
+        * BLOCK;
     let file = std::fs::File::options().write(true).open(path).unwrap();
     file.write_all_at(&[byte ^ 0x55], at as u64 + 100).unwrap();
     file.sync_all().unwrap();
@@ -167,19 +211,40 @@ fn a_check_names_file_extent_and_disks() {
     let env: Arc<dyn Env> = RealEnv::new(1);
     block_on(async {
         let disks = files.disks(0..3, &Method::Sync);
-        let group = DiskGroup::create(&env, "data", disks, options(Redundancy::High)).await.unwrap();
-        let creation = group.begin_file("users", 2 * MIB, Template::default()).await.unwrap();
+        let group = DiskGroup::create(&env, "data", disks, options(Redundancy::High))
+            .await
+            .unwrap();
+        let creation = group
+            .begin_file("users", 2 * MIB, Template::default())
+            .await
+            .unwrap();
         let arena = Arena::new(BLOCK, 4).unwrap();
-        begin_write(&creation.device(), &arena, 150, 3).await.result.unwrap();
+        begin_write(&creation.device(), &arena, 150, 3)
+            .await
+            .result
+            .unwrap();
         creation.commit().await.unwrap();
         group.dismount().await.unwrap();
         corrupt(&files.path(1), byte_of(150, 3));
-        let group = DiskGroup::mount(&env, &files.devices(0..3, &Method::Sync)).await.unwrap();
+        let group = DiskGroup::mount(&env, &files.devices(0..3, &Method::Sync))
+            .await
+            .unwrap();
         let findings = group.check().await.unwrap().findings;
-        let [Finding::CopiesDiffer { file, extent, at, disks }] = &findings[..] else {
+        let [
+            Finding::CopiesDiffer {
+                file,
+                extent,
+                at,
+                disks,
+            },
+        ] = &findings[..]
+        else {
             panic!("{findings:?}")
         };
-        assert_eq!((&**file, *extent, *at), ("users", 1, 150 * BLOCK as u64 + 100));
+        assert_eq!(
+            (&**file, *extent, *at),
+            ("users", 1, 150 * BLOCK as u64 + 100)
+        );
         assert_eq!((disks[0].len(), &disks[1][..]), (2, &["d1".to_owned()][..]));
     });
 }
@@ -192,8 +257,16 @@ fn threads_work_while_extents_move() {
         let env: Arc<dyn Env> = RealEnv::new(1);
         let group = block_on(async {
             let disks = files.disks(0..3, &method);
-            let group = DiskGroup::create(&env, "data", disks, options(Redundancy::Normal)).await.unwrap();
-            group.begin_file("users", 12 * MIB, Template::default()).await.unwrap().commit().await.unwrap();
+            let group = DiskGroup::create(&env, "data", disks, options(Redundancy::Normal))
+                .await
+                .unwrap();
+            group
+                .begin_file("users", 12 * MIB, Template::default())
+                .await
+                .unwrap()
+                .commit()
+                .await
+                .unwrap();
             group
         });
         let stop = Arc::new(AtomicBool::new(false));
@@ -206,7 +279,10 @@ fn threads_work_while_extents_move() {
                     let mut version = 1;
                     while !stop.load(Ordering::Relaxed) || version < 4 {
                         for block in &blocks {
-                            begin_write(&file, &arena, *block, version).await.result.unwrap();
+                            begin_write(&file, &arena, *block, version)
+                                .await
+                                .result
+                                .unwrap();
                         }
                         for block in &blocks {
                             assert_eq!(read(&file, &arena, *block).await, byte_of(*block, version));
@@ -226,7 +302,12 @@ fn threads_work_while_extents_move() {
             for client in clients {
                 client.ended().await.expect("no client finds a wrong block");
             }
-            assert_eq!(group.check().await.unwrap().findings, [], "{}", method.name());
+            assert_eq!(
+                group.check().await.unwrap().findings,
+                [],
+                "{}",
+                method.name()
+            );
             let units = group.describe().files[0].allocation_units.clone();
             assert_eq!(units, [(1, 8), (2, 8), (3, 8)]);
             let refused = group.open_file("nobody").err().unwrap();

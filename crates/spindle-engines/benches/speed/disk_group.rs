@@ -39,8 +39,14 @@ pub fn run(pace: Pace, _: &Path, figures: &mut Figures) {
             .collect();
         let mapping: Vec<f64> = pairs.iter().map(|(ours, bare)| ours - bare).collect();
         let of_all = median(pairs.iter().map(|(ours, _)| *ours)).unwrap_or(0.0);
-        let what = format!("ns of mapping per I/O in a disk group: {what} ({of_all:.0} with the device of memory)");
-        figures.add(Figure::alone(what, mapping.into_iter(), Some(Goal::AtMost(GOAL_NS))));
+        let what = format!(
+            "ns of mapping per I/O in a disk group: {what} ({of_all:.0} with the device of memory)"
+        );
+        figures.add(Figure::alone(
+            what,
+            mapping.into_iter(),
+            Some(Goal::AtMost(GOAL_NS)),
+        ));
     }
 }
 
@@ -64,7 +70,10 @@ fn group(striping: Striping) -> (DiskGroup, Arc<dyn BlockDevice>) {
             striping,
             redundancy: None,
         };
-        let creation = group.begin_file("file", FILE_BYTES, template).await.expect("it has room");
+        let creation = group
+            .begin_file("file", FILE_BYTES, template)
+            .await
+            .expect("it has room");
         creation.commit().await.expect("memory does not fail");
         let file = group.open_file("file").expect("it was committed");
         (group, file)
@@ -89,9 +98,14 @@ fn cost_ns(device: &Arc<dyn BlockDevice>, kind: Kind, pace: Pace) -> f64 {
             let offset = chance.next_u64() % blocks * BLOCK_BYTES;
             let request = match kind {
                 Kind::Read => Request::read(offset, std::mem::take(&mut into), Submission::Alone),
-                Kind::Write => Request::write(offset, std::mem::take(&mut from), false, Submission::Alone),
+                Kind::Write => {
+                    Request::write(offset, std::mem::take(&mut from), false, Submission::Alone)
+                }
             };
-            let outcome = device.submit(request).already().expect("memory is done within submit");
+            let outcome = device
+                .submit(request)
+                .already()
+                .expect("memory is done within submit");
             outcome.result.expect("memory does not fail");
             match outcome.operation {
                 Operation::Read(back) => into = back,

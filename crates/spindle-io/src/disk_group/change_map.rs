@@ -38,7 +38,9 @@ pub(super) struct ChangeMap {
 }
 
 fn words(of: impl Fn(usize) -> u64) -> Box<[AtomicU64]> {
-    (0..MAP_WORDS).map(|word| AtomicU64::new(of(word))).collect()
+    (0..MAP_WORDS)
+        .map(|word| AtomicU64::new(of(word)))
+        .collect()
 }
 
 impl ChangeMap {
@@ -134,7 +136,8 @@ impl ChangeMap {
     /// The same disk's map, empty, to be written after the one that is on the disk.
     pub(super) fn emptied(&self, layout: DiskLayout) -> ChangeMap {
         let map = ChangeMap::new(self.incarnation, layout, false);
-        map.step.store(self.step.load(Ordering::Relaxed), Ordering::Relaxed);
+        map.step
+            .store(self.step.load(Ordering::Relaxed), Ordering::Relaxed);
         map
     }
 
@@ -205,9 +208,18 @@ impl Core {
         let mut before = Vec::new();
         for member in members.all() {
             let map = &member.map;
-            let recent = map.touched.iter().map(|word| word.swap(0, Ordering::Relaxed));
-            let recent: Vec<u64> = recent.map(|bits| if keep_recent { bits } else { 0 }).collect();
-            let cleared = map.set.iter().zip(recent).map(|(word, recent)| word.fetch_and(recent, Ordering::SeqCst));
+            let recent = map
+                .touched
+                .iter()
+                .map(|word| word.swap(0, Ordering::Relaxed));
+            let recent: Vec<u64> = recent
+                .map(|bits| if keep_recent { bits } else { 0 })
+                .collect();
+            let cleared = map
+                .set
+                .iter()
+                .zip(recent)
+                .map(|(word, recent)| word.fetch_and(recent, Ordering::SeqCst));
             before.push(cleared.collect::<Vec<u64>>());
         }
         self.keep_needed_bits(&before);
@@ -216,7 +228,11 @@ impl Core {
         }
         let mut changed = Vec::new();
         for (member, before) in members.all().zip(&before) {
-            let now = member.map.set.iter().map(|word| word.load(Ordering::SeqCst));
+            let now = member
+                .map
+                .set
+                .iter()
+                .map(|word| word.load(Ordering::SeqCst));
             if now.zip(before).any(|(now, before)| now != *before) {
                 changed.push(member);
             }
@@ -231,12 +247,18 @@ impl Core {
         let was_set = |member: &Member, au: u32| {
             let place = members.all().position(|other| other.disk == member.disk);
             let (word, bit) = member.map.bit(au);
-            place.is_some_and(|place| before.get(place).is_some_and(|words| words[word] & bit != 0))
+            place.is_some_and(|place| {
+                before
+                    .get(place)
+                    .is_some_and(|words| words[word] & bit != 0)
+            })
         };
         for map in self.all_maps() {
             for extent in map.extents().iter().filter(|_| map.copies() > 1) {
                 let is_missed = extent.places().any(|place| {
-                    members.get(place.disk).is_none_or(|member| !member.is_readable)
+                    members
+                        .get(place.disk)
+                        .is_none_or(|member| !member.is_readable)
                 });
                 if !is_missed && !extent.has_writes() && !extent.has_diverged() {
                     continue;

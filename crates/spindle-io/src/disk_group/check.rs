@@ -72,19 +72,28 @@ impl fmt::Display for Finding {
             } => {
                 let lists: Vec<String> = disks.iter().map(|disks| disks.join(", ")).collect();
                 let sides = lists.join(" | ");
-                write!(to, "file {file}, extent {extent}: copies differ from byte {at} of the file on; disks {sides}")
+                write!(
+                    to,
+                    "file {file}, extent {extent}: copies differ from byte {at} of the file on; disks {sides}"
+                )
             }
             Finding::Unreadable {
                 file,
                 extent,
                 disk,
                 reason,
-            } => write!(to, "file {file}, extent {extent}: the copy on disk {disk} cannot be read: {reason}"),
+            } => write!(
+                to,
+                "file {file}, extent {extent}: the copy on disk {disk} cannot be read: {reason}"
+            ),
             Finding::Missing {
                 file,
                 extents,
                 disk,
-            } => write!(to, "file {file}: {extents} extents have a copy on disk {disk}, which is offline"),
+            } => write!(
+                to,
+                "file {file}: {extents} extents have a copy on disk {disk}, which is offline"
+            ),
             Finding::Allocation(what) => write!(to, "allocation table: {what}"),
             Finding::Metadata { disk, what } => write!(to, "disk {disk}: {what}"),
         }
@@ -113,7 +122,9 @@ impl DiskGroup {
         let files: Vec<(String, Arc<ExtentMap>)> = {
             let book = core.book.lock();
             let files = book.state.files.values();
-            files.map(|file| (file.name.clone(), Arc::clone(&file.map))).collect()
+            files
+                .map(|file| (file.name.clone(), Arc::clone(&file.map)))
+                .collect()
         };
         for (name, map) in &files {
             for number in 0..map.extents().len() {
@@ -131,13 +142,18 @@ impl Core {
         let _turn = self.turn().await?;
         let (state, space, reserved) = {
             let book = self.book.lock();
-            (book.state.clone(), book.space.clone(), book.creations.iter().any(|map| map.strong_count() > 0))
+            (
+                book.state.clone(),
+                book.space.clone(),
+                book.creations.iter().any(|map| map.strong_count() > 0),
+            )
         };
         match state.space() {
             Err(what) => report.findings.push(Finding::Allocation(what)),
             // Files that are being made have space that no extent map knows.
             Ok(of_maps) if of_maps != space && !reserved => {
-                let what = "it has space in use that belongs to no extent, or the other way round".to_owned();
+                let what = "it has space in use that belongs to no extent, or the other way round"
+                    .to_owned();
                 report.findings.push(Finding::Allocation(what));
             }
             Ok(_) => {}
@@ -149,19 +165,30 @@ impl Core {
             let what = match (found, look_at(&member.device).await) {
                 (Err(error), _) => Some(format!("its metadata cannot be read: {error}")),
                 (_, Err(error)) => Some(format!("its header cannot be read: {error}")),
-                (_, Ok(looked)) if looked.needs_repair => Some("one copy of its header is damaged; a mount repairs it".to_owned()),
+                (_, Ok(looked)) if looked.needs_repair => {
+                    Some("one copy of its header is damaged; a mount repairs it".to_owned())
+                }
                 (Ok(Some((found, _))), _) if found.encode() == expected => None,
                 _ => Some("its metadata are not those of the group".to_owned()),
             };
             let disk = member.name.clone();
-            report.findings.extend(what.map(|what| Finding::Metadata { disk, what }));
+            report
+                .findings
+                .extend(what.map(|what| Finding::Metadata { disk, what }));
         }
         Ok(())
     }
 
-    async fn check_extent(&self, file: &str, map: &ExtentMap, extent: usize, report: &mut CheckReport) {
+    async fn check_extent(
+        &self,
+        file: &str,
+        map: &ExtentMap,
+        extent: usize,
+        report: &mut CheckReport,
+    ) {
         let members = self.members.load_full();
-        let mut copies: Vec<(&Arc<Member>, Place)> = members.to_write(&map.extents()[extent]).collect();
+        let mut copies: Vec<(&Arc<Member>, Place)> =
+            members.to_write(&map.extents()[extent]).collect();
         copies.retain(|(member, _)| member.is_readable);
         report.extents += 1;
         let bytes = map.shape.extent_bytes(extent);
@@ -185,7 +212,9 @@ impl Core {
             };
             let mut disks: Vec<(usize, Vec<String>)> = Vec::new();
             for (number, (name, hold)) in read.iter().enumerate() {
-                let alike = disks.iter_mut().find(|(first, _)| read[*first].1[..] == hold[..]);
+                let alike = disks
+                    .iter_mut()
+                    .find(|(first, _)| read[*first].1[..] == hold[..]);
                 match alike {
                     Some((_, list)) => list.push((*name).clone()),
                     None => disks.push((number, vec![(*name).clone()])),
@@ -206,11 +235,16 @@ impl Core {
         let members = self.members.load_full();
         let disks = self.book.lock().state.disks.clone();
         for (number, entry) in &disks {
-            if members.get(*number).is_some_and(|member| member.is_readable) {
+            if members
+                .get(*number)
+                .is_some_and(|member| member.is_readable)
+            {
                 continue;
             }
             for (file, map) in files {
-                let on_it = |extent: &&crate::disk_group::extent_map::Extent| extent.places().any(|place| place.disk == *number);
+                let on_it = |extent: &&crate::disk_group::extent_map::Extent| {
+                    extent.places().any(|place| place.disk == *number)
+                };
                 let extents = map.extents().iter().filter(on_it).count();
                 if extents > 0 {
                     report.findings.push(Finding::Missing {
@@ -230,7 +264,14 @@ fn first_difference(read: &[(&String, crate::arena::WriteHold)]) -> Option<u64> 
         if first[..] == other[..] {
             return None;
         }
-        first.iter().zip(other.iter()).position(|(one, other)| one != other)
+        first
+            .iter()
+            .zip(other.iter())
+            .position(|(one, other)| one != other)
     };
-    read[1..].iter().filter_map(differs).min().map(|at| at as u64)
+    read[1..]
+        .iter()
+        .filter_map(differs)
+        .min()
+        .map(|at| at as u64)
 }

@@ -22,7 +22,12 @@ pub(super) struct FailedCopy {
 }
 
 /// Copies `bytes` bytes to all of `to`. Not yet on stable storage when it returns, unless `durable`.
-pub(super) async fn copy(from: &Copy, to: &[Copy], bytes: u64, durable: bool) -> Result<(), FailedCopy> {
+pub(super) async fn copy(
+    from: &Copy,
+    to: &[Copy],
+    bytes: u64,
+    durable: bool,
+) -> Result<(), FailedCopy> {
     let failed = |member: &Arc<Member>| {
         let member = Arc::clone(member);
         move |error| FailedCopy { member, error }
@@ -37,7 +42,8 @@ pub(super) async fn copy(from: &Copy, to: &[Copy], bytes: u64, durable: bool) ->
         let mut under_way = Vec::new();
         for (member, place) in to {
             let from = hold.part(0, hold.len());
-            let write = disk_io::begin_write(&member.device, member.byte_of(*place) + at, from, durable);
+            let write =
+                disk_io::begin_write(&member.device, member.byte_of(*place) + at, from, durable);
             under_way.push((member, write));
         }
         for (member, write) in under_way {
@@ -67,15 +73,20 @@ impl Core {
                 return self.check_mounted();
             };
             let wanted = |disk: u16| disk != from.0.disk && only.is_none_or(|only| only == disk);
-            let to: Vec<Copy> = copies.iter().filter(|(member, _)| wanted(member.disk)).cloned().collect();
+            let to: Vec<Copy> = copies
+                .iter()
+                .filter(|(member, _)| wanted(member.disk))
+                .cloned()
+                .collect();
             match copy(from, &to, map.shape.extent_bytes(number), false).await {
                 Ok(()) => {
                     extent.set_diverged(false);
                     return Ok(());
                 }
-                Err(failed) => self.take_offline(&failed.member).await.map_err(|refused| {
-                    self.invalid(format!("{}; {refused}", failed.error))
-                })?,
+                Err(failed) => self
+                    .take_offline(&failed.member)
+                    .await
+                    .map_err(|refused| self.invalid(format!("{}; {refused}", failed.error)))?,
             }
         }
     }

@@ -57,7 +57,12 @@ pub(super) struct Core {
 }
 
 impl Core {
-    pub(super) fn new(env: &Arc<dyn Env>, state: State, space: Space, members: Members) -> Arc<Core> {
+    pub(super) fn new(
+        env: &Arc<dyn Env>,
+        state: State,
+        space: Space,
+        members: Members,
+    ) -> Arc<Core> {
         Arc::new_cyclic(|me| Core {
             me: Weak::clone(me),
             env: Arc::clone(env),
@@ -156,7 +161,9 @@ impl Core {
             let disks: Vec<u16> = failed.iter().map(|(disk, _)| *disk).collect();
             if let Err(error) = self.check_redundancy(&disks) {
                 let cause = &failed[0].1;
-                self.end(&format!("its metadata could not be written ({cause}), and {error}"));
+                self.end(&format!(
+                    "its metadata could not be written ({cause}), and {error}"
+                ));
                 return self.check_mounted();
             }
             for disk in disks {
@@ -167,7 +174,10 @@ impl Core {
     }
 
     /// One step of the metadata; returns the disks that did not take it.
-    async fn write_entries(&self, change: Option<Change>) -> Result<Vec<(u16, IoError)>, DiskGroupError> {
+    async fn write_entries(
+        &self,
+        change: Option<Change>,
+    ) -> Result<Vec<(u16, IoError)>, DiskGroupError> {
         // Who joins or returns comes first: were the others to say that it belongs, and it not to know, it would be taken for an
         // old copy after a crash.
         let joins = match &change {
@@ -176,7 +186,9 @@ impl Core {
         };
         let entries = self.book.lock().next_entries(&self.name, change);
         let entries = entries.inspect_err(|error| self.end(&error.to_string()))?;
-        let (first, rest): (Vec<_>, Vec<_>) = entries.into_iter().partition(|(disk, _)| Some(*disk) == joins);
+        let (first, rest): (Vec<_>, Vec<_>) = entries
+            .into_iter()
+            .partition(|(disk, _)| Some(*disk) == joins);
         let mut failed = self.write_to_each(first).await;
         failed.extend(self.write_to_each(rest).await);
         Ok(failed)
@@ -222,7 +234,8 @@ impl Core {
         let turn = self.turn().await?;
         let members = self.members.load_full();
         let attached = members.get(member.disk);
-        let Some(attached) = attached.filter(|other| Arc::ptr_eq(&other.device, &member.device)) else {
+        let Some(attached) = attached.filter(|other| Arc::ptr_eq(&other.device, &member.device))
+        else {
             return Ok(());
         };
         if !attached.is_readable {
@@ -241,7 +254,9 @@ impl Core {
     pub(super) fn suspect(&self, member: &Member) {
         self.change_members(|members| {
             let attached = members.get(member.disk);
-            if let Some(attached) = attached.filter(|other| Arc::ptr_eq(&other.device, &member.device)) {
+            if let Some(attached) =
+                attached.filter(|other| Arc::ptr_eq(&other.device, &member.device))
+            {
                 let mut suspect = Member::clone(attached);
                 suspect.is_suspect = true;
                 members.set(suspect);
@@ -256,7 +271,9 @@ impl Core {
             !without.contains(&disk) && members.get(disk).is_some_and(|member| member.is_readable)
         };
         let refused = |why: String| {
-            let name = members.get(without[0]).map_or_else(String::new, |member| member.name.clone());
+            let name = members
+                .get(without[0])
+                .map_or_else(String::new, |member| member.name.clone());
             Err(DiskGroupError::BeyondRedundancy {
                 group: self.name.clone(),
                 disk: name,
@@ -286,8 +303,15 @@ impl Core {
 
     fn file_name(&self, map: &Arc<ExtentMap>) -> String {
         let book = self.book.lock();
-        let file = book.state.files.values().find(|file| Arc::ptr_eq(&file.map, map));
-        file.map_or_else(|| "a file being made".to_owned(), |file| format!("file {}", file.name))
+        let file = book
+            .state
+            .files
+            .values()
+            .find(|file| Arc::ptr_eq(&file.map, map));
+        file.map_or_else(
+            || "a file being made".to_owned(),
+            |file| format!("file {}", file.name),
+        )
     }
 
     /// Flushes every attached disk. A disk that cannot is taken offline; where that would lose data, the group is
@@ -295,7 +319,11 @@ impl Core {
     pub(super) async fn flush_disks(&self) -> Result<(), DiskGroupError> {
         let _turn = self.flushing.acquire().await.expect("never closed");
         let members = self.members.load_full();
-        let reached = if has_planted(Planted::FlushesOneDisk) { 1 } else { usize::MAX };
+        let reached = if has_planted(Planted::FlushesOneDisk) {
+            1
+        } else {
+            usize::MAX
+        };
         let flush = |member: &Arc<Member>| {
             let follower = Flushing {
                 core: self.me.upgrade().expect("whoever calls holds it"),
@@ -322,7 +350,6 @@ impl Core {
         }
         self.check_mounted()
     }
-
 }
 
 /// Hears of the end of a flush at once: what was not flushed may be gone, and what was there before be read again.
@@ -347,27 +374,40 @@ pub(super) struct Turn<'a> {
 
 impl Book {
     fn apply(&mut self, group: &str, change: &Change) -> Result<(), DiskGroupError> {
-        self.state.apply(change).ok_or_else(|| DiskGroupError::Damaged {
-            group: group.to_owned(),
-            what: "a change does not fit them".to_owned(),
-        })
+        self.state
+            .apply(change)
+            .ok_or_else(|| DiskGroupError::Damaged {
+                group: group.to_owned(),
+                what: "a change does not fit them".to_owned(),
+            })
     }
 
     /// What the next step writes on each disk that is online.
-    fn next_entries(&mut self, group: &str, change: Option<Change>) -> Result<Vec<(u16, Entry)>, DiskGroupError> {
+    fn next_entries(
+        &mut self,
+        group: &str,
+        change: Option<Change>,
+    ) -> Result<Vec<(u16, Entry)>, DiskGroupError> {
         self.state.step += 1;
         let bytes = change.map(|change| change.encode());
         let mut entries = Vec::new();
         for (disk, entry) in self.state.disks.iter().filter(|(_, entry)| entry.is_online) {
             let layout = self.state.layout_of(entry);
-            let store = self.stores.get(disk).copied().unwrap_or(Store::blank(layout));
+            let store = self
+                .stores
+                .get(disk)
+                .copied()
+                .unwrap_or(Store::blank(layout));
             let next = match &bytes {
                 Some(bytes) => store.entry(&self.state, bytes),
                 None => store.snapshot(&self.state),
             };
             let next = next.ok_or_else(|| DiskGroupError::NoSpace {
                 group: group.to_owned(),
-                what: format!("its metadata on disk {}, which is too small for them", entry.name),
+                what: format!(
+                    "its metadata on disk {}, which is too small for them",
+                    entry.name
+                ),
                 free_bytes: layout.slot_bytes(),
             })?;
             entries.push((*disk, next));

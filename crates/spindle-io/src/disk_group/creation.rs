@@ -71,7 +71,11 @@ impl DiskGroup {
         core.book.lock().creations.push(Arc::downgrade(&map));
         if map.copies() > 1 {
             // All at once, instead of one by one at the first write to each extent.
-            let places: Vec<Place> = map.extents().iter().flat_map(|extent| extent.places()).collect();
+            let places: Vec<Place> = map
+                .extents()
+                .iter()
+                .flat_map(|extent| extent.places())
+                .collect();
             core.mark(&places).await?;
         }
         let filling = Arc::new_cyclic(|me| Filling {
@@ -101,7 +105,13 @@ fn check_file(core: &Core, name: &str, bytes: u64) -> Result<(), DiskGroupError>
             "file {name} cannot have {bytes} bytes: a multiple of {BLOCK_BYTES} below 256 TiB is allowed"
         )));
     }
-    let is_taken = core.book.lock().state.files.values().any(|file| file.name == name);
+    let is_taken = core
+        .book
+        .lock()
+        .state
+        .files
+        .values()
+        .any(|file| file.name == name);
     if is_taken {
         return Err(DiskGroupError::FileExists {
             group: core.name.clone(),
@@ -145,7 +155,9 @@ fn reserve(
     for extent in 0..shape.extents() {
         let aus = shape.aus(extent);
         let Some(placed) = spread.place(&mut book.space, aus) else {
-            let free = candidates.iter().map(|disk| book.space.disks[&disk.disk].free_aus());
+            let free = candidates
+                .iter()
+                .map(|disk| book.space.disks[&disk.disk].free_aus());
             let free_bytes = free.map(u64::from).sum::<u64>() * book.state.au_bytes;
             for (place, aus) in reserved {
                 book.space.free(place, aus);
@@ -185,7 +197,8 @@ impl FileCreation {
         // The space is the file's from here on.
         drop(self.file.reserved.lock().take());
         let decide = |book: &mut Book| {
-            book.creations.retain(|map| map.as_ptr() != Arc::as_ptr(&self.file.map));
+            book.creations
+                .retain(|map| map.as_ptr() != Arc::as_ptr(&self.file.map));
             Ok(Change::FileCreated {
                 file: book.state.next_file,
                 entry: FileEntry {
@@ -197,7 +210,10 @@ impl FileCreation {
         if has_planted(Planted::CommitsInMemory) {
             let mut book = self.core.book.lock();
             let change = decide(&mut book)?;
-            return book.state.apply(&change).ok_or_else(|| self.core.invalid("planted"));
+            return book
+                .state
+                .apply(&change)
+                .ok_or_else(|| self.core.invalid("planted"));
         }
         self.core.change(&turn, decide).await
     }
@@ -258,7 +274,8 @@ impl Filling {
         let mut at = from;
         while at < end {
             let length = (end - at).min(ZERO_BYTES as u64) as usize;
-            let request = Request::write(at, vec![zeros.part(0, length)], false, Submission::Batched);
+            let request =
+                Request::write(at, vec![zeros.part(0, length)], false, Submission::Batched);
             self.file.submit(request).await.result?;
             at += length as u64;
         }
@@ -276,7 +293,10 @@ impl BlockDevice for Filling {
     }
 
     fn submit(&self, request: Request) -> Completion {
-        let (at, end) = (request.offset, request.offset.saturating_add(request.bytes() as u64));
+        let (at, end) = (
+            request.offset,
+            request.offset.saturating_add(request.bytes() as u64),
+        );
         let passes = match request.operation {
             Operation::Write { .. } => end > self.limits().capacity_bytes || self.follows(at, end),
             _ => true,
@@ -289,7 +309,9 @@ impl BlockDevice for Filling {
         file.in_steps(async move {
             while !filling.follows(at, end) {
                 if let Err(error) = filling.zero_up_to(at).await {
-                    return filling.file.refused(at, request.operation, error.to_string());
+                    return filling
+                        .file
+                        .refused(at, request.operation, error.to_string());
                 }
             }
             filling.file.submit(request).await

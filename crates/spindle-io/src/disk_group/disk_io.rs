@@ -55,8 +55,18 @@ pub(super) async fn read_into(
 }
 
 /// Begins to write.
-pub(super) fn begin_write(device: &Device, offset: u64, from: ReadHold, durable: bool) -> Completion {
-    device.submit(Request::write(offset, vec![from], durable, Submission::Batched))
+pub(super) fn begin_write(
+    device: &Device,
+    offset: u64,
+    from: ReadHold,
+    durable: bool,
+) -> Completion {
+    device.submit(Request::write(
+        offset,
+        vec![from],
+        durable,
+        Submission::Batched,
+    ))
 }
 
 /// Writes bytes, padded to whole blocks, to stable storage.

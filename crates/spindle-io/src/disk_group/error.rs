@@ -17,13 +17,17 @@ pub enum DiskGroupError {
         what: String,
     },
     /// A device that is no disk of any group.
-    #[error("{device} is no disk of a disk group: neither its header nor the copy of it can be read as one")]
+    #[error(
+        "{device} is no disk of a disk group: neither its header nor the copy of it can be read as one"
+    )]
     NoDisk {
         /// The device.
         device: String,
     },
     /// A device that belongs elsewhere.
-    #[error("{device} is disk {disk} of disk group {group} ({id}), not of {expected}: mount each group by its own disks")]
+    #[error(
+        "{device} is disk {disk} of disk group {group} ({id}), not of {expected}: mount each group by its own disks"
+    )]
     OtherGroup {
         /// The device.
         device: String,
@@ -37,8 +41,10 @@ pub enum DiskGroupError {
         expected: String,
     },
     /// The same disk under two names.
-    #[error("{first} and {second} are both disk {disk} of disk group {group}: one is a copy of the other, or the same device \
-             under another path; give only the one that is in use")]
+    #[error(
+        "{first} and {second} are both disk {disk} of disk group {group}: one is a copy of the other, or the same device \
+             under another path; give only the one that is in use"
+    )]
     Twice {
         /// One device.
         first: String,
@@ -60,8 +66,10 @@ pub enum DiskGroupError {
         why: String,
     },
     /// A disk whose metadata are older than those of the others.
-    #[error("disk {disk} ({device}) of disk group {group} has metadata of step {has}, the others of step {others}: it is an \
-             old copy, or its metadata are damaged; leave it out, mount with the others, and bring it online again")]
+    #[error(
+        "disk {disk} ({device}) of disk group {group} has metadata of step {has}, the others of step {others}: it is an \
+             old copy, or its metadata are damaged; leave it out, mount with the others, and bring it online again"
+    )]
     Stale {
         /// The group.
         group: String,
@@ -83,7 +91,9 @@ pub enum DiskGroupError {
         what: String,
     },
     /// There is no room.
-    #[error("disk group {group} has no room for {what}: {free_bytes} bytes are free on the disks that could take it")]
+    #[error(
+        "disk group {group} has no room for {what}: {free_bytes} bytes are free on the disks that could take it"
+    )]
     NoSpace {
         /// The group.
         group: String,
@@ -103,7 +113,9 @@ pub enum DiskGroupError {
         has: Vec<String>,
     },
     /// A file of that name is there.
-    #[error("disk group {group} has a file {file} already: it is never overwritten; remove it or choose another name")]
+    #[error(
+        "disk group {group} has a file {file} already: it is never overwritten; remove it or choose another name"
+    )]
     FileExists {
         /// The group.
         group: String,

@@ -180,7 +180,9 @@ impl ExtentMap {
     pub(super) async fn lock_writes(&self, extent: usize) -> WritesKeptOut<'_> {
         loop {
             let unlocked = self.unlocked.notified();
-            let before = self.extents[extent].word.fetch_or(NO_WRITES, Ordering::SeqCst);
+            let before = self.extents[extent]
+                .word
+                .fetch_or(NO_WRITES, Ordering::SeqCst);
             if before & NO_WRITES == 0 {
                 break;
             }
@@ -235,7 +237,11 @@ mod tests {
 
     fn map() -> ExtentMap {
         let shape = Shape::new(1 << 20, Striping::Coarse, 1, 1 << 20);
-        ExtentMap::new(shape, 2, &[vec![Place { disk: 3, au: 9 }, Place { disk: 0, au: 4 }]])
+        ExtentMap::new(
+            shape,
+            2,
+            &[vec![Place { disk: 3, au: 9 }, Place { disk: 0, au: 4 }]],
+        )
     }
 
     fn is_ready<F: Future>(future: &mut std::pin::Pin<&mut F>) -> bool {
@@ -248,8 +254,20 @@ mod tests {
         let map = map();
         let places: Vec<Place> = map.extents()[0].places().collect();
         assert_eq!(places, [Place { disk: 3, au: 9 }, Place { disk: 0, au: 4 }]);
-        map.extents()[0].set_place(1, Place { disk: 1023, au: u32::MAX });
-        assert_eq!(map.extents()[0].place(1), Some(Place { disk: 1023, au: u32::MAX }));
+        map.extents()[0].set_place(
+            1,
+            Place {
+                disk: 1023,
+                au: u32::MAX,
+            },
+        );
+        assert_eq!(
+            map.extents()[0].place(1),
+            Some(Place {
+                disk: 1023,
+                au: u32::MAX
+            })
+        );
     }
 
     #[test]

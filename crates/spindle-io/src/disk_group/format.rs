@@ -214,7 +214,8 @@ impl DiskHeader {
         let sane = is_allocation_unit(layout.au_bytes)
             && header.number < DISKS_MAX
             && layout.slot_aus >= 1
-            && u64::from(layout.total_aus) > u64::from(FIRST_SLOT_AU) + 2 * u64::from(layout.slot_aus);
+            && u64::from(layout.total_aus)
+                > u64::from(FIRST_SLOT_AU) + 2 * u64::from(layout.slot_aus);
         sane.then_some(header)
     }
 }
@@ -355,7 +356,9 @@ mod tests {
 
     #[test]
     fn nothing_overlaps_whatever_the_size() {
-        for (capacity_bytes, au_bytes) in [(8 << 20, 1 << 20), (1 << 40, 1 << 20), (10 << 30, 64 << 20)] {
+        for (capacity_bytes, au_bytes) in
+            [(8 << 20, 1 << 20), (1 << 40, 1 << 20), (10 << 30, 64 << 20)]
+        {
             let layout = DiskLayout::new(capacity_bytes, au_bytes).unwrap();
             assert_eq!(layout.backup_at() + BLOCK_BYTES as u64, layout.slot_at(0));
             assert_eq!(layout.slot_at(0) + layout.slot_bytes(), layout.slot_at(1));
@@ -363,7 +366,11 @@ mod tests {
             assert_eq!(layout.slot_at(1) + layout.slot_bytes(), data_at);
             assert!(layout.total_aus >> layout.map_shift() <= MAP_BITS);
         }
-        assert!(DiskLayout::new(7 << 20, 1 << 20).unwrap_err().contains("at least 8388608"));
+        assert!(
+            DiskLayout::new(7 << 20, 1 << 20)
+                .unwrap_err()
+                .contains("at least 8388608")
+        );
     }
 
     #[test]

@@ -43,7 +43,11 @@ fn mark_of(disk: u16, at: u64) -> u64 {
 impl GroupFile {
     pub(super) fn new(core: &Arc<Core>, name: &str, map: &Arc<ExtentMap>) -> Arc<GroupFile> {
         let members = core.members.load();
-        let of = |one: fn(&Limits) -> u32| members.all().map(move |member| one(&member.device.limits()));
+        let of = |one: fn(&Limits) -> u32| {
+            members
+                .all()
+                .map(move |member| one(&member.device.limits()))
+        };
         let atomic = of(|limits| limits.atomic_write_bytes).min().unwrap_or(512);
         let within = match map.shape.striping {
             Striping::Coarse => core.au_bytes,
@@ -84,7 +88,13 @@ impl GroupFile {
         spot
     }
 
-    pub(super) fn error(&self, operation: &Operation, at: u64, bytes: usize, reason: String) -> IoError {
+    pub(super) fn error(
+        &self,
+        operation: &Operation,
+        at: u64,
+        bytes: usize,
+        reason: String,
+    ) -> IoError {
         IoError {
             device: self.name.clone(),
             operation: operation.name(),
@@ -108,7 +118,11 @@ impl GroupFile {
         if let Err(error) = self.core.check_mounted() {
             return error.to_string();
         }
-        let disks: Vec<String> = self.extent(spot).places().map(|place| place.disk.to_string()).collect();
+        let disks: Vec<String> = self
+            .extent(spot)
+            .places()
+            .map(|place| place.disk.to_string())
+            .collect();
         format!(
             "no copy of extent {} is on a disk that is online (disks {} of group {})",
             spot.extent,
@@ -232,7 +246,10 @@ impl GroupFile {
     }
 
     /// An I/O of several steps, which go on when nobody waits for them.
-    pub(super) fn in_steps(&self, steps: impl Future<Output = Outcome> + Send + 'static) -> Completion {
+    pub(super) fn in_steps(
+        &self,
+        steps: impl Future<Output = Outcome> + Send + 'static,
+    ) -> Completion {
         Completion::of_steps(Box::pin(GoesOn {
             steps: Some(Box::pin(steps)),
             env: Arc::clone(&self.core.env),
@@ -272,11 +289,19 @@ impl GroupFile {
     fn refusal(&self, request: &Request, bytes: usize) -> Option<String> {
         let end = request.offset.checked_add(bytes as u64);
         if end.is_none_or(|end| end > self.limits.capacity_bytes) {
-            return Some(format!("past the end: it holds {} bytes", self.limits.capacity_bytes));
+            return Some(format!(
+                "past the end: it holds {} bytes",
+                self.limits.capacity_bytes
+            ));
         }
         match request.operation {
-            Operation::Write { atomic: true, .. } if bytes > self.limits.atomic_write_bytes as usize => {
-                Some(format!("at most {} bytes are written untorn", self.limits.atomic_write_bytes))
+            Operation::Write { atomic: true, .. }
+                if bytes > self.limits.atomic_write_bytes as usize =>
+            {
+                Some(format!(
+                    "at most {} bytes are written untorn",
+                    self.limits.atomic_write_bytes
+                ))
             }
             _ => None,
         }
@@ -336,16 +361,22 @@ impl Follower for GroupFile {
         self.map.leave(spot.extent, access);
         let has_mirror = is_read && self.map.copies() > 1;
         let error = match outcome.result {
-            Ok(()) if has_mirror && !self.is_believed(spot, disk) => {
-                self.error(&outcome.operation, at, 0, format!("disk {disk} failed meanwhile"))
-            }
+            Ok(()) if has_mirror && !self.is_believed(spot, disk) => self.error(
+                &outcome.operation,
+                at,
+                0,
+                format!("disk {disk} failed meanwhile"),
+            ),
             Ok(()) => return to.complete(outcome),
             Err(error) => error,
         };
         if has_mirror {
             let env = Arc::clone(&self.core.env);
             let steps = async move {
-                to.complete(self.read_elsewhere(at, outcome.operation, disk, error).await);
+                to.complete(
+                    self.read_elsewhere(at, outcome.operation, disk, error)
+                        .await,
+                );
             };
             env.spawn("disk group", Box::new(move || Box::pin(steps)));
             return;
@@ -392,7 +423,8 @@ impl Drop for GoesOn {
     fn drop(&mut self) {
         if let Some(steps) = self.steps.take() {
             let rest = async move { drop(steps.await) };
-            self.env.spawn("disk group", Box::new(move || Box::pin(rest)));
+            self.env
+                .spawn("disk group", Box::new(move || Box::pin(rest)));
         }
     }
 }

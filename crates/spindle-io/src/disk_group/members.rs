@@ -66,7 +66,10 @@ impl Members {
     #[inline]
     pub(super) fn to_read<'a>(&'a self, extent: &'a Extent) -> Option<(&'a Arc<Member>, Place)> {
         let mut best: Option<(&Arc<Member>, Place)> = None;
-        for (member, place) in self.to_write(extent).filter(|(member, _)| member.is_readable) {
+        for (member, place) in self
+            .to_write(extent)
+            .filter(|(member, _)| member.is_readable)
+        {
             let rank = |member: &Member| (!member.is_suspect, member.is_preferred);
             if best.is_none_or(|(other, _)| rank(member) > rank(other)) {
                 best = Some((member, place));

@@ -51,22 +51,30 @@ impl Core {
     fn find_disk(&self, book: &Book, name: &str) -> Result<u16, DiskGroupError> {
         let disks = &book.state.disks;
         let found = disks.iter().find(|(_, entry)| entry.name == name);
-        found.map(|(disk, _)| *disk).ok_or_else(|| DiskGroupError::NoSuchDisk {
-            group: self.name.clone(),
-            disk: name.to_owned(),
-            has: disks.values().map(|entry| entry.name.clone()).collect(),
-        })
+        found
+            .map(|(disk, _)| *disk)
+            .ok_or_else(|| DiskGroupError::NoSuchDisk {
+                group: self.name.clone(),
+                disk: name.to_owned(),
+                has: disks.values().map(|entry| entry.name.clone()).collect(),
+            })
     }
 
     /// Whether the group can do without a disk, once it is empty.
     fn check_drop(&self, book: &Book, disk: u16) -> Result<(), DiskGroupError> {
         let mut rest = book.state.candidates();
         rest.retain(|candidate| candidate.disk != disk);
-        let mut groups: Vec<&str> = rest.iter().map(|candidate| &*candidate.failure_group).collect();
+        let mut groups: Vec<&str> = rest
+            .iter()
+            .map(|candidate| &*candidate.failure_group)
+            .collect();
         groups.sort_unstable();
         groups.dedup();
         let copies = book.state.files.values().map(|file| file.map.copies());
-        let needed = copies.chain([book.state.redundancy.copies()]).max().unwrap_or(1);
+        let needed = copies
+            .chain([book.state.redundancy.copies()])
+            .max()
+            .unwrap_or(1);
         if groups.len() < needed {
             return Err(self.invalid(format!(
                 "disk {} cannot be dropped: {needed} failure groups are needed, and {} would be left",
@@ -75,12 +83,17 @@ impl Core {
             )));
         }
         let used = book.space.disks[&disk].used_aus();
-        let free = rest.iter().map(|candidate| book.space.disks[&candidate.disk].free_aus());
+        let free = rest
+            .iter()
+            .map(|candidate| book.space.disks[&candidate.disk].free_aus());
         let free: u64 = free.map(u64::from).sum();
         if free < u64::from(used) {
             return Err(DiskGroupError::NoSpace {
                 group: self.name.clone(),
-                what: format!("the {used} allocation units of disk {}", book.state.disks[&disk].name),
+                what: format!(
+                    "the {used} allocation units of disk {}",
+                    book.state.disks[&disk].name
+                ),
                 free_bytes: free * self.au_bytes,
             });
         }
@@ -108,7 +121,9 @@ impl Core {
         // Until the group's metadata know the disk, a mount passes over it.
         write_header(device, &header).await?;
         let added = |book: &mut Book| {
-            book.space.disks.insert(number, DiskSpace::new(header.layout));
+            book.space
+                .disks
+                .insert(number, DiskSpace::new(header.layout));
             book.state.disks.insert(number, entry.clone());
             let joined = member(&book.state, number, device, map);
             self.change_members(|members| members.set(joined.clone()));
@@ -129,7 +144,11 @@ impl Core {
             let Some((disk, mut header)) = next else {
                 return Ok(removed);
             };
-            let device = self.members.load().get(disk).map(|member| Arc::clone(&member.device));
+            let device = self
+                .members
+                .load()
+                .get(disk)
+                .map(|member| Arc::clone(&member.device));
             let decide = |book: &mut Book| {
                 book.space.disks.remove(&disk);
                 book.stores.remove(&disk);
@@ -148,8 +167,17 @@ impl Core {
 
     fn empty_disk(&self) -> Option<(u16, crate::disk_group::format::DiskHeader)> {
         let book = self.book.lock();
-        let is_empty = |disk: &u16| book.space.disks.get(disk).is_some_and(|space| space.used_aus() == 0);
-        let leaving = book.state.disks.iter().filter(|(_, entry)| entry.is_leaving);
+        let is_empty = |disk: &u16| {
+            book.space
+                .disks
+                .get(disk)
+                .is_some_and(|space| space.used_aus() == 0)
+        };
+        let leaving = book
+            .state
+            .disks
+            .iter()
+            .filter(|(_, entry)| entry.is_leaving);
         let (disk, entry) = leaving.into_iter().find(|(disk, _)| is_empty(disk))?;
         Some((*disk, header_of(&book.state, *disk, entry)))
     }
@@ -161,7 +189,9 @@ impl Core {
         let metadata = Store::read(device, layout, &id).await?;
         let has = metadata.as_ref().map(|(state, _)| state.moment());
         let is_as_it_was = has.is_some_and(|has| follows(has, entry.last_online));
-        let map = ChangeMap::read(device, entry.incarnation, layout).await?.emptied(layout);
+        let map = ChangeMap::read(device, entry.incarnation, layout)
+            .await?
+            .emptied(layout);
         let mut joined = {
             let turn = self.turn().await?;
             let mut joined = member(&self.book.lock().state, disk, device, map);
@@ -175,7 +205,10 @@ impl Core {
         self.carry_bits(&joined).await?;
         let turn = self.turn().await?;
         if !self.is_attached(&joined) {
-            return Err(self.invalid(format!("disk {} failed again while it was brought up to date", entry.name)));
+            return Err(self.invalid(format!(
+                "disk {} failed again while it was brought up to date",
+                entry.name
+            )));
         }
         let store = metadata.map_or(Store::blank(layout), |(_, store)| store.outdated());
         let back = |book: &mut Book| {
@@ -185,7 +218,10 @@ impl Core {
         self.change(&turn, back).await?;
         joined.is_readable = true;
         if !self.is_attached(&joined) {
-            return Err(self.invalid(format!("disk {} failed again when it was to be online", entry.name)));
+            return Err(self.invalid(format!(
+                "disk {} failed again when it was to be online",
+                entry.name
+            )));
         }
         self.change_members(|members| members.set(joined.clone()));
         drop(turn);
@@ -194,7 +230,9 @@ impl Core {
 
     fn is_attached(&self, member: &Member) -> bool {
         let members = self.members.load();
-        members.get(member.disk).is_some_and(|other| Arc::ptr_eq(&other.device, &member.device))
+        members
+            .get(member.disk)
+            .is_some_and(|other| Arc::ptr_eq(&other.device, &member.device))
     }
 
     /// Which offline disk of the group a device is.
@@ -248,7 +286,9 @@ impl Core {
 
     fn may_differ(&self, extent: &Extent) -> bool {
         let members = self.members.load();
-        let is_marked = members.to_write(extent).any(|(member, place)| member.map.is_set(place.au));
+        let is_marked = members
+            .to_write(extent)
+            .any(|(member, place)| member.map.is_set(place.au));
         extent.has_writes() || extent.has_diverged() || is_marked
     }
 

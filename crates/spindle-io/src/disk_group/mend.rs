@@ -68,7 +68,8 @@ impl GroupFile {
     async fn mend(&self, spot: Spot, bytes: u64, disk: u16) {
         let members = self.core.members.load_full();
         let attached = members.get(disk);
-        let Some(member) = attached.filter(|member| member.is_readable && !member.is_suspect) else {
+        let Some(member) = attached.filter(|member| member.is_readable && !member.is_suspect)
+        else {
             return;
         };
         let mended = {

@@ -3,7 +3,9 @@
 
 use std::sync::Arc;
 
-use crate::device::{Completer, Completion, Follower, IoError, Operation, Outcome, Request, Submission};
+use crate::device::{
+    Completer, Completion, Follower, IoError, Operation, Outcome, Request, Submission,
+};
 use crate::disk_group::extent_map::Access;
 use crate::disk_group::group_file::GroupFile;
 use crate::disk_group::members::Member;
@@ -45,7 +47,10 @@ impl MirroredWrite {
         if has_planted(Planted::MirrorNotWritten) {
             targets.truncate(1);
         }
-        let copies: Vec<Request> = targets.iter().map(|(_, at)| copy_of(&request, *at)).collect();
+        let copies: Vec<Request> = targets
+            .iter()
+            .map(|(_, at)| copy_of(&request, *at))
+            .collect();
         let (completer, completion) = Completion::pending();
         let write = Arc::new(MirroredWrite {
             file,
@@ -55,7 +60,10 @@ impl MirroredWrite {
                 copies: copies.len(),
                 good: Vec::with_capacity(copies.len()),
                 failed: Vec::new(),
-                members: targets.iter().map(|(member, _)| Some(Arc::clone(member))).collect(),
+                members: targets
+                    .iter()
+                    .map(|(member, _)| Some(Arc::clone(member)))
+                    .collect(),
                 end: Some((request.operation, completer)),
             }),
         });
@@ -88,7 +96,10 @@ impl MirroredWrite {
             if left.copies > 0 {
                 return;
             }
-            let (good, failed) = (std::mem::take(&mut left.good), std::mem::take(&mut left.failed));
+            let (good, failed) = (
+                std::mem::take(&mut left.good),
+                std::mem::take(&mut left.failed),
+            );
             let (operation, completer) = left.end.take().expect("the last copy ends once");
             (good, failed, operation, completer)
         };
@@ -124,7 +135,9 @@ impl MirroredWrite {
                 if has_planted(Planted::AcknowledgesBeforeOffline) {
                     let (core, member) = (Arc::clone(&file.core), Arc::clone(member));
                     let later = async move { drop(core.take_offline(&member).await) };
-                    file.core.env.spawn("disk group", Box::new(move || Box::pin(later)));
+                    file.core
+                        .env
+                        .spawn("disk group", Box::new(move || Box::pin(later)));
                     continue;
                 }
                 if let Err(refused) = file.core.take_offline(member).await {
@@ -136,7 +149,9 @@ impl MirroredWrite {
         let members = file.core.members.load_full();
         let counts = |member: &Arc<Member>| {
             let attached = members.get(member.disk);
-            attached.is_some_and(|other| other.is_readable && Arc::ptr_eq(&other.device, &member.device))
+            attached.is_some_and(|other| {
+                other.is_readable && Arc::ptr_eq(&other.device, &member.device)
+            })
         };
         if is_settled && good.iter().any(counts) {
             return Ok(());

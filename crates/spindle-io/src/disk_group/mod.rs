@@ -147,7 +147,9 @@ impl DiskGroup {
         if let Some(preferred) = preferred
             && !members.all().any(|member| is_it(&member.failure_group))
         {
-            return Err(self.core.invalid(format!("no disk that is online is of failure group {preferred}")));
+            return Err(self.core.invalid(format!(
+                "no disk that is online is of failure group {preferred}"
+            )));
         }
         self.core.change_members(|members| {
             for member in members.clone().all() {
@@ -178,7 +180,11 @@ impl DiskGroup {
         let mut removed = None;
         let decide = |book: &mut Book| {
             let (number, file) = self.core.find_file(book, name)?;
-            if book.open.get(&number).is_some_and(|open| open.strong_count() > 0) {
+            if book
+                .open
+                .get(&number)
+                .is_some_and(|open| open.strong_count() > 0)
+            {
                 return Err(DiskGroupError::FileInUse {
                     group: self.core.name.clone(),
                     file: name.to_owned(),
@@ -230,7 +236,12 @@ impl Core {
         let (number, file) = found.ok_or_else(|| DiskGroupError::NoSuchFile {
             group: self.name.clone(),
             file: name.to_owned(),
-            has: book.state.files.values().map(|file| file.name.clone()).collect(),
+            has: book
+                .state
+                .files
+                .values()
+                .map(|file| file.name.clone())
+                .collect(),
         })?;
         Ok((*number, file))
     }

@@ -33,7 +33,9 @@ const STREAM: u64 = 0x0044_4953_4B47_5250;
 pub(super) fn draw(env: &Arc<dyn Env>, known: &[u64]) -> u64 {
     let mut drawn = env.rng(STREAM ^ env.now()).next_u64();
     for value in known {
-        drawn = (drawn ^ value).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(31);
+        drawn = (drawn ^ value)
+            .wrapping_mul(0x9E37_79B9_7F4A_7C15)
+            .rotate_left(31);
     }
     drawn
 }
@@ -111,11 +113,16 @@ pub(super) fn new_entry(
         group: group.to_owned(),
         what,
     };
-    let failure_group = disk.failure_group.clone().unwrap_or_else(|| disk.name.clone());
+    let failure_group = disk
+        .failure_group
+        .clone()
+        .unwrap_or_else(|| disk.name.clone());
     check_name(group, "disk", &disk.name)?;
     check_name(group, "failure group", &failure_group)?;
     if number >= DISKS_MAX {
-        return Err(invalid(format!("it has had {DISKS_MAX} disks, which is the most")));
+        return Err(invalid(format!(
+            "it has had {DISKS_MAX} disks, which is the most"
+        )));
     }
     let limits = disk.device.limits();
     if limits.alignment_bytes as usize > BLOCK_BYTES {
@@ -180,7 +187,10 @@ pub(super) fn check_names<'a>(
         None => Ok(()),
         Some(pair) => Err(DiskGroupError::Invalid {
             group: group.to_owned(),
-            what: format!("two disks are called {}: each needs a name of its own", pair[0]),
+            what: format!(
+                "two disks are called {}: each needs a name of its own",
+                pair[0]
+            ),
         }),
     }
 }
@@ -210,7 +220,9 @@ pub(super) async fn create(
 ) -> Result<DiskGroup, DiskGroupError> {
     check_options(name, &disks, &options)?;
     let letters = name.bytes().map(u64::from);
-    let known: Vec<u64> = letters.chain(disks.iter().map(|disk| disk.device.limits().capacity_bytes)).collect();
+    let known: Vec<u64> = letters
+        .chain(disks.iter().map(|disk| disk.device.limits().capacity_bytes))
+        .collect();
     let (left, right) = (draw(env, &known), draw(env, &[known.len() as u64, 1]));
     let drawn = (u128::from(left) << 64 | u128::from(right)).to_le_bytes();
     let mut state = State {
@@ -240,7 +252,11 @@ pub(super) async fn create(
         map.write(&disk.device).await?;
         members.set(member(&state, number, &disk.device, map));
     }
-    let headers: Vec<DiskHeader> = state.disks.iter().map(|(disk, entry)| header_of(&state, *disk, entry)).collect();
+    let headers: Vec<DiskHeader> = state
+        .disks
+        .iter()
+        .map(|(disk, entry)| header_of(&state, *disk, entry))
+        .collect();
     let space = state.space().expect("there are no files");
     let core = Core::new(env, state, space, members);
     core.persist(None).await?;
@@ -304,7 +320,11 @@ impl Disks {
                 disk: header.disk_name.clone(),
                 group: header.group_name.clone(),
                 id: id_words(&header.group_id),
-                expected: format!("{} ({})", first.header.group_name, id_words(&first.header.group_id)),
+                expected: format!(
+                    "{} ({})",
+                    first.header.group_name,
+                    id_words(&first.header.group_id)
+                ),
             });
         }
         let is_same = |other: &Found| other.header.incarnation == header.incarnation;
@@ -321,12 +341,19 @@ impl Disks {
 
     /// The newest metadata.
     fn newest(&self) -> Result<State, DiskGroupError> {
-        let group = self.found.first().map_or_else(String::new, |(found, _)| found.header.group_name.clone());
+        let group = self
+            .found
+            .first()
+            .map_or_else(String::new, |(found, _)| found.header.group_name.clone());
         let damaged = |what: &str| DiskGroupError::Damaged {
             group: group.clone(),
             what: what.to_owned(),
         };
-        let states = || self.found.iter().filter_map(|(_, metadata)| Some(&metadata.as_ref()?.0));
+        let states = || {
+            self.found
+                .iter()
+                .filter_map(|(_, metadata)| Some(&metadata.as_ref()?.0))
+        };
         let Some(newest) = states().max_by_key(|state| age(state)) else {
             return Err(match self.unreadable.first() {
                 Some(error) => DiskGroupError::Io(error.clone()),
@@ -385,7 +412,11 @@ pub(super) async fn mount(
 type Attached = (Members, BTreeMap<u16, Store>, Vec<(Device, DiskHeader)>);
 
 /// Attaches the disks that are online, and says which headers are to be mended.
-async fn attach(disks: &Disks, state: &State, options: &MountOptions) -> Result<Attached, DiskGroupError> {
+async fn attach(
+    disks: &Disks,
+    state: &State,
+    options: &MountOptions,
+) -> Result<Attached, DiskGroupError> {
     let (mut members, mut stores, mut repairs) = (Members::default(), BTreeMap::new(), Vec::new());
     for (found, metadata) in &disks.found {
         let (header, device) = (&found.header, &found.device);
@@ -418,7 +449,9 @@ async fn attach(disks: &Disks, state: &State, options: &MountOptions) -> Result<
         }
         let map = ChangeMap::read(device, entry.incarnation, layout).await?;
         members.set(member(state, header.number, device, map));
-        let store = metadata.as_ref().map_or(Store::blank(layout), |(_, store)| *store);
+        let store = metadata
+            .as_ref()
+            .map_or(Store::blank(layout), |(_, store)| *store);
         stores.insert(header.number, store);
         if found.needs_repair {
             repairs.push((Arc::clone(device), header_of(state, header.number, entry)));
@@ -439,7 +472,10 @@ fn check_missing(
         return Ok(());
     }
     let refused = |why: String| {
-        let mut names: Vec<String> = missing.iter().map(|disk| state.disks[disk].name.clone()).collect();
+        let mut names: Vec<String> = missing
+            .iter()
+            .map(|disk| state.disks[disk].name.clone())
+            .collect();
         names.extend(unreadable.iter().map(|error| format!("({error})")));
         Err(DiskGroupError::Missing {
             group: state.group_name.clone(),
@@ -453,7 +489,10 @@ fn check_missing(
     for file in state.files.values().filter(|file| file.map.copies() > 1) {
         for (number, extent) in file.map.extents().iter().enumerate() {
             if members.to_read(extent).is_none() {
-                return refused(format!("they hold all copies of extent {number} of file {}", file.name));
+                return refused(format!(
+                    "they hold all copies of extent {number} of file {}",
+                    file.name
+                ));
             }
         }
     }

@@ -13,7 +13,8 @@ pub(super) fn submit(file: &GroupFile, request: Request) -> Completion {
     match request.operation {
         Operation::Read(into) => read(file, at, into, &pieces),
         Operation::Write { atomic: true, .. } => {
-            let reason = "a write that is not to be torn crosses the border of an extent".to_owned();
+            let reason =
+                "a write that is not to be torn crosses the border of an extent".to_owned();
             Completion::ready(file.refused(at, request.operation, reason))
         }
         write => begin_write(file, at, write, &pieces),
@@ -108,7 +109,12 @@ fn read_direct(file: &GroupFile, at: u64, into: Vec<WriteHold>, pieces: &[usize]
     })
 }
 
-fn read_by_way(file: &GroupFile, at: u64, mut into: Vec<WriteHold>, pieces: &[usize]) -> Completion {
+fn read_by_way(
+    file: &GroupFile,
+    at: u64,
+    mut into: Vec<WriteHold>,
+    pieces: &[usize],
+) -> Completion {
     let (mut under_way, mut offset) = (Vec::new(), at);
     for &piece in pieces {
         let arena = match Arena::new(piece.next_multiple_of(512), 1) {

@@ -55,7 +55,11 @@ struct Role<'a> {
 
 impl<'a> Role<'a> {
     fn new(ground: &'a Ground<'a>, lying: &Lying, copy: usize) -> Role<'a> {
-        let mut excess: BTreeMap<u16, f64> = ground.candidates.iter().map(|disk| (disk.disk, 0.0)).collect();
+        let mut excess: BTreeMap<u16, f64> = ground
+            .candidates
+            .iter()
+            .map(|disk| (disk.disk, 0.0))
+            .collect();
         excess.extend(ground.leaving.iter().map(|disk| (*disk, 0.0)));
         let mut on: BTreeMap<u16, Vec<usize>> = BTreeMap::new();
         let mut total = 0.0;
@@ -67,7 +71,11 @@ impl<'a> Role<'a> {
                 on.entry(disks[copy]).or_default().push(extent);
             }
         }
-        let all: f64 = ground.candidates.iter().map(|disk| f64::from(disk.data_aus)).sum();
+        let all: f64 = ground
+            .candidates
+            .iter()
+            .map(|disk| f64::from(disk.data_aus))
+            .sum();
         for disk in ground.candidates {
             *excess.entry(disk.disk).or_default() -= total * f64::from(disk.data_aus) / all;
         }
@@ -81,7 +89,11 @@ impl<'a> Role<'a> {
 
     fn level(&mut self, lying: &mut Lying, moves: &mut Vec<Move>) {
         while let Some((from, to, at)) = self.next(lying) {
-            let extent = self.on.get_mut(&from).expect("it lies there").swap_remove(at);
+            let extent = self
+                .on
+                .get_mut(&from)
+                .expect("it lies there")
+                .swap_remove(at);
             let aus = f64::from(lying.aus[extent]);
             lying.disks[extent][self.copy] = to;
             self.on.entry(to).or_default().push(extent);
@@ -98,9 +110,21 @@ impl<'a> Role<'a> {
     /// The best move: from where, to where, and which of the extents there.
     fn next(&self, lying: &Lying) -> Option<(u16, u16, usize)> {
         let is_leaving = |disk: u16| self.ground.leaving.contains(&disk);
-        let mut from: Vec<(u16, f64)> = self.excess.iter().map(|(disk, excess)| (*disk, *excess)).collect();
-        let mut to: Vec<(u16, f64)> = from.iter().copied().filter(|(disk, _)| !is_leaving(*disk)).collect();
-        from.sort_by(|one, other| (!is_leaving(one.0), other.1).partial_cmp(&(!is_leaving(other.0), one.1)).expect("numbers"));
+        let mut from: Vec<(u16, f64)> = self
+            .excess
+            .iter()
+            .map(|(disk, excess)| (*disk, *excess))
+            .collect();
+        let mut to: Vec<(u16, f64)> = from
+            .iter()
+            .copied()
+            .filter(|(disk, _)| !is_leaving(*disk))
+            .collect();
+        from.sort_by(|one, other| {
+            (!is_leaving(one.0), other.1)
+                .partial_cmp(&(!is_leaving(other.0), one.1))
+                .expect("numbers")
+        });
         to.sort_by(|one, other| one.1.total_cmp(&other.1));
         for (source, above) in from {
             let Some(extents) = self.on.get(&source).filter(|extents| !extents.is_empty()) else {
@@ -110,7 +134,9 @@ impl<'a> Role<'a> {
                 let gains = |extent: usize| {
                     is_leaving(source) || above - below > f64::from(lying.aus[extent]) + 1e-6
                 };
-                let fits = |extent: &usize| gains(*extent) && self.is_allowed(&lying.disks[*extent], *target);
+                let fits = |extent: &usize| {
+                    gains(*extent) && self.is_allowed(&lying.disks[*extent], *target)
+                };
                 if source != *target
                     && let Some(at) = extents.iter().position(fits)
                 {
@@ -124,8 +150,13 @@ impl<'a> Role<'a> {
     /// Whether the copy may lie there beside the others.
     fn is_allowed(&self, disks: &[u16], to: u16) -> bool {
         let group = |disk: u16| self.ground.failure_groups.get(&disk);
-        let others = disks.iter().enumerate().filter(|(copy, _)| *copy != self.copy);
-        others.map(|(_, disk)| *disk).all(|disk| disk != to && group(disk) != group(to))
+        let others = disks
+            .iter()
+            .enumerate()
+            .filter(|(copy, _)| *copy != self.copy);
+        others
+            .map(|(_, disk)| *disk)
+            .all(|disk| disk != to && group(disk) != group(to))
     }
 }
 
@@ -149,7 +180,9 @@ mod tests {
                     data_aus: 1000,
                 })
                 .collect(),
-            groups: all().map(|(disk, group)| (disk, (*group).to_owned())).collect(),
+            groups: all()
+                .map(|(disk, group)| (disk, (*group).to_owned()))
+                .collect(),
         }
     }
 
@@ -169,7 +202,13 @@ mod tests {
     }
 
     fn counts(disks: &[Vec<u16>], count: u16) -> Vec<usize> {
-        let of = |disk| disks.iter().flatten().filter(|other| **other == disk).count();
+        let of = |disk| {
+            disks
+                .iter()
+                .flatten()
+                .filter(|other| **other == disk)
+                .count()
+        };
         (0..count).map(of).collect()
     }
 
@@ -187,7 +226,9 @@ mod tests {
     fn copies_stay_in_different_failure_groups() {
         let names = ["a", "a", "b", "b", "a", "b"];
         let group = group(&names, &[]);
-        let disks: Vec<Vec<u16>> = (0..200).map(|extent| vec![extent % 2, 2 + extent / 2 % 2]).collect();
+        let disks: Vec<Vec<u16>> = (0..200)
+            .map(|extent| vec![extent % 2, 2 + extent / 2 % 2])
+            .collect();
         let (_, after) = planned(&group, &[], disks);
         for disks in &after {
             assert_ne!(names[usize::from(disks[0])], names[usize::from(disks[1])]);
@@ -201,12 +242,19 @@ mod tests {
     #[test]
     fn a_leaving_disk_is_emptied() {
         let group = group(&["a", "b", "c", "d"], &[2]);
-        let disks = (0..90).map(|extent| vec![extent % 4, (extent + 1) % 4]).collect();
+        let disks = (0..90)
+            .map(|extent| vec![extent % 4, (extent + 1) % 4])
+            .collect();
         let (_, after) = planned(&group, &[2], disks);
         let counts = counts(&after, 4);
         assert_eq!(counts[2], 0);
         assert_eq!(counts.iter().sum::<usize>(), 180);
-        assert!([0, 1, 3].iter().all(|disk| (59..=61).contains(&counts[*disk])), "{counts:?}");
+        assert!(
+            [0, 1, 3]
+                .iter()
+                .all(|disk| (59..=61).contains(&counts[*disk])),
+            "{counts:?}"
+        );
         assert!(after.iter().all(|disks| disks[0] != disks[1]));
     }
 

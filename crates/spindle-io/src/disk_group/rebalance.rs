@@ -44,7 +44,9 @@ impl DiskGroup {
     /// stays moved, and another rebalance goes on from there.
     pub async fn rebalance(&self, power: u32) -> Result<Rebalanced, DiskGroupError> {
         if power > POWER_MAX {
-            return Err(self.core.invalid(format!("a rebalance has a power of 0 to {POWER_MAX}, not {power}")));
+            return Err(self.core.invalid(format!(
+                "a rebalance has a power of 0 to {POWER_MAX}, not {power}"
+            )));
         }
         let mut done = Rebalanced::default();
         if power == 0 {
@@ -75,7 +77,10 @@ impl Core {
         let candidates = state.candidates();
         let leaving = state.disks.iter().filter(|(_, entry)| entry.is_leaving);
         let leaving: Vec<u16> = leaving.map(|(disk, _)| *disk).collect();
-        let groups = state.disks.iter().map(|(disk, entry)| (*disk, entry.failure_group.clone()));
+        let groups = state
+            .disks
+            .iter()
+            .map(|(disk, entry)| (*disk, entry.failure_group.clone()));
         let failure_groups: BTreeMap<u16, String> = groups.collect();
         let ground = Ground {
             candidates: &candidates,
@@ -86,8 +91,13 @@ impl Core {
         for (number, file) in &state.files {
             let extents = file.map.extents();
             let lying = Lying {
-                disks: extents.iter().map(|extent| extent.places().map(|place| place.disk).collect()).collect(),
-                aus: (0..extents.len()).map(|extent| file.map.shape.aus(extent)).collect(),
+                disks: extents
+                    .iter()
+                    .map(|extent| extent.places().map(|place| place.disk).collect())
+                    .collect(),
+                aus: (0..extents.len())
+                    .map(|extent| file.map.shape.aus(extent))
+                    .collect(),
             };
             moves.extend(plan(&ground, lying).into_iter().map(|step| (*number, step)));
         }
@@ -114,10 +124,16 @@ impl Core {
                     core.move_noting(file, step, &work).await;
                 }
             };
-            processes.push(self.env.spawn("rebalance", Box::new(move || Box::pin(process))));
+            processes.push(
+                self.env
+                    .spawn("rebalance", Box::new(move || Box::pin(process))),
+            );
         }
         for process in processes {
-            process.ended().await.map_err(|lost| self.invalid(lost.to_string()))?;
+            process
+                .ended()
+                .await
+                .map_err(|lost| self.invalid(lost.to_string()))?;
         }
         let mut work = work.lock();
         match work.error.take() {
@@ -162,7 +178,9 @@ impl Core {
         } else {
             Some(locked)
         };
-        let old = map.extents()[step.extent].place(step.copy).expect("it has that copy");
+        let old = map.extents()[step.extent]
+            .place(step.copy)
+            .expect("it has that copy");
         if has_planted(Planted::FreesBeforeMoved) {
             self.book.lock().space.free(old, aus);
         }
@@ -187,10 +205,18 @@ impl Core {
     /// Space for the copy, if it still may lie there.
     fn take_place(&self, map: &ExtentMap, step: Move, aus: u32) -> Option<Place> {
         let mut book = self.book.lock();
-        let to = book.state.disks.get(&step.to).filter(|entry| entry.is_online && !entry.is_leaving)?;
+        let to = book
+            .state
+            .disks
+            .get(&step.to)
+            .filter(|entry| entry.is_online && !entry.is_leaving)?;
         let extent = &map.extents()[step.extent];
         for (copy, place) in extent.places().enumerate() {
-            let group = book.state.disks.get(&place.disk).map(|entry| &entry.failure_group);
+            let group = book
+                .state
+                .disks
+                .get(&place.disk)
+                .map(|entry| &entry.failure_group);
             if copy != step.copy && group == Some(&to.failure_group) {
                 return None;
             }
@@ -208,10 +234,16 @@ impl Core {
         let members = self.members.load_full();
         let extent = &map.extents()[step.extent];
         let readable = |place: Place| {
-            let member = members.get(place.disk).filter(|member| member.is_readable)?;
+            let member = members
+                .get(place.disk)
+                .filter(|member| member.is_readable)?;
             Some((Arc::clone(member), place))
         };
-        let source = if extent.has_diverged() { None } else { extent.place(step.copy).and_then(readable) };
+        let source = if extent.has_diverged() {
+            None
+        } else {
+            extent.place(step.copy).and_then(readable)
+        };
         let source = source.or_else(|| extent.places().find_map(readable));
         let Some(source) = source else {
             return Err(self.invalid(format!(
@@ -220,11 +252,15 @@ impl Core {
             )));
         };
         let Some(target) = readable(new) else {
-            return Err(self.invalid(format!("disk {} has gone offline while extents were moved to it", new.disk)));
+            return Err(self.invalid(format!(
+                "disk {} has gone offline while extents were moved to it",
+                new.disk
+            )));
         };
         let to: [Copy; 1] = [target];
         let durable = !has_planted(Planted::MovesUnflushed);
-        let copied = copying::copy(&source, &to, map.shape.extent_bytes(step.extent), durable).await;
+        let copied =
+            copying::copy(&source, &to, map.shape.extent_bytes(step.extent), durable).await;
         match copied {
             Ok(()) => Ok(()),
             Err(failed) => {
@@ -242,7 +278,11 @@ impl Core {
         let turn = self.turn().await?;
         let is_good = {
             let book = self.book.lock();
-            let is_online = book.state.disks.get(&to.disk).is_some_and(|entry| entry.is_online);
+            let is_online = book
+                .state
+                .disks
+                .get(&to.disk)
+                .is_some_and(|entry| entry.is_online);
             book.state.files.contains_key(&file) && is_online
         };
         if is_good {

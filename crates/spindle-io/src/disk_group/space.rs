@@ -50,27 +50,25 @@ impl DiskSpace {
             return None;
         }
         let mut au = self.first_au;
-        'next: while u64::from(au) + u64::from(count) <= u64::from(self.total_aus) {
+        while u64::from(au) + u64::from(count) <= u64::from(self.total_aus) {
             if self.used[au as usize / 64] == u64::MAX {
                 au = (au / 64 + 1) * 64;
                 continue;
             }
-            for at in au..au + count {
-                if self.is_used(at) {
-                    au = at + 1;
-                    continue 'next;
-                }
-            }
-            let taken = self.take(au, count);
-            debug_assert!(taken);
-            return Some(au);
+            let Some(taken) = (au..au + count).find(|at| self.is_used(*at)) else {
+                let is_taken = self.take(au, count);
+                debug_assert!(is_taken);
+                return Some(au);
+            };
+            au = taken + 1;
         }
         None
     }
 
     /// Marks these AUs as used; false, and nothing done, when one is used already or does not exist.
     pub(super) fn take(&mut self, au: u32, count: u32) -> bool {
-        let exists = au >= self.first_au && u64::from(au) + u64::from(count) <= u64::from(self.total_aus);
+        let exists =
+            au >= self.first_au && u64::from(au) + u64::from(count) <= u64::from(self.total_aus);
         if !exists || (au..au + count).any(|at| self.is_used(at)) {
             return false;
         }
@@ -92,7 +90,8 @@ impl DiskSpace {
 
 impl PartialEq for DiskSpace {
     fn eq(&self, other: &DiskSpace) -> bool {
-        (self.first_au, self.total_aus, &self.used) == (other.first_au, other.total_aus, &other.used)
+        (self.first_au, self.total_aus, &self.used)
+            == (other.first_au, other.total_aus, &other.used)
     }
 }
 
@@ -151,7 +150,8 @@ pub(super) fn partners(disks: &[Candidate]) -> BTreeMap<u16, Vec<u16>> {
             let (_, other) = row[(at + distance) % row.len()];
             let room = |disk: u16| partners[&disk].len() < PARTNERS_MAX;
             let new = !partners[&one.disk].contains(&other.disk);
-            if one.failure_group != other.failure_group && new && room(one.disk) && room(other.disk) {
+            if one.failure_group != other.failure_group && new && room(one.disk) && room(other.disk)
+            {
                 partners.entry(one.disk).or_default().push(other.disk);
                 partners.entry(other.disk).or_default().push(one.disk);
             }
@@ -210,7 +210,12 @@ impl<'a> Spread<'a> {
         let count = self.candidates.len();
         let group_of = |disk: u16| {
             let of = |candidate: &&Candidate| candidate.disk == disk;
-            &self.candidates.iter().find(of).expect("placed there").failure_group
+            &self
+                .candidates
+                .iter()
+                .find(of)
+                .expect("placed there")
+                .failure_group
         };
         let taken: Vec<&String> = places.iter().map(|place| group_of(place.disk)).collect();
         let mut order: Vec<usize> = (0..count).map(|at| (at + self.turn) % count).collect();
@@ -219,7 +224,8 @@ impl<'a> Spread<'a> {
         order.sort_by_key(|at| {
             let candidate = &self.candidates[*at];
             let primary = places.first().map(|place| place.disk);
-            let is_partner = primary.is_none_or(|primary| self.partners[&primary].contains(&candidate.disk));
+            let is_partner =
+                primary.is_none_or(|primary| self.partners[&primary].contains(&candidate.disk));
             let load = (self.loads[copy][*at] << 24) / u64::from(candidate.data_aus.max(1));
             (!is_partner, load)
         });
@@ -233,21 +239,29 @@ mod tests {
 
     fn candidates(groups: &[&str], aus: &[u32]) -> (Vec<Candidate>, Space) {
         let mut space = Space::default();
-        let list = (0..).zip(groups.iter().zip(aus)).map(|(disk, (group, aus))| {
-            let layout = DiskLayout::new(u64::from(aus + 4) << 20, 1 << 20).unwrap();
-            assert_eq!(layout.data_aus(), *aus);
-            space.disks.insert(disk, DiskSpace::new(layout));
-            Candidate {
-                disk,
-                failure_group: (*group).to_owned(),
-                data_aus: *aus,
-            }
-        });
+        let list = (0..)
+            .zip(groups.iter().zip(aus))
+            .map(|(disk, (group, aus))| {
+                let layout = DiskLayout::new(u64::from(aus + 4) << 20, 1 << 20).unwrap();
+                assert_eq!(layout.data_aus(), *aus);
+                space.disks.insert(disk, DiskSpace::new(layout));
+                Candidate {
+                    disk,
+                    failure_group: (*group).to_owned(),
+                    data_aus: *aus,
+                }
+            });
         (list.collect(), space)
     }
 
     fn counts(places: &[Vec<Place>], disks: u16) -> Vec<usize> {
-        let of = |disk| places.iter().flatten().filter(|place| place.disk == disk).count();
+        let of = |disk| {
+            places
+                .iter()
+                .flatten()
+                .filter(|place| place.disk == disk)
+                .count()
+        };
         (0..disks).map(of).collect()
     }
 
@@ -255,7 +269,9 @@ mod tests {
     fn files_are_even_over_disks_by_their_size() {
         let (candidates, mut space) = candidates(&["a", "b", "c", "d"], &[100, 100, 200, 400]);
         let mut spread = Spread::new(&candidates, 1, 3);
-        let places: Vec<_> = (0..400).map(|_| spread.place(&mut space, 1).unwrap()).collect();
+        let places: Vec<_> = (0..400)
+            .map(|_| spread.place(&mut space, 1).unwrap())
+            .collect();
         assert_eq!(counts(&places, 4), [50, 50, 100, 200]);
     }
 
@@ -263,7 +279,9 @@ mod tests {
     fn copies_lie_in_different_failure_groups_on_partners() {
         let (candidates, mut space) = candidates(&["a", "a", "b", "b", "c", "c"], &[200; 6]);
         let mut spread = Spread::new(&candidates, 3, 0);
-        let places: Vec<_> = (0..300).map(|_| spread.place(&mut space, 1).unwrap()).collect();
+        let places: Vec<_> = (0..300)
+            .map(|_| spread.place(&mut space, 1).unwrap())
+            .collect();
         for places in &places {
             let mut groups: Vec<_> = places.iter().map(|place| place.disk / 2).collect();
             groups.sort_unstable();
@@ -279,7 +297,10 @@ mod tests {
         let (candidates, _) = candidates(&groups, &[10; 30]);
         let partners = partners(&candidates);
         for (disk, of) in &partners {
-            assert!((6..=PARTNERS_MAX).contains(&of.len()), "disk {disk} has {of:?}");
+            assert!(
+                (6..=PARTNERS_MAX).contains(&of.len()),
+                "disk {disk} has {of:?}"
+            );
             for partner in of {
                 assert!(partners[partner].contains(disk));
                 assert_ne!(disk % 5, partner % 5);
@@ -309,6 +330,9 @@ mod tests {
         assert_eq!(space.allocate(0, 16), Some(11));
         assert_eq!(space.allocate(0, 4), Some(4));
         assert!(!space.take(Place { disk: 0, au: 5 }, 1), "it is used");
-        assert!(!space.take(Place { disk: 0, au: 103 }, 2), "the disk ends there");
+        assert!(
+            !space.take(Place { disk: 0, au: 103 }, 2),
+            "the disk ends there"
+        );
     }
 }

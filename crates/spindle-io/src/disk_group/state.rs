@@ -57,7 +57,8 @@ impl Redundancy {
 
     pub(super) fn of_copies(copies: u8) -> Option<Redundancy> {
         let all = [Redundancy::External, Redundancy::Normal, Redundancy::High];
-        all.into_iter().find(|one| one.copies() == usize::from(copies))
+        all.into_iter()
+            .find(|one| one.copies() == usize::from(copies))
     }
 }
 
@@ -115,14 +116,36 @@ pub(super) struct State {
 /// One change of the metadata.
 #[derive(Clone)]
 pub(super) enum Change {
-    DiskAdded { disk: u16, entry: DiskEntry },
-    DiskOffline { disk: u16, last_online: Moment },
-    DiskOnline { disk: u16 },
-    DiskLeaving { disk: u16 },
-    DiskRemoved { disk: u16 },
-    FileCreated { file: u32, entry: FileEntry },
-    FileRemoved { file: u32 },
-    CopyMoved { file: u32, extent: u32, copy: u8, to: Place },
+    DiskAdded {
+        disk: u16,
+        entry: DiskEntry,
+    },
+    DiskOffline {
+        disk: u16,
+        last_online: Moment,
+    },
+    DiskOnline {
+        disk: u16,
+    },
+    DiskLeaving {
+        disk: u16,
+    },
+    DiskRemoved {
+        disk: u16,
+    },
+    FileCreated {
+        file: u32,
+        entry: FileEntry,
+    },
+    FileRemoved {
+        file: u32,
+    },
+    CopyMoved {
+        file: u32,
+        extent: u32,
+        copy: u8,
+        to: Place,
+    },
 }
 
 impl State {
@@ -146,7 +169,12 @@ impl State {
                 self.next_file = self.next_file.max(file + 1);
             }
             Change::FileRemoved { file } => drop(self.files.remove(file)?),
-            Change::CopyMoved { file, extent, copy, to } => {
+            Change::CopyMoved {
+                file,
+                extent,
+                copy,
+                to,
+            } => {
                 let map = &self.files.get(file)?.map;
                 let extent = map.extents().get(*extent as usize)?;
                 (usize::from(*copy) < map.copies()).then_some(())?;
@@ -189,7 +217,9 @@ impl State {
     pub(super) fn space(&self) -> Result<Space, String> {
         let mut space = Space::default();
         for (disk, entry) in &self.disks {
-            space.disks.insert(*disk, DiskSpace::new(self.layout_of(entry)));
+            space
+                .disks
+                .insert(*disk, DiskSpace::new(self.layout_of(entry)));
         }
         for file in self.files.values() {
             for (number, extent) in file.map.extents().iter().enumerate() {
@@ -298,7 +328,12 @@ impl Change {
                 to.u8(7);
                 to.u32(*file);
             }
-            Change::CopyMoved { file, extent, copy, to: place } => {
+            Change::CopyMoved {
+                file,
+                extent,
+                copy,
+                to: place,
+            } => {
                 to.u8(8);
                 to.u32(*file);
                 to.u32(*extent);
@@ -353,7 +388,7 @@ fn encode_disk(entry: &DiskEntry, to: &mut Encoder) {
     to.u64(entry.incarnation);
     to.u32(entry.total_aus);
     to.u32(entry.slot_aus);
-    to.u8(u8::from(entry.is_online) * ONLINE | u8::from(entry.is_leaving) * LEAVING);
+    to.u8((u8::from(entry.is_online) * ONLINE) | (u8::from(entry.is_leaving) * LEAVING));
     to.u64(entry.last_online.mount);
     to.u64(entry.last_online.step);
 }
@@ -408,8 +443,13 @@ fn decode_file(from: &mut Decoder<'_>, au_bytes: u64) -> Option<FileEntry> {
         1 => Striping::Fine,
         _ => return None,
     };
-    let width = from.u8().filter(|width| (1..=STRIPE_WIDTH).contains(&usize::from(*width)))?;
-    let copies = from.u8().map(usize::from).filter(|copies| (1..=COPIES_MAX).contains(copies))?;
+    let width = from
+        .u8()
+        .filter(|width| (1..=STRIPE_WIDTH).contains(&usize::from(*width)))?;
+    let copies = from
+        .u8()
+        .map(usize::from)
+        .filter(|copies| (1..=COPIES_MAX).contains(copies))?;
     let shape = Shape::new(bytes, striping, u64::from(width), au_bytes);
     let extents = from.u32()? as usize;
     (extents == shape.extents()).then_some(())?;
@@ -458,7 +498,12 @@ mod tests {
     }
 
     fn file(places: &[[Place; 2]]) -> FileEntry {
-        let shape = Shape::new(places.len() as u64 * (1 << 20), Striping::Coarse, 1, 1 << 20);
+        let shape = Shape::new(
+            places.len() as u64 * (1 << 20),
+            Striping::Coarse,
+            1,
+            1 << 20,
+        );
         let places: Vec<Vec<Place>> = places.iter().map(|places| places.to_vec()).collect();
         FileEntry {
             name: "users01".to_owned(),
@@ -475,18 +520,41 @@ mod tests {
     fn changes_and_snapshots_are_read_as_they_were_written() {
         let entry = file(&[[place(0, 4), place(1, 4)], [place(1, 5), place(0, 5)]]);
         let last_online = Moment { mount: 99, step: 3 };
-        let moved = Change::CopyMoved { file: 3, extent: 1, copy: 1, to: place(0, 9) };
+        let moved = Change::CopyMoved {
+            file: 3,
+            extent: 1,
+            copy: 1,
+            to: place(0, 9),
+        };
         let changes = [
-            Change::DiskAdded { disk: 0, entry: disk("a") },
-            Change::DiskAdded { disk: 1, entry: disk("b") },
-            Change::DiskAdded { disk: 2, entry: disk("c") },
-            Change::FileCreated { file: 3, entry: entry.clone() },
+            Change::DiskAdded {
+                disk: 0,
+                entry: disk("a"),
+            },
+            Change::DiskAdded {
+                disk: 1,
+                entry: disk("b"),
+            },
+            Change::DiskAdded {
+                disk: 2,
+                entry: disk("c"),
+            },
+            Change::FileCreated {
+                file: 3,
+                entry: entry.clone(),
+            },
             Change::FileCreated { file: 4, entry },
             Change::FileRemoved { file: 4 },
             moved,
-            Change::DiskOffline { disk: 0, last_online },
+            Change::DiskOffline {
+                disk: 0,
+                last_online,
+            },
             Change::DiskOnline { disk: 0 },
-            Change::DiskOffline { disk: 1, last_online },
+            Change::DiskOffline {
+                disk: 1,
+                last_online,
+            },
             Change::DiskLeaving { disk: 1 },
             Change::DiskRemoved { disk: 2 },
         ];
@@ -500,10 +568,16 @@ mod tests {
         assert!(read.encode() == bytes);
         let decoded = State::decode(&bytes).unwrap();
         assert!(decoded.encode() == bytes);
-        assert_eq!(decoded.files[&3].map.extents()[1].place(1), Some(place(0, 9)));
+        assert_eq!(
+            decoded.files[&3].map.extents()[1].place(1),
+            Some(place(0, 9))
+        );
         assert_eq!((decoded.next_disk, decoded.next_file), (3, 5));
         let entry = &decoded.disks[&1];
-        assert_eq!((entry.is_online, entry.is_leaving, entry.last_online), (false, true, last_online));
+        assert_eq!(
+            (entry.is_online, entry.is_leaving, entry.last_online),
+            (false, true, last_online)
+        );
         for end in 0..bytes.len() {
             assert!(State::decode(&bytes[..end]).is_none());
         }
@@ -514,10 +588,23 @@ mod tests {
         let mut state = state();
         for disk_number in 0..2 {
             let entry = disk("d");
-            state.apply(&Change::DiskAdded { disk: disk_number, entry }).unwrap();
+            state
+                .apply(&Change::DiskAdded {
+                    disk: disk_number,
+                    entry,
+                })
+                .unwrap();
         }
         let entry = file(&[[place(0, 4), place(1, 4)], [place(1, 5), place(0, 4)]]);
-        state.apply(&Change::FileCreated { file: 0, entry }).unwrap();
-        assert!(state.space().err().unwrap().contains("extent 1 of file users01"));
+        state
+            .apply(&Change::FileCreated { file: 0, entry })
+            .unwrap();
+        assert!(
+            state
+                .space()
+                .err()
+                .unwrap()
+                .contains("extent 1 of file users01")
+        );
     }
 }

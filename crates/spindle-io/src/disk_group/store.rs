@@ -113,7 +113,9 @@ impl Store {
         for slot in [0, 1] {
             let found = read_slot(device, layout, slot, group_id).await?;
             if let Some((state, store)) = found
-                && newest.as_ref().is_none_or(|(other, _)| age(&state) > age(other))
+                && newest
+                    .as_ref()
+                    .is_none_or(|(other, _)| age(&state) > age(other))
             {
                 newest = Some((state, store));
             }
@@ -168,7 +170,8 @@ async fn read_record(
         u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"))
     };
     let payload_bytes = number(&bytes, 48);
-    let is_ours = &bytes[..8] == MAGIC && bytes[12..16] == kind.to_le_bytes() && &bytes[16..32] == group_id;
+    let is_ours =
+        &bytes[..8] == MAGIC && bytes[12..16] == kind.to_le_bytes() && &bytes[16..32] == group_id;
     if !is_ours || payload_bytes > slot_bytes {
         return Ok(None);
     }
@@ -208,7 +211,9 @@ async fn read_slot(
         base_step: snapshot.step,
         changes: 0,
     };
-    while let Some(record) = read_record(device, layout, slot, store.next_at, CHANGE, group_id).await? {
+    while let Some(record) =
+        read_record(device, layout, slot, store.next_at, CHANGE, group_id).await?
+    {
         let follows = record.step == state.step + 1
             && record.base_step == store.base_step
             && record.mount == state.mount;

@@ -62,7 +62,11 @@ impl Shape {
             Striping::Fine => width.max(1),
         };
         let au_shift = au_bytes.trailing_zeros();
-        let tier_count = if au_bytes < VARIABLE_BELOW_BYTES { 3 } else { 1 };
+        let tier_count = if au_bytes < VARIABLE_BELOW_BYTES {
+            3
+        } else {
+            1
+        };
         let mut tiers = [Tier::default(); 3];
         tiers[0].shift = au_shift;
         for tier in 1..tier_count {
@@ -115,8 +119,14 @@ impl Shape {
     pub(super) fn byte_at(&self, extent: usize, offset: u64) -> u64 {
         let extent = extent as u64;
         let of = |tier: &&Tier| tier.first_extent <= extent;
-        let tier = self.tiers[..self.tier_count].iter().rfind(of).expect("the first begins at 0");
-        let (set, column) = ((extent - tier.first_extent) / self.width, (extent - tier.first_extent) % self.width);
+        let tier = self.tiers[..self.tier_count]
+            .iter()
+            .rfind(of)
+            .expect("the first begins at 0");
+        let (set, column) = (
+            (extent - tier.first_extent) / self.width,
+            (extent - tier.first_extent) % self.width,
+        );
         let set_at = tier.first_byte + set * (self.width << tier.shift);
         if self.width == 1 {
             return set_at + offset;
@@ -181,7 +191,10 @@ mod tests {
         assert_eq!([40_000, 45_000].map(|extent| large.aus(extent)), [16, 16]);
         // 20,000 of 1 MiB and 20,000 of 4 MiB come first.
         let spot = large.locate(100_000 * MIB + 17 * MIB + 5);
-        assert_eq!((spot.extent, spot.offset, spot.left), (40_001, MIB + 5, 15 * MIB - 5));
+        assert_eq!(
+            (spot.extent, spot.offset, spot.left),
+            (40_001, MIB + 5, 15 * MIB - 5)
+        );
         let fixed = Shape::new(200_000 * MIB, Striping::Coarse, 1, 4 * MIB);
         assert_eq!((fixed.extents(), fixed.aus(49_999)), (50_000, 1));
     }
@@ -204,7 +217,12 @@ mod tests {
     /// Every byte of a file has a place of its own, in whatever shape.
     #[test]
     fn no_two_stripes_share_a_place() {
-        for (width, bytes) in [(1, 30 * MIB), (3, 30 * MIB), (8, 33 * MIB + 512), (5, MIB / 2)] {
+        for (width, bytes) in [
+            (1, 30 * MIB),
+            (3, 30 * MIB),
+            (8, 33 * MIB + 512),
+            (5, MIB / 2),
+        ] {
             for striping in [Striping::Coarse, Striping::Fine] {
                 let shape = Shape::new(bytes, striping, width, MIB);
                 let mut seen = std::collections::BTreeSet::new();
@@ -216,7 +234,10 @@ mod tests {
                     assert!(spot.offset + spot.left <= shape.extent_bytes(spot.extent));
                     for step in 0..spot.left / STRIPE_BYTES {
                         let place = spot.offset + step * STRIPE_BYTES;
-                        assert!(seen.insert((spot.extent, place)), "byte {at} lies on another");
+                        assert!(
+                            seen.insert((spot.extent, place)),
+                            "byte {at} lies on another"
+                        );
                     }
                     at += spot.left;
                 }
@@ -235,7 +256,10 @@ mod tests {
                 assert_eq!(before.extent as u64, border.first_extent - 1);
                 assert_eq!(before.offset + 1, shape.extent_bytes(before.extent));
                 let after = shape.locate(border.first_byte);
-                assert_eq!((after.extent as u64, after.offset), (border.first_extent, 0));
+                assert_eq!(
+                    (after.extent as u64, after.offset),
+                    (border.first_extent, 0)
+                );
             }
         }
     }

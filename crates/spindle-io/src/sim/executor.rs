@@ -463,7 +463,10 @@ impl Drop for World {
         self.tasks.clear();
         let (timers, started) = {
             let mut core = self.env.core.lock();
-            (std::mem::take(&mut core.timers), std::mem::take(&mut core.started))
+            (
+                std::mem::take(&mut core.timers),
+                std::mem::take(&mut core.started),
+            )
         };
         drop((timers, started));
     }

@@ -18,7 +18,10 @@ fn what_is_written_is_read_after_another_mount_in_any_order() {
             for block in 0..7 * MIB / BLOCK {
                 write(&file, block, block + 5, false).await.unwrap();
             }
-            assert!(matches!(group.remove_file("users").await, Err(DiskGroupError::FileInUse { .. })));
+            assert!(matches!(
+                group.remove_file("users").await,
+                Err(DiskGroupError::FileInUse { .. })
+            ));
             drop(file);
             group.dismount().await.unwrap();
         });
@@ -29,11 +32,17 @@ fn what_is_written_is_read_after_another_mount_in_any_order() {
             let group = DiskGroup::mount(&env, &devices).await.unwrap();
             let file = group.open_file("users").unwrap();
             for block in 0..7 * MIB / BLOCK {
-                assert_eq!(read(&file, block).await.unwrap().unwrap(), vec![block + 5; 8]);
+                assert_eq!(
+                    read(&file, block).await.unwrap().unwrap(),
+                    vec![block + 5; 8]
+                );
             }
             let report = group.check().await.unwrap();
             assert_eq!(report.findings, []);
-            assert_eq!(report.extents, if striping == Striping::Fine { 8 } else { 7 });
+            assert_eq!(
+                report.extents,
+                if striping == Striping::Fine { 8 } else { 7 }
+            );
         });
     }
 }
@@ -58,19 +67,33 @@ fn requests_across_borders_arrive_whole() {
             let request = Request::write(3 * BLOCK, from, true, Submission::Batched);
             assert_eq!(file.submit(request).await.result, Ok(()));
             for block in 3..3 + 3 * MIB / BLOCK {
-                assert_eq!(read(&file, block).await.unwrap().unwrap(), [9; 8], "block {block}");
+                assert_eq!(
+                    read(&file, block).await.unwrap().unwrap(),
+                    [9; 8],
+                    "block {block}"
+                );
             }
             // One buffer across many borders.
             let into = arena.allocate().unwrap().try_write_hold().unwrap();
-            let outcome = file.submit(Request::read(3 * BLOCK, vec![into], Submission::Alone)).await;
+            let outcome = file
+                .submit(Request::read(3 * BLOCK, vec![into], Submission::Alone))
+                .await;
             assert_eq!(outcome.result, Ok(()));
-            let Operation::Read(into) = outcome.operation else { panic!() };
+            let Operation::Read(into) = outcome.operation else {
+                panic!()
+            };
             assert!(into[0][..] == hold[..]);
             // Buffers that fit the borders go there without a detour.
             let small = Arena::new(STRIPE_BYTES as usize, 16).unwrap();
-            let into = (0..16).map(|_| small.allocate().unwrap().try_write_hold().unwrap()).collect();
-            let outcome = file.submit(Request::read(MIB, into, Submission::Alone)).await;
-            let Operation::Read(into) = outcome.operation else { panic!() };
+            let into = (0..16)
+                .map(|_| small.allocate().unwrap().try_write_hold().unwrap())
+                .collect();
+            let outcome = file
+                .submit(Request::read(MIB, into, Submission::Alone))
+                .await;
+            let Operation::Read(into) = outcome.operation else {
+                panic!()
+            };
             let bytes: Vec<u8> = into.iter().flat_map(|hold| hold.iter().copied()).collect();
             let from = (MIB - 3 * BLOCK) as usize;
             assert!(bytes[..] == hold[from..from + bytes.len()]);
@@ -86,10 +109,21 @@ fn past_the_end_and_untorn_beyond_the_limit_are_errors() {
         let group = with_file(&env, members, Redundancy::External, 2, Striping::Coarse).await;
         let file = group.open_file("users").unwrap();
         assert_eq!(file.limits().capacity_bytes, 2 * MIB);
-        let error = write(&file, 2 * MIB / BLOCK, 1, true).await.unwrap_err().to_string();
-        assert!(error.contains("of +data/users: past the end: it holds 2097152 bytes"), "{error}");
+        let error = write(&file, 2 * MIB / BLOCK, 1, true)
+            .await
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.contains("of +data/users: past the end: it holds 2097152 bytes"),
+            "{error}"
+        );
         let arena = Arena::new(4096, 1).unwrap();
-        let hold = arena.allocate().unwrap().try_write_hold().unwrap().share(4096);
+        let hold = arena
+            .allocate()
+            .unwrap()
+            .try_write_hold()
+            .unwrap()
+            .share(4096);
         let request = Request::write(0, vec![hold], true, Submission::Alone).atomic();
         let error = file.submit(request).await.result.unwrap_err().to_string();
         assert!(error.contains("at most 512 bytes"), "{error}");
@@ -109,14 +143,30 @@ fn files_are_made_atomically_and_initialised() {
         }
         drop(users);
         group.remove_file("users").await.unwrap();
-        let free = |group: &DiskGroup| group.describe().disks.iter().map(|disk| disk.free_bytes).sum::<u64>();
+        let free = |group: &DiskGroup| {
+            group
+                .describe()
+                .disks
+                .iter()
+                .map(|disk| disk.free_bytes)
+                .sum::<u64>()
+        };
         let before = free(&group);
-        let creation = group.begin_file("index", 3 * MIB, Template::default()).await.unwrap();
+        let creation = group
+            .begin_file("index", 3 * MIB, Template::default())
+            .await
+            .unwrap();
         assert_eq!(free(&group), before - 6 * MIB);
-        assert!(matches!(group.open_file("index"), Err(DiskGroupError::NoSuchFile { .. })));
+        assert!(matches!(
+            group.open_file("index"),
+            Err(DiskGroupError::NoSuchFile { .. })
+        ));
         drop(creation);
         assert_eq!(free(&group), before, "an aborted creation leaves nothing");
-        let creation = group.begin_file("index", 3 * MIB, Template::default()).await.unwrap();
+        let creation = group
+            .begin_file("index", 3 * MIB, Template::default())
+            .await
+            .unwrap();
         let filling = creation.device();
         // Backwards, with gaps, two of them at once.
         write(&filling, 500, 3, false).await.unwrap();
@@ -132,11 +182,17 @@ fn files_are_made_atomically_and_initialised() {
                 700 => 5,
                 _ => 0,
             };
-            assert_eq!(read(&file, block).await.unwrap().unwrap(), vec![expected; 8], "block {block}");
+            assert_eq!(
+                read(&file, block).await.unwrap().unwrap(),
+                vec![expected; 8],
+                "block {block}"
+            );
         }
         let again = group.begin_file("index", MIB, Template::default()).await;
         assert!(matches!(again, Err(DiskGroupError::FileExists { .. })));
-        let large = group.begin_file("large", 100 * MIB, Template::default()).await;
+        let large = group
+            .begin_file("large", 100 * MIB, Template::default())
+            .await;
         assert!(matches!(large, Err(DiskGroupError::NoSpace { .. })));
         assert_eq!(group.check().await.unwrap().findings, []);
     });
@@ -149,7 +205,9 @@ fn who_does_not_belong_is_refused() {
     let others = members.split_off(3);
     let envs = Arc::clone(&env);
     room.run(async move {
-        let one = DiskGroup::create(&envs, "one", members, options(Redundancy::Normal)).await.unwrap();
+        let one = DiskGroup::create(&envs, "one", members, options(Redundancy::Normal))
+            .await
+            .unwrap();
         let creation = one.begin_file("f", MIB, Template::default()).await.unwrap();
         creation.commit().await.unwrap();
         one.dismount().await.unwrap();
@@ -160,8 +218,14 @@ fn who_does_not_belong_is_refused() {
             device: Arc::clone(&again[0].device),
         };
         again.push(duplicate);
-        let error = DiskGroup::create(&envs, "two", again, options(Redundancy::External)).await.err().unwrap();
-        assert!(error.to_string().contains("two disks are called d3"), "{error}");
+        let error = DiskGroup::create(&envs, "two", again, options(Redundancy::External))
+            .await
+            .err()
+            .unwrap();
+        assert!(
+            error.to_string().contains("two disks are called d3"),
+            "{error}"
+        );
     });
     let images = room.images(PowerCut::KeepAll);
     let mount = |images: Vec<DiskImage>, force: bool| {
@@ -174,17 +238,42 @@ fn who_does_not_belong_is_refused() {
             };
             let mounted = DiskGroup::mount_with(&env, &devices, &options).await;
             match mounted {
-                Ok(group) => Ok(group.describe().disks.iter().map(|disk| disk.state).collect::<Vec<_>>()),
+                Ok(group) => Ok(group
+                    .describe()
+                    .disks
+                    .iter()
+                    .map(|disk| disk.state)
+                    .collect::<Vec<_>>()),
                 Err(error) => Err(error.to_string()),
             }
         })
     };
-    let pick = |numbers: &[usize]| numbers.iter().map(|number| images[*number].clone()).collect::<Vec<_>>();
+    let pick = |numbers: &[usize]| {
+        numbers
+            .iter()
+            .map(|number| images[*number].clone())
+            .collect::<Vec<_>>()
+    };
     assert_eq!(mount(pick(&[0, 1, 2]), false).unwrap(), ["online"; 3]);
-    assert_eq!(mount(pick(&[2, 0]), false).unwrap(), ["online", "offline", "online"]);
-    assert!(mount(pick(&[1]), false).unwrap_err().contains("missing d0, d2"));
-    assert!(mount(pick(&[0, 1, 2, 3]), false).unwrap_err().contains("is no disk of a disk group"));
-    assert!(mount(pick(&[0, 1, 1]), false).unwrap_err().contains("are both disk d1"));
+    assert_eq!(
+        mount(pick(&[2, 0]), false).unwrap(),
+        ["online", "offline", "online"]
+    );
+    assert!(
+        mount(pick(&[1]), false)
+            .unwrap_err()
+            .contains("missing d0, d2")
+    );
+    assert!(
+        mount(pick(&[0, 1, 2, 3]), false)
+            .unwrap_err()
+            .contains("is no disk of a disk group")
+    );
+    assert!(
+        mount(pick(&[0, 1, 1]), false)
+            .unwrap_err()
+            .contains("are both disk d1")
+    );
     // A copy of a disk from before the group was mounted again and changed.
     let mut later = Room::new(4, pick(&[0, 1, 2]));
     let (env, devices) = (later.env(), later.devices());
@@ -196,7 +285,10 @@ fn who_does_not_belong_is_refused() {
     let mut mixed = later.images(PowerCut::KeepAll);
     mixed[1] = images[1].clone();
     let error = mount(mixed.clone(), false).unwrap_err();
-    assert!(error.contains("disk d1 (disk1) of disk group one has metadata of step"), "{error}");
+    assert!(
+        error.contains("disk d1 (disk1) of disk group one has metadata of step"),
+        "{error}"
+    );
     assert_eq!(mount(mixed, true).unwrap(), ["online", "offline", "online"]);
 }
 
@@ -206,14 +298,32 @@ fn two_groups_are_not_mixed() {
     let (env, mut members, devices) = (room.env(), room.members(), room.devices());
     let others = members.split_off(2);
     room.run(async move {
-        let one = DiskGroup::create(&env, "one", members, options(Redundancy::External)).await.unwrap();
-        let two = DiskGroup::create(&env, "two", others, options(Redundancy::External)).await.unwrap();
+        let one = DiskGroup::create(&env, "one", members, options(Redundancy::External))
+            .await
+            .unwrap();
+        let two = DiskGroup::create(&env, "two", others, options(Redundancy::External))
+            .await
+            .unwrap();
         one.dismount().await.unwrap();
         two.dismount().await.unwrap();
-        let error = DiskGroup::mount(&env, &devices).await.err().unwrap().to_string();
-        assert!(error.contains("disk2 is disk d2 of disk group two"), "{error}");
-        let error = DiskGroup::mount(&env, &devices[..1]).await.err().unwrap().to_string();
-        assert!(error.contains("missing d1: with external redundancy every disk is needed"), "{error}");
+        let error = DiskGroup::mount(&env, &devices)
+            .await
+            .err()
+            .unwrap()
+            .to_string();
+        assert!(
+            error.contains("disk2 is disk d2 of disk group two"),
+            "{error}"
+        );
+        let error = DiskGroup::mount(&env, &devices[..1])
+            .await
+            .err()
+            .unwrap()
+            .to_string();
+        assert!(
+            error.contains("missing d1: with external redundancy every disk is needed"),
+            "{error}"
+        );
     });
 }
 
@@ -241,14 +351,27 @@ fn a_long_log_goes_over_into_the_other_slot() {
     room.run(async move {
         let group = with_file(&env, members, Redundancy::External, 1, Striping::Coarse).await;
         for number in 0..400 {
-            let creation = group.begin_file(&format!("f{number}"), BLOCK, Template::default()).await.unwrap();
+            let creation = group
+                .begin_file(&format!("f{number}"), BLOCK, Template::default())
+                .await
+                .unwrap();
             creation.commit().await.unwrap();
             if number % 2 == 1 {
                 group.remove_file(&format!("f{number}")).await.unwrap();
-                group.remove_file(&format!("f{}", number - 1)).await.unwrap();
+                group
+                    .remove_file(&format!("f{}", number - 1))
+                    .await
+                    .unwrap();
             }
         }
-        let names = |group: &DiskGroup| group.describe().files.into_iter().map(|file| file.name).collect::<Vec<_>>();
+        let names = |group: &DiskGroup| {
+            group
+                .describe()
+                .files
+                .into_iter()
+                .map(|file| file.name)
+                .collect::<Vec<_>>()
+        };
         assert_eq!(names(&group), ["users"]);
         group.dismount().await.unwrap();
         let group = DiskGroup::mount(&env, &devices).await.unwrap();

@@ -22,7 +22,11 @@ fn load(seed: u64, redundancy: Redundancy) -> Option<String> {
         env.sleep(11_000_000_000).await;
         ended(start(&env, &file, "users", &shared, 25)).await;
         let promised = shared.lock().clone();
-        promised.wrong.first().cloned().or(judge_group(&group, &promised).await)
+        promised
+            .wrong
+            .first()
+            .cloned()
+            .or(judge_group(&group, &promised).await)
     });
     wrong.or_else(|| judge(&noted(&ends), false))
 }
@@ -86,11 +90,16 @@ fn creation(seed: u64) -> Option<String> {
     let (shared, ends) = (Arc::clone(&model), watch(&room, &model, 5));
     let list = Arc::clone(&ends);
     room.run(async move {
-        let group = DiskGroup::create(&env, "data", members, options(Redundancy::Normal)).await.unwrap();
+        let group = DiskGroup::create(&env, "data", members, options(Redundancy::Normal))
+            .await
+            .unwrap();
         list.lock().clear();
         for number in 0..3 {
             let name = format!("f{number}");
-            let creation = group.begin_file(&name, MIB, Template::default()).await.unwrap();
+            let creation = group
+                .begin_file(&name, MIB, Template::default())
+                .await
+                .unwrap();
             let filling = creation.device();
             for block in 0..20 {
                 write(&filling, block, 7, false).await.unwrap();
@@ -113,7 +122,10 @@ fn creation(seed: u64) -> Option<String> {
     }
     // A file that was not promised is there whole, if it is there.
     for end in &ends {
-        let images = end.moments.iter().map(|moment| moment.image_after(PowerCut::Damage(end.io)));
+        let images = end
+            .moments
+            .iter()
+            .map(|moment| moment.image_after(PowerCut::Damage(end.io)));
         let mut room = Room::new(1, images.collect());
         let (env, devices, io) = (room.env(), room.devices(), end.io);
         let wrong = room.run(async move {
@@ -157,13 +169,22 @@ fn a_mount_can_be_cut_off_too() {
         ended(start(&env, &file, "users", &shared, 20)).await;
     });
     let end = ends.lock().pop().unwrap();
-    let images: Vec<DiskImage> = end.moments.iter().map(|moment| moment.image_after(PowerCut::Damage(8))).collect();
+    let images: Vec<DiskImage> = end
+        .moments
+        .iter()
+        .map(|moment| moment.image_after(PowerCut::Damage(8)))
+        .collect();
     let mut room = Room::new(4, images);
     let (env, devices) = (room.env(), room.devices());
     let promised = Arc::new(Latch::new(end.promised.clone()));
     let ends = watch(&room, &promised, 1);
     room.run(async move {
-        DiskGroup::mount(&env, &devices).await.unwrap().dismount().await.unwrap();
+        DiskGroup::mount(&env, &devices)
+            .await
+            .unwrap()
+            .dismount()
+            .await
+            .unwrap();
     });
     let ends = noted(&ends);
     assert!(ends.len() > 20);

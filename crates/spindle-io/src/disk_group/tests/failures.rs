@@ -18,7 +18,11 @@ fn failing(seed: u64, redundancy: Redundancy, fails_after: u64, lasts: Lasts, cu
     let mut room = Room::blank(seed, 4, 12);
     let (env, members, devices) = (room.env(), room.members(), room.devices());
     room.run(async move {
-        with_file(&env, members, redundancy, 4, Striping::Coarse).await.dismount().await.unwrap();
+        with_file(&env, members, redundancy, 4, Striping::Coarse)
+            .await
+            .dismount()
+            .await
+            .unwrap();
     });
     let (env, model) = (room.env(), Model::default());
     let group = room.run(async move { DiskGroup::mount(&env, &devices).await.unwrap() });
@@ -31,18 +35,42 @@ fn failing(seed: u64, redundancy: Redundancy, fails_after: u64, lasts: Lasts, cu
         let file = story.open_file("users").unwrap();
         ended(start(&env, &file, "users", &shared, 30)).await;
     });
-    let failed = room.world.failed_io().map(|failed| (failed.disk, failed.kind));
+    let failed = room
+        .world
+        .failed_io()
+        .map(|failed| (failed.disk, failed.kind));
     // The disk works again, so that what is found now is not its failure once more.
-    room.world.fail_io(IoFault { io: u64::MAX, lasts: Lasts::Once, seed });
+    room.world.fail_io(IoFault {
+        io: u64::MAX,
+        lasts: Lasts::Once,
+        seed,
+    });
     ends.lock().retain(|end| end.io >= io);
     let promised = model.lock().clone();
     let (refused, writes, story) = (promised.refused, promised.writes, Arc::clone(&group));
     let live = promised.wrong.first().cloned();
-    let live = live.or_else(|| room.run(async move {
-        if redundancy == Redundancy::External { None } else { judge_group(&story, &promised).await }
-    }));
-    let wrong = live.or_else(|| if cuts { judge(&noted(&ends), false) } else { None });
-    let offline = group.describe().disks.iter().filter(|disk| disk.state == "offline").count();
+    let live = live.or_else(|| {
+        room.run(async move {
+            if redundancy == Redundancy::External {
+                None
+            } else {
+                judge_group(&story, &promised).await
+            }
+        })
+    });
+    let wrong = live.or_else(|| {
+        if cuts {
+            judge(&noted(&ends), false)
+        } else {
+            None
+        }
+    });
+    let offline = group
+        .describe()
+        .disks
+        .iter()
+        .filter(|disk| disk.state == "offline")
+        .count();
     Told {
         wrong,
         refused,
@@ -62,14 +90,20 @@ fn each_disk_may_fail_in_turn() {
             for lasts in [Lasts::Once, Lasts::ForEver] {
                 let told = failing(fails_after % 9, redundancy, fails_after, lasts, false);
                 assert_eq!(told.wrong, None, "{redundancy:?}, {fails_after}, {lasts:?}");
-                assert_eq!(told.refused, 0, "{redundancy:?}, {fails_after}, {lasts:?}: an I/O was refused");
+                assert_eq!(
+                    told.refused, 0,
+                    "{redundancy:?}, {fails_after}, {lasts:?}: an I/O was refused"
+                );
                 offline += told.offline;
                 seen.extend(told.failed);
             }
         }
         for disk in 0..4 {
             for kind in [IoKind::Read, IoKind::Write, IoKind::DurableWrite] {
-                assert!(seen.contains(&(disk, kind)), "{kind:?} of disk {disk} never failed");
+                assert!(
+                    seen.contains(&(disk, kind)),
+                    "{kind:?} of disk {disk} never failed"
+                );
             }
         }
         assert!(seen.iter().any(|(_, kind)| *kind == IoKind::Flush));
@@ -92,7 +126,8 @@ fn without_a_mirror_failures_are_told() {
 
 /// After a disk has failed, and while it is taken offline, the power is cut.
 fn failing_and_cut(seed: u64) -> Option<String> {
-    (1..=5).find_map(|part| failing(seed, Redundancy::Normal, part * 13, Lasts::ForEver, true).wrong)
+    (1..=5)
+        .find_map(|part| failing(seed, Redundancy::Normal, part * 13, Lasts::ForEver, true).wrong)
 }
 
 #[test]
@@ -112,12 +147,17 @@ fn acknowledging_too_early_is_found() {
 fn two_of_three_copies_may_fail_and_the_third_may_not() {
     let mut room = Room::blank(5, 3, 12);
     let (env, members) = (room.env(), room.members());
-    let group = room.run(async move { with_file(&env, members, Redundancy::High, 2, Striping::Coarse).await });
+    let group = room
+        .run(async move { with_file(&env, members, Redundancy::High, 2, Striping::Coarse).await });
     let (group, model) = (Arc::new(group), Model::default());
     let mut refused = Vec::new();
     for round in 0..3 {
         let io = room.world.io_count() + 3;
-        room.world.fail_io(IoFault { io, lasts: Lasts::ForEver, seed: round });
+        room.world.fail_io(IoFault {
+            io,
+            lasts: Lasts::ForEver,
+            seed: round,
+        });
         let (env, story, shared) = (room.env(), Arc::clone(&group), Arc::clone(&model));
         room.run(async move {
             let file = story.open_file("users").unwrap();
@@ -128,9 +168,18 @@ fn two_of_three_copies_may_fail_and_the_third_may_not() {
     }
     assert_eq!(refused[..2], [0, 0]);
     assert!(refused[2] > 0, "the last copy failed and nobody was told");
-    let online = group.describe().disks.iter().filter(|disk| disk.state == "online").count();
+    let online = group
+        .describe()
+        .disks
+        .iter()
+        .filter(|disk| disk.state == "online")
+        .count();
     assert!(online <= 1);
-    room.world.fail_io(IoFault { io: u64::MAX, lasts: Lasts::Once, seed: 0 });
+    room.world.fail_io(IoFault {
+        io: u64::MAX,
+        lasts: Lasts::Once,
+        seed: 0,
+    });
     let promised = model.lock().clone();
     let images = room.images(PowerCut::Damage(2));
     assert_eq!(judge_end(images, &promised, false), None);
@@ -141,16 +190,29 @@ fn two_of_three_copies_may_fail_and_the_third_may_not() {
 fn a_bad_block_is_mended() {
     let mut room = Room::blank(6, 2, 12);
     let (env, members) = (room.env(), room.members());
-    let group = room.run(async move { with_file(&env, members, Redundancy::Normal, 1, Striping::Coarse).await });
+    let group =
+        room.run(
+            async move { with_file(&env, members, Redundancy::Normal, 1, Striping::Coarse).await },
+        );
     let group = Arc::new(group);
     let io = room.world.io_count() + 1;
-    room.world.fail_io(IoFault { io, lasts: Lasts::Once, seed: 1 });
+    room.world.fail_io(IoFault {
+        io,
+        lasts: Lasts::Once,
+        seed: 1,
+    });
     let story = Arc::clone(&group);
     let before = room.world.io_count();
     room.run(async move {
         let file = story.open_file("users").unwrap();
         assert_eq!(read(&file, 5).await.unwrap().unwrap(), [0; 8]);
-        assert!(story.describe().disks.iter().all(|disk| disk.state == "online"));
+        assert!(
+            story
+                .describe()
+                .disks
+                .iter()
+                .all(|disk| disk.state == "online")
+        );
         assert_eq!(story.check().await.unwrap().findings, []);
     });
     assert!(room.world.failed_io().is_some());

@@ -1,6 +1,7 @@
 //! Disks that come, go and return, under load, with power cuts.
 
 use super::*;
+use crate::disk_group::format::{DiskHeader, Membership};
 use crate::sim::{IoFault, Lasts};
 
 /// Two disks are added to two that are full of a file, which is spread over all four; then the first is dropped.
@@ -28,7 +29,11 @@ fn rebalancing(seed: u64, power: u32) -> Option<String> {
         assert_eq!(group.describe().disks.len(), 3);
         ended(clients).await;
         let promised = shared.lock().clone();
-        promised.wrong.first().cloned().or(judge_group(&group, &promised).await)
+        promised
+            .wrong
+            .first()
+            .cloned()
+            .or(judge_group(&group, &promised).await)
     });
     // The dropped disk stays in the room: a mount passes over it, or refuses it by name once it is marked.
     wrong.or_else(|| judge_members(&noted(&ends)))
@@ -38,12 +43,16 @@ fn rebalancing(seed: u64, power: u32) -> Option<String> {
 fn judge_members(ends: &[End]) -> Option<String> {
     for end in ends {
         for cut in [PowerCut::Damage(end.io), PowerCut::LoseAll] {
-            let images: Vec<DiskImage> = end.moments.iter().map(|moment| moment.image_after(cut)).collect();
+            let images: Vec<DiskImage> = end
+                .moments
+                .iter()
+                .map(|moment| moment.image_after(cut))
+                .collect();
             let is_member = |image: &DiskImage| {
                 let mut block = vec![0; 4096];
                 image.read(0, &mut block);
-                let header = super::super::format::DiskHeader::decode(&block);
-                header.is_some_and(|header| header.membership == super::super::format::Membership::Member)
+                let header = DiskHeader::decode(&block);
+                header.is_some_and(|header| header.membership == Membership::Member)
             };
             let images = images.into_iter().filter(is_member).collect();
             if let Some(wrong) = judge_end(images, &end.promised, false) {
@@ -104,7 +113,11 @@ fn crowded(seed: u64) -> Option<String> {
         std::future::poll_fn(|context| {
             moved = moved || moving.as_mut().poll(context).is_ready();
             made = made || making.as_mut().poll(context).is_ready();
-            if moved && made { std::task::Poll::Ready(()) } else { std::task::Poll::Pending }
+            if moved && made {
+                std::task::Poll::Ready(())
+            } else {
+                std::task::Poll::Pending
+            }
         })
         .await;
         let promised = shared.lock().clone();
@@ -126,8 +139,17 @@ fn every_file_is_even_after_a_rebalance() {
     let new = members.split_off(4);
     room.run(async move {
         let group = with_file(&env, members, Redundancy::Normal, 30, Striping::Fine).await;
-        let template = Template { striping: Striping::Coarse, redundancy: Some(Redundancy::External) };
-        group.begin_file("temp", 12 * MIB, template).await.unwrap().commit().await.unwrap();
+        let template = Template {
+            striping: Striping::Coarse,
+            redundancy: Some(Redundancy::External),
+        };
+        group
+            .begin_file("temp", 12 * MIB, template)
+            .await
+            .unwrap()
+            .commit()
+            .await
+            .unwrap();
         group.add_disks(new).await.unwrap();
         group.rebalance(11).await.unwrap();
         for file in group.describe().files {
@@ -135,12 +157,20 @@ fn every_file_is_even_after_a_rebalance() {
             assert_eq!(file.allocation_units.len(), 6);
             for (disk, units) in &file.allocation_units {
                 // A unit more or less for primary and second copies each, where they do not divide.
-                let most = if total % 6 == 0 { 0 } else { 2 };
-                assert!(units.abs_diff(total / 6) <= most, "{}: disk {disk} has {units} of {total}", file.name);
+                let most = if total.is_multiple_of(6) { 0 } else { 2 };
+                assert!(
+                    units.abs_diff(total / 6) <= most,
+                    "{}: disk {disk} has {units} of {total}",
+                    file.name
+                );
             }
         }
         assert_eq!(group.check().await.unwrap().findings, []);
-        assert_eq!(group.rebalance(3).await.unwrap(), Rebalanced::default(), "there is nothing left to do");
+        assert_eq!(
+            group.rebalance(3).await.unwrap(),
+            Rebalanced::default(),
+            "there is nothing left to do"
+        );
         assert!(group.rebalance(12).await.is_err());
     });
 }
@@ -149,7 +179,10 @@ fn every_file_is_even_after_a_rebalance() {
 fn returning(seed: u64, cuts: bool) -> Option<String> {
     let mut room = Room::blank(seed, 2, 12);
     let (env, members, devices) = (room.env(), room.members(), room.devices());
-    let group = room.run(async move { with_file(&env, members, Redundancy::Normal, 4, Striping::Coarse).await });
+    let group =
+        room.run(
+            async move { with_file(&env, members, Redundancy::Normal, 4, Striping::Coarse).await },
+        );
     let (group, model) = (Arc::new(group), Model::default());
     let work = |room: &mut Room, returning: Option<Arc<dyn BlockDevice>>| {
         let (env, story, shared) = (room.env(), Arc::clone(&group), Arc::clone(&model));
@@ -164,23 +197,48 @@ fn returning(seed: u64, cuts: bool) -> Option<String> {
     };
     work(&mut room, None);
     let io = room.world.io_count() + 9;
-    room.world.fail_io(IoFault { io, lasts: Lasts::ForEver, seed });
+    room.world.fail_io(IoFault {
+        io,
+        lasts: Lasts::ForEver,
+        seed,
+    });
     work(&mut room, None);
-    let gone = group.describe().disks.iter().position(|disk| disk.state == "offline");
-    room.world.fail_io(IoFault { io: u64::MAX, lasts: Lasts::Once, seed });
+    let gone = group
+        .describe()
+        .disks
+        .iter()
+        .position(|disk| disk.state == "offline");
+    room.world.fail_io(IoFault {
+        io: u64::MAX,
+        lasts: Lasts::Once,
+        seed,
+    });
     let gone = gone?;
     let ends = watch(&room, &model, if cuts { 17 } else { u64::MAX });
     work(&mut room, Some(Arc::clone(&devices[gone])));
-    let states: Vec<&str> = group.describe().disks.iter().map(|disk| disk.state).collect();
+    let states: Vec<&str> = group
+        .describe()
+        .disks
+        .iter()
+        .map(|disk| disk.state)
+        .collect();
     assert_eq!(states, ["online"; 2]);
     // From now on the returned disk is read.
-    group.prefer_failure_group(Some(&format!("d{gone}"))).unwrap();
+    group
+        .prefer_failure_group(Some(&format!("d{gone}")))
+        .unwrap();
     work(&mut room, None);
     let promised = model.lock().clone();
     let story = Arc::clone(&group);
     let live = promised.wrong.first().cloned();
     let live = live.or_else(|| room.run(async move { judge_group(&story, &promised).await }));
-    live.or_else(|| if cuts { judge(&noted(&ends), true) } else { None })
+    live.or_else(|| {
+        if cuts {
+            judge(&noted(&ends), true)
+        } else {
+            None
+        }
+    })
 }
 
 #[test]
@@ -202,7 +260,11 @@ fn resync_copies_what_was_missed() {
     let mut room = Room::blank(1, 3, 16);
     let (env, members) = (room.env(), room.members());
     room.run(async move {
-        with_file(&env, members, Redundancy::Normal, 9, Striping::Coarse).await.dismount().await.unwrap();
+        with_file(&env, members, Redundancy::Normal, 9, Striping::Coarse)
+            .await
+            .dismount()
+            .await
+            .unwrap();
     });
     let images = room.images(PowerCut::LoseAll);
     for is_older in [false, true] {
@@ -228,7 +290,10 @@ fn resync_copies_what_was_missed() {
                 write(&file, block, 3, true).await.unwrap();
             }
             let missing = group.check().await.unwrap().findings;
-            assert!(matches!(&missing[..], [Finding::Missing { extents: 6, .. }]), "{missing:?}");
+            assert!(
+                matches!(&missing[..], [Finding::Missing { extents: 6, .. }]),
+                "{missing:?}"
+            );
             let on_it = group.describe().files[0].allocation_units[1].1;
             let copied = group.online_disk(Arc::clone(&devices[1])).await.unwrap();
             if is_older {
@@ -249,19 +314,33 @@ fn an_offline_disk_can_be_dropped() {
     let mut room = Room::blank(1, 4, 16);
     let (env, members, devices) = (room.env(), room.members(), room.devices());
     room.run(async move {
-        with_file(&env, members, Redundancy::Normal, 8, Striping::Coarse).await.dismount().await.unwrap();
+        with_file(&env, members, Redundancy::Normal, 8, Striping::Coarse)
+            .await
+            .dismount()
+            .await
+            .unwrap();
         let group = DiskGroup::mount(&env, &devices[1..]).await.unwrap();
         let error = group.drop_disk("d9").await.unwrap_err().to_string();
-        assert!(error.contains("no disk d9; it has: d0, d1, d2, d3"), "{error}");
+        assert!(
+            error.contains("no disk d9; it has: d0, d1, d2, d3"),
+            "{error}"
+        );
         group.drop_disk("d0").await.unwrap();
         let done = group.rebalance(2).await.unwrap();
         assert_eq!(done.disks_removed, 1);
         assert_eq!(group.check().await.unwrap().findings, []);
-        let error = group.online_disk(Arc::clone(&devices[0])).await.unwrap_err().to_string();
+        let error = group
+            .online_disk(Arc::clone(&devices[0]))
+            .await
+            .unwrap_err()
+            .to_string();
         assert!(error.contains("no longer of the group"), "{error}");
         group.drop_disk("d1").await.unwrap();
         let error = group.drop_disk("d2").await.unwrap_err().to_string();
-        assert!(error.contains("2 failure groups are needed, and 1 would be left"), "{error}");
+        assert!(
+            error.contains("2 failure groups are needed, and 1 would be left"),
+            "{error}"
+        );
     });
 }
 
@@ -269,15 +348,24 @@ fn an_offline_disk_can_be_dropped() {
 fn a_check_names_what_differs() {
     let mut room = Room::blank(1, 3, 12);
     let (env, members) = (room.env(), room.members());
-    let group = room.run(async move { with_file(&env, members, Redundancy::High, 2, Striping::Coarse).await });
+    let group = room
+        .run(async move { with_file(&env, members, Redundancy::High, 2, Striping::Coarse).await });
     // The second extent of the file, on whichever AU, on disk 1.
-    let place = group.core.all_maps()[0].extents()[1].places().find(|place| place.disk == 1).unwrap();
+    let place = group.core.all_maps()[0].extents()[1]
+        .places()
+        .find(|place| place.disk == 1)
+        .unwrap();
     room.disks[1].decay(place.au as usize * MIB as usize + 5000, 1);
     room.run(async move {
         let findings = group.check().await.unwrap().findings;
         assert_eq!(findings.len(), 1);
         let words = findings[0].to_string();
-        assert!(words.starts_with("file users, extent 1: copies differ from byte 1053576 of the file on; disks "), "{words}");
+        assert!(
+            words.starts_with(
+                "file users, extent 1: copies differ from byte 1053576 of the file on; disks "
+            ),
+            "{words}"
+        );
         assert!(words.ends_with("| d1"), "{words}");
     });
 }

@@ -33,7 +33,8 @@ pub(super) struct Room {
 impl Room {
     pub(super) fn new(seed: u64, images: Vec<DiskImage>) -> Room {
         let world = World::new(seed);
-        let disk = |(number, image)| SimDisk::new(world.env(), number, image, 512, DiskTiming::default());
+        let disk =
+            |(number, image)| SimDisk::new(world.env(), number, image, 512, DiskTiming::default());
         let disks = (0..).zip(images).map(disk).collect();
         Room { world, disks }
     }
@@ -47,7 +48,10 @@ impl Room {
     }
 
     pub(super) fn devices(&self) -> Vec<Arc<dyn BlockDevice>> {
-        self.disks.iter().map(|disk| Arc::clone(disk) as Arc<dyn BlockDevice>).collect()
+        self.disks
+            .iter()
+            .map(|disk| Arc::clone(disk) as Arc<dyn BlockDevice>)
+            .collect()
     }
 
     /// The disks as members: `d0`, `d1`, ..., each a failure group.
@@ -65,7 +69,10 @@ impl Room {
     }
 
     pub(super) fn images(&self, cut: PowerCut) -> Vec<DiskImage> {
-        self.disks.iter().map(|disk| disk.image_after(cut)).collect()
+        self.disks
+            .iter()
+            .map(|disk| disk.image_after(cut))
+            .collect()
     }
 }
 
@@ -106,15 +113,21 @@ pub(super) async fn write(
 }
 
 /// The version of each sector of a block; `Err` with words for bytes that no version has.
-pub(super) async fn read(file: &Arc<dyn BlockDevice>, block: u64) -> Result<Result<Vec<u64>, String>, IoError> {
+pub(super) async fn read(
+    file: &Arc<dyn BlockDevice>,
+    block: u64,
+) -> Result<Result<Vec<u64>, String>, IoError> {
     let arena = Arena::new(BLOCK as usize, 1).unwrap();
     let hold = arena.allocate().unwrap().try_write_hold().unwrap();
-    let outcome = file.submit(Request::read(block * BLOCK, vec![hold], Submission::Alone)).await;
+    let outcome = file
+        .submit(Request::read(block * BLOCK, vec![hold], Submission::Alone))
+        .await;
     outcome.result?;
     let Operation::Read(into) = outcome.operation else {
         panic!("a read comes back as a read")
     };
-    let word = |sector: &[u8], at: usize| u64::from_le_bytes(sector[at..at + 8].try_into().unwrap());
+    let word =
+        |sector: &[u8], at: usize| u64::from_le_bytes(sector[at..at + 8].try_into().unwrap());
     let (mut versions, mut expected) = (Vec::new(), vec![0; BLOCK as usize]);
     for sector in into[0].chunks_exact(SECTOR) {
         versions.push(word(sector, 8));
@@ -126,7 +139,10 @@ pub(super) async fn read(file: &Arc<dyn BlockDevice>, block: u64) -> Result<Resu
         expected[range.clone()].copy_from_slice(&whole[range]);
     }
     if expected[..] != into[0][..] {
-        return Ok(Err(format!("block {block} holds what was never written there (it says block {})", word(&into[0], 0))));
+        return Ok(Err(format!(
+            "block {block} holds what was never written there (it says block {})",
+            word(&into[0], 0)
+        )));
     }
     Ok(Ok(versions))
 }
@@ -214,9 +230,13 @@ impl Client {
             Ok(Ok(versions)) => {
                 let mut expected = None;
                 self.update(block, |known| expected = known.latest);
-                let expected = expected.filter(|latest| versions.iter().any(|version| version != latest));
+                let expected =
+                    expected.filter(|latest| versions.iter().any(|version| version != latest));
                 if let Some(latest) = expected {
-                    self.wrong(format!("{} block {block}: read {versions:?}, written {latest}", self.name));
+                    self.wrong(format!(
+                        "{} block {block}: read {versions:?}, written {latest}",
+                        self.name
+                    ));
                 }
             }
         }
@@ -251,7 +271,13 @@ impl Client {
 }
 
 /// Starts clients on a file and returns what they end with.
-pub(super) fn start(env: &Arc<dyn Env>, file: &Arc<dyn BlockDevice>, name: &str, model: &Model, steps: u64) -> Vec<crate::Join> {
+pub(super) fn start(
+    env: &Arc<dyn Env>,
+    file: &Arc<dyn BlockDevice>,
+    name: &str,
+    model: &Model,
+    steps: u64,
+) -> Vec<crate::Join> {
     let total = file.limits().capacity_bytes / BLOCK;
     let client = |number: u64| {
         let client = Client {
@@ -264,7 +290,10 @@ pub(super) fn start(env: &Arc<dyn Env>, file: &Arc<dyn BlockDevice>, name: &str,
             durable: number.is_multiple_of(2),
         };
         let mut chance = env.rng(number);
-        env.spawn("client", Box::new(move || Box::pin(async move { client.work(&mut chance, steps).await })))
+        env.spawn(
+            "client",
+            Box::new(move || Box::pin(async move { client.work(&mut chance, steps).await })),
+        )
     };
     (0..4).map(client).collect()
 }
@@ -307,8 +336,16 @@ pub(super) fn noted(ends: &Latch<Vec<End>>) -> Vec<End> {
 /// Mounts every end, after three kinds of power cut; the first thing that is wrong.
 pub(super) fn judge(ends: &[End], force: bool) -> Option<String> {
     for end in ends {
-        for cut in [PowerCut::Damage(end.io), PowerCut::LoseAll, PowerCut::KeepAll] {
-            let images = end.moments.iter().map(|moment| moment.image_after(cut)).collect();
+        for cut in [
+            PowerCut::Damage(end.io),
+            PowerCut::LoseAll,
+            PowerCut::KeepAll,
+        ] {
+            let images = end
+                .moments
+                .iter()
+                .map(|moment| moment.image_after(cut))
+                .collect();
             if let Some(wrong) = judge_end(images, &end.promised, force) {
                 return Some(format!("after {cut:?} at I/O {}: {wrong}", end.io));
             }
@@ -318,7 +355,11 @@ pub(super) fn judge(ends: &[End], force: bool) -> Option<String> {
 }
 
 /// Mounts what a crash left: every block must be as promised, and every copy equal.
-pub(super) fn judge_end(images: Vec<DiskImage>, promised: &Promised, force: bool) -> Option<String> {
+pub(super) fn judge_end(
+    images: Vec<DiskImage>,
+    promised: &Promised,
+    force: bool,
+) -> Option<String> {
     let mut room = Room::new(5, images);
     let (env, devices, promised) = (room.env(), room.devices(), promised.clone());
     room.run(async move {
@@ -363,8 +404,14 @@ pub(super) async fn judge_group(group: &DiskGroup, promised: &Promised) -> Optio
             Ok(Err(words)) => return Some(words),
             Ok(Ok(versions)) => versions,
         };
-        if versions.iter().any(|version| !known.allowed.contains(version)) {
-            return Some(format!("{name} block {block}: {versions:?}, promised {:?}", known.allowed));
+        if versions
+            .iter()
+            .any(|version| !known.allowed.contains(version))
+        {
+            return Some(format!(
+                "{name} block {block}: {versions:?}, promised {:?}",
+                known.allowed
+            ));
         }
     }
     None
@@ -379,13 +426,24 @@ pub(super) fn must_find(planted: Planted, story: impl Fn(u64) -> Option<String>)
 }
 
 /// A group of the room's disks with one file.
-pub(super) async fn with_file(env: &Arc<dyn Env>, disks: Vec<Disk>, redundancy: Redundancy, mib: u64, striping: Striping) -> DiskGroup {
-    let group = DiskGroup::create(env, "data", disks, options(redundancy)).await.unwrap();
+pub(super) async fn with_file(
+    env: &Arc<dyn Env>,
+    disks: Vec<Disk>,
+    redundancy: Redundancy,
+    mib: u64,
+    striping: Striping,
+) -> DiskGroup {
+    let group = DiskGroup::create(env, "data", disks, options(redundancy))
+        .await
+        .unwrap();
     let template = Template {
         striping,
         redundancy: None,
     };
-    let creation = group.begin_file("users", mib * MIB, template).await.unwrap();
+    let creation = group
+        .begin_file("users", mib * MIB, template)
+        .await
+        .unwrap();
     creation.commit().await.unwrap();
     group
 }
