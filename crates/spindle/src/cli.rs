@@ -13,6 +13,7 @@ use miette::GraphicalReportHandler;
 use rustix::termios::tcgetwinsize;
 use signal_hook::consts::{SIGINT, SIGTERM};
 
+use crate::disk_group::{self, DiskGroupCommand};
 use crate::experiment::{Experiment, ExperimentError};
 use crate::result::{Outcome, RunResult};
 use crate::run::directory;
@@ -67,6 +68,9 @@ enum Command {
         #[command(flatten)]
         show: Show,
     },
+    /// Make, show, change and check disk groups on block devices and files.
+    #[command(name = "diskgroup", subcommand)]
+    DiskGroup(DiskGroupCommand),
     /// The process of one trial; started by `run`, not by people.
     #[command(name = trial::supervisor::WORKER_COMMAND, hide = true)]
     TrialWorker,
@@ -86,6 +90,17 @@ struct Show {
 pub fn main(arguments: Arguments) -> ExitCode {
     match arguments.command {
         Command::TrialWorker => trial::worker::run(),
+        Command::DiskGroup(command) => match disk_group::carry_out(command) {
+            Ok(answer) => {
+                print!("{}", answer.text);
+                if answer.is_well {
+                    ExitCode::SUCCESS
+                } else {
+                    ExitCode::FAILURE
+                }
+            }
+            Err(error) => fail(&error.to_string()),
+        },
         Command::Report { directory, show } => match directory::write_reports(&directory) {
             Ok(result) => show_result(&result, &directory, &show),
             Err(error) => fail(&error.to_string()),
