@@ -4,7 +4,7 @@
 //! ([`table`], [`report`], [`cli`]).
 
 pub mod cli;
-pub mod disk_group;
+mod disk_group;
 pub mod experiment;
 pub mod observe;
 pub mod report;
