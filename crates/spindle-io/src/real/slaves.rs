@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::file::Core;
 use super::transfer::perform;
-use crate::device::{Completer, Completion, Operation};
+use crate::device::{Completer, Completion, Operation, Outcome};
 use crate::sync::{Condvar, Mutex, has_planted, thread};
 
 /// Planted race: whether a slave sleeps is looked at before the request is in the queue.
@@ -36,11 +36,36 @@ struct Queue {
 }
 
 struct Job {
-    core: Arc<Core>,
-    offset: u64,
-    operation: Operation,
-    total: usize,
+    work: Work,
     completer: Completer,
+}
+
+/// What a slave does.
+enum Work {
+    /// The blocking call of a file device.
+    Transfer {
+        core: Arc<Core>,
+        offset: u64,
+        operation: Operation,
+        total: usize,
+    },
+    /// A blocking call of another kind.
+    Call(Box<dyn FnOnce() -> Outcome + Send>),
+}
+
+impl Work {
+    fn carry_out(self) -> Outcome {
+        match self {
+            // The device may be closed by whoever hears of the end: it is let go of before that.
+            Work::Transfer {
+                core,
+                offset,
+                operation,
+                total,
+            } => perform(&core, offset, operation, total),
+            Work::Call(call) => call(),
+        }
+    }
 }
 
 impl SlavePool {
@@ -87,14 +112,22 @@ impl SlavePool {
         operation: Operation,
         total: usize,
     ) -> Completion {
-        let (completer, completion) = Completion::pending();
-        let job = Job {
+        self.queue(Work::Transfer {
             core: Arc::clone(core),
             offset,
             operation,
             total,
-            completer,
-        };
+        })
+    }
+
+    /// Has a slave make `call`, which may block; its captures are let go of before anybody hears of its end.
+    pub(super) fn call(&self, call: Box<dyn FnOnce() -> Outcome + Send>) -> Completion {
+        self.queue(Work::Call(call))
+    }
+
+    fn queue(&self, work: Work) -> Completion {
+        let (completer, completion) = Completion::pending();
+        let job = Job { work, completer };
         let mut queue = self.shared.queue.lock();
         let wake = queue.idle > 0;
         if has_planted(LOOKS_THEN_QUEUES) {
@@ -112,18 +145,9 @@ impl SlavePool {
 
 impl Shared {
     fn serve(&self, slave: usize) {
-        while let Some(Job {
-            core,
-            offset,
-            operation,
-            total,
-            completer,
-        }) = self.next_job()
-        {
-            let outcome = perform(&core, offset, operation, total);
+        while let Some(Job { work, completer }) = self.next_job() {
+            let outcome = work.carry_out();
             self.served[slave].fetch_add(1, Ordering::Relaxed);
-            // The device may be closed by whoever hears of the end: let go of it first.
-            drop(core);
             completer.complete(outcome);
         }
     }
