@@ -173,7 +173,12 @@ impl Drop for SlavePool {
     fn drop(&mut self) {
         self.shared.queue.lock().closed = true;
         self.shared.work.notify_all();
+        let own = thread::current().id();
         for thread in self.threads.drain(..) {
+            // A slave's call may have held the last handle: that slave ends by itself.
+            if thread.thread().id() == own {
+                continue;
+            }
             // A slave that panicked has said so; its request's completion is lost and whoever waits for it hangs, which
             // is not made better by a second panic here.
             let _ = thread.join();
@@ -184,6 +189,32 @@ impl Drop for SlavePool {
 impl fmt::Debug for SlavePool {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "SlavePool({} slaves)", self.slaves())
+    }
+}
+
+#[cfg(all(test, not(feature = "shuttle")))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_may_let_go_of_the_last_handle() {
+        let pool = SlavePool::new(2).unwrap();
+        let (sender, receiver) = std::sync::mpsc::channel();
+        let (go, wait) = std::sync::mpsc::channel::<()>();
+        let handle = Arc::clone(&pool);
+        drop(pool.call(Box::new(move || {
+            // Until the other handle is gone.
+            let _ = wait.recv();
+            drop(handle);
+            sender.send(()).unwrap();
+            Outcome {
+                result: Ok(()),
+                operation: Operation::Flush,
+            }
+        })));
+        drop(pool);
+        drop(go);
+        receiver.recv().expect("the slave did not wait for itself");
     }
 }
 
