@@ -4,9 +4,10 @@
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+pub use spindle_io::real::Delay;
 use spindle_io::real::{
-    Caching, FileDevice, FileError, FixedBuffers, IoCounts, MemoryDevice, Method, RingConfig,
-    SlavePool, WrittenBlocks,
+    Caching, DelayedDevice, FileDevice, FileError, FixedBuffers, IoCounts, MemoryDevice, Method,
+    RingConfig, SlavePool, WrittenBlocks,
 };
 use spindle_io::{BlockDevice, Env};
 use spindle_kernel::{
@@ -48,7 +49,7 @@ pub enum EngineError {
 }
 
 /// How blocks travel between the database and its files.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AccessPath {
     /// Past the page cache (`O_DIRECT`).
     pub direct: bool,
@@ -56,6 +57,8 @@ pub struct AccessPath {
     pub method: IoMethod,
     /// Ask for fixed buffers where the method has them.
     pub fixed_buffers: bool,
+    /// How much longer each I/O takes than on the device itself.
+    pub delay: Delay,
 }
 
 /// How a process that has several blocks to read or write hands them over.
@@ -162,19 +165,32 @@ impl Means {
         };
         let device = files.opening.open(place, caching, self.method.clone())?;
         let tracker = WrittenBlocks::new(device.limits().capacity_bytes, files.block_bytes);
-        let device = Arc::new(device.with_tracker(Arc::clone(&tracker)));
+        let file = Arc::new(device.with_tracker(Arc::clone(&tracker)));
+        let device = self.delayed(Arc::clone(&file) as Arc<dyn BlockDevice>);
         files.list.push(OpenFile {
             place: place.clone(),
+            file,
             device: Arc::clone(&device),
             written: tracker,
         });
         Ok(device)
     }
+
+    fn delayed(&self, device: Arc<dyn BlockDevice>) -> Arc<dyn BlockDevice> {
+        let delay = self.path.delay;
+        if delay.is_none() {
+            return device;
+        }
+        Arc::new(DelayedDevice::new(device, delay, &self.method))
+    }
 }
 
 struct OpenFile {
     place: Place,
-    device: Arc<FileDevice>,
+    /// Counts what reaches the system.
+    file: Arc<FileDevice>,
+    /// What the database uses: the file, delayed or not.
+    device: Arc<dyn BlockDevice>,
     written: Arc<WrittenBlocks>,
 }
 
@@ -384,9 +400,9 @@ impl KernelEngine {
     /// I/O so far, as the devices counted it.
     pub fn counts(&self) -> EngineCounts {
         let sum = |files: &[OpenFile]| {
-            files.iter().fold(IoCounts::default(), |sum, file| {
-                sum + file.device.counters()
-            })
+            files
+                .iter()
+                .fold(IoCounts::default(), |sum, file| sum + file.file.counters())
         };
         // Log files were opened first.
         let (redo, data) = self.files.list.split_at(self.redo_files);

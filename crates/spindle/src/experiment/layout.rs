@@ -8,17 +8,16 @@ use super::access_path::{AccessPath, Caching, Method};
 use super::database::{Database, SAME_IN_EVERY_CASE};
 use super::document::Table;
 use super::error::ExperimentError;
+use super::limit::{Delay, Limit};
 use super::reader::Reader;
 
 /// Layout keys of the design that a later version will understand.
-const LATER: [&str; 8] = [
+const LATER: [&str; 6] = [
     "devices",
     "raw",
     "filesystem",
     "volume",
     "diskgroup",
-    "limit",
-    "delay",
     "share",
 ];
 
@@ -31,6 +30,12 @@ pub struct Layout {
     pub path: PathBuf,
     /// How datafiles are read and written.
     pub io: AccessPath,
+    /// What each of its devices is held to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<Limit>,
+    /// How much longer its I/O takes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delay: Option<Delay>,
     /// The database of this layout's cases: the shared settings with this layout's own in place.
     pub(super) database: Database,
 }
@@ -50,6 +55,7 @@ impl Layout {
         let default_io = AccessPath::new(Caching::Buffered, Method::Sync);
         let mut io_reader = reader.section("io")?;
         let io = AccessPath::read(&mut io_reader, default_io)?;
+        let (limit, delay) = (Limit::read(reader)?, Delay::read(reader)?);
         let database = read_database(&reader.section("database")?, shared, shared_table)?;
         reader.finish()?;
         let Some(name) = name else {
@@ -75,6 +81,8 @@ impl Layout {
             name: name.to_owned(),
             path,
             io,
+            limit,
+            delay,
             database,
         })
     }

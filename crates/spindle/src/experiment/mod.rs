@@ -12,6 +12,7 @@ mod database;
 mod document;
 mod error;
 mod layout;
+mod limit;
 mod plan;
 pub mod quantity;
 mod reader;
@@ -29,6 +30,7 @@ pub use access_path::{AccessPath, Caching, Method};
 pub use database::{Commit, Database, Engine, TornBlocks, WriteSync};
 pub use error::ExperimentError;
 pub use layout::Layout;
+pub use limit::{Delay, Limit};
 pub use plan::{Plan, RestoreVerify};
 pub use workload::{Hotspot, OltpMix, RedoStress, Slob, Transactions, Workload, WorkloadKind};
 
@@ -189,6 +191,14 @@ fn keys_by_section() -> Vec<(String, Vec<&'static str>)> {
     sections.push((
         "the io table of a [[layout]]".to_owned(),
         keys_asked_by(|reader| AccessPath::read(reader, io)),
+    ));
+    sections.push((
+        "the limit table of a [[layout]]".to_owned(),
+        keys_asked_by(Limit::read_table),
+    ));
+    sections.push((
+        "the delay table of a [[layout]]".to_owned(),
+        keys_asked_by(Delay::read_table),
     ));
     sections
 }

@@ -76,6 +76,8 @@ fn everything_left_out_has_its_default() {
                 method: Method::Sync,
                 slaves: 0,
             },
+            limit: None,
+            delay: None,
             database,
         }],
     };

@@ -17,9 +17,11 @@ pub mod cpu;
 pub mod disk;
 #[cfg(test)]
 mod fixture;
+pub mod io_limit;
 pub mod machine;
 pub mod memory;
 pub mod mounts;
+pub mod own_group;
 pub mod sampler;
 
 /// Where the system's own files are found: `/proc`, `/sys` and `/etc`, or fixtures standing in for them.

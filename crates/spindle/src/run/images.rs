@@ -348,7 +348,7 @@ fn load(
         torn_blocks: kernel::TornBlocks::Images,
         ..settings_of(database)
     };
-    let path = engine_path(path, database);
+    let path = engine_path(path, database, None);
     block_on(kernel::create_and_load(
         &env,
         files,

@@ -233,7 +233,7 @@ pub fn describe(experiment: &Experiment, index: usize) -> Layout {
     let layout = &experiment.layouts[index];
     let database = experiment.database_of(index);
     let redo = database.redo_access_path(layout.io);
-    let description = format!(
+    let mut description = format!(
         "{} datafiles in {} ({}), {} DBWR; redo {}",
         database.datafiles,
         layout.path.display(),
@@ -241,12 +241,20 @@ pub fn describe(experiment: &Experiment, index: usize) -> Layout {
         database.writers,
         redo,
     );
+    let limited = layout.limit.map(|limit| limit.to_string());
+    let delayed = layout.delay.map(|delay| delay.to_string());
+    let emulated: Vec<String> = limited.into_iter().chain(delayed).collect();
+    for emulation in &emulated {
+        description.push_str("; ");
+        description.push_str(emulation);
+    }
     Layout {
         name: layout.name.clone(),
         path: layout.path.display().to_string(),
         caching: layout.io.caching.to_string(),
         method: layout.io.method.to_string(),
         description,
+        emulated,
         notes: Vec::new(),
     }
 }

@@ -2,7 +2,7 @@
 //! order: put the database back, run the trial, write down what it found. Interrupted or killed at any moment, a run goes
 //! on later where it was; what its trials wrote is thrown away.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,6 +16,7 @@ use super::directory::{self, DirectoryError};
 use super::examine::examine;
 use super::images::{ImageError, Images, Restored};
 use super::journal::{Event, Journal, JournalError};
+use super::limits::{self, Flushes, LayoutLimit};
 use super::progress::Progress;
 use super::replay::{CaseKey, RunState};
 use crate::experiment::Experiment;
@@ -23,10 +24,11 @@ use crate::observe::SystemFiles;
 use crate::observe::disk::page_cache_share_of_reads;
 use crate::observe::machine::Machine;
 use crate::observe::memory::MemoryBudget;
+use crate::observe::own_group;
 use crate::result::{Audit, RunResult, Trial};
 use crate::trial::own_cost::OwnCostTask;
 use crate::trial::protocol::{Outcome, Task};
-use crate::trial::supervisor::{self, TrialError};
+use crate::trial::supervisor::{self, Bounds, TrialError};
 
 /// Streams of chance from here on are the orders of rounds.
 const ORDER_STREAMS: u64 = 1 << 40;
@@ -66,6 +68,8 @@ pub struct Runner {
     journal: Journal,
     state: RunState,
     progress: Progress,
+    /// Limits of layouts that have one and can be measured here.
+    limits: BTreeMap<usize, LayoutLimit>,
     interrupted: Arc<AtomicBool>,
 }
 
@@ -134,6 +138,7 @@ impl Runner {
             journal,
             state,
             progress,
+            limits: BTreeMap::new(),
             interrupted,
         }
     }
@@ -174,6 +179,7 @@ impl Runner {
         let budget = self.record_budget()?;
         self.examine_layouts()?;
         self.check_redo_place()?;
+        self.check_flushes()?;
         let left = trials_left(&self.state);
         if left.is_empty() {
             return Ok(());
@@ -231,7 +237,7 @@ impl Runner {
     /// The means to hold every trial to its memory budget, or a word to the person that there is none.
     fn record_budget(&mut self) -> Result<Option<MemoryBudget>, RunError> {
         let files = SystemFiles::default();
-        for leftover in MemoryBudget::remove_leftovers(&files) {
+        for leftover in own_group::remove_leftovers(&files) {
             self.progress.note(&format!(
                 "removed {}, left by a dead run",
                 leftover.path.display()
@@ -254,7 +260,13 @@ impl Runner {
 
     fn examine_layouts(&mut self) -> Result<(), RunError> {
         for index in 0..self.state.experiment.layouts.len() {
-            let examined = examine(&self.state.experiment, index);
+            let mut examined = examine(&self.state.experiment, index);
+            if examined.skip.is_none() {
+                examined.skip = self.make_limit_ready(index)?;
+                let limit = self.limits.get(&index);
+                let note = limit.and_then(|limit| limit.flushes().note());
+                examined.layout.notes.extend(note.map(str::to_owned));
+            }
             if let Some(reason) = &examined.skip {
                 self.progress
                     .note(&format!("skipped: {}: {reason}", examined.layout.name));
@@ -268,6 +280,27 @@ impl Runner {
         Ok(())
     }
 
+    /// Why a layout must be skipped because of its limit, if so.
+    fn make_limit_ready(&mut self, index: usize) -> Result<Option<String>, RunError> {
+        let experiment = &self.state.experiment;
+        let layout = &experiment.layouts[index];
+        let limit = match limits::prepare(layout) {
+            Ok(None) => return Ok(None),
+            Ok(Some(limit)) => limit,
+            Err(reason) => return Ok(Some(reason)),
+        };
+        self.progress
+            .note(&format!("trying the limit of {}", layout.name));
+        match limits::try_out(experiment, index, &limit, &self.interrupted) {
+            Ok(None) => {
+                self.limits.insert(index, limit);
+                Ok(None)
+            }
+            Ok(skip) => Ok(skip),
+            Err(_) => Err(RunError::Interrupted),
+        }
+    }
+
     /// Redo is held constant unless the experiment varies it; left beside the data of layouts in several places it is not.
     fn check_redo_place(&mut self) -> Result<(), RunError> {
         match redo_places(&self.state.experiment) {
@@ -277,6 +310,20 @@ impl Runner {
                  Set database.redo_path to hold it constant"
             )),
         }
+    }
+
+    /// A limit that counts flushes in one layout and not in another gives the two different amounts of durable writes.
+    fn check_flushes(&mut self) -> Result<(), RunError> {
+        let some = |kind| self.limits.values().any(|limit| limit.flushes() == kind);
+        if !(some(Flushes::Counted) && some(Flushes::Free)) {
+            return Ok(());
+        }
+        self.warn(
+            "layouts with a limit of writes per second are not equal: a durable write counts as two with blocking or buffered \
+             calls, and as one with asynchronous direct ones, whose flush the kernel makes in nobody's name. Compare layouts \
+             of one kind, or limit bytes per second"
+                .to_string(),
+        )
     }
 
     /// Once a run: a run that goes on has it in its journal.
@@ -315,7 +362,11 @@ impl Runner {
         let restored = images.restore(layout)?;
         let task = self.task(case, round, images);
         let progress = &mut self.progress;
-        let outcome = supervisor::run(&task, budget, &self.interrupted, |measuring, tpm| {
+        let bounds = Bounds {
+            memory: budget,
+            io: self.limits.get(&layout).map(|limit| &limit.io),
+        };
+        let outcome = supervisor::run(&task, bounds, &self.interrupted, |measuring, tpm| {
             progress.trial_goes_on(measuring, tpm);
         });
         match outcome {
@@ -354,6 +405,8 @@ impl Runner {
             seed: seeded_rng(experiment.seed, u64::from(round)).next_u64(),
             database: experiment.database_of(layout),
             io: experiment.layouts[layout].io,
+            delay: experiment.layouts[layout].delay,
+            limit: self.limits.get(&layout).map(LayoutLimit::to_be_checked),
             workload: experiment.workload.clone(),
             clients,
             warmup_ms: plan.warmup_ms,
