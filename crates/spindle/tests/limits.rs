@@ -3,8 +3,11 @@
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Write};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::fs::{Mode, OFlags};
@@ -225,7 +228,7 @@ fn a_limit_that_does_not_hold_is_noticed() {
     }
     let task = LimitProbe {
         rates: Rates {
-            write_iops: Some(50),
+            write_iops: Some(10),
             ..Rates::default()
         },
         scratch,
@@ -330,7 +333,7 @@ fn a_layout_whose_limit_cannot_hold_is_skipped() {
         r#"
 [[layout]]
 name = "flushed later"
-limit = { write_iops = 50 }
+limit = { write_iops = 10 }
 [[layout]]
 name = "no device"
 path = "/proc"
@@ -358,6 +361,52 @@ name = "free"
         );
     }
     assert_eq!(groups_left(), Vec::<PathBuf>::new());
+}
+
+/// The fault that the look after a trial must find: writes on the limited device that are not the trial's.
+#[test]
+fn a_trial_whose_device_did_more_than_the_limit_fails() {
+    if !can_limit() {
+        return;
+    }
+    let disk = Disk::formatted(160 << 20);
+    let place = disk.mount_point();
+    let (noise, _) = scratch_in(&place);
+    let is_over = AtomicBool::new(false);
+    let (result, said) = thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_over.load(Ordering::Relaxed) {
+                noise.write_all_at(&[2; 4096], 0).unwrap();
+                noise.sync_data().unwrap();
+            }
+        });
+        let _over = Over(&is_over);
+        run(
+            &place,
+            "",
+            r#"
+[[layout]]
+name = "free"
+[[layout]]
+name = "held"
+limit = { write_iops = 50 }
+"#,
+        )
+    });
+    let held = case(&result, "held");
+    assert_eq!(held["status"], "failed", "{said}");
+    let reason = held["reason"].as_str().unwrap();
+    assert!(reason.contains("the limit was not held"), "{reason}");
+    assert_eq!(case(&result, "free")["status"], "measured", "{said}");
+}
+
+/// Says at its end, also by a panic, that something is over.
+struct Over<'a>(&'a AtomicBool);
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
 }
 
 /// Control groups of processes that have ended: a program that cleans up leaves none.
