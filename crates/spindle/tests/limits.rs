@@ -10,7 +10,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rustix::fs::{Mode, OFlags};
 use serde_json::Value;
 use spindle::observe::SystemFiles;
 use spindle::observe::block_device::DeviceNumber;
@@ -90,7 +89,13 @@ impl Disk {
 impl Drop for Disk {
     fn drop(&mut self) {
         if self.mounted {
-            let _ = Command::new("umount").arg(self.mount_point()).status();
+            let umount = |how: &[&str]| {
+                let mut command = Command::new("umount");
+                let status = command.args(how).arg(self.mount_point()).status();
+                status.is_ok_and(|status| status.success())
+            };
+            // Should somebody still hold a file: gone when that one ends.
+            let _ = umount(&[]) || umount(&["--lazy"]);
         }
         let _ = Command::new("losetup")
             .arg("--detach")
@@ -172,9 +177,8 @@ fn assert_held(disk: &Disk, rates: Rates, scratch: &Path, writes: ProbedWrites) 
 }
 
 fn scratch_in(directory: &Path) -> (File, PathBuf) {
-    let flags = OFlags::CREATE | OFlags::RDWR;
     let path = directory.join("scratch");
-    let mut file = File::from(rustix::fs::open(&path, flags, Mode::RWXU).unwrap());
+    let mut file = File::create_new(&path).unwrap();
     file.write_all(&vec![1; SCRATCH_BYTES as usize]).unwrap();
     file.sync_all().unwrap();
     (file, path)

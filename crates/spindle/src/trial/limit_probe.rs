@@ -18,6 +18,8 @@ use crate::observe::io_limit::Rates;
 pub const SCRATCH_BYTES: u64 = 16 << 20;
 /// Requests under way together.
 const AT_ONCE: usize = 4;
+/// Writes that are left in the page cache before a flush, whose own requests may be held and hide that the writes are not.
+const WRITES_PER_FLUSH: usize = 32;
 /// Length of the requests that rates of requests are tried with: no more than a block.
 const SMALL_BYTES: u64 = 4096;
 /// Longest of those that rates of bytes are tried with.
@@ -134,6 +136,21 @@ impl Load {
 
     /// Some requests together; how many there were. All have reached the device when this returns.
     async fn batch(&mut self) -> Result<u64, String> {
+        if self.writes != Some(ProbedWrites::BufferedLater) {
+            self.requests().await?;
+            return Ok(AT_ONCE as u64);
+        }
+        for _ in 0..WRITES_PER_FLUSH / AT_ONCE {
+            self.requests().await?;
+        }
+        // Unlike fdatasync, it has the kernel's flusher write, as a dirty page that has grown old does.
+        rustix::fs::syncfs(&self.scratch)
+            .map_err(|error| format!("flushing the scratch file: {error}"))?;
+        Ok(WRITES_PER_FLUSH as u64)
+    }
+
+    /// Submits some requests together and waits for all of them.
+    async fn requests(&mut self) -> Result<(), String> {
         let under_way: Vec<Completion> = (0..AT_ONCE)
             .map(|_| {
                 let request = self.request();
@@ -144,12 +161,7 @@ impl Load {
             let outcome = completion.await;
             outcome.result.map_err(|error| error.to_string())?;
         }
-        if self.writes == Some(ProbedWrites::BufferedLater) {
-            // Unlike fdatasync, it has the kernel's flusher write, as a dirty page that has grown old does.
-            rustix::fs::syncfs(&self.scratch)
-                .map_err(|error| format!("flushing the scratch file: {error}"))?;
-        }
-        Ok(AT_ONCE as u64)
+        Ok(())
     }
 
     fn request(&mut self) -> Request {
