@@ -2,7 +2,7 @@
 
 SHELL := /bin/bash
 
-.PHONY: build demo test interleavings sanitize soak lint bench clean
+.PHONY: build demo test test-vm powercut powercut-short interleavings sanitize soak lint bench clean
 
 build:
 	cargo build --release --locked -p spindle
@@ -20,6 +20,32 @@ test:
 	SPINDLE_TRACES=$(CURDIR)/target/traces \
 		cargo test --release --locked -p spindle-kernel --test drawn -- --nocapture one_seed_is_one_history
 	$(MAKE) interleavings
+	$(MAKE) powercut-short POWERCUT=--if-able
+
+# What needs a kernel with device-mapper, in a virtual machine: volumes and partitions, and the short form of the power
+# cuts. Takes minutes, as qemu emulates the processor.
+test-vm:
+	scripts/setup vm
+	cargo test --locked -p spindle-layout --test volumes --no-run
+	scripts/test-vm --time-limit 900 --disk 160M --disk 160M --disk 160M --disk 160M \
+		"$$(ls -t target/debug/deps/volumes-* | grep -v '\.d$$' | head -n 1)" --test-threads=1 --nocapture
+	$(MAKE) powercut-short
+
+# Power cuts of raw and ext4, recorded in the virtual machine. Part of the tests where there is one.
+powercut-short:
+	cargo build --locked -p spindle
+	rm -rf target/powercut-short
+	scripts/power-cut $(POWERCUT) target/debug/spindle crates/spindle/tests/power_cut/short.toml \
+		target/powercut-short --cuts 20
+	rm -rf target/powercut-short
+
+# What every kind of layout keeps when the power goes, into docs/powercut.md; some twenty minutes on two busy
+# cores. Stop it as you like: it goes on where it was, but for a recording that was stopped.
+powercut: build
+	scripts/setup vm
+	scripts/power-cut target/release/spindle examples/power-cut.toml target/powercut --cuts 200 \
+		--document docs/powercut.md
+	rm -rf target/powercut
 
 # A million simulated crashes. Stop it as you like: it goes on where it was. Options: make soak ARGS='--budget 20m'.
 soak:

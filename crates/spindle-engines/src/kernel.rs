@@ -1,25 +1,30 @@
 //! The embedded database as a database under test: opens its files on an access path, loads a workload's tables, and
 //! gives the workload its sessions.
 
+mod on_devices;
+
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+pub use spindle_io::real::Delay;
 use spindle_io::real::{
-    Caching, FileDevice, FileError, FixedBuffers, IoCounts, MemoryDevice, Method, RingConfig,
-    SlavePool, WrittenBlocks,
+    Caching, DelayedDevice, FixedBuffers, IoCounts, MemoryDevice, Method, RingConfig, SlavePool,
 };
 use spindle_io::{BlockDevice, Env};
 use spindle_kernel::{
     CONTROL_FILE_BYTES, Instance, KernelError, RecoveryReport, SegmentSpace, StatisticsSnapshot,
-    Storage, WaitTotal, create_database, row_bytes_max, table_blocks,
+    WaitTotal, create_database, row_bytes_max, table_blocks,
 };
 pub use spindle_kernel::{
-    CommitWait, Settings, Shutdown, TornBlocks, WriteSync, double_write_bytes,
+    CommitWait, Settings, Shutdown, Storage, TornBlocks, WriteSync, double_write_bytes,
 };
-use spindle_layout::{DatabaseFiles, Opening, Place, Shape};
+use spindle_layout::{DatabaseFiles, LayoutError, OpenedFile, Opening, Place, Shape};
 use spindle_workload::{
     Edit, Operation, RowLength, Session, SessionError, Table, TableSize, TableSpec, Workload,
 };
+
+pub(crate) use on_devices::datafiles;
+pub use on_devices::{OpenStorage, create_and_load_on};
 
 /// Undo at least, bytes: small enough to stay out of the way.
 const UNDO_BYTES_MIN: u64 = 16 << 20;
@@ -33,7 +38,7 @@ const SPARE_TRANSACTIONS: usize = 8;
 pub enum EngineError {
     /// A file could not be opened.
     #[error(transparent)]
-    File(#[from] FileError),
+    File(#[from] LayoutError),
     /// The database refused.
     #[error(transparent)]
     Kernel(#[from] KernelError),
@@ -48,7 +53,7 @@ pub enum EngineError {
 }
 
 /// How blocks travel between the database and its files.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AccessPath {
     /// Past the page cache (`O_DIRECT`).
     pub direct: bool,
@@ -56,6 +61,8 @@ pub struct AccessPath {
     pub method: IoMethod,
     /// Ask for fixed buffers where the method has them.
     pub fixed_buffers: bool,
+    /// How much longer each I/O takes than on the device itself.
+    pub delay: Delay,
 }
 
 /// How a process that has several blocks to read or write hands them over.
@@ -150,7 +157,7 @@ impl Means {
         Ok(Means { path, method, ring })
     }
 
-    fn open(
+    async fn open(
         &self,
         place: &Place,
         files: &mut OpenFiles,
@@ -160,22 +167,38 @@ impl Means {
         } else {
             Caching::Buffered
         };
-        let device = files.opening.open(place, caching, self.method.clone())?;
-        let tracker = WrittenBlocks::new(device.limits().capacity_bytes, files.block_bytes);
-        let device = Arc::new(device.with_tracker(Arc::clone(&tracker)));
+        let block_bytes = Some(files.block_bytes);
+        let opening = &mut files.opening;
+        let file = opening.open(place, caching, self.method.clone(), block_bytes);
+        let file = file.await?;
+        let device = match file.is_in_group() {
+            // Its disks are delayed.
+            true => Arc::clone(&file.device),
+            false => self.delayed(Arc::clone(&file.device)),
+        };
         files.list.push(OpenFile {
             place: place.clone(),
+            file,
             device: Arc::clone(&device),
-            written: tracker,
         });
         Ok(device)
+    }
+
+    fn delayed(&self, device: Arc<dyn BlockDevice>) -> Arc<dyn BlockDevice> {
+        let delay = self.path.delay;
+        if delay.is_none() {
+            return device;
+        }
+        Arc::new(DelayedDevice::new(device, delay, &self.method))
     }
 }
 
 struct OpenFile {
     place: Place,
-    device: Arc<FileDevice>,
-    written: Arc<WrittenBlocks>,
+    /// Counts what reaches the system.
+    file: OpenedFile,
+    /// What the database uses: the file, delayed or not.
+    device: Arc<dyn BlockDevice>,
 }
 
 struct OpenFiles {
@@ -191,6 +214,10 @@ pub struct EngineCounts {
     pub data: IoCounts,
     /// On log files.
     pub redo: IoCounts,
+    /// Those of `data` and `redo` that were on files of disk groups.
+    pub grouped: IoCounts,
+    /// On the disks of disk groups: what became of `grouped`, every copy counted.
+    pub disks: IoCounts,
 }
 
 /// The embedded database, running.
@@ -203,7 +230,7 @@ pub struct KernelEngine {
 }
 
 /// Opens the files of a database: log files on one access path, everything else on another.
-fn open(
+async fn open(
     places: &DatabaseFiles,
     data: AccessPath,
     redo: AccessPath,
@@ -211,29 +238,30 @@ fn open(
 ) -> Result<Opened, EngineError> {
     let mut files = OpenFiles {
         block_bytes: block_bytes as u64,
-        opening: Opening::new(),
+        opening: Opening::with_disk_delay(data.delay),
         list: Vec::new(),
     };
     let (data_means, redo_means) = (Means::new(data)?, Means::new(redo)?);
-    let redo_devices: Result<Vec<_>, _> = places
-        .redo
-        .iter()
-        .map(|place| redo_means.open(place, &mut files))
-        .collect();
-    let redo_devices = redo_devices?;
+    let mut redo_devices = Vec::new();
+    for place in &places.redo {
+        redo_devices.push(redo_means.open(place, &mut files).await?);
+    }
+    let control = data_means.open(&places.control, &mut files).await?;
+    let undo = data_means.open(&places.undo, &mut files).await?;
+    let mut data = Vec::new();
+    for place in &places.data {
+        data.push(data_means.open(place, &mut files).await?);
+    }
+    let double_write = match &places.double_write {
+        Some(place) => Some(data_means.open(place, &mut files).await?),
+        None => None,
+    };
     let storage = Storage {
-        control: data_means.open(&places.control, &mut files)?,
+        control,
         redo: redo_devices,
-        undo: data_means.open(&places.undo, &mut files)?,
-        data: places
-            .data
-            .iter()
-            .map(|place| data_means.open(place, &mut files))
-            .collect::<Result<_, _>>()?,
-        double_write: match &places.double_write {
-            Some(place) => Some(data_means.open(place, &mut files)?),
-            None => None,
-        },
+        undo,
+        data,
+        double_write,
     };
     let rings = [&data_means, &redo_means]
         .into_iter()
@@ -264,9 +292,9 @@ pub async fn create_and_load(
     database: u64,
     clients: usize,
 ) -> Result<(), EngineError> {
-    let opened = open(places, path, path, settings.block_bytes)?;
-    let instance = create(env, &opened.storage, settings, workload, database, clients).await?;
-    Ok(instance.shutdown(Shutdown::Normal).await?)
+    let opened = open(places, path, path, settings.block_bytes).await?;
+    let storage = &opened.storage;
+    create_and_load_on(env, storage, settings, workload, database, clients).await
 }
 
 /// Makes the database on its devices, starts it, and loads the workload's tables.
@@ -321,7 +349,7 @@ impl KernelEngine {
             storage,
             files,
             rings,
-        } = open(places, data, redo, settings.block_bytes)?;
+        } = open(places, data, redo, settings.block_bytes).await?;
         let instance = Instance::startup(env, &storage, settings).await?;
         for ring in &rings {
             instance
@@ -349,17 +377,7 @@ impl KernelEngine {
     ) -> Result<KernelEngine, EngineError> {
         let storage = memory_storage(shape);
         let instance = create(env, &storage, settings, workload, 1, clients).await?;
-        Ok(KernelEngine {
-            tables: tables_of(&instance, workload)?,
-            instance,
-            files: OpenFiles {
-                block_bytes: shape.block_bytes,
-                opening: Opening::new(),
-                list: Vec::new(),
-            },
-            redo_files: 0,
-            rings: Vec::new(),
-        })
+        KernelEngine::of_instance(instance, settings, workload)
     }
 
     /// The tables as the workload wants to know them.
@@ -384,15 +402,22 @@ impl KernelEngine {
     /// I/O so far, as the devices counted it.
     pub fn counts(&self) -> EngineCounts {
         let sum = |files: &[OpenFile]| {
-            files.iter().fold(IoCounts::default(), |sum, file| {
-                sum + file.device.counters()
-            })
+            files
+                .iter()
+                .fold(IoCounts::default(), |sum, file| sum + file.file.counters())
         };
         // Log files were opened first.
         let (redo, data) = self.files.list.split_at(self.redo_files);
+        let grouped = self
+            .files
+            .list
+            .iter()
+            .filter(|open| open.file.is_in_group());
         EngineCounts {
             data: sum(data),
             redo: sum(redo),
+            grouped: grouped.fold(IoCounts::default(), |sum, open| sum + open.file.counters()),
+            disks: self.files.opening.disk_counters(),
         }
     }
 
@@ -448,8 +473,16 @@ impl KernelEngine {
     /// Stops the database. Returns, for each file, the numbers of the blocks written since the start.
     pub async fn stop(self, how: Shutdown) -> Result<Vec<(Place, Vec<u64>)>, EngineError> {
         self.instance.shutdown(how).await?;
-        let list = |file: &OpenFile| (file.place.clone(), file.written.written().collect());
-        Ok(self.files.list.iter().map(list).collect())
+        let OpenFiles { list, opening, .. } = self.files;
+        let written = |open: &OpenFile| {
+            let blocks = open.file.written.iter().flat_map(|of| of.written());
+            (open.place.clone(), blocks.collect())
+        };
+        let written = list.iter().map(written).collect();
+        drop(list);
+        // What a dismount leaves undone, because something still holds a file, the next mount does.
+        let _ = opening.close().await;
+        Ok(written)
     }
 }
 

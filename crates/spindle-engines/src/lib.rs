@@ -3,3 +3,4 @@
 //! experiment's list of engines.
 
 pub mod kernel;
+pub mod power_cut;

@@ -174,12 +174,21 @@ pub struct Completion(State);
 enum State {
     Done(Option<Outcome>),
     Pending(Arc<Latch<Shared>>),
+    Steps(Pin<Box<dyn Future<Output = Outcome> + Send>>),
 }
 
 #[derive(Default)]
 struct Shared {
     outcome: Option<Outcome>,
     waker: Option<Waker>,
+    follower: Option<(Arc<dyn Follower>, u64)>,
+}
+
+/// A device made of devices, which passes I/Os on and must hear of their end whether or not anybody waits for them.
+pub(crate) trait Follower: Send + Sync {
+    /// The I/O has ended, on whatever thread. `mark` is what the follower gave; whoever waits is told by `to`, now or
+    /// later.
+    fn ended(self: Arc<Self>, mark: u64, outcome: Outcome, to: Completer);
 }
 
 /// The device's half of a pending [`Completion`].
@@ -199,6 +208,31 @@ impl Completion {
         }
     }
 
+    /// An I/O of several steps, which go on while they are awaited.
+    pub(crate) fn of_steps(steps: Pin<Box<dyn Future<Output = Outcome> + Send>>) -> Completion {
+        Completion(State::Steps(steps))
+    }
+
+    /// The same completion; `follower` hears of the end first. The I/O must be one under way: see
+    /// [`Completion::already`].
+    pub(crate) fn followed_by(self, follower: Arc<dyn Follower>, mark: u64) -> Completion {
+        let State::Pending(shared) = &self.0 else {
+            unreachable!("only an I/O under way is followed")
+        };
+        let outcome = {
+            let mut held = shared.lock();
+            let outcome = held.outcome.take();
+            if outcome.is_none() {
+                held.follower = Some((Arc::clone(&follower), mark));
+            }
+            outcome
+        };
+        if let Some(outcome) = outcome {
+            follower.ended(mark, outcome, Completer(Arc::clone(shared)));
+        }
+        self
+    }
+
     /// An I/O under way, and the half with which the device says that it ended.
     pub fn pending() -> (Completer, Completion) {
         let shared = Arc::new(Latch::new(Shared::default()));
@@ -214,6 +248,10 @@ impl Completer {
     pub fn complete(self, outcome: Outcome) {
         let waker = {
             let mut shared = self.0.lock();
+            if let Some((follower, mark)) = shared.follower.take() {
+                drop(shared);
+                return follower.ended(mark, outcome, self);
+            }
             shared.outcome = Some(outcome);
             shared.waker.take()
         };
@@ -246,6 +284,7 @@ impl Future for Completion {
                     }
                 }
             }
+            State::Steps(steps) => steps.as_mut().poll(context),
         }
     }
 }

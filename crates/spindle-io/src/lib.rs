@@ -5,6 +5,7 @@
 
 pub mod arena;
 pub mod device;
+pub mod disk_group;
 pub mod env;
 pub mod real;
 pub mod sim;

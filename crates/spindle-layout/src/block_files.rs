@@ -2,15 +2,15 @@
 //! 1 MiB by a few threads. Files are read and written directly wherever that really bypasses the page cache, else
 //! through it, with the cache dropped before anything is read to be judged.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{File, OpenOptions};
-use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use spindle_io::real::facts::{self, DirectIo, DirectProbe, Extents};
-use spindle_io::real::{Caching, FileDevice, FileError, Method};
+use spindle_io::real::{Caching, FileError, Method, block_on};
 use spindle_io::{Arena, BlockDevice, Frame, IoError, Request, Submission};
 
 use crate::changed::{ChangedBlocks, merge};
@@ -70,7 +70,7 @@ impl FileSet {
                 name,
                 caching: match place {
                     Place::File(path) => best_caching(path, shape.block_bytes)?,
-                    Place::Region { .. } => Caching::Direct,
+                    Place::Region { .. } | Place::GroupFile { .. } => Caching::Direct,
                 },
                 place: place.clone(),
                 bytes: file.bytes,
@@ -87,7 +87,8 @@ impl FileSet {
     pub(crate) fn open(&self) -> Result<OpenFiles<'_>, LayoutError> {
         let mut opening = Opening::new();
         let open = |entry: &Entry| {
-            let device = opening.open(&entry.place, entry.caching, Method::Sync)?;
+            let file = opening.open(&entry.place, entry.caching, Method::Sync, None);
+            let device = block_on(file)?.device;
             let found_bytes = device.limits().capacity_bytes;
             if found_bytes != entry.bytes {
                 return Err(LayoutError::SizeChanged {
@@ -96,15 +97,21 @@ impl FileSet {
                     found_bytes,
                 });
             }
-            // Whoever may not write a file is not told what the page cache holds of it.
-            let path = entry.place.path();
-            let facts = OpenOptions::new().read(true).write(true).open(path);
-            let facts = facts.map_err(|error| LayoutError::system("open", path, error))?;
-            Ok((device, facts))
+            Ok(device)
         };
+        let devices = self.entries.iter().map(open).collect::<Result<_, _>>()?;
+        let paths: BTreeSet<&Path> = self.entries.iter().flat_map(Entry::paths).collect();
+        let facts = paths.into_iter().map(|path| {
+            // Whoever may not write a file is not told what the page cache holds of it.
+            let file = OpenOptions::new().read(true).write(true).open(path);
+            let file = file.map_err(|error| LayoutError::system("open", path, error))?;
+            Ok((path.to_owned(), file))
+        });
         Ok(OpenFiles {
-            files: self.entries.iter().map(open).collect::<Result<_, _>>()?,
+            devices,
+            facts: facts.collect::<Result<_, LayoutError>>()?,
             set: self,
+            opening,
         })
     }
 
@@ -232,9 +239,12 @@ fn best_caching(path: &Path, block_bytes: u64) -> Result<Caching, FileError> {
 
 /// The files of a database, open and locked.
 pub(crate) struct OpenFiles<'a> {
-    /// Each as a device, and as an ordinary file to ask facts of.
-    files: Vec<(FileDevice, File)>,
+    /// Each file of the set.
+    devices: Vec<Arc<dyn BlockDevice>>,
+    /// Files and devices that hold them, each once, as ordinary files to ask facts of.
+    facts: BTreeMap<PathBuf, File>,
     set: &'a FileSet,
+    opening: Opening,
 }
 
 impl OpenFiles<'_> {
@@ -276,47 +286,42 @@ impl OpenFiles<'_> {
     }
 
     fn submit(&self, run: &Run, request: Request) -> Result<(), IoError> {
-        let (device, _) = &self.files[run.file];
-        let outcome = device.submit(request).already();
-        outcome
-            .expect("a request alone ends within its call")
-            .result
+        // A file of a disk group may take several I/Os for one.
+        let ended = self.devices[run.file].submit(request).already();
+        ended.unwrap_or_else(block_on).result
     }
 
     /// Makes everything written durable and drops the files from the page cache, so that what is read next comes from the
     /// device. Returns the pages that stayed. Errors: the system's.
     pub(crate) fn settle(&self) -> Result<u64, LayoutError> {
-        let mut asked = BTreeSet::new();
-        let mut pages = 0;
-        for (file, entry) in self.facts() {
-            // Regions of one device share its page cache.
-            if asked.insert(entry.place.path()) {
-                let answer = facts::drop_cache(file);
-                pages += answer.map_err(|error| entry.system("flush", error))?;
-            }
-        }
-        Ok(pages)
+        let dropped = self.facts.iter().map(|(path, file)| {
+            facts::drop_cache(file).map_err(|error| LayoutError::system("flush", path, error))
+        });
+        dropped.sum()
     }
 
-    /// How each file lies on its file system; regions lie on none. Errors: the system's.
+    /// How each file lies on its file system; `None` for those that lie on none. Errors: the system's.
     pub(crate) fn extents(&self) -> Result<Vec<Option<Extents>>, LayoutError> {
-        let extents = |(file, entry): (&File, &Entry)| match entry.place {
-            Place::Region { .. } => Ok(None),
-            Place::File(_) => facts::extents(file)
+        let extents = |entry: &Entry| match &entry.place {
+            Place::Region { .. } | Place::GroupFile { .. } => Ok(None),
+            Place::File(path) => facts::extents(&self.facts[path])
                 .map(Some)
-                .map_err(|error| entry.system("find the extents of", error)),
+                .map_err(|error| LayoutError::system("find the extents of", path, error)),
         };
-        self.facts().map(extents).collect()
+        self.set.entries.iter().map(extents).collect()
     }
+}
 
-    fn facts(&self) -> impl Iterator<Item = (&File, &Entry)> {
-        let entries = self.files.iter().zip(&self.set.entries);
-        entries.map(|((_, file), entry)| (file, entry))
+impl Drop for OpenFiles<'_> {
+    fn drop(&mut self) {
+        self.devices.clear();
+        // What a dismount leaves undone the next mount does.
+        let _ = block_on(std::mem::take(&mut self.opening).close());
     }
 }
 
 impl Entry {
-    fn system(&self, action: &'static str, error: io::Error) -> LayoutError {
-        LayoutError::system(action, self.place.path(), error)
+    fn paths(&self) -> impl Iterator<Item = &Path> {
+        self.place.paths().iter().map(PathBuf::as_path)
     }
 }

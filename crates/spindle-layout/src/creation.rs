@@ -3,17 +3,21 @@
 
 use std::path::PathBuf;
 
+use spindle_io::disk_group::{Striping, Template};
 use spindle_io::real::create::{OdmCreation, PIECE_BYTES, create_plain};
-use spindle_io::real::{Caching, FileError, Method};
+use spindle_io::real::{Caching, FileError, Method, block_on};
 use spindle_io::{Arena, BlockDevice, Request, Submission};
 
 use crate::error::LayoutError;
 use crate::place::{Opening, Place};
 use crate::shape::FileManager;
 
+/// Files of disk groups are whole blocks of this size.
+const GROUP_BLOCK_BYTES: u64 = 4096;
+
 /// Makes one file of `bytes` bytes, each piece from `fill(offset, piece)`; a region is there already and is written.
 /// Errors: `fill`'s first, or see [`FileError`]; no file is left then.
-pub(crate) fn create_file(
+pub fn create_file(
     manager: FileManager,
     place: &Place,
     bytes: u64,
@@ -28,7 +32,11 @@ pub(crate) fn create_file(
     let path = match place {
         Place::File(path) => path,
         Place::Region { .. } => {
-            write_region(place, bytes, fill_unless_failed)?;
+            block_on(write_region(place, bytes, fill_unless_failed))?;
+            return failure.map_or(Ok(()), Err);
+        }
+        Place::GroupFile { disks, file, .. } => {
+            block_on(create_in_group(disks, file, bytes, fill_unless_failed))?;
             return failure.map_or(Ok(()), Err);
         }
     };
@@ -51,18 +59,47 @@ pub(crate) fn create_file(
 }
 
 /// Writes a region of a raw device from front to back and makes it durable.
-fn write_region(
+async fn write_region(
     place: &Place,
+    bytes: u64,
+    fill: impl FnMut(u64, &mut [u8]),
+) -> Result<(), LayoutError> {
+    let mut opening = Opening::new();
+    let file = opening.open(place, Caching::Direct, Method::Sync, None);
+    write(&*file.await?.device, bytes, fill).await
+}
+
+/// Makes a file of a disk group, which appears when it is whole. Metadata that a database writes in small pieces (the
+/// control file) are striped fine, as Oracle's templates have it.
+async fn create_in_group(
+    disks: &[PathBuf],
+    file: &str,
+    bytes: u64,
+    fill: impl FnMut(u64, &mut [u8]),
+) -> Result<(), LayoutError> {
+    let mut opening = Opening::new();
+    let group = opening.group(disks, Method::Sync).await?;
+    let striping = match file.ends_with("control") {
+        true => Striping::Fine,
+        false => Striping::Coarse,
+    };
+    let template = Template {
+        striping,
+        redundancy: None,
+    };
+    let whole_bytes = bytes.next_multiple_of(GROUP_BLOCK_BYTES);
+    let creation = group.begin_file(file, whole_bytes, template).await?;
+    write(&*creation.device(), bytes, fill).await?;
+    creation.commit().await?;
+    Ok(opening.close().await?)
+}
+
+/// Writes a device from front to back and makes it durable.
+async fn write(
+    device: &dyn BlockDevice,
     bytes: u64,
     mut fill: impl FnMut(u64, &mut [u8]),
 ) -> Result<(), LayoutError> {
-    let device = Opening::new().open(place, Caching::Direct, Method::Sync)?;
-    let submit = |request| {
-        let outcome = device.submit(request).already();
-        outcome
-            .expect("a request alone ends within its call")
-            .result
-    };
     let new_frame = |bytes| {
         let arena = Arena::new(bytes, 1).map_err(|source| LayoutError::Memory { source })?;
         Ok::<_, LayoutError>(arena.allocate().expect("a new arena has its frame"))
@@ -76,14 +113,10 @@ fn write_region(
         fill(offset, &mut frame.try_write().expect("nobody else has it"));
         let hold = frame.try_read_hold().expect("nobody writes it");
         let durable = false; // the flush at the end makes all of it durable at once
-        submit(Request::write(
-            offset,
-            vec![hold],
-            durable,
-            Submission::Alone,
-        ))?;
+        let request = Request::write(offset, vec![hold], durable, Submission::Alone);
+        device.submit(request).await.result?;
     }
-    Ok(submit(Request::flush())?)
+    Ok(device.submit(Request::flush()).await.result?)
 }
 
 /// Files made so far, of several that make sense only together. Dropping it removes them.

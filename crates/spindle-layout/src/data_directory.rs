@@ -131,20 +131,6 @@ impl DataDirectory {
         Ok(path)
     }
 
-    /// Makes sure that the file system has room for `needed_bytes` more (of golden copies and images; its own metadata are
-    /// not counted). Errors: [`LayoutError::NotEnoughSpace`], or the system's.
-    pub fn check_space(&self, needed_bytes: u64) -> Result<(), LayoutError> {
-        let free_bytes = facts::file_system(&self.path)?.free_bytes;
-        if free_bytes < needed_bytes {
-            return Err(LayoutError::NotEnoughSpace {
-                directory: self.path.clone(),
-                needed_bytes,
-                free_bytes,
-            });
-        }
-        Ok(())
-    }
-
     /// Removes the golden copies and images in it, and itself. What Spindle did not make stays, and with it the directory
     /// and its marker: see [`Removal`]. Errors: [`spindle_io::real::FileError::InUse`] when a process of a killed trial
     /// still has a file open, or the system's; what is left then is found by [`Self::leftover`].
@@ -176,12 +162,28 @@ impl Drop for DataDirectory {
     }
 }
 
-fn path_of(parent: &Path, run_id: &str) -> Result<PathBuf, LayoutError> {
+/// Whether this names a run: it becomes part of names of files and directories.
+pub(crate) fn is_run_id(run_id: &str) -> bool {
     let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
-    if !(1..=100).contains(&run_id.len())
-        || run_id.starts_with('.')
-        || !run_id.bytes().all(is_allowed)
-    {
+    (1..=100).contains(&run_id.len()) && !run_id.starts_with('.') && run_id.bytes().all(is_allowed)
+}
+
+/// Makes sure that the file system of a directory has room for `needed_bytes` more (of golden copies and images; its own
+/// metadata are not counted). Errors: [`LayoutError::NotEnoughSpace`], or the system's.
+pub fn check_space(directory: &Path, needed_bytes: u64) -> Result<(), LayoutError> {
+    let free_bytes = facts::file_system(directory)?.free_bytes;
+    if free_bytes < needed_bytes {
+        return Err(LayoutError::NotEnoughSpace {
+            directory: directory.to_owned(),
+            needed_bytes,
+            free_bytes,
+        });
+    }
+    Ok(())
+}
+
+fn path_of(parent: &Path, run_id: &str) -> Result<PathBuf, LayoutError> {
+    if !is_run_id(run_id) {
         return Err(LayoutError::BadRunId {
             run_id: run_id.to_owned(),
         });

@@ -4,6 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use spindle_io::IoError;
+use spindle_io::disk_group::DiskGroupError;
 use spindle_io::real::FileError;
 
 /// Why a directory, a golden copy or an image cannot be made, put back or taken away.
@@ -89,6 +90,9 @@ pub enum LayoutError {
         /// What an ordinary user may still take.
         free_bytes: u64,
     },
+    /// A disk group refuses.
+    #[error(transparent)]
+    DiskGroup(Box<DiskGroupError>),
     /// Raw devices have too little room for a file.
     #[error(
         "no room for {file} on raw devices: {} needed, {} free on {}, which has most (a file lies on one device): \
@@ -191,6 +195,12 @@ pub enum LayoutError {
         /// A file, or blocks of a file.
         what: String,
     },
+}
+
+impl From<DiskGroupError> for LayoutError {
+    fn from(error: DiskGroupError) -> LayoutError {
+        LayoutError::DiskGroup(Box::new(error))
+    }
 }
 
 impl LayoutError {

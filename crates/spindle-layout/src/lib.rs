@@ -1,7 +1,9 @@
 //! Where a trial's database lives: the [`DataDirectory`] of a run, the [`Golden`] copy of the loaded database, and the
-//! [`Image`] that trials use, put back in place to the loaded state before every trial, and verified. Only the program
-//! calls this crate, from one thread, between trials; everything here blocks. The database itself knows neither this
-//! crate nor files.
+//! [`Image`] that trials use, put back in place to the loaded state before every trial, and verified. And what it lives on,
+//! when Spindle makes that itself: [`LayoutSpec`] says what is wanted, [`Plan`] what will be done, [`Provision`] does it and
+//! takes it away again, the [`guard`] stands before every device, and the [`Ledger`] remembers what a dead run left for
+//! [`clean()`]. Only the program calls this crate, from one thread, between trials; everything here blocks. The database
+//! itself knows neither this crate nor files.
 
 mod block_files;
 mod changed;
@@ -9,18 +11,33 @@ mod creation;
 mod data_directory;
 mod error;
 mod golden;
+pub mod guard;
 mod image;
+pub mod ledger;
 mod place;
 mod placement;
+pub mod plan;
+pub mod power_cut;
+mod provision;
 mod removal;
 mod shape;
+pub mod spec;
+pub mod steps;
+pub mod system;
+pub mod tool;
 
 pub use changed::{ChangedBlocks, ranges};
-pub use data_directory::DataDirectory;
+pub use creation::create_file;
+pub use data_directory::{DataDirectory, check_space};
 pub use error::LayoutError;
 pub use golden::{Golden, LoadingGolden, PackedShare};
 pub use image::{Image, ImageSpec, RestoreMethod, RestoreReport, Verify};
-pub use place::{Opening, Place};
-pub use placement::{Placement, RawDevice, RawSpace, Target};
+pub use ledger::{Cleaned, Ledger, LedgerError, clean};
+pub use place::{OpenedFile, Opening, Place};
+pub use placement::{DiskGroupTarget, Placement, RawDevice, RawSpace, Target};
+pub use plan::{Facts, Plan};
+pub use provision::{Provision, ProvisionError, Provisioned};
 pub use removal::Removal;
 pub use shape::{DatabaseFiles, FileManager, Shape};
+pub use spec::LayoutSpec;
+pub use system::SystemTree;

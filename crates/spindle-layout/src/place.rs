@@ -1,12 +1,20 @@
-//! Where one file of a database is: a file of a file system, or a region of a raw device; and how it is opened.
-//! Golden copies and images, the engine and the worker of a trial all open database files here, so that a file is the
-//! same thing to each of them.
+//! Where one file of a database is: a file of a file system, a region of a raw device, or a file of a disk group; and how
+//! it is opened. Golden copies and images, the engine and the worker of a trial all open database files here, so that a
+//! file is the same thing to each of them.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use spindle_io::real::{Caching, FileDevice, FileError, Identified, Method, identify};
+use spindle_io::disk_group::{DiskGroup, DiskGroupError};
+use spindle_io::real::{
+    Caching, CountedDevice, Delay, DelayedDevice, FileDevice, Identified, IoCounts, Method,
+    RealEnv, WrittenBlocks, identify,
+};
+use spindle_io::{BlockDevice, Env};
+
+use crate::error::LayoutError;
 
 /// Where a database file is.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -23,23 +31,101 @@ pub enum Place {
         /// Its size.
         bytes: u64,
     },
+    /// A file of a disk group.
+    GroupFile {
+        /// The group's disks, each a block device or a plain file that stands in for one.
+        disks: Vec<PathBuf>,
+        /// Its name in the group.
+        file: String,
+        /// Its size.
+        bytes: u64,
+    },
 }
 
 impl Place {
-    /// The file, or the device that the region is a part of.
-    pub fn path(&self) -> &Path {
+    /// The file, or the devices that hold it.
+    pub fn paths(&self) -> &[PathBuf] {
         match self {
-            Place::File(path) => path,
-            Place::Region { device, .. } => device,
+            Place::File(path) | Place::Region { device: path, .. } => std::slice::from_ref(path),
+            Place::GroupFile { disks, .. } => disks,
+        }
+    }
+
+    /// The file, or the first of the devices that hold it.
+    pub fn path(&self) -> &Path {
+        &self.paths()[0]
+    }
+}
+
+/// An open database file.
+pub struct OpenedFile {
+    /// For the database.
+    pub device: Arc<dyn BlockDevice>,
+    /// Blocks written since it was opened, if that was asked for.
+    pub written: Option<Arc<WrittenBlocks>>,
+    counting: Counting,
+}
+
+enum Counting {
+    File(Arc<FileDevice>),
+    Group(Arc<CountedDevice>),
+}
+
+impl OpenedFile {
+    fn file(device: FileDevice, block_bytes: Option<u64>) -> OpenedFile {
+        let written = tracker(&device, block_bytes);
+        let device = Arc::new(match &written {
+            Some(written) => device.with_tracker(Arc::clone(written)),
+            None => device,
+        });
+        OpenedFile {
+            device: Arc::clone(&device) as Arc<dyn BlockDevice>,
+            written,
+            counting: Counting::File(device),
+        }
+    }
+
+    fn in_group(device: Arc<dyn BlockDevice>, bytes: u64, block_bytes: Option<u64>) -> OpenedFile {
+        let written = tracker(&*device, block_bytes);
+        let device = Arc::new(CountedDevice::new(device, bytes, written.clone()));
+        OpenedFile {
+            device: Arc::clone(&device) as Arc<dyn BlockDevice>,
+            written,
+            counting: Counting::Group(device),
+        }
+    }
+
+    /// Whether it lies in a disk group.
+    pub fn is_in_group(&self) -> bool {
+        matches!(self.counting, Counting::Group(_))
+    }
+
+    /// What the database asked of it since it was opened.
+    pub fn counters(&self) -> IoCounts {
+        match &self.counting {
+            Counting::File(device) => device.counters(),
+            Counting::Group(device) => device.counters(),
         }
     }
 }
 
-/// Files of a database while they are opened: regions of one device share one open file, because a device can be open
-/// but once.
+fn tracker(device: &dyn BlockDevice, block_bytes: Option<u64>) -> Option<Arc<WrittenBlocks>> {
+    block_bytes.map(|bytes| WrittenBlocks::new(device.limits().capacity_bytes, bytes))
+}
+
+/// Files of a database while they are opened. Regions of one device share one open file, and files of a disk group its one
+/// mount: either can be open but once.
 #[derive(Default)]
 pub struct Opening {
+    /// Of the disks of disk groups. (Other files are delayed by whoever opens them.)
+    disk_delay: Delay,
     devices: BTreeMap<PathBuf, Identified>,
+    groups: BTreeMap<Vec<PathBuf>, OpenGroup>,
+}
+
+struct OpenGroup {
+    group: DiskGroup,
+    disks: Vec<Arc<FileDevice>>,
 }
 
 impl Opening {
@@ -48,29 +134,94 @@ impl Opening {
         Opening::default()
     }
 
-    /// Opens and locks a database file. A region is direct whatever `caching` says: raw means no page cache. Errors: see
-    /// [`FileError`].
-    pub fn open(
+    /// Nothing is open yet, and each disk of a disk group takes longer by `disk_delay` when it is.
+    pub fn with_disk_delay(disk_delay: Delay) -> Opening {
+        Opening {
+            disk_delay,
+            ..Opening::default()
+        }
+    }
+
+    /// Opens and locks a database file; with `block_bytes`, notes which blocks of that size are written. Raw devices and
+    /// disk groups are direct whatever `caching` says: there is no file system to cache. The disks of a group work by the
+    /// method of the first file opened. Errors: [`LayoutError::File`], [`LayoutError::DiskGroup`].
+    pub async fn open(
         &mut self,
         place: &Place,
         caching: Caching,
         method: Method,
-    ) -> Result<FileDevice, FileError> {
+        block_bytes: Option<u64>,
+    ) -> Result<OpenedFile, LayoutError> {
         match place {
-            Place::File(path) => FileDevice::open(path, caching, method),
+            Place::File(path) => {
+                let device = FileDevice::open(path, caching, method)?;
+                Ok(OpenedFile::file(device, block_bytes))
+            }
             Place::Region {
                 device,
                 first_byte,
                 bytes,
-            } => FileDevice::on_region(self.identified(device)?, *first_byte, *bytes, method),
+            } => {
+                let whole = self.identified(device)?;
+                let device = FileDevice::on_region(whole, *first_byte, *bytes, method)?;
+                Ok(OpenedFile::file(device, block_bytes))
+            }
+            Place::GroupFile { disks, file, bytes } => {
+                let device = self.group(disks, method).await?.open_file(file)?;
+                Ok(OpenedFile::in_group(device, *bytes, block_bytes))
+            }
         }
     }
 
-    fn identified(&mut self, device: &Path) -> Result<&Identified, FileError> {
+    /// The disk group of these disks, mounted if it is not yet. Errors: see [`Opening::open`].
+    pub(crate) async fn group(
+        &mut self,
+        disks: &[PathBuf],
+        method: Method,
+    ) -> Result<&DiskGroup, LayoutError> {
+        if !self.groups.contains_key(disks) {
+            let open = |disk: &PathBuf| {
+                FileDevice::open(disk, Caching::Direct, method.clone()).map(Arc::new)
+            };
+            let members = disks.iter().map(open).collect::<Result<Vec<_>, _>>()?;
+            let delayed = |disk: &Arc<FileDevice>| -> Arc<dyn BlockDevice> {
+                let device = Arc::clone(disk) as Arc<dyn BlockDevice>;
+                if self.disk_delay.is_none() {
+                    return device;
+                }
+                Arc::new(DelayedDevice::new(device, self.disk_delay, &method))
+            };
+            let devices: Vec<_> = members.iter().map(delayed).collect();
+            let env: Arc<dyn Env> = RealEnv::new(0);
+            let open = OpenGroup {
+                group: DiskGroup::mount(&env, &devices).await?,
+                disks: members,
+            };
+            self.groups.insert(disks.to_vec(), open);
+        }
+        Ok(&self.groups[disks].group)
+    }
+
+    /// What the disks of all disk groups did since they were opened: each copy of each write, and metadata.
+    pub fn disk_counters(&self) -> IoCounts {
+        let disks = self.groups.values().flat_map(|open| &open.disks);
+        disks.fold(IoCounts::default(), |sum, disk| sum + disk.counters())
+    }
+
+    fn identified(&mut self, device: &Path) -> Result<&Identified, LayoutError> {
         if !self.devices.contains_key(device) {
             let identified = identify(device, Caching::Direct)?;
             self.devices.insert(device.to_owned(), identified);
         }
         Ok(&self.devices[device])
+    }
+
+    /// Dismounts disk groups in order, after their files were closed. Errors: a file is still open, or the last metadata
+    /// could not be written; the next mount then does what was left.
+    pub async fn close(self) -> Result<(), DiskGroupError> {
+        for open in self.groups.into_values() {
+            open.group.dismount().await?;
+        }
+        Ok(())
     }
 }

@@ -31,6 +31,28 @@ pub enum Target {
     Directory(PathBuf),
     /// Onto raw devices: file by file onto the one that has most room.
     Devices(Vec<RawDevice>),
+    /// Into a disk group, which must exist.
+    DiskGroup(DiskGroupTarget),
+}
+
+/// A disk group as a target.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct DiskGroupTarget {
+    /// Its disks.
+    pub disks: Vec<PathBuf>,
+    /// What names of files begin with, so that several databases can be in the group; may be empty.
+    pub prefix: String,
+}
+
+impl Target {
+    /// The directory, or the devices.
+    pub fn paths(&self) -> Vec<&Path> {
+        match self {
+            Target::Directory(path) => vec![path],
+            Target::Devices(devices) => devices.iter().map(|device| &*device.path).collect(),
+            Target::DiskGroup(group) => group.disks.iter().map(|disk| &**disk).collect(),
+        }
+    }
 }
 
 /// Where each kind of file goes.
@@ -60,6 +82,36 @@ impl Placement {
     /// All files into one directory.
     pub fn in_directory(directory: &Path) -> Placement {
         Placement::one(&Target::Directory(directory.to_owned()))
+    }
+
+    /// Bytes that the files of a shape take in each directory.
+    pub fn directories(&self, shape: &Shape) -> BTreeMap<PathBuf, u64> {
+        let mut bytes = BTreeMap::new();
+        for file in shape.files() {
+            if let Target::Directory(directory) = self.target(file.kind) {
+                *bytes.entry(directory.clone()).or_default() += file.bytes;
+            }
+        }
+        bytes
+    }
+
+    /// The same for one database of several: `map` gives its own directory in each directory, and in disk groups its
+    /// files' names begin with `prefix`.
+    pub fn within(&self, prefix: &str, mut map: impl FnMut(&Path) -> PathBuf) -> Placement {
+        let mut of = |target: &Target| match target {
+            Target::Directory(directory) => Target::Directory(map(directory)),
+            Target::Devices(_) => target.clone(),
+            Target::DiskGroup(group) => Target::DiskGroup(DiskGroupTarget {
+                prefix: prefix.to_owned(),
+                ..group.clone()
+            }),
+        };
+        Placement {
+            control: of(&self.control),
+            redo: of(&self.redo),
+            undo: of(&self.undo),
+            data: of(&self.data),
+        }
     }
 
     fn target(&self, kind: FileKind) -> &Target {
@@ -129,6 +181,11 @@ impl DatabaseFiles {
         DatabaseFiles::of(shape, |file| match placement.target(file.kind) {
             Target::Directory(directory) => Ok(Place::File(directory.join(file.file_name()))),
             Target::Devices(devices) => space.take(devices, file),
+            Target::DiskGroup(group) => Ok(Place::GroupFile {
+                disks: group.disks.clone(),
+                file: format!("{}{}", group.prefix, file.name()),
+                bytes: file.bytes,
+            }),
         })
     }
 
@@ -181,7 +238,7 @@ mod tests {
                     first_byte,
                     bytes,
                 } => (device.clone(), *first_byte, *bytes),
-                Place::File(path) => panic!("{path:?}"),
+                other => panic!("{other:?}"),
             })
             .collect();
         regions.sort();

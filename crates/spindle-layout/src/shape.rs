@@ -203,6 +203,12 @@ impl DatabaseFiles {
         })
     }
 
+    /// Whether no file of it lies on a file system.
+    pub fn is_raw(&self) -> bool {
+        let mut files = self.named().into_iter();
+        files.all(|(_, place)| !matches!(place, Place::File(_)))
+    }
+
     /// Every file with the name it is known by (`control`, `redo1`, `undo`, `data1`, `double_write`), in that order.
     pub fn named(&self) -> Vec<(String, &Place)> {
         let group = |kind, places| {

@@ -5,7 +5,7 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 use spindle_io::real::{Caching, FileError, identify};
-use spindle_layout::{DataDirectory, LayoutError};
+use spindle_layout::{DataDirectory, LayoutError, check_space};
 
 const RUN: &str = "quickstart-20260101-120000";
 
@@ -232,9 +232,9 @@ fn a_file_in_use_is_not_removed() {
 fn too_little_space_is_told_with_figures() {
     let parent = tempfile::tempdir().unwrap();
     let directory = DataDirectory::create(parent.path(), RUN).unwrap();
-    directory.check_space(1).unwrap();
+    check_space(directory.path(), 1).unwrap();
     let needed_bytes = 1 << 60;
-    match directory.check_space(needed_bytes) {
+    match check_space(directory.path(), needed_bytes) {
         Err(error @ LayoutError::NotEnoughSpace { free_bytes, .. }) => {
             let told = error.to_string();
             assert!(free_bytes > 0 && free_bytes < needed_bytes);

@@ -488,7 +488,7 @@ fn regions_of_raw_devices_are_put_back_in_place() {
             let from = *first_byte as usize;
             std::fs::read(device).unwrap()[from..from + *bytes as usize].to_vec()
         }
-        Place::File(path) => panic!("{path:?} is not raw"),
+        other => panic!("{other:?} is not raw"),
     };
     let named = image.files().named();
     let regions = || -> Vec<_> { named.iter().map(|(_, place)| region(place)).collect() };
@@ -512,11 +512,9 @@ fn regions_of_raw_devices_are_put_back_in_place() {
     }
     // Block 7 of data2 is written through the device, as a database does.
     let mut opening = Opening::new();
-    let device = opening
-        .open(&image.files().data[1], Caching::Direct, Method::Sync)
-        .unwrap();
-    let tracker = WrittenBlocks::new(device.limits().capacity_bytes, BLOCK);
-    let device = device.with_tracker(Arc::clone(&tracker));
+    let data2 = &image.files().data[1];
+    let file = block_on(opening.open(data2, Caching::Direct, Method::Sync, Some(BLOCK))).unwrap();
+    let device = &file.device;
     let frame = Arena::new(BLOCK as usize, 1).unwrap().allocate().unwrap();
     frame.try_write().unwrap().fill(0x11);
     let hold = frame.try_read_hold().unwrap();
@@ -533,9 +531,10 @@ fn regions_of_raw_devices_are_put_back_in_place() {
         image.restore(None, Verify::Full),
         Err(LayoutError::File(FileError::InUse { .. }))
     ));
-    drop((device, opening));
+    let written: Vec<u64> = file.written.as_ref().unwrap().written().collect();
+    drop((file, opening));
     assert_ne!(devices.each_ref().map(read), before);
-    let changed = list([("data2", ranges(tracker.written()))]);
+    let changed = list([("data2", ranges(written))]);
     let report = image.restore(Some(&changed), Verify::Full).unwrap();
     assert_eq!((report.changed_blocks, report.direct), (1, true));
     assert_eq!(devices.each_ref().map(read), before);

@@ -12,13 +12,17 @@ use jiff::Zoned;
 use miette::GraphicalReportHandler;
 use rustix::termios::tcgetwinsize;
 use signal_hook::consts::{SIGINT, SIGTERM};
+use spindle_layout::ledger;
 
+use crate::disk_group::{self, DiskGroupCommand};
 use crate::experiment::{Experiment, ExperimentError};
+use crate::power_cut::judge::Judging;
+use crate::power_cut::{self, Scratch};
 use crate::result::{Outcome, RunResult};
 use crate::run::directory;
 use crate::run::runner::{RunError, Runner};
 use crate::table::{self, Style};
-use crate::trial;
+use crate::{clean, doctor, plan, trial};
 
 const EXIT_CODES: &str = "Exit codes: 0 done; 1 the run or a command failed; 2 the experiment file or the command line \
 is wrong, and nothing was created; 3 not one case could be measured; 130 interrupted, go on with `spindle resume`.";
@@ -67,9 +71,66 @@ enum Command {
         #[command(flatten)]
         show: Show,
     },
+    /// Say what an experiment would make, write and take; touch nothing.
+    #[command(after_help = "Example:\n  spindle plan examples/quickstart.toml --set plan.rounds=5")]
+    Plan {
+        /// The experiment file.
+        file: PathBuf,
+        /// Overrides a setting; may be given several times.
+        #[arg(long = "set", value_name = "KEY=VALUE")]
+        sets: Vec<String>,
+    },
+    /// Take away what killed runs left: mounts, loop devices, volumes, files, control groups.
+    #[command(after_help = "Example:\n  spindle clean --dry-run")]
+    Clean {
+        /// Only say what would be taken away.
+        #[arg(long)]
+        dry_run: bool,
+    },
+    /// Tell what this machine can do, and what makes its results noisy.
+    Doctor,
+    /// Make, show, change and check disk groups on block devices and files.
+    #[command(name = "diskgroup", subcommand)]
+    DiskGroup(DiskGroupCommand),
+    /// Cut the power of every layout, at many moments, and print what was lost. Needs root and device-mapper.
+    #[command(
+        after_help = "Example:\n  spindle powercut examples/power-cut.toml --cuts 200\n\nExit codes: 0 nothing was lost \
+                      that had been promised; 1 something was, or a command failed; 2 the experiment file is wrong."
+    )]
+    Powercut(PowerCuts),
     /// The process of one trial; started by `run`, not by people.
     #[command(name = trial::supervisor::WORKER_COMMAND, hide = true)]
     TrialWorker,
+}
+
+#[derive(Args)]
+struct PowerCuts {
+    /// The experiment file; its layouts are made small, on devices that stand in for theirs.
+    file: PathBuf,
+    /// Cuts of each layout, with commits that wait and again with commits that do not.
+    #[arg(long, default_value_t = 200)]
+    cuts: usize,
+    /// Draws the moments.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Where recordings and rows are kept [default: runs/powercut-NAME].
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Write the table into this Markdown file, too.
+    #[arg(long, value_name = "FILE")]
+    document: Option<PathBuf>,
+    /// An empty or new directory for images while power is cut; quick on tmpfs [default: work in --out's].
+    #[arg(long, value_name = "DIR")]
+    work: Option<PathBuf>,
+    /// Overrides a setting; may be given several times.
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    sets: Vec<String>,
+    /// Only record, on these two empty block devices.
+    #[arg(long, num_args = 2, value_names = ["DEVICE", "LOG"], conflicts_with = "recorded")]
+    record_on: Option<Vec<PathBuf>>,
+    /// Only cut, from the log that was recorded in this file or on this device.
+    #[arg(long, value_name = "LOG")]
+    recorded: Option<PathBuf>,
 }
 
 #[derive(Args)]
@@ -86,6 +147,21 @@ struct Show {
 pub fn main(arguments: Arguments) -> ExitCode {
     match arguments.command {
         Command::TrialWorker => trial::worker::run(),
+        Command::DiskGroup(command) => match disk_group::carry_out(command) {
+            Ok(answer) => {
+                print!("{}", answer.text);
+                if answer.is_well {
+                    ExitCode::SUCCESS
+                } else {
+                    ExitCode::FAILURE
+                }
+            }
+            Err(error) => fail(&error.to_string()),
+        },
+        Command::Powercut(asked) => match Experiment::read(&asked.file, &asked.sets) {
+            Ok(experiment) => cut_power(&experiment, asked),
+            Err(error) => wrong_experiment(&error),
+        },
         Command::Report { directory, show } => match directory::write_reports(&directory) {
             Ok(result) => show_result(&result, &directory, &show),
             Err(error) => fail(&error.to_string()),
@@ -107,6 +183,80 @@ pub fn main(arguments: Arguments) -> ExitCode {
             }
             Err(error) => wrong_experiment(&error),
         },
+        Command::Plan { file, sets } => match Experiment::read(&file, &sets) {
+            Ok(experiment) => show_plan(&experiment),
+            Err(error) => wrong_experiment(&error),
+        },
+        Command::Clean { dry_run } => show_cleaning(dry_run),
+        Command::Doctor => {
+            print!("{}", doctor::report());
+            ExitCode::SUCCESS
+        }
+    }
+}
+
+fn show_plan(experiment: &Experiment) -> ExitCode {
+    match plan::look(experiment) {
+        Ok(look) => {
+            print!("{}", look.text);
+            if look.can_run {
+                ExitCode::SUCCESS
+            } else {
+                ExitCode::from(3)
+            }
+        }
+        Err(error) => fail(&format!("there is no current directory: {error}")),
+    }
+}
+
+fn show_cleaning(dry_run: bool) -> ExitCode {
+    match clean::clean(&ledger::default_directory(), dry_run) {
+        Ok(report) => {
+            print!("{}", report.text);
+            if report.is_clean {
+                ExitCode::SUCCESS
+            } else {
+                ExitCode::FAILURE
+            }
+        }
+        Err(error) => fail(&error.to_string()),
+    }
+}
+
+fn cut_power(experiment: &Experiment, asked: PowerCuts) -> ExitCode {
+    let default = || Path::new("runs").join(format!("powercut-{}", experiment.name));
+    let out = asked.out.unwrap_or_else(default);
+    let options = power_cut::Options {
+        work: asked.work.unwrap_or_else(|| out.join("work")),
+        out,
+        judging: Judging {
+            cuts: asked.cuts,
+            seed: asked.seed,
+        },
+        scratch: match (asked.record_on.as_deref(), asked.recorded) {
+            (Some([origin, log]), _) => Scratch::Devices(origin.clone(), log.clone()),
+            (_, Some(log)) => Scratch::Recorded(log),
+            _ => Scratch::Files,
+        },
+    };
+    match power_cut::run(experiment, &options, &mut |what| eprintln!("{what}")) {
+        Ok(outcome) => {
+            let is_kept = outcome.rows.iter().all(|row| row.failure().is_none());
+            if !outcome.rows.is_empty() {
+                print!("{}", power_cut::table::render(&outcome));
+                if let Some(path) = &asked.document
+                    && let Err(error) = power_cut::table::write(path, &outcome, &options)
+                {
+                    return fail(&format!("cannot write {}: {error}", path.display()));
+                }
+            }
+            if is_kept {
+                ExitCode::SUCCESS
+            } else {
+                ExitCode::FAILURE
+            }
+        }
+        Err(error) => fail(&error.to_string()),
     }
 }
 

@@ -1,11 +1,17 @@
 //! Spindle: runs the same database workload on every storage layout a person is considering, and says which is faster.
 //! The program's own crate: from the experiment file to the plan ([`experiment`]), the run and its trials ([`run`],
 //! [`trial`]), what the system says meanwhile ([`observe`]), what was found ([`result`]) and what people see of it
-//! ([`table`], [`report`], [`cli`]).
+//! ([`table`], [`report`], [`cli`]). Beside a run: what it would do ([`plan`]), what the machine can do ([`doctor`]), what dead
+//! runs left ([`clean`]).
 
+pub mod clean;
 pub mod cli;
+mod disk_group;
+pub mod doctor;
 pub mod experiment;
 pub mod observe;
+pub mod plan;
+pub mod power_cut;
 pub mod report;
 pub mod result;
 pub mod run;

@@ -60,7 +60,40 @@ wrong! {
     );
     engine_not_built_yet: message("[database]\nengine = \"postgres\"\n");
     rounds_not_built_yet: message("[plan]\nrounds = \"auto\"\n");
-    layout_key_not_built_yet: message("[[layout]]\nname = \"x\"\ndiskgroup = { disks = 4 }\n");
+    placed_on_no_layout: message("[[layout]]\nname = \"x\"\nplacement = { redo = \"logs\" }\n");
+    placed_on_no_device: message(
+        "[[layout]]\nname = \"x\"\ndevices = [\"/dev/sdb\"]\nraw = true\nplacement = { redo = [\"/dev/sdc\"] }\n",
+    );
+    holds_nothing_and_is_not_measured: message("[[layout]]\nname = \"x\"\ncandidate = false\n");
+    buffered_raw: message(
+        "[[layout]]\nname = \"x\"\ndevices = [\"/dev/sdb\"]\nraw = true\nio = { caching = \"buffered\" }\n",
+    );
+    devices_without_a_use: message("[[layout]]\nname = \"x\"\ndevices = [\"/dev/sdb\"]\n");
+    devices_with_two_uses: message(
+        "[[layout]]\nname = \"x\"\ndevices = [\"/dev/sdb\"]\nraw = true\nfilesystem = \"xfs\"\n",
+    );
+    devices_and_path: message("[[layout]]\nname = \"x\"\ndevices = [\"/dev/sdb\"]\nraw = true\npath = \".\"\n");
+    file_system_without_devices: message("[[layout]]\nname = \"x\"\nfilesystem = \"xfs\"\n");
+    device_without_its_path: message("[[layout]]\nname = \"x\"\nraw = true\ndevices = [\"sdb\"]\n");
+    file_without_its_size: message("[[layout]]\nname = \"x\"\nraw = true\ndevices = [{ file = \"a\" }]\n");
+    file_with_a_misspelt_key: message(
+        "[[layout]]\nname = \"x\"\nraw = true\ndevices = [{ file = \"a\", siez = \"1GiB\" }]\n",
+    );
+    misspelt_volume_key: message(
+        "[[layout]]\nname = \"x\"\nraw = true\ndevices = [\"/dev/sdb\"]\nvolume = { stripe = 4 }\n",
+    );
+    thin_mirrors: message(
+        "[[layout]]\nname = \"x\"\nraw = true\ndevices = [\"/dev/sdb\"]\nvolume = { thin = true, mirrors = 1 }\n",
+    );
+    file_system_with_a_path: message(
+        "[[layout]]\nname = \"x\"\ndevices = [\"/dev/sdb\"]\nfilesystem = \"../xfs\"\n",
+    );
+    too_few_failure_groups: message(
+        "[[layout]]\nname = \"x\"\ndevices = [\"/dev/sdb\", \"/dev/sdc\"]\ndiskgroup = { redundancy = \"high\" }\n",
+    );
+    failure_group_of_another: message(
+        "[[layout]]\nname = \"x\"\ndevices = [\"/dev/sdb\"]\ndiskgroup = { failure_groups = [[\"/dev/sdc\"]] }\n",
+    );
     clients_twice: message("[workload]\nclients = [8, 16, 8]\n");
     cache_holds_all_data: message("[database]\nsize = \"64MiB\"\nbuffer_cache = \"64MiB\"\n");
     memory_below_cache: message("[database]\nmemory = \"32MiB\"\n");

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use spindle_engines::kernel::{
-    AccessPath, EngineCounts, IoMethod, KernelEngine, Settings, create_and_load, files_of,
+    AccessPath, Delay, EngineCounts, IoMethod, KernelEngine, Settings, create_and_load, files_of,
 };
 use spindle_io::Env;
 use spindle_io::env::seeded_rng;
@@ -26,6 +26,11 @@ pub const DIRECT: AccessPath = AccessPath {
     direct: true,
     method: IoMethod::Sync,
     fixed_buffers: false,
+    delay: Delay {
+        read_us: 0,
+        write_us: 0,
+        flush_us: 0,
+    },
 };
 
 /// A database on files.
@@ -138,6 +143,7 @@ pub fn work(
         counts: EngineCounts {
             data: ended.2.data - began.2.data,
             redo: ended.2.redo - began.2.redo,
+            ..EngineCounts::default()
         },
         statistics: ended.3 - began.3,
         cpu_us: (ended.4 - began.4).total().as_secs_f64() * 1e6,

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use spindle_engines::kernel::{
-    AccessPath, IoMethod, KernelEngine, Settings, WriteSync, create_and_load, files_of,
+    AccessPath, Delay, IoMethod, KernelEngine, Settings, WriteSync, create_and_load, files_of,
 };
 use spindle_io::Env;
 use spindle_io::real::create::create_plain;
@@ -38,6 +38,7 @@ pub fn path(direct: bool, method: IoMethod) -> AccessPath {
         direct,
         method,
         fixed_buffers: false,
+        delay: Delay::default(),
     }
 }
 

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::file::Core;
 use super::transfer::perform;
-use crate::device::{Completer, Completion, Operation};
+use crate::device::{Completer, Completion, Operation, Outcome};
 use crate::sync::{Condvar, Mutex, has_planted, thread};
 
 /// Planted race: whether a slave sleeps is looked at before the request is in the queue.
@@ -36,11 +36,36 @@ struct Queue {
 }
 
 struct Job {
-    core: Arc<Core>,
-    offset: u64,
-    operation: Operation,
-    total: usize,
+    work: Work,
     completer: Completer,
+}
+
+/// What a slave does.
+enum Work {
+    /// The blocking call of a file device.
+    Transfer {
+        core: Arc<Core>,
+        offset: u64,
+        operation: Operation,
+        total: usize,
+    },
+    /// A blocking call of another kind.
+    Call(Box<dyn FnOnce() -> Outcome + Send>),
+}
+
+impl Work {
+    fn carry_out(self) -> Outcome {
+        match self {
+            // The device may be closed by whoever hears of the end: it is let go of before that.
+            Work::Transfer {
+                core,
+                offset,
+                operation,
+                total,
+            } => perform(&core, offset, operation, total),
+            Work::Call(call) => call(),
+        }
+    }
 }
 
 impl SlavePool {
@@ -87,14 +112,22 @@ impl SlavePool {
         operation: Operation,
         total: usize,
     ) -> Completion {
-        let (completer, completion) = Completion::pending();
-        let job = Job {
+        self.queue(Work::Transfer {
             core: Arc::clone(core),
             offset,
             operation,
             total,
-            completer,
-        };
+        })
+    }
+
+    /// Has a slave make `call`, which may block; its captures are let go of before anybody hears of its end.
+    pub(super) fn call(&self, call: Box<dyn FnOnce() -> Outcome + Send>) -> Completion {
+        self.queue(Work::Call(call))
+    }
+
+    fn queue(&self, work: Work) -> Completion {
+        let (completer, completion) = Completion::pending();
+        let job = Job { work, completer };
         let mut queue = self.shared.queue.lock();
         let wake = queue.idle > 0;
         if has_planted(LOOKS_THEN_QUEUES) {
@@ -112,18 +145,9 @@ impl SlavePool {
 
 impl Shared {
     fn serve(&self, slave: usize) {
-        while let Some(Job {
-            core,
-            offset,
-            operation,
-            total,
-            completer,
-        }) = self.next_job()
-        {
-            let outcome = perform(&core, offset, operation, total);
+        while let Some(Job { work, completer }) = self.next_job() {
+            let outcome = work.carry_out();
             self.served[slave].fetch_add(1, Ordering::Relaxed);
-            // The device may be closed by whoever hears of the end: let go of it first.
-            drop(core);
             completer.complete(outcome);
         }
     }
@@ -149,7 +173,12 @@ impl Drop for SlavePool {
     fn drop(&mut self) {
         self.shared.queue.lock().closed = true;
         self.shared.work.notify_all();
+        let own = thread::current().id();
         for thread in self.threads.drain(..) {
+            // A slave's call may have held the last handle: that slave ends by itself.
+            if thread.thread().id() == own {
+                continue;
+            }
             // A slave that panicked has said so; its request's completion is lost and whoever waits for it hangs, which
             // is not made better by a second panic here.
             let _ = thread.join();
@@ -160,6 +189,32 @@ impl Drop for SlavePool {
 impl fmt::Debug for SlavePool {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "SlavePool({} slaves)", self.slaves())
+    }
+}
+
+#[cfg(all(test, not(feature = "shuttle")))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_may_let_go_of_the_last_handle() {
+        let pool = SlavePool::new(2).unwrap();
+        let (sender, receiver) = std::sync::mpsc::channel();
+        let (go, wait) = std::sync::mpsc::channel::<()>();
+        let handle = Arc::clone(&pool);
+        drop(pool.call(Box::new(move || {
+            // Until the other handle is gone.
+            let _ = wait.recv();
+            drop(handle);
+            sender.send(()).unwrap();
+            Outcome {
+                result: Ok(()),
+                operation: Operation::Flush,
+            }
+        })));
+        drop(pool);
+        drop(go);
+        receiver.recv().expect("the slave did not wait for itself");
     }
 }
 

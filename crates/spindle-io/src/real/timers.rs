@@ -1,5 +1,6 @@
 //! The timers of one thread: deadlines in order, each with the waker of the sleep that registered it. [`Sleep`] puts
-//! itself in when first polled and takes itself out when dropped; `block_on` sleeps no longer than to the nearest.
+//! itself in when first polled and takes itself out when dropped; `block_on` sleeps no longer than to the nearest. A
+//! delayed I/O waits here, too ([`wake_after`]).
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -49,18 +50,22 @@ impl Future for Sleep {
             self.deregister();
             return Poll::Ready(());
         }
-        let key = *match self.registered {
-            Some(ref key) => key,
-            None => {
-                let number = NEXT_NUMBER.replace(NEXT_NUMBER.get() + 1);
-                let key = (self.deadline, number);
-                self.registered.insert(key)
-            }
-        };
+        let deadline = self.deadline;
+        let key = *self.registered.get_or_insert_with(|| next_key(deadline));
         let _previous =
             TIMERS.with_borrow_mut(|timers| timers.insert(key, context.waker().clone()));
         Poll::Pending
     }
+}
+
+fn next_key(deadline: Instant) -> Key {
+    (deadline, NEXT_NUMBER.replace(NEXT_NUMBER.get() + 1))
+}
+
+/// Has `waker` woken on the calling thread when `delay` has passed and the thread waits in `block_on`.
+pub(super) fn wake_after(delay: Duration, waker: Waker) {
+    let key = next_key(Instant::now() + delay.min(FOREVER));
+    TIMERS.with_borrow_mut(|timers| timers.insert(key, waker));
 }
 
 impl Drop for Sleep {

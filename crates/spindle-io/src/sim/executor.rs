@@ -458,8 +458,17 @@ impl World {
 
 impl Drop for World {
     fn drop(&mut self) {
-        // An observer knows disks, which know the environment that owns it.
+        // Observers, processes and the ends of I/Os know devices, which know the environment that owns them.
         self.env.observer.lock().take();
+        self.tasks.clear();
+        let (timers, started) = {
+            let mut core = self.env.core.lock();
+            (
+                std::mem::take(&mut core.timers),
+                std::mem::take(&mut core.started),
+            )
+        };
+        drop((timers, started));
     }
 }
 

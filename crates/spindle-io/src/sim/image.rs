@@ -9,6 +9,8 @@ const CHUNK_BYTES: usize = 4096;
 #[derive(Clone)]
 pub struct DiskImage {
     chunks: Vec<Arc<[u8; CHUNK_BYTES]>>,
+    /// What a chunk of zeros shares.
+    zeros: Arc<[u8; CHUNK_BYTES]>,
     bytes: usize,
 }
 
@@ -17,7 +19,8 @@ impl DiskImage {
     pub fn zeroed(bytes: usize) -> DiskImage {
         let zeros = Arc::new([0; CHUNK_BYTES]);
         DiskImage {
-            chunks: vec![zeros; bytes.div_ceil(CHUNK_BYTES)],
+            chunks: vec![Arc::clone(&zeros); bytes.div_ceil(CHUNK_BYTES)],
+            zeros,
             bytes,
         }
     }
@@ -58,6 +61,35 @@ impl DiskImage {
         }
     }
 
+    /// Writes `bytes` zeros at byte `offset`; whole chunks of them take no memory.
+    pub fn zero(&mut self, offset: usize, bytes: usize) {
+        let end = offset + bytes;
+        let mut at = offset;
+        while at < end {
+            let next = (at / CHUNK_BYTES + 1) * CHUNK_BYTES;
+            if at.is_multiple_of(CHUNK_BYTES) && next <= end {
+                self.chunks[at / CHUNK_BYTES] = Arc::clone(&self.zeros);
+            } else {
+                self.write(at, &[0; CHUNK_BYTES][..next.min(end) - at]);
+            }
+            at = next;
+        }
+    }
+
+    /// The parts that are not all zeros: where each begins, and its bytes.
+    pub fn parts(&self) -> impl Iterator<Item = (usize, &[u8])> {
+        let used = |chunk: &Arc<[u8; CHUNK_BYTES]>| {
+            !Arc::ptr_eq(chunk, &self.zeros) && **chunk != [0; CHUNK_BYTES]
+        };
+        let chunks = self.chunks.iter().enumerate();
+        chunks
+            .filter(move |(_, chunk)| used(chunk))
+            .map(|(number, chunk)| {
+                let start = number * CHUNK_BYTES;
+                (start, &chunk[..CHUNK_BYTES.min(self.bytes - start)])
+            })
+    }
+
     /// Changes the bits of `mask` in byte `at`.
     pub fn flip(&mut self, at: usize, mask: u8) {
         let mut byte = [0];
@@ -81,6 +113,24 @@ impl Eq for DiskImage {}
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn zeros_are_written_and_left_out_of_the_parts() {
+        let mut image = DiskImage::zeroed(3 * CHUNK_BYTES + 100);
+        image.write(0, &[7; 3 * CHUNK_BYTES + 100]);
+        image.zero(CHUNK_BYTES - 1, CHUNK_BYTES + 1);
+        let parts: Vec<_> = image.parts().map(|(at, part)| (at, part.len())).collect();
+        let rest = [
+            (0, CHUNK_BYTES),
+            (2 * CHUNK_BYTES, CHUNK_BYTES),
+            (3 * CHUNK_BYTES, 100),
+        ];
+        assert_eq!(parts, rest);
+        let (_, first) = image.parts().next().unwrap();
+        assert_eq!(first[CHUNK_BYTES - 2..], [7, 0]);
+        image.zero(0, CHUNK_BYTES);
+        assert_eq!(image.parts().count(), 2);
+    }
 
     #[test]
     fn a_copy_keeps_what_it_was() {

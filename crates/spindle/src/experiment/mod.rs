@@ -12,6 +12,7 @@ mod database;
 mod document;
 mod error;
 mod layout;
+mod limit;
 mod plan;
 pub mod quantity;
 mod reader;
@@ -28,7 +29,8 @@ use serde::{Deserialize, Serialize};
 pub use access_path::{AccessPath, Caching, Method};
 pub use database::{Commit, Database, Engine, TornBlocks, WriteSync};
 pub use error::ExperimentError;
-pub use layout::Layout;
+pub use layout::{DiskGroup, Layout, Made, PlacedOn, Placement, Redundancy};
+pub use limit::{Delay, Limit};
 pub use plan::{Plan, RestoreVerify};
 pub use workload::{Hotspot, OltpMix, RedoStress, Slob, Transactions, Workload, WorkloadKind};
 
@@ -71,6 +73,12 @@ impl Experiment {
     /// The first mistake found.
     pub fn parse(name: &str, text: &str, sets: &[String]) -> Result<Experiment, ExperimentError> {
         Experiment::from_document(&Document::parse(name, text, sets)?, Path::new(name))
+    }
+
+    /// Numbers of the layouts that are measured, in order.
+    pub fn candidates(&self) -> impl Iterator<Item = usize> + '_ {
+        let layouts = self.layouts.iter().enumerate();
+        layouts.filter_map(|(index, layout)| layout.candidate.then_some(index))
     }
 
     /// The database of a layout's cases: the shared settings with that layout's own in place.
@@ -132,6 +140,7 @@ fn read_layouts(
         ));
     }
     let mut layouts: Vec<Layout> = Vec::new();
+    let mut done = Vec::new();
     for mut reader in readers {
         let layout = Layout::read(&mut reader, database, database_table)?;
         if layouts.iter().any(|other| other.name == layout.name) {
@@ -143,6 +152,18 @@ fn read_layouts(
             ));
         }
         layouts.push(layout);
+        done.push(reader);
+    }
+    for (reader, layout) in done.iter().zip(&layouts) {
+        layout.check_placement(reader, &layouts)?;
+    }
+    if layouts.iter().all(|layout| !layout.candidate) {
+        return Err(root.conflict(
+            &["layout"],
+            "there is no layout to measure",
+            "every layout says candidate = false",
+            "leave candidate out of the layouts that are to be compared",
+        ));
     }
     Ok(layouts)
 }
@@ -189,6 +210,15 @@ fn keys_by_section() -> Vec<(String, Vec<&'static str>)> {
     sections.push((
         "the io table of a [[layout]]".to_owned(),
         keys_asked_by(|reader| AccessPath::read(reader, io)),
+    ));
+    sections.extend(layout::keys_of_tables());
+    sections.push((
+        "the limit table of a [[layout]]".to_owned(),
+        keys_asked_by(Limit::read_table),
+    ));
+    sections.push((
+        "the delay table of a [[layout]]".to_owned(),
+        keys_asked_by(Delay::read_table),
     ));
     sections
 }

@@ -1,5 +1,7 @@
 //! The `[plan]` section: how long, how often, and how small a difference counts as none.
 
+use std::path::PathBuf;
+
 use serde::{Deserialize, Serialize};
 
 use super::error::ExperimentError;
@@ -32,6 +34,9 @@ pub struct Plan {
     pub margin_percent: f64,
     /// How a restore is verified.
     pub restore_verify: RestoreVerify,
+    /// A directory for the golden copies of layouts that Spindle makes; `None`: where the program was started.
+    #[serde(default)]
+    pub golden_path: Option<PathBuf>,
 }
 
 impl Plan {
@@ -46,6 +51,7 @@ impl Plan {
             rounds: reader.number("rounds", 3, 1..=1000)?,
             margin_percent: reader.percent("margin", 3.0, 0.0..=50.0)?,
             restore_verify: reader.word("restore_verify", RestoreVerify::Full)?,
+            golden_path: reader.directory("golden_path")?,
         };
         reader.finish()?;
         Ok(plan)

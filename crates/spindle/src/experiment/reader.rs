@@ -29,6 +29,14 @@ pub(super) struct Reader<'a> {
     known: Vec<&'static str>,
 }
 
+/// What may be written as one word or, with more to say, as a table.
+pub(super) enum Item<'a> {
+    /// The word.
+    Text(&'a str),
+    /// The table.
+    Table(Reader<'a>),
+}
+
 /// The keys that `read` asks a table for.
 pub(super) fn keys_asked_by<T>(
     read: impl FnOnce(&mut Reader<'_>) -> Result<T, ExperimentError>,
@@ -298,6 +306,122 @@ impl<'a> Reader<'a> {
         )
     }
 
+    /// A text or a table; `allowed` says what they are.
+    pub fn item(
+        &mut self,
+        key: &'static str,
+        allowed: &str,
+    ) -> Result<Option<Item<'a>>, ExperimentError> {
+        let path = self.full(key);
+        let node = self.node(key);
+        node.map(|node| self.item_of(key, node, path, allowed))
+            .transpose()
+    }
+
+    /// A list of texts and tables, at least one of them; empty when the key is left out.
+    pub fn items(
+        &mut self,
+        key: &'static str,
+        allowed: &str,
+    ) -> Result<Vec<Item<'a>>, ExperimentError> {
+        let Some(node) = self.node(key) else {
+            return Ok(Vec::new());
+        };
+        let items = match &node.value {
+            Value::List(items) if !items.is_empty() => items,
+            _ => return Err(self.wrong(key, node, allowed)),
+        };
+        let path_of = |index| format!("{}.{index}", self.full(key));
+        items
+            .iter()
+            .enumerate()
+            .map(|(index, node)| self.item_of(key, node, path_of(index), allowed))
+            .collect()
+    }
+
+    fn item_of(
+        &self,
+        key: &str,
+        node: &'a Node,
+        path: String,
+        allowed: &str,
+    ) -> Result<Item<'a>, ExperimentError> {
+        match &node.value {
+            Value::Text(text) if is_plain(text) => Ok(Item::Text(text)),
+            Value::Table(table) => Ok(Item::Table(Reader {
+                document: self.document,
+                path,
+                place: &node.place,
+                table,
+                known: Vec::new(),
+            })),
+            _ => Err(self.wrong(key, node, allowed)),
+        }
+    }
+
+    /// A text that is not empty, if the key is set.
+    pub fn text(
+        &mut self,
+        key: &'static str,
+        allowed: &str,
+    ) -> Result<Option<&'a str>, ExperimentError> {
+        match self.node(key) {
+            None => Ok(None),
+            Some(Node {
+                value: Value::Text(text),
+                ..
+            }) if is_plain(text) => Ok(Some(text)),
+            Some(node) => Err(self.wrong(key, node, allowed)),
+        }
+    }
+
+    /// A list of texts, none of them empty; empty when the key is left out.
+    pub fn texts(
+        &mut self,
+        key: &'static str,
+        allowed: &str,
+    ) -> Result<Vec<String>, ExperimentError> {
+        match self.node(key) {
+            None => Ok(Vec::new()),
+            Some(node) => self.texts_of(key, node, allowed),
+        }
+    }
+
+    /// A list of lists of texts; empty when the key is left out.
+    pub fn lists_of_texts(
+        &mut self,
+        key: &'static str,
+        allowed: &str,
+    ) -> Result<Vec<Vec<String>>, ExperimentError> {
+        let Some(node) = self.node(key) else {
+            return Ok(Vec::new());
+        };
+        let Value::List(lists) = &node.value else {
+            return Err(self.wrong(key, node, allowed));
+        };
+        lists
+            .iter()
+            .map(|list| self.texts_of(key, list, allowed))
+            .collect()
+    }
+
+    fn texts_of(
+        &self,
+        key: &str,
+        node: &Node,
+        allowed: &str,
+    ) -> Result<Vec<String>, ExperimentError> {
+        let items = match &node.value {
+            Value::List(items) if !items.is_empty() => items,
+            _ => return Err(self.wrong(key, node, allowed)),
+        };
+        let text = |item: &Node| match &item.value {
+            Value::Text(text) if is_plain(text) => Ok(text.clone()),
+            _ => Err(self.wrong(key, item, allowed)),
+        };
+        items.iter().map(text).collect()
+    }
+
     /// A name for people: some visible text on one line.
     pub fn name(&mut self, key: &'static str) -> Result<Option<&'a str>, ExperimentError> {
         let Some(node) = self.node(key) else {
@@ -487,6 +611,11 @@ fn size_bytes(value: &Value) -> Option<u64> {
         Value::Text(text) => parse_size(text),
         value => whole_number(value),
     }
+}
+
+/// A text that can be a path or an argument: not empty, no control characters.
+fn is_plain(text: &str) -> bool {
+    !text.trim().is_empty() && !text.chars().any(char::is_control)
 }
 
 fn is_name(text: &str) -> bool {

@@ -3,6 +3,8 @@
 
 use std::collections::BTreeMap;
 
+use spindle_layout::spec::{DeviceSpec, FileSystemSpec, LayoutKind, Share, VolumeSpec};
+
 use super::quantity::{GIB, KIB, MIB};
 use super::*;
 
@@ -67,15 +69,21 @@ fn everything_left_out_has_its_default() {
             rounds: 3,
             margin_percent: 3.0,
             restore_verify: RestoreVerify::Full,
+            golden_path: None,
         },
         layouts: vec![Layout {
             name: "only".to_owned(),
             path: ".".into(),
+            made: None,
+            placement: Placement::default(),
+            candidate: true,
             io: AccessPath {
                 caching: Caching::Buffered,
                 method: Method::Sync,
                 slaves: 0,
             },
+            limit: None,
+            delay: None,
             database,
         }],
     };
@@ -115,12 +123,88 @@ fn the_quickstart_has_the_six_access_paths() {
     }
 }
 
+/// Layouts that Spindle makes, with every key.
+const MADE: &str = r#"
+[[layout]]
+name = "volume"
+devices = ["/dev/disk/by-id/a", { file = "b.img", size = "2GiB" }]
+volume = { stripes = 2, stripe_size = "256KiB", thin = true }
+filesystem = { type = "ext4", mkfs = "-b 4096  -O ^has_journal", mount = "noatime,data=writeback" }
+erase = ["S1", "/dev/sdb"]
+discard = true
+precondition = {}
+
+[[layout]]
+name = "group"
+devices = [{ file = "c", size = "16MiB" }, { file = "d", size = "16MiB" }, { file = "e", size = "16MiB" }]
+diskgroup = { redundancy = "normal", failure_groups = [["c", "d"]] }
+share = "fair"
+"#;
+
+#[test]
+fn layouts_to_be_made_are_read_key_by_key() {
+    let experiment = parse(MADE);
+    let made = |index: usize| experiment.layouts[index].made.clone().unwrap();
+    let spec = made(0).spec;
+    assert_eq!(spec.name, "volume");
+    assert_eq!(
+        spec.devices[0],
+        DeviceSpec::Existing("/dev/disk/by-id/a".into())
+    );
+    assert_eq!(
+        spec.devices[1],
+        DeviceSpec::File {
+            path: "b.img".into(),
+            size_bytes: 2 * GIB
+        }
+    );
+    let volume = VolumeSpec {
+        stripes: 2,
+        stripe_size_bytes: 256 * KIB,
+        mirrors: 0,
+        thin: true,
+    };
+    assert_eq!(spec.volume, Some(volume));
+    let file_system = FileSystemSpec {
+        type_name: "ext4".to_owned(),
+        mkfs_options: ["-b", "4096", "-O", "^has_journal"]
+            .map(str::to_owned)
+            .to_vec(),
+        mount_options: "noatime,data=writeback".to_owned(),
+    };
+    assert_eq!(spec.kind, LayoutKind::FileSystem(file_system));
+    assert_eq!(spec.erase, ["S1", "/dev/sdb"]);
+    assert!(spec.preparation.discard && spec.preparation.overwrite_passes == 1);
+    assert_eq!(spec.share, None);
+    let here = std::env::current_dir().unwrap();
+    assert_eq!(
+        made(0).absolute().unwrap().devices[1].path(),
+        here.join("b.img")
+    );
+
+    assert_eq!(
+        (made(1).spec.kind, made(1).spec.share),
+        (LayoutKind::DiskGroup, Some(Share::Fair))
+    );
+    let group = DiskGroup {
+        allocation_unit_bytes: MIB,
+        redundancy: Redundancy::Normal,
+        failure_groups: vec![vec!["c".to_owned(), "d".to_owned()]],
+    };
+    assert_eq!(made(1).disk_group, Some(group));
+    let short = parse("[[layout]]\nname = \"a\"\ndevices = [\"/dev/sdb\"]\nfilesystem = \"xfs\"\n");
+    let LayoutKind::FileSystem(xfs) = short.layouts[0].made.clone().unwrap().spec.kind else {
+        panic!("a file system")
+    };
+    assert_eq!((xfs.type_name.as_str(), xfs.mkfs_options.len()), ("xfs", 0));
+}
+
 #[test]
 fn an_experiment_survives_the_journal() {
     let slob = format!(
         "seed = 18446744073709551615\n[workload]\nkind = \"slob\"\nhotspot = {{}}\n[database]\nredo_path = \"/redo\"\nredo_io = {{}}\n{ONE_LAYOUT}"
     );
-    for text in [QUICKSTART, &slob] {
+    for text in [QUICKSTART, &slob, MADE] {
         let experiment = parse(text);
         let json = serde_json::to_string(&experiment).unwrap();
         assert_eq!(
@@ -443,5 +527,5 @@ fn the_examples_of_the_reference_are_right() {
         parse(block.split("```").next().unwrap());
         examples += 1;
     }
-    assert_eq!(examples, 3);
+    assert_eq!(examples, 5);
 }

@@ -1,12 +1,11 @@
 //! A block device as `/sys` describes it: the settings that move results, what a partition is cut from, what a stacked
 //! device stands on, what a loop device is backed by.
 
-use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
+pub use spindle_layout::system::DeviceNumber;
 
 use super::{SystemFiles, flag, number, text};
 
@@ -17,74 +16,9 @@ const SYSFS_SECTOR_BYTES: u64 = 512;
 /// A tower of stacked devices is followed this far down; deeper ones are of no use to a reader.
 const DEEPEST_STACK: u32 = 8;
 
-/// A device's number, written `major:minor`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(into = "String", try_from = "String")]
-pub struct DeviceNumber {
-    /// The driver; 0 for file systems without a single block device beneath.
-    pub major: u32,
-    /// The device among the driver's.
-    pub minor: u32,
-}
-
-/// A text that is no `major:minor`.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is not a device number: expected major:minor, such as 8:1")]
-pub struct NotADeviceNumber(String);
-
-impl DeviceNumber {
-    /// Splits what `stat` calls `st_dev` or `st_rdev`.
-    pub fn of_stat(device: u64) -> DeviceNumber {
-        DeviceNumber {
-            major: rustix::fs::major(device),
-            minor: rustix::fs::minor(device),
-        }
-    }
-
-    /// Whether no block device carries this number (btrfs, overlay, tmpfs, network file systems).
-    pub fn is_anonymous(self) -> bool {
-        self.major == 0
-    }
-
-    /// The device's directory in `/sys`, free of links; `None` if the kernel has no such device.
-    pub(super) fn directory(self, files: &SystemFiles) -> Option<PathBuf> {
-        fs::canonicalize(files.sys.join("dev/block").join(self.to_string())).ok()
-    }
-}
-
-impl fmt::Display for DeviceNumber {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}", self.major, self.minor)
-    }
-}
-
-impl FromStr for DeviceNumber {
-    type Err = NotADeviceNumber;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let parse = || {
-            let (major, minor) = text.split_once(':')?;
-            Some(DeviceNumber {
-                major: major.parse().ok()?,
-                minor: minor.parse().ok()?,
-            })
-        };
-        parse().ok_or_else(|| NotADeviceNumber(text.to_owned()))
-    }
-}
-
-impl From<DeviceNumber> for String {
-    fn from(number: DeviceNumber) -> String {
-        number.to_string()
-    }
-}
-
-impl TryFrom<String> for DeviceNumber {
-    type Error = NotADeviceNumber;
-
-    fn try_from(text: String) -> Result<Self, Self::Error> {
-        text.parse()
-    }
+/// A device's directory in `/sys`, free of links; `None` if the kernel has no such device.
+pub(super) fn directory_of(files: &SystemFiles, number: DeviceNumber) -> Option<PathBuf> {
+    fs::canonicalize(files.sys.join("dev/block").join(number.to_string())).ok()
 }
 
 /// A block device and its settings. Everything but number and name is `None` where the kernel does not say.
@@ -136,7 +70,7 @@ pub struct BlockDevice {
 impl BlockDevice {
     /// Describes the device of that number; `None` if `/sys` does not show it.
     pub fn describe(files: &SystemFiles, number: DeviceNumber) -> Option<BlockDevice> {
-        BlockDevice::in_directory(&number.directory(files)?, number, DEEPEST_STACK)
+        BlockDevice::in_directory(&directory_of(files, number)?, number, DEEPEST_STACK)
     }
 
     fn in_directory(

@@ -6,7 +6,7 @@ use std::path::{Component, Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::mounts::Mount;
+use super::mounts::{self, Mount};
 use super::{SystemFiles, keyed_number, number, text};
 
 /// Version 1 writes "no limit" as the largest multiple of the page size; anything this large is no limit.
@@ -38,7 +38,7 @@ impl Hierarchy {
     /// `io` in version 2); `None` if the controller is not mounted.
     pub fn of_self(files: &SystemFiles, controller: &str) -> Option<Hierarchy> {
         let groups = files.proc_text("self/cgroup")?;
-        let mounts = Mount::all(files);
+        let mounts = mounts::all(files);
         v1(files, &groups, &mounts, controller).or_else(|| v2(files, &groups, &mounts, controller))
     }
 

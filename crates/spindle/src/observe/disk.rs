@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::block_device::DeviceNumber;
+use super::block_device::{DeviceNumber, directory_of};
 use super::{SystemFiles, text};
 
 /// Sectors in block statistics are 512 bytes whatever the device's own (Linux Documentation/block/stat.rst).
@@ -38,8 +38,7 @@ impl DiskCounters {
     /// Reads the counters of a disk or partition from `/sys`, or else from `/proc/diskstats`; `None` if neither shows
     /// the device.
     pub fn read(files: &SystemFiles, device: DeviceNumber) -> Option<DiskCounters> {
-        device
-            .directory(files)
+        directory_of(files, device)
             .and_then(|directory| from_sys(&directory))
             .or_else(|| from_diskstats(&files.proc_text("diskstats")?, device))
     }

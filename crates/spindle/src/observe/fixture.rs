@@ -7,20 +7,20 @@ use std::path::{Path, PathBuf};
 use super::SystemFiles;
 
 /// A fixture tree, removed when dropped.
-pub(super) struct Fixture {
+pub(crate) struct Fixture {
     root: tempfile::TempDir,
 }
 
 impl Fixture {
     /// A tree without any file.
-    pub(super) fn empty() -> Fixture {
+    pub(crate) fn empty() -> Fixture {
         Fixture {
             root: tempfile::tempdir().expect("temporary directory"),
         }
     }
 
     /// A tree with these files: path from the root (`proc/stat`) and text.
-    pub(super) fn with(files: &[(&str, &str)]) -> Fixture {
+    pub(crate) fn with(files: &[(&str, &str)]) -> Fixture {
         let fixture = Fixture::empty();
         for (path, text) in files {
             fixture.write(path, text);
@@ -29,36 +29,36 @@ impl Fixture {
     }
 
     /// Where a file of the tree is.
-    pub(super) fn path(&self, path: &str) -> PathBuf {
+    pub(crate) fn path(&self, path: &str) -> PathBuf {
         self.root.path().join(path)
     }
 
     /// Writes a file and the directories it needs; an existing file keeps its inode.
-    pub(super) fn write(&self, path: &str, text: &str) {
+    pub(crate) fn write(&self, path: &str, text: &str) {
         let path = self.path(path);
         fs::create_dir_all(path.parent().expect("a parent")).expect("directory");
         fs::write(path, text).expect("file");
     }
 
     /// Makes a directory with everything above it.
-    pub(super) fn directory(&self, path: &str) {
+    pub(crate) fn directory(&self, path: &str) {
         fs::create_dir_all(self.path(path)).expect("directory");
     }
 
     /// Makes `at` a symbolic link to the tree's `target`.
-    pub(super) fn link(&self, at: &str, target: &str) {
+    pub(crate) fn link(&self, at: &str, target: &str) {
         let at = self.path(at);
         fs::create_dir_all(at.parent().expect("a parent")).expect("directory");
         symlink(self.path(target), at).expect("link");
     }
 
     /// The text of a file of the tree.
-    pub(super) fn read(&self, path: impl AsRef<Path>) -> String {
+    pub(crate) fn read(&self, path: impl AsRef<Path>) -> String {
         fs::read_to_string(self.root.path().join(path)).expect("file")
     }
 
     /// The tree as the code under test sees it.
-    pub(super) fn files(&self) -> SystemFiles {
+    pub(crate) fn files(&self) -> SystemFiles {
         SystemFiles {
             proc: self.path("proc"),
             sys: self.path("sys"),

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::block_device::{BlockDevice, DeviceNumber, chosen};
 use super::cgroup::GroupLimits;
 use super::cpu::CpuTimes;
-use super::mounts::Mount;
+use super::mounts::{self, Mount};
 use super::{SystemFiles, flag, keyed_number, text};
 
 /// What stands for a name that the system does not give.
@@ -300,9 +300,9 @@ impl DataPath {
         if metadata.file_type().is_block_device() {
             return DataPath::on_device(files, given, None, DeviceNumber::of_stat(metadata.rdev()));
         }
-        let mounts = Mount::all(files);
+        let mounts = mounts::all(files);
         let device = DeviceNumber::of_stat(metadata.dev());
-        let Some(mount) = Mount::of(&mounts, &existing, Some(device)) else {
+        let Some(mount) = mounts::mount_of(&mounts, &existing, Some(device)) else {
             return DataPath::unknown(given, "the mount table does not show its mount".to_owned());
         };
         let file_system = FileSystem::capture(mount, &existing);
@@ -360,7 +360,7 @@ impl FileSystem {
             kind: mount.kind.clone(),
             mount_point: mount.mount_point.display().to_string(),
             options: mount.options.clone(),
-            source: mount.source.clone(),
+            source: mount.source.display().to_string(),
             device: mount.device,
             size_bytes: space
                 .as_ref()

@@ -2,31 +2,20 @@
 //! an experiment gets more memory than another. A page is charged to the group of the process that first touches it,
 //! so the files' pages must be dropped from the page cache after a process joins and before it reads.
 //!
-//! Groups are named `spindle-<process>-<number>` and removed when dropped, once their processes are gone; those that a
-//! killed run left behind are found by [`MemoryBudget::remove_leftovers`].
+//! Groups are removed when dropped, once their processes are gone; see [`super::own_group`].
 //! Sources: Linux Documentation/admin-guide/cgroup-v1/memory.rst and cgroup-v2.rst.
 
-use std::fs::{self, OpenOptions};
-use std::io::{self, Write};
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
-use std::process;
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::thread;
-use std::time::Duration;
 
 use rustix::fs::Access;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use super::cgroup::{Hierarchy, Version, has_word};
+use super::cgroup::{Hierarchy, Version};
+use super::own_group::{self, Refused};
 use super::{SystemFiles, keyed_number, text};
-
-/// Processes that were just killed leave their group a moment later: removal is tried this often.
-const REMOVE_TRIES: u32 = 25;
-const REMOVE_PAUSE: Duration = Duration::from_millis(20);
-
-/// Numbers the groups of this process.
-static NEXT_GROUP: AtomicU32 = AtomicU32::new(0);
 
 /// Why memory cannot be limited here.
 #[derive(Debug, Clone, PartialEq, Eq, Error, Serialize, Deserialize)]
@@ -104,7 +93,7 @@ impl MemoryBudget {
             Version::V1 => hierarchy.own.as_path(),
             Version::V2 => hierarchy
                 .upwards()
-                .find(|group| hands_memory_down(group))
+                .find(|group| own_group::can_hand_down(group, "memory"))
                 .ok_or_else(|| Unavailable::NotHandedDown(hierarchy.own.clone()))?,
         };
         if rustix::fs::access(parent, Access::WRITE_OK).is_err() {
@@ -119,81 +108,14 @@ impl MemoryBudget {
     /// Makes a new, empty group without a limit.
     pub fn create_group(&self) -> Result<MemoryGroup, MemoryError> {
         if self.version == Version::V2 {
-            let control = self.parent.join("cgroup.subtree_control");
-            if !has_word(&control, "memory") {
-                write(&control, "+memory")?;
-            }
+            own_group::hand_down(&self.parent, "memory")?;
         }
-        loop {
-            let number = NEXT_GROUP.fetch_add(1, Ordering::Relaxed);
-            let path = self
-                .parent
-                .join(format!("spindle-{}-{number}", process::id()));
-            match fs::create_dir(&path) {
-                Ok(()) => {
-                    return Ok(MemoryGroup {
-                        version: self.version,
-                        path,
-                        removed: false,
-                    });
-                }
-                // An earlier process of the same id left it behind.
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
-                Err(error) => return Err(refused("create", &path, error)),
-            }
-        }
+        Ok(MemoryGroup {
+            version: self.version,
+            path: own_group::create_in(&self.parent)?,
+            removed: false,
+        })
     }
-
-    /// Removes the groups, in our own group and in all above, whose process no longer exists. Groups that cannot be
-    /// removed, because something still runs in them, are left and reported.
-    pub fn remove_leftovers(files: &SystemFiles) -> Vec<Leftover> {
-        let Some(hierarchy) = Hierarchy::of_self(files, "memory") else {
-            return Vec::new();
-        };
-        let mut leftovers: Vec<Leftover> = hierarchy
-            .upwards()
-            .filter_map(|group| fs::read_dir(group).ok())
-            .flatten()
-            .filter_map(|entry| {
-                let entry = entry.ok()?;
-                let owner = owner_of(entry.file_name().to_str()?)?;
-                (!files.proc.join(owner.to_string()).exists()).then(|| entry.path())
-            })
-            .map(|path| Leftover {
-                removed: fs::remove_dir(&path).is_ok(),
-                path,
-            })
-            .collect();
-        leftovers.sort_by(|a, b| a.path.cmp(&b.path));
-        leftovers
-    }
-}
-
-/// A group of a Spindle process that no longer exists.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Leftover {
-    /// Its directory.
-    pub path: PathBuf,
-    /// Whether it is gone now.
-    pub removed: bool,
-}
-
-/// The process that made the group of this name, if it is one of ours.
-fn owner_of(name: &str) -> Option<u32> {
-    let (process, number) = name.strip_prefix("spindle-")?.split_once('-')?;
-    number.parse::<u32>().ok()?;
-    process.parse().ok()
-}
-
-/// Whether a version 2 group gives its children a memory controller, or can be told to: only the root of all and
-/// groups without processes of their own can ("no internal processes"); the root alone has no `cgroup.type`.
-fn hands_memory_down(group: &Path) -> bool {
-    if has_word(&group.join("cgroup.subtree_control"), "memory") {
-        return true;
-    }
-    let is_root = !group.join("cgroup.type").exists();
-    let is_empty = fs::read(group.join("cgroup.procs")).is_ok_and(|ids| ids.is_empty());
-    has_word(&group.join("cgroup.controllers"), "memory") && (is_root || is_empty)
 }
 
 /// What a group holds.
@@ -222,6 +144,11 @@ pub struct MemoryGroup {
 }
 
 impl MemoryGroup {
+    /// The interface it was made through.
+    pub fn version(&self) -> Version {
+        self.version
+    }
+
     /// Its directory.
     pub fn path(&self) -> &Path {
         &self.path
@@ -301,15 +228,7 @@ impl MemoryGroup {
 
     fn take_away(&mut self) -> Result<(), MemoryError> {
         self.removed = true;
-        let mut tries_left = REMOVE_TRIES;
-        loop {
-            let outcome = self.try_removal();
-            tries_left -= 1;
-            if outcome.is_ok() || tries_left == 0 {
-                return outcome;
-            }
-            thread::sleep(REMOVE_PAUSE);
-        }
+        own_group::patiently(|| self.try_removal())
     }
 
     fn try_removal(&self) -> Result<(), MemoryError> {
@@ -342,21 +261,21 @@ impl Drop for MemoryGroup {
     }
 }
 
-/// Writes a control file that exists.
 fn write(path: &Path, value: &str) -> Result<(), MemoryError> {
-    OpenOptions::new()
-        .write(true)
-        .truncate(true)
-        .open(path)
-        .and_then(|mut file| file.write_all(value.as_bytes()))
-        .map_err(|error| refused("write", path, error))
+    Ok(own_group::write(path, value)?)
 }
 
 fn refused(action: &'static str, path: &Path, source: io::Error) -> MemoryError {
-    MemoryError::Refused {
-        action,
-        path: path.to_path_buf(),
-        source,
+    Refused::new(action, path, source).into()
+}
+
+impl From<Refused> for MemoryError {
+    fn from(refused: Refused) -> MemoryError {
+        MemoryError::Refused {
+            action: refused.action,
+            path: refused.path,
+            source: refused.source,
+        }
     }
 }
 

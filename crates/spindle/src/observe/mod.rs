@@ -16,10 +16,12 @@ pub mod cgroup;
 pub mod cpu;
 pub mod disk;
 #[cfg(test)]
-mod fixture;
+pub(crate) mod fixture;
+pub mod io_limit;
 pub mod machine;
 pub mod memory;
 pub mod mounts;
+pub mod own_group;
 pub mod sampler;
 
 /// Where the system's own files are found: `/proc`, `/sys` and `/etc`, or fixtures standing in for them.
@@ -55,6 +57,16 @@ impl SystemFiles {
         under("/sys", &self.sys)
             .or_else(|| under("/proc", &self.proc))
             .unwrap_or_else(|| absolute.to_path_buf())
+    }
+
+    /// The text of a file of these trees, without the white space around it; `None` if it cannot be read or says nothing.
+    pub fn text_of(&self, file: &Path) -> Option<String> {
+        text(file)
+    }
+
+    /// The number that a file of these trees holds.
+    pub fn number_of(&self, file: &Path) -> Option<u64> {
+        number(file)
     }
 
     fn proc_text(&self, file: &str) -> Option<String> {

@@ -1,93 +1,39 @@
 //! The mount table, and which mount a path lives on.
 
-use std::os::unix::ffi::OsStringExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
+
+pub use spindle_layout::system::Mount;
+use spindle_layout::system::mounts::parse_mount;
 
 use super::SystemFiles;
 use super::block_device::DeviceNumber;
 
-/// One line of `/proc/self/mountinfo` (proc_pid_mountinfo(5)).
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Mount {
-    /// The number `stat` gives for files here; major 0 when no single block device lies beneath.
-    pub device: DeviceNumber,
-    /// The directory of the file system that is mounted.
-    pub root: PathBuf,
-    /// Where it is mounted.
-    pub mount_point: PathBuf,
-    /// Options of the mount and of the file system, comma separated, each once.
-    pub options: String,
-    /// Type, such as `ext4`.
-    pub kind: String,
-    /// What was mounted, as the one who mounted it wrote it.
-    pub source: String,
+/// Every mount this process sees, in the order they were made; empty when the table cannot be read. Lines that are not
+/// understood are left out: here nothing is at stake but a description.
+pub fn all(files: &SystemFiles) -> Vec<Mount> {
+    let table = files.proc_text("self/mountinfo").unwrap_or_default();
+    let lines = table.lines();
+    lines
+        .filter_map(|line| parse_mount(line.as_bytes()))
+        .collect()
 }
 
-impl Mount {
-    /// Every mount this process sees, in the order they were made; empty when the table cannot be read.
-    pub fn all(files: &SystemFiles) -> Vec<Mount> {
-        let table = files.proc_text("self/mountinfo").unwrap_or_default();
-        table.lines().filter_map(Mount::parse).collect()
-    }
-
-    /// The mount `path` (absolute, free of links) lives on. Where several cover it, one whose number is `device` (what
-    /// `stat` says of the path) wins, then the deepest mount point, then the latest.
-    pub fn of<'a>(
-        mounts: &'a [Mount],
-        path: &Path,
-        device: Option<DeviceNumber>,
-    ) -> Option<&'a Mount> {
-        mounts
-            .iter()
-            .filter(|mount| path.starts_with(&mount.mount_point))
-            .max_by_key(|mount| {
-                (
-                    Some(mount.device) == device,
-                    mount.mount_point.components().count(),
-                )
-            })
-    }
-
-    fn parse(line: &str) -> Option<Mount> {
-        let (mount, file_system) = line.split_once(" - ")?;
-        let mount: Vec<&str> = mount.split(' ').collect();
-        let file_system: Vec<&str> = file_system.split(' ').collect();
-        let options = join_options(mount.get(5)?, file_system.get(2).unwrap_or(&""));
-        Some(Mount {
-            device: mount.get(2)?.parse().ok()?,
-            root: unescape(mount.get(3)?),
-            mount_point: unescape(mount.get(4)?),
-            options,
-            kind: (*file_system.first()?).to_owned(),
-            source: unescape(file_system.get(1)?).to_string_lossy().into_owned(),
+/// The mount `path` (absolute, free of links) lives on. Where several cover it, one whose number is `device` (what
+/// `stat` says of the path) wins, then the deepest mount point, then the latest.
+pub fn mount_of<'a>(
+    mounts: &'a [Mount],
+    path: &Path,
+    device: Option<DeviceNumber>,
+) -> Option<&'a Mount> {
+    mounts
+        .iter()
+        .filter(|mount| path.starts_with(&mount.mount_point))
+        .max_by_key(|mount| {
+            (
+                Some(mount.device) == device,
+                mount.mount_point.components().count(),
+            )
         })
-    }
-}
-
-fn join_options(of_mount: &str, of_file_system: &str) -> String {
-    let mut options: Vec<&str> = Vec::new();
-    for option in of_mount.split(',').chain(of_file_system.split(',')) {
-        if !option.is_empty() && !options.contains(&option) {
-            options.push(option);
-        }
-    }
-    options.join(",")
-}
-
-/// Undoes the octal escapes (`\040` for a space) of the mount table.
-fn unescape(field: &str) -> PathBuf {
-    let bytes = field.as_bytes();
-    let mut plain = Vec::with_capacity(bytes.len());
-    let mut at = 0;
-    while at < bytes.len() {
-        let escaped = (bytes[at] == b'\\')
-            .then(|| field.get(at + 1..at + 4))
-            .flatten()
-            .and_then(|octal| u8::from_str_radix(octal, 8).ok());
-        plain.push(escaped.unwrap_or(bytes[at]));
-        at += if escaped.is_some() { 4 } else { 1 };
-    }
-    PathBuf::from(std::ffi::OsString::from_vec(plain))
 }
 
 #[cfg(test)]
@@ -104,7 +50,7 @@ a broken line
 ";
 
     fn table() -> Vec<Mount> {
-        Mount::all(&Fixture::with(&[("proc/self/mountinfo", TABLE)]).files())
+        all(&Fixture::with(&[("proc/self/mountinfo", TABLE)]).files())
     }
 
     #[test]
@@ -114,7 +60,7 @@ a broken line
         assert_eq!(mounts[1].mount_point, Path::new("/data one"));
         assert_eq!(mounts[1].options, "rw,noatime,noquota");
         assert_eq!(mounts[1].kind, "xfs");
-        assert_eq!(mounts[1].source, "/dev/sdb1");
+        assert_eq!(mounts[1].source, Path::new("/dev/sdb1"));
         assert_eq!(
             mounts[1].device,
             DeviceNumber {
@@ -129,7 +75,7 @@ a broken line
     fn deepest_then_latest_mount_wins_unless_the_device_says_otherwise() {
         let mounts = table();
         let kind = |path: &str, device| {
-            Mount::of(&mounts, Path::new(path), device).map(|mount| mount.source.as_str())
+            mount_of(&mounts, Path::new(path), device).and_then(|mount| mount.source.to_str())
         };
         assert_eq!(kind("/home/x", None), Some("/dev/vda"));
         assert_eq!(kind("/data one/f", None), Some("/dev/sdc1"));
@@ -143,6 +89,6 @@ a broken line
 
     #[test]
     fn no_table_gives_no_mounts() {
-        assert_eq!(Mount::all(&Fixture::empty().files()), Vec::new());
+        assert_eq!(all(&Fixture::empty().files()), Vec::new());
     }
 }

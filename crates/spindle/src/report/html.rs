@@ -392,6 +392,19 @@ pub(super) fn memory_terms(result: &RunResult) -> String {
     }
 }
 
+/// What layouts that were made slower than their devices show, as a sentence to follow others.
+pub(super) fn emulation_terms(result: &RunResult) -> &'static str {
+    if result
+        .layouts
+        .iter()
+        .all(|layout| layout.emulated.is_empty())
+    {
+        return "";
+    }
+    " Some layouts were made slower than their devices, as their descriptions say: a limit holds a device to a rate, as an \
+     array does; a delay adds time to each I/O, as a slower disk does. They emulate such hardware and were not measured on it."
+}
+
 /// What the instrument itself took, as sentences to follow others.
 pub(super) fn costs(result: &RunResult) -> String {
     let costs = [cost::own_cost(result), cost::memory(result)];
@@ -403,7 +416,7 @@ fn method_section(result: &RunResult) -> Markup {
     html! {
         section aria-labelledby="method" {
             h2 id="method" { "How it was measured" }
-            p { (METHOD) " " (memory_terms(result)) (costs(result)) }
+            p { (METHOD) " " (memory_terms(result)) (emulation_terms(result)) (costs(result)) }
             h3 { "Layouts" }
             (scrolling("Layouts", html! {
                 table {

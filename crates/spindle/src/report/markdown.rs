@@ -8,7 +8,9 @@ use spindle_stats::TimeSeries;
 
 use super::comparison::{self, CHECKS, CHECKS_NOTE, COLUMNS, NO_FIGURE};
 use super::facts::facts;
-use super::html::{METHOD, costs, events_of, experiment_name, memory_terms, trials_in_order};
+use super::html::{
+    METHOD, costs, emulation_terms, events_of, experiment_name, memory_terms, trials_in_order,
+};
 use super::throughput::{self, AVERAGED_SAMPLES};
 use crate::result::{Case, RunResult, SampledTrial};
 
@@ -254,7 +256,12 @@ fn method(result: &RunResult) -> String {
             ]
         })
         .collect();
-    let terms = format!("{METHOD} {}{}", memory_terms(result), costs(result));
+    let terms = format!(
+        "{METHOD} {}{}{}",
+        memory_terms(result),
+        emulation_terms(result),
+        costs(result)
+    );
     [
         section("How it was measured", &format!("{}\n", escaped(&terms))),
         section(

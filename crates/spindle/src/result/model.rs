@@ -103,6 +103,10 @@ pub struct Layout {
     pub method: String,
     /// The whole layout in words, for people.
     pub description: String,
+    /// How the devices were made slower than they are, such as "limited by Spindle (500 reads/s)" or "delayed by Spindle
+    /// (read 5 ms)"; empty when they were not.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub emulated: Vec<String>,
     /// What was found about the layout on this machine, such as "not direct here: tmpfs keeps files in memory".
     pub notes: Vec<String>,
 }

@@ -41,6 +41,7 @@ fn layout(name: &str) -> Layout {
         caching: "direct".to_owned(),
         method: "sync".to_owned(),
         description: "files on ext4, direct, one by one".to_owned(),
+        emulated: Vec::new(),
         notes: Vec::new(),
     }
 }

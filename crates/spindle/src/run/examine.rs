@@ -4,9 +4,11 @@
 use std::path::Path;
 
 use spindle_io::real::facts::{self, DirectProbe};
+use spindle_layout::{Placement, Target};
 
+use super::grounds::Grounds;
 use super::replay::describe;
-use crate::experiment::{AccessPath, Caching, Database, Experiment, Method, TornBlocks};
+use crate::experiment::{self, AccessPath, Caching, Database, Experiment, Method, TornBlocks};
 use crate::observe::SystemFiles;
 use crate::observe::machine::DataPath;
 use crate::result::{Layout, NOT_DIRECT_HERE};
@@ -19,17 +21,33 @@ pub struct Examined {
     pub skip: Option<String>,
 }
 
-/// Looks at a candidate; leaves nothing behind in its directory.
-pub fn examine(experiment: &Experiment, index: usize) -> Examined {
+/// Looks at a candidate on what it stands on; leaves nothing behind there.
+pub fn examine(experiment: &Experiment, grounds: &Grounds, index: usize) -> Examined {
     let mut layout = describe(experiment, index);
-    let place = DataPath::capture(&SystemFiles::default(), &experiment.layouts[index].path);
-    if let Some(file_system) = &place.file_system {
+    let placement = match grounds.placement(experiment, index) {
+        Ok(placement) => placement,
+        Err(reason) => {
+            return Examined {
+                layout,
+                skip: Some(reason),
+            };
+        }
+    };
+    if let Target::Directory(directory) = &placement.data
+        && let Some(file_system) = DataPath::capture(&SystemFiles::default(), directory).file_system
+    {
         layout.description = format!(
             "{}; {} on {}",
             layout.description, file_system.kind, file_system.mount_point
         );
     }
-    let skip = reason_to_skip(experiment, index);
+    if let Some(description) = grounds.description(index) {
+        layout.description = format!("{}; {description}", layout.description);
+    }
+    layout
+        .notes
+        .extend(unused_placements(&experiment.layouts[index]));
+    let skip = reason_to_skip(experiment, &placement, index);
     if let Some(reason) = &skip
         && reason.starts_with(NOT_DIRECT_HERE)
     {
@@ -38,14 +56,35 @@ pub fn examine(experiment: &Experiment, index: usize) -> Examined {
     Examined { layout, skip }
 }
 
-fn reason_to_skip(experiment: &Experiment, index: usize) -> Option<String> {
+/// What is placed and does not exist.
+fn unused_placements(layout: &experiment::Layout) -> Option<String> {
+    let kinds = layout.placement.kinds().map(|(kind, _)| kind);
+    let unused: Vec<&str> = kinds
+        .filter(|kind| ["index", "temp"].contains(kind))
+        .collect();
+    let none = format!(
+        "the embedded database has no {} files to place",
+        unused.join(" or ")
+    );
+    (!unused.is_empty()).then_some(none)
+}
+
+fn reason_to_skip(experiment: &Experiment, placement: &Placement, index: usize) -> Option<String> {
     let layout = &experiment.layouts[index];
     let database = experiment.database_of(index);
     let redo = database.redo_access_path(layout.io);
-    let redo_directory = database.redo_path.as_deref().unwrap_or(&layout.path);
-    cannot(layout.io, &layout.path, Some(database.block_size_bytes))
-        .or_else(|| cannot_atomic(&database, layout.io, &layout.path))
-        .or_else(|| cannot(redo, redo_directory, None).map(|reason| format!("redo: {reason}")))
+    let block_bytes = Some(database.block_size_bytes);
+    let of_data = placement.data.paths().into_iter().find_map(|path| {
+        cannot(layout.io, path, block_bytes).or_else(|| cannot_atomic(&database, layout.io, path))
+    });
+    of_data.or_else(|| {
+        let reason = placement
+            .redo
+            .paths()
+            .into_iter()
+            .find_map(|path| cannot(redo, path, None));
+        reason.map(|reason| format!("redo: {reason}"))
+    })
 }
 
 /// Why an access path cannot be had in a directory.

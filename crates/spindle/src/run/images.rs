@@ -2,7 +2,7 @@
 //! manager one image of it, which all layouts that agree in these share, so that they differ in nothing else. All of
 //! it lies in directories of the run's own and goes away with it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,11 +10,15 @@ use std::time::Duration;
 use spindle_engines::kernel::{self, EngineError};
 use spindle_io::Env;
 use spindle_io::real::{RealEnv, block_on};
+use spindle_layout::ledger::EntryNumber;
+use spindle_layout::steps::RunDirectory;
 use spindle_layout::{
     ChangedBlocks, DataDirectory, DatabaseFiles, FileManager, Golden, Image, ImageSpec,
-    LayoutError, Placement, RawSpace, RestoreMethod, RestoreReport, Shape, Target, Verify,
+    LayoutError, Ledger, LedgerError, Place, Placement, RawSpace, RestoreMethod, RestoreReport,
+    Shape, Verify, check_space,
 };
 
+use super::grounds::Grounds;
 use super::replay::RunState;
 use crate::experiment::{AccessPath, Caching, Database, Experiment, Method, RestoreVerify};
 use crate::observe::SystemFiles;
@@ -38,6 +42,12 @@ pub enum ImageError {
     /// Loading it.
     #[error("loading the database: {0}")]
     Load(#[from] EngineError),
+    /// What the layout stands on.
+    #[error("{0}")]
+    Ground(String),
+    /// What is made could not be noted.
+    #[error(transparent)]
+    Ledger(#[from] LedgerError),
     /// A directory.
     #[error("{path}: {error}")]
     Place {
@@ -63,8 +73,8 @@ struct MadeGolden {
 
 struct MadeImage {
     shape: Shape,
-    place: PathBuf,
-    redo_place: PathBuf,
+    /// Directories are those in which the run's own are.
+    placement: Placement,
     manager: FileManager,
     image: Image,
     /// What the last trial wrote; `None` when that is not known.
@@ -79,16 +89,27 @@ pub struct Images {
     images: Vec<MadeImage>,
     goldens: Vec<MadeGolden>,
     of_layout: BTreeMap<usize, usize>,
-    directories: BTreeMap<PathBuf, DataDirectory>,
+    space: RawSpace,
+    directories: BTreeMap<PathBuf, (DataDirectory, EntryNumber)>,
+    ledger: Arc<Ledger>,
+}
+
+/// What a layout's database is made of.
+struct Wanted {
+    shape: Shape,
+    placement: Placement,
+    manager: FileManager,
 }
 
 impl Images {
-    /// Makes the databases of the layouts `wanted`. `note` hears what is being done.
+    /// Makes the databases of the layouts `wanted` on what they stand on. `note` hears what is being done. Returns the
+    /// layouts made by Spindle that turned out not to hold theirs, with the reason; what goes wrong elsewhere is an error.
     pub fn prepare(
         state: &RunState,
         wanted: &[usize],
+        grounds: &Grounds,
         note: &mut dyn FnMut(&str),
-    ) -> Result<Images, ImageError> {
+    ) -> Result<(Images, Vec<(usize, String)>), ImageError> {
         let verify = match state.experiment.plan.restore_verify {
             RestoreVerify::Full => Verify::Full,
             RestoreVerify::Changed => Verify::Changed,
@@ -98,18 +119,27 @@ impl Images {
             images: Vec::new(),
             goldens: Vec::new(),
             of_layout: BTreeMap::new(),
+            space: RawSpace::default(),
             directories: BTreeMap::new(),
+            ledger: Arc::clone(grounds.ledger()),
         };
         let mut wanted = wanted.to_vec();
         wanted.sort_unstable();
         wanted.dedup();
-        images.make_directories(state, &wanted)?;
-        images.check_space(&state.experiment, &wanted)?;
+        let golden_place = golden_place(&state.experiment, &wanted, grounds)?;
+        images.make_directory(&golden_place, None, &state.run)?;
+        images.check_space(state, &wanted, grounds, &golden_place)?;
+        let mut failed = Vec::new();
         for layout in wanted {
-            let made = images.image_for(&state.experiment, layout, note)?;
-            images.of_layout.insert(layout, made);
+            match images.image_for(state, layout, grounds, &golden_place, note) {
+                Ok(made) => {
+                    images.of_layout.insert(layout, made);
+                }
+                Err(error) if grounds.is_made(layout) => failed.push((layout, error.to_string())),
+                Err(error) => return Err(error),
+            }
         }
-        Ok(images)
+        Ok((images, failed))
     }
 
     /// The files of a layout's database.
@@ -174,15 +204,19 @@ impl Images {
             images,
             goldens,
             directories,
+            ledger,
             ..
         } = self;
         drop(images);
         drop(goldens);
         let mut leftovers = Vec::new();
-        for (_, directory) in directories {
+        for (_, (directory, number)) in directories {
             let path = directory.path().display().to_string();
             match directory.remove() {
-                Ok(removal) if removal.foreign.is_empty() => {}
+                Ok(removal) if removal.foreign.is_empty() => {
+                    let noted = ledger.gone(number);
+                    leftovers.extend(noted.err().map(|error| error.to_string()));
+                }
                 Ok(removal) => {
                     let foreign: Vec<String> = removal
                         .foreign
@@ -200,51 +234,61 @@ impl Images {
         leftovers
     }
 
-    fn make_directories(&mut self, state: &RunState, wanted: &[usize]) -> Result<(), ImageError> {
-        for &layout in wanted {
-            let (place, redo_place) = places(&state.experiment, layout)?;
-            for place in [place, redo_place] {
-                if self.directories.contains_key(&place) {
-                    continue;
-                }
-                // Left by this run when it was killed.
-                if let Some(leftover) = DataDirectory::leftover(&place, &state.run)? {
-                    leftover.remove()?;
-                }
-                let directory = DataDirectory::create(&place, &state.run)?;
-                self.directories.insert(place, directory);
-            }
+    /// Makes the run's directory in a place, noted before it is there.
+    fn make_directory(
+        &mut self,
+        place: &Path,
+        layout: Option<&str>,
+        run: &str,
+    ) -> Result<(), ImageError> {
+        if self.directories.contains_key(place) {
+            return Ok(());
         }
+        // Left by this run when it was killed.
+        if let Some(leftover) = DataDirectory::leftover(place, run)? {
+            leftover.remove()?;
+        }
+        let noted = RunDirectory {
+            parent: place.to_path_buf(),
+            run: run.to_string(),
+        };
+        let number = self.ledger.note(layout, noted.into())?;
+        let directory = DataDirectory::create(place, run)?;
+        self.directories
+            .insert(place.to_path_buf(), (directory, number));
         Ok(())
     }
 
-    /// Refuses before anything is written when a place has too little room for what will be made there.
-    fn check_space(&self, experiment: &Experiment, wanted: &[usize]) -> Result<(), ImageError> {
+    /// Refuses before anything is written when a place has too little room for what will be made there. Directories that
+    /// Spindle made hold one layout, which fails alone.
+    fn check_space(
+        &self,
+        state: &RunState,
+        wanted: &[usize],
+        grounds: &Grounds,
+        golden_place: &Path,
+    ) -> Result<(), ImageError> {
         let mut needed: BTreeMap<PathBuf, u64> = BTreeMap::new();
         let mut goldens: Vec<Shape> = Vec::new();
-        let mut images: Vec<(Shape, PathBuf, PathBuf, FileManager)> = Vec::new();
+        let mut images: Vec<Wanted> = Vec::new();
         for &layout in wanted {
-            let (place, redo_place) = places(experiment, layout)?;
-            let shape = shape_of(experiment, &experiment.database_of(layout));
-            let image = (
-                shape.clone(),
-                place.clone(),
-                redo_place.clone(),
-                manager_of(experiment, layout),
-            );
-            if !goldens.contains(&shape) {
-                *needed.entry(place.clone()).or_default() += shape.total_bytes();
-                goldens.push(shape.clone());
+            let Ok(image) = wanted_image(&state.experiment, layout, grounds) else {
+                continue;
+            };
+            if !goldens.contains(&image.shape) {
+                *needed.entry(golden_place.to_path_buf()).or_default() += image.shape.total_bytes();
+                goldens.push(image.shape.clone());
             }
-            if !images.contains(&image) {
-                let redo_bytes: u64 = shape.redo_bytes.iter().sum();
-                *needed.entry(place).or_default() += shape.total_bytes() - redo_bytes;
-                *needed.entry(redo_place).or_default() += redo_bytes;
-                images.push(image);
+            let is_same = |other: &Wanted| other.is_same(&image);
+            if !images.iter().any(is_same) && !grounds.is_made(layout) {
+                for (place, bytes) in image.placement.directories(&image.shape) {
+                    *needed.entry(place).or_default() += bytes;
+                }
             }
+            images.push(image);
         }
         for (place, bytes) in needed {
-            self.directories[&place].check_space(bytes)?;
+            check_space(&place, bytes)?;
         }
         Ok(())
     }
@@ -252,49 +296,55 @@ impl Images {
     /// The image for a layout, made if no other layout has made it.
     fn image_for(
         &mut self,
-        experiment: &Experiment,
+        state: &RunState,
         layout: usize,
+        grounds: &Grounds,
+        golden_place: &Path,
         note: &mut dyn FnMut(&str),
     ) -> Result<usize, ImageError> {
-        let (place, redo_place) = places(experiment, layout)?;
-        let database = experiment.database_of(layout);
-        let shape = shape_of(experiment, &database);
-        let manager = manager_of(experiment, layout);
+        let experiment = &state.experiment;
+        let wanted = wanted_image(experiment, layout, grounds)?;
         let same = |made: &MadeImage| {
-            (&made.shape, &made.place, &made.redo_place, made.manager)
-                == (&shape, &place, &redo_place, manager)
+            (&made.shape, &made.placement, made.manager)
+                == (&wanted.shape, &wanted.placement, wanted.manager)
         };
         if let Some(made) = self.images.iter().position(same) {
             return Ok(made);
         }
-        let golden = self.golden_for(experiment, &database, &shape, &place, note)?;
+        let database = experiment.database_of(layout);
+        let golden = self.golden_for(experiment, &database, &wanted.shape, golden_place, note)?;
+        let name = &experiment.layouts[layout].name;
+        let owner = grounds.is_made(layout).then_some(name.as_str());
         let number = self.images.len() as u32 + 1;
-        let directory = self.directories[&place].make_image_directory(number)?;
-        let redo_directory = if redo_place == place {
-            directory.clone()
-        } else {
-            self.directories[&redo_place].make_image_directory(number)?
-        };
-        let placement = Placement {
-            redo: Target::Directory(redo_directory),
-            ..Placement::in_directory(&directory)
-        };
-        let files = DatabaseFiles::place(&shape, &placement, &mut RawSpace::default())?;
+        let mut made: BTreeMap<PathBuf, PathBuf> = BTreeMap::new();
+        let parents = wanted.placement.directories(&wanted.shape);
+        for place in parents.into_keys() {
+            self.make_directory(&place, owner, &state.run)?;
+            let (directory, _) = &self.directories[&place];
+            made.insert(place, directory.make_image_directory(number)?);
+        }
+        let inside = wanted
+            .placement
+            .within(&format!("image{number}/"), |place| made[place].clone());
+        let files = DatabaseFiles::place(&wanted.shape, &inside, &mut self.space)?;
         note(&format!(
-            "making the database files for {} ({})",
-            experiment.layouts[layout].name,
-            match manager {
-                FileManager::Plain => "plain files",
-                FileManager::Odm => "preallocated, committed whole",
+            "making the database files for {name} ({})",
+            match (files.is_raw(), wanted.manager) {
+                (true, _) => "without a file system",
+                (false, FileManager::Plain) => "plain files",
+                (false, FileManager::Odm) => "preallocated, committed whole",
             }
         ));
-        let image = Image::provision(&golden, &ImageSpec { files, manager })?;
-        let devices = devices_of([&place, &redo_place]);
+        let devices = devices_of(&files);
+        let spec = ImageSpec {
+            files,
+            manager: wanted.manager,
+        };
+        let image = Image::provision(&golden, &spec)?;
         self.images.push(MadeImage {
-            shape,
-            place,
-            redo_place,
-            manager,
+            shape: wanted.shape,
+            placement: wanted.placement,
+            manager: wanted.manager,
             image,
             changed: Some(ChangedBlocks::new()),
             devices,
@@ -317,7 +367,8 @@ impl Images {
         let data_bytes: u64 = shape.data_bytes.iter().sum();
         note(&format!("loading {} MiB of data", data_bytes >> 20));
         let number = self.goldens.len() as u32 + 1;
-        let directory = self.directories[place].make_golden_directory(number)?;
+        let (directory, _) = &self.directories[place];
+        let directory = directory.make_golden_directory(number)?;
         let loading = Golden::create(&directory, shape, experiment.seed)?;
         load(experiment, database, loading.files())?;
         let golden = loading.seal()?;
@@ -348,7 +399,7 @@ fn load(
         torn_blocks: kernel::TornBlocks::Images,
         ..settings_of(database)
     };
-    let path = engine_path(path, database);
+    let path = engine_path(path, database, None);
     block_on(kernel::create_and_load(
         &env,
         files,
@@ -397,30 +448,73 @@ fn manager_of(experiment: &Experiment, layout: usize) -> FileManager {
     }
 }
 
-/// Where a layout's data and redo go, without symbolic links.
-fn places(experiment: &Experiment, layout: usize) -> Result<(PathBuf, PathBuf), ImageError> {
-    let real = |path: &Path| {
-        path.canonicalize().map_err(|error| ImageError::Place {
-            path: path.to_path_buf(),
-            error,
-        })
-    };
-    let place = real(&experiment.layouts[layout].path)?;
-    let redo_place = match &experiment.database_of(layout).redo_path {
-        Some(path) => real(path)?,
-        None => place.clone(),
-    };
-    Ok((place, redo_place))
+impl Wanted {
+    fn is_same(&self, other: &Wanted) -> bool {
+        (&self.shape, &self.placement, self.manager)
+            == (&other.shape, &other.placement, other.manager)
+    }
 }
 
-fn devices_of(places: [&PathBuf; 2]) -> Vec<DeviceNumber> {
-    let files = SystemFiles::default();
-    let device = |place: &PathBuf| {
-        DataPath::capture(&files, place)
+fn wanted_image(
+    experiment: &Experiment,
+    layout: usize,
+    grounds: &Grounds,
+) -> Result<Wanted, ImageError> {
+    let placement = grounds
+        .placement(experiment, layout)
+        .map_err(ImageError::Ground)?;
+    let shape = shape_of(experiment, &experiment.database_of(layout));
+    // A file manager has nothing to do where there is no file system.
+    let manager = if placement.directories(&shape).is_empty() {
+        FileManager::Plain
+    } else {
+        manager_of(experiment, layout)
+    };
+    Ok(Wanted {
+        shape,
+        placement,
+        manager,
+    })
+}
+
+/// Where golden copies go: beside the data of the first layout that is a directory; else where the experiment says, or
+/// where the run was started.
+fn golden_place(
+    experiment: &Experiment,
+    wanted: &[usize],
+    grounds: &Grounds,
+) -> Result<PathBuf, ImageError> {
+    let is_there =
+        |layout: &&usize| !grounds.is_made(**layout) && experiment.layouts[**layout].made.is_none();
+    let path = match (&experiment.plan.golden_path, wanted.iter().find(is_there)) {
+        (Some(path), _) => path.as_path(),
+        (None, Some(layout)) => &experiment.layouts[*layout].path,
+        (None, None) => Path::new("."),
+    };
+    path.canonicalize().map_err(|error| ImageError::Place {
+        path: path.to_path_buf(),
+        error,
+    })
+}
+
+/// The block devices beneath a database's files, where known.
+fn devices_of(files: &DatabaseFiles) -> Vec<DeviceNumber> {
+    let system = SystemFiles::default();
+    let places: BTreeSet<&Path> = files
+        .named()
+        .into_iter()
+        .flat_map(|(_, place)| match place {
+            Place::File(path) => vec![path.parent().unwrap_or(path)],
+            _ => place.paths().iter().map(PathBuf::as_path).collect(),
+        })
+        .collect();
+    let device = |place: &Path| {
+        DataPath::capture(&system, place)
             .device
             .map(|device| device.number)
     };
     let mut devices: Vec<DeviceNumber> = places.into_iter().filter_map(device).collect();
+    devices.sort_unstable();
     devices.dedup();
     devices
 }

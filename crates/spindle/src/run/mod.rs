@@ -1,12 +1,14 @@
 //! A run: every trial of an experiment, in order, journalled, and the report at the end. [`runner`] is the whole story;
-//! the other modules are its parts: what this machine can do ([`examine`]), the databases' files ([`images`]), the
+//! the other modules are its parts: what this machine can do ([`examine`]), the layouts' `limits`, the databases' files ([`images`]), the
 //! [`journal`] and what it adds up to ([`replay`]), the run [`directory`], and what people see meanwhile ([`progress`]).
 //! Only the command line calls this module.
 
 pub mod directory;
 pub mod examine;
+pub mod grounds;
 pub mod images;
 pub mod journal;
+mod limits;
 pub mod progress;
 pub mod replay;
 pub mod runner;

@@ -123,7 +123,7 @@ impl RunState {
     /// Every case of the plan: layouts in order, load levels within.
     pub fn cases(&self) -> Vec<CaseKey> {
         let clients = &self.experiment.workload.clients;
-        let layouts = 0..self.experiment.layouts.len();
+        let layouts = self.experiment.candidates();
         layouts
             .flat_map(|layout| clients.iter().map(move |&clients| (layout, clients)))
             .collect()
@@ -188,7 +188,8 @@ impl RunState {
         }
     }
 
-    fn layout(&self, index: usize) -> Layout {
+    /// A candidate, with what was found out about it.
+    pub fn layout(&self, index: usize) -> Layout {
         match self.layouts.get(&index) {
             Some((layout, _)) => layout.clone(),
             None => describe(&self.experiment, index),
@@ -233,20 +234,28 @@ pub fn describe(experiment: &Experiment, index: usize) -> Layout {
     let layout = &experiment.layouts[index];
     let database = experiment.database_of(index);
     let redo = database.redo_access_path(layout.io);
-    let description = format!(
-        "{} datafiles in {} ({}), {} DBWR; redo {}",
-        database.datafiles,
-        layout.path.display(),
-        layout.io,
-        database.writers,
-        redo,
+    let place = match &layout.made {
+        Some(made) => made.to_string(),
+        None => layout.path.display().to_string(),
+    };
+    let mut description = format!(
+        "{} datafiles on {place} ({}), {} DBWR; redo {}",
+        database.datafiles, layout.io, database.writers, redo,
     );
+    let limited = layout.limit.map(|limit| limit.to_string());
+    let delayed = layout.delay.map(|delay| delay.to_string());
+    let emulated: Vec<String> = limited.into_iter().chain(delayed).collect();
+    for emulation in &emulated {
+        description.push_str("; ");
+        description.push_str(emulation);
+    }
     Layout {
         name: layout.name.clone(),
-        path: layout.path.display().to_string(),
+        path: place,
         caching: layout.io.caching.to_string(),
         method: layout.io.method.to_string(),
         description,
+        emulated,
         notes: Vec::new(),
     }
 }

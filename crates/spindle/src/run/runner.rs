@@ -2,7 +2,7 @@
 //! order: put the database back, run the trial, write down what it found. Interrupted or killed at any moment, a run goes
 //! on later where it was; what its trials wrote is thrown away.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,8 +14,10 @@ use spindle_io::env::seeded_rng;
 
 use super::directory::{self, DirectoryError};
 use super::examine::examine;
+use super::grounds::{GroundError, Grounds};
 use super::images::{ImageError, Images, Restored};
 use super::journal::{Event, Journal, JournalError};
+use super::limits::{self, Flushes, LayoutLimit};
 use super::progress::Progress;
 use super::replay::{CaseKey, RunState};
 use crate::experiment::Experiment;
@@ -23,10 +25,11 @@ use crate::observe::SystemFiles;
 use crate::observe::disk::page_cache_share_of_reads;
 use crate::observe::machine::Machine;
 use crate::observe::memory::MemoryBudget;
+use crate::observe::own_group;
 use crate::result::{Audit, RunResult, Trial};
 use crate::trial::own_cost::OwnCostTask;
 use crate::trial::protocol::{Outcome, Task};
-use crate::trial::supervisor::{self, TrialError};
+use crate::trial::supervisor::{self, Bounds, TrialError};
 
 /// Streams of chance from here on are the orders of rounds.
 const ORDER_STREAMS: u64 = 1 << 40;
@@ -44,6 +47,9 @@ pub enum RunError {
     /// The journal cannot be used.
     #[error(transparent)]
     Journal(#[from] JournalError),
+    /// What the layouts stand on cannot be made.
+    #[error(transparent)]
+    Ground(#[from] GroundError),
     /// The database's files cannot be made or put back.
     #[error(transparent)]
     Image(#[from] ImageError),
@@ -66,6 +72,8 @@ pub struct Runner {
     journal: Journal,
     state: RunState,
     progress: Progress,
+    /// Limits of layouts that have one and can be measured here.
+    limits: BTreeMap<usize, LayoutLimit>,
     interrupted: Arc<AtomicBool>,
 }
 
@@ -134,6 +142,7 @@ impl Runner {
             journal,
             state,
             progress,
+            limits: BTreeMap::new(),
             interrupted,
         }
     }
@@ -170,29 +179,71 @@ impl Runner {
     }
 
     fn run_trials(&mut self) -> Result<(), RunError> {
-        self.record_machine()?;
         let budget = self.record_budget()?;
-        self.examine_layouts()?;
         self.check_redo_place()?;
-        let left = trials_left(&self.state);
-        if left.is_empty() {
+        let wanted = layouts_not_done(&self.state);
+        if wanted.is_empty() {
             return Ok(());
         }
+        let progress = &mut self.progress;
+        let mut note = |text: &str| progress.note(text);
+        let grounds = Grounds::prepare(&self.state, &wanted, &mut note)?;
+        let run = self.run_on(&grounds, &wanted, budget.as_ref());
+        for leftover in grounds.teardown() {
+            self.warn(leftover)?;
+        }
+        run
+    }
+
+    fn run_on(
+        &mut self,
+        grounds: &Grounds,
+        wanted: &[usize],
+        budget: Option<&MemoryBudget>,
+    ) -> Result<(), RunError> {
+        self.record_machine(grounds, wanted)?;
+        self.examine_layouts(grounds, wanted)?;
+        self.check_flushes()?;
+        if trials_left(&self.state).is_empty() {
+            return Ok(());
+        }
+        self.check_interrupted()?;
         self.measure_own_cost()?;
+        let left = trials_left(&self.state);
         let wanted: Vec<usize> = left.iter().map(|(_, _, (layout, _))| *layout).collect();
         let progress = &mut self.progress;
-        let mut images = Images::prepare(&self.state, &wanted, &mut |text| progress.note(text))?;
-        let run = self.run_rounds(&left, &mut images, budget.as_ref());
+        let mut note = |text: &str| progress.note(text);
+        let (mut images, failed) = Images::prepare(&self.state, &wanted, grounds, &mut note)?;
+        let skipped = failed
+            .into_iter()
+            .try_for_each(|(layout, reason)| self.skip(layout, reason));
+        let run = skipped.and_then(|()| {
+            let left = trials_left(&self.state);
+            self.run_rounds(&left, &mut images, grounds, budget)
+        });
         for leftover in images.remove() {
             self.warn(leftover)?;
         }
         run
     }
 
+    /// A layout whose database cannot be had after all.
+    fn skip(&mut self, index: usize, reason: String) -> Result<(), RunError> {
+        let layout = self.state.layout(index);
+        self.progress
+            .note(&format!("skipped: {}: {reason}", layout.name));
+        self.note(Event::LayoutExamined {
+            index,
+            layout,
+            skip: Some(reason),
+        })
+    }
+
     fn run_rounds(
         &mut self,
         left: &[(u32, u32, CaseKey)],
         images: &mut Images,
+        grounds: &Grounds,
         budget: Option<&MemoryBudget>,
     ) -> Result<(), RunError> {
         for &(round, position, case) in left {
@@ -200,15 +251,13 @@ impl Runner {
             if self.state.has_failed(case) {
                 continue;
             }
-            self.run_trial(round, position, case, images, budget)?;
+            self.run_trial(round, position, case, images, grounds, budget)?;
         }
         Ok(())
     }
 
-    fn record_machine(&mut self) -> Result<(), RunError> {
-        let layouts = self.state.experiment.layouts.iter();
-        let mut paths: Vec<PathBuf> = layouts.map(|layout| layout.path.clone()).collect();
-        paths.dedup();
+    fn record_machine(&mut self, grounds: &Grounds, wanted: &[usize]) -> Result<(), RunError> {
+        let paths = grounds.paths(wanted);
         let machine = Machine::capture(&SystemFiles::default(), &paths);
         if let Some(before) = &self.state.machine {
             let differs = before.kernel_release != machine.kernel_release
@@ -231,7 +280,7 @@ impl Runner {
     /// The means to hold every trial to its memory budget, or a word to the person that there is none.
     fn record_budget(&mut self) -> Result<Option<MemoryBudget>, RunError> {
         let files = SystemFiles::default();
-        for leftover in MemoryBudget::remove_leftovers(&files) {
+        for leftover in own_group::remove_leftovers(&files) {
             self.progress.note(&format!(
                 "removed {}, left by a dead run",
                 leftover.path.display()
@@ -252,9 +301,15 @@ impl Runner {
         }
     }
 
-    fn examine_layouts(&mut self) -> Result<(), RunError> {
-        for index in 0..self.state.experiment.layouts.len() {
-            let examined = examine(&self.state.experiment, index);
+    fn examine_layouts(&mut self, grounds: &Grounds, wanted: &[usize]) -> Result<(), RunError> {
+        for &index in wanted {
+            let mut examined = examine(&self.state.experiment, grounds, index);
+            if examined.skip.is_none() {
+                examined.skip = self.make_limit_ready(index, grounds)?;
+                let limit = self.limits.get(&index);
+                let note = limit.and_then(|limit| limit.flushes().note());
+                examined.layout.notes.extend(note.map(str::to_owned));
+            }
             if let Some(reason) = &examined.skip {
                 self.progress
                     .note(&format!("skipped: {}: {reason}", examined.layout.name));
@@ -268,6 +323,32 @@ impl Runner {
         Ok(())
     }
 
+    /// Why a layout must be skipped because of its limit, if so.
+    fn make_limit_ready(
+        &mut self,
+        index: usize,
+        grounds: &Grounds,
+    ) -> Result<Option<String>, RunError> {
+        let experiment = &self.state.experiment;
+        let layout = &experiment.layouts[index];
+        let paths = grounds.paths(&[index]);
+        let limit = match limits::prepare(layout, &paths) {
+            Ok(None) => return Ok(None),
+            Ok(Some(limit)) => limit,
+            Err(reason) => return Ok(Some(reason)),
+        };
+        self.progress
+            .note(&format!("trying the limit of {}", layout.name));
+        match limits::try_out(experiment, index, &paths, &limit, &self.interrupted) {
+            Ok(None) => {
+                self.limits.insert(index, limit);
+                Ok(None)
+            }
+            Ok(skip) => Ok(skip),
+            Err(_) => Err(RunError::Interrupted),
+        }
+    }
+
     /// Redo is held constant unless the experiment varies it; left beside the data of layouts in several places it is not.
     fn check_redo_place(&mut self) -> Result<(), RunError> {
         match redo_places(&self.state.experiment) {
@@ -277,6 +358,20 @@ impl Runner {
                  Set database.redo_path to hold it constant"
             )),
         }
+    }
+
+    /// A limit that counts flushes in one layout and not in another gives the two different amounts of durable writes.
+    fn check_flushes(&mut self) -> Result<(), RunError> {
+        let some = |kind| self.limits.values().any(|limit| limit.flushes() == kind);
+        if !(some(Flushes::Counted) && some(Flushes::Free)) {
+            return Ok(());
+        }
+        self.warn(
+            "layouts with a limit of writes per second are not equal: a durable write counts as two with blocking or buffered \
+             calls, and as one with asynchronous direct ones, whose flush the kernel makes in nobody's name. Compare layouts \
+             of one kind, or limit bytes per second"
+                .to_string(),
+        )
     }
 
     /// Once a run: a run that goes on has it in its journal.
@@ -301,6 +396,7 @@ impl Runner {
         position: u32,
         case: CaseKey,
         images: &mut Images,
+        grounds: &Grounds,
         budget: Option<&MemoryBudget>,
     ) -> Result<(), RunError> {
         let (layout, clients) = case;
@@ -312,10 +408,22 @@ impl Runner {
             clients,
             round,
         })?;
-        let restored = images.restore(layout)?;
+        let restored = match images.restore(layout) {
+            Ok(restored) => restored,
+            // A device of Spindle's own that fails takes its layout along, and no other.
+            Err(error) if grounds.is_made(layout) => {
+                images.written(layout, None);
+                return self.trial_failed(case, round, format!("restoring the database: {error}"));
+            }
+            Err(error) => return Err(error.into()),
+        };
         let task = self.task(case, round, images);
         let progress = &mut self.progress;
-        let outcome = supervisor::run(&task, budget, &self.interrupted, |measuring, tpm| {
+        let bounds = Bounds {
+            memory: budget,
+            io: self.limits.get(&layout).map(|limit| &limit.io),
+        };
+        let outcome = supervisor::run(&task, bounds, &self.interrupted, |measuring, tpm| {
             progress.trial_goes_on(measuring, tpm);
         });
         match outcome {
@@ -335,15 +443,20 @@ impl Runner {
             Err(TrialError::Interrupted) => Err(RunError::Interrupted),
             Err(TrialError::Failed(reason)) => {
                 images.written(layout, None);
-                self.progress.trial_ends(&format!("failed: {reason}"));
-                self.note(Event::TrialFailed {
-                    layout,
-                    clients,
-                    round,
-                    reason,
-                })
+                self.trial_failed(case, round, reason)
             }
         }
+    }
+
+    fn trial_failed(&mut self, case: CaseKey, round: u32, reason: String) -> Result<(), RunError> {
+        let (layout, clients) = case;
+        self.progress.trial_ends(&format!("failed: {reason}"));
+        self.note(Event::TrialFailed {
+            layout,
+            clients,
+            round,
+            reason,
+        })
     }
 
     fn task(&self, (layout, clients): CaseKey, round: u32, images: &Images) -> Task {
@@ -354,6 +467,8 @@ impl Runner {
             seed: seeded_rng(experiment.seed, u64::from(round)).next_u64(),
             database: experiment.database_of(layout),
             io: experiment.layouts[layout].io,
+            delay: experiment.layouts[layout].delay,
+            limit: self.limits.get(&layout).map(LayoutLimit::to_be_checked),
             workload: experiment.workload.clone(),
             clients,
             warmup_ms: plan.warmup_ms,
@@ -367,14 +482,32 @@ impl Runner {
     }
 }
 
-/// In how many directories redo lies only because the data do.
+/// In how many places redo lies only because the data do.
 fn redo_places(experiment: &Experiment) -> usize {
-    let beside_data = |index: &usize| experiment.database_of(*index).redo_path.is_none();
-    let places: BTreeSet<&Path> = (0..experiment.layouts.len())
+    let beside_data = |index: &usize| {
+        let is_placed = experiment.layouts[*index].placement.redo.is_some();
+        !is_placed && experiment.database_of(*index).redo_path.is_none()
+    };
+    let place_of = |index: usize| {
+        let layout = &experiment.layouts[index];
+        let made = layout.made.as_ref().map(|made| &made.spec.devices);
+        (made, made.is_none().then_some(layout.path.as_path()))
+    };
+    let places: BTreeSet<_> = experiment
+        .candidates()
         .filter(beside_data)
-        .map(|index| experiment.layouts[index].path.as_path())
+        .map(place_of)
         .collect();
     places.len()
+}
+
+/// Layouts with trials that are not done, whether or not they could be had before.
+fn layouts_not_done(state: &RunState) -> Vec<usize> {
+    let rounds = || 1..=state.experiment.plan.rounds;
+    let is_left = |case: &CaseKey| rounds().any(|round| !state.is_done(*case, round));
+    let left = state.cases().into_iter().filter(is_left);
+    let layouts: BTreeSet<usize> = left.map(|(layout, _)| layout).collect();
+    layouts.into_iter().collect()
 }
 
 /// A name that no other run bears: the time, and the process.
@@ -417,7 +550,7 @@ fn trial_of(round: u32, position: u32, outcome: Outcome, restored: Restored) -> 
     let measured_s = outcome.measured.as_secs_f64();
     let per_second = |count: u64| count as f64 / measured_s;
     let tool = outcome.tool;
-    let mut audit = Audit::of_counts(tool, outcome.device);
+    let mut audit = Audit::of_counts(outcome.physical, outcome.device);
     // The process's own account is better than the device's, which others use as well.
     let by_process = |fetched_bytes| page_cache_share_of_reads(tool.read_bytes, fetched_bytes);
     audit.page_cache_share = outcome
@@ -503,6 +636,7 @@ mod tests {
             deadlocks: 2,
             measured: Duration::from_secs(2),
             tool: IoCounts::default(),
+            physical: IoCounts::default(),
             device: None,
             fetched_bytes: None,
             latency_us: Latency {

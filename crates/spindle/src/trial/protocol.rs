@@ -10,9 +10,13 @@ use spindle_layout::{DatabaseFiles, Place};
 
 use spindle_workload::{OltpMix, Slob, Workload};
 
+use super::limit_probe::LimitProbe;
 use super::own_cost::OwnCostTask;
-use crate::experiment::{self, Commit, Database, Method, TornBlocks, Transactions, WriteSync};
+use crate::experiment::{
+    self, Commit, Database, Delay, Method, TornBlocks, Transactions, WriteSync,
+};
 use crate::observe::block_device::DeviceNumber;
+use crate::observe::io_limit::Rates;
 use crate::result::{
     CpuMicroseconds, CpuShares, IoCounts, Latency, Memory, OwnCost, SegmentSpace, Wait,
 };
@@ -25,6 +29,8 @@ pub enum Order {
     Trial(Box<Task>),
     /// Finding out what Spindle itself costs.
     OwnCost(Box<OwnCostTask>),
+    /// Finding out whether a limit holds.
+    LimitProbe(Box<LimitProbe>),
 }
 
 /// What a trial does.
@@ -36,6 +42,10 @@ pub struct Task {
     pub database: Database,
     /// The access path of the datafiles.
     pub io: experiment::AccessPath,
+    /// How much longer the I/O of the layout takes.
+    pub delay: Option<Delay>,
+    /// What the devices of the layout are held to.
+    pub limit: Option<Limited>,
     /// What the clients do.
     pub workload: experiment::Workload,
     /// How many of them.
@@ -50,6 +60,15 @@ pub struct Task {
     pub files: DatabaseFiles,
     /// The devices beneath them, where known.
     pub devices: Vec<DeviceNumber>,
+}
+
+/// Devices that are held to a limit, to be looked at when the trial is over.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Limited {
+    /// What each of them may do.
+    pub rates: Rates,
+    /// Of the task's devices those that are limited, each with the disk on which it is.
+    pub devices: Vec<(DeviceNumber, DeviceNumber)>,
 }
 
 /// What a worker says.
@@ -69,6 +88,11 @@ pub enum Report {
     Done(Box<Outcome>),
     /// What Spindle itself costs is known.
     OwnCost(OwnCost),
+    /// A limit was tried.
+    LimitProbed {
+        /// The rate that it did not hold, in words.
+        exceeded: Option<String>,
+    },
     /// The trial broke off.
     Failed {
         /// Why, for people.
@@ -92,6 +116,8 @@ pub struct Outcome {
     pub measured: Duration,
     /// I/O of the database.
     pub tool: IoCounts,
+    /// The same with every copy that disk groups wrote, as it should arrive at the devices.
+    pub physical: IoCounts,
     /// I/O of the devices, where known.
     pub device: Option<IoCounts>,
     /// Bytes that the process fetched from storage, by the system's account of it; `None` when hidden.
@@ -183,8 +209,12 @@ pub fn transaction_bytes(task: &Task) -> u64 {
     u64::from(task.clients) * (locks_bytes + copies_bytes)
 }
 
-/// An access path as the engine takes it.
-pub fn engine_path(io: experiment::AccessPath, database: &Database) -> kernel::AccessPath {
+/// An access path as the engine takes it, on devices delayed or not.
+pub fn engine_path(
+    io: experiment::AccessPath,
+    database: &Database,
+    delay: Option<Delay>,
+) -> kernel::AccessPath {
     kernel::AccessPath {
         direct: io.caching == experiment::Caching::Direct,
         method: match io.method {
@@ -195,6 +225,15 @@ pub fn engine_path(io: experiment::AccessPath, database: &Database) -> kernel::A
             Method::Odm => IoMethod::Odm,
         },
         fixed_buffers: database.fixed_buffers,
+        delay: delay.map(engine_delay).unwrap_or_default(),
+    }
+}
+
+fn engine_delay(delay: Delay) -> kernel::Delay {
+    kernel::Delay {
+        read_us: delay.read_us,
+        write_us: delay.write_us,
+        flush_us: delay.flush_us,
     }
 }
 

@@ -1,4 +1,4 @@
-//! Starts the process of a trial, holds it to its memory budget, passes its progress on, and ends it when the run is
+//! Starts the process of a trial, holds it to its memory budget and its layout's limit, passes its progress on, and ends it when the run is
 //! interrupted. Only the process started here is ever killed, by its own handle.
 
 use std::io::{BufRead, BufReader, Write};
@@ -8,8 +8,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
+use super::limit_probe::LimitProbe;
 use super::own_cost::OwnCostTask;
 use super::protocol::{Order, Outcome, Report, Task, transaction_bytes};
+use crate::observe::io_limit::{IoGroup, IoLimit};
 use crate::observe::memory::{MemoryBudget, MemoryGroup};
 use crate::result::OwnCost;
 
@@ -28,10 +30,20 @@ pub enum TrialError {
     Interrupted,
 }
 
+/// What a process is held to from before its first I/O.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Bounds<'a> {
+    /// Its memory.
+    pub memory: Option<&'a MemoryBudget>,
+    /// Its I/O.
+    pub io: Option<&'a IoLimit>,
+}
+
 struct Worker {
     child: Child,
     input: Option<ChildStdin>,
     // Dropped after the process is gone: a group with processes cannot be removed.
+    io_group: Option<IoGroup>,
     group: Option<MemoryGroup>,
 }
 
@@ -41,6 +53,7 @@ impl Drop for Worker {
         // It may have ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
+        self.io_group = None;
         self.group = None;
     }
 }
@@ -48,13 +61,13 @@ impl Drop for Worker {
 /// Runs a trial to its end. `progress` hears of warm-up and throughput; `interrupted` is looked at ten times a second.
 pub fn run(
     task: &Task,
-    budget: Option<&MemoryBudget>,
+    bounds: Bounds<'_>,
     interrupted: &AtomicBool,
     mut progress: impl FnMut(bool, f64),
 ) -> Result<Outcome, TrialError> {
     let order = Order::Trial(Box::new(task.clone()));
     let mut at_work = false;
-    converse(&order, budget, interrupted, |worker, report| match report {
+    converse(&order, bounds, interrupted, |worker, report| match report {
         Report::Opened => {
             let clients_bytes = u64::from(task.clients) * CLIENT_BYTES;
             limit_memory(worker, task, clients_bytes)?;
@@ -77,8 +90,26 @@ pub fn run(
 /// Finds out what Spindle itself costs.
 pub fn own_cost(task: &OwnCostTask, interrupted: &AtomicBool) -> Result<OwnCost, TrialError> {
     let order = Order::OwnCost(Box::new(task.clone()));
-    converse(&order, None, interrupted, |_, report| match report {
+    let free = Bounds::default();
+    converse(&order, free, interrupted, |_, report| match report {
         Report::OwnCost(cost) => Ok(Some(cost)),
+        other => Err(unexpected(&other)),
+    })
+}
+
+/// Finds out whether a limit holds a process; the answer is the rate that it did not hold, in words, or `None`.
+pub fn probe_limit(
+    task: &LimitProbe,
+    limit: &IoLimit,
+    interrupted: &AtomicBool,
+) -> Result<Option<String>, TrialError> {
+    let order = Order::LimitProbe(Box::new(task.clone()));
+    let bounds = Bounds {
+        memory: None,
+        io: Some(limit),
+    };
+    converse(&order, bounds, interrupted, |_, report| match report {
+        Report::LimitProbed { exceeded } => Ok(Some(exceeded)),
         other => Err(unexpected(&other)),
     })
 }
@@ -93,11 +124,11 @@ fn unexpected(report: &Report) -> String {
 /// Starts a worker on an order and hears what it reports, until `hear` has its answer or a reason to give up.
 fn converse<T>(
     order: &Order,
-    budget: Option<&MemoryBudget>,
+    bounds: Bounds<'_>,
     interrupted: &AtomicBool,
     mut hear: impl FnMut(&mut Worker, Report) -> Result<Option<T>, String>,
 ) -> Result<T, TrialError> {
-    let mut worker = start(budget).map_err(TrialError::Failed)?;
+    let mut worker = start(bounds).map_err(TrialError::Failed)?;
     let output = worker
         .child
         .stdout
@@ -141,10 +172,10 @@ fn converse<T>(
     result
 }
 
-fn start(budget: Option<&MemoryBudget>) -> Result<Worker, String> {
+fn start(bounds: Bounds<'_>) -> Result<Worker, String> {
     let program =
         std::env::current_exe().map_err(|error| format!("where this program is: {error}"))?;
-    let group = budget.map(MemoryBudget::create_group).transpose();
+    let group = bounds.memory.map(MemoryBudget::create_group).transpose();
     let group = group.map_err(|error| error.to_string())?;
     let mut child = Command::new(program)
         .arg(WORKER_COMMAND)
@@ -159,12 +190,19 @@ fn start(budget: Option<&MemoryBudget>) -> Result<Worker, String> {
         .as_ref()
         .map(|group| group.add_process(child.id()))
         .transpose();
-    let worker = Worker {
+    let mut worker = Worker {
         child,
         input,
+        io_group: None,
         group,
     };
     added.map_err(|error| error.to_string())?;
+    if let Some(limit) = bounds.io {
+        let memory_group = worker.group.as_ref();
+        let memory_group = memory_group.map(|group| (group.version(), group.path()));
+        let held = limit.hold(worker.child.id(), memory_group);
+        worker.io_group = Some(held.map_err(|error| format!("limiting I/O: {error}"))?);
+    }
     Ok(worker)
 }
 

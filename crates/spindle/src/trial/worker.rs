@@ -14,11 +14,13 @@ use spindle_io::real::{RealEnv, block_on, facts};
 use spindle_layout::Place;
 use spindle_workload::driver::{self, Behaviour, Running};
 
-use super::own_cost;
 use super::protocol::{Order, Outcome, Report, Task, engine_path, settings_of, workload_of};
+use super::{limit_probe, own_cost};
 use crate::experiment::{Caching, WriteSync};
 use crate::observe::SystemFiles;
+use crate::observe::block_device::DeviceNumber;
 use crate::observe::disk::DiskCounters;
+use crate::observe::io_limit;
 use crate::observe::sampler::{Sample, Sampler};
 use crate::result::{
     CpuMicroseconds, CpuShares, IoCounts, Latency, Memory, NOT_DIRECT_HERE, SegmentSpace, Wait,
@@ -52,6 +54,10 @@ pub fn run() -> ! {
             exit_with_run(lines);
             block_on(own_cost::measure(&task)).map(Report::OwnCost)
         }
+        Order::LimitProbe(task) => {
+            exit_with_run(lines);
+            block_on(limit_probe::probe(&task)).map(|exceeded| Report::LimitProbed { exceeded })
+        }
     };
     say(&report.unwrap_or_else(|reason| Report::Failed { reason }));
     std::process::exit(0);
@@ -82,8 +88,11 @@ async fn measure(
     let env: Arc<dyn Env> = RealEnv::new(task.seed);
     let workload: Arc<dyn spindle_workload::Workload> =
         Arc::from(workload_of(&task.workload, &task.database));
-    let data = engine_path(task.io, &task.database);
-    let redo = engine_path(task.database.redo_access_path(task.io), &task.database);
+    let data = engine_path(task.io, &task.database, task.delay);
+    // Redo that lies elsewhere is not on the layout's devices.
+    let redo_delay = task.delay.filter(|_| task.database.redo_path.is_none());
+    let redo_io = task.database.redo_access_path(task.io);
+    let redo = engine_path(redo_io, &task.database, redo_delay);
     let settings = settings_of(&task.database);
     let engine = KernelEngine::start(&env, &task.files, data, redo, &settings, &*workload)
         .await
@@ -140,6 +149,8 @@ struct Moment {
     counts: EngineCounts,
     waits: Vec<(&'static str, u64, u64)>,
     system: Sample,
+    /// What this process was charged with on the disks of the limit, in their order.
+    charged: Vec<Option<DiskCounters>>,
 }
 
 impl Trial<'_> {
@@ -156,7 +167,16 @@ impl Trial<'_> {
                 .map(|wait| (wait.event.name(), wait.count, wait.total_ns))
                 .collect(),
             system: sampler.sample(),
+            charged: self.charged(),
         }
+    }
+
+    fn charged(&self) -> Vec<Option<DiskCounters>> {
+        let limited = self.task.limit.iter().flat_map(|limit| &limit.devices);
+        let files = SystemFiles::default();
+        limited
+            .map(|(_, disk)| io_limit::charged_to_self(&files, *disk))
+            .collect()
     }
 
     async fn carry_out(
@@ -174,6 +194,7 @@ impl Trial<'_> {
         let samples = self.watch(self.task.measure_ms, true).await?;
         self.running.measure(false);
         let end = self.moment(&sampler);
+        self.check_limit(&begin, &end)?;
         let memory = self.memory();
         let dirty_buffer_bytes = self.engine.dirty_bytes();
         self.running.stop().await?;
@@ -205,6 +226,7 @@ impl Trial<'_> {
             deadlocks: end.deadlocks - begin.deadlocks,
             measured,
             tool: tool_counts(&begin, &end),
+            physical: physical_counts(&begin, &end),
             device: device_counts(&begin, &end),
             fetched_bytes: fetched_bytes(&begin, &end),
             latency_us: latency(&self.running),
@@ -223,6 +245,31 @@ impl Trial<'_> {
             written: Vec::new(),
             warnings,
         })
+    }
+
+    /// A trial whose devices did more than the limit allows is none of its layout.
+    fn check_limit(&self, begin: &Moment, end: &Moment) -> Result<(), String> {
+        let Some(limit) = &self.task.limit else {
+            return Ok(());
+        };
+        let time = Duration::from_nanos(end.at_ns - begin.at_ns);
+        let charged = begin.charged.iter().zip(&end.charged);
+        for ((device, _), (before, after)) in limit.devices.iter().zip(charged) {
+            let charged = (*after).zip(*before).map(|(now, then)| now.since(&then));
+            let Some(done) = done_on(*device, begin, end) else {
+                return Err(format!(
+                    "what device {device} did is unknown, so whether its limit held is, too"
+                ));
+            };
+            let done = io_limit::held_to_account(done, charged);
+            if let Some(exceeded) = limit.rates.exceeded(&done, time) {
+                return Err(format!(
+                    "the limit was not held: device {device} did {exceeded}. Either writes went out in the name of another \
+                     process, such as the kernel's flusher or a file system's journal, or something else used the device"
+                ));
+            }
+        }
+        Ok(())
     }
 
     /// Lets time pass, sampling throughput; fails as soon as a client has.
@@ -305,7 +352,8 @@ impl Trial<'_> {
 
 /// The files, and the devices of regions, each once.
 fn files_of<'a>(places: impl Iterator<Item = &'a Place>) -> impl Iterator<Item = &'a Path> {
-    places.map(Place::path).collect::<BTreeSet<_>>().into_iter()
+    let paths = places.flat_map(Place::paths).map(|path| path.as_path());
+    paths.collect::<BTreeSet<_>>().into_iter()
 }
 
 /// Pages of files in the page cache; `None` when the system does not say.
@@ -336,11 +384,28 @@ fn dirty_bytes_of(path: &Path) -> Option<u64> {
 fn tool_counts(begin: &Moment, end: &Moment) -> IoCounts {
     let data = end.counts.data - begin.counts.data;
     let redo = end.counts.redo - begin.counts.redo;
+    counts_of(data + redo)
+}
+
+/// The same, with every copy that disk groups wrote.
+fn physical_counts(begin: &Moment, end: &Moment) -> IoCounts {
+    let tool = tool_counts(begin, end);
+    let grouped = counts_of(end.counts.grouped - begin.counts.grouped);
+    let disks = counts_of(end.counts.disks - begin.counts.disks);
     IoCounts {
-        reads: data.reads + redo.reads,
-        writes: data.writes + redo.writes,
-        read_bytes: data.read_bytes + redo.read_bytes,
-        write_bytes: data.write_bytes + redo.write_bytes,
+        reads: tool.reads - grouped.reads + disks.reads,
+        writes: tool.writes - grouped.writes + disks.writes,
+        read_bytes: tool.read_bytes - grouped.read_bytes + disks.read_bytes,
+        write_bytes: tool.write_bytes - grouped.write_bytes + disks.write_bytes,
+    }
+}
+
+fn counts_of(counts: spindle_io::real::IoCounts) -> IoCounts {
+    IoCounts {
+        reads: counts.reads,
+        writes: counts.writes,
+        read_bytes: counts.read_bytes,
+        write_bytes: counts.write_bytes,
     }
 }
 
@@ -363,6 +428,14 @@ fn device_counts(begin: &Moment, end: &Moment) -> Option<IoCounts> {
         sum.write_bytes += written_bytes;
     }
     Some(sum)
+}
+
+fn done_on(device: DeviceNumber, begin: &Moment, end: &Moment) -> Option<DiskCounters> {
+    let of = |moment: &Moment| {
+        let mut disks = moment.system.disks.iter();
+        disks.find(|disk| disk.device == device)?.counters
+    };
+    Some(of(end)?.since(&of(begin)?))
 }
 
 fn fetched_bytes(begin: &Moment, end: &Moment) -> Option<u64> {

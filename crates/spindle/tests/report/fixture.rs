@@ -172,6 +172,7 @@ fn layout(path: &Path) -> Layout {
         caching: path.caching.to_owned(),
         method: path.method.to_owned(),
         description: path.description.to_owned(),
+        emulated: Vec::new(),
         notes: Vec::new(),
     }
 }

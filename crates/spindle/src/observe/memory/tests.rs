@@ -12,7 +12,6 @@ use super::*;
 
 const MIB: u64 = 1 << 20;
 const V2_MOUNT: &str = "1 0 0:4 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n";
-const V1_MOUNT: &str = "1 0 0:4 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n";
 
 /// A version 2 tree: the top hands memory down to `slice`, `slice` hands `slice_hands_down`, our scope holds us.
 fn v2_tree(slice_hands_down: &str, slice_processes: &str) -> Fixture {
@@ -148,38 +147,6 @@ fn a_group_that_still_holds_a_process_is_left_alone() {
     let message = group.remove().expect_err("refused").to_string();
     assert!(message.contains("31, 32"), "{message}");
     assert_eq!(fixture.read(path.join("cgroup.procs")), "31\n32\n");
-}
-
-#[test]
-fn only_groups_of_ours_with_a_dead_owner_are_leftovers() {
-    let fixture = Fixture::with(&[
-        ("proc/self/mountinfo", V1_MOUNT),
-        ("proc/self/cgroup", "4:memory:/mine\n"),
-        ("sys/fs/cgroup/memory/mine/spindle-200-1/busy", ""),
-    ]);
-    fixture.directory("proc/100");
-    for name in ["spindle-100-0", "spindle-200-0", "spindle-x-0", "other"] {
-        fixture.directory(&format!("sys/fs/cgroup/memory/mine/{name}"));
-    }
-    fixture.directory("sys/fs/cgroup/memory/spindle-300-7");
-    let found = MemoryBudget::remove_leftovers(&fixture.files());
-    let leftover = |path: &str, removed| Leftover {
-        path: fixture.path(&format!("sys/fs/cgroup/memory/{path}")),
-        removed,
-    };
-    assert_eq!(
-        found,
-        [
-            leftover("mine/spindle-200-0", true),
-            leftover("mine/spindle-200-1", false),
-            leftover("spindle-300-7", true),
-        ]
-    );
-    for name in ["spindle-100-0", "spindle-x-0", "other", "spindle-200-1"] {
-        let path = fixture.path(&format!("sys/fs/cgroup/memory/mine/{name}"));
-        assert!(path.exists(), "{name}");
-    }
-    assert!(!fixture.path("sys/fs/cgroup/memory/spindle-300-7").exists());
 }
 
 /// Lets a child read a file of 64 MiB through the page cache in a new group; returns what the group then holds.

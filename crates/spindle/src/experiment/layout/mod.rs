@@ -1,26 +1,26 @@
-//! A `[[layout]]` section: one candidate of the comparison.
+//! A `[[layout]]` section: one candidate of the comparison. `made` reads what Spindle is to make for it: devices, and what
+//! becomes of them.
 
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
+
+mod disk_group;
+mod made;
+mod placement;
+
+pub use disk_group::{DiskGroup, Redundancy};
+pub use made::Made;
+pub use placement::{PlacedOn, Placement};
+
+pub(super) use made::keys_of_tables;
 
 use super::access_path::{AccessPath, Caching, Method};
 use super::database::{Database, SAME_IN_EVERY_CASE};
 use super::document::Table;
 use super::error::ExperimentError;
 use super::reader::Reader;
-
-/// Layout keys of the design that a later version will understand.
-const LATER: [&str; 8] = [
-    "devices",
-    "raw",
-    "filesystem",
-    "volume",
-    "diskgroup",
-    "limit",
-    "delay",
-    "share",
-];
+use crate::experiment::limit::{Delay, Limit};
 
 /// One candidate: a place and an access path.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -29,10 +29,29 @@ pub struct Layout {
     pub name: String,
     /// An existing directory on the file system to be tested, as written; relative to where the program was started.
     pub path: PathBuf,
+    /// What Spindle makes for it, in the place of `path`; `None` when it is a directory that is there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub made: Option<Made>,
+    /// Which files lie elsewhere.
+    #[serde(default)]
+    pub placement: Placement,
+    /// Whether it is measured; one that is not holds files of others.
+    #[serde(default = "yes")]
+    pub candidate: bool,
     /// How datafiles are read and written.
     pub io: AccessPath,
+    /// What each of its devices is held to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<Limit>,
+    /// How much longer its I/O takes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delay: Option<Delay>,
     /// The database of this layout's cases: the shared settings with this layout's own in place.
     pub(super) database: Database,
+}
+
+fn yes() -> bool {
+    true
 }
 
 impl Layout {
@@ -42,14 +61,23 @@ impl Layout {
         shared: &Database,
         shared_table: &Table,
     ) -> Result<Layout, ExperimentError> {
-        reader.not_built_yet(&LATER, "path = \"DIRECTORY\", an existing directory")?;
         let name = reader.name("name")?;
         let path = reader
             .directory("path")?
             .unwrap_or_else(|| PathBuf::from("."));
-        let default_io = AccessPath::new(Caching::Buffered, Method::Sync);
+        let made = Made::read(reader, name.unwrap_or_default())?;
+        let placement = Placement::read(reader)?;
+        let candidate = reader.flag("candidate", true)?;
+        let is_raw = made.as_ref().is_some_and(Made::is_raw);
+        let default_caching = if is_raw {
+            Caching::Direct
+        } else {
+            Caching::Buffered
+        };
+        let default_io = AccessPath::new(default_caching, Method::Sync);
         let mut io_reader = reader.section("io")?;
         let io = AccessPath::read(&mut io_reader, default_io)?;
+        let (limit, delay) = (Limit::read(reader)?, Delay::read(reader)?);
         let database = read_database(&reader.section("database")?, shared, shared_table)?;
         reader.finish()?;
         let Some(name) = name else {
@@ -60,6 +88,14 @@ impl Layout {
                 "every layout needs a name of its own, by which tables and verdicts call it",
             ));
         };
+        if is_raw && io.caching == Caching::Buffered {
+            return Err(io_reader.conflict(
+                &["caching"],
+                "raw devices and disk groups are never buffered",
+                "\"direct\" is what they imply",
+                "leave caching out",
+            ));
+        }
         if io.method == Method::Slaves && database.writers > 1 {
             return Err(io_reader.conflict(
                 &["method"],
@@ -74,7 +110,12 @@ impl Layout {
         Ok(Layout {
             name: name.to_owned(),
             path,
+            made,
+            placement,
+            candidate,
             io,
+            limit,
+            delay,
             database,
         })
     }

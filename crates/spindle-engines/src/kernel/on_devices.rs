@@ -1,0 +1,90 @@
+//! The embedded database on devices that are open already, whatever they are: recorded ones, disk groups, files opened by
+//! [`OpenStorage`]. Nothing is counted or listed as written for it; trials use [`KernelEngine::start`].
+
+use std::sync::Arc;
+
+use spindle_io::{BlockDevice, Env};
+use spindle_kernel::{Instance, Shutdown, Storage};
+use spindle_layout::{DatabaseFiles, Opening};
+use spindle_workload::Workload;
+
+use super::{AccessPath, EngineError, KernelEngine, OpenFiles, Settings, create, open, tables_of};
+
+/// The files of a database, open as its devices.
+pub struct OpenStorage {
+    /// The devices.
+    pub storage: Storage,
+    opening: Opening,
+}
+
+impl OpenStorage {
+    /// Opens the files of a database, all on one access path.
+    pub async fn open(
+        places: &DatabaseFiles,
+        path: AccessPath,
+        block_bytes: usize,
+    ) -> Result<OpenStorage, EngineError> {
+        let opened = open(places, path, path, block_bytes).await?;
+        Ok(OpenStorage {
+            storage: opened.storage,
+            opening: opened.files.opening,
+        })
+    }
+
+    /// Closes them, after the database was stopped.
+    pub async fn close(self) {
+        drop(self.storage);
+        // What a dismount of a disk group leaves undone, the next mount does.
+        let _ = self.opening.close().await;
+    }
+}
+
+/// Makes the database on its devices, loads the workload's tables and shuts it down, as [`super::create_and_load`] does.
+pub async fn create_and_load_on(
+    env: &Arc<dyn Env>,
+    storage: &Storage,
+    settings: &Settings,
+    workload: &dyn Workload,
+    database: u64,
+    clients: usize,
+) -> Result<(), EngineError> {
+    let instance = create(env, storage, settings, workload, database, clients).await?;
+    Ok(instance.shutdown(Shutdown::Normal).await?)
+}
+
+impl KernelEngine {
+    /// Starts the database on its devices, recovering it if need be.
+    pub async fn start_on(
+        env: &Arc<dyn Env>,
+        storage: &Storage,
+        settings: &Settings,
+        workload: &dyn Workload,
+    ) -> Result<KernelEngine, EngineError> {
+        let instance = Instance::startup(env, storage, settings).await?;
+        KernelEngine::of_instance(instance, settings, workload)
+    }
+
+    /// A running instance that has no files to count or to list.
+    pub(super) fn of_instance(
+        instance: Instance,
+        settings: &Settings,
+        workload: &dyn Workload,
+    ) -> Result<KernelEngine, EngineError> {
+        Ok(KernelEngine {
+            tables: tables_of(&instance, workload)?,
+            instance,
+            files: OpenFiles {
+                block_bytes: settings.block_bytes as u64,
+                opening: Opening::new(),
+                list: Vec::new(),
+            },
+            redo_files: 0,
+            rings: Vec::new(),
+        })
+    }
+}
+
+/// Datafiles of a database by the numbers that its block addresses bear: undo's is 0.
+pub(crate) fn datafiles(storage: &Storage) -> impl Iterator<Item = &Arc<dyn BlockDevice>> {
+    std::iter::once(&storage.undo).chain(&storage.data)
+}

@@ -1,0 +1,251 @@
+//! The embedded database through a power cut. While it runs, a [`Ledger`] hears of every commit before the client does
+//! anything else ([`Noted`] sessions); after the cut, [`survey`] says what became of what was promised. The program records
+//! with the one and judges with the other; so do tests, on devices of their own.
+
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use spindle_io::{Arena, BlockDevice, Env, Operation, Request, Submission};
+use spindle_kernel::{BlockAddress, block};
+use spindle_workload::{Operation as Step, Session, SessionError, Workload, driver};
+
+use crate::kernel::{EngineError, KernelEngine, Settings, Shutdown, Storage, datafiles};
+
+/// Where in a ledger's row the number of the client's last transaction is.
+const NUMBER: usize = 8;
+
+/// Called with the numbers of all clients after each acknowledged commit.
+type Witness = Box<dyn Fn(&[u64]) -> Result<(), String> + Send + Sync>;
+
+/// What clients have been promised: for each the number of its last changing transaction whose commit returned.
+pub struct Ledger {
+    acknowledged: Mutex<Vec<u64>>,
+    witness: Witness,
+}
+
+impl Ledger {
+    /// Nothing is promised yet. `witness` writes down what is, before the client goes on.
+    pub fn new(
+        clients: usize,
+        witness: impl Fn(&[u64]) -> Result<(), String> + Send + Sync + 'static,
+    ) -> Arc<Ledger> {
+        Arc::new(Ledger {
+            acknowledged: Mutex::new(vec![0; clients]),
+            witness: Box::new(witness),
+        })
+    }
+
+    /// Writes down what is promised so far. Errors: the witness's.
+    pub fn note(&self) -> Result<(), String> {
+        (self.witness)(&self.numbers())
+    }
+
+    fn add(&self, client: usize) -> Result<(), String> {
+        let mut numbers = self.numbers();
+        numbers[client] += 1;
+        (self.witness)(&numbers)
+    }
+
+    fn numbers(&self) -> MutexGuard<'_, Vec<u64>> {
+        self.acknowledged.lock().expect("no witness panics")
+    }
+}
+
+/// A session whose commits are noted.
+pub struct Noted<S> {
+    session: S,
+    ledger: Arc<Ledger>,
+    ledger_table: usize,
+    /// The client whose entry in the database's ledger the transaction has changed.
+    client: Option<usize>,
+}
+
+impl<S> Noted<S> {
+    /// Notes the commits of `session`; `workload` says which table its ledger is.
+    pub fn new(session: S, ledger: &Arc<Ledger>, workload: &dyn Workload) -> Noted<S> {
+        Noted {
+            session,
+            ledger: Arc::clone(ledger),
+            ledger_table: ledger_table(workload),
+            client: None,
+        }
+    }
+}
+
+/// Which of a workload's tables is its ledger.
+fn ledger_table(workload: &dyn Workload) -> usize {
+    let tables = workload.tables();
+    let ledger = tables.iter().position(|table| table.name == "ledger");
+    ledger.expect("every workload has a ledger")
+}
+
+impl<S: Session> Session for Noted<S> {
+    async fn execute(&mut self, step: &Step) -> Result<(), SessionError> {
+        if let Step::Update { table, row, .. } = step
+            && *table == self.ledger_table
+        {
+            self.client = Some(*row as usize);
+        }
+        self.session.execute(step).await
+    }
+
+    async fn commit(&mut self) -> Result<(), SessionError> {
+        self.session.commit().await?;
+        match self.client.take() {
+            Some(client) => self.ledger.add(client).map_err(SessionError::Failed),
+            None => Ok(()),
+        }
+    }
+
+    async fn rollback(&mut self) -> Result<(), SessionError> {
+        self.client = None;
+        self.session.rollback().await
+    }
+
+    async fn visit(
+        &mut self,
+        table: usize,
+        visit: &mut dyn FnMut(&[u8]),
+    ) -> Result<(), SessionError> {
+        self.session.visit(table, visit).await
+    }
+}
+
+/// What a database must have after a power cut, and may have.
+#[derive(Debug, Clone, Copy)]
+pub struct Promises<'a> {
+    /// For each client the number of its last transaction that had been acknowledged before the cut.
+    pub acknowledged: &'a [u64],
+    /// For each client the number of the last that was ever acknowledged; one more may have been committed when nobody
+    /// was left to hear of it.
+    pub in_the_end: &'a [u64],
+}
+
+/// What was found after a power cut.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Survey {
+    /// Transactions that had been acknowledged and are gone.
+    pub lost: u64,
+    /// Blocks of datafiles that the cut left torn.
+    pub torn_blocks: u64,
+    /// Bytes of redo rolled forward.
+    pub redo_bytes: u64,
+    /// Transactions rolled back.
+    pub rolled_back: u64,
+}
+
+/// Why a database did not survive a power cut.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Broken {
+    /// It does not start.
+    #[error("recovery failed: {0}")]
+    NotRecovered(String),
+    /// It starts, and serves what no transaction made, or breaks off.
+    #[error("after recovery: {0}")]
+    Wrong(String),
+}
+
+/// Recovers the database on `storage` after a power cut, compares it with what was promised, and shuts it down.
+/// Errors: it did not survive.
+pub async fn survey(
+    env: &Arc<dyn Env>,
+    storage: &Storage,
+    settings: &Settings,
+    workload: &dyn Workload,
+    promises: Promises<'_>,
+) -> Result<Survey, Broken> {
+    let not_recovered = |error: EngineError| Broken::NotRecovered(error.to_string());
+    let torn_blocks = torn_blocks(storage, settings.block_bytes)
+        .await
+        .map_err(not_recovered)?;
+    let engine = KernelEngine::start_on(env, storage, settings, workload)
+        .await
+        .map_err(not_recovered)?;
+    let engine = Arc::new(engine);
+    let compared = compare(&engine, workload, promises).await;
+    let recovery = engine.recovery();
+    let how = match compared {
+        Ok(_) => Shutdown::Normal,
+        Err(_) => Shutdown::Abort,
+    };
+    let engine = Arc::into_inner(engine).expect("its only session has ended");
+    let stopped = engine.stop(how).await;
+    let lost = compared.map_err(Broken::Wrong)?;
+    stopped.map_err(|error| Broken::Wrong(error.to_string()))?;
+    Ok(Survey {
+        lost,
+        torn_blocks,
+        redo_bytes: recovery.redo_bytes,
+        rolled_back: recovery.rolled_back as u64,
+    })
+}
+
+/// Reads every row, and returns how many acknowledged transactions are gone. What is there must be whole transactions, and
+/// none that nobody began.
+async fn compare(
+    engine: &Arc<KernelEngine>,
+    workload: &dyn Workload,
+    promises: Promises<'_>,
+) -> Result<u64, String> {
+    let acknowledged = promises.acknowledged;
+    let mut session = engine.connector()();
+    let mut found = vec![0; acknowledged.len()];
+    let entry = &mut |row: &[u8]| {
+        let number = |at: usize| u64::from_le_bytes(row[at..at + 8].try_into().expect("8 bytes"));
+        if let Some(found) = found.get_mut(number(0) as usize) {
+            *found = number(NUMBER);
+        }
+    };
+    let visited = session.visit(ledger_table(workload), entry).await;
+    visited.map_err(|error| error.to_string())?;
+    for (client, (found, last)) in found.iter().zip(promises.in_the_end).enumerate() {
+        if *found > last + 1 {
+            return Err(format!(
+                "client {client} has {found} transactions, and came to {last} only"
+            ));
+        }
+    }
+    driver::check(&mut session, workload, found.clone()).await?;
+    let lost = found.iter().zip(acknowledged);
+    Ok(lost
+        .map(|(found, promised)| promised.saturating_sub(*found))
+        .sum())
+}
+
+/// How many blocks of the datafiles are neither whole nor blank.
+async fn torn_blocks(storage: &Storage, block_bytes: usize) -> Result<u64, EngineError> {
+    let arena = Arena::new(block_bytes, 1).map_err(|error| EngineError::System {
+        what: "taking memory for a block",
+        reason: error.to_string(),
+    })?;
+    let mut torn = 0;
+    for (file, device) in datafiles(storage).enumerate() {
+        let blocks = device.limits().capacity_bytes / block_bytes as u64;
+        for block in 0..blocks {
+            let address = BlockAddress {
+                file: file as u16,
+                block: block as u32,
+            };
+            torn += u64::from(is_torn(&**device, &arena, address).await?);
+        }
+    }
+    Ok(torn)
+}
+
+async fn is_torn(
+    device: &dyn BlockDevice,
+    arena: &Arc<Arena>,
+    address: BlockAddress,
+) -> Result<bool, EngineError> {
+    let frame = arena.allocate().expect("the arena has its frame");
+    let hold = frame.try_write_hold().expect("the frame is nobody else's");
+    let offset = u64::from(address.block) * arena.frame_bytes() as u64;
+    let read = Request::read(offset, vec![hold], Submission::Alone);
+    let outcome = device.submit(read).await;
+    outcome.result.map_err(spindle_kernel::KernelError::from)?;
+    let Operation::Read(holds) = outcome.operation else {
+        unreachable!("a read was submitted")
+    };
+    let bytes = &holds[0][..];
+    let is_blank = bytes.iter().all(|byte| *byte == 0);
+    Ok(!is_blank && block::verify(bytes, address).is_err())
+}

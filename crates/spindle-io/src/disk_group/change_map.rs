@@ -1,0 +1,275 @@
+//! The change map: which extents may differ from copy to copy. It does three things with one bit for each allocation unit (or
+//! some, on large disks) of each disk:
+//!
+//! - **After a crash** the copies of an extent that was being written may differ, and a reader must not see one and then the
+//!   other. Before the first write to a mirrored extent its bits are set, durably, on all disks that hold a copy; a mount
+//!   makes the copies of all extents with a bit set equal before anybody reads.
+//! - **While a disk is offline** no bit of an extent with a copy on it is cleared. What the disk missed is then what has a
+//!   bit set: this is all that is copied when the disk returns.
+//! - **Cheaply**: a write whose bits are set looks them up in memory and goes on. Bits are cleared lazily, with a map that is
+//!   written anyway, when their extents have not been written for a while and everything written is on stable storage.
+
+use std::sync::Arc;
+
+use crate::device::IoError;
+use crate::disk_group::core::Core;
+use crate::disk_group::disk_io;
+use crate::disk_group::error::DiskGroupError;
+use crate::disk_group::extent_map::Place;
+use crate::disk_group::format::{BLOCK_BYTES, DiskLayout, MAP_WORDS, MapBlock, map_at};
+use crate::disk_group::members::Member;
+use crate::disk_group::planted::{Planted, has_planted};
+use crate::sync::atomic::{AtomicU64, Ordering};
+
+/// Bits are not looked through for ones to clear more often than this, nanoseconds.
+pub(super) const SWEEP_NS: u64 = 10_000_000_000;
+
+/// The change map of one attached disk.
+pub(super) struct ChangeMap {
+    incarnation: u64,
+    shift: u32,
+    step: AtomicU64,
+    /// Bits on the disk: writes may go on.
+    set: Box<[AtomicU64]>,
+    /// Bits to be written with the next map.
+    wanted: Box<[AtomicU64]>,
+    /// Bits of extents written since the last sweep.
+    touched: Box<[AtomicU64]>,
+}
+
+fn words(of: impl Fn(usize) -> u64) -> Box<[AtomicU64]> {
+    (0..MAP_WORDS)
+        .map(|word| AtomicU64::new(of(word)))
+        .collect()
+}
+
+impl ChangeMap {
+    /// A map with all bits clear, or all set.
+    pub(super) fn new(incarnation: u64, layout: DiskLayout, is_set: bool) -> ChangeMap {
+        let all = if is_set { u64::MAX } else { 0 };
+        ChangeMap {
+            incarnation,
+            shift: layout.map_shift(),
+            step: AtomicU64::new(0),
+            set: words(|_| all),
+            wanted: words(|_| 0),
+            touched: words(|_| 0),
+        }
+    }
+
+    /// The newer whole map on a disk; all bits set when there is none.
+    pub(super) async fn read(
+        device: &disk_io::Device,
+        incarnation: u64,
+        layout: DiskLayout,
+    ) -> Result<ChangeMap, IoError> {
+        let mut newest: Option<MapBlock> = None;
+        for which in [0, 1] {
+            let block = disk_io::read(device, map_at(which), BLOCK_BYTES).await?;
+            let found = MapBlock::decode(&block)
+                .filter(|map| map.incarnation == incarnation && map.shift == layout.map_shift());
+            if let Some(map) = found
+                && newest.as_ref().is_none_or(|other| map.step > other.step)
+            {
+                newest = Some(map);
+            }
+        }
+        let map = ChangeMap::new(incarnation, layout, newest.is_none());
+        if let Some(newest) = newest {
+            map.step.store(newest.step, Ordering::Relaxed);
+            for (word, bits) in map.set.iter().zip(newest.words) {
+                word.store(bits, Ordering::Relaxed);
+            }
+        }
+        Ok(map)
+    }
+
+    #[inline]
+    fn bit(&self, au: u32) -> (usize, u64) {
+        let bit = au >> self.shift;
+        (bit as usize / 64, 1 << (bit % 64))
+    }
+
+    /// Whether the bit of an extent that begins there is on the disk.
+    #[inline]
+    pub(super) fn is_set(&self, au: u32) -> bool {
+        let (word, bit) = self.bit(au);
+        self.set[word].load(Ordering::SeqCst) & bit != 0
+    }
+
+    /// Notes a write.
+    #[inline]
+    pub(super) fn touch(&self, au: u32) {
+        let (word, bit) = self.bit(au);
+        if self.touched[word].load(Ordering::Relaxed) & bit == 0 {
+            self.touched[word].fetch_or(bit, Ordering::Relaxed);
+        }
+    }
+
+    /// Asks for a bit with the next map.
+    pub(super) fn want(&self, au: u32) {
+        let (word, bit) = self.bit(au);
+        self.wanted[word].fetch_or(bit, Ordering::SeqCst);
+    }
+
+    fn next_block(&self) -> MapBlock {
+        let words = self.set.iter().zip(&self.wanted);
+        let both = |(set, wanted): (&AtomicU64, &AtomicU64)| {
+            set.load(Ordering::SeqCst) | wanted.load(Ordering::SeqCst)
+        };
+        MapBlock {
+            incarnation: self.incarnation,
+            step: self.step.fetch_add(1, Ordering::Relaxed) + 1,
+            shift: self.shift,
+            words: words.map(both).collect(),
+        }
+    }
+
+    /// The bits of `block` are on the disk.
+    fn has_written(&self, block: &MapBlock) {
+        for (at, bits) in block.words.iter().enumerate() {
+            self.set[at].fetch_or(*bits, Ordering::SeqCst);
+            self.wanted[at].fetch_and(!bits, Ordering::SeqCst);
+        }
+    }
+
+    /// The same disk's map, empty, to be written after the one that is on the disk.
+    pub(super) fn emptied(&self, layout: DiskLayout) -> ChangeMap {
+        let map = ChangeMap::new(self.incarnation, layout, false);
+        map.step
+            .store(self.step.load(Ordering::Relaxed), Ordering::Relaxed);
+        map
+    }
+
+    /// Writes the map with all bits that are wanted.
+    pub(super) async fn write(&self, device: &disk_io::Device) -> Result<(), IoError> {
+        let block = self.next_block();
+        let mut on_disk = block.clone();
+        if has_planted(Planted::ChangeMapNotWritten) {
+            on_disk.words.fill(0);
+        }
+        disk_io::write(device, map_at(block.step), &on_disk.encode()).await?;
+        self.has_written(&block);
+        Ok(())
+    }
+}
+
+impl Core {
+    /// Sets the bits of copies that are about to be written, durably. A disk whose map cannot be written is taken offline.
+    pub(super) async fn mark(&self, places: &[Place]) -> Result<(), DiskGroupError> {
+        let members = self.members.load_full();
+        let unmarked = || {
+            let of = |place: &Place| Some((members.get(place.disk)?, place.au));
+            let attached = places.iter().filter_map(of);
+            attached.filter(|(member, au)| !member.map.is_set(*au))
+        };
+        for (member, au) in unmarked() {
+            member.map.want(au);
+        }
+        let _turn = self.marking.acquire().await.expect("never closed");
+        if self.env.now() >= self.next_sweep_ns.load(Ordering::Relaxed) {
+            self.sweep().await?;
+        }
+        let mut disks: Vec<&Arc<Member>> = Vec::new();
+        for (member, _) in unmarked() {
+            if !disks.iter().any(|other| other.disk == member.disk) {
+                disks.push(member);
+            }
+        }
+        self.write_maps(&disks).await
+    }
+
+    async fn write_maps(&self, members: &[&Arc<Member>]) -> Result<(), DiskGroupError> {
+        let mut failed = Vec::new();
+        for member in members {
+            if member.map.write(&member.device).await.is_err() {
+                failed.push(member);
+            }
+        }
+        for member in failed {
+            self.take_offline(member).await?;
+            // Nobody looks at this map again; who waits for the bit may go on without the disk.
+            let block = member.map.next_block();
+            member.map.has_written(&block);
+        }
+        Ok(())
+    }
+
+    /// Clears the bits of extents that have not been written for a while. Under the turn of `marking`.
+    async fn sweep(&self) -> Result<(), DiskGroupError> {
+        let next_ns = self.env.now().saturating_add(SWEEP_NS);
+        self.next_sweep_ns.store(next_ns, Ordering::Relaxed);
+        self.clear_bits(true).await
+    }
+
+    /// Clears every bit that need not stay; with `keep_recent` those of extents written since the last time stay, too.
+    pub(super) async fn clear_bits(&self, keep_recent: bool) -> Result<(), DiskGroupError> {
+        let members = self.members.load_full();
+        let mut before = Vec::new();
+        for member in members.all() {
+            let map = &member.map;
+            let recent = map
+                .touched
+                .iter()
+                .map(|word| word.swap(0, Ordering::Relaxed));
+            let recent: Vec<u64> = recent
+                .map(|bits| if keep_recent { bits } else { 0 })
+                .collect();
+            let cleared = map
+                .set
+                .iter()
+                .zip(recent)
+                .map(|(word, recent)| word.fetch_and(recent, Ordering::SeqCst));
+            before.push(cleared.collect::<Vec<u64>>());
+        }
+        self.keep_needed_bits(&before);
+        if !has_planted(Planted::ClearsUnflushed) {
+            self.flush_disks().await?;
+        }
+        let mut changed = Vec::new();
+        for (member, before) in members.all().zip(&before) {
+            let now = member
+                .map
+                .set
+                .iter()
+                .map(|word| word.load(Ordering::SeqCst));
+            if now.zip(before).any(|(now, before)| now != *before) {
+                changed.push(member);
+            }
+        }
+        self.write_maps(&changed).await
+    }
+
+    /// Sets bits again that were set `before` and whose extents are being written, may differ, or have a copy on a disk
+    /// that is offline.
+    fn keep_needed_bits(&self, before: &[Vec<u64>]) {
+        let members = self.members.load_full();
+        let was_set = |member: &Member, au: u32| {
+            let place = members.all().position(|other| other.disk == member.disk);
+            let (word, bit) = member.map.bit(au);
+            place.is_some_and(|place| {
+                before
+                    .get(place)
+                    .is_some_and(|words| words[word] & bit != 0)
+            })
+        };
+        for map in self.all_maps() {
+            for extent in map.extents().iter().filter(|_| map.copies() > 1) {
+                let is_missed = extent.places().any(|place| {
+                    members
+                        .get(place.disk)
+                        .is_none_or(|member| !member.is_readable)
+                });
+                if !is_missed && !extent.has_writes() && !extent.has_diverged() {
+                    continue;
+                }
+                for (member, place) in members.to_write(extent) {
+                    if was_set(member, place.au) {
+                        let (word, bit) = member.map.bit(place.au);
+                        member.map.set[word].fetch_or(bit, Ordering::SeqCst);
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! Copying extents between disks of the group: making copies equal after a crash, bringing a disk up to date, moving.
+
+use std::sync::Arc;
+
+use crate::device::IoError;
+use crate::disk_group::core::Core;
+use crate::disk_group::disk_io;
+use crate::disk_group::error::DiskGroupError;
+use crate::disk_group::extent_map::{ExtentMap, Place};
+use crate::disk_group::members::Member;
+
+/// Bytes read and written at a time.
+const PIECE_BYTES: u64 = 1 << 20;
+
+/// Where a copy of an extent is.
+pub(super) type Copy = (Arc<Member>, Place);
+
+/// A disk that failed while an extent was copied.
+pub(super) struct FailedCopy {
+    pub(super) member: Arc<Member>,
+    pub(super) error: IoError,
+}
+
+/// Copies `bytes` bytes to all of `to`. Not yet on stable storage when it returns, unless `durable`.
+pub(super) async fn copy(
+    from: &Copy,
+    to: &[Copy],
+    bytes: u64,
+    durable: bool,
+) -> Result<(), FailedCopy> {
+    let failed = |member: &Arc<Member>| {
+        let member = Arc::clone(member);
+        move |error| FailedCopy { member, error }
+    };
+    let piece_bytes = bytes.min(PIECE_BYTES);
+    for at in (0..bytes).step_by(piece_bytes as usize) {
+        let (source, place) = from;
+        let offset = source.byte_of(*place) + at;
+        let read = disk_io::read(&source.device, offset, piece_bytes as usize).await;
+        let hold = read.map_err(failed(source))?;
+        let hold = hold.share(piece_bytes as usize);
+        let mut under_way = Vec::new();
+        for (member, place) in to {
+            let from = hold.part(0, hold.len());
+            let write =
+                disk_io::begin_write(&member.device, member.byte_of(*place) + at, from, durable);
+            under_way.push((member, write));
+        }
+        for (member, write) in under_way {
+            write.await.result.map_err(failed(member))?;
+        }
+    }
+    Ok(())
+}
+
+impl Core {
+    /// Makes the attached copies of an extent (only those on disk `only`, if given) equal to the first that may be read. A
+    /// disk that fails meanwhile is taken offline. Nobody may write the extent. Errors: that would lose data.
+    pub(super) async fn equalise(
+        &self,
+        map: &ExtentMap,
+        number: usize,
+        only: Option<u16>,
+    ) -> Result<(), DiskGroupError> {
+        let extent = &map.extents()[number];
+        loop {
+            let members = self.members.load_full();
+            let copies: Vec<Copy> = members
+                .to_write(extent)
+                .map(|(member, place)| (Arc::clone(member), place))
+                .collect();
+            let Some(from) = copies.iter().find(|(member, _)| member.is_readable) else {
+                return self.check_mounted();
+            };
+            let wanted = |disk: u16| disk != from.0.disk && only.is_none_or(|only| only == disk);
+            let to: Vec<Copy> = copies
+                .iter()
+                .filter(|(member, _)| wanted(member.disk))
+                .cloned()
+                .collect();
+            match copy(from, &to, map.shape.extent_bytes(number), false).await {
+                Ok(()) => {
+                    extent.set_diverged(false);
+                    return Ok(());
+                }
+                Err(failed) => self
+                    .take_offline(&failed.member)
+                    .await
+                    .map_err(|refused| self.invalid(format!("{}; {refused}", failed.error)))?,
+            }
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! The disks of a mounted group as an I/O sees them: which are attached, and which copies may be read. The list is replaced as
+//! a whole when something changes, and read without a latch.
+
+use std::sync::Arc;
+
+use crate::disk_group::change_map::ChangeMap;
+use crate::disk_group::disk_io::Device;
+use crate::disk_group::extent_map::{Extent, Place};
+use crate::disk_group::format::DiskLayout;
+
+/// An attached disk.
+#[derive(Clone)]
+pub(super) struct Member {
+    pub(super) disk: u16,
+    pub(super) name: String,
+    pub(super) failure_group: String,
+    pub(super) device: Device,
+    pub(super) layout: DiskLayout,
+    /// Its copies are good; else it is being brought up to date: written, but not read.
+    pub(super) is_readable: bool,
+    /// A write or a flush of it has failed, and it has not been decided what follows: read only where there is no other copy.
+    pub(super) is_suspect: bool,
+    /// Read rather than others.
+    pub(super) is_preferred: bool,
+    pub(super) map: Arc<ChangeMap>,
+}
+
+impl Member {
+    /// First byte of a place on the device.
+    #[inline]
+    pub(super) fn byte_of(&self, place: Place) -> u64 {
+        u64::from(place.au) * self.layout.au_bytes
+    }
+}
+
+/// The attached disks by their number.
+#[derive(Clone, Default)]
+pub(super) struct Members(Vec<Option<Arc<Member>>>);
+
+impl Members {
+    #[inline]
+    pub(super) fn get(&self, disk: u16) -> Option<&Arc<Member>> {
+        self.0.get(usize::from(disk))?.as_ref()
+    }
+
+    pub(super) fn all(&self) -> impl Iterator<Item = &Arc<Member>> {
+        self.0.iter().flatten()
+    }
+
+    pub(super) fn set(&mut self, member: Member) {
+        let place = usize::from(member.disk);
+        if self.0.len() <= place {
+            self.0.resize(place + 1, None);
+        }
+        self.0[place] = Some(Arc::new(member));
+    }
+
+    pub(super) fn remove(&mut self, disk: u16) {
+        if let Some(place) = self.0.get_mut(usize::from(disk)) {
+            *place = None;
+        }
+    }
+
+    /// The copy of an extent to read: one of the preferred failure group, else the first that may be read; one on a suspect
+    /// disk only if there is no other.
+    #[inline]
+    pub(super) fn to_read<'a>(&'a self, extent: &'a Extent) -> Option<(&'a Arc<Member>, Place)> {
+        let mut best: Option<(&Arc<Member>, Place)> = None;
+        for (member, place) in self
+            .to_write(extent)
+            .filter(|(member, _)| member.is_readable)
+        {
+            let rank = |member: &Member| (!member.is_suspect, member.is_preferred);
+            if best.is_none_or(|(other, _)| rank(member) > rank(other)) {
+                best = Some((member, place));
+            }
+        }
+        best
+    }
+
+    /// The copies of an extent that are on attached disks.
+    #[inline]
+    pub(super) fn to_write<'a>(
+        &'a self,
+        extent: &'a Extent,
+    ) -> impl Iterator<Item = (&'a Arc<Member>, Place)> {
+        let of = |place: Place| Some((self.get(place.disk)?, place));
+        extent.places().filter_map(of)
+    }
+}

@@ -1,0 +1,329 @@
+//! May this device be written to? The answer from what the system says of it ([`DeviceState`]) and what is on it
+//! ([`Content`]): pure functions, so that fixtures and random texts can stand in for a machine. Whatever is not known or
+//! not understood is a no.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use crate::system::block_device::{BlockDeviceNode, btrfs_members, by_id_names, loop_devices};
+use crate::system::mounts::{Mount, mounts, swaps};
+use crate::system::{DeviceNumber, SystemTree};
+
+use super::content::Content;
+
+/// What somebody else does with a device, its partitions, or the disk it is cut from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Use {
+    /// A file system on it is mounted.
+    Mounted {
+        /// The device itself or a partition.
+        device: String,
+        /// Where.
+        at: PathBuf,
+    },
+    /// It is swap.
+    Swap {
+        /// The device itself or a partition.
+        device: String,
+    },
+    /// Another device stands on it.
+    Held {
+        /// The device itself or a partition.
+        device: String,
+        /// What stands on it: `dm-0`, `md0`, `loop3`, a file system of several devices.
+        by: String,
+    },
+}
+
+impl fmt::Display for Use {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Use::Mounted { device, at } => write!(f, "{device} is mounted on {}", at.display()),
+            Use::Swap { device } => write!(f, "{device} is swap"),
+            Use::Held { device, by } => write!(f, "{device} is part of {by}"),
+        }
+    }
+}
+
+/// What the system says of a device.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeviceState {
+    /// Its number.
+    pub number: DeviceNumber,
+    /// The kernel's name.
+    pub name: String,
+    /// Its size.
+    pub size_bytes: u64,
+    /// Whether it takes no writes.
+    pub read_only: bool,
+    /// Who uses it.
+    pub uses: Vec<Use>,
+    /// Names of this very piece of hardware: by-id names, serial number, world-wide name.
+    pub identities: Vec<String>,
+    /// See [`BlockDeviceNode::sequence`].
+    pub sequence: Option<u64>,
+}
+
+/// Why a device is not written to.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// There is nothing at this path.
+    #[error("there is no device {}: {reason}", path.display())]
+    Missing {
+        /// As written.
+        path: PathBuf,
+        /// The system's answer.
+        reason: String,
+    },
+    /// It is no block device.
+    #[error(
+        "{} is no block device; a file to stand in for one is written {{ file = \"NAME\", size = \"SIZE\" }}, and a \
+         directory of an existing file system goes into path",
+        path.display()
+    )]
+    NotABlockDevice {
+        /// As written.
+        path: PathBuf,
+    },
+    /// Somebody uses it. Nothing overrides this.
+    #[error("{} is in use: {}; take it out of use first, or name another device", path.display(), listed(uses))]
+    InUse {
+        /// As written.
+        path: PathBuf,
+        /// By whom.
+        uses: Vec<Use>,
+    },
+    /// The kernel does not give it to us alone. Nothing overrides this.
+    #[error(
+        "{} is in use: the kernel does not give it to one user alone (O_EXCL: {reason}); find the user with \
+         lsblk, or name another device",
+        path.display()
+    )]
+    Held {
+        /// As written.
+        path: PathBuf,
+        /// The system's answer.
+        reason: String,
+    },
+    /// It takes no writes.
+    #[error("{} is read-only; name another device", path.display())]
+    ReadOnly {
+        /// As written.
+        path: PathBuf,
+    },
+    /// It has too little room.
+    #[error("{} has {size_bytes} bytes, and at least {least_bytes} are needed", path.display())]
+    TooSmall {
+        /// As written.
+        path: PathBuf,
+        /// What it has.
+        size_bytes: u64,
+        /// What is needed.
+        least_bytes: u64,
+    },
+    /// There is something on it, and its identity is not in `erase`.
+    #[error("{} is not empty: it bears {content}; {}", path.display(), remedy(identities, path))]
+    NotEmpty {
+        /// As written.
+        path: PathBuf,
+        /// What is on it.
+        content: String,
+        /// By what it may be named.
+        identities: Vec<String>,
+    },
+    /// It is no longer the device that was looked at.
+    #[error("{} is no longer the device that was examined: {what}", path.display())]
+    Changed {
+        /// As written.
+        path: PathBuf,
+        /// What differs.
+        what: String,
+    },
+    /// It cannot be told whether it is free.
+    #[error("it cannot be told whether {} is free: {reason}", path.display())]
+    Unknown {
+        /// As written.
+        path: PathBuf,
+        /// Why.
+        reason: String,
+    },
+}
+
+fn listed(uses: &[Use]) -> String {
+    let words: Vec<String> = uses.iter().map(Use::to_string).collect();
+    words.join("; ")
+}
+
+fn remedy(identities: &[String], path: &Path) -> String {
+    let name = match identities.first() {
+        Some(identity) => identity.clone(),
+        None => path.display().to_string(),
+    };
+    format!("to have everything on it erased, write erase = [{name:?}] in the layout")
+}
+
+/// Leave to write to a device.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Permit {
+    /// There is nothing on it.
+    Empty,
+    /// What is on it may be erased, for the experiment names it.
+    Erase {
+        /// What is on it.
+        content: String,
+        /// By what the experiment names it.
+        identity: String,
+    },
+}
+
+impl DeviceState {
+    /// Reads what `tree` says of a device that people call `path`. Errors: [`Refusal::Unknown`].
+    pub fn read(
+        tree: &SystemTree,
+        number: DeviceNumber,
+        path: &Path,
+    ) -> Result<DeviceState, Refusal> {
+        let unknown = |reason: String| Refusal::Unknown {
+            path: path.to_owned(),
+            reason,
+        };
+        let node = BlockDeviceNode::of(tree, number)
+            .ok_or_else(|| unknown(format!("/sys does not show device {number}")))?;
+        let size_bytes = node
+            .size_bytes()
+            .ok_or_else(|| unknown(format!("/sys does not tell the size of {}", node.name)))?;
+        let uses = uses(tree, &node).map_err(|error| unknown(error.to_string()))?;
+        let mut identities = by_id_names(tree, &node.name);
+        identities.extend(node.hardware_names());
+        Ok(DeviceState {
+            number,
+            size_bytes,
+            read_only: node.is_read_only(),
+            uses,
+            identities,
+            sequence: node.sequence(),
+            name: node.name,
+        })
+    }
+
+    /// Whether one of these names is this device's. (Links below `/dev` may come and go; the hardware's own names do not.)
+    pub(crate) fn has_identity_of(&self, identities: &[String]) -> bool {
+        let is_known = |identity: &String| self.identities.contains(identity);
+        identities.iter().any(is_known)
+    }
+
+    /// By which of these words the experiment names this device for erasing: a by-id name (with or without its directory),
+    /// a serial number, a world-wide name, or a path that is this device now.
+    fn named_in(&self, tree: &SystemTree, erase: &[String]) -> Option<String> {
+        let is_this = |word: &&String| {
+            let word = word.trim();
+            let short = word.strip_prefix("/dev/disk/by-id/").unwrap_or(word);
+            let is_path = word.starts_with("/dev/");
+            !word.is_empty()
+                && (self.identities.iter().any(|identity| identity == short)
+                    || is_path && tree.kernel_name(Path::new(word)).as_ref() == Some(&self.name))
+        };
+        erase.iter().find(is_this).cloned()
+    }
+}
+
+/// Who uses a device, its partitions, or the disk it is cut from.
+fn uses(
+    tree: &SystemTree,
+    node: &BlockDeviceNode,
+) -> Result<Vec<Use>, crate::system::mounts::TableError> {
+    let mut family = vec![node.clone()];
+    family.extend(node.partitions());
+    family.extend(node.disk());
+    let mounts = mounts(tree)?;
+    let swaps: Vec<Option<String>> = swaps(tree)?
+        .iter()
+        .map(|path| tree.kernel_name(path))
+        .collect();
+    let loops = loop_devices(tree);
+    let btrfs = btrfs_members(tree);
+    let mut uses = Vec::new();
+    for member in &family {
+        let device = member.name.clone();
+        let is_member = |path: &Path| {
+            path.is_absolute() && tree.kernel_name(path).as_ref() == Some(&member.name)
+        };
+        let is_mounted = |mount: &&Mount| mount.device == member.number || is_member(&mount.source);
+        uses.extend(mounts.iter().filter(is_mounted).map(|mount| Use::Mounted {
+            device: device.clone(),
+            at: mount.mount_point.clone(),
+        }));
+        if swaps.iter().flatten().any(|name| *name == member.name) {
+            uses.push(Use::Swap {
+                device: device.clone(),
+            });
+        }
+        let held = |by: String| Use::Held {
+            device: device.clone(),
+            by,
+        };
+        uses.extend(member.holders().into_iter().map(held));
+        let behind = loops.iter().filter(|(_, file)| is_member(file));
+        uses.extend(behind.map(|(name, _)| held(name.clone())));
+        let of_btrfs = btrfs
+            .iter()
+            .filter(|(_, members)| members.contains(&member.name));
+        uses.extend(of_btrfs.map(|(id, _)| held(format!("btrfs {id}"))));
+    }
+    Ok(uses)
+}
+
+/// What a layout wants of a device.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Want<'a> {
+    /// The device, as written.
+    pub path: &'a Path,
+    /// The size it must have.
+    pub least_bytes: u64,
+    /// Identities that the experiment allows to be erased.
+    pub erase: &'a [String],
+}
+
+/// Whether a device in this state, with this on it, may be written to.
+pub fn verdict(
+    tree: &SystemTree,
+    want: &Want<'_>,
+    state: &DeviceState,
+    content: &Content,
+) -> Result<Permit, Refusal> {
+    check_free(want, state)?;
+    if *content == Content::Empty {
+        return Ok(Permit::Empty);
+    }
+    match state.named_in(tree, want.erase) {
+        Some(identity) => Ok(Permit::Erase {
+            content: content.to_string(),
+            identity,
+        }),
+        None => Err(Refusal::NotEmpty {
+            path: want.path.to_owned(),
+            content: content.to_string(),
+            identities: state.identities.clone(),
+        }),
+    }
+}
+
+/// What no word in the experiment overrides: use, write protection, size.
+pub fn check_free(want: &Want<'_>, state: &DeviceState) -> Result<(), Refusal> {
+    let path = want.path.to_owned();
+    if !state.uses.is_empty() {
+        let uses = state.uses.clone();
+        return Err(Refusal::InUse { path, uses });
+    }
+    if state.read_only {
+        return Err(Refusal::ReadOnly { path });
+    }
+    if state.size_bytes < want.least_bytes.max(1) {
+        return Err(Refusal::TooSmall {
+            path,
+            size_bytes: state.size_bytes,
+            least_bytes: want.least_bytes.max(1),
+        });
+    }
+    Ok(())
+}

@@ -1,0 +1,159 @@
+//! Taking away what dead runs left: for each ledger that nobody holds, its entries in reverse. What is no longer ours is
+//! left alone, and said; what cannot be taken away now (a mount in use) stays in the ledger for the next time.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use super::{ENDING, Entry, Ledger, LedgerError};
+use crate::steps::{Site, Undone};
+use crate::system::SystemTree;
+
+/// What was done about one ledger.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub struct Cleaned {
+    /// The run.
+    pub run: String,
+    /// The ledger.
+    pub ledger: PathBuf,
+    /// Whether the run is still going on, and was left alone.
+    pub alive: bool,
+    /// What was taken away, or would be.
+    pub removed: Vec<String>,
+    /// What was there but is no longer the run's, and was left alone, with the reason.
+    pub not_ours: Vec<String>,
+    /// What could not be taken away, with the reason; it stays in the ledger.
+    pub left: Vec<String>,
+}
+
+/// Takes away what dead runs left, by the ledgers in `directory`; with `dry_run`, only says what would be. Errors: the
+/// directory cannot be read. A ledger that cannot be understood is reported as left.
+pub fn clean(
+    directory: &Path,
+    tree: &SystemTree,
+    dry_run: bool,
+) -> Result<Vec<Cleaned>, LedgerError> {
+    let entries = match std::fs::read_dir(directory) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(source) => {
+            return Err(LedgerError::System {
+                action: "list the directory of",
+                path: directory.to_owned(),
+                source,
+            });
+        }
+    };
+    let mut ledgers: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+    ledgers.retain(|path| path.extension().is_some_and(|ending| ending == ENDING));
+    ledgers.sort();
+    Ok(ledgers
+        .iter()
+        .map(|path| clean_one(path, tree, dry_run))
+        .collect())
+}
+
+/// As [`clean`], for the ledger of one run only; `None` when it has none. Errors: [`LedgerError::BadRunId`].
+pub fn clean_run(
+    directory: &Path,
+    run: &str,
+    tree: &SystemTree,
+) -> Result<Option<Cleaned>, LedgerError> {
+    let path = super::path_of(directory, run)?;
+    Ok(path.exists().then(|| clean_one(&path, tree, false)))
+}
+
+fn clean_one(path: &Path, tree: &SystemTree, dry_run: bool) -> Cleaned {
+    let mut cleaned = Cleaned {
+        run: super::run_of(path),
+        ledger: path.to_owned(),
+        ..Cleaned::default()
+    };
+    if dry_run {
+        match Ledger::peek(path) {
+            Ok(None) => cleaned.alive = path.exists(),
+            Ok(Some(entries)) => {
+                let described = entries.iter().rev().map(|entry| entry.record.describe());
+                cleaned.removed = described.collect();
+            }
+            Err(error) => cleaned.left.push(error.to_string()),
+        }
+        return cleaned;
+    }
+    match Ledger::take_over(path) {
+        Ok(None) => cleaned.alive = path.exists(),
+        Err(error) => cleaned.left.push(error.to_string()),
+        Ok(Some(ledger)) => {
+            let undone = undo_all(&ledger, tree, |_| true);
+            cleaned.removed = undone.removed;
+            cleaned.not_ours = undone.not_ours;
+            cleaned.left = undone.left;
+        }
+    }
+    cleaned
+}
+
+/// What undoing came to, in words.
+#[derive(Debug, Default)]
+pub(crate) struct UndoneAll {
+    pub removed: Vec<String>,
+    pub not_ours: Vec<String>,
+    pub left: Vec<String>,
+}
+
+/// Takes away all that the ledger of a living run still names. Returns what could not be taken away, or was no longer the
+/// run's, in words.
+pub fn undo_everything(ledger: &Ledger, tree: &SystemTree) -> Vec<String> {
+    let undone = undo_all(ledger, tree, |_| true);
+    [undone.left, undone.not_ours].concat()
+}
+
+/// Undoes the entries of a ledger that `chosen` picks, last made first. When one fails, what it stands on is not touched:
+/// the earlier entries of its layout, and what layouts share.
+pub(crate) fn undo_all(
+    ledger: &Ledger,
+    tree: &SystemTree,
+    chosen: impl Fn(&Entry) -> bool,
+) -> UndoneAll {
+    let mut undone = UndoneAll::default();
+    let site = match ledger.tools() {
+        Ok(tools) => Site {
+            tree: tree.clone(),
+            tools,
+            boot_id: ledger.heading().boot_id.clone(),
+        },
+        Err(error) => {
+            undone.left.push(error.to_string());
+            return undone;
+        }
+    };
+    let mut stuck: BTreeSet<Option<String>> = BTreeSet::new();
+    for entry in ledger.entries().into_iter().rev().filter(chosen) {
+        let stands_on_nothing_stuck = match &entry.layout {
+            None => stuck.is_empty(),
+            Some(_) => !stuck.contains(&entry.layout),
+        };
+        let what = entry.record.describe();
+        if !stands_on_nothing_stuck {
+            undone
+                .left
+                .push(format!("{what}: left, because what stands on it is"));
+            continue;
+        }
+        match entry.record.undo(&site) {
+            Ok(Undone::Removed) => undone.removed.push(what),
+            Ok(Undone::WasNot) => {}
+            Ok(Undone::NotOurs(reason)) => undone
+                .not_ours
+                .push(format!("{what}: left alone, {reason}")),
+            Err(error) => {
+                undone.left.push(format!("{what}: {error}"));
+                stuck.insert(entry.layout);
+                continue;
+            }
+        }
+        if let Err(error) = ledger.gone(entry.number) {
+            undone.left.push(error.to_string());
+        }
+    }
+    undone
+}

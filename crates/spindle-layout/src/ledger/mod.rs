@@ -1,0 +1,437 @@
+//! What a run has made and must take away again, on stable storage before it is made. A ledger is a file of JSON lines: a
+//! heading that says whose it is, then for each step what is about to be made, then, when it is gone again, that it is. It
+//! is locked while the run lives, and by the tools that it started. [`clean`](crate::clean()) works through the ledgers of
+//! dead runs.
+
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io::{self, BufRead, BufReader, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use rustix::fs::FlockOperation;
+use rustix::io::Errno;
+use serde::{Deserialize, Serialize};
+
+use crate::steps::Record;
+use crate::system::SystemTree;
+use crate::tool::Tools;
+
+mod clean;
+
+pub(crate) use clean::undo_all;
+pub use clean::{Cleaned, clean, clean_run, undo_everything};
+
+/// The ending of a ledger's name.
+const ENDING: &str = "jsonl";
+
+/// Version of the format of a line.
+const FORMAT: u32 = 1;
+
+/// Why a ledger cannot be kept or read.
+#[derive(Debug, thiserror::Error)]
+pub enum LedgerError {
+    /// The system refused.
+    #[error("cannot {action} the ledger {}: {source}", path.display())]
+    System {
+        /// An English verb.
+        action: &'static str,
+        /// The ledger or its directory.
+        path: PathBuf,
+        /// The system's answer.
+        source: io::Error,
+    },
+    /// There is a ledger of this run already.
+    #[error(
+        "there is a ledger {} already: a run of this name is going on, or died; run `spindle clean`",
+        path.display()
+    )]
+    Exists {
+        /// The ledger.
+        path: PathBuf,
+    },
+    /// The run's name is no file name.
+    #[error(
+        "{run:?} cannot name a run: use 1 to 100 letters, digits, hyphens, underscores and dots, no dot first"
+    )]
+    BadRunId {
+        /// The name.
+        run: String,
+    },
+    /// A line has no meaning known here.
+    #[error(
+        "line {line} of the ledger {} is not understood ({reason}): it is damaged, or of another version of Spindle, \
+         and nothing that it names was touched",
+        path.display()
+    )]
+    Line {
+        /// The ledger.
+        path: PathBuf,
+        /// From 1.
+        line: usize,
+        /// Why.
+        reason: String,
+    },
+}
+
+/// Number of an entry of a ledger.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct EntryNumber(u32);
+
+/// Something that a run has made, or was about to make when it ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// In the order of making.
+    pub number: EntryNumber,
+    /// The layout it belongs to; `None` for what several share.
+    pub layout: Option<String>,
+    /// What it is.
+    pub record: Record,
+}
+
+/// A line of a ledger.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Line {
+    Run(Heading),
+    Making {
+        number: EntryNumber,
+        layout: Option<String>,
+        record: Record,
+    },
+    Gone {
+        number: EntryNumber,
+    },
+}
+
+/// Whose ledger it is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Heading {
+    format: u32,
+    /// The run.
+    pub run: String,
+    /// Its process.
+    pub pid: u32,
+    /// See `/proc/sys/kernel/random/boot_id`.
+    pub boot_id: Option<String>,
+}
+
+/// The ledger of a run that is alive. When it is dropped and nothing is left of what it names, its file goes; else the
+/// file stays for [`clean`](crate::clean()).
+#[derive(Debug)]
+pub struct Ledger {
+    path: PathBuf,
+    heading: Heading,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    file: File,
+    next: u32,
+    entries: Vec<Entry>,
+}
+
+/// Where ledgers are: for root `/var/lib/spindle/ledger`, else `$XDG_STATE_HOME/spindle/ledger` (XDG Base Directory
+/// Specification), which is below `~/.local/state` when it is not set. `SPINDLE_LEDGER_DIRECTORY` overrides both.
+pub fn default_directory() -> PathBuf {
+    if let Some(directory) = std::env::var_os("SPINDLE_LEDGER_DIRECTORY") {
+        return directory.into();
+    }
+    if rustix::process::geteuid().is_root() {
+        return "/var/lib/spindle/ledger".into();
+    }
+    let absolute = |name: &str| {
+        std::env::var_os(name)
+            .map(PathBuf::from)
+            .filter(|path| path.is_absolute())
+    };
+    absolute("XDG_STATE_HOME")
+        .or_else(|| Some(absolute("HOME")?.join(".local/state")))
+        .unwrap_or_else(std::env::temp_dir)
+        .join("spindle/ledger")
+}
+
+impl Ledger {
+    /// Begins the ledger of a run in `directory`, which is made if need be. Errors: [`LedgerError::Exists`],
+    /// [`LedgerError::BadRunId`], or the system's.
+    pub fn begin(directory: &Path, run: &str, tree: &SystemTree) -> Result<Ledger, LedgerError> {
+        let path = path_of(directory, run)?;
+        let wrong = |action| {
+            let path = path.clone();
+            move |source: io::Error| LedgerError::System {
+                action,
+                path,
+                source,
+            }
+        };
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(directory)
+            .map_err(wrong("make the directory of"))?;
+        let file = match OpenOptions::new()
+            .append(true)
+            .read(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(&path)
+        {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                return Err(LedgerError::Exists { path });
+            }
+            Err(error) => return Err(wrong("make")(error)),
+        };
+        rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive)
+            .map_err(|error| wrong("lock")(error.into()))?;
+        let heading = Heading {
+            format: FORMAT,
+            run: run.to_owned(),
+            pid: std::process::id(),
+            boot_id: tree.boot_id(),
+        };
+        let ledger = Ledger {
+            state: Mutex::new(State {
+                file,
+                next: 1,
+                entries: Vec::new(),
+            }),
+            heading: heading.clone(),
+            path: path.clone(),
+        };
+        ledger.write(&mut ledger.state(), &Line::Run(heading))?;
+        sync_directory(directory).map_err(wrong("keep"))?;
+        Ok(ledger)
+    }
+
+    /// The ledger of a dead run, for undoing; `None` when the run is alive, or when its last entry was taken away meanwhile.
+    /// Errors: [`LedgerError::Line`], or the system's.
+    pub(crate) fn take_over(path: &Path) -> Result<Option<Ledger>, LedgerError> {
+        let Some((file, replayed)) = open_of_dead(path)? else {
+            return Ok(None);
+        };
+        // A line that broke off would spoil the next one.
+        file.set_len(replayed.whole_bytes)
+            .map_err(|source| LedgerError::System {
+                action: "mend",
+                path: path.to_owned(),
+                source,
+            })?;
+        Ok(Some(Ledger {
+            path: path.to_owned(),
+            heading: replayed.heading,
+            state: Mutex::new(State {
+                file,
+                next: replayed.next,
+                entries: replayed.entries,
+            }),
+        }))
+    }
+
+    /// What a dead run's ledger names, nothing changed; `None` as for [`Self::take_over`].
+    pub(crate) fn peek(path: &Path) -> Result<Option<Vec<Entry>>, LedgerError> {
+        Ok(open_of_dead(path)?.map(|(_, replayed)| replayed.entries))
+    }
+
+    /// Whose it is.
+    pub fn heading(&self) -> &Heading {
+        &self.heading
+    }
+
+    /// Tools that hold this ledger's lock while they are at work.
+    pub fn tools(&self) -> Result<Tools, LedgerError> {
+        let lock = self.state().file.try_clone();
+        lock.map(Tools::holding)
+            .map_err(|source| self.wrong("share", source))
+    }
+
+    /// Notes what is about to be made, on stable storage when this returns.
+    pub fn note(&self, layout: Option<&str>, record: Record) -> Result<EntryNumber, LedgerError> {
+        let mut state = self.state();
+        let number = EntryNumber(state.next);
+        let line = Line::Making {
+            number,
+            layout: layout.map(str::to_owned),
+            record,
+        };
+        self.write(&mut state, &line)?;
+        state.next += 1;
+        if let Line::Making {
+            number,
+            layout,
+            record,
+        } = line
+        {
+            state.entries.push(Entry {
+                number,
+                layout,
+                record,
+            });
+        }
+        Ok(number)
+    }
+
+    /// Notes that something is gone again, or was never made.
+    pub fn gone(&self, number: EntryNumber) -> Result<(), LedgerError> {
+        let mut state = self.state();
+        self.write(&mut state, &Line::Gone { number })?;
+        state.entries.retain(|entry| entry.number != number);
+        Ok(())
+    }
+
+    /// What is still there, in the order of making.
+    pub fn entries(&self) -> Vec<Entry> {
+        self.state().entries.clone()
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self, state: &mut State, line: &Line) -> Result<(), LedgerError> {
+        let text = serde_json::to_string(line).expect("plain data becomes JSON") + "\n";
+        let written = state
+            .file
+            .write_all(text.as_bytes())
+            .and_then(|()| state.file.sync_data());
+        written.map_err(|source| self.wrong("write", source))
+    }
+
+    fn wrong(&self, action: &'static str, source: io::Error) -> LedgerError {
+        LedgerError::System {
+            action,
+            path: self.path.clone(),
+            source,
+        }
+    }
+}
+
+impl Drop for Ledger {
+    fn drop(&mut self) {
+        if self.state().entries.is_empty() {
+            // There is nobody to tell; an empty ledger does no harm, and `clean` removes it.
+            let _ = std::fs::remove_file(&self.path);
+        }
+    }
+}
+
+fn sync_directory(directory: &Path) -> io::Result<()> {
+    // The directory itself may be new, too.
+    let absolute = std::path::absolute(directory)?;
+    for directory in absolute.ancestors().take(3) {
+        File::open(directory)?.sync_all()?;
+    }
+    Ok(())
+}
+
+fn path_of(directory: &Path, run: &str) -> Result<PathBuf, LedgerError> {
+    if !crate::data_directory::is_run_id(run) {
+        return Err(LedgerError::BadRunId {
+            run: run.to_owned(),
+        });
+    }
+    Ok(directory.join(format!("{run}.{ENDING}")))
+}
+
+/// What a ledger says.
+struct Replayed {
+    heading: Heading,
+    /// What is still there.
+    entries: Vec<Entry>,
+    next: u32,
+    /// Length of the whole lines.
+    whole_bytes: u64,
+}
+
+/// Opens, locks and reads the ledger of a dead run; `None` when somebody holds it, or it has just gone.
+fn open_of_dead(path: &Path) -> Result<Option<(File, Replayed)>, LedgerError> {
+    let wrong = |action| {
+        let path = path.to_owned();
+        move |source: io::Error| LedgerError::System {
+            action,
+            path,
+            source,
+        }
+    };
+    let file = match OpenOptions::new().append(true).read(true).open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(wrong("open")(error)),
+    };
+    match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => {}
+        Err(Errno::WOULDBLOCK) => return Ok(None),
+        Err(error) => return Err(wrong("lock")(error.into())),
+    }
+    // Another that cleans may have removed it between opening and locking.
+    if file.metadata().map_err(wrong("examine"))?.nlink() == 0 {
+        return Ok(None);
+    }
+    let replayed = replay(path, &file)?;
+    Ok(Some((file, replayed)))
+}
+
+/// Reads a ledger. A last line without an end was being written when the run died: its step was never begun.
+fn replay(path: &Path, file: &File) -> Result<Replayed, LedgerError> {
+    let mut reader = BufReader::new(file);
+    let (mut heading, mut entries, mut next, mut whole_bytes) = (None, Vec::new(), 1, 0);
+    let mut text = Vec::new();
+    for line in 1.. {
+        text.clear();
+        let length = reader
+            .read_until(b'\n', &mut text)
+            .map_err(|source| LedgerError::System {
+                action: "read",
+                path: path.to_owned(),
+                source,
+            })?;
+        if length == 0 || !text.ends_with(b"\n") {
+            break;
+        }
+        let not_understood = |reason: String| LedgerError::Line {
+            path: path.to_owned(),
+            line,
+            reason,
+        };
+        match serde_json::from_slice(&text).map_err(|error| not_understood(error.to_string()))? {
+            Line::Run(run) if line == 1 && run.format == FORMAT => heading = Some(run),
+            Line::Run(_) => return Err(not_understood("a heading out of place".to_owned())),
+            Line::Making {
+                number,
+                layout,
+                record,
+            } if heading.is_some() => {
+                next = number.0 + 1;
+                entries.push(Entry {
+                    number,
+                    layout,
+                    record,
+                });
+            }
+            Line::Gone { number } => entries.retain(|entry: &Entry| entry.number != number),
+            Line::Making { .. } => {
+                return Err(not_understood("it stands before the heading".to_owned()));
+            }
+        }
+        whole_bytes += length as u64;
+    }
+    // A run that died before its heading was written has made nothing.
+    let nobody = || Heading {
+        format: FORMAT,
+        run: run_of(path),
+        pid: 0,
+        boot_id: None,
+    };
+    Ok(Replayed {
+        heading: heading.unwrap_or_else(nobody),
+        entries,
+        next,
+        whole_bytes,
+    })
+}
+
+fn run_of(path: &Path) -> String {
+    let name = path.file_stem().unwrap_or_default();
+    name.to_string_lossy().into_owned()
+}

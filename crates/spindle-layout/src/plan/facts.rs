@@ -1,0 +1,101 @@
+//! What a plan must know of the machine: rights, tools, and what the guard says of each device.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use super::{LEAST_DEVICE_BYTES, Obstacle};
+use crate::guard::{Guard, Looked, Refusal, Want};
+use crate::spec::{DeviceSpec, LayoutKind, LayoutSpec};
+use crate::system::SystemTree;
+use crate::tool::{Tools, find};
+
+/// What a plan must know of the machine.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Facts {
+    /// Whether devices, volumes and mounts may be made.
+    pub is_root: bool,
+    /// What the guard says of each device that is there.
+    pub devices: BTreeMap<PathBuf, Result<Looked, Refusal>>,
+    /// The tools that are installed.
+    pub tools: BTreeSet<String>,
+    /// File systems are mounted on new directories in here.
+    pub mounts_under: PathBuf,
+}
+
+impl Facts {
+    /// Looks at what these layouts need. Reads devices; changes nothing.
+    pub fn gather(specs: &[LayoutSpec], tree: &SystemTree) -> Facts {
+        let tools = Tools::new();
+        let guard = Guard::new(tree, &tools);
+        let mut devices = BTreeMap::new();
+        for spec in specs {
+            for device in &spec.devices {
+                if let DeviceSpec::Existing(path) = device {
+                    let want = Want {
+                        path,
+                        least_bytes: LEAST_DEVICE_BYTES,
+                        erase: &spec.erase,
+                    };
+                    // Layouts that share a device must all allow what is done to it.
+                    let looked = guard.look(&want);
+                    let before = devices
+                        .entry(path.clone())
+                        .or_insert_with(|| looked.clone());
+                    if looked.is_err() {
+                        *before = looked;
+                    }
+                }
+            }
+        }
+        Facts {
+            is_root: rustix::process::geteuid().is_root(),
+            devices,
+            tools: needed_tools(specs)
+                .into_iter()
+                .filter(|tool| find(tool).is_some())
+                .collect(),
+            mounts_under: "/run/spindle".into(),
+        }
+    }
+
+    pub(super) fn looked(&self, path: &Path) -> Result<&Looked, Obstacle> {
+        match self.devices.get(path) {
+            Some(Ok(looked)) => Ok(looked),
+            Some(Err(refusal)) => Err(Obstacle::Refused(refusal.clone())),
+            None => Err(Obstacle::Refused(Refusal::Unknown {
+                path: path.to_owned(),
+                reason: "it was not looked at".to_owned(),
+            })),
+        }
+    }
+}
+
+fn needed_tools(specs: &[LayoutSpec]) -> BTreeSet<String> {
+    specs.iter().flat_map(tools_of).collect()
+}
+
+/// The tools that a layout's steps run, as root.
+pub(super) fn tools_of(spec: &LayoutSpec) -> BTreeSet<String> {
+    let mut tools = BTreeSet::new();
+    let mut add = |names: &[&str]| tools.extend(names.iter().map(ToString::to_string));
+    add(&["blkid"]);
+    for device in &spec.devices {
+        match device {
+            DeviceSpec::File { .. } => add(&["losetup"]),
+            DeviceSpec::Existing(_) => add(&["wipefs", "blockdev"]),
+        }
+        if spec.share.is_some() && matches!(device, DeviceSpec::Existing(_)) {
+            add(&["sfdisk", "partx"]);
+        }
+    }
+    if spec.preparation.discard {
+        add(&["blkdiscard"]);
+    }
+    if spec.volume.is_some() {
+        add(&["lvm"]);
+    }
+    if let LayoutKind::FileSystem(file_system) = &spec.kind {
+        add(&["mount", &format!("mkfs.{}", file_system.type_name)]);
+    }
+    tools
+}

@@ -1,0 +1,412 @@
+//! From what layouts are to be made of to the steps that make them. [`Plan::of`] is a pure function of the layouts and of
+//! [`Facts`], which were looked up before; neither changes anything. What stands in the way of a layout is in its plan, and
+//! concerns it alone.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::guard::Permit;
+use crate::spec::{DeviceSpec, FileSystemSpec, LayoutKind, LayoutSpec, Share, size_text};
+use crate::steps::{
+    AttachLoop, ClaimDevice, DeviceName, MakeDirectory, MakeFile, MakeFileSystem, MakeVolume,
+    MakeVolumeGroup, MountFileSystem, OverwriteDevice, Step, takes_our_uuid,
+};
+
+mod facts;
+mod obstacle;
+mod share;
+
+pub use facts::Facts;
+pub use obstacle::Obstacle;
+
+/// What a device must hold to be of any use.
+const LEAST_DEVICE_BYTES: u64 = 16 << 20;
+
+/// Assumed for the estimate: what a disk writes in a second.
+const ASSUMED_BYTES_PER_S: u64 = 200 << 20;
+
+/// Assumed for the estimate: what a step takes besides writing.
+const ASSUMED_STEP: Duration = Duration::from_millis(200);
+
+/// What will be done to make layouts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Plan {
+    /// What several layouts stand on, done first.
+    pub shared: Vec<Step>,
+    /// Each layout.
+    pub layouts: Vec<LayoutPlan>,
+}
+
+/// What will be done to make one layout.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LayoutPlan {
+    /// Its name in the experiment.
+    pub name: String,
+    /// Why it cannot be made here; then it has no steps.
+    pub obstacles: Vec<Obstacle>,
+    /// In this order.
+    pub steps: Vec<Step>,
+    /// Whether it stands on what is made for several layouts.
+    pub is_shared: bool,
+    /// What it comes to.
+    pub target: PlannedTarget,
+    /// From the devices up, for people: `disk1.img, disk2.img -> volume of 2 stripes of 64 KiB -> xfs`.
+    pub description: String,
+}
+
+/// Where a layout's database will be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PlannedTarget {
+    /// Files in this directory.
+    Directory(PathBuf),
+    /// These devices.
+    Devices(Vec<DeviceName>),
+}
+
+/// A device of a layout, or its part of one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Piece {
+    name: DeviceName,
+    size_bytes: u64,
+}
+
+/// Steps, and the devices they lead to; or what stands in the way.
+type Prepared = Result<(Vec<Step>, Vec<Piece>), Vec<Obstacle>>;
+
+impl Plan {
+    /// Plans these layouts for the run called `run`.
+    pub fn of(specs: &[LayoutSpec], facts: &Facts, run: &str) -> Plan {
+        let mut shared = share::cut(specs, facts);
+        let taken = taken_twice(specs);
+        let layouts = specs
+            .iter()
+            .enumerate()
+            .map(|(index, spec)| {
+                let mut obstacles = obstacle::of_spec(spec, facts);
+                obstacles.extend(taken.get(&index).cloned().into_iter().flatten());
+                let prepared = match spec.share {
+                    Some(Share::Fair) => shared.parts_of(index),
+                    None => prepare_devices(spec, facts),
+                };
+                LayoutPlan::of(
+                    spec,
+                    facts,
+                    &format!("spindle-{run}-{}", index + 1),
+                    obstacles,
+                    prepared,
+                )
+            })
+            .collect();
+        Plan {
+            shared: shared.steps(),
+            layouts,
+        }
+    }
+
+    /// About how much is written.
+    pub fn written_bytes(&self) -> u64 {
+        self.all_steps().map(Step::written_bytes).sum()
+    }
+
+    /// About how long it takes, at 200 MiB/s.
+    pub fn estimated_time(&self) -> Duration {
+        let steps = u32::try_from(self.all_steps().count()).unwrap_or(u32::MAX);
+        Duration::from_secs(self.written_bytes() / ASSUMED_BYTES_PER_S) + ASSUMED_STEP * steps
+    }
+
+    fn all_steps(&self) -> impl Iterator<Item = &Step> {
+        let of_layouts = self.layouts.iter().flat_map(|layout| &layout.steps);
+        self.shared.iter().chain(of_layouts)
+    }
+}
+
+/// Layouts that name a device which another names as well, without both sharing it.
+fn taken_twice(specs: &[LayoutSpec]) -> BTreeMap<usize, Vec<Obstacle>> {
+    let mut found: BTreeMap<usize, Vec<Obstacle>> = BTreeMap::new();
+    for (index, spec) in specs.iter().enumerate() {
+        for (position, device) in spec.devices.iter().enumerate() {
+            let path = device.path();
+            let again = spec.devices[..position]
+                .iter()
+                .any(|other| other.path() == path);
+            let names_it =
+                |other: &LayoutSpec| other.devices.iter().any(|device| device.path() == path);
+            let other = specs.iter().enumerate().find(|(other, spec)| {
+                *other != index
+                    && names_it(spec)
+                    && (spec.share.is_none() || specs[index].share.is_none())
+            });
+            let by = match (again, other) {
+                (true, _) => spec.name.clone(),
+                (false, Some((_, other))) => other.name.clone(),
+                (false, None) => continue,
+            };
+            found.entry(index).or_default().push(Obstacle::TakenTwice {
+                path: path.to_owned(),
+                by,
+            });
+        }
+    }
+    found
+}
+
+/// The devices of a layout that has them for itself.
+fn prepare_devices(spec: &LayoutSpec, facts: &Facts) -> Prepared {
+    let (mut steps, mut pieces, mut obstacles) = (Vec::new(), Vec::new(), Vec::new());
+    for device in &spec.devices {
+        match device_step(device, spec, facts) {
+            Ok((step, size_bytes)) => {
+                steps.push(step);
+                let name = name_of(device);
+                if is_file(device) && facts.is_root {
+                    steps.push(whole_loop(&name, size_bytes));
+                }
+                pieces.push(Piece { name, size_bytes });
+            }
+            Err(obstacle) => obstacles.push(obstacle),
+        }
+    }
+    if obstacles.is_empty() {
+        Ok((steps, pieces))
+    } else {
+        Err(obstacles)
+    }
+}
+
+/// Takes a device that is there, or makes the file that stands in for one. A file's loop device takes over its name.
+fn device_step(
+    device: &DeviceSpec,
+    spec: &LayoutSpec,
+    facts: &Facts,
+) -> Result<(Step, u64), Obstacle> {
+    match device {
+        DeviceSpec::File { path, size_bytes } => {
+            let make = MakeFile {
+                device: name_of(device),
+                path: path.clone(),
+                size_bytes: *size_bytes,
+            };
+            Ok((make.into(), *size_bytes))
+        }
+        DeviceSpec::Existing(path) => {
+            let looked = facts.looked(path)?;
+            let erased_content = match &looked.permit {
+                Permit::Empty => None,
+                Permit::Erase { content, .. } => Some(content.clone()),
+            };
+            let file_system_type = match &spec.kind {
+                LayoutKind::FileSystem(of) if !takes_our_uuid(&of.type_name) => {
+                    Some(of.type_name.clone())
+                }
+                _ => None,
+            };
+            let claim = ClaimDevice {
+                device: name_of(device),
+                path: path.clone(),
+                least_bytes: LEAST_DEVICE_BYTES,
+                erase: spec.erase.clone(),
+                erased_content,
+                file_system_type,
+            };
+            Ok((claim.into(), looked.state.size_bytes))
+        }
+    }
+}
+
+fn whole_loop(name: &DeviceName, size_bytes: u64) -> Step {
+    Step::from(AttachLoop {
+        file: name.clone(),
+        device: name.clone(),
+        offset_bytes: 0,
+        size_bytes,
+    })
+}
+
+fn name_of(device: &DeviceSpec) -> DeviceName {
+    device.path().display().to_string()
+}
+
+fn is_file(device: &DeviceSpec) -> bool {
+    matches!(device, DeviceSpec::File { .. })
+}
+
+impl LayoutPlan {
+    fn of(
+        spec: &LayoutSpec,
+        facts: &Facts,
+        unique: &str,
+        mut obstacles: Vec<Obstacle>,
+        prepared: Prepared,
+    ) -> LayoutPlan {
+        let description = description(spec);
+        let at = facts.mounts_under.join(unique);
+        let (name, is_shared) = (spec.name.clone(), spec.share.is_some());
+        let (mut steps, pieces) = match prepared {
+            Ok(prepared) => prepared,
+            Err(more) => {
+                obstacles.extend(more);
+                (Vec::new(), Vec::new())
+            }
+        };
+        if !obstacles.is_empty() {
+            return LayoutPlan {
+                name,
+                obstacles,
+                steps: Vec::new(),
+                is_shared,
+                target: PlannedTarget::Devices(Vec::new()),
+                description,
+            };
+        }
+        steps.extend(preparation(spec, &pieces));
+        let mut devices: Vec<DeviceName> = pieces.iter().map(|piece| piece.name.clone()).collect();
+        let size_bytes = pieces.iter().map(|piece| piece.size_bytes).sum();
+        if let Some(volume) = &spec.volume {
+            steps.push(Step::from(MakeVolumeGroup {
+                devices: devices.clone(),
+                group: unique.to_owned(),
+            }));
+            let device = format!("the volume of {unique}");
+            steps.push(Step::from(MakeVolume {
+                group: unique.to_owned(),
+                devices,
+                volume: volume.clone(),
+                device: device.clone(),
+            }));
+            devices = vec![device];
+        }
+        let target = match &spec.kind {
+            LayoutKind::Raw | LayoutKind::DiskGroup => PlannedTarget::Devices(devices),
+            LayoutKind::FileSystem(file_system) => {
+                steps.extend(file_system_steps(file_system, &devices, size_bytes, &at));
+                PlannedTarget::Directory(at)
+            }
+        };
+        LayoutPlan {
+            name,
+            obstacles,
+            steps,
+            is_shared,
+            target,
+            description,
+        }
+    }
+}
+
+fn preparation(spec: &LayoutSpec, pieces: &[Piece]) -> Vec<Step> {
+    let overwrite = |(device, piece): (&DeviceSpec, &Piece)| {
+        // A file has nothing to discard: it was only just made.
+        let discard = spec.preparation.discard && !is_file(device);
+        let passes = spec.preparation.overwrite_passes;
+        (discard || passes > 0).then(|| {
+            Step::from(OverwriteDevice {
+                device: piece.name.clone(),
+                discard,
+                passes,
+                size_bytes: piece.size_bytes,
+            })
+        })
+    };
+    // With two parts of each device there are twice as many pieces as devices, in the devices' order.
+    let parts = (pieces.len() / spec.devices.len().max(1)).max(1);
+    let of_pieces = spec
+        .devices
+        .iter()
+        .flat_map(|device| std::iter::repeat_n(device, parts));
+    of_pieces.zip(pieces).filter_map(overwrite).collect()
+}
+
+fn file_system_steps(
+    spec: &FileSystemSpec,
+    devices: &[DeviceName],
+    size_bytes: u64,
+    at: &Path,
+) -> [Step; 3] {
+    [
+        Step::from(MakeFileSystem {
+            devices: devices.to_vec(),
+            spec: spec.clone(),
+            size_bytes,
+        }),
+        Step::from(MakeDirectory {
+            path: at.to_owned(),
+        }),
+        Step::from(MountFileSystem {
+            device: devices.first().cloned().unwrap_or_default(),
+            at: at.to_owned(),
+            spec: spec.clone(),
+        }),
+    ]
+}
+
+fn description(spec: &LayoutSpec) -> String {
+    let devices: Vec<String> = spec.devices.iter().map(name_of).collect();
+    let mut layers = vec![devices.join(", ")];
+    if spec.share.is_some() {
+        layers[0] += " (a fair share)";
+    }
+    layers.extend(spec.volume.as_ref().map(ToString::to_string));
+    layers.push(match &spec.kind {
+        LayoutKind::Raw => "raw".to_owned(),
+        LayoutKind::DiskGroup => "disk group".to_owned(),
+        LayoutKind::FileSystem(file_system) => file_system.to_string(),
+    });
+    layers.join(" -> ")
+}
+
+impl fmt::Display for FileSystemSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.type_name)?;
+        let options = [self.mkfs_options.join(" "), self.mount_options.clone()];
+        let options: Vec<String> = options
+            .into_iter()
+            .filter(|text| !text.is_empty())
+            .collect();
+        if options.is_empty() {
+            return Ok(());
+        }
+        write!(f, " ({})", options.join("; "))
+    }
+}
+
+impl fmt::Display for Plan {
+    /// The whole plan, for people.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.shared.is_empty() {
+            writeln!(f, "For layouts that share devices:")?;
+            write_steps(f, &self.shared)?;
+        }
+        for layout in &self.layouts {
+            writeln!(f, "{}: {}", layout.name, layout.description)?;
+            for obstacle in &layout.obstacles {
+                writeln!(f, "  cannot be made: {obstacle}")?;
+            }
+            write_steps(f, &layout.steps)?;
+            match &layout.target {
+                PlannedTarget::Directory(path) => {
+                    writeln!(f, "  -> database files in {}", path.display())?
+                }
+                PlannedTarget::Devices(devices) if devices.is_empty() => {}
+                PlannedTarget::Devices(devices) => {
+                    writeln!(f, "  -> the database on {}", devices.join(", "))?
+                }
+            }
+        }
+        let seconds = self.estimated_time().as_secs().max(1);
+        let mebibytes = self.written_bytes().div_ceil(1 << 20) << 20;
+        write!(
+            f,
+            "About {} written before the database is loaded, about {seconds} s.",
+            size_text(mebibytes)
+        )
+    }
+}
+
+fn write_steps(f: &mut fmt::Formatter<'_>, steps: &[Step]) -> fmt::Result {
+    for (number, step) in (1..).zip(steps) {
+        writeln!(f, "  {number}. {step}")?;
+    }
+    Ok(())
+}

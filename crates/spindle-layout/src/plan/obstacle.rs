@@ -1,0 +1,148 @@
+//! What stands in the way of a layout before anything is done.
+
+use std::path::PathBuf;
+
+use super::Facts;
+use super::facts::tools_of;
+use crate::guard::Refusal;
+use crate::spec::{DeviceSpec, LayoutKind, LayoutSpec};
+use crate::tool::package_of;
+
+/// Why a layout cannot be made here, or not at all.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Obstacle {
+    /// The guard refuses a device.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    /// Rights are missing.
+    #[error("{what} can only be made by root: run Spindle as root, or use raw on files")]
+    NeedsRoot {
+        /// What.
+        what: &'static str,
+    },
+    /// A tool is missing.
+    #[error("{tool} is not installed{}", package_of(tool).map(|package| format!("; it comes with {package}")).unwrap_or_default())]
+    NoTool {
+        /// Its name.
+        tool: String,
+    },
+    /// Two layouts, or one twice, want the same device.
+    #[error("{} is named by {by:?}, too: name it once, or write share = \"fair\" in both layouts", path.display())]
+    TakenTwice {
+        /// The device.
+        path: PathBuf,
+        /// The other layout.
+        by: String,
+    },
+    /// Layouts that share do not name the same devices.
+    #[error(
+        "it shares devices with {other:?}, which names other ones: with share = \"fair\" both must name the same devices, \
+         or none favours neither"
+    )]
+    UnequalShare {
+        /// The other layout.
+        other: String,
+    },
+    /// There are too few devices, or too many.
+    #[error("{what} takes {wanted}, but the layout has {found} (parts count each)")]
+    DeviceCount {
+        /// What.
+        what: String,
+        /// How many.
+        wanted: String,
+        /// How many there are.
+        found: usize,
+    },
+    /// A part would be too small.
+    #[error("cut into {parts} parts, {} is too small: less than {least_mib} MiB each", path.display())]
+    PartsTooSmall {
+        /// The device.
+        path: PathBuf,
+        /// How many parts.
+        parts: usize,
+        /// What each must have.
+        least_mib: u64,
+    },
+    /// A name that is no text cannot be handed to tools.
+    #[error("{} is no name that every tool takes: use letters, digits and -_.+:@/ only", path.display())]
+    OddName {
+        /// The device or file.
+        path: PathBuf,
+    },
+}
+
+/// Obstacles that show without looking at devices.
+pub(super) fn of_spec(spec: &LayoutSpec, facts: &Facts) -> Vec<Obstacle> {
+    let mut obstacles = Vec::new();
+    let mut needs_root = |what| {
+        if !facts.is_root {
+            obstacles.push(Obstacle::NeedsRoot { what });
+        }
+    };
+    if matches!(spec.kind, LayoutKind::FileSystem(_)) {
+        needs_root("a file system");
+    }
+    if spec.volume.is_some() {
+        needs_root("a volume");
+    }
+    if spec
+        .devices
+        .iter()
+        .any(|device| matches!(device, DeviceSpec::Existing(_)))
+    {
+        needs_root("a layout on devices");
+    }
+    if spec.preparation.overwrite_passes > 0 {
+        needs_root("a preconditioned device");
+    }
+    if facts.is_root {
+        let missing = tools_of(spec)
+            .into_iter()
+            .filter(|tool| !facts.tools.contains(tool));
+        obstacles.extend(missing.map(|tool| Obstacle::NoTool { tool }));
+    }
+    let is_odd = |path: &PathBuf| {
+        let plain =
+            |character: char| character.is_ascii_alphanumeric() || "-_.+:@/".contains(character);
+        !path
+            .to_str()
+            .is_some_and(|text| text.starts_with('/') && text.chars().all(plain))
+    };
+    let paths = spec.devices.iter().map(|device| device.path().to_owned());
+    obstacles.extend(paths.filter(is_odd).map(|path| Obstacle::OddName { path }));
+    obstacles.extend(device_count(spec));
+    obstacles
+}
+
+/// A file system takes one device, unless it is btrfs or stands on a volume; a volume as many as it has stripes and copies.
+fn device_count(spec: &LayoutSpec) -> Option<Obstacle> {
+    let found = spec.devices.len();
+    let wrong = |what: String, wanted: String| {
+        Some(Obstacle::DeviceCount {
+            what,
+            wanted,
+            found,
+        })
+    };
+    match (&spec.volume, &spec.kind) {
+        _ if found == 0 => wrong("a layout".to_owned(), "at least one device".to_owned()),
+        (Some(volume), _) => {
+            let least = volume.stripes.max(1) * (volume.mirrors + 1);
+            let enough = spec.share.is_some() || found >= least as usize;
+            if enough {
+                None
+            } else {
+                wrong(format!("a {volume}"), format!("at least {least} devices"))
+            }
+        }
+        (None, LayoutKind::FileSystem(file_system))
+            if file_system.type_name != "btrfs" && found > 1 =>
+        {
+            wrong(
+                file_system.type_name.clone(),
+                "one device, or a volume over several".to_owned(),
+            )
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,197 @@
+//! Carrying out a plan, and taking away what it made. A layout that fails is undone at once and the others go on. The
+//! program calls [`Provision::carry_out`] before the databases are loaded, and [`Provision::teardown`] after they are gone.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{Seek, SeekFrom};
+use std::sync::Arc;
+
+use crate::guard::HeldDevice;
+use crate::ledger::{Ledger, LedgerError, undo_all};
+use crate::placement::{RawDevice, Target};
+use crate::plan::{LayoutPlan, Obstacle, Plan, PlannedTarget};
+use crate::steps::{DeviceName, Record, Site, Step, StepError, Workshop};
+use crate::system::SystemTree;
+
+/// Why a layout was not made.
+#[derive(Debug, thiserror::Error)]
+pub enum ProvisionError {
+    /// The plan says so.
+    #[error(transparent)]
+    Obstacle(Obstacle),
+    /// A step failed.
+    #[error("could not {step}: {source}")]
+    Step {
+        /// The step, as in the plan.
+        step: String,
+        /// Why.
+        source: StepError,
+    },
+    /// A step failed that layouts share.
+    #[error("a layout that shares its devices failed: {reason}")]
+    Shared {
+        /// Step and reason.
+        reason: String,
+    },
+}
+
+/// A layout that was made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Provisioned {
+    /// Its name in the experiment.
+    pub name: String,
+    /// Where its database may be: a directory, or devices (files that stand in for them, without root).
+    pub target: Target,
+    /// From the devices up, for people.
+    pub description: String,
+}
+
+/// The layouts of a run, for as long as they are there. Dropping it takes them away as [`Self::teardown`] does, but
+/// silently.
+#[derive(Debug)]
+pub struct Provision {
+    ledger: Arc<Ledger>,
+    tree: SystemTree,
+    /// Devices handed out as they are: nobody else may take them.
+    held: BTreeMap<DeviceName, HeldDevice>,
+    layouts: Vec<Result<Provisioned, ProvisionError>>,
+    is_down: bool,
+}
+
+impl Provision {
+    /// Does what `plan` says. `note` hears each step before it is done. Errors: the ledger cannot be kept; then nothing was
+    /// done. What goes wrong with a layout is in [`Self::layouts`].
+    pub fn carry_out(
+        plan: &Plan,
+        ledger: Arc<Ledger>,
+        tree: &SystemTree,
+        note: &mut dyn FnMut(&str),
+    ) -> Result<Provision, LedgerError> {
+        let site = Site {
+            tree: tree.clone(),
+            tools: ledger.tools()?,
+            boot_id: ledger.heading().boot_id.clone(),
+        };
+        let mut provision = Provision {
+            ledger: Arc::clone(&ledger),
+            tree: tree.clone(),
+            held: BTreeMap::new(),
+            layouts: Vec::new(),
+            is_down: false,
+        };
+        let mut workshop = Workshop {
+            ledger: &ledger,
+            site: &site,
+            layout: None,
+            devices: BTreeMap::new(),
+            held: BTreeMap::new(),
+        };
+        let shared = carry_out_steps(&plan.shared, &mut workshop, note).err();
+        for layout in &plan.layouts {
+            let made = match (&shared, layout.obstacles.first()) {
+                (_, Some(obstacle)) => Err(ProvisionError::Obstacle(obstacle.clone())),
+                (Some(error), None) if layout.is_shared => Err(ProvisionError::Shared {
+                    reason: error.to_string(),
+                }),
+                _ => provision.make(layout, &mut workshop, note),
+            };
+            provision.layouts.push(made);
+        }
+        provision.held = workshop.held;
+        Ok(provision)
+    }
+
+    fn make(
+        &self,
+        plan: &LayoutPlan,
+        workshop: &mut Workshop<'_>,
+        note: &mut dyn FnMut(&str),
+    ) -> Result<Provisioned, ProvisionError> {
+        workshop.layout = Some(plan.name.clone());
+        let names_before: Vec<DeviceName> = workshop.held.keys().cloned().collect();
+        let made = carry_out_steps(&plan.steps, workshop, note);
+        if let Err(error) = made {
+            workshop.held.retain(|name, _| names_before.contains(name));
+            // What cannot be undone stays in the ledger, and is told at the teardown.
+            undo_all(&self.ledger, &self.tree, |entry| {
+                entry.layout.as_deref() == Some(plan.name.as_str())
+            });
+            return Err(error);
+        }
+        let target = match &plan.target {
+            PlannedTarget::Directory(path) => Target::Directory(path.clone()),
+            PlannedTarget::Devices(names) => {
+                let device = |name| raw_device(workshop, name);
+                let devices: Result<Vec<RawDevice>, StepError> = names.iter().map(device).collect();
+                Target::Devices(devices.map_err(|source| ProvisionError::Step {
+                    step: "hand over the devices".to_owned(),
+                    source,
+                })?)
+            }
+        };
+        Ok(Provisioned {
+            name: plan.name.clone(),
+            target,
+            description: plan.description.clone(),
+        })
+    }
+
+    /// Each layout of the plan, in its order: made, or why not.
+    pub fn layouts(&self) -> &[Result<Provisioned, ProvisionError>] {
+        &self.layouts
+    }
+
+    /// Takes everything away, last made first. Returns what could not be, or was no longer the run's, in words; what could
+    /// not be stays in the ledger for `spindle clean`.
+    pub fn teardown(mut self) -> Vec<String> {
+        self.take_away()
+    }
+
+    fn take_away(&mut self) -> Vec<String> {
+        self.is_down = true;
+        self.held.clear();
+        let undone = undo_all(&self.ledger, &self.tree, |entry| {
+            !matches!(
+                entry.record,
+                Record::RunDirectory(_) | Record::ControlGroup(_)
+            )
+        });
+        [undone.left, undone.not_ours].concat()
+    }
+}
+
+impl Drop for Provision {
+    fn drop(&mut self) {
+        if !self.is_down {
+            // There is nobody to tell; the ledger keeps what is left.
+            self.take_away();
+        }
+    }
+}
+
+/// A device, or the file that stands in for one, with its size.
+fn raw_device(workshop: &Workshop<'_>, name: &DeviceName) -> Result<RawDevice, StepError> {
+    let path = workshop.device(name)?.path.clone();
+    let size = File::open(&path).and_then(|mut file| file.seek(SeekFrom::End(0)));
+    match size {
+        Ok(bytes) => Ok(RawDevice { path, bytes }),
+        Err(error) => Err(StepError::system("measure", &path, error)),
+    }
+}
+
+fn carry_out_steps(
+    steps: &[Step],
+    workshop: &mut Workshop<'_>,
+    note: &mut dyn FnMut(&str),
+) -> Result<(), ProvisionError> {
+    for step in steps {
+        let words = step.to_string();
+        note(&words);
+        step.carry_out(workshop)
+            .map_err(|source| ProvisionError::Step {
+                step: words,
+                source,
+            })?;
+    }
+    Ok(())
+}

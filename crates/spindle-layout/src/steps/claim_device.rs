@@ -1,0 +1,205 @@
+//! A block device that is there already: taken for this program alone, and erased when the experiment says that it may be.
+//! At the end it is given back as empty as a device must be to be taken: the signature that Spindle made on it goes, and so
+//! do its first and last MiB. Whether what is on it is Spindle's own is proved before: by the identity that was given to
+//! the file system, volume or partition table on it; or, where there is no signature, by the device having been there
+//! without a break since it was claimed (same start of the system, same number of its appearance).
+
+use std::fmt;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::make_volume_group::physical_volume_uuid;
+use super::{DeviceName, Site, StepError, Undone, Workshop, new_uuid, wait_until};
+use crate::guard::{Content, DeviceState, EDGE_BYTES, Guard, HeldDevice, Permit, Refusal, Want};
+use crate::system::{BlockDeviceNode, DeviceNumber};
+use crate::tool::{Tools, argument};
+
+/// Takes a block device, checked by the guard; erases it if the experiment names it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClaimDevice {
+    /// Its name among the devices.
+    pub device: DeviceName,
+    /// As written.
+    pub path: PathBuf,
+    /// The size it must have.
+    pub least_bytes: u64,
+    /// Identities that may be erased.
+    pub erase: Vec<String>,
+    /// What is on it and will be erased, as far as was seen when the plan was made.
+    pub erased_content: Option<String>,
+    /// The type of a file system that bears no identity of our choice.
+    pub file_system_type: Option<String>,
+}
+
+/// A block device that was taken.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClaimedDevice {
+    path: PathBuf,
+    number: DeviceNumber,
+    sequence: Option<u64>,
+    identities: Vec<String>,
+    uuid: String,
+    file_system_type: Option<String>,
+}
+
+impl fmt::Display for ClaimDevice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.erased_content {
+            None => write!(f, "take the device {}, which is empty", self.path.display()),
+            Some(content) => write!(
+                f,
+                "take the device {} and ERASE it: {content}",
+                self.path.display()
+            ),
+        }
+    }
+}
+
+impl ClaimDevice {
+    pub(super) fn written_bytes(&self) -> u64 {
+        self.erased_content.as_ref().map_or(0, |_| 2 * EDGE_BYTES)
+    }
+
+    pub(super) fn carry_out(&self, workshop: &mut Workshop<'_>) -> Result<(), StepError> {
+        let want = Want {
+            path: &self.path,
+            least_bytes: self.least_bytes,
+            erase: &self.erase,
+        };
+        let uuid = new_uuid(&workshop.site.tree)?;
+        let mut held = workshop.guard().claim(&want)?;
+        workshop.note(ClaimedDevice {
+            path: self.path.clone(),
+            number: held.state().number,
+            sequence: held.state().sequence,
+            identities: held.state().identities.clone(),
+            uuid: uuid.clone(),
+            file_system_type: self.file_system_type.clone(),
+        })?;
+        workshop.guard().check_again(&held, &want)?;
+        if let Permit::Erase { .. } = held.permit() {
+            erase(&held, &workshop.site.tools)?;
+            // The kernel reads the partition table anew only when nobody holds the disk.
+            let number = held.state().number;
+            drop(held);
+            forget_partitions(&self.path, number, workshop.site)?;
+            held = workshop.guard().open_own(&self.path)?;
+            workshop.guard().check_own(&held)?;
+        }
+        workshop.ready(&self.device, self.path.clone(), uuid);
+        workshop.held.insert(self.device.clone(), held);
+        Ok(())
+    }
+}
+
+/// Removes every signature that libblkid knows, and zeroes both ends.
+fn erase(held: &HeldDevice, tools: &Tools) -> Result<(), StepError> {
+    // Force: we hold the device ourselves.
+    tools.run_on("wipefs", &["--all", "--force", "/dev/stdin"], held.file())?;
+    zero_ends(held.file(), held.state().size_bytes)
+        .map_err(|error| StepError::system("zero the ends of", held.path(), error))
+}
+
+fn zero_ends(device: &File, size_bytes: u64) -> io::Result<()> {
+    let length = EDGE_BYTES.min(size_bytes);
+    let zeros = vec![0; length as usize];
+    device.write_all_at(&zeros, 0)?;
+    device.write_all_at(&zeros, size_bytes - length)?;
+    device.sync_all()
+}
+
+/// Has the kernel forget the partitions of a device that was erased. Others that look at partitions when they appear may
+/// have one open for a moment, and the kernel then refuses.
+fn forget_partitions(path: &Path, number: DeviceNumber, site: &Site) -> Result<(), StepError> {
+    let partitions = || {
+        let node = BlockDeviceNode::of(&site.tree, number);
+        node.map_or_else(Vec::new, |node| node.partitions())
+    };
+    let are_gone = wait_until(|| {
+        partitions().is_empty() || {
+            // Whether it took is seen from the partitions.
+            let _ = site.tools.run("blockdev", &["--rereadpt", argument(path)]);
+            partitions().is_empty()
+        }
+    });
+    if are_gone {
+        return Ok(());
+    }
+    let names: Vec<String> = partitions().into_iter().map(|node| node.name).collect();
+    Err(StepError::Busy {
+        path: path.to_owned(),
+        by: format!("the kernel keeps its partitions {}", names.join(", ")),
+    })
+}
+
+impl fmt::Display for ClaimedDevice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "what Spindle put on {}", self.path.display())
+    }
+}
+
+impl ClaimedDevice {
+    pub(super) fn undo(&self, site: &Site) -> Result<Undone, StepError> {
+        let guard = Guard::new(&site.tree, &site.tools);
+        let (state, content) = match guard.identify(&self.path) {
+            Ok(found) => found,
+            Err(Refusal::Missing { reason, .. }) => {
+                return Ok(Undone::NotOurs(format!(
+                    "the device is not there ({reason})"
+                )));
+            }
+            Err(refusal) => return Err(refusal.into()),
+        };
+        if let Some(reason) = self.why_not_ours(site, &state, &content) {
+            return Ok(Undone::NotOurs(reason));
+        }
+        if content == Content::Empty {
+            forget_partitions(&self.path, state.number, site)?;
+            return Ok(Undone::WasNot);
+        }
+        let held = guard.open_own(&self.path)?;
+        let (state, content) = guard.check_free_again(&held)?;
+        if let Some(reason) = self.why_not_ours(site, &state, &content) {
+            return Ok(Undone::NotOurs(reason));
+        }
+        erase(&held, &site.tools)?;
+        drop(held);
+        forget_partitions(&self.path, state.number, site)?;
+        Ok(Undone::Removed)
+    }
+
+    /// Why what is on the device now is not the run's.
+    fn why_not_ours(&self, site: &Site, state: &DeviceState, content: &Content) -> Option<String> {
+        let same_hardware = state.has_identity_of(&self.identities);
+        // Old kernels do not number the appearances of a device.
+        let never_away =
+            self.sequence == state.sequence && (self.sequence.is_some() || same_hardware);
+        let stayed = self.boot_is_the_same(site) && self.number == state.number && never_away;
+        if !stayed && !same_hardware {
+            return Some("it is another device".to_owned());
+        }
+        match content {
+            Content::Empty => None,
+            Content::Signature(signature) => {
+                let bears_our_type = self.file_system_type.as_deref().is_some_and(|kind| signature.tag("TYPE") == Some(kind));
+                let is_ours = signature.has_uuid(&self.uuid)
+                    || signature.has_uuid(&physical_volume_uuid(&self.uuid))
+                    || stayed && bears_our_type;
+                (!is_ours).then(|| format!("it bears {signature}, which the run did not make"))
+            }
+            Content::Unknown => (!stayed).then(|| {
+                "the device was away since, or the system started anew, and nothing on it says whose it is; name it in \
+                 erase to use it again"
+                    .to_owned()
+            }),
+        }
+    }
+
+    fn boot_is_the_same(&self, site: &Site) -> bool {
+        site.boot_id.is_some() && site.boot_id == site.tree.boot_id()
+    }
+}

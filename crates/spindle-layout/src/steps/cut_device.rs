@@ -1,0 +1,89 @@
+//! A block device cut into equal partitions, for candidates that share it. Real partitions, and not loop devices over
+//! ranges: those would be measured, too. The table bears the identity noted when the device was claimed, by which it is
+//! taken away again. A file that stands in for a device is cut by its loop devices, which it needs anyway.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use super::{DeviceName, StepError, Workshop, new_uuid, run_on_devices, wait_until};
+use crate::guard::EDGE_BYTES;
+use crate::spec::size_text;
+use crate::system::block_device::BlockDeviceNode;
+use crate::tool::argument;
+
+/// Cuts a claimed device into equal partitions.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CutDevice {
+    /// Its name among the devices.
+    pub device: DeviceName,
+    /// Names of the parts, from its beginning (the outer tracks of a disk) on.
+    pub parts: Vec<DeviceName>,
+    /// Size of each, a multiple of 1 MiB.
+    pub part_bytes: u64,
+}
+
+impl fmt::Display for CutDevice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (parts, size) = (self.parts.len(), size_text(self.part_bytes));
+        write!(
+            f,
+            "cut {} into {parts} partitions of {size} (GPT)",
+            self.device
+        )
+    }
+}
+
+impl CutDevice {
+    pub(super) fn written_bytes(&self) -> u64 {
+        2 * EDGE_BYTES
+    }
+
+    pub(super) fn carry_out(&self, workshop: &mut Workshop<'_>) -> Result<(), StepError> {
+        let ready = workshop.device(&self.device)?.clone();
+        let held = workshop.take(&self.device)?;
+        let number = held.state().number;
+        drop(held);
+        let arguments = ["--quiet", "--lock=yes", argument(&ready.path)];
+        let script = self.script(&ready.uuid);
+        // The kernel takes in a new table only when nobody holds the disk.
+        run_on_devices(workshop, std::slice::from_ref(&self.device), |tools| {
+            tools.run_with("sfdisk", &arguments, &script)
+        })?;
+        // Not every kernel reads such a table itself (it may be built without); where it did, this changes nothing.
+        let update = ["--update", argument(&ready.path)];
+        workshop.site.tools.run("partx", &update)?;
+        let tree = &workshop.site.tree;
+        let partitions =
+            || BlockDeviceNode::of(tree, number).map_or_else(Vec::new, |node| node.partitions());
+        let path_of = |node: &BlockDeviceNode| tree.dev.join(&node.name);
+        let all_there = || {
+            let partitions = partitions();
+            partitions.len() == self.parts.len()
+                && partitions.iter().all(|node| path_of(node).exists())
+        };
+        let all_there = wait_until(all_there);
+        let paths: Vec<PathBuf> = partitions().iter().map(path_of).collect();
+        if !all_there {
+            return Err(StepError::NotCut {
+                path: ready.path,
+                wanted: self.parts.len(),
+                found: paths.len(),
+            });
+        }
+        for (name, path) in self.parts.iter().zip(paths) {
+            let uuid = new_uuid(&workshop.site.tree)?;
+            workshop.ready(name, path, uuid);
+        }
+        Ok(())
+    }
+
+    /// What sfdisk(8) is to make.
+    fn script(&self, uuid: &str) -> String {
+        let mut script = format!("label: gpt\nlabel-id: {uuid}\n");
+        for part in 0..self.parts.len() as u64 {
+            let (start, size) = (EDGE_BYTES + part * self.part_bytes, self.part_bytes);
+            script += &format!("start={}KiB, size={}KiB\n", start >> 10, size >> 10);
+        }
+        script
+    }
+}

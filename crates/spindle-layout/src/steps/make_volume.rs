@@ -1,0 +1,166 @@
+//! A logical volume over all devices of a volume group. Copies are not brought into step first (`--nosync`): nothing is read
+//! that was not written, and copying in the background would be measured.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use super::make_volume_group::{LVM_SETTINGS, device_list};
+use super::{DeviceName, StepError, Workshop, new_uuid};
+use crate::spec::VolumeSpec;
+
+/// The volume's name in its group.
+const VOLUME: &str = "data";
+
+/// The pool's name, for a thin volume.
+const POOL: &str = "pool";
+
+/// Makes a logical volume that takes the whole group.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MakeVolume {
+    /// The group's name.
+    pub group: String,
+    /// The group's devices.
+    pub devices: Vec<DeviceName>,
+    /// What it is.
+    pub volume: VolumeSpec,
+    /// Its name among the devices.
+    pub device: DeviceName,
+}
+
+impl fmt::Display for MakeVolume {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "make a {} in {}", self.volume, self.group)
+    }
+}
+
+impl MakeVolume {
+    pub(super) fn written_bytes(&self) -> u64 {
+        4 << 20
+    }
+
+    pub(super) fn carry_out(&self, workshop: &mut Workshop<'_>) -> Result<(), StepError> {
+        let mut devices: Vec<PathBuf> = Vec::new();
+        for name in &self.devices {
+            devices.push(workshop.device(name)?.path.clone());
+        }
+        let list = device_list(&devices);
+        let tools = &workshop.site.tools;
+        let create = |arguments: &[&str]| {
+            let common = [
+                "lvcreate",
+                "--quiet",
+                "--yes",
+                "--config",
+                LVM_SETTINGS,
+                "--devices",
+                &list,
+            ];
+            tools.run("lvm", &[&common, arguments].concat())
+        };
+        let shape = self.shape();
+        let shape: Vec<&str> = shape.iter().map(String::as_str).collect();
+        if self.volume.thin {
+            // The rest is for the pool's metadata and their spare.
+            let pool = ["--extents", "90%FREE", "--thinpool", POOL];
+            create(&[&shape[..], &pool, &[&self.group]].concat())?;
+            let pool = format!("{}/{POOL}", self.group);
+            let columns = [
+                "lvs",
+                "--noheadings",
+                "--nosuffix",
+                "--units",
+                "b",
+                "--devices",
+                &list,
+                "-o",
+                "lv_size",
+                &pool,
+            ];
+            let size = tools.run("lvm", &columns)?;
+            create(&[
+                "--virtualsize",
+                &format!("{size}b"),
+                "--thin",
+                "--name",
+                VOLUME,
+                &pool,
+            ])?;
+        } else {
+            create(
+                &[
+                    &shape[..],
+                    &["--extents", "100%FREE", "--name", VOLUME, &self.group],
+                ]
+                .concat(),
+            )?;
+        }
+        let path = workshop.site.tree.dev.join(&self.group).join(VOLUME);
+        let uuid = new_uuid(&workshop.site.tree)?;
+        workshop.ready(&self.device, path, uuid);
+        Ok(())
+    }
+
+    /// Arguments of lvcreate(8) for stripes and copies.
+    fn shape(&self) -> Vec<String> {
+        let VolumeSpec {
+            stripes,
+            stripe_size_bytes,
+            mirrors,
+            thin,
+        } = self.volume;
+        let mut arguments = Vec::new();
+        let mut add = |words: &[&str]| arguments.extend(words.iter().map(ToString::to_string));
+        match (mirrors, stripes) {
+            // The type of a thin volume is the pool's affair.
+            _ if thin => {}
+            (0, 1) => add(&["--type", "linear"]),
+            (0, _) => add(&["--type", "striped"]),
+            (_, 1) => add(&["--type", "raid1"]),
+            (_, _) => add(&["--type", "raid10"]),
+        }
+        if stripes > 1 {
+            let (stripes, kibibytes) =
+                (stripes.to_string(), format!("{}k", stripe_size_bytes >> 10));
+            add(&["--stripes", &stripes, "--stripesize", &kibibytes]);
+        }
+        if mirrors > 0 {
+            add(&["--mirrors", &mirrors.to_string(), "--nosync"]);
+        }
+        arguments
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shape(stripes: u32, mirrors: u32, thin: bool) -> String {
+        let step = MakeVolume {
+            group: "group".to_owned(),
+            devices: Vec::new(),
+            volume: VolumeSpec {
+                stripes,
+                stripe_size_bytes: 64 << 10,
+                mirrors,
+                thin,
+            },
+            device: "volume".to_owned(),
+        };
+        step.shape().join(" ")
+    }
+
+    #[test]
+    fn stripes_and_mirrors_are_told_lvm_in_its_words() {
+        assert_eq!(shape(1, 0, false), "--type linear");
+        assert_eq!(
+            shape(4, 0, false),
+            "--type striped --stripes 4 --stripesize 64k"
+        );
+        assert_eq!(shape(1, 1, false), "--type raid1 --mirrors 1 --nosync");
+        assert_eq!(
+            shape(2, 1, false),
+            "--type raid10 --stripes 2 --stripesize 64k --mirrors 1 --nosync"
+        );
+        assert_eq!(shape(2, 0, true), "--stripes 2 --stripesize 64k");
+    }
+}

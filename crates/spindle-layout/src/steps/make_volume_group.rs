@@ -1,0 +1,225 @@
+//! A volume group of LVM. It bears a tag that only this run knows, and its devices identities noted before: what has
+//! another is never removed. LVM is told to look at these devices only (`--devices`), and to keep no backup of metadata in
+//! `/etc`, which would outlive the group.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use super::{DeviceName, Site, StepError, Undone, Workshop, run_on_devices};
+use crate::tool::{ToolError, argument};
+
+/// Metadata are kept on the devices only, and no daemon watches the volumes, which would go on after the run: lvm.conf(5).
+pub(super) const LVM_SETTINGS: &str = "backup{backup=0 archive=0} activation{monitoring=0}";
+
+/// Makes a volume group of devices.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MakeVolumeGroup {
+    /// The devices.
+    pub devices: Vec<DeviceName>,
+    /// The group's name.
+    pub group: String,
+}
+
+/// A volume group that was made, with the volumes in it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MadeVolumeGroup {
+    group: String,
+    tag: String,
+    devices: Vec<PathBuf>,
+    /// Of each device, the identity it got as a part of the group.
+    uuids: Vec<String>,
+}
+
+/// An identity in LVM's own form: 32 letters and digits, 6-4-4-4-4-4-6 of them.
+pub(super) fn physical_volume_uuid(uuid: &str) -> String {
+    let mut characters = uuid.chars().filter(|character| *character != '-');
+    let groups =
+        [6, 4, 4, 4, 4, 4, 6].map(|length| characters.by_ref().take(length).collect::<String>());
+    groups.join("-")
+}
+
+/// The devices as LVM wants them.
+pub(super) fn device_list(devices: &[PathBuf]) -> String {
+    let paths: Vec<&str> = devices.iter().map(|path| argument(path)).collect();
+    paths.join(",")
+}
+
+impl fmt::Display for MakeVolumeGroup {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "make the volume group {} of {}",
+            self.group,
+            self.devices.join(", ")
+        )
+    }
+}
+
+impl MakeVolumeGroup {
+    pub(super) fn written_bytes(&self) -> u64 {
+        self.devices.len() as u64 * (2 << 20)
+    }
+
+    pub(super) fn carry_out(&self, workshop: &mut Workshop<'_>) -> Result<(), StepError> {
+        let (mut devices, mut uuids) = (Vec::new(), Vec::new());
+        for name in &self.devices {
+            let ready = workshop.device(name)?;
+            devices.push(ready.path.clone());
+            uuids.push(physical_volume_uuid(&ready.uuid));
+        }
+        workshop.note(MadeVolumeGroup {
+            group: self.group.clone(),
+            tag: tag_of(&uuids),
+            devices: devices.clone(),
+            uuids: uuids.clone(),
+        })?;
+        let list = device_list(&devices);
+        for ((name, path), uuid) in self.devices.iter().zip(&devices).zip(&uuids) {
+            let arguments = [
+                "pvcreate",
+                "--quiet",
+                "--devices",
+                &list,
+                "--norestorefile",
+                "--uuid",
+                uuid,
+                argument(path),
+            ];
+            run_on_devices(workshop, std::slice::from_ref(name), |tools| {
+                tools.run("lvm", &arguments)
+            })?;
+        }
+        let tag = tag_of(&uuids);
+        let mut arguments = vec![
+            "vgcreate",
+            "--quiet",
+            "--devices",
+            &list,
+            "--config",
+            LVM_SETTINGS,
+            "--addtag",
+            &tag,
+            &self.group,
+        ];
+        arguments.extend(devices.iter().map(|path| argument(path)));
+        workshop.site.tools.run("lvm", &arguments)?;
+        Ok(())
+    }
+}
+
+/// Known to nobody else: it comes from a random identity.
+fn tag_of(uuids: &[String]) -> String {
+    format!("spindle-{}", uuids.first().map_or("", String::as_str))
+}
+
+impl fmt::Display for MadeVolumeGroup {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the volume group {} with its volumes", self.group)
+    }
+}
+
+impl MadeVolumeGroup {
+    pub(super) fn undo(&self, site: &Site) -> Result<Undone, StepError> {
+        let mut undone = Undone::WasNot;
+        let present: Vec<PathBuf> = self
+            .devices
+            .iter()
+            .filter(|path| path.exists())
+            .cloned()
+            .collect();
+        if present.is_empty() {
+            return Ok(undone);
+        }
+        let list = device_list(&present);
+        let report = |command, column| {
+            let select = "all";
+            let arguments = [
+                command,
+                "--noheadings",
+                "--devices",
+                &list,
+                "--separator",
+                " ",
+                "--select",
+                select,
+                "-o",
+                column,
+            ];
+            site.tools.run("lvm", &arguments)
+        };
+        let groups = match report("vgs", "vg_name,vg_tags") {
+            // Without LVM there was never a group.
+            Err(ToolError::Missing { .. }) => return Ok(undone),
+            groups => groups?,
+        };
+        if let Some(tags) = value_of(&groups, &self.group) {
+            if !tags.split(',').any(|tag| tag == self.tag) {
+                return Ok(Undone::NotOurs(
+                    "a volume group of that name has another identity".to_owned(),
+                ));
+            }
+            let arguments = [
+                "vgremove",
+                "--quiet",
+                "--yes",
+                "--force",
+                "--config",
+                LVM_SETTINGS,
+                "--devices",
+                &list,
+                &self.group,
+            ];
+            site.tools.run("lvm", &arguments)?;
+            undone = Undone::Removed;
+        }
+        let volumes = report("pvs", "pv_name,pv_uuid")?;
+        for path in &present {
+            let is_ours = value_of(&volumes, argument(path))
+                .is_some_and(|uuid| self.uuids.iter().any(|ours| ours == uuid));
+            if is_ours {
+                site.tools.run(
+                    "lvm",
+                    &[
+                        "pvremove",
+                        "--quiet",
+                        "--yes",
+                        "--devices",
+                        &list,
+                        argument(path),
+                    ],
+                )?;
+                undone = Undone::Removed;
+            }
+        }
+        Ok(undone)
+    }
+}
+
+/// The second column of the line that begins with `name`.
+fn value_of<'a>(report: &'a str, name: &str) -> Option<&'a str> {
+    report.lines().find_map(|line| {
+        let (first, rest) = line.trim().split_once(' ')?;
+        (first == name).then_some(rest.trim())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_identity_takes_the_form_of_lvm() {
+        let uuid = physical_volume_uuid("01234567-89ab-cdef-0123-456789abcdef");
+        assert_eq!(uuid, "012345-6789-abcd-ef01-2345-6789-abcdef");
+    }
+
+    #[test]
+    fn columns_are_found_by_the_first() {
+        let report = "  vg1 a,spindle-1\n  vg2 ";
+        assert_eq!(value_of(report, "vg1"), Some("a,spindle-1"));
+        assert_eq!(value_of(report, "vg"), None);
+        assert_eq!(value_of(report, "vg2"), None);
+    }
+}

@@ -1,0 +1,101 @@
+//! A device of device-mapper with a table of the caller's own: what writes are recorded on ([`crate::power_cut`]). It bears
+//! an identity that only this run knows, by which it is found again.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Site, StepError, Undone, new_uuid};
+use crate::ledger::Ledger;
+use crate::system::{SystemTree, names, text};
+
+/// A device that was made.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MappedDevice {
+    name: String,
+    uuid: String,
+}
+
+impl MappedDevice {
+    /// Makes the device called `name` with a table as `dmsetup` takes it, the ledger first. Returns its path. Errors: the
+    /// tool's, or the ledger's.
+    pub fn make(
+        ledger: &Ledger,
+        tree: &SystemTree,
+        name: &str,
+        table: &str,
+    ) -> Result<PathBuf, StepError> {
+        let device = MappedDevice {
+            name: name.to_owned(),
+            uuid: format!("SPINDLE-{}", new_uuid(tree)?),
+        };
+        ledger.note(None, device.clone().into())?;
+        let arguments = ["create", name, "--uuid", &device.uuid, "--table", table];
+        ledger.tools()?.run("dmsetup", &arguments)?;
+        Ok(PathBuf::from("/dev/mapper").join(name))
+    }
+
+    /// The identity of the device that has the name now.
+    fn found(&self, tree: &SystemTree) -> Option<String> {
+        let block = tree.sys.join("block");
+        let mapped = names(&block)
+            .into_iter()
+            .map(|name| block.join(name).join("dm"));
+        let mut ours = mapped.filter(|dm| text(&dm.join("name")).as_ref() == Some(&self.name));
+        Some(text(&ours.next()?.join("uuid")).unwrap_or_default())
+    }
+
+    pub(super) fn undo(&self, site: &Site) -> Result<Undone, StepError> {
+        match self.found(&site.tree) {
+            None => Ok(Undone::WasNot),
+            Some(uuid) if uuid != self.uuid => {
+                Ok(Undone::NotOurs(format!("it now has the identity {uuid:?}")))
+            }
+            Some(_) => {
+                // Who has just closed it may hold it a moment longer.
+                site.tools
+                    .run("dmsetup", &["remove", "--retry", &self.name])?;
+                Ok(Undone::Removed)
+            }
+        }
+    }
+}
+
+impl fmt::Display for MappedDevice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the device-mapper device {}", self.name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tool::Tools;
+
+    #[test]
+    fn a_device_with_another_identity_is_left_alone() {
+        let directory = tempfile::tempdir().unwrap();
+        let tree = SystemTree {
+            sys: directory.path().to_owned(),
+            ..SystemTree::default()
+        };
+        let device = MappedDevice {
+            name: "spindle-cut-logged".to_owned(),
+            uuid: "SPINDLE-1".to_owned(),
+        };
+        let site = Site {
+            tree: tree.clone(),
+            tools: Tools::new(),
+            boot_id: None,
+        };
+        assert_eq!(device.undo(&site).unwrap(), Undone::WasNot);
+        let dm = directory.path().join("block/dm-3/dm");
+        std::fs::create_dir_all(&dm).unwrap();
+        std::fs::write(dm.join("name"), "spindle-cut-logged\n").unwrap();
+        std::fs::write(dm.join("uuid"), "LVM-2\n").unwrap();
+        assert!(matches!(device.undo(&site).unwrap(), Undone::NotOurs(_)));
+        std::fs::write(dm.join("uuid"), "SPINDLE-1\n").unwrap();
+        assert_eq!(device.found(&tree).as_deref(), Some("SPINDLE-1"));
+    }
+}

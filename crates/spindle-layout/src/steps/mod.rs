@@ -1,0 +1,336 @@
+//! The steps by which a layout is made: one file for each kind. A [`Step`] is planned data; carrying it out notes a
+//! [`Record`] in the ledger first, which says exactly what is about to be made, and by which it is undone, by the run
+//! itself or, when that died, by `clean`. Undoing looks before it touches: what was never made is no error, and what is not
+//! the run's (any more) is left alone.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+
+use crate::guard::{Guard, HeldDevice, Refusal};
+use crate::ledger::{EntryNumber, Ledger, LedgerError};
+use crate::system::SystemTree;
+use crate::tool::{ToolError, Tools};
+
+mod attach_loop;
+mod claim_device;
+mod cut_device;
+mod leftovers;
+mod make_directory;
+mod make_file;
+mod make_file_system;
+mod make_volume;
+mod make_volume_group;
+mod mapped_device;
+mod mount_file_system;
+mod overwrite_device;
+
+pub use attach_loop::{AttachLoop, AttachedLoop};
+pub use claim_device::{ClaimDevice, ClaimedDevice};
+pub use cut_device::CutDevice;
+pub use leftovers::{ControlGroup, RunDirectory};
+pub use make_directory::{MadeDirectory, MakeDirectory};
+pub use make_file::{MadeFile, MakeFile};
+pub use make_file_system::MakeFileSystem;
+pub(crate) use make_file_system::takes_our_uuid;
+pub use make_volume::MakeVolume;
+pub use make_volume_group::{MadeVolumeGroup, MakeVolumeGroup};
+pub use mapped_device::MappedDevice;
+pub use mount_file_system::{MountFileSystem, Mounted};
+pub use overwrite_device::OverwriteDevice;
+
+/// How long something that is just being let go may take: a mount whose last process is ending, a loop device.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// The name by which the steps of a plan speak of a device, as people do: a path, or `disk1.img`, `/dev/sdb part 2 of 4`.
+pub type DeviceName = String;
+
+/// Why a step failed, or could not be undone.
+#[derive(Debug, thiserror::Error)]
+pub enum StepError {
+    /// The guard does not let the device be written to.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    /// A tool failed; its own words are in it.
+    #[error(transparent)]
+    Tool(#[from] ToolError),
+    /// The ledger cannot be kept: then nothing is made.
+    #[error(transparent)]
+    Ledger(#[from] LedgerError),
+    /// A run's data directory.
+    #[error(transparent)]
+    Layout(#[from] crate::LayoutError),
+    /// The system refused.
+    #[error("cannot {action} {}: {source}", path.display())]
+    System {
+        /// An English verb.
+        action: &'static str,
+        /// On what.
+        path: PathBuf,
+        /// The system's answer.
+        source: io::Error,
+    },
+    /// There is no room for it.
+    #[error("no room for {} in {}: free some, or choose another place or a smaller size", crate::spec::size_text(*needed_bytes), path.display())]
+    NoSpace {
+        /// Where.
+        path: PathBuf,
+        /// What it takes.
+        needed_bytes: u64,
+    },
+    /// A file is to be made where there is one.
+    #[error("{} exists already, and Spindle makes its own: name another file, or remove it", path.display())]
+    FileExists {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A loop device goes through the page cache, which would be measured in place of the device.
+    #[error(
+        "{} goes through the page cache, for the file system of {} has no direct I/O: put the file on one that has",
+        device.display(), file.display()
+    )]
+    NotDirect {
+        /// The loop device.
+        device: PathBuf,
+        /// Its file.
+        file: PathBuf,
+    },
+    /// No loop device is to be had.
+    #[error("no loop device is free: {0} were taken by others while they were asked for")]
+    NoLoopDevice(u32),
+    /// Partitions do not appear.
+    #[error(
+        "{} was cut into {wanted} partitions, but the kernel shows {found}: this device cannot be partitioned; use it \
+         without share, or another one", path.display()
+    )]
+    NotCut {
+        /// The device.
+        path: PathBuf,
+        /// Parts asked for.
+        wanted: usize,
+        /// Partitions that appeared.
+        found: usize,
+    },
+    /// It is still in use.
+    #[error("{} is still in use ({by}): end what uses it, then run `spindle clean`", path.display())]
+    Busy {
+        /// A mount point or a device.
+        path: PathBuf,
+        /// By what.
+        by: String,
+    },
+    /// The plan speaks of a device that no step has made.
+    #[error("there is no device {name:?}, for an earlier step failed")]
+    NoSuchDevice {
+        /// Its name in the plan.
+        name: DeviceName,
+    },
+}
+
+impl StepError {
+    pub(crate) fn system(
+        action: &'static str,
+        path: &Path,
+        source: impl Into<io::Error>,
+    ) -> StepError {
+        StepError::System {
+            action,
+            path: path.to_owned(),
+            source: source.into(),
+        }
+    }
+}
+
+/// What undoing found.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Undone {
+    /// It was there, and is gone.
+    Removed,
+    /// It was not there.
+    WasNot,
+    /// Something else is in its place, for this reason.
+    NotOurs(String),
+}
+
+/// Where steps are undone.
+#[derive(Debug)]
+pub(crate) struct Site {
+    pub tree: SystemTree,
+    pub tools: Tools,
+    /// The start of the system during which the run lived.
+    pub boot_id: Option<String>,
+}
+
+/// A device that is ready for the next step.
+#[derive(Debug, Clone)]
+pub(crate) struct ReadyDevice {
+    pub path: PathBuf,
+    /// What is made on it gets this identity.
+    pub uuid: String,
+}
+
+/// Where steps are carried out: the ledger, and what earlier steps have made.
+pub(crate) struct Workshop<'a> {
+    pub ledger: &'a Ledger,
+    pub site: &'a Site,
+    /// The layout at work; `None` for what several share.
+    pub layout: Option<String>,
+    pub devices: BTreeMap<DeviceName, ReadyDevice>,
+    /// Devices that nobody else may have meanwhile.
+    pub held: BTreeMap<DeviceName, HeldDevice>,
+}
+
+impl Workshop<'_> {
+    pub fn note(&self, record: impl Into<Record>) -> Result<EntryNumber, StepError> {
+        Ok(self.ledger.note(self.layout.as_deref(), record.into())?)
+    }
+
+    pub fn guard(&self) -> Guard<'_> {
+        Guard::new(&self.site.tree, &self.site.tools)
+    }
+
+    pub fn device(&self, name: &DeviceName) -> Result<&ReadyDevice, StepError> {
+        self.devices
+            .get(name)
+            .ok_or_else(|| StepError::NoSuchDevice { name: name.clone() })
+    }
+
+    /// A device is ready at `path`.
+    pub fn ready(&mut self, name: &DeviceName, path: PathBuf, uuid: String) {
+        self.devices
+            .insert(name.clone(), ReadyDevice { path, uuid });
+    }
+
+    /// Takes a device for writing: checked on its descriptor, and ours alone as long as what is returned lives. Tools that
+    /// take a device for themselves (`mkfs`, `pvcreate`) are started right after it was let go.
+    pub fn take(&mut self, name: &DeviceName) -> Result<HeldDevice, StepError> {
+        let path = self.device(name)?.path.clone();
+        let held = match self.held.remove(name) {
+            Some(held) => held,
+            None => self.guard().open_own(&path)?,
+        };
+        self.guard().check_own(&held)?;
+        Ok(held)
+    }
+}
+
+/// How often a tool is started on a device that somebody else has for a moment.
+const TRIES: u32 = 5;
+
+/// Runs a tool that takes these devices for itself (`O_EXCL`), each checked and let go just before. A tool that finds one
+/// taken has done nothing yet, and is started again: others may have it so for a moment.
+pub(crate) fn run_on_devices(
+    workshop: &mut Workshop<'_>,
+    devices: &[DeviceName],
+    run: impl Fn(&Tools) -> Result<String, ToolError>,
+) -> Result<(), StepError> {
+    for left in (0..TRIES).rev() {
+        for name in devices {
+            drop(workshop.take(name)?);
+        }
+        match run(&workshop.site.tools) {
+            Err(ToolError::Failed { said, .. }) if left > 0 && says_taken(&said) => {
+                std::thread::sleep(Duration::from_millis(100));
+            }
+            Err(error) => return Err(error.into()),
+            Ok(_) => break,
+        }
+    }
+    Ok(())
+}
+
+/// The words of mkfs.ext4 and sfdisk, of mkfs.xfs and mkfs.btrfs, and of LVM.
+fn says_taken(said: &str) -> bool {
+    ["in use", "Device or resource busy", "exclusively"]
+        .iter()
+        .any(|words| said.contains(words))
+}
+
+/// A new random identity, as the kernel makes them.
+pub(crate) fn new_uuid(tree: &SystemTree) -> Result<String, StepError> {
+    let file = tree.proc.join("sys/kernel/random/uuid");
+    let text =
+        std::fs::read_to_string(&file).map_err(|error| StepError::system("read", &file, error))?;
+    Ok(text.trim().to_owned())
+}
+
+/// Waits until `done` says so, for a little while; whether it did.
+pub(crate) fn wait_until(mut done: impl FnMut() -> bool) -> bool {
+    let began = Instant::now();
+    loop {
+        if done() {
+            return true;
+        }
+        if began.elapsed() > PATIENCE {
+            return false;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+macro_rules! kinds {
+    ($($step:ident),+; $($record:ident),+ $(,)?) => {
+        /// One step of a plan.
+        #[derive(Debug, Clone, PartialEq, Eq)]
+        pub enum Step {
+            $(#[allow(missing_docs)] $step($step),)+
+        }
+
+        impl Step {
+            /// Does it, the ledger first.
+            pub(crate) fn carry_out(&self, workshop: &mut Workshop<'_>) -> Result<(), StepError> {
+                match self { $(Step::$step(step) => step.carry_out(workshop),)+ }
+            }
+
+            /// About how much it writes.
+            pub fn written_bytes(&self) -> u64 {
+                match self { $(Step::$step(step) => step.written_bytes(),)+ }
+            }
+        }
+
+        impl fmt::Display for Step {
+            /// What it does, for people, in the imperative.
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                match self { $(Step::$step(step) => step.fmt(f),)+ }
+            }
+        }
+
+        $(impl From<$step> for Step {
+            fn from(step: $step) -> Step { Step::$step(step) }
+        })+
+
+        /// What was made, or was about to be: all that is needed to find it again and take it away.
+        #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+        #[serde(tag = "made", rename_all = "snake_case")]
+        pub enum Record {
+            $(#[allow(missing_docs)] $record($record),)+
+        }
+
+        impl Record {
+            /// Takes it away, if it is there and the run's.
+            pub(crate) fn undo(&self, site: &Site) -> Result<Undone, StepError> {
+                match self { $(Record::$record(record) => record.undo(site),)+ }
+            }
+
+            /// What it is, for people.
+            pub fn describe(&self) -> String {
+                match self { $(Record::$record(record) => record.to_string(),)+ }
+            }
+        }
+
+        $(impl From<$record> for Record {
+            fn from(record: $record) -> Record { Record::$record(record) }
+        })+
+    };
+}
+
+kinds! {
+    MakeFile, AttachLoop, ClaimDevice, OverwriteDevice, CutDevice, MakeVolumeGroup, MakeVolume, MakeFileSystem,
+    MakeDirectory, MountFileSystem;
+    MadeFile, AttachedLoop, ClaimedDevice, MadeVolumeGroup, MadeDirectory, Mounted, RunDirectory, ControlGroup,
+    MappedDevice
+}

@@ -1,0 +1,89 @@
+//! Bringing a device into a known state before it is used: all blocks told to be free (discard), or all blocks written with
+//! data that do not compress, once or more.
+
+use std::fmt;
+use std::os::unix::fs::FileExt;
+
+use rand_xoshiro::Xoshiro256PlusPlus;
+use rand_xoshiro::rand_core::{RngCore, SeedableRng};
+
+use super::{DeviceName, StepError, Workshop};
+use crate::guard::HeldDevice;
+
+/// Written in pieces of this size.
+const PIECE_BYTES: u64 = 4 << 20;
+
+/// What was written is on the device after so much, so that memory does not fill with it.
+const SYNC_EVERY_BYTES: u64 = 256 << 20;
+
+/// Discards and overwrites a device.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OverwriteDevice {
+    /// Its name among the devices.
+    pub device: DeviceName,
+    /// Whether all its blocks are discarded first.
+    pub discard: bool,
+    /// How often every block is written.
+    pub passes: u32,
+    /// Its size.
+    pub size_bytes: u64,
+}
+
+impl fmt::Display for OverwriteDevice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let times = match self.passes {
+            1 => "once".to_owned(),
+            passes => format!("{passes} times"),
+        };
+        match (self.discard, self.passes) {
+            (true, 0) => write!(f, "discard all blocks of {}", self.device),
+            (true, _) => write!(
+                f,
+                "discard all blocks of {}, then overwrite it {times}",
+                self.device
+            ),
+            (false, _) => write!(f, "overwrite {} {times}", self.device),
+        }
+    }
+}
+
+impl OverwriteDevice {
+    pub(super) fn written_bytes(&self) -> u64 {
+        self.size_bytes * u64::from(self.passes)
+    }
+
+    pub(super) fn carry_out(&self, workshop: &mut Workshop<'_>) -> Result<(), StepError> {
+        let held = workshop.take(&self.device)?;
+        if self.discard {
+            // Force: we hold the device ourselves.
+            workshop
+                .site
+                .tools
+                .run_on("blkdiscard", &["--force", "/dev/stdin"], held.file())?;
+        }
+        for pass in 0..self.passes {
+            overwrite(&held, u64::from(pass))
+                .map_err(|error| StepError::system("overwrite", held.path(), error))?;
+        }
+        workshop.held.insert(self.device.clone(), held);
+        Ok(())
+    }
+}
+
+fn overwrite(held: &HeldDevice, seed: u64) -> std::io::Result<()> {
+    let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
+    let mut piece = vec![0; PIECE_BYTES as usize];
+    let size_bytes = held.state().size_bytes;
+    let mut offset = 0;
+    while offset < size_bytes {
+        let length = PIECE_BYTES.min(size_bytes - offset);
+        random.fill_bytes(&mut piece[..length as usize]);
+        held.file()
+            .write_all_at(&piece[..length as usize], offset)?;
+        offset += length;
+        if offset.is_multiple_of(SYNC_EVERY_BYTES) {
+            held.file().sync_data()?;
+        }
+    }
+    held.file().sync_all()
+}

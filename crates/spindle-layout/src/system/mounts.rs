@@ -1,0 +1,187 @@
+//! The mount table and the list of swap areas, as the kernel writes them. A line that is not understood is an error, not
+//! skipped: what it hides might be the device that is about to be erased.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
+use std::path::PathBuf;
+
+use super::{DeviceNumber, SystemTree};
+
+/// One line of `/proc/self/mountinfo` (proc_pid_mountinfo(5)).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mount {
+    /// The number `stat` gives for files here; major 0 when no single block device lies beneath.
+    pub device: DeviceNumber,
+    /// The directory of the file system that is mounted.
+    pub root: PathBuf,
+    /// Where it is mounted.
+    pub mount_point: PathBuf,
+    /// Options of the mount and of the file system, comma separated, each once.
+    pub options: String,
+    /// Type, such as `ext4`.
+    pub kind: String,
+    /// What was mounted, as the one who mounted it wrote it.
+    pub source: PathBuf,
+}
+
+/// A table of the kernel that cannot be read, or not be understood.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum TableError {
+    /// It cannot be read.
+    #[error("cannot read {}: {reason}", path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// The system's answer.
+        reason: String,
+    },
+    /// A line is not as documented.
+    #[error("a line of {table} is not understood: {line:?}")]
+    Line {
+        /// Which table.
+        table: &'static str,
+        /// The line.
+        line: String,
+    },
+}
+
+/// Every mount this process sees, in the order they were made.
+pub fn mounts(tree: &SystemTree) -> Result<Vec<Mount>, TableError> {
+    let path = tree.proc.join("self/mountinfo");
+    parse_mounts(&std::fs::read(&path).map_err(|error| unreadable(path, &error))?)
+}
+
+/// The swap areas in use: devices and files. A kernel without swap has no such list.
+pub fn swaps(tree: &SystemTree) -> Result<Vec<PathBuf>, TableError> {
+    let path = tree.proc.join("swaps");
+    match std::fs::read(&path) {
+        Ok(table) => parse_swaps(&table),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
+        Err(error) => Err(unreadable(path, &error)),
+    }
+}
+
+fn unreadable(path: PathBuf, error: &std::io::Error) -> TableError {
+    TableError::Unreadable {
+        path,
+        reason: error.to_string(),
+    }
+}
+
+/// Reads the text of a mount table.
+pub fn parse_mounts(table: &[u8]) -> Result<Vec<Mount>, TableError> {
+    lines(table)
+        .map(|line| parse_mount(line).ok_or_else(|| bad_line("the mount table", line)))
+        .collect()
+}
+
+/// Reads one line of a mount table; `None` when it is not as documented.
+pub fn parse_mount(line: &[u8]) -> Option<Mount> {
+    let fields: Vec<&[u8]> = line.split(|byte| *byte == b' ').collect();
+    // After six fields come optional ones, then a hyphen.
+    let hyphen = 6 + fields.get(6..)?.iter().position(|field| *field == b"-")?;
+    let text = |at: usize| String::from_utf8_lossy(fields.get(at).copied().unwrap_or_default());
+    Some(Mount {
+        device: std::str::from_utf8(fields[2]).ok()?.parse().ok()?,
+        root: unescape(fields[3]),
+        mount_point: unescape(fields[4]),
+        options: join_options(&text(5), &text(hyphen + 3)),
+        kind: String::from_utf8_lossy(fields.get(hyphen + 1)?).into_owned(),
+        source: unescape(fields.get(hyphen + 2)?),
+    })
+}
+
+fn join_options(of_mount: &str, of_file_system: &str) -> String {
+    let mut options: Vec<&str> = Vec::new();
+    for option in of_mount.split(',').chain(of_file_system.split(',')) {
+        if !option.is_empty() && !options.contains(&option) {
+            options.push(option);
+        }
+    }
+    options.join(",")
+}
+
+/// Reads the text of `/proc/swaps` (proc_swaps(5)): a heading, then a path and more in columns.
+pub fn parse_swaps(table: &[u8]) -> Result<Vec<PathBuf>, TableError> {
+    let is_heading = |line: &&[u8]| line.starts_with(b"Filename");
+    lines(table)
+        .filter(|line| !is_heading(line))
+        .map(|line| {
+            let path = line.split(|byte| byte.is_ascii_whitespace()).next();
+            match path {
+                Some(path) if path.starts_with(b"/") => Ok(unescape(path)),
+                _ => Err(bad_line("the list of swap areas", line)),
+            }
+        })
+        .collect()
+}
+
+fn lines(table: &[u8]) -> impl Iterator<Item = &[u8]> {
+    table
+        .split(|byte| *byte == b'\n')
+        .filter(|line| !line.is_empty())
+}
+
+fn bad_line(table: &'static str, line: &[u8]) -> TableError {
+    TableError::Line {
+        table,
+        line: String::from_utf8_lossy(line).into_owned(),
+    }
+}
+
+/// Undoes the octal escapes (`\040` for a space) of the kernel's tables.
+fn unescape(field: &[u8]) -> PathBuf {
+    let mut plain = Vec::with_capacity(field.len());
+    let mut at = 0;
+    while at < field.len() {
+        let escaped = (field[at] == b'\\')
+            .then(|| std::str::from_utf8(field.get(at + 1..at + 4)?).ok())
+            .flatten()
+            .and_then(|octal| u8::from_str_radix(octal, 8).ok());
+        plain.push(escaped.unwrap_or(field[at]));
+        at += if escaped.is_some() { 4 } else { 1 };
+    }
+    PathBuf::from(OsString::from_vec(plain))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn optional_fields_and_escapes_are_read() {
+        let table = b"27 1 254:0 / / rw - ext4 /dev/vda rw\n\
+            40 27 8:17 / /data\\040one rw,noatime shared:5 master:1 - xfs /dev/my\\040disk rw,noquota\n";
+        let mounts = parse_mounts(table).unwrap();
+        assert_eq!(mounts.len(), 2);
+        assert_eq!(mounts[1].mount_point, PathBuf::from("/data one"));
+        assert_eq!(mounts[1].source, PathBuf::from("/dev/my disk"));
+        assert_eq!(mounts[1].options, "rw,noatime,noquota");
+        assert_eq!(
+            (mounts[1].kind.as_str(), mounts[1].device.minor),
+            ("xfs", 17)
+        );
+    }
+
+    #[test]
+    fn what_is_not_understood_is_said_and_not_skipped() {
+        for table in [
+            "a broken line\n",
+            "27 1 x:0 / / rw - ext4 /dev/vda rw\n",
+            "27 1 8:0 / / rw ext4 /dev/sda rw\n",
+        ] {
+            assert!(parse_mounts(table.as_bytes()).is_err(), "{table}");
+        }
+        assert!(parse_swaps(b"Filename Type Size\nnonsense\n").is_err());
+    }
+
+    #[test]
+    fn swap_areas_are_devices_and_files() {
+        let table = b"Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n/dev/sdb2                               partition\t1\t0\t-2\n/swap\\040file file 1 0 -3\n";
+        let paths = parse_swaps(table).unwrap();
+        assert_eq!(
+            paths,
+            [PathBuf::from("/dev/sdb2"), PathBuf::from("/swap file")]
+        );
+    }
+}

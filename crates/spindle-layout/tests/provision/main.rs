@@ -1,0 +1,9 @@
+//! Layouts made on real parts, as root: loop devices, partitions, file systems, mounts. What the machine has of them is
+//! noted before and after, and must be the same, whether a run ends in order, fails, or is killed.
+
+mod devices;
+mod failing;
+mod killed;
+mod making;
+mod not_ours;
+mod scene;

@@ -1,0 +1,552 @@
+//! `spindle diskgroup`: disk groups made, shown, changed and checked by hand, on block devices and files. What is said to
+//! people is returned; `cli` prints it. Nothing that holds data becomes a disk unless it is named after `--erase`.
+
+use std::fmt::Write as _;
+use std::io::Read;
+use std::os::unix::fs::FileTypeExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use clap::{Args, Subcommand, ValueEnum};
+use comfy_table::{Table, presets};
+use spindle_io::disk_group::{
+    Disk, DiskGroup, DiskGroupError, MountOptions, Options, Redundancy, Striping,
+};
+use spindle_io::real::create::OdmCreation;
+use spindle_io::real::facts::{self, DirectProbe};
+use spindle_io::real::{Caching, FileDevice, FileError, Method, RealEnv, block_on};
+use spindle_io::{Arena, BlockDevice, Env, IoError, Operation, Request, Submission};
+use spindle_layout::SystemTree;
+use spindle_layout::guard::{Guard, HeldDevice, Refusal, Want};
+use spindle_layout::tool::Tools;
+
+use crate::experiment::quantity::{parse_size, size_text};
+
+/// A device whose first bytes are all zero is taken to be empty: every file system, partition table and volume manager leaves
+/// a mark there. Bytes.
+const LOOKED_AT_BYTES: usize = 1 << 20;
+
+/// What to do with a disk group.
+#[derive(Subcommand)]
+pub enum DiskGroupCommand {
+    /// Make a group of block devices and files.
+    #[command(
+        after_help = "Example:\n  spindle diskgroup create data --redundancy normal --size 1GiB a.disk:left b.disk:right"
+    )]
+    Create {
+        /// The group's name.
+        name: String,
+        #[command(flatten)]
+        new: NewDisks,
+        /// Copies of each extent.
+        #[arg(long, value_enum, default_value = "external")]
+        redundancy: RedundancyWord,
+        /// Allocation unit: 1, 2, 4, 8, 16, 32 or 64 MiB.
+        #[arg(long, value_parser = size, default_value = "4MiB", value_name = "SIZE")]
+        allocation_unit: u64,
+    },
+    /// Show a group: its disks and files, and where the files lie.
+    Show {
+        #[command(flatten)]
+        group: Group,
+    },
+    /// Add disks to a group and spread its files over them.
+    Add {
+        #[command(flatten)]
+        group: Group,
+        #[command(flatten)]
+        new: NewDisks,
+        #[command(flatten)]
+        power: Power,
+    },
+    /// Empty a disk and take it out of its group.
+    Drop {
+        /// The disk's name in the group, as `show` shows it.
+        disk: String,
+        #[command(flatten)]
+        group: Group,
+        #[command(flatten)]
+        power: Power,
+    },
+    /// Spread every file evenly over the disks.
+    Rebalance {
+        #[command(flatten)]
+        group: Group,
+        #[command(flatten)]
+        power: Power,
+    },
+    /// Compare all copies of every extent, and the metadata of all disks. Ends with 1 when something is wrong.
+    Check {
+        #[command(flatten)]
+        group: Group,
+    },
+}
+
+/// The disks of a group that is there.
+#[derive(Args)]
+pub struct Group {
+    /// A disk of the group, a block device or a file; give all of them.
+    #[arg(long = "disk", value_name = "PATH", required = true)]
+    disks: Vec<PathBuf>,
+    /// Mount although the disks that are missing may have newer metadata.
+    #[arg(long)]
+    force: bool,
+}
+
+/// Disks that join.
+#[derive(Args)]
+pub struct NewDisks {
+    /// A block device or file, and the failure group it belongs to (alone, if none is given).
+    #[arg(value_name = "PATH[:FAILURE_GROUP]", required = true)]
+    new: Vec<String>,
+    /// Files that do not exist are made of this size.
+    #[arg(long, value_parser = size, value_name = "SIZE")]
+    size: Option<u64>,
+    /// A path among these whose data are lost; without it, only what is empty is taken.
+    #[arg(long, value_name = "PATH")]
+    erase: Vec<PathBuf>,
+}
+
+/// How fast extents are moved.
+#[derive(Args)]
+pub struct Power {
+    /// Extents moved at the same time, 0 (none) to 11.
+    #[arg(long, default_value_t = 1, value_name = "NUMBER")]
+    power: u32,
+}
+
+/// Redundancy on the command line.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub enum RedundancyWord {
+    /// One copy.
+    External,
+    /// Two.
+    Normal,
+    /// Three.
+    High,
+}
+
+impl RedundancyWord {
+    fn meaning(self) -> Redundancy {
+        match self {
+            RedundancyWord::External => Redundancy::External,
+            RedundancyWord::Normal => Redundancy::Normal,
+            RedundancyWord::High => Redundancy::High,
+        }
+    }
+}
+
+fn size(text: &str) -> Result<u64, String> {
+    parse_size(text).ok_or_else(|| format!("`{text}` is no size; write 64MiB, 1GiB, ..."))
+}
+
+/// What is said, and whether all is well.
+pub struct Answer {
+    /// For standard output.
+    pub text: String,
+    /// Whether the check found nothing.
+    pub is_well: bool,
+}
+
+/// Why a command could not be carried out.
+#[derive(Debug, thiserror::Error)]
+pub enum CommandError {
+    /// The group.
+    #[error(transparent)]
+    Group(#[from] DiskGroupError),
+    /// A file or device.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// A block device that must not be written to.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    /// A disk could not be looked at.
+    #[error(transparent)]
+    Io(#[from] IoError),
+    /// A disk that may hold data.
+    #[error("{} is not empty, and what it holds would be lost: to use it all the same, add --erase {}", path.display(), path.display())]
+    NotEmpty {
+        /// The path.
+        path: PathBuf,
+    },
+    /// A file that is not there.
+    #[error("{} does not exist: give --size to have it made", path.display())]
+    NoFile {
+        /// The path.
+        path: PathBuf,
+    },
+    /// The system.
+    #[error("cannot {action}: {source}")]
+    System {
+        /// What was tried.
+        action: String,
+        /// The system's words.
+        source: std::io::Error,
+    },
+}
+
+/// A disk holds metadata and a few allocation units at the least.
+const LEAST_DEVICE_BYTES: u64 = 16 << 20;
+
+/// Does what was asked.
+pub fn carry_out(command: DiskGroupCommand) -> Result<Answer, CommandError> {
+    let env: Arc<dyn Env> = RealEnv::new(1);
+    block_on(answer(&env, command))
+}
+
+async fn answer(env: &Arc<dyn Env>, command: DiskGroupCommand) -> Result<Answer, CommandError> {
+    let (group, mut text, mut is_well) = match command {
+        DiskGroupCommand::Create {
+            name,
+            new,
+            redundancy,
+            allocation_unit,
+        } => (
+            create(env, &name, &new, redundancy, allocation_unit).await?,
+            String::new(),
+            true,
+        ),
+        DiskGroupCommand::Show { group } => (mount(env, &group).await?, String::new(), true),
+        DiskGroupCommand::Rebalance { group, power } => {
+            let group = mount(env, &group).await?;
+            let text = rebalance(&group, power.power).await?;
+            (group, text, true)
+        }
+        DiskGroupCommand::Add { group, new, power } => {
+            let group = mount(env, &group).await?;
+            let first = group
+                .describe()
+                .disks
+                .last()
+                .map_or(0, |disk| disk.number + 1);
+            let (disks, _held) = open_new(group.name(), first, &new)?;
+            group.add_disks(disks).await?;
+            let text = rebalance(&group, power.power).await?;
+            (group, text, true)
+        }
+        DiskGroupCommand::Drop { disk, group, power } => {
+            let group = mount(env, &group).await?;
+            group.drop_disk(&disk).await?;
+            let text = rebalance(&group, power.power).await?;
+            (group, text, true)
+        }
+        DiskGroupCommand::Check { group } => {
+            let group = mount(env, &group).await?;
+            let (text, is_well) = check(&group).await?;
+            (group, text, is_well)
+        }
+    };
+    if is_well {
+        text += &describe(&group);
+    }
+    if let Err(error) = group.dismount().await {
+        is_well = false;
+        let _ = writeln!(text, "{error}");
+    }
+    Ok(Answer { text, is_well })
+}
+
+fn open(path: &Path) -> Result<Arc<dyn BlockDevice>, CommandError> {
+    let caching = match facts::direct_probe(path)? {
+        DirectProbe::Direct => Caching::Direct,
+        DirectProbe::NotDirect { .. } => Caching::Buffered,
+    };
+    Ok(Arc::new(FileDevice::open(path, caching, Method::Sync)?))
+}
+
+async fn mount(env: &Arc<dyn Env>, group: &Group) -> Result<DiskGroup, CommandError> {
+    let devices: Result<Vec<_>, _> = group.disks.iter().map(|path| open(path)).collect();
+    let options = MountOptions {
+        force: group.force,
+        preferred_failure_group: None,
+    };
+    Ok(DiskGroup::mount_with(env, &devices?, &options).await?)
+}
+
+async fn create(
+    env: &Arc<dyn Env>,
+    name: &str,
+    new: &NewDisks,
+    redundancy: RedundancyWord,
+    allocation_unit_bytes: u64,
+) -> Result<DiskGroup, CommandError> {
+    let identity = draw_identity().map_err(|source| CommandError::System {
+        action: "draw an identity from /dev/urandom".to_owned(),
+        source,
+    })?;
+    let options = Options {
+        allocation_unit_bytes,
+        redundancy: redundancy.meaning(),
+        identity: Some(identity),
+    };
+    let (disks, _held) = open_new(name, 0, new)?;
+    Ok(DiskGroup::create(env, name, disks, options).await?)
+}
+
+/// An identity for a group, which no other has. Errors: the system has no chance to give.
+pub(crate) fn draw_identity() -> std::io::Result<[u8; 16]> {
+    let mut identity = [0; 16];
+    std::fs::File::open("/dev/urandom")?.read_exact(&mut identity)?;
+    Ok(identity)
+}
+
+/// Opens devices that are to join, after a look at what they hold. Block devices are nobody else's as long as what is
+/// returned beside them lives.
+fn open_new(
+    group: &str,
+    first: u16,
+    new: &NewDisks,
+) -> Result<(Vec<Disk>, Vec<HeldDevice>), CommandError> {
+    let (mut disks, mut held) = (Vec::new(), Vec::new());
+    for (number, text) in (first..).zip(&new.new) {
+        let (path, failure_group) = match text.rsplit_once(':') {
+            // Names below /dev/disk/by-path have colons of their own.
+            Some((path, failure_group)) if !Path::new(text).exists() => {
+                (PathBuf::from(path), Some(failure_group.to_owned()))
+            }
+            _ => (PathBuf::from(text), None),
+        };
+        if !path.exists() {
+            let bytes = new
+                .size
+                .ok_or_else(|| CommandError::NoFile { path: path.clone() })?;
+            let mut creation = OdmCreation::begin(&path, bytes)?;
+            creation.fill(|_, piece| piece.fill(0))?;
+            creation.commit()?;
+        }
+        let is_block_device = path
+            .metadata()
+            .is_ok_and(|metadata| metadata.file_type().is_block_device());
+        if is_block_device {
+            held.push(claim(&path, new)?);
+        }
+        let device = open(&path)?;
+        if !is_block_device {
+            refuse_data(&path, &device, new.erase.contains(&path))?;
+        }
+        disks.push(Disk {
+            name: format!("{group}_{number:04}"),
+            failure_group,
+            device,
+        });
+    }
+    Ok((disks, held))
+}
+
+/// Takes a block device for this program alone, if the guard lets it.
+fn claim(path: &Path, new: &NewDisks) -> Result<HeldDevice, CommandError> {
+    let erase: Vec<String> = new
+        .erase
+        .iter()
+        .map(|path| path.display().to_string())
+        .collect();
+    let want = Want {
+        path,
+        least_bytes: LEAST_DEVICE_BYTES,
+        erase: &erase,
+    };
+    let (tree, tools) = (SystemTree::default(), Tools::new());
+    Ok(Guard::new(&tree, &tools).claim(&want)?)
+}
+
+/// Whether a file may be overwritten, looked at through the descriptor that will write it.
+fn refuse_data(
+    path: &Path,
+    device: &Arc<dyn BlockDevice>,
+    erase: bool,
+) -> Result<(), CommandError> {
+    if erase {
+        return Ok(());
+    }
+    let bytes = (device.limits().capacity_bytes as usize).min(LOOKED_AT_BYTES) / 512 * 512;
+    let memory = |source| CommandError::System {
+        action: format!("look at {}", path.display()),
+        source,
+    };
+    let arena = Arena::new(bytes.max(512), 1).map_err(memory)?;
+    let hold = arena
+        .allocate()
+        .and_then(|frame| frame.try_write_hold())
+        .expect("a new arena has its frame");
+    let completion = device.submit(Request::read(0, vec![hold], Submission::Alone));
+    let outcome = completion
+        .already()
+        .expect("a request of its own is done within the call");
+    outcome.result?;
+    match outcome.operation {
+        Operation::Read(into) if into[0].iter().all(|byte| *byte == 0) => Ok(()),
+        _ => Err(CommandError::NotEmpty {
+            path: path.to_owned(),
+        }),
+    }
+}
+
+async fn rebalance(group: &DiskGroup, power: u32) -> Result<String, CommandError> {
+    let done = group.rebalance(power).await?;
+    let mut text = format!(
+        "{} extents moved, {}\n",
+        done.extents,
+        size_text(done.bytes)
+    );
+    if done.disks_removed > 0 {
+        let _ = writeln!(text, "{} disk(s) have left the group", done.disks_removed);
+    }
+    Ok(text)
+}
+
+async fn check(group: &DiskGroup) -> Result<(String, bool), CommandError> {
+    let report = group.check().await?;
+    let mut text = format!(
+        "{} extents compared, {} read\n",
+        report.extents,
+        size_text(report.bytes)
+    );
+    for finding in &report.findings {
+        let _ = writeln!(text, "{finding}");
+    }
+    Ok((text, report.findings.is_empty()))
+}
+
+fn describe(group: &DiskGroup) -> String {
+    let group = group.describe();
+    let mut text = format!(
+        "disk group {} ({}), {} redundancy, allocation unit {}\n",
+        group.name,
+        group.id,
+        group.redundancy.name(),
+        size_text(group.allocation_unit_bytes)
+    );
+    let mut disks = table(&[
+        "disk",
+        "failure group",
+        "state",
+        "size",
+        "used",
+        "free",
+        "device",
+    ]);
+    for disk in &group.disks {
+        disks.add_row([
+            disk.name.clone(),
+            disk.failure_group.clone(),
+            disk.state.to_owned(),
+            size_text(disk.capacity_bytes),
+            size_text(disk.used_bytes),
+            size_text(disk.free_bytes),
+            disk.device.clone().unwrap_or_default(),
+        ]);
+    }
+    let mut files = table(&[
+        "file",
+        "size",
+        "striping",
+        "redundancy",
+        "extents",
+        "allocation units by disk",
+    ]);
+    for file in &group.files {
+        let units = file
+            .allocation_units
+            .iter()
+            .map(|(disk, units)| format!("{disk}: {units}"));
+        files.add_row([
+            file.name.clone(),
+            size_text(file.bytes),
+            match file.striping {
+                Striping::Coarse => "coarse".to_owned(),
+                Striping::Fine => "fine".to_owned(),
+            },
+            file.redundancy.name().to_owned(),
+            file.extents.to_string(),
+            units.collect::<Vec<_>>().join(", "),
+        ]);
+    }
+    let _ = writeln!(text, "{disks}");
+    if !group.files.is_empty() {
+        let _ = writeln!(text, "{files}");
+    }
+    text
+}
+
+fn table(header: &[&str]) -> Table {
+    let mut table = Table::new();
+    table.load_preset(presets::NOTHING).set_header(header);
+    table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(subcommand)]
+        command: DiskGroupCommand,
+    }
+
+    fn said(line: &str) -> Result<Answer, String> {
+        let words = std::iter::once("diskgroup").chain(line.split_whitespace());
+        let line = Line::try_parse_from(words).map_err(|error| error.to_string())?;
+        carry_out(line.command).map_err(|error| error.to_string())
+    }
+
+    fn text(line: &str) -> String {
+        let answer = said(line).unwrap_or_else(|error| panic!("{line}: {error}"));
+        assert!(answer.is_well, "{line}: {}", answer.text);
+        answer.text
+    }
+
+    #[test]
+    fn a_group_is_made_shown_changed_and_checked() {
+        let directory = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
+        let path = |name: &str| directory.path().join(name).display().to_string();
+        let (a, b, c) = (path("a"), path("b"), path("c"));
+        let made = text(&format!(
+            "create data --redundancy normal --allocation-unit 1MiB --size 12MiB {a}:left {b}:right"
+        ));
+        assert!(
+            made.contains("normal redundancy, allocation unit 1MiB"),
+            "{made}"
+        );
+        assert!(made.contains("data_0001"), "{made}");
+        let shown = text(&format!("show --disk {b} --disk {a}"));
+        assert_eq!(shown, made);
+        let added = text(&format!(
+            "add --disk {a} --disk {b} --size 12MiB {c} --power 2"
+        ));
+        assert!(added.contains("data_0002"), "{added}");
+        text(&format!("check --disk {a} --disk {b} --disk {c}"));
+        let dropped = text(&format!("drop data_0000 --disk {a} --disk {b} --disk {c}"));
+        assert!(
+            dropped.starts_with("0 extents moved, 0B\n1 disk(s) have left"),
+            "{dropped}"
+        );
+        let few = said(&format!("show --disk {b}")).err().unwrap();
+        assert!(few.contains("missing data_0002"), "{few}");
+        text(&format!("rebalance --disk {b} --disk {c}"));
+    }
+
+    #[test]
+    fn what_holds_data_is_not_taken_unless_it_is_named() {
+        let directory = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
+        let path = directory.path().join("letters");
+        let mut bytes = vec![0; 12 << 20];
+        bytes[70_000] = 1;
+        std::fs::write(&path, &bytes).unwrap();
+        let name = path.display();
+        let refused = said(&format!("create data --allocation-unit 1MiB {name}"))
+            .err()
+            .unwrap();
+        assert!(
+            refused.contains(&format!("add --erase {name}")),
+            "{refused}"
+        );
+        assert_eq!(std::fs::read(&path).unwrap(), bytes, "nothing was written");
+        text(&format!(
+            "create data --allocation-unit 1MiB {name} --erase {name}"
+        ));
+        let missing = said(&format!("create data {name}-not")).err().unwrap();
+        assert!(missing.contains("give --size"), "{missing}");
+    }
+}

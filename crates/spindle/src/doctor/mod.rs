@@ -1,0 +1,118 @@
+//! `spindle doctor`: what this machine can do, and what makes its results noisy, each with what it means and a remedy.
+//! `abilities` and `noise` find, this module shows. Everything is read through [`SystemFiles`]; nothing is changed.
+
+use std::fmt::Write;
+
+mod abilities;
+mod noise;
+
+use crate::observe::SystemFiles;
+
+/// How something stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Standing {
+    /// As it should be.
+    Ok,
+    /// Results suffer from it.
+    Warn,
+    /// It is not there; what needs it is skipped.
+    Missing,
+}
+
+/// One line of the report.
+#[derive(Debug)]
+struct Finding {
+    standing: Standing,
+    /// What was looked at, and what it is.
+    what: String,
+    /// What it means for results, and the remedy; empty when all is well.
+    advice: String,
+}
+
+impl Finding {
+    fn ok(what: impl Into<String>) -> Finding {
+        Finding {
+            standing: Standing::Ok,
+            what: what.into(),
+            advice: String::new(),
+        }
+    }
+
+    fn warn(what: impl Into<String>, advice: impl Into<String>) -> Finding {
+        Finding {
+            standing: Standing::Warn,
+            what: what.into(),
+            advice: advice.into(),
+        }
+    }
+
+    fn missing(what: impl Into<String>, advice: impl Into<String>) -> Finding {
+        Finding {
+            standing: Standing::Missing,
+            what: what.into(),
+            advice: advice.into(),
+        }
+    }
+}
+
+/// Looks at this machine for about half a second and tells what was found.
+pub fn report() -> String {
+    let files = SystemFiles::default();
+    let here = std::env::current_dir().unwrap_or_default();
+    let abilities = abilities::find(&files, &here);
+    let noise = noise::find(&files, &noise::Sampled::over_half_a_second(&files));
+    show(&[
+        ("What this machine can do", abilities),
+        ("What may make results noisy", noise),
+    ])
+}
+
+fn show(sections: &[(&str, Vec<Finding>)]) -> String {
+    let mut text = String::new();
+    for (heading, findings) in sections {
+        let _ = writeln!(text, "{heading}");
+        for finding in findings {
+            let word = match finding.standing {
+                Standing::Ok => "ok",
+                Standing::Warn => "warn",
+                Standing::Missing => "missing",
+            };
+            let _ = writeln!(text, "  {word:<8} {}", finding.what);
+            if !finding.advice.is_empty() {
+                let _ = writeln!(text, "           {}", finding.advice);
+            }
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_report_has_a_line_for_each_finding_and_one_for_its_advice() {
+        let findings = vec![
+            Finding::ok("io_uring"),
+            Finding::warn("load 3.0", "stop other programs"),
+            Finding::missing("lvm", "install lvm2"),
+        ];
+        let expected = "Here\n  ok       io_uring\n  warn     load 3.0\n           stop other programs\n  missing  lvm\n           install lvm2\n";
+        assert_eq!(show(&[("Here", findings)]), expected);
+    }
+
+    #[test]
+    fn this_machine_is_reported() {
+        let text = report();
+        for word in [
+            "io_uring",
+            "root",
+            "device-mapper",
+            "governor",
+            "load",
+            "swap",
+        ] {
+            assert!(text.contains(word), "{word}: {text}");
+        }
+    }
+}

@@ -1,0 +1,390 @@
+//! What makes results noisy: processor clocks, other work, memory, clocks that are being set, and devices' caches.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::time::Duration;
+
+use rustix::time::{ClockId, Timespec, clock_gettime};
+
+use super::Finding;
+use crate::observe::SystemFiles;
+use crate::observe::block_device::{BlockDevice, DeviceNumber};
+use crate::observe::cpu::CpuTimes;
+use crate::observe::machine::Machine;
+
+/// How long other work is watched.
+const SAMPLE: Duration = Duration::from_millis(500);
+
+/// I/O of another process that counts as heavy.
+const HEAVY_BYTES_PER_S: u64 = 1 << 20;
+
+/// A clock that is set this much faster or slower falsifies nothing, but says that it is being set.
+const SLEW_NOTABLE_PPM: f64 = 100.0;
+
+/// Idle states that take longer to leave than this are felt by an I/O of a fast device.
+const IDLE_LATENCY_NOTABLE_US: u64 = 50;
+
+/// Steal that is felt.
+const STEAL_NOTABLE_PERCENT: f64 = 1.0;
+
+/// What was seen over a little while.
+#[derive(Debug, Default)]
+pub(super) struct Sampled {
+    /// Bytes per second that other processes read and wrote, by their names.
+    io_bytes_per_s: BTreeMap<String, u64>,
+    /// How much faster the clock went than the hardware's, in millionths.
+    slew_ppm: f64,
+    /// Processor time that the host gave to others, in per cent.
+    steal_percent: Option<f64>,
+}
+
+impl Sampled {
+    /// Watches for half a second.
+    pub(super) fn over_half_a_second(files: &SystemFiles) -> Sampled {
+        let io_before = process_io(files);
+        let cpu_before = CpuTimes::read(files);
+        let (set_before, raw_before) = clocks_ns();
+        std::thread::sleep(SAMPLE);
+        let (set_after, raw_after) = clocks_ns();
+        let io = process_io(files);
+        let moved = |((pid, name), bytes): (&(u32, String), &u64)| {
+            let before = io_before
+                .get(&(*pid, name.clone()))
+                .copied()
+                .unwrap_or(*bytes);
+            (name.clone(), bytes.saturating_sub(before) * 2)
+        };
+        let raw = (raw_after - raw_before) as f64;
+        let cpu = CpuTimes::read(files).zip(cpu_before);
+        Sampled {
+            io_bytes_per_s: io
+                .iter()
+                .map(moved)
+                .filter(|(_, bytes)| *bytes >= HEAVY_BYTES_PER_S)
+                .collect(),
+            slew_ppm: ((set_after - set_before) as f64 - raw) / raw * 1e6,
+            steal_percent: cpu
+                .and_then(|(after, before)| Some(after.since(&before).shares()?.steal_percent)),
+        }
+    }
+}
+
+/// The monotonic clock as it is set by time services, and as the hardware runs: clock_gettime(2).
+fn clocks_ns() -> (i128, i128) {
+    let nanoseconds =
+        |time: Timespec| i128::from(time.tv_sec) * 1_000_000_000 + i128::from(time.tv_nsec);
+    (
+        nanoseconds(clock_gettime(ClockId::Monotonic)),
+        nanoseconds(clock_gettime(ClockId::MonotonicRaw)),
+    )
+}
+
+/// Bytes that each other process has read from and written to devices: proc_pid_io(5), for root only of all users.
+fn process_io(files: &SystemFiles) -> BTreeMap<(u32, String), u64> {
+    let own = std::process::id();
+    let processes = fs::read_dir(&files.proc).into_iter().flatten().flatten();
+    processes
+        .filter_map(|entry| {
+            let pid: u32 = entry.file_name().to_str()?.parse().ok()?;
+            let text = files.text_of(&entry.path().join("io"))?;
+            let name = files.text_of(&entry.path().join("comm"))?;
+            let figure = |key: &str| -> Option<u64> {
+                let line = text.lines().find_map(|line| line.strip_prefix(key))?;
+                line.trim().parse().ok()
+            };
+            (pid != own).then_some((
+                (pid, name),
+                figure("read_bytes:")? + figure("write_bytes:")?,
+            ))
+        })
+        .collect()
+}
+
+/// Looks at everything.
+pub(super) fn find(files: &SystemFiles, sampled: &Sampled) -> Vec<Finding> {
+    let machine = Machine::capture(files, &[]);
+    let mut findings = vec![
+        governor(&machine),
+        idle_states(files),
+        virtualisation(&machine, sampled),
+        load(&machine),
+        other_io(sampled),
+    ];
+    findings.extend(memory(files));
+    findings.push(huge_pages(&machine));
+    findings.push(clock(sampled));
+    findings.extend(disks(files).iter().flat_map(disk));
+    findings
+}
+
+fn governor(machine: &Machine) -> Finding {
+    match machine.processor.governor.as_deref() {
+        Some("performance") => Finding::ok("governor: performance"),
+        Some(other) => Finding::warn(
+            format!("governor: {other}"),
+            "the clock follows the load, so latencies at low load are too high: cpupower frequency-set -g performance",
+        ),
+        None => Finding::ok("governor: not told (the host's affair in a virtual machine)"),
+    }
+}
+
+/// Linux Documentation/admin-guide/pm/cpuidle.rst.
+fn idle_states(files: &SystemFiles) -> Finding {
+    let states = files.sys.join("devices/system/cpu/cpu0/cpuidle");
+    let deepest = fs::read_dir(states)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter(|state| files.number_of(&state.path().join("disable")) != Some(1))
+        .filter_map(|state| files.number_of(&state.path().join("latency")))
+        .max();
+    match deepest {
+        Some(latency_us) if latency_us > IDLE_LATENCY_NOTABLE_US => Finding::warn(
+            format!("idle states: the deepest takes {latency_us} us to leave"),
+            "a processor that waits for an I/O falls asleep and wakes late: cpupower idle-set -D 50, or boot with intel_idle.max_cstate=1",
+        ),
+        Some(latency_us) => Finding::ok(format!(
+            "idle states: the deepest takes {latency_us} us to leave"
+        )),
+        None => Finding::ok("idle states: none, or the host's affair"),
+    }
+}
+
+fn virtualisation(machine: &Machine, sampled: &Sampled) -> Finding {
+    let since_boot = machine.load.steal_percent_since_boot;
+    let steal = sampled
+        .steal_percent
+        .unwrap_or(0.0)
+        .max(since_boot.unwrap_or(0.0));
+    match machine.virtualisation.hypervisor_flag {
+        Some(true) if steal >= STEAL_NOTABLE_PERCENT => Finding::warn(
+            format!("virtual machine: the host took {steal:.1} % of the processors' time"),
+            "neighbours are measured, too: use more rounds, a quieter host, or processors of your own",
+        ),
+        Some(true) => Finding::ok(format!(
+            "virtual machine: the host took {steal:.1} % of the processors' time"
+        )),
+        Some(false) => Finding::ok("no virtual machine"),
+        None => Finding::ok("virtual machine: not told"),
+    }
+}
+
+fn load(machine: &Machine) -> Finding {
+    let Some([minute, ..]) = machine.load.averages else {
+        return Finding::ok("load: not told");
+    };
+    let processors = machine.processor.logical_processors.unwrap_or(1);
+    let what = format!("load {minute:.2} over the last minute, {processors} processors");
+    if minute < 0.25 * f64::from(processors) {
+        Finding::ok(what)
+    } else {
+        Finding::warn(
+            what,
+            "something else works here: stop it, or wait until it is done",
+        )
+    }
+}
+
+fn other_io(sampled: &Sampled) -> Finding {
+    if sampled.io_bytes_per_s.is_empty() {
+        return Finding::ok("other processes: none reads or writes 1 MiB/s or more");
+    }
+    let all: Vec<String> = sampled
+        .io_bytes_per_s
+        .iter()
+        .map(|(name, bytes)| format!("{name} {} MiB/s", bytes >> 20))
+        .collect();
+    Finding::warn(
+        format!("other processes read and write: {}", all.join(", ")),
+        "they share the devices and the page cache: stop them for the run",
+    )
+}
+
+fn memory(files: &SystemFiles) -> Vec<Finding> {
+    let table = files
+        .text_of(&files.proc.join("meminfo"))
+        .unwrap_or_default();
+    let mebibytes = |key: &str| -> Option<u64> {
+        let line = table
+            .lines()
+            .find_map(|line| line.strip_prefix(key)?.strip_prefix(':'))?;
+        let kibibytes: u64 = line.split_whitespace().next()?.parse().ok()?;
+        Some(kibibytes >> 10)
+    };
+    let mut findings = Vec::new();
+    if let (Some(available), Some(total)) = (mebibytes("MemAvailable"), mebibytes("MemTotal")) {
+        let what = format!("memory: {available} of {total} MiB available");
+        findings.push(if available * 4 >= total {
+            Finding::ok(what)
+        } else {
+            Finding::warn(
+                what,
+                "little is left for buffer cache and page cache: stop other programs",
+            )
+        });
+    }
+    let (free, total) = (
+        mebibytes("SwapFree").unwrap_or(0),
+        mebibytes("SwapTotal").unwrap_or(0),
+    );
+    let used = total.saturating_sub(free);
+    findings.push(if used == 0 {
+        Finding::ok(format!("swap: none of {total} MiB in use"))
+    } else {
+        Finding::warn(
+            format!("swap: {used} of {total} MiB in use"),
+            "memory comes back from disk during trials: free memory, then swapoff -a and swapon -a",
+        )
+    });
+    findings
+}
+
+fn huge_pages(machine: &Machine) -> Finding {
+    match machine.settings.transparent_huge_pages.as_deref() {
+        Some("never") => Finding::warn(
+            "transparent huge pages: never",
+            "the buffer cache costs about a tenth more processor time per read: set it to madvise",
+        ),
+        Some(word) => Finding::ok(format!("transparent huge pages: {word}")),
+        None => Finding::ok("transparent huge pages: not told"),
+    }
+}
+
+fn clock(sampled: &Sampled) -> Finding {
+    let what = format!(
+        "clock: set {:.0} millionths off the hardware's",
+        sampled.slew_ppm.abs()
+    );
+    if sampled.slew_ppm.abs() < SLEW_NOTABLE_PPM {
+        Finding::ok(what)
+    } else {
+        Finding::warn(
+            what,
+            "a time service is setting it right; wait until it is, or all times are off by that much",
+        )
+    }
+}
+
+/// Whole devices that hold data; not loop devices, memory or empty drives.
+fn disks(files: &SystemFiles) -> Vec<BlockDevice> {
+    let entries = fs::read_dir(files.sys.join("block"))
+        .into_iter()
+        .flatten()
+        .flatten();
+    let mut disks: Vec<BlockDevice> = entries
+        .filter_map(|entry| {
+            let number: DeviceNumber = files.text_of(&entry.path().join("dev"))?.parse().ok()?;
+            BlockDevice::describe(files, number)
+        })
+        .filter(|disk| disk.size_bytes.is_some_and(|bytes| bytes > 0))
+        .filter(|disk| {
+            !["loop", "ram", "zram", "sr", "fd"]
+                .iter()
+                .any(|kind| disk.name.starts_with(kind))
+        })
+        .collect();
+    disks.sort_by(|a, b| a.name.cmp(&b.name));
+    disks
+}
+
+fn disk(disk: &BlockDevice) -> Vec<Finding> {
+    let name = &disk.name;
+    let scheduler = disk.scheduler.as_deref().unwrap_or("not told");
+    let slow = disk.rotational == Some(true);
+    let scheduler_fits = matches!(scheduler, "none" | "mq-deadline" | "not told") || slow;
+    let mut findings = vec![if scheduler_fits {
+        Finding::ok(format!("{name}: scheduler {scheduler}"))
+    } else {
+        Finding::warn(
+            format!("{name}: scheduler {scheduler}"),
+            format!(
+                "it costs processor time and reorders: echo none > /sys/block/{name}/queue/scheduler"
+            ),
+        )
+    }];
+    let cache = disk.write_cache.as_deref().unwrap_or("not told");
+    findings.push(match (cache, disk.fua) {
+        ("write back", Some(false)) => Finding::ok(format!(
+            "{name}: volatile write cache, no FUA: each durable write is a write and a flush of the whole cache"
+        )),
+        ("write back", _) => Finding::ok(format!("{name}: volatile write cache, flushed for durable writes")),
+        ("write through", _) => Finding::ok(format!(
+            "{name}: no volatile write cache, says the device (or somebody has set it so: then commits are not safe)"
+        )),
+        (other, _) => Finding::ok(format!("{name}: write cache {other}")),
+    });
+    findings
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::doctor::Standing;
+    use crate::observe::fixture::Fixture;
+
+    fn warnings(fixture: &Fixture, sampled: &Sampled) -> String {
+        let findings = find(&fixture.files(), sampled);
+        let noisy = findings
+            .iter()
+            .filter(|finding| finding.standing == Standing::Warn);
+        noisy.map(|finding| finding.what.clone() + "\n").collect()
+    }
+
+    #[test]
+    fn a_quiet_machine_has_no_warning() {
+        let fixture = Fixture::with(&[
+            ("proc/loadavg", "0.05 0.0 0.0 1/100 5\n"),
+            (
+                "proc/meminfo",
+                "MemTotal: 4000000 kB\nMemAvailable: 3000000 kB\nSwapTotal: 0 kB\nSwapFree: 0 kB\n",
+            ),
+            (
+                "sys/devices/system/cpu/cpufreq/policy0/scaling_governor",
+                "performance\n",
+            ),
+        ]);
+        assert_eq!(warnings(&fixture, &Sampled::default()), "");
+    }
+
+    #[test]
+    fn everything_that_is_noisy_is_told() {
+        let fixture = Fixture::with(&[
+            ("proc/cpuinfo", "processor\t: 0\nflags\t: fpu hypervisor\n"),
+            ("proc/loadavg", "3.50 1.0 1.0 1/100 5\n"),
+            (
+                "proc/meminfo",
+                "MemTotal: 4000000 kB\nMemAvailable: 300000 kB\nSwapTotal: 8192 kB\nSwapFree: 4096 kB\n",
+            ),
+            (
+                "sys/kernel/mm/transparent_hugepage/enabled",
+                "always madvise [never]\n",
+            ),
+            (
+                "sys/devices/system/cpu/cpufreq/policy0/scaling_governor",
+                "powersave\n",
+            ),
+            ("sys/devices/system/cpu/cpu0/cpuidle/state1/latency", "2\n"),
+            (
+                "sys/devices/system/cpu/cpu0/cpuidle/state2/latency",
+                "133\n",
+            ),
+            (
+                "sys/devices/system/cpu/cpu0/cpuidle/state3/latency",
+                "900\n",
+            ),
+            ("sys/devices/system/cpu/cpu0/cpuidle/state3/disable", "1\n"),
+            ("sys/devices/sda/dev", "8:0\n"),
+            ("sys/devices/sda/size", "100\n"),
+            ("sys/devices/sda/queue/scheduler", "none [bfq]\n"),
+            ("sys/devices/sda/queue/rotational", "0\n"),
+        ]);
+        fixture.link("sys/block/sda", "sys/devices/sda");
+        fixture.link("sys/dev/block/8:0", "sys/devices/sda");
+        let sampled = Sampled {
+            io_bytes_per_s: [("rsync".to_owned(), 30 << 20)].into(),
+            slew_ppm: -420.0,
+            steal_percent: Some(7.5),
+        };
+        insta::assert_snapshot!(warnings(&fixture, &sampled));
+    }
+}

@@ -1,0 +1,346 @@
+//! The keys of a `[[layout]]` by which Spindle makes it itself: `devices`, then what becomes of them (`raw`, `filesystem`,
+//! `volume`, `diskgroup`), and how they are treated before (`share`, `erase`, `discard`, `precondition`).
+
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+use spindle_layout::LayoutSpec;
+use spindle_layout::spec::{
+    DeviceSpec, FileSystemSpec, LayoutKind, Preparation, Share, VolumeSpec,
+};
+
+use super::disk_group::DiskGroup;
+use super::placement::Placement;
+use crate::experiment::error::ExperimentError;
+use crate::experiment::quantity::{KIB, MIB, TIB};
+use crate::experiment::reader::{Item, Reader, keys_asked_by};
+use crate::experiment::word::words;
+
+/// Keys that mean nothing without `devices`.
+const OF_DEVICES: [&str; 8] = [
+    "raw",
+    "filesystem",
+    "volume",
+    "diskgroup",
+    "share",
+    "erase",
+    "discard",
+    "precondition",
+];
+
+/// Keys that say what devices become: one of them is needed.
+const USES: [&str; 3] = ["raw", "filesystem", "diskgroup"];
+
+const DEVICES_ALLOWED: &str = "a list of block devices and files, such as [\"/dev/disk/by-id/...\", { file = \"disk1.img\", size = \"1GiB\" }]";
+
+/// Stripe sizes of LVM: powers of two, up to an extent.
+const STRIPE_SIZES: [u64; 11] = [
+    4 * KIB,
+    8 * KIB,
+    16 * KIB,
+    32 * KIB,
+    64 * KIB,
+    128 * KIB,
+    256 * KIB,
+    512 * KIB,
+    MIB,
+    2 * MIB,
+    4 * MIB,
+];
+
+words! {
+    /// How devices are shared with other layouts.
+    pub enum ShareWord {
+        /// Equal parts, outer and inner places in turn.
+        Fair = "fair",
+    }
+    later: []
+}
+
+/// What Spindle makes for a layout.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Made {
+    /// Devices, and what becomes of them; paths of files as written.
+    pub spec: LayoutSpec,
+    /// The disk group to be made of the devices, if that is what they become.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disk_group: Option<DiskGroup>,
+}
+
+impl fmt::Display for Made {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let devices = self.spec.devices.iter();
+        let paths: Vec<String> = devices
+            .map(|device| device.path().display().to_string())
+            .collect();
+        let kind = match &self.spec.kind {
+            LayoutKind::Raw => "raw",
+            LayoutKind::FileSystem(of) => &of.type_name,
+            LayoutKind::DiskGroup => "disk group",
+        };
+        write!(f, "{kind} on {}", paths.join(", "))
+    }
+}
+
+impl Made {
+    /// Reads what is to be made for the layout called `name`; `None` when it has no devices.
+    pub(super) fn read(
+        reader: &mut Reader<'_>,
+        name: &str,
+    ) -> Result<Option<Made>, ExperimentError> {
+        let devices = read_devices(reader)?;
+        let raw = reader.flag("raw", false)?;
+        let file_system = read_file_system(reader)?;
+        let volume = read_volume(reader)?;
+        let disk_group = DiskGroup::read(reader, &devices)?;
+        let share = reader.optional_word::<ShareWord>("share")?;
+        let erase = reader.texts(
+            "erase",
+            "a list of devices by name, each a by-id name, a serial number, a world-wide name or a path",
+        )?;
+        let preparation = Preparation {
+            discard: reader.flag("discard", false)?,
+            overwrite_passes: read_precondition(reader)?,
+        };
+        let uses = [raw, file_system.is_some(), disk_group.is_some()];
+        check_together(reader, !devices.is_empty(), uses, volume.as_ref())?;
+        if devices.is_empty() {
+            return Ok(None);
+        }
+        let kind = match (file_system, &disk_group) {
+            (Some(file_system), _) => LayoutKind::FileSystem(file_system),
+            (None, Some(_)) => LayoutKind::DiskGroup,
+            (None, None) => LayoutKind::Raw,
+        };
+        let spec = LayoutSpec {
+            name: name.to_owned(),
+            devices,
+            volume,
+            kind,
+            share: share.map(|ShareWord::Fair| Share::Fair),
+            erase,
+            preparation,
+        };
+        Ok(Some(Made { spec, disk_group }))
+    }
+
+    /// Whether no file system stands between the database and the devices.
+    pub fn is_raw(&self) -> bool {
+        !matches!(self.spec.kind, LayoutKind::FileSystem(_))
+    }
+
+    /// What is to be made, with paths that begin at the root: a relative one starts in the current directory.
+    ///
+    /// # Errors
+    /// There is no current directory.
+    pub fn absolute(&self) -> io::Result<LayoutSpec> {
+        let mut spec = self.spec.clone();
+        for device in &mut spec.devices {
+            if let DeviceSpec::File { path, .. } = device {
+                *path = std::path::absolute(&*path)?;
+            }
+        }
+        Ok(spec)
+    }
+}
+
+fn read_devices(reader: &mut Reader<'_>) -> Result<Vec<DeviceSpec>, ExperimentError> {
+    let mut devices = Vec::new();
+    for item in reader.items("devices", DEVICES_ALLOWED)? {
+        let device = match item {
+            Item::Text(path) if path.starts_with('/') => DeviceSpec::Existing(PathBuf::from(path)),
+            Item::Text(path) => {
+                return Err(reader.conflict(
+                    &["devices"],
+                    format!("{path:?} is no path of a device"),
+                    "paths of devices begin with /",
+                    format!("write the device as /dev/..., or, for a file that is made: {{ file = {path:?}, size = \"1GiB\" }}"),
+                ));
+            }
+            Item::Table(mut table) => read_file(&mut table)?,
+        };
+        devices.push(device);
+    }
+    Ok(devices)
+}
+
+fn read_file(table: &mut Reader<'_>) -> Result<DeviceSpec, ExperimentError> {
+    let path = table.text("file", "the path of a file, which is made")?;
+    let size_bytes = table.size("size", 0, 16 * MIB..=64 * TIB)?;
+    table.finish()?;
+    match path {
+        Some(path) if size_bytes > 0 => Ok(DeviceSpec::File {
+            path: PathBuf::from(path),
+            size_bytes,
+        }),
+        _ => Err(table.conflict(
+            &["file", "size"],
+            "a file that stands in for a device needs a path and a size",
+            "file or size is missing",
+            "write { file = \"disk1.img\", size = \"1GiB\" }",
+        )),
+    }
+}
+
+fn read_file_system(reader: &mut Reader<'_>) -> Result<Option<FileSystemSpec>, ExperimentError> {
+    let allowed = "the type of a file system such as \"xfs\", or { type = \"ext4\", mkfs = \"-b 4096\", mount = \"noatime\" }";
+    let type_allowed = "the type of a file system: \"ext2\", \"ext3\", \"ext4\", \"xfs\", \"btrfs\", or another that has a mkfs.TYPE";
+    let (type_name, mkfs, mount) = match reader.item("filesystem", allowed)? {
+        None => return Ok(None),
+        Some(Item::Text(type_name)) => (Some(type_name), None, None),
+        Some(Item::Table(mut table)) => {
+            let keys = read_file_system_table(&mut table, type_allowed)?;
+            table.finish()?;
+            keys
+        }
+    };
+    let is_type = |text: &&str| {
+        text.bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))
+    };
+    let Some(type_name) = type_name.filter(is_type) else {
+        return Err(reader.conflict(
+            &["filesystem"],
+            "filesystem names no type of file system",
+            format!("allowed: {type_allowed}"),
+            "write filesystem = \"xfs\"",
+        ));
+    };
+    let words = mkfs.unwrap_or_default().split_whitespace();
+    Ok(Some(FileSystemSpec {
+        type_name: type_name.to_owned(),
+        mkfs_options: words.map(str::to_owned).collect(),
+        mount_options: mount.unwrap_or_default().to_owned(),
+    }))
+}
+
+type FileSystemKeys<'a> = (Option<&'a str>, Option<&'a str>, Option<&'a str>);
+
+fn read_file_system_table<'a>(
+    table: &mut Reader<'a>,
+    type_allowed: &str,
+) -> Result<FileSystemKeys<'a>, ExperimentError> {
+    Ok((
+        table.text("type", type_allowed)?,
+        table.text("mkfs", "arguments for mkfs, separated by blanks")?,
+        table.text("mount", "mount options, separated by commas")?,
+    ))
+}
+
+fn read_volume(reader: &mut Reader<'_>) -> Result<Option<VolumeSpec>, ExperimentError> {
+    let mut table = reader.section("volume")?;
+    let volume = read_volume_table(&mut table)?;
+    table.finish()?;
+    if volume.thin && volume.mirrors > 0 {
+        return Err(table.conflict(
+            &["thin", "mirrors"],
+            "a thin volume has no mirrors",
+            "thin or mirrors",
+            "leave one of them out",
+        ));
+    }
+    Ok(reader.has("volume").then_some(volume))
+}
+
+fn read_volume_table(table: &mut Reader<'_>) -> Result<VolumeSpec, ExperimentError> {
+    Ok(VolumeSpec {
+        stripes: table.number("stripes", 1, 1..=128)?,
+        stripe_size_bytes: table.size_among("stripe_size", 64 * KIB, &STRIPE_SIZES)?,
+        mirrors: table.number("mirrors", 0, 0..=9)?,
+        thin: table.flag("thin", false)?,
+    })
+}
+
+/// How often devices are overwritten.
+fn read_precondition(reader: &mut Reader<'_>) -> Result<u32, ExperimentError> {
+    let mut table = reader.section("precondition")?;
+    let passes = table.number("passes", 1, 1..=10)?;
+    table.finish()?;
+    Ok(if reader.has("precondition") {
+        passes
+    } else {
+        0
+    })
+}
+
+/// What only makes sense together, or not together.
+fn check_together(
+    reader: &Reader<'_>,
+    has_devices: bool,
+    uses: [bool; 3],
+    volume: Option<&VolumeSpec>,
+) -> Result<(), ExperimentError> {
+    let used = uses.iter().filter(|is_used| **is_used).count();
+    if !has_devices {
+        let Some(key) = OF_DEVICES.iter().find(|key| reader.has(key)) else {
+            return Ok(());
+        };
+        return Err(reader.conflict(
+            &[key],
+            format!("{key} needs devices"),
+            "this layout is a directory",
+            format!("add devices = [...], or leave {key} out to use path, an existing directory"),
+        ));
+    }
+    if reader.has("path") {
+        return Err(reader.conflict(
+            &["path", "devices"],
+            "a layout has both a path and devices",
+            "path or devices",
+            "with devices Spindle makes the layout itself; with path it uses a directory that is there",
+        ));
+    }
+    match used {
+        0 => Err(reader.conflict(
+            &["devices"],
+            "it is not said what the devices become",
+            "raw, filesystem or diskgroup is missing",
+            "add raw = true, filesystem = \"xfs\" or diskgroup = {}",
+        )),
+        1 if volume.is_some() && uses[2] => Err(reader.conflict(
+            &["volume", "diskgroup"],
+            "a disk group does not stand on a volume",
+            "volume or diskgroup",
+            "give the disk group the devices themselves",
+        )),
+        1 => Ok(()),
+        _ => Err(reader.conflict(
+            &USES,
+            "devices become one thing only",
+            "raw, filesystem or diskgroup",
+            "make a layout of each: they may share the devices with share = \"fair\"",
+        )),
+    }
+}
+
+/// The tables of a layout and the keys they understand.
+pub(in crate::experiment) fn keys_of_tables() -> Vec<(String, Vec<&'static str>)> {
+    vec![
+        (
+            "an entry of the devices of a [[layout]]".to_owned(),
+            keys_asked_by(read_file),
+        ),
+        (
+            "the filesystem table of a [[layout]]".to_owned(),
+            keys_asked_by(|table| read_file_system_table(table, "").map(|_| ())),
+        ),
+        (
+            "the volume table of a [[layout]]".to_owned(),
+            keys_asked_by(read_volume_table),
+        ),
+        (
+            "the placement table of a [[layout]]".to_owned(),
+            keys_asked_by(|table| Placement::read_table(table).map(|_| ())),
+        ),
+        (
+            "the diskgroup table of a [[layout]]".to_owned(),
+            keys_asked_by(|table| DiskGroup::read_table(table).map(|_| ())),
+        ),
+        (
+            "the precondition table of a [[layout]]".to_owned(),
+            vec!["passes"],
+        ),
+    ]
+}

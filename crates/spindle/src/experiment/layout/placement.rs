@@ -1,0 +1,176 @@
+//! The `placement` table of a layout: which kinds of files lie elsewhere than on the layout itself. On another layout, by its
+//! name; or on some of its own devices, where it is raw.
+
+use serde::{Deserialize, Serialize};
+use spindle_layout::spec::LayoutKind;
+
+use super::Layout;
+use crate::experiment::error::ExperimentError;
+use crate::experiment::reader::{Item, Reader};
+
+const ALLOWED: &str =
+    "the name of another layout, or a list of devices of this one, as they are written in devices";
+
+/// Where files of one kind lie instead.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PlacedOn {
+    /// On the layout of this name.
+    Layout(String),
+    /// On these devices of this layout, as they are written in `devices`.
+    Devices(Vec<String>),
+}
+
+/// Which kinds of files lie elsewhere.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Placement {
+    /// The control file.
+    pub control: Option<PlacedOn>,
+    /// Redo log files.
+    pub redo: Option<PlacedOn>,
+    /// The undo datafile.
+    pub undo: Option<PlacedOn>,
+    /// Datafiles of tables.
+    pub data: Option<PlacedOn>,
+    /// Datafiles of indexes. The embedded database has none.
+    pub index: Option<PlacedOn>,
+    /// Temporary files. The embedded database has none.
+    pub temp: Option<PlacedOn>,
+}
+
+impl Placement {
+    pub(super) fn read(reader: &mut Reader<'_>) -> Result<Placement, ExperimentError> {
+        let mut table = reader.section("placement")?;
+        let placement = Placement::read_table(&mut table)?;
+        table.finish()?;
+        Ok(placement)
+    }
+
+    pub(super) fn read_table(table: &mut Reader<'_>) -> Result<Placement, ExperimentError> {
+        Ok(Placement {
+            control: placed_on(table, "control")?,
+            redo: placed_on(table, "redo")?,
+            undo: placed_on(table, "undo")?,
+            data: placed_on(table, "data")?,
+            index: placed_on(table, "index")?,
+            temp: placed_on(table, "temp")?,
+        })
+    }
+
+    /// Each kind that lies elsewhere, by its key.
+    pub fn kinds(&self) -> impl Iterator<Item = (&'static str, &PlacedOn)> {
+        let kinds = [
+            ("control", &self.control),
+            ("redo", &self.redo),
+            ("undo", &self.undo),
+            ("data", &self.data),
+            ("index", &self.index),
+            ("temp", &self.temp),
+        ];
+        kinds
+            .into_iter()
+            .filter_map(|(kind, on)| Some((kind, on.as_ref()?)))
+    }
+
+    /// Names of the layouts that files lie on.
+    pub fn layouts(&self) -> impl Iterator<Item = &str> {
+        self.kinds().filter_map(|(_, on)| match on {
+            PlacedOn::Layout(name) => Some(name.as_str()),
+            PlacedOn::Devices(_) => None,
+        })
+    }
+
+    /// Devices of the layout itself that are set aside for some kind.
+    pub fn devices(&self) -> impl Iterator<Item = &str> {
+        self.kinds().flat_map(|(_, on)| match on {
+            PlacedOn::Layout(_) => [].iter().map(String::as_str),
+            PlacedOn::Devices(devices) => devices.iter().map(String::as_str),
+        })
+    }
+}
+
+impl Layout {
+    /// Looks whether files can lie where they are placed, among all `layouts`.
+    pub(in crate::experiment) fn check_placement(
+        &self,
+        reader: &Reader<'_>,
+        layouts: &[Layout],
+    ) -> Result<(), ExperimentError> {
+        let wrong = |title: String, label: &str, help: &str| {
+            Err(reader.conflict(&["placement"], title, label, help))
+        };
+        for name in self.placement.layouts() {
+            if name == self.name || !layouts.iter().any(|other| other.name == name) {
+                return wrong(
+                    format!("files are placed on {name:?}, which is no other layout"),
+                    "no other layout has this name",
+                    "add a [[layout]] of that name; with candidate = false it holds files and is not measured",
+                );
+            }
+        }
+        let made = self.made.as_ref();
+        let is_own = |name: &str| {
+            let devices = made.into_iter().flat_map(|made| &made.spec.devices);
+            devices
+                .into_iter()
+                .any(|device| device.path().to_str() == Some(name))
+        };
+        let is_plain_raw = made
+            .is_some_and(|made| made.spec.kind == LayoutKind::Raw && made.spec.volume.is_none());
+        for name in self.placement.devices() {
+            if !is_plain_raw {
+                return wrong(
+                    format!("files are placed on the device {name:?} of a layout that is not raw"),
+                    "only the devices of a raw layout can be told apart",
+                    "place them on another layout, by its name",
+                );
+            }
+            if !is_own(name) {
+                return wrong(
+                    format!("files are placed on {name:?}, which is none of the devices"),
+                    "none of this layout's devices",
+                    "write the device as it is written in devices",
+                );
+            }
+        }
+        if self.candidate {
+            return Ok(());
+        }
+        if layouts
+            .iter()
+            .any(|other| other.placement.layouts().any(|name| name == self.name))
+        {
+            return Ok(());
+        }
+        Err(reader.conflict(
+            &["candidate"],
+            format!("layout {:?} is not measured, and holds no files", self.name),
+            "no placement names it",
+            "name it in the placement of another layout, or leave candidate out",
+        ))
+    }
+}
+
+fn placed_on(
+    table: &mut Reader<'_>,
+    kind: &'static str,
+) -> Result<Option<PlacedOn>, ExperimentError> {
+    if let Ok(name) = table.text(kind, ALLOWED) {
+        return Ok(name.map(|name| PlacedOn::Layout(name.to_owned())));
+    }
+    let mut devices = Vec::new();
+    for item in table.items(kind, ALLOWED)? {
+        match item {
+            Item::Text(device) => devices.push(device.to_owned()),
+            Item::Table(_) => {
+                return Err(table.conflict(
+                    &[kind],
+                    format!("placement.{kind} says no place"),
+                    format!("allowed: {ALLOWED}"),
+                    format!("write {kind} = \"NAME OF A LAYOUT\""),
+                ));
+            }
+        }
+    }
+    Ok(Some(PlacedOn::Devices(devices)))
+}

@@ -1,0 +1,243 @@
+//! The `limit` and `delay` tables of a layout: how much slower than they are its devices are to be. A limit holds each
+//! device to a rate, as an array does; a delay adds time to each I/O, as a slower disk does.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::error::ExperimentError;
+use super::quantity::{KIB, TIB, size_text};
+use super::reader::Reader;
+
+/// Keys of `limit`.
+const LIMIT_KEYS: [&str; 4] = ["read_iops", "write_iops", "read_bps", "write_bps"];
+/// Keys of `delay`.
+const DELAY_KEYS: [&str; 3] = ["read_us", "write_us", "flush_us"];
+
+/// A slower rate than this would measure little more than itself.
+const IOPS_MIN: u64 = 10;
+/// Version 1 control groups keep requests per second in 32 bits: more than these wrap round, and the last means no limit.
+const IOPS_MAX: u64 = 1_000_000_000;
+const BPS_MIN: u64 = 64 * KIB;
+const BPS_MAX: u64 = TIB;
+const DELAY_US_MAX: u64 = 10_000_000;
+
+/// The most that each device of a layout does for the database; `None` leaves a rate as it is, at least one is set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Limit {
+    /// Reads per second, 10 to 10^9.
+    pub read_iops: Option<u64>,
+    /// Writes per second, flushes among them, 10 to 10^9.
+    pub write_iops: Option<u64>,
+    /// Bytes read per second, 64 KiB to 1 TiB.
+    pub read_bps: Option<u64>,
+    /// Bytes written per second, 64 KiB to 1 TiB.
+    pub write_bps: Option<u64>,
+}
+
+impl Limit {
+    /// Reads the `limit` table of a layout, if there is one.
+    pub(super) fn read(layout: &mut Reader<'_>) -> Result<Option<Limit>, ExperimentError> {
+        let mut table = layout.section("limit")?;
+        let limit = Limit::read_table(&mut table)?;
+        finish(layout, &table, "limit", &LIMIT_KEYS, "{ read_iops = 500 }")?;
+        Ok(layout.has("limit").then_some(limit))
+    }
+
+    pub(super) fn read_table(table: &mut Reader<'_>) -> Result<Limit, ExperimentError> {
+        let mut iops = |key| table.number(key, 0, IOPS_MIN..=IOPS_MAX).map(set);
+        let (read_iops, write_iops) = (iops(LIMIT_KEYS[0])?, iops(LIMIT_KEYS[1])?);
+        let mut bps = |key| table.size(key, 0, BPS_MIN..=BPS_MAX).map(set);
+        let (read_bps, write_bps) = (bps(LIMIT_KEYS[2])?, bps(LIMIT_KEYS[3])?);
+        Ok(Limit {
+            read_iops,
+            write_iops,
+            read_bps,
+            write_bps,
+        })
+    }
+}
+
+impl fmt::Display for Limit {
+    /// `limited by Spindle (500 reads/s, 40MiB/s written)`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let count = |rate: Option<u64>, what| rate.map(|rate| format!("{rate} {what}/s"));
+        let bytes =
+            |rate: Option<u64>, what| rate.map(|rate| format!("{}/s {what}", size_text(rate)));
+        let rates = [
+            count(self.read_iops, "reads"),
+            count(self.write_iops, "writes"),
+            bytes(self.read_bps, "read"),
+            bytes(self.write_bps, "written"),
+        ];
+        let rates: Vec<String> = rates.into_iter().flatten().collect();
+        write!(f, "limited by Spindle ({})", rates.join(", "))
+    }
+}
+
+/// How much longer each I/O of a layout takes; 0 leaves a kind as it is, at least one is set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Delay {
+    /// A read, in microseconds, up to 10 s.
+    pub read_us: u64,
+    /// A write, in microseconds, up to 10 s.
+    pub write_us: u64,
+    /// A flush, and on top of `write_us` a durable write, in microseconds, up to 10 s.
+    pub flush_us: u64,
+}
+
+impl Delay {
+    /// Reads the `delay` table of a layout, if there is one.
+    pub(super) fn read(layout: &mut Reader<'_>) -> Result<Option<Delay>, ExperimentError> {
+        let mut table = layout.section("delay")?;
+        let delay = Delay::read_table(&mut table)?;
+        finish(layout, &table, "delay", &DELAY_KEYS, "{ read_us = 5000 }")?;
+        Ok(layout.has("delay").then_some(delay))
+    }
+
+    pub(super) fn read_table(table: &mut Reader<'_>) -> Result<Delay, ExperimentError> {
+        let mut time_us = |key| table.number(key, 0, 1..=DELAY_US_MAX);
+        Ok(Delay {
+            read_us: time_us(DELAY_KEYS[0])?,
+            write_us: time_us(DELAY_KEYS[1])?,
+            flush_us: time_us(DELAY_KEYS[2])?,
+        })
+    }
+}
+
+/// A rate that is set.
+fn set(rate: u64) -> Option<u64> {
+    (rate > 0).then_some(rate)
+}
+
+impl fmt::Display for Delay {
+    /// `delayed by Spindle (read 5 ms, flush 250 us)`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let times = [
+            ("read", self.read_us),
+            ("write", self.write_us),
+            ("flush", self.flush_us),
+        ];
+        let set = times.iter().filter(|(_, time_us)| *time_us > 0);
+        let texts: Vec<String> = set
+            .map(|(kind, time_us)| match time_us % 1000 {
+                0 => format!("{kind} {} ms", time_us / 1000),
+                _ => format!("{kind} {time_us} us"),
+            })
+            .collect();
+        write!(f, "delayed by Spindle ({})", texts.join(", "))
+    }
+}
+
+/// Refuses unknown keys, and a table that is there but says nothing.
+fn finish(
+    layout: &Reader<'_>,
+    table: &Reader<'_>,
+    name: &'static str,
+    keys: &[&str],
+    example: &str,
+) -> Result<(), ExperimentError> {
+    table.finish()?;
+    if !layout.has(name) || keys.iter().any(|key| table.has(key)) {
+        return Ok(());
+    }
+    Err(layout.conflict(
+        &[name],
+        format!("{name} says nothing"),
+        format!("at least one of {} is needed", keys.join(", ")),
+        format!("write {name} = {example}, or leave {name} out"),
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::experiment::Experiment;
+
+    fn parse(keys: &str) -> Result<Experiment, (String, Option<String>)> {
+        let text = format!("[[layout]]\nname = \"a\"\n{keys}\n");
+        Experiment::parse("x.toml", &text, &[])
+            .map_err(|error| (error.to_string(), error.key().map(str::to_owned)))
+    }
+
+    #[test]
+    fn rates_and_times_are_read_and_said() {
+        let experiment = parse(
+            "limit = { read_iops = 500, write_bps = \"40MiB\" }\ndelay = { read_us = 5000, flush_us = 1 }",
+        )
+        .unwrap();
+        let layout = &experiment.layouts[0];
+        let (limit, delay) = (layout.limit.unwrap(), layout.delay.unwrap());
+        assert_eq!((limit.read_iops, limit.write_iops), (Some(500), None));
+        assert_eq!((limit.read_bps, limit.write_bps), (None, Some(40 << 20)));
+        assert_eq!(
+            (delay.read_us, delay.write_us, delay.flush_us),
+            (5000, 0, 1)
+        );
+        assert_eq!(
+            limit.to_string(),
+            "limited by Spindle (500 reads/s, 40MiB/s written)"
+        );
+        assert_eq!(
+            delay.to_string(),
+            "delayed by Spindle (read 5 ms, flush 1 us)"
+        );
+        let json = serde_json::to_string(&experiment).unwrap();
+        assert_eq!(
+            serde_json::from_str::<Experiment>(&json).unwrap(),
+            experiment
+        );
+    }
+
+    #[test]
+    fn left_out_they_are_none_and_not_in_the_journal() {
+        let experiment = parse("").unwrap();
+        let layout = &experiment.layouts[0];
+        assert_eq!((layout.limit, layout.delay), (None, None));
+        let json = serde_json::to_string(layout).unwrap();
+        assert!(
+            !json.contains("limit\"") && !json.contains("delay"),
+            "{json}"
+        );
+    }
+
+    #[test]
+    fn what_limits_nothing_is_a_mistake() {
+        for (keys, key) in [
+            ("limit = {}", "layout.\"a\".limit"),
+            ("delay = {}", "layout.\"a\".delay"),
+            ("limit = 500", "layout.\"a\".limit"),
+            ("limit = { read_iops = 0 }", "layout.\"a\".limit.read_iops"),
+            ("limit = { read_iops = -5 }", "layout.\"a\".limit.read_iops"),
+            (
+                "limit = { read_iops = 4_294_967_295 }",
+                "layout.\"a\".limit.read_iops",
+            ),
+            (
+                "limit = { read_bps = \"1KiB\" }",
+                "layout.\"a\".limit.read_bps",
+            ),
+            (
+                "limit = { write_bps = \"40MB\" }",
+                "layout.\"a\".limit.write_bps",
+            ),
+            (
+                "limit = { reads_iops = 500 }",
+                "layout.\"a\".limit.reads_iops",
+            ),
+            ("delay = { write_us = 0 }", "layout.\"a\".delay.write_us"),
+            (
+                "delay = { write_us = \"5ms\" }",
+                "layout.\"a\".delay.write_us",
+            ),
+            (
+                "delay = { read_us = 10_000_001 }",
+                "layout.\"a\".delay.read_us",
+            ),
+        ] {
+            let (message, at) = parse(keys).expect_err(keys);
+            assert_eq!(at.as_deref(), Some(key), "{keys}: {message}");
+        }
+        let (message, _) = parse("limit = {}").unwrap_err();
+        assert_eq!(message, "limit says nothing");
+    }
+}

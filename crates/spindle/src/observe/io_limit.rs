@@ -1,0 +1,292 @@
+//! The limit of a layout: a control group that holds the processes in it to so many requests and bytes per second on each
+//! of some devices. Throttles are the kernel's, per whole disk: those of a partition are its disk's.
+//!
+//! What they hold is what the group's own processes submit, and what a loop device does on their behalf. In version 1,
+//! dirty pages that the kernel's flusher writes, or anybody else, are nobody's and pass unthrottled; so does a file
+//! system's journal, and the flush that ends a durable direct write which was submitted asynchronously. Whether a limit
+//! really holds must therefore be tried, and looked at after each trial: the caller's part, with [`Rates::exceeded`] and
+//! [`held_to_account`].
+//! Sources: Linux Documentation/admin-guide/cgroup-v1/blkio-controller.rst and cgroup-v2.rst, "IO".
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rustix::fs::Access;
+use serde::{Deserialize, Serialize};
+
+use super::block_device::DeviceNumber;
+use super::cgroup::{Hierarchy, Version};
+use super::disk::DiskCounters;
+use super::own_group::{self, Refused};
+use super::{SystemFiles, number, text};
+
+/// What is seen may exceed a limit by so much, as a share: clocks and counters are not read at one instant.
+const TOLERANCE: f64 = 0.05;
+/// The kernel grants I/O in slices of time, of which one may fall to either side of the time looked at (`DFL_THROTL_SLICE`
+/// in block/blk-throttle.c, a tenth of a second).
+const SLICE: Duration = Duration::from_millis(100);
+
+/// Rates per second that are not to be exceeded on a device; `None` where there is no limit.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Rates {
+    /// Reads.
+    pub read_iops: Option<u64>,
+    /// Writes; a flush counts as one.
+    pub write_iops: Option<u64>,
+    /// Bytes read.
+    pub read_bps: Option<u64>,
+    /// Bytes written.
+    pub write_bps: Option<u64>,
+}
+
+impl Rates {
+    /// The first rate that what was `done` in `time` exceeded, beyond what measuring explains, in words such as `811
+    /// writes per second where 500 are allowed`; `None` when all were kept.
+    pub fn exceeded(&self, done: &DiskCounters, time: Duration) -> Option<String> {
+        let counted = [
+            (self.read_iops, done.reads, "reads"),
+            (self.write_iops, done.writes, "writes"),
+            (self.read_bps, done.read_bytes, "bytes read"),
+            (self.write_bps, done.written_bytes, "bytes written"),
+        ];
+        counted.into_iter().find_map(|(limit, count, what)| {
+            let limit = limit?;
+            let allowed = limit as f64 * (1.0 + TOLERANCE) * (time + SLICE).as_secs_f64();
+            let rate = count as f64 / time.as_secs_f64();
+            (count as f64 > allowed)
+                .then(|| format!("{rate:.0} {what} per second where {limit} are allowed"))
+        })
+    }
+
+    /// The four files of version 1 and what each takes.
+    fn version_1(&self) -> [(&'static str, Option<u64>); 4] {
+        [
+            ("blkio.throttle.read_iops_device", self.read_iops),
+            ("blkio.throttle.write_iops_device", self.write_iops),
+            ("blkio.throttle.read_bps_device", self.read_bps),
+            ("blkio.throttle.write_bps_device", self.write_bps),
+        ]
+    }
+
+    /// A line of `io.max` without the device.
+    fn version_2(&self) -> String {
+        let rates = [
+            ("riops", self.read_iops),
+            ("wiops", self.write_iops),
+            ("rbps", self.read_bps),
+            ("wbps", self.write_bps),
+        ];
+        let set = rates
+            .iter()
+            .filter_map(|(name, rate)| Some(format!("{name}={}", (*rate)?)));
+        set.collect::<Vec<_>>().join(" ")
+    }
+}
+
+/// What a group was charged with on a disk, in the words of the disk's own counters: requests and bytes, the rest is 0. Read
+/// by a process for its own group; `None` where the kernel keeps no account.
+pub fn charged_to_self(files: &SystemFiles, disk: DeviceNumber) -> Option<DiskCounters> {
+    if let Some(hierarchy) = Hierarchy::of_self(files, "blkio") {
+        let figure = |file: &str, kind: &str| {
+            let lines = text(&hierarchy.own.join(file))?;
+            let words = format!("{disk} {kind} ");
+            lines
+                .lines()
+                .find_map(|line| line.strip_prefix(&words)?.parse().ok())
+        };
+        let (requests, bytes) = (
+            "blkio.throttle.io_serviced",
+            "blkio.throttle.io_service_bytes",
+        );
+        return Some(DiskCounters {
+            reads: figure(requests, "Read")?,
+            writes: figure(requests, "Write")?,
+            read_bytes: figure(bytes, "Read")?,
+            written_bytes: figure(bytes, "Write")?,
+            ..DiskCounters::default()
+        });
+    }
+    let hierarchy = Hierarchy::of_self(files, "io")?;
+    let account = text(&hierarchy.own.join("io.stat"))?;
+    let start = format!("{disk} ");
+    let line = account.lines().find_map(|line| line.strip_prefix(&start))?;
+    let figure = |key: &str| {
+        line.split_whitespace()
+            .find_map(|pair| pair.strip_prefix(key)?.parse().ok())
+    };
+    Some(DiskCounters {
+        reads: figure("rios=")?,
+        writes: figure("wios=")?,
+        read_bytes: figure("rbytes=")?,
+        written_bytes: figure("wbytes=")?,
+        ..DiskCounters::default()
+    })
+}
+
+/// What is to be compared with a limit: what the device did, but of its writes only those charged to the group when (nearly) all
+/// bytes written were. What the device counts besides is then flushes, which carry no bytes and may be made in the name of
+/// the kernel.
+pub fn held_to_account(device: DiskCounters, charged: Option<DiskCounters>) -> DiskCounters {
+    let writes = match charged {
+        Some(charged)
+            if charged.written_bytes as f64 * (1.0 + TOLERANCE) >= device.written_bytes as f64 =>
+        {
+            charged.writes
+        }
+        _ => device.writes,
+    };
+    DiskCounters { writes, ..device }
+}
+
+/// Why I/O cannot be limited here.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Unavailable {
+    /// The kernel has no such controller, or it is not mounted.
+    #[error(
+        "no block I/O controller is mounted: mount the blkio controller of cgroup v1, or cgroup v2 with its io controller"
+    )]
+    NoController,
+    /// Groups can be made, but not by us.
+    #[error("not permitted to make a control group in {}: run as root", .0.display())]
+    NotPermitted(PathBuf),
+    /// Version 2 only: no group from our own upwards can have children with a limit.
+    #[error(
+        "the io controller is not handed down to {} (cgroup.subtree_control) and cannot be while processes run in that \
+         very group: run under `systemd-run --scope`",
+        .0.display()
+    )]
+    NotHandedDown(PathBuf),
+    /// There is nothing that a throttle could be set on.
+    #[error("no block device {0} that could be limited is in /sys")]
+    NoDevice(DeviceNumber),
+}
+
+/// Rates to which groups can be held on some devices.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IoLimit {
+    version: Version,
+    parent: PathBuf,
+    rates: Rates,
+    disks: Vec<DeviceNumber>,
+}
+
+impl IoLimit {
+    /// Finds the place for groups that are held to `rates` on each of `devices`, without changing anything. A partition
+    /// stands for its disk.
+    pub fn available(
+        files: &SystemFiles,
+        rates: Rates,
+        devices: &[DeviceNumber],
+    ) -> Result<IoLimit, Unavailable> {
+        let hierarchy = Hierarchy::of_self(files, "blkio")
+            .or_else(|| Hierarchy::of_self(files, "io"))
+            .ok_or(Unavailable::NoController)?;
+        let parent = match hierarchy.version {
+            Version::V1 => hierarchy.own.as_path(),
+            Version::V2 => hierarchy
+                .upwards()
+                .find(|group| own_group::can_hand_down(group, "io"))
+                .ok_or_else(|| Unavailable::NotHandedDown(hierarchy.own.clone()))?,
+        };
+        if rustix::fs::access(parent, Access::WRITE_OK).is_err() {
+            return Err(Unavailable::NotPermitted(parent.to_path_buf()));
+        }
+        let disk = |device: &DeviceNumber| {
+            whole_disk(files, *device).ok_or(Unavailable::NoDevice(*device))
+        };
+        let mut disks = devices.iter().map(disk).collect::<Result<Vec<_>, _>>()?;
+        disks.sort_unstable();
+        disks.dedup();
+        Ok(IoLimit {
+            version: hierarchy.version,
+            parent: parent.to_path_buf(),
+            rates,
+            disks,
+        })
+    }
+
+    /// The whole disks that are limited.
+    pub fn disks(&self) -> &[DeviceNumber] {
+        &self.disks
+    }
+
+    /// The rates.
+    pub fn rates(&self) -> Rates {
+        self.rates
+    }
+
+    /// Moves a process into a group that is held to the rates. In version 2 a process is in one group only: `memory_group`
+    /// is the one that holds its memory, if there is one, and that is then limited, too.
+    pub fn hold(
+        &self,
+        process_id: u32,
+        memory_group: Option<(Version, &Path)>,
+    ) -> Result<IoGroup, Refused> {
+        let (parent, shared) = match memory_group {
+            Some((Version::V2, path)) if self.version == Version::V2 => {
+                (path.parent().unwrap_or(&self.parent), Some(path))
+            }
+            _ => (self.parent.as_path(), None),
+        };
+        if self.version == Version::V2 {
+            own_group::hand_down(parent, "io")?;
+        }
+        let group = IoGroup {
+            path: match shared {
+                Some(path) => path.to_path_buf(),
+                None => own_group::create_in(parent)?,
+            },
+            is_own: shared.is_none(),
+        };
+        self.throttle(&group.path)?;
+        if group.is_own {
+            own_group::add_process(&group.path, process_id)?;
+        }
+        Ok(group)
+    }
+
+    fn throttle(&self, group: &Path) -> Result<(), Refused> {
+        for disk in &self.disks {
+            if self.version == Version::V2 {
+                let line = format!("{disk} {}", self.rates.version_2());
+                own_group::write(&group.join("io.max"), &line)?;
+                continue;
+            }
+            for (file, rate) in self.rates.version_1() {
+                if let Some(rate) = rate {
+                    own_group::write(&group.join(file), &format!("{disk} {rate}"))?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The disk that a device is, or is a partition of.
+fn whole_disk(files: &SystemFiles, device: DeviceNumber) -> Option<DeviceNumber> {
+    let directory = super::block_device::directory_of(files, device)?;
+    if directory.join("partition").exists() {
+        return number(&directory.parent()?.join("dev"));
+    }
+    Some(device)
+}
+
+/// A control group with a limit; one of its own is removed when dropped, its processes having ended.
+#[derive(Debug)]
+pub struct IoGroup {
+    path: PathBuf,
+    is_own: bool,
+}
+
+impl Drop for IoGroup {
+    fn drop(&mut self) {
+        if self.is_own {
+            // A group that cannot go now is found by `own_group::remove_leftovers` when its process has ended.
+            let _ = own_group::patiently(|| fs::remove_dir(&self.path));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

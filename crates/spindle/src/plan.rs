@@ -1,0 +1,167 @@
+//! `spindle plan`: what an experiment would make, write and take, before anything is touched.
+
+use std::fmt::Write;
+use std::time::Duration;
+
+use spindle_layout::{Facts, LayoutSpec, Plan, SystemTree};
+
+use crate::experiment::Experiment;
+use crate::experiment::quantity::{MIB, duration_text, size_text};
+use crate::run::grounds::specs_of;
+
+/// A look at what an experiment would do.
+pub struct Look {
+    /// For people.
+    pub text: String,
+    /// Whether at least one layout can be made here.
+    pub can_run: bool,
+}
+
+/// Looks at devices, tools and rights; changes nothing.
+///
+/// # Errors
+/// There is no current directory for relative paths.
+pub fn look(experiment: &Experiment) -> std::io::Result<Look> {
+    let specs = specs(experiment)?;
+    let facts = Facts::gather(&specs, &SystemTree::default());
+    Ok(describe(experiment, &specs, &facts))
+}
+
+/// What Spindle makes itself, with the names of all layouts that stand on it.
+///
+/// # Errors
+/// There is no current directory for relative paths.
+pub fn specs(experiment: &Experiment) -> std::io::Result<Vec<LayoutSpec>> {
+    let layouts: Vec<usize> = (0..experiment.layouts.len()).collect();
+    let named = |(spec, layouts): (LayoutSpec, Vec<usize>)| {
+        let names = layouts
+            .iter()
+            .map(|layout| experiment.layouts[*layout].name.as_str());
+        LayoutSpec {
+            name: names.collect::<Vec<_>>().join("; "),
+            ..spec
+        }
+    };
+    let specs = specs_of(experiment, &layouts)?;
+    Ok(specs.into_iter().map(named).collect())
+}
+
+/// The text for layouts `specs` on a machine with these facts.
+fn describe(experiment: &Experiment, specs: &[LayoutSpec], facts: &Facts) -> Look {
+    let plan = Plan::of(specs, facts, &experiment.name);
+    let mut text = String::new();
+    let there: Vec<_> = experiment
+        .layouts
+        .iter()
+        .filter(|layout| layout.made.is_none())
+        .collect();
+    for layout in &there {
+        let _ = writeln!(
+            text,
+            "{}: the directory {}, which is there",
+            layout.name,
+            layout.path.display()
+        );
+    }
+    if !specs.is_empty() {
+        let _ = writeln!(text, "{plan}");
+    }
+    let _ = writeln!(text, "{}", database(experiment));
+    let _ = writeln!(text, "{}", trials(experiment));
+    let can_be_made = plan
+        .layouts
+        .iter()
+        .any(|layout| layout.obstacles.is_empty());
+    Look {
+        text,
+        can_run: can_be_made || !there.is_empty(),
+    }
+}
+
+fn database(experiment: &Experiment) -> String {
+    let bytes = |layout| {
+        let database = experiment.database_of(layout);
+        database.size_bytes + u64::from(database.log_files) * database.log_file_size_bytes
+    };
+    let total: u64 = (0..experiment.layouts.len()).map(bytes).sum();
+    let size = size_text(total.div_ceil(MIB) * MIB);
+    format!(
+        "Then the database is loaded, and copied to each layout: about {size} in all layouts together, and the golden copies."
+    )
+}
+
+fn trials(experiment: &Experiment) -> String {
+    let plan = &experiment.plan;
+    let cases = experiment.candidates().count() * experiment.workload.clients.len();
+    let trials = cases as u64 * u64::from(plan.rounds);
+    let time = Duration::from_millis(trials * (plan.warmup_ms + plan.measure_ms));
+    let seconds = duration_text(time.as_secs() * 1000);
+    format!(
+        "Then {trials} trials ({cases} cases, {} rounds): at least {seconds}, and a restore before each.",
+        plan.rounds
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    const EXPERIMENT: &str = r#"
+        [[layout]]
+        name = "here"
+
+        [[layout]]
+        name = "xfs on stripes"
+        devices = [{ file = "/d/a.img", size = "1GiB" }, { file = "/d/b.img", size = "1GiB" }]
+        volume = { stripes = 2 }
+        filesystem = { type = "xfs", mkfs = "-b size=4096", mount = "noatime" }
+        precondition = {}
+
+        [[layout]]
+        name = "raw on a disk"
+        devices = ["/dev/disk/by-id/none"]
+        raw = true
+
+        [[layout]]
+        name = "half"
+        devices = [{ file = "/d/c.img", size = "1GiB" }]
+        share = "fair"
+        raw = true
+
+        [[layout]]
+        name = "other half"
+        devices = [{ file = "/d/c.img", size = "1GiB" }]
+        share = "fair"
+        diskgroup = {}
+    "#;
+
+    fn text(is_root: bool) -> String {
+        let experiment = Experiment::parse("test.toml", EXPERIMENT, &[]).expect("it is right");
+        let specs = specs(&experiment).expect("a directory");
+        let tools = [
+            "blkid", "losetup", "lvm", "mount", "mkfs.xfs", "wipefs", "blockdev",
+        ];
+        let facts = Facts {
+            is_root,
+            tools: tools
+                .map(str::to_owned)
+                .into_iter()
+                .collect::<BTreeSet<_>>(),
+            mounts_under: "/run/spindle".into(),
+            ..Facts::default()
+        };
+        describe(&experiment, &specs, &facts).text
+    }
+
+    #[test]
+    fn the_plan_is_told_step_by_step() {
+        insta::assert_snapshot!(text(true));
+    }
+
+    #[test]
+    fn what_needs_root_says_so() {
+        insta::assert_snapshot!(text(false));
+    }
+}

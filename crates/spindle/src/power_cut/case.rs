@@ -1,0 +1,281 @@
+//! The cases of a power-cut table: each candidate of an experiment, made small on a device whose writes are logged, once
+//! with commits that wait and once with commits that do not. What a candidate is made of stays as the experiment says;
+//! sizes do not, because every case is recovered hundreds of times.
+
+use std::path::PathBuf;
+
+use spindle_engines::kernel::{self, CommitWait, Settings, double_write_bytes, files_of};
+use spindle_io::real::facts;
+use spindle_layout::spec::{DeviceSpec, FileSystemSpec, LayoutKind, Preparation};
+use spindle_layout::{DatabaseFiles, LayoutError, LayoutSpec, Placement, RawSpace, Shape, Target};
+use spindle_workload::{OltpMix, Workload};
+
+use super::PowerCutError;
+use crate::experiment::{AccessPath, Commit, Database, DiskGroup, Experiment, Layout, TornBlocks};
+use crate::trial::protocol::{engine_path, settings_of};
+
+/// Clients of a recording.
+pub const CLIENTS: usize = 4;
+
+const MIB: u64 = 1 << 20;
+/// Loaded data.
+const DATA_BYTES: u64 = 2 * MIB;
+/// A quarter of the data at most, so that DBWR has to make room.
+const BUFFER_CACHE_BYTES: u64 = MIB;
+const DATAFILES: usize = 2;
+/// The ring goes round in every recording.
+const LOG_FILES: usize = 3;
+const LOG_FILE_BYTES: u64 = MIB;
+const UNDO_BYTES: u64 = 2 * MIB;
+const CHECKPOINT_INTERVAL_NS: u64 = 200_000_000;
+const CHECKPOINT_PROGRESS_NS: u64 = 100_000_000;
+
+/// Room for a database on devices that hold nothing else, or a file system that is content with little.
+const LAYOUT_BYTES: u64 = 112 * MIB;
+/// XFS takes no less than 300 MiB, btrfs little less.
+const LARGE_LAYOUT_BYTES: u64 = 416 * MIB;
+
+/// One row of the table.
+pub struct Case {
+    /// The layout's name in the experiment.
+    pub layout: String,
+    /// The access path of its datafiles.
+    pub io: AccessPath,
+    /// Its database, with the commit of this case.
+    pub database: Database,
+    /// What it is made of; its devices are stood in for.
+    pub spec: LayoutSpec,
+    /// The disk group that its devices become, if so.
+    pub disk_group: Option<DiskGroup>,
+}
+
+impl Case {
+    /// The cases of an experiment, or why a candidate has none.
+    pub fn all(experiment: &Experiment) -> Vec<Result<Case, PowerCutError>> {
+        let both = |index: usize| {
+            [Commit::Wait, Commit::NoWait].map(|commit| {
+                let mut database = experiment.database_of(index);
+                database.commit = commit;
+                Case::of(&experiment.layouts[index], database)
+            })
+        };
+        experiment.candidates().flat_map(both).collect()
+    }
+
+    fn of(layout: &Layout, database: Database) -> Result<Case, PowerCutError> {
+        let cannot = |reason: String| PowerCutError::CannotBeCut {
+            layout: layout.name.clone(),
+            reason,
+        };
+        let made = layout.made.as_ref();
+        let spec = match made {
+            Some(made) => made.spec.clone(),
+            None => like_directory(layout).map_err(cannot)?,
+        };
+        if spec
+            .volume
+            .as_ref()
+            .is_some_and(|volume| volume.thin || volume.mirrors > 0)
+        {
+            let reason = "power cuts can be replayed on linear and striped volumes only";
+            return Err(cannot(reason.to_owned()));
+        }
+        if database.torn_blocks == TornBlocks::Atomic {
+            let reason = "a logged device does not promise atomic writes";
+            return Err(cannot(reason.to_owned()));
+        }
+        Ok(Case {
+            layout: layout.name.clone(),
+            io: layout.io,
+            database,
+            spec,
+            disk_group: made.and_then(|made| made.disk_group.clone()),
+        })
+    }
+
+    /// What it is known by in the directory of the table.
+    pub fn key(&self) -> String {
+        format!("{}, commit = {}", self.layout, self.database.commit)
+    }
+
+    /// From the volume up, for people.
+    pub fn stack(&self) -> String {
+        let volume = self.spec.volume.as_ref().map(ToString::to_string);
+        let kind = match &self.spec.kind {
+            LayoutKind::Raw => "raw".to_owned(),
+            LayoutKind::FileSystem(of) => of.type_name.clone(),
+            LayoutKind::DiskGroup => match &self.disk_group {
+                Some(group) => format!("disk group, {} redundancy", group.redundancy),
+                None => "disk group".to_owned(),
+            },
+        };
+        volume
+            .into_iter()
+            .chain([kind])
+            .collect::<Vec<_>>()
+            .join(", ")
+    }
+
+    /// How large each device that stands in is.
+    pub fn device_bytes(&self) -> u64 {
+        let total = match &self.spec.kind {
+            LayoutKind::FileSystem(of) if matches!(of.type_name.as_str(), "xfs" | "btrfs") => {
+                LARGE_LAYOUT_BYTES
+            }
+            LayoutKind::DiskGroup => LAYOUT_BYTES * self.spec.devices.len() as u64,
+            _ => LAYOUT_BYTES,
+        };
+        (total / self.spec.devices.len() as u64).next_multiple_of(16 * MIB)
+    }
+
+    /// The layout on these devices.
+    pub fn spec_on(&self, devices: &[PathBuf]) -> LayoutSpec {
+        LayoutSpec {
+            devices: devices.iter().cloned().map(DeviceSpec::Existing).collect(),
+            share: None,
+            erase: Vec::new(),
+            preparation: Preparation::default(),
+            ..self.spec.clone()
+        }
+    }
+
+    /// What clients do.
+    pub fn workload(&self) -> OltpMix {
+        OltpMix {
+            data_bytes: DATA_BYTES,
+            clients: CLIENTS as u64,
+            read_percent: 20,
+            row_operations: 4,
+        }
+    }
+
+    /// The instance's settings.
+    pub fn settings(&self) -> Settings {
+        let settings = settings_of(&self.database);
+        Settings {
+            buffer_cache_bytes: BUFFER_CACHE_BYTES.max(64 * settings.block_bytes as u64),
+            log_buffer_bytes: 16 * settings.block_bytes,
+            checkpoint_interval_ns: CHECKPOINT_INTERVAL_NS,
+            checkpoint_progress_ns: CHECKPOINT_PROGRESS_NS,
+            ..settings
+        }
+    }
+
+    /// Whether commits wait for their redo.
+    pub fn waits(&self) -> bool {
+        self.settings().commit_wait == CommitWait::Wait
+    }
+
+    /// The access path of the datafiles and that of the log files.
+    pub fn paths(&self) -> [kernel::AccessPath; 2] {
+        let redo = self.database.redo_access_path(self.io);
+        [self.io, redo].map(|io| engine_path(io, &self.database, None))
+    }
+
+    /// Sizes of the database's files.
+    pub fn shape(&self) -> Shape {
+        let (workload, settings) = (self.workload(), self.settings());
+        let block_bytes = settings.block_bytes;
+        let mut shape = files_of(
+            &workload as &dyn Workload,
+            CLIENTS,
+            block_bytes,
+            DATAFILES,
+            LOG_FILES,
+            LOG_FILE_BYTES.max(64 * block_bytes as u64),
+        );
+        shape.undo_bytes = UNDO_BYTES;
+        if self.database.torn_blocks == TornBlocks::DoubleWrite {
+            shape.double_write_bytes = double_write_bytes(block_bytes, settings.writers);
+        }
+        shape
+    }
+
+    /// The sizes of the files that [`DatabaseFiles::named`] lists, in that order.
+    pub fn file_sizes(&self) -> Vec<u64> {
+        let shape = self.shape();
+        let mut sizes = vec![shape.control_bytes];
+        sizes.extend(shape.redo_bytes);
+        sizes.push(shape.undo_bytes);
+        sizes.extend(shape.data_bytes);
+        sizes.push(shape.double_write_bytes);
+        sizes
+    }
+
+    /// The database's files on a target; the same places on targets of the same sizes.
+    pub fn files_on(&self, target: &Target) -> Result<DatabaseFiles, LayoutError> {
+        let placement = Placement::one(target);
+        DatabaseFiles::place(&self.shape(), &placement, &mut RawSpace::default())
+    }
+}
+
+/// A layout that is an existing directory: a new file system of its type, on a device that stands in.
+fn like_directory(layout: &Layout) -> Result<LayoutSpec, String> {
+    let file_system = facts::file_system(&layout.path).map_err(|error| error.to_string())?;
+    let type_name = file_system.type_name;
+    if !matches!(
+        type_name.as_str(),
+        "ext2" | "ext3" | "ext4" | "xfs" | "btrfs"
+    ) {
+        return Err(format!(
+            "{} is on {type_name}, and Spindle makes ext2, ext3, ext4, xfs and btrfs",
+            layout.path.display()
+        ));
+    }
+    let file_system = FileSystemSpec {
+        type_name,
+        mkfs_options: Vec::new(),
+        mount_options: String::new(),
+    };
+    Ok(LayoutSpec {
+        name: layout.name.clone(),
+        devices: vec![DeviceSpec::Existing(PathBuf::new())],
+        volume: None,
+        kind: LayoutKind::FileSystem(file_system),
+        share: None,
+        erase: Vec::new(),
+        preparation: Preparation::default(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cases(layout: &str) -> Vec<Result<Case, PowerCutError>> {
+        let text = format!("[[layout]]\nname = \"it\"\n{layout}\n");
+        Case::all(&Experiment::parse("test.toml", &text, &[]).unwrap())
+    }
+
+    const TWO: &str =
+        "devices = [{ file = \"a\", size = \"1GiB\" }, { file = \"b\", size = \"1GiB\" }]\n";
+
+    #[test]
+    fn a_candidate_has_a_case_for_each_way_to_commit() {
+        let cases = cases(&format!(
+            "{TWO}volume = {{ stripes = 2 }}\nfilesystem = \"xfs\""
+        ));
+        let cases: Vec<Case> = cases.into_iter().map(Result::unwrap).collect();
+        let keys: Vec<String> = cases.iter().map(Case::key).collect();
+        assert_eq!(keys, ["it, commit = wait", "it, commit = nowait"]);
+        assert!(cases[0].waits() && !cases[1].waits());
+        assert!(cases[0].device_bytes() * 2 >= LARGE_LAYOUT_BYTES);
+        let devices = ["/dev/x", "/dev/y"].map(PathBuf::from);
+        assert_eq!(cases[0].spec_on(&devices).volume, cases[0].spec.volume);
+        assert_eq!(
+            cases[0].file_sizes().iter().sum::<u64>(),
+            cases[0].shape().total_bytes()
+        );
+    }
+
+    #[test]
+    fn what_cannot_be_replayed_is_refused() {
+        for volume in ["mirrors = 1", "thin = true"] {
+            let layout = format!("{TWO}volume = {{ {volume} }}\nraw = true");
+            for case in cases(&layout) {
+                let told = case.err().expect("no case").to_string();
+                assert!(told.contains("linear and striped"), "{told}");
+            }
+        }
+    }
+}

@@ -1,0 +1,408 @@
+//! `spindle powercut`: what an experiment's layouts keep when the power goes. Each case is recorded once with dm-log-writes
+//! beneath its layout ([`record`]), then the power is cut at hundreds of moments of that log and the database recovered
+//! ([`judge`]); the rows make a table ([`table`]). Recordings and rows are kept in a directory as they are made
+//! ([`state`]), so that what was interrupted goes on. Recording needs device-mapper, judging does not: a virtual machine
+//! can do the one, and this machine the other.
+
+pub mod case;
+pub mod judge;
+pub mod logged_device;
+pub mod record;
+pub mod state;
+pub mod table;
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use spindle_engines::kernel::EngineError;
+use spindle_io::real::FileError;
+use spindle_layout::guard::{Guard, Refusal, Want};
+use spindle_layout::power_cut::{LogError, MapError};
+use spindle_layout::spec::{DeviceSpec, LayoutKind, Preparation};
+use spindle_layout::steps::StepError;
+use spindle_layout::tool::{ToolError, Tools};
+use spindle_layout::{
+    Facts, LayoutError, LayoutSpec, Ledger, LedgerError, Plan, Provision, SystemTree, ledger,
+};
+
+use crate::experiment::Experiment;
+use case::Case;
+use judge::{Judging, Row, judge};
+use logged_device::{LoggedDevice, Slice};
+use record::{Recording, record};
+use state::State;
+
+/// Room for each case on the device that is logged, and on the device of the log.
+const CASE_BYTES: u64 = 512 << 20;
+const CASE_LOG_BYTES: u64 = 1 << 30;
+/// Less than this is no device to record on.
+const SCRATCH_BYTES_MIN: u64 = CASE_LOG_BYTES;
+
+/// Why there is no table.
+#[derive(Debug, thiserror::Error)]
+pub enum PowerCutError {
+    /// A layout of a kind whose power cuts cannot be replayed.
+    #[error("layout {layout:?} has no power cuts: {reason}")]
+    CannotBeCut {
+        /// Its name.
+        layout: String,
+        /// Why.
+        reason: String,
+    },
+    /// Nothing can be recorded on this machine.
+    #[error(
+        "writes cannot be recorded here: {reason}. A kernel with device-mapper and dm-log-writes is needed, and root; \
+         `scripts/test-vm` of Spindle's sources boots one"
+    )]
+    NoRecording {
+        /// What is missing.
+        reason: String,
+    },
+    /// The layout was not made.
+    #[error("layout {layout:?} was not made: {reason}")]
+    NotMade {
+        /// Its name.
+        layout: String,
+        /// The step and its reason.
+        reason: String,
+    },
+    /// Something that was made is still there.
+    #[error("not taken away again: {what}. Run `spindle clean`")]
+    Left {
+        /// What.
+        what: String,
+    },
+    /// Clients broke off.
+    #[error("a client broke off: {0}")]
+    Clients(String),
+    /// A log without the workload.
+    #[error("the log of {case:?} holds no workload: record it again")]
+    NothingRecorded {
+        /// The case.
+        case: String,
+    },
+    /// Cuts would show nothing.
+    #[error(
+        "the log of {case:?} holds no flush: the device it was recorded on has no write cache, so that no power cut \
+         could show a missing one"
+    )]
+    NoWriteCache {
+        /// The case.
+        case: String,
+    },
+    /// The directory belongs to another table.
+    #[error("{} holds a table of something else ({reason}): name another directory with --out", path.display())]
+    OtherTable {
+        /// The file.
+        path: PathBuf,
+        /// What is different.
+        reason: String,
+    },
+    /// A device that may not be written to.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    /// A device was not made.
+    #[error(transparent)]
+    Step(#[from] StepError),
+    /// A tool failed.
+    #[error(transparent)]
+    Tool(#[from] ToolError),
+    /// A volume cannot be mapped.
+    #[error(transparent)]
+    Map(#[from] MapError),
+    /// The log cannot be read.
+    #[error(transparent)]
+    Log(#[from] LogError),
+    /// A file could not be made or opened.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// The database's files have no place.
+    #[error(transparent)]
+    Layout(#[from] LayoutError),
+    /// The ledger cannot be kept.
+    #[error(transparent)]
+    Ledger(#[from] LedgerError),
+    /// The database refused.
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+    /// The system refused.
+    #[error("cannot {action} {}: {source}", path.display())]
+    System {
+        /// An English verb.
+        action: &'static str,
+        /// On what.
+        path: PathBuf,
+        /// The system's answer.
+        source: io::Error,
+    },
+}
+
+impl PowerCutError {
+    fn system(action: &'static str, path: &Path, source: io::Error) -> PowerCutError {
+        PowerCutError::System {
+            action,
+            path: path.to_owned(),
+            source,
+        }
+    }
+}
+
+impl Case {
+    fn not_made(&self, reason: String) -> PowerCutError {
+        PowerCutError::NotMade {
+            layout: self.layout.clone(),
+            reason,
+        }
+    }
+}
+
+/// Where writes are recorded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Scratch {
+    /// On loop devices of files in the table's directory, made for one case after the other.
+    Files,
+    /// On these two empty block devices, the first logged, the second for the log; nothing is judged.
+    Devices(PathBuf, PathBuf),
+    /// They are recorded already; the log is in this file.
+    Recorded(PathBuf),
+}
+
+/// What to do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Options {
+    /// The table's directory.
+    pub out: PathBuf,
+    /// Where images are made while cases are judged; whatever is there is the program's.
+    pub work: PathBuf,
+    /// Cuts and their seed.
+    pub judging: Judging,
+    /// Where.
+    pub scratch: Scratch,
+}
+
+/// What came of it.
+pub struct Outcome {
+    /// The rows, in the experiment's order.
+    pub rows: Vec<Row>,
+    /// Layouts without rows, and why.
+    pub left_out: Vec<String>,
+}
+
+impl Judging {
+    fn describe(self) -> String {
+        format!("{} cuts, seed {}", self.cuts, self.seed)
+    }
+}
+
+/// Records and judges what is not done yet. `tell` hears what is being done. Errors: nothing could be done, or a case could
+/// not be carried to its end.
+pub fn run(
+    experiment: &Experiment,
+    options: &Options,
+    tell: &mut dyn FnMut(&str),
+) -> Result<Outcome, PowerCutError> {
+    let mut state = State::open(&options.out, experiment, &options.judging.describe())?;
+    let mut left_out = Vec::new();
+    let mut cases = Vec::new();
+    for case in Case::all(experiment) {
+        match case {
+            Ok(case) => cases.push(case),
+            Err(reason) => left_out.push(reason.to_string()),
+        }
+    }
+    left_out.dedup();
+    let rows = match &options.scratch {
+        Scratch::Recorded(log) => judge_all(&cases, log, &mut state, options, tell)?,
+        Scratch::Devices(origin, log) => {
+            refuse_unless_empty(&[origin, log])?;
+            record_all(&cases, [origin, log], &mut state, experiment.seed, tell)?;
+            Vec::new()
+        }
+        Scratch::Files => on_files(&cases, &mut state, experiment.seed, options, tell)?,
+    };
+    Ok(Outcome { rows, left_out })
+}
+
+/// Records every case, one behind the other on the two devices.
+fn record_all(
+    cases: &[Case],
+    scratch: [&Path; 2],
+    state: &mut State,
+    seed: u64,
+    tell: &mut dyn FnMut(&str),
+) -> Result<(), PowerCutError> {
+    refuse_without_device_mapper()?;
+    for (number, case) in cases.iter().enumerate() {
+        if state.recording(&case.key()).is_none() {
+            tell(&format!("recording {}", case.key()));
+            let slices = slices(scratch, number as u64);
+            let run = format!("powercut-{}-{number}", std::process::id());
+            // A machine made for this is gone afterwards, and its ledgers with it.
+            let ledgers = std::env::temp_dir().join("spindle-ledger");
+            state.add_recording(record(case, slices, &ledgers, &run, seed)?)?;
+        }
+    }
+    Ok(())
+}
+
+fn refuse_without_device_mapper() -> Result<(), PowerCutError> {
+    match LoggedDevice::obstacle() {
+        Some(reason) => Err(PowerCutError::NoRecording { reason }),
+        None => Ok(()),
+    }
+}
+
+/// The parts of the device that is logged, and of the device of the log, for the case of a number.
+fn slices(scratch: [&Path; 2], number: u64) -> [Slice; 2] {
+    let [origin, log] = scratch.map(Path::to_owned);
+    let slice = |device, bytes| Slice {
+        device,
+        first_byte: number * bytes,
+        bytes,
+    };
+    [slice(origin, CASE_BYTES), slice(log, CASE_LOG_BYTES)]
+}
+
+/// Records and judges case by case, on files that are there for one case only.
+fn on_files(
+    cases: &[Case],
+    state: &mut State,
+    seed: u64,
+    options: &Options,
+    tell: &mut dyn FnMut(&str),
+) -> Result<Vec<Row>, PowerCutError> {
+    let mut rows = Vec::new();
+    for (number, case) in cases.iter().enumerate() {
+        if let Some(row) = state.row(&case.key()) {
+            rows.push(row.clone());
+            continue;
+        }
+        refuse_without_device_mapper()?;
+        let run = format!("powercut-{}-{number}", std::process::id());
+        let files = ScratchFiles::make(case, &options.out, &run)?;
+        let [origin, log] = files.devices()?;
+        tell(&format!("recording {}", case.key()));
+        let ledgers = ledger::default_directory();
+        let recording = record(case, slices([&origin, &log], 0), &ledgers, &run, seed)?;
+        tell(&format!("cutting the power of {}", case.key()));
+        let row = judged(case, &recording, &log, options)?;
+        files.remove()?;
+        state.add_row(row.clone())?;
+        rows.push(row);
+    }
+    Ok(rows)
+}
+
+/// Two files that stand in for devices, in a ledger of their own.
+struct ScratchFiles {
+    layout: String,
+    provision: Provision,
+}
+
+impl ScratchFiles {
+    fn make(case: &Case, directory: &Path, run: &str) -> Result<ScratchFiles, PowerCutError> {
+        let directory = std::path::absolute(directory)
+            .map_err(|source| PowerCutError::system("find", directory, source))?;
+        let file = |name: &str, size_bytes| DeviceSpec::File {
+            path: directory.join(name),
+            size_bytes,
+        };
+        let specs = [LayoutSpec {
+            name: case.layout.clone(),
+            devices: vec![
+                file("origin.img", CASE_BYTES),
+                file("log.img", CASE_LOG_BYTES),
+            ],
+            volume: None,
+            kind: LayoutKind::Raw,
+            share: None,
+            erase: Vec::new(),
+            preparation: Preparation::default(),
+        }];
+        let (tree, run) = (SystemTree::default(), format!("{run}-scratch"));
+        let ledger = Ledger::begin(&ledger::default_directory(), &run, &tree)?;
+        let plan = Plan::of(&specs, &Facts::gather(&specs, &tree), &run);
+        let provision = Provision::carry_out(&plan, Arc::new(ledger), &tree, &mut |_| {})?;
+        Ok(ScratchFiles {
+            layout: case.layout.clone(),
+            provision,
+        })
+    }
+
+    /// The device to be logged, and that of the log.
+    fn devices(&self) -> Result<[PathBuf; 2], PowerCutError> {
+        let not_made = |reason| PowerCutError::NotMade {
+            layout: self.layout.clone(),
+            reason,
+        };
+        match &self.provision.layouts()[0] {
+            Ok(made) => match made.target.paths()[..] {
+                [origin, log] => Ok([origin.to_owned(), log.to_owned()]),
+                _ => Err(not_made("two files did not become two devices".to_owned())),
+            },
+            Err(error) => Err(not_made(error.to_string())),
+        }
+    }
+
+    fn remove(self) -> Result<(), PowerCutError> {
+        let left = self.provision.teardown();
+        if left.is_empty() {
+            return Ok(());
+        }
+        Err(PowerCutError::Left {
+            what: left.join("; "),
+        })
+    }
+}
+
+fn refuse_unless_empty(devices: &[&PathBuf]) -> Result<(), PowerCutError> {
+    let (tree, tools) = (SystemTree::default(), Tools::new());
+    for device in devices {
+        Guard::new(&tree, &tools).look(&Want {
+            path: device,
+            least_bytes: SCRATCH_BYTES_MIN,
+            erase: &[],
+        })?;
+    }
+    Ok(())
+}
+
+fn judge_all(
+    cases: &[Case],
+    log: &Path,
+    state: &mut State,
+    options: &Options,
+    tell: &mut dyn FnMut(&str),
+) -> Result<Vec<Row>, PowerCutError> {
+    let mut rows = Vec::new();
+    for case in cases {
+        let key = case.key();
+        let row = match (state.row(&key), state.recording(&key)) {
+            (Some(row), _) => row.clone(),
+            (None, None) => return Err(PowerCutError::NothingRecorded { case: key }),
+            (None, Some(recording)) => {
+                tell(&format!("cutting the power of {key}"));
+                let row = judged(case, recording, log, options)?;
+                state.add_row(row.clone())?;
+                row
+            }
+        };
+        rows.push(row);
+    }
+    Ok(rows)
+}
+
+/// Judges a case in a directory that is there meanwhile.
+fn judged(
+    case: &Case,
+    recording: &Recording,
+    log: &Path,
+    options: &Options,
+) -> Result<Row, PowerCutError> {
+    let work = &options.work;
+    std::fs::create_dir_all(work).map_err(|source| PowerCutError::system("make", work, source))?;
+    let row = judge(case, recording, log, work, options.judging)?;
+    std::fs::remove_dir(work).map_err(|source| PowerCutError::system("remove", work, source))?;
+    Ok(row)
+}

@@ -1,0 +1,148 @@
+//! The directory of a power-cut table: `recordings.jsonl` and `rows.jsonl`, a line for each case as it is done, each file
+//! headed by a line that says what it belongs to. What has its line is not done again.
+
+use std::fs::{File, OpenOptions};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::PowerCutError;
+use super::judge::Row;
+use super::record::Recording;
+use crate::experiment::Experiment;
+
+/// What is done of a table.
+pub struct State {
+    recordings: Lines<Recording>,
+    rows: Lines<Row>,
+}
+
+impl State {
+    /// Goes on in `directory`, or begins. `judging` says by what cuts the rows are judged. Errors: it holds another
+    /// experiment's table, or other cuts, or the system's.
+    pub fn open(
+        directory: &Path,
+        experiment: &Experiment,
+        judging: &str,
+    ) -> Result<State, PowerCutError> {
+        std::fs::create_dir_all(directory)
+            .map_err(|source| PowerCutError::system("make", directory, source))?;
+        let experiment = serde_json::to_string(experiment).expect("an experiment is plain data");
+        let recorded = format!("{:08x}", crc32c::crc32c(experiment.as_bytes()));
+        let judged = format!("{recorded}, {judging}");
+        Ok(State {
+            recordings: Lines::open(&directory.join("recordings.jsonl"), &recorded)?,
+            rows: Lines::open(&directory.join("rows.jsonl"), &judged)?,
+        })
+    }
+
+    /// The recording of a case.
+    pub fn recording(&self, case: &str) -> Option<&Recording> {
+        self.recordings.list.iter().find(|it| it.case == case)
+    }
+
+    /// The row of a case.
+    pub fn row(&self, case: &str) -> Option<&Row> {
+        self.rows.list.iter().find(|it| it.case == case)
+    }
+
+    /// Notes a recording.
+    pub fn add_recording(&mut self, recording: Recording) -> Result<(), PowerCutError> {
+        self.recordings.add(recording)
+    }
+
+    /// Notes a row.
+    pub fn add_row(&mut self, row: Row) -> Result<(), PowerCutError> {
+        self.rows.add(row)
+    }
+}
+
+struct Lines<T> {
+    path: PathBuf,
+    file: File,
+    list: Vec<T>,
+}
+
+impl<T: Serialize + DeserializeOwned> Lines<T> {
+    fn open(path: &Path, heading: &str) -> Result<Lines<T>, PowerCutError> {
+        let wrong = |source| PowerCutError::system("keep", path, source);
+        let file = OpenOptions::new()
+            .create(true)
+            .read(true)
+            .append(true)
+            .open(path);
+        let mut file = file.map_err(wrong)?;
+        let text = std::fs::read_to_string(path).map_err(wrong)?;
+        // The last line may be half written.
+        let whole = text.rfind('\n').map_or("", |end| &text[..=end]);
+        file.set_len(whole.len() as u64).map_err(wrong)?;
+        let mut lines = whole.lines();
+        match lines.next() {
+            None => writeln!(file, "{heading}").map_err(wrong)?,
+            Some(found) if found != heading => {
+                return Err(PowerCutError::OtherTable {
+                    path: path.to_owned(),
+                    reason: format!("it begins with `{found}`, this is `{heading}`"),
+                });
+            }
+            Some(_) => {}
+        }
+        // What does not parse was written by another version: it is done again.
+        let list = lines.filter_map(|line| serde_json::from_str(line).ok());
+        Ok(Lines {
+            path: path.to_owned(),
+            file,
+            list: list.collect(),
+        })
+    }
+
+    fn add(&mut self, item: T) -> Result<(), PowerCutError> {
+        let line = serde_json::to_string(&item).expect("plain data");
+        let written = writeln!(self.file, "{line}").and_then(|()| self.file.sync_data());
+        written.map_err(|source| PowerCutError::system("write", &self.path, source))?;
+        self.list.push(item);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn experiment(layout: &str) -> Experiment {
+        let text = format!("[[layout]]\nname = \"{layout}\"\n");
+        Experiment::parse("test.toml", &text, &[]).unwrap()
+    }
+
+    fn row(case: &str) -> Row {
+        Row {
+            case: case.to_owned(),
+            ..Row::default()
+        }
+    }
+
+    #[test]
+    fn what_is_done_is_kept_but_for_half_a_line() {
+        let directory = tempfile::tempdir().unwrap();
+        let open = |layout, judging| State::open(directory.path(), &experiment(layout), judging);
+        let mut state = open("one", "20 cuts, seed 1").unwrap();
+        state.add_row(row("a")).unwrap();
+        state.add_row(row("b")).unwrap();
+        let rows = directory.path().join("rows.jsonl");
+        let text = std::fs::read_to_string(&rows).unwrap();
+        std::fs::write(&rows, &text[..text.len() - 5]).unwrap();
+        let mut state = open("one", "20 cuts, seed 1").unwrap();
+        assert_eq!(state.row("a"), Some(&row("a")));
+        assert_eq!(state.row("b"), None);
+        state.add_row(row("b")).unwrap();
+        let state = open("one", "20 cuts, seed 1").unwrap();
+        assert_eq!(state.row("b"), Some(&row("b")));
+        assert!(open("one", "20 cuts, seed 2").is_err(), "other cuts");
+        assert!(
+            open("two", "20 cuts, seed 1").is_err(),
+            "another experiment"
+        );
+    }
+}

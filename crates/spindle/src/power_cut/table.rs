@@ -1,0 +1,159 @@
+//! The table of power cuts, as Markdown: for the terminal and for `docs/powercut.md`.
+
+use std::fmt::Write;
+use std::io;
+use std::path::Path;
+
+use jiff::Zoned;
+
+use super::judge::Row;
+use super::{Options, Outcome};
+
+const INTRODUCTION: &str = "\
+# What layouts keep when the power goes
+
+Written by `make powercut` ([how and why](decisions/0018-power-cuts-on-real-parts.md)). For each row the writes of a small
+workload were recorded once with dm-log-writes beneath the layout; then the power was cut at so many moments of that log,
+half of them in its order, half with the writes since the last flush kept, lost or torn at random; each time the layout was
+attached, the database recovered, and every row compared with what had been acknowledged by then. With `commit = wait`
+nothing may be lost. With `nowait` commits may be lost, and nothing else may be wrong. The control ignores flushes: it must do
+harm, or the row would show nothing.
+";
+
+/// What a column says of a row.
+type Value = fn(&Row) -> String;
+
+/// Heading and value of each column.
+const COLUMNS: &[(&str, Value)] = &[
+    ("layout", |row| row.layout.clone()),
+    ("made of", |row| row.stack.clone()),
+    ("io", |row| row.io.clone()),
+    ("commit", |row| row.commit.clone()),
+    ("cuts", |row| row.cuts.to_string()),
+    ("commits lost", |row| match row.cuts_with_loss {
+        0 => "0".to_owned(),
+        cuts => format!("{} in {cuts} cuts", row.lost),
+    }),
+    ("torn blocks before recovery", |row| {
+        row.torn_blocks.to_string()
+    }),
+    ("rolled forward, KiB a cut", |row| {
+        (row.redo_bytes / row.cuts.max(1) / 1024).to_string()
+    }),
+    ("rolled back", |row| row.rolled_back.to_string()),
+    ("recovered", |row| match row.broken {
+        0 => "all".to_owned(),
+        broken => format!("{} of {}", row.cuts - broken, row.cuts),
+    }),
+    ("file system damage", |row| {
+        row.file_system_damage.to_string()
+    }),
+    ("copies that differ", |row| {
+        row.divergent_extents.to_string()
+    }),
+    ("control: harmed", |row| {
+        format!("{} of {}", row.control_harmed, row.control_cuts)
+    }),
+    ("as promised", |row| match row.failure() {
+        None => "yes".to_owned(),
+        Some(_) => "**no**".to_owned(),
+    }),
+];
+
+/// The table, and below it what went wrong.
+pub fn render(outcome: &Outcome) -> String {
+    let mut text = String::new();
+    let mut line = |cells: Vec<String>| {
+        let _ = writeln!(text, "| {} |", cells.join(" | "));
+    };
+    line(
+        COLUMNS
+            .iter()
+            .map(|(heading, _)| (*heading).to_owned())
+            .collect(),
+    );
+    line(COLUMNS.iter().map(|_| "---".to_owned()).collect());
+    for row in &outcome.rows {
+        line(COLUMNS.iter().map(|(_, value)| value(row)).collect());
+    }
+    for row in &outcome.rows {
+        if let Some(failure) = row.failure() {
+            let _ = writeln!(text, "\n{}: {failure}", row.case);
+        }
+        for told in &row.told {
+            let _ = writeln!(text, "- {told}");
+        }
+    }
+    for reason in &outcome.left_out {
+        let _ = writeln!(text, "\nLeft out: {reason}");
+    }
+    text
+}
+
+/// Writes the document.
+pub fn write(path: &Path, outcome: &Outcome, options: &Options) -> io::Result<()> {
+    let date = Zoned::now().strftime("%Y-%m-%d");
+    let judging = options.judging.describe();
+    let table = render(outcome);
+    std::fs::write(
+        path,
+        format!("{INTRODUCTION}\n{date}; {judging}.\n\n{table}"),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row() -> Row {
+        Row {
+            case: "ext4, commit = wait".to_owned(),
+            layout: "ext4".to_owned(),
+            waits: true,
+            cuts: 200,
+            control_cuts: 40,
+            control_harmed: 31,
+            ..Row::default()
+        }
+    }
+
+    fn rendered(row: Row) -> String {
+        render(&Outcome {
+            rows: vec![row],
+            left_out: Vec::new(),
+        })
+    }
+
+    #[test]
+    fn a_row_without_loss_is_as_promised() {
+        let text = rendered(row());
+        assert!(
+            text.contains("| all |") && text.contains("| yes |"),
+            "{text}"
+        );
+        assert!(text.contains("31 of 40"), "{text}");
+    }
+
+    #[test]
+    fn loss_damage_and_a_blind_control_are_told() {
+        let lost = Row {
+            lost: 3,
+            cuts_with_loss: 2,
+            ..row()
+        };
+        assert!(rendered(lost.clone()).contains("3 acknowledged commits lost"));
+        assert!(rendered(lost.clone()).contains("**no**"));
+        let nowait = Row {
+            waits: false,
+            ..lost
+        };
+        assert!(rendered(nowait).contains("| 3 in 2 cuts |"));
+        let broken = Row { broken: 1, ..row() };
+        assert!(rendered(broken).contains("199 of 200"));
+        let blind = Row {
+            control_harmed: 0,
+            ..row()
+        };
+        assert!(rendered(blind).contains("shows nothing"));
+    }
+}

@@ -1,0 +1,325 @@
+//! What the layouts of a run stand on: directories that are there, and what Spindle makes for the run and takes away after
+//! it. Layouts that are made alike (they differ in access path or database only) stand on the same. Here the words of the
+//! experiment (`devices`, `placement`) become targets for files.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use spindle_io::real::{Caching, FileDevice, Method, RealEnv, block_on};
+use spindle_io::{Env, disk_group};
+use spindle_layout::ledger::{self, clean_run};
+use spindle_layout::{
+    DiskGroupTarget, Facts, LayoutError, LayoutSpec, Ledger, LedgerError, Placement, Plan,
+    Provision, SystemTree, Target,
+};
+
+use super::replay::RunState;
+use crate::disk_group::draw_identity;
+use crate::experiment::{DiskGroup, Experiment, Layout, PlacedOn, Redundancy};
+
+/// Why nothing can be made at all.
+#[derive(Debug, thiserror::Error)]
+pub enum GroundError {
+    /// What is made could not be noted, so nothing was made.
+    #[error(transparent)]
+    Ledger(#[from] LedgerError),
+    /// What the run left when it was killed is still there.
+    #[error("what this run left when it ended cannot be taken away: {0}; see `spindle clean`")]
+    Leftover(String),
+    /// There is no current directory.
+    #[error("no current directory: {0}")]
+    WorkingDirectory(io::Error),
+}
+
+/// What a layout stands on.
+#[derive(Debug, Clone)]
+struct Standing {
+    target: Target,
+    /// From the devices up, when Spindle made it.
+    description: Option<String>,
+}
+
+/// What the layouts of a run stand on.
+pub struct Grounds {
+    /// By layout; the reason when it could not be made.
+    standings: BTreeMap<usize, Result<Standing, String>>,
+    provision: Option<Provision>,
+    ledger: Arc<Ledger>,
+}
+
+impl Grounds {
+    /// Takes away what this run left when it was killed, then makes what the layouts `wanted` stand on, and those that
+    /// their files are placed on. `note` hears what is being done. What is wrong with one layout is found in
+    /// [`Grounds::placement`]; the others go on.
+    pub fn prepare(
+        state: &RunState,
+        wanted: &[usize],
+        note: &mut dyn FnMut(&str),
+    ) -> Result<Grounds, GroundError> {
+        let (directory, tree) = (ledger::default_directory(), SystemTree::default());
+        if let Some(cleaned) = clean_run(&directory, &state.run, &tree)? {
+            cleaned
+                .removed
+                .iter()
+                .for_each(|what| note(&format!("took away {what}, left by this run")));
+            if !cleaned.left.is_empty() {
+                return Err(GroundError::Leftover(cleaned.left.join("; ")));
+            }
+        }
+        let ledger = Arc::new(Ledger::begin(&directory, &state.run, &tree)?);
+        let mut grounds = Grounds {
+            standings: BTreeMap::new(),
+            provision: None,
+            ledger,
+        };
+        let layouts = with_placements(&state.experiment, wanted);
+        let specs = specs_of(&state.experiment, &layouts).map_err(GroundError::WorkingDirectory)?;
+        grounds.stand_on_directories(&state.experiment, &layouts);
+        if !specs.is_empty() {
+            grounds.make(&state.experiment, &specs, &state.run, &tree, note)?;
+        }
+        Ok(grounds)
+    }
+
+    fn stand_on_directories(&mut self, experiment: &Experiment, layouts: &[usize]) {
+        for &index in layouts {
+            let layout = &experiment.layouts[index];
+            if layout.made.is_none() {
+                let standing = layout.path.canonicalize().map(|path| Standing {
+                    target: Target::Directory(path),
+                    description: None,
+                });
+                let standing =
+                    standing.map_err(|error| format!("{}: {error}", layout.path.display()));
+                self.standings.insert(index, standing);
+            }
+        }
+    }
+
+    fn make(
+        &mut self,
+        experiment: &Experiment,
+        specs: &[(LayoutSpec, Vec<usize>)],
+        run: &str,
+        tree: &SystemTree,
+        note: &mut dyn FnMut(&str),
+    ) -> Result<(), GroundError> {
+        let wanted: Vec<LayoutSpec> = specs.iter().map(|(spec, _)| spec.clone()).collect();
+        let plan = Plan::of(&wanted, &Facts::gather(&wanted, tree), run);
+        let provision = Provision::carry_out(&plan, Arc::clone(&self.ledger), tree, note)?;
+        for ((spec, layouts), made) in specs.iter().zip(provision.layouts()) {
+            let of = &experiment.layouts[layouts[0]];
+            let group = of.made.as_ref().and_then(|made| made.disk_group.as_ref());
+            let standing = match made {
+                Ok(made) => target_of(spec, group, &made.target).map(|target| Standing {
+                    target,
+                    description: Some(made.description.clone()),
+                }),
+                Err(error) => Err(error.to_string()),
+            };
+            for layout in layouts {
+                self.standings.insert(*layout, standing.clone());
+            }
+        }
+        self.provision = Some(provision);
+        Ok(())
+    }
+
+    /// The directories and devices of these layouts, each once.
+    pub fn paths(&self, layouts: &[usize]) -> Vec<PathBuf> {
+        let mut paths = Vec::new();
+        for layout in layouts {
+            let of = self.target(*layout).map(Target::paths);
+            paths.extend(of.into_iter().flatten().map(Path::to_path_buf));
+        }
+        paths.sort();
+        paths.dedup();
+        paths
+    }
+
+    /// What is made, for noting more of it.
+    pub fn ledger(&self) -> &Arc<Ledger> {
+        &self.ledger
+    }
+
+    /// From the devices up, when Spindle made it.
+    pub fn description(&self, layout: usize) -> Option<&str> {
+        let standing = self.standings.get(&layout)?.as_ref().ok()?;
+        standing.description.as_deref()
+    }
+
+    /// Whether Spindle made what the layout stands on.
+    pub fn is_made(&self, layout: usize) -> bool {
+        self.description(layout).is_some()
+    }
+
+    /// Where each kind of file of a layout goes; or why the layout cannot be had.
+    pub fn placement(&self, experiment: &Experiment, layout: usize) -> Result<Placement, String> {
+        let of = &experiment.layouts[layout];
+        let own = self.target(layout)?;
+        let rest = without_devices(own, of);
+        let mut placement = Placement::one(&rest);
+        if let Some(path) = &experiment.database_of(layout).redo_path {
+            let path = path.canonicalize();
+            placement.redo = Target::Directory(path.map_err(|error| error.to_string())?);
+        }
+        for (kind, on) in of.placement.kinds() {
+            let target = match on {
+                PlacedOn::Layout(name) => {
+                    let index = experiment
+                        .layouts
+                        .iter()
+                        .position(|layout| layout.name == *name);
+                    let index =
+                        index.expect("placements were checked when the experiment was read");
+                    self.target(index)
+                        .map_err(|reason| format!("{name}, where {kind} goes: {reason}"))?
+                        .clone()
+                }
+                PlacedOn::Devices(devices) => only_devices(own, of, devices),
+            };
+            match kind {
+                "control" => placement.control = target,
+                "redo" => placement.redo = target,
+                "undo" => placement.undo = target,
+                "data" => placement.data = target,
+                // The embedded database has neither indexes nor temporary files.
+                _ => {}
+            }
+        }
+        Ok(placement)
+    }
+
+    fn target(&self, layout: usize) -> Result<&Target, String> {
+        match self.standings.get(&layout) {
+            Some(Ok(standing)) => Ok(&standing.target),
+            Some(Err(reason)) => Err(reason.clone()),
+            None => Err("it was not made".to_string()),
+        }
+    }
+
+    /// Takes away what was made. Returns what could not be, in words.
+    pub fn teardown(self) -> Vec<String> {
+        self.provision.map_or_else(Vec::new, Provision::teardown)
+    }
+}
+
+/// These layouts and those that their files are placed on, in order.
+fn with_placements(experiment: &Experiment, wanted: &[usize]) -> Vec<usize> {
+    let is_needed = |index: &usize| {
+        let name = experiment.layouts[*index].name.as_str();
+        let mut placements = wanted.iter().map(|by| &experiment.layouts[*by].placement);
+        wanted.contains(index)
+            || placements.any(|placement| placement.layouts().any(|on| on == name))
+    };
+    (0..experiment.layouts.len()).filter(is_needed).collect()
+}
+
+/// What is to be made, each with the layouts that stand on it: those that differ in their names at most.
+pub fn specs_of(
+    experiment: &Experiment,
+    layouts: &[usize],
+) -> io::Result<Vec<(LayoutSpec, Vec<usize>)>> {
+    let mut specs: Vec<(LayoutSpec, Vec<usize>)> = Vec::new();
+    for &index in layouts {
+        let Some(made) = &experiment.layouts[index].made else {
+            continue;
+        };
+        let mut spec = made.absolute()?;
+        let is_same = |(other, layouts): &&mut (LayoutSpec, Vec<usize>)| {
+            let of_other = experiment.layouts[layouts[0]].made.as_ref();
+            let named = LayoutSpec {
+                name: other.name.clone(),
+                ..spec.clone()
+            };
+            named == *other && of_other.is_some_and(|of| of.disk_group == made.disk_group)
+        };
+        match specs.iter_mut().find(is_same) {
+            Some((_, layouts)) => layouts.push(index),
+            None => {
+                spec.name.clone_from(&experiment.layouts[index].name);
+                specs.push((spec, vec![index]));
+            }
+        }
+    }
+    Ok(specs)
+}
+
+/// What files are put on; a disk group is made here, of devices that were made ready for it.
+pub(crate) fn target_of(
+    spec: &LayoutSpec,
+    group: Option<&DiskGroup>,
+    made: &Target,
+) -> Result<Target, String> {
+    let (Target::Devices(devices), Some(group)) = (made, group) else {
+        return Ok(made.clone());
+    };
+    let disks: Vec<PathBuf> = devices.iter().map(|device| device.path.clone()).collect();
+    make_group(spec, group, &disks).map_err(|error| error.to_string())?;
+    Ok(Target::DiskGroup(DiskGroupTarget {
+        disks,
+        prefix: String::new(),
+    }))
+}
+
+fn make_group(spec: &LayoutSpec, group: &DiskGroup, disks: &[PathBuf]) -> Result<(), LayoutError> {
+    let mut members = Vec::new();
+    for (number, (disk, written)) in disks.iter().zip(&spec.devices).enumerate() {
+        let written = written.path();
+        let is_in = |names: &Vec<String>| names.iter().any(|name| written.ends_with(name));
+        let failure_group = group.failure_groups.iter().position(is_in);
+        members.push(disk_group::Disk {
+            name: format!("disk{}", number + 1),
+            failure_group: failure_group.map(|number| format!("failure_group{}", number + 1)),
+            device: Arc::new(FileDevice::open(disk, Caching::Direct, Method::Sync)?),
+        });
+    }
+    let options = disk_group::Options {
+        allocation_unit_bytes: group.allocation_unit_bytes,
+        redundancy: match group.redundancy {
+            Redundancy::External => disk_group::Redundancy::External,
+            Redundancy::Normal => disk_group::Redundancy::Normal,
+            Redundancy::High => disk_group::Redundancy::High,
+        },
+        identity: draw_identity().ok(),
+    };
+    let env: Arc<dyn Env> = RealEnv::new(u64::from(std::process::id()));
+    block_on(async {
+        let made = disk_group::DiskGroup::create(&env, "spindle", members, options).await?;
+        made.dismount().await
+    })?;
+    Ok(())
+}
+
+/// The devices of a raw layout that are not set aside for some kind of file; all of them when none would be left.
+fn without_devices(own: &Target, layout: &Layout) -> Target {
+    let set_aside: Vec<PathBuf> = layout.placement.devices().map(PathBuf::from).collect();
+    let rest = pick(own, layout, |path| {
+        !set_aside.iter().any(|device| device == path)
+    });
+    match rest {
+        Target::Devices(devices) if devices.is_empty() => own.clone(),
+        rest => rest,
+    }
+}
+
+fn only_devices(own: &Target, layout: &Layout, names: &[String]) -> Target {
+    pick(own, layout, |path| {
+        names.iter().any(|name| Path::new(name) == path)
+    })
+}
+
+/// The devices of a raw layout whose path in the experiment is wanted.
+fn pick(own: &Target, layout: &Layout, is_wanted: impl Fn(&Path) -> bool) -> Target {
+    let (Target::Devices(devices), Some(made)) = (own, &layout.made) else {
+        return own.clone();
+    };
+    let written = made.spec.devices.iter().map(|device| device.path());
+    let picked = devices
+        .iter()
+        .zip(written)
+        .filter(|(_, path)| is_wanted(path));
+    Target::Devices(picked.map(|(device, _)| device.clone()).collect())
+}

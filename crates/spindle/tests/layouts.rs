@@ -1,0 +1,264 @@
+//! Layouts that Spindle makes, as people use them: a run over raw devices, file systems and disk groups of its own, one
+//! that is killed at random moments, and what is left of it. As root; what cannot be had is said in one line.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use std::time::Duration;
+
+use serde_json::Value;
+
+/// Small, with redo on a device of its own in every layout.
+const EXPERIMENT: &str = r#"
+name = "layouts"
+[database]
+size = "8MiB"
+buffer_cache = "1MiB"
+memory = "8MiB"
+datafiles = 2
+log_file_size = "2MiB"
+[workload]
+clients = 4
+[plan]
+warmup = "100ms"
+measure = "300ms"
+rounds = 1
+
+[[layout]]
+name = "raw, async"
+devices = [{ file = "raw1.img", size = "32MiB" }, { file = "raw2.img", size = "32MiB" }]
+raw = true
+io = { method = "async" }
+placement = { redo = "logs" }
+
+[[layout]]
+name = "raw, libaio"
+devices = [{ file = "raw1.img", size = "32MiB" }, { file = "raw2.img", size = "32MiB" }]
+raw = true
+io = { method = "libaio" }
+placement = { redo = "logs" }
+
+[[layout]]
+name = "disk group"
+devices = [{ file = "asm1.img", size = "96MiB" }, { file = "asm2.img", size = "96MiB" }]
+diskgroup = { allocation_unit = "1MiB", redundancy = "normal" }
+io = { method = "odm" }
+placement = { redo = "logs" }
+
+[[layout]]
+name = "ext4"
+devices = [{ file = "ext4.img", size = "128MiB" }]
+filesystem = { type = "ext4", mount = "noatime" }
+io = { caching = "direct", method = "sync" }
+placement = { redo = "logs" }
+
+[[layout]]
+name = "no such device"
+devices = ["/dev/disk/by-id/there-is-none"]
+raw = true
+
+[[layout]]
+name = "logs"
+devices = [{ file = "logs.img", size = "96MiB" }]
+raw = true
+candidate = false
+"#;
+
+struct Scene {
+    directory: tempfile::TempDir,
+}
+
+impl Scene {
+    fn new() -> Scene {
+        let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+        fs::write(directory.path().join("layouts.toml"), EXPERIMENT).unwrap();
+        Scene { directory }
+    }
+
+    fn spindle(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_spindle"));
+        command
+            .args(arguments)
+            .env(
+                "SPINDLE_LEDGER_DIRECTORY",
+                self.directory.path().join("ledger"),
+            )
+            .current_dir(self.directory.path())
+            .stdin(Stdio::null());
+        command
+    }
+
+    fn output(&self, arguments: &[&str]) -> Output {
+        self.spindle(arguments).output().unwrap()
+    }
+
+    fn result(&self) -> Value {
+        let text = fs::read_to_string(self.directory.path().join("out/result.json")).unwrap();
+        serde_json::from_str(&text).unwrap()
+    }
+
+    /// What a run could leave: files here, and mounts and loop devices of this directory's files.
+    fn traces(&self) -> BTreeSet<String> {
+        let here = self.directory.path();
+        let mut traces: BTreeSet<String> = files_below(here);
+        traces.retain(|path| !path.contains("/out/") && !path.ends_with("layouts.toml"));
+        let loops = fs::read_dir("/sys/block").unwrap().flatten();
+        for device in loops {
+            let backing = fs::read_to_string(device.path().join("loop/backing_file"));
+            if let Ok(file) = backing
+                && file.starts_with(&here.display().to_string())
+            {
+                traces.insert(format!("{} on {}", device.path().display(), file.trim()));
+                let name = device.file_name().into_string().unwrap();
+                let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
+                let of_it = mounts
+                    .lines()
+                    .filter(|line| line.contains(&format!("/dev/{name} ")));
+                traces.extend(of_it.map(str::to_owned));
+            }
+        }
+        traces
+    }
+}
+
+impl Drop for Scene {
+    fn drop(&mut self) {
+        // A test that failed leaves nothing behind either.
+        let _ = self.output(&["clean"]);
+    }
+}
+
+fn files_below(directory: &Path) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            found.extend(files_below(&entry.path()));
+        } else {
+            found.insert(entry.path().display().to_string());
+        }
+    }
+    found
+}
+
+fn words(output: &Output) -> String {
+    String::from_utf8_lossy(&[&output.stdout[..], &output.stderr[..]].concat()).into_owned()
+}
+
+fn is_skipped() -> bool {
+    let is_root = rustix::process::geteuid().is_root();
+    if !is_root {
+        println!("skipped: loop devices and mounts are root's");
+    }
+    !is_root
+}
+
+#[test]
+fn layouts_are_made_measured_and_taken_away() {
+    if is_skipped() {
+        return;
+    }
+    let scene = Scene::new();
+    let plan = words(&scene.output(&["plan", "layouts.toml"]));
+    assert!(plan.contains("raw, async; raw, libaio: "), "{plan}");
+    assert!(plan.contains("there-is-none"), "{plan}");
+    assert_eq!(scene.traces(), BTreeSet::new(), "a plan touches nothing");
+
+    let run = scene.output(&["run", "layouts.toml", "--out", "out", "--quiet"]);
+    assert!(run.status.success(), "{}", words(&run));
+    let result = scene.result();
+    let layouts = result["layouts"].as_array().unwrap();
+    let cases = result["cases"].as_array().unwrap();
+    assert_eq!(cases.len(), 5, "what only holds files is not measured");
+    for case in cases {
+        match case["layout"].as_str().unwrap() {
+            "no such device" => {
+                let reason = case["reason"].as_str().unwrap();
+                assert!(reason.contains("there-is-none"), "{reason}");
+            }
+            name => {
+                assert_eq!(case["status"], "measured", "{name}: {case:#}");
+                let trial = &case["trials"][0];
+                assert_eq!(trial["restore"]["verified"], true, "{name}");
+                let ratio = trial["audit"]["write_ratio"].as_f64().unwrap();
+                assert!((0.8..=1.2).contains(&ratio), "{name}: {ratio}");
+            }
+        }
+    }
+    let described = |index: usize| layouts[index]["description"].as_str().unwrap().to_owned();
+    assert!(described(2).contains("disk group"), "{}", described(2));
+    assert!(described(3).contains("ext4 (noatime)"), "{}", described(3));
+    assert_eq!(scene.traces(), BTreeSet::new());
+    let cleaned = words(&scene.output(&["clean"]));
+    assert!(cleaned.contains("nothing to clean"), "{cleaned}");
+}
+
+#[test]
+fn a_killed_run_is_cleaned_up_and_goes_on() {
+    if is_skipped() {
+        return;
+    }
+    let kills: u32 = std::env::var("SPINDLE_KILLS").map_or(6, |kills| kills.parse().unwrap());
+    for kill in 0..kills {
+        let scene = Scene::new();
+        let mut child = scene
+            .spindle(&["run", "layouts.toml", "--out", "out", "--quiet"])
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        // Spread over all that a run does.
+        std::thread::sleep(Duration::from_millis(u64::from(60 + 700 * kill % 5200)));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let finished = finished(&scene);
+        if kill % 2 == 0 {
+            let cleaned = scene.output(&["clean"]);
+            assert!(cleaned.status.success(), "kill {kill}: {}", words(&cleaned));
+            assert_eq!(scene.traces(), BTreeSet::new(), "kill {kill}");
+        }
+        if !scene.directory.path().join("out/journal.jsonl").exists() {
+            continue;
+        }
+        let resumed = scene.output(&["resume", "out", "--quiet"]);
+        assert!(resumed.status.success(), "kill {kill}: {}", words(&resumed));
+        assert_eq!(scene.traces(), BTreeSet::new(), "kill {kill}");
+        let now = self::finished(&scene);
+        assert!(
+            now.len() == 4 && now.starts_with(&finished),
+            "kill {kill}: {now:?} after {finished:?}"
+        );
+    }
+}
+
+/// Layouts of the trials that are done, in order.
+fn finished(scene: &Scene) -> Vec<u64> {
+    let journal = fs::read_to_string(scene.directory.path().join("out/journal.jsonl"));
+    let journal = journal.unwrap_or_default();
+    let events = journal
+        .lines()
+        .filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    events
+        .filter(|event| event["event"] == "trial_finished")
+        .map(|event| event["layout"].as_u64().unwrap())
+        .collect()
+}
+
+/// The examples are read, and nothing in them is wrong on any machine; what a machine lacks is said.
+#[test]
+fn every_example_can_be_planned() {
+    let scene = Scene::new();
+    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+    let mut planned = 0;
+    for entry in fs::read_dir(examples).unwrap() {
+        let path = entry.unwrap().path();
+        let plan = scene.output(&["plan", path.to_str().unwrap()]);
+        let words = words(&plan);
+        let is_planned = plan.status.success() || words.contains("cannot be made");
+        assert!(is_planned, "{}: {words}", path.display());
+        assert!(words.contains("trials ("), "{}: {words}", path.display());
+        planned += 1;
+    }
+    assert!(planned >= 6);
+    assert_eq!(scene.traces(), BTreeSet::new(), "a plan touches nothing");
+}
