@@ -89,6 +89,25 @@ impl Experiment {
         self.layouts[layout].database.clone()
     }
 
+    /// How much longer the I/O of a layout's datafiles takes, and that of its redo: each by the layout that it lies on.
+    ///
+    /// # Panics
+    /// When there is no such layout.
+    pub fn delays_of(&self, layout: usize) -> (Option<Delay>, Option<Delay>) {
+        let of = &self.layouts[layout];
+        let on = |placed: &Option<PlacedOn>| match placed {
+            Some(PlacedOn::Layout(name)) => {
+                let mut layouts = self.layouts.iter();
+                layouts.find(|other| other.name == *name)?.delay
+            }
+            _ => of.delay,
+        };
+        // A directory of its own is no layout's device.
+        let is_apart = of.placement.redo.is_none() && of.database.redo_path.is_some();
+        let redo = on(&of.placement.redo).filter(|_| !is_apart);
+        (on(&of.placement.data), redo)
+    }
+
     fn from_document(document: &Document, path: &Path) -> Result<Experiment, ExperimentError> {
         let mut root = Reader::root(document);
         let name = match root.name("name")? {

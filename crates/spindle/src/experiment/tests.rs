@@ -529,3 +529,21 @@ fn the_examples_of_the_reference_are_right() {
     }
     assert_eq!(examples, 5);
 }
+
+#[test]
+fn files_are_delayed_as_the_layout_that_they_lie_on() {
+    let experiment = parse(
+        "[[layout]]\nname = \"disks\"\ndelay = { read_us = 5000 }\nplacement = { redo = \"ssd\" }\n\
+         [[layout]]\nname = \"ssd\"\nplacement = { redo = \"disks\" }\n\
+         [[layout]]\nname = \"disks alone\"\ndelay = { read_us = 4000 }\n\
+         [[layout]]\nname = \"disks, redo apart\"\ndelay = { read_us = 3000 }\ndatabase = { redo_path = \"/redo\" }\n",
+    );
+    let read_us = |layout| {
+        let (data, redo) = experiment.delays_of(layout);
+        [data, redo].map(|delay| delay.map_or(0, |delay| delay.read_us))
+    };
+    assert_eq!(read_us(0), [5000, 0]);
+    assert_eq!(read_us(1), [0, 5000]);
+    assert_eq!(read_us(2), [4000, 4000]);
+    assert_eq!(read_us(3), [3000, 0]);
+}

@@ -462,12 +462,14 @@ impl Runner {
     fn task(&self, (layout, clients): CaseKey, round: u32, images: &Images) -> Task {
         let experiment = &self.state.experiment;
         let plan = &experiment.plan;
+        let (delay, redo_delay) = experiment.delays_of(layout);
         Task {
             // The same transactions for every case of a round, others in the next.
             seed: seeded_rng(experiment.seed, u64::from(round)).next_u64(),
             database: experiment.database_of(layout),
             io: experiment.layouts[layout].io,
-            delay: experiment.layouts[layout].delay,
+            delay,
+            redo_delay,
             limit: self.limits.get(&layout).map(LayoutLimit::to_be_checked),
             workload: experiment.workload.clone(),
             clients,

@@ -42,8 +42,10 @@ pub struct Task {
     pub database: Database,
     /// The access path of the datafiles.
     pub io: experiment::AccessPath,
-    /// How much longer the I/O of the layout takes.
+    /// How much longer the I/O of all files but redo takes.
     pub delay: Option<Delay>,
+    /// How much longer that of redo takes.
+    pub redo_delay: Option<Delay>,
     /// What the devices of the layout are held to.
     pub limit: Option<Limited>,
     /// What the clients do.

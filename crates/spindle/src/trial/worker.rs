@@ -89,10 +89,8 @@ async fn measure(
     let workload: Arc<dyn spindle_workload::Workload> =
         Arc::from(workload_of(&task.workload, &task.database));
     let data = engine_path(task.io, &task.database, task.delay);
-    // Redo that lies elsewhere is not on the layout's devices.
-    let redo_delay = task.delay.filter(|_| task.database.redo_path.is_none());
     let redo_io = task.database.redo_access_path(task.io);
-    let redo = engine_path(redo_io, &task.database, redo_delay);
+    let redo = engine_path(redo_io, &task.database, task.redo_delay);
     let settings = settings_of(&task.database);
     let engine = KernelEngine::start(&env, &task.files, data, redo, &settings, &*workload)
         .await
