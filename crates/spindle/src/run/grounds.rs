@@ -266,7 +266,7 @@ pub(crate) fn target_of(
 
 fn make_group(spec: &LayoutSpec, group: &DiskGroup, disks: &[PathBuf]) -> Result<(), LayoutError> {
     let mut members = Vec::new();
-    for (number, (disk, written)) in disks.iter().zip(&spec.devices).enumerate() {
+    for (number, (written, disk)) in spec.device_of_each(disks).enumerate() {
         let written = written.path();
         let is_in = |names: &Vec<String>| names.iter().any(|name| written.ends_with(name));
         let failure_group = group.failure_groups.iter().position(is_in);
@@ -316,10 +316,9 @@ fn pick(own: &Target, layout: &Layout, is_wanted: impl Fn(&Path) -> bool) -> Tar
     let (Target::Devices(devices), Some(made)) = (own, &layout.made) else {
         return own.clone();
     };
-    let written = made.spec.devices.iter().map(|device| device.path());
-    let picked = devices
-        .iter()
-        .zip(written)
-        .filter(|(_, path)| is_wanted(path));
-    Target::Devices(picked.map(|(device, _)| device.clone()).collect())
+    let picked = made
+        .spec
+        .device_of_each(devices)
+        .filter(|(written, _)| is_wanted(written.path()));
+    Target::Devices(picked.map(|(_, device)| device.clone()).collect())
 }
