@@ -208,6 +208,9 @@ mod tests {
             ci95: Some((1.6, 2.5)),
             verdict: crate::result::Verdict::Faster,
             rounds_needed: None,
+            rounds: 3,
+            p99: None,
+            cpu: None,
         };
         let speed = RelativeSpeed::of_other(&comparison);
         assert_eq!(speed.share, 0.5);

@@ -264,6 +264,9 @@ mod tests {
             ci95: Some((1.02, 1.19)),
             verdict,
             rounds_needed,
+            rounds: 3,
+            p99: None,
+            cpu: None,
         }
     }
 
@@ -275,6 +278,7 @@ mod tests {
             best: "a".to_owned(),
             winner: Some("a".to_owned()),
             tied: Vec::new(),
+            places: Vec::new(),
         };
         let words =
             |verdict_, rounds, ranking: &Ranking| verdict(&comparison(verdict_, rounds), ranking);

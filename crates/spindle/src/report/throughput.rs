@@ -49,6 +49,7 @@ fn line(trial: &SampledTrial) -> Line {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::result::SystemSeries;
 
     fn trial(layout: usize, clients: u32, round: u32, tps: &[f64]) -> SampledTrial {
         SampledTrial {
@@ -58,6 +59,7 @@ mod tests {
             round,
             interval_ms: 500,
             tps: tps.to_vec(),
+            system: SystemSeries::default(),
         }
     }
 
@@ -69,6 +71,7 @@ mod tests {
             best: "a".to_owned(),
             winner: None,
             tied: Vec::new(),
+            places: Vec::new(),
         };
         let series = [
             trial(1, 8, 1, &[1.0, 3.0]),

@@ -56,6 +56,11 @@ pub fn build(record: &RunRecord) -> Result<RunResult, RecordError> {
         cases: cases(record)?,
         rankings: Vec::new(),
         verdicts: Vec::new(),
+        noise: Vec::new(),
+        drifts: Vec::new(),
+        stopping: None,
+        attributions: Vec::new(),
+        findings: Vec::new(),
         warnings: Vec::new(),
     };
     let mut outcomes = Vec::new();
@@ -141,6 +146,8 @@ fn one_case(record: &RunRecord, index: usize, case: &CaseRecord) -> Result<Case,
         outcome,
         trials,
         tpm,
+        response_time: None,
+        system: Vec::new(),
     })
 }
 
@@ -161,6 +168,7 @@ fn compare(
         best: name(order.best),
         winner: order.winner.map(name),
         tied: order.tied.iter().map(|&index| name(index)).collect(),
+        places: Vec::new(),
     };
     let comparison = |pair: &PairVerdict| Comparison {
         workload: first.workload.clone(),
@@ -171,6 +179,9 @@ fn compare(
         ci95: pair.comparison.ci95,
         verdict: pair.comparison.verdict,
         rounds_needed: pair.comparison.rounds_needed,
+        rounds: pair.comparison.rounds,
+        p99: None,
+        cpu: None,
     };
     Ok(Some((
         ranking,

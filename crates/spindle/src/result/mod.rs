@@ -19,9 +19,11 @@ pub use audit::{Audit, IoCounts};
 pub use build::{RecordError, build};
 pub use headline::format_ratio;
 pub use model::{
-    Case, Comparison, CpuMicroseconds, CpuShares, FORMAT_VERSION, Latency, Layout, Memory,
-    NOT_DIRECT_HERE, Outcome, OwnCost, Ranking, Restore, RunResult, SegmentSpace, Throughput,
-    Trial, Wait, Warning,
+    Arrivals, Attribution, Case, Comparison, CpuMicroseconds, CpuShares, Drift, FORMAT_VERSION,
+    Finding, Latency, Layout, Memory, NOT_DIRECT_HERE, NoiseFloor, Outcome, OwnCost,
+    PartDifference, Place, Ranking, RatioEstimate, ResponseTime, Restore, RunResult, SegmentSpace,
+    Stopping, SystemColumn, SystemMean, SystemSeries, Throughput, TimePart, Trial, Wait, WarmUp,
+    Warning,
 };
 pub use record::{CaseRecord, RunRecord, SampledTrial};
 pub use spindle_stats::Verdict;

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Layout, Outcome, OwnCost, Trial, Warning};
+use super::{Layout, Outcome, OwnCost, SystemSeries, Trial, Warning};
 
 /// A run as recorded. Cases and layouts stand in the order in which they are to be shown.
 #[derive(Debug, Clone, PartialEq)]
@@ -60,4 +60,6 @@ pub struct SampledTrial {
     pub interval_ms: u64,
     /// Transactions committed per second in each interval, in the order of time.
     pub tps: Vec<f64>,
+    /// What the system did in the same time.
+    pub system: SystemSeries,
 }

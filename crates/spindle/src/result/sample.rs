@@ -102,5 +102,8 @@ fn trial(round: u32, tpm: f64) -> Trial {
             bytes: 256 << 20,
         }],
         warnings: Vec::new(),
+        warm_up: None,
+        arrivals: None,
+        response_time: None,
     }
 }

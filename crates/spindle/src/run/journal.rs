@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::experiment::Experiment;
 use crate::observe::machine::Machine;
-use crate::result::{Layout, OwnCost, Trial};
+use crate::result::{Layout, OwnCost, SystemSeries, Trial};
 
 /// Something that happened in a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -75,6 +75,9 @@ pub enum Event {
         sample_ms: u64,
         /// Transactions per second in each interval of the measured time.
         samples: Vec<f64>,
+        /// What the system did in the measured time.
+        #[serde(default)]
+        system: SystemSeries,
     },
     /// A trial broke off.
     TrialFailed {

@@ -8,7 +8,7 @@ use super::journal::Event;
 use crate::experiment::Experiment;
 use crate::observe::machine::Machine;
 use crate::result::{
-    CaseRecord, Layout, Outcome, OwnCost, RunRecord, SampledTrial, Trial, Warning,
+    CaseRecord, Layout, Outcome, OwnCost, RunRecord, SampledTrial, SystemSeries, Trial, Warning,
 };
 
 /// A case: layout and load level.
@@ -19,6 +19,7 @@ struct Finished {
     trial: Trial,
     sample_ms: u64,
     samples: Vec<f64>,
+    system: SystemSeries,
 }
 
 /// The state of a run, as its journal tells it.
@@ -93,6 +94,7 @@ impl RunState {
                 trial,
                 sample_ms,
                 samples,
+                system,
             } => {
                 let key = (*layout, *clients);
                 self.failures.remove(&key);
@@ -101,6 +103,7 @@ impl RunState {
                     trial: (**trial).clone(),
                     sample_ms: *sample_ms,
                     samples: samples.clone(),
+                    system: system.clone(),
                 };
                 trials.insert(trial.round, finished);
             }
@@ -217,6 +220,7 @@ impl RunState {
                 round: *round,
                 interval_ms: finished.sample_ms,
                 tps: finished.samples.clone(),
+                system: finished.system.clone(),
             });
         }
         CaseRecord {

@@ -26,7 +26,7 @@ use crate::observe::disk::page_cache_share_of_reads;
 use crate::observe::machine::Machine;
 use crate::observe::memory::MemoryBudget;
 use crate::observe::own_group;
-use crate::result::{Audit, RunResult, Trial};
+use crate::result::{Audit, RunResult, SystemSeries, Trial};
 use crate::trial::own_cost::OwnCostTask;
 use crate::trial::protocol::{Outcome, Task};
 use crate::trial::supervisor::{self, Bounds, TrialError};
@@ -438,6 +438,7 @@ impl Runner {
                     trial,
                     sample_ms,
                     samples,
+                    system: SystemSeries::default(),
                 })
             }
             Err(TrialError::Interrupted) => Err(RunError::Interrupted),
@@ -592,6 +593,9 @@ fn trial_of(round: u32, position: u32, outcome: Outcome, restored: Restored) -> 
         check: outcome.check,
         space: outcome.space,
         warnings,
+        warm_up: None,
+        arrivals: None,
+        response_time: None,
     };
     (trial, outcome.samples)
 }

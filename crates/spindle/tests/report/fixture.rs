@@ -4,7 +4,7 @@
 use serde_json::json;
 use spindle::result::{
     Audit, CaseRecord, CpuMicroseconds, CpuShares, IoCounts, Latency, Layout, Memory, Outcome,
-    OwnCost, Restore, RunRecord, SampledTrial, SegmentSpace, Trial, Wait, Warning,
+    OwnCost, Restore, RunRecord, SampledTrial, SegmentSpace, SystemSeries, Trial, Wait, Warning,
 };
 
 /// Block size of the fixture's database.
@@ -241,6 +241,9 @@ fn trial(case: usize, round: u32) -> Trial {
             bytes: 256 << 20,
         }],
         warnings: Vec::new(),
+        warm_up: None,
+        arrivals: None,
+        response_time: None,
     }
 }
 
@@ -301,5 +304,6 @@ fn sampled(case: usize, round: u32) -> SampledTrial {
         round,
         interval_ms: INTERVAL_MS,
         tps: (0..samples).map(sample).collect(),
+        system: SystemSeries::default(),
     }
 }

@@ -1,10 +1,22 @@
 //! The shape of `result.json`: every type here is written to it and read from it as it stands.
 
+mod cause;
+mod judgement;
+mod system;
+mod trial;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use spindle_stats::Verdict;
 
-use super::{Audit, summary::mean_of};
+use super::summary::mean_of;
+
+pub use cause::{Attribution, Finding, PartDifference};
+pub use judgement::{Comparison, Drift, NoiseFloor, Place, Ranking, RatioEstimate, Stopping};
+pub use system::{SystemColumn, SystemMean, SystemSeries};
+pub use trial::{
+    Arrivals, CpuMicroseconds, CpuShares, Latency, Memory, ResponseTime, Restore, SegmentSpace,
+    TimePart, Trial, Wait, WarmUp,
+};
 
 /// How a layout's note begins when direct I/O was asked for and the file system buffered it all the same. Such a note is
 /// raised to a warning and shown in the table.
@@ -39,6 +51,21 @@ pub struct RunResult {
     pub rankings: Vec<Ranking>,
     /// For each workload and load level, the best case against every other.
     pub verdicts: Vec<Comparison>,
+    /// The machine's own noise; empty unless the plan asked for it.
+    #[serde(default)]
+    pub noise: Vec<NoiseFloor>,
+    /// Cases whose throughput moved from round to round.
+    #[serde(default)]
+    pub drifts: Vec<Drift>,
+    /// What a plan of `rounds = "auto"` saved.
+    #[serde(default)]
+    pub stopping: Option<Stopping>,
+    /// Why cases differ, in the order of the verdicts.
+    #[serde(default)]
+    pub attributions: Vec<Attribution>,
+    /// What can be acted on, the weightiest first.
+    #[serde(default)]
+    pub findings: Vec<Finding>,
     /// What weakens the answer, the gravest first.
     pub warnings: Vec<Warning>,
 }
@@ -137,6 +164,12 @@ pub struct Case {
     pub trials: Vec<Trial>,
     /// Throughput over all trials; `None` without trials.
     pub tpm: Option<Throughput>,
+    /// What a transaction's time went to, the mean of the trials that know.
+    #[serde(default)]
+    pub response_time: Option<ResponseTime>,
+    /// What the system did meanwhile.
+    #[serde(default)]
+    pub system: Vec<SystemMean>,
 }
 
 impl Case {
@@ -211,112 +244,6 @@ pub struct Throughput {
     pub ci95: Option<(f64, f64)>,
 }
 
-/// One measured run of a case. The journal holds it in this form too.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Trial {
-    /// Round, from 1.
-    pub round: u32,
-    /// Place in the random order of its round, from 1.
-    pub position: u32,
-    /// Transactions committed per minute of measured time.
-    pub tpm: f64,
-    /// Transactions committed in the measured time.
-    pub transactions: u64,
-    /// Transactions tried again in the measured time: after a lock timeout or a deadlock.
-    pub retries: u64,
-    /// Those of them that a deadlock led to.
-    pub deadlocks: u64,
-    /// Measured time in seconds, the flush at the end included.
-    pub measured_s: f64,
-    /// Reads per second that the database issued.
-    pub read_iops: f64,
-    /// Writes per second that the database issued, redo included.
-    pub write_iops: f64,
-    /// KiB per second that the database read and wrote together.
-    pub kib_per_s: f64,
-    /// Time from the begin of a transaction to the end of its commit.
-    pub latency_us: Latency,
-    /// What sessions and background processes waited for.
-    pub waits: Vec<Wait>,
-    /// How the machine's processors spent the measured time.
-    pub cpu: CpuShares,
-    /// Processor time that one transaction cost; `None` when no transaction was committed.
-    pub cpu_us_per_transaction: Option<CpuMicroseconds>,
-    /// Memory of the trial's process; `None` when unknown.
-    pub memory: Option<Memory>,
-    /// The program's own counts beside the device's.
-    pub audit: Audit,
-    /// How the database was put back to its loaded state before this trial.
-    pub restore: Restore,
-    /// What the check of the whole database said after the trial: nothing was lost, and how much was looked at.
-    pub check: String,
-    /// Space that each segment of the database had in the end.
-    pub space: Vec<SegmentSpace>,
-    /// What the runner noticed during this trial, for people.
-    pub warnings: Vec<String>,
-}
-
-/// Space of a table or of the undo segment.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SegmentSpace {
-    /// Name of the segment.
-    pub segment: String,
-    /// Extents it had.
-    pub extents: u64,
-    /// Bytes in them.
-    pub bytes: u64,
-}
-
-/// Distribution of a time in microseconds.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Latency {
-    /// Half of them took no longer.
-    pub p50: f64,
-    /// 95 of 100 took no longer.
-    pub p95: f64,
-    /// 99 of 100 took no longer.
-    pub p99: f64,
-    /// The longest.
-    pub max: f64,
-    /// Arithmetic mean.
-    pub mean: f64,
-}
-
-/// One wait event under Oracle's name for it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Wait {
-    /// Name, such as `db file sequential read`.
-    pub event: String,
-    /// How often someone waited.
-    pub count: u64,
-    /// Time waited by all together, in microseconds.
-    pub total_us: f64,
-    /// `total_us / count`; 0 when nobody waited.
-    pub mean_us: f64,
-}
-
-/// Shares of the machine's processor time in percent, all processors together; they add up to about 100.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct CpuShares {
-    /// Running programs, niced ones included.
-    pub user: f64,
-    /// Running the kernel, interrupts included.
-    pub system: f64,
-    /// Idle with an I/O outstanding.
-    pub iowait: f64,
-    /// Idle without.
-    pub idle: f64,
-}
-
-/// Processor time in microseconds.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct CpuMicroseconds {
-    /// In programs.
-    pub user: f64,
-    /// In the kernel on their behalf.
-    pub system: f64,
-}
-
 /// What Spindle itself costs: clients, database and bookkeeping, measured with one client on a small database whose
 /// devices are memory.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -331,71 +258,6 @@ pub struct OwnCost {
     pub data_bytes: u64,
     /// Its buffer cache: the same share of the data as in the experiment.
     pub buffer_cache_bytes: u64,
-}
-
-/// Memory that belongs to the trial's process alone, not to files: the page cache is not counted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Memory {
-    /// The buffer cache, as configured.
-    pub buffer_cache_bytes: u64,
-    /// All else that the process had before there were clients: log buffers, headers of buffers, code's own data.
-    pub instance_bytes: u64,
-    /// What it had grown by when the measured time ended, for each session: its thread and session, and its share of all
-    /// that grew with use.
-    pub session_bytes: u64,
-}
-
-/// How the database was put back to its loaded state.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Restore {
-    /// Name of the method, the same for every trial of a run.
-    pub method: String,
-    /// Blocks copied back.
-    pub changed_blocks: u64,
-    /// Whether the files were compared with the loaded state afterwards and found equal.
-    pub verified: bool,
-    /// Time it took, in milliseconds; not part of the measured time.
-    pub duration_ms: u64,
-}
-
-/// The outcome of one workload at one load level.
-///
-/// It is stricter than the verdicts: the best was picked because it came out best, so a winner must beat every other
-/// case at a level that allows for the number of cases (see `spindle_stats::rank`). A case may be tied here and still `slower` in its own
-/// comparison.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Ranking {
-    /// Kind of workload.
-    pub workload: String,
-    /// Load level.
-    pub clients: u32,
-    /// Name of the layout with the highest throughput.
-    pub best: String,
-    /// Name of the layout that stands as the winner, always `best`; `None` when none does.
-    pub winner: Option<String>,
-    /// Names of the layouts that `best` was not shown to beat.
-    pub tied: Vec<String>,
-}
-
-/// Case `a` beside case `b`; both ran the same workload at the same load level.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Comparison {
-    /// Kind of workload.
-    pub workload: String,
-    /// Load level.
-    pub clients: u32,
-    /// Name of the layout that the verdict is said of: the best of its workload and load.
-    pub a: String,
-    /// Name of the layout it is compared with.
-    pub b: String,
-    /// Throughput of `a` over that of `b`: geometric mean of the ratios of the rounds that both finished.
-    pub ratio: f64,
-    /// 95 % interval of the ratio; `None` with fewer than two common rounds.
-    pub ci95: Option<(f64, f64)>,
-    /// What may be said of `a`.
-    pub verdict: Verdict,
-    /// For an undecided comparison: how many rounds in all would probably decide it; `None` when decided or unknown.
-    pub rounds_needed: Option<u32>,
 }
 
 /// Something that weakens the answer.

@@ -1,0 +1,124 @@
+//! What is said of cases beside each other: rankings, comparisons of pairs, the machine's own noise, drift over rounds and
+//! what stopping early saved.
+
+use serde::{Deserialize, Serialize};
+use spindle_stats::Verdict;
+
+/// The outcome of one workload at one load level.
+///
+/// It is stricter than the verdicts: the best was picked because it came out best, so a winner must beat every other
+/// case at a level that allows for the number of cases (see `spindle_stats::rank`). A case may be tied here and still `slower` in its own
+/// comparison.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Ranking {
+    /// Kind of workload.
+    pub workload: String,
+    /// Load level.
+    pub clients: u32,
+    /// Name of the layout with the highest throughput.
+    pub best: String,
+    /// Name of the layout that stands as the winner, always `best`; `None` when none does.
+    pub winner: Option<String>,
+    /// Names of the layouts that `best` was not shown to beat.
+    pub tied: Vec<String>,
+    /// Every compared case, the best first, with ties.
+    #[serde(default)]
+    pub places: Vec<Place>,
+}
+
+/// Where one layout came in under a workload and load level.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Place {
+    /// Name of the layout.
+    pub layout: String,
+    /// Place from 1. Layouts that were not shown to differ from the first of their place share it, as 1, 1, 3.
+    pub place: u32,
+    /// Its throughput over that of the best, and the interval of that ratio; `None` for the best itself.
+    pub of_best: Option<RatioEstimate>,
+}
+
+/// A ratio of two cases over the rounds that both finished.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct RatioEstimate {
+    /// Geometric mean of the ratios of the rounds.
+    pub ratio: f64,
+    /// 95 % interval of the ratio; `None` with fewer than two common rounds.
+    pub ci95: Option<(f64, f64)>,
+}
+
+/// Case `a` beside case `b`; both ran the same workload at the same load level.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Comparison {
+    /// Kind of workload.
+    pub workload: String,
+    /// Load level.
+    pub clients: u32,
+    /// Name of the layout that the verdict is said of: the best of its workload and load.
+    pub a: String,
+    /// Name of the layout it is compared with.
+    pub b: String,
+    /// Throughput of `a` over that of `b`: geometric mean of the ratios of the rounds that both finished.
+    pub ratio: f64,
+    /// 95 % interval of the ratio; `None` with fewer than two common rounds.
+    pub ci95: Option<(f64, f64)>,
+    /// What may be said of `a`.
+    pub verdict: Verdict,
+    /// For an undecided comparison: how many rounds in all would probably decide it; `None` when decided or unknown.
+    pub rounds_needed: Option<u32>,
+    /// Rounds that both finished.
+    #[serde(default)]
+    pub rounds: u32,
+    /// 99th percentile of the transaction time of `a` over that of `b`: below 1 when `a` is quicker.
+    #[serde(default)]
+    pub p99: Option<RatioEstimate>,
+    /// Processor time of a transaction of `a` over that of `b`.
+    #[serde(default)]
+    pub cpu: Option<RatioEstimate>,
+}
+
+/// One case run twice under two names: by how much two equal things differ on this machine.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct NoiseFloor {
+    /// Kind of workload.
+    pub workload: String,
+    /// Load level.
+    pub clients: u32,
+    /// Name of the layout that was run twice.
+    pub layout: String,
+    /// Throughput of the second over that of the first; 1 but for noise.
+    pub ratio: RatioEstimate,
+    /// No verdict is called on a difference smaller than this: 0.012 stands for 1.2 %. The farther end of the interval.
+    pub floor: f64,
+}
+
+/// How the throughput of a case moved from round to round. Only drifts that the rounds show are listed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Drift {
+    /// Name of the layout.
+    pub layout: String,
+    /// Kind of workload.
+    pub workload: String,
+    /// Load level.
+    pub clients: u32,
+    /// Change of throughput from one round to the next in percent, negative when it fell, and its 95 % interval.
+    pub percent_per_round: f64,
+    /// 95 % interval of it.
+    pub ci95: (f64, f64),
+    /// Two-sided p-value of "there is no drift", after allowing for all the cases that were tested.
+    pub p_value: f64,
+}
+
+/// What a plan of `rounds = "auto"` came to.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Stopping {
+    /// The precision that was asked for, as a fraction: 0.03 stands for 3 %.
+    pub precision: f64,
+    /// Rounds that a fixed plan of the same promise takes.
+    pub rounds_max: u32,
+    /// Trials that were run.
+    pub trials: u32,
+    /// Trials of the fixed plan.
+    pub trials_of_fixed_plan: u32,
+    /// Time that was saved, in seconds.
+    pub saved_s: f64,
+}

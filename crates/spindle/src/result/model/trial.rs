@@ -1,0 +1,184 @@
+//! One measured run of a case, as its worker and the runner found it. The journal holds it in this form, too.
+
+use serde::{Deserialize, Serialize};
+
+use crate::result::Audit;
+
+/// One measured run of a case. The journal holds it in this form too.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Trial {
+    /// Round, from 1.
+    pub round: u32,
+    /// Place in the random order of its round, from 1.
+    pub position: u32,
+    /// Transactions committed per minute of measured time.
+    pub tpm: f64,
+    /// Transactions committed in the measured time.
+    pub transactions: u64,
+    /// Transactions tried again in the measured time: after a lock timeout or a deadlock.
+    pub retries: u64,
+    /// Those of them that a deadlock led to.
+    pub deadlocks: u64,
+    /// Measured time in seconds, the flush at the end included.
+    pub measured_s: f64,
+    /// Reads per second that the database issued.
+    pub read_iops: f64,
+    /// Writes per second that the database issued, redo included.
+    pub write_iops: f64,
+    /// KiB per second that the database read and wrote together.
+    pub kib_per_s: f64,
+    /// Time from the begin of a transaction to the end of its commit.
+    pub latency_us: Latency,
+    /// What sessions and background processes waited for.
+    pub waits: Vec<Wait>,
+    /// How the machine's processors spent the measured time.
+    pub cpu: CpuShares,
+    /// Processor time that one transaction cost; `None` when no transaction was committed.
+    pub cpu_us_per_transaction: Option<CpuMicroseconds>,
+    /// Memory of the trial's process; `None` when unknown.
+    pub memory: Option<Memory>,
+    /// The program's own counts beside the device's.
+    pub audit: Audit,
+    /// How the database was put back to its loaded state before this trial.
+    pub restore: Restore,
+    /// What the check of the whole database said after the trial: nothing was lost, and how much was looked at.
+    pub check: String,
+    /// Space that each segment of the database had in the end.
+    pub space: Vec<SegmentSpace>,
+    /// What the runner noticed during this trial, for people.
+    pub warnings: Vec<String>,
+    /// How the trial came to a steady state; `None` when that was not looked at.
+    #[serde(default)]
+    pub warm_up: Option<WarmUp>,
+    /// The load that came at a fixed rate, if it did.
+    #[serde(default)]
+    pub arrivals: Option<Arrivals>,
+    /// What a transaction's time went to, as seen from its session; `None` when that is not known.
+    #[serde(default)]
+    pub response_time: Option<ResponseTime>,
+}
+
+/// The time before the measured one.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct WarmUp {
+    /// How long it was, in seconds.
+    pub duration_s: f64,
+    /// Whether the throughput was stationary when it ended; `false` when the limit ended it.
+    pub is_settled: bool,
+}
+
+/// Load that arrives at a fixed rate, whatever the database makes of it.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Arrivals {
+    /// Transactions that were to begin each second.
+    pub rate_per_s: f64,
+    /// Time from the intended begin of a transaction to the begin, for want of a free client.
+    pub delay_us: Latency,
+    /// Transactions that were due and had not begun when the measured time ended.
+    pub backlog: u64,
+}
+
+/// The mean time of a transaction, from its begin to the end of its commit, split into what the session did in it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ResponseTime {
+    /// The whole, in microseconds.
+    pub mean_us: f64,
+    /// Its parts, the largest first; they add up to the whole.
+    pub parts: Vec<TimePart>,
+}
+
+/// A part of a transaction's time.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TimePart {
+    /// A wait event under Oracle's name, or `user CPU`, `system CPU`, `run queue` (ready to run and not running),
+    /// `other` (what nothing accounts for).
+    pub part: String,
+    /// Microseconds of one transaction; `other` may be below zero, when the parts overlap.
+    pub us: f64,
+}
+
+/// Space of a table or of the undo segment.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SegmentSpace {
+    /// Name of the segment.
+    pub segment: String,
+    /// Extents it had.
+    pub extents: u64,
+    /// Bytes in them.
+    pub bytes: u64,
+}
+
+/// Distribution of a time in microseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Latency {
+    /// Half of them took no longer.
+    pub p50: f64,
+    /// 95 of 100 took no longer.
+    pub p95: f64,
+    /// 99 of 100 took no longer.
+    pub p99: f64,
+    /// The longest.
+    pub max: f64,
+    /// Arithmetic mean.
+    pub mean: f64,
+}
+
+/// One wait event under Oracle's name for it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Wait {
+    /// Name, such as `db file sequential read`.
+    pub event: String,
+    /// How often someone waited.
+    pub count: u64,
+    /// Time waited by all together, in microseconds.
+    pub total_us: f64,
+    /// `total_us / count`; 0 when nobody waited.
+    pub mean_us: f64,
+}
+
+/// Shares of the machine's processor time in percent, all processors together; they add up to about 100.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct CpuShares {
+    /// Running programs, niced ones included.
+    pub user: f64,
+    /// Running the kernel, interrupts included.
+    pub system: f64,
+    /// Idle with an I/O outstanding.
+    pub iowait: f64,
+    /// Idle without.
+    pub idle: f64,
+}
+
+/// Processor time in microseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct CpuMicroseconds {
+    /// In programs.
+    pub user: f64,
+    /// In the kernel on their behalf.
+    pub system: f64,
+}
+
+/// Memory that belongs to the trial's process alone, not to files: the page cache is not counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Memory {
+    /// The buffer cache, as configured.
+    pub buffer_cache_bytes: u64,
+    /// All else that the process had before there were clients: log buffers, headers of buffers, code's own data.
+    pub instance_bytes: u64,
+    /// What it had grown by when the measured time ended, for each session: its thread and session, and its share of all
+    /// that grew with use.
+    pub session_bytes: u64,
+}
+
+/// How the database was put back to its loaded state.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Restore {
+    /// Name of the method, the same for every trial of a run.
+    pub method: String,
+    /// Blocks copied back.
+    pub changed_blocks: u64,
+    /// Whether the files were compared with the loaded state afterwards and found equal.
+    pub verified: bool,
+    /// Time it took, in milliseconds; not part of the measured time.
+    pub duration_ms: u64,
+}
