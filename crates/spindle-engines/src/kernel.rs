@@ -13,10 +13,11 @@ use spindle_io::real::{
 use spindle_io::{BlockDevice, Env};
 use spindle_kernel::{
     CONTROL_FILE_BYTES, Instance, KernelError, RecoveryReport, SegmentSpace, StatisticsSnapshot,
-    WaitTotal, create_database, row_bytes_max, table_blocks,
+    create_database, row_bytes_max, table_blocks,
 };
 pub use spindle_kernel::{
-    CommitWait, Settings, Shutdown, Storage, TornBlocks, WriteSync, double_write_bytes,
+    CommitWait, SampledWaits, Settings, Shutdown, Storage, TornBlocks, WaitTotal, WriteSync,
+    double_write_bytes,
 };
 use spindle_layout::{DatabaseFiles, LayoutError, OpenedFile, Opening, Place, Shape};
 use spindle_workload::{
@@ -424,6 +425,11 @@ impl KernelEngine {
     /// Waits so far.
     pub fn wait_events(&self) -> Vec<WaitTotal> {
         self.instance.wait_events()
+    }
+
+    /// Those of sessions alone.
+    pub fn session_wait_events(&self) -> Vec<WaitTotal> {
+        self.instance.session_wait_events()
     }
 
     /// Database counters so far.

@@ -30,6 +30,21 @@ pub trait Env: Send + Sync {
 
     /// Bills `cost_ns` of work to a processor: free in the real world, where work costs what it costs.
     fn charge_cpu(&self, cost_ns: u64);
+
+    /// What the calling process has had of the processors since it began. `None` where processes need none, as in the
+    /// simulated world, or where the system does not tell. It may take some microseconds: ask seldom.
+    fn processor_use(&self) -> Option<ProcessorUse> {
+        None
+    }
+}
+
+/// How long one process ran, and how long it was ready to run and had to wait for a processor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ProcessorUse {
+    /// On a processor, nanoseconds.
+    pub running_ns: u64,
+    /// In the run queue, nanoseconds.
+    pub run_queue_ns: u64,
 }
 
 /// Waits for a process to end.

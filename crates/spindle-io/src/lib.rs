@@ -15,4 +15,4 @@ pub use arena::{Arena, Frame, ReadHold, WriteHold};
 pub use device::{
     BlockDevice, Completion, IoError, Limits, Operation, Outcome, Request, Submission,
 };
-pub use env::{Env, Join, ProcessStart};
+pub use env::{Env, Join, ProcessStart, ProcessorUse};

@@ -188,13 +188,13 @@ impl ControlFile {
         waits: &ProcessWaits,
         checkpoint: CheckpointRecord,
     ) -> Result<()> {
-        let began_ns = shared.env.now();
+        let wait = waits.begin(&*shared.env);
         self.update(shared, |contents| {
             contents.checkpoint = checkpoint;
             Ok(())
         })
         .await?;
-        waits.add(WaitEvent::ControlFileWrite, shared.env.now() - began_ns);
+        wait.end(WaitEvent::ControlFileWrite);
         Ok(())
     }
 }

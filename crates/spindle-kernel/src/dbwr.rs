@@ -190,7 +190,7 @@ async fn write_batch(
 /// Seals and submits each block of the batch, then waits for those still under way, whatever happened to others. A block
 /// is unchangeable only from its own sealing to its own completion.
 async fn write_once(shared: &Shared, waits: &ProcessWaits, batch: Vec<Candidate>) -> Result<()> {
-    let began_ns = shared.env.now();
+    let wait = waits.begin(&*shared.env);
     let mut under_way = UnderWay::with_capacity(batch.len());
     let mut result = Ok(());
     for candidate in batch {
@@ -207,7 +207,7 @@ async fn write_once(shared: &Shared, waits: &ProcessWaits, batch: Vec<Candidate>
         }
     }
     result = result.and(finish_all(shared, under_way).await);
-    waits.add(WaitEvent::DbFileParallelWrite, shared.env.now() - began_ns);
+    wait.end(WaitEvent::DbFileParallelWrite);
     result
 }
 
@@ -238,14 +238,14 @@ async fn write_twice(
         }
         return result;
     }
-    let began_ns = shared.env.now();
+    let wait = waits.begin(&*shared.env);
     let mut under_way = UnderWay::with_capacity(sealed.len());
     for block in sealed {
         shared.pause(Switch::DbwrPausesBeforeWrite).await;
         result = result.and(submit(shared, block, &mut under_way));
     }
     result = result.and(finish_all(shared, under_way).await);
-    waits.add(WaitEvent::DbFileParallelWrite, shared.env.now() - began_ns);
+    wait.end(WaitEvent::DbFileParallelWrite);
     result
 }
 

@@ -160,7 +160,7 @@ impl Area {
         {
             return Ok(());
         }
-        let began_ns = shared.env.now();
+        let wait = waits.begin(&*shared.env);
         let reused_early = shared
             .settings
             .has_planted(PlantedFault::DoubleWriteReusedEarly);
@@ -181,7 +181,7 @@ impl Area {
             self.unflushed.dedup();
         }
         shared.statistics.add_double_write(bytes);
-        waits.add(WaitEvent::DoubleWrite, shared.env.now() - began_ns);
+        wait.end(WaitEvent::DoubleWrite);
         Ok(())
     }
 

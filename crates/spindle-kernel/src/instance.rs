@@ -535,6 +535,11 @@ impl Instance {
         self.shared.waits.totals()
     }
 
+    /// Those of sessions alone.
+    pub fn session_wait_events(&self) -> Vec<WaitTotal> {
+        self.shared.waits.session_totals()
+    }
+
     /// Counters so far.
     pub fn statistics(&self) -> StatisticsSnapshot {
         let reads = self.shared.waits.reads();

@@ -357,7 +357,7 @@ async fn write_batch(
         .settings
         .log_write_bytes_max
         .next_multiple_of(PADDING_MAX);
-    let began_ns = shared.env.now();
+    let wait = waits.begin(&*shared.env);
     let mut under_way = Vec::new();
     let mut result = Ok(());
     let mut start = 0;
@@ -382,7 +382,7 @@ async fn write_batch(
     for completion in under_way {
         result = result.and(completion.await.result);
     }
-    waits.add(WaitEvent::LogFileParallelWrite, shared.env.now() - began_ns);
+    wait.end(WaitEvent::LogFileParallelWrite);
     let ignored = shared
         .settings
         .has_planted(PlantedFault::LogWriteErrorIgnored);

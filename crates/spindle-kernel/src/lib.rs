@@ -51,4 +51,4 @@ pub use session::Session;
 pub use settings::{CommitWait, PlantedFault, Settings, TornBlocks, WriteSync};
 pub use statistics::StatisticsSnapshot;
 pub use table::{Table, row_bytes_max, table_blocks};
-pub use wait_event::{WaitEvent, WaitTotal};
+pub use wait_event::{SampledWaits, WaitEvent, WaitTotal};

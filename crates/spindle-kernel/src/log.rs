@@ -224,7 +224,7 @@ impl Log {
 
     /// Waits for room in the log buffer.
     pub(crate) async fn wait_for_space(&self, shared: &Shared, waits: &ProcessWaits) -> Result<()> {
-        let began_ns = shared.env.now();
+        let wait = waits.begin(&*shared.env);
         let mut space = std::pin::pin!(self.space.notified());
         space.as_mut().enable();
         let ring_has_room = self.ring_has_room();
@@ -239,7 +239,7 @@ impl Log {
             probe::hit(Probe::LogFileWait);
             WaitEvent::LogFileSwitchCheckpoint
         };
-        waits.add(event, shared.env.now() - began_ns);
+        wait.end(event);
         shared.health.check()
     }
 

@@ -89,7 +89,7 @@ impl RowLocks {
         if let Some(new) = self.try_lock(row, owner) {
             return Ok(new);
         }
-        let began_ns = shared.env.now();
+        let wait = waits.begin(&*shared.env);
         let waiter = Waiter {
             locks: self,
             row,
@@ -97,7 +97,7 @@ impl RowLocks {
             locked: false,
         };
         let locked = waiter.wait(shared).await;
-        waits.add(WaitEvent::RowLockContention, shared.env.now() - began_ns);
+        wait.end(WaitEvent::RowLockContention);
         locked.map(|()| true)
     }
 

@@ -259,9 +259,9 @@ pub(crate) async fn wait_stable(
     position: u64,
 ) -> Result<()> {
     shared.pause(Switch::CommitPauses).await;
-    let began_ns = shared.env.now();
+    let wait = waits.begin(&*shared.env);
     let flushed = shared.log.flush_to(shared, position).await;
-    waits.add(WaitEvent::LogFileSync, shared.env.now() - began_ns);
+    wait.end(WaitEvent::LogFileSync);
     flushed
 }
 

@@ -8,8 +8,8 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::block_on::block_on;
 use super::timers::Sleep;
-use super::{aio, ring};
-use crate::env::{self, Env, Join, LocalFuture, ProcessStart};
+use super::{aio, facts, ring};
+use crate::env::{self, Env, Join, LocalFuture, ProcessStart, ProcessorUse};
 
 /// Stack of a process, bytes: many times what one needs, and so small that a thousand cost little address space and
 /// never a huge page.
@@ -71,4 +71,8 @@ impl Env for RealEnv {
     }
 
     fn charge_cpu(&self, _cost_ns: u64) {}
+
+    fn processor_use(&self) -> Option<ProcessorUse> {
+        facts::processor_use_of_thread()
+    }
 }

@@ -170,7 +170,7 @@ impl Buffer {
             std::hint::spin_loop();
         }
         let event = event(&self.state.lock());
-        let began_ns = shared.env.now();
+        let wait = waits.begin(&*shared.env);
         self.waiters.fetch_add(1, Ordering::SeqCst);
         let found = loop {
             let mut changed = std::pin::pin!(self.changed.notified());
@@ -185,7 +185,7 @@ impl Buffer {
             changed.await;
         };
         self.waiters.fetch_sub(1, Ordering::SeqCst);
-        waits.add(event, shared.env.now() - began_ns);
+        wait.end(event);
         found
     }
 }

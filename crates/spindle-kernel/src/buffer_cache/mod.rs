@@ -280,12 +280,12 @@ impl BufferCache {
         if let Some(found) = self.find_now(shared, address, first_look)? {
             return Ok(found);
         }
-        let began_ns = shared.env.now();
+        let wait = waits.begin(&*shared.env);
         probe::hit(Probe::FreeBufferWait);
         cell.waiting.fetch_add(1, Ordering::Relaxed);
         let found = self.wait_for_buffer(shared, index, address).await;
         cell.waiting.fetch_sub(1, Ordering::Relaxed);
-        waits.add(WaitEvent::FreeBufferWaits, shared.env.now() - began_ns);
+        wait.end(WaitEvent::FreeBufferWaits);
         found
     }
 
@@ -412,7 +412,7 @@ impl BufferCache {
                     .expect("a claimed buffer is its claimer's")
             })
             .collect();
-        let began_ns = shared.env.now();
+        let wait = waits.begin(&*shared.env);
         let offset = u64::from(first.block) * block_bytes as u64;
         let outcome = device.submit(Request::read(offset, into, submission)).await;
         let event = if pins.len() == 1 {
@@ -420,7 +420,7 @@ impl BufferCache {
         } else {
             WaitEvent::DbFileScatteredRead
         };
-        waits.add(event, shared.env.now() - began_ns);
+        wait.end(event);
         waits.add_physical_read(pins.len());
         let unreadable = |error| KernelError::UnreadableBlock {
             address: first,

@@ -29,7 +29,7 @@ pub struct Session {
 
 impl Session {
     pub(crate) fn new(shared: Arc<Shared>) -> Session {
-        let waits = shared.waits.register();
+        let waits = shared.waits.register_session();
         Session {
             shared,
             waits,

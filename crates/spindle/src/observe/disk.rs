@@ -15,12 +15,18 @@ const STAT_SECTOR_BYTES: u64 = 512;
 pub struct DiskCounters {
     /// Reads completed.
     pub reads: u64,
+    /// Time that the completed reads were under way, all together, milliseconds.
+    #[serde(default)]
+    pub read_ms: u64,
     /// Reads that were merged into another before they reached the device.
     pub merged_reads: u64,
     /// Bytes read.
     pub read_bytes: u64,
     /// Writes completed.
     pub writes: u64,
+    /// Time that the completed writes were under way, all together, milliseconds.
+    #[serde(default)]
+    pub write_ms: u64,
     /// Writes that were merged into another before they reached the device.
     pub merged_writes: u64,
     /// Bytes written.
@@ -32,6 +38,9 @@ pub struct DiskCounters {
     pub in_flight: u64,
     /// Time with at least one request under way.
     pub busy_ms: u64,
+    /// Time that requests were under way, each counted for itself, milliseconds.
+    #[serde(default)]
+    pub queue_ms: u64,
 }
 
 impl DiskCounters {
@@ -50,9 +59,11 @@ impl DiskCounters {
         };
         DiskCounters {
             reads: sum(|counters| counters.reads),
+            read_ms: sum(|counters| counters.read_ms),
             merged_reads: sum(|counters| counters.merged_reads),
             read_bytes: sum(|counters| counters.read_bytes),
             writes: sum(|counters| counters.writes),
+            write_ms: sum(|counters| counters.write_ms),
             merged_writes: sum(|counters| counters.merged_writes),
             written_bytes: sum(|counters| counters.written_bytes),
             flushes: devices.iter().try_fold(0_u64, |all, counters| {
@@ -60,6 +71,7 @@ impl DiskCounters {
             }),
             in_flight: sum(|counters| counters.in_flight),
             busy_ms: sum(|counters| counters.busy_ms),
+            queue_ms: sum(|counters| counters.queue_ms),
         }
     }
 
@@ -71,14 +83,17 @@ impl DiskCounters {
             .collect();
         (fields.len() >= 11).then(|| DiskCounters {
             reads: fields[0],
+            read_ms: fields[3],
             merged_reads: fields[1],
             read_bytes: fields[2].saturating_mul(STAT_SECTOR_BYTES),
             writes: fields[4],
+            write_ms: fields[7],
             merged_writes: fields[5],
             written_bytes: fields[6].saturating_mul(STAT_SECTOR_BYTES),
             flushes: fields.get(15).copied(),
             in_flight: fields[8],
             busy_ms: fields[9],
+            queue_ms: fields[10],
         })
     }
 
@@ -86,9 +101,11 @@ impl DiskCounters {
     pub fn since(&self, earlier: &DiskCounters) -> DiskCounters {
         DiskCounters {
             reads: self.reads.saturating_sub(earlier.reads),
+            read_ms: self.read_ms.saturating_sub(earlier.read_ms),
             merged_reads: self.merged_reads.saturating_sub(earlier.merged_reads),
             read_bytes: self.read_bytes.saturating_sub(earlier.read_bytes),
             writes: self.writes.saturating_sub(earlier.writes),
+            write_ms: self.write_ms.saturating_sub(earlier.write_ms),
             merged_writes: self.merged_writes.saturating_sub(earlier.merged_writes),
             written_bytes: self.written_bytes.saturating_sub(earlier.written_bytes),
             flushes: self
@@ -97,6 +114,7 @@ impl DiskCounters {
                 .map(|(now, then)| now.saturating_sub(then)),
             in_flight: self.in_flight,
             busy_ms: self.busy_ms.saturating_sub(earlier.busy_ms),
+            queue_ms: self.queue_ms.saturating_sub(earlier.queue_ms),
         }
     }
 }
@@ -213,14 +231,17 @@ mod tests {
             counters,
             DiskCounters {
                 reads: 100,
+                read_ms: 20,
                 merged_reads: 5,
                 read_bytes: 1600 * 512,
                 writes: 50,
+                write_ms: 30,
                 merged_writes: 7,
                 written_bytes: 800 * 512,
                 flushes: Some(9),
                 in_flight: 2,
                 busy_ms: 400,
+                queue_ms: 60,
             }
         );
         let unknown = DeviceNumber {

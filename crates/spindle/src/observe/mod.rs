@@ -15,6 +15,7 @@ pub mod caches;
 pub mod cgroup;
 pub mod cpu;
 pub mod disk;
+pub mod file_locks;
 #[cfg(test)]
 pub(crate) mod fixture;
 pub mod io_limit;
@@ -23,6 +24,8 @@ pub mod memory;
 pub mod mounts;
 pub mod own_group;
 pub mod sampler;
+pub mod series;
+pub mod threads;
 
 /// Where the system's own files are found: `/proc`, `/sys` and `/etc`, or fixtures standing in for them.
 #[derive(Debug, Clone, PartialEq, Eq)]

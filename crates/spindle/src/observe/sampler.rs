@@ -1,11 +1,13 @@
 //! One snapshot of everything that moves while a trial runs: processors, devices, memory, pressure. The caller decides
 //! when; a snapshot reads about a dozen small files and takes a fraction of a millisecond.
 
+use std::path::PathBuf;
 use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
 
 use super::block_device::DeviceNumber;
+use super::cgroup::Hierarchy;
 use super::cpu::{CpuTimes, ProcessCpu};
 use super::disk::{DiskCounters, ProcessIo};
 use super::{SystemFiles, keyed_number};
@@ -78,6 +80,27 @@ impl Pressure {
     }
 }
 
+/// What the scheduler says of the whole machine, from `/proc/stat` (proc_stat(5)).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Scheduler {
+    /// Context switches since boot.
+    pub context_switches: u64,
+    /// Threads that run or could, the one that reads this included.
+    pub runnable: u64,
+    /// Threads that wait for an I/O.
+    pub blocked: u64,
+}
+
+impl Scheduler {
+    fn parse(stat: &str) -> Option<Scheduler> {
+        Some(Scheduler {
+            context_switches: keyed_number(stat, "ctxt")?,
+            runnable: keyed_number(stat, "procs_running")?,
+            blocked: keyed_number(stat, "procs_blocked")?,
+        })
+    }
+}
+
 /// One device's counters in a sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DiskSample {
@@ -102,6 +125,13 @@ pub struct Sample {
     pub disks: Vec<DiskSample>,
     /// The machine's memory.
     pub memory: Option<MemoryState>,
+    /// The machine's scheduler.
+    #[serde(default)]
+    pub scheduler: Option<Scheduler>,
+    /// Time since boot that the processor limit of our control group, or of one above it, kept threads from running, in
+    /// microseconds; `None` where nothing limits us.
+    #[serde(default)]
+    pub cpu_throttled_us: Option<u64>,
     /// Pressure on processors.
     pub cpu_pressure: Option<Pressure>,
     /// Pressure on memory.
@@ -116,13 +146,19 @@ pub struct Sampler {
     files: SystemFiles,
     devices: Vec<DeviceNumber>,
     process_id: u32,
+    /// The account of each control group that may hold us back.
+    cpu_accounts: Vec<PathBuf>,
     started: Instant,
 }
 
 impl Sampler {
     /// Watches these devices and this process from now on.
     pub fn new(files: SystemFiles, devices: Vec<DeviceNumber>, process_id: u32) -> Sampler {
+        let hierarchy = Hierarchy::of_self(&files, "cpu");
+        let groups = hierarchy.iter().flat_map(Hierarchy::upwards);
+        let cpu_accounts = groups.map(|group| group.join("cpu.stat")).collect();
         Sampler {
+            cpu_accounts,
             files,
             devices,
             process_id,
@@ -133,22 +169,42 @@ impl Sampler {
     /// Takes a snapshot now.
     pub fn sample(&self) -> Sample {
         let files = &self.files;
+        let stat = files.proc_text("stat");
         let disks = self.devices.iter().map(|&device| DiskSample {
             device,
             counters: DiskCounters::read(files, device),
         });
         Sample {
             elapsed_us: u64::try_from(self.started.elapsed().as_micros()).unwrap_or(u64::MAX),
-            cpu: CpuTimes::read(files),
+            cpu: stat.as_deref().and_then(CpuTimes::parse),
             process_cpu: ProcessCpu::read(files, self.process_id),
             process_io: ProcessIo::read(files, self.process_id),
             disks: disks.collect(),
             memory: MemoryState::read(files),
+            scheduler: stat.as_deref().and_then(Scheduler::parse),
+            cpu_throttled_us: self.cpu_throttled_us(),
             cpu_pressure: Pressure::read(files, "cpu"),
             memory_pressure: Pressure::read(files, "memory"),
             io_pressure: Pressure::read(files, "io"),
         }
     }
+}
+
+impl Sampler {
+    fn cpu_throttled_us(&self) -> Option<u64> {
+        let known = self
+            .cpu_accounts
+            .iter()
+            .filter_map(|account| throttled_us(&self.files.text_of(account)?));
+        known.reduce(|sum_us, us| sum_us + us)
+    }
+}
+
+/// Version 2 counts microseconds, version 1 nanoseconds (Linux Documentation/admin-guide/cgroup-v2.rst,
+/// scheduler/sched-bwc.rst).
+fn throttled_us(account: &str) -> Option<u64> {
+    keyed_number(account, "throttled_usec")
+        .or_else(|| Some(keyed_number(account, "throttled_time")? / 1000))
 }
 
 #[cfg(test)]
@@ -163,7 +219,10 @@ mod tests {
     #[test]
     fn a_sample_holds_what_each_file_says_at_that_moment() {
         let fixture = Fixture::with(&[
-            ("proc/stat", "cpu  1 0 0 9 0 0 0 0\n"),
+            (
+                "proc/stat",
+                "cpu  1 0 0 9 0 0 0 0\nctxt 50\nprocs_running 3\nprocs_blocked 1\n",
+            ),
             ("proc/meminfo", MEMINFO),
             (
                 "proc/pressure/io",
@@ -182,6 +241,12 @@ mod tests {
         assert_eq!(memory.writeback_bytes, 2 * 1024);
         assert_eq!(memory.cached_bytes, 20 * 1024);
         assert_eq!(first.disks[0].counters.expect("disk").writes, 6);
+        let scheduler = Scheduler {
+            context_switches: 50,
+            runnable: 3,
+            blocked: 1,
+        };
+        assert_eq!(first.scheduler, Some(scheduler));
         let io_pressure = first.io_pressure.expect("pressure");
         assert_eq!((io_pressure.some_us, io_pressure.full_us), (44, Some(33)));
         assert_eq!(first.cpu_pressure.expect("pressure").full_us, None);
@@ -195,6 +260,19 @@ mod tests {
         assert_eq!(cpu.user_us, 30_000);
         assert_eq!(second.disks[0].counters.expect("disk").writes, 9);
         assert!(second.elapsed_us >= first.elapsed_us);
+    }
+
+    #[test]
+    fn both_kinds_of_control_group_tell_of_throttling() {
+        assert_eq!(
+            throttled_us("nr_throttled 3\nthrottled_usec 70\n"),
+            Some(70)
+        );
+        assert_eq!(
+            throttled_us("nr_throttled 3\nthrottled_time 70000\n"),
+            Some(70)
+        );
+        assert_eq!(throttled_us("usage_usec 3\n"), None);
     }
 
     #[test]

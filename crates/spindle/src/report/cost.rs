@@ -18,7 +18,17 @@ pub fn own_cost(result: &RunResult) -> Option<String> {
             case.clients
         );
     }
+    if let Some(percent) = sampler_percent(result) {
+        text += &format!("; sampling the system took {percent:.2} % of one processor");
+    }
     Some(text)
+}
+
+/// What the sampler took of one processor in the case where it took most.
+fn sampler_percent(result: &RunResult) -> Option<f64> {
+    let means = result.cases.iter().flat_map(|case| &case.system);
+    let costs = means.filter(|mean| mean.name == "sampler_cpu_percent");
+    costs.map(|cost| cost.mean).max_by(f64::total_cmp)
 }
 
 /// The case of the highest throughput, and the time from one of its commits to the next, in microseconds.
@@ -47,4 +57,37 @@ pub fn memory(result: &RunResult) -> Option<String> {
         most(|memory| memory.instance_bytes)? as f64 / f64::from(1 << 20),
         most(|memory| memory.session_bytes)?.div_ceil(1024),
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::result::{CpuMicroseconds, OwnCost, SystemMean};
+
+    #[test]
+    fn what_sampling_costs_is_said_with_the_rest() {
+        let mut result =
+            crate::result::build(&crate::result::sample::record(&[("a", &[100.0, 101.0])]))
+                .unwrap();
+        assert_eq!(own_cost(&result), None);
+        result.own_cost = Some(OwnCost {
+            cpu_us_per_transaction: CpuMicroseconds {
+                user: 20.0,
+                system: 10.0,
+            },
+            transactions: 100,
+            measured_s: 1.0,
+            data_bytes: 1,
+            buffer_cache_bytes: 1,
+        });
+        let text = own_cost(&result).unwrap();
+        assert!(text.starts_with("Spindle's own cost: 30 us") && !text.contains("sampling"));
+        result.cases[0].system.push(SystemMean {
+            name: "sampler_cpu_percent".to_owned(),
+            mean: 0.123,
+            max: 0.5,
+        });
+        let text = own_cost(&result).unwrap();
+        assert!(text.ends_with("; sampling the system took 0.12 % of one processor"));
+    }
 }

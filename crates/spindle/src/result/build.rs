@@ -7,7 +7,7 @@ use thiserror::Error;
 
 use super::{
     Case, CaseRecord, Comparison, FORMAT_VERSION, Outcome, Ranking, RunRecord, RunResult,
-    Throughput, headline, warnings,
+    Throughput, attribution, case_means, findings, headline, warnings,
 };
 
 /// Why a record has no result: the journal it came from was damaged or changed by hand.
@@ -75,6 +75,8 @@ pub fn build(record: &RunRecord) -> Result<RunResult, RecordError> {
         result.rankings.push(ranking);
         result.verdicts.extend(verdicts);
     }
+    result.attributions = attribution::attributions(&result);
+    result.findings = findings::findings(&result, record);
     result.headline = headline::headline(&result);
     result.warnings = warnings::warnings(&result, record);
     Ok(result)
@@ -146,8 +148,12 @@ fn one_case(record: &RunRecord, index: usize, case: &CaseRecord) -> Result<Case,
         outcome,
         trials,
         tpm,
-        response_time: None,
-        system: Vec::new(),
+        response_time: case_means::response_time(&case.trials),
+        system: case_means::system(record.series.iter().filter(|sampled| {
+            sampled.layout == case.layout
+                && sampled.workload == case.workload
+                && sampled.clients == case.clients
+        })),
     })
 }
 

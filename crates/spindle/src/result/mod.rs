@@ -5,13 +5,16 @@
 //! nothing themselves. The runner fills [`Trial`]s; anything above may read results. The format on disk is described in
 //! `docs/result-format.md` and, for machines, in `docs/result.schema.json`.
 
+mod attribution;
 mod audit;
 mod build;
+mod case_means;
+mod findings;
 mod headline;
 mod model;
 mod record;
 #[cfg(test)]
-mod sample;
+pub(crate) mod sample;
 mod summary;
 mod warnings;
 
@@ -20,10 +23,10 @@ pub use build::{RecordError, build};
 pub use headline::format_ratio;
 pub use model::{
     Arrivals, Attribution, Case, Comparison, CpuMicroseconds, CpuShares, Drift, FORMAT_VERSION,
-    Finding, Latency, Layout, Memory, NOT_DIRECT_HERE, NoiseFloor, Outcome, OwnCost,
-    PartDifference, Place, Ranking, RatioEstimate, ResponseTime, Restore, RunResult, SegmentSpace,
-    Stopping, SystemColumn, SystemMean, SystemSeries, Throughput, TimePart, Trial, Wait, WarmUp,
-    Warning,
+    Finding, IoPerTransaction, Latency, Layout, Memory, NOT_DIRECT_HERE, NoiseFloor, OTHER_TIME,
+    Outcome, OwnCost, PartDifference, Place, RUN_QUEUE, Ranking, RatioEstimate, ResponseTime,
+    Restore, RunResult, SYSTEM_CPU, SegmentSpace, Stopping, SystemColumn, SystemMean, SystemSeries,
+    Throughput, TimePart, Trial, USER_CPU, Wait, WarmUp, Warning, is_wait_event,
 };
 pub use record::{CaseRecord, RunRecord, SampledTrial};
 pub use spindle_stats::Verdict;

@@ -8,7 +8,7 @@ use super::{
 };
 
 /// One direct layout per `(name, tpm of round 1, 2, ...)`, under `oltp_mix` with 8 clients, without any warning.
-pub(super) fn record(cases: &[(&str, &[f64])]) -> RunRecord {
+pub(crate) fn record(cases: &[(&str, &[f64])]) -> RunRecord {
     let planned_rounds = cases.iter().map(|(_, tpm)| tpm.len()).max().unwrap_or(0);
     let case = |(index, (_, tpm)): (usize, &(&str, &[f64]))| CaseRecord {
         layout: index,
@@ -105,5 +105,6 @@ fn trial(round: u32, tpm: f64) -> Trial {
         warm_up: None,
         arrivals: None,
         response_time: None,
+        io: None,
     }
 }

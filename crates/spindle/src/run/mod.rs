@@ -5,6 +5,7 @@
 
 pub mod directory;
 pub mod examine;
+mod finished_trial;
 pub mod grounds;
 pub mod images;
 pub mod journal;

@@ -14,21 +14,21 @@ use spindle_io::env::seeded_rng;
 
 use super::directory::{self, DirectoryError};
 use super::examine::examine;
+use super::finished_trial::FinishedTrial;
 use super::grounds::{GroundError, Grounds};
-use super::images::{ImageError, Images, Restored};
+use super::images::{ImageError, Images};
 use super::journal::{Event, Journal, JournalError};
 use super::limits::{self, Flushes, LayoutLimit};
 use super::progress::Progress;
 use super::replay::{CaseKey, RunState};
 use crate::experiment::Experiment;
 use crate::observe::SystemFiles;
-use crate::observe::disk::page_cache_share_of_reads;
 use crate::observe::machine::Machine;
 use crate::observe::memory::MemoryBudget;
 use crate::observe::own_group;
-use crate::result::{Audit, RunResult, SystemSeries, Trial};
+use crate::result::RunResult;
 use crate::trial::own_cost::OwnCostTask;
-use crate::trial::protocol::{Outcome, Task};
+use crate::trial::protocol::Task;
 use crate::trial::supervisor::{self, Bounds, TrialError};
 
 /// Streams of chance from here on are the orders of rounds.
@@ -429,16 +429,16 @@ impl Runner {
         match outcome {
             Ok(outcome) => {
                 images.written(layout, Some(&outcome.written));
-                let (trial, samples) = trial_of(round, position, outcome, restored);
-                self.progress.trial_ends(&format!("{:.0} tpm", trial.tpm));
-                let (trial, sample_ms) = (Box::new(trial), task.sample_ms);
+                let finished = FinishedTrial::of(round, position, outcome, restored);
+                let tpm = finished.trial.tpm;
+                self.progress.trial_ends(&format!("{tpm:.0} tpm"));
                 self.note(Event::TrialFinished {
                     layout,
                     clients,
-                    trial,
-                    sample_ms,
-                    samples,
-                    system: SystemSeries::default(),
+                    trial: Box::new(finished.trial),
+                    sample_ms: task.sample_ms,
+                    samples: finished.samples,
+                    system: finished.system,
                 })
             }
             Err(TrialError::Interrupted) => Err(RunError::Interrupted),
@@ -548,62 +548,9 @@ fn order(state: &RunState, round: u32) -> Vec<CaseKey> {
     cases
 }
 
-/// A trial as the journal keeps it, and its samples.
-fn trial_of(round: u32, position: u32, outcome: Outcome, restored: Restored) -> (Trial, Vec<f64>) {
-    let measured_s = outcome.measured.as_secs_f64();
-    let per_second = |count: u64| count as f64 / measured_s;
-    let tool = outcome.tool;
-    let mut audit = Audit::of_counts(outcome.physical, outcome.device);
-    // The process's own account is better than the device's, which others use as well.
-    let by_process = |fetched_bytes| page_cache_share_of_reads(tool.read_bytes, fetched_bytes);
-    audit.page_cache_share = outcome
-        .fetched_bytes
-        .and_then(by_process)
-        .or(audit.page_cache_share);
-    audit.dirty_bytes_at_end = outcome.dirty_bytes;
-    audit.dirty_buffer_bytes_at_end = Some(outcome.dirty_buffer_bytes);
-    audit.cached_pages_at_end = outcome.cached_pages;
-    audit.flush_at_end_us = outcome.flush.map(|flush| flush.as_secs_f64() * 1e6);
-    let mut warnings = restored.warnings;
-    warnings.extend(outcome.warnings);
-    if outcome.steal_percent >= 5.0 {
-        warnings.push(format!(
-            "the hypervisor took {:.0} % of processor time for others",
-            outcome.steal_percent
-        ));
-    }
-    let trial = Trial {
-        round,
-        position,
-        tpm: outcome.transactions as f64 * 60.0 / measured_s,
-        transactions: outcome.transactions,
-        retries: outcome.retries,
-        deadlocks: outcome.deadlocks,
-        measured_s,
-        read_iops: per_second(tool.reads),
-        write_iops: per_second(tool.writes),
-        kib_per_s: per_second(tool.read_bytes + tool.write_bytes) / 1024.0,
-        latency_us: outcome.latency_us,
-        waits: outcome.waits,
-        cpu: outcome.cpu,
-        cpu_us_per_transaction: outcome.cpu_us_per_transaction,
-        memory: outcome.memory,
-        audit,
-        restore: restored.restore,
-        check: outcome.check,
-        space: outcome.space,
-        warnings,
-        warm_up: None,
-        arrivals: None,
-        response_time: None,
-    };
-    (trial, outcome.samples)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::result::{CpuShares, IoCounts, Latency, Restore};
     use crate::run::journal::Event;
 
     fn state(clients: &str) -> RunState {
@@ -632,72 +579,6 @@ mod tests {
         }
         assert!(rounds[0] != rounds[1] || rounds[1] != rounds[2]);
         assert_eq!(trials_left(&state).len(), 18);
-    }
-
-    #[test]
-    fn a_trial_keeps_what_its_process_found() {
-        let outcome = Outcome {
-            transactions: 30,
-            retries: 7,
-            deadlocks: 2,
-            measured: Duration::from_secs(2),
-            tool: IoCounts::default(),
-            physical: IoCounts::default(),
-            device: None,
-            fetched_bytes: None,
-            latency_us: Latency {
-                p50: 1.0,
-                p95: 2.0,
-                p99: 3.0,
-                max: 4.0,
-                mean: 1.5,
-            },
-            waits: Vec::new(),
-            cpu: CpuShares {
-                user: 25.0,
-                system: 25.0,
-                iowait: 25.0,
-                idle: 25.0,
-            },
-            steal_percent: 6.0,
-            cpu_us_per_transaction: None,
-            memory: None,
-            dirty_bytes: Some(4096),
-            flush: Some(Duration::from_millis(3)),
-            samples: vec![15.0],
-            dirty_buffer_bytes: 65_536,
-            cached_pages: Some(12),
-            check: String::new(),
-            space: Vec::new(),
-            written: Vec::new(),
-            warnings: vec!["from the process".to_string()],
-        };
-        let restored = Restored {
-            restore: Restore {
-                method: "m".to_string(),
-                changed_blocks: 0,
-                verified: true,
-                duration_ms: 0,
-            },
-            warnings: vec!["from the restore".to_string()],
-        };
-        let (trial, samples) = trial_of(2, 3, outcome, restored);
-        assert_eq!((trial.round, trial.position), (2, 3));
-        assert_eq!(trial.tpm, 900.0);
-        assert_eq!((trial.retries, trial.deadlocks), (7, 2));
-        assert_eq!(trial.audit.dirty_bytes_at_end, Some(4096));
-        assert_eq!(trial.audit.dirty_buffer_bytes_at_end, Some(65_536));
-        assert_eq!(trial.audit.cached_pages_at_end, Some(12));
-        assert_eq!(trial.audit.flush_at_end_us, Some(3000.0));
-        assert_eq!(
-            trial.warnings,
-            [
-                "from the restore",
-                "from the process",
-                "the hypervisor took 6 % of processor time for others"
-            ]
-        );
-        assert_eq!(samples, [15.0]);
     }
 
     #[test]

@@ -1,11 +1,14 @@
 //! One trial: a database started on one access path, worked on for a while, measured, checked and thrown away. A trial runs
 //! in a process of its own, so that memory can be held to a budget, processor time is the database's alone, and whatever
 //! happens to it the run goes on. [`protocol`] is what the two processes say to each other, [`worker`] the process that
-//! measures, [`own_cost`] what Spindle itself costs, measured in the same way, [`limit_probe`] whether a limit
+//! measures, [`response_time`] what became of a transaction's time, [`series_recorder`] what the system did meanwhile,
+//! [`own_cost`] what Spindle itself costs, measured in the same way, [`limit_probe`] whether a limit
 //! holds; [`supervisor`] the side that starts the process and listens. Only the run calls the supervisor.
 
 pub mod limit_probe;
 pub mod own_cost;
 pub mod protocol;
+pub mod response_time;
+pub mod series_recorder;
 pub mod supervisor;
 pub mod worker;

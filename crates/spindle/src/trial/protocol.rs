@@ -18,7 +18,8 @@ use crate::experiment::{
 use crate::observe::block_device::DeviceNumber;
 use crate::observe::io_limit::Rates;
 use crate::result::{
-    CpuMicroseconds, CpuShares, IoCounts, Latency, Memory, OwnCost, SegmentSpace, Wait,
+    CpuMicroseconds, CpuShares, IoCounts, Latency, Memory, OwnCost, ResponseTime, SegmentSpace,
+    SystemSeries, Wait,
 };
 
 /// What a worker is started for.
@@ -128,6 +129,8 @@ pub struct Outcome {
     pub latency_us: Latency,
     /// Wait events.
     pub waits: Vec<Wait>,
+    /// What became of a transaction's time; `None` when the system does not tell enough.
+    pub response_time: Option<ResponseTime>,
     /// How the machine's processors spent the time.
     pub cpu: CpuShares,
     /// Time taken by the hypervisor for others, percent.
@@ -142,6 +145,8 @@ pub struct Outcome {
     pub flush: Option<Duration>,
     /// Transactions per second in each interval.
     pub samples: Vec<f64>,
+    /// What the system did meanwhile.
+    pub system: SystemSeries,
     /// Changed blocks still in the buffer cache when the clock stopped, bytes.
     pub dirty_buffer_bytes: u64,
     /// Pages of the data and undo files in the page cache after the clients had stopped; `None` when unknown, or when the

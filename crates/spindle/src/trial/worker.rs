@@ -8,22 +8,28 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use spindle_engines::kernel::{EngineCounts, KernelEngine, Shutdown};
+use spindle_engines::kernel::{EngineCounts, KernelEngine, Shutdown, WaitTotal};
 use spindle_io::Env;
 use spindle_io::real::{RealEnv, block_on, facts};
 use spindle_layout::Place;
 use spindle_workload::driver::{self, Behaviour, Running};
 
 use super::protocol::{Order, Outcome, Report, Task, engine_path, settings_of, workload_of};
+use super::response_time::{CLIENT_THREADS, SessionWait, response_time};
+use super::series_recorder::{self, SeriesRecorder};
 use super::{limit_probe, own_cost};
 use crate::experiment::{Caching, WriteSync};
 use crate::observe::SystemFiles;
 use crate::observe::block_device::DeviceNumber;
 use crate::observe::disk::DiskCounters;
+use crate::observe::file_locks::WritingThreads;
 use crate::observe::io_limit;
 use crate::observe::sampler::{Sample, Sampler};
+use crate::observe::series::DatabaseState;
+use crate::observe::threads::ThreadTimes;
 use crate::result::{
-    CpuMicroseconds, CpuShares, IoCounts, Latency, Memory, NOT_DIRECT_HERE, SegmentSpace, Wait,
+    CpuMicroseconds, CpuShares, IoCounts, Latency, Memory, NOT_DIRECT_HERE, ResponseTime,
+    SegmentSpace, Wait,
 };
 
 const PAGE_BYTES: u64 = 4096;
@@ -145,7 +151,10 @@ struct Moment {
     retries: u64,
     deadlocks: u64,
     counts: EngineCounts,
-    waits: Vec<(&'static str, u64, u64)>,
+    waits: Vec<WaitTotal>,
+    session_waits: Vec<WaitTotal>,
+    /// The threads of the clients; `None` when the system does not tell of them.
+    clients: Option<ThreadTimes>,
     system: Sample,
     /// What this process was charged with on the disks of the limit, in their order.
     charged: Vec<Option<DiskCounters>>,
@@ -153,17 +162,15 @@ struct Moment {
 
 impl Trial<'_> {
     fn moment(&self, sampler: &Sampler) -> Moment {
-        let waits = self.engine.wait_events();
         Moment {
             at_ns: self.env.now(),
             committed: self.running.committed(),
             retries: self.running.retries(),
             deadlocks: self.running.deadlocks(),
             counts: self.engine.counts(),
-            waits: waits
-                .iter()
-                .map(|wait| (wait.event.name(), wait.count, wait.total_ns))
-                .collect(),
+            waits: self.engine.wait_events(),
+            session_waits: self.engine.session_wait_events(),
+            clients: ThreadTimes::of(&SystemFiles::default(), std::process::id(), CLIENT_THREADS),
             system: sampler.sample(),
             charged: self.charged(),
         }
@@ -189,9 +196,11 @@ impl Trial<'_> {
         self.watch(self.task.warmup_ms, false).await?;
         self.running.measure(true);
         let begin = self.moment(&sampler);
+        let recorder = self.record_series(sampler.clone())?;
         let samples = self.watch(self.task.measure_ms, true).await?;
         self.running.measure(false);
         let end = self.moment(&sampler);
+        let system = recorder.finish();
         self.check_limit(&begin, &end)?;
         let memory = self.memory();
         let dirty_buffer_bytes = self.engine.dirty_bytes();
@@ -217,6 +226,7 @@ impl Trial<'_> {
         warnings.extend(not_direct(cached_pages));
         let measured = Duration::from_nanos(end.at_ns - begin.at_ns) + flush.unwrap_or_default();
         let transactions = end.committed - begin.committed;
+        let latency_us = latency(&self.running);
         let (cpu, steal_percent) = cpu_shares(&begin, &end);
         Ok(Outcome {
             transactions,
@@ -227,8 +237,9 @@ impl Trial<'_> {
             physical: physical_counts(&begin, &end),
             device: device_counts(&begin, &end),
             fetched_bytes: fetched_bytes(&begin, &end),
-            latency_us: latency(&self.running),
+            latency_us,
             waits: waits(&begin, &end),
+            response_time: response_time_between(&begin, &end, latency_us.mean, transactions),
             cpu,
             steal_percent,
             cpu_us_per_transaction: cpu_per_transaction(&begin, &end, transactions),
@@ -236,6 +247,7 @@ impl Trial<'_> {
             dirty_bytes,
             flush,
             samples,
+            system,
             dirty_buffer_bytes,
             cached_pages,
             check,
@@ -243,6 +255,22 @@ impl Trial<'_> {
             written: Vec::new(),
             warnings,
         })
+    }
+
+    fn record_series(&self, sampler: Sampler) -> Result<SeriesRecorder, String> {
+        let engine = Arc::clone(self.engine);
+        let database = move || {
+            let counters = engine.statistics();
+            DatabaseState {
+                checkpoints: counters.checkpoint_positions,
+                log_switches: counters.log_switches,
+                dirty_buffer_bytes: engine.dirty_bytes(),
+            }
+        };
+        let writers = WritingThreads::of(SystemFiles::default(), std::process::id());
+        let interval_ms = series_recorder::interval_ms(self.task.measure_ms);
+        SeriesRecorder::start(sampler, writers, database, interval_ms)
+            .map_err(|error| format!("starting the thread that samples the system: {error}"))
     }
 
     /// A trial whose devices did more than the limit allows is none of its layout.
@@ -464,22 +492,33 @@ fn space(engine: &KernelEngine) -> Vec<SegmentSpace> {
 
 fn waits(begin: &Moment, end: &Moment) -> Vec<Wait> {
     let pairs = begin.waits.iter().zip(&end.waits);
-    let difference =
-        |((event, count0, ns0), (_, count1, ns1)): (&(&str, u64, u64), &(&str, u64, u64))| {
-            let (count, total_us) = (count1 - count0, (ns1 - ns0) as f64 / 1e3);
-            let mean_us = if count > 0 {
-                total_us / count as f64
-            } else {
-                0.0
-            };
-            Wait {
-                event: (*event).to_string(),
-                count,
-                total_us,
-                mean_us,
-            }
+    let difference = |(before, after): (&WaitTotal, &WaitTotal)| {
+        let count = after.count - before.count;
+        let total_us = (after.total_ns - before.total_ns) as f64 / 1e3;
+        let mean_us = if count > 0 {
+            total_us / count as f64
+        } else {
+            0.0
         };
+        Wait {
+            event: after.event.name().to_string(),
+            count,
+            total_us,
+            mean_us,
+        }
+    };
     pairs.map(difference).collect()
+}
+
+fn response_time_between(
+    begin: &Moment,
+    end: &Moment,
+    mean_us: f64,
+    transactions: u64,
+) -> Option<ResponseTime> {
+    let clients = end.clients?.since(&begin.clients?);
+    let waits = SessionWait::between(&begin.session_waits, &end.session_waits);
+    response_time(mean_us, transactions, &clients, &waits)
 }
 
 fn cpu_shares(begin: &Moment, end: &Moment) -> (CpuShares, f64) {

@@ -244,6 +244,7 @@ fn trial(case: usize, round: u32) -> Trial {
         warm_up: None,
         arrivals: None,
         response_time: None,
+        io: None,
     }
 }
 

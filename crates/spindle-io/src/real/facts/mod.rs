@@ -18,7 +18,9 @@ pub use direct::{DirectIo, DirectProbe, atomic_write_bytes, direct_io, direct_pr
 pub use extents::{Extents, SeenBy, extents};
 pub use file_system::{FsFacts, file_system};
 pub use page_cache::{CacheState, cached, drop_cache, resident_pages};
-pub use process::{ProcessorTime, anonymous_bytes};
+pub use process::{
+    ProcessorTime, anonymous_bytes, processor_time_of_thread, processor_use_of_thread,
+};
 
 /// Whether this process can use io_uring; else why not and what would help, in words for people.
 pub fn io_uring_available() -> Result<(), String> {

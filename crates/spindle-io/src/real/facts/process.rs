@@ -1,7 +1,11 @@
 //! What this process has used of the machine: processor time and memory of its own.
 #![allow(unsafe_code)]
 
+use std::fs::File;
+use std::io::Read;
 use std::time::Duration;
+
+use crate::env::ProcessorUse;
 
 /// Processor time of this process, all its threads together, those that have ended included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -46,6 +50,42 @@ impl std::ops::Sub for ProcessorTime {
     }
 }
 
+/// Time that the calling thread has been on a processor (`clock_gettime` of `CLOCK_THREAD_CPUTIME_ID`), which counts the
+/// current turn too.
+pub fn processor_time_of_thread() -> Duration {
+    let mut time = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: the call fills the structure it is given.
+    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut time) };
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}
+
+/// What the calling thread has had of the processors, from its clock and `/proc/thread-self/schedstat` (Linux
+/// Documentation/scheduler/sched-stats.rst); `None` where the kernel does not keep it. The file is not kept open: a
+/// thousand sessions would take a thousand descriptors.
+pub fn processor_use_of_thread() -> Option<ProcessorUse> {
+    let mut bytes = [0; 80];
+    let mut file = File::open("/proc/thread-self/schedstat").ok()?;
+    let length = file.read(&mut bytes).ok()?;
+    let text = std::str::from_utf8(&bytes[..length]).ok()?;
+    let run_queue_ns = run_queue_ns(text)?;
+    Some(ProcessorUse {
+        running_ns: processor_time_of_thread().as_nanos() as u64,
+        run_queue_ns,
+    })
+}
+
+/// The second of its three numbers: time on the processor, time waiting for one, turns. A kernel that does not count says
+/// `0 0 0`, and a thread that reads this has had a turn.
+fn run_queue_ns(schedstat: &str) -> Option<u64> {
+    let mut words = schedstat.split_whitespace().skip(1);
+    let waited_ns = words.next()?.parse().ok()?;
+    let turns: u64 = words.next()?.parse().ok()?;
+    (turns > 0).then_some(waited_ns)
+}
+
 /// Bytes of memory that this process has in use and that belong to no file: heap, stacks, buffers. Counted page by page
 /// (`/proc/self/smaps_rollup`, Linux 4.14), because the quick counters lag by megabytes on machines of many processors.
 /// `None` where the system does not say.
@@ -70,6 +110,29 @@ mod tests {
             sum = std::hint::black_box(sum + 1);
         }
         assert!(sum > 0);
+    }
+
+    #[test]
+    fn a_thread_counts_for_itself_alone() {
+        let began = processor_time_of_thread();
+        let busy = std::thread::spawn(|| {
+            let began = processor_time_of_thread();
+            while processor_time_of_thread() - began < Duration::from_millis(20) {
+                std::hint::spin_loop();
+            }
+        });
+        busy.join().unwrap();
+        assert!(processor_time_of_thread() - began < Duration::from_millis(15));
+        if let Some(this) = processor_use_of_thread() {
+            assert!(this.running_ns >= began.as_nanos() as u64);
+        }
+    }
+
+    #[test]
+    fn the_run_queue_is_known_where_the_kernel_counts() {
+        assert_eq!(run_queue_ns("123 456 7\n"), Some(456));
+        assert_eq!(run_queue_ns("0 0 0\n"), None);
+        assert_eq!(run_queue_ns("123\n"), None);
     }
 
     #[test]

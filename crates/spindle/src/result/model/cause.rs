@@ -15,7 +15,10 @@ pub struct Attribution {
     pub faster: String,
     /// By how much longer a transaction of `slower` takes, in microseconds.
     pub difference_us: f64,
-    /// What the difference is made of, the largest first; they add up to it.
+    /// 95 % interval of it (Student's t over the rounds that both finished); `None` with a single one.
+    #[serde(default)]
+    pub ci95_us: Option<(f64, f64)>,
+    /// What the difference is made of, the largest first whatever their sign; they add up to it.
     pub parts: Vec<PartDifference>,
     /// All of it in one sentence.
     pub sentence: String,
@@ -28,6 +31,9 @@ pub struct PartDifference {
     pub part: String,
     /// Microseconds of one transaction; below zero when the slower layout spends less on it.
     pub us: f64,
+    /// 95 % interval of it; `None` with a single common round.
+    #[serde(default)]
+    pub ci95_us: Option<(f64, f64)>,
     /// What the part is, in the words of this pair of layouts, such as "copying through the page cache".
     pub explanation: Option<String>,
 }

@@ -14,8 +14,9 @@ pub use cause::{Attribution, Finding, PartDifference};
 pub use judgement::{Comparison, Drift, NoiseFloor, Place, Ranking, RatioEstimate, Stopping};
 pub use system::{SystemColumn, SystemMean, SystemSeries};
 pub use trial::{
-    Arrivals, CpuMicroseconds, CpuShares, Latency, Memory, ResponseTime, Restore, SegmentSpace,
-    TimePart, Trial, Wait, WarmUp,
+    Arrivals, CpuMicroseconds, CpuShares, IoPerTransaction, Latency, Memory, OTHER_TIME, RUN_QUEUE,
+    ResponseTime, Restore, SYSTEM_CPU, SegmentSpace, TimePart, Trial, USER_CPU, Wait, WarmUp,
+    is_wait_event,
 };
 
 /// How a layout's note begins when direct I/O was asked for and the file system buffered it all the same. Such a note is

@@ -27,8 +27,57 @@ impl SystemSeries {
 pub struct SystemColumn {
     /// What it is, its unit last, such as `device_utilisation_percent`.
     pub name: String,
-    /// A value for each sample; `None` where it was not known.
+    /// A value for each sample, of four figures; `None` where it was not known. Written as one text, numbers separated by
+    /// spaces and `-` where there is none: a run may have millions of them.
+    #[serde(with = "compact")]
     pub values: Vec<Option<f32>>,
+}
+
+/// Numbers as one text.
+mod compact {
+    use std::fmt::Write;
+
+    use serde::de::Error;
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    /// Significant figures that are kept.
+    const FIGURES: i32 = 4;
+
+    pub(super) fn serialize<S: Serializer>(
+        values: &[Option<f32>],
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        let mut text = String::with_capacity(6 * values.len());
+        for value in values {
+            let separator = if text.is_empty() { "" } else { " " };
+            match value {
+                Some(value) => write!(text, "{separator}{}", rounded(*value)),
+                None => write!(text, "{separator}-"),
+            }
+            .expect("a string takes any text");
+        }
+        serializer.serialize_str(&text)
+    }
+
+    fn rounded(value: f32) -> f32 {
+        if value == 0.0 || !value.is_finite() {
+            return 0.0;
+        }
+        let digits = FIGURES - 1 - value.abs().log10().floor() as i32;
+        let scale = 10f64.powi(digits);
+        ((f64::from(value) * scale).round() / scale) as f32
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Vec<Option<f32>>, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        let value = |word: &str| match word {
+            "-" => Ok(None),
+            number => number.parse().map(Some).map_err(D::Error::custom),
+        };
+        text.split_ascii_whitespace().map(value).collect()
+    }
 }
 
 /// The mean of one figure over the measured time of all trials of a case.
@@ -40,4 +89,44 @@ pub struct SystemMean {
     pub mean: f64,
     /// The greatest sample.
     pub max: f64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn written(values: &[Option<f32>]) -> String {
+        let column = SystemColumn {
+            name: "dirty_mib".to_owned(),
+            values: values.to_vec(),
+        };
+        serde_json::to_string(&column).expect("written")
+    }
+
+    #[test]
+    fn values_are_one_text_of_four_figures() {
+        let values = [
+            Some(1.23456),
+            None,
+            Some(0.0),
+            Some(98_765.0),
+            Some(-0.000_123_46),
+        ];
+        let text = written(&values);
+        assert_eq!(
+            text,
+            r#"{"name":"dirty_mib","values":"1.235 - 0 98770 -0.0001235"}"#
+        );
+        let column: SystemColumn = serde_json::from_str(&text).expect("read");
+        assert_eq!(column.values[..2], [Some(1.235), None]);
+        // What was read is written as it was.
+        assert_eq!(serde_json::to_string(&column).expect("written"), text);
+        assert_eq!(written(&[]), r#"{"name":"dirty_mib","values":""}"#);
+    }
+
+    #[test]
+    fn what_is_no_number_is_refused() {
+        let text = r#"{"name":"dirty_mib","values":"1 two"}"#;
+        assert!(serde_json::from_str::<SystemColumn>(text).is_err());
+    }
 }

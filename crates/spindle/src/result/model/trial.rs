@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::result::Audit;
+use crate::result::{Audit, IoCounts};
 
 /// One measured run of a case. The journal holds it in this form too.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -56,6 +56,58 @@ pub struct Trial {
     /// What a transaction's time went to, as seen from its session; `None` when that is not known.
     #[serde(default)]
     pub response_time: Option<ResponseTime>,
+    /// I/O of one transaction; `None` without transactions.
+    #[serde(default)]
+    pub io: Option<IoPerTransaction>,
+}
+
+/// I/O in the measured time over the transactions committed in it: what the database asked for, and what its devices did.
+/// What a flush at the end wrote is not in it. Devices of others' files do theirs, too.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct IoPerTransaction {
+    /// Reads of the database.
+    pub reads: f64,
+    /// Writes of the database, redo included.
+    pub writes: f64,
+    /// Bytes the database read.
+    pub read_bytes: f64,
+    /// Bytes the database wrote, redo included.
+    pub written_bytes: f64,
+    /// Bytes the devices read; `None` when hidden, as below.
+    pub device_read_bytes: Option<f64>,
+    /// Bytes the devices wrote.
+    pub device_written_bytes: Option<f64>,
+    /// `device_written_bytes` over `written_bytes`: above 1 for what a layout adds (journals of file systems, mirrors,
+    /// parity), below 1 for writes that were merged in memory or had not gone out by the end. `None` when nothing was
+    /// written.
+    pub write_amplification: Option<f64>,
+}
+
+impl IoPerTransaction {
+    /// From the counts of both sides; `None` without transactions.
+    pub fn of(
+        transactions: u64,
+        database: IoCounts,
+        device: Option<IoCounts>,
+    ) -> Option<IoPerTransaction> {
+        if transactions == 0 {
+            return None;
+        }
+        let each = |count: u64| count as f64 / transactions as f64;
+        let amplification = |device: IoCounts| {
+            (database.write_bytes > 0)
+                .then(|| device.write_bytes as f64 / database.write_bytes as f64)
+        };
+        Some(IoPerTransaction {
+            reads: each(database.reads),
+            writes: each(database.writes),
+            read_bytes: each(database.read_bytes),
+            written_bytes: each(database.write_bytes),
+            device_read_bytes: device.map(|device| each(device.read_bytes)),
+            device_written_bytes: device.map(|device| each(device.write_bytes)),
+            write_amplification: device.and_then(amplification),
+        })
+    }
 }
 
 /// The time before the measured one.
@@ -87,13 +139,38 @@ pub struct ResponseTime {
     pub parts: Vec<TimePart>,
 }
 
+impl ResponseTime {
+    /// Microseconds of a part; 0 when it is not among the parts.
+    pub fn part_us(&self, name: &str) -> f64 {
+        let mut parts = self.parts.iter();
+        parts
+            .find(|part| part.part == name)
+            .map_or(0.0, |part| part.us)
+    }
+}
+
+/// Whether a [`TimePart`] is one that sessions waited for, under the name of a wait event.
+pub fn is_wait_event(part: &str) -> bool {
+    ![USER_CPU, SYSTEM_CPU, RUN_QUEUE, OTHER_TIME].contains(&part)
+}
+
+/// A [`TimePart`]: the program on a processor.
+pub const USER_CPU: &str = "user CPU";
+/// A [`TimePart`]: the system on a processor on the program's behalf.
+pub const SYSTEM_CPU: &str = "system CPU";
+/// A [`TimePart`]: ready to run, and no processor free.
+pub const RUN_QUEUE: &str = "run queue";
+/// A [`TimePart`]: what nothing accounts for.
+pub const OTHER_TIME: &str = "other";
+
 /// A part of a transaction's time.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TimePart {
     /// A wait event under Oracle's name, or `user CPU`, `system CPU`, `run queue` (ready to run and not running),
-    /// `other` (what nothing accounts for).
+    /// `other` (what nothing accounts for). Processor time and run queue are the sessions' wherever they were, in waits
+    /// too; a wait event is the time in it that the session was blocked.
     pub part: String,
-    /// Microseconds of one transaction; `other` may be below zero, when the parts overlap.
+    /// Microseconds of one transaction; `other` may be a little below zero, as shares of waits come from a sample.
     pub us: f64,
 }
 

@@ -1,0 +1,152 @@
+//! Processor time of a process's threads by name: what clients used, apart from the database's own processes. Threads say
+//! in `/proc/PID/task/TID/stat` how their time divides between program and kernel (proc_pid_stat(5)), and in `schedstat`
+//! how long they ran and how long they were ready to run and did not (Linux Documentation/scheduler/sched-stats.rst).
+
+use super::SystemFiles;
+use super::cpu::ProcessCpu;
+
+/// What the threads of one kind have had of the processors since they began.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ThreadTimes {
+    /// In the program, in ticks of 10 ms, microseconds.
+    pub user_ticks_us: u64,
+    /// In the kernel on its behalf, in ticks of 10 ms, microseconds.
+    pub system_ticks_us: u64,
+    /// On a processor, exactly, nanoseconds.
+    pub running_ns: u64,
+    /// Ready to run and not running, nanoseconds.
+    pub run_queue_ns: u64,
+}
+
+impl ThreadTimes {
+    /// The sum over all threads of a process whose name begins with `name`; `None` when there is none, or when the kernel
+    /// does not keep the time that threads wait for a processor.
+    pub fn of(files: &SystemFiles, process_id: u32, name: &str) -> Option<ThreadTimes> {
+        let tasks = files.proc.join(process_id.to_string()).join("task");
+        let mut sum: Option<ThreadTimes> = None;
+        for task in std::fs::read_dir(tasks).ok()?.flatten() {
+            // A thread may end between the listing and the look; that is none of ours then.
+            let Some(stat) = files.text_of(&task.path().join("stat")) else {
+                continue;
+            };
+            if !name_of(&stat).is_some_and(|thread| thread.starts_with(name)) {
+                continue;
+            }
+            let schedstat = files.text_of(&task.path().join("schedstat"));
+            let times = ThreadTimes::parse(&stat, &schedstat?)?;
+            sum = Some(sum.unwrap_or_default().plus(&times));
+        }
+        sum
+    }
+
+    fn parse(stat: &str, schedstat: &str) -> Option<ThreadTimes> {
+        let ticks = ProcessCpu::parse(stat)?;
+        let mut numbers = schedstat
+            .split_whitespace()
+            .map(|word| word.parse::<u64>().ok());
+        let mut next = || numbers.next().flatten();
+        let (running_ns, run_queue_ns, turns) = (next()?, next()?, next()?);
+        // A thread of which there is something to see has had its turn.
+        (turns > 0).then_some(ThreadTimes {
+            user_ticks_us: ticks.user_us,
+            system_ticks_us: ticks.system_us,
+            running_ns,
+            run_queue_ns,
+        })
+    }
+
+    /// Time in the program and in the kernel, microseconds: the exact whole, divided as the ticks fell.
+    pub fn user_and_system_us(&self) -> (f64, f64) {
+        let running_us = self.running_ns as f64 / 1e3;
+        let ticks_us = (self.user_ticks_us + self.system_ticks_us) as f64;
+        if ticks_us == 0.0 {
+            // Less than a tick: which of the two it was is not known.
+            return (running_us / 2.0, running_us / 2.0);
+        }
+        let user_us = running_us * self.user_ticks_us as f64 / ticks_us;
+        (user_us, running_us - user_us)
+    }
+
+    fn plus(&self, other: &ThreadTimes) -> ThreadTimes {
+        ThreadTimes {
+            user_ticks_us: self.user_ticks_us + other.user_ticks_us,
+            system_ticks_us: self.system_ticks_us + other.system_ticks_us,
+            running_ns: self.running_ns + other.running_ns,
+            run_queue_ns: self.run_queue_ns + other.run_queue_ns,
+        }
+    }
+
+    /// What was had between an earlier look and this one.
+    pub fn since(&self, earlier: &ThreadTimes) -> ThreadTimes {
+        ThreadTimes {
+            user_ticks_us: self.user_ticks_us.saturating_sub(earlier.user_ticks_us),
+            system_ticks_us: self.system_ticks_us.saturating_sub(earlier.system_ticks_us),
+            running_ns: self.running_ns.saturating_sub(earlier.running_ns),
+            run_queue_ns: self.run_queue_ns.saturating_sub(earlier.run_queue_ns),
+        }
+    }
+}
+
+/// The name in parentheses of a `stat` file.
+fn name_of(stat: &str) -> Option<&str> {
+    let (_, rest) = stat.split_once('(')?;
+    Some(rest.rsplit_once(')')?.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::Fixture;
+    use super::*;
+
+    fn stat(name: &str, user: u32, system: u32) -> String {
+        format!("11 ({name}) S 1 1 1 0 -1 0 0 0 0 0 {user} {system} 0 0 20 0 1 0 5 0 0")
+    }
+
+    #[test]
+    fn threads_of_a_name_are_added_up() {
+        let (first, second) = (stat("client0", 3, 1), stat("client1", 0, 0));
+        let fixture = Fixture::with(&[
+            ("proc/7/task/11/stat", &first),
+            ("proc/7/task/11/schedstat", "48000000 2000000 9\n"),
+            ("proc/7/task/12/stat", &second),
+            ("proc/7/task/12/schedstat", "2000000 500000 3\n"),
+            ("proc/7/task/13/stat", &stat("dbw0", 50, 50)),
+            ("proc/7/task/13/schedstat", "1000000000 9 9\n"),
+        ]);
+        let clients = ThreadTimes::of(&fixture.files(), 7, "client").expect("two clients");
+        assert_eq!(clients.user_and_system_us(), (37_500.0, 12_500.0));
+        assert_eq!(clients.run_queue_ns, 2_500_000);
+        let between = clients.since(&ThreadTimes {
+            user_ticks_us: 30_000,
+            system_ticks_us: 10_000,
+            running_ns: 49_000_000,
+            run_queue_ns: 0,
+        });
+        assert_eq!(between.user_and_system_us(), (500.0, 500.0));
+        assert_eq!(ThreadTimes::of(&fixture.files(), 7, "lgwr"), None);
+        assert_eq!(ThreadTimes::of(&fixture.files(), 8, "client"), None);
+    }
+
+    #[test]
+    fn a_kernel_that_does_not_count_waiting_leaves_it_unknown() {
+        assert_eq!(ThreadTimes::parse(&stat("client0", 3, 1), "0 0 0"), None);
+        assert_eq!(ThreadTimes::parse(&stat("client0", 3, 1), "5"), None);
+    }
+
+    #[test]
+    fn a_real_thread_is_found_by_its_name() {
+        let files = SystemFiles::default();
+        let name = "threads-test";
+        let (sender, receiver) = std::sync::mpsc::channel::<()>();
+        let thread = std::thread::Builder::new().name(name.to_owned());
+        let thread = thread.spawn(move || receiver.recv()).unwrap();
+        let seen = (0..1000).find_map(|_| ThreadTimes::of(&files, std::process::id(), name));
+        drop(sender);
+        let _ = thread.join().unwrap();
+        let Some(_) = seen else {
+            let schedstat = std::fs::read_to_string("/proc/thread-self/schedstat");
+            assert!(schedstat.is_err(), "a thread was not found: {schedstat:?}");
+            return;
+        };
+    }
+}

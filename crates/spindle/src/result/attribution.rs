@@ -1,0 +1,297 @@
+//! Why one layout is slower than another: the difference of their response times, part by part, over the rounds that both
+//! finished, and in a sentence.
+
+use spindle_stats::estimate_mean;
+
+use super::{
+    Attribution, Case, Comparison, Layout, PartDifference, ResponseTime, RunResult, SYSTEM_CPU,
+    Trial,
+};
+
+/// Parts below this share of the difference are not worth a place in the sentence.
+const SHARE_SAID: f64 = 0.05;
+/// A sentence has no more parts than these.
+const PARTS_SAID: usize = 5;
+
+/// One for each verdict on cases that know what their time went to, in the order of the verdicts.
+pub(super) fn attributions(result: &RunResult) -> Vec<Attribution> {
+    let verdicts = result.verdicts.iter();
+    verdicts
+        .filter_map(|verdict| attribution(result, verdict))
+        .collect()
+}
+
+fn attribution(result: &RunResult, verdict: &Comparison) -> Option<Attribution> {
+    let case = |layout: &str| {
+        let mut cases = result.cases.iter();
+        cases.find(|case| {
+            case.layout == layout
+                && case.workload == verdict.workload
+                && case.clients == verdict.clients
+        })
+    };
+    let (a, b) = (case(&verdict.a)?, case(&verdict.b)?);
+    let pairs = pairs(a, b);
+    let differences: Vec<f64> = pairs.iter().map(|(a, b)| b.mean_us - a.mean_us).collect();
+    let is_b_slower = differences.iter().sum::<f64>() >= 0.0;
+    let (slower, faster) = if is_b_slower { (b, a) } else { (a, b) };
+    // As faster and slower, whichever way the verdict put them.
+    let sign = if is_b_slower { 1.0 } else { -1.0 };
+    let estimate = |figure: &dyn Fn(&ResponseTime) -> f64| {
+        let differences: Vec<f64> = pairs
+            .iter()
+            .map(|(a, b)| sign * (figure(b) - figure(a)))
+            .collect();
+        // No pairs, or figures that are none: nothing is said.
+        estimate_mean(&differences).ok()
+    };
+    let whole = estimate(&|time| time.mean_us)?;
+    let layouts = (result.layout_of(slower)?, result.layout_of(faster)?);
+    let mut parts: Vec<PartDifference> = Vec::new();
+    for name in names(&pairs) {
+        let difference = estimate(&|time| time.part_us(name))?;
+        parts.push(PartDifference {
+            part: name.to_owned(),
+            us: difference.mean,
+            ci95_us: difference.ci95,
+            explanation: explanation(name, difference.mean, layouts).map(str::to_owned),
+        });
+    }
+    parts.sort_by(|a, b| b.us.abs().total_cmp(&a.us.abs()));
+    let mut attribution = Attribution {
+        workload: verdict.workload.clone(),
+        clients: verdict.clients,
+        slower: slower.layout.clone(),
+        faster: faster.layout.clone(),
+        difference_us: whole.mean,
+        ci95_us: whole.ci95,
+        parts,
+        sentence: String::new(),
+    };
+    attribution.sentence = sentence(&attribution);
+    Some(attribution)
+}
+
+/// Response times of both cases in the rounds that both finished.
+fn pairs<'a>(a: &'a Case, b: &'a Case) -> Vec<(&'a ResponseTime, &'a ResponseTime)> {
+    let of_round = |case: &'a Case, round: u32| {
+        let mut trials = case.trials.iter();
+        let trial: &'a Trial = trials.find(|trial| trial.round == round)?;
+        trial.response_time.as_ref()
+    };
+    let rounds = a.trials.iter().map(|trial| trial.round);
+    rounds
+        .filter_map(|round| Some((of_round(a, round)?, of_round(b, round)?)))
+        .collect()
+}
+
+fn names<'a>(pairs: &[(&'a ResponseTime, &'a ResponseTime)]) -> Vec<&'a str> {
+    let mut names: Vec<&str> = Vec::new();
+    for part in pairs
+        .iter()
+        .flat_map(|(a, b)| a.parts.iter().chain(&b.parts))
+    {
+        if !names.contains(&part.part.as_str()) {
+            names.push(&part.part);
+        }
+    }
+    names
+}
+
+/// What a part is on this pair of layouts, where its name does not say it.
+fn explanation(part: &str, us: f64, (slower, faster): (&Layout, &Layout)) -> Option<&'static str> {
+    let is_cached_path = slower.caching == "buffered" && faster.caching == "direct";
+    (part == SYSTEM_CPU && us > 0.0 && is_cached_path).then_some("copying through the page cache")
+}
+
+/// The whole in words: "buffered is slower by 9.8 ms per transaction: +6.1 ms `db file sequential read`, ...".
+fn sentence(it: &Attribution) -> String {
+    let unit = Unit::of(it.difference_us);
+    if let Some((low, high)) = it.ci95_us.filter(|(low, _)| *low <= 0.0) {
+        return format!(
+            "{} and {} do not differ in the time of a transaction by what these rounds show: {} ({} to {})",
+            it.slower,
+            it.faster,
+            unit.words(it.difference_us),
+            unit.words(low),
+            unit.words(high),
+        );
+    }
+    let is_said = |part: &&PartDifference| part.us.abs() >= SHARE_SAID * it.difference_us;
+    let said: Vec<&PartDifference> = it.parts.iter().filter(is_said).take(PARTS_SAID).collect();
+    let mut words: Vec<String> = said
+        .iter()
+        .map(|part| {
+            let explanation = part.explanation.as_ref();
+            let explanation = explanation.map_or(String::new(), |words| format!(" ({words})"));
+            format!(
+                "{} {}{explanation}",
+                unit.signed(part.us),
+                quoted(&part.part)
+            )
+        })
+        .collect();
+    let rest_us = it.difference_us - said.iter().map(|part| part.us).sum::<f64>();
+    if rest_us.abs() >= SHARE_SAID * it.difference_us {
+        words.push(format!("{} in smaller parts", unit.signed(rest_us)));
+    }
+    format!(
+        "{} is slower than {} by {} per transaction: {}",
+        it.slower,
+        it.faster,
+        unit.words(it.difference_us),
+        words.join(", ")
+    )
+}
+
+/// Wait events bear names of several words, so they are set apart.
+fn quoted(part: &str) -> String {
+    match super::is_wait_event(part) {
+        true => format!("`{part}`"),
+        false => part.to_owned(),
+    }
+}
+
+/// All figures of a sentence are in one unit and to one decimal place, those of the difference.
+struct Unit {
+    name: &'static str,
+    us: f64,
+    decimals: usize,
+}
+
+impl Unit {
+    fn of(difference_us: f64) -> Unit {
+        let (name, us) = match difference_us {
+            us if us >= 1_000.0 => ("ms", 1_000.0),
+            _ => ("us", 1.0),
+        };
+        let decimals = match difference_us / us {
+            figure if figure >= 100.0 => 0,
+            figure if figure >= 3.0 => 1,
+            _ => 2,
+        };
+        Unit { name, us, decimals }
+    }
+
+    fn words(&self, us: f64) -> String {
+        format!("{:.*} {}", self.decimals, us / self.us, self.name)
+    }
+
+    fn signed(&self, us: f64) -> String {
+        format!("{:+.*} {}", self.decimals, us / self.us, self.name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{OTHER_TIME, RunRecord, TimePart, USER_CPU, build, sample};
+    use super::*;
+
+    fn time(parts: &[(&str, f64)]) -> ResponseTime {
+        ResponseTime {
+            mean_us: parts.iter().map(|(_, us)| us).sum(),
+            parts: parts
+                .iter()
+                .map(|(name, us)| TimePart {
+                    part: (*name).to_owned(),
+                    us: *us,
+                })
+                .collect(),
+        }
+    }
+
+    /// Two rounds of "buffered" at 100 and "direct" at 200 transactions a minute.
+    fn record(buffered: [&[(&str, f64)]; 2], direct: [&[(&str, f64)]; 2]) -> RunRecord {
+        let mut record =
+            sample::record(&[("buffered", &[100.0, 101.0]), ("direct", &[200.0, 203.0])]);
+        record.layouts[0].caching = "buffered".to_owned();
+        for (case, times) in [(0, buffered), (1, direct)] {
+            for (trial, parts) in record.cases[case].trials.iter_mut().zip(times) {
+                trial.response_time = Some(time(parts));
+            }
+        }
+        record
+    }
+
+    const READ: &str = "db file sequential read";
+
+    #[test]
+    fn the_difference_is_attributed_to_its_parts_in_words() {
+        let buffered: &[(&str, f64)] = &[
+            (READ, 8_100.0),
+            (SYSTEM_CPU, 3_200.0),
+            ("free buffer waits", 1_500.0),
+            (USER_CPU, 510.0),
+            (OTHER_TIME, 100.0),
+        ];
+        let direct: &[(&str, f64)] = &[
+            (READ, 2_000.0),
+            (SYSTEM_CPU, 1_000.0),
+            (USER_CPU, 500.0),
+            (OTHER_TIME, 110.0),
+        ];
+        let result = build(&record([buffered, buffered], [direct, direct])).unwrap();
+        let [attribution] = result.attributions.as_slice() else {
+            panic!("{:?}", result.attributions);
+        };
+        assert_eq!(
+            attribution.sentence,
+            "buffered is slower than direct by 9.8 ms per transaction: +6.1 ms `db file sequential read`, +2.2 ms system CPU \
+             (copying through the page cache), +1.5 ms `free buffer waits`"
+        );
+        let sum: f64 = attribution.parts.iter().map(|part| part.us).sum();
+        assert!((sum - attribution.difference_us).abs() < 1e-6);
+        assert_eq!(attribution.ci95_us, Some((9_800.0, 9_800.0)));
+        assert_eq!(attribution.parts[3].part, USER_CPU);
+        let mean = result.cases[0].response_time.as_ref().expect("known");
+        assert_eq!(mean.parts[0].us, 8_100.0);
+    }
+
+    #[test]
+    fn rounds_are_paired_and_a_part_that_shrank_is_said() {
+        // The second round was slow for both: the interval of the difference does not notice.
+        let result = build(&record(
+            [
+                &[(READ, 300.0), (USER_CPU, 40.0)],
+                &[(READ, 1_300.0), (USER_CPU, 40.0)],
+            ],
+            [
+                &[(READ, 100.0), (USER_CPU, 100.0)],
+                &[(READ, 1_100.0), (USER_CPU, 100.0)],
+            ],
+        ))
+        .unwrap();
+        assert_eq!(
+            result.attributions[0].sentence,
+            "buffered is slower than direct by 140 us per transaction: +200 us `db file sequential read`, -60 us user CPU"
+        );
+    }
+
+    #[test]
+    fn no_difference_is_attributed_to_nothing() {
+        let result = build(&record(
+            [&[(READ, 300.0)], &[(READ, 200.0)]],
+            [&[(READ, 200.0)], &[(READ, 290.0)]],
+        ))
+        .unwrap();
+        let sentence = &result.attributions[0].sentence;
+        assert!(
+            sentence.starts_with("buffered and direct do not differ in the time of a transaction"),
+            "{sentence}"
+        );
+    }
+
+    #[test]
+    fn rounds_that_do_not_know_are_left_out() {
+        let mut record = record(
+            [&[(READ, 300.0)], &[(READ, 900.0)]],
+            [&[(READ, 200.0)], &[(READ, 200.0)]],
+        );
+        record.cases[1].trials[1].response_time = None;
+        let result = build(&record).unwrap();
+        assert_eq!(result.attributions[0].difference_us, 100.0);
+        assert_eq!(result.attributions[0].ci95_us, None);
+        record.cases[1].trials[0].response_time = None;
+        assert_eq!(build(&record).unwrap().attributions, []);
+    }
+}

@@ -1,0 +1,119 @@
+//! The device is at its limit: busy all the time, with requests queued, while the processors have time.
+
+use super::super::Case;
+use super::scene::{Scene, mean_of};
+use super::{Kind, Seen};
+
+const UTILISATION_MIN_PERCENT: f64 = 95.0;
+/// A device that is busy all the time and has few requests under way is one that nobody presses.
+const QUEUE_MIN: f64 = 4.0;
+/// Share of a transaction's time that is waiting for storage.
+const STORAGE_MIN: f64 = 0.50;
+/// Processors busier than this may be the limit themselves.
+const BUSY_MAX_PERCENT: f64 = 80.0;
+/// With more clients a device that still has room does so much more.
+const GROWTH_MIN: f64 = 1.10;
+
+pub(super) const KIND: Kind = Kind {
+    name: "device saturated",
+    text: "The device is at its limit: it is busy all the time and requests queue for it.",
+    remedy: "Spread the files over more devices or use a quicker one; a larger buffer cache asks less of it. More clients only \
+             wait longer.",
+    look,
+};
+
+fn look(scene: &Scene<'_>) -> Option<Seen> {
+    let utilisation_percent = scene.mean("device_utilisation_percent")?;
+    let queue = scene.mean("device_queue_requests")?;
+    let storage = scene.storage_share()?;
+    let is_seen = utilisation_percent >= UTILISATION_MIN_PERCENT
+        && queue >= QUEUE_MIN
+        && storage >= STORAGE_MIN
+        && scene.busy_percent()? <= BUSY_MAX_PERCENT;
+    if !is_seen {
+        return None;
+    }
+    let per_s = requests_per_s(scene.case)?;
+    let mut evidence = format!(
+        "the device was busy {utilisation_percent:.0} % of the time with {queue:.1} requests under way, {per_s:.0} per \
+         second; waiting for storage is {:.0} % of a transaction's time",
+        100.0 * storage
+    );
+    if let Some(lower) = scene.lower_load {
+        let before = requests_per_s(lower)?;
+        if per_s > GROWTH_MIN * before {
+            return None;
+        }
+        evidence += &format!(
+            "; it did {before:.0} per second with {} clients",
+            lower.clients
+        );
+    }
+    Some(Seen {
+        weight: storage,
+        evidence,
+    })
+}
+
+fn requests_per_s(case: &Case) -> Option<f64> {
+    Some(mean_of(case, "device_reads_per_s")? + mean_of(case, "device_writes_per_s")?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::stage::Stage;
+    use super::*;
+
+    fn stage(utilisation_percent: f64, queue: f64, read_us: f64) -> Stage {
+        Stage::new()
+            .parts(&[
+                ("db file sequential read", read_us),
+                ("enq: TX - row lock contention", 100.0 - read_us),
+            ])
+            .system(&[
+                ("device_utilisation_percent", utilisation_percent),
+                ("device_queue_requests", queue),
+                ("device_reads_per_s", 900.0),
+                ("device_writes_per_s", 100.0),
+            ])
+    }
+
+    #[test]
+    fn a_busy_device_with_a_queue_shows_it() {
+        let seen = stage(99.0, 12.0, 70.0).look(&KIND).expect("seen");
+        assert_eq!(
+            seen.evidence,
+            "the device was busy 99 % of the time with 12.0 requests under way, 1000 per second; waiting for storage is \
+             70 % of a transaction's time"
+        );
+    }
+
+    #[test]
+    fn a_device_with_room_does_not() {
+        assert_eq!(stage(94.0, 12.0, 70.0).look(&KIND), None);
+        assert_eq!(stage(99.0, 3.5, 70.0).look(&KIND), None);
+        assert_eq!(stage(99.0, 12.0, 45.0).look(&KIND), None);
+        let processors_busy = stage(99.0, 12.0, 70.0).trials(|trial| trial.cpu.user = 70.0);
+        assert_eq!(processors_busy.look(&KIND), None);
+    }
+
+    #[test]
+    fn one_that_did_less_for_fewer_clients_was_not_at_its_limit() {
+        let lower = |reads_per_s| {
+            let mut case = Stage::new()
+                .system(&[
+                    ("device_reads_per_s", reads_per_s),
+                    ("device_writes_per_s", 0.0),
+                ])
+                .case;
+            case.clients = 4;
+            Some(case)
+        };
+        let mut stage = stage(99.0, 12.0, 70.0);
+        stage.lower_load = lower(800.0);
+        assert_eq!(stage.look(&KIND), None);
+        stage.lower_load = lower(980.0);
+        let evidence = stage.look(&KIND).expect("seen").evidence;
+        assert!(evidence.ends_with("; it did 980 per second with 4 clients"));
+    }
+}

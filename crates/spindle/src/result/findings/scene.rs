@@ -1,0 +1,89 @@
+//! A case as findings look at it: its figures by the names under which they are known elsewhere.
+
+use super::super::{Case, Layout, RunResult, is_wait_event};
+use crate::experiment::Experiment;
+
+/// One case with all that belongs to it.
+pub(super) struct Scene<'a> {
+    pub(super) case: &'a Case,
+    pub(super) layout: &'a Layout,
+    /// Its database's own settings; `None` when the record does not hold them.
+    pub(super) database: Option<Processes>,
+    /// The same layout and workload at the next lower load level, if it was measured.
+    pub(super) lower_load: Option<&'a Case>,
+}
+
+/// What a layout's database was set up with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Processes {
+    pub(super) writers: u32,
+    pub(super) datafiles: u32,
+}
+
+impl<'a> Scene<'a> {
+    /// `None` for a case of no known layout.
+    pub(super) fn of(
+        case: &'a Case,
+        result: &'a RunResult,
+        experiment: Option<&Experiment>,
+    ) -> Option<Scene<'a>> {
+        let layout = result.layout_of(case)?;
+        let processes = |experiment: &Experiment| {
+            let mut layouts = experiment.layouts.iter();
+            let index = layouts.position(|candidate| candidate.name == layout.name)?;
+            let database = experiment.database_of(index);
+            Some(Processes {
+                writers: database.writers,
+                datafiles: database.datafiles,
+            })
+        };
+        let lower = result.cases.iter().filter(|other| {
+            other.is_compared()
+                && other.layout == case.layout
+                && other.workload == case.workload
+                && other.clients < case.clients
+        });
+        Some(Scene {
+            case,
+            layout,
+            database: experiment.and_then(processes),
+            lower_load: lower.max_by_key(|other| other.clients),
+        })
+    }
+
+    /// Mean of a column of the system's series.
+    pub(super) fn mean(&self, column: &str) -> Option<f64> {
+        mean_of(self.case, column)
+    }
+
+    /// Share of a transaction's time, 0 to 1, that the named parts take together; `None` when it is not known.
+    pub(super) fn share(&self, is_part: impl Fn(&str) -> bool) -> Option<f64> {
+        let time = self.case.response_time.as_ref()?;
+        let parts = time.parts.iter().filter(|part| is_part(&part.part));
+        (time.mean_us > 0.0).then(|| parts.map(|part| part.us).sum::<f64>() / time.mean_us)
+    }
+
+    /// The share in which sessions wait for devices, or for processes that wait for devices.
+    pub(super) fn storage_share(&self) -> Option<f64> {
+        self.share(|part| {
+            is_wait_event(part) && !part.starts_with("enq:") && part != "buffer busy waits"
+        })
+    }
+
+    /// Time measured in all trials, seconds.
+    pub(super) fn measured_s(&self) -> f64 {
+        self.case.trials.iter().map(|trial| trial.measured_s).sum()
+    }
+
+    /// How much of the machine's processor time was used, by whomever, percent.
+    pub(super) fn busy_percent(&self) -> Option<f64> {
+        let summary = self.case.summary()?;
+        Some(summary.cpu_user_percent + summary.cpu_system_percent)
+    }
+}
+
+/// Mean of a column of a case's series.
+pub(super) fn mean_of(case: &Case, column: &str) -> Option<f64> {
+    let mut means = case.system.iter();
+    Some(means.find(|mean| mean.name == column)?.mean)
+}

@@ -1,0 +1,78 @@
+//! Cases for the tests of findings: nothing remarkable but what a test sets.
+
+use super::super::{Case, Layout, ResponseTime, SystemMean, TimePart, Trial, Wait, build, sample};
+use super::scene::{Processes, Scene};
+use super::{Kind, Seen};
+
+/// A case of two trials of 5 seconds on a direct layout, with 2 writers and 4 datafiles.
+pub(super) struct Stage {
+    pub(super) case: Case,
+    pub(super) layout: Layout,
+    pub(super) lower_load: Option<Case>,
+}
+
+impl Stage {
+    pub(super) fn new() -> Stage {
+        let record = sample::record(&[("a", &[1200.0, 1200.0])]);
+        let mut result = build(&record).expect("a sample is whole");
+        Stage {
+            case: result.cases.remove(0),
+            layout: result.layouts.remove(0),
+            lower_load: None,
+        }
+    }
+
+    /// A transaction's time in parts, in microseconds.
+    pub(super) fn parts(mut self, parts: &[(&str, f64)]) -> Stage {
+        let part = |(name, us): &(&str, f64)| TimePart {
+            part: (*name).to_owned(),
+            us: *us,
+        };
+        self.case.response_time = Some(ResponseTime {
+            mean_us: parts.iter().map(|(_, us)| us).sum(),
+            parts: parts.iter().map(part).collect(),
+        });
+        self
+    }
+
+    /// Means of columns of the system's series.
+    pub(super) fn system(mut self, means: &[(&str, f64)]) -> Stage {
+        let mean = |(name, mean): &(&str, f64)| SystemMean {
+            name: (*name).to_owned(),
+            mean: *mean,
+            max: *mean,
+        };
+        self.case.system.extend(means.iter().map(mean));
+        self
+    }
+
+    /// Waits of all processes in each trial.
+    pub(super) fn waits(self, event: &str, count: u64, total_us: f64) -> Stage {
+        let wait = Wait {
+            event: event.to_owned(),
+            count,
+            total_us,
+            mean_us: total_us / count as f64,
+        };
+        self.trials(|trial| trial.waits.push(wait.clone()))
+    }
+
+    /// A change of each trial.
+    pub(super) fn trials(mut self, change: impl Fn(&mut Trial)) -> Stage {
+        self.case.trials.iter_mut().for_each(change);
+        self
+    }
+
+    /// What a kind sees.
+    pub(super) fn look(&self, kind: &Kind) -> Option<Seen> {
+        (kind.look)(&Scene {
+            case: &self.case,
+            layout: &self.layout,
+            database: Some(Processes {
+                writers: 2,
+                datafiles: 4,
+            }),
+            lower_load: self.lower_load.as_ref(),
+        })
+    }
+}
