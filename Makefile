@@ -22,13 +22,15 @@ test:
 	$(MAKE) interleavings
 	$(MAKE) powercut-short POWERCUT=--if-able
 
-# What needs a kernel with device-mapper, in a virtual machine: volumes and partitions, and the short form of the power
-# cuts. Takes minutes, as qemu emulates the processor.
+# What needs a kernel with device-mapper, in a virtual machine: volumes, slow devices and partitions, runs on them, and
+# the short form of the power cuts. Takes minutes, as qemu emulates the processor.
 test-vm:
 	scripts/setup vm
-	cargo test --locked -p spindle-layout --test volumes --no-run
-	scripts/test-vm --time-limit 900 --disk 160M --disk 160M --disk 160M --disk 160M \
-		"$$(ls -t target/debug/deps/volumes-* | grep -v '\.d$$' | head -n 1)" --test-threads=1 --nocapture
+	cargo test --locked -p spindle-layout -p spindle --test volumes --test on_volumes --no-run
+	for tests in volumes on_volumes; do \
+		scripts/test-vm --time-limit 900 --disk 160M --disk 160M --disk 160M --disk 160M \
+			"$$(ls -t target/debug/deps/$$tests-* | grep -v '\.d$$' | head -n 1)" --test-threads=1 --nocapture || exit; \
+	done
 	$(MAKE) powercut-short
 
 # Power cuts of raw and ext4, recorded in the virtual machine. Part of the tests where there is one.

@@ -124,11 +124,22 @@ impl DataDirectory {
         self.make_directory(format!("image-{number}"))
     }
 
+    /// Makes the directory for the originals of an image's files, which it shares blocks with. Errors: it exists, or the
+    /// system's.
+    pub fn make_original_directory(&self, number: u32) -> Result<PathBuf, LayoutError> {
+        self.make_directory(format!("original-{number}"))
+    }
+
     fn make_directory(&self, name: String) -> Result<PathBuf, LayoutError> {
         let path = self.path.join(name);
         let made = DirBuilder::new().mode(0o750).create(&path);
         made.map_err(|error| LayoutError::system("make the directory", &path, error))?;
         Ok(path)
+    }
+
+    /// Lets go of it without removing it: what it lies on can be unmounted then. [`Self::leftover`] takes it up again.
+    pub fn let_go(mut self) {
+        self.removed = true;
     }
 
     /// Removes the golden copies and images in it, and itself. What Spindle did not make stays, and with it the directory

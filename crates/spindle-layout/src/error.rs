@@ -179,6 +179,20 @@ pub enum LayoutError {
         /// Such blocks in all files.
         blocks: u64,
     },
+    /// An image that was put back by sharing blocks, or with the volume beneath it, is not the golden copy.
+    #[error(
+        "{blocks} blocks differ from the golden copy after they were put back, the first of them block {block} of {file}: \
+         what they are put back to has changed, or the device does not keep its data; start the run anew, or with \
+         restore = \"copy\""
+    )]
+    NotPutBack {
+        /// Name of the first such file.
+        file: String,
+        /// First such block of the file.
+        block: u64,
+        /// Such blocks in all files.
+        blocks: u64,
+    },
     /// A file of an image has another size than it was made with, which no restore in place can mend.
     #[error("{file} has {found_bytes} bytes instead of {bytes}: the image must be made anew")]
     SizeChanged {

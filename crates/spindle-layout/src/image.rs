@@ -2,7 +2,8 @@
 //! before every trial. In place means that blocks are overwritten where they lie: no truncating, no renaming, no new
 //! extents, so that no trial pays for allocation. Either the blocks that the last trial says it wrote are copied back, or
 //! (after a trial that died) every block is compared and those that differ are. Reading everything again afterwards shows
-//! any block that the list missed.
+//! any block that the list missed. When a person asks for it, the files share their blocks with originals beside them and are
+//! put back by sharing them again, or the volume beneath them is put back; they are verified in the same way.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -15,6 +16,7 @@ use crate::changed::{ChangedBlocks, ranges};
 use crate::creation::{Unfinished, create_file};
 use crate::error::LayoutError;
 use crate::golden::{Golden, check_written};
+use crate::reflink::{make_clones, put_back_clones};
 use crate::shape::{DatabaseFiles, FileManager};
 
 /// What makes one image differ from another of the same golden copy. Layouts that agree in it share an image.
@@ -36,27 +38,31 @@ pub enum Verify {
     Changed,
 }
 
-/// How the blocks to copy back were found.
+/// How blocks were put back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum RestoreMethod {
-    /// By the list of what was written.
+    /// Copied, found by the list of what was written.
     Listed,
-    /// By comparing every block with its checksum.
+    /// Copied, found by comparing every block with its checksum.
     Compared,
+    /// Not copied: all files share the blocks of their originals again.
+    Cloned,
+    /// Not copied: the volume beneath them was put back to a snapshot.
+    RolledBack,
 }
 
 /// What a restore did.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RestoreReport {
-    /// How changed blocks were found.
+    /// How blocks were put back.
     pub method: RestoreMethod,
     /// Whether all image files were read and written past the page cache; if not, the page cache was dropped before
     /// they were read, as far as their file system lets it go (`resident_pages`).
     pub direct: bool,
-    /// Blocks copied back.
+    /// Blocks put back, as far as they are known: 0 after a trial that died and was not put back by copying.
     pub changed_blocks: u64,
-    /// Bytes in them.
+    /// Bytes copied.
     pub copied_bytes: u64,
     /// What was verified in the end; `Full` after comparing, too.
     pub verified: Verify,
@@ -74,6 +80,8 @@ pub struct Image {
     golden: Arc<Golden>,
     set: FileSet,
     files: DatabaseFiles,
+    /// What the files share their blocks with, if they do.
+    originals: Option<DatabaseFiles>,
     /// How the files lay when they were made; regions lie where they lie.
     extents: Vec<Option<Extents>>,
 }
@@ -86,6 +94,67 @@ struct Differing {
     blocks: u64,
 }
 
+impl Differing {
+    /// What is wrong when blocks differ after they were put back in this way.
+    fn after(self, method: RestoreMethod) -> LayoutError {
+        let Differing {
+            file,
+            block,
+            blocks,
+        } = self;
+        match method {
+            RestoreMethod::Listed | RestoreMethod::Compared => LayoutError::RestoreMissed {
+                file,
+                block,
+                blocks,
+            },
+            RestoreMethod::Cloned | RestoreMethod::RolledBack => LayoutError::NotPutBack {
+                file,
+                block,
+                blocks,
+            },
+        }
+    }
+}
+
+/// What has been put back and is yet to be verified.
+struct Restored {
+    method: RestoreMethod,
+    /// Blocks that were not as they should be; `None` when that may be any.
+    touched: Option<Vec<Run>>,
+    started: Instant,
+}
+
+/// Makes files with the golden copy's contents.
+fn copy_golden(
+    golden: &Golden,
+    spec: &ImageSpec,
+    unfinished: &mut Unfinished,
+) -> Result<(), LayoutError> {
+    let source = golden.files().open()?;
+    let frames = golden.files().frames()?;
+    let block_bytes = golden.shape().block_bytes;
+    let (shape_files, places) = (golden.shape().files(), spec.files.named());
+    for (index, (file, (_, place))) in shape_files.iter().zip(places).enumerate() {
+        create_file(spec.manager, place, file.bytes, |offset, piece| {
+            let run = Run {
+                file: index,
+                first_block: offset / block_bytes,
+                blocks: piece.len() / block_bytes as usize,
+            };
+            let frames = &frames[..run.blocks];
+            golden.read(&source, &run, frames)?;
+            for (block, frame) in piece.chunks_exact_mut(block_bytes as usize).zip(frames) {
+                block.copy_from_slice(&frame.try_read().expect("nobody else has the frame"));
+            }
+            Ok(())
+        })?;
+        unfinished.add(place);
+    }
+    source.settle()?;
+    Ok(())
+}
+
 impl Image {
     /// Makes the files of an image with the golden copy's contents, reads them back past the page cache, and remembers how
     /// they lie. Errors: a file exists, no space, direct I/O refused (to the ODM manager),
@@ -93,32 +162,38 @@ impl Image {
     /// are removed then.
     pub fn provision(golden: &Arc<Golden>, spec: &ImageSpec) -> Result<Image, LayoutError> {
         let mut unfinished = Unfinished::default();
-        let source = golden.files().open()?;
-        let frames = golden.files().frames()?;
-        let block_bytes = golden.shape().block_bytes;
-        let (shape_files, places) = (golden.shape().files(), spec.files.named());
-        for (index, (file, (_, place))) in shape_files.iter().zip(places).enumerate() {
-            create_file(spec.manager, place, file.bytes, |offset, piece| {
-                let run = Run {
-                    file: index,
-                    first_block: offset / block_bytes,
-                    blocks: piece.len() / block_bytes as usize,
-                };
-                let frames = &frames[..run.blocks];
-                golden.read(&source, &run, frames)?;
-                for (block, frame) in piece.chunks_exact_mut(block_bytes as usize).zip(frames) {
-                    block.copy_from_slice(&frame.try_read().expect("nobody else has the frame"));
-                }
-                Ok(())
-            })?;
-            unfinished.add(place);
-        }
-        source.settle()?;
-        drop(source);
+        copy_golden(golden, spec, &mut unfinished)?;
+        Image::new(golden, &spec.files, None, unfinished)
+    }
+
+    /// The same, with files that share their blocks with `originals`, which are made first, on the same file systems.
+    /// Errors: as above, and those of the file system that cannot do so ([`crate::reflink_refusal`]).
+    pub fn provision_clones(
+        golden: &Arc<Golden>,
+        spec: &ImageSpec,
+        originals: DatabaseFiles,
+    ) -> Result<Image, LayoutError> {
+        let mut unfinished = Unfinished::default();
+        let of_originals = ImageSpec {
+            files: originals.clone(),
+            manager: spec.manager,
+        };
+        copy_golden(golden, &of_originals, &mut unfinished)?;
+        make_clones(&originals, &spec.files, &mut unfinished)?;
+        Image::new(golden, &spec.files, Some(originals), unfinished)
+    }
+
+    fn new(
+        golden: &Arc<Golden>,
+        files: &DatabaseFiles,
+        originals: Option<DatabaseFiles>,
+        unfinished: Unfinished,
+    ) -> Result<Image, LayoutError> {
         let mut image = Image {
             golden: Arc::clone(golden),
-            set: FileSet::new(golden.shape(), &spec.files)?,
-            files: spec.files.clone(),
+            set: FileSet::new(golden.shape(), files)?,
+            files: files.clone(),
+            originals,
             extents: Vec::new(),
         };
         image.extents = image.examine()?;
@@ -159,11 +234,12 @@ impl Image {
 
     /// Puts the image back to the golden copy and leaves nothing of either in the page cache. With a list, its blocks are
     /// copied, then verified as asked. Without one, every block is read and compared, and those that differ are copied and
-    /// read again, which verifies all of them whatever is asked. Files are locked meanwhile. Errors:
-    /// [`LayoutError::RestoreMissed`] when blocks differ in the end (listed ones have been copied back nevertheless),
-    /// [`LayoutError::NoSuchBlock`] before anything is done, [`LayoutError::SizeChanged`],
-    /// [`LayoutError::GoldenDamaged`], [`spindle_io::real::FileError::InUse`] when a process still has a file open after
-    /// a second's waiting, or the device's.
+    /// read again, which verifies all of them whatever is asked. Files that share blocks with originals share all of them
+    /// again instead, and everything is verified unless only the list is asked for. Files are locked meanwhile. Errors:
+    /// [`LayoutError::RestoreMissed`] when blocks differ in the end (listed ones have been copied back nevertheless), or
+    /// [`LayoutError::NotPutBack`] when they share blocks, [`LayoutError::NoSuchBlock`] before anything is done,
+    /// [`LayoutError::SizeChanged`], [`LayoutError::GoldenDamaged`], [`spindle_io::real::FileError::InUse`] when a process
+    /// still has a file open after a second's waiting, or the device's.
     pub fn restore(
         &self,
         changed: Option<&ChangedBlocks>,
@@ -174,45 +250,79 @@ impl Image {
         let image = self.set.open()?;
         let golden = self.golden.files().open()?;
         image.settle()?;
-        let (method, copied) = match listed {
-            Some(listed) => {
+        let (method, touched) = match (&self.originals, listed) {
+            (Some(originals), listed) => {
+                put_back_clones(originals, &self.files)?;
+                (RestoreMethod::Cloned, listed)
+            }
+            (None, Some(listed)) => {
                 self.copy(&golden, &image, &listed)?;
-                (RestoreMethod::Listed, listed)
+                (RestoreMethod::Listed, Some(listed))
             }
-            None => (RestoreMethod::Compared, self.repair(&golden, &image)?),
+            (None, None) => (RestoreMethod::Compared, Some(self.repair(&golden, &image)?)),
         };
+        let restored = Restored {
+            method,
+            touched,
+            started,
+        };
+        self.verify(restored, verify, &image, &golden)
+    }
+
+    /// Makes sure, as [`Self::restore`] does, that an image is the golden copy after the volume beneath it was put back,
+    /// which began at `started`. Errors: [`LayoutError::NotPutBack`], or as there.
+    pub fn rolled_back(
+        &self,
+        changed: Option<&ChangedBlocks>,
+        verify: Verify,
+        started: Instant,
+    ) -> Result<RestoreReport, LayoutError> {
+        let restored = Restored {
+            method: RestoreMethod::RolledBack,
+            touched: changed.map(|list| self.set.runs_of(list)).transpose()?,
+            started,
+        };
+        let (image, golden) = (self.set.open()?, self.golden.files().open()?);
+        self.verify(restored, verify, &image, &golden)
+    }
+
+    fn verify(
+        &self,
+        restored: Restored,
+        verify: Verify,
+        image: &OpenFiles<'_>,
+        golden: &OpenFiles<'_>,
+    ) -> Result<RestoreReport, LayoutError> {
+        let Restored {
+            method,
+            touched,
+            started,
+        } = restored;
         image.settle()?;
-        let verified = match (method, verify) {
-            (RestoreMethod::Listed, Verify::Changed) => Verify::Changed,
-            _ => Verify::Full,
+        let verified = match (method, &touched) {
+            // What was compared and found right has been read once already.
+            (RestoreMethod::Compared, _) | (_, None) => Verify::Full,
+            (_, Some(_)) => verify,
         };
-        // What was compared and found right has been read once already.
-        let missed = match (method, verified) {
-            (RestoreMethod::Listed, Verify::Full) => {
-                self.differing(&image, &self.set.all_runs())?
+        let missed = match (method, &touched, verify) {
+            (RestoreMethod::Compared, Some(runs), _) | (_, Some(runs), Verify::Changed) => {
+                self.differing(image, runs)?
             }
-            _ => self.differing(&image, &copied)?,
+            _ => self.differing(image, &self.set.all_runs())?,
         };
-        if let Some(Differing {
-            file,
-            block,
-            blocks,
-        }) = missed
-        {
-            return Err(LayoutError::RestoreMissed {
-                file,
-                block,
-                blocks,
-            });
+        if let Some(differing) = missed {
+            return Err(differing.after(method));
         }
-        let changed_blocks = copied.iter().map(|run| run.blocks as u64).sum();
+        let touched = touched.unwrap_or_default();
+        let changed_blocks = touched.iter().map(|run| run.blocks as u64).sum();
+        let is_copied = matches!(method, RestoreMethod::Listed | RestoreMethod::Compared);
         Ok(RestoreReport {
             method,
             direct: self.set.is_direct(),
             changed_blocks,
-            copied_bytes: changed_blocks * self.set.block_bytes(),
+            copied_bytes: u64::from(is_copied) * changed_blocks * self.set.block_bytes(),
             verified,
-            moved_files: self.moved(&image)?,
+            moved_files: self.moved(image)?,
             resident_pages: image.settle()? + golden.settle()?,
             duration_us: u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX),
         })

@@ -4,13 +4,14 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{Seek, SeekFrom};
+use std::path::Path;
 use std::sync::Arc;
 
 use crate::guard::HeldDevice;
 use crate::ledger::{Ledger, LedgerError, undo_all};
 use crate::placement::{RawDevice, Target};
-use crate::plan::{LayoutPlan, Obstacle, Plan, PlannedTarget};
-use crate::steps::{DeviceName, Record, Site, Step, StepError, Workshop};
+use crate::plan::{DelayedBy, LayoutPlan, Obstacle, Plan, PlannedTarget};
+use crate::steps::{DeviceName, Record, Site, Step, StepError, ThinVolume, Workshop};
 use crate::system::SystemTree;
 
 /// Why a layout was not made.
@@ -44,6 +45,8 @@ pub struct Provisioned {
     pub target: Target,
     /// From the devices up, for people.
     pub description: String,
+    /// What delays its I/O, if that was asked for.
+    pub delayed_by: Option<DelayedBy>,
 }
 
 /// The layouts of a run, for as long as they are there. Dropping it takes them away as [`Self::teardown`] does, but
@@ -55,6 +58,8 @@ pub struct Provision {
     /// Devices handed out as they are: nobody else may take them.
     held: BTreeMap<DeviceName, HeldDevice>,
     layouts: Vec<Result<Provisioned, ProvisionError>>,
+    /// Of each layout, the thin volume that its database lies on.
+    thin_volumes: Vec<Option<ThinVolume>>,
     is_down: bool,
 }
 
@@ -67,16 +72,13 @@ impl Provision {
         tree: &SystemTree,
         note: &mut dyn FnMut(&str),
     ) -> Result<Provision, LedgerError> {
-        let site = Site {
-            tree: tree.clone(),
-            tools: ledger.tools()?,
-            boot_id: ledger.heading().boot_id.clone(),
-        };
+        let site = site(&ledger, tree)?;
         let mut provision = Provision {
             ledger: Arc::clone(&ledger),
             tree: tree.clone(),
             held: BTreeMap::new(),
             layouts: Vec::new(),
+            thin_volumes: Vec::new(),
             is_down: false,
         };
         let mut workshop = Workshop {
@@ -95,6 +97,10 @@ impl Provision {
                 }),
                 _ => provision.make(layout, &mut workshop, note),
             };
+            let thin_volume = made
+                .is_ok()
+                .then(|| ThinVolume::of(&layout.steps, &workshop));
+            provision.thin_volumes.push(thin_volume.flatten());
             provision.layouts.push(made);
         }
         provision.held = workshop.held;
@@ -133,12 +139,43 @@ impl Provision {
             name: plan.name.clone(),
             target,
             description: plan.description.clone(),
+            delayed_by: plan.delayed_by,
         })
     }
 
     /// Each layout of the plan, in its order: made, or why not.
     pub fn layouts(&self) -> &[Result<Provisioned, ProvisionError>] {
         &self.layouts
+    }
+
+    /// Whether the database of a layout of the plan lies on a thin volume, which can be kept and put back; and where that is
+    /// mounted.
+    pub fn thin_volume(&self, layout: usize) -> Option<Option<&Path>> {
+        let volume = self.thin_volumes.get(layout)?.as_ref()?;
+        Some(volume.mounted_at())
+    }
+
+    /// Keeps the thin volume of a layout as it is now, if it has one. No file on it may be open. Errors: the pool is too
+    /// small, or a tool's.
+    pub fn keep(&self, layout: usize) -> Result<(), StepError> {
+        self.on_thin_volume(layout, ThinVolume::keep)
+    }
+
+    /// Puts the thin volume of a layout back to what was kept. No file on it may be open. Errors: one is, or a tool's; then
+    /// the volume is not to be used any more.
+    pub fn roll_back(&self, layout: usize) -> Result<(), StepError> {
+        self.on_thin_volume(layout, ThinVolume::roll_back)
+    }
+
+    fn on_thin_volume(
+        &self,
+        layout: usize,
+        work: impl FnOnce(&ThinVolume, &Site) -> Result<(), StepError>,
+    ) -> Result<(), StepError> {
+        let Some(Some(volume)) = self.thin_volumes.get(layout) else {
+            return Ok(());
+        };
+        work(volume, &site(&self.ledger, &self.tree)?)
     }
 
     /// Takes everything away, last made first. Returns what could not be, or was no longer the run's, in words; what could
@@ -167,6 +204,14 @@ impl Drop for Provision {
             self.take_away();
         }
     }
+}
+
+fn site(ledger: &Ledger, tree: &SystemTree) -> Result<Site, LedgerError> {
+    Ok(Site {
+        tree: tree.clone(),
+        tools: ledger.tools()?,
+        boot_id: ledger.heading().boot_id.clone(),
+    })
 }
 
 /// A device, or the file that stands in for one, with its size.

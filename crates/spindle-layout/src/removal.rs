@@ -30,7 +30,7 @@ pub struct Removal {
 }
 
 /// Directories that a data directory holds.
-const DIRECTORY_NAMES: [&str; 2] = ["golden-", "image-"];
+const DIRECTORY_NAMES: [&str; 3] = ["golden-", "image-", "original-"];
 
 /// Removes what Spindle makes in the open data directory at `path`, except `marker`. Errors: [`FileError::InUse`] when a
 /// process still has a file open, or the system's.

@@ -72,6 +72,7 @@ pub fn package_of(program: &str) -> Option<&'static str> {
         "mkfs.btrfs" => "btrfs-progs",
         "mkfs.ext2" | "mkfs.ext3" | "mkfs.ext4" => "e2fsprogs",
         "lvm" => "lvm2",
+        "dmsetup" => "dmsetup",
         "sfdisk" => "fdisk (Debian) or util-linux",
         "losetup" | "mount" => "mount (Debian) or util-linux",
         "blkid" | "wipefs" | "blkdiscard" | "blockdev" | "partx" => "util-linux",

@@ -10,8 +10,9 @@ use std::time::{Duration, Instant};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{RngCore, SeedableRng};
 use spindle_layout::guard::{Guard, Permit, Want};
+use spindle_layout::plan::DelayedBy;
 use spindle_layout::spec::{
-    DeviceSpec, FileSystemSpec, LayoutKind, Preparation, Share, VolumeSpec,
+    DelaySpec, DeviceSpec, FileSystemSpec, LayoutKind, Preparation, Share, VolumeSpec,
 };
 use spindle_layout::tool::Tools;
 use spindle_layout::{Facts, LayoutSpec, Ledger, Plan, Provision, SystemTree, Target, clean};
@@ -44,6 +45,7 @@ fn layout(
         share: None,
         erase: Vec::new(),
         preparation: Preparation::default(),
+        delay: None,
     }
 }
 
@@ -161,6 +163,185 @@ fn volumes_of_every_kind_are_made_and_taken_away() {
         assert_all_empty(&disks, name);
         eprintln!("made and taken away: {name}");
     }
+}
+
+/// A volume's first bytes, or a file's on it, and the number of the device.
+struct Contents {
+    path: PathBuf,
+    device: PathBuf,
+}
+
+impl Contents {
+    fn of(target: &Target, group: &str) -> Contents {
+        let device = Path::new("/dev").join(group).join("data");
+        let path = match target {
+            Target::Directory(directory) => directory.join("data1.dbf"),
+            _ => device.clone(),
+        };
+        Contents { path, device }
+    }
+
+    fn write(&self, byte: u8) {
+        let mut options = fs::OpenOptions::new();
+        let file = options
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(&self.path)
+            .unwrap();
+        std::os::unix::fs::FileExt::write_all_at(&file, &vec![byte; 1 << 20], 0).unwrap();
+        file.sync_all().unwrap();
+    }
+
+    fn read(&self) -> u8 {
+        let file = fs::File::open(&self.path).unwrap();
+        let mut bytes = vec![0; 1 << 20];
+        std::os::unix::fs::FileExt::read_exact_at(&file, &mut bytes, 0).unwrap();
+        assert!(bytes.iter().all(|byte| *byte == bytes[0]));
+        bytes[0]
+    }
+
+    fn number(&self) -> u64 {
+        std::os::unix::fs::MetadataExt::rdev(&fs::metadata(&self.device).unwrap())
+    }
+}
+
+#[test]
+fn a_thin_volume_is_put_back_to_what_was_kept() {
+    let Some(disks) = disks("a_thin_volume_is_put_back_to_what_was_kept") else {
+        return;
+    };
+    let directory = tempfile::tempdir().unwrap();
+    let before = state(directory.path(), &disks);
+    let group = format!("spindle-{RUN}-1");
+    for (name, kind) in [("raw", LayoutKind::Raw), ("ext4", file_system("ext4"))] {
+        let specs = [layout(name, &disks, volume(2, 0, true), kind)];
+        let provision = carry_out(directory.path(), &specs);
+        let made = provision.layouts()[0].as_ref().unwrap();
+        let contents = Contents::of(&made.target, &group);
+        contents.write(1);
+        provision.keep(0).unwrap();
+        let (number, mounts) = (contents.number(), state(directory.path(), &disks));
+        for byte in [2, 3] {
+            contents.write(byte);
+            assert_eq!(contents.read(), byte, "{name}");
+            provision
+                .roll_back(0)
+                .unwrap_or_else(|error| panic!("{name}: {error}"));
+            assert_eq!(contents.read(), 1, "{name}");
+            assert_eq!(contents.number(), number, "{name}");
+            assert_eq!(state(directory.path(), &disks), mounts, "{name}");
+        }
+        // A file that is still open keeps its volume; what is in it is not lost.
+        if let Target::Directory(path) = &made.target {
+            contents.write(4);
+            let open = fs::File::open(path.join("data1.dbf")).unwrap();
+            let told = provision.roll_back(0).unwrap_err().to_string();
+            assert!(told.contains("still in use"), "{told}");
+            drop(open);
+            assert_eq!(contents.read(), 4);
+        }
+        assert_eq!(provision.teardown(), Vec::<String>::new(), "{name}");
+        assert_eq!(state(directory.path(), &disks), before, "{name}");
+        assert_all_empty(&disks, name);
+        eprintln!("kept and put back: {name}");
+    }
+}
+
+#[test]
+fn a_thin_pool_that_is_half_full_is_not_kept() {
+    let Some(disks) = disks("a_thin_pool_that_is_half_full_is_not_kept") else {
+        return;
+    };
+    let directory = tempfile::tempdir().unwrap();
+    let specs = [layout(
+        "full",
+        &disks[..1],
+        volume(1, 0, true),
+        LayoutKind::Raw,
+    )];
+    let provision = carry_out(directory.path(), &specs);
+    let Target::Devices(devices) = &provision.layouts()[0].as_ref().unwrap().target else {
+        panic!("it is raw");
+    };
+    let file = fs::OpenOptions::new()
+        .write(true)
+        .open(&devices[0].path)
+        .unwrap();
+    for mebibyte in 0..(devices[0].bytes >> 20) * 6 / 10 {
+        std::os::unix::fs::FileExt::write_all_at(&file, &[5; 1 << 20], mebibyte << 20).unwrap();
+    }
+    file.sync_all().unwrap();
+    drop(file);
+    let told = provision.keep(0).unwrap_err().to_string();
+    assert!(told.contains("% full"), "{told}");
+    assert_eq!(provision.teardown(), Vec::<String>::new());
+    assert_all_empty(&disks, "a full pool");
+}
+
+#[test]
+fn dm_delay_slows_what_lies_beneath_a_layout() {
+    let Some(disks) = disks("dm_delay_slows_what_lies_beneath_a_layout") else {
+        return;
+    };
+    let directory = tempfile::tempdir().unwrap();
+    let before = state(directory.path(), &disks);
+    let delay = |read_ms: u64, flush_ms: u64| {
+        Some(DelaySpec {
+            read_us: read_ms * 1000,
+            write_us: 0,
+            flush_us: flush_ms * 1000,
+        })
+    };
+    let mut specs = [
+        layout("raw", &disks[..1], None, LayoutKind::Raw),
+        layout("ext4", &disks[1..2], None, file_system("ext4")),
+        layout(
+            "ext4 on stripes",
+            &disks[2..],
+            volume(2, 0, false),
+            file_system("ext4"),
+        ),
+    ];
+    specs[0].delay = delay(200, 0);
+    specs[1].delay = delay(0, 300);
+    specs[2].delay = delay(0, 300);
+    let provision = carry_out(directory.path(), &specs);
+    let made = |index: usize| {
+        let made = provision.layouts()[index].as_ref();
+        let made = made.unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!(made.delayed_by, Some(DelayedBy::DeviceMapper));
+        made.target.clone()
+    };
+    let timed = |work: &dyn Fn()| {
+        let began = Instant::now();
+        work();
+        began.elapsed()
+    };
+    let Target::Devices(devices) = made(0) else {
+        panic!("it is raw");
+    };
+    // Lower bounds only: the machine is slow. A tick of the kernel's clock may be missing.
+    let read = timed(&|| {
+        let file = fs::File::open(&devices[0].path).unwrap();
+        std::os::unix::fs::FileExt::read_exact_at(&file, &mut [0; 4096], 8 << 20).unwrap();
+    });
+    assert!(read >= Duration::from_millis(190), "{read:?}");
+    for index in [1, 2] {
+        let Target::Directory(path) = made(index) else {
+            panic!("a file system");
+        };
+        // The file system's own journal waits, too: a new name is nothing that the database would write.
+        let synced = timed(&|| {
+            fs::create_dir(path.join("made")).unwrap();
+            fs::File::open(&path).unwrap().sync_all().unwrap();
+        });
+        assert!(synced >= Duration::from_millis(290), "{index}: {synced:?}");
+        eprintln!("delayed: {}, {synced:?}", specs[index].name);
+    }
+    assert_eq!(provision.teardown(), Vec::<String>::new());
+    assert_eq!(state(directory.path(), &disks), before);
+    assert_all_empty(&disks, "delays");
 }
 
 fn shared(disks: &[PathBuf]) -> Vec<LayoutSpec> {

@@ -6,7 +6,10 @@ use std::time::Duration;
 use spindle_layout::{Facts, LayoutSpec, Plan, SystemTree};
 
 use crate::experiment::Experiment;
+use crate::experiment::Layout;
 use crate::experiment::quantity::{MIB, duration_text, size_text};
+use crate::observe::SystemFiles;
+use crate::observe::machine::DataPath;
 use crate::run::grounds::specs_of;
 
 /// A look at what an experiment would do.
@@ -55,6 +58,7 @@ fn describe(experiment: &Experiment, specs: &[LayoutSpec], facts: &Facts) -> Loo
         .iter()
         .filter(|layout| layout.made.is_none())
         .collect();
+    let mut can_be_used = false;
     for layout in &there {
         let _ = writeln!(
             text,
@@ -62,20 +66,40 @@ fn describe(experiment: &Experiment, specs: &[LayoutSpec], facts: &Facts) -> Loo
             layout.name,
             layout.path.display()
         );
+        if layout.delay.is_some() {
+            let _ = writeln!(text, "  delayed in the database, its own I/O only");
+        }
+        match cannot_be_put_back(experiment, layout) {
+            Some(reason) => {
+                let _ = writeln!(text, "  cannot be used: {reason}");
+            }
+            None => can_be_used = true,
+        }
     }
     if !specs.is_empty() {
         let _ = writeln!(text, "{plan}");
     }
     let _ = writeln!(text, "{}", database(experiment));
     let _ = writeln!(text, "{}", trials(experiment));
+    if let Some(price) = experiment.plan.restore.price() {
+        let _ = writeln!(text, "Warning: {price}.");
+    }
     let can_be_made = plan
         .layouts
         .iter()
         .any(|layout| layout.obstacles.is_empty());
     Look {
         text,
-        can_run: can_be_made || !there.is_empty(),
+        can_run: can_be_made || can_be_used,
     }
+}
+
+/// Why a directory that is there cannot be put back as the experiment asks, by its type; a run tries it.
+fn cannot_be_put_back(experiment: &Experiment, layout: &Layout) -> Option<String> {
+    let by = experiment.plan.restore;
+    let place = DataPath::capture(&SystemFiles::default(), &layout.path);
+    let reason = by.refusal_on(&place.file_system?.kind)?;
+    Some(format!("not to be restored by {by}: {reason}"))
 }
 
 fn database(experiment: &Experiment) -> String {
@@ -97,14 +121,16 @@ fn trials(experiment: &Experiment) -> String {
     let time = Duration::from_millis(trials * (plan.warmup_ms + plan.measure_ms));
     let seconds = duration_text(time.as_secs() * 1000);
     format!(
-        "Then {trials} trials ({cases} cases, {} rounds): at least {seconds}, and a restore before each.",
-        plan.rounds
+        "Then {trials} trials ({cases} cases, {} rounds): at least {seconds}, and a restore before each (by {}).",
+        plan.rounds, plan.restore
     )
 }
 
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
+
+    use spindle_layout::system::DeviceMapper;
 
     use super::*;
 
@@ -149,6 +175,7 @@ mod tests {
                 .map(str::to_owned)
                 .into_iter()
                 .collect::<BTreeSet<_>>(),
+            device_mapper: DeviceMapper::Loaded,
             mounts_under: "/run/spindle".into(),
             ..Facts::default()
         };

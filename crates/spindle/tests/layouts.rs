@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
@@ -232,6 +232,131 @@ fn a_killed_run_is_cleaned_up_and_goes_on() {
             "kill {kill}: {now:?} after {finished:?}"
         );
     }
+}
+
+#[test]
+fn a_device_that_vanishes_takes_its_layouts_along_and_no_other() {
+    if is_skipped() {
+        return;
+    }
+    let scene = Scene::new();
+    let arguments = ["run", "layouts.toml", "--out", "out", "--quiet"];
+    let mut child = scene
+        .spindle(&arguments)
+        .args(["--set", "plan.rounds=3"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    // Layouts 0 and 1 stand on these devices. A loop device beyond the end of its file fails every I/O.
+    let began = Instant::now();
+    while !finished(&scene).contains(&0) {
+        assert!(began.elapsed() < Duration::from_secs(120), "no trial ends");
+        assert_eq!(child.try_wait().unwrap(), None, "the run ended early");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let device = scene.directory.path().join("raw1.img");
+    let file = fs::OpenOptions::new().write(true).open(device).unwrap();
+    file.set_len(0).unwrap();
+    assert!(child.wait().unwrap().success());
+    let result = scene.result();
+    for case in result["cases"].as_array().unwrap() {
+        let name = case["layout"].as_str().unwrap();
+        match name {
+            "no such device" => {}
+            "raw, async" | "raw, libaio" => {
+                assert_eq!(case["status"], "failed", "{name}: {case:#}");
+                let reason = case["reason"].as_str().unwrap();
+                let is_told = reason.contains("Input/output error") || reason.contains("I/O error");
+                assert!(is_told, "{name}: {reason}");
+                println!("{name}: {reason}");
+            }
+            _ => {
+                assert_eq!(case["status"], "measured", "{name}: {case:#}");
+                let trials = case["trials"].as_array().unwrap();
+                assert_eq!(trials.len(), 3, "{name} went on");
+            }
+        }
+    }
+    assert_eq!(scene.traces(), BTreeSet::new());
+}
+
+const REFLINK: &str = r#"
+[database]
+size = "8MiB"
+buffer_cache = "1MiB"
+memory = "8MiB"
+datafiles = 2
+log_file_size = "2MiB"
+[workload]
+clients = 4
+[plan]
+restore = "reflink"
+warmup = "100ms"
+measure = "300ms"
+rounds = 2
+
+[[layout]]
+name = "xfs"
+devices = [{ file = "xfs.img", size = "320MiB" }]
+filesystem = "xfs"
+io = { caching = "direct", method = "sync" }
+
+[[layout]]
+name = "btrfs"
+devices = [{ file = "btrfs.img", size = "256MiB" }]
+filesystem = "btrfs"
+io = { caching = "direct", method = "sync" }
+
+[[layout]]
+name = "old xfs"
+devices = [{ file = "old.img", size = "320MiB" }]
+filesystem = { type = "xfs", mkfs = "-m reflink=0" }
+io = { caching = "direct", method = "sync" }
+
+[[layout]]
+name = "here"
+io = { caching = "direct", method = "sync" }
+"#;
+
+#[test]
+fn databases_are_put_back_by_sharing_blocks_when_asked() {
+    if is_skipped() {
+        return;
+    }
+    let scene = Scene::new();
+    fs::write(scene.directory.path().join("layouts.toml"), REFLINK).unwrap();
+    let plan = words(&scene.output(&["plan", "layouts.toml"]));
+    assert!(plan.contains("Warning: restore = \"reflink\": "), "{plan}");
+    let run = scene.output(&["run", "layouts.toml", "--out", "out", "--quiet"]);
+    assert!(run.status.success(), "{}", words(&run));
+    let result = scene.result();
+    let warnings = result["warnings"].to_string();
+    assert!(warnings.contains("first overwrite"), "{warnings}");
+    for case in result["cases"].as_array().unwrap() {
+        let name = case["layout"].as_str().unwrap();
+        match name {
+            "old xfs" => {
+                let reason = case["reason"].as_str().unwrap();
+                assert!(reason.contains("cannot be restored by reflink"), "{reason}");
+            }
+            // Whatever it is on.
+            "here" => {}
+            name => {
+                assert_eq!(case["status"], "measured", "{name}: {case:#}");
+                let trials = case["trials"].as_array().unwrap();
+                let restore = &trials[1]["restore"];
+                assert_eq!(restore["verified"], true, "{name}");
+                let changed = restore["changed_blocks"].as_u64().unwrap();
+                assert!(changed > 0, "{name}: the first trial wrote");
+                let method = restore["method"].as_str().unwrap();
+                assert!(method.contains("reflink"), "{name}: {method}");
+                let warnings = trials[1]["warnings"].to_string();
+                assert!(!warnings.contains("moved"), "{name}: {warnings}");
+            }
+        }
+    }
+    assert_eq!(scene.traces(), BTreeSet::new());
 }
 
 /// Layouts of the trials that are done, in order.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use super::{LEAST_DEVICE_BYTES, Obstacle};
 use crate::guard::{Guard, Looked, Refusal, Want};
 use crate::spec::{DeviceSpec, LayoutKind, LayoutSpec};
-use crate::system::SystemTree;
+use crate::system::{DeviceMapper, SystemTree};
 use crate::tool::{Tools, find};
 
 /// What a plan must know of the machine.
@@ -18,6 +18,10 @@ pub struct Facts {
     pub devices: BTreeMap<PathBuf, Result<Looked, Refusal>>,
     /// The tools that are installed.
     pub tools: BTreeSet<String>,
+    /// Whether volumes can be made.
+    pub device_mapper: DeviceMapper,
+    /// Whether device-mapper can delay a device (dm-delay).
+    pub has_dm_delay: bool,
     /// File systems are mounted on new directories in here.
     pub mounts_under: PathBuf,
 }
@@ -54,6 +58,8 @@ impl Facts {
                 .into_iter()
                 .filter(|tool| find(tool).is_some())
                 .collect(),
+            device_mapper: tree.device_mapper(),
+            has_dm_delay: tree.has_mapped_target("delay"),
             mounts_under: "/run/spindle".into(),
         }
     }
@@ -70,8 +76,16 @@ impl Facts {
     }
 }
 
+/// The tool that makes dm-delay devices.
+pub(super) const DELAYING_TOOL: &str = "dmsetup";
+
 fn needed_tools(specs: &[LayoutSpec]) -> BTreeSet<String> {
-    specs.iter().flat_map(tools_of).collect()
+    let mut tools: BTreeSet<String> = specs.iter().flat_map(tools_of).collect();
+    // Without it the database delays its own I/O.
+    if specs.iter().any(|spec| spec.delay.is_some()) {
+        tools.insert(DELAYING_TOOL.to_owned());
+    }
+    tools
 }
 
 /// The tools that a layout's steps run, as root.

@@ -10,14 +10,16 @@ use std::time::Duration;
 use crate::guard::Permit;
 use crate::spec::{DeviceSpec, FileSystemSpec, LayoutKind, LayoutSpec, Share, size_text};
 use crate::steps::{
-    AttachLoop, ClaimDevice, DeviceName, MakeDirectory, MakeFile, MakeFileSystem, MakeVolume,
-    MakeVolumeGroup, MountFileSystem, OverwriteDevice, Step, takes_our_uuid,
+    AttachLoop, ClaimDevice, DelayDevice, DeviceName, MakeDirectory, MakeFile, MakeFileSystem,
+    MakeVolume, MakeVolumeGroup, MountFileSystem, OverwriteDevice, Step, takes_our_uuid,
 };
 
+mod delayed_by;
 mod facts;
 mod obstacle;
 mod share;
 
+pub use delayed_by::DelayedBy;
 pub use facts::Facts;
 pub use obstacle::Obstacle;
 
@@ -54,6 +56,8 @@ pub struct LayoutPlan {
     pub target: PlannedTarget,
     /// From the devices up, for people: `disk1.img, disk2.img -> volume of 2 stripes of 64 KiB -> xfs`.
     pub description: String,
+    /// What delays its I/O, if that was asked for.
+    pub delayed_by: Option<DelayedBy>,
 }
 
 /// Where a layout's database will be.
@@ -243,6 +247,7 @@ impl LayoutPlan {
         let description = description(spec);
         let at = facts.mounts_under.join(unique);
         let (name, is_shared) = (spec.name.clone(), spec.share.is_some());
+        let delayed_by = DelayedBy::of(spec, facts);
         let (mut steps, pieces) = match prepared {
             Ok(prepared) => prepared,
             Err(more) => {
@@ -259,9 +264,20 @@ impl LayoutPlan {
                 is_shared,
                 target: PlannedTarget::Devices(Vec::new()),
                 description,
+                delayed_by,
             };
         }
         steps.extend(preparation(spec, &pieces));
+        if let (Some(DelayedBy::DeviceMapper), Some(delay)) = (delayed_by, spec.delay) {
+            let delayed = (1..).zip(&pieces).map(|(number, piece)| {
+                Step::from(DelayDevice {
+                    device: piece.name.clone(),
+                    mapped_name: format!("{unique}-disk{number}"),
+                    delay,
+                })
+            });
+            steps.extend(delayed);
+        }
         let mut devices: Vec<DeviceName> = pieces.iter().map(|piece| piece.name.clone()).collect();
         let size_bytes = pieces.iter().map(|piece| piece.size_bytes).sum();
         if let Some(volume) = &spec.volume {
@@ -292,6 +308,7 @@ impl LayoutPlan {
             is_shared,
             target,
             description,
+            delayed_by,
         }
     }
 }
@@ -379,6 +396,11 @@ impl fmt::Display for Plan {
                 writeln!(f, "  cannot be made: {obstacle}")?;
             }
             write_steps(f, &layout.steps)?;
+            if let (Some(by @ DelayedBy::Database { .. }), true) =
+                (layout.delayed_by, layout.obstacles.is_empty())
+            {
+                writeln!(f, "  delayed {by}")?;
+            }
             match &layout.target {
                 PlannedTarget::Directory(path) => {
                     writeln!(f, "  -> database files in {}", path.display())?

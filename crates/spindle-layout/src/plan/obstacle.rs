@@ -6,6 +6,7 @@ use super::Facts;
 use super::facts::tools_of;
 use crate::guard::Refusal;
 use crate::spec::{DeviceSpec, LayoutKind, LayoutSpec};
+use crate::system::DeviceMapper;
 use crate::tool::package_of;
 
 /// Why a layout cannot be made here, or not at all.
@@ -26,6 +27,12 @@ pub enum Obstacle {
         /// Its name.
         tool: String,
     },
+    /// The kernel makes no volumes.
+    #[error(
+        "a volume takes device-mapper, which this kernel has not: try modprobe dm-mod, start a kernel that has it \
+         (CONFIG_BLK_DEV_DM; those of distributions do), or leave volume out"
+    )]
+    NoDeviceMapper,
     /// Two layouts, or one twice, want the same device.
     #[error("{} is named by {by:?}, too: name it once, or write share = \"fair\" in both layouts", path.display())]
     TakenTwice {
@@ -103,6 +110,9 @@ pub(super) fn of_spec(spec: &LayoutSpec, facts: &Facts) -> Vec<Obstacle> {
             .filter(|tool| !facts.tools.contains(tool));
         obstacles.extend(missing.map(|tool| Obstacle::NoTool { tool }));
     }
+    if spec.volume.is_some() && facts.device_mapper == DeviceMapper::Missing {
+        obstacles.push(Obstacle::NoDeviceMapper);
+    }
     let is_odd = |path: &PathBuf| {
         let plain =
             |character: char| character.is_ascii_alphanumeric() || "-_.+:@/".contains(character);
@@ -158,6 +168,7 @@ pub(super) fn of_pieces(spec: &LayoutSpec, found: usize) -> Option<Obstacle> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plan::Plan;
     use crate::spec::{FileSystemSpec, Preparation, Share, VolumeSpec};
 
     fn shared(kind: LayoutKind, stripes: Option<u32>) -> LayoutSpec {
@@ -174,6 +185,7 @@ mod tests {
             share: Some(Share::Fair),
             erase: Vec::new(),
             preparation: Preparation::default(),
+            delay: None,
         }
     }
 
@@ -195,5 +207,45 @@ mod tests {
         assert!(of(LayoutKind::DiskGroup, None, 2));
         assert!(of(LayoutKind::Raw, Some(2), 2));
         assert!(!of(LayoutKind::Raw, Some(3), 2));
+    }
+
+    #[test]
+    fn a_volume_without_device_mapper_stands_alone_in_its_way() {
+        let file = |name: &str| DeviceSpec::File {
+            path: PathBuf::from(name),
+            size_bytes: 64 << 20,
+        };
+        let raw = |name: &str, volume| LayoutSpec {
+            name: name.to_owned(),
+            devices: vec![file(&format!("/d/{name}.img"))],
+            volume,
+            kind: LayoutKind::Raw,
+            share: None,
+            erase: Vec::new(),
+            preparation: Preparation::default(),
+            delay: None,
+        };
+        let volume = VolumeSpec {
+            stripes: 1,
+            stripe_size_bytes: 64 << 10,
+            mirrors: 0,
+            thin: false,
+        };
+        let specs = [raw("volume", Some(volume)), raw("raw", None)];
+        let tools = ["lvm", "losetup", "blkid"].map(str::to_owned);
+        let mut facts = Facts {
+            is_root: true,
+            tools: tools.into(),
+            ..Facts::default()
+        };
+        let plan = Plan::of(&specs, &facts, "r");
+        assert_eq!(plan.layouts[0].obstacles, [Obstacle::NoDeviceMapper]);
+        let told = plan.layouts[0].obstacles[0].to_string();
+        assert!(told.contains("modprobe dm-mod") && told.contains("CONFIG_BLK_DEV_DM"));
+        assert!(plan.layouts[0].steps.is_empty());
+        assert!(plan.layouts[1].obstacles.is_empty() && !plan.layouts[1].steps.is_empty());
+        facts.device_mapper = DeviceMapper::Loadable;
+        let plan = Plan::of(&specs, &facts, "r");
+        assert!(plan.layouts[0].obstacles.is_empty(), "{plan}");
     }
 }

@@ -9,10 +9,10 @@ use super::{DeviceName, StepError, Workshop, new_uuid};
 use crate::spec::VolumeSpec;
 
 /// The volume's name in its group.
-const VOLUME: &str = "data";
+pub(super) const VOLUME: &str = "data";
 
 /// The pool's name, for a thin volume.
-const POOL: &str = "pool";
+pub(super) const POOL: &str = "pool";
 
 /// Makes a logical volume that takes the whole group.
 #[derive(Debug, Clone, PartialEq, Eq)]

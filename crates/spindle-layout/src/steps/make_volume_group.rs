@@ -63,6 +63,7 @@ impl MakeVolumeGroup {
     }
 
     pub(super) fn carry_out(&self, workshop: &mut Workshop<'_>) -> Result<(), StepError> {
+        workshop.site.tree.load_device_mapper(&workshop.site.tools);
         let (mut devices, mut uuids) = (Vec::new(), Vec::new());
         for name in &self.devices {
             let ready = workshop.device(name)?;

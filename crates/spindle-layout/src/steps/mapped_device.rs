@@ -1,5 +1,5 @@
-//! A device of device-mapper with a table of the caller's own: what writes are recorded on ([`crate::power_cut`]). It bears
-//! an identity that only this run knows, by which it is found again.
+//! A device of device-mapper with a table of the caller's own: what writes are recorded on ([`crate::power_cut`]), or what
+//! makes a device slower. It bears an identity that only this run knows, by which it is found again.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::{Site, StepError, Undone, new_uuid};
 use crate::ledger::Ledger;
 use crate::system::{SystemTree, names, text};
+use crate::tool::{ToolError, Tools};
 
 /// A device that was made.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -26,14 +27,27 @@ impl MappedDevice {
         name: &str,
         table: &str,
     ) -> Result<PathBuf, StepError> {
-        let device = MappedDevice {
+        let device = MappedDevice::new(tree, name)?;
+        ledger.note(None, device.clone().into())?;
+        device.create(&ledger.tools()?, table)?;
+        Ok(device.path())
+    }
+
+    /// A device that is not made yet, to be noted before it is.
+    pub(super) fn new(tree: &SystemTree, name: &str) -> Result<MappedDevice, StepError> {
+        Ok(MappedDevice {
             name: name.to_owned(),
             uuid: format!("SPINDLE-{}", new_uuid(tree)?),
-        };
-        ledger.note(None, device.clone().into())?;
-        let arguments = ["create", name, "--uuid", &device.uuid, "--table", table];
-        ledger.tools()?.run("dmsetup", &arguments)?;
-        Ok(PathBuf::from("/dev/mapper").join(name))
+        })
+    }
+
+    pub(super) fn create(&self, tools: &Tools, table: &str) -> Result<String, ToolError> {
+        let arguments = ["create", &self.name, "--uuid", &self.uuid, "--table", table];
+        tools.run("dmsetup", &arguments)
+    }
+
+    pub(super) fn path(&self) -> PathBuf {
+        PathBuf::from("/dev/mapper").join(&self.name)
     }
 
     /// The identity of the device that has the name now.
@@ -71,7 +85,6 @@ impl fmt::Display for MappedDevice {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tool::Tools;
 
     #[test]
     fn a_device_with_another_identity_is_left_alone() {

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
-use crate::guard::{Guard, HeldDevice, Refusal};
+use crate::guard::{DeviceState, Guard, HeldDevice, Refusal};
 use crate::ledger::{EntryNumber, Ledger, LedgerError};
 use crate::system::SystemTree;
 use crate::tool::{ToolError, Tools};
@@ -19,6 +19,7 @@ use crate::tool::{ToolError, Tools};
 mod attach_loop;
 mod claim_device;
 mod cut_device;
+mod delay_device;
 mod leftovers;
 mod make_directory;
 mod make_file;
@@ -28,10 +29,12 @@ mod make_volume_group;
 mod mapped_device;
 mod mount_file_system;
 mod overwrite_device;
+mod thin_volume;
 
 pub use attach_loop::{AttachLoop, AttachedLoop};
 pub use claim_device::{ClaimDevice, ClaimedDevice};
 pub use cut_device::CutDevice;
+pub use delay_device::DelayDevice;
 pub use leftovers::{ControlGroup, RunDirectory};
 pub use make_directory::{MadeDirectory, MakeDirectory};
 pub use make_file::{MadeFile, MakeFile};
@@ -42,6 +45,7 @@ pub use make_volume_group::{MadeVolumeGroup, MakeVolumeGroup};
 pub use mapped_device::MappedDevice;
 pub use mount_file_system::{MountFileSystem, Mounted};
 pub use overwrite_device::OverwriteDevice;
+pub(crate) use thin_volume::ThinVolume;
 
 /// How long something that is just being let go may take: a mount whose last process is ending, a loop device.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -114,6 +118,17 @@ pub enum StepError {
         wanted: usize,
         /// Partitions that appeared.
         found: usize,
+    },
+    /// A thin pool would run full in the middle of a trial.
+    #[error(
+        "the thin pool {pool} is {used_percent:.0} % full, and a trial that overwrites everything takes as much again: use \
+         larger devices or a smaller database size"
+    )]
+    PoolTooSmall {
+        /// The pool.
+        pool: String,
+        /// How much of it is in use.
+        used_percent: f64,
     },
     /// It is still in use.
     #[error("{} is still in use ({by}): end what uses it, then run `spindle clean`", path.display())]
@@ -215,6 +230,11 @@ impl Workshop<'_> {
         };
         self.guard().check_own(&held)?;
         Ok(held)
+    }
+
+    /// What the system says of a device.
+    pub fn look(&self, name: &DeviceName) -> Result<DeviceState, StepError> {
+        Ok(self.guard().identify(&self.device(name)?.path)?.0)
     }
 }
 
@@ -329,8 +349,8 @@ macro_rules! kinds {
 }
 
 kinds! {
-    MakeFile, AttachLoop, ClaimDevice, OverwriteDevice, CutDevice, MakeVolumeGroup, MakeVolume, MakeFileSystem,
-    MakeDirectory, MountFileSystem;
+    MakeFile, AttachLoop, ClaimDevice, OverwriteDevice, CutDevice, DelayDevice, MakeVolumeGroup, MakeVolume,
+    MakeFileSystem, MakeDirectory, MountFileSystem;
     MadeFile, AttachedLoop, ClaimedDevice, MadeVolumeGroup, MadeDirectory, Mounted, RunDirectory, ControlGroup,
     MappedDevice
 }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::os::unix::fs::MetadataExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use rustix::io::Errno;
 use rustix::mount::{UnmountFlags, unmount};
@@ -50,21 +50,46 @@ impl MountFileSystem {
 
     pub(super) fn carry_out(&self, workshop: &mut Workshop<'_>) -> Result<(), StepError> {
         let device = workshop.device(&self.device)?.path.clone();
-        let metadata = std::fs::metadata(&device)
-            .map_err(|error| StepError::system("examine", &device, error))?;
-        workshop.note(Mounted {
+        workshop.note(self.mounted(&device)?)?;
+        self.mount(workshop.site, &device)
+    }
+
+    /// The mount of a device here, there or not.
+    fn mounted(&self, device: &Path) -> Result<Mounted, StepError> {
+        Ok(Mounted {
             at: self.at.clone(),
-            device: device.clone(),
-            number: DeviceNumber::of_stat(metadata.rdev()),
-        })?;
+            device: device.to_owned(),
+            number: number_of(device)?,
+        })
+    }
+
+    pub(super) fn mount(&self, site: &Site, device: &Path) -> Result<(), StepError> {
         let mut arguments = vec!["-t", &self.spec.type_name];
         if !self.spec.mount_options.is_empty() {
             arguments.extend(["-o", &self.spec.mount_options]);
         }
-        arguments.extend([argument(&device), argument(&self.at)]);
-        workshop.site.tools.run("mount", &arguments)?;
+        arguments.extend([argument(device), argument(&self.at)]);
+        site.tools.run("mount", &arguments)?;
         Ok(())
     }
+
+    /// Takes the mount of a device away for a while; it stays in the ledger.
+    pub(super) fn unmount(&self, site: &Site, device: &Path) -> Result<(), StepError> {
+        match self.mounted(device)?.undo(site)? {
+            Undone::Removed | Undone::WasNot => Ok(()),
+            Undone::NotOurs(by) => Err(StepError::Busy {
+                path: self.at.clone(),
+                by,
+            }),
+        }
+    }
+}
+
+/// The number of the device that has this path now.
+pub(super) fn number_of(device: &Path) -> Result<DeviceNumber, StepError> {
+    let metadata =
+        std::fs::metadata(device).map_err(|error| StepError::system("examine", device, error))?;
+    Ok(DeviceNumber::of_stat(metadata.rdev()))
 }
 
 impl fmt::Display for Mounted {

@@ -6,14 +6,16 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 pub mod block_device;
+mod device_mapper;
 pub mod device_number;
 pub mod mounts;
 
 pub use block_device::BlockDeviceNode;
+pub use device_mapper::DeviceMapper;
 pub use device_number::DeviceNumber;
 pub use mounts::Mount;
 
-/// Where the system's own trees are found: `/proc`, `/sys` and `/dev`, or fixtures standing in for them.
+/// Where the system's own trees are found: `/proc`, `/sys`, `/dev` and `/lib/modules`, or fixtures standing in for them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SystemTree {
     /// Stands for `/proc`.
@@ -22,6 +24,8 @@ pub struct SystemTree {
     pub sys: PathBuf,
     /// Stands for `/dev`.
     pub dev: PathBuf,
+    /// Stands for `/lib/modules`.
+    pub modules: PathBuf,
 }
 
 impl Default for SystemTree {
@@ -31,6 +35,7 @@ impl Default for SystemTree {
             proc: "/proc".into(),
             sys: "/sys".into(),
             dev: "/dev".into(),
+            modules: "/lib/modules".into(),
         }
     }
 }

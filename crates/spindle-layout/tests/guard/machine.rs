@@ -37,6 +37,7 @@ impl Machine {
             proc: self.path("proc"),
             sys: self.path("sys"),
             dev: self.path("dev"),
+            modules: self.path("modules"),
         }
     }
 

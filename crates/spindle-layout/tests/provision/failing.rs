@@ -1,11 +1,14 @@
 //! What goes wrong with one layout is said in its tool's words, and concerns it alone.
 
+use std::sync::Arc;
+
 use spindle_layout::guard::Permit;
 use spindle_layout::spec::{LayoutKind, VolumeSpec};
-use spindle_layout::{SystemTree, clean};
+use spindle_layout::system::DeviceMapper;
+use spindle_layout::{Facts, Ledger, Plan, Provision, SystemTree, clean};
 
 use super::making::target;
-use super::scene::{Disk, MIB, Scene, can_run, file_system, layout};
+use super::scene::{Disk, MIB, RUN, Scene, can_run, file_system, layout};
 
 const TOOLS: [&str; 3] = ["losetup", "mkfs.ext4", "blkid"];
 
@@ -75,7 +78,7 @@ fn a_layout_that_fails_leaves_the_others() {
     assert_eq!(scene.state(), before);
 }
 
-/// Here LVM gets as far as the volume itself; where there is device-mapper, `volumes.rs` goes on.
+/// The plan says so. Without it LVM gets as far as the volume itself; where there is device-mapper, `volumes.rs` goes on.
 #[test]
 fn a_volume_without_device_mapper_says_so_and_leaves_nothing() {
     let test = "a_volume_without_device_mapper_says_so_and_leaves_nothing";
@@ -103,7 +106,23 @@ fn a_volume_without_device_mapper_says_so_and_leaves_nothing() {
         mirrors: 0,
         thin: false,
     });
-    let provision = scene.carry_out(&[spec]);
+    let other = layout("other", vec![scene.file("c", 32 * MIB)], LayoutKind::Raw);
+    let specs = [spec, other];
+    let provision = scene.carry_out(&specs);
+    let error = provision.layouts()[0].as_ref().unwrap_err().to_string();
+    assert!(
+        error.contains("modprobe dm-mod") && error.contains("CONFIG_BLK_DEV_DM"),
+        "{error}"
+    );
+    target(&provision, 1);
+    assert_eq!(provision.teardown(), Vec::<String>::new());
+
+    let tree = SystemTree::default();
+    let mut facts = Facts::gather(&specs, &tree);
+    facts.device_mapper = DeviceMapper::Loaded;
+    let plan = Plan::of(&specs, &facts, RUN);
+    let ledger = Ledger::begin(&scene.ledgers(), RUN, &tree).unwrap();
+    let provision = Provision::carry_out(&plan, Arc::new(ledger), &tree, &mut |_| {}).unwrap();
     let error = provision.layouts()[0].as_ref().unwrap_err().to_string();
     assert!(
         error.starts_with("could not make a volume of 2 stripes of 64 KiB in "),

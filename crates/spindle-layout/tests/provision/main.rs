@@ -6,4 +6,5 @@ mod failing;
 mod killed;
 mod making;
 mod not_ours;
+mod reflink;
 mod scene;

@@ -155,6 +155,7 @@ pub fn layout(name: &str, devices: Vec<DeviceSpec>, kind: LayoutKind) -> LayoutS
         share: None,
         erase: Vec::new(),
         preparation: Preparation::default(),
+        delay: None,
     }
 }
 

@@ -3,6 +3,8 @@
 use std::path::Path;
 
 use spindle_io::real::facts::{self, DirectProbe};
+use spindle_layout::SystemTree;
+use spindle_layout::system::DeviceMapper;
 use spindle_layout::tool::{find as find_tool, package_of};
 
 use super::Finding;
@@ -100,19 +102,24 @@ fn installed(tool: &str, what_for: &str) -> Finding {
 }
 
 fn device_mapper(files: &SystemFiles) -> Finding {
-    let devices = files
-        .text_of(&files.proc.join("devices"))
-        .unwrap_or_default();
-    if devices
-        .lines()
-        .any(|line| line.trim().ends_with("device-mapper"))
-    {
-        Finding::ok("device-mapper: volumes, delays")
-    } else {
-        Finding::missing(
-            "device-mapper: this kernel has none (loaded)",
-            "volumes and dm-delay are not to be had; try modprobe dm-mod, or a kernel that has it",
-        )
+    let tree = SystemTree {
+        proc: files.proc.clone(),
+        sys: files.sys.clone(),
+        ..SystemTree::default()
+    };
+    let delays = match tree.has_mapped_target("delay") {
+        true => "volumes, delays",
+        false => "volumes (no dm-delay: the database delays its own I/O)",
+    };
+    match tree.device_mapper() {
+        DeviceMapper::Loaded => Finding::ok(format!("device-mapper: {delays}")),
+        DeviceMapper::Loadable => Finding::ok(format!(
+            "device-mapper: {delays}; its module is loaded when needed"
+        )),
+        DeviceMapper::Missing => Finding::missing(
+            "device-mapper: this kernel has none",
+            "layouts with volume cannot be made, and a delay is the database's own; try modprobe dm-mod, or a kernel that has it (CONFIG_BLK_DEV_DM)",
+        ),
     }
 }
 

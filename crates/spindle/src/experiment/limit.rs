@@ -4,6 +4,7 @@
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
+use spindle_layout::spec::DelaySpec;
 
 use super::error::ExperimentError;
 use super::quantity::{KIB, TIB, size_text};
@@ -110,22 +111,20 @@ fn set(rate: u64) -> Option<u64> {
     (rate > 0).then_some(rate)
 }
 
+impl From<Delay> for DelaySpec {
+    fn from(delay: Delay) -> DelaySpec {
+        DelaySpec {
+            read_us: delay.read_us,
+            write_us: delay.write_us,
+            flush_us: delay.flush_us,
+        }
+    }
+}
+
 impl fmt::Display for Delay {
     /// `delayed by Spindle (read 5 ms, flush 250 us)`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let times = [
-            ("read", self.read_us),
-            ("write", self.write_us),
-            ("flush", self.flush_us),
-        ];
-        let set = times.iter().filter(|(_, time_us)| *time_us > 0);
-        let texts: Vec<String> = set
-            .map(|(kind, time_us)| match time_us % 1000 {
-                0 => format!("{kind} {} ms", time_us / 1000),
-                _ => format!("{kind} {time_us} us"),
-            })
-            .collect();
-        write!(f, "delayed by Spindle ({})", texts.join(", "))
+        write!(f, "delayed by Spindle ({})", DelaySpec::from(*self))
     }
 }
 

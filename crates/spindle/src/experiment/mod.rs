@@ -16,6 +16,7 @@ mod limit;
 mod plan;
 pub mod quantity;
 mod reader;
+mod restore;
 #[cfg(test)]
 mod tests;
 mod word;
@@ -32,6 +33,7 @@ pub use error::ExperimentError;
 pub use layout::{DiskGroup, Layout, Made, PlacedOn, Placement, Redundancy};
 pub use limit::{Delay, Limit};
 pub use plan::{Plan, RestoreVerify};
+pub use restore::{PutBack, RestoreBy};
 pub use workload::{Hotspot, OltpMix, RedoStress, Slob, Transactions, Workload, WorkloadKind};
 
 use document::{Document, Table};
@@ -89,18 +91,34 @@ impl Experiment {
         self.layouts[layout].database.clone()
     }
 
-    /// How much longer the I/O of a layout's datafiles takes, and that of its redo: each by the layout that it lies on.
+    /// What is done to put the database of a layout back before a trial.
     ///
     /// # Panics
     /// When there is no such layout.
-    pub fn delays_of(&self, layout: usize) -> (Option<Delay>, Option<Delay>) {
+    pub fn put_back(&self, layout: usize) -> PutBack {
+        self.plan.restore.of(&self.layouts[layout])
+    }
+
+    /// How much longer the database is to make the I/O of a layout's datafiles, and that of its redo: each by the layout that
+    /// it lies on, unless that `is_slow` already.
+    ///
+    /// # Panics
+    /// When there is no such layout.
+    pub fn delays_of(
+        &self,
+        layout: usize,
+        is_slow: impl Fn(usize) -> bool,
+    ) -> (Option<Delay>, Option<Delay>) {
         let of = &self.layouts[layout];
-        let on = |placed: &Option<PlacedOn>| match placed {
-            Some(PlacedOn::Layout(name)) => {
-                let mut layouts = self.layouts.iter();
-                layouts.find(|other| other.name == *name)?.delay
-            }
-            _ => of.delay,
+        let on = |placed: &Option<PlacedOn>| {
+            let beneath = match placed {
+                Some(PlacedOn::Layout(name)) => {
+                    let mut layouts = self.layouts.iter();
+                    layouts.position(|other| other.name == *name)?
+                }
+                _ => layout,
+            };
+            self.layouts[beneath].delay.filter(|_| !is_slow(beneath))
         };
         // A directory of its own is no layout's device.
         let is_apart = of.placement.redo.is_none() && of.database.redo_path.is_some();
@@ -133,6 +151,7 @@ impl Experiment {
         let workload = Workload::read(&mut workload_reader, &database)?;
         let plan = Plan::read(&mut plan_reader)?;
         let layouts = read_layouts(&root, layout_readers, &database, database_reader.table())?;
+        plan.restore.check(&plan_reader, &layouts)?;
         Ok(Experiment {
             name,
             seed,

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::error::ExperimentError;
 use super::reader::Reader;
+use super::restore::RestoreBy;
 use super::word::words;
 
 words! {
@@ -17,6 +18,10 @@ words! {
         Changed = "changed",
     }
     later: []
+}
+
+fn copy() -> RestoreBy {
+    RestoreBy::Copy
 }
 
 const DAY_MS: u64 = 86_400_000;
@@ -32,6 +37,9 @@ pub struct Plan {
     pub rounds: u32,
     /// Two cases are a draw when their ratio surely lies within this many per cent of 1; 0 to 50.
     pub margin_percent: f64,
+    /// How databases are put back before each trial.
+    #[serde(default = "copy")]
+    pub restore: RestoreBy,
     /// How a restore is verified.
     pub restore_verify: RestoreVerify,
     /// A directory for the golden copies of layouts that Spindle makes; `None`: where the program was started.
@@ -50,6 +58,7 @@ impl Plan {
             measure_ms: reader.duration_ms("measure", 20_000, 100..=DAY_MS)?,
             rounds: reader.number("rounds", 3, 1..=1000)?,
             margin_percent: reader.percent("margin", 3.0, 0.0..=50.0)?,
+            restore: reader.word("restore", RestoreBy::Copy)?,
             restore_verify: reader.word("restore_verify", RestoreVerify::Full)?,
             golden_path: reader.directory("golden_path")?,
         };

@@ -68,6 +68,7 @@ fn everything_left_out_has_its_default() {
             measure_ms: 20_000,
             rounds: 3,
             margin_percent: 3.0,
+            restore: RestoreBy::Copy,
             restore_verify: RestoreVerify::Full,
             golden_path: None,
         },
@@ -538,10 +539,13 @@ fn files_are_delayed_as_the_layout_that_they_lie_on() {
          [[layout]]\nname = \"disks alone\"\ndelay = { read_us = 4000 }\n\
          [[layout]]\nname = \"disks, redo apart\"\ndelay = { read_us = 3000 }\ndatabase = { redo_path = \"/redo\" }\n",
     );
-    let read_us = |layout| {
-        let (data, redo) = experiment.delays_of(layout);
+    let read_us_but = |slow, layout| {
+        let (data, redo) = experiment.delays_of(layout, |on| on == slow);
         [data, redo].map(|delay| delay.map_or(0, |delay| delay.read_us))
     };
+    let read_us = |layout| read_us_but(usize::MAX, layout);
+    assert_eq!(read_us_but(0, 0), [0, 0]);
+    assert_eq!(read_us_but(0, 1), [0, 0]);
     assert_eq!(read_us(0), [5000, 0]);
     assert_eq!(read_us(1), [0, 5000]);
     assert_eq!(read_us(2), [4000, 4000]);

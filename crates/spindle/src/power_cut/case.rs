@@ -135,6 +135,7 @@ impl Case {
             share: None,
             erase: Vec::new(),
             preparation: Preparation::default(),
+            delay: None,
             ..self.spec.clone()
         }
     }
@@ -235,6 +236,7 @@ fn like_directory(layout: &Layout) -> Result<LayoutSpec, String> {
         share: None,
         erase: Vec::new(),
         preparation: Preparation::default(),
+        delay: None,
     })
 }
 

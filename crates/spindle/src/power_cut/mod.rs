@@ -319,6 +319,7 @@ impl ScratchFiles {
             share: None,
             erase: Vec::new(),
             preparation: Preparation::default(),
+            delay: None,
         }];
         let (tree, run) = (SystemTree::default(), format!("{run}-scratch"));
         let ledger = Ledger::begin(&ledger::default_directory(), &run, &tree)?;

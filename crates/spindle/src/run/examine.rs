@@ -4,11 +4,13 @@
 use std::path::Path;
 
 use spindle_io::real::facts::{self, DirectProbe};
-use spindle_layout::{Placement, Target};
+use spindle_layout::{Placement, Target, reflink_refusal};
 
 use super::grounds::Grounds;
 use super::replay::describe;
-use crate::experiment::{self, AccessPath, Caching, Database, Experiment, Method, TornBlocks};
+use crate::experiment::{
+    self, AccessPath, Caching, Database, Experiment, Method, PutBack, TornBlocks,
+};
 use crate::observe::SystemFiles;
 use crate::observe::machine::DataPath;
 use crate::result::{Layout, NOT_DIRECT_HERE};
@@ -44,10 +46,17 @@ pub fn examine(experiment: &Experiment, grounds: &Grounds, index: usize) -> Exam
     if let Some(description) = grounds.description(index) {
         layout.description = format!("{}; {description}", layout.description);
     }
+    if let (Some(delay), Some(by)) = (experiment.layouts[index].delay, grounds.delayed_by(index)) {
+        let said = delay.to_string();
+        let emulated = layout.emulated.iter_mut().filter(|text| **text == said);
+        emulated.for_each(|text| *text = format!("{said} {by}"));
+        layout.description = layout.description.replace(&said, &format!("{said} {by}"));
+    }
     layout
         .notes
         .extend(unused_placements(&experiment.layouts[index]));
-    let skip = reason_to_skip(experiment, &placement, index);
+    let skip = reason_to_skip(experiment, &placement, index)
+        .or_else(|| cannot_be_put_back(experiment, &placement, index));
     if let Some(reason) = &skip
         && reason.starts_with(NOT_DIRECT_HERE)
     {
@@ -85,6 +94,35 @@ fn reason_to_skip(experiment: &Experiment, placement: &Placement, index: usize) 
             .find_map(|path| cannot(redo, path, None));
         reason.map(|reason| format!("redo: {reason}"))
     })
+}
+
+/// Why the database cannot be put back before a trial as the experiment asks.
+fn cannot_be_put_back(
+    experiment: &Experiment,
+    placement: &Placement,
+    index: usize,
+) -> Option<String> {
+    let by = experiment.plan.restore;
+    if experiment.put_back(index) != PutBack::Clones {
+        return None;
+    }
+    let targets = [
+        &placement.control,
+        &placement.redo,
+        &placement.undo,
+        &placement.data,
+    ];
+    let reason = targets.into_iter().find_map(|target| match target {
+        Target::Directory(directory) => {
+            let kind = DataPath::capture(&SystemFiles::default(), directory).file_system;
+            let refused = kind.and_then(|file_system| by.refusal_on(&file_system.kind));
+            refused.or_else(|| reflink_refusal(directory))
+        }
+        Target::Devices(_) | Target::DiskGroup(_) => {
+            Some("not all files are on a file system".to_owned())
+        }
+    })?;
+    Some(format!("cannot be restored by {by}: {reason}"))
 }
 
 /// Why an access path cannot be had in a directory.

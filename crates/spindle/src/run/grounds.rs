@@ -10,6 +10,8 @@ use std::sync::Arc;
 use spindle_io::real::{Caching, FileDevice, Method, RealEnv, block_on};
 use spindle_io::{Env, disk_group};
 use spindle_layout::ledger::{self, clean_run};
+use spindle_layout::plan::DelayedBy;
+use spindle_layout::steps::StepError;
 use spindle_layout::{
     DiskGroupTarget, Facts, LayoutError, LayoutSpec, Ledger, LedgerError, Placement, Plan,
     Provision, SystemTree, Target,
@@ -17,7 +19,7 @@ use spindle_layout::{
 
 use super::replay::RunState;
 use crate::disk_group::draw_identity;
-use crate::experiment::{DiskGroup, Experiment, Layout, PlacedOn, Redundancy};
+use crate::experiment::{Delay, DiskGroup, Experiment, Layout, PlacedOn, Redundancy};
 
 /// Why nothing can be made at all.
 #[derive(Debug, thiserror::Error)]
@@ -39,6 +41,8 @@ struct Standing {
     target: Target,
     /// From the devices up, when Spindle made it.
     description: Option<String>,
+    /// What delays its I/O, if that was asked for.
+    delayed_by: Option<DelayedBy>,
 }
 
 /// What the layouts of a run stand on.
@@ -46,6 +50,8 @@ pub struct Grounds {
     /// By layout; the reason when it could not be made.
     standings: BTreeMap<usize, Result<Standing, String>>,
     provision: Option<Provision>,
+    /// By layout, its number among what was made.
+    made: BTreeMap<usize, usize>,
     ledger: Arc<Ledger>,
 }
 
@@ -72,6 +78,7 @@ impl Grounds {
         let mut grounds = Grounds {
             standings: BTreeMap::new(),
             provision: None,
+            made: BTreeMap::new(),
             ledger,
         };
         let layouts = with_placements(&state.experiment, wanted);
@@ -87,9 +94,13 @@ impl Grounds {
         for &index in layouts {
             let layout = &experiment.layouts[index];
             if layout.made.is_none() {
+                let delayed_by = layout.delay.map(|_| DelayedBy::Database {
+                    why: "Spindle did not make what is beneath",
+                });
                 let standing = layout.path.canonicalize().map(|path| Standing {
                     target: Target::Directory(path),
                     description: None,
+                    delayed_by,
                 });
                 let standing =
                     standing.map_err(|error| format!("{}: {error}", layout.path.display()));
@@ -109,18 +120,20 @@ impl Grounds {
         let wanted: Vec<LayoutSpec> = specs.iter().map(|(spec, _)| spec.clone()).collect();
         let plan = Plan::of(&wanted, &Facts::gather(&wanted, tree), run);
         let provision = Provision::carry_out(&plan, Arc::clone(&self.ledger), tree, note)?;
-        for ((spec, layouts), made) in specs.iter().zip(provision.layouts()) {
+        for (number, ((spec, layouts), made)) in specs.iter().zip(provision.layouts()).enumerate() {
             let of = &experiment.layouts[layouts[0]];
             let group = of.made.as_ref().and_then(|made| made.disk_group.as_ref());
             let standing = match made {
                 Ok(made) => target_of(spec, group, &made.target).map(|target| Standing {
                     target,
                     description: Some(made.description.clone()),
+                    delayed_by: made.delayed_by,
                 }),
                 Err(error) => Err(error.to_string()),
             };
             for layout in layouts {
                 self.standings.insert(*layout, standing.clone());
+                self.made.insert(*layout, number);
             }
         }
         self.provision = Some(provision);
@@ -153,6 +166,63 @@ impl Grounds {
     /// Whether Spindle made what the layout stands on.
     pub fn is_made(&self, layout: usize) -> bool {
         self.description(layout).is_some()
+    }
+
+    /// What delays the I/O of a layout, if that was asked for.
+    pub fn delayed_by(&self, layout: usize) -> Option<DelayedBy> {
+        self.standings.get(&layout)?.as_ref().ok()?.delayed_by
+    }
+
+    /// How much longer the database is to make the I/O of a layout's datafiles, and that of its redo, where nothing beneath
+    /// them does.
+    pub fn delays(&self, experiment: &Experiment, layout: usize) -> (Option<Delay>, Option<Delay>) {
+        experiment.delays_of(layout, |on| {
+            self.delayed_by(on) == Some(DelayedBy::DeviceMapper)
+        })
+    }
+
+    /// The thin volumes that the files of a layout lie on: its own and those of layouts they are placed on.
+    pub fn thin_volumes(&self, experiment: &Experiment, layout: usize) -> Vec<usize> {
+        let placed = &experiment.layouts[layout].placement;
+        let is_beneath = |index: &usize| {
+            *index == layout
+                || placed
+                    .layouts()
+                    .any(|name| name == experiment.layouts[*index].name)
+        };
+        let layouts = (0..experiment.layouts.len()).filter(is_beneath);
+        let volumes = layouts.filter_map(|layout| self.made.get(&layout));
+        let provision = self.provision.as_ref();
+        let is_thin = |volume: &&usize| provision?.thin_volume(**volume).map(|_| ());
+        volumes
+            .filter(|volume| is_thin(volume).is_some())
+            .copied()
+            .collect()
+    }
+
+    /// Where a thin volume is mounted.
+    pub fn mounted_at(&self, volume: usize) -> Option<&Path> {
+        self.provision.as_ref()?.thin_volume(volume)?
+    }
+
+    /// Keeps a thin volume as it is now: see [`Provision::keep`].
+    ///
+    /// # Errors
+    /// See there.
+    pub fn keep(&self, volume: usize) -> Result<(), StepError> {
+        self.provision
+            .as_ref()
+            .map_or(Ok(()), |made| made.keep(volume))
+    }
+
+    /// Puts a thin volume back to what was kept: see [`Provision::roll_back`].
+    ///
+    /// # Errors
+    /// See there.
+    pub fn roll_back(&self, volume: usize) -> Result<(), StepError> {
+        self.provision
+            .as_ref()
+            .map_or(Ok(()), |made| made.roll_back(volume))
     }
 
     /// Where each kind of file of a layout goes; or why the layout cannot be had.

@@ -181,6 +181,7 @@ impl Runner {
     fn run_trials(&mut self) -> Result<(), RunError> {
         let budget = self.record_budget()?;
         self.check_redo_place()?;
+        self.warn_of_restore()?;
         let wanted = layouts_not_done(&self.state);
         if wanted.is_empty() {
             return Ok(());
@@ -360,6 +361,14 @@ impl Runner {
         }
     }
 
+    /// What trials pay for the way in which their databases are put back.
+    fn warn_of_restore(&mut self) -> Result<(), RunError> {
+        match self.state.experiment.plan.restore.price() {
+            Some(price) => self.warn(price.to_string()),
+            None => Ok(()),
+        }
+    }
+
     /// A limit that counts flushes in one layout and not in another gives the two different amounts of durable writes.
     fn check_flushes(&mut self) -> Result<(), RunError> {
         let some = |kind| self.limits.values().any(|limit| limit.flushes() == kind);
@@ -408,7 +417,7 @@ impl Runner {
             clients,
             round,
         })?;
-        let restored = match images.restore(layout) {
+        let restored = match images.restore(layout, grounds) {
             Ok(restored) => restored,
             // A device of Spindle's own that fails takes its layout along, and no other.
             Err(error) if grounds.is_made(layout) => {
@@ -417,7 +426,7 @@ impl Runner {
             }
             Err(error) => return Err(error.into()),
         };
-        let task = self.task(case, round, images);
+        let task = self.task(case, round, images, grounds);
         let progress = &mut self.progress;
         let bounds = Bounds {
             memory: budget,
@@ -460,10 +469,16 @@ impl Runner {
         })
     }
 
-    fn task(&self, (layout, clients): CaseKey, round: u32, images: &Images) -> Task {
+    fn task(
+        &self,
+        (layout, clients): CaseKey,
+        round: u32,
+        images: &Images,
+        grounds: &Grounds,
+    ) -> Task {
         let experiment = &self.state.experiment;
         let plan = &experiment.plan;
-        let (delay, redo_delay) = experiment.delays_of(layout);
+        let (delay, redo_delay) = grounds.delays(experiment, layout);
         Task {
             // The same transactions for every case of a round, others in the next.
             seed: seeded_rng(experiment.seed, u64::from(round)).next_u64(),

@@ -122,6 +122,7 @@ impl Made {
             share: share.map(|ShareWord::Fair| Share::Fair),
             erase,
             preparation,
+            delay: None,
         };
         Ok(Some(Made { spec, disk_group }))
     }

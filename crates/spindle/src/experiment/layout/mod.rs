@@ -4,6 +4,7 @@
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
+use spindle_layout::spec::DelaySpec;
 
 mod disk_group;
 mod made;
@@ -65,7 +66,7 @@ impl Layout {
         let path = reader
             .directory("path")?
             .unwrap_or_else(|| PathBuf::from("."));
-        let made = Made::read(reader, name.unwrap_or_default())?;
+        let mut made = Made::read(reader, name.unwrap_or_default())?;
         let placement = Placement::read(reader)?;
         let candidate = reader.flag("candidate", true)?;
         let is_raw = made.as_ref().is_some_and(Made::is_raw);
@@ -78,6 +79,9 @@ impl Layout {
         let mut io_reader = reader.section("io")?;
         let io = AccessPath::read(&mut io_reader, default_io)?;
         let (limit, delay) = (Limit::read(reader)?, Delay::read(reader)?);
+        if let Some(made) = &mut made {
+            made.spec.delay = delay.map(DelaySpec::from);
+        }
         let database = read_database(&reader.section("database")?, shared, shared_table)?;
         reader.finish()?;
         let Some(name) = name else {

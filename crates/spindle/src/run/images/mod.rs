@@ -5,30 +5,30 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use spindle_engines::kernel::{self, EngineError};
-use spindle_io::Env;
-use spindle_io::real::{RealEnv, block_on};
+use spindle_engines::kernel::EngineError;
 use spindle_layout::ledger::EntryNumber;
-use spindle_layout::steps::RunDirectory;
+use spindle_layout::steps::{RunDirectory, StepError};
 use spindle_layout::{
     ChangedBlocks, DataDirectory, DatabaseFiles, FileManager, Golden, Image, ImageSpec,
-    LayoutError, Ledger, LedgerError, Place, Placement, RawSpace, RestoreMethod, RestoreReport,
-    Shape, Verify, check_space,
+    LayoutError, Ledger, LedgerError, Place, RawSpace, RestoreMethod, RestoreReport, Shape, Verify,
+    check_space,
 };
+
+mod golden;
+mod wanted;
 
 use super::grounds::Grounds;
 use super::replay::RunState;
-use crate::experiment::{AccessPath, Caching, Database, Experiment, Method, RestoreVerify};
+use crate::experiment::{Database, Experiment, PutBack, RestoreVerify};
 use crate::observe::SystemFiles;
 use crate::observe::block_device::DeviceNumber;
 use crate::observe::caches::wait_until_quiet;
 use crate::observe::machine::DataPath;
 use crate::result::Restore;
-use crate::trial::protocol::{
-    WrittenRuns, double_write_bytes_of, engine_path, settings_of, workload_of,
-};
+use crate::trial::protocol::WrittenRuns;
+use wanted::{Wanted, check_room};
 
 /// How long the devices may take to come to rest before a trial.
 const QUIET_LIMIT: Duration = Duration::from_secs(30);
@@ -45,6 +45,9 @@ pub enum ImageError {
     /// What the layout stands on.
     #[error("{0}")]
     Ground(String),
+    /// A volume cannot be kept or put back.
+    #[error(transparent)]
+    Volume(#[from] StepError),
     /// What is made could not be noted.
     #[error(transparent)]
     Ledger(#[from] LedgerError),
@@ -72,11 +75,10 @@ struct MadeGolden {
 }
 
 struct MadeImage {
-    shape: Shape,
-    /// Directories are those in which the run's own are.
-    placement: Placement,
-    manager: FileManager,
+    wanted: Wanted,
     image: Image,
+    /// The volumes that its files lie on, where they are put back as a whole.
+    volumes: Vec<usize>,
     /// What the last trial wrote; `None` when that is not known.
     changed: Option<ChangedBlocks>,
     devices: Vec<DeviceNumber>,
@@ -90,15 +92,10 @@ pub struct Images {
     goldens: Vec<MadeGolden>,
     of_layout: BTreeMap<usize, usize>,
     space: RawSpace,
-    directories: BTreeMap<PathBuf, (DataDirectory, EntryNumber)>,
+    /// The run's directory in each place; `None` when it was let go with a volume that could not be put back.
+    directories: BTreeMap<PathBuf, (Option<DataDirectory>, EntryNumber)>,
+    run: String,
     ledger: Arc<Ledger>,
-}
-
-/// What a layout's database is made of.
-struct Wanted {
-    shape: Shape,
-    placement: Placement,
-    manager: FileManager,
 }
 
 impl Images {
@@ -121,17 +118,19 @@ impl Images {
             of_layout: BTreeMap::new(),
             space: RawSpace::default(),
             directories: BTreeMap::new(),
+            run: state.run.clone(),
             ledger: Arc::clone(grounds.ledger()),
         };
         let mut wanted = wanted.to_vec();
         wanted.sort_unstable();
         wanted.dedup();
-        let golden_place = golden_place(&state.experiment, &wanted, grounds)?;
-        images.make_directory(&golden_place, None, &state.run)?;
-        images.check_space(state, &wanted, grounds, &golden_place)?;
+        let experiment = &state.experiment;
+        let golden_place = golden::golden_place(experiment, &wanted, grounds)?;
+        images.make_directory(&golden_place, None)?;
+        check_room(experiment, &wanted, grounds, &golden_place)?;
         let mut failed = Vec::new();
         for layout in wanted {
-            match images.image_for(state, layout, grounds, &golden_place, note) {
+            match images.image_for(experiment, layout, grounds, &golden_place, note) {
                 Ok(made) => {
                     images.of_layout.insert(layout, made);
                 }
@@ -139,7 +138,58 @@ impl Images {
                 Err(error) => return Err(error),
             }
         }
+        failed.extend(images.keep_volumes(grounds, note));
         Ok((images, failed))
+    }
+
+    /// Keeps the volumes that are to be put back as a whole, now that every database on them is loaded. Returns the layouts
+    /// that lie on one which cannot be kept, with the reason.
+    fn keep_volumes(
+        &mut self,
+        grounds: &Grounds,
+        note: &mut dyn FnMut(&str),
+    ) -> Vec<(usize, String)> {
+        let volumes = self.images.iter().flat_map(|made| made.volumes.clone());
+        let volumes: BTreeSet<usize> = volumes.collect();
+        let mut failed = Vec::new();
+        for volume in volumes {
+            note("keeping a thin volume by a snapshot");
+            let Err(error) = self.on_volume(volume, grounds, Grounds::keep) else {
+                continue;
+            };
+            let lies_on = |image: &usize| self.images[*image].volumes.contains(&volume);
+            let layouts = self.of_layout.iter();
+            let lost: Vec<usize> = layouts
+                .filter(|(_, image)| lies_on(image))
+                .map(|(layout, _)| *layout)
+                .collect();
+            for layout in lost {
+                self.of_layout.remove(&layout);
+                failed.push((layout, error.to_string()));
+            }
+        }
+        failed
+    }
+
+    /// Does something with a volume while nothing on it is open.
+    fn on_volume(
+        &mut self,
+        volume: usize,
+        grounds: &Grounds,
+        work: impl FnOnce(&Grounds, usize) -> Result<(), StepError>,
+    ) -> Result<(), ImageError> {
+        let place = grounds.mounted_at(volume);
+        let mut directory = place.and_then(|place| self.directories.get_mut(place));
+        if let Some((directory, _)) = &mut directory
+            && let Some(directory) = directory.take()
+        {
+            directory.let_go();
+        }
+        work(grounds, volume)?;
+        if let (Some(place), Some((directory, _))) = (place, directory) {
+            *directory = DataDirectory::leftover(place, &self.run)?;
+        }
+        Ok(())
     }
 
     /// The files of a layout's database.
@@ -153,17 +203,24 @@ impl Images {
     }
 
     /// Puts a layout's database back to the loaded state and waits until its devices are at rest.
-    pub fn restore(&mut self, layout: usize) -> Result<Restored, ImageError> {
-        let made = &mut self.images[self.of_layout[&layout]];
-        let changed = made.changed.take();
+    pub fn restore(&mut self, layout: usize, grounds: &Grounds) -> Result<Restored, ImageError> {
+        let index = self.of_layout[&layout];
+        let changed = self.images[index].changed.take();
         let mut warnings = Vec::new();
-        let report = match made.image.restore(changed.as_ref(), self.verify) {
-            Err(missed @ LayoutError::RestoreMissed { .. }) => {
-                warnings.push(format!("restored a second time, block by block: {missed}"));
-                made.image.restore(None, self.verify)?
+        let report = match self.images[index].wanted.put_back {
+            PutBack::ThinVolumes => self.roll_back(index, changed.as_ref(), grounds)?,
+            PutBack::Copy | PutBack::Clones => {
+                let image = &self.images[index].image;
+                match image.restore(changed.as_ref(), self.verify) {
+                    Err(missed @ LayoutError::RestoreMissed { .. }) => {
+                        warnings.push(format!("restored a second time, block by block: {missed}"));
+                        image.restore(None, self.verify)?
+                    }
+                    report => report?,
+                }
             }
-            report => report?,
         };
+        let made = &mut self.images[index];
         made.changed = Some(ChangedBlocks::new());
         for device in &made.devices {
             let quiet = wait_until_quiet(&SystemFiles::default(), Some(*device), QUIET_LIMIT);
@@ -178,6 +235,20 @@ impl Images {
             restore: restore_of(&report),
             warnings,
         })
+    }
+
+    fn roll_back(
+        &mut self,
+        index: usize,
+        changed: Option<&ChangedBlocks>,
+        grounds: &Grounds,
+    ) -> Result<RestoreReport, ImageError> {
+        let started = Instant::now();
+        for volume in self.images[index].volumes.clone() {
+            self.on_volume(volume, grounds, Grounds::roll_back)?;
+        }
+        let image = &self.images[index].image;
+        Ok(image.rolled_back(changed, self.verify, started)?)
     }
 
     /// A trial has written to a layout's database; `None` when it is not known where.
@@ -211,6 +282,12 @@ impl Images {
         drop(goldens);
         let mut leftovers = Vec::new();
         for (_, (directory, number)) in directories {
+            let Some(directory) = directory else {
+                // It goes with its volume.
+                let noted = ledger.gone(number);
+                leftovers.extend(noted.err().map(|error| error.to_string()));
+                continue;
+            };
             let path = directory.path().display().to_string();
             match directory.remove() {
                 Ok(removal) if removal.foreign.is_empty() => {
@@ -235,98 +312,57 @@ impl Images {
     }
 
     /// Makes the run's directory in a place, noted before it is there.
-    fn make_directory(
-        &mut self,
-        place: &Path,
-        layout: Option<&str>,
-        run: &str,
-    ) -> Result<(), ImageError> {
+    fn make_directory(&mut self, place: &Path, layout: Option<&str>) -> Result<(), ImageError> {
         if self.directories.contains_key(place) {
             return Ok(());
         }
         // Left by this run when it was killed.
-        if let Some(leftover) = DataDirectory::leftover(place, run)? {
+        if let Some(leftover) = DataDirectory::leftover(place, &self.run)? {
             leftover.remove()?;
         }
         let noted = RunDirectory {
             parent: place.to_path_buf(),
-            run: run.to_string(),
+            run: self.run.clone(),
         };
         let number = self.ledger.note(layout, noted.into())?;
-        let directory = DataDirectory::create(place, run)?;
+        let directory = DataDirectory::create(place, &self.run)?;
         self.directories
-            .insert(place.to_path_buf(), (directory, number));
+            .insert(place.to_path_buf(), (Some(directory), number));
         Ok(())
     }
 
-    /// Refuses before anything is written when a place has too little room for what will be made there. Directories that
-    /// Spindle made hold one layout, which fails alone.
-    fn check_space(
-        &self,
-        state: &RunState,
-        wanted: &[usize],
-        grounds: &Grounds,
-        golden_place: &Path,
-    ) -> Result<(), ImageError> {
-        let mut needed: BTreeMap<PathBuf, u64> = BTreeMap::new();
-        let mut goldens: Vec<Shape> = Vec::new();
-        let mut images: Vec<Wanted> = Vec::new();
-        for &layout in wanted {
-            let Ok(image) = wanted_image(&state.experiment, layout, grounds) else {
-                continue;
-            };
-            if !goldens.contains(&image.shape) {
-                *needed.entry(golden_place.to_path_buf()).or_default() += image.shape.total_bytes();
-                goldens.push(image.shape.clone());
-            }
-            let is_same = |other: &Wanted| other.is_same(&image);
-            if !images.iter().any(is_same) && !grounds.is_made(layout) {
-                for (place, bytes) in image.placement.directories(&image.shape) {
-                    *needed.entry(place).or_default() += bytes;
-                }
-            }
-            images.push(image);
-        }
-        for (place, bytes) in needed {
-            check_space(&place, bytes)?;
-        }
-        Ok(())
+    /// The run's directory in a place where it was made.
+    fn directory(&self, place: &Path) -> &DataDirectory {
+        let (directory, _) = &self.directories[place];
+        directory
+            .as_ref()
+            .expect("volumes are put back only after all images are made")
     }
 
     /// The image for a layout, made if no other layout has made it.
     fn image_for(
         &mut self,
-        state: &RunState,
+        experiment: &Experiment,
         layout: usize,
         grounds: &Grounds,
         golden_place: &Path,
         note: &mut dyn FnMut(&str),
     ) -> Result<usize, ImageError> {
-        let experiment = &state.experiment;
-        let wanted = wanted_image(experiment, layout, grounds)?;
-        let same = |made: &MadeImage| {
-            (&made.shape, &made.placement, made.manager)
-                == (&wanted.shape, &wanted.placement, wanted.manager)
-        };
-        if let Some(made) = self.images.iter().position(same) {
+        let wanted = Wanted::by(experiment, layout, grounds)?;
+        if let Some(made) = self.images.iter().position(|made| made.wanted == wanted) {
             return Ok(made);
         }
         let database = experiment.database_of(layout);
         let golden = self.golden_for(experiment, &database, &wanted.shape, golden_place, note)?;
         let name = &experiment.layouts[layout].name;
         let owner = grounds.is_made(layout).then_some(name.as_str());
-        let number = self.images.len() as u32 + 1;
-        let mut made: BTreeMap<PathBuf, PathBuf> = BTreeMap::new();
-        let parents = wanted.placement.directories(&wanted.shape);
-        for place in parents.into_keys() {
-            self.make_directory(&place, owner, &state.run)?;
-            let (directory, _) = &self.directories[&place];
-            made.insert(place, directory.make_image_directory(number)?);
+        for (place, bytes) in wanted.directories() {
+            self.make_directory(&place, owner)?;
+            if wanted.put_back == PutBack::Clones {
+                check_space(&place, bytes)?;
+            }
         }
-        let inside = wanted
-            .placement
-            .within(&format!("image{number}/"), |place| made[place].clone());
-        let files = DatabaseFiles::place(&wanted.shape, &inside, &mut self.space)?;
+        let files = self.place_files(&wanted, DataDirectory::make_image_directory)?;
         note(&format!(
             "making the database files for {name} ({})",
             match (files.is_raw(), wanted.manager) {
@@ -340,16 +376,48 @@ impl Images {
             files,
             manager: wanted.manager,
         };
-        let image = Image::provision(&golden, &spec)?;
+        let image = match wanted.put_back {
+            PutBack::Clones => {
+                let originals =
+                    self.place_files(&wanted, DataDirectory::make_original_directory)?;
+                Image::provision_clones(&golden, &spec, originals)?
+            }
+            PutBack::Copy | PutBack::ThinVolumes => Image::provision(&golden, &spec)?,
+        };
+        let volumes = match wanted.put_back {
+            PutBack::ThinVolumes => grounds.thin_volumes(experiment, layout),
+            PutBack::Copy | PutBack::Clones => Vec::new(),
+        };
         self.images.push(MadeImage {
-            shape: wanted.shape,
-            placement: wanted.placement,
-            manager: wanted.manager,
+            wanted,
             image,
+            volumes,
             changed: Some(ChangedBlocks::new()),
             devices,
         });
         Ok(self.images.len() - 1)
+    }
+
+    /// Where the files of the next image go, in directories of its own.
+    fn place_files(
+        &mut self,
+        wanted: &Wanted,
+        make: impl Fn(&DataDirectory, u32) -> Result<PathBuf, LayoutError>,
+    ) -> Result<DatabaseFiles, ImageError> {
+        let number = self.images.len() as u32 + 1;
+        let mut made: BTreeMap<PathBuf, PathBuf> = BTreeMap::new();
+        for place in wanted.placement.directories(&wanted.shape).into_keys() {
+            let directory = make(self.directory(&place), number)?;
+            made.insert(place, directory);
+        }
+        let inside = wanted
+            .placement
+            .within(&format!("image{number}/"), |place| made[place].clone());
+        Ok(DatabaseFiles::place(
+            &wanted.shape,
+            &inside,
+            &mut self.space,
+        )?)
     }
 
     /// The golden copy of a shape, loaded if there is none yet.
@@ -367,10 +435,9 @@ impl Images {
         let data_bytes: u64 = shape.data_bytes.iter().sum();
         note(&format!("loading {} MiB of data", data_bytes >> 20));
         let number = self.goldens.len() as u32 + 1;
-        let (directory, _) = &self.directories[place];
-        let directory = directory.make_golden_directory(number)?;
+        let directory = self.directory(place).make_golden_directory(number)?;
         let loading = Golden::create(&directory, shape, experiment.seed)?;
-        load(experiment, database, loading.files())?;
+        golden::load(experiment, database, loading.files())?;
         let golden = loading.seal()?;
         self.goldens.push(MadeGolden {
             shape: shape.clone(),
@@ -378,123 +445,6 @@ impl Images {
         });
         Ok(golden)
     }
-}
-
-/// Has the engine make and load the database in the golden copy's files.
-fn load(
-    experiment: &Experiment,
-    database: &Database,
-    files: &DatabaseFiles,
-) -> Result<(), EngineError> {
-    let env: Arc<dyn Env> = RealEnv::new(experiment.seed);
-    let workload = workload_of(&experiment.workload, database);
-    let path = AccessPath {
-        caching: Caching::Buffered,
-        method: Method::Sync,
-        slaves: 0,
-    };
-    let clients = clients_max(experiment);
-    // What trials ask of their devices is not asked of the golden copy's; it is shut down in order.
-    let settings = kernel::Settings {
-        torn_blocks: kernel::TornBlocks::Images,
-        ..settings_of(database)
-    };
-    let path = engine_path(path, database, None);
-    block_on(kernel::create_and_load(
-        &env,
-        files,
-        path,
-        &settings,
-        &*workload,
-        experiment.seed,
-        clients,
-    ))
-}
-
-fn shape_of(experiment: &Experiment, database: &Database) -> Shape {
-    // Layouts that differ only in their writers share their files.
-    let layouts = 0..experiment.layouts.len();
-    let writers = layouts.map(|layout| experiment.database_of(layout).writers);
-    let writers = writers.max().unwrap_or(database.writers);
-    let shape = kernel::files_of(
-        &*workload_of(&experiment.workload, database),
-        clients_max(experiment),
-        database.block_size_bytes as usize,
-        database.datafiles as usize,
-        database.log_files as usize,
-        database.log_file_size_bytes,
-    );
-    Shape {
-        double_write_bytes: double_write_bytes_of(database, writers),
-        ..shape
-    }
-}
-
-/// The highest load level.
-fn clients_max(experiment: &Experiment) -> usize {
-    experiment
-        .workload
-        .clients
-        .iter()
-        .copied()
-        .max()
-        .unwrap_or(1) as usize
-}
-
-fn manager_of(experiment: &Experiment, layout: usize) -> FileManager {
-    match experiment.layouts[layout].io.method {
-        Method::Odm => FileManager::Odm,
-        Method::Sync | Method::Slaves | Method::Async | Method::Libaio => FileManager::Plain,
-    }
-}
-
-impl Wanted {
-    fn is_same(&self, other: &Wanted) -> bool {
-        (&self.shape, &self.placement, self.manager)
-            == (&other.shape, &other.placement, other.manager)
-    }
-}
-
-fn wanted_image(
-    experiment: &Experiment,
-    layout: usize,
-    grounds: &Grounds,
-) -> Result<Wanted, ImageError> {
-    let placement = grounds
-        .placement(experiment, layout)
-        .map_err(ImageError::Ground)?;
-    let shape = shape_of(experiment, &experiment.database_of(layout));
-    // A file manager has nothing to do where there is no file system.
-    let manager = if placement.directories(&shape).is_empty() {
-        FileManager::Plain
-    } else {
-        manager_of(experiment, layout)
-    };
-    Ok(Wanted {
-        shape,
-        placement,
-        manager,
-    })
-}
-
-/// Where golden copies go: beside the data of the first layout that is a directory; else where the experiment says, or
-/// where the run was started.
-fn golden_place(
-    experiment: &Experiment,
-    wanted: &[usize],
-    grounds: &Grounds,
-) -> Result<PathBuf, ImageError> {
-    let is_there =
-        |layout: &&usize| !grounds.is_made(**layout) && experiment.layouts[**layout].made.is_none();
-    let path = match (&experiment.plan.golden_path, wanted.iter().find(is_there)) {
-        (Some(path), _) => path.as_path(),
-        (None, Some(layout)) => &experiment.layouts[*layout].path,
-        (None, None) => Path::new("."),
-    };
-    path.canonicalize().map_err(|error| ImageError::Place {
-        path: path.to_path_buf(),
-        error,
-    })
 }
 
 /// The block devices beneath a database's files, where known.
@@ -523,6 +473,8 @@ fn restore_of(report: &RestoreReport) -> Restore {
     let method = match report.method {
         RestoreMethod::Listed => "changed blocks copied back in place",
         RestoreMethod::Compared => "every block compared, changed ones copied back in place",
+        RestoreMethod::Cloned => "files share the blocks of their originals again (reflink)",
+        RestoreMethod::RolledBack => "thin volume put back to its snapshot (LVM)",
     };
     Restore {
         method: method.to_string(),

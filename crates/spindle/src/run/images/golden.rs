@@ -1,0 +1,96 @@
+//! Golden copies of a run: which shape of database a layout needs, where its golden copy goes, and having the engine load it.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use spindle_engines::kernel::{self, EngineError};
+use spindle_io::Env;
+use spindle_io::real::{RealEnv, block_on};
+use spindle_layout::{DatabaseFiles, Shape};
+
+use super::ImageError;
+use crate::experiment::{AccessPath, Caching, Database, Experiment, Method};
+use crate::run::grounds::Grounds;
+use crate::trial::protocol::{double_write_bytes_of, engine_path, settings_of, workload_of};
+
+/// Has the engine make and load the database in the golden copy's files.
+pub(super) fn load(
+    experiment: &Experiment,
+    database: &Database,
+    files: &DatabaseFiles,
+) -> Result<(), EngineError> {
+    let env: Arc<dyn Env> = RealEnv::new(experiment.seed);
+    let workload = workload_of(&experiment.workload, database);
+    let path = AccessPath {
+        caching: Caching::Buffered,
+        method: Method::Sync,
+        slaves: 0,
+    };
+    let clients = clients_max(experiment);
+    // What trials ask of their devices is not asked of the golden copy's; it is shut down in order.
+    let settings = kernel::Settings {
+        torn_blocks: kernel::TornBlocks::Images,
+        ..settings_of(database)
+    };
+    let path = engine_path(path, database, None);
+    block_on(kernel::create_and_load(
+        &env,
+        files,
+        path,
+        &settings,
+        &*workload,
+        experiment.seed,
+        clients,
+    ))
+}
+
+/// The sizes of a layout's files.
+pub(super) fn shape_of(experiment: &Experiment, database: &Database) -> Shape {
+    // Layouts that differ only in their writers share their files.
+    let layouts = 0..experiment.layouts.len();
+    let writers = layouts.map(|layout| experiment.database_of(layout).writers);
+    let writers = writers.max().unwrap_or(database.writers);
+    let shape = kernel::files_of(
+        &*workload_of(&experiment.workload, database),
+        clients_max(experiment),
+        database.block_size_bytes as usize,
+        database.datafiles as usize,
+        database.log_files as usize,
+        database.log_file_size_bytes,
+    );
+    Shape {
+        double_write_bytes: double_write_bytes_of(database, writers),
+        ..shape
+    }
+}
+
+/// The highest load level.
+fn clients_max(experiment: &Experiment) -> usize {
+    experiment
+        .workload
+        .clients
+        .iter()
+        .copied()
+        .max()
+        .unwrap_or(1) as usize
+}
+
+/// Where golden copies go: beside the data of the first layout that is a directory; else where the experiment says, or
+/// where the run was started.
+pub(super) fn golden_place(
+    experiment: &Experiment,
+    wanted: &[usize],
+    grounds: &Grounds,
+) -> Result<PathBuf, ImageError> {
+    let is_there =
+        |layout: &&usize| !grounds.is_made(**layout) && experiment.layouts[**layout].made.is_none();
+    let path = match (&experiment.plan.golden_path, wanted.iter().find(is_there)) {
+        (Some(path), _) => path.as_path(),
+        (None, Some(layout)) => &experiment.layouts[*layout].path,
+        (None, None) => Path::new("."),
+    };
+    path.canonicalize().map_err(|error| ImageError::Place {
+        path: path.to_path_buf(),
+        error,
+    })
+}

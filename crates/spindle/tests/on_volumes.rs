@@ -1,0 +1,151 @@
+//! Whole runs on volumes and slow devices, in a virtual machine whose kernel has device-mapper: `make test-vm` names empty
+//! disks in `SPINDLE_TEST_DISKS`. Without them nothing is done here. Everything on these disks is lost.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+
+const SMALL: &str = r#"
+[database]
+size = "4MiB"
+buffer_cache = "1MiB"
+memory = "8MiB"
+datafiles = 1
+log_file_size = "1MiB"
+[workload]
+clients = 2
+[plan]
+warmup = "100ms"
+measure = "500ms"
+rounds = 2
+"#;
+
+fn disks(test: &str) -> Option<Vec<String>> {
+    let Ok(named) = std::env::var("SPINDLE_TEST_DISKS") else {
+        eprintln!("skipped: {test} needs empty disks and device-mapper: make test-vm");
+        return None;
+    };
+    Some(named.split(' ').map(str::to_owned).collect())
+}
+
+fn spindle(directory: &Path, arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_spindle"))
+        .args(arguments)
+        .env("SPINDLE_LEDGER_DIRECTORY", directory.join("ledger"))
+        .current_dir(directory)
+        .stdin(Stdio::null())
+        .output()
+        .unwrap()
+}
+
+fn words(output: &Output) -> String {
+    String::from_utf8_lossy(&[&output.stdout[..], &output.stderr[..]].concat()).into_owned()
+}
+
+fn run(directory: &Path, experiment: &str) -> Value {
+    fs::write(directory.join("it.toml"), experiment).unwrap();
+    let run = spindle(directory, &["run", "it.toml", "--out", "out", "--quiet"]);
+    let cleaned = words(&spindle(directory, &["clean"]));
+    assert!(run.status.success(), "{}{cleaned}", words(&run));
+    assert!(cleaned.contains("nothing to clean"), "{cleaned}");
+    let text = fs::read_to_string(directory.join("out/result.json")).unwrap();
+    serde_json::from_str(&text).unwrap()
+}
+
+#[test]
+fn thin_volumes_are_put_back_before_each_trial() {
+    let Some(disks) = disks("thin_volumes_are_put_back_before_each_trial") else {
+        return;
+    };
+    let directory = tempfile::tempdir().unwrap();
+    let experiment = format!(
+        r#"{}
+restore = "snapshot"
+
+[[layout]]
+name = "ext4 on thin"
+devices = ["{}"]
+volume = {{ thin = true }}
+filesystem = "ext4"
+placement = {{ redo = "logs" }}
+
+[[layout]]
+name = "raw on thin"
+devices = ["{}"]
+volume = {{ thin = true }}
+raw = true
+placement = {{ redo = "logs" }}
+
+[[layout]]
+name = "logs"
+devices = ["{}"]
+volume = {{ thin = true }}
+raw = true
+candidate = false
+"#,
+        SMALL, disks[0], disks[1], disks[2]
+    );
+    let result = run(directory.path(), &experiment);
+    let cases = result["cases"].as_array().unwrap();
+    assert_eq!(cases.len(), 2);
+    for case in cases {
+        assert_eq!(case["status"], "measured", "{case:#}");
+        for trial in case["trials"].as_array().unwrap() {
+            let restore = &trial["restore"];
+            let method = restore["method"].as_str().unwrap();
+            assert!(method.contains("snapshot"), "{method}");
+            assert_eq!(restore["verified"], true);
+            eprintln!(
+                "{}: put back in {} ms",
+                case["layout"], restore["duration_ms"]
+            );
+        }
+    }
+}
+
+#[test]
+fn a_delay_is_beneath_the_layout_where_it_can_be() {
+    let Some(disks) = disks("a_delay_is_beneath_the_layout_where_it_can_be") else {
+        return;
+    };
+    let directory = tempfile::tempdir().unwrap();
+    let experiment = format!(
+        r#"{}
+[[layout]]
+name = "slow disk"
+devices = ["{}"]
+filesystem = "ext4"
+io = {{ caching = "direct", method = "sync" }}
+delay = {{ read_us = 20000 }}
+
+[[layout]]
+name = "half a millisecond"
+devices = ["{}"]
+raw = true
+delay = {{ read_us = 500 }}
+"#,
+        SMALL, disks[0], disks[1]
+    );
+    fs::write(directory.path().join("it.toml"), &experiment).unwrap();
+    let plan = words(&spindle(directory.path(), &["plan", "it.toml"]));
+    assert!(plan.contains("with dm-delay (read 20 ms)"), "{plan}");
+    assert!(plan.contains("whole milliseconds only"), "{plan}");
+    let result = run(directory.path(), &experiment);
+    let emulated = |index: usize| result["layouts"][index]["emulated"].to_string();
+    assert!(emulated(0).contains("by dm-delay"), "{}", emulated(0));
+    assert!(emulated(1).contains("in the database"), "{}", emulated(1));
+    for case in result["cases"].as_array().unwrap() {
+        assert_eq!(case["status"], "measured", "{case:#}");
+    }
+    let trial = &result["cases"][0]["trials"][0];
+    let waits = trial["waits"].as_array().unwrap();
+    let read = waits
+        .iter()
+        .find(|wait| wait["event"] == "db file sequential read");
+    let read = read.unwrap_or_else(|| panic!("{trial:#}"));
+    // A tick of the kernel's clock may be missing.
+    assert!(read["mean_us"].as_f64().unwrap() >= 16_000.0, "{read}");
+    eprintln!("{read}");
+}
