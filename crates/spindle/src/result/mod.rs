@@ -7,11 +7,14 @@
 
 mod audit;
 mod build;
+mod drift;
 mod headline;
+mod judge;
 mod model;
 mod record;
 #[cfg(test)]
 mod sample;
+mod stopping;
 mod summary;
 mod warnings;
 
@@ -25,6 +28,8 @@ pub use model::{
     Stopping, SystemColumn, SystemMean, SystemSeries, Throughput, TimePart, Trial, Wait, WarmUp,
     Warning,
 };
-pub use record::{CaseRecord, RunRecord, SampledTrial};
+pub use record::{AutoPlan, CaseRecord, RunRecord, SampledTrial};
+#[cfg(test)]
+pub(crate) use sample::trial as sample_trial;
 pub use spindle_stats::Verdict;
 pub use summary::Summary;
