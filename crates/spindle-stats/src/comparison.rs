@@ -9,8 +9,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::interval::{Moments, half_width95};
-use crate::{Side, StatsError};
+use crate::interval::{Moments, half_width};
+use crate::{Side, Standard, StatsError};
 
 /// The most rounds that [`Comparison::rounds_needed`] looks ahead.
 pub const MAX_ROUNDS: u32 = 1_000;
@@ -53,15 +53,15 @@ pub struct Comparison {
     pub rounds: u32,
     /// For an undecided comparison of two rounds or more: how many rounds in all would probably decide it, if ratio and
     /// spread stay as they are. An estimate made from few rounds is itself rough. At most [`MAX_ROUNDS`], which stands
-    /// for "that many or more".
+    /// for "that many or more". `None` where only the machine's noise forbids a verdict, which more rounds do not.
     pub rounds_needed: Option<u32>,
     /// Two-sided p-value of "the ratio is 1", before any correction for having compared many cases; `None` with fewer
     /// than two rounds.
     pub p_value: Option<f64>,
 }
 
-/// Compares two cases by their values in the same rounds: `a[i]` and `b[i]` are of one round. More is better
-/// (transactions per minute); for a time, name the cases the other way round.
+/// Compares two cases by their values in the same rounds, of which there were as many as had been planned: `a[i]` and
+/// `b[i]` are of one round. More is better (transactions per minute); for a time, name the cases the other way round.
 ///
 /// With the 95 % interval `[low, high]` of the ratio `a / b` and `margin` as a fraction (0.03 for 3 %), the verdict is
 /// 1. [`Verdict::Draw`] when `1 - margin <= low` and `high <= 1 + margin`, even if the interval excludes 1: a difference
@@ -75,16 +75,31 @@ pub struct Comparison {
 /// [`StatsError::UnequalLengths`], [`StatsError::NoValues`] when both series are empty, [`StatsError::NotPositive`] for
 /// a value that is zero, negative, infinite or not a number, [`StatsError::BadMargin`] unless `0 <= margin < 1`.
 pub fn compare_paired(a: &[f64], b: &[f64], margin: f64) -> Result<Comparison, StatsError> {
-    check_margin(margin)?;
+    compare_by(a, b, Standard::fixed(margin))
+}
+
+/// The same by another [`Standard`]: with [`crate::Looks::EveryRound`] the interval is wider, so that it holds the true
+/// ratio in 95 of 100 cases although it was the rounds themselves that said when to stop.
+///
+/// # Errors
+/// Those of [`compare_paired`].
+pub fn compare_by(a: &[f64], b: &[f64], standard: Standard) -> Result<Comparison, StatsError> {
+    check_margin(standard.margin)?;
     let moments = log_ratios(a, b)?;
-    let ci95 = moments.ci95().map(|(low, high)| (low.exp(), high.exp()));
-    let verdict = ci95.map_or(Verdict::Undecided, |interval| judge(interval, margin));
-    let rounds_needed = match verdict {
-        Verdict::Undecided => rounds_needed(&moments, margin),
-        _ => None,
+    let ci95 = moments
+        .interval(standard.looks.error_chance())
+        .map(|(low, high)| (low.exp(), high.exp()));
+    let ratio = moments.mean.exp();
+    let judged = ci95.map_or(Verdict::Undecided, |interval| {
+        judge(interval, standard.margin)
+    });
+    let (verdict, rounds_needed) = match judged {
+        Verdict::Undecided => (judged, rounds_needed(&moments, standard)),
+        Verdict::Faster | Verdict::Slower if standard.is_noise(ratio) => (Verdict::Undecided, None),
+        _ => (judged, None),
     };
     Ok(Comparison {
-        ratio: moments.mean.exp(),
+        ratio,
         ci95,
         verdict,
         rounds: moments.count,
@@ -108,7 +123,7 @@ pub(crate) fn is_comparable(value: f64) -> bool {
 }
 
 /// Moments of `ln(a / b)`, round by round.
-fn log_ratios(a: &[f64], b: &[f64]) -> Result<Moments, StatsError> {
+pub(crate) fn log_ratios(a: &[f64], b: &[f64]) -> Result<Moments, StatsError> {
     if a.len() != b.len() {
         return Err(StatsError::UnequalLengths {
             a_rounds: a.len(),
@@ -131,7 +146,7 @@ fn log_ratios(a: &[f64], b: &[f64]) -> Result<Moments, StatsError> {
 
 /// The verdict that an interval of the ratio allows. Judged by the very numbers that are printed, so that a reader can
 /// check it.
-fn judge((low, high): (f64, f64), margin: f64) -> Verdict {
+pub(crate) fn judge((low, high): (f64, f64), margin: f64) -> Verdict {
     if 1.0 - margin <= low && high <= 1.0 + margin {
         Verdict::Draw
     } else if low > 1.0 {
@@ -145,15 +160,15 @@ fn judge((low, high): (f64, f64), margin: f64) -> Verdict {
 
 /// The fewest rounds whose expected interval, centred on the observed mean and as wide as the observed standard
 /// deviation makes it, is no longer undecided.
-fn rounds_needed(moments: &Moments, margin: f64) -> Option<u32> {
+fn rounds_needed(moments: &Moments, standard: Standard) -> Option<u32> {
     let standard_deviation = moments.standard_deviation?;
     let decided = |rounds: u32| {
-        let half_width = half_width95(standard_deviation, rounds);
+        let half_width = half_width(standard_deviation, rounds, standard.looks.error_chance());
         let interval = (
             (moments.mean - half_width).exp(),
             (moments.mean + half_width).exp(),
         );
-        judge(interval, margin) != Verdict::Undecided
+        judge(interval, standard.margin) != Verdict::Undecided
     };
     // Intervals only shrink with more rounds, and one that is decided stays so: bisect.
     let mut undecided = moments.count;
@@ -198,6 +213,26 @@ mod tests {
         assert_eq!(judge((1.0, 1.1), 0.0), Verdict::Undecided);
         assert_eq!(judge((0.9, 1.0), 0.0), Verdict::Undecided);
         assert_eq!(judge((1.0, 1.0), 0.0), Verdict::Draw);
+    }
+
+    #[test]
+    fn no_verdict_is_called_within_the_noise_of_the_machine() {
+        let with_floor = |noise_floor| {
+            let standard = Standard {
+                noise_floor,
+                ..Standard::fixed(MARGIN)
+            };
+            let comparison = compare_by(&[1.1; 3], &[1.0; 3], standard).unwrap();
+            (comparison.verdict, comparison.rounds_needed)
+        };
+        assert_eq!(with_floor(0.09), (Verdict::Faster, None));
+        assert_eq!(with_floor(0.11), (Verdict::Undecided, None));
+        let standard = Standard {
+            noise_floor: 0.11,
+            ..Standard::fixed(MARGIN)
+        };
+        let draw = compare_by(&[1.01; 3], &[1.0; 3], standard).unwrap();
+        assert_eq!(draw.verdict, Verdict::Draw);
     }
 
     #[test]

@@ -63,26 +63,42 @@ impl Moments {
     }
 
     /// The 95 % interval of the mean; `None` for a single value.
-    pub(crate) fn ci95(&self) -> Option<(f64, f64)> {
-        let half_width = half_width95(self.standard_deviation?, self.count);
+    fn ci95(&self) -> Option<(f64, f64)> {
+        self.interval(0.05)
+    }
+
+    /// The interval that misses the true mean with this chance; `None` for a single value.
+    pub(crate) fn interval(&self, error_chance: f64) -> Option<(f64, f64)> {
+        let half_width = half_width(self.standard_deviation?, self.count, error_chance);
         Some((self.mean - half_width, self.mean + half_width))
     }
 
     /// Two-sided p-value of "the true mean is zero"; `None` for a single value.
     pub(crate) fn p_value(&self) -> Option<f64> {
         let standard_error = self.standard_deviation? / f64::from(self.count).sqrt();
-        if standard_error == 0.0 {
-            return Some(if self.mean == 0.0 { 1.0 } else { 0.0 });
-        }
-        let t = (self.mean / standard_error).abs();
-        // Twice the lower tail, because one minus the upper one loses all figures of a small p-value.
-        Some(2.0 * students_t(self.count).cdf(-t))
+        Some(p_value_of(self.mean, standard_error, self.count))
     }
 }
 
-/// Half the width of the 95 % interval of the mean of `count` values (2 or more).
-pub(crate) fn half_width95(standard_deviation: f64, count: u32) -> f64 {
-    students_t(count).inverse_cdf(0.975) * standard_deviation / f64::from(count).sqrt()
+/// Two-sided p-value of "the true value is zero", of an estimate with as many degrees of freedom as the mean of `count`
+/// values (2 or more).
+pub(crate) fn p_value_of(estimate: f64, standard_error: f64, count: u32) -> f64 {
+    if standard_error == 0.0 {
+        return if estimate == 0.0 { 1.0 } else { 0.0 };
+    }
+    let t = (estimate / standard_error).abs();
+    // Twice the lower tail, because one minus the upper one loses all figures of a small p-value.
+    2.0 * students_t(count).cdf(-t)
+}
+
+/// Half the width of the interval of the mean of `count` values (2 or more) that misses the true one with this chance.
+pub(crate) fn half_width(standard_deviation: f64, count: u32, error_chance: f64) -> f64 {
+    quantile(count, 1.0 - error_chance / 2.0) * standard_deviation / f64::from(count).sqrt()
+}
+
+/// The `share` quantile of Student's t for the mean of `count` values (2 or more).
+pub(crate) fn quantile(count: u32, share: f64) -> f64 {
+    students_t(count).inverse_cdf(share)
 }
 
 /// Student's t for the mean of `count` values (2 or more).

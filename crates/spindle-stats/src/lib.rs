@@ -1,20 +1,31 @@
-//! The arithmetic behind a verdict: histograms, series, intervals, comparisons and the ranking of cases.
+//! The arithmetic behind a verdict: histograms, series, steady states, intervals, comparisons, when to stop, drift and the
+//! ranking of cases.
 //!
 //! Everything here is a pure function of its arguments: no files, no clock, no randomness, no terminal. Any crate may
 //! call it; it calls none of them. Why these methods and no others: `docs/decisions/0003-statistics.md`. That the
 //! arithmetic is right is shown in `tests/reference.rs` (against SciPy); that the verdicts are honest, in
-//! `tests/study.rs` (thousands of synthetic experiments whose truth is known).
+//! `tests/study.rs` and `tests/sequential.rs` (thousands of synthetic experiments whose truth is known).
 
 mod comparison;
+mod drift;
 mod error;
 mod histogram;
 mod interval;
+mod power;
 mod ranking;
+mod sequential;
 mod series;
+mod standard;
+mod steady_state;
 
-pub use comparison::{Comparison, MAX_ROUNDS, Verdict, compare_paired};
+pub use comparison::{Comparison, MAX_ROUNDS, Verdict, compare_by, compare_paired};
+pub use drift::{Trend, holm, trend};
 pub use error::{Side, StatsError};
 pub use histogram::{HIGHEST_LATENCY_NS, LatencyHistogram};
 pub use interval::{Estimate, estimate_mean};
+pub use power::rounds_to_find;
 pub use ranking::{CaseRounds, PairVerdict, Ranking, rank};
+pub use sequential::{ROUNDS_MIN, is_settled};
 pub use series::TimeSeries;
+pub use standard::{Looks, Standard};
+pub use steady_state::{STEADY_SAMPLES_MIN, steady_after};

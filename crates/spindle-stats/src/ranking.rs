@@ -18,12 +18,9 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::comparison::{check_margin, compare_paired, is_comparable};
+use crate::comparison::{check_margin, compare_by, is_comparable};
 use crate::interval::Moments;
-use crate::{Comparison, StatsError, Verdict};
-
-/// The chance of a false winner that the headline accepts, shared among the cases.
-const FALSE_WINNER_CHANCE: f64 = 0.05;
+use crate::{Comparison, Standard, StatsError, Verdict};
 
 /// The values of one case, one for each round that it finished.
 #[derive(Debug, Clone, PartialEq)]
@@ -49,34 +46,64 @@ pub struct PairVerdict {
 /// The cases in relation to the best one. Every index is a position in the slice given to [`rank`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Ranking {
-    /// The case with the greatest geometric mean over the rounds that all cases finished (over its own rounds when there
-    /// is none); the first of several such.
+    /// The case that no other is ahead of over the rounds that both finished: the greatest geometric mean, where all
+    /// finished the same rounds. The first of several such.
     pub best: usize,
     /// The best against every other, in the order of the cases.
     pub verdicts: Vec<PairVerdict>,
     /// The best, when it is faster than every other of the `k` cases by its verdict and with a two-sided p-value of at
-    /// most `0.10 / k`; always `None` when there is no other.
+    /// most `2 / k` of [`Looks::error_chance`](crate::Looks::error_chance); always `None` when there is no other.
     pub winner: Option<usize>,
     /// The other cases that the best was not shown to beat at that level, in the order of the cases: draws within the
     /// margin as well as open questions. Empty when there is a winner.
     pub tied: Vec<usize>,
+    /// Every case and its place, from 1, the best place first. The best and those tied with it share the first; the best
+    /// of the rest, and those of the rest that it was not shown to beat, share the next, as 1, 1, 3.
+    pub places: Vec<(usize, u32)>,
 }
 
-/// Picks the best case, compares it with every other and decides whether it is the winner. `margin` is that of
-/// [`compare_paired`].
+/// Picks the best case, compares it with every other, decides whether it is the winner, and gives every case its place.
 ///
 /// # Errors
 /// [`StatsError::NoCases`], [`StatsError::CaseWithoutRounds`], [`StatsError::BadCaseValue`] for a value that is zero,
-/// negative, infinite or not a number, [`StatsError::BadMargin`] unless `0 <= margin < 1`.
-pub fn rank(cases: &[CaseRounds], margin: f64) -> Result<Ranking, StatsError> {
-    check_margin(margin)?;
+/// negative, infinite or not a number, [`StatsError::BadMargin`] unless the margin is 0 or more and below 1.
+pub fn rank(cases: &[CaseRounds], standard: Standard) -> Result<Ranking, StatsError> {
+    check_margin(standard.margin)?;
     check_cases(cases)?;
-    let best = best_of(cases)?;
+    let all: Vec<usize> = (0..cases.len()).collect();
+    let Standing {
+        best,
+        verdicts,
+        tied,
+    } = stand(cases, &all, standard)?;
+    let winner = (tied.is_empty() && !verdicts.is_empty()).then_some(best);
+    Ok(Ranking {
+        best,
+        verdicts,
+        winner,
+        tied,
+        places: places(cases, standard)?,
+    })
+}
+
+/// Some of the cases in relation to the best of them.
+struct Standing {
+    best: usize,
+    verdicts: Vec<PairVerdict>,
+    tied: Vec<usize>,
+}
+
+fn stand(
+    cases: &[CaseRounds],
+    among: &[usize],
+    standard: Standard,
+) -> Result<Standing, StatsError> {
+    let best = best_of(cases, among)?;
+    let level = two_sided_level(cases.len(), standard);
     let mut verdicts = Vec::new();
     let mut tied = Vec::new();
-    let level = two_sided_level(cases.len());
-    for other in (0..cases.len()).filter(|&other| other != best) {
-        let comparison = compare_cases(&cases[best], &cases[other], margin)?;
+    for &other in among.iter().filter(|&&other| other != best) {
+        let comparison = compare_cases(&cases[best], &cases[other], standard)?;
         let beaten = comparison.verdict == Verdict::Faster
             && comparison.p_value.is_some_and(|p_value| p_value <= level);
         if !beaten {
@@ -88,19 +115,39 @@ pub fn rank(cases: &[CaseRounds], margin: f64) -> Result<Ranking, StatsError> {
             comparison,
         });
     }
-    let winner = (tied.is_empty() && !verdicts.is_empty()).then_some(best);
-    Ok(Ranking {
+    Ok(Standing {
         best,
         verdicts,
-        winner,
         tied,
     })
 }
 
+/// Place after place, each led by the best of those that have none yet.
+fn places(cases: &[CaseRounds], standard: Standard) -> Result<Vec<(usize, u32)>, StatsError> {
+    let mut left: Vec<usize> = (0..cases.len()).collect();
+    let mut placed = Vec::new();
+    while !left.is_empty() {
+        let mut standing = stand(cases, &left, standard)?;
+        let ratio_to_best = |case: &usize| {
+            let mut pairs = standing.verdicts.iter();
+            let pair = pairs.find(|pair| pair.b == *case);
+            pair.map_or(1.0, |pair| pair.comparison.ratio)
+        };
+        standing
+            .tied
+            .sort_by(|a, b| ratio_to_best(a).total_cmp(&ratio_to_best(b)));
+        let place = placed.len() as u32 + 1;
+        placed.push((standing.best, place));
+        placed.extend(standing.tied.iter().map(|&case| (case, place)));
+        left.retain(|case| placed.iter().all(|(other, _)| other != case));
+    }
+    Ok(placed)
+}
+
 /// The greatest two-sided p-value that shows the best of `cases` cases to beat another. Only the tail in which the best
 /// is ahead can name a false winner, and it holds half of that p-value.
-fn two_sided_level(cases: usize) -> f64 {
-    2.0 * FALSE_WINNER_CHANCE / cases as f64
+fn two_sided_level(cases: usize, standard: Standard) -> f64 {
+    2.0 * standard.looks.error_chance() / cases as f64
 }
 
 fn check_cases(cases: &[CaseRounds]) -> Result<(), StatsError> {
@@ -128,22 +175,35 @@ fn check_cases(cases: &[CaseRounds]) -> Result<(), StatsError> {
     Ok(())
 }
 
-/// The case with the greatest geometric mean. Only rounds that all finished count, lest a case look best because it
-/// missed a slow round.
-fn best_of(cases: &[CaseRounds]) -> Result<usize, StatsError> {
-    let finished_by_all = |round: &u32| cases.iter().all(|case| case.values.contains_key(round));
-    let any_shared = cases[0].values.keys().any(finished_by_all);
-    let mut best = 0;
-    let mut best_log_mean = f64::NEG_INFINITY;
-    for (index, case) in cases.iter().enumerate() {
-        let rounds = case.values.iter();
-        let counted = rounds.filter(|&(round, _)| !any_shared || finished_by_all(round));
-        let log_mean = log_mean(counted.map(|(_, &value)| value))?;
-        if log_mean > best_log_mean {
-            (best, best_log_mean) = (index, log_mean);
+/// The case that no other is ahead of, pair by pair over the rounds that both finished, lest a case look best because it
+/// missed a slow round. From the first on, whoever is furthest ahead of the best so far takes its stead; where cases
+/// finished different rounds that may go in a circle, and ends after as many steps as there are cases.
+fn best_of(cases: &[CaseRounds], among: &[usize]) -> Result<usize, StatsError> {
+    let mut best = *among.first().ok_or(StatsError::NoCases)?;
+    for _ in among {
+        let mut ahead = (best, 0.0);
+        for &other in among.iter().filter(|&&other| other != best) {
+            let lead = log_lead(&cases[other], &cases[best])?;
+            if lead > ahead.1 {
+                ahead = (other, lead);
+            }
         }
+        if ahead.0 == best {
+            break;
+        }
+        best = ahead.0;
     }
     Ok(best)
+}
+
+/// Logarithm of the ratio of two cases' geometric means over the rounds that both finished, or each over its own when
+/// there is none.
+fn log_lead(a: &CaseRounds, b: &CaseRounds) -> Result<f64, StatsError> {
+    let (a_values, b_values) = paired(a, b);
+    if a_values.is_empty() {
+        return Ok(log_mean(a.values.values().copied())? - log_mean(b.values.values().copied())?);
+    }
+    Ok(log_mean(a_values.into_iter())? - log_mean(b_values.into_iter())?)
 }
 
 /// Logarithm of the geometric mean.
@@ -153,18 +213,20 @@ fn log_mean(values: impl Iterator<Item = f64>) -> Result<f64, StatsError> {
 }
 
 /// The values of two cases in the rounds that both finished.
-fn paired(a: &CaseRounds, b: &CaseRounds) -> (Vec<f64>, Vec<f64>) {
+pub(crate) fn paired(a: &CaseRounds, b: &CaseRounds) -> (Vec<f64>, Vec<f64>) {
     let both = |(round, &value): (&u32, &f64)| Some((value, *b.values.get(round)?));
     a.values.iter().filter_map(both).unzip()
 }
 
-fn compare_cases(a: &CaseRounds, b: &CaseRounds, margin: f64) -> Result<Comparison, StatsError> {
+fn compare_cases(
+    a: &CaseRounds,
+    b: &CaseRounds,
+    standard: Standard,
+) -> Result<Comparison, StatsError> {
     let (a_values, b_values) = paired(a, b);
     if a_values.is_empty() {
-        let log_ratio =
-            log_mean(a.values.values().copied())? - log_mean(b.values.values().copied())?;
         return Ok(Comparison {
-            ratio: log_ratio.exp(),
+            ratio: log_lead(a, b)?.exp(),
             ci95: None,
             verdict: Verdict::Undecided,
             rounds: 0,
@@ -172,14 +234,16 @@ fn compare_cases(a: &CaseRounds, b: &CaseRounds, margin: f64) -> Result<Comparis
             p_value: None,
         });
     }
-    compare_paired(&a_values, &b_values, margin)
+    compare_by(&a_values, &b_values, standard)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{Looks, compare_paired};
 
     const MARGIN: f64 = 0.03;
+    const STANDARD: Standard = Standard::fixed(MARGIN);
 
     fn case(name: &str, values: &[(u32, f64)]) -> CaseRounds {
         CaseRounds {
@@ -202,7 +266,7 @@ mod tests {
             noisy("fast", 200.0, 1),
             noisy("middle", 150.0, 2),
         ];
-        let ranking = rank(&cases, MARGIN).unwrap();
+        let ranking = rank(&cases, STANDARD).unwrap();
         assert_eq!((ranking.best, ranking.winner), (1, Some(1)));
         assert!(ranking.tied.is_empty());
         let pairs: Vec<_> = ranking.verdicts.iter().map(|v| (v.a, v.b)).collect();
@@ -222,7 +286,7 @@ mod tests {
             noisy("as fast", 199.0, 1),
             noisy("slow", 100.0, 2),
         ];
-        let ranking = rank(&cases, MARGIN).unwrap();
+        let ranking = rank(&cases, STANDARD).unwrap();
         assert_eq!((ranking.best, ranking.winner), (0, None));
         assert_eq!(ranking.tied, [1]);
     }
@@ -233,10 +297,10 @@ mod tests {
             case("a", &[(1, 101.0), (2, 101.0), (3, 101.0)]),
             case("b", &[(1, 100.0), (2, 100.0), (3, 100.0)]),
         ];
-        let ranking = rank(&cases, MARGIN).unwrap();
+        let ranking = rank(&cases, STANDARD).unwrap();
         assert_eq!(ranking.verdicts[0].comparison.verdict, Verdict::Draw);
         assert_eq!((ranking.winner, ranking.tied), (None, vec![1]));
-        assert_eq!(rank(&cases, 0.0).unwrap().winner, Some(0));
+        assert_eq!(rank(&cases, Standard::fixed(0.0)).unwrap().winner, Some(0));
     }
 
     /// Two-sided p-value of 0.041 against a case of 100 in every round.
@@ -249,7 +313,7 @@ mod tests {
         let other = case("other", &[(1, 100.0), (2, 100.0), (3, 100.0)]);
         let mut cases = vec![other; others + 1];
         cases[0] = case("best", best);
-        rank(&cases, MARGIN).unwrap()
+        rank(&cases, STANDARD).unwrap()
     }
 
     #[test]
@@ -285,7 +349,7 @@ mod tests {
             case("a", &[(1, 110.0), (2, 55.0), (3, 111.0), (4, 109.0)]),
             case("b", &[(1, 100.0), (3, 101.0), (4, 99.5)]),
         ];
-        let ranking = rank(&cases, MARGIN).unwrap();
+        let ranking = rank(&cases, STANDARD).unwrap();
         assert_eq!(ranking.best, 0);
         let comparison = ranking.verdicts[0].comparison;
         let expected =
@@ -300,7 +364,7 @@ mod tests {
             case("a", &[(1, 100.0), (2, 100.0)]),
             case("b", &[(3, 400.0), (4, 100.0)]),
         ];
-        let ranking = rank(&cases, MARGIN).unwrap();
+        let ranking = rank(&cases, STANDARD).unwrap();
         assert_eq!((ranking.best, ranking.winner), (1, None));
         assert_eq!(ranking.tied, [0]);
         let comparison = ranking.verdicts[0].comparison;
@@ -313,7 +377,7 @@ mod tests {
 
     #[test]
     fn a_single_case_has_nobody_to_beat() {
-        let ranking = rank(&[noisy("alone", 1.0, 0)], MARGIN).unwrap();
+        let ranking = rank(&[noisy("alone", 1.0, 0)], STANDARD).unwrap();
         assert_eq!((ranking.best, ranking.winner), (0, None));
         assert!(ranking.verdicts.is_empty() && ranking.tied.is_empty());
     }
@@ -321,21 +385,62 @@ mod tests {
     #[test]
     fn one_round_names_no_winner() {
         let cases = [case("a", &[(1, 300.0)]), case("b", &[(1, 100.0)])];
-        let ranking = rank(&cases, MARGIN).unwrap();
+        let ranking = rank(&cases, STANDARD).unwrap();
         assert_eq!((ranking.winner, ranking.tied), (None, vec![1]));
     }
 
     #[test]
+    fn places_are_shared_by_those_not_shown_to_differ() {
+        let cases = [
+            noisy("slow", 100.0, 0),
+            noisy("fast", 200.0, 1),
+            noisy("as fast", 199.0, 2),
+            noisy("as slow", 101.0, 3),
+        ];
+        let places = rank(&cases, STANDARD).unwrap().places;
+        assert_eq!(places, [(1, 1), (2, 1), (3, 3), (0, 3)]);
+    }
+
+    #[test]
+    fn a_case_that_is_measured_no_more_does_not_say_who_is_best() {
+        // Over the rounds of "lost" alone, "b" was ahead.
+        let cases = [
+            case("a", &[(1, 99.0), (2, 99.0), (3, 120.0), (4, 120.0)]),
+            case("b", &[(1, 100.0), (2, 100.0), (3, 100.0), (4, 100.0)]),
+            case("lost", &[(1, 10.0), (2, 10.0)]),
+        ];
+        assert_eq!(rank(&cases, STANDARD).unwrap().best, 0);
+    }
+
+    #[test]
+    fn looking_after_every_round_raises_the_bar() {
+        let cases = [
+            case("a", &LIKELY_BETTER),
+            case("b", &[(1, 100.0), (2, 100.0), (3, 100.0)]),
+        ];
+        let standard = Standard {
+            margin: MARGIN,
+            looks: Looks::EveryRound,
+            noise_floor: 0.0,
+        };
+        let (once, often) = (rank(&cases, STANDARD), rank(&cases, standard));
+        let pair = |ranking: &Ranking| ranking.verdicts[0].comparison;
+        let (once, often) = (once.unwrap(), often.unwrap());
+        assert_eq!((once.winner, often.winner), (Some(0), None));
+        assert!(pair(&often).ci95.unwrap().0 < pair(&once).ci95.unwrap().0);
+    }
+
+    #[test]
     fn unusable_cases_are_named() {
-        assert_eq!(rank(&[], MARGIN), Err(StatsError::NoCases));
+        assert_eq!(rank(&[], STANDARD), Err(StatsError::NoCases));
         let good = noisy("good", 1.0, 0);
         let empty = case("empty", &[]);
-        let error = rank(&[good.clone(), empty], MARGIN).unwrap_err();
+        let error = rank(&[good.clone(), empty], STANDARD).unwrap_err();
         assert!(matches!(error, StatsError::CaseWithoutRounds { case } if case == "empty"));
-        let error = rank(&[good.clone(), case("zero", &[(7, 0.0)])], MARGIN).unwrap_err();
+        let error = rank(&[good.clone(), case("zero", &[(7, 0.0)])], STANDARD).unwrap_err();
         assert!(matches!(error, StatsError::BadCaseValue { case, round: 7, .. } if case == "zero"));
         assert!(matches!(
-            rank(&[good], 2.0),
+            rank(&[good], Standard::fixed(2.0)),
             Err(StatsError::BadMargin { .. })
         ));
     }

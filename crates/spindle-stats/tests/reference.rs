@@ -1,8 +1,11 @@
-//! The arithmetic against independent reference values: SciPy and NumPy answered in `reference.json`; how to make that
+//! The arithmetic against independent reference values: SciPy, NumPy and statsmodels answered in `reference.json`; how to make that
 //! file again is written in `reference.py`.
 
 use serde::Deserialize;
-use spindle_stats::{LatencyHistogram, compare_paired, estimate_mean};
+use spindle_stats::{
+    LatencyHistogram, Looks, Standard, compare_by, compare_paired, estimate_mean, holm,
+    rounds_to_find, steady_after, trend,
+};
 
 #[derive(Deserialize)]
 struct Reference {
@@ -11,6 +14,45 @@ struct Reference {
     means: Vec<Mean>,
     pairs: Vec<Pair>,
     latencies: Latencies,
+    trends: Vec<LineOfRounds>,
+    holm: Vec<Adjusted>,
+    steady_states: Vec<Series>,
+    rounds_to_find: Vec<ToFind>,
+    looked_at_after_every_round: Vec<Ratios>,
+}
+
+#[derive(Deserialize)]
+struct LineOfRounds {
+    rounds: Vec<u32>,
+    values: Vec<f64>,
+    factor_per_round: f64,
+    ci95: (f64, f64),
+    p_value: f64,
+}
+
+#[derive(Deserialize)]
+struct Adjusted {
+    p_values: Vec<f64>,
+    adjusted: Vec<f64>,
+}
+
+#[derive(Deserialize)]
+struct Series {
+    samples: Vec<f64>,
+    steady_after: Option<usize>,
+}
+
+#[derive(Deserialize)]
+struct ToFind {
+    difference: f64,
+    spread: f64,
+    rounds: u32,
+}
+
+#[derive(Deserialize)]
+struct Ratios {
+    values: Vec<f64>,
+    ci: (f64, f64),
 }
 
 #[derive(Deserialize)]
@@ -119,4 +161,69 @@ fn percentiles_of_latencies() {
         assert_close(actual_ns, expected_ns, 1e-3);
     }
     assert_close(histogram.mean_us() * 1_000.0, mean_ns, 1e-3);
+}
+
+#[test]
+fn lines_through_rounds() {
+    for expected in reference().trends {
+        let values = expected.rounds.into_iter().zip(expected.values).collect();
+        let trend = trend(&values).unwrap().unwrap();
+        assert_close(trend.factor_per_round, expected.factor_per_round, ROUNDING);
+        assert_close(trend.ci95.0, expected.ci95.0, ROUNDING);
+        assert_close(trend.ci95.1, expected.ci95.1, ROUNDING);
+        assert_close(trend.p_value, expected.p_value, 1e-7);
+    }
+}
+
+#[test]
+fn p_values_of_many_tests() {
+    for expected in reference().holm {
+        let adjusted = holm(&expected.p_values);
+        assert_eq!(adjusted.len(), expected.adjusted.len());
+        for (actual, expected) in adjusted.into_iter().zip(expected.adjusted) {
+            assert_close(actual, expected, ROUNDING);
+        }
+    }
+}
+
+#[test]
+fn steady_states() {
+    let series = reference().steady_states;
+    let some = |is_steady: bool| {
+        let mut series = series.iter();
+        series.any(|expected| expected.steady_after.is_some() == is_steady)
+    };
+    assert!(some(true) && some(false), "both answers are asked for");
+    for expected in &series {
+        assert_eq!(steady_after(&expected.samples), expected.steady_after);
+    }
+}
+
+/// The sum of two quantiles is one round off at most.
+#[test]
+fn rounds_that_find_a_difference() {
+    for expected in reference().rounds_to_find {
+        let rounds = rounds_to_find(expected.difference, expected.spread).unwrap();
+        assert!(
+            rounds.abs_diff(expected.rounds) <= 1,
+            "{rounds} is not {}",
+            expected.rounds
+        );
+    }
+}
+
+#[test]
+fn intervals_of_rounds_that_were_looked_at() {
+    let standard = Standard {
+        margin: 0.03,
+        looks: Looks::EveryRound,
+        noise_floor: 0.0,
+    };
+    for expected in reference().looked_at_after_every_round {
+        let ones = vec![1.0; expected.values.len()];
+        let ci = compare_by(&expected.values, &ones, standard).unwrap().ci95;
+        let (low, high) = ci.unwrap();
+        assert_close(low, expected.ci.0, ROUNDING);
+        assert_close(high, expected.ci.1, ROUNDING);
+    }
 }

@@ -7,7 +7,7 @@
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{RngCore, SeedableRng};
-use spindle_stats::{CaseRounds, Estimate, Verdict, compare_paired, estimate_mean, rank};
+use spindle_stats::{CaseRounds, Estimate, Standard, Verdict, compare_paired, estimate_mean, rank};
 
 const MARGIN: f64 = 0.03;
 const NO_MARGIN: f64 = 0.0;
@@ -218,12 +218,12 @@ fn headlines(
 }
 
 fn winner(cases: &[CaseRounds], margin: f64) -> Option<usize> {
-    rank(cases, margin).unwrap().winner
+    rank(cases, Standard::fixed(margin)).unwrap().winner
 }
 
 /// Planted fault: "the best is faster than another one" taken for a headline.
 fn faster_than_another(cases: &[CaseRounds], margin: f64) -> Option<usize> {
-    let ranking = rank(cases, margin).unwrap();
+    let ranking = rank(cases, Standard::fixed(margin)).unwrap();
     let mut verdicts = ranking.verdicts.iter();
     verdicts
         .any(|pair| pair.comparison.verdict == Verdict::Faster)
@@ -232,7 +232,7 @@ fn faster_than_another(cases: &[CaseRounds], margin: f64) -> Option<usize> {
 
 /// Planted fault: every other case beaten, but each at the full 5 % that a verdict allows.
 fn faster_than_all(cases: &[CaseRounds], margin: f64) -> Option<usize> {
-    let ranking = rank(cases, margin).unwrap();
+    let ranking = rank(cases, Standard::fixed(margin)).unwrap();
     let mut verdicts = ranking.verdicts.iter();
     verdicts
         .all(|pair| pair.comparison.verdict == Verdict::Faster)

@@ -4,6 +4,7 @@ use std::fmt::Write;
 use std::time::Duration;
 
 use spindle_layout::{Facts, LayoutSpec, Plan, SystemTree};
+use spindle_stats::ROUNDS_MIN;
 
 use crate::experiment::Experiment;
 use crate::experiment::Layout;
@@ -117,12 +118,28 @@ fn database(experiment: &Experiment) -> String {
 fn trials(experiment: &Experiment) -> String {
     let plan = &experiment.plan;
     let cases = experiment.candidates().count() * experiment.workload.clients.len();
-    let trials = cases as u64 * u64::from(plan.rounds);
-    let time = Duration::from_millis(trials * (plan.warmup_ms + plan.measure_ms));
-    let seconds = duration_text(time.as_secs() * 1000);
+    let trials = |rounds: u32| cases as u64 * u64::from(rounds);
+    let time = |rounds| {
+        let time = Duration::from_millis(trials(rounds) * (plan.warmup_ms + plan.measure_ms));
+        duration_text(time.as_secs() * 1000)
+    };
+    let (most, rounds_max) = (trials(plan.rounds), plan.rounds);
+    let Some(auto) = plan.auto else {
+        return format!(
+            "Then {most} trials ({cases} cases, {rounds_max} rounds): at least {}, and a restore before each (by {}).",
+            time(rounds_max),
+            plan.restore
+        );
+    };
+    let (least, precision) = (trials(ROUNDS_MIN), auto.precision_percent);
     format!(
-        "Then {trials} trials ({cases} cases, {} rounds): at least {seconds}, and a restore before each (by {}).",
-        plan.rounds, plan.restore
+        "Then {least} to {most} trials ({cases} cases, {ROUNDS_MIN} to {rounds_max} rounds): {} to {} or more, and a restore \
+         before each (by {}). A pair of cases is measured until it is beyond doubt, or its ratio known to {precision} %: a difference \
+         of {} % or more is then found in 95 of 100 cases.",
+        time(ROUNDS_MIN),
+        time(rounds_max),
+        plan.restore,
+        2.0 * precision
     )
 }
 

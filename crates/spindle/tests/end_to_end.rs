@@ -133,6 +133,58 @@ fn assert_complete(place: &Place, rounds: u64) {
     assert_eq!(place.leftovers(), Vec::<PathBuf>::new());
 }
 
+/// Rounds that say themselves how many it takes, a layout run twice, a warm-up that ends by itself: none of it is told in a
+/// time as short as this, and the result says so.
+#[test]
+fn a_plan_that_stops_by_itself_tells_what_it_saved() {
+    let experiment = EXPERIMENT
+        .split("[[layout]]")
+        .next()
+        .unwrap()
+        .replace("warmup = \"200ms\"", "warmup_max = \"1s\"")
+        .replace("600ms", "200ms")
+        .replace(
+            "rounds = 2",
+            "rounds = \"auto\"\nprecision = \"50%\"\nmax = 9\nnoise_check = true",
+        );
+    let place = Place::new(&format!("{experiment}[[layout]]\nname = \"base\"\n"));
+    let output = place.output(&["run", "experiment.toml", "--out", "out"]);
+    let (_, stderr) = text(&output);
+    assert!(output.status.success(), "{stderr}");
+    let result = place.result();
+    let schema = fs::read_to_string(
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/result.schema.json"),
+    );
+    let schema: Value = serde_json::from_str(&schema.unwrap()).unwrap();
+    let errors: Vec<String> = jsonschema::validator_for(&schema)
+        .unwrap()
+        .iter_errors(&result)
+        .map(|error| error.to_string())
+        .collect();
+    assert!(errors.is_empty(), "{errors:?}");
+    let cases = result["cases"].as_array().unwrap();
+    let layouts: Vec<&Value> = cases.iter().map(|case| &case["layout"]).collect();
+    assert_eq!(layouts, ["base", "base (again)"]);
+    let rounds = cases[0]["trials"].as_array().unwrap().len();
+    assert_eq!(rounds, cases[1]["trials"].as_array().unwrap().len());
+    assert!((6..=9).contains(&rounds), "{rounds}");
+    let warm_up = &cases[0]["trials"][0]["warm_up"];
+    assert_eq!(warm_up["is_settled"], false, "{warm_up}");
+    assert!(warm_up["duration_s"].as_f64().unwrap() >= 1.0, "{warm_up}");
+    let noise = &result["noise"][0];
+    assert_eq!(
+        (&noise["layout"], &noise["again"]),
+        (&"base".into(), &"base (again)".into())
+    );
+    assert!(noise["floor"].as_f64().unwrap() > 0.0);
+    let stopping = &result["stopping"];
+    assert_eq!(stopping["trials"].as_u64(), Some(2 * rounds as u64));
+    assert_eq!(stopping["trials_of_fixed_plan"], 18);
+    assert_eq!(stopping["saved_s"].as_f64().unwrap() > 0.0, rounds < 9);
+    assert_eq!(result["rankings"][0]["places"].as_array().unwrap().len(), 1);
+    assert!(place.leftovers().is_empty());
+}
+
 #[test]
 fn a_short_run_ends_with_a_table_a_verdict_and_a_valid_result() {
     let place = Place::new(EXPERIMENT);

@@ -59,7 +59,7 @@ wrong! {
         "[[layout]]\nname = \"fast\"\ndatabase = { torn_blocks = \"atomic\" }\n",
     );
     engine_not_built_yet: message("[database]\nengine = \"postgres\"\n");
-    rounds_not_built_yet: message("[plan]\nrounds = \"auto\"\n");
+    precision_of_a_fixed_plan: message("[plan]\nprecision = \"2%\"\n");
     placed_on_no_layout: message("[[layout]]\nname = \"x\"\nplacement = { redo = \"logs\" }\n");
     placed_on_no_device: message(
         "[[layout]]\nname = \"x\"\ndevices = [\"/dev/sdb\"]\nraw = true\nplacement = { redo = [\"/dev/sdc\"] }\n",

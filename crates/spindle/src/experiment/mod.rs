@@ -32,7 +32,7 @@ pub use database::{Commit, Database, Engine, TornBlocks, WriteSync};
 pub use error::ExperimentError;
 pub use layout::{DiskGroup, Layout, Made, PlacedOn, Placement, Redundancy};
 pub use limit::{Delay, Limit};
-pub use plan::{Plan, RestoreVerify};
+pub use plan::{Auto, Plan, RestoreVerify};
 pub use restore::{PutBack, RestoreBy};
 pub use workload::{Hotspot, OltpMix, RedoStress, Slob, Transactions, Workload, WorkloadKind};
 
@@ -150,8 +150,11 @@ impl Experiment {
         let database = Database::read(&mut database_reader, None)?;
         let workload = Workload::read(&mut workload_reader, &database)?;
         let plan = Plan::read(&mut plan_reader)?;
-        let layouts = read_layouts(&root, layout_readers, &database, database_reader.table())?;
+        let mut layouts = read_layouts(&root, layout_readers, &database, database_reader.table())?;
         plan.restore.check(&plan_reader, &layouts)?;
+        if plan.noise_check {
+            layouts.extend(once_more(&layouts));
+        }
         Ok(Experiment {
             name,
             seed,
@@ -204,6 +207,20 @@ fn read_layouts(
         ));
     }
     Ok(layouts)
+}
+
+/// The first layout that is measured, under another name.
+fn once_more(layouts: &[Layout]) -> Option<Layout> {
+    let baseline = layouts.iter().find(|layout| layout.candidate)?;
+    let mut name = baseline.name.clone();
+    while layouts.iter().any(|layout| layout.name == name) {
+        name.push_str(" (again)");
+    }
+    Some(Layout {
+        name,
+        repeats: Some(baseline.name.clone()),
+        ..baseline.clone()
+    })
 }
 
 /// The name of an experiment that has none: its file's.

@@ -1,8 +1,10 @@
 //! The `[plan]` section: how long, how often, and how small a difference counts as none.
 
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
+use spindle_stats::{Looks, Standard};
 
 use super::error::ExperimentError;
 use super::reader::Reader;
@@ -25,21 +27,34 @@ fn copy() -> RestoreBy {
 }
 
 const DAY_MS: u64 = 86_400_000;
+const MINUTE_MS: u64 = 60_000;
+/// A warm-up that ends by itself takes at least as long: as many samples as a steady state is told from.
+const WARMUP_MIN_MS: u64 = 5_000;
+const ROUNDS: RangeInclusive<u32> = 1..=1000;
 
 /// How the trials are run and judged.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
-    /// Time a trial runs before it is measured, up to 24 h.
+    /// Time a trial runs before it is measured, up to 24 h; the least of it when there is a `warmup_max_ms`.
     pub warmup_ms: u64,
+    /// The warm-up goes on until the throughput is steady, and so long at most; `None`: it is as long as `warmup_ms`.
+    #[serde(default)]
+    pub warmup_max_ms: Option<u64>,
     /// Time a trial is measured, 100 ms to 24 h.
     pub measure_ms: u64,
-    /// Rounds, each one trial of every case in random order, 1 to 1000.
+    /// Rounds, each one trial of every case in random order, 1 to 1000; the most of them when the rounds are `auto`.
     pub rounds: u32,
+    /// When the rounds themselves say how many it takes; `None`: it takes all of `rounds`.
+    #[serde(default)]
+    pub auto: Option<Auto>,
     /// Two cases are a draw when their ratio surely lies within this many per cent of 1; 0 to 50.
     pub margin_percent: f64,
     /// How databases are put back before each trial.
     #[serde(default = "copy")]
     pub restore: RestoreBy,
+    /// Whether the first candidate is measured twice, under two names, to learn the machine's own noise.
+    #[serde(default)]
+    pub noise_check: bool,
     /// How a restore is verified.
     pub restore_verify: RestoreVerify,
     /// A directory for the golden copies of layouts that Spindle makes; `None`: where the program was started.
@@ -47,22 +62,72 @@ pub struct Plan {
     pub golden_path: Option<PathBuf>,
 }
 
+/// A pair of cases is measured until it is decided or known well enough.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Auto {
+    /// How far the ends of the interval of a ratio may lie from it, per cent, 0.1 to 50.
+    pub precision_percent: f64,
+}
+
 impl Plan {
     /// Reads the plan section.
     pub(super) fn read(reader: &mut Reader<'_>) -> Result<Plan, ExperimentError> {
-        let today = "rounds = a whole number from 1 to 1000";
-        reader.word_not_built_yet("rounds", "auto", &format!("allowed today: {today}"))?;
-        reader.not_built_yet(&["precision"], today)?;
+        let warmup = reader.duration_ms_or_auto("warmup", 0..=DAY_MS)?;
+        let warmup_max_ms = reader.duration_ms("warmup_max", MINUTE_MS, 1_000..=DAY_MS)?;
+        let measure_ms = reader.duration_ms("measure", 20_000, 100..=DAY_MS)?;
+        let fixed_rounds = reader.number_or_auto("rounds", 3, ROUNDS)?;
+        let margin_percent = reader.percent("margin", 3.0, 0.0..=50.0)?;
+        let precision_percent =
+            reader.percent("precision", (margin_percent / 2.0).max(0.1), 0.1..=50.0)?;
+        let rounds_max = reader.number("max", 30, spindle_stats::ROUNDS_MIN..=*ROUNDS.end())?;
         let plan = Plan {
-            warmup_ms: reader.duration_ms("warmup", 5_000, 0..=DAY_MS)?,
-            measure_ms: reader.duration_ms("measure", 20_000, 100..=DAY_MS)?,
-            rounds: reader.number("rounds", 3, 1..=1000)?,
-            margin_percent: reader.percent("margin", 3.0, 0.0..=50.0)?,
             restore: reader.word("restore", RestoreBy::Copy)?,
+            warmup_ms: warmup.unwrap_or((measure_ms / 4).max(WARMUP_MIN_MS).min(warmup_max_ms)),
+            warmup_max_ms: warmup.is_none().then_some(warmup_max_ms),
+            measure_ms,
+            rounds: fixed_rounds.unwrap_or(rounds_max),
+            auto: fixed_rounds.is_none().then_some(Auto { precision_percent }),
+            margin_percent,
+            noise_check: reader.flag("noise_check", false)?,
             restore_verify: reader.word("restore_verify", RestoreVerify::Full)?,
             golden_path: reader.directory("golden_path")?,
         };
         reader.finish()?;
+        plan.check(reader)?;
         Ok(plan)
+    }
+
+    /// Keys that say nothing without another.
+    fn check(&self, reader: &Reader<'_>) -> Result<(), ExperimentError> {
+        let without = |key: &'static str, other: &str, help: &str| {
+            let message = format!("{key} is set, and {other} is not \"auto\"");
+            let label = format!("it says how far {other} = \"auto\" goes");
+            Err(reader.conflict(&[key], message, label, help))
+        };
+        for key in ["precision", "max"] {
+            if self.auto.is_none() && reader.has(key) {
+                return without(key, "rounds", "write rounds = \"auto\", or leave it out");
+            }
+        }
+        if self.warmup_max_ms.is_none() && reader.has("warmup_max") {
+            return without(
+                "warmup_max",
+                "warmup",
+                "write warmup = \"auto\", or leave it out",
+            );
+        }
+        Ok(())
+    }
+
+    /// What a comparison of this plan's rounds has to meet.
+    pub fn standard(&self) -> Standard {
+        Standard {
+            margin: self.margin_percent / 100.0,
+            looks: match self.auto {
+                None => Looks::Once,
+                Some(_) => Looks::EveryRound,
+            },
+            noise_floor: 0.0,
+        }
     }
 }

@@ -161,6 +161,47 @@ impl<'a> Reader<'a> {
         self.within(key, default, &range, &allowed, whole_number)
     }
 
+    /// A whole number, or `None` for the word `"auto"`.
+    pub fn number_or_auto(
+        &mut self,
+        key: &'static str,
+        default: u32,
+        range: RangeInclusive<u32>,
+    ) -> Result<Option<u32>, ExperimentError> {
+        if self.is_auto(key) {
+            self.known.push(key);
+            return Ok(None);
+        }
+        let (least, most) = (range.start(), range.end());
+        let allowed = format!("a whole number from {least} to {most}, or \"auto\"");
+        self.within(key, default, &range, &allowed, whole_number)
+            .map(Some)
+    }
+
+    /// A duration in milliseconds, or `None` for the word `"auto"`, which is the default.
+    pub fn duration_ms_or_auto(
+        &mut self,
+        key: &'static str,
+        range: RangeInclusive<u64>,
+    ) -> Result<Option<u64>, ExperimentError> {
+        if !self.has(key) || self.is_auto(key) {
+            self.known.push(key);
+            return Ok(None);
+        }
+        let (least, most) = (duration_text(*range.start()), duration_text(*range.end()));
+        let allowed =
+            format!("\"auto\", or a duration from \"{least}\" to \"{most}\", in ms, s, m or h");
+        self.within(key, 0, &range, &allowed, |value| match value {
+            Value::Text(text) => parse_duration_ms(text),
+            _ => None,
+        })
+        .map(Some)
+    }
+
+    fn is_auto(&self, key: &str) -> bool {
+        matches!(self.table.get(key), Some(Node { value: Value::Text(text), .. }) if text == "auto")
+    }
+
     /// One whole number or a list of different ones.
     pub fn numbers(
         &mut self,
@@ -460,38 +501,6 @@ impl<'a> Reader<'a> {
         Ok(Some(path.to_owned()))
     }
 
-    /// Refuses keys that a later version will understand.
-    pub fn not_built_yet(&self, keys: &[&str], today: &str) -> Result<(), ExperimentError> {
-        match self
-            .table
-            .entries
-            .iter()
-            .find(|entry| keys.contains(&entry.key.as_str()))
-        {
-            None => Ok(()),
-            Some(entry) => Err(self.not_built_yet_at(&entry.key_place, &entry.key, today)),
-        }
-    }
-
-    /// Refuses the word `word` as the value of `key`, which a later version will understand.
-    pub fn word_not_built_yet(
-        &self,
-        key: &str,
-        word: &str,
-        today: &str,
-    ) -> Result<(), ExperimentError> {
-        match self.table.get(key) {
-            Some(Node {
-                value: Value::Text(text),
-                place,
-            }) if text == word => {
-                let message = format!("{} = {word:?} is not built yet", self.full(key));
-                Err(self.error(place, key, message, today).help(SEE_REFERENCE))
-            }
-            _ => Ok(()),
-        }
-    }
-
     /// Refuses what the settings say together: points at that one of `keys` which was set last (by `--set`, in a
     /// layout, further down), for it is the likeliest to be put right; at the table when none is set.
     pub fn conflict(
@@ -569,12 +578,6 @@ impl<'a> Reader<'a> {
     fn wrong(&self, key: &str, node: &Node, allowed: impl Display) -> ExperimentError {
         let message = format!("{} is {}", self.full(key), node.value.found());
         self.error(&node.place, key, message, format!("allowed: {allowed}"))
-            .help(SEE_REFERENCE)
-    }
-
-    fn not_built_yet_at(&self, place: &Place, key: &str, today: &str) -> ExperimentError {
-        let message = format!("{} is not built yet", self.full(key));
-        self.error(place, key, message, format!("today: {today}"))
             .help(SEE_REFERENCE)
     }
 

@@ -65,10 +65,13 @@ fn everything_left_out_has_its_default() {
         },
         plan: Plan {
             warmup_ms: 5_000,
+            warmup_max_ms: Some(60_000),
             measure_ms: 20_000,
             rounds: 3,
+            auto: None,
             margin_percent: 3.0,
             restore: RestoreBy::Copy,
+            noise_check: false,
             restore_verify: RestoreVerify::Full,
             golden_path: None,
         },
@@ -78,6 +81,7 @@ fn everything_left_out_has_its_default() {
             made: None,
             placement: Placement::default(),
             candidate: true,
+            repeats: None,
             io: AccessPath {
                 caching: Caching::Buffered,
                 method: Method::Sync,
@@ -528,7 +532,7 @@ fn the_examples_of_the_reference_are_right() {
         parse(block.split("```").next().unwrap());
         examples += 1;
     }
-    assert_eq!(examples, 5);
+    assert_eq!(examples, 6);
 }
 
 #[test]
@@ -550,4 +554,60 @@ fn files_are_delayed_as_the_layout_that_they_lie_on() {
     assert_eq!(read_us(1), [0, 5000]);
     assert_eq!(read_us(2), [4000, 4000]);
     assert_eq!(read_us(3), [3000, 0]);
+}
+
+#[test]
+fn rounds_may_be_as_many_as_it_takes() {
+    let plan = |text: &str| parse(&format!("[plan]\n{text}\n{ONE_LAYOUT}")).plan;
+    let auto = plan("rounds = \"auto\"\nprecision = \"2%\"\nmax = 12");
+    let precision_percent = 2.0;
+    assert_eq!(
+        (auto.rounds, auto.auto),
+        (12, Some(Auto { precision_percent }))
+    );
+    assert_eq!(auto.standard().looks, spindle_stats::Looks::EveryRound);
+    let default = plan("rounds = \"auto\"\nmargin = \"4%\"");
+    let precision_percent = 2.0;
+    assert_eq!(
+        (default.rounds, default.auto),
+        (30, Some(Auto { precision_percent }))
+    );
+    assert_eq!(
+        plan("rounds = 4").standard().looks,
+        spindle_stats::Looks::Once
+    );
+}
+
+#[test]
+fn a_warmup_lasts_until_the_throughput_is_steady_unless_it_is_told_how_long() {
+    let plan = |text: &str| {
+        let plan = parse(&format!("[plan]\n{text}\n{ONE_LAYOUT}")).plan;
+        (plan.warmup_ms, plan.warmup_max_ms)
+    };
+    assert_eq!(plan("warmup = \"7s\""), (7_000, None));
+    assert_eq!(plan("warmup = \"auto\""), (5_000, Some(60_000)));
+    assert_eq!(plan("measure = \"1m\""), (15_000, Some(60_000)));
+    assert_eq!(plan("warmup_max = \"2s\""), (2_000, Some(2_000)));
+}
+
+#[test]
+fn keys_of_auto_need_it() {
+    for key in ["precision = \"2%\"", "max = 10"] {
+        let error = error_of(&format!("[plan]\n{key}\n{ONE_LAYOUT}"), &[]);
+        let key = key.split(' ').next().unwrap();
+        assert_eq!(error.key(), Some(format!("plan.{key}").as_str()));
+    }
+    let text = format!("[plan]\nwarmup = \"2s\"\nwarmup_max = \"9s\"\n{ONE_LAYOUT}");
+    assert_eq!(error_of(&text, &[]).key(), Some("plan.warmup_max"));
+}
+
+#[test]
+fn a_noise_check_measures_the_first_candidate_once_more() {
+    let text = "[plan]\nnoise_check = true\n[[layout]]\nname = \"disks\"\ncandidate = false\n\
+                [[layout]]\nname = \"a\"\nplacement = { redo = \"disks\" }\n[[layout]]\nname = \"a (again)\"\n";
+    let layouts = parse(text).layouts;
+    let names: Vec<&str> = layouts.iter().map(|layout| layout.name.as_str()).collect();
+    assert_eq!(names, ["disks", "a", "a (again)", "a (again) (again)"]);
+    assert_eq!(layouts[3].repeats.as_deref(), Some("a"));
+    assert_eq!(layouts[3].database, layouts[1].database);
 }

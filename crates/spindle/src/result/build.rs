@@ -1,13 +1,11 @@
-//! From a recorded run to its result: orders trials, asks `spindle-stats` who won, collects the warnings.
+//! From a recorded run to its result: orders trials, has the cases judged, collects the warnings.
 
-use std::collections::BTreeMap;
-
-use spindle_stats::{CaseRounds, PairVerdict, StatsError, estimate_mean, rank};
+use spindle_stats::{StatsError, estimate_mean};
 use thiserror::Error;
 
 use super::{
-    Case, CaseRecord, Comparison, FORMAT_VERSION, Outcome, Ranking, RunRecord, RunResult,
-    Throughput, attribution, case_means, findings, headline, warnings,
+    Case, CaseRecord, FORMAT_VERSION, Outcome, RunRecord, RunResult, Throughput, attribution,
+    case_means, drift, findings, headline, judge, stopping, warnings,
 };
 
 /// Why a record has no result: the journal it came from was damaged or changed by hand.
@@ -63,18 +61,14 @@ pub fn build(record: &RunRecord) -> Result<RunResult, RecordError> {
         findings: Vec::new(),
         warnings: Vec::new(),
     };
-    let mut outcomes = Vec::new();
-    for group in result.groups() {
-        let compared: Vec<&Case> = group
-            .into_iter()
-            .filter(|case| case.is_compared())
-            .collect();
-        outcomes.extend(compare(&compared, record.margin)?);
+    let judgements = judge::judge(&result, record)?;
+    for judgement in judgements {
+        result.rankings.push(judgement.ranking);
+        result.verdicts.extend(judgement.verdicts);
+        result.noise.extend(judgement.noise);
     }
-    for (ranking, verdicts) in outcomes {
-        result.rankings.push(ranking);
-        result.verdicts.extend(verdicts);
-    }
+    result.drifts = drift::drifts(&result.cases)?;
+    result.stopping = stopping::stopping(record);
     result.attributions = attribution::attributions(&result);
     result.findings = findings::findings(&result, record);
     result.headline = headline::headline(&result);
@@ -155,56 +149,6 @@ fn one_case(record: &RunRecord, index: usize, case: &CaseRecord) -> Result<Case,
                 && sampled.clients == case.clients
         })),
     })
-}
-
-/// Ranks the cases of one workload and load level; `None` when there are none.
-fn compare(
-    cases: &[&Case],
-    margin: f64,
-) -> Result<Option<(Ranking, Vec<Comparison>)>, RecordError> {
-    let Some(first) = cases.first() else {
-        return Ok(None);
-    };
-    let rounds: Vec<CaseRounds> = cases.iter().map(|case| rounds_of(case)).collect();
-    let order = rank(&rounds, margin)?;
-    let name = |index: usize| cases[index].layout.clone();
-    let ranking = Ranking {
-        workload: first.workload.clone(),
-        clients: first.clients,
-        best: name(order.best),
-        winner: order.winner.map(name),
-        tied: order.tied.iter().map(|&index| name(index)).collect(),
-        places: Vec::new(),
-    };
-    let comparison = |pair: &PairVerdict| Comparison {
-        workload: first.workload.clone(),
-        clients: first.clients,
-        a: name(pair.a),
-        b: name(pair.b),
-        ratio: pair.comparison.ratio,
-        ci95: pair.comparison.ci95,
-        verdict: pair.comparison.verdict,
-        rounds_needed: pair.comparison.rounds_needed,
-        rounds: pair.comparison.rounds,
-        p99: None,
-        cpu: None,
-    };
-    Ok(Some((
-        ranking,
-        order.verdicts.iter().map(comparison).collect(),
-    )))
-}
-
-fn rounds_of(case: &Case) -> CaseRounds {
-    let values: BTreeMap<u32, f64> = case
-        .trials
-        .iter()
-        .map(|trial| (trial.round, trial.tpm))
-        .collect();
-    CaseRounds {
-        name: case.layout.clone(),
-        values,
-    }
 }
 
 #[cfg(test)]

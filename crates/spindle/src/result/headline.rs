@@ -1,9 +1,11 @@
 //! The answer in a sentence: who is fastest and by how much, or that it is too close to call.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use spindle_stats::Verdict;
+use spindle_stats::{Looks, Standard, Verdict, compare_by};
 
+use super::judge::is_within_noise;
 use super::{Case, Comparison, Ranking, RunResult};
 
 /// What is said when reads were answered from memory, so that no device was compared.
@@ -12,25 +14,25 @@ const COMPARES_CACHES: &str = "the data fits in memory: this compares caches, no
 /// From this share of reads answered by the page cache, the comparison is one of caches.
 pub(super) const MOSTLY_CACHED_SHARE: f64 = 0.5;
 
-/// One sentence per workload and load level, each ending in a full stop.
+/// One sentence for each workload and load level, or for several levels with the same answer; each ends in a full stop.
 pub(super) fn headline(result: &RunResult) -> String {
     let several_workloads = result
         .cases
         .iter()
         .any(|case| case.workload != result.cases[0].workload);
-    let sentences: Vec<String> = result
-        .rankings
+    let sentences: Vec<String> = answers(result)
         .iter()
-        .map(|ranking| {
-            let mut load = match ranking.clients {
-                1 => "at 1 client".to_owned(),
-                clients => format!("at {clients} clients"),
-            };
+        .map(|answer| {
+            let mut load = at_clients(answer);
             if several_workloads {
-                let _ = write!(load, " of {}", ranking.workload);
+                let _ = write!(load, " of {}", answer[0].workload);
             }
-            let mut sentence = sentence(result, ranking, &load);
-            if result.memory_budget_bytes.is_none() && is_mostly_cached(result, ranking) {
+            let mut sentence = match answer.as_slice() {
+                [ranking] => sentence(result, ranking, &load),
+                levels => shared_sentence(result, levels, &load),
+            };
+            let is_cached = |ranking: &&Ranking| is_mostly_cached(result, ranking);
+            if result.memory_budget_bytes.is_none() && answer.iter().any(is_cached) {
                 let _ = write!(sentence, "; {COMPARES_CACHES}");
             }
             sentence + "."
@@ -40,6 +42,113 @@ pub(super) fn headline(result: &RunResult) -> String {
         return "Nothing was measured: the reason stands beside each case.".to_owned();
     }
     sentences.join(" ")
+}
+
+/// The rankings, those of several load levels together that can be told in one sentence.
+fn answers(result: &RunResult) -> Vec<Vec<&Ranking>> {
+    let mut answers: Vec<Vec<&Ranking>> = Vec::new();
+    for ranking in &result.rankings {
+        let joined = answers.iter_mut().find(|answer| {
+            let mut levels = (*answer).clone();
+            levels.push(ranking);
+            is_one_answer(result, &levels)
+        });
+        match joined {
+            Some(answer) => answer.push(ranking),
+            None => answers.push(vec![ranking]),
+        }
+    }
+    answers
+}
+
+/// Whether the same layout won at all levels, before the same others, and by ratios that may well be one.
+fn is_one_answer(result: &RunResult, levels: &[&Ranking]) -> bool {
+    let first = levels[0];
+    let is_same_winner = |other: &&Ranking| {
+        other.workload == first.workload && other.winner.is_some() && other.winner == first.winner
+    };
+    let rivals = |ranking: &Ranking| {
+        let comparisons = comparisons_of(result, ranking);
+        let ends = [comparisons.first(), comparisons.last()];
+        ends.map(|comparison| comparison.map(|comparison| comparison.b.clone()))
+    };
+    let of_first = rivals(first);
+    levels.iter().all(is_same_winner)
+        && levels.iter().all(|ranking| rivals(ranking) == of_first)
+        && of_first
+            .iter()
+            .flatten()
+            .all(|rival| over_levels(result, levels, rival).is_some())
+}
+
+/// The winner's ratio to a rival over several load levels: of each round the geometric mean of its levels. `None` unless it
+/// lies within the interval of every level.
+fn over_levels(result: &RunResult, levels: &[&Ranking], rival: &str) -> Option<Comparison> {
+    let logs_of = |layout: &str| -> Option<BTreeMap<u32, f64>> {
+        let mut sums = BTreeMap::new();
+        for (index, ranking) in levels.iter().enumerate() {
+            let mut cases = result.cases.iter();
+            let case = cases.find(|case| case.is_ranked_in(ranking) && case.layout == layout)?;
+            let tpm = case
+                .trials
+                .iter()
+                .map(|trial| (trial.round, trial.tpm.ln()));
+            let tpm: BTreeMap<u32, f64> = tpm.collect();
+            if index == 0 {
+                sums = tpm;
+            } else {
+                sums.retain(|round, _| tpm.contains_key(round));
+                sums.iter_mut().for_each(|(round, sum)| *sum += tpm[round]);
+            }
+        }
+        Some(sums)
+    };
+    let (winner, rival_logs) = (logs_of(&levels[0].best)?, logs_of(rival)?);
+    let mean = |sum: f64| (sum / levels.len() as f64).exp();
+    let (a, b): (Vec<f64>, Vec<f64>) = winner
+        .iter()
+        .filter_map(|(round, sum)| Some((mean(*sum), mean(*rival_logs.get(round)?))))
+        .unzip();
+    let standard = Standard {
+        looks: match result.stopping {
+            None => Looks::Once,
+            Some(_) => Looks::EveryRound,
+        },
+        ..Standard::fixed(result.margin)
+    };
+    let pooled = compare_by(&a, &b, standard).ok()?;
+    let of_levels: Vec<&Comparison> = levels
+        .iter()
+        .filter_map(|ranking| {
+            let mut comparisons = comparisons_of(result, ranking).into_iter();
+            comparisons.find(|comparison| comparison.b == rival)
+        })
+        .collect();
+    let holds_pooled = |comparison: &&Comparison| {
+        let holds = |(low, high)| (low..=high).contains(&pooled.ratio);
+        comparison.ci95.is_some_and(holds)
+    };
+    let is_one = pooled.ci95.is_some() && of_levels.iter().all(holds_pooled);
+    let first = of_levels.first().filter(|_| is_one)?;
+    Some(Comparison {
+        ratio: pooled.ratio,
+        ci95: pooled.ci95,
+        ..(*first).clone()
+    })
+}
+
+/// `at 8 clients`, `at 50 and at 150 clients`.
+fn at_clients(answer: &[&Ranking]) -> String {
+    let levels: Vec<String> = answer
+        .iter()
+        .map(|ranking| format!("at {}", ranking.clients))
+        .collect();
+    match levels.as_slice() {
+        [only] if only == "at 1" => "at 1 client".to_owned(),
+        [only] => format!("{only} clients"),
+        [first @ .., last] => format!("{} and {last} clients", first.join(", ")),
+        [] => String::new(),
+    }
 }
 
 /// A ratio as it is written everywhere: three figures or two decimals.
@@ -72,7 +181,8 @@ fn is_mostly_cached(result: &RunResult, ranking: &Ranking) -> bool {
     })
 }
 
-fn sentence(result: &RunResult, ranking: &Ranking, load: &str) -> String {
+/// The best against every other, the closest first.
+fn comparisons_of<'a>(result: &'a RunResult, ranking: &Ranking) -> Vec<&'a Comparison> {
     let mut comparisons: Vec<&Comparison> = result
         .verdicts
         .iter()
@@ -81,6 +191,38 @@ fn sentence(result: &RunResult, ranking: &Ranking, load: &str) -> String {
         })
         .collect();
     comparisons.sort_by(|a, b| a.ratio.total_cmp(&b.ratio));
+    comparisons
+}
+
+/// One sentence for load levels with one answer.
+fn shared_sentence(result: &RunResult, levels: &[&Ranking], load: &str) -> String {
+    let comparisons = comparisons_of(result, levels[0]);
+    let rivals: Vec<Comparison> = [comparisons.first(), comparisons.last()]
+        .into_iter()
+        .flatten()
+        .filter_map(|comparison| over_levels(result, levels, &comparison.b))
+        .collect();
+    match comparisons.as_slice() {
+        [_] => fastest(&levels[0].best, &[&rivals[0]], load),
+        _ => fastest(&levels[0].best, &rivals.iter().collect::<Vec<_>>(), load),
+    }
+}
+
+/// The sentence for a winner.
+fn fastest(best: &str, comparisons: &[&Comparison], load: &str) -> String {
+    match comparisons {
+        [] => String::new(),
+        [only] => format!("{best} is fastest: {}, {load}", times(only)),
+        [next, .., slowest] => format!(
+            "{best} is fastest: {}, the next best, and {}, the slowest, {load}",
+            times(next),
+            times(slowest)
+        ),
+    }
+}
+
+fn sentence(result: &RunResult, ranking: &Ranking, load: &str) -> String {
+    let comparisons = comparisons_of(result, ranking);
     let best = &ranking.best;
     match comparisons.as_slice() {
         [] => format!("Only {best} was measured {load}: there is nothing to compare it with"),
@@ -94,12 +236,7 @@ fn sentence(result: &RunResult, ranking: &Ranking, load: &str) -> String {
                 times(slowest)
             )
         }
-        [only] if ranking.winner.is_some() => format!("{best} is fastest: {}, {load}", times(only)),
-        [next, .., slowest] if ranking.winner.is_some() => format!(
-            "{best} is fastest: {}, the next best, and {}, the slowest, {load}",
-            times(next),
-            times(slowest)
-        ),
+        all if ranking.winner.is_some() => fastest(best, all, load),
         _ => too_close(result, ranking, &comparisons, load),
     }
 }
@@ -182,16 +319,19 @@ fn closeness(result: &RunResult, tied: &[&Comparison]) -> String {
         .all(|comparison| comparison.verdict == Verdict::Draw)
     {
         let _ = write!(text, ": a draw within {} %", percent(result.margin));
-    } else if let Some(rounds) = tied
+    } else if tied.iter().any(|comparison| is_within_noise(comparison)) {
+        text.push_str(": within the machine's own noise");
+    } else if let Some((needed, rounds)) = tied
         .iter()
-        .filter_map(|comparison| comparison.rounds_needed)
+        .filter_map(|comparison| Some((comparison.rounds_needed?, comparison.rounds)))
         .max()
     {
-        let _ = match rounds {
-            spindle_stats::MAX_ROUNDS.. => {
+        let _ = match needed.saturating_sub(rounds) {
+            _ if needed >= spindle_stats::MAX_ROUNDS => {
                 write!(text, "; no sensible number of rounds would decide")
             }
-            rounds => write!(text, "; about {rounds} rounds would decide"),
+            1 => write!(text, "; about one more round would decide"),
+            more => write!(text, "; about {more} more rounds would decide"),
         };
     }
     text
@@ -288,7 +428,7 @@ mod tests {
             "{headline}"
         );
         assert!(
-            headline.contains("rounds would decide), at 8 clients; a is 10.9 x slow ("),
+            headline.contains("more rounds would decide), at 8 clients; a is 10.9 x slow ("),
             "{headline}"
         );
     }
@@ -303,7 +443,7 @@ mod tests {
         let headline = headline_of(&record);
         assert!(
             headline.starts_with(
-                "Too close to call between a, 1; b, 2; and c, 3 (1.04 x to 1.07 x; about 36 rounds"
+                "Too close to call between a, 1; b, 2; and c, 3 (1.04 x to 1.07 x; about 33 more rounds"
             ),
             "{headline}"
         );
@@ -366,6 +506,41 @@ mod tests {
             trial.audit.page_cache_share = Some(0.5);
         }
         assert!(!headline_of(&record).contains("caches"));
+    }
+
+    /// The same layouts at 50 and at 150 clients.
+    fn at_two_levels(second: [&[f64]; 2]) -> String {
+        let mut record = sample::record(&[
+            ("buffered", &[100.0, 101.0, 99.0]),
+            ("direct", &[200.0, 203.0, 196.0]),
+        ]);
+        let mut heavy = sample::record(&[("buffered", second[0]), ("direct", second[1])]).cases;
+        record.cases.iter_mut().for_each(|case| case.clients = 50);
+        heavy.iter_mut().for_each(|case| case.clients = 150);
+        record.cases.extend(heavy);
+        headline_of(&record)
+    }
+
+    #[test]
+    fn load_levels_with_one_answer_share_a_sentence() {
+        assert_eq!(
+            at_two_levels([&[50.0, 50.5, 49.5], &[99.0, 102.0, 98.5]]),
+            "direct is fastest: 2.00 x buffered (1.96-2.04), at 50 and at 150 clients."
+        );
+    }
+
+    #[test]
+    fn load_levels_whose_ratios_differ_have_a_sentence_each() {
+        assert_eq!(
+            at_two_levels([&[50.0, 50.5, 49.5], &[150.0, 151.6, 148.5]]),
+            "direct is fastest: 2.00 x buffered (1.96-2.04), at 50 clients. \
+             direct is fastest: 3.00 x buffered (3.00-3.00), at 150 clients."
+        );
+        let other_winner = at_two_levels([&[50.0, 50.5, 49.5], &[25.0, 25.3, 24.7]]);
+        assert!(
+            other_winner.contains("buffered is fastest: 2.00 x direct"),
+            "{other_winner}"
+        );
     }
 
     #[test]

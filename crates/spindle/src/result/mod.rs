@@ -9,12 +9,15 @@ mod attribution;
 mod audit;
 mod build;
 mod case_means;
+mod drift;
 mod findings;
 mod headline;
+mod judge;
 mod model;
 mod record;
 #[cfg(test)]
 pub(crate) mod sample;
+mod stopping;
 mod summary;
 mod warnings;
 
@@ -28,6 +31,8 @@ pub use model::{
     Restore, RunResult, SYSTEM_CPU, SegmentSpace, Stopping, SystemColumn, SystemMean, SystemSeries,
     Throughput, TimePart, Trial, USER_CPU, Wait, WarmUp, Warning, is_wait_event,
 };
-pub use record::{CaseRecord, RunRecord, SampledTrial};
+pub use record::{AutoPlan, CaseRecord, RunRecord, SampledTrial};
+#[cfg(test)]
+pub(crate) use sample::trial as sample_trial;
 pub use spindle_stats::Verdict;
 pub use summary::Summary;

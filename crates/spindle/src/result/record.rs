@@ -13,8 +13,14 @@ pub struct RunRecord {
     pub machine: Value,
     /// Half the width of the band around a ratio of 1 that counts as a draw, 0 to below 1; 0.03 stands for 3 %.
     pub margin: f64,
-    /// Rounds that the plan asks for; fewer finished ones make the result one of an unfinished run.
+    /// Rounds that the plan asks for, or the most of them; fewer finished ones make the result one of an unfinished run,
+    /// unless there is an `auto`.
     pub planned_rounds: u32,
+    /// What a plan adds whose rounds said themselves when they sufficed.
+    pub auto: Option<AutoPlan>,
+    /// The layout that was measured under two names, and the one that bears the other name; indices into
+    /// [`RunRecord::layouts`].
+    pub noise_check: Option<(usize, usize)>,
     /// Bytes of buffer cache and page cache together that every case was held to; `None` when nothing held them.
     pub memory_budget_bytes: Option<u64>,
     /// What Spindle itself costs; `None` when it was not measured.
@@ -27,6 +33,17 @@ pub struct RunRecord {
     pub series: Vec<SampledTrial>,
     /// What the runner noticed that belongs to no single trial.
     pub warnings: Vec<Warning>,
+}
+
+/// A plan of `rounds = "auto"`.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct AutoPlan {
+    /// How far the ends of the interval of a ratio were to lie from it, as a fraction.
+    pub precision: f64,
+    /// Whether the run ended because there was nothing left to measure.
+    pub is_finished: bool,
+    /// The warm-up of a trial that does not tell its own, in seconds.
+    pub warmup_s: f64,
 }
 
 /// One case of the plan and what became of it.

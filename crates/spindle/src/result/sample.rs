@@ -25,6 +25,8 @@ pub(crate) fn record(cases: &[(&str, &[f64])]) -> RunRecord {
         machine: json!({}),
         margin: 0.03,
         planned_rounds: planned_rounds as u32,
+        auto: None,
+        noise_check: None,
         memory_budget_bytes: None,
         own_cost: None,
         layouts: cases.iter().map(|(name, _)| layout(name)).collect(),
@@ -46,7 +48,8 @@ fn layout(name: &str) -> Layout {
     }
 }
 
-fn trial(round: u32, tpm: f64) -> Trial {
+/// A plain trial with this throughput.
+pub(crate) fn trial(round: u32, tpm: f64) -> Trial {
     let counts = IoCounts {
         reads: 100,
         writes: 50,

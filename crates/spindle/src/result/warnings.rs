@@ -3,7 +3,8 @@
 use std::ops::RangeInclusive;
 
 use super::headline::{MOSTLY_CACHED_SHARE, case_label, format_ratio};
-use super::{Case, Outcome, RunRecord, RunResult, Trial, Warning};
+use super::judge::is_within_noise;
+use super::{Case, Comparison, Drift, Outcome, RunRecord, RunResult, Trial, Warning};
 
 /// Ratios of the program's to the device's byte counts that count as agreement.
 const AGREEMENT: RangeInclusive<f64> = 0.90..=1.10;
@@ -19,8 +20,11 @@ pub(super) fn warnings(result: &RunResult, record: &RunRecord) -> Vec<Warning> {
         .map(|warning| warning.text.clone())
         .collect();
     texts.extend(unfinished(record));
-    let checks: [fn(&RunResult, &Case) -> Option<String>; 7] = [
+    let verdicts = result.verdicts.iter();
+    texts.extend(verdicts.filter_map(|comparison| within_noise(result, comparison)));
+    let checks: [fn(&RunResult, &Case) -> Option<String>; 8] = [
         failed,
+        not_settled,
         not_restored,
         not_direct,
         left_dirty,
@@ -46,6 +50,8 @@ pub(super) fn warnings(result: &RunResult, record: &RunRecord) -> Vec<Warning> {
             .iter()
             .flat_map(|case| noticed_in_trials(result, case)),
     );
+    let drifts = result.drifts.iter();
+    texts.extend(drifts.filter_map(|drift| drifting(result, drift)));
     texts.into_iter().map(|text| Warning { text }).collect()
 }
 
@@ -57,6 +63,14 @@ fn unfinished(record: &RunRecord) -> Option<String> {
         .filter(|case| case.outcome == Outcome::Measured);
     let finished = runnable.map(|case| case.trials.len()).min()?;
     let planned = record.planned_rounds;
+    if let Some(plan) = record.auto {
+        return (!plan.is_finished).then(|| {
+            format!(
+                "The run is not finished: {finished} rounds are complete, and some cases are not settled yet. `spindle resume` \
+                 does the rest."
+            )
+        });
+    }
     (finished < planned as usize).then(|| {
         format!("The run is not finished: {finished} of {planned} rounds are complete. `spindle resume` does the rest.")
     })
@@ -70,6 +84,63 @@ fn failed(result: &RunResult, case: &Case) -> Option<String> {
         )),
         _ => None,
     }
+}
+
+/// What was sure enough as a pair, and no more than what the machine did to one layout under two names.
+fn within_noise(result: &RunResult, comparison: &Comparison) -> Option<String> {
+    let is_of =
+        |case: &&Case| case.workload == comparison.workload && case.clients == comparison.clients;
+    let mut noise = result.noise.iter();
+    let noise = noise.find(|noise| {
+        noise.workload == comparison.workload && noise.clients == comparison.clients
+    })?;
+    let case = result
+        .cases
+        .iter()
+        .find(|case| is_of(case) && case.layout == comparison.a)?;
+    is_within_noise(comparison).then(|| {
+        format!(
+            "{} came out {} x {}, which is no verdict: {} differed from itself by up to {:.1} % when it was run twice. Look for \
+             what disturbs this machine (`spindle doctor`), or measure longer.",
+            case_label(result, case),
+            format_ratio(comparison.ratio),
+            comparison.b,
+            noise.layout,
+            100.0 * noise.floor
+        )
+    })
+}
+
+/// A trial that was measured before its throughput was steady.
+fn not_settled(result: &RunResult, case: &Case) -> Option<String> {
+    let rounds = rounds_where(case, |trial| {
+        trial.warm_up.is_some_and(|warm_up| !warm_up.is_settled)
+    })?;
+    Some(format!(
+        "{}: the throughput was not steady yet when the longest warm-up ended and measuring began ({rounds}). Set \
+         plan.warmup_max higher.",
+        case_label(result, case)
+    ))
+}
+
+fn drifting(result: &RunResult, drift: &Drift) -> Option<String> {
+    let is_of = |case: &&Case| {
+        case.layout == drift.layout
+            && case.workload == drift.workload
+            && case.clients == drift.clients
+    };
+    let case = result.cases.iter().find(is_of)?;
+    let (low, high) = drift.ci95;
+    let (moved, least, most) = match drift.percent_per_round {
+        percent if percent < 0.0 => ("fell", -high, -low),
+        _ => ("rose", low, high),
+    };
+    Some(format!(
+        "{}: its throughput {moved} by {:.1} % from round to round ({least:.1}-{most:.1} %). Verdicts compare within rounds, \
+         where that divides out as far as it is the machine's; the table's means do not.",
+        case_label(result, case),
+        drift.percent_per_round.abs(),
+    ))
 }
 
 fn not_restored(result: &RunResult, case: &Case) -> Option<String> {
@@ -237,7 +308,7 @@ fn kib(bytes: u64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{build, sample};
+    use super::super::{AutoPlan, CaseRecord, WarmUp, build, sample};
     use super::*;
 
     /// The warnings of two cases of three rounds after `change`.
@@ -271,6 +342,70 @@ mod tests {
             };
         });
         assert_eq!(skipped, Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_run_whose_rounds_say_when_to_stop_is_finished_when_it_says_so() {
+        let auto = |record: &mut RunRecord, is_finished| {
+            record.planned_rounds = 30;
+            record.auto = Some(AutoPlan {
+                precision: 0.03,
+                is_finished,
+                warmup_s: 1.0,
+            });
+        };
+        assert_eq!(
+            warnings_after(|record| auto(record, true)),
+            Vec::<String>::new()
+        );
+        let unfinished = warnings_after(|record| auto(record, false));
+        assert!(
+            unfinished[0].starts_with("The run is not finished: 3 rounds are complete, and some")
+        );
+    }
+
+    #[test]
+    fn a_trial_that_never_settled_is_said() {
+        let warnings = warnings_after(|record| {
+            for (trial, is_settled) in record.cases[0].trials.iter_mut().zip([true, false, true]) {
+                trial.warm_up = Some(WarmUp {
+                    duration_s: 60.0,
+                    is_settled,
+                });
+            }
+        });
+        assert_eq!(
+            warnings,
+            [
+                "a: the throughput was not steady yet when the longest warm-up ended and measuring began (round 2). Set \
+                 plan.warmup_max higher."
+            ]
+        );
+    }
+
+    #[test]
+    fn a_difference_within_the_noise_is_said() {
+        let warnings = warnings_after(|record| {
+            let again = sample::record(&[("a (again)", &[150.0, 152.0, 149.0])]);
+            record.layouts.extend(again.layouts);
+            record.cases.extend(
+                again
+                    .cases
+                    .into_iter()
+                    .map(|case| CaseRecord { layout: 2, ..case }),
+            );
+            record.noise_check = Some((0, 2));
+            for trial in &mut record.cases[1].trials {
+                trial.tpm /= 1.6;
+            }
+        });
+        assert_eq!(warnings.len(), 1, "{warnings:?}");
+        assert!(
+            warnings[0].starts_with(
+                "b came out 1.25 x a, which is no verdict: a differed from itself by up to 5"
+            ),
+            "{warnings:?}"
+        );
     }
 
     #[test]

@@ -1,5 +1,5 @@
 //! A run: every trial of an experiment, in order, journalled, and the report at the end. [`runner`] is the whole story;
-//! the other modules are its parts: what this machine can do ([`examine`]), the layouts' `limits`, the databases' files ([`images`]), the
+//! the other modules are its parts: which trials come next ([`schedule`]), what this machine can do ([`examine`]), the layouts' `limits`, the databases' files ([`images`]), the
 //! [`journal`] and what it adds up to ([`replay`]), the run [`directory`], and what people see meanwhile ([`progress`]).
 //! Only the command line calls this module.
 
@@ -13,3 +13,4 @@ mod limits;
 pub mod progress;
 pub mod replay;
 pub mod runner;
+pub mod schedule;

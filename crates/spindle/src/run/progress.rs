@@ -54,6 +54,11 @@ impl Progress {
         }
     }
 
+    /// So many trials are left after all.
+    pub fn expects(&mut self, trials: usize) {
+        self.trials_left = trials;
+    }
+
     /// A trial begins.
     pub fn trial_begins(&mut self, what: &str) {
         let all = self.trials_done + self.trials_left;

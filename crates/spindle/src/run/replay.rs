@@ -8,7 +8,8 @@ use super::journal::Event;
 use crate::experiment::Experiment;
 use crate::observe::machine::Machine;
 use crate::result::{
-    CaseRecord, Layout, Outcome, OwnCost, RunRecord, SampledTrial, SystemSeries, Trial, Warning,
+    AutoPlan, CaseRecord, Layout, Outcome, OwnCost, RunRecord, SampledTrial, SystemSeries, Trial,
+    Warning,
 };
 
 /// A case: layout and load level.
@@ -154,6 +155,14 @@ impl RunState {
         self.failures.contains_key(&case)
     }
 
+    /// Throughput of a case in transactions per minute, by round.
+    pub fn throughput(&self, case: CaseKey) -> BTreeMap<u32, f64> {
+        let trials = self.trials.get(&case).into_iter().flatten();
+        trials
+            .map(|(round, finished)| (*round, finished.trial.tpm))
+            .collect()
+    }
+
     /// Lets cases that failed be tried again.
     pub fn forgive(&mut self) {
         self.failures.clear();
@@ -178,6 +187,12 @@ impl RunState {
             machine: value(serde_json::to_value(&self.machine)),
             margin: experiment.plan.margin_percent / 100.0,
             planned_rounds: experiment.plan.rounds,
+            auto: experiment.plan.auto.map(|auto| AutoPlan {
+                precision: auto.precision_percent / 100.0,
+                is_finished: self.finished,
+                warmup_s: experiment.plan.warmup_ms as f64 / 1e3,
+            }),
+            noise_check: noise_check(experiment),
             memory_budget_bytes: self.budget_bytes,
             own_cost: self.own_cost,
             layouts,
@@ -233,6 +248,15 @@ impl RunState {
     }
 }
 
+/// The layout that is measured under two names, and the one with the other name.
+fn noise_check(experiment: &Experiment) -> Option<(usize, usize)> {
+    let layouts = || experiment.layouts.iter();
+    let again = layouts().position(|layout| layout.repeats.is_some())?;
+    let repeated = experiment.layouts[again].repeats.as_ref();
+    let first = layouts().position(|layout| Some(&layout.name) == repeated)?;
+    Some((first, again))
+}
+
 /// A candidate in words, before anything was found out about it.
 pub fn describe(experiment: &Experiment, index: usize) -> Layout {
     let layout = &experiment.layouts[index];
@@ -249,6 +273,11 @@ pub fn describe(experiment: &Experiment, index: usize) -> Layout {
     let limited = layout.limit.map(|limit| limit.to_string());
     let delayed = layout.delay.map(|delay| delay.to_string());
     let emulated: Vec<String> = limited.into_iter().chain(delayed).collect();
+    if let Some(first) = &layout.repeats {
+        description.push_str(&format!(
+            "; {first} once more, to learn the machine's own noise"
+        ));
+    }
     for emulation in &emulated {
         description.push_str("; ");
         description.push_str(emulation);

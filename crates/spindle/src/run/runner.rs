@@ -1,5 +1,5 @@
 //! The whole story of a run. Examine the candidates, make their databases, then round by round every case once in random
-//! order: put the database back, run the trial, write down what it found. Interrupted or killed at any moment, a run goes
+//! order (`schedule` says which): put the database back, run the trial, write down what it found. Interrupted or killed at any moment, a run goes
 //! on later where it was; what its trials wrote is thrown away.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,6 +21,7 @@ use super::journal::{Event, Journal, JournalError};
 use super::limits::{self, Flushes, LayoutLimit};
 use super::progress::Progress;
 use super::replay::{CaseKey, RunState};
+use super::schedule::{self, Planned};
 use crate::experiment::Experiment;
 use crate::observe::SystemFiles;
 use crate::observe::machine::Machine;
@@ -31,8 +32,6 @@ use crate::trial::own_cost::OwnCostTask;
 use crate::trial::protocol::Task;
 use crate::trial::supervisor::{self, Bounds, TrialError};
 
-/// Streams of chance from here on are the orders of rounds.
-const ORDER_STREAMS: u64 = 1 << 40;
 /// What a trial takes besides warm-up and measured time, before one has been seen.
 const TRIAL_OVERHEAD: Duration = Duration::from_secs(3);
 /// Samples of throughput in a measured time, about; between 100 ms and 3 s apart.
@@ -136,7 +135,7 @@ impl Runner {
     ) -> Runner {
         let plan = &state.experiment.plan;
         let estimate = Duration::from_millis(plan.warmup_ms + plan.measure_ms) + TRIAL_OVERHEAD;
-        let progress = Progress::new(quiet, trials_left(&state).len(), estimate);
+        let progress = Progress::new(quiet, schedule::trials_left(&state), estimate);
         Runner {
             directory: directory.to_path_buf(),
             journal,
@@ -182,7 +181,7 @@ impl Runner {
         let budget = self.record_budget()?;
         self.check_redo_place()?;
         self.warn_of_restore()?;
-        let wanted = layouts_not_done(&self.state);
+        let wanted = schedule::layouts_not_done(&self.state);
         if wanted.is_empty() {
             return Ok(());
         }
@@ -205,23 +204,19 @@ impl Runner {
         self.record_machine(grounds, wanted)?;
         self.examine_layouts(grounds, wanted)?;
         self.check_flushes()?;
-        if trials_left(&self.state).is_empty() {
+        if schedule::next_round(&self.state).is_empty() {
             return Ok(());
         }
         self.check_interrupted()?;
         self.measure_own_cost()?;
-        let left = trials_left(&self.state);
-        let wanted: Vec<usize> = left.iter().map(|(_, _, (layout, _))| *layout).collect();
+        let wanted = schedule::layouts_needed(&self.state);
         let progress = &mut self.progress;
         let mut note = |text: &str| progress.note(text);
         let (mut images, failed) = Images::prepare(&self.state, &wanted, grounds, &mut note)?;
         let skipped = failed
             .into_iter()
             .try_for_each(|(layout, reason)| self.skip(layout, reason));
-        let run = skipped.and_then(|()| {
-            let left = trials_left(&self.state);
-            self.run_rounds(&left, &mut images, grounds, budget)
-        });
+        let run = skipped.and_then(|()| self.run_rounds(&mut images, grounds, budget));
         for leftover in images.remove() {
             self.warn(leftover)?;
         }
@@ -242,19 +237,21 @@ impl Runner {
 
     fn run_rounds(
         &mut self,
-        left: &[(u32, u32, CaseKey)],
         images: &mut Images,
         grounds: &Grounds,
         budget: Option<&MemoryBudget>,
     ) -> Result<(), RunError> {
-        for &(round, position, case) in left {
-            self.check_interrupted()?;
-            if self.state.has_failed(case) {
-                continue;
+        loop {
+            let round = schedule::next_round(&self.state);
+            if round.is_empty() {
+                return Ok(());
             }
-            self.run_trial(round, position, case, images, grounds, budget)?;
+            self.progress.expects(schedule::trials_left(&self.state));
+            for planned in round {
+                self.check_interrupted()?;
+                self.run_trial(planned, images, grounds, budget)?;
+            }
         }
-        Ok(())
     }
 
     fn record_machine(&mut self, grounds: &Grounds, wanted: &[usize]) -> Result<(), RunError> {
@@ -401,13 +398,16 @@ impl Runner {
 
     fn run_trial(
         &mut self,
-        round: u32,
-        position: u32,
-        case: CaseKey,
+        planned: Planned,
         images: &mut Images,
         grounds: &Grounds,
         budget: Option<&MemoryBudget>,
     ) -> Result<(), RunError> {
+        let Planned {
+            round,
+            position,
+            case,
+        } = planned;
         let (layout, clients) = case;
         let name = self.state.experiment.layouts[layout].name.clone();
         self.progress
@@ -490,6 +490,7 @@ impl Runner {
             workload: experiment.workload.clone(),
             clients,
             warmup_ms: plan.warmup_ms,
+            warmup_max_ms: plan.warmup_max_ms,
             measure_ms: plan.measure_ms,
             sample_ms: (plan.measure_ms / SAMPLES)
                 .clamp(100, 3000)
@@ -519,15 +520,6 @@ fn redo_places(experiment: &Experiment) -> usize {
     places.len()
 }
 
-/// Layouts with trials that are not done, whether or not they could be had before.
-fn layouts_not_done(state: &RunState) -> Vec<usize> {
-    let rounds = || 1..=state.experiment.plan.rounds;
-    let is_left = |case: &CaseKey| rounds().any(|round| !state.is_done(*case, round));
-    let left = state.cases().into_iter().filter(is_left);
-    let layouts: BTreeSet<usize> = left.map(|(layout, _)| layout).collect();
-    layouts.into_iter().collect()
-}
-
 /// A name that no other run bears: the time, and the process.
 fn run_name() -> String {
     format!(
@@ -537,64 +529,9 @@ fn run_name() -> String {
     )
 }
 
-/// The trials that are not done, in order: round, place in it, case. Skipped and failed cases have none.
-fn trials_left(state: &RunState) -> Vec<(u32, u32, CaseKey)> {
-    let skipped = state.skipped();
-    let mut left = Vec::new();
-    for round in 1..=state.experiment.plan.rounds {
-        for (position, case) in order(state, round).into_iter().enumerate() {
-            let out =
-                skipped.contains(&case) || state.has_failed(case) || state.is_done(case, round);
-            if !out {
-                left.push((round, position as u32 + 1, case));
-            }
-        }
-    }
-    left
-}
-
-/// The order of a round: a shuffle (Fisher and Yates) that the seed decides, the same when the run goes on later.
-fn order(state: &RunState, round: u32) -> Vec<CaseKey> {
-    let mut cases = state.cases();
-    let mut rng = seeded_rng(state.experiment.seed, ORDER_STREAMS + u64::from(round));
-    for last in (1..cases.len()).rev() {
-        cases.swap(last, (rng.next_u64() % (last as u64 + 1)) as usize);
-    }
-    cases
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::run::journal::Event;
-
-    fn state(clients: &str) -> RunState {
-        let text = format!(
-            "[workload]\nclients = {clients}\n[[layout]]\nname = \"a\"\n[[layout]]\nname = \"b\"\n[[layout]]\nname = \"c\"\n"
-        );
-        let experiment = Experiment::parse("x.toml", &text, &[]).unwrap();
-        let started = Event::RunStarted {
-            run: "r".to_string(),
-            version: String::new(),
-            at: String::new(),
-            working_directory: PathBuf::new(),
-            experiment: Box::new(experiment),
-        };
-        RunState::of(&[started]).unwrap()
-    }
-
-    #[test]
-    fn every_round_has_every_case_once_in_an_order_of_its_own() {
-        let state = state("[4, 8]");
-        let rounds: Vec<Vec<CaseKey>> = (1..=3).map(|round| order(&state, round)).collect();
-        for round in &rounds {
-            let mut sorted = round.clone();
-            sorted.sort_unstable();
-            assert_eq!(sorted, state.cases());
-        }
-        assert!(rounds[0] != rounds[1] || rounds[1] != rounds[2]);
-        assert_eq!(trials_left(&state).len(), 18);
-    }
 
     #[test]
     fn redo_in_several_places_is_seen_unless_it_is_put_somewhere() {
@@ -607,20 +544,5 @@ mod tests {
         assert_eq!(places("", "."), 1);
         assert_eq!(places("", "/mnt"), 2);
         assert_eq!(places("redo_path = \"/redo\"", "/mnt"), 0);
-    }
-
-    #[test]
-    fn a_failed_case_is_left_out_until_the_run_goes_on() {
-        let mut state = state("8");
-        let failed = Event::TrialFailed {
-            layout: 1,
-            clients: 8,
-            round: 1,
-            reason: "r".to_string(),
-        };
-        state.add(&failed);
-        assert_eq!(trials_left(&state).len(), 6);
-        state.forgive();
-        assert_eq!(trials_left(&state).len(), 9);
     }
 }

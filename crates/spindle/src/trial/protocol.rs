@@ -19,7 +19,7 @@ use crate::observe::block_device::DeviceNumber;
 use crate::observe::io_limit::Rates;
 use crate::result::{
     CpuMicroseconds, CpuShares, IoCounts, Latency, Memory, OwnCost, ResponseTime, SegmentSpace,
-    SystemSeries, Wait,
+    SystemSeries, Wait, WarmUp,
 };
 
 /// What a worker is started for.
@@ -53,8 +53,10 @@ pub struct Task {
     pub workload: experiment::Workload,
     /// How many of them.
     pub clients: u32,
-    /// Time before measuring.
+    /// Time before measuring, the least of it when there is a `warmup_max_ms`.
     pub warmup_ms: u64,
+    /// Measuring begins when the throughput is steady, after so long at the latest; `None`: after `warmup_ms`.
+    pub warmup_max_ms: Option<u64>,
     /// Time measured.
     pub measure_ms: u64,
     /// Time between samples of throughput.
@@ -143,6 +145,8 @@ pub struct Outcome {
     pub dirty_bytes: Option<u64>,
     /// How long their flush took.
     pub flush: Option<Duration>,
+    /// The time before the measured one, when it was not told how long.
+    pub warm_up: Option<WarmUp>,
     /// Transactions per second in each interval.
     pub samples: Vec<f64>,
     /// What the system did meanwhile.

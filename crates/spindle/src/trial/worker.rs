@@ -12,6 +12,7 @@ use spindle_engines::kernel::{EngineCounts, KernelEngine, Shutdown, WaitTotal};
 use spindle_io::Env;
 use spindle_io::real::{RealEnv, block_on, facts};
 use spindle_layout::Place;
+use spindle_stats::steady_after;
 use spindle_workload::driver::{self, Behaviour, Running};
 
 use super::protocol::{Order, Outcome, Report, Task, engine_path, settings_of, workload_of};
@@ -29,10 +30,14 @@ use crate::observe::series::DatabaseState;
 use crate::observe::threads::ThreadTimes;
 use crate::result::{
     CpuMicroseconds, CpuShares, IoCounts, Latency, Memory, NOT_DIRECT_HERE, ResponseTime,
-    SegmentSpace, Wait,
+    SegmentSpace, Wait, WarmUp,
 };
 
 const PAGE_BYTES: u64 = 4096;
+/// Samples in a warm-up that ends by itself are so far apart: the fewest that tell a steady state take five seconds.
+const WARM_UP_SAMPLE_MS: u64 = 50;
+/// And whether it is one is looked at as often.
+const WARM_UP_LOOK_MS: u64 = 500;
 /// After the clients have stopped DBWR may still have a batch under way: so long it is waited for.
 const SETTLE_LOOKS: u32 = 50;
 const SETTLE_LOOK: Duration = Duration::from_millis(20);
@@ -193,11 +198,13 @@ impl Trial<'_> {
             self.task.devices.clone(),
             std::process::id(),
         );
-        self.watch(self.task.warmup_ms, false).await?;
+        let warm_up = self.warm_up().await?;
         self.running.measure(true);
         let begin = self.moment(&sampler);
         let recorder = self.record_series(sampler.clone())?;
-        let samples = self.watch(self.task.measure_ms, true).await?;
+        let samples = self
+            .watch(self.task.measure_ms, self.task.sample_ms, true)
+            .await?;
         self.running.measure(false);
         let end = self.moment(&sampler);
         let system = recorder.finish();
@@ -246,6 +253,7 @@ impl Trial<'_> {
             memory,
             dirty_bytes,
             flush,
+            warm_up,
             samples,
             system,
             dirty_buffer_bytes,
@@ -298,11 +306,43 @@ impl Trial<'_> {
         Ok(())
     }
 
+    /// The time before measuring: as long as told, or until the throughput is steady. `None` when it was told.
+    async fn warm_up(&self) -> Result<Option<WarmUp>, String> {
+        let Some(most_ms) = self.task.warmup_max_ms else {
+            self.watch(self.task.warmup_ms, self.task.sample_ms, false)
+                .await?;
+            return Ok(None);
+        };
+        let began_ns = self.env.now();
+        let least_ms = self.task.warmup_ms.min(most_ms);
+        let mut samples = self.watch(least_ms, WARM_UP_SAMPLE_MS, false).await?;
+        let mut passed_ms = least_ms;
+        let mut is_settled = steady_after(&samples).is_some();
+        while !is_settled && passed_ms < most_ms {
+            // A longer series is looked at less often.
+            let more_ms = (passed_ms / 20)
+                .max(WARM_UP_LOOK_MS)
+                .min(most_ms - passed_ms);
+            samples.extend(self.watch(more_ms, WARM_UP_SAMPLE_MS, false).await?);
+            passed_ms += more_ms;
+            is_settled = steady_after(&samples).is_some();
+        }
+        Ok(Some(WarmUp {
+            duration_s: (self.env.now() - began_ns) as f64 / 1e9,
+            is_settled,
+        }))
+    }
+
     /// Lets time pass, sampling throughput; fails as soon as a client has.
-    async fn watch(&self, duration_ms: u64, measuring: bool) -> Result<Vec<f64>, String> {
+    async fn watch(
+        &self,
+        duration_ms: u64,
+        step_ms: u64,
+        measuring: bool,
+    ) -> Result<Vec<f64>, String> {
         let began_ns = self.env.now();
         let end_ns = began_ns + duration_ms * 1_000_000;
-        let step_ns = self.task.sample_ms * 1_000_000;
+        let step_ns = step_ms * 1_000_000;
         let first = self.running.committed();
         let (mut last, mut last_ns) = (first, began_ns);
         let mut samples = Vec::new();

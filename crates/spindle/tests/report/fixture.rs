@@ -138,6 +138,8 @@ pub fn record() -> RunRecord {
         }),
         margin: 0.03,
         planned_rounds: 3,
+        auto: None,
+        noise_check: None,
         memory_budget_bytes: None,
         own_cost: Some(OwnCost {
             cpu_us_per_transaction: CpuMicroseconds { user: 24.6, system: 9.7 },

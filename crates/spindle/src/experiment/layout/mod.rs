@@ -39,6 +39,9 @@ pub struct Layout {
     /// Whether it is measured; one that is not holds files of others.
     #[serde(default = "yes")]
     pub candidate: bool,
+    /// Name of the layout that this one is once more, for the noise check; `None` for those of the file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repeats: Option<String>,
     /// How datafiles are read and written.
     pub io: AccessPath,
     /// What each of its devices is held to.
@@ -117,6 +120,7 @@ impl Layout {
             made,
             placement,
             candidate,
+            repeats: None,
             io,
             limit,
             delay,

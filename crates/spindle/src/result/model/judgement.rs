@@ -63,7 +63,8 @@ pub struct Comparison {
     pub ci95: Option<(f64, f64)>,
     /// What may be said of `a`.
     pub verdict: Verdict,
-    /// For an undecided comparison: how many rounds in all would probably decide it; `None` when decided or unknown.
+    /// For an undecided comparison: how many rounds in all would probably decide it; `None` when decided or unknown, or
+    /// when the ratio lies within the machine's own noise, which no number of rounds would change.
     pub rounds_needed: Option<u32>,
     /// Rounds that both finished.
     #[serde(default)]
@@ -85,6 +86,9 @@ pub struct NoiseFloor {
     pub clients: u32,
     /// Name of the layout that was run twice.
     pub layout: String,
+    /// Name under which it was run again.
+    #[serde(default)]
+    pub again: String,
     /// Throughput of the second over that of the first; 1 but for noise.
     pub ratio: RatioEstimate,
     /// No verdict is called on a difference smaller than this: 0.012 stands for 1.2 %. The farther end of the interval.

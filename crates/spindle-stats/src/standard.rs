@@ -1,0 +1,51 @@
+//! What a comparison has to meet before something is said: how small a difference counts as none, and how sure an
+//! interval must be, given how often somebody looked whether it could be said already.
+
+/// The standard of a comparison.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Standard {
+    /// Two cases are a draw when their ratio surely lies within this fraction of 1, 0 to below 1; 0.03 for 3 %.
+    pub margin: f64,
+    /// When the rounds were looked at.
+    pub looks: Looks,
+    /// By how much two equal things differ on this machine, as a fraction; 0 when that is not known. No case is faster or
+    /// slower by less.
+    pub noise_floor: f64,
+}
+
+impl Standard {
+    /// The standard of a plan with a fixed number of rounds.
+    pub const fn fixed(margin: f64) -> Standard {
+        Standard {
+            margin,
+            looks: Looks::Once,
+            noise_floor: 0.0,
+        }
+    }
+
+    /// Whether a ratio lies nearer to 1 than the machine's own noise.
+    pub(crate) fn is_noise(&self, ratio: f64) -> bool {
+        ratio.ln().abs() < self.noise_floor.ln_1p()
+    }
+}
+
+/// When it was looked whether the rounds suffice.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Looks {
+    /// When all rounds of a fixed number were done.
+    Once,
+    /// After every round, to stop as soon as [`is_settled`](crate::is_settled) says so.
+    EveryRound,
+}
+
+impl Looks {
+    /// The chance of missing the true value that an interval is made for, so that it misses it in 5 of 100 experiments at
+    /// most. Somebody who may stop after any round stops more often when the spread came out small by luck; a little
+    /// less is allowed then (why so little less: `sequential`).
+    pub const fn error_chance(self) -> f64 {
+        match self {
+            Looks::Once => 0.05,
+            Looks::EveryRound => 0.03,
+        }
+    }
+}

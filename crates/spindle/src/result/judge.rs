@@ -1,0 +1,330 @@
+//! Who won under each workload and load level: the cases of a group beside each other, by the arithmetic of
+//! `spindle-stats`. What the machine's own noise is, if it was checked, is known before, and no verdict is called within it.
+
+use std::collections::BTreeMap;
+
+use spindle_stats::{
+    CaseRounds, Looks, PairVerdict, Standard, StatsError, Verdict, compare_by, rank,
+};
+
+use super::{
+    Case, Comparison, NoiseFloor, Place, Ranking, RatioEstimate, RunRecord, RunResult, Trial,
+};
+
+/// What is said of the cases of one workload and load level.
+pub(super) struct Judgement {
+    pub ranking: Ranking,
+    pub verdicts: Vec<Comparison>,
+    pub noise: Option<NoiseFloor>,
+}
+
+/// One judgement for each workload and load level that has a case to judge.
+pub(super) fn judge(result: &RunResult, record: &RunRecord) -> Result<Vec<Judgement>, StatsError> {
+    let name = |layout: usize| {
+        record
+            .layouts
+            .get(layout)
+            .map(|layout| layout.name.as_str())
+    };
+    let noise_check = record
+        .noise_check
+        .and_then(|(layout, again)| Some((name(layout)?, name(again)?)));
+    let mut judgements = Vec::new();
+    for group in result.groups() {
+        let measured: Vec<&Case> = group
+            .into_iter()
+            .filter(|case| case.is_compared())
+            .collect();
+        let mut standard = standard_of(record);
+        let noise = match noise_check {
+            Some((layout, again)) => noise_floor(&measured, layout, again, standard)?,
+            None => None,
+        };
+        standard.noise_floor = noise.as_ref().map_or(0.0, |noise| noise.floor);
+        let is_again = |case: &Case| noise_check.is_some_and(|(_, again)| case.layout == again);
+        let compared: Vec<&Case> = measured
+            .into_iter()
+            .filter(|case| !is_again(case))
+            .collect();
+        if let Some((ranking, verdicts)) = compare(&compared, standard)? {
+            judgements.push(Judgement {
+                ranking,
+                verdicts,
+                noise,
+            });
+        }
+    }
+    Ok(judgements)
+}
+
+/// What a comparison of this run has to meet, but for the machine's noise.
+pub(super) fn standard_of(record: &RunRecord) -> Standard {
+    Standard {
+        margin: record.margin,
+        looks: match record.auto {
+            None => Looks::Once,
+            Some(_) => Looks::EveryRound,
+        },
+        noise_floor: 0.0,
+    }
+}
+
+/// Ranks the cases of one workload and load level; `None` when there are none.
+fn compare(
+    cases: &[&Case],
+    standard: Standard,
+) -> Result<Option<(Ranking, Vec<Comparison>)>, StatsError> {
+    let Some(first) = cases.first() else {
+        return Ok(None);
+    };
+    let rounds: Vec<CaseRounds> = cases.iter().map(|case| rounds_of(case)).collect();
+    let order = rank(&rounds, standard)?;
+    let name = |index: usize| cases[index].layout.clone();
+    let of_best = |index: usize| {
+        let mut pairs = order.verdicts.iter();
+        let pair = pairs.find(|pair| pair.b == index)?;
+        Some(inverse(pair.comparison.ratio, pair.comparison.ci95))
+    };
+    let place = |&(index, place): &(usize, u32)| Place {
+        layout: name(index),
+        place,
+        of_best: of_best(index),
+    };
+    let ranking = Ranking {
+        workload: first.workload.clone(),
+        clients: first.clients,
+        best: name(order.best),
+        winner: order.winner.map(name),
+        tied: order.tied.iter().map(|&index| name(index)).collect(),
+        places: order.places.iter().map(place).collect(),
+    };
+    let verdicts = order
+        .verdicts
+        .iter()
+        .map(|pair| comparison(cases[pair.a], cases[pair.b], pair, standard))
+        .collect::<Result<_, _>>()?;
+    Ok(Some((ranking, verdicts)))
+}
+
+fn comparison(
+    a: &Case,
+    b: &Case,
+    pair: &PairVerdict,
+    standard: Standard,
+) -> Result<Comparison, StatsError> {
+    let p99 = |trial: &Trial| Some(trial.latency_us.p99);
+    let cpu = |trial: &Trial| {
+        trial
+            .cpu_us_per_transaction
+            .map(|used| used.user + used.system)
+    };
+    Ok(Comparison {
+        workload: a.workload.clone(),
+        clients: a.clients,
+        a: a.layout.clone(),
+        b: b.layout.clone(),
+        ratio: pair.comparison.ratio,
+        ci95: pair.comparison.ci95,
+        verdict: pair.comparison.verdict,
+        rounds_needed: pair.comparison.rounds_needed,
+        rounds: pair.comparison.rounds,
+        p99: ratio_of(a, b, p99, standard)?,
+        cpu: ratio_of(a, b, cpu, standard)?,
+    })
+}
+
+/// The ratio of any figure of two cases over the rounds in which both have it; `None` when there is no such round.
+fn ratio_of(
+    a: &Case,
+    b: &Case,
+    figure: impl Fn(&Trial) -> Option<f64>,
+    standard: Standard,
+) -> Result<Option<RatioEstimate>, StatsError> {
+    let known = |case: &Case| -> BTreeMap<u32, f64> {
+        let figures = case
+            .trials
+            .iter()
+            .filter_map(|trial| Some((trial.round, figure(trial)?)));
+        figures.filter(|(_, value)| *value > 0.0).collect()
+    };
+    let (of_a, of_b) = (known(a), known(b));
+    let both = of_a
+        .iter()
+        .filter_map(|(round, value)| Some((*value, *of_b.get(round)?)));
+    let (a, b): (Vec<f64>, Vec<f64>) = both.unzip();
+    if a.is_empty() {
+        return Ok(None);
+    }
+    let comparison = compare_by(&a, &b, standard)?;
+    Ok(Some(RatioEstimate {
+        ratio: comparison.ratio,
+        ci95: comparison.ci95,
+    }))
+}
+
+/// The same comparison, said of the other case.
+fn inverse(ratio: f64, ci95: Option<(f64, f64)>) -> RatioEstimate {
+    RatioEstimate {
+        ratio: 1.0 / ratio,
+        ci95: ci95.map(|(low, high)| (1.0 / high, 1.0 / low)),
+    }
+}
+
+/// By how much the two measurements of one layout differ; `None` without two common rounds, whose spread nobody knows.
+fn noise_floor(
+    cases: &[&Case],
+    layout: &str,
+    again: &str,
+    standard: Standard,
+) -> Result<Option<NoiseFloor>, StatsError> {
+    let find = |name: &str| cases.iter().find(|case| case.layout == name);
+    let (Some(first), Some(second)) = (find(layout), find(again)) else {
+        return Ok(None);
+    };
+    let tpm = |trial: &Trial| Some(trial.tpm);
+    let ratio = ratio_of(second, first, tpm, standard)?;
+    Ok(ratio.and_then(|ratio| {
+        let (low, high) = ratio.ci95?;
+        Some(NoiseFloor {
+            workload: first.workload.clone(),
+            clients: first.clients,
+            layout: first.layout.clone(),
+            again: second.layout.clone(),
+            ratio,
+            floor: high.max(1.0 / low) - 1.0,
+        })
+    }))
+}
+
+/// The throughput of a case by round.
+pub(super) fn rounds_of(case: &Case) -> CaseRounds {
+    let values: BTreeMap<u32, f64> = case
+        .trials
+        .iter()
+        .map(|trial| (trial.round, trial.tpm))
+        .collect();
+    CaseRounds {
+        name: case.layout.clone(),
+        values,
+    }
+}
+
+/// Whether a comparison is left undecided only because the machine's own noise is as large.
+pub(super) fn is_within_noise(comparison: &Comparison) -> bool {
+    let is_apart = |(low, high): (f64, f64)| low > 1.0 || high < 1.0;
+    comparison.verdict == Verdict::Undecided && comparison.ci95.is_some_and(is_apart)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{AutoPlan, build, sample};
+    use super::*;
+
+    /// Three cases; the third is the first once more, with values of its own.
+    fn with_noise_check(again: &[f64]) -> RunResult {
+        let mut record = sample::record(&[
+            ("a", &[100.0, 101.0, 99.0, 100.0]),
+            ("b", &[110.0, 111.1, 108.9, 110.0]),
+            ("a (again)", again),
+        ]);
+        record.noise_check = Some((0, 2));
+        build(&record).unwrap()
+    }
+
+    #[test]
+    fn a_layout_that_is_run_again_tells_the_noise_and_does_not_compete() {
+        let result = with_noise_check(&[100.5, 101.0, 99.0, 100.2]);
+        let [noise] = &result.noise[..] else {
+            panic!("{:?}", result.noise)
+        };
+        assert_eq!(
+            (noise.layout.as_str(), noise.again.as_str()),
+            ("a", "a (again)")
+        );
+        let (low, high) = noise.ratio.ci95.unwrap();
+        assert!(low < 1.0 && high > 1.0 && (noise.floor - (high - 1.0)).abs() < 1e-12);
+        assert_eq!(result.cases.len(), 3);
+        let places: Vec<_> = result.rankings[0]
+            .places
+            .iter()
+            .map(|place| (place.layout.as_str(), place.place))
+            .collect();
+        assert_eq!(places, [("b", 1), ("a", 2)]);
+        assert_eq!(result.verdicts.len(), 1);
+        assert_eq!(result.rankings[0].winner.as_deref(), Some("b"));
+    }
+
+    #[test]
+    fn no_verdict_is_called_on_less_than_the_noise() {
+        // The same layout came out 12 % faster when it was called by another name.
+        let result = with_noise_check(&[112.0, 113.0, 111.0, 112.0]);
+        assert!(result.noise[0].floor > 0.12);
+        assert_eq!(result.verdicts[0].verdict, Verdict::Undecided);
+        assert!(is_within_noise(&result.verdicts[0]));
+        assert_eq!(result.verdicts[0].rounds_needed, None);
+        assert_eq!(result.rankings[0].winner, None);
+        assert_eq!(result.rankings[0].tied, ["a"]);
+        assert!(
+            result.rankings[0]
+                .places
+                .iter()
+                .all(|place| place.place == 1)
+        );
+        assert!(
+            result.headline.contains("within the machine's own noise"),
+            "{}",
+            result.headline
+        );
+    }
+
+    #[test]
+    fn places_tell_the_ratio_to_the_best() {
+        let record = sample::record(&[("a", &[100.0, 101.0, 99.0]), ("b", &[200.0, 203.0, 198.0])]);
+        let places = &build(&record).unwrap().rankings[0].places;
+        assert_eq!((places[0].layout.as_str(), places[0].of_best), ("b", None));
+        let of_best = places[1].of_best.unwrap();
+        assert!((of_best.ratio - 0.5).abs() < 0.01);
+        let (low, high) = of_best.ci95.unwrap();
+        assert!(low < of_best.ratio && of_best.ratio < high && high < 0.51);
+    }
+
+    #[test]
+    fn latency_and_processor_time_are_paired_by_round() {
+        let mut record =
+            sample::record(&[("a", &[100.0, 101.0, 99.0]), ("b", &[200.0, 203.0, 198.0])]);
+        for (case, p99) in record.cases.iter_mut().zip([6_000.0, 1_500.0]) {
+            for trial in &mut case.trials {
+                // Slow rounds are slow for both.
+                trial.latency_us.p99 = p99 * f64::from(trial.round);
+            }
+        }
+        record.cases[0].trials[0].cpu_us_per_transaction = None;
+        let verdict = &build(&record).unwrap().verdicts[0];
+        let p99 = verdict.p99.unwrap();
+        assert!((p99.ratio - 0.25).abs() < 1e-9, "{p99:?}");
+        assert!((p99.ci95.unwrap().1 - 0.25).abs() < 1e-9);
+        let cpu = verdict.cpu.unwrap();
+        assert_eq!((cpu.ratio, cpu.ci95), (1.0, Some((1.0, 1.0))));
+        for trial in &mut record.cases[1].trials {
+            trial.cpu_us_per_transaction = None;
+        }
+        assert_eq!(build(&record).unwrap().verdicts[0].cpu, None);
+    }
+
+    #[test]
+    fn intervals_are_wider_when_the_rounds_said_when_to_stop() {
+        let mut record =
+            sample::record(&[("a", &[100.0, 101.0, 99.0]), ("b", &[200.0, 203.0, 198.0])]);
+        let width = |record: &RunRecord| {
+            let (low, high) = build(record).unwrap().verdicts[0].ci95.unwrap();
+            high / low
+        };
+        let fixed = width(&record);
+        record.auto = Some(AutoPlan {
+            precision: 0.03,
+            is_finished: true,
+            warmup_s: 1.0,
+        });
+        assert!(width(&record) > fixed);
+    }
+}

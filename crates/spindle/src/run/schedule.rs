@@ -1,0 +1,219 @@
+//! Which trials a run has before it: the rounds in their random order, and, when the rounds themselves say how many it takes,
+//! which cases still need one. A pure function of the state that the journal tells, so a run that goes on later goes on
+//! alike.
+//!
+//! With `rounds = "auto"` each case is compared with the best so far under the same load, as the verdicts will be. A pair
+//! that is settled (see `spindle_stats::is_settled`) needs no further round; a case all of whose pairs are settled is
+//! measured no more. Should another case become the best, its pairs count from then on, and one that is not settled brings
+//! its case back.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use rand_xoshiro::rand_core::RngCore;
+use spindle_io::env::seeded_rng;
+use spindle_stats::{CaseRounds, is_settled, rank};
+
+use super::replay::{CaseKey, RunState};
+
+/// Streams of chance from here on are the orders of rounds.
+const ORDER_STREAMS: u64 = 1 << 40;
+
+/// A trial to come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Planned {
+    /// Round, from 1.
+    pub round: u32,
+    /// Place in the order of the round, from 1.
+    pub position: u32,
+    /// Which case.
+    pub case: CaseKey,
+}
+
+/// The trials of the first round that is not done, in order; none when nothing is left to measure. Skipped and failed cases
+/// have none.
+pub fn next_round(state: &RunState) -> Vec<Planned> {
+    for round in rounds(state) {
+        let wanted = wanted_in(state, round);
+        if wanted.is_empty() {
+            break;
+        }
+        let left = trials_of(state, round, &wanted);
+        if !left.is_empty() {
+            return left;
+        }
+    }
+    Vec::new()
+}
+
+/// How many trials are left, or may be.
+pub fn trials_left(state: &RunState) -> usize {
+    let next = next_round(state);
+    let Some(first) = next.first() else {
+        return 0;
+    };
+    let left_in = |round| match state.experiment.plan.auto {
+        // Nobody knows what later rounds will need; no more than the next, as a rule.
+        Some(_) => next.len(),
+        None => trials_of(state, round, &runnable(state)).len(),
+    };
+    let later = first.round + 1..=state.experiment.plan.rounds;
+    next.len() + later.map(left_in).sum::<usize>()
+}
+
+/// Layouts with trials that are not done or may come to need one, whether or not they could be had before.
+pub fn layouts_not_done(state: &RunState) -> Vec<usize> {
+    if state.experiment.plan.auto.is_some() {
+        let is_over = next_round(state).is_empty() && state.skipped().is_empty();
+        return match is_over {
+            true => Vec::new(),
+            false => state.experiment.candidates().collect(),
+        };
+    }
+    let is_left = |case: &CaseKey| rounds(state).any(|round| !state.is_done(*case, round));
+    layouts_of(state.cases().into_iter().filter(is_left))
+}
+
+/// Layouts whose databases are needed for what is left.
+pub fn layouts_needed(state: &RunState) -> Vec<usize> {
+    let runnable = runnable(state).into_iter();
+    match state.experiment.plan.auto {
+        Some(_) => layouts_of(runnable),
+        None => layouts_of(
+            runnable.filter(|case| rounds(state).any(|round| !state.is_done(*case, round))),
+        ),
+    }
+}
+
+fn layouts_of(cases: impl Iterator<Item = CaseKey>) -> Vec<usize> {
+    let layouts: BTreeSet<usize> = cases.map(|(layout, _)| layout).collect();
+    layouts.into_iter().collect()
+}
+
+fn rounds(state: &RunState) -> std::ops::RangeInclusive<u32> {
+    1..=state.experiment.plan.rounds
+}
+
+/// Cases that can be run.
+fn runnable(state: &RunState) -> BTreeSet<CaseKey> {
+    let skipped = state.skipped();
+    let cases = state.cases().into_iter();
+    cases
+        .filter(|case| !skipped.contains(case) && !state.has_failed(*case))
+        .collect()
+}
+
+/// The trials of a round that are wanted and not done, in order.
+fn trials_of(state: &RunState, round: u32, wanted: &BTreeSet<CaseKey>) -> Vec<Planned> {
+    let positions = (1..).zip(order(state, round));
+    positions
+        .filter(|(_, case)| wanted.contains(case) && !state.is_done(*case, round))
+        .map(|(position, case)| Planned {
+            round,
+            position,
+            case,
+        })
+        .collect()
+}
+
+/// The order of a round: a shuffle (Fisher and Yates) that the seed decides, the same when the run goes on later.
+fn order(state: &RunState, round: u32) -> Vec<CaseKey> {
+    let mut cases = state.cases();
+    let mut rng = seeded_rng(state.experiment.seed, ORDER_STREAMS + u64::from(round));
+    for last in (1..cases.len()).rev() {
+        cases.swap(last, (rng.next_u64() % (last as u64 + 1)) as usize);
+    }
+    cases
+}
+
+/// The cases that a round is to measure, from what the rounds before it showed.
+fn wanted_in(state: &RunState, round: u32) -> BTreeSet<CaseKey> {
+    let runnable = runnable(state);
+    let Some(auto) = state.experiment.plan.auto else {
+        return runnable;
+    };
+    if round <= spindle_stats::ROUNDS_MIN {
+        return runnable;
+    }
+    let mut loads: BTreeMap<u32, Vec<Measured>> = BTreeMap::new();
+    let mut wanted = BTreeSet::new();
+    for case in runnable {
+        let values = throughput_before(state, case, round);
+        // One that failed so far, or committed nothing, has nothing to be compared by.
+        if values.is_empty() {
+            wanted.insert(case);
+        } else {
+            loads
+                .entry(case.1)
+                .or_default()
+                .push(Measured { case, values });
+        }
+    }
+    let precision = auto.precision_percent / 100.0;
+    for cases in loads.values() {
+        wanted.extend(unsettled(state, cases, precision));
+    }
+    wanted
+}
+
+/// A case and its throughput by round.
+struct Measured {
+    case: CaseKey,
+    values: BTreeMap<u32, f64>,
+}
+
+fn throughput_before(state: &RunState, case: CaseKey, round: u32) -> BTreeMap<u32, f64> {
+    let mut values = state.throughput(case);
+    values.retain(|of, tpm| *of < round && *tpm > 0.0);
+    values
+}
+
+/// Of the cases of one load level those that belong to a pair that is not settled: the best and another, or a layout and
+/// the same once more for the noise check.
+fn unsettled(state: &RunState, cases: &[Measured], precision: f64) -> BTreeSet<CaseKey> {
+    let layout_of = |measured: &Measured| &state.experiment.layouts[measured.case.0];
+    let (again, competing): (Vec<&Measured>, Vec<&Measured>) = cases
+        .iter()
+        .partition(|measured| layout_of(measured).repeats.is_some());
+    let mut pairs = Vec::new();
+    for again in again {
+        let repeats = layout_of(again).repeats.as_ref();
+        let first = competing
+            .iter()
+            .find(|measured| repeats == Some(&layout_of(measured).name));
+        pairs.extend(first.map(|first| (*first, again)));
+    }
+    if let Some(best) = best_of(state, &competing) {
+        let others = competing.iter().filter(|other| other.case != best.case);
+        pairs.extend(others.map(|other| (best, *other)));
+    }
+    let margin = state.experiment.plan.margin_percent / 100.0;
+    pairs
+        .into_iter()
+        .filter(|(a, b)| !is_pair_settled(a, b, margin, precision))
+        .flat_map(|(a, b)| [a.case, b.case])
+        .collect()
+}
+
+fn best_of<'a>(state: &RunState, cases: &[&'a Measured]) -> Option<&'a Measured> {
+    let rounds: Vec<CaseRounds> = cases
+        .iter()
+        .map(|measured| CaseRounds {
+            name: String::new(),
+            values: measured.values.clone(),
+        })
+        .collect();
+    let ranking = rank(&rounds, state.experiment.plan.standard()).ok()?;
+    Some(cases[ranking.best])
+}
+
+fn is_pair_settled(a: &Measured, b: &Measured, margin: f64, precision: f64) -> bool {
+    let both = a
+        .values
+        .iter()
+        .filter_map(|(round, value)| Some((*value, *b.values.get(round)?)));
+    let (a, b): (Vec<f64>, Vec<f64>) = both.unzip();
+    is_settled(&a, &b, margin, precision).unwrap_or(false)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,186 @@
+use super::*;
+use crate::experiment::Experiment;
+use crate::result::sample_trial;
+use crate::run::journal::Event;
+
+fn state(plan: &str, layouts: &[&str]) -> RunState {
+    let layouts: String = layouts
+        .iter()
+        .map(|name| format!("[[layout]]\nname = \"{name}\"\n"))
+        .collect();
+    let experiment = Experiment::parse("x.toml", &format!("{plan}\n{layouts}"), &[]).unwrap();
+    let started = Event::RunStarted {
+        run: "r".to_string(),
+        version: String::new(),
+        at: String::new(),
+        working_directory: std::path::PathBuf::new(),
+        experiment: Box::new(experiment),
+    };
+    RunState::of(&[started]).unwrap()
+}
+
+fn finish(state: &mut RunState, planned: Planned, tpm: f64) {
+    state.add(&Event::TrialFinished {
+        layout: planned.case.0,
+        clients: planned.case.1,
+        trial: Box::new(sample_trial(planned.round, tpm)),
+        sample_ms: 100,
+        samples: Vec::new(),
+        system: Default::default(),
+    });
+}
+
+/// Noise of about 1 %, of its own for each case and round.
+fn noise(case: CaseKey, round: u32) -> f64 {
+    const NOISE: [f64; 7] = [0.004, -0.011, 0.009, -0.003, 0.012, -0.008, 0.001];
+    1.0 + NOISE[(case.0 * 3 + round as usize * (case.0 + 2)) % 7]
+}
+
+/// Runs to the end with these throughputs of the layouts, and tells how many rounds each of them took.
+fn rounds_taken(state: &mut RunState, speeds: &[f64]) -> Vec<usize> {
+    loop {
+        let round = next_round(state);
+        if round.is_empty() {
+            break;
+        }
+        for planned in round {
+            let tpm = speeds[planned.case.0] * noise(planned.case, planned.round);
+            finish(state, planned, tpm);
+        }
+    }
+    let taken = state.cases().into_iter();
+    taken.map(|case| state.throughput(case).len()).collect()
+}
+
+const AUTO: &str = "[plan]\nrounds = \"auto\"\nprecision = \"0.5%\"\nmargin = \"1%\"\nmax = 20\n";
+
+#[test]
+fn every_round_has_every_case_once_in_an_order_of_its_own() {
+    let state = state("[workload]\nclients = [4, 8]", &["a", "b", "c"]);
+    let rounds: Vec<Vec<CaseKey>> = (1..=3).map(|round| order(&state, round)).collect();
+    for round in &rounds {
+        let mut sorted = round.clone();
+        sorted.sort_unstable();
+        assert_eq!(sorted, state.cases());
+    }
+    assert!(rounds[0] != rounds[1] || rounds[1] != rounds[2]);
+    assert_eq!(next_round(&state).len(), 6);
+    assert_eq!(trials_left(&state), 18);
+}
+
+#[test]
+fn a_failed_case_is_left_out_until_the_run_goes_on() {
+    let mut state = state("", &["a", "b", "c"]);
+    let failed = Event::TrialFailed {
+        layout: 1,
+        clients: 8,
+        round: 1,
+        reason: "r".to_string(),
+    };
+    state.add(&failed);
+    assert_eq!((next_round(&state).len(), trials_left(&state)), (2, 6));
+    state.forgive();
+    assert_eq!((next_round(&state).len(), trials_left(&state)), (3, 9));
+}
+
+#[test]
+fn a_fixed_plan_takes_all_its_rounds() {
+    let mut state = state("[plan]\nrounds = 4\n", &["a", "b"]);
+    assert_eq!(rounds_taken(&mut state, &[100.0, 900.0]), [4, 4]);
+    assert_eq!(layouts_not_done(&state), Vec::<usize>::new());
+}
+
+#[test]
+fn what_is_settled_is_measured_no_more() {
+    let mut state = state(AUTO, &["slow", "fast", "nearly as fast"]);
+    let taken = rounds_taken(&mut state, &[100.0, 200.0, 198.0]);
+    assert_eq!(taken[0], spindle_stats::ROUNDS_MIN as usize);
+    assert!(taken[1] > taken[0] && taken[1] == taken[2], "{taken:?}");
+    assert_eq!((trials_left(&state), layouts_not_done(&state)), (0, vec![]));
+}
+
+#[test]
+fn no_case_takes_more_than_the_most() {
+    let mut state = state(&AUTO.replace("20", "8"), &["a", "b"]);
+    assert_eq!(rounds_taken(&mut state, &[100.0, 101.0]), [8, 8]);
+}
+
+#[test]
+fn each_load_level_is_settled_by_itself() {
+    let plan = format!("{AUTO}[workload]\nclients = [4, 8]\n");
+    let mut state = state(&plan, &["a", "b"]);
+    loop {
+        let round = next_round(&state);
+        if round.is_empty() {
+            break;
+        }
+        for planned in round {
+            let is_plain = planned.case == (1, 4);
+            let speed = if is_plain { 300.0 } else { 100.0 };
+            finish(
+                &mut state,
+                planned,
+                speed * noise(planned.case, planned.round),
+            );
+        }
+    }
+    let taken = |case| state.throughput(case).len();
+    assert_eq!((taken((0, 4)), taken((1, 4))), (6, 6));
+    assert!(taken((0, 8)) > 6 && taken((0, 8)) == taken((1, 8)));
+}
+
+#[test]
+fn a_run_that_goes_on_wants_what_it_would_have_wanted() {
+    let mut whole = state(AUTO, &["slow", "fast", "nearly as fast"]);
+    let mut events: Vec<(Planned, f64)> = Vec::new();
+    loop {
+        let round = next_round(&whole);
+        if round.is_empty() {
+            break;
+        }
+        for planned in round {
+            let tpm = [100.0, 200.0, 198.0][planned.case.0] * noise(planned.case, planned.round);
+            finish(&mut whole, planned, tpm);
+            events.push((planned, tpm));
+        }
+    }
+    for cut in 0..events.len() {
+        let mut again = state(AUTO, &["slow", "fast", "nearly as fast"]);
+        for (planned, tpm) in &events[..cut] {
+            finish(&mut again, *planned, *tpm);
+        }
+        assert_eq!(next_round(&again)[0], events[cut].0, "after {cut} trials");
+    }
+}
+
+#[test]
+fn a_new_best_brings_back_what_is_not_settled_beside_it() {
+    let mut state = state(AUTO, &["third", "first", "best later"]);
+    let mut came_back = false;
+    for _ in 0..20 {
+        let round = next_round(&state);
+        let number = round.first().map_or(0, |planned| planned.round);
+        came_back |= number > 7 && round.iter().any(|planned| planned.case.0 == 0);
+        for planned in round {
+            // The last one is wild, and overtakes after the first has beaten the third; the third has not been beaten by it.
+            let wild = if planned.round <= 6 {
+                [60.0, 140.0][planned.round as usize % 2]
+            } else {
+                260.0
+            };
+            let tpm = [98.0, 100.0, wild][planned.case.0];
+            finish(&mut state, planned, tpm);
+        }
+    }
+    assert!(came_back);
+}
+
+#[test]
+fn a_layout_that_is_run_again_is_measured_with_the_one_it_repeats() {
+    let plan = AUTO.replace("[plan]", "[plan]\nnoise_check = true");
+    let mut state = state(&plan, &["base", "fast"]);
+    assert_eq!(state.cases().len(), 3);
+    let taken = rounds_taken(&mut state, &[100.0, 200.0, 100.0]);
+    assert_eq!(taken[1], spindle_stats::ROUNDS_MIN as usize);
+    assert!(taken[0] > taken[1] && taken[0] == taken[2], "{taken:?}");
+}
