@@ -52,6 +52,7 @@ pub(super) fn diagrams(result: &RunResult) -> Markup {
                         span class={ "swatch " (colour_class(index)) } aria-hidden="true" {}
                         span.number { (index + 1) } " " (layout.name)
                     }
+                    @for note in &layout.notes { p.note { (note) } }
                     (drawing(&rows(experiment.as_ref(), index, layout), &layout.description))
                 }
             }
@@ -70,16 +71,28 @@ fn rows(experiment: Option<&Experiment>, index: usize, layout: &Layout) -> Vec<V
                 rows.push(files(candidate, &database));
                 rows.push(vec![access_path(candidate, &database)]);
             } else {
-                rows.push(vec![Part::new("files", "files of other layouts", "not measured itself")]);
+                rows.push(vec![Part::new(
+                    "files",
+                    "files of other layouts",
+                    "not measured itself",
+                )]);
             }
             match &candidate.made {
                 Some(made) => rows.extend(made_rows(made)),
-                None => rows.push(vec![Part::new("system", "existing directory", &layout.path)]),
+                None => rows.push(vec![Part::new(
+                    "system",
+                    "existing directory",
+                    &layout.path,
+                )]),
             }
             rows
         }
         _ => vec![
-            vec![Part::new("path", format!("{}, {}", layout.caching, layout.method), "access path")],
+            vec![Part::new(
+                "path",
+                format!("{}, {}", layout.caching, layout.method),
+                "access path",
+            )],
             vec![Part::new("system", &layout.path, "path")],
         ],
     };
@@ -99,7 +112,7 @@ fn files(candidate: &Candidate, database: &Database) -> Vec<Part> {
     let mut parts = vec![Part::new("files", datafiles, here.join(", "))];
     for (kind, on) in placed {
         let place = match on {
-            PlacedOn::Layout(name) => format!("on {name}"),
+            PlacedOn::Layout(name) => format!("on layout {name}"),
             PlacedOn::Devices(devices) => format!("on {}", devices.join(", ")),
         };
         parts.push(Part::new("files", kind, place));
@@ -119,13 +132,20 @@ fn made_rows(made: &Made) -> Vec<Vec<Part>> {
         LayoutKind::FileSystem(of) => {
             let mkfs = of.mkfs_options.join(" ");
             let options = [of.mount_options.as_str(), mkfs.as_str()];
-            let options: Vec<&str> = options.into_iter().filter(|text| !text.is_empty()).collect();
+            let options: Vec<&str> = options
+                .into_iter()
+                .filter(|text| !text.is_empty())
+                .collect();
             Part::new("system", &of.type_name, or_defaults(options.join("; ")))
         }
         LayoutKind::DiskGroup => Part::new("system", "disk group", disk_group(made)),
     }]];
     if let Some(volume) = &made.spec.volume {
-        rows.push(vec![Part::new("volume", "logical volume", volume.to_string())]);
+        rows.push(vec![Part::new(
+            "volume",
+            "logical volume",
+            volume.to_string(),
+        )]);
     }
     rows.push(devices(&made.spec.devices));
     rows
@@ -149,16 +169,22 @@ fn disk_group(made: &Made) -> String {
 fn devices(specs: &[DeviceSpec]) -> Vec<Part> {
     let part = |spec: &DeviceSpec| match spec {
         DeviceSpec::Existing(path) => Part::new("device", last_name(path), "device"),
-        DeviceSpec::File { path, size_bytes } => {
-            Part::new("device", last_name(path), format!("file, {}", size_text(*size_bytes)))
-        }
+        DeviceSpec::File { path, size_bytes } => Part::new(
+            "device",
+            last_name(path),
+            format!("file, {}", size_text(*size_bytes)),
+        ),
     };
     if specs.len() <= DEVICES_MAX {
         return specs.iter().map(part).collect();
     }
     let (drawn, rest) = specs.split_at(DEVICES_MAX - 1);
     let mut parts: Vec<Part> = drawn.iter().map(part).collect();
-    parts.push(Part::new("device", format!("{} more", rest.len()), "devices"));
+    parts.push(Part::new(
+        "device",
+        format!("{} more", rest.len()),
+        "devices",
+    ));
     parts
 }
 
@@ -253,6 +279,10 @@ mod tests {
         assert_eq!(titles[1..3], [["direct, async"], ["xfs"]]);
         assert_eq!(titles[3], ["logical volume"]);
         assert_eq!(titles[4], ["x1", "x2"]);
-        assert!(rows[2][0].detail.starts_with("noatime"), "{}", rows[2][0].detail);
+        assert!(
+            rows[2][0].detail.starts_with("noatime"),
+            "{}",
+            rows[2][0].detail
+        );
     }
 }

@@ -171,7 +171,9 @@ fn throughput_table(result: &RunResult, series: &[SampledTrial]) -> String {
             .map(|trial| (trial.layout, per_minute(trial)))
             .collect();
         let averages = |samples: &TimeSeries| samples.moving_average(AVERAGED_SAMPLES);
-        let highest = drawn.iter().filter_map(|(_, samples)| averages(samples).best());
+        let highest = drawn
+            .iter()
+            .filter_map(|(_, samples)| averages(samples).best());
         let highest = highest.fold(0.0, f64::max);
         for (layout, samples) in &drawn {
             let Some(layout) = result.layouts.get(*layout) else {
@@ -213,13 +215,32 @@ fn why(result: &RunResult) -> String {
     let mut body = String::new();
     for attribution in &result.attributions {
         let load = format!("{}, {} clients", attribution.workload, attribution.clients);
-        let _ = writeln!(body, "- {} ({})", escaped(&attribution.sentence), escaped(&load));
+        let _ = writeln!(
+            body,
+            "- {} ({})",
+            escaped(&attribution.sentence),
+            escaped(&load)
+        );
     }
     for finding in &result.findings {
         let clients: Vec<String> = finding.clients.iter().map(u32::to_string).collect();
-        let place = format!("{} at {} clients", finding.layouts.join("; "), clients.join(", "));
-        let _ = write!(body, "- **{}** ({}): ", escaped(&finding.kind), escaped(&place));
-        let _ = write!(body, "{} {}", escaped(&finding.text), escaped(&finding.evidence.join(" ")));
+        let place = format!(
+            "{} at {} clients",
+            finding.layouts.join("; "),
+            clients.join(", ")
+        );
+        let _ = write!(
+            body,
+            "- **{}** ({}): ",
+            escaped(&finding.kind),
+            escaped(&place)
+        );
+        let _ = write!(
+            body,
+            "{} {}",
+            escaped(&finding.text),
+            escaped(&finding.evidence.join(" "))
+        );
         let _ = writeln!(body, " Remedy: {}", escaped(&finding.remedy));
     }
     let mut sentences: Vec<String> = result.noise.iter().map(noise).collect();

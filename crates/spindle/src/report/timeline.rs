@@ -32,7 +32,8 @@ impl<'a> Timeline<'a> {
         let of_load = series
             .iter()
             .filter(|trial| trial.workload == ranking.workload && trial.clients == ranking.clients);
-        let mut trials: Vec<&SampledTrial> = of_load.filter(|trial| !trial.tps.is_empty()).collect();
+        let mut trials: Vec<&SampledTrial> =
+            of_load.filter(|trial| !trial.tps.is_empty()).collect();
         trials.sort_by_key(|trial| (trial.layout, trial.round));
         let cases = result.cases.iter();
         let cases: Vec<&Case> = cases.filter(|case| case.is_ranked_in(ranking)).collect();
@@ -82,7 +83,9 @@ pub(super) fn per_minute(trial: &SampledTrial) -> TimeSeries {
 pub(super) fn over_time(interval_ms: u64, values: &[f64]) -> Vec<(f64, f64)> {
     let seconds = |index: usize| (index as f64 + 0.5) * interval_ms as f64 / 1e3;
     let values = values.iter().enumerate();
-    values.map(|(index, value)| (seconds(index), *value)).collect()
+    values
+        .map(|(index, value)| (seconds(index), *value))
+        .collect()
 }
 
 /// Time that the samples of a trial cover, in seconds.
@@ -128,7 +131,10 @@ mod tests {
         let trial = trial(0, 8, 1, &[1.0, 3.0]);
         let series = per_minute(&trial);
         assert_eq!(series.samples(), [60.0, 180.0]);
-        assert_eq!(over_time(500, series.samples()), [(0.25, 60.0), (0.75, 180.0)]);
+        assert_eq!(
+            over_time(500, series.samples()),
+            [(0.25, 60.0), (0.75, 180.0)]
+        );
         assert_eq!(duration_s(&trial), 1.0);
     }
 
@@ -139,7 +145,11 @@ mod tests {
 
     #[test]
     fn a_round_that_lacks_a_layout_is_not_typical() {
-        let trials = [trial(0, 8, 1, &[1.0]), trial(0, 8, 2, &[1.0]), trial(1, 8, 2, &[1.0])];
+        let trials = [
+            trial(0, 8, 1, &[1.0]),
+            trial(0, 8, 2, &[1.0]),
+            trial(1, 8, 2, &[1.0]),
+        ];
         let trials: Vec<&SampledTrial> = trials.iter().collect();
         assert_eq!(distance(&[], &trials, 1), (0, 0.0));
         let case = Case {

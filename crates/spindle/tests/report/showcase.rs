@@ -120,7 +120,10 @@ pub fn record(extent: Extent<'_>) -> RunRecord {
                 workload: "oltp_mix".to_owned(),
                 clients,
                 outcome: Outcome::Measured,
-                trials: rounds.clone().map(|round| trial(layout, clients, round)).collect(),
+                trials: rounds
+                    .clone()
+                    .map(|round| trial(layout, clients, round))
+                    .collect(),
             });
             series.extend(rounds.map(|round| sampled(layout, clients, round, extent.samples)));
         }
@@ -170,11 +173,21 @@ fn trial(layout: usize, clients: u32, round: u32) -> Trial {
     let mut waits: Vec<Wait> = response_time
         .parts
         .iter()
-        .filter(|part| !part.part.contains("CPU") && part.part != "other" && part.part != "run queue")
+        .filter(|part| {
+            !part.part.contains("CPU") && part.part != "other" && part.part != "run queue"
+        })
         .map(|part| wait(&part.part, transactions * 2, part.us))
         .collect();
-    waits.push(wait("log file parallel write", transactions / 3, response_us * 0.05));
-    waits.push(wait("db file parallel write", writes / 16, response_us * 0.3));
+    waits.push(wait(
+        "log file parallel write",
+        transactions / 3,
+        response_us * 0.05,
+    ));
+    waits.push(wait(
+        "db file parallel write",
+        writes / 16,
+        response_us * 0.3,
+    ));
     Trial {
         round,
         position: (layout as u32 * 2 + round) % 6 + 1,
@@ -286,18 +299,26 @@ fn sampled(layout: usize, clients: u32, round: u32, samples: usize) -> SampledTr
         system: SystemSeries {
             interval_ms: 1_000,
             columns: vec![
-                column("device_utilisation_percent", &around(70.0 + 4.0 * layout as f64, 2)),
+                column(
+                    "device_utilisation_percent",
+                    &around(70.0 + 4.0 * layout as f64, 2),
+                ),
                 column("device_queue", &around(4.0 + 3.0 * layout as f64, 3)),
                 column("device_read_ms", &around(0.4, 4)),
                 column("device_read_bytes_per_s", &around(level * 5.0 * 8_192.0, 5)),
-                column("device_written_bytes_per_s", &around(level * 4.0 * 8_192.0, 6)),
+                column(
+                    "device_written_bytes_per_s",
+                    &around(level * 4.0 * 8_192.0, 6),
+                ),
                 column("dirty_bytes", &around(dirty, 7)),
                 column("context_switches_per_s", &around(level * 30.0, 8)),
                 column("run_queue", &around(3.0, 9)),
                 column("io_pressure_percent", &|index| {
                     (index % 50 > 3).then(|| 20.0 + 10.0 * seed(index, 10) as f32)
                 }),
-                column("checkpoints", &|index| Some(f32::from(u8::from(is_checkpoint(index))))),
+                column("checkpoints", &|index| {
+                    Some(f32::from(u8::from(is_checkpoint(index))))
+                }),
             ],
         },
     }
@@ -330,7 +351,11 @@ pub fn result(record: &RunRecord) -> RunResult {
         others.sort_by(|a, b| a.ratio.total_cmp(&b.ratio));
         let others = others.iter().enumerate().map(|(index, verdict)| Place {
             layout: verdict.b.clone(),
-            place: if verdict.verdict == Verdict::Draw { 1 } else { index as u32 + 2 },
+            place: if verdict.verdict == Verdict::Draw {
+                1
+            } else {
+                index as u32 + 2
+            },
             of_best: Some(RatioEstimate {
                 ratio: 1.0 / verdict.ratio,
                 ci95: verdict.ci95.map(|(low, high)| (1.0 / high, 1.0 / low)),
@@ -338,7 +363,11 @@ pub fn result(record: &RunRecord) -> RunResult {
         });
         ranking.places = std::iter::once(best).chain(others).collect();
     }
-    let clients: Vec<u32> = result.rankings.iter().map(|ranking| ranking.clients).collect();
+    let clients: Vec<u32> = result
+        .rankings
+        .iter()
+        .map(|ranking| ranking.clients)
+        .collect();
     result.noise = clients
         .iter()
         .map(|&clients| NoiseFloor {
@@ -364,13 +393,19 @@ pub fn result(record: &RunRecord) -> RunResult {
         trials_of_fixed_plan: 540,
         saved_s: 40_500.0,
     });
-    result.attributions = clients.iter().map(|&clients| attribution(&name(0), &name(5), clients)).collect();
+    result.attributions = clients
+        .iter()
+        .map(|&clients| attribution(&name(0), &name(5), clients))
+        .collect();
     result.findings = findings(&name(0), &name(4), &clients);
     result
 }
 
 fn explain(case: &mut Case) {
-    case.response_time = case.trials.first().and_then(|trial| trial.response_time.clone());
+    case.response_time = case
+        .trials
+        .first()
+        .and_then(|trial| trial.response_time.clone());
     case.system = vec![SystemMean {
         name: "device_utilisation_percent".to_owned(),
         mean: 81.0,
@@ -392,7 +427,11 @@ fn attribution(slower: &str, faster: &str, clients: u32) -> Attribution {
         difference_us: 9_800.0,
         parts: vec![
             part("db file sequential read", 6_100.0, None),
-            part("system CPU", 2_200.0, Some("copying through the page cache")),
+            part(
+                "system CPU",
+                2_200.0,
+                Some("copying through the page cache"),
+            ),
             part("free buffer waits", 1_500.0, None),
         ],
         sentence: format!(
@@ -417,14 +456,20 @@ fn findings(buffered: &str, synchronous: &str, clients: &[u32]) -> Vec<Finding> 
             "double buffering",
             buffered,
             "Blocks are kept twice, in the buffer cache and in the page cache.",
-            &["58 % of the bytes read came from the page cache.", "The page cache held 612 MiB of the datafiles."],
+            &[
+                "58 % of the bytes read came from the page cache.",
+                "The page cache held 612 MiB of the datafiles.",
+            ],
             "Use direct I/O, and give the memory to the buffer cache.",
         ),
         finding(
             "DBWR cannot keep up",
             synchronous,
             "Sessions wait until the database writer has freed a buffer.",
-            &["`free buffer waits`: 1.5 ms of each transaction.", "One DBWR that writes block by block was writing 97 % of the time."],
+            &[
+                "`free buffer waits`: 1.5 ms of each transaction.",
+                "One DBWR that writes block by block was writing 97 % of the time.",
+            ],
             "Use asynchronous I/O, or more writers (database.writers).",
         ),
     ]

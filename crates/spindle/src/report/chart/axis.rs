@@ -138,6 +138,9 @@ mod tests {
     #[test]
     fn rows_begin_at_the_top() {
         let axis = Axis::Rows(4);
-        assert_eq!([0.0, 1.0, 4.0].map(|row| axis.map(&row, (400, 0))), [0, 100, 400]);
+        assert_eq!(
+            [0.0, 1.0, 4.0].map(|row| axis.map(&row, (400, 0))),
+            [0, 100, 400]
+        );
     }
 }

@@ -1,11 +1,14 @@
 //! What devices and the system did over time: a small chart for each figure that was sampled, all layouts on the same axes.
 
+use std::time::Duration;
+
 use maud::{Markup, html};
 use serde_json::{Value, json};
+use spindle_stats::TimeSeries;
 
 use super::figure::{Figure, Figures};
 use super::{Axis, Frame, Mark, Size, colour_class, draw, greatest, thin::thin};
-use crate::report::timeline::{CHECKPOINTS, Timeline, duration_s};
+use crate::report::timeline::{AVERAGED_SAMPLES, CHECKPOINTS, Timeline, duration_s};
 use crate::result::{RunResult, SampledTrial};
 
 /// How names of figures end, and the unit that they say so.
@@ -42,34 +45,52 @@ fn names<'a>(timeline: &Timeline<'a>) -> Vec<&'a str> {
     names
 }
 
-/// A figure's name in words, and its unit.
-fn words(name: &str) -> (String, &'static str) {
-    let unit = UNITS.iter().find_map(|(end, unit)| Some((name.strip_suffix(end)?, *unit)));
-    let (stem, unit) = unit.unwrap_or((name, ""));
-    (stem.replace('_', " "), unit)
+/// A figure's name in words, with its unit.
+fn heading(name: &str) -> String {
+    let with_unit = UNITS.iter().find_map(|(end, unit)| {
+        let stem = name.strip_suffix(end)?;
+        Some(format!("{stem}, {unit}"))
+    });
+    let heading = with_unit
+        .unwrap_or_else(|| name.to_owned())
+        .replace('_', " ");
+    let mut characters = heading.chars();
+    let first = characters
+        .next()
+        .map(|first| first.to_uppercase().to_string());
+    first.unwrap_or_default() + characters.as_str()
 }
 
 fn figure(result: &RunResult, timeline: &Timeline<'_>, name: &str, id: &str) -> Markup {
-    let (words, unit) = words(name);
+    let heading = heading(name);
     let columns: Vec<(&SampledTrial, &[Option<f32>])> = timeline
         .typical()
         .filter_map(|trial| Some((trial, trial.system.column(name)?)))
         .collect();
-    let known = columns.iter().flat_map(|(_, values)| values.iter().flatten());
+    let known = columns
+        .iter()
+        .flat_map(|(_, values)| values.iter().flatten());
     let highest = greatest(known.map(|value| f64::from(*value)));
     let longest_s = greatest(timeline.typical().map(duration_s));
     let round = timeline.typical_round;
-    let label = format!("{words} over time, round {round}, a line for every layout.");
+    let label = format!("{heading} over time, round {round}, a line for every layout.");
     let frame = Frame {
         size: Size::Small,
-        height: 210,
+        height: 200,
         x: Axis::linear(0.0, longest_s),
         x_title: "seconds",
         y: Axis::from_zero(highest),
-        y_title: if unit.is_empty() { "number" } else { unit },
+        y_title: &heading,
         label: &label,
     };
-    let lines = columns.iter().flat_map(|(trial, values)| lines(trial, values));
+    let mut marks = Vec::new();
+    for kind in ["raw", "average"] {
+        marks.extend(
+            columns
+                .iter()
+                .flat_map(|(trial, values)| lines(trial, values, kind)),
+        );
+    }
     let layout_name = |layout: usize| result.layouts.get(layout).map_or("", |layout| &layout.name);
     let series = columns.iter().map(|(trial, values)| {
         json!({
@@ -82,9 +103,9 @@ fn figure(result: &RunResult, timeline: &Timeline<'_>, name: &str, id: &str) -> 
     });
     Figure {
         id,
-        heading: &words,
+        heading: &heading,
         legend: Vec::new(),
-        drawing: draw(&frame, lines.collect()),
+        drawing: draw(&frame, marks),
         note: String::new(),
         controls: html! {},
         figures: Figures::Series(json!({
@@ -112,45 +133,83 @@ fn figures_of(value: Option<f32>) -> Value {
     }
 }
 
-/// The known values as lines that break where one is not known.
-fn lines(trial: &SampledTrial, values: &[Option<f32>]) -> Vec<Mark> {
-    let step_s = trial.system.interval_ms as f64 / 1e3;
-    let points: Vec<Option<(f64, f64)>> = values
-        .iter()
-        .enumerate()
-        .map(|(index, value)| Some(((index as f64 + 0.5) * step_s, f64::from((*value)?))))
-        .collect();
-    points
-        .split(Option::is_none)
-        .filter(|piece| !piece.is_empty())
-        .map(|piece| {
-            let piece: Vec<(f64, f64)> = piece.iter().copied().flatten().collect();
-            let class = format!("sampled {}", colour_class(trial.layout));
-            Mark::line(class, thin(&piece, Size::Small.width() as usize / 3))
-        })
-        .collect()
+/// The known values, or their moving average, as lines that break where a value is not known.
+fn lines(trial: &SampledTrial, values: &[Option<f32>], kind: &str) -> Vec<Mark> {
+    let step = Duration::from_millis(trial.system.interval_ms);
+    let class = format!("{kind} {}", colour_class(trial.layout));
+    let mut lines = Vec::new();
+    let mut start = 0;
+    for piece in values.split(Option::is_none) {
+        let known = piece
+            .iter()
+            .flatten()
+            .map(|value| f64::from(*value))
+            .collect();
+        let mut series = TimeSeries::from_samples(step, known);
+        if kind == "average" {
+            series = series.moving_average(AVERAGED_SAMPLES);
+        }
+        let seconds = |index: usize| ((start + index) as f64 + 0.5) * step.as_secs_f64();
+        let points: Vec<(f64, f64)> = (0..piece.len())
+            .map(|index| (seconds(index), series.samples()[index]))
+            .collect();
+        if !points.is_empty() {
+            lines.push(Mark::line(
+                class.clone(),
+                thin(&points, Size::Small.width() as usize / 3),
+            ));
+        }
+        start += piece.len() + 1;
+    }
+    lines
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::result::SystemSeries;
 
     #[test]
-    fn a_name_is_split_into_words_and_unit() {
-        let texts = [
-            ("device_utilisation_percent", ("device utilisation", "%")),
-            ("device_queue", ("device queue", "")),
-            ("written_bytes_per_s", ("written", "bytes per second")),
-            ("dirty_bytes", ("dirty", "bytes")),
+    fn a_name_becomes_words_and_a_unit() {
+        let names = [
+            "device_utilisation_percent",
+            "device_queue",
+            "written_bytes_per_s",
+            "dirty_bytes",
         ];
-        for (name, (stem, unit)) in texts {
-            assert_eq!(words(name), (stem.to_owned(), unit));
-        }
+        let headings = [
+            "Device utilisation, %",
+            "Device queue",
+            "Written, bytes per second",
+            "Dirty, bytes",
+        ];
+        assert_eq!(names.map(heading), headings);
+    }
+
+    #[test]
+    fn a_line_breaks_where_a_value_is_not_known() {
+        let trial = SampledTrial {
+            layout: 1,
+            workload: "oltp_mix".to_owned(),
+            clients: 8,
+            round: 1,
+            interval_ms: 1_000,
+            tps: vec![1.0; 5],
+            system: SystemSeries {
+                interval_ms: 1_000,
+                columns: Vec::new(),
+            },
+        };
+        let values = [Some(1.0), Some(2.0), None, None, Some(7.0)];
+        let lines = lines(&trial, &values, "raw");
+        let places: Vec<&[(f64, f64)]> = lines.iter().map(Mark::values).collect();
+        assert_eq!(places, [&[(0.5, 1.0), (1.5, 2.0)][..], &[(4.5, 7.0)]]);
     }
 
     #[test]
     fn four_figures_are_shown() {
-        let texts = [123_456.0, 12.3456, 0.012_345_6, 0.0].map(|value| figures_of(Some(value)).to_string());
+        let texts =
+            [123_456.0, 12.3456, 0.012_345_6, 0.0].map(|value| figures_of(Some(value)).to_string());
         assert_eq!(texts, ["123500", "12.35", "0.012346", "0"]);
         assert_eq!(figures_of(None), Value::Null);
     }

@@ -17,7 +17,10 @@ pub(in crate::report) fn figure(
     id: &str,
     heading: &str,
 ) -> Option<Markup> {
-    let rows: Vec<Row> = cases.iter().filter_map(|case| Row::of(result, case)).collect();
+    let rows: Vec<Row> = cases
+        .iter()
+        .filter_map(|case| Row::of(result, case))
+        .collect();
     if rows.is_empty() {
         return None;
     }
@@ -81,7 +84,11 @@ impl Row {
     }
 
     fn percentiles(&self) -> [f64; 3] {
-        [self.summary.p50_ms, self.summary.p95_ms, self.summary.p99_ms]
+        [
+            self.summary.p50_ms,
+            self.summary.p95_ms,
+            self.summary.p99_ms,
+        ]
     }
 }
 

@@ -60,6 +60,12 @@ impl Mark {
         Mark::new(Shape::Text { centred: true }, class, vec![at], text)
     }
 
+    /// Where the mark stands.
+    #[cfg(test)]
+    pub(super) fn values(&self) -> &[(f64, f64)] {
+        &self.values
+    }
+
     fn new(
         shape: Shape,
         class: impl Into<String>,

@@ -28,6 +28,9 @@ const COLOURS: usize = 8;
 /// Height of the text of a drawing, in its units; the page's style has the same.
 const TEXT_SIZE: u32 = 12;
 
+/// Room at the sides for half of the last value's text, in units.
+const MARGIN: u32 = 16;
+
 /// Classes that give a layout its colour, by its index.
 pub(super) fn colour_class(layout: usize) -> String {
     let colour = format!("c{}", layout % COLOURS + 1);
@@ -55,7 +58,7 @@ impl Size {
         match self {
             Size::Wide => 1_000,
             Size::Narrow => 340,
-            Size::Small => 480,
+            Size::Small => 370,
         }
     }
 
@@ -111,13 +114,13 @@ fn draw(frame: &Frame<'_>, marks: Vec<Mark>) -> Markup {
             data-area=(area) data-x=(x) data-y=(y) {
             (PreEscaped(body))
             @if !frame.y_title.is_empty() { text.title x="0" y=(TEXT_SIZE) { (frame.y_title) } }
-            text.title x=(width - 6) y=(height - 4) text-anchor="end" { (frame.x_title) }
+            text.title x=(width - MARGIN) y=(height - 4) text-anchor="end" { (frame.x_title) }
         }
     }
 }
 
 /// Needed by a drawing that is kept as a file of its own.
-const SVG_NAMESPACE: &str = concat!("http", "://www.w3.org/2000/svg");
+const SVG_NAMESPACE: &str = "http://www.w3.org/2000/svg";
 
 /// Lets the library draw axes and marks, and returns the edges of the area between the axes: left, top, right, bottom.
 fn plot(frame: &Frame<'_>, marks: Vec<Mark>, body: &mut String) -> String {
@@ -127,10 +130,10 @@ fn plot(frame: &Frame<'_>, marks: Vec<Mark>, body: &mut String) -> String {
     let root = Sheet::new(body, frame.size.width(), frame.height).into_drawing_area();
     let mut chart = ChartBuilder::on(&root)
         .margin_top(scaled(if rows { 2 } else { 2 * TEXT_SIZE }))
-        .margin_right(scaled(6))
+        .margin_right(scaled(MARGIN))
         .margin_bottom(scaled(TEXT_SIZE + 8))
         .x_label_area_size(scaled(TEXT_SIZE + 8))
-        .y_label_area_size(scaled(if rows { 1 } else { 44 }))
+        .y_label_area_size(scaled(if rows { MARGIN } else { 44 }))
         .build_cartesian_2d(frame.x.clone(), frame.y.clone())
         .expect(NEVER);
     let font = ("sans-serif", scaled(TEXT_SIZE)).into_font();

@@ -47,7 +47,12 @@ impl RelativeSpeed {
 
 /// One bar of the ranking on a scale from 0 to `scale`, with its interval and the band around the best that counts as a
 /// draw. The words beside the bar say the same, so it is hidden from screen readers.
-pub(in crate::report) fn bar(speed: RelativeSpeed, layout: usize, margin: f64, scale: f64) -> Markup {
+pub(in crate::report) fn bar(
+    speed: RelativeSpeed,
+    layout: usize,
+    margin: f64,
+    scale: f64,
+) -> Markup {
     let at = |share: f64| format!("{:.2}%", 100.0 * share / scale);
     let class = format!("fill {}", colour_class(layout));
     html! {

@@ -28,7 +28,9 @@ pub(in crate::report) fn figure(
     }
     let most_clients = greatest(levels.iter().map(|&clients| f64::from(clients)));
     let highest = greatest(points.iter().map(Point::highest));
-    let label = format!("{heading}: transactions per minute of every layout at every load; the figures follow.");
+    let label = format!(
+        "{heading}: transactions per minute of every layout at every load; the figures follow."
+    );
     let drawing = both(|size| {
         let frame = Frame {
             size,
@@ -51,14 +53,19 @@ pub(in crate::report) fn figure(
         let figures = levels.iter().map(|clients| {
             let mut points = points.iter();
             let point = points.find(|point| point.layout == layout && point.clients == *clients);
-            point.map_or(NO_FIGURE.to_owned(), |point| format!("{:.0}", point.tpm.mean))
+            point.map_or(NO_FIGURE.to_owned(), |point| {
+                format!("{:.0}", point.tpm.mean)
+            })
         });
         [vec![name(layout)], figures.collect()].concat()
     };
     let figure = Figure {
         id,
         heading,
-        legend: drawn.iter().map(|&layout| (colour_class(layout), name(layout))).collect(),
+        legend: drawn
+            .iter()
+            .map(|&layout| (colour_class(layout), name(layout)))
+            .collect(),
         drawing,
         note: "Means of the rounds with their 95 % intervals.".to_owned(),
         controls: html! {},
@@ -95,13 +102,19 @@ fn marks(result: &RunResult, points: &[Point], most_clients: f64, size: Size) ->
     let unit = most_clients / f64::from(size.width());
     let layouts = result.layouts.len() as f64;
     let x = |point: &Point| {
-        f64::from(point.clients) + 5.0 * unit * (point.layout as f64 - layouts / 2.0)
+        f64::from(point.clients) + 3.0 * unit * (point.layout as f64 - layouts / 2.0)
     };
     let mut marks = Vec::new();
     for layout in 0..result.layouts.len() {
-        let of_layout: Vec<&Point> = points.iter().filter(|point| point.layout == layout).collect();
+        let of_layout: Vec<&Point> = points
+            .iter()
+            .filter(|point| point.layout == layout)
+            .collect();
         let class = colour_class(layout);
-        let line = of_layout.iter().map(|point| (x(point), point.tpm.mean)).collect();
+        let line = of_layout
+            .iter()
+            .map(|point| (x(point), point.tpm.mean))
+            .collect();
         marks.push(Mark::line(format!("average {class}"), line));
         for point in of_layout {
             if let Some((low, high)) = point.tpm.ci95 {
@@ -113,7 +126,10 @@ fn marks(result: &RunResult, points: &[Point], most_clients: f64, size: Size) ->
                 format!("dot {class}"),
                 (x(point), point.tpm.mean),
                 4.0,
-                format!("{name}, {} clients: {:.0} tpm", point.clients, point.tpm.mean),
+                format!(
+                    "{name}, {} clients: {:.0} tpm",
+                    point.clients, point.tpm.mean
+                ),
             ));
         }
     }

@@ -54,7 +54,13 @@ impl<'a> Sheet<'a> {
     }
 
     /// A box between two corners. Its text shows when it is pointed at.
-    pub(super) fn filled_box(&mut self, class: &str, from: BackendCoord, to: BackendCoord, text: &str) {
+    pub(super) fn filled_box(
+        &mut self,
+        class: &str,
+        from: BackendCoord,
+        to: BackendCoord,
+        text: &str,
+    ) {
         let (x, y) = (units(from.0.min(to.0)), units(from.1.min(to.1)));
         let (width, height) = (units((to.0 - from.0).abs()), units((to.1 - from.1).abs()));
         self.add(html! {

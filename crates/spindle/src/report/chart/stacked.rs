@@ -24,8 +24,12 @@ pub(in crate::report) struct Bar {
 /// The chart of some layouts' bars.
 pub(in crate::report) fn figure(bars: &[Bar], id: &str, heading: &str, note: &str) -> Markup {
     let parts = parts(bars);
-    let longest_us = greatest(bars.iter().map(|bar| ends(bar, &parts).last().map_or(0.0, |end| end.1)));
-    let label = format!("{heading}: milliseconds of each part for every layout; the figures follow.");
+    let longest_us = greatest(
+        bars.iter()
+            .map(|bar| ends(bar, &parts).last().map_or(0.0, |end| end.1)),
+    );
+    let label =
+        format!("{heading}: milliseconds of each part for every layout; the figures follow.");
     let drawing = both(|size| {
         let frame = Frame {
             size,
@@ -41,7 +45,9 @@ pub(in crate::report) fn figure(bars: &[Bar], id: &str, heading: &str, note: &st
     let mut header = vec!["ms of one transaction".to_owned()];
     header.extend(bars.iter().map(|bar| bar.name.clone()));
     let row = |part: &String| {
-        let times = bars.iter().map(|bar| milliseconds(time_us(bar, part) / 1e3));
+        let times = bars
+            .iter()
+            .map(|bar| milliseconds(time_us(bar, part) / 1e3));
         [vec![part.clone()], times.collect()].concat()
     };
     Figure {
@@ -49,32 +55,70 @@ pub(in crate::report) fn figure(bars: &[Bar], id: &str, heading: &str, note: &st
         heading,
         legend: parts
             .iter()
-            .enumerate()
-            .map(|(index, part)| (colour(index), part.join(", ")))
+            .map(|group| (group.class(), group.name()))
             .collect(),
         drawing,
         note: note.to_owned(),
         controls: html! {},
         figures: Figures::Table {
             header,
-            rows: parts.iter().flatten().map(row).collect(),
+            rows: parts
+                .iter()
+                .flat_map(|group| &group.parts)
+                .map(row)
+                .collect(),
         },
     }
     .markup()
 }
 
-/// The class of a part's colour. They are other colours than those of layouts.
-fn colour(part: usize) -> String {
-    format!("p{}", part + 1)
+/// Parts that are drawn in one colour: mostly one.
+#[derive(Debug, PartialEq)]
+struct Group {
+    /// From 1; other colours than those of layouts.
+    colour: usize,
+    parts: Vec<String>,
 }
+
+impl Group {
+    fn class(&self) -> String {
+        format!("p{}", self.colour)
+    }
+
+    fn name(&self) -> String {
+        self.parts.join(", ")
+    }
+}
+
+/// The colour that a part has in every drawing in which it is still free. Of those that share one, some are of sessions and
+/// some of background processes, which are seldom drawn together.
+fn colour_wished(part: &str) -> Option<usize> {
+    let colour = match part {
+        "db file sequential read" => 1,
+        "log file sync" => 2,
+        "user CPU" => 3,
+        "system CPU" => 4,
+        "db file parallel write" => 5,
+        "free buffer waits" => 6,
+        "db file scattered read" | "buffer busy waits" => 7,
+        "run queue" | "log file parallel write" => 8,
+        _ => return None,
+    };
+    Some(colour)
+}
+
+/// What nothing accounts for has the last colour.
+const UNACCOUNTED: &str = "other";
 
 fn time_us(bar: &Bar, part: &str) -> f64 {
     let mut parts = bar.parts.iter();
-    parts.find(|(name, _)| name == part).map_or(0.0, |(_, us)| *us)
+    parts
+        .find(|(name, _)| name == part)
+        .map_or(0.0, |(_, us)| *us)
 }
 
 /// The parts in groups that share a colour, those that take most first; all but the last group are one part.
-fn parts(bars: &[Bar]) -> Vec<Vec<String>> {
+fn parts(bars: &[Bar]) -> Vec<Group> {
     let mut totals: Vec<(String, f64)> = Vec::new();
     for (part, us) in bars.iter().flat_map(|bar| &bar.parts) {
         match totals.iter_mut().find(|(name, _)| name == part) {
@@ -84,19 +128,41 @@ fn parts(bars: &[Bar]) -> Vec<Vec<String>> {
     }
     totals.sort_by(|(_, a), (_, b)| b.total_cmp(a));
     let names: Vec<String> = totals.into_iter().map(|(name, _)| name).collect();
-    let (own, rest) = names.split_at(names.len().min(PARTS_MAX));
-    let mut groups: Vec<Vec<String>> = own.iter().map(|part| vec![part.clone()]).collect();
+    let (rest, named): (Vec<String>, Vec<String>) =
+        names.into_iter().partition(|name| name == UNACCOUNTED);
+    let (own, small) = named.split_at(named.len().min(PARTS_MAX));
+    let mut free: Vec<usize> = (1..=PARTS_MAX).collect();
+    let mut colours: Vec<Option<usize>> = Vec::new();
+    for part in own {
+        let position = free
+            .iter()
+            .position(|colour| Some(*colour) == colour_wished(part));
+        colours.push(position.map(|position| free.remove(position)));
+    }
+    let mut free = free.into_iter();
+    let mut groups: Vec<Group> = own
+        .iter()
+        .zip(colours)
+        .map(|(part, colour)| Group {
+            colour: colour.or_else(|| free.next()).unwrap_or(PARTS_MAX + 1),
+            parts: vec![part.clone()],
+        })
+        .collect();
+    let rest = [small, &rest].concat();
     if !rest.is_empty() {
-        groups.push(rest.to_vec());
+        groups.push(Group {
+            colour: PARTS_MAX + 1,
+            parts: rest,
+        });
     }
     groups
 }
 
 /// Where each part of a bar begins and ends, in microseconds. What is below zero cannot be drawn and takes no room.
-fn ends(bar: &Bar, parts: &[Vec<String>]) -> Vec<(f64, f64)> {
+fn ends(bar: &Bar, parts: &[Group]) -> Vec<(f64, f64)> {
     let mut end = 0.0;
     let times = parts.iter().map(|group| {
-        let times = group.iter().map(|part| time_us(bar, part).max(0.0));
+        let times = group.parts.iter().map(|part| time_us(bar, part).max(0.0));
         times.sum::<f64>()
     });
     times
@@ -108,22 +174,23 @@ fn ends(bar: &Bar, parts: &[Vec<String>]) -> Vec<(f64, f64)> {
         .collect()
 }
 
-fn marks(bars: &[Bar], parts: &[Vec<String>], size: Size, longest_us: f64) -> Vec<Mark> {
+fn marks(bars: &[Bar], parts: &[Group], size: Size, longest_us: f64) -> Vec<Mark> {
     let longest_name = if size == Size::Wide { 90 } else { 46 };
     let units_per_us = f64::from(size.width()) / (longest_us * 1.06).max(1.0);
     let mut marks = Vec::new();
     for (index, bar) in bars.iter().enumerate() {
-        let [name_at, top, bottom, middle] = [0.30, 0.40, 0.92, 0.75].map(|share| index as f64 + share);
+        let [name_at, top, bottom, middle] =
+            [0.30, 0.40, 0.92, 0.75].map(|share| index as f64 + share);
         let name = super::shortened(&bar.name, longest_name);
         marks.push(Mark::text("name", (0.0, name_at), name));
-        for (number, ((start, end), part)) in ends(bar, parts).into_iter().zip(parts).enumerate() {
+        for ((start, end), group) in ends(bar, parts).into_iter().zip(parts) {
             if end <= start {
                 continue;
             }
-            let part = part.join(", ");
+            let part = group.name();
             let time = milliseconds((end - start) / 1e3);
             marks.push(Mark::filled_box(
-                format!("part {}", colour(number)),
+                format!("part {}", group.class()),
                 [(start / 1e3, top), (end / 1e3, bottom)],
                 format!("{}: {part} {time} ms", bar.name),
             ));
@@ -155,7 +222,8 @@ mod tests {
     fn parts_have_one_order_in_all_bars() {
         let bars = [bar(&[("cpu", 10.0), ("read", 5.0)]), bar(&[("read", 90.0)])];
         let parts = parts(&bars);
-        assert_eq!(parts, [["read"], ["cpu"]]);
+        let names: Vec<String> = parts.iter().map(Group::name).collect();
+        assert_eq!(names, ["read", "cpu"]);
         assert_eq!(ends(&bars[0], &parts), [(0.0, 5.0), (5.0, 15.0)]);
         assert_eq!(ends(&bars[1], &parts), [(0.0, 90.0), (90.0, 90.0)]);
     }
@@ -167,6 +235,30 @@ mod tests {
     }
 
     #[test]
+    fn a_part_keeps_its_colour_from_drawing_to_drawing() {
+        let bars = [bar(&[
+            ("other", 9.0),
+            ("latch", 8.0),
+            ("user CPU", 7.0),
+            ("log file sync", 1.0),
+        ])];
+        let colours: Vec<(usize, String)> = parts(&bars)
+            .iter()
+            .map(|group| (group.colour, group.name()))
+            .collect();
+        let expected = [
+            (1, "latch"),
+            (3, "user CPU"),
+            (2, "log file sync"),
+            (9, "other"),
+        ];
+        assert_eq!(
+            colours,
+            expected.map(|(colour, name)| (colour, name.to_owned()))
+        );
+    }
+
+    #[test]
     fn the_smallest_of_many_parts_share_a_colour() {
         let names: Vec<String> = (0..12).map(|index| format!("part {index}")).collect();
         let many: Vec<(&str, f64)> = (1..)
@@ -175,7 +267,9 @@ mod tests {
             .collect();
         let parts = parts(&[bar(&many)]);
         assert_eq!(parts.len(), PARTS_MAX + 1);
-        assert_eq!(parts[0], ["part 11"]);
-        assert_eq!(parts[PARTS_MAX].len(), 4);
+        assert_eq!(parts[0].parts, ["part 11"]);
+        assert_eq!(parts[PARTS_MAX].parts.len(), 4);
+        let colours: Vec<usize> = parts.iter().map(|group| group.colour).collect();
+        assert_eq!(colours, (1..=PARTS_MAX + 1).collect::<Vec<usize>>());
     }
 }

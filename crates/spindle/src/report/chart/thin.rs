@@ -8,7 +8,8 @@ pub(in crate::report) fn thin(values: &[(f64, f64)], buckets: usize) -> Vec<(f64
     }
     let mut thinned = Vec::with_capacity(2 * buckets);
     for bucket in 0..buckets {
-        let stretch = &values[bucket * values.len() / buckets..(bucket + 1) * values.len() / buckets];
+        let stretch =
+            &values[bucket * values.len() / buckets..(bucket + 1) * values.len() / buckets];
         let by_value = |a: &usize, b: &usize| stretch[*a].1.total_cmp(&stretch[*b].1);
         let lowest = (0..stretch.len()).min_by(by_value);
         // The first of equals, as for the lowest: of a level stretch one value is enough.

@@ -22,10 +22,18 @@ pub(in crate::report) fn figure(
     heading: &str,
 ) -> Markup {
     let lines: Vec<Line> = timeline.typical().map(Line::of).collect();
-    let all: Vec<Line> = timeline.trials.iter().map(|trial| Line::of(trial)).collect();
+    let all: Vec<Line> = timeline
+        .trials
+        .iter()
+        .map(|trial| Line::of(trial))
+        .collect();
     let with_checkpoints = all.iter().any(|line| !line.checkpoints.is_empty());
     let highest = greatest(all.iter().flat_map(|line| line.samples.iter().copied()));
-    let tick_rows = if with_checkpoints { lines.len() as f64 } else { 0.0 };
+    let tick_rows = if with_checkpoints {
+        lines.len() as f64
+    } else {
+        0.0
+    };
     let top = highest * 1.02 / (1.0 - TICK_ROW * tick_rows.min(16.0));
     let longest_s = greatest(timeline.trials.iter().map(|trial| duration_s(trial)));
     let label = format!(
@@ -145,7 +153,9 @@ fn marks(lines: &[Line], size: Size, top: f64) -> Vec<Mark> {
         Mark::line(class, thin(&over_time(line.interval_ms, values), buckets))
     };
     let raw = lines.iter().map(|line| curve("raw", line, &line.samples));
-    let averages = lines.iter().map(|line| curve("average", line, &line.averages));
+    let averages = lines
+        .iter()
+        .map(|line| curve("average", line, &line.averages));
     let ticks = lines.iter().enumerate().flat_map(|(row, line)| {
         let class = format!("checkpoint {}", colour_class(line.layout));
         let [from, to] = [row as f64, row as f64 + 0.75].map(|rows| top * (1.0 - TICK_ROW * rows));

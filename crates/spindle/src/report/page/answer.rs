@@ -181,9 +181,15 @@ fn verdicts_table(result: &RunResult) -> Markup {
         })
     };
     let is_known = |ratio: fn(&Comparison) -> Option<RatioEstimate>| {
-        result.verdicts.iter().any(|verdict| ratio(verdict).is_some())
+        result
+            .verdicts
+            .iter()
+            .any(|verdict| ratio(verdict).is_some())
     };
-    let (with_p99, with_cpu) = (is_known(|verdict| verdict.p99), is_known(|verdict| verdict.cpu));
+    let (with_p99, with_cpu) = (
+        is_known(|verdict| verdict.p99),
+        is_known(|verdict| verdict.cpu),
+    );
     html! {
         @if !result.verdicts.is_empty() {
             h3 { "Verdicts" }

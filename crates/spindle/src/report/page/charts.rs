@@ -28,14 +28,21 @@ pub(super) fn section(result: &RunResult, series: &[SampledTrial]) -> Markup {
 }
 
 fn workloads(result: &RunResult) -> Vec<&str> {
-    let mut workloads: Vec<&str> = result.rankings.iter().map(|ranking| ranking.workload.as_str()).collect();
+    let mut workloads: Vec<&str> = result
+        .rankings
+        .iter()
+        .map(|ranking| ranking.workload.as_str())
+        .collect();
     workloads.dedup();
     workloads
 }
 
 fn of_load(result: &RunResult, series: &[SampledTrial], ranking: &Ranking, index: usize) -> Markup {
     let load = load_name(ranking);
-    let cases = result.cases.iter().filter(|case| case.is_ranked_in(ranking) && case.is_compared());
+    let cases = result
+        .cases
+        .iter()
+        .filter(|case| case.is_ranked_in(ranking) && case.is_compared());
     let cases: Vec<&Case> = cases.collect();
     let timeline = Timeline::of(result, series, ranking);
     html! {

@@ -7,7 +7,9 @@ use super::{layout_name, scrolling};
 use crate::report::comparison::{CHECKS, CHECKS_NOTE};
 use crate::report::diagram;
 use crate::report::facts::facts;
-use crate::report::sentences::{METHOD, REPEAT, REPEAT_COMMAND, costs, emulation_terms, memory_terms};
+use crate::report::sentences::{
+    METHOD, REPEAT, REPEAT_COMMAND, costs, emulation_terms, memory_terms,
+};
 use crate::result::{Case, RunResult, Trial};
 
 pub(super) fn section(result: &RunResult) -> Markup {
@@ -18,7 +20,10 @@ pub(super) fn section(result: &RunResult) -> Markup {
             (warnings(result))
             h3 { "Layouts" }
             (diagram::diagrams(result))
-            (layouts_table(result))
+            details {
+                summary { "Layouts in words" }
+                (layouts_table(result))
+            }
             h3 { "Machine" }
             (facts_table("Machine", &result.machine))
             h3 { "To repeat it" }

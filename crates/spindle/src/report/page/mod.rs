@@ -23,8 +23,15 @@ const STYLE: &str = include_str!("style.css");
 /// The style of drawings alone, which goes with a drawing that is kept as a file.
 const DRAWING_STYLE: &str = include_str!("drawing.css");
 
+/// Characters of a headline that stand in large letters and leave room for the ranking.
+const SHORT_HEADLINE: usize = 200;
+
 /// The page's script.
 const SCRIPT: &str = include_str!("script.js");
+
+/// Holds browsers to it that the page asks for nothing beyond itself, whatever it contains.
+const NOTHING_FETCHED: &str =
+    "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'";
 
 /// The whole page. `series` holds the throughput over time of the trials that were sampled.
 pub fn html(result: &RunResult, series: &[SampledTrial]) -> String {
@@ -36,6 +43,7 @@ pub fn html(result: &RunResult, series: &[SampledTrial]) -> String {
                 meta charset="utf-8";
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 meta name="color-scheme" content="light dark";
+                meta http-equiv="Content-Security-Policy" content=(NOTHING_FETCHED);
                 title { (name) ": " (result.headline) }
                 style { (PreEscaped(STYLE)) }
                 style id="drawing-style" { (PreEscaped(DRAWING_STYLE)) }
@@ -43,7 +51,7 @@ pub fn html(result: &RunResult, series: &[SampledTrial]) -> String {
             body {
                 header {
                     p.experiment { "Spindle · " (name) }
-                    h1 { (result.headline) }
+                    h1.long[result.headline.chars().count() > SHORT_HEADLINE] { (result.headline) }
                     (weakness(result))
                 }
                 main {
@@ -95,4 +103,3 @@ fn load_name(ranking: &Ranking) -> String {
 fn scrolling(label: &str, table: Markup) -> Markup {
     html! { div.scroll role="region" aria-label=(label) tabindex="0" { (table) } }
 }
-

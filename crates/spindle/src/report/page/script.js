@@ -3,7 +3,7 @@
 // `report/chart/thin.rs`; a test holds both to the same drawing.
 "use strict";
 (() => {
-  const SVG = "http:" + "//www.w3.org/2000/svg";
+  const SVG = "http://www.w3.org/2000/svg";
 
   const element = (name, attributes, parent, namespace) => {
     const made = namespace ? document.createElementNS(namespace, name) : document.createElement(name);

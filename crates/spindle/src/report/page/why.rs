@@ -110,8 +110,9 @@ fn waits(result: &RunResult) -> Markup {
             @let cases: Vec<&Case> = group.into_iter().filter(|case| !case.trials.is_empty()).collect();
             @let events = events_of(&cases);
             @if let (Some(first), false) = (cases.first(), events.is_empty()) {
-                h3 { "Wait events: " (first.workload) ", " (first.clients) " clients" }
-                (scrolling("Wait events", html! {
+                details {
+                    summary { "Wait events: " (first.workload) ", " (first.clients) " clients" }
+                    (scrolling("Wait events", html! {
                     table {
                         thead { tr {
                             th scope="col" { "event" }
@@ -125,8 +126,9 @@ fn waits(result: &RunResult) -> Markup {
                         } }
                     }
                 }))
-                p.note { "Mean time of one wait in milliseconds, below it the time waited per transaction in microseconds, all \
-                          processes together." }
+                    p.note { "Mean time of one wait in milliseconds, below it the time waited per transaction in microseconds, \
+                              all processes together." }
+                }
             }
         }
     }
@@ -156,4 +158,3 @@ fn wait_cell(case: &Case, event: &str) -> Markup {
         }
     }
 }
-
