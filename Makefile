@@ -71,6 +71,7 @@ lint:
 bench:
 	scripts/setup bench
 	cargo bench --locked -p spindle-engines --bench speed -- $(CHECK)
+	cargo test --release --locked -p spindle --test report_page -- --ignored --nocapture time_of_a_large_run
 
 clean:
 	cargo clean

@@ -8,10 +8,12 @@ use spindle_stats::TimeSeries;
 
 use super::comparison::{self, CHECKS, CHECKS_NOTE, COLUMNS, NO_FIGURE};
 use super::facts::facts;
-use super::html::{
-    METHOD, costs, emulation_terms, events_of, experiment_name, memory_terms, trials_in_order,
+use super::page::{events_of, trials_in_order};
+use super::sentences::{
+    METHOD, REPEAT, REPEAT_COMMAND, costs, drift, emulation_terms, experiment_name, memory_terms,
+    noise, stopping,
 };
-use super::throughput::{self, AVERAGED_SAMPLES};
+use super::timeline::{AVERAGED_SAMPLES, Timeline, per_minute};
 use crate::result::{Case, RunResult, SampledTrial};
 
 /// Most characters that one trial's throughput over time takes.
@@ -28,6 +30,7 @@ pub fn markdown(result: &RunResult, series: &[SampledTrial]) -> String {
         warnings(result),
         comparison_table(result),
         verdicts(result),
+        why(result),
         checks(result),
         throughput_table(result, series),
         waits(result),
@@ -160,21 +163,28 @@ fn checks(result: &RunResult) -> String {
 fn throughput_table(result: &RunResult, series: &[SampledTrial]) -> String {
     let mut rows = Vec::new();
     for ranking in &result.rankings {
-        let lines = throughput::lines(series, ranking);
-        let highest = lines
+        let Some(timeline) = Timeline::of(result, series, ranking) else {
+            continue;
+        };
+        let drawn: Vec<(usize, TimeSeries)> = timeline
+            .typical()
+            .map(|trial| (trial.layout, per_minute(trial)))
+            .collect();
+        let averages = |samples: &TimeSeries| samples.moving_average(AVERAGED_SAMPLES);
+        let highest = drawn
             .iter()
-            .filter_map(|line| line.averages.best())
-            .fold(0.0, f64::max);
-        for line in &lines {
-            let Some(layout) = result.layouts.get(line.layout) else {
+            .filter_map(|(_, samples)| averages(samples).best());
+        let highest = highest.fold(0.0, f64::max);
+        for (layout, samples) in &drawn {
+            let Some(layout) = result.layouts.get(*layout) else {
                 continue;
             };
             rows.push(vec![
                 numbered(result, &layout.name),
                 ranking.clients.to_string(),
-                line.round.to_string(),
-                format!("{:.0}", line.samples.best().unwrap_or(0.0)),
-                sparkline(&line.averages, highest),
+                timeline.typical_round.to_string(),
+                format!("{:.0}", samples.best().unwrap_or(0.0)),
+                sparkline(&averages(samples), highest),
             ]);
         }
     }
@@ -198,6 +208,48 @@ fn sparkline(series: &TimeSeries, highest: f64) -> String {
         EIGHTHS[((share * 8.0).ceil() as usize).clamp(1, 8) - 1]
     };
     samples.iter().step_by(every).map(height).collect()
+}
+
+/// Attributions, findings, and what is known of the machine's noise and drift.
+fn why(result: &RunResult) -> String {
+    let mut body = String::new();
+    for attribution in &result.attributions {
+        let load = format!("{}, {} clients", attribution.workload, attribution.clients);
+        let _ = writeln!(
+            body,
+            "- {} ({})",
+            escaped(&attribution.sentence),
+            escaped(&load)
+        );
+    }
+    for finding in &result.findings {
+        let clients: Vec<String> = finding.clients.iter().map(u32::to_string).collect();
+        let place = format!(
+            "{} at {} clients",
+            finding.layouts.join("; "),
+            clients.join(", ")
+        );
+        let _ = write!(
+            body,
+            "- **{}** ({}): ",
+            escaped(&finding.kind),
+            escaped(&place)
+        );
+        let _ = write!(
+            body,
+            "{} {}",
+            escaped(&finding.text),
+            escaped(&finding.evidence.join(" "))
+        );
+        let _ = writeln!(body, " Remedy: {}", escaped(&finding.remedy));
+    }
+    let mut sentences: Vec<String> = result.noise.iter().map(noise).collect();
+    sentences.extend(result.drifts.iter().map(drift));
+    sentences.extend(result.stopping.as_ref().map(stopping));
+    for sentence in sentences {
+        let _ = writeln!(body, "- {}", escaped(&sentence));
+    }
+    section("Why", &body)
 }
 
 fn waits(result: &RunResult) -> String {
@@ -279,6 +331,10 @@ fn method(result: &RunResult) -> String {
                 ]),
                 &trial_rows,
             ),
+        ),
+        section(
+            "To repeat it",
+            &format!("{REPEAT}\n\n```\n{REPEAT_COMMAND}\n```\n"),
         ),
         section("Experiment", &facts_table(&result.experiment)),
         section("Machine", &facts_table(&result.machine)),

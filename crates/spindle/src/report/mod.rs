@@ -2,15 +2,18 @@
 //!
 //! Both are pure functions of a [`RunResult`](crate::result::RunResult) and the sampled throughput; they ask neither the
 //! clock nor the machine, so the same journal gives the same pages. The columns of the comparison table are declared
-//! once, in [`comparison`], for the terminal too. Why the pages are made this way: `docs/decisions/0004-report.md`.
+//! once, in [`comparison`], for the terminal too. Why the pages are made this way: `docs/decisions/0004-report.md` and
+//! `docs/decisions/0024-the-page.md`.
 
 mod chart;
 pub mod comparison;
 pub mod cost;
+mod diagram;
 mod facts;
-mod html;
 mod markdown;
-mod throughput;
+mod page;
+mod sentences;
+mod timeline;
 
-pub use html::html;
 pub use markdown::markdown;
+pub use page::html;

@@ -89,6 +89,14 @@ impl Case {
             })
     }
 
+    /// Time waited for an event per committed transaction in microseconds, all processes together, over all trials; `None` when
+    /// nobody waited or no transaction was committed.
+    pub fn wait_us_per_transaction(&self, event: &str) -> Option<f64> {
+        let transactions: u64 = self.trials.iter().map(|trial| trial.transactions).sum();
+        let (count, total_us) = self.total_wait(event);
+        (count > 0 && transactions > 0).then(|| total_us / transactions as f64)
+    }
+
     /// Mean time of one wait for an event over all trials, each wait weighing the same.
     fn mean_wait_ms(&self, event: &str) -> Option<f64> {
         let (count, total_us) = self.total_wait(event);

@@ -1,0 +1,146 @@
+//! The axes of all drawings: one type, so that every chart may choose a logarithmic one when its values need it.
+
+use std::ops::Range;
+
+use plotters::coord::combinators::{IntoLogRange, LogCoord};
+use plotters::coord::ranged1d::{KeyPointHint, NoDefaultFormatting, Ranged, ValueFormatter};
+use plotters::coord::types::RangedCoordf64;
+
+/// How many times the smallest value the greatest must be for small ones to be lost on a linear axis.
+const SPREAD_FOR_LOGARITHM: f64 = 30.0;
+
+/// Room beyond the greatest value, as a factor.
+const HEADROOM: f64 = 1.05;
+
+/// One axis of a drawing.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Axis {
+    /// Equal steps.
+    Linear(Range<f64>),
+    /// Equal factors. Values must be above zero.
+    Logarithmic(Range<f64>),
+    /// Rows from the top, numbered from 0; nothing is written beside them.
+    Rows(usize),
+}
+
+impl Axis {
+    /// From one value to a greater one.
+    pub(super) fn linear(start: f64, end: f64) -> Axis {
+        // Without anything to show, any scale will do.
+        let end = if end > start { end } else { start + 1.0 };
+        Axis::Linear(start..end)
+    }
+
+    /// From zero to somewhat beyond the greatest value.
+    pub(super) fn from_zero(greatest: f64) -> Axis {
+        Axis::linear(0.0, greatest * HEADROOM)
+    }
+
+    /// From zero, unless the values lie so far apart that only equal factors show them all.
+    pub(super) fn for_all(values: impl IntoIterator<Item = f64>) -> Axis {
+        let positive: Vec<f64> = values.into_iter().filter(|value| *value > 0.0).collect();
+        let least = positive.iter().copied().fold(f64::INFINITY, f64::min);
+        let greatest = super::greatest(positive);
+        if greatest > least * SPREAD_FOR_LOGARITHM {
+            Axis::Logarithmic(least / 1.3..greatest * 1.3)
+        } else {
+            Axis::from_zero(greatest)
+        }
+    }
+
+    /// Whether equal steps are equal factors.
+    pub(super) fn is_logarithmic(&self) -> bool {
+        matches!(self, Axis::Logarithmic(_))
+    }
+
+    /// The first and the last value.
+    pub(super) fn ends(&self) -> (f64, f64) {
+        let range = self.range();
+        (range.start, range.end)
+    }
+}
+
+fn linear(range: &Range<f64>) -> RangedCoordf64 {
+    range.clone().into()
+}
+
+fn logarithmic(range: &Range<f64>) -> LogCoord<f64> {
+    range.clone().log_scale().into()
+}
+
+impl Ranged for Axis {
+    type FormatOption = NoDefaultFormatting;
+    type ValueType = f64;
+
+    fn map(&self, value: &f64, limit: (i32, i32)) -> i32 {
+        match self {
+            Axis::Linear(range) => linear(range).map(value, limit),
+            Axis::Logarithmic(range) => logarithmic(range).map(value, limit),
+            Axis::Rows(rows) => {
+                let (bottom, top) = limit;
+                top + ((value / *rows as f64) * f64::from(bottom - top)).round() as i32
+            }
+        }
+    }
+
+    fn key_points<Hint: KeyPointHint>(&self, hint: Hint) -> Vec<f64> {
+        match self {
+            Axis::Linear(range) => linear(range).key_points(hint),
+            Axis::Logarithmic(range) => logarithmic(range).key_points(hint),
+            Axis::Rows(_) => Vec::new(),
+        }
+    }
+
+    fn range(&self) -> Range<f64> {
+        match self {
+            Axis::Linear(range) | Axis::Logarithmic(range) => range.clone(),
+            Axis::Rows(rows) => 0.0..*rows as f64,
+        }
+    }
+}
+
+impl ValueFormatter<f64> for Axis {
+    fn format_ext(&self, value: &f64) -> String {
+        number(*value)
+    }
+}
+
+/// A value beside an axis, without needless zeros or binary noise; thousands and millions in short.
+pub(super) fn number(value: f64) -> String {
+    let short = |value: f64| format!("{}", (value * 1e4).round() / 1e4);
+    match value.abs() {
+        size if size >= 1e9 => short(value / 1e9) + "G",
+        size if size >= 1e6 => short(value / 1e6) + "M",
+        size if size >= 1e4 => short(value / 1e3) + "k",
+        _ => short(value),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_beside_an_axis_are_short() {
+        let values = [0.0, 0.2, 0.1 + 0.2, 2_000.0, 60_000.0, 1.5e6, 2e9];
+        let texts = ["0", "0.2", "0.3", "2000", "60k", "1.5M", "2G"];
+        assert_eq!(values.map(number), texts);
+    }
+
+    #[test]
+    fn small_values_beside_great_ones_need_a_logarithm() {
+        assert!(Axis::for_all([1.0, 31.0]).is_logarithmic());
+        assert!(!Axis::for_all([1.0, 29.0]).is_logarithmic());
+        assert!(!Axis::for_all([0.0, 29.0]).is_logarithmic());
+        assert_eq!(Axis::for_all([]).ends(), (0.0, 1.0));
+    }
+
+    #[test]
+    fn rows_begin_at_the_top() {
+        let axis = Axis::Rows(4);
+        assert_eq!(
+            [0.0, 1.0, 4.0].map(|row| axis.map(&row, (400, 0))),
+            [0, 100, 400]
+        );
+    }
+}

@@ -1,0 +1,241 @@
+//! The first screen: the ranking with its intervals, the table of all cases, the verdicts.
+
+use maud::{Markup, html};
+
+use super::{layout_name, load_name, scrolling};
+use crate::report::chart::ranking::{RelativeSpeed, bar};
+use crate::report::comparison::{self, COLUMNS, NO_FIGURE};
+use crate::result::{Case, Comparison, Outcome, Ranking, RatioEstimate, RunResult, Verdict};
+
+pub(super) fn section(result: &RunResult) -> Markup {
+    html! {
+        section aria-labelledby="ranking" {
+            h2 id="ranking" { "Ranking" }
+            div.rankings {
+                @for (index, ranking) in result.rankings.iter().enumerate() {
+                    @let id = format!("ranking-{index}");
+                    section aria-labelledby=(id) {
+                        h3 id=(id) { (load_name(ranking)) }
+                        (ranking_bars(result, ranking))
+                    }
+                }
+            }
+            p.note {
+                "Bars: throughput relative to the best, round by round. Thin line: its 95 % interval. Shaded band: the difference of "
+                (format!("{:.3}", 100.0 * result.margin).trim_end_matches('0').trim_end_matches('.')) " % that counts as a draw."
+            }
+        }
+        section aria-labelledby="comparison" {
+            h2 id="comparison" { "Comparison" }
+            (scrolling("Comparison of all cases", html! {
+                table {
+                    thead { tr {
+                        th scope="col" { "layout" }
+                        th.figure scope="col" { "clients" }
+                        @for column in COLUMNS { th.figure scope="col" { (column.title) } }
+                    } }
+                    tbody { @for case in &result.cases { (comparison_row(result, case)) } }
+                }
+            }))
+            p.note { "Means over the trials of each case. Reads, writes and KB are the database's own, redo included." }
+            (verdicts_table(result))
+        }
+    }
+}
+
+/// A layout in a ranking.
+struct Placed<'a> {
+    layout: &'a str,
+    place: Option<u32>,
+    speed: RelativeSpeed,
+    standing: String,
+}
+
+/// The best case and every other, the fastest first.
+fn placed<'a>(result: &'a RunResult, ranking: &'a Ranking) -> Vec<Placed<'a>> {
+    let place_of = |layout: &str| ranking.places.iter().find(|place| place.layout == layout);
+    let standing = match ranking.winner {
+        Some(_) => "fastest",
+        None => "highest mean",
+    };
+    let mut placed = vec![Placed {
+        layout: &ranking.best,
+        place: place_of(&ranking.best).map(|place| place.place),
+        speed: RelativeSpeed::BEST,
+        standing: standing.to_owned(),
+    }];
+    let verdicts = result.verdicts.iter();
+    let others = verdicts.filter(|verdict| {
+        verdict.workload == ranking.workload && verdict.clients == ranking.clients
+    });
+    placed.extend(others.map(|other| {
+        let place = place_of(&other.b);
+        let of_best = place.and_then(|place| place.of_best.as_ref());
+        Placed {
+            layout: &other.b,
+            place: place.map(|place| place.place),
+            speed: of_best.map_or_else(|| RelativeSpeed::of_other(other), RelativeSpeed::of_best),
+            standing: standing_of(other, ranking),
+        }
+    }));
+    placed[1..].sort_by(|a, b| {
+        let by_place = a.place.cmp(&b.place);
+        by_place.then(b.speed.share.total_cmp(&a.speed.share))
+    });
+    placed
+}
+
+fn ranking_bars(result: &RunResult, ranking: &Ranking) -> Markup {
+    let placed = placed(result, ranking);
+    let ends = placed.iter().map(|placed| placed.speed.end());
+    let scale = ends.fold(1.0 + result.margin, f64::max);
+    let index = |name: &str| result.layout_number(name).map_or(0, |number| number - 1);
+    html! {
+        ol.ranking {
+            @for (position, placed) in placed.iter().enumerate() {
+                li {
+                    p {
+                        span.name {
+                            @if let Some(place) = placed.place { span.place { (place) ". " } }
+                            (layout_name(result, placed.layout))
+                        }
+                        span.figures {
+                            (tpm(result, ranking, placed.layout))
+                            @if position > 0 { " · " (share(placed.speed)) }
+                            " · " span.standing[position == 0] { (placed.standing) }
+                        }
+                    }
+                    (bar(placed.speed, index(placed.layout), result.margin, scale))
+                }
+            }
+        }
+        @for case in result.cases.iter().filter(|case| case.is_ranked_in(ranking) && !case.is_compared()) {
+            @if let Some(reason) = case.outcome.reason() {
+                p { (layout_name(result, &case.layout)) ": " (case.outcome.status()) ", " (reason) }
+            }
+        }
+    }
+}
+
+fn tpm(result: &RunResult, ranking: &Ranking, layout: &str) -> String {
+    let mut cases = result
+        .cases
+        .iter()
+        .filter(|case| case.is_ranked_in(ranking));
+    let mean = cases
+        .find(|case| case.layout == layout)
+        .and_then(|case| case.tpm)
+        .map(|tpm| tpm.mean);
+    mean.map_or_else(String::new, |mean| format!("{mean:.0} tpm"))
+}
+
+fn share(speed: RelativeSpeed) -> String {
+    let percent = |share: f64| format!("{:.0}", 100.0 * share);
+    match speed.ci95 {
+        Some((low, high)) => format!(
+            "{} % ({}-{})",
+            percent(speed.share),
+            percent(low),
+            percent(high)
+        ),
+        None => format!("{} %", percent(speed.share)),
+    }
+}
+
+/// What the comparison says of the other case, which is the reverse of what it says of the best.
+fn standing_of(comparison: &Comparison, ranking: &Ranking) -> String {
+    match comparison.verdict {
+        Verdict::Faster if ranking.tied.contains(&comparison.b) => {
+            "slower as a pair, not sure among all cases".to_owned()
+        }
+        Verdict::Faster => "slower".to_owned(),
+        Verdict::Slower => "faster".to_owned(),
+        Verdict::Draw | Verdict::Undecided => comparison::verdict(comparison, ranking),
+    }
+}
+
+/// A case without figures has its status and reason in their place.
+fn comparison_row(result: &RunResult, case: &Case) -> Markup {
+    let remark = comparison::remark(result, case);
+    let summary = case.summary().filter(|_| case.outcome == Outcome::Measured);
+    html! {
+        tr {
+            th scope="row" {
+                (layout_name(result, &case.layout))
+                @if let (Some(_), Some(remark)) = (&summary, &remark) { small { (remark) } }
+            }
+            td.figure { (case.clients) }
+            @match summary {
+                Some(summary) => { @for column in COLUMNS { td.figure { ((column.cell)(&summary)) } } }
+                None => { td.words colspan=(COLUMNS.len()) { (remark.as_deref().unwrap_or(case.outcome.status())) } }
+            }
+        }
+    }
+}
+
+fn verdicts_table(result: &RunResult) -> Markup {
+    let ranking_of = |comparison: &Comparison| {
+        let mut rankings = result.rankings.iter();
+        rankings.find(|ranking| {
+            ranking.workload == comparison.workload && ranking.clients == comparison.clients
+        })
+    };
+    let is_known = |ratio: fn(&Comparison) -> Option<RatioEstimate>| {
+        result
+            .verdicts
+            .iter()
+            .any(|verdict| ratio(verdict).is_some())
+    };
+    let (with_p99, with_cpu) = (
+        is_known(|verdict| verdict.p99),
+        is_known(|verdict| verdict.cpu),
+    );
+    html! {
+        @if !result.verdicts.is_empty() {
+            h3 { "Verdicts" }
+            (scrolling("Verdicts", html! {
+                table {
+                    thead { tr {
+                        th scope="col" { "workload" }
+                        th.figure scope="col" { "clients" }
+                        @for title in ["a", "b"] { th scope="col" { (title) } }
+                        @for title in ["tpm, a / b", "95 % interval"] { th.figure scope="col" { (title) } }
+                        th scope="col" { "a is" }
+                        @if with_p99 { th.figure scope="col" { "p99, a / b" } }
+                        @if with_cpu { th.figure scope="col" { "CPU a transaction, a / b" } }
+                    } }
+                    tbody { @for comparison in &result.verdicts {
+                        tr {
+                            td { (comparison.workload) }
+                            td.figure { (comparison.clients) }
+                            td { (layout_name(result, &comparison.a)) }
+                            td { (layout_name(result, &comparison.b)) }
+                            td.figure { (comparison::ratio(comparison.ratio)) }
+                            td.figure { (comparison::interval(comparison)) }
+                            td { @if let Some(ranking) = ranking_of(comparison) { (comparison::verdict(comparison, ranking)) } }
+                            @if with_p99 { td.figure { (estimate(comparison.p99)) } }
+                            @if with_cpu { td.figure { (estimate(comparison.cpu)) } }
+                        }
+                    } }
+                }
+            }))
+            p.note { "The best case (a) against every other (b), paired by round." }
+        }
+    }
+}
+
+/// A ratio and its interval, as far as they are known.
+fn estimate(estimate: Option<RatioEstimate>) -> String {
+    let Some(estimate) = estimate else {
+        return NO_FIGURE.to_owned();
+    };
+    let ratio = comparison::ratio(estimate.ratio);
+    match estimate.ci95 {
+        Some((low, high)) => format!(
+            "{ratio} ({}-{})",
+            comparison::ratio(low),
+            comparison::ratio(high)
+        ),
+        None => ratio,
+    }
+}

@@ -1,0 +1,160 @@
+//! Why: what a transaction's time goes to, what makes the difference, what can be done; and how far the machine is to be trusted.
+
+use maud::{Markup, html};
+
+use super::{layout_name, scrolling};
+use crate::report::chart::stacked::{self, Bar};
+use crate::report::comparison::{self, NO_FIGURE};
+use crate::report::sentences::{drift, noise, stopping};
+use crate::result::{Attribution, Case, Finding, RunResult};
+
+const RESPONSE_TIME_NOTE: &str = "\
+Mean time from the begin of a transaction to the end of its commit, as its session spent it. Parts add up to the whole.";
+
+pub(super) fn section(result: &RunResult) -> Markup {
+    html! {
+        section aria-labelledby="why" {
+            h2 id="why" { "Why" }
+            @for (index, group) in result.groups().iter().enumerate() { (response_times(result, group, index)) }
+            (attributions(&result.attributions))
+            (findings(result))
+            (trust(result))
+            (waits(result))
+        }
+    }
+}
+
+fn response_times(result: &RunResult, group: &[&Case], index: usize) -> Markup {
+    let bars: Vec<Bar> = group
+        .iter()
+        .filter_map(|case| {
+            let parts = case.response_time.as_ref()?.parts.iter();
+            Some(Bar {
+                name: bar_name(result, case),
+                parts: parts.map(|part| (part.part.clone(), part.us)).collect(),
+            })
+        })
+        .collect();
+    html! {
+        @if let (Some(case), false) = (group.first(), bars.is_empty()) {
+            @let heading = format!("Response time: {}, {} clients", case.workload, case.clients);
+            (stacked::figure(&bars, &format!("response-time-{index}"), &heading, RESPONSE_TIME_NOTE))
+        }
+    }
+}
+
+/// Number and name of a case's layout, as drawings show it.
+pub(super) fn bar_name(result: &RunResult, case: &Case) -> String {
+    match result.layout_number(&case.layout) {
+        Some(number) => format!("{number} {}", case.layout),
+        None => case.layout.clone(),
+    }
+}
+
+fn attributions(attributions: &[Attribution]) -> Markup {
+    html! {
+        @if !attributions.is_empty() {
+            h3 { "What makes the difference" }
+            ul.sentences {
+                @for attribution in attributions {
+                    li { (attribution.sentence) " "
+                        small { "(" (attribution.workload) ", " (attribution.clients) " clients)" } }
+                }
+            }
+        }
+    }
+}
+
+fn findings(result: &RunResult) -> Markup {
+    html! {
+        @if !result.findings.is_empty() {
+            h3 { "Findings" }
+            div.findings { @for finding in &result.findings { (finding_card(result, finding)) } }
+        }
+    }
+}
+
+fn finding_card(result: &RunResult, finding: &Finding) -> Markup {
+    let clients: Vec<String> = finding.clients.iter().map(u32::to_string).collect();
+    html! {
+        article.finding {
+            h4 { (finding.kind) }
+            p { (finding.text) }
+            ul.evidence { @for evidence in &finding.evidence { li { (evidence) } } }
+            p.remedy { strong { "Remedy: " } (finding.remedy) }
+            p.where {
+                @for layout in &finding.layouts { span { (layout_name(result, layout)) } " " }
+                span { (finding.workload) ", " (clients.join(" and ")) " clients" }
+            }
+        }
+    }
+}
+
+/// The machine's own noise, drift, and what stopping early saved.
+fn trust(result: &RunResult) -> Markup {
+    let mut sentences: Vec<String> = result.noise.iter().map(noise).collect();
+    sentences.extend(result.drifts.iter().map(drift));
+    sentences.extend(result.stopping.as_ref().map(stopping));
+    html! {
+        @if !sentences.is_empty() {
+            h3 { "Noise, drift and time" }
+            ul.sentences { @for sentence in sentences { li { (sentence) } } }
+        }
+    }
+}
+
+/// One table per workload and load level: events down, layouts across.
+fn waits(result: &RunResult) -> Markup {
+    html! {
+        @for group in result.groups() {
+            @let cases: Vec<&Case> = group.into_iter().filter(|case| !case.trials.is_empty()).collect();
+            @let events = events_of(&cases);
+            @if let (Some(first), false) = (cases.first(), events.is_empty()) {
+                details {
+                    summary { "Wait events: " (first.workload) ", " (first.clients) " clients" }
+                    (scrolling("Wait events", html! {
+                    table {
+                        thead { tr {
+                            th scope="col" { "event" }
+                            @for case in &cases { th.figure scope="col" { (layout_name(result, &case.layout)) } }
+                        } }
+                        tbody { @for event in events {
+                            tr {
+                                th scope="row" { (event) }
+                                @for case in &cases { (wait_cell(case, event)) }
+                            }
+                        } }
+                    }
+                }))
+                    p.note { "Mean time of one wait in milliseconds, below it the time waited per transaction in microseconds, \
+                              all processes together." }
+                }
+            }
+        }
+    }
+}
+
+/// Every event of the cases once, those waited for longest in the first case first.
+pub(in crate::report) fn events_of<'a>(cases: &[&'a Case]) -> Vec<&'a str> {
+    let mut events: Vec<&str> = Vec::new();
+    for event in cases.iter().flat_map(|case| case.wait_events()) {
+        if !events.contains(&event) {
+            events.push(event);
+        }
+    }
+    events
+}
+
+fn wait_cell(case: &Case, event: &str) -> Markup {
+    let (count, total_us) = case.total_wait(event);
+    html! {
+        td.figure {
+            @if count == 0 {
+                (NO_FIGURE)
+            } @else {
+                (comparison::milliseconds(total_us / count as f64 / 1e3))
+                @if let Some(us) = case.wait_us_per_transaction(event) { small { (format!("{us:.0}")) } }
+            }
+        }
+    }
+}

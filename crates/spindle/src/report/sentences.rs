@@ -1,0 +1,173 @@
+//! What both reports say in words, once: how the run was made and judged, what it costs to be sure, how it is repeated.
+
+use serde_json::Value;
+
+use super::comparison::ratio;
+use super::cost;
+use crate::experiment::quantity::size_text;
+use crate::result::{Drift, NoiseFloor, RunResult, Stopping};
+
+/// Name of the experiment, or a plain word for one without.
+pub(super) fn experiment_name(result: &RunResult) -> &str {
+    result
+        .experiment
+        .get("name")
+        .and_then(Value::as_str)
+        .unwrap_or("experiment")
+}
+
+/// What has to be had to repeat a run.
+pub(super) const REPEAT: &str = "\
+On the machine described above, in the directory that the experiment was started in, with the experiment as it was run: the \
+run directory and this page keep it as experiment.json.";
+
+/// The command that does.
+pub(super) const REPEAT_COMMAND: &str = "spindle run experiment.json";
+
+/// How trials were ordered and compared.
+pub(super) const METHOD: &str = "\
+Every round ran every case once, in random order, each from the same restored database. Cases of one workload and load \
+are compared round by round: the logarithms of their ratios, a Student's t interval at 95 %. A winner must beat every \
+other of k cases with a two-sided p-value of at most 0.10 / k, so that at most 5 % of experiments name a false one.";
+
+/// Whether every case had the same memory.
+pub(super) fn memory_terms(result: &RunResult) -> String {
+    match result.memory_budget_bytes {
+        Some(bytes) => format!(
+            "Buffer cache and page cache together were held to {} in every case.",
+            size_text(bytes)
+        ),
+        None => "Memory was not held to a budget: the page cache of buffered layouts could grow as far as memory was free; \
+                 what share of the reads it answered stands under Checks."
+            .to_owned(),
+    }
+}
+
+/// What layouts that were made slower than their devices show, as a sentence to follow others.
+pub(super) fn emulation_terms(result: &RunResult) -> &'static str {
+    if result
+        .layouts
+        .iter()
+        .all(|layout| layout.emulated.is_empty())
+    {
+        return "";
+    }
+    " Some layouts were made slower than their devices, as their descriptions say: a limit holds a device to a rate, as an \
+     array does; a delay adds time to each I/O, as a slower disk does. They emulate such hardware and were not measured on it."
+}
+
+/// What the instrument itself took, as sentences to follow others.
+pub(super) fn costs(result: &RunResult) -> String {
+    let costs = [cost::own_cost(result), cost::memory(result)];
+    let sentence = |text: String| format!(" {text}.");
+    costs.into_iter().flatten().map(sentence).collect()
+}
+
+/// The machine's own noise.
+pub(super) fn noise(noise: &NoiseFloor) -> String {
+    let interval = noise.ratio.ci95.map_or_else(String::new, |(low, high)| {
+        format!(" ({}-{})", ratio(low), ratio(high))
+    });
+    format!(
+        "Noise floor: {} run twice under two names differed by a ratio of {}{interval} at {} clients, so no difference below \
+         {:.1} % is called.",
+        noise.layout,
+        ratio(noise.ratio.ratio),
+        noise.clients,
+        100.0 * noise.floor
+    )
+}
+
+/// How a case moved from round to round.
+pub(super) fn drift(drift: &Drift) -> String {
+    let (low, high) = drift.ci95;
+    let direction = if drift.percent_per_round < 0.0 {
+        "fell"
+    } else {
+        "rose"
+    };
+    format!(
+        "Drift: the throughput of {} {direction} by {:.1} % from round to round at {} clients ({low:.1} to {high:.1} %, p {}).",
+        drift.layout,
+        drift.percent_per_round.abs(),
+        drift.clients,
+        p_value(drift.p_value)
+    )
+}
+
+fn p_value(p: f64) -> String {
+    if p < 0.001 {
+        "below 0.001".to_owned()
+    } else {
+        format!("= {p:.3}")
+    }
+}
+
+/// What stopping early saved.
+pub(super) fn stopping(stopping: &Stopping) -> String {
+    format!(
+        "Stopping early: {} trials were enough for {:.1} % where a fixed plan of {} rounds takes {}; that saved {}.",
+        stopping.trials,
+        100.0 * stopping.precision,
+        stopping.rounds_max,
+        stopping.trials_of_fixed_plan,
+        time(stopping.saved_s)
+    )
+}
+
+/// Seconds in the unit that suits them.
+fn time(seconds: f64) -> String {
+    match seconds {
+        s if s >= 5_400.0 => format!("{:.1} hours", s / 3_600.0),
+        s if s >= 90.0 => format!("{:.0} minutes", s / 60.0),
+        s => format!("{s:.0} seconds"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::result::RatioEstimate;
+
+    #[test]
+    fn noise_and_drift_and_stopping_are_sentences() {
+        let floor = NoiseFloor {
+            workload: "oltp_mix".to_owned(),
+            clients: 8,
+            layout: "a".to_owned(),
+            ratio: RatioEstimate {
+                ratio: 1.004,
+                ci95: Some((0.994, 1.014)),
+            },
+            floor: 0.014,
+        };
+        assert_eq!(
+            noise(&floor),
+            "Noise floor: a run twice under two names differed by a ratio of 1.00 (0.99-1.01) at 8 clients, so no difference \
+             below 1.4 % is called."
+        );
+        let falling = Drift {
+            layout: "a".to_owned(),
+            workload: "oltp_mix".to_owned(),
+            clients: 8,
+            percent_per_round: -1.2,
+            ci95: (-1.9, -0.5),
+            p_value: 0.0004,
+        };
+        assert_eq!(
+            drift(&falling),
+            "Drift: the throughput of a fell by 1.2 % from round to round at 8 clients (-1.9 to -0.5 %, p below 0.001)."
+        );
+        let early = Stopping {
+            precision: 0.03,
+            rounds_max: 30,
+            trials: 74,
+            trials_of_fixed_plan: 180,
+            saved_s: 9_540.0,
+        };
+        assert_eq!(
+            stopping(&early),
+            "Stopping early: 74 trials were enough for 3.0 % where a fixed plan of 30 rounds takes 180; that saved 2.6 hours."
+        );
+    }
+}

@@ -1,0 +1,476 @@
+//! A run of the size that people look at: six layouts that Spindle made, at several loads, with everything that a result can
+//! say. Figures are invented, of the size that the published comparison of raw devices and file systems reports.
+
+use serde_json::json;
+use spindle::experiment::Experiment;
+use spindle::result::{
+    Attribution, Audit, Case, CaseRecord, CpuMicroseconds, CpuShares, Drift, Finding, IoCounts,
+    Latency, NoiseFloor, Outcome, PartDifference, Place, RatioEstimate, ResponseTime, Restore,
+    RunRecord, RunResult, SampledTrial, SegmentSpace, Stopping, SystemColumn, SystemMean,
+    SystemSeries, TimePart, Trial, Verdict, Wait, WarmUp, Warning, build,
+};
+use spindle::run::replay::describe;
+
+const EXPERIMENT: &str = r#"
+name = "raw-or-filesystem"
+[database]
+size = "4GiB"
+buffer_cache = "256MiB"
+datafiles = 8
+[plan]
+warmup = "30s"
+measure = "60s"
+[[layout]]
+name = "xfs, buffered"
+devices = ["/dev/disk/by-id/nvme-ACME_0001"]
+filesystem = { type = "xfs", mount = "noatime" }
+io = { caching = "buffered", method = "slaves", slaves = 40 }
+database = { writers = 1 }
+placement = { redo = "redo" }
+[[layout]]
+name = "xfs, direct, 40 slaves"
+devices = ["/dev/disk/by-id/nvme-ACME_0001"]
+filesystem = { type = "xfs", mount = "noatime" }
+io = { caching = "direct", method = "slaves", slaves = 40 }
+database = { writers = 1 }
+placement = { redo = "redo" }
+[[layout]]
+name = "xfs on LVM, direct, async"
+devices = ["/dev/disk/by-id/nvme-ACME_0002", "/dev/disk/by-id/nvme-ACME_0003"]
+volume = { stripes = 2 }
+filesystem = { type = "xfs" }
+io = { caching = "direct", method = "async" }
+placement = { redo = "redo" }
+[[layout]]
+name = "disk group <normal & mirrored>"
+devices = ["/dev/sdb", "/dev/sdc", "/dev/sdd", "/dev/sde", "/dev/sdf", "/dev/sdg"]
+diskgroup = { redundancy = "normal" }
+io = { method = "async" }
+[[layout]]
+name = "raw, sync"
+devices = ["/dev/disk/by-id/nvme-ACME_0001"]
+raw = true
+io = { method = "sync" }
+placement = { redo = "redo" }
+[[layout]]
+name = "raw, async"
+devices = ["/dev/disk/by-id/nvme-ACME_0001"]
+raw = true
+io = { method = "async" }
+placement = { redo = "redo" }
+[[layout]]
+name = "redo"
+devices = ["/dev/disk/by-id/nvme-ACME_0004"]
+raw = true
+candidate = false
+"#;
+
+/// Transactions per minute of each candidate with few clients.
+const TPM: [f64; 6] = [16_650.0, 21_097.0, 29_300.0, 29_120.0, 24_400.0, 31_961.0];
+
+/// How large a run is.
+#[derive(Clone, Copy)]
+pub struct Extent<'a> {
+    /// Load levels.
+    pub clients: &'a [u32],
+    /// Rounds.
+    pub rounds: u32,
+    /// Samples of each trial, one a second.
+    pub samples: usize,
+}
+
+/// What people look at.
+pub const USUAL: Extent<'_> = Extent {
+    clients: &[16, 50, 150],
+    rounds: 5,
+    samples: 300,
+};
+
+/// A number from 0 to 1 that is the same for the same arguments.
+fn noise(numbers: [u64; 4]) -> f64 {
+    let mut state = 0x9E37_79B9_7F4A_7C15_u64;
+    for number in numbers {
+        state = (state ^ number).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        state ^= state >> 29;
+    }
+    (state >> 11) as f64 / (1_u64 << 53) as f64
+}
+
+fn tpm(layout: usize, clients: u32) -> f64 {
+    let scaling = [0.9, 1.02, 1.06, 1.05, 1.02, 1.106][layout];
+    match clients {
+        0..32 => TPM[layout] * 0.72,
+        32..100 => TPM[layout],
+        _ => TPM[layout] * scaling,
+    }
+}
+
+/// The run as its journal would give it.
+pub fn record(extent: Extent<'_>) -> RunRecord {
+    let experiment = Experiment::parse("raw-or-filesystem.toml", EXPERIMENT, &[])
+        .expect("the experiment is right");
+    let layouts = experiment.layouts.len();
+    let mut cases = Vec::new();
+    let mut series = Vec::new();
+    for layout in 0..TPM.len() {
+        for &clients in extent.clients {
+            let rounds = 1..=extent.rounds;
+            cases.push(CaseRecord {
+                layout,
+                workload: "oltp_mix".to_owned(),
+                clients,
+                outcome: Outcome::Measured,
+                trials: rounds
+                    .clone()
+                    .map(|round| trial(layout, clients, round))
+                    .collect(),
+            });
+            series.extend(rounds.map(|round| sampled(layout, clients, round, extent.samples)));
+        }
+    }
+    RunRecord {
+        experiment: serde_json::to_value(&experiment).expect("plain data becomes JSON"),
+        machine: json!({
+            "kernel": "Linux 6.18.0",
+            "cpu": { "model": "AMD EPYC 9354P", "processors": 16, "governor": "performance" },
+            "memory": "64 GiB",
+            "disks": [{ "name": "nvme0n1", "scheduler": "none", "write_cache": "write through" }],
+        }),
+        margin: 0.03,
+        planned_rounds: extent.rounds,
+        memory_budget_bytes: Some(1 << 30),
+        own_cost: None,
+        layouts: (0..layouts).map(|index| describe(&experiment, index)).collect(),
+        cases,
+        series,
+        warnings: vec![
+            Warning { text: "Other programs used 7 % of the processors on average: results are noisier than they need be.".to_owned() },
+            Warning { text: "The governor of processor 3 was `powersave`: set it to `performance`.".to_owned() },
+        ],
+    }
+}
+
+fn trial(layout: usize, clients: u32, round: u32) -> Trial {
+    let seed = [layout as u64, u64::from(clients), u64::from(round), 0];
+    let tpm = tpm(layout, clients) * (1.0 + 0.03 * (noise(seed) - 0.5));
+    let measured_s = 60.0;
+    let transactions = (tpm / 60.0 * measured_s) as u64;
+    let response_us = f64::from(clients) * 60e6 / tpm;
+    let (reads, writes) = (transactions * 5, transactions * 4);
+    let counts = IoCounts {
+        reads,
+        writes,
+        read_bytes: reads * 8_192,
+        write_bytes: writes * 8_192,
+    };
+    let wait = |event: &str, count: u64, us: f64| Wait {
+        event: event.to_owned(),
+        count,
+        total_us: us * transactions as f64,
+        mean_us: us * transactions as f64 / count as f64,
+    };
+    let response_time = response_time(layout, response_us);
+    let mut waits: Vec<Wait> = response_time
+        .parts
+        .iter()
+        .filter(|part| {
+            !part.part.contains("CPU") && part.part != "other" && part.part != "run queue"
+        })
+        .map(|part| wait(&part.part, transactions * 2, part.us))
+        .collect();
+    waits.push(wait(
+        "log file parallel write",
+        transactions / 3,
+        response_us * 0.05,
+    ));
+    waits.push(wait(
+        "db file parallel write",
+        writes / 16,
+        response_us * 0.3,
+    ));
+    Trial {
+        round,
+        position: (layout as u32 * 2 + round) % 6 + 1,
+        tpm,
+        transactions,
+        retries: 0,
+        deadlocks: 0,
+        measured_s,
+        read_iops: reads as f64 / measured_s,
+        write_iops: writes as f64 / measured_s,
+        kib_per_s: (reads + writes) as f64 * 8.0 / measured_s,
+        latency_us: Latency {
+            p50: response_us * 0.8,
+            p95: response_us * 2.1,
+            p99: response_us * (2.9 + 0.4 * layout as f64),
+            max: response_us * 11.0,
+            mean: response_us,
+        },
+        waits,
+        cpu: CpuShares {
+            user: 44.0,
+            system: 20.0 + 3.0 * (6 - layout) as f64,
+            iowait: 9.0,
+            idle: 9.0,
+        },
+        cpu_us_per_transaction: Some(CpuMicroseconds {
+            user: response_us * 0.05,
+            system: response_us * 0.04,
+        }),
+        memory: None,
+        audit: Audit::of_counts(counts, Some(counts)),
+        restore: Restore {
+            method: "changed blocks copied back in place".to_owned(),
+            changed_blocks: writes / 3,
+            verified: true,
+            duration_ms: 740,
+        },
+        check: "5000 rows agree with the ledger".to_owned(),
+        space: vec![SegmentSpace {
+            segment: "accounts".to_owned(),
+            extents: 4_096,
+            bytes: 4 << 30,
+        }],
+        warnings: Vec::new(),
+        warm_up: Some(WarmUp {
+            duration_s: 34.0,
+            is_settled: true,
+        }),
+        arrivals: None,
+        response_time: Some(response_time),
+    }
+}
+
+/// Buffered layouts spend more on system CPU and free buffer waits; parts add up to the whole.
+fn response_time(layout: usize, mean_us: f64) -> ResponseTime {
+    let buffered = if layout == 0 { 1.0 } else { 0.0 };
+    let mut parts = vec![
+        ("db file sequential read", 0.46 - 0.10 * buffered),
+        ("log file sync", 0.16),
+        ("free buffer waits", 0.02 + 0.09 * buffered),
+        ("user CPU", 0.12 - 0.03 * buffered),
+        ("system CPU", 0.07 + 0.11 * buffered),
+        ("buffer busy waits", 0.04),
+        ("enq: TX - row lock contention", 0.03),
+        ("run queue", 0.03),
+        ("latch: cache buffers chains", 0.01),
+    ];
+    let accounted: f64 = parts.iter().map(|(_, share)| share).sum();
+    parts.push(("other", 1.0 - accounted));
+    parts.sort_by(|(_, a), (_, b)| b.total_cmp(a));
+    let part = |(part, share): (&str, f64)| TimePart {
+        part: part.to_owned(),
+        us: share * mean_us,
+    };
+    ResponseTime {
+        mean_us,
+        parts: parts.into_iter().map(part).collect(),
+    }
+}
+
+fn sampled(layout: usize, clients: u32, round: u32, samples: usize) -> SampledTrial {
+    let level = tpm(layout, clients) / 60.0;
+    let seed = |index: usize, what: u64| {
+        let place = (layout as u64) << 32 | u64::from(clients) << 16 | u64::from(round);
+        noise([place, index as u64, what, 7])
+    };
+    let phase = 40 + 7 * layout + 11 * round as usize;
+    let is_checkpoint = |index: usize| (index + phase) % 90 == 0;
+    let dips = |index: usize| (index + phase) % 90 > 78;
+    let rate = |index: usize| {
+        let dip = if dips(index) { 0.72 } else { 1.0 };
+        (level * dip * (0.86 + 0.28 * seed(index, 1))).round()
+    };
+    let column = |name: &str, value: &dyn Fn(usize) -> Option<f32>| SystemColumn {
+        name: name.to_owned(),
+        values: (0..samples).map(value).collect(),
+    };
+    let around = |middle: f64, what: u64| {
+        move |index: usize| Some((middle * (0.8 + 0.4 * seed(index, what))) as f32)
+    };
+    let dirty = if layout == 0 { 4e8 } else { 2e6 };
+    SampledTrial {
+        layout,
+        workload: "oltp_mix".to_owned(),
+        clients,
+        round,
+        interval_ms: 1_000,
+        tps: (0..samples).map(rate).collect(),
+        system: SystemSeries {
+            interval_ms: 1_000,
+            columns: vec![
+                column(
+                    "device_utilisation_percent",
+                    &around(70.0 + 4.0 * layout as f64, 2),
+                ),
+                column("device_queue", &around(4.0 + 3.0 * layout as f64, 3)),
+                column("device_read_ms", &around(0.4, 4)),
+                column("device_read_bytes_per_s", &around(level * 5.0 * 8_192.0, 5)),
+                column(
+                    "device_written_bytes_per_s",
+                    &around(level * 4.0 * 8_192.0, 6),
+                ),
+                column("dirty_bytes", &around(dirty, 7)),
+                column("context_switches_per_s", &around(level * 30.0, 8)),
+                column("run_queue", &around(3.0, 9)),
+                column("io_pressure_percent", &|index| {
+                    (index % 50 > 3).then(|| 20.0 + 10.0 * seed(index, 10) as f32)
+                }),
+                column("checkpoints", &|index| {
+                    Some(f32::from(u8::from(is_checkpoint(index))))
+                }),
+            ],
+        },
+    }
+}
+
+/// The result of a run, with everything that a result can say.
+pub fn result(record: &RunRecord) -> RunResult {
+    let mut result = build(record).expect("the showcase is consistent");
+    result.cases.iter_mut().for_each(explain);
+    let (workload, layouts) = ("oltp_mix".to_owned(), result.layouts.clone());
+    let name = |layout: usize| layouts[layout].name.clone();
+    let estimate = |ratio: f64, half: f64| RatioEstimate {
+        ratio,
+        ci95: Some((ratio - half, ratio + half)),
+    };
+    for verdict in &mut result.verdicts {
+        verdict.p99 = Some(estimate(0.9 / verdict.ratio, 0.04));
+        verdict.cpu = Some(estimate(0.97, 0.02));
+    }
+    for ranking in &mut result.rankings {
+        let best = Place {
+            layout: ranking.best.clone(),
+            place: 1,
+            of_best: None,
+        };
+        let verdicts = result.verdicts.iter();
+        let mut others: Vec<_> = verdicts
+            .filter(|verdict| verdict.clients == ranking.clients)
+            .collect();
+        others.sort_by(|a, b| a.ratio.total_cmp(&b.ratio));
+        let others = others.iter().enumerate().map(|(index, verdict)| Place {
+            layout: verdict.b.clone(),
+            place: if verdict.verdict == Verdict::Draw {
+                1
+            } else {
+                index as u32 + 2
+            },
+            of_best: Some(RatioEstimate {
+                ratio: 1.0 / verdict.ratio,
+                ci95: verdict.ci95.map(|(low, high)| (1.0 / high, 1.0 / low)),
+            }),
+        });
+        ranking.places = std::iter::once(best).chain(others).collect();
+    }
+    let clients: Vec<u32> = result
+        .rankings
+        .iter()
+        .map(|ranking| ranking.clients)
+        .collect();
+    result.noise = clients
+        .iter()
+        .map(|&clients| NoiseFloor {
+            workload: workload.clone(),
+            clients,
+            layout: name(0),
+            ratio: estimate(1.002, 0.007),
+            floor: 0.009,
+        })
+        .collect();
+    result.drifts = vec![Drift {
+        layout: name(2),
+        workload: workload.clone(),
+        clients: clients[0],
+        percent_per_round: -0.8,
+        ci95: (-1.2, -0.4),
+        p_value: 0.004,
+    }];
+    result.stopping = Some(Stopping {
+        precision: 0.03,
+        rounds_max: 30,
+        trials: 90,
+        trials_of_fixed_plan: 540,
+        saved_s: 40_500.0,
+    });
+    result.attributions = clients
+        .iter()
+        .map(|&clients| attribution(&name(0), &name(5), clients))
+        .collect();
+    result.findings = findings(&name(0), &name(4), &clients);
+    result
+}
+
+fn explain(case: &mut Case) {
+    case.response_time = case
+        .trials
+        .first()
+        .and_then(|trial| trial.response_time.clone());
+    case.system = vec![SystemMean {
+        name: "device_utilisation_percent".to_owned(),
+        mean: 81.0,
+        max: 97.0,
+    }];
+}
+
+fn attribution(slower: &str, faster: &str, clients: u32) -> Attribution {
+    let part = |part: &str, us: f64, explanation: Option<&str>| PartDifference {
+        part: part.to_owned(),
+        us,
+        explanation: explanation.map(str::to_owned),
+    };
+    Attribution {
+        workload: "oltp_mix".to_owned(),
+        clients,
+        slower: slower.to_owned(),
+        faster: faster.to_owned(),
+        difference_us: 9_800.0,
+        parts: vec![
+            part("db file sequential read", 6_100.0, None),
+            part(
+                "system CPU",
+                2_200.0,
+                Some("copying through the page cache"),
+            ),
+            part("free buffer waits", 1_500.0, None),
+        ],
+        sentence: format!(
+            "{slower} is slower than {faster} by 9.8 ms per transaction: +6.1 ms `db file sequential read`, +2.2 ms system CPU \
+             (copying through the page cache), +1.5 ms `free buffer waits`."
+        ),
+    }
+}
+
+fn findings(buffered: &str, synchronous: &str, clients: &[u32]) -> Vec<Finding> {
+    let finding = |kind: &str, layout: &str, text: &str, evidence: &[&str], remedy: &str| Finding {
+        kind: kind.to_owned(),
+        layouts: vec![layout.to_owned()],
+        workload: "oltp_mix".to_owned(),
+        clients: clients.to_vec(),
+        text: text.to_owned(),
+        evidence: evidence.iter().map(|&text| text.to_owned()).collect(),
+        remedy: remedy.to_owned(),
+    };
+    vec![
+        finding(
+            "double buffering",
+            buffered,
+            "Blocks are kept twice, in the buffer cache and in the page cache.",
+            &[
+                "58 % of the bytes read came from the page cache.",
+                "The page cache held 612 MiB of the datafiles.",
+            ],
+            "Use direct I/O, and give the memory to the buffer cache.",
+        ),
+        finding(
+            "DBWR cannot keep up",
+            synchronous,
+            "Sessions wait until the database writer has freed a buffer.",
+            &[
+                "`free buffer waits`: 1.5 ms of each transaction.",
+                "One DBWR that writes block by block was writing 97 % of the time.",
+            ],
+            "Use asynchronous I/O, or more writers (database.writers).",
+        ),
+    ]
+}
