@@ -135,6 +135,7 @@ mod tests {
             workload: "oltp_mix".to_owned(),
             clients: 8,
             layout: "a".to_owned(),
+            again: "a (again)".to_owned(),
             ratio: RatioEstimate {
                 ratio: 1.004,
                 ci95: Some((0.994, 1.014)),

@@ -138,6 +138,8 @@ pub fn record(extent: Extent<'_>) -> RunRecord {
         }),
         margin: 0.03,
         planned_rounds: extent.rounds,
+        auto: None,
+        noise_check: None,
         memory_budget_bytes: Some(1 << 30),
         own_cost: None,
         layouts: (0..layouts).map(|index| describe(&experiment, index)).collect(),
@@ -238,6 +240,7 @@ fn trial(layout: usize, clients: u32, round: u32) -> Trial {
         }),
         arrivals: None,
         response_time: Some(response_time),
+        io: None,
     }
 }
 
@@ -374,6 +377,7 @@ pub fn result(record: &RunRecord) -> RunResult {
             workload: workload.clone(),
             clients,
             layout: name(0),
+            again: format!("{} (again)", name(0)),
             ratio: estimate(1.002, 0.007),
             floor: 0.009,
         })
@@ -417,6 +421,7 @@ fn attribution(slower: &str, faster: &str, clients: u32) -> Attribution {
     let part = |part: &str, us: f64, explanation: Option<&str>| PartDifference {
         part: part.to_owned(),
         us,
+        ci95_us: None,
         explanation: explanation.map(str::to_owned),
     };
     Attribution {
@@ -425,6 +430,7 @@ fn attribution(slower: &str, faster: &str, clients: u32) -> Attribution {
         slower: slower.to_owned(),
         faster: faster.to_owned(),
         difference_us: 9_800.0,
+        ci95_us: None,
         parts: vec![
             part("db file sequential read", 6_100.0, None),
             part(
