@@ -395,7 +395,7 @@ fn nothing_is_left_of_volumes_whose_run_was_killed() {
     let before = state(directory.path(), &disks);
     let start = || {
         Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "child"])
+            .args(["--exact", "child", "--nocapture"])
             .env(DIRECTORY, directory.path())
             .stdout(Stdio::null())
             .spawn()

@@ -13,11 +13,12 @@ use crate::observe::cgroup::Hierarchy;
 use crate::observe::memory::MemoryBudget;
 
 /// Tools by which layouts are made, and what for.
-const TOOLS: [(&str, &str); 9] = [
+const TOOLS: [(&str, &str); 10] = [
     ("losetup", "files as devices"),
     ("blkid", "any layout on devices"),
     ("sfdisk", "share = \"fair\" on devices"),
     ("lvm", "volume"),
+    ("dmsetup", "delay beneath a layout, powercut"),
     ("mkfs.ext4", "filesystem = \"ext4\""),
     ("mkfs.ext3", "filesystem = \"ext3\""),
     ("mkfs.ext2", "filesystem = \"ext2\""),

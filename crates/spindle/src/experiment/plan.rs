@@ -81,13 +81,13 @@ impl Plan {
             reader.percent("precision", (margin_percent / 2.0).max(0.1), 0.1..=50.0)?;
         let rounds_max = reader.number("max", 30, spindle_stats::ROUNDS_MIN..=*ROUNDS.end())?;
         let plan = Plan {
-            restore: reader.word("restore", RestoreBy::Copy)?,
             warmup_ms: warmup.unwrap_or((measure_ms / 4).max(WARMUP_MIN_MS).min(warmup_max_ms)),
             warmup_max_ms: warmup.is_none().then_some(warmup_max_ms),
             measure_ms,
             rounds: fixed_rounds.unwrap_or(rounds_max),
             auto: fixed_rounds.is_none().then_some(Auto { precision_percent }),
             margin_percent,
+            restore: reader.word("restore", RestoreBy::Copy)?,
             noise_check: reader.flag("noise_check", false)?,
             restore_verify: reader.word("restore_verify", RestoreVerify::Full)?,
             golden_path: reader.directory("golden_path")?,

@@ -9,8 +9,8 @@ use std::path::Path;
 
 use rustix::fs::{AtFlags, CWD, StatxFlags, statx};
 
-use super::page_cache::resident_pages;
-use super::{cached, file_system};
+use super::file_system;
+use super::page_cache::{resident_pages, resident_pages_at_start};
 use crate::arena::{Arena, Frame};
 use crate::real::error::FileError;
 
@@ -192,13 +192,7 @@ fn pages_used_by_both(file: &File) -> io::Result<u64> {
 fn pages_used_by_reading(file: &File) -> io::Result<u64> {
     let frame = probe_frame(PROBE_BYTES)?;
     let mut memory = frame.try_write().expect("the frame is nobody else's");
-    let pages = || {
-        cached(file, 0, PROBE_BYTES as u64)
-            .map(|state| state.cached_pages)
-            .ok_or_else(|| {
-                io::Error::other("this kernel does not tell what the page cache holds of a device")
-            })
-    };
+    let pages = || resident_pages_at_start(file, PROBE_BYTES as u64);
     let before = pages()?;
     file.read_exact_at(&mut memory, 0)?;
     Ok(pages()?.saturating_sub(before))

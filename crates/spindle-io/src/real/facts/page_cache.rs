@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
 
-use rustix::fs::{Advice, fadvise};
+use rustix::fs::{Advice, SeekFrom, fadvise, seek};
 
 /// Pages of a range of a file in the page cache.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -61,19 +61,49 @@ pub fn cached(file: &File, offset: u64, length: u64) -> Option<CacheState> {
     })
 }
 
-/// Pages of the whole file in the page cache, by cachestat or else by mincore. Errors: the file cannot be mapped.
+/// Pages of the whole file, or device, in the page cache, by cachestat or else by mincore. Errors: the file cannot be mapped.
 pub fn resident_pages(file: &File) -> io::Result<u64> {
     match cached(file, 0, 0) {
         Some(state) => Ok(state.cached_pages),
-        None => resident_by_mincore(file),
+        None => resident_by_mincore(file, u64::MAX),
     }
 }
 
-fn resident_by_mincore(file: &File) -> io::Result<u64> {
-    let length = usize::try_from(file.metadata()?.len()).map_err(io::Error::other)?;
-    if length == 0 {
-        return Ok(0);
+/// The same of its first `length` bytes.
+pub(super) fn resident_pages_at_start(file: &File, length: u64) -> io::Result<u64> {
+    match cached(file, 0, length) {
+        Some(state) => Ok(state.cached_pages),
+        None => resident_by_mincore(file, length),
     }
+}
+
+/// As much as is looked at in one piece: a whole number of pages of any size.
+const MAPPED_BYTES: u64 = 1 << 30;
+
+fn resident_by_mincore(file: &File, length: u64) -> io::Result<u64> {
+    let length = length.min(size_bytes(file)?);
+    let mut resident = 0;
+    for offset in (0..length).step_by(MAPPED_BYTES as usize) {
+        resident += resident_in_piece(file, offset, (length - offset).min(MAPPED_BYTES))?;
+    }
+    Ok(resident)
+}
+
+/// The size of a file or of a block device, which stat does not tell.
+fn size_bytes(file: &File) -> io::Result<u64> {
+    let position = seek(file, SeekFrom::Current(0));
+    let Ok(position) = position else {
+        // What cannot be sought holds no pages.
+        return Ok(0);
+    };
+    let end = seek(file, SeekFrom::End(0))?;
+    seek(file, SeekFrom::Start(position))?;
+    Ok(end)
+}
+
+fn resident_in_piece(file: &File, offset: u64, length: u64) -> io::Result<u64> {
+    let length = usize::try_from(length).map_err(io::Error::other)?;
+    let offset = libc::off_t::try_from(offset).map_err(io::Error::other)?;
     let page_bytes = rustix::param::page_size();
     // SAFETY: a new mapping at an address of the kernel's choice; it is looked at by mincore only, never read.
     let start = unsafe {
@@ -83,7 +113,7 @@ fn resident_by_mincore(file: &File) -> io::Result<u64> {
             libc::PROT_READ,
             libc::MAP_SHARED,
             file.as_raw_fd(),
-            0,
+            offset,
         )
     };
     if start == libc::MAP_FAILED {
@@ -118,13 +148,16 @@ mod tests {
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(&vec![1; 20 * rustix::param::page_size()])
             .unwrap();
-        assert_eq!(resident_by_mincore(&file).unwrap(), 20);
+        assert_eq!(resident_by_mincore(&file, u64::MAX).unwrap(), 20);
+        let three = 3 * rustix::param::page_size() as u64;
+        assert_eq!(resident_by_mincore(&file, three).unwrap(), 3);
+        assert_eq!(resident_pages_at_start(&file, three).unwrap(), 3);
         match cached(&file, 0, 0) {
             Some(state) => assert_eq!(state.cached_pages, 20),
             None => eprintln!("this kernel has no cachestat"),
         }
         assert_eq!(
-            resident_by_mincore(&File::open("/dev/null").unwrap()).unwrap(),
+            resident_by_mincore(&File::open("/dev/null").unwrap(), u64::MAX).unwrap(),
             0
         );
     }
