@@ -67,6 +67,8 @@ pub struct RestoreReport {
     pub moved_files: Vec<String>,
     /// Time it took, microseconds.
     pub duration_us: u64,
+    /// How much of it went into reading again what had been written, microseconds.
+    pub verify_us: u64,
 }
 
 /// The files that trials use.
@@ -94,7 +96,7 @@ impl Image {
     pub fn provision(golden: &Arc<Golden>, spec: &ImageSpec) -> Result<Image, LayoutError> {
         let mut unfinished = Unfinished::default();
         let source = golden.files().open()?;
-        let frames = golden.files().frames()?;
+        let frames = golden.files().frames(golden.files().run_blocks())?;
         let block_bytes = golden.shape().block_bytes;
         let (shape_files, places) = (golden.shape().files(), spec.files.named());
         for (index, (file, (_, place))) in shape_files.iter().zip(places).enumerate() {
@@ -173,7 +175,7 @@ impl Image {
         let listed = changed.map(|list| self.set.runs_of(list)).transpose()?;
         let image = self.set.open()?;
         let golden = self.golden.files().open()?;
-        image.settle()?;
+        image.settle_cached()?;
         let (method, copied) = match listed {
             Some(listed) => {
                 self.copy(&golden, &image, &listed)?;
@@ -181,11 +183,12 @@ impl Image {
             }
             None => (RestoreMethod::Compared, self.repair(&golden, &image)?),
         };
-        image.settle()?;
+        image.settle_files_of(&copied)?;
         let verified = match (method, verify) {
             (RestoreMethod::Listed, Verify::Changed) => Verify::Changed,
             _ => Verify::Full,
         };
+        let began_to_verify = Instant::now();
         // What was compared and found right has been read once already.
         let missed = match (method, verified) {
             (RestoreMethod::Listed, Verify::Full) => {
@@ -193,6 +196,7 @@ impl Image {
             }
             _ => self.differing(&image, &copied)?,
         };
+        let verify_us = us_since(began_to_verify);
         if let Some(Differing {
             file,
             block,
@@ -213,8 +217,9 @@ impl Image {
             copied_bytes: changed_blocks * self.set.block_bytes(),
             verified,
             moved_files: self.moved(&image)?,
-            resident_pages: image.settle()? + golden.settle()?,
-            duration_us: u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX),
+            resident_pages: image.settle_cached()? + golden.settle_cached()?,
+            duration_us: us_since(started),
+            verify_us,
         })
     }
 
@@ -283,4 +288,8 @@ impl Image {
             .map(|(file, _)| self.set.name(file).to_owned())
             .collect())
     }
+}
+
+fn us_since(moment: Instant) -> u64 {
+    u64::try_from(moment.elapsed().as_micros()).unwrap_or(u64::MAX)
 }
