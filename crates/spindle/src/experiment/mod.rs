@@ -29,7 +29,9 @@ use serde::{Deserialize, Serialize};
 pub use access_path::{AccessPath, Caching, Method};
 pub use database::{Commit, Database, Engine, TornBlocks, WriteSync};
 pub use error::ExperimentError;
-pub use layout::{DiskGroup, Layout, Made, PlacedOn, Placement, Redundancy};
+pub use layout::{
+    DiskGroup, Layout, Made, PlacedOn, Placement, Redundancy, Striping, StripingByKind,
+};
 pub use limit::{Delay, Limit};
 pub use plan::{Plan, RestoreVerify};
 pub use workload::{Hotspot, OltpMix, RedoStress, Slob, Transactions, Workload, WorkloadKind};
