@@ -39,7 +39,7 @@ powercut-short:
 		target/powercut-short --cuts 20
 	rm -rf target/powercut-short
 
-# What every kind of layout keeps when the power goes, into docs/powercut.md; some twenty minutes on two busy
+# What every kind of layout keeps when the power goes, into docs/powercut.md; about seventeen minutes on two busy
 # cores. Stop it as you like: it goes on where it was, but for a recording that was stopped.
 powercut: build
 	scripts/setup vm

@@ -47,6 +47,22 @@ impl DeviceSpec {
     }
 }
 
+impl LayoutSpec {
+    /// Each of the devices that the layout came to stand on, with the device of the experiment that it is, or that it is a
+    /// part of: `made` has equally many of each, in the order of [`LayoutSpec::devices`].
+    pub fn device_of_each<'a, T>(
+        &'a self,
+        made: &'a [T],
+    ) -> impl Iterator<Item = (&'a DeviceSpec, &'a T)> {
+        let parts = (made.len() / self.devices.len().max(1)).max(1);
+        let of_each = self
+            .devices
+            .iter()
+            .flat_map(move |device| std::iter::repeat_n(device, parts));
+        of_each.zip(made)
+    }
+}
+
 /// What devices, or a volume, become.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum LayoutKind {

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-/// Small, with redo on a device of its own in every layout.
+/// Small, with redo on a device of its own in every layout. Raw and disk group share a device, two parts of it each.
 const EXPERIMENT: &str = r#"
 name = "layouts"
 [database]
@@ -27,21 +27,24 @@ rounds = 1
 
 [[layout]]
 name = "raw, async"
-devices = [{ file = "raw1.img", size = "32MiB" }, { file = "raw2.img", size = "32MiB" }]
+devices = [{ file = "shared.img", size = "384MiB" }]
+share = "fair"
 raw = true
 io = { method = "async" }
 placement = { redo = "logs" }
 
 [[layout]]
 name = "raw, libaio"
-devices = [{ file = "raw1.img", size = "32MiB" }, { file = "raw2.img", size = "32MiB" }]
+devices = [{ file = "shared.img", size = "384MiB" }]
+share = "fair"
 raw = true
 io = { method = "libaio" }
 placement = { redo = "logs" }
 
 [[layout]]
 name = "disk group"
-devices = [{ file = "asm1.img", size = "96MiB" }, { file = "asm2.img", size = "96MiB" }]
+devices = [{ file = "shared.img", size = "384MiB" }]
+share = "fair"
 diskgroup = { allocation_unit = "1MiB", redundancy = "normal" }
 io = { method = "odm" }
 placement = { redo = "logs" }

@@ -250,6 +250,7 @@ impl LayoutPlan {
                 (Vec::new(), Vec::new())
             }
         };
+        obstacles.extend(obstacle::of_pieces(spec, pieces.len()));
         if !obstacles.is_empty() {
             return LayoutPlan {
                 name,
@@ -309,13 +310,7 @@ fn preparation(spec: &LayoutSpec, pieces: &[Piece]) -> Vec<Step> {
             })
         })
     };
-    // With two parts of each device there are twice as many pieces as devices, in the devices' order.
-    let parts = (pieces.len() / spec.devices.len().max(1)).max(1);
-    let of_pieces = spec
-        .devices
-        .iter()
-        .flat_map(|device| std::iter::repeat_n(device, parts));
-    of_pieces.zip(pieces).filter_map(overwrite).collect()
+    spec.device_of_each(pieces).filter_map(overwrite).collect()
 }
 
 fn file_system_steps(

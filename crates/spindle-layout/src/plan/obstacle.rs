@@ -44,7 +44,9 @@ pub enum Obstacle {
         other: String,
     },
     /// There are too few devices, or too many.
-    #[error("{what} takes {wanted}, but the layout has {found} (parts count each)")]
+    #[error(
+        "{what} takes {wanted}, but the layout has {found}; with share = \"fair\" each part counts"
+    )]
     DeviceCount {
         /// What.
         what: String,
@@ -110,13 +112,19 @@ pub(super) fn of_spec(spec: &LayoutSpec, facts: &Facts) -> Vec<Obstacle> {
     };
     let paths = spec.devices.iter().map(|device| device.path().to_owned());
     obstacles.extend(paths.filter(is_odd).map(|path| Obstacle::OddName { path }));
-    obstacles.extend(device_count(spec));
+    if spec.devices.is_empty() {
+        obstacles.push(Obstacle::DeviceCount {
+            what: "a layout".to_owned(),
+            wanted: "at least one device".to_owned(),
+            found: 0,
+        });
+    }
     obstacles
 }
 
-/// A file system takes one device, unless it is btrfs or stands on a volume; a volume as many as it has stripes and copies.
-fn device_count(spec: &LayoutSpec) -> Option<Obstacle> {
-    let found = spec.devices.len();
+/// Whether the layout can stand on so many devices, or parts of shared ones. A file system takes one, unless it is btrfs or
+/// stands on a volume; a volume as many as it has stripes and copies.
+pub(super) fn of_pieces(spec: &LayoutSpec, found: usize) -> Option<Obstacle> {
     let wrong = |what: String, wanted: String| {
         Some(Obstacle::DeviceCount {
             what,
@@ -125,11 +133,11 @@ fn device_count(spec: &LayoutSpec) -> Option<Obstacle> {
         })
     };
     match (&spec.volume, &spec.kind) {
-        _ if found == 0 => wrong("a layout".to_owned(), "at least one device".to_owned()),
+        // Another obstacle says why.
+        _ if found == 0 => None,
         (Some(volume), _) => {
             let least = volume.stripes.max(1) * (volume.mirrors + 1);
-            let enough = spec.share.is_some() || found >= least as usize;
-            if enough {
+            if found >= least as usize {
                 None
             } else {
                 wrong(format!("a {volume}"), format!("at least {least} devices"))
@@ -144,5 +152,48 @@ fn device_count(spec: &LayoutSpec) -> Option<Obstacle> {
             )
         }
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::spec::{FileSystemSpec, Preparation, Share, VolumeSpec};
+
+    fn shared(kind: LayoutKind, stripes: Option<u32>) -> LayoutSpec {
+        LayoutSpec {
+            name: "a".to_owned(),
+            devices: vec![DeviceSpec::Existing(PathBuf::from("/dev/a"))],
+            volume: stripes.map(|stripes| VolumeSpec {
+                stripes,
+                stripe_size_bytes: 65_536,
+                mirrors: 0,
+                thin: false,
+            }),
+            kind,
+            share: Some(Share::Fair),
+            erase: Vec::new(),
+            preparation: Preparation::default(),
+        }
+    }
+
+    fn file_system(type_name: &str) -> LayoutKind {
+        LayoutKind::FileSystem(FileSystemSpec {
+            type_name: type_name.to_owned(),
+            mkfs_options: Vec::new(),
+            mount_options: String::new(),
+        })
+    }
+
+    #[test]
+    fn each_part_of_a_shared_device_counts() {
+        let of = |kind, stripes, parts| of_pieces(&shared(kind, stripes), parts).is_none();
+        assert!(!of(file_system("ext4"), None, 2));
+        assert!(of(file_system("ext4"), None, 1));
+        assert!(of(file_system("ext4"), Some(1), 2));
+        assert!(of(file_system("btrfs"), None, 2));
+        assert!(of(LayoutKind::DiskGroup, None, 2));
+        assert!(of(LayoutKind::Raw, Some(2), 2));
+        assert!(!of(LayoutKind::Raw, Some(3), 2));
     }
 }

@@ -284,9 +284,10 @@ fn used_as(spec: &LayoutSpec, group: &DiskGroup, target: &Target) -> Target {
         return target.clone();
     };
     let preferred = group.preferred_read.as_ref().and_then(|name| {
-        let is_it = |device: &DeviceSpec| device.path().ends_with(name);
-        let number = spec.devices.iter().position(is_it)?;
-        Some(failure_group_of(spec, group, number).unwrap_or_else(|| disk_name(number)))
+        let mut devices = spec.device_of_each(&target.disks).enumerate();
+        let (number, (written, _)) =
+            devices.find(|(_, (written, _))| written.path().ends_with(name))?;
+        Some(failure_group_of(group, written).unwrap_or_else(|| disk_name(number)))
     });
     let is_fine = |striping| striping == Striping::Fine;
     Target::DiskGroup(DiskGroupTarget {
@@ -307,19 +308,18 @@ fn disk_name(number: usize) -> String {
 }
 
 /// The failure group that the experiment puts a device into, if any.
-fn failure_group_of(spec: &LayoutSpec, group: &DiskGroup, number: usize) -> Option<String> {
-    let written = spec.devices[number].path();
-    let is_in = |names: &Vec<String>| names.iter().any(|name| written.ends_with(name));
+fn failure_group_of(group: &DiskGroup, device: &DeviceSpec) -> Option<String> {
+    let is_in = |names: &Vec<String>| names.iter().any(|name| device.path().ends_with(name));
     let failure_group = group.failure_groups.iter().position(is_in);
     failure_group.map(|number| format!("failure_group{}", number + 1))
 }
 
 fn make_group(spec: &LayoutSpec, group: &DiskGroup, disks: &[PathBuf]) -> Result<(), LayoutError> {
     let mut members = Vec::new();
-    for (number, disk) in disks.iter().enumerate() {
+    for (number, (written, disk)) in spec.device_of_each(disks).enumerate() {
         members.push(disk_group::Disk {
             name: disk_name(number),
-            failure_group: failure_group_of(spec, group, number),
+            failure_group: failure_group_of(group, written),
             device: Arc::new(FileDevice::open(disk, Caching::Direct, Method::Sync)?),
         });
     }
@@ -363,10 +363,9 @@ fn pick(own: &Target, layout: &Layout, is_wanted: impl Fn(&Path) -> bool) -> Tar
     let (Target::Devices(devices), Some(made)) = (own, &layout.made) else {
         return own.clone();
     };
-    let written = made.spec.devices.iter().map(|device| device.path());
-    let picked = devices
-        .iter()
-        .zip(written)
-        .filter(|(_, path)| is_wanted(path));
-    Target::Devices(picked.map(|(device, _)| device.clone()).collect())
+    let picked = made
+        .spec
+        .device_of_each(devices)
+        .filter(|(written, _)| is_wanted(written.path()));
+    Target::Devices(picked.map(|(_, device)| device.clone()).collect())
 }
