@@ -2,7 +2,7 @@
 
 SHELL := /bin/bash
 
-.PHONY: build demo test test-vm powercut powercut-short interleavings sanitize soak lint bench clean
+.PHONY: build demo test test-vm powercut powercut-short interleavings sanitize soak fuzz lint bench clean
 
 build:
 	cargo build --release --locked -p spindle
@@ -49,9 +49,15 @@ powercut: build
 		--document docs/powercut.md
 	rm -rf target/powercut
 
-# A million simulated crashes. Stop it as you like: it goes on where it was. Options: make soak ARGS='--budget 20m'.
+# A million simulated crashes, then a thousand kills of runs that make layouts, and power cuts of disk groups. Stop it as you
+# like: it goes on where it was. Options: make soak ARGS='--budget 20m', for each of the two.
 soak:
 	cargo run --release --locked -p spindle-kernel --example soak -- $(ARGS)
+	scripts/soak-layouts $(ARGS)
+
+# The targets of fuzz/ by libFuzzer, five minutes each. Needs a nightly toolchain and cargo-fuzz.
+fuzz:
+	scripts/fuzz 300
 
 # Threads of the real code in thousands of orders of their steps, by the model checker shuttle. Part of the tests.
 interleavings:
@@ -66,7 +72,8 @@ lint:
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	cargo clippy -p spindle-io -p spindle-kernel --features shuttle --lib --tests --locked -- -D warnings
 
-# Figures of speed, each beside its peer in the same run; about five minutes, 3 GB of disk. Not part of the tests.
+# Figures of speed, each beside its peer in the same run; about ten minutes, 3 GB of disk. Not part of the tests. The part in
+# the virtual machine needs `scripts/setup vm`, and says so.
 # `make bench CHECK=--check` fails when a goal is missed.
 bench:
 	scripts/setup bench

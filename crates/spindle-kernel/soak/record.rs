@@ -10,6 +10,8 @@ use crate::state::State;
 use crate::work::{Done, Item};
 
 const DOCUMENT: &str = "docs/soak.md";
+/// Where the part begins that `scripts/soak-layouts` writes.
+const LAYOUTS: &str = "\n## Layouts and disk groups\n";
 
 /// Sums over all items.
 struct Sums {
@@ -66,7 +68,9 @@ pub fn write(state: &State) -> Result<(), String> {
         return Err(format!("nothing to write into {DOCUMENT}: no item is done"));
     }
     let missing = Sums::of(state).reached.missing();
-    let text = document(state).map_err(|error| error.to_string())?;
+    let mut text = document(state).map_err(|error| error.to_string())?;
+    let before = std::fs::read_to_string(DOCUMENT).unwrap_or_default();
+    text += before.find(LAYOUTS).map_or("", |at| &before[at..]);
     std::fs::write(DOCUMENT, text).map_err(|error| format!("{DOCUMENT}: {error}"))?;
     println!("written: {DOCUMENT}");
     match missing {

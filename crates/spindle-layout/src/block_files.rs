@@ -22,8 +22,11 @@ use crate::shape::{DatabaseFiles, Shape};
 const RUN_BYTES: u64 = 1 << 20;
 
 /// Threads that each have one I/O under way. They mostly wait: a few saturate a device when runs are long, but single
-/// changed blocks scattered over a file take as many as a device queues.
-const THREADS: usize = 16;
+/// changed blocks scattered over a file take as many as a device queues. So there are more of them the shorter the runs.
+const THREADS_MIN: usize = 16;
+const THREADS_MAX: usize = 64;
+/// What they have under way together, unless there are only [`THREADS_MIN`].
+const UNDER_WAY_BYTES: u64 = 4 << 20;
 
 /// One file and how to open it.
 struct Entry {
@@ -183,8 +186,12 @@ impl FileSet {
         work: impl Fn(&Run, &[Frame]) -> Result<T, LayoutError> + Sync,
     ) -> Result<Vec<T>, LayoutError> {
         let next = AtomicUsize::new(0);
+        let longest = runs.iter().map(|run| run.blocks).max().unwrap_or(0);
+        let longest_bytes = longest as u64 * self.block_bytes;
+        let threads = (UNDER_WAY_BYTES / longest_bytes.max(1)) as usize;
+        let threads = threads.clamp(THREADS_MIN, THREADS_MAX).min(runs.len());
         let one_thread = || -> Result<Vec<T>, LayoutError> {
-            let frames = self.frames()?;
+            let frames = self.frames(longest)?;
             let mut results = Vec::new();
             while let Some(run) = runs.get(next.fetch_add(1, Ordering::Relaxed)) {
                 let result = work(run, &frames[..run.blocks]).inspect_err(|_| {
@@ -195,9 +202,7 @@ impl FileSet {
             Ok(results)
         };
         thread::scope(|scope| {
-            let threads: Vec<_> = (0..THREADS.min(runs.len()))
-                .map(|_| scope.spawn(one_thread))
-                .collect();
+            let threads: Vec<_> = (0..threads).map(|_| scope.spawn(one_thread)).collect();
             let mut results = Vec::with_capacity(runs.len());
             for thread in threads {
                 match thread.join() {
@@ -209,9 +214,13 @@ impl FileSet {
         })
     }
 
-    /// Block-sized frames for the longest run, one after the other in memory.
-    pub(crate) fn frames(&self) -> Result<Vec<Frame>, LayoutError> {
-        let blocks = (RUN_BYTES / self.block_bytes) as usize;
+    /// How many blocks the longest run has.
+    pub(crate) fn run_blocks(&self) -> usize {
+        (RUN_BYTES / self.block_bytes) as usize
+    }
+
+    /// Block-sized frames, one after the other in memory.
+    pub(crate) fn frames(&self, blocks: usize) -> Result<Vec<Frame>, LayoutError> {
         let arena = Arena::new(self.block_bytes as usize, blocks)
             .map_err(|source| LayoutError::Memory { source })?;
         Ok((0..blocks)
@@ -294,8 +303,30 @@ impl OpenFiles<'_> {
     /// Makes everything written durable and drops the files from the page cache, so that what is read next comes from the
     /// device. Returns the pages that stayed. Errors: the system's.
     pub(crate) fn settle(&self) -> Result<u64, LayoutError> {
+        let dropped = self.facts.iter().map(|(path, file)| settle(path, file));
+        dropped.sum()
+    }
+
+    /// The same for the files of these runs only; nobody has written the others.
+    pub(crate) fn settle_files_of(&self, runs: &[Run]) -> Result<(), LayoutError> {
+        let files: BTreeSet<usize> = runs.iter().map(|run| run.file).collect();
+        let entries = files.into_iter().map(|file| &self.set.entries[file]);
+        let paths: BTreeSet<&Path> = entries.flat_map(Entry::paths).collect();
+        for path in paths {
+            settle(path, &self.facts[path])?;
+        }
+        Ok(())
+    }
+
+    /// The same for files that the page cache holds something of: what is not in it needs no flush, which takes the device a
+    /// moment for each file. Returns the pages that stayed. Errors: the system's.
+    pub(crate) fn settle_cached(&self) -> Result<u64, LayoutError> {
         let dropped = self.facts.iter().map(|(path, file)| {
-            facts::drop_cache(file).map_err(|error| LayoutError::system("flush", path, error))
+            match facts::resident_pages(file) {
+                Ok(0) => Ok(0),
+                // More, or not known.
+                _ => settle(path, file),
+            }
         });
         dropped.sum()
     }
@@ -310,6 +341,10 @@ impl OpenFiles<'_> {
         };
         self.set.entries.iter().map(extents).collect()
     }
+}
+
+fn settle(path: &Path, file: &File) -> Result<u64, LayoutError> {
+    facts::drop_cache(file).map_err(|error| LayoutError::system("flush", path, error))
 }
 
 impl Drop for OpenFiles<'_> {

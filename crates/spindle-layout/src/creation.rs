@@ -35,8 +35,18 @@ pub fn create_file(
             block_on(write_region(place, bytes, fill_unless_failed))?;
             return failure.map_or(Ok(()), Err);
         }
-        Place::GroupFile { disks, file, .. } => {
-            block_on(create_in_group(disks, file, bytes, fill_unless_failed))?;
+        Place::GroupFile {
+            disks,
+            file,
+            fine_stripes,
+            ..
+        } => {
+            let striping = match fine_stripes {
+                true => Striping::Fine,
+                false => Striping::Coarse,
+            };
+            let made = create_in_group(disks, file, bytes, striping, fill_unless_failed);
+            block_on(made)?;
             return failure.map_or(Ok(()), Err);
         }
     };
@@ -69,20 +79,16 @@ async fn write_region(
     write(&*file.await?.device, bytes, fill).await
 }
 
-/// Makes a file of a disk group, which appears when it is whole. Metadata that a database writes in small pieces (the
-/// control file) are striped fine, as Oracle's templates have it.
+/// Makes a file of a disk group, which appears when it is whole.
 async fn create_in_group(
     disks: &[PathBuf],
     file: &str,
     bytes: u64,
+    striping: Striping,
     fill: impl FnMut(u64, &mut [u8]),
 ) -> Result<(), LayoutError> {
     let mut opening = Opening::new();
-    let group = opening.group(disks, Method::Sync).await?;
-    let striping = match file.ends_with("control") {
-        true => Striping::Fine,
-        false => Striping::Coarse,
-    };
+    let group = opening.group(disks, None, Method::Sync).await?;
     let template = Template {
         striping,
         redundancy: None,

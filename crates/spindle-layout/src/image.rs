@@ -52,6 +52,13 @@ pub enum RestoreMethod {
     RolledBack,
 }
 
+impl RestoreMethod {
+    /// Whether blocks were written one by one.
+    fn is_copying(self) -> bool {
+        matches!(self, RestoreMethod::Listed | RestoreMethod::Compared)
+    }
+}
+
 /// What a restore did.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RestoreReport {
@@ -73,6 +80,8 @@ pub struct RestoreReport {
     pub moved_files: Vec<String>,
     /// Time it took, microseconds.
     pub duration_us: u64,
+    /// How much of it went into reading again what had been written, microseconds.
+    pub verify_us: u64,
 }
 
 /// The files that trials use.
@@ -132,7 +141,7 @@ fn copy_golden(
     unfinished: &mut Unfinished,
 ) -> Result<(), LayoutError> {
     let source = golden.files().open()?;
-    let frames = golden.files().frames()?;
+    let frames = golden.files().frames(golden.files().run_blocks())?;
     let block_bytes = golden.shape().block_bytes;
     let (shape_files, places) = (golden.shape().files(), spec.files.named());
     for (index, (file, (_, place))) in shape_files.iter().zip(places).enumerate() {
@@ -249,7 +258,7 @@ impl Image {
         let listed = changed.map(|list| self.set.runs_of(list)).transpose()?;
         let image = self.set.open()?;
         let golden = self.golden.files().open()?;
-        image.settle()?;
+        image.settle_cached()?;
         let (method, touched) = match (&self.originals, listed) {
             (Some(originals), listed) => {
                 put_back_clones(originals, &self.files)?;
@@ -298,33 +307,41 @@ impl Image {
             touched,
             started,
         } = restored;
-        image.settle()?;
+        match &touched {
+            // Nobody has written the other files.
+            Some(runs) if method.is_copying() => image.settle_files_of(runs)?,
+            _ => {
+                image.settle()?;
+            }
+        }
         let verified = match (method, &touched) {
             // What was compared and found right has been read once already.
             (RestoreMethod::Compared, _) | (_, None) => Verify::Full,
             (_, Some(_)) => verify,
         };
+        let began_to_verify = Instant::now();
         let missed = match (method, &touched, verify) {
             (RestoreMethod::Compared, Some(runs), _) | (_, Some(runs), Verify::Changed) => {
                 self.differing(image, runs)?
             }
             _ => self.differing(image, &self.set.all_runs())?,
         };
+        let verify_us = us_since(began_to_verify);
         if let Some(differing) = missed {
             return Err(differing.after(method));
         }
         let touched = touched.unwrap_or_default();
         let changed_blocks = touched.iter().map(|run| run.blocks as u64).sum();
-        let is_copied = matches!(method, RestoreMethod::Listed | RestoreMethod::Compared);
         Ok(RestoreReport {
             method,
             direct: self.set.is_direct(),
             changed_blocks,
-            copied_bytes: u64::from(is_copied) * changed_blocks * self.set.block_bytes(),
+            copied_bytes: u64::from(method.is_copying()) * changed_blocks * self.set.block_bytes(),
             verified,
             moved_files: self.moved(image)?,
-            resident_pages: image.settle()? + golden.settle()?,
-            duration_us: u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX),
+            resident_pages: image.settle_cached()? + golden.settle_cached()?,
+            duration_us: us_since(started),
+            verify_us,
         })
     }
 
@@ -393,4 +410,8 @@ impl Image {
             .map(|(file, _)| self.set.name(file).to_owned())
             .collect())
     }
+}
+
+fn us_since(moment: Instant) -> u64 {
+    u64::try_from(moment.elapsed().as_micros()).unwrap_or(u64::MAX)
 }

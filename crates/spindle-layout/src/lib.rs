@@ -35,7 +35,7 @@ pub use golden::{Golden, LoadingGolden, PackedShare};
 pub use image::{Image, ImageSpec, RestoreMethod, RestoreReport, Verify};
 pub use ledger::{Cleaned, Ledger, LedgerError, clean};
 pub use place::{OpenedFile, Opening, Place};
-pub use placement::{DiskGroupTarget, Placement, RawDevice, RawSpace, Target};
+pub use placement::{DiskGroupTarget, GroupStripes, Placement, RawDevice, RawSpace, Target};
 pub use plan::{Facts, Plan};
 pub use provision::{Provision, ProvisionError, Provisioned};
 pub use reflink::reflink_refusal;

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use spindle_io::disk_group::{DiskGroup, DiskGroupError};
+use spindle_io::disk_group::{DiskGroup, DiskGroupError, MountOptions};
 use spindle_io::real::{
     Caching, CountedDevice, Delay, DelayedDevice, FileDevice, Identified, IoCounts, Method,
     RealEnv, WrittenBlocks, identify,
@@ -39,6 +39,10 @@ pub enum Place {
         file: String,
         /// Its size.
         bytes: u64,
+        /// How it is striped when it is made: in stripes of 128 KiB, or else allocation unit by allocation unit.
+        fine_stripes: bool,
+        /// The failure group whose copies are read where there is one.
+        preferred_failure_group: Option<String>,
     },
 }
 
@@ -166,17 +170,26 @@ impl Opening {
                 let device = FileDevice::on_region(whole, *first_byte, *bytes, method)?;
                 Ok(OpenedFile::file(device, block_bytes))
             }
-            Place::GroupFile { disks, file, bytes } => {
-                let device = self.group(disks, method).await?.open_file(file)?;
+            Place::GroupFile {
+                disks,
+                file,
+                bytes,
+                preferred_failure_group: preferred,
+                ..
+            } => {
+                let group = self.group(disks, preferred.as_deref(), method).await?;
+                let device = group.open_file(file)?;
                 Ok(OpenedFile::in_group(device, *bytes, block_bytes))
             }
         }
     }
 
-    /// The disk group of these disks, mounted if it is not yet. Errors: see [`Opening::open`].
+    /// The disk group of these disks, mounted if it is not yet; then copies of `preferred` are read where there are some.
+    /// Errors: see [`Opening::open`].
     pub(crate) async fn group(
         &mut self,
         disks: &[PathBuf],
+        preferred: Option<&str>,
         method: Method,
     ) -> Result<&DiskGroup, LayoutError> {
         if !self.groups.contains_key(disks) {
@@ -193,8 +206,12 @@ impl Opening {
             };
             let devices: Vec<_> = members.iter().map(delayed).collect();
             let env: Arc<dyn Env> = RealEnv::new(0);
+            let options = MountOptions {
+                force: false,
+                preferred_failure_group: preferred.map(str::to_owned),
+            };
             let open = OpenGroup {
-                group: DiskGroup::mount(&env, &devices).await?,
+                group: DiskGroup::mount_with(&env, &devices, &options).await?,
                 disks: members,
             };
             self.groups.insert(disks.to_vec(), open);

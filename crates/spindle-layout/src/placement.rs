@@ -42,6 +42,46 @@ pub struct DiskGroupTarget {
     pub disks: Vec<PathBuf>,
     /// What names of files begin with, so that several databases can be in the group; may be empty.
     pub prefix: String,
+    /// How files are striped.
+    pub stripes: GroupStripes,
+    /// A failure group whose copies are read where there is one; `None`: primary copies.
+    pub preferred_failure_group: Option<String>,
+}
+
+/// Which kinds of files a disk group stripes fine (128 KiB); the others lie coarse, allocation unit by allocation unit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct GroupStripes {
+    /// The control file.
+    pub control_fine: bool,
+    /// The redo log files.
+    pub redo_fine: bool,
+    /// The undo datafile.
+    pub undo_fine: bool,
+    /// The datafiles, and the double write areas.
+    pub data_fine: bool,
+}
+
+impl Default for GroupStripes {
+    /// As Oracle's templates have it since 11g: the control file fine, all else coarse.
+    fn default() -> GroupStripes {
+        GroupStripes {
+            control_fine: true,
+            redo_fine: false,
+            undo_fine: false,
+            data_fine: false,
+        }
+    }
+}
+
+impl GroupStripes {
+    fn is_fine(&self, kind: FileKind) -> bool {
+        match kind {
+            FileKind::Control => self.control_fine,
+            FileKind::Redo => self.redo_fine,
+            FileKind::Undo => self.undo_fine,
+            FileKind::Data | FileKind::DoubleWrite => self.data_fine,
+        }
+    }
 }
 
 impl Target {
@@ -185,6 +225,8 @@ impl DatabaseFiles {
                 disks: group.disks.clone(),
                 file: format!("{}{}", group.prefix, file.name()),
                 bytes: file.bytes,
+                fine_stripes: group.stripes.is_fine(file.kind),
+                preferred_failure_group: group.preferred_failure_group.clone(),
             }),
         })
     }
@@ -271,5 +313,35 @@ mod tests {
             data.filter(|place| place.path() == device.path).count()
         };
         assert_eq!((on(&all[0]), on(&all[1])), (2, 2));
+    }
+
+    #[test]
+    fn files_of_a_group_are_striped_by_their_kind() {
+        let target = Target::DiskGroup(DiskGroupTarget {
+            disks: vec!["/dev/sdx".into()],
+            prefix: String::new(),
+            stripes: GroupStripes {
+                redo_fine: true,
+                ..GroupStripes::default()
+            },
+            preferred_failure_group: None,
+        });
+        let placement = Placement::one(&target);
+        let files = DatabaseFiles::place(&shape(), &placement, &mut RawSpace::default()).unwrap();
+        let fine: Vec<String> = files
+            .named()
+            .into_iter()
+            .filter(|(_, place)| {
+                matches!(
+                    place,
+                    Place::GroupFile {
+                        fine_stripes: true,
+                        ..
+                    }
+                )
+            })
+            .map(|(name, _)| name)
+            .collect();
+        assert_eq!(fine, ["control", "redo1", "redo2"]);
     }
 }

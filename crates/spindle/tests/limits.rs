@@ -325,6 +325,52 @@ limit = { read_iops = 200, write_iops = 200 }
 }
 
 #[test]
+fn redo_is_held_to_the_limit_of_the_layout_that_it_lies_on() {
+    if !can_limit() {
+        return;
+    }
+    let (disk, logs) = (Disk::formatted(160 << 20), Disk::formatted(64 << 20));
+    let place = disk.mount_point();
+    let layouts = r#"
+[[layout]]
+name = "free"
+io = { caching = "direct" }
+[[layout]]
+name = "slow redo"
+io = { caching = "direct" }
+placement = { redo = "logs" }
+[[layout]]
+name = "logs"
+path = "LOGS"
+candidate = false
+limit = { write_iops = 60 }
+[[layout]]
+name = "two on one disk"
+limit = { write_iops = 500 }
+placement = { redo = "free" }
+"#;
+    let path = logs.mount_point();
+    let layouts = layouts.replace("LOGS", path.to_str().unwrap());
+    let (result, said) = run(&place, "", &layouts);
+    assert!(said.contains("trying the limit of slow redo"), "{said}");
+    let tpm = |layout| {
+        let case = case(&result, layout);
+        assert_eq!(case["status"], "measured", "{said}");
+        case["tpm"]["mean"].as_f64().unwrap()
+    };
+    // Each commit waits for LGWR, which writes for up to four clients at once; a durable write counts as two.
+    let most = 60.0 / 2.0 * 4.0 * 60.0;
+    assert!(tpm("slow redo") < 1.2 * most, "{}", tpm("slow redo"));
+    assert!(tpm("free") > tpm("slow redo"), "{said}");
+    let refused = case(&result, "two on one disk")["reason"].to_string();
+    assert!(
+        refused.contains("free has none, and lies on disk 7:"),
+        "{refused}"
+    );
+    assert_eq!(groups_left(), Vec::<PathBuf>::new());
+}
+
+#[test]
 fn a_layout_whose_limit_cannot_hold_is_skipped() {
     if !can_limit() {
         return;

@@ -33,7 +33,12 @@ pub struct Figure {
 
 impl Figure {
     /// Pairs of ours and the peer's, measured in turn.
-    pub fn of_pairs(what: String, peer_name: &str, pairs: &[(f64, f64)], goal: Goal) -> Figure {
+    pub fn of_pairs(
+        what: String,
+        peer_name: &str,
+        pairs: &[(f64, f64)],
+        goal: impl Into<Option<Goal>>,
+    ) -> Figure {
         let ratios: Vec<f64> = pairs.iter().map(|(ours, peer)| ours / peer).collect();
         let least = ratios.iter().copied().fold(f64::INFINITY, f64::min);
         let most = ratios.iter().copied().fold(0.0, f64::max);
@@ -43,7 +48,7 @@ impl Figure {
             peer_name: peer_name.to_owned(),
             peer: median(pairs.iter().map(|(_, peer)| *peer)),
             ratio: median(ratios.into_iter()).map(|ratio| (ratio, least, most)),
-            goal: Some(goal),
+            goal: goal.into(),
         }
     }
 

@@ -1,7 +1,7 @@
 //! Is the embedded database fast enough not to measure itself? Each figure stands beside its peer, measured in the same run:
 //! ours and the peer in turn, several pairs, medians. `cargo bench -p spindle-engines --bench speed [-- NAME ...]` runs
-//! all or the named of: reads, updates, cache, accounting, commits, disk_group. `--check` ends with 1 when a goal is missed, `--quick`
-//! takes moments and proves only that the benches work. Takes 3 GB in the target directory while it runs, and leaves the
+//! all or the named of: reads, updates, cache, accounting, commits, disk_group, volume, restore. `--check` ends with 1 when a
+//! goal is missed, `--quick` takes moments and proves only that the benches work. Takes 3 GB in the target directory while it runs, and leaves the
 //! results in `target/bench/`.
 #![allow(clippy::disallowed_methods)] // It lives in the real world.
 
@@ -11,7 +11,9 @@ mod disk_group;
 mod figures;
 mod fio;
 mod memory;
+mod random_io;
 mod reads;
+mod restore;
 mod updates;
 
 use std::path::Path;
@@ -41,13 +43,15 @@ const QUICK: Pace = Pace {
 
 type Bench = fn(Pace, &Path, &mut Figures);
 
-const BENCHES: [(&str, Bench); 6] = [
+const BENCHES: [(&str, Bench); 8] = [
     ("reads", reads::run),
     ("updates", updates::run),
     ("cache", memory::cache),
     ("accounting", memory::accounting),
     ("commits", commits::run),
     ("disk_group", disk_group::run),
+    ("volume", disk_group::beside_volume),
+    ("restore", restore::run),
 ];
 
 fn main() -> ExitCode {
@@ -56,6 +60,10 @@ fn main() -> ExitCode {
     let is_name = |word: &str| !word.starts_with('-');
     let all = !arguments.iter().any(|argument| is_name(argument));
     let pace = if has("--quick") { QUICK } else { FULL };
+    if has(disk_group::IN_VIRTUAL_MACHINE) {
+        disk_group::in_virtual_machine(pace);
+        return ExitCode::SUCCESS;
+    }
     let place = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a temporary directory");
     let mut figures = Figures::default();
     for (name, bench) in BENCHES {

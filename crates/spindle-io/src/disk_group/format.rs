@@ -103,6 +103,12 @@ impl DiskLayout {
         Ok(layout)
     }
 
+    /// Whether there is room for extents behind the metadata.
+    pub(super) fn is_sane(self) -> bool {
+        let metadata_aus = u64::from(FIRST_SLOT_AU) + 2 * u64::from(self.slot_aus);
+        self.slot_aus >= 1 && u64::from(self.total_aus) > metadata_aus
+    }
+
     /// First byte of the copy of the disk header.
     pub(super) fn backup_at(self) -> u64 {
         backup_at(self.au_bytes)
@@ -210,12 +216,9 @@ impl DiskHeader {
                 slot_aus: u32_at(block, 148),
             },
         };
-        let layout = header.layout;
-        let sane = is_allocation_unit(layout.au_bytes)
+        let sane = is_allocation_unit(header.layout.au_bytes)
             && header.number < DISKS_MAX
-            && layout.slot_aus >= 1
-            && u64::from(layout.total_aus)
-                > u64::from(FIRST_SLOT_AU) + 2 * u64::from(layout.slot_aus);
+            && header.layout.is_sane();
         sane.then_some(header)
     }
 }

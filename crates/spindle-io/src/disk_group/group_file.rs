@@ -13,6 +13,7 @@ use crate::device::{
 };
 use crate::disk_group::core::Core;
 use crate::disk_group::extent_map::{Access, Extent, ExtentMap, Place};
+use crate::disk_group::members::Member;
 use crate::disk_group::mirrored_write::MirroredWrite;
 use crate::disk_group::pieces;
 use crate::disk_group::planted::{Planted, has_planted};
@@ -131,7 +132,7 @@ impl GroupFile {
         )
     }
 
-    fn read_piece(&self, spot: Spot, mut request: Request) -> Completion {
+    fn read_piece(&self, spot: Spot, request: Request) -> Completion {
         if !self.map.try_enter(spot.extent, Access::Read) {
             return self.later(request);
         }
@@ -141,11 +142,24 @@ impl GroupFile {
             let reason = self.nothing_to_use(spot);
             return Completion::ready(self.refused(request.offset, request.operation, reason));
         };
+        self.hand_on(spot, Access::Read, member, place, request)
+    }
+
+    /// Has a disk carry a request out that was counted in.
+    #[inline]
+    fn hand_on(
+        &self,
+        spot: Spot,
+        access: Access,
+        member: &Member,
+        place: Place,
+        mut request: Request,
+    ) -> Completion {
         let mark = mark_of(place.disk, request.offset);
         request.offset = member.byte_of(place) + spot.offset;
         match member.device.submit(request).already() {
             Ok(outcome) if outcome.result.is_ok() => {
-                self.map.leave(spot.extent, Access::Read);
+                self.map.leave(spot.extent, access);
                 Completion::ready(outcome)
             }
             Ok(outcome) => {
@@ -180,7 +194,7 @@ impl GroupFile {
     }
 
     /// Writes all copies; the write has been counted in, and noted in the change map if it must be.
-    fn write_entered(&self, spot: Spot, mut request: Request) -> Completion {
+    fn write_entered(&self, spot: Spot, request: Request) -> Completion {
         if self.map.copies() > 1 {
             return MirroredWrite::submit(self.arc(), spot, request);
         }
@@ -190,20 +204,7 @@ impl GroupFile {
             let reason = self.nothing_to_use(spot);
             return Completion::ready(self.refused(request.offset, request.operation, reason));
         };
-        let mark = mark_of(place.disk, request.offset);
-        request.offset = member.byte_of(place) + spot.offset;
-        match member.device.submit(request).already() {
-            Ok(outcome) if outcome.result.is_ok() => {
-                self.map.leave(spot.extent, Access::Write);
-                Completion::ready(outcome)
-            }
-            Ok(outcome) => {
-                let (completer, completion) = Completion::pending();
-                self.arc().ended(mark, outcome, completer);
-                completion
-            }
-            Err(under_way) => under_way.followed_by(self.arc(), mark),
-        }
+        self.hand_on(spot, Access::Write, member, place, request)
     }
 
     /// Whether what was read from a disk may be passed on: it may have lost writes while the read was under way.

@@ -5,7 +5,7 @@
 //!
 //! | module | holds |
 //! | --- | --- |
-//! | `format`, `store`, `state` | what is on the disks: headers and change maps; snapshots and logs; what they say |
+//! | `format`, `store`, `snapshot`, `state` | what is on the disks: headers and change maps; snapshots and logs, and their bytes; what they say |
 //! | `striping`, `space`, `extent_map` | which extent holds a byte; where extents go; where they lie |
 //! | `group_file`, `pieces`, `mirrored_write`, `mend` | the way of an I/O |
 //! | `core`, `members`, `change_map` | the group in memory, its disks, and which extents may differ |
@@ -35,6 +35,7 @@ mod pieces;
 mod plan;
 mod planted;
 mod rebalance;
+mod snapshot;
 mod space;
 mod state;
 mod store;

@@ -441,6 +441,16 @@ async fn attach(
             });
         }
         let layout = state.layout_of(entry);
+        if layout != header.layout {
+            return Err(DiskGroupError::Damaged {
+                group: state.group_name.clone(),
+                what: format!(
+                    "the header of disk {} ({}) tells of other sizes than the group's metadata do",
+                    entry.name,
+                    device.name()
+                ),
+            });
+        }
         if device.limits().capacity_bytes < u64::from(layout.total_aus) * layout.au_bytes {
             return Err(DiskGroupError::Damaged {
                 group: state.group_name.clone(),

@@ -41,6 +41,12 @@ pub(super) fn plant(planted: Option<Planted>) {
     PLANTED.set(planted);
 }
 
+/// Whether any bug is planted.
+#[cfg(test)]
+pub(super) fn is_any() -> bool {
+    PLANTED.get().is_some()
+}
+
 /// Whether the bug is planted.
 #[cfg(test)]
 pub(super) fn has_planted(planted: Planted) -> bool {

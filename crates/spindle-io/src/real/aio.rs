@@ -18,9 +18,10 @@ use rustix::io::Errno;
 
 use super::block_on;
 use super::file::Core;
+use super::flights::{Finished, Flight, Flights};
 use super::parker::Parker;
 use super::transfer::{Memory, Transfer};
-use crate::device::{Completer, Completion, IoError, Operation, Outcome};
+use crate::device::{Completion, Operation, Outcome};
 
 /// Requests under way at once for a thread; as many as InnoDB has for each of its I/O threads.
 const DEPTH: usize = 256;
@@ -53,39 +54,9 @@ thread_local! {
 struct Context {
     id: libc::c_ulong,
     parker: Arc<Parker>,
-    flights: Vec<Option<Flight>>,
-    vacant: Vec<u32>,
+    flights: Flights<()>,
     /// Flights to be handed over when the thread next waits; `None` stands for the poll.
     queued: Vec<Option<u32>>,
-    finished: Vec<Finished>,
-}
-
-/// A request from its queueing to its event.
-struct Flight {
-    transfer: Transfer,
-    core: Arc<Core>,
-    completer: Completer,
-    /// What a vectored request points to.
-    vectors: Vec<libc::iovec>,
-}
-
-struct Finished {
-    flight: Flight,
-    result: Result<(), IoError>,
-}
-
-impl Finished {
-    fn deliver(self) {
-        let Flight {
-            transfer,
-            core,
-            completer,
-            ..
-        } = self.flight;
-        // The device may be closed by whoever hears of the end: let go of it first.
-        drop(core);
-        completer.complete(transfer.outcome(self.result));
-    }
 }
 
 /// Queues a read or write of `total` bytes for the calling thread's context.
@@ -112,6 +83,7 @@ pub(super) fn submit(
             core: Arc::clone(core),
             completer,
             vectors: Vec::new(),
+            extra: (),
         });
         completion
     });
@@ -121,7 +93,11 @@ pub(super) fn submit(
 
 /// Requests queued or under way in the calling thread's context.
 pub(super) fn in_flight() -> usize {
-    CONTEXT.with_borrow(|context| context.as_ref().map_or(0, Context::in_flight))
+    CONTEXT.with_borrow(|context| {
+        context
+            .as_ref()
+            .map_or(0, |context| context.flights.count())
+    })
 }
 
 /// Hands everything queued to the kernel, without waiting.
@@ -148,7 +124,7 @@ pub(super) fn retire() {
 fn deliver() {
     let finished = CONTEXT.with_borrow_mut(|context| {
         let context = context.as_mut();
-        context.map(|context| std::mem::take(&mut context.finished))
+        context.map(|context| context.flights.take_finished())
     });
     let finished = finished.into_iter().flatten();
     finished.for_each(Finished::deliver);
@@ -192,33 +168,23 @@ impl Context {
         Ok(Context {
             id: setup(EVENTS)?,
             parker,
-            flights: Vec::new(),
-            vacant: Vec::new(),
+            flights: Flights::new(),
             queued: vec![None],
-            finished: Vec::new(),
         })
     }
 
-    fn in_flight(&self) -> usize {
-        self.flights.len() - self.vacant.len()
-    }
-
-    fn launch(&mut self, flight: Flight) {
-        while self.in_flight() >= DEPTH {
+    fn launch(&mut self, flight: Flight<()>) {
+        while self.flights.count() >= DEPTH {
             self.submit();
             self.reap(1, None);
         }
-        let index = self.vacant.pop().unwrap_or_else(|| {
-            self.flights.push(None);
-            self.flights.len() as u32 - 1
-        });
-        self.flights[index as usize] = Some(flight);
+        let index = self.flights.add(flight);
         self.queued.push(Some(index));
     }
 
     fn wait(&mut self, timeout: Option<Duration>) {
         self.submit();
-        if self.finished.is_empty() {
+        if !self.flights.has_finished() {
             self.reap(1, timeout);
         }
     }
@@ -253,7 +219,7 @@ impl Context {
         let error = Errno::from_io_error(error).unwrap_or(Errno::IO);
         if matches!(error, Errno::AGAIN | Errno::INTR) {
             // Short of room: completions make some.
-            self.reap(usize::from(self.queued.len() < self.in_flight()), None);
+            self.reap(usize::from(self.queued.len() < self.flights.count()), None);
             return;
         }
         match self.queued.remove(0) {
@@ -277,9 +243,7 @@ impl Context {
             block.aio_buf = libc::POLLIN as u64;
             return block;
         };
-        let flight = self.flights[index as usize]
-            .as_mut()
-            .expect("a request under way");
+        let flight = self.flights.get_mut(index);
         let is_read = flight.transfer.is_read();
         block.aio_data = index.into();
         block.aio_fildes = flight.core.file.raw_fd() as u32;
@@ -359,30 +323,21 @@ impl Context {
     }
 
     fn answered(&mut self, index: u32, answer: Result<usize, Errno>) {
-        let flight = self.flights[index as usize]
-            .as_mut()
-            .expect("an event belongs to a request under way");
-        match flight.transfer.advance(&flight.core, answer) {
-            None => self.queued.push(Some(index)),
-            Some(result) => {
-                let flight = self.flights[index as usize]
-                    .take()
-                    .expect("looked at above");
-                self.vacant.push(index);
-                self.finished.push(Finished { flight, result });
-            }
+        if !self.flights.answered(index, answer) {
+            self.queued.push(Some(index));
         }
     }
 }
 
 impl Drop for Context {
     fn drop(&mut self) {
-        while self.in_flight() > 0 {
+        while self.flights.count() > 0 {
             self.submit();
             self.reap(1, None);
         }
         destroy(self.id);
-        self.finished.drain(..).for_each(Finished::deliver);
+        let finished = self.flights.take_finished();
+        finished.into_iter().for_each(Finished::deliver);
     }
 }
 

@@ -16,6 +16,7 @@ mod env;
 mod error;
 pub mod facts;
 mod file;
+mod flights;
 mod identify;
 mod memory;
 mod parker;

@@ -16,12 +16,13 @@ use io_uring::{IoUring, cqueue, opcode};
 use rustix::io::Errno;
 
 use super::file::Core;
+use super::flights::{Finished, Flight, Flights};
 use super::parker::Parker;
 use super::ring_config::RingConfig;
 use super::ring_tables::{Buffers, Files};
 use super::transfer::{Memory, Transfer};
 use super::{block_on, facts};
-use crate::device::{Completer, Completion, IoError, Operation, Outcome};
+use crate::device::{Completion, Operation, Outcome};
 
 /// How many system calls a submit-and-wait is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,44 +43,20 @@ const WAKE: u64 = u64::MAX;
 struct Ring {
     uring: IoUring,
     parker: Arc<Parker>,
-    flights: Vec<Option<Flight>>,
-    vacant: Vec<u32>,
+    flights: Flights<Registered>,
     /// More than this at once could overflow the completion queue.
     flight_limit: usize,
     calls: Calls,
     files: Files,
     buffers: Buffers,
-    finished: Vec<Finished>,
 }
 
-/// A request from its queueing to its completion entry.
-struct Flight {
-    transfer: Transfer,
-    core: Arc<Core>,
-    completer: Completer,
+/// What the ring's tables may have of a request.
+struct Registered {
+    /// Whether its buffers may be in the table of buffers.
     fixed: bool,
-    registered_file: Option<u32>,
-    /// What a vectored entry points to.
-    vectors: Vec<libc::iovec>,
-}
-
-struct Finished {
-    flight: Flight,
-    result: Result<(), IoError>,
-}
-
-impl Finished {
-    fn deliver(self) {
-        let Flight {
-            transfer,
-            core,
-            completer,
-            ..
-        } = self.flight;
-        // The device may be closed by whoever hears of the end: let go of it first.
-        drop(core);
-        completer.complete(transfer.outcome(self.result));
-    }
+    /// Its file's place in the table of files.
+    file: Option<u32>,
 }
 
 /// Queues a read or write of `total` bytes on the calling thread's ring.
@@ -109,9 +86,11 @@ pub(super) fn submit(
             transfer: Transfer::new(offset, operation, total),
             core: Arc::clone(core),
             completer,
-            fixed: ring.fixed(config),
-            registered_file: ring.registered_file(core, config),
             vectors: Vec::new(),
+            extra: Registered {
+                fixed: ring.fixed(config),
+                file: ring.registered_file(core, config),
+            },
         };
         ring.launch(flight);
         completion
@@ -122,7 +101,7 @@ pub(super) fn submit(
 
 /// Requests queued or under way on the calling thread's ring.
 pub(super) fn in_flight() -> usize {
-    RING.with_borrow(|ring| ring.as_ref().map_or(0, Ring::in_flight))
+    RING.with_borrow(|ring| ring.as_ref().map_or(0, |ring| ring.flights.count()))
 }
 
 /// Hands everything queued to the kernel, without waiting.
@@ -163,17 +142,14 @@ pub(super) fn retire() {
 
 fn deliver() {
     let mut finished =
-        RING.with_borrow_mut(|ring| ring.as_mut().map(|ring| std::mem::take(&mut ring.finished)));
+        RING.with_borrow_mut(|ring| ring.as_mut().map(|ring| ring.flights.take_finished()));
     if let Some(finished) = &mut finished
         && !finished.is_empty()
     {
         finished.drain(..).for_each(Finished::deliver);
-        // Given back for its room, unless someone put a new one there meanwhile.
         RING.with_borrow_mut(|ring| {
-            if let Some(ring) = ring
-                && ring.finished.is_empty()
-            {
-                std::mem::swap(&mut ring.finished, finished);
+            if let Some(ring) = ring {
+                ring.flights.give_room(finished);
             }
         });
     }
@@ -188,20 +164,14 @@ impl Ring {
         let mut ring = Ring {
             uring,
             parker,
-            flights: Vec::new(),
-            vacant: Vec::new(),
+            flights: Flights::new(),
             flight_limit,
             calls: Calls::One,
             files: Files::default(),
             buffers: Buffers::default(),
-            finished: Vec::new(),
         };
         ring.arm_wake()?;
         Ok(ring)
-    }
-
-    fn in_flight(&self) -> usize {
-        self.flights.len() - self.vacant.len()
     }
 
     fn fixed(&mut self, config: &Arc<RingConfig>) -> bool {
@@ -225,31 +195,26 @@ impl Ring {
         }
     }
 
-    fn launch(&mut self, flight: Flight) {
-        while self.in_flight() >= self.flight_limit {
+    fn launch(&mut self, flight: Flight<Registered>) {
+        while self.flights.count() >= self.flight_limit {
             self.enter(1, None);
             self.reap();
         }
-        let index = self.vacant.pop().unwrap_or_else(|| {
-            self.flights.push(None);
-            self.flights.len() as u32 - 1
-        });
-        self.flights[index as usize] = Some(flight);
+        let index = self.flights.add(flight);
         self.queue_flight(index);
     }
 
     /// Queues what is left of a request.
     fn queue_flight(&mut self, index: u32) {
-        let flight = self.flights[index as usize]
-            .as_mut()
-            .expect("a request under way");
+        let flight = self.flights.get_mut(index);
         let (position, flags, is_read) = (
             flight.transfer.position(),
             flight.transfer.flags(),
             flight.transfer.is_read(),
         );
         let fd = Fd(flight
-            .registered_file
+            .extra
+            .file
             .map_or(flight.core.file.raw_fd(), |place| place as i32));
         let entry = match flight.transfer.memory() {
             Memory::One(piece) => {
@@ -259,7 +224,11 @@ impl Ring {
                 );
                 match (
                     is_read,
-                    flight.fixed.then(|| self.buffers.find(&piece)).flatten(),
+                    flight
+                        .extra
+                        .fixed
+                        .then(|| self.buffers.find(&piece))
+                        .flatten(),
                 ) {
                     (true, None) => opcode::Read::new(fd, start, length)
                         .offset(position)
@@ -291,7 +260,7 @@ impl Ring {
                 }
             }
         };
-        let flags = if flight.registered_file.is_some() {
+        let flags = if flight.extra.file.is_some() {
             Flags::FIXED_FILE
         } else {
             Flags::empty()
@@ -366,20 +335,10 @@ impl Ring {
                 continue;
             }
             let index = entry.user_data() as u32;
-            let flight = self.flights[index as usize]
-                .as_mut()
-                .expect("an entry belongs to a request under way");
             let answer = usize::try_from(entry.result())
                 .map_err(|_| Errno::from_raw_os_error(-entry.result()));
-            match flight.transfer.advance(&flight.core, answer) {
-                None => self.queue_flight(index),
-                Some(result) => {
-                    let flight = self.flights[index as usize]
-                        .take()
-                        .expect("looked at above");
-                    self.vacant.push(index);
-                    self.finished.push(Finished { flight, result });
-                }
+            if !self.flights.answered(index, answer) {
+                self.queue_flight(index);
             }
         }
     }
@@ -391,14 +350,15 @@ impl Ring {
 
 impl Drop for Ring {
     fn drop(&mut self) {
-        while self.in_flight() > 0 {
+        while self.flights.count() > 0 {
             self.enter(1, None);
             self.reap();
         }
         // The kernel closes a ring some time later; files and locked memory are to be free now. There may be no table.
         let _ = self.uring.submitter().unregister_files();
         let _ = self.uring.submitter().unregister_buffers();
-        self.finished.drain(..).for_each(Finished::deliver);
+        let finished = self.flights.take_finished();
+        finished.into_iter().for_each(Finished::deliver);
     }
 }
 

@@ -126,8 +126,9 @@ impl fmt::Display for Content {
     }
 }
 
-/// What the device behind an open descriptor holds.
-pub(super) fn probe(tools: &Tools, device: &File, size_bytes: u64) -> Result<Content, ToolError> {
+/// What the device of that size behind an open descriptor holds. Errors: there is no `blkid`, or it cannot say; the device
+/// cannot be read.
+pub fn probe(tools: &Tools, device: &File, size_bytes: u64) -> Result<Content, ToolError> {
     let output = tools.ask("blkid", &["-p", "-o", "export", "/dev/stdin"], device)?;
     let code = output.code;
     let printed = if output.printed.is_empty() {

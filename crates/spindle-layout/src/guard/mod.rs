@@ -15,7 +15,7 @@ use crate::tool::Tools;
 mod content;
 mod verdict;
 
-pub use content::{Content, EDGE_BYTES, ProbeError, Signature};
+pub use content::{Content, EDGE_BYTES, ProbeError, Signature, probe};
 pub use verdict::{DeviceState, Permit, Refusal, Use, Want, check_free, verdict};
 
 /// How long somebody else may have a device for a moment.
@@ -177,7 +177,7 @@ impl<'a> Guard<'a> {
     }
 
     fn content(&self, file: &File, state: &DeviceState, path: &Path) -> Result<Content, Refusal> {
-        content::probe(self.tools, file, state.size_bytes).map_err(|error| Refusal::Unknown {
+        probe(self.tools, file, state.size_bytes).map_err(|error| Refusal::Unknown {
             path: path.to_owned(),
             reason: error.to_string(),
         })

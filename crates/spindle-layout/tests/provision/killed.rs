@@ -1,5 +1,6 @@
 //! Killed at any moment, by SIGKILL, a run leaves nothing that `clean` does not find. The run is a process of its own: this
-//! test, called again. `SPINDLE_KILLS` says how often it is killed (20 if not set).
+//! test, called again. `SPINDLE_KILLS` says how often it is killed (20 if not set), `SPINDLE_KILLS_FROM` which kill of their
+//! endless row is the first, so that `scripts/soak-layouts` can go on where it was.
 
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -32,6 +33,7 @@ const DIRECTORY: &str = "SPINDLE_TEST_DIRECTORY";
 const DISKS: &str = "SPINDLE_TEST_DISKS";
 
 const KILLS: &str = "SPINDLE_KILLS";
+const KILLS_FROM: &str = "SPINDLE_KILLS_FROM";
 
 fn specs(directory: &std::path::Path, disks: &[PathBuf]) -> Vec<LayoutSpec> {
     let file = |name: &str, size_mib: u64| DeviceSpec::File {
@@ -120,7 +122,8 @@ fn nothing_is_left_of_a_run_that_was_killed_at_any_moment() {
     ) {
         return;
     }
-    let kills: u32 = std::env::var(KILLS).map_or(20, |text| text.parse().unwrap());
+    let number = |name, default| std::env::var(name).map_or(default, |text| text.parse().unwrap());
+    let (kills, first): (u32, u32) = (number(KILLS, 20), number(KILLS_FROM, 0));
     let scene = Scene::new();
     let disks = [
         Disk::new(&scene, "disk1", 320 * MIB),
@@ -137,8 +140,9 @@ fn nothing_is_left_of_a_run_that_was_killed_at_any_moment() {
     assert_eq!(scene.state(), before);
 
     let mut random = Xoshiro256PlusPlus::seed_from_u64(4);
+    (0..first).for_each(|_| drop(random.next_u64()));
     let mut found_something = 0;
-    for kill in 0..kills {
+    for kill in first..first + kills {
         let after = Duration::from_micros(random.next_u64() % (whole.as_micros() as u64));
         let mut child = start(&scene, &disks);
         std::thread::sleep(after);

@@ -30,7 +30,9 @@ use serde::{Deserialize, Serialize};
 pub use access_path::{AccessPath, Caching, Method};
 pub use database::{Commit, Database, Engine, TornBlocks, WriteSync};
 pub use error::ExperimentError;
-pub use layout::{DiskGroup, Layout, Made, PlacedOn, Placement, Redundancy};
+pub use layout::{
+    DiskGroup, Layout, Made, PlacedOn, Placement, Redundancy, Striping, StripingByKind,
+};
 pub use limit::{Delay, Limit};
 pub use plan::{Auto, Plan, RestoreVerify};
 pub use restore::{PutBack, RestoreBy};

@@ -142,7 +142,7 @@ precondition = {}
 [[layout]]
 name = "group"
 devices = [{ file = "c", size = "16MiB" }, { file = "d", size = "16MiB" }, { file = "e", size = "16MiB" }]
-diskgroup = { redundancy = "normal", failure_groups = [["c", "d"]] }
+diskgroup = { redundancy = "normal", failure_groups = [["c", "d"]], striping = { redo = "fine" }, preferred_read = "e" }
 share = "fair"
 "#;
 
@@ -195,6 +195,11 @@ fn layouts_to_be_made_are_read_key_by_key() {
         allocation_unit_bytes: MIB,
         redundancy: Redundancy::Normal,
         failure_groups: vec![vec!["c".to_owned(), "d".to_owned()]],
+        striping: StripingByKind {
+            redo: Striping::Fine,
+            ..StripingByKind::default()
+        },
+        preferred_read: Some("e".to_owned()),
     };
     assert_eq!(made(1).disk_group, Some(group));
     let short = parse("[[layout]]\nname = \"a\"\ndevices = [\"/dev/sdb\"]\nfilesystem = \"xfs\"\n");
@@ -610,4 +615,46 @@ fn a_noise_check_measures_the_first_candidate_once_more() {
     assert_eq!(names, ["disks", "a", "a (again)", "a (again) (again)"]);
     assert_eq!(layouts[3].repeats.as_deref(), Some("a"));
     assert_eq!(layouts[3].database, layouts[1].database);
+}
+
+#[test]
+fn undo_and_control_file_are_not_placed_where_the_delay_is_another() {
+    let undo_on = |delay: &str| {
+        format!(
+            "[[layout]]\nname = \"a\"\ndelay = {{ read_us = 5000 }}\nplacement = {{ undo = \"b\" }}\n\
+             [[layout]]\nname = \"b\"\n{delay}"
+        )
+    };
+    let error = error_of(&undo_on(""), &[]);
+    assert!(
+        error
+            .to_string()
+            .contains("undo lies where the delay is not")
+    );
+    parse(&undo_on("delay = { read_us = 5000 }\n"));
+}
+
+#[test]
+fn a_preferred_read_needs_a_device_and_copies_to_choose_from() {
+    let group = |table: &str| {
+        format!(
+            "[[layout]]\nname = \"a\"\ndevices = [\"/dev/sdb\", \"/dev/sdc\"]\ndiskgroup = {table}\n"
+        )
+    };
+    for (table, told) in [
+        (
+            "{ preferred_read = \"/dev/sdb\" }",
+            "has no copies to choose from",
+        ),
+        (
+            "{ preferred_read = \"/dev/sdx\", redundancy = \"normal\" }",
+            "is none of the devices",
+        ),
+    ] {
+        let error = error_of(&group(table), &[]);
+        assert!(error.to_string().contains(told), "{error}");
+    }
+    parse(&group(
+        "{ preferred_read = \"/dev/sdb\", redundancy = \"normal\" }",
+    ));
 }

@@ -167,8 +167,8 @@ pub enum Unavailable {
 pub struct IoLimit {
     version: Version,
     parent: PathBuf,
-    rates: Rates,
-    disks: Vec<DeviceNumber>,
+    /// Each disk once.
+    disks: Vec<(DeviceNumber, Rates)>,
 }
 
 impl IoLimit {
@@ -201,19 +201,26 @@ impl IoLimit {
         Ok(IoLimit {
             version: hierarchy.version,
             parent: parent.to_path_buf(),
-            rates,
-            disks,
+            disks: disks.into_iter().map(|disk| (disk, rates)).collect(),
         })
     }
 
-    /// The whole disks that are limited.
-    pub fn disks(&self) -> &[DeviceNumber] {
+    /// The whole disks that are limited, and to what.
+    pub fn disks(&self) -> &[(DeviceNumber, Rates)] {
         &self.disks
     }
 
-    /// The rates.
-    pub fn rates(&self) -> Rates {
-        self.rates
+    /// What this and the other one hold, together. Error: a disk that they hold to different rates, since a disk is one
+    /// device for the kernel, whatever lies on it.
+    pub fn and(mut self, other: &IoLimit) -> Result<IoLimit, DeviceNumber> {
+        for (disk, rates) in &other.disks {
+            match self.disks.iter().find(|(held, _)| held == disk) {
+                Some((_, same)) if same == rates => {}
+                Some(_) => return Err(*disk),
+                None => self.disks.push((*disk, *rates)),
+            }
+        }
+        Ok(self)
     }
 
     /// Moves a process into a group that is held to the rates. In version 2 a process is in one group only: `memory_group`
@@ -247,13 +254,13 @@ impl IoLimit {
     }
 
     fn throttle(&self, group: &Path) -> Result<(), Refused> {
-        for disk in &self.disks {
+        for (disk, rates) in &self.disks {
             if self.version == Version::V2 {
-                let line = format!("{disk} {}", self.rates.version_2());
+                let line = format!("{disk} {}", rates.version_2());
                 own_group::write(&group.join("io.max"), &line)?;
                 continue;
             }
-            for (file, rate) in self.rates.version_1() {
+            for (file, rate) in rates.version_1() {
                 if let Some(rate) = rate {
                     own_group::write(&group.join(file), &format!("{disk} {rate}"))?;
                 }
@@ -264,7 +271,7 @@ impl IoLimit {
 }
 
 /// The disk that a device is, or is a partition of.
-fn whole_disk(files: &SystemFiles, device: DeviceNumber) -> Option<DeviceNumber> {
+pub fn whole_disk(files: &SystemFiles, device: DeviceNumber) -> Option<DeviceNumber> {
     let directory = super::block_device::directory_of(files, device)?;
     if directory.join("partition").exists() {
         return number(&directory.parent()?.join("dev"));

@@ -17,7 +17,7 @@ use spindle_io::{BlockDevice, Env};
 use spindle_layout::power_cut::{Cut, Kind, Notes, Replay, WriteLog, draw_cuts};
 use spindle_layout::spec::{FileSystemSpec, LayoutKind};
 use spindle_layout::tool::{Tools, find};
-use spindle_layout::{DiskGroupTarget, LayoutError, RawDevice, Target};
+use spindle_layout::{DiskGroupTarget, GroupStripes, LayoutError, RawDevice, Target};
 
 use super::PowerCutError;
 use super::case::Case;
@@ -303,6 +303,9 @@ impl Scene<'_> {
         let target = Target::DiskGroup(DiskGroupTarget {
             disks: disks.clone(),
             prefix: String::new(),
+            // Its files are there already.
+            stripes: GroupStripes::default(),
+            preferred_failure_group: None,
         });
         let database = self.survey(&target, notes, cut)?;
         let (findings, database) = match (block_on(compare_copies(&disks)), database) {

@@ -11,15 +11,16 @@ use spindle_io::real::{Caching, FileDevice, Method, RealEnv, block_on};
 use spindle_io::{Env, disk_group};
 use spindle_layout::ledger::{self, clean_run};
 use spindle_layout::plan::DelayedBy;
+use spindle_layout::spec::DeviceSpec;
 use spindle_layout::steps::StepError;
 use spindle_layout::{
-    DiskGroupTarget, Facts, LayoutError, LayoutSpec, Ledger, LedgerError, Placement, Plan,
-    Provision, SystemTree, Target,
+    DiskGroupTarget, Facts, GroupStripes, LayoutError, LayoutSpec, Ledger, LedgerError, Placement,
+    Plan, Provision, SystemTree, Target,
 };
 
 use super::replay::RunState;
 use crate::disk_group::draw_identity;
-use crate::experiment::{Delay, DiskGroup, Experiment, Layout, PlacedOn, Redundancy};
+use crate::experiment::{Delay, DiskGroup, Experiment, Layout, PlacedOn, Redundancy, Striping};
 
 /// Why nothing can be made at all.
 #[derive(Debug, thiserror::Error)]
@@ -132,8 +133,14 @@ impl Grounds {
                 Err(error) => Err(error.to_string()),
             };
             for layout in layouts {
-                self.standings.insert(*layout, standing.clone());
                 self.made.insert(*layout, number);
+                let mut standing = standing.clone();
+                let group = experiment.layouts[*layout].made.as_ref();
+                let group = group.and_then(|made| made.disk_group.as_ref());
+                if let (Ok(standing), Some(group)) = (&mut standing, group) {
+                    standing.target = used_as(spec, group, &standing.target);
+                }
+                self.standings.insert(*layout, standing);
             }
         }
         self.provision = Some(provision);
@@ -304,7 +311,11 @@ pub fn specs_of(
                 name: other.name.clone(),
                 ..spec.clone()
             };
-            named == *other && of_other.is_some_and(|of| of.disk_group == made.disk_group)
+            named == *other
+                && of_other.is_some_and(|of| match (&of.disk_group, &made.disk_group) {
+                    (Some(other), Some(group)) => group.is_made_as(other),
+                    (other, group) => other == group,
+                })
         };
         match specs.iter_mut().find(is_same) {
             Some((_, layouts)) => layouts.push(index),
@@ -328,21 +339,57 @@ pub(crate) fn target_of(
     };
     let disks: Vec<PathBuf> = devices.iter().map(|device| device.path.clone()).collect();
     make_group(spec, group, &disks).map_err(|error| error.to_string())?;
-    Ok(Target::DiskGroup(DiskGroupTarget {
+    let target = Target::DiskGroup(DiskGroupTarget {
         disks,
         prefix: String::new(),
-    }))
+        stripes: GroupStripes::default(),
+        preferred_failure_group: None,
+    });
+    Ok(used_as(spec, group, &target))
+}
+
+/// A disk group as a layout uses it: of several that stand on one group, each may stripe its files and read them as it likes.
+fn used_as(spec: &LayoutSpec, group: &DiskGroup, target: &Target) -> Target {
+    let Target::DiskGroup(target) = target else {
+        return target.clone();
+    };
+    let preferred = group.preferred_read.as_ref().and_then(|name| {
+        let mut devices = spec.device_of_each(&target.disks).enumerate();
+        let (number, (written, _)) =
+            devices.find(|(_, (written, _))| written.path().ends_with(name))?;
+        Some(failure_group_of(group, written).unwrap_or_else(|| disk_name(number)))
+    });
+    let is_fine = |striping| striping == Striping::Fine;
+    Target::DiskGroup(DiskGroupTarget {
+        stripes: GroupStripes {
+            control_fine: is_fine(group.striping.control),
+            redo_fine: is_fine(group.striping.redo),
+            undo_fine: is_fine(group.striping.undo),
+            data_fine: is_fine(group.striping.data),
+        },
+        preferred_failure_group: preferred,
+        ..target.clone()
+    })
+}
+
+/// The name of a disk in its group; also of its failure group when it is the only one in it.
+fn disk_name(number: usize) -> String {
+    format!("disk{}", number + 1)
+}
+
+/// The failure group that the experiment puts a device into, if any.
+fn failure_group_of(group: &DiskGroup, device: &DeviceSpec) -> Option<String> {
+    let is_in = |names: &Vec<String>| names.iter().any(|name| device.path().ends_with(name));
+    let failure_group = group.failure_groups.iter().position(is_in);
+    failure_group.map(|number| format!("failure_group{}", number + 1))
 }
 
 fn make_group(spec: &LayoutSpec, group: &DiskGroup, disks: &[PathBuf]) -> Result<(), LayoutError> {
     let mut members = Vec::new();
     for (number, (written, disk)) in spec.device_of_each(disks).enumerate() {
-        let written = written.path();
-        let is_in = |names: &Vec<String>| names.iter().any(|name| written.ends_with(name));
-        let failure_group = group.failure_groups.iter().position(is_in);
         members.push(disk_group::Disk {
-            name: format!("disk{}", number + 1),
-            failure_group: failure_group.map(|number| format!("failure_group{}", number + 1)),
+            name: disk_name(number),
+            failure_group: failure_group_of(group, written),
             device: Arc::new(FileDevice::open(disk, Caching::Direct, Method::Sync)?),
         });
     }

@@ -12,28 +12,54 @@ use rustix::fs::{Mode, OFlags};
 use crate::experiment::{Caching, Experiment, Layout, Limit, Method, WriteSync};
 use crate::observe::SystemFiles;
 use crate::observe::block_device::{BlockDevice, DeviceNumber};
-use crate::observe::io_limit::{IoLimit, Rates};
+use crate::observe::io_limit::{IoLimit, Rates, whole_disk};
 use crate::observe::machine::DataPath;
 use crate::trial::limit_probe::{LimitProbe, ProbedWrites, SCRATCH_BYTES};
 use crate::trial::protocol::Limited;
 use crate::trial::supervisor::{self, TrialError};
 
-/// A limit that can be set.
+/// What files of a layout lie on: the layout itself, or another that its `placement` names.
+pub struct Part {
+    /// Which layout.
+    index: usize,
+    limit: Option<Limit>,
+    /// Its directory or devices.
+    paths: Vec<PathBuf>,
+}
+
+/// What files of a layout lie on, itself first. `paths_of` knows the directories and devices of layouts.
+pub fn parts_of(
+    experiment: &Experiment,
+    index: usize,
+    paths_of: impl Fn(usize) -> Vec<PathBuf>,
+) -> Vec<Part> {
+    let placement = &experiment.layouts[index].placement;
+    let mut layouts = vec![index];
+    for name in placement.layouts() {
+        let named = experiment.layouts.iter().position(|of| of.name == name);
+        layouts.extend(named.filter(|other| !layouts.contains(other)));
+    }
+    let part = |index: usize| Part {
+        index,
+        limit: experiment.layouts[index].limit,
+        paths: paths_of(index),
+    };
+    layouts.into_iter().map(part).collect()
+}
+
+/// Limits that can be set: the layout's own, and those of the layouts that its files are placed on.
 pub struct LayoutLimit {
-    /// What sets it.
+    /// What sets them.
     pub io: IoLimit,
-    /// The devices that hold the layout's files, whose counts are looked at, each with its disk.
-    devices: Vec<(DeviceNumber, DeviceNumber)>,
+    /// The devices that hold the layout's files, whose counts are looked at.
+    limited: Vec<Limited>,
     flushes: Flushes,
 }
 
 impl LayoutLimit {
     /// What a trial's process looks at when it is over.
-    pub fn to_be_checked(&self) -> Limited {
-        Limited {
-            rates: self.io.rates(),
-            devices: self.devices.clone(),
-        }
+    pub fn to_be_checked(&self) -> Vec<Limited> {
+        self.limited.clone()
     }
 
     /// How the flushes of durable writes count.
@@ -54,8 +80,9 @@ pub enum Flushes {
 }
 
 impl Flushes {
-    fn of(layout: &Layout, device: &BlockDevice) -> Flushes {
-        let limits_writes = layout.limit.is_some_and(|limit| limit.write_iops.is_some());
+    /// Of writes by the access path of `layout` to a device that is held to `limit`.
+    fn of(layout: &Layout, limit: Limit, device: &BlockDevice) -> Flushes {
+        let limits_writes = limit.write_iops.is_some();
         let is_cached = device.write_cache.as_deref() != Some("write through");
         if !limits_writes || !is_cached || device.fua == Some(true) {
             return Flushes::None;
@@ -80,16 +107,73 @@ impl Flushes {
     }
 }
 
-/// The limit of a layout on the devices beneath these paths, if it has one. Error: why it cannot be had here.
-pub fn prepare(layout: &Layout, paths: &[PathBuf]) -> Result<Option<LayoutLimit>, String> {
-    let Some(limit) = layout.limit else {
+/// The limits of a layout's parts, if there are any. Error: why they cannot be had here.
+pub fn prepare(
+    experiment: &Experiment,
+    index: usize,
+    parts: &[Part],
+) -> Result<Option<LayoutLimit>, String> {
+    if parts.iter().all(|part| part.limit.is_none()) {
         return Ok(None);
-    };
+    }
     let files = SystemFiles::default();
-    let mut devices = Vec::new();
-    let mut flushes = Flushes::None;
+    let name = |part: &Part| &experiment.layouts[part.index].name;
+    let mut found: Option<LayoutLimit> = None;
+    for part in parts {
+        let Some(limit) = part.limit else { continue };
+        let one = part_limit(&files, &experiment.layouts[index], limit, &part.paths)?;
+        found = Some(match found {
+            None => one,
+            Some(mut all) => {
+                all.io = all.io.and(&one.io).map_err(|disk| {
+                    format!(
+                        "no limit here: {} lies on disk {disk}, which is held to another limit already, and a disk has but one",
+                        name(part)
+                    )
+                })?;
+                all.limited.extend(one.limited);
+                if all.flushes == Flushes::None {
+                    all.flushes = one.flushes;
+                }
+                all
+            }
+        });
+    }
+    // A layout without a limit would be held to its neighbour's.
+    for part in parts.iter().filter(|part| part.limit.is_none()) {
+        let limited = found.iter().flat_map(|limit| limit.io.disks());
+        let disks: Vec<_> = part
+            .paths
+            .iter()
+            .filter_map(|path| disk_of(&files, path))
+            .collect();
+        if let Some((disk, _)) = limited.into_iter().find(|(disk, _)| disks.contains(disk)) {
+            return Err(format!(
+                "no limit here: {} has none, and lies on disk {disk}, which is held to one; give both the same, or each a \
+                 disk of its own",
+                name(part)
+            ));
+        }
+    }
+    Ok(found)
+}
+
+/// The disk beneath a path, where known.
+fn disk_of(files: &SystemFiles, path: &Path) -> Option<DeviceNumber> {
+    whole_disk(files, DataPath::capture(files, path).device?.number)
+}
+
+/// One limit on the devices beneath these paths.
+fn part_limit(
+    files: &SystemFiles,
+    layout: &Layout,
+    limit: Limit,
+    paths: &[PathBuf],
+) -> Result<LayoutLimit, String> {
+    let rates = rates_of(limit);
+    let (mut limited, mut flushes) = (Vec::new(), Flushes::None);
     for path in paths {
-        let place = DataPath::capture(&files, path);
+        let place = DataPath::capture(files, path);
         let Some(device) = place.device else {
             let why = place.device_unknown_because.unwrap_or_default();
             return Err(format!(
@@ -97,19 +181,48 @@ pub fn prepare(layout: &Layout, paths: &[PathBuf]) -> Result<Option<LayoutLimit>
                 path.display()
             ));
         };
-        let one = IoLimit::available(&files, rates_of(limit), &[device.number])
+        let one = IoLimit::available(files, rates, &[device.number])
             .map_err(|reason| format!("no limit here: {reason}"))?;
-        devices.extend(one.disks().iter().map(|disk| (device.number, *disk)));
-        flushes = Flushes::of(layout, &device);
+        limited.extend(one.disks().iter().map(|(disk, rates)| Limited {
+            device: device.number,
+            disk: *disk,
+            rates: *rates,
+        }));
+        flushes = Flushes::of(layout, limit, &device);
     }
-    let numbers: Vec<DeviceNumber> = devices.iter().map(|(device, _)| *device).collect();
-    let io = IoLimit::available(&files, rates_of(limit), &numbers)
+    let numbers: Vec<DeviceNumber> = limited.iter().map(|limited| limited.device).collect();
+    let io = IoLimit::available(files, rates, &numbers)
         .map_err(|reason| format!("no limit here: {reason}"))?;
-    Ok(Some(LayoutLimit {
+    Ok(LayoutLimit {
         io,
-        devices,
+        limited,
         flushes,
-    }))
+    })
+}
+
+/// What is to be said of redo that lies in a directory of its own while the layout is slowed.
+pub fn note_on_redo(
+    experiment: &Experiment,
+    index: usize,
+    limit: Option<&LayoutLimit>,
+) -> Option<String> {
+    let layout = &experiment.layouts[index];
+    let database = experiment.database_of(index);
+    let path = database.redo_path.as_ref()?;
+    if layout.placement.redo.is_some() || (limit.is_none() && layout.delay.is_none()) {
+        return None;
+    }
+    let disk = disk_of(&SystemFiles::default(), path);
+    let is_held = limit.is_some_and(|limit| {
+        let mut disks = limit.io.disks().iter();
+        disks.any(|(held, _)| Some(*held) == disk)
+    });
+    Some(if is_held {
+        "redo, in redo_path, is on a disk that the limit holds".to_owned()
+    } else {
+        "redo, in redo_path, has neither the limit nor the delay; on a layout that placement names it has that layout's"
+            .to_owned()
+    })
 }
 
 fn rates_of(limit: Limit) -> Rates {
@@ -121,37 +234,51 @@ fn rates_of(limit: Limit) -> Rates {
     }
 }
 
-/// Has a process in the limited group do I/O in the layout's directory (on a raw device only reads). Returns why the
-/// layout must be skipped, if so.
+/// Has a process in the limited group do I/O in the directory of each limited part (on a raw device only reads). Returns why
+/// the layout must be skipped, if so.
 pub fn try_out(
     experiment: &Experiment,
     index: usize,
-    paths: &[PathBuf],
+    parts: &[Part],
     limit: &LayoutLimit,
     interrupted: &AtomicBool,
 ) -> Result<Option<String>, TrialError> {
-    let Some(place) = paths.first() else {
-        return Ok(Some(
-            "the limit cannot be tried: there is nothing to try it on".to_string(),
-        ));
-    };
-    let scratch = match Scratch::at(place) {
-        Ok(scratch) => scratch,
-        Err(error) => return Ok(Some(format!("the limit cannot be tried: {error}"))),
-    };
-    let probe = LimitProbe {
-        rates: limit.io.rates(),
-        scratch: scratch.path.clone(),
-        writes: scratch.file.is_some().then(|| writes_of(experiment, index)),
-    };
-    match supervisor::probe_limit(&probe, &limit.io, interrupted) {
-        Ok(None) => Ok(None),
-        Ok(Some(exceeded)) => Ok(Some(format!(
-            "the limit does not hold here: when tried, there were {exceeded}"
-        ))),
-        Err(TrialError::Failed(reason)) => Ok(Some(format!("the limit cannot be tried: {reason}"))),
-        Err(TrialError::Interrupted) => Err(TrialError::Interrupted),
+    for part in parts {
+        let Some(rates) = part.limit.map(rates_of) else {
+            continue;
+        };
+        let Some(place) = part.paths.first() else {
+            return Ok(Some(
+                "the limit cannot be tried: there is nothing to try it on".to_string(),
+            ));
+        };
+        let scratch = match Scratch::at(place) {
+            Ok(scratch) => scratch,
+            Err(error) => return Ok(Some(format!("the limit cannot be tried: {error}"))),
+        };
+        let probe = LimitProbe {
+            rates,
+            scratch: scratch.path.clone(),
+            writes: scratch.file.is_some().then(|| writes_of(experiment, index)),
+        };
+        match supervisor::probe_limit(&probe, &limit.io, interrupted) {
+            Ok(None) => {}
+            Ok(Some(exceeded)) => {
+                let of = match part.index == index {
+                    true => String::new(),
+                    false => format!(" of {}", experiment.layouts[part.index].name),
+                };
+                return Ok(Some(format!(
+                    "the limit{of} does not hold here: when tried, there were {exceeded}"
+                )));
+            }
+            Err(TrialError::Failed(reason)) => {
+                return Ok(Some(format!("the limit cannot be tried: {reason}")));
+            }
+            Err(TrialError::Interrupted) => return Err(TrialError::Interrupted),
+        }
     }
+    Ok(None)
 }
 
 fn writes_of(experiment: &Experiment, index: usize) -> ProbedWrites {

@@ -305,8 +305,13 @@ impl Runner {
             if examined.skip.is_none() {
                 examined.skip = self.make_limit_ready(index, grounds)?;
                 let limit = self.limits.get(&index);
-                let note = limit.and_then(|limit| limit.flushes().note());
-                examined.layout.notes.extend(note.map(str::to_owned));
+                let notes = &mut examined.layout.notes;
+                notes.extend(
+                    limit
+                        .and_then(|limit| limit.flushes().note())
+                        .map(str::to_owned),
+                );
+                notes.extend(limits::note_on_redo(&self.state.experiment, index, limit));
             }
             if let Some(reason) = &examined.skip {
                 self.progress
@@ -328,16 +333,15 @@ impl Runner {
         grounds: &Grounds,
     ) -> Result<Option<String>, RunError> {
         let experiment = &self.state.experiment;
-        let layout = &experiment.layouts[index];
-        let paths = grounds.paths(&[index]);
-        let limit = match limits::prepare(layout, &paths) {
+        let parts = limits::parts_of(experiment, index, |layout| grounds.paths(&[layout]));
+        let limit = match limits::prepare(experiment, index, &parts) {
             Ok(None) => return Ok(None),
             Ok(Some(limit)) => limit,
             Err(reason) => return Ok(Some(reason)),
         };
-        self.progress
-            .note(&format!("trying the limit of {}", layout.name));
-        match limits::try_out(experiment, index, &paths, &limit, &self.interrupted) {
+        let name = &experiment.layouts[index].name;
+        self.progress.note(&format!("trying the limit of {name}"));
+        match limits::try_out(experiment, index, &parts, &limit, &self.interrupted) {
             Ok(None) => {
                 self.limits.insert(index, limit);
                 Ok(None)
@@ -486,7 +490,10 @@ impl Runner {
             io: experiment.layouts[layout].io,
             delay,
             redo_delay,
-            limit: self.limits.get(&layout).map(LayoutLimit::to_be_checked),
+            limited: self
+                .limits
+                .get(&layout)
+                .map_or_else(Vec::new, LayoutLimit::to_be_checked),
             workload: experiment.workload.clone(),
             clients,
             warmup_ms: plan.warmup_ms,

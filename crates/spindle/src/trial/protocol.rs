@@ -47,8 +47,8 @@ pub struct Task {
     pub delay: Option<Delay>,
     /// How much longer that of redo takes.
     pub redo_delay: Option<Delay>,
-    /// What the devices of the layout are held to.
-    pub limit: Option<Limited>,
+    /// Which devices are held to a limit.
+    pub limited: Vec<Limited>,
     /// What the clients do.
     pub workload: experiment::Workload,
     /// How many of them.
@@ -67,13 +67,15 @@ pub struct Task {
     pub devices: Vec<DeviceNumber>,
 }
 
-/// Devices that are held to a limit, to be looked at when the trial is over.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// A device that is held to a limit, to be looked at when the trial is over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limited {
-    /// What each of them may do.
+    /// One of the task's devices.
+    pub device: DeviceNumber,
+    /// The disk on which it is.
+    pub disk: DeviceNumber,
+    /// What it may do.
     pub rates: Rates,
-    /// Of the task's devices those that are limited, each with the disk on which it is.
-    pub devices: Vec<(DeviceNumber, DeviceNumber)>,
 }
 
 /// What a worker says.

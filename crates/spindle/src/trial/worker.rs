@@ -182,10 +182,10 @@ impl Trial<'_> {
     }
 
     fn charged(&self) -> Vec<Option<DiskCounters>> {
-        let limited = self.task.limit.iter().flat_map(|limit| &limit.devices);
         let files = SystemFiles::default();
+        let limited = self.task.limited.iter();
         limited
-            .map(|(_, disk)| io_limit::charged_to_self(&files, *disk))
+            .map(|limited| io_limit::charged_to_self(&files, limited.disk))
             .collect()
     }
 
@@ -283,20 +283,18 @@ impl Trial<'_> {
 
     /// A trial whose devices did more than the limit allows is none of its layout.
     fn check_limit(&self, begin: &Moment, end: &Moment) -> Result<(), String> {
-        let Some(limit) = &self.task.limit else {
-            return Ok(());
-        };
         let time = Duration::from_nanos(end.at_ns - begin.at_ns);
         let charged = begin.charged.iter().zip(&end.charged);
-        for ((device, _), (before, after)) in limit.devices.iter().zip(charged) {
+        for (limited, (before, after)) in self.task.limited.iter().zip(charged) {
+            let device = limited.device;
             let charged = (*after).zip(*before).map(|(now, then)| now.since(&then));
-            let Some(done) = done_on(*device, begin, end) else {
+            let Some(done) = done_on(device, begin, end) else {
                 return Err(format!(
                     "what device {device} did is unknown, so whether its limit held is, too"
                 ));
             };
             let done = io_limit::held_to_account(done, charged);
-            if let Some(exceeded) = limit.rates.exceeded(&done, time) {
+            if let Some(exceeded) = limited.rates.exceeded(&done, time) {
                 return Err(format!(
                     "the limit was not held: device {device} did {exceeded}. Either writes went out in the name of another \
                      process, such as the kernel's flusher or a file system's journal, or something else used the device"

@@ -29,7 +29,7 @@ fn failing(seed: u64, redundancy: Redundancy, fails_after: u64, lasts: Lasts, cu
     let group = Arc::new(group);
     let io = room.world.io_count() + fails_after;
     room.world.fail_io(IoFault { io, lasts, seed });
-    let ends = watch(&room, &model, if cuts { 3 } else { u64::MAX });
+    let ends = watch_some(&room, &model, if cuts { 3 } else { u64::MAX });
     let (env, shared, story) = (room.env(), Arc::clone(&model), Arc::clone(&group));
     room.run(async move {
         let file = story.open_file("users").unwrap();
@@ -88,6 +88,11 @@ fn each_disk_may_fail_in_turn() {
         let mut offline = 0;
         for fails_after in 1..=90 {
             for lasts in [Lasts::Once, Lasts::ForEver] {
+                // One of the two in turn, unless all are wanted.
+                let is_once = matches!(lasts, Lasts::Once);
+                if one_in() > 1 && is_once != fails_after.is_multiple_of(2) {
+                    continue;
+                }
                 let told = failing(fails_after % 9, redundancy, fails_after, lasts, false);
                 assert_eq!(told.wrong, None, "{redundancy:?}, {fails_after}, {lasts:?}");
                 assert_eq!(
@@ -107,7 +112,7 @@ fn each_disk_may_fail_in_turn() {
             }
         }
         assert!(seen.iter().any(|(_, kind)| *kind == IoKind::Flush));
-        assert!(offline > 50, "disks went offline {offline} times");
+        assert!(offline > 25, "disks went offline {offline} times");
     }
 }
 

@@ -10,7 +10,7 @@ fn rebalancing(seed: u64, power: u32) -> Option<String> {
     let (env, mut members) = (room.env(), room.members());
     let new = members.split_off(2);
     let model = Model::default();
-    let (shared, ends) = (Arc::clone(&model), watch(&room, &model, 13));
+    let (shared, ends) = (Arc::clone(&model), watch_some(&room, &model, 13));
     let list = Arc::clone(&ends);
     let wrong = room.run(async move {
         let group = with_file(&env, members, Redundancy::External, 8, Striping::Coarse).await;
@@ -81,7 +81,7 @@ fn crowded(seed: u64) -> Option<String> {
     let (env, mut members) = (room.env(), room.members());
     let last = members.pop().unwrap();
     let model = Model::default();
-    let (shared, ends) = (Arc::clone(&model), watch(&room, &model, 1));
+    let (shared, ends) = (Arc::clone(&model), watch_some(&room, &model, 1));
     let list = Arc::clone(&ends);
     let wrong = room.run(async move {
         let group = with_file(&env, members, Redundancy::External, 8, Striping::Coarse).await;
@@ -214,7 +214,7 @@ fn returning(seed: u64, cuts: bool) -> Option<String> {
         seed,
     });
     let gone = gone?;
-    let ends = watch(&room, &model, if cuts { 17 } else { u64::MAX });
+    let ends = watch_some(&room, &model, if cuts { 17 } else { u64::MAX });
     work(&mut room, Some(Arc::clone(&devices[gone])));
     let states: Vec<&str> = group
         .describe()

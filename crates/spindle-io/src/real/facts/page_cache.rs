@@ -133,7 +133,7 @@ fn resident_in_piece(file: &File, offset: u64, length: u64) -> io::Result<u64> {
 /// Writes what is dirty and drops the file's clean pages from the page cache; returns the pages that stayed all the
 /// same (mapped or locked by someone). Errors: the sync failed, or the system cannot say what stayed.
 pub fn drop_cache(file: &File) -> io::Result<u64> {
-    file.sync_all()?;
+    file.sync_data()?;
     fadvise(file, 0, None, Advice::DontNeed)?;
     resident_pages(file)
 }

@@ -21,6 +21,58 @@ words! {
     later: []
 }
 
+words! {
+    /// How a file lies on the disks of a group, in ASM's words.
+    pub enum Striping {
+        /// Allocation unit by allocation unit.
+        Coarse = "coarse",
+        /// In stripes of 128 KiB.
+        Fine = "fine",
+    }
+    later: []
+}
+
+/// How each kind of file lies in a disk group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StripingByKind {
+    /// The control file.
+    pub control: Striping,
+    /// Redo log files.
+    pub redo: Striping,
+    /// The undo datafile.
+    pub undo: Striping,
+    /// Datafiles.
+    pub data: Striping,
+    /// Temporary files. The embedded database has none.
+    pub temp: Striping,
+}
+
+impl Default for StripingByKind {
+    /// As Oracle's templates have it since 11g.
+    fn default() -> StripingByKind {
+        StripingByKind {
+            control: Striping::Fine,
+            redo: Striping::Coarse,
+            undo: Striping::Coarse,
+            data: Striping::Coarse,
+            temp: Striping::Coarse,
+        }
+    }
+}
+
+impl StripingByKind {
+    pub(super) fn read_table(table: &mut Reader<'_>) -> Result<StripingByKind, ExperimentError> {
+        let default = StripingByKind::default();
+        Ok(StripingByKind {
+            control: table.word("control", default.control)?,
+            redo: table.word("redo", default.redo)?,
+            undo: table.word("undo", default.undo)?,
+            data: table.word("data", default.data)?,
+            temp: table.word("temp", default.temp)?,
+        })
+    }
+}
+
 /// A disk group to be made.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DiskGroup {
@@ -30,9 +82,23 @@ pub struct DiskGroup {
     pub redundancy: Redundancy,
     /// Devices that fail together, as written in `devices`; a device in none of them is its own.
     pub failure_groups: Vec<Vec<String>>,
+    /// How files lie in it.
+    #[serde(default)]
+    pub striping: StripingByKind,
+    /// A device, as written in `devices`, whose failure group's copies are read where there are some.
+    #[serde(default)]
+    pub preferred_read: Option<String>,
 }
 
 impl DiskGroup {
+    /// Whether the other group would be made of its devices as this one is. How files lie in it and are read is not its own
+    /// affair.
+    pub fn is_made_as(&self, other: &DiskGroup) -> bool {
+        self.allocation_unit_bytes == other.allocation_unit_bytes
+            && self.redundancy == other.redundancy
+            && self.failure_groups == other.failure_groups
+    }
+
     /// Reads the table, if there is one, for a group of these devices.
     pub(super) fn read(
         reader: &mut Reader<'_>,
@@ -47,7 +113,17 @@ impl DiskGroup {
 
     pub(super) fn read_table(table: &mut Reader<'_>) -> Result<DiskGroup, ExperimentError> {
         let sizes = [1, 2, 4, 8, 16, 32, 64].map(|mebibytes| mebibytes * MIB);
+        let mut striping = table.section("striping")?;
+        let by_kind = StripingByKind::read_table(&mut striping)?;
+        striping.finish()?;
         Ok(DiskGroup {
+            striping: by_kind,
+            preferred_read: table
+                .text(
+                "preferred_read",
+                "a device as it is written in devices, such as \"disk1.img\"",
+            )?
+            .map(str::to_owned),
             allocation_unit_bytes: table.size_among("allocation_unit", MIB, &sizes)?,
             redundancy: table.word("redundancy", Redundancy::External)?,
             failure_groups: table.lists_of_texts(
@@ -77,6 +153,30 @@ impl DiskGroup {
                 ));
             }
             seen.push(name);
+        }
+        if let Some(name) = &self.preferred_read {
+            let is_device = devices
+                .iter()
+                .any(|device| device.path().to_str() == Some(name));
+            let (what, help) = match self.redundancy {
+                _ if !is_device => (
+                    "is none of the devices",
+                    "name a device as it is written in devices",
+                ),
+                Redundancy::External => (
+                    "has no copies to choose from",
+                    "choose redundancy = \"normal\" or \"high\", or leave preferred_read out",
+                ),
+                Redundancy::Normal | Redundancy::High => {
+                    return self.check_count(table, devices.len() - seen.len().min(devices.len()));
+                }
+            };
+            return Err(table.conflict(
+                &["preferred_read"],
+                format!("preferred_read: {name:?} {what}"),
+                what,
+                help,
+            ));
         }
         self.check_count(table, devices.len() - seen.len().min(devices.len()))
     }

@@ -11,7 +11,7 @@ use spindle_layout::spec::{
     DeviceSpec, FileSystemSpec, LayoutKind, Preparation, Share, VolumeSpec,
 };
 
-use super::disk_group::DiskGroup;
+use super::disk_group::{DiskGroup, StripingByKind};
 use super::placement::Placement;
 use crate::experiment::error::ExperimentError;
 use crate::experiment::quantity::{KIB, MIB, TIB};
@@ -338,6 +338,10 @@ pub(in crate::experiment) fn keys_of_tables() -> Vec<(String, Vec<&'static str>)
         (
             "the diskgroup table of a [[layout]]".to_owned(),
             keys_asked_by(|table| DiskGroup::read_table(table).map(|_| ())),
+        ),
+        (
+            "the striping table of a diskgroup".to_owned(),
+            keys_asked_by(|table| StripingByKind::read_table(table).map(|_| ())),
         ),
         (
             "the precondition table of a [[layout]]".to_owned(),

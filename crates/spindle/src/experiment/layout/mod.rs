@@ -10,7 +10,7 @@ mod disk_group;
 mod made;
 mod placement;
 
-pub use disk_group::{DiskGroup, Redundancy};
+pub use disk_group::{DiskGroup, Redundancy, Striping, StripingByKind};
 pub use made::Made;
 pub use placement::{PlacedOn, Placement};
 

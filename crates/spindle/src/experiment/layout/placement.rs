@@ -108,6 +108,30 @@ impl Layout {
                 );
             }
         }
+        // The embedded database delays them by the access path of the datafiles; and all disks of disk groups alike.
+        let lies_on = |on: &Option<PlacedOn>| match on {
+            Some(PlacedOn::Layout(name)) => layouts.iter().find(|other| other.name == *name),
+            _ => Some(self),
+        };
+        let delay_on = |on| lies_on(on).and_then(|layout| layout.delay);
+        let is_in_group = |on| {
+            let made = lies_on(on).and_then(|layout| layout.made.as_ref());
+            made.is_some_and(|made| made.disk_group.is_some())
+        };
+        let placement = &self.placement;
+        for (kind, on, with_data) in [
+            ("undo", &placement.undo, true),
+            ("control", &placement.control, true),
+            ("redo", &placement.redo, is_in_group(&placement.redo)),
+        ] {
+            if with_data && delay_on(on) != delay_on(&placement.data) {
+                return wrong(
+                    format!("{kind} lies where the delay is not that of the datafiles"),
+                    "it is delayed as the datafiles are",
+                    "place it with the datafiles, or give both layouts the same delay",
+                );
+            }
+        }
         let made = self.made.as_ref();
         let is_own = |name: &str| {
             let devices = made.into_iter().flat_map(|made| &made.spec.devices);

@@ -54,13 +54,35 @@ fn a_partition_is_limited_by_its_disk_once() {
     let fixture = v1_tree();
     let devices = [PARTITION, DISK];
     let limit = IoLimit::available(&fixture.files(), RATES, &devices).unwrap();
-    assert_eq!(limit.disks(), [DISK]);
+    assert_eq!(limit.disks(), [(DISK, RATES)]);
     assert_eq!(limit.parent, fixture.path("sys/fs/cgroup/blkio/mine"));
     let unknown = DeviceNumber { major: 9, minor: 9 };
     assert_eq!(
         IoLimit::available(&fixture.files(), RATES, &[unknown]),
         Err(Unavailable::NoDevice(unknown))
     );
+}
+
+#[test]
+fn two_limits_hold_each_its_own_disks_and_cannot_differ_on_one() {
+    let fixture = v1_tree();
+    let limit = |rates| IoLimit::available(&fixture.files(), rates, &[DISK]).unwrap();
+    let other = DeviceNumber {
+        major: 8,
+        minor: 16,
+    };
+    let slow = Rates {
+        read_iops: Some(20),
+        ..Rates::default()
+    };
+    let elsewhere = IoLimit {
+        disks: vec![(other, slow)],
+        ..limit(RATES)
+    };
+    let both = limit(RATES).and(&elsewhere).unwrap();
+    assert_eq!(both.disks(), [(DISK, RATES), (other, slow)]);
+    assert_eq!(both.clone().and(&limit(RATES)), Ok(both.clone()));
+    assert_eq!(both.and(&limit(slow)), Err(DISK));
 }
 
 #[test]

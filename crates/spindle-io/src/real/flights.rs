@@ -1,0 +1,116 @@
+//! Requests under way in a thread's ring or context: each has a number while the kernel has it, owns its buffers and its
+//! open file, and is delivered to whoever waits when the ring or context is no longer borrowed, because who hears of an end
+//! may close a file or submit more.
+
+use std::sync::Arc;
+
+use rustix::io::Errno;
+
+use super::file::Core;
+use super::transfer::Transfer;
+use crate::device::{Completer, IoError};
+
+/// A request from its queueing until the kernel has ended it. `Extra` is what a ring or context must know of it beside.
+pub(super) struct Flight<Extra> {
+    pub(super) transfer: Transfer,
+    pub(super) core: Arc<Core>,
+    pub(super) completer: Completer,
+    /// What a vectored request points to.
+    pub(super) vectors: Vec<libc::iovec>,
+    pub(super) extra: Extra,
+}
+
+/// All requests of a ring or context.
+pub(super) struct Flights<Extra> {
+    places: Vec<Option<Flight<Extra>>>,
+    vacant: Vec<u32>,
+    finished: Vec<Finished>,
+}
+
+/// A request that has ended and that nobody has heard of yet.
+pub(super) struct Finished {
+    transfer: Transfer,
+    core: Arc<Core>,
+    completer: Completer,
+    result: Result<(), IoError>,
+}
+
+impl Finished {
+    pub(super) fn deliver(self) {
+        // The device may be closed by whoever hears of the end: let go of it first.
+        drop(self.core);
+        self.completer.complete(self.transfer.outcome(self.result));
+    }
+}
+
+impl<Extra> Flights<Extra> {
+    pub(super) fn new() -> Flights<Extra> {
+        Flights {
+            places: Vec::new(),
+            vacant: Vec::new(),
+            finished: Vec::new(),
+        }
+    }
+
+    /// How many are under way; those that have finished are not.
+    pub(super) fn count(&self) -> usize {
+        self.places.len() - self.vacant.len()
+    }
+
+    /// Takes a request in; returns its number.
+    pub(super) fn add(&mut self, flight: Flight<Extra>) -> u32 {
+        let index = self.vacant.pop().unwrap_or_else(|| {
+            self.places.push(None);
+            self.places.len() as u32 - 1
+        });
+        self.places[index as usize] = Some(flight);
+        index
+    }
+
+    /// A request that is under way.
+    pub(super) fn get_mut(&mut self, index: u32) -> &mut Flight<Extra> {
+        self.places[index as usize]
+            .as_mut()
+            .expect("the number of a request under way")
+    }
+
+    /// The kernel has answered. Whether the request has ended; if not, what is left of it must be queued again.
+    pub(super) fn answered(&mut self, index: u32, answer: Result<usize, Errno>) -> bool {
+        let flight = self.get_mut(index);
+        let Some(result) = flight.transfer.advance(&flight.core, answer) else {
+            return false;
+        };
+        let ended = self.places[index as usize].take();
+        let Flight {
+            transfer,
+            core,
+            completer,
+            ..
+        } = ended.expect("looked at above");
+        self.vacant.push(index);
+        self.finished.push(Finished {
+            transfer,
+            core,
+            completer,
+            result,
+        });
+        true
+    }
+
+    /// Whether there is something to deliver.
+    pub(super) fn has_finished(&self) -> bool {
+        !self.finished.is_empty()
+    }
+
+    /// What is to be delivered, when the ring or context is no longer borrowed.
+    pub(super) fn take_finished(&mut self) -> Vec<Finished> {
+        std::mem::take(&mut self.finished)
+    }
+
+    /// Gives back what [`Flights::take_finished`] took, empty, for its room, unless there is more to deliver meanwhile.
+    pub(super) fn give_room(&mut self, empty: &mut Vec<Finished>) {
+        if self.finished.is_empty() {
+            std::mem::swap(&mut self.finished, empty);
+        }
+    }
+}

@@ -1,0 +1,8 @@
+//! See `bodies/disk_group.rs`.
+#![no_main]
+
+#[allow(dead_code)] // The beginnings are the tests'.
+#[path = "../bodies/disk_group.rs"]
+mod body;
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| body::run(bytes));

@@ -1,0 +1,8 @@
+//! See `bodies/write_log.rs`.
+#![no_main]
+
+#[allow(dead_code)] // The beginnings are the tests'.
+#[path = "../bodies/write_log.rs"]
+mod body;
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| body::run(bytes));
