@@ -65,9 +65,9 @@ wait_events! {
 
 const EVENTS: usize = WaitEvent::ALL.len();
 
-/// In one of so many waits a session looks at what the processors gave it meanwhile, which takes some ten microseconds.
+/// In one of so many waits a session looks at what the processors gave it meanwhile, which takes six microseconds.
 /// A prime, so that it keeps no step with what transactions repeat.
-pub const SAMPLED_EVERY: u64 = 61;
+pub const SAMPLED_EVERY: u64 = 31;
 
 /// Counts and times of one process. Aligned, so that two of them never share what processors fetch together (two cache
 /// lines of 64 bytes).
@@ -316,7 +316,7 @@ mod tests {
         let of_sessions = first(events.session_totals());
         assert_eq!(of_sessions.count, SAMPLED_EVERY + 1);
         assert_eq!(of_sessions.total_ns, 10 * (SAMPLED_EVERY + 1));
-        // The first and the sixty-second; each look at the clock is one step.
+        // The first and the last; each look at the clock is one step.
         let expected = SampledWaits {
             total_ns: 20,
             running_ns: 12,

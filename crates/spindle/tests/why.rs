@@ -19,7 +19,7 @@ log_file_size = "2MiB"
 clients = 4
 [plan]
 warmup = "300ms"
-measure = "1500ms"
+measure = "2s"
 rounds = 2
 [[layout]]
 name = "as it is"
@@ -27,7 +27,7 @@ io = { caching = "direct" }
 [[layout]]
 name = "delayed"
 io = { caching = "direct" }
-delay = { read = "5ms" }
+delay = { read_us = 5000 }
 "#;
 
 fn run(experiment: &str) -> RunResult {
@@ -50,8 +50,8 @@ fn assert_adds_up(time: &ResponseTime, mean_us: f64) {
     assert!((sum_us - time.mean_us).abs() < 1e-6 * time.mean_us);
     assert_eq!(time.mean_us, mean_us);
     let other_us = time.part_us(OTHER_TIME);
-    // Latches, page faults and the error of the sample.
-    assert!(other_us.abs() <= 0.2 * time.mean_us, "{time:?}");
+    // Latches, page faults and the error of the sample, which is large in two seconds on a busy machine.
+    assert!(other_us.abs() <= 0.25 * time.mean_us, "{time:?}");
 }
 
 #[test]
