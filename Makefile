@@ -2,7 +2,7 @@
 
 SHELL := /bin/bash
 
-.PHONY: build demo test test-vm powercut powercut-short interleavings sanitize soak lint bench clean
+.PHONY: build demo test test-vm powercut powercut-short interleavings sanitize soak soak-verdicts lint bench clean
 
 build:
 	cargo build --release --locked -p spindle
@@ -50,6 +50,12 @@ powercut: build
 # A million simulated crashes. Stop it as you like: it goes on where it was. Options: make soak ARGS='--budget 20m'.
 soak:
 	cargo run --release --locked -p spindle-kernel --example soak -- $(ARGS)
+	$(if $(ARGS),,$(MAKE) soak-verdicts)
+
+# Verdicts of small real runs whose truth is known, into docs/soak-verdicts.md; an hour or more on a quiet machine. Stop it
+# as you like: it goes on where it was. Options: make soak-verdicts ARGS='--minutes 20'.
+soak-verdicts:
+	cargo run --release --locked -p spindle --example soak-verdicts -- $(ARGS)
 
 # Threads of the real code in thousands of orders of their steps, by the model checker shuttle. Part of the tests.
 interleavings:
