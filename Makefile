@@ -2,7 +2,7 @@
 
 SHELL := /bin/bash
 
-.PHONY: build demo test test-vm powercut powercut-short interleavings sanitize soak fuzz lint bench clean
+.PHONY: build demo test test-vm powercut powercut-short interleavings sanitize soak soak-verdicts fuzz lint bench clean
 
 build:
 	cargo build --release --locked -p spindle
@@ -54,6 +54,12 @@ powercut: build
 soak:
 	cargo run --release --locked -p spindle-kernel --example soak -- $(ARGS)
 	scripts/soak-layouts $(ARGS)
+	$(if $(ARGS),,$(MAKE) soak-verdicts)
+
+# Verdicts of small real runs whose truth is known, into docs/soak-verdicts.md; an hour or more on a quiet machine. Stop it
+# as you like: it goes on where it was. Options: make soak-verdicts ARGS='--minutes 20'.
+soak-verdicts:
+	cargo run --release --locked -p spindle --example soak-verdicts -- $(ARGS)
 
 # The targets of fuzz/ by libFuzzer, five minutes each. Needs a nightly toolchain and cargo-fuzz.
 fuzz:

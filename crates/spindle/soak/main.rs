@@ -1,0 +1,180 @@
+//! The soak of the verdicts: small real runs whose truth is known. Half of the pairs are one layout under two names, so every
+//! winner among them is false; in the others one layout is slowed by 5 %, and has to be found. `make soak-verdicts` runs it;
+//! stop it as you like, it goes on where it was. It is an example to Cargo, so that `cargo test` builds it and does not run
+//! it.
+
+mod tally;
+
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+use clap::Parser;
+use spindle::cli;
+use spindle::experiment::Experiment;
+use spindle::result::RunResult;
+use spindle::run::journal::{self, Event};
+use spindle::run::runner::{RunError, Runner};
+use spindle::trial::supervisor::WORKER_COMMAND;
+use tally::Tally;
+
+/// Runs of each kind, of [`PAIRS_PER_RUN`] pairs each: 200 equal pairs, 100 of them under each plan, and 100 slowed ones.
+const RUNS_PER_KIND: usize = 25;
+/// Load levels of a run: each is a pair of its own.
+const PAIRS_PER_RUN: usize = 4;
+/// The most rounds of the plans that stop by themselves.
+const ROUNDS_MAX: u32 = 30;
+
+const DATABASE: &str = r#"
+[database]
+size = "4MiB"
+buffer_cache = "1MiB"
+memory = "4MiB"
+datafiles = 1
+log_file_size = "2MiB"
+[workload]
+clients = [1, 2, 3, 4]
+"#;
+
+/// What is known of a run's pairs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Kind {
+    /// Equal, three rounds.
+    EqualFixed,
+    /// Equal, as many rounds as it takes.
+    EqualAuto,
+    /// The second layout's I/O takes longer, by 5 % of nearly all the time there is.
+    Slowed,
+}
+
+impl Kind {
+    const ALL: [Kind; 3] = [Kind::EqualFixed, Kind::EqualAuto, Kind::Slowed];
+
+    fn name(self) -> &'static str {
+        match self {
+            Kind::EqualFixed => "equal-fixed",
+            Kind::EqualAuto => "equal-auto",
+            Kind::Slowed => "slowed",
+        }
+    }
+
+    /// No margin: what would be a false winner shall not count as a draw.
+    fn plan(self) -> String {
+        let auto = |precision| {
+            format!("rounds = \"auto\"\nprecision = \"{precision}%\"\nmax = {ROUNDS_MAX}")
+        };
+        let rounds = match self {
+            Kind::EqualFixed => "rounds = 3".to_string(),
+            Kind::EqualAuto => auto("10"),
+            Kind::Slowed => auto("2.5"),
+        };
+        format!("[plan]\nwarmup = \"100ms\"\nmeasure = \"300ms\"\nmargin = \"0%\"\n{rounds}\n")
+    }
+
+    /// A delay that makes up nearly all of a transaction's time, and the same with 5.5 % more of it: about 5 % of the whole.
+    fn delays(self) -> [&'static str; 2] {
+        match self {
+            Kind::EqualFixed | Kind::EqualAuto => ["", ""],
+            Kind::Slowed => [
+                "delay = { read_us = 2000, write_us = 2000, flush_us = 2000 }",
+                "delay = { read_us = 2110, write_us = 2110, flush_us = 2110 }",
+            ],
+        }
+    }
+
+    fn experiment(self, seed: usize) -> Experiment {
+        let [first, second] = self.delays();
+        let text = format!(
+            "name = \"{}\"\nseed = {seed}\n{DATABASE}{}[[layout]]\nname = \"a\"\n{first}\n[[layout]]\nname = \"b\"\n{second}\n",
+            self.name(),
+            self.plan()
+        );
+        Experiment::parse("soak", &text, &[]).expect("the soak's own experiment is right")
+    }
+}
+
+/// Small real runs whose truth is known; goes on where it was.
+#[derive(Parser)]
+struct Options {
+    /// Where the runs are, and the databases while they run: the file system that is measured
+    #[arg(long, default_value = "target/soak-verdicts")]
+    directory: PathBuf,
+    /// Begin no more runs after so many minutes
+    #[arg(long)]
+    minutes: Option<u64>,
+    /// Write docs/soak-verdicts.md from the runs so far, and stop
+    #[arg(long)]
+    record: bool,
+}
+
+fn main() -> ExitCode {
+    // The process of a trial is this program once more.
+    if env::args().nth(1).as_deref() == Some(WORKER_COMMAND) {
+        return cli::main(cli::Arguments::parse());
+    }
+    match soak(&Options::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(words) => {
+            eprintln!("{words}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn soak(options: &Options) -> Result<(), String> {
+    let document = env::current_dir()
+        .map_err(|error| error.to_string())?
+        .join("docs/soak-verdicts.md");
+    let at = |error: std::io::Error| format!("{}: {error}", options.directory.display());
+    fs::create_dir_all(&options.directory).map_err(at)?;
+    let directory = options.directory.canonicalize().map_err(at)?;
+    env::set_current_dir(&directory).map_err(at)?;
+    let began = Instant::now();
+    let budget = options
+        .minutes
+        .map(|minutes| Duration::from_secs(60 * minutes));
+    let mut tally = Tally::default();
+    let mut is_complete = true;
+    for run in 0..RUNS_PER_KIND {
+        for kind in Kind::ALL {
+            let place = directory.join(format!("{}-{run:02}", kind.name()));
+            let is_over = options.record || budget.is_some_and(|budget| began.elapsed() >= budget);
+            match finished(&place) {
+                Some(result) => tally.add(kind, &result),
+                None if is_over => is_complete = false,
+                None => {
+                    tally.add(kind, &run_in(&place, kind.experiment(run + 1))?);
+                    eprintln!("{}: {}", place.display(), tally.line());
+                }
+            }
+        }
+    }
+    println!("{}", tally.document());
+    if options.record || is_complete {
+        fs::write(&document, tally.document())
+            .map_err(|error| format!("{}: {error}", document.display()))?;
+    }
+    tally.judge()
+}
+
+/// The result of a run that is done.
+fn finished(place: &Path) -> Option<RunResult> {
+    let events = journal::replay(place).ok()?;
+    events.contains(&Event::RunFinished).then_some(())?;
+    RunResult::from_json(&fs::read_to_string(place.join("result.json")).ok()?).ok()
+}
+
+fn run_in(place: &Path, experiment: Experiment) -> Result<RunResult, String> {
+    let never = Arc::new(AtomicBool::new(false));
+    let quiet = true;
+    let runner = match journal::replay(place) {
+        Ok(_) => Runner::go_on(place, quiet, never),
+        Err(_) => Runner::begin(experiment, place, quiet, never),
+    };
+    let wrap = |error: RunError| format!("{}: {error}", place.display());
+    runner.map_err(wrap)?.run().map_err(wrap)
+}

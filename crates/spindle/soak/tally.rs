@@ -1,0 +1,187 @@
+//! What the runs of the soak add up to, beside what is promised.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::process::Command;
+
+use jiff::Timestamp;
+use spindle::result::{Comparison, RunResult, Verdict};
+
+use crate::{Kind, PAIRS_PER_RUN, ROUNDS_MAX, RUNS_PER_KIND};
+
+/// False winners among so many equal pairs that a program with 5 % of them stays below in 98 of 100 soaks.
+const FALSE_WINNERS_MAX: (u32, u32) = (17, 200);
+/// Share of the slowed pairs that are found, of those that the plan settled.
+const FOUND_MIN: f64 = 0.95;
+/// What the plan of the slowed pairs asks for.
+const PRECISION: f64 = 0.025;
+
+/// Pairs of one kind.
+#[derive(Debug, Clone, Default)]
+struct Pairs {
+    all: u32,
+    winners: u32,
+    /// Those that the plan did not give up on.
+    settled: u32,
+    /// Settled, and the first layout was found to be the faster one.
+    found: u32,
+    rounds: u32,
+    /// Of the first layout's throughput over the second's.
+    log_ratios: Vec<f64>,
+    /// Upper end of the interval over the ratio, less 1.
+    half_widths: Vec<f64>,
+}
+
+/// All pairs so far.
+#[derive(Debug, Clone, Default)]
+pub struct Tally {
+    kinds: BTreeMap<Kind, Pairs>,
+}
+
+impl Tally {
+    pub fn add(&mut self, kind: Kind, result: &RunResult) {
+        let pairs = self.kinds.entry(kind).or_default();
+        for comparison in &result.verdicts {
+            pairs.add(comparison);
+        }
+    }
+
+    /// How it stands, in a line.
+    pub fn line(&self) -> String {
+        let (false_winners, equal) = self.equal();
+        let slowed = self.of(Kind::Slowed);
+        format!(
+            "{false_winners} false winners of {equal}, {} slowed found of {}",
+            slowed.found, slowed.settled
+        )
+    }
+
+    /// Fails when what is promised was not kept.
+    pub fn judge(&self) -> Result<(), String> {
+        let (false_winners, equal) = self.equal();
+        let (most, of) = FALSE_WINNERS_MAX;
+        if false_winners > most && false_winners * of > most * equal {
+            return Err(format!(
+                "{false_winners} false winners of {equal} are too many"
+            ));
+        }
+        let slowed = self.of(Kind::Slowed);
+        if f64::from(slowed.found) < FOUND_MIN * f64::from(slowed.settled) {
+            return Err(format!(
+                "only {} of {} slowed pairs found",
+                slowed.found, slowed.settled
+            ));
+        }
+        Ok(())
+    }
+
+    fn of(&self, kind: Kind) -> Pairs {
+        self.kinds.get(&kind).cloned().unwrap_or_default()
+    }
+
+    /// False winners, and pairs that could have had one.
+    fn equal(&self) -> (u32, u32) {
+        let equal = [Kind::EqualFixed, Kind::EqualAuto].map(|kind| self.of(kind));
+        let sum = |count: fn(&Pairs) -> u32| equal.iter().map(count).sum();
+        (sum(|pairs| pairs.winners), sum(|pairs| pairs.all))
+    }
+
+    /// The page that is kept.
+    pub fn document(&self) -> String {
+        let planned = RUNS_PER_KIND * PAIRS_PER_RUN;
+        let mut text = "# The last soak of the verdicts\n\n\
+            Written by `make soak-verdicts` (`ARGS=--record` while it is unfinished). Real runs of a small database: pairs of one \
+            layout under two names, in which every winner is false, and pairs of which one has its I/O slowed by 5.5 %, which \
+            is about 5 % of a transaction. No margin: nothing is a draw.\n\n\
+            | pairs | plan | measured | planned | called faster or slower | settled | found of those | half width of the interval, median | \
+            rounds, mean | ratio, geometric mean |\n\
+            | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n"
+            .to_string();
+        for (kind, what, plan) in [
+            (Kind::EqualFixed, "equal", "3 rounds"),
+            (Kind::EqualAuto, "equal", "auto, 10 %"),
+            (Kind::Slowed, "slowed by 5 %", "auto, 2.5 %"),
+        ] {
+            let pairs = self.of(kind);
+            let found = match kind {
+                Kind::Slowed => format!("{} of {}", pairs.found, pairs.settled),
+                _ => String::new(),
+            };
+            let _ = writeln!(
+                text,
+                "| {what} | {plan} | {} | {planned} | {} | {} | {found} | {:.1} % | {:.1} | {:.3} |",
+                pairs.all,
+                pairs.winners,
+                pairs.settled,
+                100.0 * median(&pairs.half_widths),
+                f64::from(pairs.rounds) / f64::from(pairs.all.max(1)),
+                mean(&pairs.log_ratios).exp(),
+            );
+        }
+        let (false_winners, equal) = self.equal();
+        let (most, of) = FALSE_WINNERS_MAX;
+        let _ = write!(
+            text,
+            "\nFalse winners: {false_winners} of {equal}; at most {most} of {of} are allowed. A slowed pair counts when its plan \
+             settled it within {ROUNDS_MAX} rounds; {:.0} % of those must be found.\n\n\
+             Code (git tree of `crates/`): `{}`, {}.\n",
+            100.0 * FOUND_MIN,
+            code(),
+            Timestamp::now().strftime("%Y-%m-%d")
+        );
+        text
+    }
+}
+
+impl Pairs {
+    fn add(&mut self, comparison: &Comparison) {
+        let Some((low, _)) = comparison.ci95 else {
+            return;
+        };
+        let half_width = comparison.ratio / low - 1.0;
+        let is_first_ahead = comparison.a == "a";
+        let is_winner = matches!(comparison.verdict, Verdict::Faster | Verdict::Slower);
+        let is_settled = comparison.rounds < ROUNDS_MAX || half_width <= PRECISION;
+        let log_ratio = comparison.ratio.ln();
+        self.all += 1;
+        self.winners += u32::from(is_winner);
+        self.settled += u32::from(is_settled);
+        self.found += u32::from(is_settled && is_winner && is_first_ahead);
+        self.rounds += comparison.rounds;
+        self.half_widths.push(half_width);
+        self.log_ratios.push(if is_first_ahead {
+            log_ratio
+        } else {
+            -log_ratio
+        });
+    }
+}
+
+fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len().max(1) as f64
+}
+
+fn median(values: &[f64]) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    sorted.get(sorted.len() / 2).copied().unwrap_or_default()
+}
+
+/// What was run; the runs are made from the directory of the project, or below it.
+fn code() -> String {
+    let answer = Command::new("git")
+        .args([
+            "-C",
+            env!("CARGO_MANIFEST_DIR"),
+            "rev-parse",
+            "--short=12",
+            "HEAD:crates",
+        ])
+        .output();
+    match answer {
+        Ok(output) if output.status.success() => {
+            String::from_utf8_lossy(&output.stdout).trim().to_string()
+        }
+        _ => "unknown".to_string(),
+    }
+}
