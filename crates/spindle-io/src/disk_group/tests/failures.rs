@@ -86,7 +86,7 @@ fn each_disk_may_fail_in_turn() {
     for redundancy in [Redundancy::Normal, Redundancy::High] {
         let mut seen = std::collections::BTreeSet::new();
         let mut offline = 0;
-        for fails_after in 1..=90 {
+        for fails_after in 1..=90_u64 {
             for lasts in [Lasts::Once, Lasts::ForEver] {
                 // One of the two in turn, unless all are wanted.
                 let is_once = matches!(lasts, Lasts::Once);
