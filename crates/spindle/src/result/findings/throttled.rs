@@ -3,7 +3,7 @@
 use super::scene::Scene;
 use super::{Kind, Seen};
 
-/// Of the measured time, summed over processors.
+/// Of the measured time, all processors together.
 const CPU_MIN_PERCENT: f64 = 5.0;
 const READ: &str = "db file sequential read";
 /// A read that takes the session so many times as long as the device was held up before it got there.
@@ -33,7 +33,7 @@ fn processors(scene: &Scene<'_>) -> Option<Seen> {
     (percent >= CPU_MIN_PERCENT).then(|| Seen {
         weight: (percent / 100.0).min(1.0),
         evidence: format!(
-            "a limit on processor time kept threads from running for {percent:.0} % of the time, all threads together"
+            "a limit on processor time kept the database from running for {percent:.0} % of the time, all processors together"
         ),
     })
 }
