@@ -56,7 +56,7 @@ soak:
 	scripts/soak-layouts $(ARGS)
 	$(if $(ARGS),,$(MAKE) soak-verdicts)
 
-# Verdicts of small real runs whose truth is known, into docs/soak-verdicts.md; an hour or more on a quiet machine. Stop it
+# Verdicts of small real runs whose truth is known, into docs/soak-verdicts.md; some hours. Stop it
 # as you like: it goes on where it was. Options: make soak-verdicts ARGS='--minutes 20'.
 soak-verdicts:
 	cargo run --release --locked -p spindle --example soak-verdicts -- $(ARGS)

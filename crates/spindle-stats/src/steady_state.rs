@@ -7,11 +7,13 @@
 //! automation (K. Hoad, S. Robinson and R. Davies, "Automating warm-up length estimation", Journal of the Operational
 //! Research Society 61, 2010), and for the reasons that matter here: it has nothing to tune, it needs no estimate of the
 //! correlation of neighbouring samples, which multiplies all its standard errors alike, and it assumes no shape of the
-//! warm-up. A machine that goes back and forth between two speeds is steady by it as soon as the first half of the series
-//! has seen both about as the second has; a test of trend or of equal means calls it unsteady for ever.
+//! warm-up. A machine that goes back and forth between two speeds is steady by it as soon as the beginning of the series
+//! has seen both about as the rest has; a test of trend or of equal means calls it unsteady for ever.
 //!
-//! A series is steady when what is to be left out ends in its first half (the rule of the same sources). While a
-//! throughput still rises or falls, leaving out more is always better, and the cut lies as late as it may.
+//! A series is steady when what is to be left out ends in its first quarter. (The sources ask for the first half, of a series
+//! that is looked at once. Here each look is one more chance to be wrong, and the stricter rule costs steady series next to
+//! nothing: `tests/steady_state.rs`.) While a throughput still rises or falls, leaving out more is always better, and the
+//! cut lies as late as it may. What changes so slowly that noise hides it in a series as short as this goes unseen.
 
 /// Samples that are averaged to one value.
 const BATCH: usize = 5;
@@ -34,7 +36,7 @@ pub fn steady_after(samples: &[f64]) -> Option<usize> {
         .map(|batch| batch.iter().sum::<f64>() / BATCH as f64)
         .collect();
     let cut = best_cut(&batches);
-    (cut <= batches.len() / 2).then_some(cut * BATCH)
+    (4 * cut <= batches.len()).then_some(cut * BATCH)
 }
 
 /// The number of values to leave out at the beginning; the least of several that are as good. White's statistic is the sum
@@ -102,6 +104,6 @@ mod tests {
             })
         };
         assert_eq!(steady_after(&approach(120)), None);
-        assert!(steady_after(&approach(400)).is_some());
+        assert!(steady_after(&approach(800)).is_some());
     }
 }

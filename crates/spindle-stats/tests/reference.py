@@ -89,7 +89,7 @@ def mser5(samples):
     batches = numpy.array(samples[: len(samples) // 5 * 5]).reshape(-1, 5).mean(axis=1)
     errors = [batches[cut:].var() / len(batches[cut:]) for cut in range(len(batches) - 5 + 1)]
     cut = int(numpy.argmin(errors))
-    return {"samples": samples, "steady_after": 5 * cut if cut <= len(batches) / 2 else None}
+    return {"samples": samples, "steady_after": 5 * cut if cut <= len(batches) / 4 else None}
 
 
 def throughput(seed, rise, wander):

@@ -26,8 +26,9 @@ use tally::Tally;
 const RUNS_PER_KIND: usize = 25;
 /// Load levels of a run: each is a pair of its own.
 const PAIRS_PER_RUN: usize = 4;
-/// The most rounds of the plans that stop by themselves.
-const ROUNDS_MAX: u32 = 30;
+/// The most rounds of equal pairs and of slowed ones, where the plan stops by itself.
+const ROUNDS_MAX_EQUAL: u32 = 12;
+const ROUNDS_MAX_SLOWED: u32 = 30;
 
 const DATABASE: &str = r#"
 [database]
@@ -64,13 +65,13 @@ impl Kind {
 
     /// No margin: what would be a false winner shall not count as a draw.
     fn plan(self) -> String {
-        let auto = |precision| {
-            format!("rounds = \"auto\"\nprecision = \"{precision}%\"\nmax = {ROUNDS_MAX}")
+        let auto = |precision, rounds_max| {
+            format!("rounds = \"auto\"\nprecision = \"{precision}%\"\nmax = {rounds_max}")
         };
         let rounds = match self {
             Kind::EqualFixed => "rounds = 3".to_string(),
-            Kind::EqualAuto => auto("10"),
-            Kind::Slowed => auto("2.5"),
+            Kind::EqualAuto => auto("10", ROUNDS_MAX_EQUAL),
+            Kind::Slowed => auto("2.5", ROUNDS_MAX_SLOWED),
         };
         format!("[plan]\nwarmup = \"100ms\"\nmeasure = \"300ms\"\nmargin = \"0%\"\n{rounds}\n")
     }
@@ -106,6 +107,9 @@ struct Options {
     /// Begin no more runs after so many minutes
     #[arg(long)]
     minutes: Option<u64>,
+    /// Begin only runs of this kind: equal-fixed, equal-auto or slowed
+    #[arg(long, value_parser = Kind::ALL.map(Kind::name))]
+    kind: Option<String>,
     /// Write docs/soak-verdicts.md from the runs so far, and stop
     #[arg(long)]
     record: bool,
@@ -142,12 +146,18 @@ fn soak(options: &Options) -> Result<(), String> {
     for run in 0..RUNS_PER_KIND {
         for kind in Kind::ALL {
             let place = directory.join(format!("{}-{run:02}", kind.name()));
-            let is_over = options.record || budget.is_some_and(|budget| began.elapsed() >= budget);
+            let is_other = options
+                .kind
+                .as_ref()
+                .is_some_and(|only| only != kind.name());
+            let is_over = options.record
+                || is_other
+                || budget.is_some_and(|budget| began.elapsed() >= budget);
             match finished(&place) {
-                Some(result) => tally.add(kind, &result),
+                Some(result) => tally.add(kind, &result)?,
                 None if is_over => is_complete = false,
                 None => {
-                    tally.add(kind, &run_in(&place, kind.experiment(run + 1))?);
+                    tally.add(kind, &run_in(&place, kind.experiment(run + 1))?)?;
                     eprintln!("{}: {}", place.display(), tally.line());
                 }
             }

@@ -1,13 +1,13 @@
 //! What the runs of the soak add up to, beside what is promised.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::process::Command;
 
 use jiff::Timestamp;
 use spindle::result::{Comparison, RunResult, Verdict};
 
-use crate::{Kind, PAIRS_PER_RUN, ROUNDS_MAX, RUNS_PER_KIND};
+use crate::{Kind, PAIRS_PER_RUN, ROUNDS_MAX_SLOWED, RUNS_PER_KIND};
 
 /// False winners among so many equal pairs that a program with 5 % of them stays below in 98 of 100 soaks.
 const FALSE_WINNERS_MAX: (u32, u32) = (17, 200);
@@ -21,9 +21,9 @@ const PRECISION: f64 = 0.025;
 struct Pairs {
     all: u32,
     winners: u32,
-    /// Those that the plan did not give up on.
+    /// Of slowed pairs: those that the plan did not give up on.
     settled: u32,
-    /// Settled, and the first layout was found to be the faster one.
+    /// Of those: the first layout was found to be the faster one.
     found: u32,
     rounds: u32,
     /// Of the first layout's throughput over the second's.
@@ -36,14 +36,27 @@ struct Pairs {
 #[derive(Debug, Clone, Default)]
 pub struct Tally {
     kinds: BTreeMap<Kind, Pairs>,
+    /// Processors and file systems.
+    machines: BTreeSet<String>,
 }
 
 impl Tally {
-    pub fn add(&mut self, kind: Kind, result: &RunResult) {
+    /// Fails when a pair of the run has no verdict, as nothing is to be learned from what did not run.
+    pub fn add(&mut self, kind: Kind, result: &RunResult) -> Result<(), String> {
+        if result.verdicts.len() != PAIRS_PER_RUN {
+            let reasons = result.cases.iter().filter_map(|case| case.outcome.reason());
+            let reasons: BTreeSet<&str> = reasons.collect();
+            return Err(format!(
+                "a run measured {} pairs of {PAIRS_PER_RUN}: {reasons:?}",
+                result.verdicts.len()
+            ));
+        }
+        self.machines.insert(machine_of(result));
         let pairs = self.kinds.entry(kind).or_default();
         for comparison in &result.verdicts {
             pairs.add(comparison);
         }
+        Ok(())
     }
 
     /// How it stands, in a line.
@@ -93,9 +106,9 @@ impl Tally {
             Written by `make soak-verdicts` (`ARGS=--record` while it is unfinished). Real runs of a small database: pairs of one \
             layout under two names, in which every winner is false, and pairs of which one has its I/O slowed by 5.5 %, which \
             is about 5 % of a transaction. No margin: nothing is a draw.\n\n\
-            | pairs | plan | measured | planned | called faster or slower | settled | found of those | half width of the interval, median | \
+            | pairs | plan | measured | planned | called faster or slower | found of those settled | half width of the interval, median | \
             rounds, mean | ratio, geometric mean |\n\
-            | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n"
+            | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n"
             .to_string();
         for (kind, what, plan) in [
             (Kind::EqualFixed, "equal", "3 rounds"),
@@ -109,10 +122,9 @@ impl Tally {
             };
             let _ = writeln!(
                 text,
-                "| {what} | {plan} | {} | {planned} | {} | {} | {found} | {:.1} % | {:.1} | {:.3} |",
+                "| {what} | {plan} | {} | {planned} | {} | {found} | {:.1} % | {:.1} | {:.3} |",
                 pairs.all,
                 pairs.winners,
-                pairs.settled,
                 100.0 * median(&pairs.half_widths),
                 f64::from(pairs.rounds) / f64::from(pairs.all.max(1)),
                 mean(&pairs.log_ratios).exp(),
@@ -120,12 +132,14 @@ impl Tally {
         }
         let (false_winners, equal) = self.equal();
         let (most, of) = FALSE_WINNERS_MAX;
+        let machines: Vec<&str> = self.machines.iter().map(String::as_str).collect();
         let _ = write!(
             text,
             "\nFalse winners: {false_winners} of {equal}; at most {most} of {of} are allowed. A slowed pair counts when its plan \
-             settled it within {ROUNDS_MAX} rounds; {:.0} % of those must be found.\n\n\
-             Code (git tree of `crates/`): `{}`, {}.\n",
+             settled it within {ROUNDS_MAX_SLOWED} rounds; {:.0} % of those must be found.\n\n\
+             Machine: {}. Code (git tree of `crates/`): `{}`, {}.\n",
             100.0 * FOUND_MIN,
+            machines.join("; "),
             code(),
             Timestamp::now().strftime("%Y-%m-%d")
         );
@@ -141,7 +155,7 @@ impl Pairs {
         let half_width = comparison.ratio / low - 1.0;
         let is_first_ahead = comparison.a == "a";
         let is_winner = matches!(comparison.verdict, Verdict::Faster | Verdict::Slower);
-        let is_settled = comparison.rounds < ROUNDS_MAX || half_width <= PRECISION;
+        let is_settled = comparison.rounds < ROUNDS_MAX_SLOWED || half_width <= PRECISION;
         let log_ratio = comparison.ratio.ln();
         self.all += 1;
         self.winners += u32::from(is_winner);
@@ -155,6 +169,20 @@ impl Pairs {
             -log_ratio
         });
     }
+}
+
+/// Processors and file system, as the run noted them.
+fn machine_of(result: &RunResult) -> String {
+    let text = |path: &str| match result.machine.pointer(path) {
+        Some(value) => value.to_string().trim_matches('"').to_string(),
+        None => "unknown".to_string(),
+    };
+    format!(
+        "{} x {}, {}",
+        text("/processor/logical_processors"),
+        text("/processor/model"),
+        text("/data_paths/0/file_system/kind")
+    )
 }
 
 fn mean(values: &[f64]) -> f64 {

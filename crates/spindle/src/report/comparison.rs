@@ -205,6 +205,9 @@ pub fn verdict(comparison: &Comparison, ranking: &Ranking) -> String {
             format!("{word}, more rounds would hardly help")
         }
         (Verdict::Undecided, Some(rounds)) => format!("{word}, about {rounds} rounds would decide"),
+        (Verdict::Undecided, None) if comparison.ci95.is_some() => {
+            format!("{word}, within the machine's own noise")
+        }
         (Verdict::Undecided, None) => format!("{word}, two rounds or more are needed"),
         (Verdict::Faster, _) if ranking.tied.contains(&comparison.b) => {
             format!("{word} as a pair, not sure among all cases")
@@ -298,6 +301,14 @@ mod tests {
         );
         assert_eq!(
             words(Verdict::Undecided, None, &ranking),
+            "undecided, within the machine's own noise"
+        );
+        let one_round = Comparison {
+            ci95: None,
+            ..comparison(Verdict::Undecided, None)
+        };
+        assert_eq!(
+            verdict(&one_round, &ranking),
             "undecided, two rounds or more are needed"
         );
         ranking.tied.push("b".to_owned());
