@@ -7,6 +7,9 @@ use super::{Axis, Frame, Mark, Size, both, colour_class, draw, greatest};
 use crate::report::comparison::NO_FIGURE;
 use crate::result::{Case, RunResult, Throughput};
 
+/// How far intervals are drawn, in highest means.
+const INTERVALS_MAX: f64 = 1.5;
+
 /// The chart of one workload; `None` with a single load level, where there is nothing to scale.
 pub(in crate::report) fn figure(
     result: &RunResult,
@@ -30,7 +33,9 @@ pub(in crate::report) fn figure(
         .filter(|layout| points.iter().any(|point| point.layout == *layout))
         .collect();
     let most_clients = greatest(levels.iter().map(|&clients| f64::from(clients)));
-    let highest = greatest(points.iter().map(Point::highest));
+    // Intervals of unsteady rounds may reach far beyond all means; they are cut off rather than the means made flat.
+    let highest_mean = greatest(points.iter().map(|point| point.tpm.mean));
+    let highest = greatest(points.iter().map(Point::highest)).min(INTERVALS_MAX * highest_mean);
     let label = format!(
         "{heading}: transactions per minute of every layout at every load; the figures follow."
     );
