@@ -19,8 +19,9 @@ use crate::experiment::{Experiment, ExperimentError};
 use crate::power_cut::judge::Judging;
 use crate::power_cut::{self, Scratch};
 use crate::result::{Outcome, RunResult};
-use crate::run::directory;
+use crate::run::replay::RunState;
 use crate::run::runner::{RunError, Runner};
+use crate::run::{directory, journal};
 use crate::table::{self, Style};
 use crate::{clean, doctor, plan, trial};
 
@@ -39,10 +40,10 @@ pub struct Arguments {
 enum Command {
     /// Run an experiment: every layout, several rounds, one table and a verdict.
     #[command(
-        after_help = "Example:\n  spindle run examples/quickstart.toml --set plan.rounds=5 --out runs/today"
+        after_help = "Example:\n  spindle run examples/quickstart.toml --set plan.rounds=5 --out runs/today\n  spindle run runs/today"
     )]
     Run {
-        /// The experiment file.
+        /// The experiment file; or the directory of an earlier run, to run its experiment again.
         file: PathBuf,
         /// The run directory [default: runs/NAME-TIME].
         #[arg(long, value_name = "DIR")]
@@ -162,6 +163,7 @@ pub fn main(arguments: Arguments) -> ExitCode {
             Ok(experiment) => cut_power(&experiment, asked),
             Err(error) => wrong_experiment(&error),
         },
+        Command::Report { directory, .. } if !holds_run(&directory) => no_run(&directory),
         Command::Report { directory, show } => match directory::write_reports(&directory) {
             Ok(result) => show_result(&result, &directory, &show),
             Err(error) => fail(&error.to_string()),
@@ -175,13 +177,13 @@ pub fn main(arguments: Arguments) -> ExitCode {
             out,
             sets,
             show,
-        } => match Experiment::read(&file, &sets) {
+        } => match experiment_to_run(&file, &sets) {
             Ok(experiment) => {
                 let directory = out.unwrap_or_else(|| default_directory(&experiment));
                 let runner = Runner::begin(experiment, &directory, show.quiet, interrupts());
                 carry_out(runner, &directory, &show)
             }
-            Err(error) => wrong_experiment(&error),
+            Err(code) => code,
         },
         Command::Plan { file, sets } => match Experiment::read(&file, &sets) {
             Ok(experiment) => show_plan(&experiment),
@@ -193,6 +195,36 @@ pub fn main(arguments: Arguments) -> ExitCode {
             ExitCode::SUCCESS
         }
     }
+}
+
+/// The experiment of a file, or that of an earlier run, to be run again. Mistakes have been told when it is an error.
+fn experiment_to_run(file: &Path, sets: &[String]) -> Result<Experiment, ExitCode> {
+    if !file.is_dir() {
+        return Experiment::read(file, sets).map_err(|error| wrong_experiment(&error));
+    }
+    if !holds_run(file) {
+        return Err(no_run(file));
+    }
+    if !sets.is_empty() {
+        return Err(fail(
+            "--set changes what an experiment file says; a run directory is run again as it was",
+        ));
+    }
+    let events = journal::replay(file).map_err(|error| fail(&error.to_string()))?;
+    let state = RunState::of(&events).ok_or_else(|| no_run(file))?;
+    Ok(state.experiment)
+}
+
+fn holds_run(directory: &Path) -> bool {
+    directory.join(journal::FILE_NAME).exists()
+}
+
+fn no_run(directory: &Path) -> ExitCode {
+    let name = directory.display();
+    fail(&format!(
+        "{name} is not the directory of a run: it holds no {}. `spindle run FILE` makes one, by default below runs/",
+        journal::FILE_NAME
+    ))
 }
 
 fn show_plan(experiment: &Experiment) -> ExitCode {
@@ -292,7 +324,7 @@ fn carry_out(runner: Result<Runner, RunError>, directory: &Path, show: &Show) ->
         }
         Err(error) => {
             let code = fail(&error.to_string());
-            if directory.join(crate::run::journal::FILE_NAME).exists() {
+            if directory.join(journal::FILE_NAME).exists() {
                 eprintln!(
                     "finished trials are kept. When it is mended: spindle resume {}",
                     directory.display()

@@ -115,7 +115,7 @@ fn everything_is_there_without_scripts() {
         "Noise floor",
         "Drift",
         "Stopping early",
-        "spindle run experiment.json",
+        "spindle run RUN-DIRECTORY",
         "AMD EPYC 9354P",
         "transactions per minute",
         "disk group <normal & mirrored>",

@@ -218,7 +218,7 @@ fn why(result: &RunResult) -> String {
         let _ = writeln!(
             body,
             "- {} ({})",
-            escaped(&attribution.sentence),
+            with_names(&attribution.sentence),
             escaped(&load)
         );
     }
@@ -238,10 +238,10 @@ fn why(result: &RunResult) -> String {
         let _ = write!(
             body,
             "{} {}",
-            escaped(&finding.text),
-            escaped(&finding.evidence.join(" "))
+            with_names(&finding.text),
+            with_names(&finding.evidence.join(" "))
         );
-        let _ = writeln!(body, " Remedy: {}", escaped(&finding.remedy));
+        let _ = writeln!(body, " Remedy: {}", with_names(&finding.remedy));
     }
     let mut sentences: Vec<String> = result.noise.iter().map(noise).collect();
     sentences.extend(result.drifts.iter().map(drift));
@@ -350,6 +350,16 @@ fn facts_table(document: &Value) -> String {
     table(&owned(&["setting", "value"]), &rows)
 }
 
+/// A sentence in which names of events and settings stand between backticks, as they do in Markdown.
+fn with_names(sentence: &str) -> String {
+    let pieces = sentence.split('`').enumerate();
+    let pieces = pieces.map(|(index, piece)| match index % 2 {
+        1 => format!("`{}`", piece.replace('|', " ")),
+        _ => escaped(piece),
+    });
+    pieces.collect()
+}
+
 /// Text that Markdown takes as it stands: what it would read as markup gets a backslash or, for HTML, an entity.
 fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
@@ -380,6 +390,14 @@ mod tests {
         assert_eq!(
             escaped("<b>|a_b*\n[x](y)"),
             "&lt;b&gt;\\|a\\_b\\* \\[x\\](y)"
+        );
+    }
+
+    #[test]
+    fn names_between_backticks_stay_names() {
+        assert_eq!(
+            with_names("wait for `log_file` *now*"),
+            "wait for `log_file` \\*now\\*"
         );
     }
 

@@ -18,11 +18,10 @@ pub(super) fn experiment_name(result: &RunResult) -> &str {
 
 /// What has to be had to repeat a run.
 pub(super) const REPEAT: &str = "\
-On the machine described above, in the directory that the experiment was started in, with the experiment as it was run: the \
-run directory and this page keep it as experiment.json.";
+On this machine, where it was started: the run directory holds the experiment as it was run, with every default filled in.";
 
 /// The command that does.
-pub(super) const REPEAT_COMMAND: &str = "spindle run experiment.json";
+pub(super) const REPEAT_COMMAND: &str = "spindle run RUN-DIRECTORY";
 
 /// How trials were ordered and compared.
 pub(super) const METHOD: &str = "\

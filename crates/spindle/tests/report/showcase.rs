@@ -278,7 +278,7 @@ fn sampled(layout: usize, clients: u32, round: u32, samples: usize) -> SampledTr
         noise([place, index as u64, what, 7])
     };
     let phase = 40 + 7 * layout + 11 * round as usize;
-    let is_checkpoint = |index: usize| (index + phase) % 90 == 0;
+    let is_checkpoint = |index: usize| (index + phase).is_multiple_of(90);
     let dips = |index: usize| (index + phase) % 90 > 78;
     let rate = |index: usize| {
         let dip = if dips(index) { 0.72 } else { 1.0 };

@@ -210,7 +210,7 @@ mod tests {
     fn four_figures_are_shown() {
         let texts =
             [123_456.0, 12.3456, 0.012_345_6, 0.0].map(|value| figures_of(Some(value)).to_string());
-        assert_eq!(texts, ["123500", "12.35", "0.012346", "0"]);
+        assert_eq!(texts, ["123500", "12.35", "0.01235", "0"]);
         assert_eq!(figures_of(None), Value::Null);
     }
 }

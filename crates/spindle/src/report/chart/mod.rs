@@ -201,13 +201,21 @@ mod tests {
         };
         let marks = vec![Mark::line("raw", vec![(0.0, 0.0), (10.0, 100.0)])];
         let svg = draw(&frame, marks).into_string();
-        let area = svg.split("data-area=\"").nth(1).expect("it has an area");
-        let edges: Vec<&str> = area.split('"').next().unwrap_or("").split(' ').collect();
-        let [left, top, right, bottom] = edges[..] else {
-            panic!("{area}");
+        let numbers = |after: &str, end: char| -> Vec<f64> {
+            let rest = svg.split(after).nth(1).expect("it is there");
+            let text = rest.split(end).next().unwrap_or_default();
+            let numbers = text.split([' ', 'L']).map(|number| number.parse());
+            numbers.collect::<Result<_, _>>().expect("numbers")
         };
-        let line = format!("M{left} {bottom}L{right} {top}");
-        assert!(svg.contains(&line), "{line} in {svg}");
+        let [left, top, right, bottom] = numbers("data-area=\"", '"')[..] else {
+            panic!("{svg}");
+        };
+        let line = numbers("class=\"raw\" d=\"M", '"');
+        let off = line.iter().zip([left, bottom, right, top]);
+        assert!(
+            off.clone().all(|(place, edge)| (place - edge).abs() < 0.2),
+            "{svg}"
+        );
         assert!(svg.contains(">50</text>"), "{svg}");
     }
 }

@@ -45,6 +45,16 @@ impl RelativeSpeed {
     }
 }
 
+/// The greatest share that is drawn. The interval of a few unsteady rounds may reach a thousand times as far, and would leave
+/// nothing of the bars to be seen.
+const SHARE_MAX: f64 = 1.5;
+
+/// The scale of a ranking's bars, which begin at 0: the margin around the best fits, and so do the intervals if they can.
+pub(in crate::report) fn scale(speeds: impl Iterator<Item = RelativeSpeed>, margin: f64) -> f64 {
+    let ends = speeds.map(|speed| speed.end().min(SHARE_MAX));
+    ends.fold(1.0 + margin, f64::max)
+}
+
 /// One bar of the ranking on a scale from 0 to `scale`, with its interval and the band around the best that counts as a
 /// draw. The words beside the bar say the same, so it is hidden from screen readers.
 pub(in crate::report) fn bar(
@@ -62,8 +72,8 @@ pub(in crate::report) fn bar(
             @if let Some((low, high)) = speed.ci95 {
                 // Drawn in the colour of the paper first, so that it shows on a bar of any colour.
                 @for class in ["halo", "whisker"] {
-                    line class=(class) x1=(at(low)) x2=(at(high)) y1="50%" y2="50%" {}
-                    @for end in [low, high] {
+                    line class=(class) x1=(at(low)) x2=(at(high.min(scale))) y1="50%" y2="50%" {}
+                    @for end in [low, high].into_iter().filter(|end| *end <= scale) {
                         line class=(class) x1=(at(end)) x2=(at(end)) y1="30%" y2="70%" {}
                     }
                 }
@@ -76,6 +86,20 @@ pub(in crate::report) fn bar(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_interval_beyond_the_scale_is_drawn_open() {
+        let speed = |share, ci95| RelativeSpeed { share, ci95 };
+        let wide = speed(0.9, Some((0.1, 2_300.0)));
+        let ends = scale([RelativeSpeed::BEST, wide].into_iter(), 0.03);
+        assert_eq!(ends, SHARE_MAX);
+        let open = bar(wide, 0, 0.03, ends).into_string();
+        let closed = bar(speed(0.9, Some((0.8, 1.0))), 0, 0.03, ends).into_string();
+        let lines = |drawing: &str| drawing.matches("<line class=\"whisker\"").count();
+        assert_eq!((lines(&open), lines(&closed)), (2, 3));
+        assert!(open.contains("x2=\"100.00%\""), "{open}");
+        assert_eq!(scale([RelativeSpeed::BEST].into_iter(), 0.03), 1.03);
+    }
 
     #[test]
     fn the_other_side_of_a_ratio_is_its_inverse() {

@@ -7,6 +7,9 @@ use super::{Axis, Frame, Mark, Size, both, colour_class, draw, greatest};
 use crate::report::comparison::NO_FIGURE;
 use crate::result::{Case, RunResult, Throughput};
 
+/// How far intervals are drawn, in highest means.
+const INTERVALS_MAX: f64 = 1.5;
+
 /// The chart of one workload; `None` with a single load level, where there is nothing to scale.
 pub(in crate::report) fn figure(
     result: &RunResult,
@@ -26,8 +29,13 @@ pub(in crate::report) fn figure(
     if levels.len() < 2 {
         return None;
     }
+    let drawn: Vec<usize> = (0..result.layouts.len())
+        .filter(|layout| points.iter().any(|point| point.layout == *layout))
+        .collect();
     let most_clients = greatest(levels.iter().map(|&clients| f64::from(clients)));
-    let highest = greatest(points.iter().map(Point::highest));
+    // Intervals of unsteady rounds may reach far beyond all means; they are cut off rather than the means made flat.
+    let highest_mean = greatest(points.iter().map(|point| point.tpm.mean));
+    let highest = greatest(points.iter().map(Point::highest)).min(INTERVALS_MAX * highest_mean);
     let label = format!(
         "{heading}: transactions per minute of every layout at every load; the figures follow."
     );
@@ -41,11 +49,8 @@ pub(in crate::report) fn figure(
             y_title: "transactions per minute",
             label: &label,
         };
-        draw(&frame, marks(result, &points, most_clients, size))
+        draw(&frame, marks(result, &drawn, &points, most_clients, size))
     });
-    let drawn: Vec<usize> = (0..result.layouts.len())
-        .filter(|layout| points.iter().any(|point| point.layout == *layout))
-        .collect();
     let name = |layout: usize| format!("{} {}", layout + 1, result.layouts[layout].name);
     let mut header = vec!["transactions per minute".to_owned()];
     header.extend(levels.iter().map(|clients| format!("{clients} clients")));
@@ -98,14 +103,20 @@ impl Point {
 }
 
 /// Layouts stand a little beside each other, so that intervals at one load do not hide each other.
-fn marks(result: &RunResult, points: &[Point], most_clients: f64, size: Size) -> Vec<Mark> {
+fn marks(
+    result: &RunResult,
+    drawn: &[usize],
+    points: &[Point],
+    most_clients: f64,
+    size: Size,
+) -> Vec<Mark> {
     let unit = most_clients / f64::from(size.width());
     let layouts = result.layouts.len() as f64;
     let x = |point: &Point| {
         f64::from(point.clients) + 3.0 * unit * (point.layout as f64 - layouts / 2.0)
     };
     let mut marks = Vec::new();
-    for layout in 0..result.layouts.len() {
+    for &layout in drawn {
         let of_layout: Vec<&Point> = points
             .iter()
             .filter(|point| point.layout == layout)

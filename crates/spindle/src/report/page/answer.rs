@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 
 use super::{layout_name, load_name, scrolling};
-use crate::report::chart::ranking::{RelativeSpeed, bar};
+use crate::report::chart::ranking::{RelativeSpeed, bar, scale};
 use crate::report::comparison::{self, COLUMNS, NO_FIGURE};
 use crate::result::{Case, Comparison, Outcome, Ranking, RatioEstimate, RunResult, Verdict};
 
@@ -87,8 +87,7 @@ fn placed<'a>(result: &'a RunResult, ranking: &'a Ranking) -> Vec<Placed<'a>> {
 
 fn ranking_bars(result: &RunResult, ranking: &Ranking) -> Markup {
     let placed = placed(result, ranking);
-    let ends = placed.iter().map(|placed| placed.speed.end());
-    let scale = ends.fold(1.0 + result.margin, f64::max);
+    let scale = scale(placed.iter().map(|placed| placed.speed), result.margin);
     let index = |name: &str| result.layout_number(name).map_or(0, |number| number - 1);
     html! {
         ol.ranking {
@@ -130,7 +129,10 @@ fn tpm(result: &RunResult, ranking: &Ranking, layout: &str) -> String {
 }
 
 fn share(speed: RelativeSpeed) -> String {
-    let percent = |share: f64| format!("{:.0}", 100.0 * share);
+    let percent = |share: f64| match 100.0 * share {
+        percent if percent >= 1_000.0 => "over 999".to_owned(),
+        percent => format!("{percent:.0}"),
+    };
     match speed.ci95 {
         Some((low, high)) => format!(
             "{} % ({}-{})",

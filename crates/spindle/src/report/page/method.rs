@@ -30,12 +30,8 @@ pub(super) fn section(result: &RunResult) -> Markup {
             p { (REPEAT) }
             pre { code { (REPEAT_COMMAND) } }
             details {
-                summary { "The experiment, defaults filled in" }
+                summary { "The experiment, with every default" }
                 (facts_table("Experiment", &result.experiment))
-            }
-            details {
-                summary { "The experiment as experiment.json" }
-                pre.scroll tabindex="0" { code { (format!("{:#}", result.experiment)) } }
             }
             details {
                 summary { "Order of trials" }

@@ -57,10 +57,19 @@ fn attributions(attributions: &[Attribution]) -> Markup {
             h3 { "What makes the difference" }
             ul.sentences {
                 @for attribution in attributions {
-                    li { (attribution.sentence) " "
+                    li { (with_names(&attribution.sentence)) " "
                         small { "(" (attribution.workload) ", " (attribution.clients) " clients)" } }
                 }
             }
+        }
+    }
+}
+
+/// A sentence in which names of events and settings stand between backticks.
+fn with_names(sentence: &str) -> Markup {
+    html! {
+        @for (index, piece) in sentence.split('`').enumerate() {
+            @if index % 2 == 1 { code { (piece) } } @else { (piece) }
         }
     }
 }
@@ -79,9 +88,9 @@ fn finding_card(result: &RunResult, finding: &Finding) -> Markup {
     html! {
         article.finding {
             h4 { (finding.kind) }
-            p { (finding.text) }
-            ul.evidence { @for evidence in &finding.evidence { li { (evidence) } } }
-            p.remedy { strong { "Remedy: " } (finding.remedy) }
+            p { (with_names(&finding.text)) }
+            ul.evidence { @for evidence in &finding.evidence { li { (with_names(evidence)) } } }
+            p.remedy { strong { "Remedy: " } (with_names(&finding.remedy)) }
             p.where {
                 @for layout in &finding.layouts { span { (layout_name(result, layout)) } " " }
                 span { (finding.workload) ", " (clients.join(" and ")) " clients" }
