@@ -11,26 +11,48 @@ use super::{Axis, Frame, Mark, Size, colour_class, draw, greatest, thin::thin};
 use crate::report::timeline::{AVERAGED_SAMPLES, CHECKPOINTS, Timeline, duration_s};
 use crate::result::{RunResult, SampledTrial};
 
+/// Charts that are shown at once; what was sampled first is what most people want to see.
+const UNFOLDED: usize = 12;
+
 /// How names of figures end, and the unit that they say so.
-const UNITS: [(&str, &str); 9] = [
+const UNITS: [(&str, &str); 11] = [
     ("_percent", "%"),
     ("_bytes_per_s", "bytes per second"),
+    ("_mib_per_s", "MiB per second"),
     ("_per_s", "per second"),
     ("_bytes", "bytes"),
     ("_kib", "KiB"),
+    ("_mib", "MiB"),
     ("_pages", "pages"),
     ("_us", "µs"),
     ("_ms", "ms"),
     ("_s", "s"),
 ];
 
-/// The charts of one load, in the order in which the figures were sampled; nothing when none were.
-pub(in crate::report) fn figures(result: &RunResult, timeline: &Timeline<'_>, id: &str) -> Markup {
-    html! {
-        @for (index, name) in names(timeline).into_iter().enumerate() {
-            (figure(result, timeline, name, &format!("{id}-{index}")))
-        }
+/// The charts of one load, in the order in which the figures were sampled; `None` when none were.
+pub(in crate::report) fn figures(
+    result: &RunResult,
+    timeline: &Timeline<'_>,
+    id: &str,
+) -> Option<Markup> {
+    if names(timeline).is_empty() {
+        return None;
     }
+    Some(html! {
+        @let names: Vec<(usize, &str)> = names(timeline).into_iter().enumerate().collect();
+        @let (first, more) = names.split_at(names.len().min(UNFOLDED));
+        div.small-charts {
+            @for (index, name) in first { (figure(result, timeline, name, &format!("{id}-{index}"))) }
+        }
+        @if !more.is_empty() {
+            details {
+                summary { (more.len()) " more figures of the system" }
+                div.small-charts {
+                    @for (index, name) in more { (figure(result, timeline, name, &format!("{id}-{index}"))) }
+                }
+            }
+        }
+    })
 }
 
 /// Every figure of which some value is known.
