@@ -139,13 +139,13 @@ fn figure(result: &RunResult, timeline: &Timeline<'_>, name: &str, id: &str) -> 
     .markup()
 }
 
-/// A value in the four figures that are enough to be shown.
+/// A value in the three figures that are enough to be shown.
 fn figures_of(value: Option<f32>) -> Value {
     let Some(value) = value.map(f64::from) else {
         return Value::Null;
     };
     let magnitude = value.abs().max(1e-6).log10().floor();
-    let unit = 10_f64.powf(3.0 - magnitude);
+    let unit = 10_f64.powf(2.0 - magnitude);
     let rounded = (value * unit).round() / unit;
     if rounded.fract() == 0.0 {
         json!(rounded as i64)
@@ -178,7 +178,7 @@ fn lines(trial: &SampledTrial, values: &[Option<f32>], kind: &str) -> Vec<Mark> 
         if !points.is_empty() {
             lines.push(Mark::line(
                 class.clone(),
-                thin(&points, Size::Small.width() as usize / 3),
+                thin(&points, Size::Small.width() as usize / 4),
             ));
         }
         start += piece.len() + 1;
@@ -229,10 +229,10 @@ mod tests {
     }
 
     #[test]
-    fn four_figures_are_shown() {
+    fn three_figures_are_shown() {
         let texts =
             [123_456.0, 12.3456, 0.012_345_6, 0.0].map(|value| figures_of(Some(value)).to_string());
-        assert_eq!(texts, ["123500", "12.35", "0.01235", "0"]);
+        assert_eq!(texts, ["123000", "12.3", "0.0123", "0"]);
         assert_eq!(figures_of(None), Value::Null);
     }
 }
