@@ -291,7 +291,7 @@ fn sampled(layout: usize, clients: u32, round: u32, samples: usize) -> SampledTr
     let around = |middle: f64, what: u64| {
         move |index: usize| Some((middle * (0.8 + 0.4 * seed(index, what))) as f32)
     };
-    let dirty = if layout == 0 { 4e8 } else { 2e6 };
+    let dirty = if layout == 0 { 400.0 } else { 2.0 };
     SampledTrial {
         layout,
         workload: "oltp_mix".to_owned(),
@@ -302,22 +302,36 @@ fn sampled(layout: usize, clients: u32, round: u32, samples: usize) -> SampledTr
         system: SystemSeries {
             interval_ms: 1_000,
             columns: vec![
+                column("device_reads_per_s", &around(level * 5.0, 2)),
+                column("device_writes_per_s", &around(level * 4.0, 3)),
+                column("device_flushes_per_s", &around(level * 0.3, 4)),
+                column("device_read_mib_per_s", &around(level * 5.0 / 128.0, 5)),
+                column("device_written_mib_per_s", &around(level * 4.0 / 128.0, 6)),
+                column("device_merged_reads_per_s", &around(12.0, 7)),
+                column("device_merged_writes_per_s", &around(90.0, 8)),
+                column("device_queue", &around(4.0 + 3.0 * layout as f64, 9)),
+                column("device_read_time_us", &around(400.0, 10)),
+                column("device_write_time_us", &around(250.0, 11)),
                 column(
                     "device_utilisation_percent",
-                    &around(70.0 + 4.0 * layout as f64, 2),
+                    &around(70.0 + 4.0 * layout as f64, 12),
                 ),
-                column("device_queue", &around(4.0 + 3.0 * layout as f64, 3)),
-                column("device_read_ms", &around(0.4, 4)),
-                column("device_read_bytes_per_s", &around(level * 5.0 * 8_192.0, 5)),
-                column(
-                    "device_written_bytes_per_s",
-                    &around(level * 4.0 * 8_192.0, 6),
-                ),
-                column("dirty_bytes", &around(dirty, 7)),
-                column("context_switches_per_s", &around(level * 30.0, 8)),
-                column("run_queue", &around(3.0, 9)),
+                column("page_cache_mib", &around(600.0, 13)),
+                column("dirty_mib", &around(dirty, 14)),
+                column("writeback_mib", &around(dirty / 9.0, 15)),
+                column("context_switches_per_s", &around(level * 30.0, 16)),
+                column("run_queue", &around(3.0, 17)),
+                column("cpu_user_percent", &around(44.0, 18)),
+                column("cpu_system_percent", &around(30.0, 19)),
+                column("cpu_iowait_percent", &around(9.0, 20)),
+                column("cpu_steal_percent", &around(0.4, 21)),
+                column("other_programs_cpu_percent", &around(2.0, 22)),
+                column("cpu_throttled_percent", &around(0.1, 23)),
+                column("cpu_pressure_percent", &around(5.0, 24)),
+                column("memory_pressure_percent", &around(0.2, 25)),
+                column("sampler_cpu_percent", &around(0.3, 26)),
                 column("io_pressure_percent", &|index| {
-                    (index % 50 > 3).then(|| 20.0 + 10.0 * seed(index, 10) as f32)
+                    (index % 50 > 3).then(|| 20.0 + 10.0 * seed(index, 27) as f32)
                 }),
                 column("checkpoints", &|index| {
                     Some(f32::from(u8::from(is_checkpoint(index))))

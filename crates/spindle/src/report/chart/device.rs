@@ -11,26 +11,48 @@ use super::{Axis, Frame, Mark, Size, colour_class, draw, greatest, thin::thin};
 use crate::report::timeline::{AVERAGED_SAMPLES, CHECKPOINTS, Timeline, duration_s};
 use crate::result::{RunResult, SampledTrial};
 
+/// Charts that are shown at once; what was sampled first is what most people want to see.
+const UNFOLDED: usize = 12;
+
 /// How names of figures end, and the unit that they say so.
-const UNITS: [(&str, &str); 9] = [
+const UNITS: [(&str, &str); 11] = [
     ("_percent", "%"),
     ("_bytes_per_s", "bytes per second"),
+    ("_mib_per_s", "MiB per second"),
     ("_per_s", "per second"),
     ("_bytes", "bytes"),
     ("_kib", "KiB"),
+    ("_mib", "MiB"),
     ("_pages", "pages"),
     ("_us", "µs"),
     ("_ms", "ms"),
     ("_s", "s"),
 ];
 
-/// The charts of one load, in the order in which the figures were sampled; nothing when none were.
-pub(in crate::report) fn figures(result: &RunResult, timeline: &Timeline<'_>, id: &str) -> Markup {
-    html! {
-        @for (index, name) in names(timeline).into_iter().enumerate() {
-            (figure(result, timeline, name, &format!("{id}-{index}")))
-        }
+/// The charts of one load, in the order in which the figures were sampled; `None` when none were.
+pub(in crate::report) fn figures(
+    result: &RunResult,
+    timeline: &Timeline<'_>,
+    id: &str,
+) -> Option<Markup> {
+    if names(timeline).is_empty() {
+        return None;
     }
+    Some(html! {
+        @let names: Vec<(usize, &str)> = names(timeline).into_iter().enumerate().collect();
+        @let (first, more) = names.split_at(names.len().min(UNFOLDED));
+        div.small-charts {
+            @for (index, name) in first { (figure(result, timeline, name, &format!("{id}-{index}"))) }
+        }
+        @if !more.is_empty() {
+            details {
+                summary { (more.len()) " more figures of the system" }
+                div.small-charts {
+                    @for (index, name) in more { (figure(result, timeline, name, &format!("{id}-{index}"))) }
+                }
+            }
+        }
+    })
 }
 
 /// Every figure of which some value is known.
@@ -117,13 +139,13 @@ fn figure(result: &RunResult, timeline: &Timeline<'_>, name: &str, id: &str) -> 
     .markup()
 }
 
-/// A value in the four figures that are enough to be shown.
+/// A value in the three figures that are enough to be shown.
 fn figures_of(value: Option<f32>) -> Value {
     let Some(value) = value.map(f64::from) else {
         return Value::Null;
     };
     let magnitude = value.abs().max(1e-6).log10().floor();
-    let unit = 10_f64.powf(3.0 - magnitude);
+    let unit = 10_f64.powf(2.0 - magnitude);
     let rounded = (value * unit).round() / unit;
     if rounded.fract() == 0.0 {
         json!(rounded as i64)
@@ -156,7 +178,7 @@ fn lines(trial: &SampledTrial, values: &[Option<f32>], kind: &str) -> Vec<Mark> 
         if !points.is_empty() {
             lines.push(Mark::line(
                 class.clone(),
-                thin(&points, Size::Small.width() as usize / 3),
+                thin(&points, Size::Small.width() as usize / 4),
             ));
         }
         start += piece.len() + 1;
@@ -207,10 +229,10 @@ mod tests {
     }
 
     #[test]
-    fn four_figures_are_shown() {
+    fn three_figures_are_shown() {
         let texts =
             [123_456.0, 12.3456, 0.012_345_6, 0.0].map(|value| figures_of(Some(value)).to_string());
-        assert_eq!(texts, ["123500", "12.35", "0.01235", "0"]);
+        assert_eq!(texts, ["123000", "12.3", "0.0123", "0"]);
         assert_eq!(figures_of(None), Value::Null);
     }
 }

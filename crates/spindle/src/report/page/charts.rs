@@ -73,14 +73,14 @@ fn devices(result: &RunResult, timeline: &Timeline<'_>, load: &str, index: usize
     let figures = device::figures(result, timeline, &format!("system-{index}"));
     let layouts = timeline.typical().map(|trial| trial.layout);
     html! {
-        @if !figures.0.is_empty() {
+        @if let Some(figures) = figures {
             h4 { "Devices and system over time: " (load) ", round " (timeline.typical_round) }
             ul.legend {
                 @for (index, layout) in layouts.filter_map(|index| Some((index, result.layouts.get(index)?))) {
                     li { span class={ "swatch " (colour_class(index)) } aria-hidden="true" {} (index + 1) " " (layout.name) }
                 }
             }
-            div.small-charts { (figures) }
+            (figures)
         }
     }
 }
