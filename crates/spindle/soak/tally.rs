@@ -116,6 +116,13 @@ impl Tally {
             (Kind::Slowed, "slowed by 5 %", "auto, 2.5 %"),
         ] {
             let pairs = self.of(kind);
+            if pairs.all == 0 {
+                let _ = writeln!(
+                    text,
+                    "| {what} | {plan} | 0 | {planned} | - | - | - | - | - |"
+                );
+                continue;
+            }
             let found = match kind {
                 Kind::Slowed => format!("{} of {}", pairs.found, pairs.settled),
                 _ => String::new(),
@@ -126,7 +133,7 @@ impl Tally {
                 pairs.all,
                 pairs.winners,
                 100.0 * median(&pairs.half_widths),
-                f64::from(pairs.rounds) / f64::from(pairs.all.max(1)),
+                f64::from(pairs.rounds) / f64::from(pairs.all),
                 mean(&pairs.log_ratios).exp(),
             );
         }
