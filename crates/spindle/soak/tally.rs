@@ -38,6 +38,8 @@ pub struct Tally {
     kinds: BTreeMap<Kind, Pairs>,
     /// Processors and file systems.
     machines: BTreeSet<String>,
+    /// Load averages of one minute when runs began.
+    loads: Vec<f64>,
 }
 
 impl Tally {
@@ -52,6 +54,8 @@ impl Tally {
             ));
         }
         self.machines.insert(machine_of(result));
+        let load = result.machine.pointer("/load/averages/0");
+        self.loads.extend(load.and_then(|load| load.as_f64()));
         let pairs = self.kinds.entry(kind).or_default();
         for comparison in &result.verdicts {
             pairs.add(comparison);
@@ -116,6 +120,13 @@ impl Tally {
             (Kind::Slowed, "slowed by 5 %", "auto, 2.5 %"),
         ] {
             let pairs = self.of(kind);
+            if pairs.all == 0 {
+                let _ = writeln!(
+                    text,
+                    "| {what} | {plan} | 0 | {planned} | - | - | - | - | - |"
+                );
+                continue;
+            }
             let found = match kind {
                 Kind::Slowed => format!("{} of {}", pairs.found, pairs.settled),
                 _ => String::new(),
@@ -126,7 +137,7 @@ impl Tally {
                 pairs.all,
                 pairs.winners,
                 100.0 * median(&pairs.half_widths),
-                f64::from(pairs.rounds) / f64::from(pairs.all.max(1)),
+                f64::from(pairs.rounds) / f64::from(pairs.all),
                 mean(&pairs.log_ratios).exp(),
             );
         }
@@ -137,9 +148,12 @@ impl Tally {
             text,
             "\nFalse winners: {false_winners} of {equal}; at most {most} of {of} are allowed. A slowed pair counts when its plan \
              settled it within {ROUNDS_MAX_SLOWED} rounds; {:.0} % of those must be found.\n\n\
-             Machine: {}. Code (git tree of `crates/`): `{}`, {}.\n",
+             Machine: {}; its load was {:.1} to {:.1} when runs began. Recorded by the code of git tree `{}` (`crates/`) on {}; runs \
+             done before are of the code of their day.\n",
             100.0 * FOUND_MIN,
             machines.join("; "),
+            least(&self.loads),
+            greatest(&self.loads),
             code(),
             Timestamp::now().strftime("%Y-%m-%d")
         );
@@ -187,6 +201,14 @@ fn machine_of(result: &RunResult) -> String {
 
 fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len().max(1) as f64
+}
+
+fn least(values: &[f64]) -> f64 {
+    values.iter().copied().reduce(f64::min).unwrap_or_default()
+}
+
+fn greatest(values: &[f64]) -> f64 {
+    values.iter().copied().reduce(f64::max).unwrap_or_default()
 }
 
 fn median(values: &[f64]) -> f64 {
