@@ -239,9 +239,9 @@ fn why(result: &RunResult) -> String {
             body,
             "{} {}",
             with_names(&finding.text),
-            with_names(&finding.evidence.join(" "))
+            with_names(&finding.evidence.join("; "))
         );
-        let _ = writeln!(body, " Remedy: {}", with_names(&finding.remedy));
+        let _ = writeln!(body, ". Remedy: {}", with_names(&finding.remedy));
     }
     let mut sentences: Vec<String> = result.noise.iter().map(noise).collect();
     sentences.extend(result.drifts.iter().map(drift));
