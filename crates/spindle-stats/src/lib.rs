@@ -11,6 +11,7 @@ mod histogram;
 mod interval;
 mod ranking;
 mod series;
+mod unpaired;
 
 pub use comparison::{Comparison, MAX_ROUNDS, Verdict, compare_paired};
 pub use error::{Side, StatsError};
@@ -18,3 +19,4 @@ pub use histogram::{HIGHEST_LATENCY_NS, LatencyHistogram};
 pub use interval::{Estimate, estimate_mean};
 pub use ranking::{CaseRounds, PairVerdict, Ranking, rank};
 pub use series::TimeSeries;
+pub use unpaired::{UnpairedRatio, compare_unpaired};
