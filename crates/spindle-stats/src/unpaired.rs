@@ -94,7 +94,10 @@ mod tests {
 
     #[test]
     fn swapping_the_runs_inverts_the_ratio() {
-        let (a, b) = ([1_200.0, 1_150.0, 1_260.0], [1_000.0, 1_010.0, 985.0, 990.0]);
+        let (a, b) = (
+            [1_200.0, 1_150.0, 1_260.0],
+            [1_000.0, 1_010.0, 985.0, 990.0],
+        );
         let forth = compare_unpaired(&a, &b).unwrap();
         let back = compare_unpaired(&b, &a).unwrap();
         assert!((forth.ratio * back.ratio - 1.0).abs() < 1e-12);

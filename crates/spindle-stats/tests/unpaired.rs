@@ -57,7 +57,9 @@ fn coverage(compare: impl Fn(&[f64], &[f64]) -> (f64, f64)) -> f64 {
     let mut covered = 0;
     for _ in 0..RUNS {
         let mut values = |noise: f64| -> Vec<f64> {
-            (0..5).map(|_| (noise * normal(&mut random)).exp()).collect()
+            (0..5)
+                .map(|_| (noise * normal(&mut random)).exp())
+                .collect()
         };
         let (a, b) = (values(0.02), values(0.08));
         let (low, high) = compare(&a, &b);

@@ -32,7 +32,9 @@ pub use error::ExperimentError;
 pub use layout::{DiskGroup, Layout, Made, PlacedOn, Placement, Redundancy};
 pub use limit::{Delay, Limit};
 pub use plan::{Plan, RestoreVerify};
-pub use workload::{Hotspot, OltpMix, RedoStress, Slob, Transactions, Workload, WorkloadKind};
+pub use workload::{
+    Arrivals, Hotspot, OltpMix, RedoStress, Slob, Spacing, Transactions, Workload, WorkloadKind,
+};
 
 use document::{Document, Table};
 use reader::{Reader, keys_asked_by};

@@ -58,6 +58,7 @@ fn everything_left_out_has_its_default() {
         workload: Workload {
             clients: vec![8],
             think_time_ms: 0,
+            arrivals: None,
             transactions: Transactions::OltpMix(OltpMix {
                 read_percent: 40,
                 row_operations: 5,
@@ -527,7 +528,7 @@ fn the_examples_of_the_reference_are_right() {
         parse(block.split("```").next().unwrap());
         examples += 1;
     }
-    assert_eq!(examples, 5);
+    assert_eq!(examples, 6);
 }
 
 #[test]

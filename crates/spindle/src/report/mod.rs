@@ -7,7 +7,7 @@
 mod chart;
 pub mod comparison;
 pub mod cost;
-mod facts;
+pub(crate) mod facts;
 mod html;
 mod markdown;
 mod throughput;

@@ -7,7 +7,7 @@ use thiserror::Error;
 
 use super::{
     Case, CaseRecord, Comparison, FORMAT_VERSION, Outcome, Ranking, RunRecord, RunResult,
-    Throughput, headline, warnings,
+    Throughput, fixed_rate, headline, warnings,
 };
 
 /// Why a record has no result: the journal it came from was damaged or changed by hand.
@@ -166,7 +166,11 @@ fn compare(
         workload: first.workload.clone(),
         clients: first.clients,
         best: name(order.best),
-        winner: order.winner.map(name),
+        // Whoever fell behind a fixed rate has no time of transactions to win by.
+        winner: order
+            .winner
+            .filter(|&winner| !fixed_rate::is_overloaded(cases[winner]))
+            .map(name),
         tied: order.tied.iter().map(|&index| name(index)).collect(),
         places: Vec::new(),
     };
@@ -193,7 +197,7 @@ fn rounds_of(case: &Case) -> CaseRounds {
     let values: BTreeMap<u32, f64> = case
         .trials
         .iter()
-        .map(|trial| (trial.round, trial.tpm))
+        .map(|trial| (trial.round, fixed_rate::speed(trial)))
         .collect();
     CaseRounds {
         name: case.layout.clone(),

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use spindle_stats::Verdict;
 
-use super::{Case, Comparison, Ranking, RunResult};
+use super::{Case, Comparison, Ranking, RunResult, fixed_rate};
 
 /// What is said when reads were answered from memory, so that no device was compared.
 const COMPARES_CACHES: &str = "the data fits in memory: this compares caches, not devices";
@@ -81,6 +81,9 @@ fn sentence(result: &RunResult, ranking: &Ranking, load: &str) -> String {
         })
         .collect();
     comparisons.sort_by(|a, b| a.ratio.total_cmp(&b.ratio));
+    if let Some(sentence) = fixed_rate::sentence(result, ranking, &comparisons, load) {
+        return sentence;
+    }
     let best = &ranking.best;
     match comparisons.as_slice() {
         [] => format!("Only {best} was measured {load}: there is nothing to compare it with"),
@@ -203,7 +206,7 @@ fn percent(fraction: f64) -> f64 {
 }
 
 /// `a and b`, or `a; b; and c`, because names of layouts hold commas.
-fn listed(names: &[&str]) -> String {
+pub(super) fn listed(names: &[&str]) -> String {
     match names {
         [] => String::new(),
         [only] => (*only).to_owned(),

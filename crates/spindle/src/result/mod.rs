@@ -7,6 +7,7 @@
 
 mod audit;
 mod build;
+mod fixed_rate;
 mod headline;
 mod model;
 mod record;

@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 
 use super::headline::{MOSTLY_CACHED_SHARE, case_label, format_ratio};
-use super::{Case, Outcome, RunRecord, RunResult, Trial, Warning};
+use super::{Case, Outcome, RunRecord, RunResult, Trial, Warning, fixed_rate};
 
 /// Ratios of the program's to the device's byte counts that count as agreement.
 const AGREEMENT: RangeInclusive<f64> = 0.90..=1.10;
@@ -19,8 +19,10 @@ pub(super) fn warnings(result: &RunResult, record: &RunRecord) -> Vec<Warning> {
         .map(|warning| warning.text.clone())
         .collect();
     texts.extend(unfinished(record));
-    let checks: [fn(&RunResult, &Case) -> Option<String>; 7] = [
+    texts.extend(fixed_rate::note(result));
+    let checks: [fn(&RunResult, &Case) -> Option<String>; 8] = [
         failed,
+        fixed_rate::fell_behind,
         not_restored,
         not_direct,
         left_dirty,

@@ -26,6 +26,8 @@ struct Finished {
 pub struct RunState {
     /// Names the run's directories of data.
     pub run: String,
+    /// When it began, UTC.
+    pub started_at: String,
     /// Where relative paths begin.
     pub working_directory: PathBuf,
     /// The experiment.
@@ -48,6 +50,7 @@ impl RunState {
     pub fn of(events: &[Event]) -> Option<RunState> {
         let Some(Event::RunStarted {
             run,
+            at,
             working_directory,
             experiment,
             ..
@@ -57,6 +60,7 @@ impl RunState {
         };
         let mut state = RunState {
             run: run.clone(),
+            started_at: at.clone(),
             working_directory: working_directory.clone(),
             experiment: (**experiment).clone(),
             finished: false,
@@ -147,6 +151,12 @@ impl RunState {
         self.trials
             .get(&case)
             .is_some_and(|trials| trials.contains_key(&round))
+    }
+
+    /// Transactions per minute of the trials that are done, in the order of rounds.
+    pub fn throughput(&self, case: CaseKey) -> Vec<f64> {
+        let trials = self.trials.get(&case).into_iter().flatten();
+        trials.map(|(_, finished)| finished.trial.tpm).collect()
     }
 
     /// True when a trial of the case broke off and none has succeeded since.

@@ -12,10 +12,13 @@ use spindle_engines::kernel::{EngineCounts, KernelEngine, Shutdown};
 use spindle_io::Env;
 use spindle_io::real::{RealEnv, block_on, facts};
 use spindle_layout::Place;
-use spindle_workload::driver::{self, Behaviour, Running};
+use spindle_stats::LatencyHistogram;
+use spindle_workload::driver::{self, Running};
 
-use super::protocol::{Order, Outcome, Report, Task, engine_path, settings_of, workload_of};
-use super::{limit_probe, own_cost};
+use super::protocol::{
+    Order, Outcome, Progress, Report, Task, behaviour_of, engine_path, settings_of, workload_of,
+};
+use super::{limit_probe, open_loop, own_cost};
 use crate::experiment::{Caching, WriteSync};
 use crate::observe::SystemFiles;
 use crate::observe::block_device::DeviceNumber;
@@ -23,7 +26,8 @@ use crate::observe::disk::DiskCounters;
 use crate::observe::io_limit;
 use crate::observe::sampler::{Sample, Sampler};
 use crate::result::{
-    CpuMicroseconds, CpuShares, IoCounts, Latency, Memory, NOT_DIRECT_HERE, SegmentSpace, Wait,
+    Arrivals, CpuMicroseconds, CpuShares, IoCounts, Latency, Memory, NOT_DIRECT_HERE, SegmentSpace,
+    Wait,
 };
 
 const PAGE_BYTES: u64 = 4096;
@@ -102,10 +106,10 @@ async fn measure(
     }
     exit_with_run(lines);
     let instance_bytes = facts::anonymous_bytes();
-    let behaviour = Behaviour {
-        clients: task.clients as usize,
-        think_time_ns: task.workload.think_time_ms * 1_000_000,
-    };
+    let behaviour = behaviour_of(&task.workload, task.clients);
+    if behaviour.arrivals.is_some() {
+        open_loop::begin_on_time();
+    }
     let tables = engine.tables();
     let running = driver::start(&env, &workload, &tables, behaviour, engine.connector());
     let trial = Trial {
@@ -138,6 +142,17 @@ struct Trial<'a> {
     instance_bytes: Option<u64>,
 }
 
+type WaitCounts = Vec<(&'static str, u64, u64)>;
+
+/// What was seen at each step while time passed.
+#[derive(Default)]
+struct Watched {
+    /// Transactions per second since the step before.
+    samples: Vec<f64>,
+    /// Transactions that were due and had not begun.
+    backlogs: Vec<u64>,
+}
+
 /// Everything counted, at one moment.
 struct Moment {
     at_ns: u64,
@@ -145,7 +160,7 @@ struct Moment {
     retries: u64,
     deadlocks: u64,
     counts: EngineCounts,
-    waits: Vec<(&'static str, u64, u64)>,
+    waits: WaitCounts,
     system: Sample,
     /// What this process was charged with on the disks of the limit, in their order.
     charged: Vec<Option<DiskCounters>>,
@@ -153,20 +168,25 @@ struct Moment {
 
 impl Trial<'_> {
     fn moment(&self, sampler: &Sampler) -> Moment {
-        let waits = self.engine.wait_events();
         Moment {
             at_ns: self.env.now(),
             committed: self.running.committed(),
             retries: self.running.retries(),
             deadlocks: self.running.deadlocks(),
             counts: self.engine.counts(),
-            waits: waits
-                .iter()
-                .map(|wait| (wait.event.name(), wait.count, wait.total_ns))
-                .collect(),
+            waits: self.waits(),
             system: sampler.sample(),
             charged: self.charged(),
         }
+    }
+
+    /// What all have waited for so far: event, how often, nanoseconds.
+    fn waits(&self) -> WaitCounts {
+        let waits = self.engine.wait_events();
+        let waits = waits.iter();
+        waits
+            .map(|wait| (wait.event.name(), wait.count, wait.total_ns))
+            .collect()
     }
 
     fn charged(&self) -> Vec<Option<DiskCounters>> {
@@ -189,7 +209,7 @@ impl Trial<'_> {
         self.watch(self.task.warmup_ms, false).await?;
         self.running.measure(true);
         let begin = self.moment(&sampler);
-        let samples = self.watch(self.task.measure_ms, true).await?;
+        let Watched { samples, backlogs } = self.watch(self.task.measure_ms, true).await?;
         self.running.measure(false);
         let end = self.moment(&sampler);
         self.check_limit(&begin, &end)?;
@@ -227,8 +247,9 @@ impl Trial<'_> {
             physical: physical_counts(&begin, &end),
             device: device_counts(&begin, &end),
             fetched_bytes: fetched_bytes(&begin, &end),
-            latency_us: latency(&self.running),
-            waits: waits(&begin, &end),
+            latency_us: latency(&self.running.latencies()),
+            arrivals: self.arrivals(&backlogs),
+            waits: waits(&begin.waits, &end.waits),
             cpu,
             steal_percent,
             cpu_us_per_transaction: cpu_per_transaction(&begin, &end, transactions),
@@ -270,14 +291,26 @@ impl Trial<'_> {
         Ok(())
     }
 
+    /// What became of load that came at a rate.
+    fn arrivals(&self, backlogs: &[u64]) -> Option<Arrivals> {
+        let arrivals = self.task.workload.arrivals?;
+        Some(Arrivals {
+            rate_per_s: arrivals.rate_per_s,
+            delay_us: latency(&self.running.delays()),
+            backlog: backlogs.last().copied().unwrap_or(0),
+            is_overloaded: open_loop::is_overloaded(backlogs),
+        })
+    }
+
     /// Lets time pass, sampling throughput; fails as soon as a client has.
-    async fn watch(&self, duration_ms: u64, measuring: bool) -> Result<Vec<f64>, String> {
+    async fn watch(&self, duration_ms: u64, measuring: bool) -> Result<Watched, String> {
         let began_ns = self.env.now();
         let end_ns = began_ns + duration_ms * 1_000_000;
         let step_ns = self.task.sample_ms * 1_000_000;
         let first = self.running.committed();
         let (mut last, mut last_ns) = (first, began_ns);
-        let mut samples = Vec::new();
+        let waits = self.waits();
+        let mut watched = Watched::default();
         while last_ns < end_ns {
             let next_ns = (last_ns + step_ns).min(end_ns);
             self.env.sleep(next_ns.saturating_sub(self.env.now())).await;
@@ -285,12 +318,18 @@ impl Trial<'_> {
                 return Err(reason);
             }
             let (committed, now_ns) = (self.running.committed(), self.env.now());
-            samples.push((committed - last) as f64 * 1e9 / (now_ns - last_ns).max(1) as f64);
+            let tps = (committed - last) as f64 * 1e9 / (now_ns - last_ns).max(1) as f64;
+            watched.samples.push(tps);
+            watched.backlogs.push(self.running.backlog(now_ns));
             (last, last_ns) = (committed, now_ns);
-            let tpm = (committed - first) as f64 * 60e9 / (now_ns - began_ns).max(1) as f64;
-            say(&Report::Progress { measuring, tpm });
+            say(&Report::Progress(Progress {
+                measuring,
+                tpm: (committed - first) as f64 * 60e9 / (now_ns - began_ns).max(1) as f64,
+                tpm_now: tps * 60.0,
+                waits: waits_between(&waits, &self.waits()),
+            }));
         }
-        Ok(samples)
+        Ok(watched)
     }
 
     /// What was still dirty in the page cache when the clients had stopped, and how long flushing it took.
@@ -441,8 +480,7 @@ fn fetched_bytes(begin: &Moment, end: &Moment) -> Option<u64> {
     Some(after.since(&before).read_bytes)
 }
 
-fn latency(running: &Running) -> Latency {
-    let times = running.latencies();
+fn latency(times: &LatencyHistogram) -> Latency {
     Latency {
         p50: times.p50_us(),
         p95: times.p95_us(),
@@ -462,8 +500,15 @@ fn space(engine: &KernelEngine) -> Vec<SegmentSpace> {
     space.collect()
 }
 
-fn waits(begin: &Moment, end: &Moment) -> Vec<Wait> {
-    let pairs = begin.waits.iter().zip(&end.waits);
+/// Those that somebody waited for in between.
+fn waits_between(begin: &WaitCounts, end: &WaitCounts) -> Vec<Wait> {
+    let mut waits = waits(begin, end);
+    waits.retain(|wait| wait.count > 0);
+    waits
+}
+
+fn waits(begin: &WaitCounts, end: &WaitCounts) -> Vec<Wait> {
+    let pairs = begin.iter().zip(end);
     let difference =
         |((event, count0, ns0), (_, count1, ns1)): (&(&str, u64, u64), &(&str, u64, u64))| {
             let (count, total_us) = (count1 - count0, (ns1 - ns0) as f64 / 1e3);

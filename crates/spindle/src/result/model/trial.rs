@@ -27,7 +27,7 @@ pub struct Trial {
     pub write_iops: f64,
     /// KiB per second that the database read and wrote together.
     pub kib_per_s: f64,
-    /// Time from the begin of a transaction to the end of its commit.
+    /// Time from the begin of a transaction, in an open loop from its intended begin, to the end of its commit.
     pub latency_us: Latency,
     /// What sessions and background processes waited for.
     pub waits: Vec<Wait>,
@@ -76,6 +76,10 @@ pub struct Arrivals {
     pub delay_us: Latency,
     /// Transactions that were due and had not begun when the measured time ended.
     pub backlog: u64,
+    /// The backlog grew and was never worked off: the layout cannot carry this load, and its transaction times would go
+    /// on growing.
+    #[serde(default)]
+    pub is_overloaded: bool,
 }
 
 /// The mean time of a transaction, from its begin to the end of its commit, split into what the session did in it.
