@@ -23,6 +23,7 @@ fn dirty_pages(write_sync: WriteSync, method: IoMethod) -> Option<u64> {
         let behaviour = Behaviour {
             clients: small::CLIENTS,
             think_time_ns: 0,
+            arrivals: None,
         };
         let mut running = driver::start(
             &env,

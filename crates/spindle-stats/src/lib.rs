@@ -17,6 +17,7 @@ mod sequential;
 mod series;
 mod standard;
 mod steady_state;
+mod unpaired;
 
 pub use comparison::{Comparison, MAX_ROUNDS, Verdict, compare_by, compare_paired};
 pub use drift::{Trend, holm, trend};
@@ -29,3 +30,4 @@ pub use sequential::{ROUNDS_MIN, is_settled};
 pub use series::TimeSeries;
 pub use standard::{Looks, Standard};
 pub use steady_state::{STEADY_SAMPLES_MIN, steady_after};
+pub use unpaired::{UnpairedRatio, compare_unpaired};

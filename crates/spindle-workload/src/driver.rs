@@ -1,5 +1,6 @@
-//! Runs clients: each a process of its own that executes one transaction after the other, until told to stop. Counts are
-//! atomic numbers that anyone may read meanwhile; latencies count while measuring only.
+//! Runs clients: each a process of its own that executes one transaction after the other, until told to stop; in a closed
+//! loop as soon as it can, in an open one when the next transaction is due ([`crate::arrivals`]). Counts are atomic numbers
+//! that anyone may read meanwhile; latencies count while measuring only.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -9,11 +10,14 @@ use spindle_io::sync::{Latch, Notify, timeout};
 use spindle_io::{Env, Join};
 use spindle_stats::LatencyHistogram;
 
+use crate::arrivals::{Arrivals, Schedule};
 use crate::session::{Session, SessionError, Txn};
 use crate::workload::{Client, Table, Workload};
 
 /// Streams of chance from here on are the clients'.
 const CLIENT_STREAMS: u64 = 1 << 32;
+/// The stream of chance of the arrivals.
+const ARRIVAL_STREAM: u64 = 1 << 33;
 /// A transaction that meets others this often in a row is given up.
 const RETRIES_MAX: u32 = 100;
 
@@ -37,19 +41,29 @@ pub struct ClientRecord {
 struct Board {
     records: Vec<ClientRecord>,
     latencies: Vec<Latch<LatencyHistogram>>,
+    open: Option<OpenLoop>,
     measuring: AtomicBool,
     stopping: AtomicBool,
     stop: Notify,
     failure: Latch<Option<String>>,
 }
 
+/// What an open loop has besides.
+struct OpenLoop {
+    schedule: Latch<Schedule>,
+    /// From the intended begin of each transaction to its begin; shared as latencies are.
+    delays: Vec<Latch<LatencyHistogram>>,
+}
+
 /// How clients behave.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Behaviour {
     /// Clients at once.
     pub clients: usize,
-    /// Pause after each transaction, nanoseconds.
+    /// Pause after each transaction, nanoseconds; of no use with `arrivals`.
     pub think_time_ns: u64,
+    /// Transactions come at a rate of their own; `None`: each client begins one when it has ended the last.
+    pub arrivals: Option<Arrivals>,
 }
 
 /// Clients at work.
@@ -66,13 +80,20 @@ pub fn start<S: Session + 'static>(
     behaviour: Behaviour,
     connect: impl Fn() -> S + Send + Sync + 'static,
 ) -> Running {
+    let histograms = || -> Vec<Latch<LatencyHistogram>> {
+        let count = behaviour.clients.clamp(1, HISTOGRAMS_MAX);
+        (0..count).map(|_| Latch::default()).collect()
+    };
+    let open = behaviour.arrivals.map(|arrivals| OpenLoop {
+        schedule: Latch::new(Schedule::new(arrivals, env.now(), env.rng(ARRIVAL_STREAM))),
+        delays: histograms(),
+    });
     let board = Arc::new(Board {
         records: (0..behaviour.clients)
             .map(|_| ClientRecord::default())
             .collect(),
-        latencies: (0..behaviour.clients.clamp(1, HISTOGRAMS_MAX))
-            .map(|_| Latch::default())
-            .collect(),
+        latencies: histograms(),
+        open,
         measuring: AtomicBool::new(false),
         stopping: AtomicBool::new(false),
         stop: Notify::new(),
@@ -151,13 +172,23 @@ impl Running {
         self.board.failure.lock().clone()
     }
 
-    /// Latencies of the transactions that ended while measuring.
+    /// Latencies of the transactions that ended while measuring: in an open loop from the intended begin on.
     pub fn latencies(&self) -> LatencyHistogram {
-        let mut all = LatencyHistogram::new();
-        for latencies in &self.board.latencies {
-            all.merge(&latencies.lock());
-        }
-        all
+        merged(&self.board.latencies)
+    }
+
+    /// Of the same transactions, how long each began after it was due; empty in a closed loop.
+    pub fn delays(&self) -> LatencyHistogram {
+        let open = self.board.open.as_ref();
+        open.map_or_else(LatencyHistogram::new, |open| merged(&open.delays))
+    }
+
+    /// Transactions that are due at `now_ns` and have not begun, for want of a free client; 0 in a closed loop.
+    pub fn backlog(&self, now_ns: u64) -> u64 {
+        let open = self.board.open.as_ref();
+        // Looked at in a copy: counting takes long enough to keep clients waiting.
+        let schedule = open.map(|open| open.schedule.lock().clone());
+        schedule.map_or(0, |schedule| schedule.backlog(now_ns))
     }
 
     /// Lets every client end its transaction and returns when all have; the first failure, if any.
@@ -176,6 +207,30 @@ impl Running {
     }
 }
 
+fn merged(histograms: &[Latch<LatencyHistogram>]) -> LatencyHistogram {
+    let mut all = LatencyHistogram::new();
+    for histogram in histograms {
+        all.merge(&histogram.lock());
+    }
+    all
+}
+
+impl Board {
+    fn is_stopping(&self) -> bool {
+        self.stopping.load(Ordering::Acquire)
+    }
+
+    /// Sleeps until `until_ns`, or until told to stop.
+    async fn sleep_until(&self, env: &dyn Env, until_ns: u64) {
+        // Made before the look at the flag: a stop after that look ends the wait.
+        let stopped = self.stop.notified();
+        let wait_ns = until_ns.saturating_sub(env.now());
+        if wait_ns > 0 && !self.is_stopping() {
+            let _ = timeout(env, wait_ns, stopped).await;
+        }
+    }
+}
+
 async fn run_client<S: Session>(
     env: Arc<dyn Env>,
     workload: Arc<dyn Workload>,
@@ -186,9 +241,16 @@ async fn run_client<S: Session>(
     mut session: S,
 ) {
     let record = &board.records[client.number];
-    let latencies = &board.latencies[client.number % board.latencies.len()];
-    while !board.stopping.load(Ordering::Acquire) {
+    let histogram = client.number % board.latencies.len();
+    while !board.is_stopping() {
         let txn = workload.next(&mut client, &tables);
+        let due_ns = board.open.as_ref().map(|open| open.schedule.lock().take());
+        if let Some(due_ns) = due_ns {
+            board.sleep_until(&*env, due_ns).await;
+            if board.is_stopping() {
+                return;
+            }
+        }
         let began_ns = env.now();
         if let Err(error) = execute(&mut session, &txn, record).await {
             board
@@ -198,13 +260,18 @@ async fn run_client<S: Session>(
             return;
         }
         if board.measuring.load(Ordering::Relaxed) {
-            let latency_ns = env.now() - began_ns;
-            latencies.lock().record_ns(latency_ns);
+            let latency_ns = env.now().saturating_sub(due_ns.unwrap_or(began_ns));
+            board.latencies[histogram].lock().record_ns(latency_ns);
+            if let (Some(open), Some(due_ns)) = (&board.open, due_ns) {
+                open.delays[histogram]
+                    .lock()
+                    .record_ns(began_ns.saturating_sub(due_ns));
+            }
         }
         record.committed.fetch_add(1, Ordering::Relaxed);
         if behaviour.think_time_ns > 0 {
-            // Told to stop while thinking: the loop ends.
-            let _ = timeout(&*env, behaviour.think_time_ns, board.stop.notified()).await;
+            let until_ns = env.now() + behaviour.think_time_ns;
+            board.sleep_until(&*env, until_ns).await;
         }
     }
 }

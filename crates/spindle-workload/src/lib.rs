@@ -2,6 +2,7 @@
 //! afterwards that nothing was lost; [`driver`] runs clients that execute them on a [`Session`] of whatever engine. A new
 //! workload is one file here, and one line in the list of the experiment file.
 
+mod arrivals;
 pub mod driver;
 mod ledger;
 mod oltp_mix;
@@ -9,6 +10,7 @@ mod session;
 mod slob;
 mod workload;
 
+pub use arrivals::{Arrivals, Schedule, Spacing};
 pub use oltp_mix::OltpMix;
 pub use session::{Edit, Operation, Session, SessionError, Txn};
 pub use slob::{Hotspot, RedoStress, Slob};

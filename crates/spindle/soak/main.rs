@@ -18,6 +18,7 @@ use spindle::cli;
 use spindle::experiment::Experiment;
 use spindle::result::RunResult;
 use spindle::run::journal::{self, Event};
+use spindle::run::progress::Shown;
 use spindle::run::runner::{RunError, Runner};
 use spindle::trial::supervisor::WORKER_COMMAND;
 use tally::Tally;
@@ -180,10 +181,9 @@ fn finished(place: &Path) -> Option<RunResult> {
 
 fn run_in(place: &Path, experiment: Experiment) -> Result<RunResult, String> {
     let never = Arc::new(AtomicBool::new(false));
-    let quiet = true;
     let runner = match journal::replay(place) {
-        Ok(_) => Runner::go_on(place, quiet, never),
-        Err(_) => Runner::begin(experiment, place, quiet, never),
+        Ok(_) => Runner::go_on(place, Shown::Nothing, never),
+        Err(_) => Runner::begin(experiment, place, Shown::Nothing, never),
     };
     let wrap = |error: RunError| format!("{}: {error}", place.display());
     runner.map_err(wrap)?.run().map_err(wrap)

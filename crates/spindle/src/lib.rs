@@ -2,18 +2,24 @@
 //! The program's own crate: from the experiment file to the plan ([`experiment`]), the run and its trials ([`run`],
 //! [`trial`]), what the system says meanwhile ([`observe`]), what was found ([`result`]) and what people see of it
 //! ([`table`], [`report`], [`cli`]). Beside a run: what it would do ([`plan`]), what the machine can do ([`doctor`]), what dead
-//! runs left ([`clean`]).
+//! runs left ([`clean`]). Meanwhile: a dashboard ([`watch`]). After it: showing a run ([`show`]), handing it to other programs ([`export`]), comparing runs
+//! ([`compare`]) and finding them ([`mod@list`]).
 
 pub mod clean;
 pub mod cli;
+pub mod compare;
 mod disk_group;
 pub mod doctor;
 pub mod experiment;
+pub mod export;
+pub mod list;
 pub mod observe;
 pub mod plan;
 pub mod power_cut;
 pub mod report;
 pub mod result;
 pub mod run;
+pub mod show;
 pub mod table;
 pub mod trial;
+pub mod watch;

@@ -61,6 +61,18 @@ impl Style {
 
 /// The whole text that ends a run, with a line feed at its end.
 pub fn render(result: &RunResult, style: Style) -> String {
+    let headline = paint(&result.headline, BOLD, style);
+    let parts = [
+        figures(result, style),
+        pairs(result, style),
+        costs(result),
+        warnings(result, style),
+    ];
+    format!("{}{headline}\n", parts.concat())
+}
+
+/// The table of cases, and what the abbreviations in it mean; a blank line at its end.
+pub(crate) fn figures(result: &RunResult, style: Style) -> String {
     let mut text = String::new();
     let tables: &[&[Column]] = if style.width >= ONE_TABLE_WIDTH {
         &[&COLUMNS]
@@ -72,28 +84,36 @@ pub fn render(result: &RunResult, style: Style) -> String {
         let _ = writeln!(text, "{}\n", cases(result, columns, style.width));
     }
     let _ = writeln!(text, "{}{LEGEND}\n", remarks(result));
-    for ranking in &result.rankings {
-        text.push_str(&verdicts(result, ranking, style));
-    }
+    text
+}
+
+/// The best case of every workload and load level against each other one; a blank line at its end.
+pub(crate) fn pairs(result: &RunResult, style: Style) -> String {
+    let rankings = result.rankings.iter();
+    rankings
+        .map(|ranking| verdicts(result, ranking, style))
+        .collect()
+}
+
+/// What Spindle itself takes; a blank line at its end, or nothing at all.
+pub(crate) fn costs(result: &RunResult) -> String {
     let costs = [cost::own_cost(result), cost::memory(result)];
-    for line in costs.iter().flatten() {
-        let _ = writeln!(text, "{line}");
-    }
-    if costs.iter().any(Option::is_some) {
+    paragraph(costs.into_iter().flatten())
+}
+
+/// What weakens the answer; a blank line at its end, or nothing at all.
+pub(crate) fn warnings(result: &RunResult, style: Style) -> String {
+    let label = paint("warning:", YELLOW, style);
+    let warnings = result.warnings.iter();
+    paragraph(warnings.map(|warning| format!("{label} {}", warning.text)))
+}
+
+/// Lines, and a blank one at their end if there are any.
+fn paragraph(lines: impl Iterator<Item = String>) -> String {
+    let mut text: String = lines.map(|line| line + "\n").collect();
+    if !text.is_empty() {
         text.push('\n');
     }
-    for warning in &result.warnings {
-        let _ = writeln!(
-            text,
-            "{} {}",
-            paint("warning:", YELLOW, style),
-            warning.text
-        );
-    }
-    if !result.warnings.is_empty() {
-        text.push('\n');
-    }
-    let _ = writeln!(text, "{}", paint(&result.headline, BOLD, style));
     text
 }
 
@@ -164,7 +184,7 @@ fn remarks(result: &RunResult) -> String {
 }
 
 /// The number of a layout, as text.
-fn number(result: &RunResult, layout: &str) -> String {
+pub(crate) fn number(result: &RunResult, layout: &str) -> String {
     result
         .layout_number(layout)
         .map_or_else(String::new, |number| number.to_string())
@@ -194,8 +214,11 @@ fn verdicts(result: &RunResult, ranking: &Ranking, style: Style) -> String {
     }
     align_right(&mut table, 2);
     let mut text = format!(
-        "{} against ({}, {} clients; ratio of tpm and its 95 % interval):\n",
-        ranking.best, ranking.workload, ranking.clients
+        "{} against ({}, {} clients; ratio of {} and its 95 % interval):\n",
+        ranking.best,
+        ranking.workload,
+        ranking.clients,
+        result.compared_by(ranking)
     );
     for (line, comparison) in lines(&table).lines().zip(&comparisons) {
         let verdict = comparison::verdict(comparison, ranking);
@@ -209,7 +232,7 @@ fn verdicts(result: &RunResult, ranking: &Ranking, style: Style) -> String {
     text
 }
 
-fn plain_table(width: u16) -> Table {
+pub(crate) fn plain_table(width: u16) -> Table {
     let mut table = Table::new();
     table
         .load_preset(presets::NOTHING)
@@ -224,14 +247,14 @@ fn set_constraint(table: &mut Table, column: usize, constraint: ColumnConstraint
     }
 }
 
-fn align_right(table: &mut Table, column: usize) {
+pub(crate) fn align_right(table: &mut Table, column: usize) {
     if let Some(column) = table.column_mut(column) {
         column.set_cell_alignment(CellAlignment::Right);
     }
 }
 
 /// The drawn table without the blanks that fill its last column.
-fn lines(table: &Table) -> String {
+pub(crate) fn lines(table: &Table) -> String {
     let lines: Vec<String> = table
         .lines()
         .map(|line| line.trim_end().to_owned())
@@ -240,11 +263,11 @@ fn lines(table: &Table) -> String {
 }
 
 /// "Select Graphic Rendition" codes of ECMA-48, section 8.3.117.
-const BOLD: &str = "1";
-const RED: &str = "31";
-const GREEN: &str = "32";
-const YELLOW: &str = "33";
-const CYAN: &str = "36";
+pub(crate) const BOLD: &str = "1";
+pub(crate) const RED: &str = "31";
+pub(crate) const GREEN: &str = "32";
+pub(crate) const YELLOW: &str = "33";
+pub(crate) const CYAN: &str = "36";
 
 fn colour_of(verdict: Verdict) -> &'static str {
     match verdict {
@@ -255,7 +278,7 @@ fn colour_of(verdict: Verdict) -> &'static str {
     }
 }
 
-fn paint(text: &str, code: &str, style: Style) -> String {
+pub(crate) fn paint(text: &str, code: &str, style: Style) -> String {
     if style.colour {
         format!("\x1b[{code}m{text}\x1b[0m")
     } else {

@@ -386,6 +386,34 @@ fn a_run_is_never_written_over() {
     assert!(text(&output).1.contains("holds a run already"));
 }
 
+#[test]
+fn load_at_a_rate_is_timed_from_when_it_was_due() {
+    let place = Place::new(EXPERIMENT);
+    let rate = ["--set", "workload.rate=100/s", "--set", "plan.rounds=1"];
+    let arguments = [&["run", "experiment.toml", "--out", "out"][..], &rate].concat();
+    let output = place.output(&arguments);
+    let (stdout, stderr) = text(&output);
+    assert!(output.status.success(), "{stderr}");
+    assert!(stdout.contains("fixed rate of 100 a second"), "{stdout}");
+    for case in place.result()["cases"].as_array().unwrap() {
+        let trial = &case["trials"][0];
+        let arrivals = &trial["arrivals"];
+        assert_eq!(arrivals["rate_per_s"], 100.0, "{trial:#}");
+        // Counted from an earlier moment, the same transactions take no less.
+        let longest = |time: &Value| time["max"].as_f64().unwrap();
+        assert!(longest(&trial["latency_us"]) >= longest(&arrivals["delay_us"]));
+    }
+}
+
+#[test]
+fn a_dashboard_without_a_terminal_is_refused_before_anything_is_made() {
+    let place = Place::new(EXPERIMENT);
+    let output = place.output(&["run", "experiment.toml", "--out", "out", "--watch"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output).1.contains("--watch draws on a terminal"));
+    assert!(!place.path().join("out").exists());
+}
+
 /// The run directory lies on a file system that is too small, and is made larger before the run goes on. All of it happens
 /// in a mount namespace of its own: no mount outlives it, whatever happens.
 #[test]

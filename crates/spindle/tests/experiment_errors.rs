@@ -51,6 +51,9 @@ wrong! {
     text_for_a_number: message("[database]\ndatafiles = \"eight\"\n");
     size_in_decimal_units: message("[database]\nbuffer_cache = \"64MB\"\n");
     block_size_between: message("[database]\nblock_size = \"6KiB\"\n");
+    rate_without_unit: message("[workload]\nrate = 500\n");
+    arrivals_without_rate: message("[workload]\narrivals = \"even\"\n");
+    rate_and_think_time: message("[workload]\nthink_time = \"10ms\"\nrate = \"500/s\"\n");
     duration_without_unit: message("[plan]\nmeasure = 20\n");
     margin_without_sign: message("[plan]\nmargin = 0.03\n");
     misspelt_word: message("[database]\nwrite_sync = \"dsinc\"\n");

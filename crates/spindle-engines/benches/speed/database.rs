@@ -119,6 +119,7 @@ pub fn work(
     let behaviour = Behaviour {
         clients,
         think_time_ns: 0,
+        arrivals: None,
     };
     let tables = engine.tables();
     let mut running = driver::start(env, workload, &tables, behaviour, engine.connector());

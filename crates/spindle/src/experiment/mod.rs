@@ -36,7 +36,9 @@ pub use layout::{
 pub use limit::{Delay, Limit};
 pub use plan::{Auto, Plan, RestoreVerify};
 pub use restore::{PutBack, RestoreBy};
-pub use workload::{Hotspot, OltpMix, RedoStress, Slob, Transactions, Workload, WorkloadKind};
+pub use workload::{
+    Arrivals, Hotspot, OltpMix, RedoStress, Slob, Spacing, Transactions, Workload, WorkloadKind,
+};
 
 use document::{Document, Table};
 use reader::{Reader, keys_asked_by};

@@ -61,6 +61,18 @@ pub(super) fn parse_percent(text: &str) -> Option<f64> {
     is_plain_number(number).then(|| number.parse().ok())?
 }
 
+/// The rate meant by a text such as `500/s`, `0.5/s` or `30000/m`, per second.
+pub(super) fn parse_rate_per_s(text: &str) -> Option<f64> {
+    let (number, unit) = text.trim().split_once('/')?;
+    let number = number.trim_end();
+    let unit_ms = DURATION_UNITS
+        .iter()
+        .find(|(name, _)| *name == unit && *name != "ms")
+        .map(|(_, ms)| *ms)?;
+    let count: f64 = is_plain_number(number).then(|| number.parse().ok())??;
+    Some(count * SECOND_MS as f64 / unit_ms as f64)
+}
+
 /// A size as the experiment file would spell it, in the largest unit that divides it.
 pub fn size_text(bytes: u64) -> String {
     with_largest_unit(bytes, &SIZE_UNITS)
@@ -161,6 +173,23 @@ mod tests {
         }
         for text in ["", "5", "5M", "0.5ms", "five s", "1 day", "-1s"] {
             assert_eq!(parse_duration_ms(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn rates_are_per_second_minute_or_hour() {
+        for (text, rate_per_s) in [
+            ("500/s", 500.0),
+            ("0.5 /s", 0.5),
+            ("30000/m", 500.0),
+            ("1800/h", 0.5),
+        ] {
+            assert_eq!(parse_rate_per_s(text), Some(rate_per_s), "{text}");
+        }
+        for text in [
+            "500", "500/", "/s", "500/ms", "500/sec", "-1/s", "1e3/s", "inf/s",
+        ] {
+            assert_eq!(parse_rate_per_s(text), None, "{text}");
         }
     }
 

@@ -10,7 +10,9 @@ use std::path::{Path, PathBuf};
 
 use super::document::{Document, Entry, Node, Place, Table, Value};
 use super::error::ExperimentError;
-use super::quantity::{duration_text, parse_duration_ms, parse_percent, parse_size, size_text};
+use super::quantity::{
+    duration_text, parse_duration_ms, parse_percent, parse_rate_per_s, parse_size, size_text,
+};
 use super::word::Word;
 
 /// Help for mistakes that explain themselves.
@@ -294,6 +296,30 @@ impl<'a> Reader<'a> {
             Value::Text(text) => parse_percent(text),
             _ => None,
         })
+    }
+
+    /// A rate per second, if the key is set.
+    pub fn rate_per_s(
+        &mut self,
+        key: &'static str,
+        range: RangeInclusive<f64>,
+    ) -> Result<Option<f64>, ExperimentError> {
+        let allowed = format!(
+            "a rate from \"{}/s\" to \"{}/s\", per s, m or h",
+            range.start(),
+            range.end()
+        );
+        let Some(node) = self.node(key) else {
+            return Ok(None);
+        };
+        let rate = match &node.value {
+            Value::Text(text) => parse_rate_per_s(text),
+            _ => None,
+        };
+        match rate.filter(|rate| range.contains(rate)) {
+            Some(rate) => Ok(Some(rate)),
+            None => Err(self.wrong(key, node, allowed)),
+        }
     }
 
     /// `true` or `false`.

@@ -58,6 +58,7 @@ fn everything_left_out_has_its_default() {
         workload: Workload {
             clients: vec![8],
             think_time_ms: 0,
+            arrivals: None,
             transactions: Transactions::OltpMix(OltpMix {
                 read_percent: 40,
                 row_operations: 5,

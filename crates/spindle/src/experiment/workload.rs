@@ -22,6 +22,17 @@ words! {
 }
 
 words! {
+    /// The times between transactions that arrive at a rate.
+    pub enum Spacing {
+        /// As of independent users: a Poisson process.
+        Poisson = "poisson",
+        /// All alike.
+        Even = "even",
+    }
+    later: []
+}
+
+words! {
     /// How much redo an update of SLOB makes.
     pub enum RedoStress {
         /// A few bytes of the row change.
@@ -39,8 +50,47 @@ pub struct Workload {
     pub clients: Vec<u32>,
     /// Pause of a client after each transaction, up to 1 h.
     pub think_time_ms: u64,
+    /// Transactions that arrive at a rate, whatever the database makes of them; `None`: a client begins one when it has
+    /// ended the last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub arrivals: Option<Arrivals>,
     /// The kind of workload and its settings.
     pub transactions: Transactions,
+}
+
+/// An open loop: load that comes from outside.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Arrivals {
+    /// Transactions that are to begin each second, 0.01 to 10,000,000.
+    pub rate_per_s: f64,
+    /// The times between them.
+    pub spacing: Spacing,
+}
+
+impl Arrivals {
+    fn read(reader: &mut Reader<'_>) -> Result<Option<Arrivals>, ExperimentError> {
+        let rate_per_s = reader.rate_per_s("rate", 0.01..=10_000_000.0)?;
+        let spacing = reader.optional_word("arrivals")?;
+        match (rate_per_s, spacing) {
+            (None, None) => Ok(None),
+            (None, Some(_)) => Err(reader.conflict(
+                &["arrivals"],
+                "arrivals is set and rate is not",
+                "without a rate each client begins a transaction when it has ended the last",
+                "set rate = \"500/s\" beside it, or leave arrivals out",
+            )),
+            (Some(_), _) if reader.has("think_time") => Err(reader.conflict(
+                &["rate", "think_time"],
+                "rate and think_time are both set",
+                "one of the two says when a client begins its next transaction",
+                "leave one out: with a rate, transactions begin when they are due and a client is free",
+            )),
+            (Some(rate_per_s), spacing) => Ok(Some(Arrivals {
+                rate_per_s,
+                spacing: spacing.unwrap_or(Spacing::Poisson),
+            })),
+        }
+    }
 }
 
 /// The settings of each kind of workload.
@@ -108,6 +158,7 @@ impl Workload {
         let workload = Workload {
             clients: reader.numbers("clients", 8, 1..=4096)?,
             think_time_ms: reader.duration_ms("think_time", 0, 0..=3_600_000)?,
+            arrivals: Arrivals::read(reader)?,
             transactions: match kind {
                 WorkloadKind::OltpMix => Transactions::OltpMix(OltpMix::read(reader)?),
                 WorkloadKind::Slob => Transactions::Slob(Slob::read(reader, database)?),

@@ -149,6 +149,7 @@ async fn run_database(
     let behaviour = Behaviour {
         clients: CLIENTS,
         think_time_ns: 0,
+        arrivals: None,
     };
     let (connect, of) = (engine.connector(), Arc::clone(&workload));
     let mut running = driver::start(&env, &workload, &engine.tables(), behaviour, move || {

@@ -245,7 +245,7 @@ fn percent(value: f64) -> String {
 }
 
 /// Milliseconds in about three figures.
-pub(super) fn milliseconds(value: f64) -> String {
+pub(crate) fn milliseconds(value: f64) -> String {
     match value {
         value if value >= 99.5 => format!("{value:.0}"),
         value if value >= 9.95 => format!("{value:.1}"),

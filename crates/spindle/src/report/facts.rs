@@ -4,7 +4,7 @@ use serde_json::Value;
 
 /// Every scalar of a document with its path, in the order of the document: `database.size`, `layout 2 name`. Lists of
 /// scalars are one entry; positions in other lists count from 1. A missing value is written as `unknown`.
-pub(super) fn facts(document: &Value) -> Vec<(String, String)> {
+pub(crate) fn facts(document: &Value) -> Vec<(String, String)> {
     let mut facts = Vec::new();
     collect(document, "", &mut facts);
     facts

@@ -9,7 +9,7 @@ mod chart;
 pub mod comparison;
 pub mod cost;
 mod diagram;
-mod facts;
+pub(crate) mod facts;
 mod markdown;
 mod page;
 mod sentences;

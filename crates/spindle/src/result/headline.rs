@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use spindle_stats::{Looks, Standard, Verdict, compare_by};
 
 use super::judge::is_within_noise;
-use super::{Case, Comparison, Ranking, RunResult};
+use super::{Case, Comparison, Ranking, RunResult, fixed_rate};
 
 /// What is said when reads were answered from memory, so that no device was compared.
 const COMPARES_CACHES: &str = "the data fits in memory: this compares caches, not devices";
@@ -64,6 +64,10 @@ fn answers(result: &RunResult) -> Vec<Vec<&Ranking>> {
 /// Whether the same layout won at all levels, before the same others, and by ratios that may well be one.
 fn is_one_answer(result: &RunResult, levels: &[&Ranking]) -> bool {
     let first = levels[0];
+    // At a fixed rate each load level has times of its own to tell.
+    if result.compared_by(first) != "tpm" {
+        return false;
+    }
     let is_same_winner = |other: &&Ranking| {
         other.workload == first.workload && other.winner.is_some() && other.winner == first.winner
     };
@@ -223,6 +227,9 @@ fn fastest(best: &str, comparisons: &[&Comparison], load: &str) -> String {
 
 fn sentence(result: &RunResult, ranking: &Ranking, load: &str) -> String {
     let comparisons = comparisons_of(result, ranking);
+    if let Some(sentence) = fixed_rate::sentence(result, ranking, &comparisons, load) {
+        return sentence;
+    }
     let best = &ranking.best;
     match comparisons.as_slice() {
         [] => format!("Only {best} was measured {load}: there is nothing to compare it with"),
@@ -343,7 +350,7 @@ fn percent(fraction: f64) -> f64 {
 }
 
 /// `a and b`, or `a; b; and c`, because names of layouts hold commas.
-fn listed(names: &[&str]) -> String {
+pub(super) fn listed(names: &[&str]) -> String {
     match names {
         [] => String::new(),
         [only] => (*only).to_owned(),

@@ -9,6 +9,7 @@ use spindle_stats::{
 
 use super::{
     Case, Comparison, NoiseFloor, Place, Ranking, RatioEstimate, RunRecord, RunResult, Trial,
+    fixed_rate,
 };
 
 /// What is said of the cases of one workload and load level.
@@ -94,7 +95,11 @@ fn compare(
         workload: first.workload.clone(),
         clients: first.clients,
         best: name(order.best),
-        winner: order.winner.map(name),
+        // Whoever fell behind a fixed rate has no time of transactions to win by.
+        winner: order
+            .winner
+            .filter(|&winner| !fixed_rate::is_overloaded(cases[winner]))
+            .map(name),
         tied: order.tied.iter().map(|&index| name(index)).collect(),
         places: order.places.iter().map(place).collect(),
     };
@@ -181,8 +186,8 @@ fn noise_floor(
     let (Some(first), Some(second)) = (find(layout), find(again)) else {
         return Ok(None);
     };
-    let tpm = |trial: &Trial| Some(trial.tpm);
-    let ratio = ratio_of(second, first, tpm, standard)?;
+    let speed = |trial: &Trial| Some(fixed_rate::speed(trial));
+    let ratio = ratio_of(second, first, speed, standard)?;
     Ok(ratio.and_then(|ratio| {
         let (low, high) = ratio.ci95?;
         Some(NoiseFloor {
@@ -196,12 +201,12 @@ fn noise_floor(
     }))
 }
 
-/// The throughput of a case by round.
+/// What a case is compared by, for each round: its throughput, or its promptness at a fixed rate.
 pub(super) fn rounds_of(case: &Case) -> CaseRounds {
     let values: BTreeMap<u32, f64> = case
         .trials
         .iter()
-        .map(|trial| (trial.round, trial.tpm))
+        .map(|trial| (trial.round, fixed_rate::speed(trial)))
         .collect();
     CaseRounds {
         name: case.layout.clone(),

@@ -11,6 +11,7 @@ mod build;
 mod case_means;
 mod drift;
 mod findings;
+mod fixed_rate;
 mod headline;
 mod judge;
 mod model;
@@ -23,13 +24,15 @@ mod warnings;
 
 pub use audit::{Audit, IoCounts};
 pub use build::{RecordError, build};
+pub use fixed_rate::speed;
 pub use headline::format_ratio;
 pub use model::{
-    Arrivals, Attribution, Case, Comparison, CpuMicroseconds, CpuShares, Drift, FORMAT_VERSION,
-    Finding, IoPerTransaction, Latency, Layout, Memory, NOT_DIRECT_HERE, NoiseFloor, OTHER_TIME,
-    Outcome, OwnCost, PartDifference, Place, RUN_QUEUE, Ranking, RatioEstimate, ResponseTime,
-    Restore, RunResult, SYSTEM_CPU, SegmentSpace, Stopping, SystemColumn, SystemMean, SystemSeries,
-    Throughput, TimePart, Trial, USER_CPU, Wait, WarmUp, Warning, is_wait_event,
+    Arrivals, Attribution, CLIENT_QUEUE, Case, Comparison, CpuMicroseconds, CpuShares, Drift,
+    FORMAT_VERSION, Finding, IoPerTransaction, Latency, Layout, Memory, NOT_DIRECT_HERE,
+    NoiseFloor, OTHER_TIME, Outcome, OwnCost, PartDifference, Place, RUN_QUEUE, Ranking,
+    RatioEstimate, ResponseTime, Restore, RunResult, SYSTEM_CPU, SegmentSpace, Stopping,
+    SystemColumn, SystemMean, SystemSeries, Throughput, TimePart, Trial, USER_CPU, Wait, WarmUp,
+    Warning, is_wait_event,
 };
 pub use record::{AutoPlan, CaseRecord, RunRecord, SampledTrial};
 #[cfg(test)]

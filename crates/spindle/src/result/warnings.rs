@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 
 use super::headline::{MOSTLY_CACHED_SHARE, case_label, format_ratio};
 use super::judge::is_within_noise;
-use super::{Case, Comparison, Drift, Outcome, RunRecord, RunResult, Trial, Warning};
+use super::{Case, Comparison, Drift, Outcome, RunRecord, RunResult, Trial, Warning, fixed_rate};
 
 /// Ratios of the program's to the device's byte counts that count as agreement.
 const AGREEMENT: RangeInclusive<f64> = 0.90..=1.10;
@@ -22,9 +22,11 @@ pub(super) fn warnings(result: &RunResult, record: &RunRecord) -> Vec<Warning> {
     texts.extend(unfinished(record));
     let verdicts = result.verdicts.iter();
     texts.extend(verdicts.filter_map(|comparison| within_noise(result, comparison)));
-    let checks: [fn(&RunResult, &Case) -> Option<String>; 8] = [
+    texts.extend(fixed_rate::note(result));
+    let checks: [fn(&RunResult, &Case) -> Option<String>; 9] = [
         failed,
         not_settled,
+        fixed_rate::fell_behind,
         not_restored,
         not_direct,
         left_dirty,

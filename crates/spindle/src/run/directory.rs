@@ -30,6 +30,15 @@ pub enum DirectoryError {
         /// The directory.
         path: PathBuf,
     },
+    /// It holds no run.
+    #[error(
+        "{path} is no run directory: there is no {name} in it. spindle list DIR shows the runs below DIR, which is runs/ when left out",
+        name = journal::FILE_NAME
+    )]
+    NoRun {
+        /// The directory.
+        path: PathBuf,
+    },
     /// The journal cannot be used.
     #[error(transparent)]
     Journal(#[from] JournalError),
@@ -69,23 +78,57 @@ pub fn write(path: &Path, text: &str) -> Result<(), DirectoryError> {
         .map_err(system(path))
 }
 
-/// The result of a run directory, made from its journal.
-pub fn result_of(directory: &Path) -> Result<(RunResult, RunRecord), DirectoryError> {
-    let events = journal::replay(directory)?;
-    let no_run = || JournalError::NoRun {
-        path: directory.join(journal::FILE_NAME),
-    };
-    let record = RunState::of(&events).ok_or_else(no_run)?.record();
-    let result = result::build(&record).map_err(|error| DirectoryError::Record {
-        path: directory.to_path_buf(),
-        error,
-    })?;
-    Ok((result, record))
+/// A run as its journal tells it.
+pub struct StoredRun {
+    /// The run directory, as it was named.
+    pub directory: PathBuf,
+    /// When the run began, UTC, to the second.
+    pub started_at: String,
+    /// Every trial of the plan is done.
+    pub is_finished: bool,
+    /// What was recorded.
+    pub record: RunRecord,
+    /// What follows from it.
+    pub result: RunResult,
+}
+
+impl StoredRun {
+    /// Reads the run of a directory; writes nothing.
+    ///
+    /// # Errors
+    /// The directory holds no run, or its journal is damaged or cannot be read.
+    pub fn read(directory: &Path) -> Result<StoredRun, DirectoryError> {
+        let path = directory.to_path_buf();
+        let journal = directory.join(journal::FILE_NAME);
+        if !journal.try_exists().map_err(system(&journal))? {
+            return Err(DirectoryError::NoRun { path });
+        }
+        let events = journal::replay(directory)?;
+        let state = RunState::of(&events).expect("a replayed journal begins with a run's start");
+        let record = state.record();
+        let result = result::build(&record).map_err(|error| DirectoryError::Record {
+            path: path.clone(),
+            error,
+        })?;
+        Ok(StoredRun {
+            directory: path,
+            started_at: whole_seconds(&state.started_at),
+            is_finished: state.finished,
+            record,
+            result,
+        })
+    }
+}
+
+/// A time of the journal without the part of a second.
+fn whole_seconds(at: &str) -> String {
+    at.split_once('.')
+        .map_or_else(|| at.to_owned(), |(seconds, _)| format!("{seconds}Z"))
 }
 
 /// Writes everything that is made from the journal, and returns the result.
 pub fn write_reports(directory: &Path) -> Result<RunResult, DirectoryError> {
-    let (result, record) = result_of(directory)?;
+    let StoredRun { record, result, .. } = StoredRun::read(directory)?;
     write(&directory.join("result.json"), &result.to_json())?;
     write(
         &directory.join("report.html"),

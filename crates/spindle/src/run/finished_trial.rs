@@ -66,7 +66,7 @@ impl FinishedTrial {
             space: outcome.space,
             warnings,
             warm_up: outcome.warm_up,
-            arrivals: None,
+            arrivals: outcome.arrivals,
             response_time: outcome.response_time,
             io: IoPerTransaction::of(outcome.transactions, tool, outcome.device),
         };
@@ -110,6 +110,7 @@ mod tests {
                 max: 4.0,
                 mean: 1.5,
             },
+            arrivals: None,
             waits: Vec::new(),
             response_time: None,
             cpu: CpuShares {

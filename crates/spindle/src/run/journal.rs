@@ -117,7 +117,10 @@ pub enum JournalError {
         path: PathBuf,
     },
     /// A line in the middle cannot be understood.
-    #[error("{path}, line {line}: {reason}")]
+    #[error(
+        "{path}, line {line}: {reason}: the file is damaged, or another version of spindle wrote it (this is {version})",
+        version = env!("CARGO_PKG_VERSION")
+    )]
     Damaged {
         /// The journal.
         path: PathBuf,

@@ -1,18 +1,33 @@
-//! What people see while a run is under way: one line that is written over on a terminal, plain lines elsewhere, nothing
-//! when asked to be quiet. Always on standard error, so that standard output holds results only.
+//! What people see while a run goes on: one line that is written over on a terminal, plain lines elsewhere, a dashboard or
+//! nothing when asked for. The lines are on standard error, so that standard output holds results only.
 
-use std::io::{IsTerminal, Write};
+use std::io::{self, IsTerminal, Write};
 use std::time::{Duration, Instant};
 
 use indicatif::HumanDuration;
 
-/// How to show progress.
+use crate::trial::protocol;
+use crate::watch::{Dashboard, Scene};
+
+/// How a person wants to see progress.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Shown {
+    /// In lines, or one line that is written over.
+    Lines,
+    /// On a dashboard, which takes the terminal on standard output.
+    Dashboard,
+    /// Not at all.
+    Nothing,
+}
+
+/// How to show progress.
 enum Manner {
     /// One line, written over.
     Line,
     /// A line for each thing that begins or ends.
     Plain,
+    /// A dashboard.
+    Watch(Dashboard),
     /// Nothing.
     Quiet,
 }
@@ -28,28 +43,36 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// `trials` are to come, each of about `trial_estimate`.
-    pub fn new(quiet: bool, trials: usize, trial_estimate: Duration) -> Progress {
-        let manner = match quiet {
-            true => Manner::Quiet,
-            false if std::io::stderr().is_terminal() => Manner::Line,
-            false => Manner::Plain,
+    /// As many trials are to come as `scene` has, each of about `trial_estimate`.
+    ///
+    /// # Errors
+    /// A dashboard is wanted, and standard output is no terminal that can be taken.
+    pub fn new(shown: Shown, scene: Scene, trial_estimate: Duration) -> io::Result<Progress> {
+        let trials_left = scene.trials;
+        let manner = match shown {
+            Shown::Nothing => Manner::Quiet,
+            Shown::Dashboard => Manner::Watch(Dashboard::open(scene)?),
+            Shown::Lines if io::stderr().is_terminal() => Manner::Line,
+            Shown::Lines => Manner::Plain,
         };
-        Progress {
+        Ok(Progress {
             manner,
-            trials_left: trials,
+            trials_left,
             trials_done: 0,
             trial_estimate,
             began: Instant::now(),
             trial: None,
-        }
+        })
     }
 
     /// Says something that happens once.
     pub fn note(&mut self, text: &str) {
-        match self.manner {
+        match &self.manner {
             Manner::Line => eprintln!("\r\x1b[K{text}"),
             Manner::Plain => eprintln!("{text}"),
+            Manner::Watch(dashboard) => {
+                dashboard.update(|scene| scene.notes.push(text.to_owned()));
+            }
             Manner::Quiet => {}
         }
     }
@@ -57,27 +80,46 @@ impl Progress {
     /// So many trials are left after all.
     pub fn expects(&mut self, trials: usize) {
         self.trials_left = trials;
+        let all = self.trials_done + trials;
+        self.watch(|scene| scene.trials = all);
+    }
+
+    /// Changes what the dashboard shows, if there is one.
+    fn watch(&self, change: impl FnOnce(&mut Scene)) {
+        if let Manner::Watch(dashboard) = &self.manner {
+            let ends = Instant::now() + self.time_left();
+            dashboard.update(|scene| {
+                change(scene);
+                scene.ends = Some(ends);
+            });
+        }
     }
 
     /// A trial begins.
-    pub fn trial_begins(&mut self, what: &str) {
+    pub fn trial_begins(&mut self, layout: &str, clients: u32, round: u32) {
         let all = self.trials_done + self.trials_left;
-        let name = format!("trial {}/{all}, {what}", self.trials_done + 1);
-        if self.manner == Manner::Plain {
+        let number = self.trials_done + 1;
+        let name = format!("trial {number}/{all}, round {round}: {layout}, {clients} clients");
+        if matches!(self.manner, Manner::Plain) {
             eprintln!("{name} ({} left)", HumanDuration(self.time_left()));
         }
         self.trial = Some((name, Instant::now()));
+        self.watch(|scene| scene.trial_begins(layout, clients, round));
         self.show("restoring");
     }
 
-    /// The trial goes on: warming up, or measuring with so many transactions per minute so far.
-    pub fn trial_goes_on(&mut self, measuring: bool, tpm: f64) {
-        let phase = if measuring { "measuring" } else { "warming up" };
-        self.show(&format!("{phase}, {tpm:.0} tpm so far"));
+    /// The trial goes on.
+    pub fn trial_goes_on(&mut self, heard: &protocol::Progress) {
+        let phase = match heard.measuring {
+            true => "measuring",
+            false => "warming up",
+        };
+        self.watch(|scene| scene.trial_goes_on(heard));
+        self.show(&format!("{phase}, {:.0} tpm so far", heard.tpm));
     }
 
-    /// The trial is over; `result` says how it went.
-    pub fn trial_ends(&mut self, result: &str) {
+    /// The trial is over: its transactions per minute, or why it broke off.
+    pub fn trial_ends(&mut self, result: Result<f64, &str>) {
         if let Some((name, began)) = self.trial.take() {
             let (done, spent) = (self.trials_done as u32, began.elapsed());
             self.trial_estimate = if done == 0 {
@@ -85,10 +127,16 @@ impl Progress {
             } else {
                 (self.trial_estimate * done + spent) / (done + 1)
             };
-            self.note(&format!("{name}: {result}"));
+            match result {
+                // The dashboard has a row for it.
+                Ok(_) if matches!(self.manner, Manner::Watch(_)) => {}
+                Ok(tpm) => self.note(&format!("{name}: {tpm:.0} tpm")),
+                Err(reason) => self.note(&format!("{name}: failed: {reason}")),
+            }
         }
         self.trials_done += 1;
         self.trials_left = self.trials_left.saturating_sub(1);
+        self.watch(|scene| scene.trial_ends(result.ok()));
     }
 
     /// The run is over.
@@ -109,7 +157,7 @@ impl Progress {
     }
 
     fn show(&self, state: &str) {
-        if self.manner != Manner::Line {
+        if !matches!(self.manner, Manner::Line) {
             return;
         }
         if let Some((name, _)) = &self.trial {
@@ -118,7 +166,7 @@ impl Progress {
                 HumanDuration(self.time_left())
             );
             // A terminal that does not take it takes the next.
-            let _ = std::io::stderr().flush();
+            let _ = io::stderr().flush();
         }
     }
 }

@@ -27,6 +27,8 @@ struct Finished {
 pub struct RunState {
     /// Names the run's directories of data.
     pub run: String,
+    /// When it began, UTC.
+    pub started_at: String,
     /// Where relative paths begin.
     pub working_directory: PathBuf,
     /// The experiment.
@@ -49,6 +51,7 @@ impl RunState {
     pub fn of(events: &[Event]) -> Option<RunState> {
         let Some(Event::RunStarted {
             run,
+            at,
             working_directory,
             experiment,
             ..
@@ -58,6 +61,7 @@ impl RunState {
         };
         let mut state = RunState {
             run: run.clone(),
+            started_at: at.clone(),
             working_directory: working_directory.clone(),
             experiment: (**experiment).clone(),
             finished: false,
@@ -155,12 +159,10 @@ impl RunState {
         self.failures.contains_key(&case)
     }
 
-    /// Throughput of a case in transactions per minute, by round.
-    pub fn throughput(&self, case: CaseKey) -> BTreeMap<u32, f64> {
+    /// The trials of a case that are done, in the order of rounds.
+    pub fn finished(&self, case: CaseKey) -> impl Iterator<Item = &Trial> {
         let trials = self.trials.get(&case).into_iter().flatten();
-        trials
-            .map(|(round, finished)| (*round, finished.trial.tpm))
-            .collect()
+        trials.map(|(_, finished)| &finished.trial)
     }
 
     /// Lets cases that failed be tried again.

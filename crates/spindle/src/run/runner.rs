@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use rand_xoshiro::rand_core::RngCore;
@@ -19,7 +19,7 @@ use super::grounds::{GroundError, Grounds};
 use super::images::{ImageError, Images};
 use super::journal::{Event, Journal, JournalError};
 use super::limits::{self, Flushes, LayoutLimit};
-use super::progress::Progress;
+use super::progress::{Progress, Shown};
 use super::replay::{CaseKey, RunState};
 use super::schedule::{self, Planned};
 use crate::experiment::Experiment;
@@ -31,6 +31,7 @@ use crate::result::RunResult;
 use crate::trial::own_cost::OwnCostTask;
 use crate::trial::protocol::Task;
 use crate::trial::supervisor::{self, Bounds, TrialError};
+use crate::watch::{CaseView, Scene, UnderWay};
 
 /// What a trial takes besides warm-up and measured time, before one has been seen.
 const TRIAL_OVERHEAD: Duration = Duration::from_secs(3);
@@ -60,6 +61,9 @@ pub enum RunError {
         /// The system's own words.
         error: std::io::Error,
     },
+    /// The dashboard that was asked for cannot be shown.
+    #[error("the terminal on standard output cannot be taken for --watch: {0}")]
+    Terminal(std::io::Error),
     /// The person asked for it.
     #[error("interrupted")]
     Interrupted,
@@ -81,7 +85,7 @@ impl Runner {
     pub fn begin(
         experiment: Experiment,
         directory: &Path,
-        quiet: bool,
+        shown: Shown,
         interrupted: Arc<AtomicBool>,
     ) -> Result<Runner, RunError> {
         directory::create(directory)?;
@@ -103,13 +107,13 @@ impl Runner {
         let text =
             serde_json::to_string_pretty(&state.experiment).expect("plain data becomes JSON");
         directory::write(&directory.join("experiment.json"), &text)?;
-        Ok(Runner::new(directory, journal, state, quiet, interrupted))
+        Runner::new(directory, journal, state, shown, interrupted)
     }
 
     /// Goes on with the run of a directory.
     pub fn go_on(
         directory: &Path,
-        quiet: bool,
+        shown: Shown,
         interrupted: Arc<AtomicBool>,
     ) -> Result<Runner, RunError> {
         // The run's paths begin elsewhere.
@@ -123,27 +127,28 @@ impl Runner {
         let path = state.working_directory.clone();
         std::env::set_current_dir(&path)
             .map_err(|error| RunError::WorkingDirectory { path, error })?;
-        Ok(Runner::new(&directory, journal, state, quiet, interrupted))
+        Runner::new(&directory, journal, state, shown, interrupted)
     }
 
     fn new(
         directory: &Path,
         journal: Journal,
         state: RunState,
-        quiet: bool,
+        shown: Shown,
         interrupted: Arc<AtomicBool>,
-    ) -> Runner {
+    ) -> Result<Runner, RunError> {
         let plan = &state.experiment.plan;
         let estimate = Duration::from_millis(plan.warmup_ms + plan.measure_ms) + TRIAL_OVERHEAD;
-        let progress = Progress::new(quiet, schedule::trials_left(&state), estimate);
-        Runner {
+        let scene = scene_of(&state, Arc::clone(&interrupted));
+        let progress = Progress::new(shown, scene, estimate).map_err(RunError::Terminal)?;
+        Ok(Runner {
             directory: directory.to_path_buf(),
             journal,
             state,
             progress,
             limits: BTreeMap::new(),
             interrupted,
-        }
+        })
     }
 
     /// Runs what is left of the plan and writes the reports, also when it is interrupted after a trial.
@@ -414,8 +419,7 @@ impl Runner {
         } = planned;
         let (layout, clients) = case;
         let name = self.state.experiment.layouts[layout].name.clone();
-        self.progress
-            .trial_begins(&format!("round {round}: {name}, {clients} clients"));
+        self.progress.trial_begins(&name, clients, round);
         self.note(Event::TrialStarted {
             layout,
             clients,
@@ -436,15 +440,14 @@ impl Runner {
             memory: budget,
             io: self.limits.get(&layout).map(|limit| &limit.io),
         };
-        let outcome = supervisor::run(&task, bounds, &self.interrupted, |measuring, tpm| {
-            progress.trial_goes_on(measuring, tpm);
+        let outcome = supervisor::run(&task, bounds, &self.interrupted, |heard| {
+            progress.trial_goes_on(heard);
         });
         match outcome {
             Ok(outcome) => {
                 images.written(layout, Some(&outcome.written));
                 let finished = FinishedTrial::of(round, position, outcome, restored);
-                let tpm = finished.trial.tpm;
-                self.progress.trial_ends(&format!("{tpm:.0} tpm"));
+                self.progress.trial_ends(Ok(finished.trial.tpm));
                 self.note(Event::TrialFinished {
                     layout,
                     clients,
@@ -464,7 +467,7 @@ impl Runner {
 
     fn trial_failed(&mut self, case: CaseKey, round: u32, reason: String) -> Result<(), RunError> {
         let (layout, clients) = case;
-        self.progress.trial_ends(&format!("failed: {reason}"));
+        self.progress.trial_ends(Err(&reason));
         self.note(Event::TrialFailed {
             layout,
             clients,
@@ -505,6 +508,28 @@ impl Runner {
             files: images.files(layout),
             devices: images.devices(layout),
         }
+    }
+}
+
+/// What a dashboard shows of a run before it goes on.
+fn scene_of(state: &RunState, interrupted: Arc<AtomicBool>) -> Scene {
+    let case_view = |case: CaseKey| CaseView {
+        layout: state.layout(case.0).name,
+        clients: case.1,
+        finished_tpm: state.finished(case).map(|trial| trial.tpm).collect(),
+        ..CaseView::default()
+    };
+    Scene {
+        experiment: state.experiment.name.clone(),
+        began: Instant::now(),
+        trials_done: 0,
+        trials: schedule::trials_left(state),
+        ends: None,
+        rounds: state.experiment.plan.rounds,
+        cases: state.cases().into_iter().map(case_view).collect(),
+        under_way: UnderWay::Preparing,
+        notes: Vec::new(),
+        interrupted,
     }
 }
 

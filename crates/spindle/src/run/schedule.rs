@@ -14,6 +14,7 @@ use spindle_io::env::seeded_rng;
 use spindle_stats::{CaseRounds, is_settled, rank};
 
 use super::replay::{CaseKey, RunState};
+use crate::result::speed;
 
 /// Streams of chance from here on are the orders of rounds.
 const ORDER_STREAMS: u64 = 1 << 40;
@@ -137,7 +138,7 @@ fn wanted_in(state: &RunState, round: u32) -> BTreeSet<CaseKey> {
     let mut loads: BTreeMap<u32, Vec<Measured>> = BTreeMap::new();
     let mut wanted = BTreeSet::new();
     for case in runnable {
-        let values = throughput_before(state, case, round);
+        let values = speed_before(state, case, round);
         // One that failed so far, or committed nothing, has nothing to be compared by.
         if values.is_empty() {
             wanted.insert(case);
@@ -155,16 +156,17 @@ fn wanted_in(state: &RunState, round: u32) -> BTreeSet<CaseKey> {
     wanted
 }
 
-/// A case and its throughput by round.
+/// A case and what it is compared by, for each round.
 struct Measured {
     case: CaseKey,
     values: BTreeMap<u32, f64>,
 }
 
-fn throughput_before(state: &RunState, case: CaseKey, round: u32) -> BTreeMap<u32, f64> {
-    let mut values = state.throughput(case);
-    values.retain(|of, tpm| *of < round && *tpm > 0.0);
-    values
+fn speed_before(state: &RunState, case: CaseKey, round: u32) -> BTreeMap<u32, f64> {
+    let before = state
+        .finished(case)
+        .filter(|trial| trial.round < round && trial.tpm > 0.0);
+    before.map(|trial| (trial.round, speed(trial))).collect()
 }
 
 /// Of the cases of one load level those that belong to a pair that is not settled: the best and another, or a layout and

@@ -3,9 +3,11 @@
 //! happens to it the run goes on. [`protocol`] is what the two processes say to each other, [`worker`] the process that
 //! measures, [`response_time`] what became of a transaction's time, [`series_recorder`] what the system did meanwhile,
 //! [`own_cost`] what Spindle itself costs, measured in the same way, [`limit_probe`] whether a limit
-//! holds; [`supervisor`] the side that starts the process and listens. Only the run calls the supervisor.
+//! holds, `open_loop` what a trial needs whose load arrives at a rate; [`supervisor`] the side that starts the process and
+//! listens. Only the run calls the supervisor.
 
 pub mod limit_probe;
+mod open_loop;
 pub mod own_cost;
 pub mod protocol;
 pub mod response_time;

@@ -79,6 +79,7 @@ pub async fn measure(task: &OwnCostTask) -> Result<OwnCost, String> {
     let behaviour = Behaviour {
         clients: 1,
         think_time_ns: 0,
+        arrivals: None,
     };
     let tables = engine.tables();
     let mut running = driver::start(&env, &workload, &tables, behaviour, engine.connector());

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use spindle_engines::kernel::{self, IoMethod, Settings};
 use spindle_layout::{DatabaseFiles, Place};
 
+use spindle_workload::driver::Behaviour;
 use spindle_workload::{OltpMix, Slob, Workload};
 
 use super::limit_probe::LimitProbe;
@@ -18,8 +19,8 @@ use crate::experiment::{
 use crate::observe::block_device::DeviceNumber;
 use crate::observe::io_limit::Rates;
 use crate::result::{
-    CpuMicroseconds, CpuShares, IoCounts, Latency, Memory, OwnCost, ResponseTime, SegmentSpace,
-    SystemSeries, Wait, WarmUp,
+    Arrivals, CpuMicroseconds, CpuShares, IoCounts, Latency, Memory, OwnCost, ResponseTime,
+    SegmentSpace, SystemSeries, Wait, WarmUp,
 };
 
 /// What a worker is started for.
@@ -85,12 +86,7 @@ pub enum Report {
     /// The database is open; the worker waits for a line.
     Opened,
     /// How it goes.
-    Progress {
-        /// Warm-up is over.
-        measuring: bool,
-        /// Transactions per minute since the phase began.
-        tpm: f64,
-    },
+    Progress(Progress),
     /// The trial is over.
     Done(Box<Outcome>),
     /// What Spindle itself costs is known.
@@ -105,6 +101,19 @@ pub enum Report {
         /// Why, for people.
         reason: String,
     },
+}
+
+/// How a trial goes.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Progress {
+    /// Warm-up is over.
+    pub measuring: bool,
+    /// Transactions per minute since the phase began.
+    pub tpm: f64,
+    /// Transactions per minute since the last report.
+    pub tpm_now: f64,
+    /// What sessions and background processes waited for since the phase began; none that nobody waited for.
+    pub waits: Vec<Wait>,
 }
 
 /// For each file, runs of blocks written: first and count.
@@ -131,6 +140,9 @@ pub struct Outcome {
     pub fetched_bytes: Option<u64>,
     /// Transaction times.
     pub latency_us: Latency,
+    /// The load that came at a rate, if it did.
+    #[serde(default)]
+    pub arrivals: Option<Arrivals>,
     /// Wait events.
     pub waits: Vec<Wait>,
     /// What became of a transaction's time; `None` when the system does not tell enough.
@@ -200,6 +212,23 @@ pub fn workload_of(workload: &experiment::Workload, database: &Database) -> Box<
                     every: hotspot.every,
                 }),
         }),
+    }
+}
+
+/// How the clients of a trial behave.
+pub fn behaviour_of(workload: &experiment::Workload, clients: u32) -> Behaviour {
+    Behaviour {
+        clients: clients as usize,
+        think_time_ns: workload.think_time_ms * 1_000_000,
+        arrivals: workload
+            .arrivals
+            .map(|arrivals| spindle_workload::Arrivals {
+                rate_per_s: arrivals.rate_per_s,
+                spacing: match arrivals.spacing {
+                    experiment::Spacing::Poisson => spindle_workload::Spacing::Poisson,
+                    experiment::Spacing::Even => spindle_workload::Spacing::Even,
+                },
+            }),
     }
 }
 

@@ -12,7 +12,9 @@
 use spindle_engines::kernel::{SampledWaits, WaitTotal};
 
 use crate::observe::threads::ThreadTimes;
-use crate::result::{OTHER_TIME, RUN_QUEUE, ResponseTime, SYSTEM_CPU, TimePart, USER_CPU};
+use crate::result::{
+    CLIENT_QUEUE, OTHER_TIME, RUN_QUEUE, ResponseTime, SYSTEM_CPU, TimePart, USER_CPU,
+};
 
 /// The name that the threads of clients begin with.
 pub const CLIENT_THREADS: &str = "client";
@@ -57,9 +59,18 @@ impl SessionWait {
     }
 }
 
+/// The mean time of a transaction, which begins when it was to begin.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct MeanTime {
+    /// All of it.
+    pub whole_us: f64,
+    /// The part of it in which no client was free for it; 0 unless load arrives at a rate.
+    pub before_begin_us: f64,
+}
+
 /// The mean response time in its parts; `None` when there was no transaction.
 pub fn response_time(
-    mean_us: f64,
+    mean: MeanTime,
     transactions: u64,
     clients: &ThreadTimes,
     waits: &[SessionWait],
@@ -76,10 +87,16 @@ pub fn response_time(
     ];
     let waited = waits.iter().filter(|wait| wait.total_ns > 0);
     parts.extend(waited.map(|wait| part(wait.event, each(wait.blocked_ns() / 1e3))));
+    if mean.before_begin_us > 0.0 {
+        parts.push(part(CLIENT_QUEUE, mean.before_begin_us));
+    }
     let known_us: f64 = parts.iter().map(|part| part.us).sum();
-    parts.push(part(OTHER_TIME, mean_us - known_us));
+    parts.push(part(OTHER_TIME, mean.whole_us - known_us));
     parts.sort_by(|a, b| b.us.total_cmp(&a.us));
-    Some(ResponseTime { mean_us, parts })
+    Some(ResponseTime {
+        mean_us: mean.whole_us,
+        parts,
+    })
 }
 
 fn part(name: &str, us: f64) -> TimePart {
@@ -92,6 +109,13 @@ fn part(name: &str, us: f64) -> TimePart {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn mean(whole_us: f64) -> MeanTime {
+        MeanTime {
+            whole_us,
+            before_begin_us: 0.0,
+        }
+    }
 
     fn wait(event: &'static str, total_ns: u64, sampled: (u64, u64, u64)) -> SessionWait {
         let (total, running, run_queue) = sampled;
@@ -125,7 +149,7 @@ mod tests {
             wait("log file sync", 4_000_000, (0, 0, 0)),
             wait("free buffer waits", 0, (0, 0, 0)),
         ];
-        let time = response_time(1_600.0, 10, &clients, &waits).expect("transactions");
+        let time = response_time(mean(1_600.0), 10, &clients, &waits).expect("transactions");
         let parts: Vec<(&str, f64)> = time.parts.iter().map(|p| (p.part.as_str(), p.us)).collect();
         assert_eq!(
             parts,
@@ -150,6 +174,9 @@ mod tests {
 
     #[test]
     fn without_transactions_there_is_no_mean() {
-        assert_eq!(response_time(0.0, 0, &ThreadTimes::default(), &[]), None);
+        assert_eq!(
+            response_time(mean(0.0), 0, &ThreadTimes::default(), &[]),
+            None
+        );
     }
 }

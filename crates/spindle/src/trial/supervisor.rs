@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use super::limit_probe::LimitProbe;
 use super::own_cost::OwnCostTask;
-use super::protocol::{Order, Outcome, Report, Task, transaction_bytes};
+use super::protocol::{Order, Outcome, Progress, Report, Task, transaction_bytes};
 use crate::observe::io_limit::{IoGroup, IoLimit};
 use crate::observe::memory::{MemoryBudget, MemoryGroup};
 use crate::result::OwnCost;
@@ -58,12 +58,12 @@ impl Drop for Worker {
     }
 }
 
-/// Runs a trial to its end. `progress` hears of warm-up and throughput; `interrupted` is looked at ten times a second.
+/// Runs a trial to its end. `progress` hears how it goes; `interrupted` is looked at ten times a second.
 pub fn run(
     task: &Task,
     bounds: Bounds<'_>,
     interrupted: &AtomicBool,
-    mut progress: impl FnMut(bool, f64),
+    mut progress: impl FnMut(&Progress),
 ) -> Result<Outcome, TrialError> {
     let order = Order::Trial(Box::new(task.clone()));
     let mut at_work = false;
@@ -74,12 +74,12 @@ pub fn run(
             send(worker, "go")?;
             Ok(None)
         }
-        Report::Progress { measuring, tpm } => {
+        Report::Progress(heard) => {
             if !std::mem::replace(&mut at_work, true) {
                 // The clients have what they need: what they did not take shall not be page cache.
                 limit_memory(worker, task, 0)?;
             }
-            progress(measuring, tpm);
+            progress(&heard);
             Ok(None)
         }
         Report::Done(outcome) => Ok(Some(*outcome)),

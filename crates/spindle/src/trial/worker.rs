@@ -12,13 +12,15 @@ use spindle_engines::kernel::{EngineCounts, KernelEngine, Shutdown, WaitTotal};
 use spindle_io::Env;
 use spindle_io::real::{RealEnv, block_on, facts};
 use spindle_layout::Place;
-use spindle_stats::steady_after;
-use spindle_workload::driver::{self, Behaviour, Running};
+use spindle_stats::{LatencyHistogram, steady_after};
+use spindle_workload::driver::{self, Running};
 
-use super::protocol::{Order, Outcome, Report, Task, engine_path, settings_of, workload_of};
-use super::response_time::{CLIENT_THREADS, SessionWait, response_time};
+use super::protocol::{
+    Order, Outcome, Progress, Report, Task, behaviour_of, engine_path, settings_of, workload_of,
+};
+use super::response_time::{CLIENT_THREADS, MeanTime, SessionWait, response_time};
 use super::series_recorder::{self, SeriesRecorder};
-use super::{limit_probe, own_cost};
+use super::{limit_probe, open_loop, own_cost};
 use crate::experiment::{Caching, WriteSync};
 use crate::observe::SystemFiles;
 use crate::observe::block_device::DeviceNumber;
@@ -29,7 +31,7 @@ use crate::observe::sampler::{Sample, Sampler};
 use crate::observe::series::DatabaseState;
 use crate::observe::threads::ThreadTimes;
 use crate::result::{
-    CpuMicroseconds, CpuShares, IoCounts, Latency, Memory, NOT_DIRECT_HERE, ResponseTime,
+    Arrivals, CpuMicroseconds, CpuShares, IoCounts, Latency, Memory, NOT_DIRECT_HERE, ResponseTime,
     SegmentSpace, Wait, WarmUp,
 };
 
@@ -113,10 +115,10 @@ async fn measure(
     }
     exit_with_run(lines);
     let instance_bytes = facts::anonymous_bytes();
-    let behaviour = Behaviour {
-        clients: task.clients as usize,
-        think_time_ns: task.workload.think_time_ms * 1_000_000,
-    };
+    let behaviour = behaviour_of(&task.workload, task.clients);
+    if behaviour.arrivals.is_some() {
+        open_loop::begin_on_time();
+    }
     let tables = engine.tables();
     let running = driver::start(&env, &workload, &tables, behaviour, engine.connector());
     let trial = Trial {
@@ -147,6 +149,15 @@ struct Trial<'a> {
     running: Running,
     /// Memory of the process before there were clients.
     instance_bytes: Option<u64>,
+}
+
+/// What was seen at each step while time passed.
+#[derive(Default)]
+struct Watched {
+    /// Transactions per second since the step before.
+    samples: Vec<f64>,
+    /// Transactions that were due and had not begun.
+    backlogs: Vec<u64>,
 }
 
 /// Everything counted, at one moment.
@@ -202,7 +213,7 @@ impl Trial<'_> {
         self.running.measure(true);
         let begin = self.moment(&sampler);
         let recorder = self.record_series(sampler.clone())?;
-        let samples = self
+        let Watched { samples, backlogs } = self
             .watch(self.task.measure_ms, self.task.sample_ms, true)
             .await?;
         self.running.measure(false);
@@ -233,7 +244,12 @@ impl Trial<'_> {
         warnings.extend(not_direct(cached_pages));
         let measured = Duration::from_nanos(end.at_ns - begin.at_ns) + flush.unwrap_or_default();
         let transactions = end.committed - begin.committed;
-        let latency_us = latency(&self.running);
+        let latency_us = latency(&self.running.latencies());
+        let arrivals = self.arrivals(&backlogs);
+        let mean = MeanTime {
+            whole_us: latency_us.mean,
+            before_begin_us: arrivals.map_or(0.0, |arrivals| arrivals.delay_us.mean),
+        };
         let (cpu, steal_percent) = cpu_shares(&begin, &end);
         Ok(Outcome {
             transactions,
@@ -245,8 +261,9 @@ impl Trial<'_> {
             device: device_counts(&begin, &end),
             fetched_bytes: fetched_bytes(&begin, &end),
             latency_us,
-            waits: waits(&begin, &end),
-            response_time: response_time_between(&begin, &end, latency_us.mean, transactions),
+            arrivals,
+            waits: waits(&begin.waits, &end.waits),
+            response_time: response_time_between(&begin, &end, mean, transactions),
             cpu,
             steal_percent,
             cpu_us_per_transaction: cpu_per_transaction(&begin, &end, transactions),
@@ -313,7 +330,10 @@ impl Trial<'_> {
         };
         let began_ns = self.env.now();
         let least_ms = self.task.warmup_ms.min(most_ms);
-        let mut samples = self.watch(least_ms, WARM_UP_SAMPLE_MS, false).await?;
+        let mut samples = self
+            .watch(least_ms, WARM_UP_SAMPLE_MS, false)
+            .await?
+            .samples;
         let mut passed_ms = least_ms;
         let mut is_settled = steady_after(&samples).is_some();
         while !is_settled && passed_ms < most_ms {
@@ -321,7 +341,8 @@ impl Trial<'_> {
             let more_ms = (passed_ms / 20)
                 .max(WARM_UP_LOOK_MS)
                 .min(most_ms - passed_ms);
-            samples.extend(self.watch(more_ms, WARM_UP_SAMPLE_MS, false).await?);
+            let more = self.watch(more_ms, WARM_UP_SAMPLE_MS, false).await?;
+            samples.extend(more.samples);
             passed_ms += more_ms;
             is_settled = steady_after(&samples).is_some();
         }
@@ -331,19 +352,31 @@ impl Trial<'_> {
         }))
     }
 
+    /// What became of load that came at a rate.
+    fn arrivals(&self, backlogs: &[u64]) -> Option<Arrivals> {
+        let arrivals = self.task.workload.arrivals?;
+        Some(Arrivals {
+            rate_per_s: arrivals.rate_per_s,
+            delay_us: latency(&self.running.delays()),
+            backlog: backlogs.last().copied().unwrap_or(0),
+            is_overloaded: open_loop::is_overloaded(backlogs),
+        })
+    }
+
     /// Lets time pass, sampling throughput; fails as soon as a client has.
     async fn watch(
         &self,
         duration_ms: u64,
         step_ms: u64,
         measuring: bool,
-    ) -> Result<Vec<f64>, String> {
+    ) -> Result<Watched, String> {
         let began_ns = self.env.now();
         let end_ns = began_ns + duration_ms * 1_000_000;
         let step_ns = step_ms * 1_000_000;
         let first = self.running.committed();
         let (mut last, mut last_ns) = (first, began_ns);
-        let mut samples = Vec::new();
+        let waits = self.engine.wait_events();
+        let mut watched = Watched::default();
         while last_ns < end_ns {
             let next_ns = (last_ns + step_ns).min(end_ns);
             self.env.sleep(next_ns.saturating_sub(self.env.now())).await;
@@ -351,12 +384,18 @@ impl Trial<'_> {
                 return Err(reason);
             }
             let (committed, now_ns) = (self.running.committed(), self.env.now());
-            samples.push((committed - last) as f64 * 1e9 / (now_ns - last_ns).max(1) as f64);
+            let tps = (committed - last) as f64 * 1e9 / (now_ns - last_ns).max(1) as f64;
+            watched.samples.push(tps);
+            watched.backlogs.push(self.running.backlog(now_ns));
             (last, last_ns) = (committed, now_ns);
-            let tpm = (committed - first) as f64 * 60e9 / (now_ns - began_ns).max(1) as f64;
-            say(&Report::Progress { measuring, tpm });
+            say(&Report::Progress(Progress {
+                measuring,
+                tpm: (committed - first) as f64 * 60e9 / (now_ns - began_ns).max(1) as f64,
+                tpm_now: tps * 60.0,
+                waits: waits_between(&waits, &self.engine.wait_events()),
+            }));
         }
-        Ok(samples)
+        Ok(watched)
     }
 
     /// What was still dirty in the page cache when the clients had stopped, and how long flushing it took.
@@ -507,8 +546,7 @@ fn fetched_bytes(begin: &Moment, end: &Moment) -> Option<u64> {
     Some(after.since(&before).read_bytes)
 }
 
-fn latency(running: &Running) -> Latency {
-    let times = running.latencies();
+fn latency(times: &LatencyHistogram) -> Latency {
     Latency {
         p50: times.p50_us(),
         p95: times.p95_us(),
@@ -528,8 +566,15 @@ fn space(engine: &KernelEngine) -> Vec<SegmentSpace> {
     space.collect()
 }
 
-fn waits(begin: &Moment, end: &Moment) -> Vec<Wait> {
-    let pairs = begin.waits.iter().zip(&end.waits);
+/// Those that somebody waited for in between.
+fn waits_between(begin: &[WaitTotal], end: &[WaitTotal]) -> Vec<Wait> {
+    let mut waits = waits(begin, end);
+    waits.retain(|wait| wait.count > 0);
+    waits
+}
+
+fn waits(begin: &[WaitTotal], end: &[WaitTotal]) -> Vec<Wait> {
+    let pairs = begin.iter().zip(end);
     let difference = |(before, after): (&WaitTotal, &WaitTotal)| {
         let count = after.count - before.count;
         let total_us = (after.total_ns - before.total_ns) as f64 / 1e3;
@@ -551,12 +596,12 @@ fn waits(begin: &Moment, end: &Moment) -> Vec<Wait> {
 fn response_time_between(
     begin: &Moment,
     end: &Moment,
-    mean_us: f64,
+    mean: MeanTime,
     transactions: u64,
 ) -> Option<ResponseTime> {
     let clients = end.clients?.since(&begin.clients?);
     let waits = SessionWait::between(&begin.session_waits, &end.session_waits);
-    response_time(mean_us, transactions, &clients, &waits)
+    response_time(mean, transactions, &clients, &waits)
 }
 
 fn cpu_shares(begin: &Moment, end: &Moment) -> (CpuShares, f64) {

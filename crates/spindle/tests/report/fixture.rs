@@ -179,7 +179,8 @@ fn layout(path: &Path) -> Layout {
     }
 }
 
-fn trial(case: usize, round: u32) -> Trial {
+/// A trial of an access path.
+pub fn trial(case: usize, round: u32) -> Trial {
     let path = &PATHS[case];
     let tpm = path.tpm * disturbance(case, round);
     let transactions = (tpm / 60.0 * MEASURED_S) as u64;

@@ -14,9 +14,9 @@ pub use cause::{Attribution, Finding, PartDifference};
 pub use judgement::{Comparison, Drift, NoiseFloor, Place, Ranking, RatioEstimate, Stopping};
 pub use system::{SystemColumn, SystemMean, SystemSeries};
 pub use trial::{
-    Arrivals, CpuMicroseconds, CpuShares, IoPerTransaction, Latency, Memory, OTHER_TIME, RUN_QUEUE,
-    ResponseTime, Restore, SYSTEM_CPU, SegmentSpace, TimePart, Trial, USER_CPU, Wait, WarmUp,
-    is_wait_event,
+    Arrivals, CLIENT_QUEUE, CpuMicroseconds, CpuShares, IoPerTransaction, Latency, Memory,
+    OTHER_TIME, RUN_QUEUE, ResponseTime, Restore, SYSTEM_CPU, SegmentSpace, TimePart, Trial,
+    USER_CPU, Wait, WarmUp, is_wait_event,
 };
 
 /// How a layout's note begins when direct I/O was asked for and the file system buffered it all the same. Such a note is

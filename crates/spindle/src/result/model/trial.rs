@@ -27,7 +27,7 @@ pub struct Trial {
     pub write_iops: f64,
     /// KiB per second that the database read and wrote together.
     pub kib_per_s: f64,
-    /// Time from the begin of a transaction to the end of its commit.
+    /// Time from the begin of a transaction, in an open loop from its intended begin, to the end of its commit.
     pub latency_us: Latency,
     /// What sessions and background processes waited for.
     pub waits: Vec<Wait>,
@@ -128,6 +128,10 @@ pub struct Arrivals {
     pub delay_us: Latency,
     /// Transactions that were due and had not begun when the measured time ended.
     pub backlog: u64,
+    /// The backlog grew and was never worked off: the layout cannot carry this load, and its transaction times would go
+    /// on growing.
+    #[serde(default)]
+    pub is_overloaded: bool,
 }
 
 /// The mean time of a transaction, from its begin to the end of its commit, split into what the session did in it.
@@ -151,7 +155,7 @@ impl ResponseTime {
 
 /// Whether a [`TimePart`] is one that sessions waited for, under the name of a wait event.
 pub fn is_wait_event(part: &str) -> bool {
-    ![USER_CPU, SYSTEM_CPU, RUN_QUEUE, OTHER_TIME].contains(&part)
+    ![USER_CPU, SYSTEM_CPU, RUN_QUEUE, CLIENT_QUEUE, OTHER_TIME].contains(&part)
 }
 
 /// A [`TimePart`]: the program on a processor.
@@ -160,6 +164,8 @@ pub const USER_CPU: &str = "user CPU";
 pub const SYSTEM_CPU: &str = "system CPU";
 /// A [`TimePart`]: ready to run, and no processor free.
 pub const RUN_QUEUE: &str = "run queue";
+/// A [`TimePart`]: due at a fixed rate, and no client free for it.
+pub const CLIENT_QUEUE: &str = "wait for a free client";
 /// A [`TimePart`]: what nothing accounts for.
 pub const OTHER_TIME: &str = "other";
 

@@ -49,7 +49,7 @@ fn rounds_taken(state: &mut RunState, speeds: &[f64]) -> Vec<usize> {
         }
     }
     let taken = state.cases().into_iter();
-    taken.map(|case| state.throughput(case).len()).collect()
+    taken.map(|case| state.finished(case).count()).collect()
 }
 
 const AUTO: &str = "[plan]\nrounds = \"auto\"\nprecision = \"0.5%\"\nmargin = \"1%\"\nmax = 20\n";
@@ -124,7 +124,7 @@ fn each_load_level_is_settled_by_itself() {
             );
         }
     }
-    let taken = |case| state.throughput(case).len();
+    let taken = |case| state.finished(case).count();
     assert_eq!((taken((0, 4)), taken((1, 4))), (6, 6));
     assert!(taken((0, 8)) > 6 && taken((0, 8)) == taken((1, 8)));
 }

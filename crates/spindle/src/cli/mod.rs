@@ -1,32 +1,34 @@
 //! The command line: what people type, and how they are told what went wrong. The only module that prints, but for the
 //! progress of a run.
 
+mod results;
+mod run;
+
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use clap::{Args, Parser, Subcommand};
-use jiff::Zoned;
 use miette::GraphicalReportHandler;
 use rustix::termios::tcgetwinsize;
-use signal_hook::consts::{SIGINT, SIGTERM};
 use spindle_layout::ledger;
 
 use crate::disk_group::{self, DiskGroupCommand};
 use crate::experiment::{Experiment, ExperimentError};
+use crate::export::Format;
 use crate::power_cut::judge::Judging;
 use crate::power_cut::{self, Scratch};
-use crate::result::{Outcome, RunResult};
 use crate::run::replay::RunState;
-use crate::run::runner::{RunError, Runner};
 use crate::run::{directory, journal};
-use crate::table::{self, Style};
+use crate::table::Style;
 use crate::{clean, doctor, plan, trial};
 
 const EXIT_CODES: &str = "Exit codes: 0 done; 1 the run or a command failed; 2 the experiment file or the command line \
-is wrong, and nothing was created; 3 not one case could be measured; 130 interrupted, go on with `spindle resume`.";
+is wrong, and nothing was created; 3 not one case could be measured; 130 interrupted, go on with `spindle resume`. \
+`spindle compare` has its own.";
+
+/// Where runs are made and looked for, unless told otherwise.
+const RUNS: &str = "runs";
 
 /// The program's arguments.
 #[derive(Parser)]
@@ -53,6 +55,8 @@ enum Command {
         sets: Vec<String>,
         #[command(flatten)]
         show: Show,
+        #[command(flatten)]
+        watch: Watch,
     },
     /// Go on with a run that was interrupted, killed, or had failures; finished trials are kept.
     #[command(after_help = "Example:\n  spindle resume runs/quickstart-20260101-120000")]
@@ -61,6 +65,8 @@ enum Command {
         directory: PathBuf,
         #[command(flatten)]
         show: Show,
+        #[command(flatten)]
+        watch: Watch,
     },
     /// Make the reports of a run again from its journal, and print its table.
     #[command(
@@ -71,6 +77,34 @@ enum Command {
         directory: PathBuf,
         #[command(flatten)]
         show: Show,
+    },
+    /// Show a run on the terminal, from the answer down to what weakens it; writes nothing.
+    #[command(after_help = "Example:\n  spindle show runs/quickstart-20260101-120000")]
+    Show {
+        /// The run directory.
+        directory: PathBuf,
+    },
+    /// Print a run for other programs; writes nothing.
+    #[command(
+        after_help = "Example:\n  spindle export runs/quickstart-20260101-120000 --format csv > trials.csv\n\nWhat each \
+                      format holds: docs/export.md"
+    )]
+    Export {
+        /// The run directory.
+        directory: PathBuf,
+        /// The format.
+        #[arg(long)]
+        format: Format,
+    },
+    /// Compare runs of different days or machines: the first with each of the others.
+    #[command(after_help = results::COMPARE_HELP)]
+    Compare(results::Compare),
+    /// List the runs below a directory.
+    #[command(after_help = "Example:\n  spindle list /srv/runs")]
+    List {
+        /// Where to look.
+        #[arg(default_value = RUNS)]
+        directory: PathBuf,
     },
     /// Say what an experiment would make, write and take; touch nothing.
     #[command(after_help = "Example:\n  spindle plan examples/quickstart.toml --set plan.rounds=5")]
@@ -144,6 +178,13 @@ struct Show {
     quiet: bool,
 }
 
+#[derive(Args)]
+struct Watch {
+    /// A dashboard on the terminal while it goes on: throughput, waits, time left.
+    #[arg(long, conflicts_with = "quiet")]
+    watch: bool,
+}
+
 /// Does what was asked.
 pub fn main(arguments: Arguments) -> ExitCode {
     match arguments.command {
@@ -165,24 +206,26 @@ pub fn main(arguments: Arguments) -> ExitCode {
         },
         Command::Report { directory, .. } if !holds_run(&directory) => no_run(&directory),
         Command::Report { directory, show } => match directory::write_reports(&directory) {
-            Ok(result) => show_result(&result, &directory, &show),
+            Ok(result) => run::show_result(&result, &directory, &show),
             Err(error) => fail(&error.to_string()),
         },
-        Command::Resume { directory, show } => {
-            let runner = Runner::go_on(&directory, show.quiet, interrupts());
-            carry_out(runner, &directory, &show)
-        }
+        Command::Show { directory } => results::show(&directory),
+        Command::Export { directory, format } => results::export(&directory, format),
+        Command::Compare(asked) => results::compare(&asked),
+        Command::List { directory } => results::list(&directory),
+        Command::Resume {
+            directory,
+            show,
+            watch,
+        } => run::resume(&directory, &show, watch.watch),
         Command::Run {
             file,
             out,
             sets,
             show,
+            watch,
         } => match experiment_to_run(&file, &sets) {
-            Ok(experiment) => {
-                let directory = out.unwrap_or_else(|| default_directory(&experiment));
-                let runner = Runner::begin(experiment, &directory, show.quiet, interrupts());
-                carry_out(runner, &directory, &show)
-            }
+            Ok(experiment) => run::begin(experiment, out, &show, watch.watch),
             Err(code) => code,
         },
         Command::Plan { file, sets } => match Experiment::read(&file, &sets) {
@@ -289,67 +332,6 @@ fn cut_power(experiment: &Experiment, asked: PowerCuts) -> ExitCode {
             }
         }
         Err(error) => fail(&error.to_string()),
-    }
-}
-
-/// Set by the first Ctrl-C or SIGTERM; the second ends the program at once.
-fn interrupts() -> Arc<AtomicBool> {
-    let flag = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM] {
-        // In this order: the second signal finds the flag set by the first.
-        let registered =
-            signal_hook::flag::register_conditional_shutdown(signal, 130, Arc::clone(&flag))
-                .and_then(|_| signal_hook::flag::register(signal, Arc::clone(&flag)));
-        registered.expect("SIGINT and SIGTERM may be handled");
-    }
-    flag
-}
-
-fn default_directory(experiment: &Experiment) -> PathBuf {
-    let time = Zoned::now().strftime("%Y%m%d-%H%M%S").to_string();
-    Path::new("runs").join(format!("{}-{time}", experiment.name))
-}
-
-fn carry_out(runner: Result<Runner, RunError>, directory: &Path, show: &Show) -> ExitCode {
-    // Resuming changes the working directory.
-    let directory = std::path::absolute(directory).unwrap_or_else(|_| directory.to_path_buf());
-    match runner.and_then(|mut runner| runner.run()) {
-        Ok(result) => show_result(&result, &directory, show),
-        Err(RunError::Interrupted) => {
-            eprintln!(
-                "interrupted; finished trials are kept. Go on with: spindle resume {}",
-                directory.display()
-            );
-            ExitCode::from(130)
-        }
-        Err(error) => {
-            let code = fail(&error.to_string());
-            if directory.join(journal::FILE_NAME).exists() {
-                eprintln!(
-                    "finished trials are kept. When it is mended: spindle resume {}",
-                    directory.display()
-                );
-            }
-            code
-        }
-    }
-}
-
-fn show_result(result: &RunResult, directory: &Path, show: &Show) -> ExitCode {
-    if show.json {
-        print!("{}", result.to_json());
-    } else {
-        print!("{}", table::render(result, style_of_output()));
-        println!("\nreport: {}", directory.join("report.html").display());
-    }
-    let measured = result
-        .cases
-        .iter()
-        .any(|case| case.outcome == Outcome::Measured && !case.trials.is_empty());
-    if measured {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::from(3)
     }
 }
 

@@ -1,0 +1,222 @@
+//! A comparison of runs on a terminal.
+
+use std::fmt::Write as _;
+
+use super::{Call, CaseComparison, Difference, Judgement, Measure, Options, RunComparison, Side};
+use crate::report::comparison::{milliseconds, ratio};
+use crate::result::Verdict;
+use crate::table::{BOLD, CYAN, GREEN, RED, Style, YELLOW, align_right, lines, paint, plain_table};
+
+/// The runs' figures say how sure they are within each; what else changed between two days they cannot know.
+const BETWEEN_RUNS: &str = "The intervals know the noise within each run, not what else changed between them: a second run of \
+the same settings shows how much that is.";
+
+/// A run beside the first, for people.
+pub fn render(
+    before: Side<'_>,
+    after: Side<'_>,
+    comparison: &RunComparison,
+    options: &Options,
+    style: Style,
+) -> String {
+    let mut text = format!(
+        "{}\n  before: {}, begun {}\n  now:    {}, begun {}\n\n",
+        paint("Two runs", BOLD, style),
+        before.name,
+        before.started_at,
+        after.name,
+        after.started_at
+    );
+    let machines = (
+        "The machines",
+        &comparison.machines,
+        options.across_machines,
+    );
+    let experiments = (
+        "The settings of the experiments",
+        &comparison.experiments,
+        options.across_settings,
+    );
+    for (what, differences, is_wanted) in [machines, experiments] {
+        text.push_str(&differences_of(what, differences, is_wanted, style));
+    }
+    text.push_str(&cases(comparison, style));
+    text.push_str(&differing_layouts(comparison, style));
+    let _ = writeln!(text, "{}", conclusion(comparison, options, style));
+    let _ = writeln!(text, "{BETWEEN_RUNS}");
+    text
+}
+
+fn differences_of(what: &str, differences: &[Difference], is_wanted: bool, style: Style) -> String {
+    if differences.is_empty() {
+        return format!("{what} agree.\n");
+    }
+    let (label, colour) = match is_wanted {
+        true => ("differ, as was said", CYAN),
+        false => ("differ", YELLOW),
+    };
+    let title = format!("{what} {label}:");
+    format!("{}\n{}", paint(&title, colour, style), listed(differences))
+}
+
+fn listed(differences: &[Difference]) -> String {
+    let line = |difference: &Difference| {
+        let Difference {
+            setting,
+            before,
+            after,
+        } = difference;
+        format!("  {setting}: {before} -> {after}\n")
+    };
+    differences.iter().map(line).collect()
+}
+
+fn cases(comparison: &RunComparison, style: Style) -> String {
+    let mut table = plain_table(style.width);
+    for case in &comparison.cases {
+        table.add_row(row(case));
+    }
+    for column in [1, 2, 3, 5] {
+        align_right(&mut table, column);
+    }
+    let mut text =
+        String::from("\nlayout, clients; before, now; ratio of speed, and its 95 % interval:\n");
+    for (line, case) in lines(&table).lines().zip(&comparison.cases) {
+        let _ = writeln!(text, "{line}  {}", label(case, style));
+    }
+    text.push('\n');
+    text
+}
+
+fn row(case: &CaseComparison) -> Vec<String> {
+    let mut row = vec![format!("  {}", case.layout), case.clients.to_string()];
+    let Judgement::Compared {
+        measure,
+        before,
+        after,
+        speed,
+        ..
+    } = &case.judgement
+    else {
+        return row;
+    };
+    let (write, unit): (fn(f64) -> String, &str) = match measure {
+        Measure::Throughput => (|tpm| format!("{tpm:.0}"), "tpm"),
+        Measure::P99 => (|us| milliseconds(us / 1e3), "ms (p99)"),
+    };
+    let interval = |(low, high)| format!("({}-{})", ratio(low), ratio(high));
+    row.extend([
+        write(*before),
+        write(*after),
+        unit.to_owned(),
+        format!("{} x", ratio(speed.ratio)),
+        speed.ci95.map_or_else(String::new, interval),
+    ]);
+    row
+}
+
+/// What may be said of a case, in a word or two.
+fn label(case: &CaseComparison, style: Style) -> String {
+    match &case.judgement {
+        Judgement::Missing {
+            reason,
+            is_regression: true,
+        } => paint(reason, RED, style),
+        Judgement::Missing { reason, .. } => reason.clone(),
+        Judgement::Compared { speed, .. } if speed.ci95.is_none() => {
+            "two rounds or more are needed in each run".to_owned()
+        }
+        Judgement::Compared { call, .. } => match call {
+            Call::Refused { .. } => paint("not called", YELLOW, style),
+            Call::Called {
+                is_regression: true,
+                ..
+            } => paint("slower: a regression", RED, style),
+            Call::Called { verdict, .. } => match verdict {
+                Verdict::Faster => paint("faster", GREEN, style),
+                Verdict::Slower => paint("slower, within the threshold", YELLOW, style),
+                Verdict::Draw => paint("draw", CYAN, style),
+                Verdict::Undecided => paint("undecided", YELLOW, style),
+            },
+        },
+    }
+}
+
+/// The settings of single layouts that keep them from being called.
+fn differing_layouts(comparison: &RunComparison, style: Style) -> String {
+    let mut text = String::new();
+    let mut seen: Vec<&str> = Vec::new();
+    for case in &comparison.cases {
+        let Judgement::Compared {
+            call: Call::Refused { differences },
+            ..
+        } = &case.judgement
+        else {
+            continue;
+        };
+        if differences.is_empty() || seen.contains(&case.layout.as_str()) {
+            continue;
+        }
+        seen.push(&case.layout);
+        let title = format!("The layout {} differs:", case.layout);
+        let _ = writeln!(
+            text,
+            "{}\n{}",
+            paint(&title, YELLOW, style),
+            listed(differences)
+        );
+    }
+    text
+}
+
+fn conclusion(comparison: &RunComparison, options: &Options, style: Style) -> String {
+    let percent = (options.threshold * 1e4).round() / 100.0;
+    let judged = comparison
+        .cases
+        .iter()
+        .filter(|case| {
+            matches!(
+                case.judgement,
+                Judgement::Compared {
+                    call: Call::Called { .. },
+                    ..
+                }
+            )
+        })
+        .count();
+    let text = if comparison.has_regression() {
+        format!("A regression: at least one case is slower by more than {percent} %, or broke off.")
+    } else if !comparison.is_judged() {
+        format!("Nothing was judged{}.", what_to_do(comparison, options))
+    } else {
+        format!(
+            "No regression beyond {percent} % was found in {judged} of {} cases.",
+            comparison.cases.len()
+        )
+    };
+    paint(&text, BOLD, style)
+}
+
+/// How a comparison that was refused may be had.
+fn what_to_do(comparison: &RunComparison, options: &Options) -> &'static str {
+    let refuses_machines = !comparison.machines.is_empty() && !options.across_machines;
+    let is_refused = comparison.cases.iter().any(|case| {
+        matches!(
+            case.judgement,
+            Judgement::Compared {
+                call: Call::Refused { .. },
+                ..
+            }
+        )
+    });
+    match (is_refused, refuses_machines) {
+        (true, true) => {
+            ": the machines differ, and the difference may be theirs. If that is the question, say --across-machines (and \
+             --across-settings where settings differ)"
+        }
+        (true, false) => {
+            ": the settings differ, and the difference may be theirs. If that is the question, say --across-settings"
+        }
+        (false, _) => ": there is no case that both runs measured in two rounds or more",
+    }
+}

@@ -1,0 +1,156 @@
+//! `spindle list`: the runs below a directory, each in a few lines: which experiment, when, how far it came, what it says.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use crate::result::RunResult;
+use crate::run::directory::{DirectoryError, StoredRun};
+use crate::run::journal;
+use crate::table::{BOLD, RED, Style, YELLOW, paint};
+
+/// Runs are looked for so many directories deep.
+const DEPTH_MAX: u32 = 4;
+
+/// A run that was found.
+pub struct FoundRun {
+    /// Its directory.
+    pub directory: PathBuf,
+    /// The run, or why it cannot be read.
+    pub run: Result<StoredRun, DirectoryError>,
+    /// A program is working on it.
+    pub is_going_on: bool,
+}
+
+/// The runs below a directory, or in it, the latest first; those that cannot be read last. Links are not followed.
+///
+/// # Errors
+/// The directory cannot be read.
+pub fn find(below: &Path) -> io::Result<Vec<FoundRun>> {
+    let locks = fs::read_to_string("/proc/locks").unwrap_or_default();
+    let mut directories = Vec::new();
+    collect(below, DEPTH_MAX, &mut directories)?;
+    let mut found: Vec<FoundRun> = directories
+        .into_iter()
+        .map(|directory| FoundRun {
+            run: StoredRun::read(&directory),
+            is_going_on: is_locked(&directory.join(journal::FILE_NAME), &locks),
+            directory,
+        })
+        .collect();
+    let begun = |found: &FoundRun| found.run.as_ref().ok().map(|run| run.started_at.clone());
+    found.sort_by(|a, b| begun(b).cmp(&begun(a)).then(a.directory.cmp(&b.directory)));
+    Ok(found)
+}
+
+fn collect(directory: &Path, depth: u32, found: &mut Vec<PathBuf>) -> io::Result<()> {
+    if directory.join(journal::FILE_NAME).is_file() {
+        found.push(directory.to_path_buf());
+        return Ok(());
+    }
+    for entry in fs::read_dir(directory)? {
+        let entry = entry?;
+        if depth > 0 && entry.file_type()?.is_dir() {
+            // One directory that is closed to us hides no other.
+            let _ = collect(&entry.path(), depth - 1, found);
+        }
+    }
+    Ok(())
+}
+
+/// Whether somebody holds a lock on the whole file, as a run does on its journal, by what `/proc/locks` says (proc(5)).
+/// Looking takes no lock: a run that is about to begin is not disturbed.
+fn is_locked(path: &Path, locks: &str) -> bool {
+    let Ok(file) = fs::metadata(path) else {
+        return false;
+    };
+    let (major, minor) = (rustix::fs::major(file.dev()), rustix::fs::minor(file.dev()));
+    let place = format!("{major:02x}:{minor:02x}:{}", file.ino());
+    let mut locks = locks.lines();
+    locks.any(|lock| {
+        let mut words = lock.split_whitespace();
+        words.any(|word| word == "FLOCK") && words.any(|word| word == place)
+    })
+}
+
+/// The runs for people; `below` is what they are below of.
+pub fn render(found: &[FoundRun], below: &Path, style: Style) -> String {
+    if found.is_empty() {
+        let below = below.display();
+        return format!("There is no run below {below}. spindle run FILE makes one.\n");
+    }
+    let mut text = String::new();
+    for found in found {
+        let directory = paint(&found.directory.display().to_string(), BOLD, style);
+        match &found.run {
+            Ok(run) => {
+                let _ = writeln!(text, "{directory}");
+                let _ = writeln!(text, "  {}", state(run, found.is_going_on, style));
+                let _ = writeln!(text, "  {}\n", run.result.headline);
+            }
+            Err(error) => {
+                let error = paint(&error.to_string(), RED, style);
+                let _ = writeln!(text, "{directory}\n  cannot be read: {error}\n");
+            }
+        }
+    }
+    text.pop();
+    text
+}
+
+/// `quickstart, begun 2026-01-01T12:00:00Z: 6 layouts, 6 cases, 18 of 18 trials, finished`.
+fn state(run: &StoredRun, is_going_on: bool, style: Style) -> String {
+    let result = &run.result;
+    let state = match (run.is_finished, is_going_on) {
+        (_, true) => paint("going on now", YELLOW, style),
+        (true, false) => "finished".to_owned(),
+        (false, false) => paint("not finished: spindle resume does the rest", YELLOW, style),
+    };
+    format!(
+        "{}, begun {}: {}, {} trials, {state}",
+        result.experiment["name"].as_str().unwrap_or("no name"),
+        run.started_at,
+        cases(result),
+        trials(result),
+    )
+}
+
+fn cases(result: &RunResult) -> String {
+    let cases = result.cases.len();
+    let out = |status: &str| {
+        let statuses = result.cases.iter().map(|case| case.outcome.status());
+        statuses.filter(|other| *other == status).count()
+    };
+    let mut text = format!("{cases} {}", if cases == 1 { "case" } else { "cases" });
+    for status in ["skipped", "failed"] {
+        if out(status) > 0 {
+            let _ = write!(text, ", {} {status}", out(status));
+        }
+    }
+    text
+}
+
+fn trials(result: &RunResult) -> usize {
+    result.cases.iter().map(|case| case.trials.len()).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lock_is_known_by_device_and_inode() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("file");
+        let file = fs::File::create(&path).unwrap();
+        let locks = || fs::read_to_string("/proc/locks").unwrap_or_default();
+        assert!(!is_locked(&path, &locks()));
+        rustix::fs::flock(&file, rustix::fs::FlockOperation::NonBlockingLockExclusive).unwrap();
+        assert!(is_locked(&path, &locks()));
+        drop(file);
+        assert!(!is_locked(&path, &locks()));
+        assert!(!is_locked(&directory.path().join("none"), &locks()));
+    }
+}

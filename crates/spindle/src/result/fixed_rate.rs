@@ -1,0 +1,266 @@
+//! Cases whose load arrived at a fixed rate. All that keep up have the same throughput, namely the rate, so they are judged
+//! by the time of their transactions: the 99th percentile, counted from the intended begin. A case that fell behind has no
+//! such time, as it grows for as long as the trial lasts; it comes out slowest all the same, and is named.
+
+use spindle_stats::Verdict;
+
+use super::headline::{case_label, format_ratio, listed};
+use super::{Case, Comparison, Ranking, RunResult, Trial};
+
+/// What cases are compared by, the greater the better: throughput, and at a fixed rate the inverse of the 99th percentile of
+/// the transaction time, per second.
+pub fn speed(trial: &Trial) -> f64 {
+    match trial.arrivals {
+        None => trial.tpm,
+        Some(_) => 1e6 / trial.latency_us.p99,
+    }
+}
+
+/// The rate at which load arrived in a case; `None` in a closed loop.
+pub(super) fn rate_per_s(case: &Case) -> Option<f64> {
+    let mut trials = case.trials.iter();
+    trials.find_map(|trial| Some(trial.arrivals?.rate_per_s))
+}
+
+/// Whether a case fell behind in any round.
+pub(super) fn is_overloaded(case: &Case) -> bool {
+    let mut arrivals = case.trials.iter().filter_map(|trial| trial.arrivals);
+    arrivals.any(|arrivals| arrivals.is_overloaded)
+}
+
+/// The answer for a workload and load level with a fixed rate; `None` in a closed loop. `load` is `at 8 clients`;
+/// `comparisons` stand in ascending order of ratio.
+pub(super) fn sentence(
+    result: &RunResult,
+    ranking: &Ranking,
+    comparisons: &[&Comparison],
+    load: &str,
+) -> Option<String> {
+    let cases = || {
+        let cases = result.cases.iter();
+        cases.filter(|case| case.is_ranked_in(ranking) && case.is_compared())
+    };
+    let rate_per_s = cases().find_map(rate_per_s)?;
+    let behind: Vec<&str> = cases()
+        .filter(|case| is_overloaded(case))
+        .map(|case| case.layout.as_str())
+        .collect();
+    let clients = load.strip_prefix("at ").unwrap_or(load);
+    let load = format!("{rate_per_s} transactions a second by up to {clients}");
+    if behind.len() == cases().count() {
+        return Some(format!(
+            "No layout keeps up with {load}: there is no winner at this rate"
+        ));
+    }
+    let mut sentence = among_those_that_keep_up(result, ranking, comparisons, &behind, &load);
+    if !behind.is_empty() {
+        sentence += &format!("; {} cannot keep up", listed(&behind));
+    }
+    Some(sentence)
+}
+
+fn among_those_that_keep_up(
+    result: &RunResult,
+    ranking: &Ranking,
+    comparisons: &[&Comparison],
+    behind: &[&str],
+    load: &str,
+) -> String {
+    let best = &ranking.best;
+    let p99_ms = p99_ms(result, ranking, best);
+    let rivals: Vec<&&Comparison> = comparisons
+        .iter()
+        .filter(|comparison| !behind.contains(&comparison.b.as_str()))
+        .collect();
+    if behind.contains(&best.as_str()) {
+        return format!("Undecided at {load}: the rounds differ in who keeps up");
+    }
+    match rivals.as_slice() {
+        [] => format!("Only {best} keeps up with {load} (p99 {p99_ms})"),
+        [next, ..] if ranking.winner.is_some() => format!(
+            "{best} answers soonest at {load}: p99 {p99_ms}; {} (p99)",
+            takes_longer(next)
+        ),
+        [next, ..] => {
+            let close = rivals
+                .iter()
+                .filter(|rival| rival.verdict != Verdict::Faster);
+            let mut names: Vec<&str> = close.map(|rival| rival.b.as_str()).collect();
+            if names.is_empty() {
+                return format!(
+                    "{best} came out soonest at {load}: p99 {p99_ms}; {} (p99), but that is not sure among {} cases: more \
+                     rounds would tell",
+                    takes_longer(next),
+                    comparisons.len() + 1
+                );
+            }
+            names.insert(0, best);
+            format!(
+                "Too close to call between {} at {load}: the best p99 is {p99_ms}",
+                listed(&names)
+            )
+        }
+    }
+}
+
+/// `slow, the next, takes 2.01 x as long (1.97-2.05)`.
+fn takes_longer(next: &Comparison) -> String {
+    let interval = next.ci95.map_or_else(String::new, |(low, high)| {
+        format!(", {}-{}", format_ratio(low), format_ratio(high))
+    });
+    let ratio = format_ratio(next.ratio);
+    format!("{}, the next, takes {ratio} x as long{interval}", next.b)
+}
+
+impl RunResult {
+    /// What the ratios of a ranking and its comparisons are of, in a few words.
+    pub fn compared_by(&self, ranking: &Ranking) -> &'static str {
+        let mut cases = self.cases.iter().filter(|case| case.is_ranked_in(ranking));
+        match cases.find_map(rate_per_s) {
+            None => "tpm",
+            Some(_) => "p99, theirs over its own,",
+        }
+    }
+}
+
+/// `3.21 ms`, the mean of the rounds.
+fn p99_ms(result: &RunResult, ranking: &Ranking, layout: &str) -> String {
+    let mut cases = result.cases.iter();
+    let case = cases.find(|case| case.is_ranked_in(ranking) && case.layout == layout);
+    let p99_ms = case.and_then(|case| Some(case.summary()?.p99_ms));
+    p99_ms.map_or_else(|| "unknown".to_owned(), |ms| format!("{ms:.2} ms"))
+}
+
+/// What is to be said once of a run with a fixed rate.
+pub(super) fn note(result: &RunResult) -> Option<String> {
+    let rate_per_s = result.cases.iter().find_map(rate_per_s)?;
+    Some(format!(
+        "Transactions came at a fixed rate of {rate_per_s} a second, so throughput tells only who kept up. Layouts are compared \
+         by the 99th percentile of the time of a transaction from its intended begin; a ratio above 1 means the sooner answer."
+    ))
+}
+
+/// That a case fell behind.
+pub(super) fn fell_behind(result: &RunResult, case: &Case) -> Option<String> {
+    let overloaded = case.trials.iter().filter(|trial| {
+        let arrivals = trial.arrivals;
+        arrivals.is_some_and(|arrivals| arrivals.is_overloaded)
+    });
+    let worst = overloaded.max_by_key(|trial| trial.arrivals.map(|arrivals| arrivals.backlog))?;
+    let arrivals = worst.arrivals?;
+    Some(format!(
+        "{} cannot keep up with {} transactions a second: it did {:.0}, and {} were waiting for a free client in the end. The \
+         times of its transactions grow with the length of the trial. A lower rate, or more clients, would tell more.",
+        case_label(result, case),
+        arrivals.rate_per_s,
+        worst.tpm / 60.0,
+        arrivals.backlog
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Arrivals, RunRecord, build, sample};
+
+    /// Cases at 500 transactions a second, each with its 99th percentiles in microseconds, a round each.
+    fn record(cases: &[(&str, &[f64])]) -> RunRecord {
+        let rate = [30_000.0; 3];
+        let closed: Vec<(&str, &[f64])> =
+            cases.iter().map(|(name, _)| (*name, &rate[..])).collect();
+        let mut record = sample::record(&closed);
+        for (case, (_, p99_us)) in record.cases.iter_mut().zip(cases) {
+            for (trial, p99_us) in case.trials.iter_mut().zip(*p99_us) {
+                trial.latency_us.p99 = *p99_us;
+                trial.arrivals = Some(Arrivals {
+                    rate_per_s: 500.0,
+                    delay_us: trial.latency_us,
+                    backlog: 0,
+                    is_overloaded: false,
+                });
+            }
+        }
+        record
+    }
+
+    fn overload(record: &mut RunRecord, case: usize) {
+        for trial in &mut record.cases[case].trials {
+            trial.tpm = 24_000.0;
+            let arrivals = trial.arrivals.as_mut().unwrap();
+            (arrivals.is_overloaded, arrivals.backlog) = (true, 2_000);
+        }
+    }
+
+    const QUICK: &[f64] = &[1_000.0, 1_010.0, 990.0];
+    const SLOW: &[f64] = &[2_000.0, 2_050.0, 1_980.0];
+
+    #[test]
+    fn the_sooner_answer_wins_though_throughput_is_the_same() {
+        let result = build(&record(&[("slow", SLOW), ("quick", QUICK)])).unwrap();
+        assert_eq!(result.rankings[0].winner.as_deref(), Some("quick"));
+        assert!((result.verdicts[0].ratio - 2.01).abs() < 0.01);
+        assert_eq!(
+            result.headline,
+            "quick answers soonest at 500 transactions a second by up to 8 clients: p99 1.00 ms; slow, the next, takes 2.01 x \
+             as long, 1.97-2.05 (p99)."
+        );
+        let warnings: Vec<&str> = result
+            .warnings
+            .iter()
+            .map(|one| one.text.as_str())
+            .collect();
+        assert_eq!(warnings.len(), 1);
+        assert!(warnings[0].starts_with("Transactions came at a fixed rate of 500 a second"));
+    }
+
+    #[test]
+    fn who_falls_behind_is_named_and_never_wins() {
+        let mut record = record(&[
+            ("slow", SLOW),
+            ("quick", QUICK),
+            ("behind", &[9e6, 9.5e6, 9.1e6]),
+        ]);
+        overload(&mut record, 2);
+        let result = build(&record).unwrap();
+        assert!(
+            result
+                .headline
+                .ends_with("1.97-2.05 (p99); behind cannot keep up."),
+            "{}",
+            result.headline
+        );
+        assert_eq!(
+            result.warnings[1].text,
+            "behind cannot keep up with 500 transactions a second: it did 400, and 2000 were waiting for a free client in the \
+             end. The times of its transactions grow with the length of the trial. A lower rate, or more clients, would tell \
+             more."
+        );
+    }
+
+    #[test]
+    fn one_that_keeps_up_and_none_that_does() {
+        let mut record = record(&[("a", SLOW), ("b", &[9e6, 9.5e6, 9.1e6])]);
+        overload(&mut record, 1);
+        assert_eq!(
+            build(&record).unwrap().headline,
+            "Only a keeps up with 500 transactions a second by up to 8 clients (p99 2.01 ms); b cannot keep up."
+        );
+        overload(&mut record, 0);
+        let result = build(&record).unwrap();
+        assert_eq!(
+            result.headline,
+            "No layout keeps up with 500 transactions a second by up to 8 clients: there is no winner at this rate."
+        );
+        assert_eq!(result.rankings[0].winner, None);
+    }
+
+    #[test]
+    fn equal_times_are_too_close_to_call() {
+        let result = build(&record(&[("a", QUICK), ("b", &[1_005.0, 1_000.0, 995.0])])).unwrap();
+        assert_eq!(result.rankings[0].winner, None);
+        assert!(
+            result.headline.starts_with("Too close to call between"),
+            "{}",
+            result.headline
+        );
+    }
+}

@@ -1,0 +1,78 @@
+//! `spindle run --watch`: a dashboard on the terminal while a run goes on. [`Scene`] is what there is to see, `view` draws it,
+//! `terminal` takes the terminal and gives it back as it was. The run tells the [`Dashboard`] what changed
+//! ([`crate::run::progress`]); a thread draws it four times a second. Why so: `docs/decisions/0025-commands.md`.
+
+mod scene;
+pub mod terminal;
+mod view;
+
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+pub use scene::{CaseView, Scene, UnderWay};
+use terminal::Screen;
+
+/// Time between drawings.
+const REDRAW_EVERY: Duration = Duration::from_millis(250);
+
+/// A dashboard on the terminal, until it is dropped.
+pub struct Dashboard {
+    scene: Arc<Mutex<Scene>>,
+    closing: Arc<AtomicBool>,
+    drawer: Option<JoinHandle<()>>,
+}
+
+impl Dashboard {
+    /// Takes the terminal on standard output.
+    ///
+    /// # Errors
+    /// Standard output is no terminal, or one that cannot be set.
+    pub fn open(scene: Scene) -> io::Result<Dashboard> {
+        let mut screen = Screen::take()?;
+        let scene = Arc::new(Mutex::new(scene));
+        let closing = Arc::new(AtomicBool::new(false));
+        let (seen, ends) = (Arc::clone(&scene), Arc::clone(&closing));
+        let drawer = std::thread::spawn(move || {
+            while !ends.load(Ordering::Relaxed) {
+                let scene = lock(&seen).clone();
+                // A terminal that does not take this picture may take the next; the run matters more.
+                let _ = screen.draw(|frame| view::draw(frame, &scene, Instant::now()));
+                std::thread::park_timeout(REDRAW_EVERY);
+            }
+        });
+        Ok(Dashboard {
+            scene,
+            closing,
+            drawer: Some(drawer),
+        })
+    }
+
+    /// Changes what is to be seen.
+    pub fn update(&self, change: impl FnOnce(&mut Scene)) {
+        change(&mut lock(&self.scene));
+    }
+}
+
+impl Drop for Dashboard {
+    /// Gives the terminal back, and repeats there what was said meanwhile.
+    fn drop(&mut self) {
+        self.closing.store(true, Ordering::Relaxed);
+        if let Some(drawer) = self.drawer.take() {
+            drawer.thread().unpark();
+            // It draws and does nothing else: if it panicked, there is only a picture less.
+            let _ = drawer.join();
+        }
+        terminal::give_back();
+        for note in &lock(&self.scene).notes {
+            eprintln!("{note}");
+        }
+    }
+}
+
+/// The scene is plain data, whole after any panic.
+fn lock(scene: &Mutex<Scene>) -> MutexGuard<'_, Scene> {
+    scene.lock().unwrap_or_else(PoisonError::into_inner)
+}

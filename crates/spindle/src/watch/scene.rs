@@ -1,0 +1,125 @@
+//! What there is to see of a run: plain data, changed by the run and drawn by `view`.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+use crate::result::Wait;
+use crate::trial::protocol::Progress;
+
+/// A run under way.
+#[derive(Debug, Clone)]
+pub struct Scene {
+    /// The experiment's name.
+    pub experiment: String,
+    /// When this program began to work on it.
+    pub began: Instant,
+    /// Trials done, those of earlier sittings not counted.
+    pub trials_done: usize,
+    /// Trials that this sitting has in all.
+    pub trials: usize,
+    /// When the run will end, as far as one can tell.
+    pub ends: Option<Instant>,
+    /// Rounds of the plan.
+    pub rounds: u32,
+    /// Every case, in the order of the experiment.
+    pub cases: Vec<CaseView>,
+    /// What is done now.
+    pub under_way: UnderWay,
+    /// What happened, the latest last.
+    pub notes: Vec<String>,
+    /// The person has asked the run to stop.
+    pub interrupted: Arc<AtomicBool>,
+}
+
+/// One case.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct CaseView {
+    /// Name of its layout.
+    pub layout: String,
+    /// Its load level.
+    pub clients: u32,
+    /// Throughput of each finished trial, transactions per minute.
+    pub finished_tpm: Vec<f64>,
+    /// Throughput over the measured time of its last trial, finished or not.
+    pub samples_tpm: Vec<f64>,
+    /// It cannot go on.
+    pub has_failed: bool,
+}
+
+/// What a run does now.
+#[derive(Debug, Clone, PartialEq)]
+pub enum UnderWay {
+    /// It gets things ready, or is done with them.
+    Preparing,
+    /// A trial.
+    Trial {
+        /// Place of its case among the scene's.
+        case: usize,
+        /// Its round, from 1.
+        round: u32,
+        /// When it began.
+        began: Instant,
+        /// What it said last; `None` while the database is put back.
+        heard: Option<Progress>,
+    },
+}
+
+impl Scene {
+    /// A trial begins.
+    pub fn trial_begins(&mut self, layout: &str, clients: u32, round: u32) {
+        let mut cases = self.cases.iter();
+        let case = cases.position(|case| case.layout == layout && case.clients == clients);
+        let Some(case) = case else {
+            return;
+        };
+        self.cases[case].samples_tpm.clear();
+        self.under_way = UnderWay::Trial {
+            case,
+            round,
+            began: Instant::now(),
+            heard: None,
+        };
+    }
+
+    /// The trial said how it goes.
+    pub fn trial_goes_on(&mut self, now: &Progress) {
+        if let UnderWay::Trial { case, heard, .. } = &mut self.under_way {
+            if now.measuring {
+                self.cases[*case].samples_tpm.push(now.tpm_now);
+            }
+            *heard = Some(now.clone());
+        }
+    }
+
+    /// The trial is over: its throughput, or nothing when it broke off.
+    pub fn trial_ends(&mut self, tpm: Option<f64>) {
+        if let UnderWay::Trial { case, .. } = self.under_way {
+            let case = &mut self.cases[case];
+            match tpm {
+                Some(tpm) => case.finished_tpm.push(tpm),
+                None => case.has_failed = true,
+            }
+        }
+        self.trials_done += 1;
+        self.under_way = UnderWay::Preparing;
+    }
+
+    /// Time since the beginning.
+    pub(super) fn spent(&self, now: Instant) -> Duration {
+        now.saturating_duration_since(self.began)
+    }
+
+    /// Waits of the trial under way, the longest first.
+    pub(super) fn waits(&self) -> Vec<&Wait> {
+        let UnderWay::Trial {
+            heard: Some(heard), ..
+        } = &self.under_way
+        else {
+            return Vec::new();
+        };
+        let mut waits: Vec<&Wait> = heard.waits.iter().collect();
+        waits.sort_by(|a, b| b.total_us.total_cmp(&a.total_us));
+        waits
+    }
+}

@@ -1,0 +1,102 @@
+//! Takes the terminal for a dashboard and gives it back as it was, however the program ends: in order, by a panic in any
+//! thread, or by a second Ctrl-C. (What kills the program outright, `kill -9`, leaves the terminal as it is; `reset` mends it.)
+//!
+//! Keys are not read. What is typed is not shown, Ctrl-C still makes its signal, and Ctrl-Z, which would leave the picture
+//! standing, does nothing.
+
+use std::cell::Cell;
+use std::io::{self, IsTerminal, Stdout};
+use std::sync::{Mutex, MutexGuard, Once, PoisonError};
+
+use ratatui::Frame;
+use ratatui::Terminal;
+use ratatui::backend::CrosstermBackend;
+use ratatui::crossterm::cursor::{Hide, Show};
+use ratatui::crossterm::execute;
+use ratatui::crossterm::terminal::{EnterAlternateScreen, LeaveAlternateScreen};
+use rustix::termios::{
+    LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcsetattr,
+};
+
+/// What the terminal was like before it was taken; `None` when it is not taken. Whoever draws holds this, so that nothing is
+/// drawn on a terminal that was given back.
+static BEFORE: Mutex<Option<Termios>> = Mutex::new(None);
+
+thread_local! {
+    static IS_DRAWING: Cell<bool> = const { Cell::new(false) };
+}
+
+fn before() -> MutexGuard<'static, Option<Termios>> {
+    BEFORE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The terminal on standard output, taken.
+pub(super) struct Screen {
+    terminal: Terminal<CrosstermBackend<Stdout>>,
+}
+
+/// Whether there is a terminal to draw on.
+pub fn is_there() -> bool {
+    io::stdout().is_terminal()
+}
+
+impl Screen {
+    /// Takes the terminal.
+    pub(super) fn take() -> io::Result<Screen> {
+        give_back_on_panic();
+        let terminal = Terminal::new(CrosstermBackend::new(io::stdout()))?;
+        let modes = tcgetattr(io::stdout())?;
+        let mut quiet = modes.clone();
+        quiet
+            .local_modes
+            .remove(LocalModes::ECHO | LocalModes::ICANON);
+        // 0 is _POSIX_VDISABLE on Linux: no key suspends.
+        quiet.special_codes[SpecialCodeIndex::VSUSP] = 0;
+        *before() = Some(modes);
+        let taken = tcsetattr(io::stdout(), OptionalActions::Now, &quiet)
+            .map_err(io::Error::from)
+            .and_then(|()| execute!(io::stdout(), EnterAlternateScreen, Hide));
+        if let Err(error) = taken {
+            give_back();
+            return Err(error);
+        }
+        Ok(Screen { terminal })
+    }
+
+    /// Draws, unless the terminal was given back.
+    pub(super) fn draw(&mut self, picture: impl FnOnce(&mut Frame<'_>)) -> io::Result<()> {
+        let before = before();
+        if before.is_some() {
+            IS_DRAWING.set(true);
+            let drawn = self.terminal.draw(picture).map(drop);
+            IS_DRAWING.set(false);
+            drawn?;
+        }
+        Ok(())
+    }
+}
+
+/// Gives the terminal back, if it is taken. For whoever ends the program in any way.
+pub fn give_back() {
+    let mut before = before();
+    if let Some(modes) = before.take() {
+        // There is nobody left to tell if the terminal is gone.
+        let _ = execute!(io::stdout(), LeaveAlternateScreen, Show);
+        let _ = tcsetattr(io::stdout(), OptionalActions::Flush, &modes);
+    }
+}
+
+/// A panic is told on the terminal as it was, not on the picture.
+fn give_back_on_panic() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let tell = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |panic| {
+            // Whoever draws holds the lock already; the dashboard gives the terminal back when it is dropped.
+            if !IS_DRAWING.get() {
+                give_back();
+            }
+            tell(panic);
+        }));
+    });
+}
