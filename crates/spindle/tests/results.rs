@@ -89,6 +89,7 @@ fn full_result() -> RunResult {
         slower: names[0].clone(),
         faster: names[5].clone(),
         difference_us: 9_800.0,
+        ci95_us: None,
         parts: Vec::new(),
         sentence:
             "buffered, sync is slower by 9.8 ms per transaction: +6.1 ms db file sequential read"
