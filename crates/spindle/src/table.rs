@@ -10,7 +10,7 @@ use comfy_table::{
 };
 
 use crate::report::comparison::{self, COLUMNS, Column, LEGEND, NO_FIGURE};
-use crate::report::cost;
+use crate::report::{cost, sentences};
 use crate::result::{Case, Comparison, Outcome, Ranking, RunResult, Verdict};
 
 /// Narrower than this, the columns of figures go into two tables.
@@ -65,6 +65,9 @@ pub fn render(result: &RunResult, style: Style) -> String {
     let parts = [
         figures(result, style),
         pairs(result, style),
+        reasons(result),
+        findings(result, style),
+        measured_how_well(result),
         costs(result),
         warnings(result, style),
     ];
@@ -93,6 +96,38 @@ pub(crate) fn pairs(result: &RunResult, style: Style) -> String {
     rankings
         .map(|ranking| verdicts(result, ranking, style))
         .collect()
+}
+
+/// Why layouts differ, a sentence for each pair; a blank line at its end, or nothing at all.
+pub(crate) fn reasons(result: &RunResult) -> String {
+    if result.attributions.is_empty() {
+        return String::new();
+    }
+    let title = std::iter::once("Why they differ:".to_owned());
+    let sentences = result.attributions.iter();
+    paragraph(title.chain(sentences.map(|attribution| format!("  {}", attribution.sentence))))
+}
+
+/// What can be acted on, without the evidence; a blank line at its end, or nothing at all.
+fn findings(result: &RunResult, style: Style) -> String {
+    let label = paint("finding:", CYAN, style);
+    let findings = result.findings.iter();
+    paragraph(findings.map(|finding| {
+        format!(
+            "{label} {} ({}): {} What helps: {}",
+            finding.kind,
+            finding.layouts.join("; "),
+            finding.text,
+            finding.remedy
+        )
+    }))
+}
+
+/// The machine's own noise, and what stopping early saved; a blank line at its end, or nothing at all.
+pub(crate) fn measured_how_well(result: &RunResult) -> String {
+    let noise = result.noise.iter().map(sentences::noise);
+    let stopping = result.stopping.iter().map(sentences::stopping);
+    paragraph(noise.chain(stopping))
 }
 
 /// What Spindle itself takes; a blank line at its end, or nothing at all.

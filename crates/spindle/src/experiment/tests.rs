@@ -538,7 +538,7 @@ fn the_examples_of_the_reference_are_right() {
         parse(block.split("```").next().unwrap());
         examples += 1;
     }
-    assert_eq!(examples, 6);
+    assert_eq!(examples, 7);
 }
 
 #[test]

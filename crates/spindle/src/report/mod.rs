@@ -12,7 +12,7 @@ mod diagram;
 pub(crate) mod facts;
 mod markdown;
 mod page;
-mod sentences;
+pub(crate) mod sentences;
 mod timeline;
 
 pub use markdown::markdown;

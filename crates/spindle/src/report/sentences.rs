@@ -63,7 +63,7 @@ pub(super) fn costs(result: &RunResult) -> String {
 }
 
 /// The machine's own noise.
-pub(super) fn noise(noise: &NoiseFloor) -> String {
+pub(crate) fn noise(noise: &NoiseFloor) -> String {
     let interval = noise.ratio.ci95.map_or_else(String::new, |(low, high)| {
         format!(" ({}-{})", ratio(low), ratio(high))
     });
@@ -103,7 +103,7 @@ fn p_value(p: f64) -> String {
 }
 
 /// What stopping early saved.
-pub(super) fn stopping(stopping: &Stopping) -> String {
+pub(crate) fn stopping(stopping: &Stopping) -> String {
     format!(
         "Stopping early: {} trials were enough for {:.1} % where a fixed plan of {} rounds takes {}; that saved {}.",
         stopping.trials,

@@ -54,8 +54,9 @@ pub fn render_result(result: &RunResult, record: &RunRecord, style: Style) -> St
         text.push_str(&throughput(result, record, &group, style));
         text.push_str(&response_times(result, &group, style));
     }
-    text.push_str(&reasons(result));
+    text.push_str(&table::reasons(result));
     text.push_str(&findings(result, style));
+    text.push_str(&table::measured_how_well(result));
     text.push_str(&table::costs(result));
     text.push_str(&table::warnings(result, style));
     text.truncate(text.trim_end().len());
@@ -197,18 +198,6 @@ fn parts(time: &ResponseTime) -> String {
         let _ = write!(text, "{sign}{} {part}", milliseconds(us.abs() / 1e3));
     }
     text
-}
-
-/// Why layouts differ, a sentence for each pair.
-fn reasons(result: &RunResult) -> String {
-    if result.attributions.is_empty() {
-        return String::new();
-    }
-    let mut text = "Why they differ:\n".to_owned();
-    for attribution in &result.attributions {
-        let _ = writeln!(text, "  {}", attribution.sentence);
-    }
-    text + "\n"
 }
 
 fn findings(result: &RunResult, style: Style) -> String {
