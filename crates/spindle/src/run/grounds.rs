@@ -354,10 +354,9 @@ fn used_as(spec: &LayoutSpec, group: &DiskGroup, target: &Target) -> Target {
         return target.clone();
     };
     let preferred = group.preferred_read.as_ref().and_then(|name| {
-        let mut devices = spec.device_of_each(&target.disks).enumerate();
-        let (number, (written, _)) =
-            devices.find(|(_, (written, _))| written.path().ends_with(name))?;
-        Some(failure_group_of(group, written).unwrap_or_else(|| disk_name(number)))
+        let mut devices = spec.devices.iter();
+        let written = devices.find(|device| device.path().ends_with(name))?;
+        Some(failure_group_of(spec, group, written))
     });
     let is_fine = |striping| striping == Striping::Fine;
     Target::DiskGroup(DiskGroupTarget {
@@ -372,24 +371,25 @@ fn used_as(spec: &LayoutSpec, group: &DiskGroup, target: &Target) -> Target {
     })
 }
 
-/// The name of a disk in its group; also of its failure group when it is the only one in it.
-fn disk_name(number: usize) -> String {
-    format!("disk{}", number + 1)
-}
-
-/// The failure group that the experiment puts a device into, if any.
-fn failure_group_of(group: &DiskGroup, device: &DeviceSpec) -> Option<String> {
+/// The failure group of a device: the one that the experiment puts it into, or one of its own. Parts of a device fail
+/// together.
+fn failure_group_of(spec: &LayoutSpec, group: &DiskGroup, device: &DeviceSpec) -> String {
     let is_in = |names: &Vec<String>| names.iter().any(|name| device.path().ends_with(name));
-    let failure_group = group.failure_groups.iter().position(is_in);
-    failure_group.map(|number| format!("failure_group{}", number + 1))
+    match group.failure_groups.iter().position(is_in) {
+        Some(number) => format!("failure_group{}", number + 1),
+        None => {
+            let number = spec.devices.iter().position(|other| other == device);
+            format!("device{}", number.unwrap_or_default() + 1)
+        }
+    }
 }
 
 fn make_group(spec: &LayoutSpec, group: &DiskGroup, disks: &[PathBuf]) -> Result<(), LayoutError> {
     let mut members = Vec::new();
     for (number, (written, disk)) in spec.device_of_each(disks).enumerate() {
         members.push(disk_group::Disk {
-            name: disk_name(number),
-            failure_group: failure_group_of(group, written),
+            name: format!("disk{}", number + 1),
+            failure_group: Some(failure_group_of(spec, group, written)),
             device: Arc::new(FileDevice::open(disk, Caching::Direct, Method::Sync)?),
         });
     }
