@@ -89,6 +89,13 @@ impl Tally {
                 slowed.found, slowed.settled
             ));
         }
+        let is_complete = slowed.all as usize >= RUNS_PER_KIND * PAIRS_PER_RUN;
+        if is_complete && slowed.settled * 2 < slowed.all {
+            return Err(format!(
+                "only {} of {} slowed pairs were settled: this machine is too noisy to tell whether they are found",
+                slowed.settled, slowed.all
+            ));
+        }
         Ok(())
     }
 
