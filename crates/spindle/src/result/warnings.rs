@@ -23,9 +23,8 @@ pub(super) fn warnings(result: &RunResult, record: &RunRecord) -> Vec<Warning> {
     let verdicts = result.verdicts.iter();
     texts.extend(verdicts.filter_map(|comparison| within_noise(result, comparison)));
     texts.extend(fixed_rate::note(result));
-    let checks: [fn(&RunResult, &Case) -> Option<String>; 9] = [
+    let checks: [fn(&RunResult, &Case) -> Option<String>; 8] = [
         failed,
-        not_settled,
         fixed_rate::fell_behind,
         not_restored,
         not_direct,
@@ -37,6 +36,7 @@ pub(super) fn warnings(result: &RunResult, record: &RunRecord) -> Vec<Warning> {
     for check in checks {
         texts.extend(result.cases.iter().filter_map(|case| check(result, case)));
     }
+    texts.extend(not_settled(result));
     if result.memory_budget_bytes.is_none() {
         texts.extend(
             result
@@ -113,16 +113,22 @@ fn within_noise(result: &RunResult, comparison: &Comparison) -> Option<String> {
     })
 }
 
-/// A trial that was measured before its throughput was steady.
-fn not_settled(result: &RunResult, case: &Case) -> Option<String> {
-    let rounds = rounds_where(case, |trial| {
-        trial.warm_up.is_some_and(|warm_up| !warm_up.is_settled)
-    })?;
-    Some(format!(
-        "{}: the throughput was not steady yet when the longest warm-up ended and measuring began ({rounds}). Set \
-         plan.warmup_max higher.",
-        case_label(result, case)
-    ))
+/// The trials that were measured before their throughput was steady.
+fn not_settled(result: &RunResult) -> Option<String> {
+    let unsettled = |case: &Case| {
+        let rounds = rounds_where(case, |trial| {
+            trial.warm_up.is_some_and(|warm_up| !warm_up.is_settled)
+        })?;
+        Some(format!("{} ({rounds})", case_label(result, case)))
+    };
+    let cases: Vec<String> = result.cases.iter().filter_map(unsettled).collect();
+    (!cases.is_empty()).then(|| {
+        format!(
+            "The throughput was not steady yet when the longest warm-up ended and measuring began: {}. Set plan.warmup_max \
+             higher.",
+            cases.join("; ")
+        )
+    })
 }
 
 fn drifting(result: &RunResult, drift: &Drift) -> Option<String> {
@@ -379,7 +385,7 @@ mod tests {
         assert_eq!(
             warnings,
             [
-                "a: the throughput was not steady yet when the longest warm-up ended and measuring began (round 2). Set \
+                "The throughput was not steady yet when the longest warm-up ended and measuring began: a (round 2). Set \
                  plan.warmup_max higher."
             ]
         );
