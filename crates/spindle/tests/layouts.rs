@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -75,15 +76,23 @@ raw = true
 candidate = false
 "#;
 
+/// Loop devices are the whole machine's: one test at a time, or a run looks at another's while it is being made.
+static ALONE: Mutex<()> = Mutex::new(());
+
 struct Scene {
     directory: tempfile::TempDir,
+    _alone: MutexGuard<'static, ()>,
 }
 
 impl Scene {
     fn new() -> Scene {
+        let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
         let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
         fs::write(directory.path().join("layouts.toml"), EXPERIMENT).unwrap();
-        Scene { directory }
+        Scene {
+            directory,
+            _alone: alone,
+        }
     }
 
     fn spindle(&self, arguments: &[&str]) -> Command {
@@ -236,7 +245,8 @@ fn a_killed_run_is_cleaned_up_and_goes_on() {
         let now = self::finished(&scene);
         assert!(
             now.len() == 5 && now.starts_with(&finished),
-            "kill {kill}: {now:?} after {finished:?}"
+            "kill {kill}: {now:?} after {finished:?}: {}",
+            reasons(&scene)
         );
     }
 }
@@ -365,6 +375,15 @@ fn databases_are_put_back_by_sharing_blocks_when_asked() {
         }
     }
     assert_eq!(scene.traces(), BTreeSet::new());
+}
+
+/// Why cases were left out or broke off.
+fn reasons(scene: &Scene) -> String {
+    let result = scene.result();
+    let cases = result["cases"].as_array().unwrap().iter();
+    let reasons =
+        cases.filter_map(|case| Some(format!("{}: {}", case["layout"], case.get("reason")?)));
+    reasons.collect::<Vec<_>>().join("; ")
 }
 
 /// Layouts of the trials that are done, in order.
