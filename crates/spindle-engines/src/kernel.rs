@@ -2,6 +2,7 @@
 //! gives the workload its sessions.
 
 mod on_devices;
+mod under_test;
 
 use std::sync::Arc;
 
@@ -24,8 +25,10 @@ use spindle_workload::{
     Edit, Operation, RowLength, Session, SessionError, Table, TableSize, TableSpec, Workload,
 };
 
+use crate::engine::EngineCounts;
 pub(crate) use on_devices::datafiles;
 pub use on_devices::{OpenStorage, create_and_load_on};
+pub use under_test::KernelUnderTest;
 
 /// Undo at least, bytes: small enough to stay out of the way.
 const UNDO_BYTES_MIN: u64 = 16 << 20;
@@ -206,19 +209,6 @@ struct OpenFiles {
     block_bytes: u64,
     opening: Opening,
     list: Vec<OpenFile>,
-}
-
-/// Counts of I/O as the devices of the database carried them out.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct EngineCounts {
-    /// On datafiles, double write areas and control file.
-    pub data: IoCounts,
-    /// On log files.
-    pub redo: IoCounts,
-    /// Those of `data` and `redo` that were on files of disk groups.
-    pub grouped: IoCounts,
-    /// On the disks of disk groups: what became of `grouped`, every copy counted.
-    pub disks: IoCounts,
 }
 
 /// The embedded database, running.

@@ -1,6 +1,10 @@
-//! The databases under test, each behind the same face: made once, started on an access path, worked on through
-//! sessions, counted, stopped. Today there is the embedded one; a further engine is one file here and one line in the
-//! experiment's list of engines.
+//! The databases under test, each behind the same face, [`engine::Engine`]: worked on by clients, counted, stopped. The
+//! embedded one is `kernel`; those that speak SQL are a folder each, on what `sql` has in common for them.
 
+pub mod engine;
 pub mod kernel;
+mod mariadb;
+mod postgres;
 pub mod power_cut;
+pub mod sql;
+mod sqlite;

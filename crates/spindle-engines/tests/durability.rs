@@ -22,8 +22,7 @@ fn dirty_pages(write_sync: WriteSync, method: IoMethod) -> Option<u64> {
         let workload = small::workload();
         let behaviour = Behaviour {
             clients: small::CLIENTS,
-            think_time_ns: 0,
-            arrivals: None,
+            ..Behaviour::default()
         };
         let mut running = driver::start(
             &env,

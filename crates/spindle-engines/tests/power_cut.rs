@@ -230,8 +230,7 @@ fn record(settings: &Settings, has_fua: bool) -> WriteLog {
         );
         let behaviour = Behaviour {
             clients: CLIENTS,
-            think_time_ns: 0,
-            arrivals: None,
+            ..Behaviour::default()
         };
         let mut running = driver::start(&env, &workload, &engine.tables(), behaviour, move || {
             Noted::new(connect(), &noting, &*of)

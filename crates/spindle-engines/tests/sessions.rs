@@ -43,7 +43,7 @@ fn clients(env: &Arc<dyn Env>, engine: &Arc<KernelEngine>, think_time_ns: u64) -
     let behaviour = Behaviour {
         clients: CLIENTS,
         think_time_ns,
-        arrivals: None,
+        ..Behaviour::default()
     };
     driver::start(
         env,

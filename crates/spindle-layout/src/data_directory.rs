@@ -5,7 +5,7 @@
 use std::ffi::CString;
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use spindle_io::real::facts;
 
 use crate::error::LayoutError;
-use crate::removal::{Removal, entries, open_within, remove_contents, try_lock};
+use crate::removal::{Removal, SERVER_PREFIX, entries, open_within, remove_contents, try_lock};
 
 /// Name of the marker file.
 const MARKER: &str = "SPINDLE-DATA";
@@ -128,6 +128,18 @@ impl DataDirectory {
     /// system's.
     pub fn make_original_directory(&self, number: u32) -> Result<PathBuf, LayoutError> {
         self.make_directory(format!("original-{number}"))
+    }
+
+    /// Makes the directory for the files of a database server, in which everything is Spindle's whatever its name. Others
+    /// may pass through it: servers run as users of their own. Errors: it exists, or the system's.
+    pub fn make_server_directory(&self, number: u32) -> Result<PathBuf, LayoutError> {
+        let path = self.make_directory(format!("{SERVER_PREFIX}{number}"))?;
+        for path in [&self.path, &path] {
+            let open = std::fs::Permissions::from_mode(0o751);
+            std::fs::set_permissions(path, open)
+                .map_err(|error| LayoutError::system("open to others", path, error))?;
+        }
+        Ok(path)
     }
 
     fn make_directory(&self, name: String) -> Result<PathBuf, LayoutError> {

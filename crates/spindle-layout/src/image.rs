@@ -50,6 +50,8 @@ pub enum RestoreMethod {
     Cloned,
     /// Not copied: the volume beneath them was put back to a snapshot.
     RolledBack,
+    /// Files of a server were compared, and what differed was written back in place.
+    Files,
 }
 
 impl RestoreMethod {
@@ -117,11 +119,13 @@ impl Differing {
                 block,
                 blocks,
             },
-            RestoreMethod::Cloned | RestoreMethod::RolledBack => LayoutError::NotPutBack {
-                file,
-                block,
-                blocks,
-            },
+            RestoreMethod::Cloned | RestoreMethod::RolledBack | RestoreMethod::Files => {
+                LayoutError::NotPutBack {
+                    file,
+                    block,
+                    blocks,
+                }
+            }
         }
     }
 }

@@ -26,6 +26,7 @@ pub mod spec;
 pub mod steps;
 pub mod system;
 pub mod tool;
+mod tree;
 
 pub use changed::{ChangedBlocks, ranges};
 pub use creation::create_file;
@@ -43,3 +44,4 @@ pub use removal::Removal;
 pub use shape::{DatabaseFiles, FileManager, Shape};
 pub use spec::LayoutSpec;
 pub use system::SystemTree;
+pub use tree::{GoldenTree, TreeDirectories, TreeImage};

@@ -16,6 +16,7 @@ use spindle_io::real::FileError;
 
 use crate::error::LayoutError;
 use crate::shape::is_known_file_name;
+use crate::tree::{remove_tree, wait_until_left};
 
 /// How long a process that is being killed may take to let its files go.
 const LOCK_PATIENCE: Duration = Duration::from_secs(1);
@@ -31,6 +32,8 @@ pub struct Removal {
 
 /// Directories that a data directory holds.
 const DIRECTORY_NAMES: [&str; 3] = ["golden-", "image-", "original-"];
+/// Directories whose contents are a database server's, and go whatever their names.
+pub(crate) const SERVER_PREFIX: &str = "server-";
 
 /// Removes what Spindle makes in the open data directory at `path`, except `marker`. Errors: [`FileError::InUse`] when a
 /// process still has a file open, or the system's.
@@ -49,6 +52,10 @@ pub(crate) fn remove_contents(
         }
         let inner_path = join(path, &name);
         match open_directory_of_ours(directory, &name, device) {
+            Some(_) if name.to_bytes().starts_with(SERVER_PREFIX.as_bytes()) => {
+                wait_until_left(&inner_path)?;
+                removal.removed_bytes += remove_tree(directory, &name, &inner_path)?;
+            }
             Some(inner) => {
                 let foreign_before = removal.foreign.len();
                 remove_files(&inner, &inner_path, &mut removal)?;
@@ -80,7 +87,8 @@ pub(crate) fn entries(directory: &File, path: &Path) -> Result<Vec<CString>, Lay
 /// The directory of this name, if it is one that Spindle makes and not another file system's.
 fn open_directory_of_ours(directory: &File, name: &CStr, device: u64) -> Option<File> {
     let text = name.to_str().ok()?;
-    let is_known = DIRECTORY_NAMES.iter().any(|known| {
+    let mut known = DIRECTORY_NAMES.iter().chain([&SERVER_PREFIX]);
+    let is_known = known.any(|known| {
         text.strip_prefix(known).is_some_and(|number| {
             number
                 .parse::<u32>()

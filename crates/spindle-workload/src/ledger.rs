@@ -8,9 +8,12 @@ use crate::workload::{RowLength, TableSize, TableSpec};
 /// Clients the ledger has rows for.
 pub const CLIENTS_MAX: u64 = 4096;
 
-const NUMBER: usize = 8;
-const VERSIONS: usize = 16;
-const BALANCE: usize = 24;
+/// Where a ledger row counts its client's transactions.
+pub const NUMBER: usize = 8;
+/// Where a row counts its changes.
+pub const VERSIONS: usize = 16;
+/// Where a row keeps what it was changed by in sum.
+pub const BALANCE: usize = 24;
 /// Bytes of a data row, or a ledger row, that the check looks at.
 pub const CHECKED_BYTES: usize = 32;
 

@@ -8,6 +8,7 @@ mod ledger;
 mod oltp_mix;
 mod session;
 mod slob;
+pub mod sql;
 mod workload;
 
 pub use arrivals::{Arrivals, Schedule, Spacing};

@@ -44,6 +44,13 @@ impl Workload for OltpMix {
         ledger::fill(row, bytes);
     }
 
+    fn replaced_bytes(&self, table: usize, _: usize) -> usize {
+        match table {
+            ROWS => TEXT_BYTES,
+            _ => 0,
+        }
+    }
+
     fn next(&self, client: &mut Client, tables: &[Table]) -> Txn {
         let mut rows: Vec<u64> = (0..self.row_operations)
             .map(|_| client.rng.next_u64() % tables[ROWS].rows)

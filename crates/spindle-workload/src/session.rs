@@ -94,6 +94,12 @@ pub enum SessionError {
     /// This transaction and others waited for each other: roll back, so that they can go on, and try again.
     #[error("{0}")]
     Deadlock(String),
+    /// The database refused this transaction for a reason that trying again does not change; others may go on.
+    #[error("{0}")]
+    Refused(String),
+    /// The connection is gone, and what became of the transaction is not known.
+    #[error("{0}")]
+    Lost(String),
     /// The database cannot go on, or did something it must not.
     #[error("{0}")]
     Failed(String),

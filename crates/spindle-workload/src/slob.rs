@@ -85,11 +85,7 @@ impl Slob {
     }
 
     fn update(&self, row: u64, row_bytes: usize, client: &mut Client) -> Operation {
-        let wanted = match self.redo_stress {
-            RedoStress::Lite => LITE_BYTES,
-            RedoStress::Heavy => HEAVY_BYTES,
-        };
-        let mut bytes = vec![0; wanted.min(row_bytes / 2)];
+        let mut bytes = vec![0; self.replaced_bytes(BLOCKS, row_bytes)];
         client.rng.fill_bytes(&mut bytes);
         let mut edits = ledger::data_edits(1);
         edits.push(Edit::Put {
@@ -120,6 +116,15 @@ impl Workload for Slob {
 
     fn fill(&self, _: usize, row: u64, bytes: &mut [u8]) {
         ledger::fill(row, bytes);
+    }
+
+    fn replaced_bytes(&self, table: usize, row_bytes: usize) -> usize {
+        let wanted = match (table, self.redo_stress) {
+            (BLOCKS, RedoStress::Lite) => LITE_BYTES,
+            (BLOCKS, RedoStress::Heavy) => HEAVY_BYTES,
+            _ => 0,
+        };
+        wanted.min(row_bytes / 2)
     }
 
     fn next(&self, client: &mut Client, tables: &[Table]) -> Txn {

@@ -67,6 +67,9 @@ pub trait Workload: Send + Sync {
     /// Makes a row of a table; `bytes` hold random ones.
     fn fill(&self, table: usize, row: u64, bytes: &mut [u8]);
 
+    /// How many bytes of a table's rows, of `row_bytes` each, updates replace; they follow the counters.
+    fn replaced_bytes(&self, table: usize, row_bytes: usize) -> usize;
+
     /// The client's next transaction.
     fn next(&self, client: &mut Client, tables: &[Table]) -> Txn;
 

@@ -27,6 +27,9 @@ impl Workload for Nothing {
         Vec::new()
     }
     fn fill(&self, _table: usize, _row: u64, _bytes: &mut [u8]) {}
+    fn replaced_bytes(&self, _table: usize, _row_bytes: usize) -> usize {
+        0
+    }
     fn next(&self, _client: &mut Client, _tables: &[Table]) -> Txn {
         Txn::default()
     }
@@ -125,11 +128,11 @@ fn run(case: &Case) -> Outcome {
     };
     let behaviour = Behaviour {
         clients: case.clients,
-        think_time_ns: 0,
         arrivals: Some(Arrivals {
             rate_per_s: case.rate_per_s,
             spacing: case.spacing,
         }),
+        ..Behaviour::default()
     };
     let workload: Arc<dyn Workload> = Arc::new(Nothing);
     let outcome = world.run(async move {

@@ -4,8 +4,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
+use spindle_engines::engine::EngineCounts;
 use spindle_engines::kernel::{
-    AccessPath, Delay, EngineCounts, IoMethod, KernelEngine, Settings, create_and_load, files_of,
+    AccessPath, Delay, IoMethod, KernelEngine, Settings, create_and_load, files_of,
 };
 use spindle_io::Env;
 use spindle_io::env::seeded_rng;
@@ -118,8 +119,7 @@ pub fn work(
 ) -> Done {
     let behaviour = Behaviour {
         clients,
-        think_time_ns: 0,
-        arrivals: None,
+        ..Behaviour::default()
     };
     let tables = engine.tables();
     let mut running = driver::start(env, workload, &tables, behaviour, engine.connector());

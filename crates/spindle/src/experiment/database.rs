@@ -11,6 +11,7 @@ use super::access_path::{AccessPath, Caching, Method};
 use super::error::ExperimentError;
 use super::quantity::{GIB, KIB, MIB, TIB, size_text};
 use super::reader::Reader;
+use super::server::Server;
 use super::word::words;
 
 words! {
@@ -18,8 +19,14 @@ words! {
     pub enum Engine {
         /// The embedded database of this project.
         Kernel = "kernel",
+        /// SQLite, within Spindle's own process.
+        Sqlite = "sqlite",
+        /// PostgreSQL: an installed server that Spindle runs, or one at a URL.
+        Postgres = "postgres",
+        /// MariaDB or MySQL: an installed server that Spindle runs, or one at a URL.
+        MariaDb = "mariadb",
     }
-    later: ["sqlite", "postgres", "mariadb", "oracle"]
+    later: ["oracle"]
 }
 
 words! {
@@ -107,6 +114,9 @@ pub struct Database {
     pub fixed_buffers: bool,
     /// Directory of the redo log files; beside the data when absent.
     pub redo_path: Option<PathBuf>,
+    /// The server, when the engine is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server: Option<Server>,
     /// How LGWR writes redo, when the experiment says so; [`Database::redo_access_path`] tells what holds when it does
     /// not.
     pub redo_io: Option<AccessPath>,
@@ -145,6 +155,7 @@ impl Database {
             fixed_buffers: reader.flag("fixed_buffers", true)?,
             redo_path: reader.directory("redo_path")?,
             redo_io: read_redo_io(reader)?,
+            server: Server::read(reader, engine)?,
         };
         reader.finish()?;
         database.check(reader)?;

@@ -83,6 +83,24 @@ impl Table {
     }
 }
 
+impl Node {
+    /// A table in which `key` holds the entries of both, those of `over` where both have one.
+    pub fn merged_with(&self, over: &Node, key: &str) -> Table {
+        let mut merged = over.clone();
+        if let (Value::Table(shared), Value::Table(own)) = (&self.value, &over.value) {
+            merged.value = Value::Table(shared.overridden_by(own));
+        }
+        let entry = Entry {
+            key: key.to_owned(),
+            key_place: over.place.clone(),
+            node: merged,
+        };
+        Table {
+            entries: vec![entry],
+        }
+    }
+}
+
 impl Value {
     /// The value as an error message names it.
     pub fn found(&self) -> String {

@@ -17,6 +17,7 @@ mod plan;
 pub mod quantity;
 mod reader;
 mod restore;
+mod server;
 #[cfg(test)]
 mod tests;
 mod word;
@@ -36,6 +37,7 @@ pub use layout::{
 pub use limit::{Delay, Limit};
 pub use plan::{Auto, Plan, RestoreVerify};
 pub use restore::{PutBack, RestoreBy};
+pub use server::Server;
 pub use workload::{
     Arrivals, Hotspot, OltpMix, RedoStress, Slob, Spacing, Transactions, Workload, WorkloadKind,
 };

@@ -4,6 +4,7 @@
 //! complaint comes with the key in full, its place, what is allowed and what to do. The sections of the experiment file
 //! (database, workload, plan, layout) are read through it.
 
+use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
@@ -440,6 +441,32 @@ impl<'a> Reader<'a> {
             }) if is_plain(text) => Ok(Some(text)),
             Some(node) => Err(self.wrong(key, node, allowed)),
         }
+    }
+
+    /// A table of settings that are none of Spindle's: any names, with texts, numbers or flags as values.
+    pub fn settings(
+        &mut self,
+        key: &'static str,
+    ) -> Result<BTreeMap<String, String>, ExperimentError> {
+        let Some(node) = self.node(key) else {
+            return Ok(BTreeMap::new());
+        };
+        let allowed = "a table of names, each with a text, a number, true or false";
+        let Value::Table(table) = &node.value else {
+            return Err(self.wrong(key, node, allowed));
+        };
+        let setting = |entry: &Entry| {
+            let value = match &entry.node.value {
+                Value::Text(text) if !text.contains(['\0', '\n']) => text.clone(),
+                Value::Integer(number) => number.to_string(),
+                Value::Float(number) => number.to_string(),
+                Value::Bool(true) => "on".to_owned(),
+                Value::Bool(false) => "off".to_owned(),
+                _ => return Err(self.wrong(key, &entry.node, allowed)),
+            };
+            Ok((entry.key.clone(), value))
+        };
+        table.entries.iter().map(setting).collect()
     }
 
     /// A list of texts, none of them empty; empty when the key is left out.

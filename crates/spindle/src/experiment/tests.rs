@@ -50,6 +50,7 @@ fn everything_left_out_has_its_default() {
         fixed_buffers: true,
         redo_path: None,
         redo_io: None,
+        server: None,
     };
     let expected = Experiment {
         name: "test".to_owned(),
@@ -88,6 +89,7 @@ fn everything_left_out_has_its_default() {
                 method: Method::Sync,
                 slaves: 0,
             },
+            server_io: None,
             limit: None,
             delay: None,
             database,

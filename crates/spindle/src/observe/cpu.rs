@@ -115,6 +115,26 @@ impl ProcessCpu {
         ProcessCpu::parse(&files.proc_text(&format!("{process_id}/stat"))?)
     }
 
+    /// The time of a process and of those of its children that have ended and been waited for: fields 14 to 17.
+    pub(super) fn parse_with_ended_children(stat: &str) -> Option<ProcessCpu> {
+        let own = ProcessCpu::parse(stat)?;
+        let (_, from_third_field) = stat.rsplit_once(')')?;
+        let mut fields = from_third_field.split_whitespace().skip(13);
+        let mut next_us = || Some(fields.next()?.parse::<u64>().ok()?.saturating_mul(TICK_US));
+        Some(own.and(&ProcessCpu {
+            user_us: next_us()?,
+            system_us: next_us()?,
+        }))
+    }
+
+    /// The sum of two.
+    pub fn and(&self, other: &ProcessCpu) -> ProcessCpu {
+        ProcessCpu {
+            user_us: self.user_us + other.user_us,
+            system_us: self.system_us + other.system_us,
+        }
+    }
+
     /// Fields 14 and 15 of proc_pid_stat(5). Field 2 is a name in parentheses that may itself hold spaces and
     /// parentheses, so fields are counted from the last one.
     pub(super) fn parse(stat: &str) -> Option<ProcessCpu> {

@@ -180,6 +180,19 @@ impl ProcessIo {
         })
     }
 
+    /// The sum of two.
+    pub fn and(&self, other: &ProcessIo) -> ProcessIo {
+        ProcessIo {
+            read_call_bytes: self.read_call_bytes + other.read_call_bytes,
+            write_call_bytes: self.write_call_bytes + other.write_call_bytes,
+            read_calls: self.read_calls + other.read_calls,
+            write_calls: self.write_calls + other.write_calls,
+            read_bytes: self.read_bytes + other.read_bytes,
+            written_bytes: self.written_bytes + other.written_bytes,
+            cancelled_write_bytes: self.cancelled_write_bytes + other.cancelled_write_bytes,
+        }
+    }
+
     /// What was asked for between an earlier snapshot and this one.
     pub fn since(&self, earlier: &ProcessIo) -> ProcessIo {
         let difference = |now: u64, then: u64| now.saturating_sub(then);

@@ -23,6 +23,7 @@ pub mod machine;
 pub mod memory;
 pub mod mounts;
 pub mod own_group;
+pub mod processes;
 pub mod sampler;
 pub mod series;
 pub mod threads;

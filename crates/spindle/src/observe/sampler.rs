@@ -10,6 +10,7 @@ use super::block_device::DeviceNumber;
 use super::cgroup::Hierarchy;
 use super::cpu::{CpuTimes, ProcessCpu};
 use super::disk::{DiskCounters, ProcessIo};
+use super::processes::Processes;
 use super::{SystemFiles, keyed_number};
 
 /// The machine's memory, from `/proc/meminfo` (proc_meminfo(5)).
@@ -117,9 +118,9 @@ pub struct Sample {
     pub elapsed_us: u64,
     /// Processor time of the machine.
     pub cpu: Option<CpuTimes>,
-    /// Processor time of the process watched.
+    /// Processor time of the processes watched.
     pub process_cpu: Option<ProcessCpu>,
-    /// I/O of the process watched.
+    /// I/O of the processes watched.
     pub process_io: Option<ProcessIo>,
     /// The devices watched, in the order they were named.
     pub disks: Vec<DiskSample>,
@@ -145,15 +146,15 @@ pub struct Sample {
 pub struct Sampler {
     files: SystemFiles,
     devices: Vec<DeviceNumber>,
-    process_id: u32,
+    processes: Processes,
     /// The account of each control group that may hold us back.
     cpu_accounts: Vec<PathBuf>,
     started: Instant,
 }
 
 impl Sampler {
-    /// Watches these devices and this process from now on.
-    pub fn new(files: SystemFiles, devices: Vec<DeviceNumber>, process_id: u32) -> Sampler {
+    /// Watches these devices and these processes from now on.
+    pub fn new(files: SystemFiles, devices: Vec<DeviceNumber>, processes: Processes) -> Sampler {
         let hierarchy = Hierarchy::of_self(&files, "cpu");
         let groups = hierarchy.iter().flat_map(Hierarchy::upwards);
         let cpu_accounts = groups.map(|group| group.join("cpu.stat")).collect();
@@ -161,7 +162,7 @@ impl Sampler {
             cpu_accounts,
             files,
             devices,
-            process_id,
+            processes,
             started: Instant::now(),
         }
     }
@@ -177,8 +178,8 @@ impl Sampler {
         Sample {
             elapsed_us: u64::try_from(self.started.elapsed().as_micros()).unwrap_or(u64::MAX),
             cpu: stat.as_deref().and_then(CpuTimes::parse),
-            process_cpu: ProcessCpu::read(files, self.process_id),
-            process_io: ProcessIo::read(files, self.process_id),
+            process_cpu: self.processes.cpu(files),
+            process_io: self.processes.io(files),
             disks: disks.collect(),
             memory: MemoryState::read(files),
             scheduler: stat.as_deref().and_then(Scheduler::parse),
@@ -234,7 +235,7 @@ mod tests {
             ),
             ("proc/diskstats", "8 0 sda 5 0 0 0 6 0 0 0 0 0 0\n"),
         ]);
-        let sampler = Sampler::new(fixture.files(), vec![DEVICE], 1);
+        let sampler = Sampler::new(fixture.files(), vec![DEVICE], Processes::one(1));
         let first = sampler.sample();
         let memory = first.memory.expect("memory");
         assert_eq!(memory.dirty_bytes, 3 * 1024);
@@ -277,7 +278,8 @@ mod tests {
 
     #[test]
     fn a_system_that_tells_nothing_gives_an_empty_sample() {
-        let sample = Sampler::new(Fixture::empty().files(), vec![DEVICE], 1).sample();
+        let sample =
+            Sampler::new(Fixture::empty().files(), vec![DEVICE], Processes::one(1)).sample();
         assert_eq!(sample.cpu, None);
         assert_eq!(sample.memory, None);
         assert_eq!(sample.disks[0].counters, None);
@@ -285,7 +287,11 @@ mod tests {
 
     #[test]
     fn a_sample_survives_the_journal() {
-        let sampler = Sampler::new(SystemFiles::default(), vec![DEVICE], std::process::id());
+        let sampler = Sampler::new(
+            SystemFiles::default(),
+            vec![DEVICE],
+            Processes::one(std::process::id()),
+        );
         let sample = sampler.sample();
         assert!(sample.cpu.is_some() && sample.memory.is_some() && sample.process_cpu.is_some());
         let line = serde_json::to_string(&sample).expect("written");

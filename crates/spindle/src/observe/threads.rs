@@ -39,6 +39,19 @@ impl ThreadTimes {
         sum
     }
 
+    /// The sum over single threads, given as process and thread; those that have ended count no longer.
+    pub fn of_threads(
+        files: &SystemFiles,
+        threads: impl IntoIterator<Item = (u32, u32)>,
+    ) -> ThreadTimes {
+        let times = threads.into_iter().filter_map(|(process, thread)| {
+            let task = files.proc.join(format!("{process}/task/{thread}"));
+            let stat = files.text_of(&task.join("stat"))?;
+            ThreadTimes::parse(&stat, &files.text_of(&task.join("schedstat"))?)
+        });
+        times.fold(ThreadTimes::default(), |sum, times| sum.plus(&times))
+    }
+
     fn parse(stat: &str, schedstat: &str) -> Option<ThreadTimes> {
         let ticks = ProcessCpu::parse(stat)?;
         let mut numbers = schedstat
@@ -67,7 +80,8 @@ impl ThreadTimes {
         (user_us, running_us - user_us)
     }
 
-    fn plus(&self, other: &ThreadTimes) -> ThreadTimes {
+    /// The sum of two.
+    pub fn plus(&self, other: &ThreadTimes) -> ThreadTimes {
         ThreadTimes {
             user_ticks_us: self.user_ticks_us + other.user_ticks_us,
             system_ticks_us: self.system_ticks_us + other.system_ticks_us,

@@ -148,8 +148,7 @@ async fn run_database(
     promised.note().map_err(PowerCutError::Clients)?;
     let behaviour = Behaviour {
         clients: CLIENTS,
-        think_time_ns: 0,
-        arrivals: None,
+        ..Behaviour::default()
     };
     let (connect, of) = (engine.connector(), Arc::clone(&workload));
     let mut running = driver::start(&env, &workload, &engine.tables(), behaviour, move || {

@@ -108,7 +108,10 @@ fn files(candidate: &Candidate, database: &Database) -> Vec<Part> {
         .into_iter()
         .filter(|kind| placed.iter().all(|(elsewhere, _)| elsewhere != kind))
         .collect();
-    let datafiles = format!("{} datafiles", database.datafiles);
+    let datafiles = match database.server {
+        None => format!("{} datafiles", database.datafiles),
+        Some(_) => format!("{} files", database.engine),
+    };
     let mut parts = vec![Part::new("files", datafiles, here.join(", "))];
     for (kind, on) in placed {
         let place = match on {
@@ -121,8 +124,19 @@ fn files(candidate: &Candidate, database: &Database) -> Vec<Part> {
 }
 
 fn access_path(candidate: &Candidate, database: &Database) -> Part {
-    let writers = format!("{} DBWR", database.writers);
-    Part::new("path", candidate.io.to_string(), writers)
+    let Some(server) = &database.server else {
+        let writers = format!("{} DBWR", database.writers);
+        return Part::new("path", candidate.io.to_string(), writers);
+    };
+    let settings = server.settings.iter();
+    let settings: Vec<String> = settings
+        .map(|(name, value)| format!("{name} = {value}"))
+        .collect();
+    let path = match candidate.server_io {
+        Some(_) => candidate.io.to_string(),
+        None => format!("{}'s own", database.engine),
+    };
+    Part::new("path", path, settings.join(", "))
 }
 
 /// What Spindle made, from the file system down.

@@ -3,6 +3,7 @@
 
 use std::path::Path;
 
+use spindle_engines::sql::{Server, server};
 use spindle_io::real::facts::{self, DirectProbe};
 use spindle_layout::{Placement, Target, reflink_refusal};
 
@@ -14,6 +15,7 @@ use crate::experiment::{
 use crate::observe::SystemFiles;
 use crate::observe::machine::DataPath;
 use crate::result::{Layout, NOT_DIRECT_HERE};
+use crate::trial::protocol::server_request;
 
 /// A candidate, looked at on this machine.
 pub struct Examined {
@@ -52,6 +54,10 @@ pub fn examine(experiment: &Experiment, grounds: &Grounds, index: usize) -> Exam
         emulated.for_each(|text| *text = format!("{said} {by}"));
         layout.description = layout.description.replace(&said, &format!("{said} {by}"));
     }
+    if let Some(kind) = experiment.database.engine.server() {
+        let skip = examine_server(server(kind), experiment, index, &mut layout);
+        return Examined { layout, skip };
+    }
     layout
         .notes
         .extend(unused_placements(&experiment.layouts[index]));
@@ -63,6 +69,31 @@ pub fn examine(experiment: &Experiment, grounds: &Grounds, index: usize) -> Exam
         layout.notes.push(reason.clone());
     }
     Examined { layout, skip }
+}
+
+/// Looks whether a server can be had as a layout asks; the reason when not.
+fn examine_server(
+    server: &dyn Server,
+    experiment: &Experiment,
+    index: usize,
+    layout: &mut Layout,
+) -> Option<String> {
+    let (of, database) = (&experiment.layouts[index], experiment.database_of(index));
+    let request = server_request(&experiment.workload, &database, of.server_io)?;
+    match server.examine(&request) {
+        Err(error) => Some(error.to_string()),
+        Ok(found) => {
+            layout.description = format!("{}; {}", layout.description, found.version);
+            if !found.settings.is_empty() {
+                let settings = found.settings.join(", ");
+                layout.description = format!("{}; {settings}", layout.description);
+            }
+            layout.notes.extend(found.notes);
+            (experiment.put_back(index) != PutBack::Copy).then(|| {
+                "a server's files are put back by copying only: leave plan.restore out".to_owned()
+            })
+        }
+    }
 }
 
 /// What is placed and does not exist.

@@ -243,20 +243,7 @@ impl Grounds {
             placement.redo = Target::Directory(path.map_err(|error| error.to_string())?);
         }
         for (kind, on) in of.placement.kinds() {
-            let target = match on {
-                PlacedOn::Layout(name) => {
-                    let index = experiment
-                        .layouts
-                        .iter()
-                        .position(|layout| layout.name == *name);
-                    let index =
-                        index.expect("placements were checked when the experiment was read");
-                    self.target(index)
-                        .map_err(|reason| format!("{name}, where {kind} goes: {reason}"))?
-                        .clone()
-                }
-                PlacedOn::Devices(devices) => only_devices(own, of, devices),
-            };
+            let target = self.placed_on(experiment, layout, kind, on)?;
             match kind {
                 "control" => placement.control = target,
                 "redo" => placement.redo = target,
@@ -267,6 +254,56 @@ impl Grounds {
             }
         }
         Ok(placement)
+    }
+
+    /// Where each kind of file of a server's database goes; or why the layout cannot be had.
+    pub fn places(
+        &self,
+        experiment: &Experiment,
+        layout: usize,
+    ) -> Result<Vec<(&'static str, Target)>, String> {
+        let of = &experiment.layouts[layout];
+        let placement = self.placement(experiment, layout)?;
+        let placed = |kind: &str, otherwise: &Target| {
+            let mut kinds = of.placement.kinds();
+            match kinds.find(|(placed, _)| *placed == kind) {
+                Some((_, on)) => self.placed_on(experiment, layout, kind, on),
+                None => Ok(otherwise.clone()),
+            }
+        };
+        Ok(vec![
+            ("index", placed("index", &placement.data)?),
+            ("temp", placed("temp", &placement.data)?),
+            ("data", placement.data),
+            ("redo", placement.redo),
+            ("undo", placement.undo),
+        ])
+    }
+
+    /// What files of one kind are put on that are placed elsewhere than on the layout itself.
+    fn placed_on(
+        &self,
+        experiment: &Experiment,
+        layout: usize,
+        kind: &str,
+        on: &PlacedOn,
+    ) -> Result<Target, String> {
+        match on {
+            PlacedOn::Layout(name) => {
+                let mut layouts = experiment.layouts.iter();
+                let index = layouts.position(|layout| layout.name == *name);
+                let index = index.expect("placements were checked when the experiment was read");
+                let target = self.target(index);
+                Ok(target
+                    .map_err(|reason| format!("{name}, where {kind} goes: {reason}"))?
+                    .clone())
+            }
+            PlacedOn::Devices(devices) => Ok(only_devices(
+                self.target(layout)?,
+                &experiment.layouts[layout],
+                devices,
+            )),
+        }
     }
 
     fn target(&self, layout: usize) -> Result<&Target, String> {

@@ -259,19 +259,37 @@ fn noise_check(experiment: &Experiment) -> Option<(usize, usize)> {
     Some((first, again))
 }
 
+/// What stands for an access path that a server chooses itself.
+const OF_THE_SERVER: &str = "server's";
+
 /// A candidate in words, before anything was found out about it.
 pub fn describe(experiment: &Experiment, index: usize) -> Layout {
     let layout = &experiment.layouts[index];
     let database = experiment.database_of(index);
     let redo = database.redo_access_path(layout.io);
+    // A server does as it likes where nothing is asked of it.
+    let is_asked = database.server.is_none();
+    let asks = layout.server_io;
+    let word = |is_asked: bool, word: &str| if is_asked { word } else { OF_THE_SERVER }.to_owned();
+    let caching = word(
+        is_asked || asks.is_some_and(|io| io.direct.is_some()),
+        layout.io.caching.as_str(),
+    );
+    let method = word(
+        is_asked || asks.is_some_and(|io| io.method.is_some()),
+        layout.io.method.as_str(),
+    );
     let place = match &layout.made {
         Some(made) => made.to_string(),
         None => layout.path.display().to_string(),
     };
-    let mut description = format!(
-        "{} datafiles on {place} ({}), {} DBWR; redo {}",
-        database.datafiles, layout.io, database.writers, redo,
-    );
+    let mut description = match database.engine.server() {
+        None => format!(
+            "{} datafiles on {place} ({}), {} DBWR; redo {}",
+            database.datafiles, layout.io, database.writers, redo,
+        ),
+        Some(_) => format!("{} on {place}", database.engine),
+    };
     let limited = layout.limit.map(|limit| limit.to_string());
     let delayed = layout.delay.map(|delay| delay.to_string());
     let emulated: Vec<String> = limited.into_iter().chain(delayed).collect();
@@ -287,8 +305,8 @@ pub fn describe(experiment: &Experiment, index: usize) -> Layout {
     Layout {
         name: layout.name.clone(),
         path: place,
-        caching: layout.io.caching.to_string(),
-        method: layout.io.method.to_string(),
+        caching,
+        method,
         description,
         emulated,
         notes: Vec::new(),

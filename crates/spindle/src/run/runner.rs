@@ -12,11 +12,12 @@ use jiff::Timestamp;
 use rand_xoshiro::rand_core::RngCore;
 use spindle_io::env::seeded_rng;
 
+use super::databases::Databases;
 use super::directory::{self, DirectoryError};
 use super::examine::examine;
 use super::finished_trial::FinishedTrial;
 use super::grounds::{GroundError, Grounds};
-use super::images::{ImageError, Images};
+use super::images::ImageError;
 use super::journal::{Event, Journal, JournalError};
 use super::limits::{self, Flushes, LayoutLimit};
 use super::progress::{Progress, Shown};
@@ -29,7 +30,7 @@ use crate::observe::memory::MemoryBudget;
 use crate::observe::own_group;
 use crate::result::RunResult;
 use crate::trial::own_cost::OwnCostTask;
-use crate::trial::protocol::Task;
+use crate::trial::protocol::{Task, server_request};
 use crate::trial::supervisor::{self, Bounds, TrialError};
 use crate::watch::{CaseView, Scene, UnderWay};
 
@@ -217,12 +218,12 @@ impl Runner {
         let wanted = schedule::layouts_needed(&self.state);
         let progress = &mut self.progress;
         let mut note = |text: &str| progress.note(text);
-        let (mut images, failed) = Images::prepare(&self.state, &wanted, grounds, &mut note)?;
+        let (mut databases, failed) = Databases::prepare(&self.state, &wanted, grounds, &mut note)?;
         let skipped = failed
             .into_iter()
             .try_for_each(|(layout, reason)| self.skip(layout, reason));
-        let run = skipped.and_then(|()| self.run_rounds(&mut images, grounds, budget));
-        for leftover in images.remove() {
+        let run = skipped.and_then(|()| self.run_rounds(&mut databases, grounds, budget));
+        for leftover in databases.remove() {
             self.warn(leftover)?;
         }
         run
@@ -242,7 +243,7 @@ impl Runner {
 
     fn run_rounds(
         &mut self,
-        images: &mut Images,
+        databases: &mut Databases,
         grounds: &Grounds,
         budget: Option<&MemoryBudget>,
     ) -> Result<(), RunError> {
@@ -254,7 +255,7 @@ impl Runner {
             self.progress.expects(schedule::trials_left(&self.state));
             for planned in round {
                 self.check_interrupted()?;
-                self.run_trial(planned, images, grounds, budget)?;
+                self.run_trial(planned, databases, grounds, budget)?;
             }
         }
     }
@@ -391,7 +392,9 @@ impl Runner {
 
     /// Once a run: a run that goes on has it in its journal.
     fn measure_own_cost(&mut self) -> Result<(), RunError> {
-        if self.state.own_cost.is_some() {
+        // A server's is in its own processes, and they are counted.
+        let is_server = self.state.experiment.database.engine.server().is_some();
+        if self.state.own_cost.is_some() || is_server {
             return Ok(());
         }
         self.progress.note("measuring what Spindle itself costs");
@@ -408,7 +411,7 @@ impl Runner {
     fn run_trial(
         &mut self,
         planned: Planned,
-        images: &mut Images,
+        databases: &mut Databases,
         grounds: &Grounds,
         budget: Option<&MemoryBudget>,
     ) -> Result<(), RunError> {
@@ -425,16 +428,16 @@ impl Runner {
             clients,
             round,
         })?;
-        let restored = match images.restore(layout, grounds) {
+        let restored = match databases.restore(layout, grounds) {
             Ok(restored) => restored,
             // A device of Spindle's own that fails takes its layout along, and no other.
             Err(error) if grounds.is_made(layout) => {
-                images.written(layout, None);
+                databases.written(layout, None);
                 return self.trial_failed(case, round, format!("restoring the database: {error}"));
             }
             Err(error) => return Err(error.into()),
         };
-        let task = self.task(case, round, images, grounds);
+        let task = self.task(case, round, databases, grounds);
         let progress = &mut self.progress;
         let bounds = Bounds {
             memory: budget,
@@ -445,7 +448,7 @@ impl Runner {
         });
         match outcome {
             Ok(outcome) => {
-                images.written(layout, Some(&outcome.written));
+                databases.written(layout, Some(&outcome.written));
                 let finished = FinishedTrial::of(round, position, outcome, restored);
                 self.progress.trial_ends(Ok(finished.trial.tpm));
                 self.note(Event::TrialFinished {
@@ -459,7 +462,7 @@ impl Runner {
             }
             Err(TrialError::Interrupted) => Err(RunError::Interrupted),
             Err(TrialError::Failed(reason)) => {
-                images.written(layout, None);
+                databases.written(layout, None);
                 self.trial_failed(case, round, reason)
             }
         }
@@ -480,7 +483,7 @@ impl Runner {
         &self,
         (layout, clients): CaseKey,
         round: u32,
-        images: &Images,
+        databases: &Databases,
         grounds: &Grounds,
     ) -> Task {
         let experiment = &self.state.experiment;
@@ -489,6 +492,7 @@ impl Runner {
         Task {
             // The same transactions for every case of a round, others in the next.
             seed: seeded_rng(experiment.seed, u64::from(round)).next_u64(),
+            data_seed: experiment.seed,
             database: experiment.database_of(layout),
             io: experiment.layouts[layout].io,
             delay,
@@ -505,8 +509,13 @@ impl Runner {
             sample_ms: (plan.measure_ms / SAMPLES)
                 .clamp(100, 3000)
                 .min(plan.measure_ms),
-            files: images.files(layout),
-            devices: images.devices(layout),
+            files: databases.files(layout),
+            server: server_request(
+                &experiment.workload,
+                &experiment.database_of(layout),
+                experiment.layouts[layout].server_io,
+            ),
+            devices: databases.devices(layout),
         }
     }
 }

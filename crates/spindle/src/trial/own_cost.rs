@@ -78,8 +78,7 @@ pub async fn measure(task: &OwnCostTask) -> Result<OwnCost, String> {
     let engine = Arc::new(engine.await.map_err(|error| error.to_string())?);
     let behaviour = Behaviour {
         clients: 1,
-        think_time_ns: 0,
-        arrivals: None,
+        ..Behaviour::default()
     };
     let tables = engine.tables();
     let mut running = driver::start(&env, &workload, &tables, behaviour, engine.connector());

@@ -2,13 +2,17 @@
 //! worker is [`Report::Opened`], a line to say that measuring may begin. A worker whose standard input ends has lost its
 //! run, and exits.
 
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use spindle_engines::kernel::{self, IoMethod, Settings};
-use spindle_layout::{DatabaseFiles, Place};
-
+use spindle_engines::sql::{ServerIo, ServerRequest};
+use spindle_layout::{DatabaseFiles, Place, TreeDirectories};
 use spindle_workload::driver::Behaviour;
+use spindle_workload::sql::{RowsInSql, SqlWorkload};
 use spindle_workload::{OltpMix, Slob, Workload};
 
 use super::limit_probe::LimitProbe;
@@ -40,6 +44,9 @@ pub enum Order {
 pub struct Task {
     /// Where everything random starts from.
     pub seed: u64,
+    /// Where the loaded rows start from.
+    #[serde(default)]
+    pub data_seed: u64,
     /// The database.
     pub database: Database,
     /// The access path of the datafiles.
@@ -63,9 +70,53 @@ pub struct Task {
     /// Time between samples of throughput.
     pub sample_ms: u64,
     /// The files of the database.
-    pub files: DatabaseFiles,
+    pub files: TrialFiles,
+    /// What is asked of the server, when the database is one.
+    #[serde(default)]
+    pub server: Option<ServerRequest>,
     /// The devices beneath them, where known.
     pub devices: Vec<DeviceNumber>,
+}
+
+/// Where the database of a trial is.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TrialFiles {
+    /// The files of the embedded database.
+    Blocks(DatabaseFiles),
+    /// The directories of a server.
+    Tree(TreeDirectories),
+}
+
+impl TrialFiles {
+    /// Every file, and the devices of regions, each once.
+    pub fn paths(&self) -> BTreeSet<PathBuf> {
+        match self {
+            TrialFiles::Blocks(files) => {
+                let named = files.named().into_iter();
+                let paths = named.flat_map(|(_, place)| place.paths().to_vec());
+                paths.collect()
+            }
+            // A server may remove one while we look.
+            TrialFiles::Tree(directories) => directories
+                .files()
+                .unwrap_or_default()
+                .into_iter()
+                .collect(),
+        }
+    }
+
+    /// Those that hold data and undo.
+    pub fn data_paths(&self) -> BTreeSet<PathBuf> {
+        match self {
+            TrialFiles::Blocks(files) => {
+                let datafiles = files.data.iter().chain([&files.undo]);
+                let places = datafiles.chain(&files.double_write);
+                places.flat_map(|place| place.paths().to_vec()).collect()
+            }
+            TrialFiles::Tree(_) => self.paths(),
+        }
+    }
 }
 
 /// A device that is held to a limit, to be looked at when the trial is over.
@@ -215,10 +266,40 @@ pub fn workload_of(workload: &experiment::Workload, database: &Database) -> Box<
     }
 }
 
+/// The workload of an experiment in SQL; its rows are drawn from `seed`.
+pub fn sql_workload_of(
+    workload: &experiment::Workload,
+    database: &Database,
+    seed: u64,
+) -> Arc<dyn SqlWorkload> {
+    let rows = Arc::from(workload_of(workload, database));
+    Arc::new(RowsInSql::new(rows, seed))
+}
+
+/// What is asked of the server of an experiment; `None` for the embedded database.
+pub fn server_request(
+    workload: &experiment::Workload,
+    database: &Database,
+    io: Option<ServerIo>,
+) -> Option<ServerRequest> {
+    let server = database.server.as_ref()?;
+    Some(ServerRequest {
+        settings: server.settings.clone(),
+        bin_dir: server.bin_dir.clone(),
+        url: server.url.clone(),
+        buffer_cache_bytes: database.buffer_cache_bytes,
+        data_bytes: database.size_bytes,
+        clients: workload.clients.iter().copied().max().unwrap_or(1),
+        io,
+    })
+}
+
 /// How the clients of a trial behave.
 pub fn behaviour_of(workload: &experiment::Workload, clients: u32) -> Behaviour {
     Behaviour {
         clients: clients as usize,
+        transactions: None,
+        reconnect: false,
         think_time_ns: workload.think_time_ms * 1_000_000,
         arrivals: workload
             .arrivals

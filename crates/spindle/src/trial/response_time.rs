@@ -9,7 +9,10 @@
 //! in a sample of their waits. What is left of an event is time in which the session was blocked. The rest of the mean
 //! response time is `other`: latches, page faults, time that the hypervisor took, and the error of the sample.
 
-use spindle_engines::kernel::{SampledWaits, WaitTotal};
+use std::borrow::Cow;
+
+use spindle_engines::engine::EngineWait;
+use spindle_engines::kernel::SampledWaits;
 
 use crate::observe::threads::ThreadTimes;
 use crate::result::{
@@ -20,10 +23,10 @@ use crate::result::{
 pub const CLIENT_THREADS: &str = "client";
 
 /// What sessions waited for under one event in the measured time.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct SessionWait {
     /// Its name.
-    pub event: &'static str,
+    pub event: Cow<'static, str>,
     /// All of it, nanoseconds.
     pub total_ns: u64,
     /// The sample of it.
@@ -32,10 +35,10 @@ pub struct SessionWait {
 
 impl SessionWait {
     /// The waits between two looks at the totals, in their order.
-    pub fn between(before: &[WaitTotal], after: &[WaitTotal]) -> Vec<SessionWait> {
+    pub fn between(before: &[EngineWait], after: &[EngineWait]) -> Vec<SessionWait> {
         let pairs = before.iter().zip(after);
-        let difference = |(before, after): (&WaitTotal, &WaitTotal)| SessionWait {
-            event: after.event.name(),
+        let difference = |(before, after): (&EngineWait, &EngineWait)| SessionWait {
+            event: after.event.clone(),
             total_ns: after.total_ns - before.total_ns,
             sampled: SampledWaits {
                 total_ns: after.sampled.total_ns - before.sampled.total_ns,
@@ -86,7 +89,7 @@ pub fn response_time(
         part(RUN_QUEUE, each(clients.run_queue_ns as f64 / 1e3)),
     ];
     let waited = waits.iter().filter(|wait| wait.total_ns > 0);
-    parts.extend(waited.map(|wait| part(wait.event, each(wait.blocked_ns() / 1e3))));
+    parts.extend(waited.map(|wait| part(&wait.event, each(wait.blocked_ns() / 1e3))));
     if mean.before_begin_us > 0.0 {
         parts.push(part(CLIENT_QUEUE, mean.before_begin_us));
     }
@@ -120,7 +123,7 @@ mod tests {
     fn wait(event: &'static str, total_ns: u64, sampled: (u64, u64, u64)) -> SessionWait {
         let (total, running, run_queue) = sampled;
         SessionWait {
-            event,
+            event: event.into(),
             total_ns,
             sampled: SampledWaits {
                 total_ns: total,

@@ -100,6 +100,7 @@ mod tests {
     use super::*;
     use crate::observe::SystemFiles;
     use crate::observe::block_device::DeviceNumber;
+    use crate::observe::processes::Processes;
 
     #[test]
     fn a_trial_of_ten_seconds_or_more_is_looked_at_each_second() {
@@ -111,7 +112,11 @@ mod tests {
     fn every_interval_has_a_value_in_each_column() {
         let process_id = std::process::id();
         let files = SystemFiles::default();
-        let sampler = Sampler::new(files.clone(), Vec::<DeviceNumber>::new(), process_id);
+        let sampler = Sampler::new(
+            files.clone(),
+            Vec::<DeviceNumber>::new(),
+            Processes::one(process_id),
+        );
         let writers = WritingThreads::of(files, process_id);
         let recorder = SeriesRecorder::start(sampler, writers, DatabaseState::default, 100);
         let recorder = recorder.expect("a thread");

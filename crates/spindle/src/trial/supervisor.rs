@@ -8,6 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
+use spindle_engines::sql::server;
+
 use super::limit_probe::LimitProbe;
 use super::own_cost::OwnCostTask;
 use super::protocol::{Order, Outcome, Progress, Report, Task, transaction_bytes};
@@ -224,6 +226,12 @@ fn limit_memory(worker: &Worker, task: &Task, to_come_bytes: u64) -> Result<(), 
     };
     // A kernel without swap accounting has no such setting, and where nothing can swap it says nothing.
     let _ = group.forbid_swap();
+    if let (Some(kind), Some(request)) = (task.database.engine.server(), &task.server) {
+        // A server takes its buffer cache when it needs it, and its sessions' memory with them: the limit is the same
+        // from the beginning to the end.
+        let bytes = task.database.memory_bytes + server(kind).overhead_bytes(request);
+        return group.set_limit(bytes).map_err(|error| error.to_string());
+    }
     let usage = group.usage().map_err(|error| error.to_string())?;
     let own_bytes = usage.anonymous_bytes + usage.shared_bytes;
     let page_cache_bytes = task.database.memory_bytes - task.database.buffer_cache_bytes;

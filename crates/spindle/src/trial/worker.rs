@@ -1,22 +1,23 @@
 //! The process of a trial. It opens the database, waits for leave to begin, runs the clients, and reports what it and
 //! the system counted over exactly the measured time. It writes nothing but the database's files.
 
-use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use spindle_engines::kernel::{EngineCounts, KernelEngine, Shutdown, WaitTotal};
+use spindle_engines::engine::{Engine, EngineCounts, EngineWait};
+use spindle_engines::kernel::{KernelEngine, KernelUnderTest};
+use spindle_engines::sql::{Purpose, SqlUnderTest, server};
 use spindle_io::Env;
 use spindle_io::real::{RealEnv, block_on, facts};
-use spindle_layout::Place;
 use spindle_stats::{LatencyHistogram, steady_after};
-use spindle_workload::driver::{self, Running};
+use spindle_workload::driver::Running;
 
 use super::protocol::{
-    Order, Outcome, Progress, Report, Task, behaviour_of, engine_path, settings_of, workload_of,
+    Order, Outcome, Progress, Report, Task, TrialFiles, behaviour_of, engine_path, settings_of,
+    sql_workload_of, workload_of,
 };
 use super::response_time::{CLIENT_THREADS, MeanTime, SessionWait, response_time};
 use super::series_recorder::{self, SeriesRecorder};
@@ -27,6 +28,7 @@ use crate::observe::block_device::DeviceNumber;
 use crate::observe::disk::DiskCounters;
 use crate::observe::file_locks::WritingThreads;
 use crate::observe::io_limit;
+use crate::observe::processes::Processes;
 use crate::observe::sampler::{Sample, Sampler};
 use crate::observe::series::DatabaseState;
 use crate::observe::threads::ThreadTimes;
@@ -99,16 +101,7 @@ async fn measure(
     mut lines: impl Iterator<Item = std::io::Result<String>> + Send + 'static,
 ) -> Result<Outcome, String> {
     let env: Arc<dyn Env> = RealEnv::new(task.seed);
-    let workload: Arc<dyn spindle_workload::Workload> =
-        Arc::from(workload_of(&task.workload, &task.database));
-    let data = engine_path(task.io, &task.database, task.delay);
-    let redo_io = task.database.redo_access_path(task.io);
-    let redo = engine_path(redo_io, &task.database, task.redo_delay);
-    let settings = settings_of(&task.database);
-    let engine = KernelEngine::start(&env, &task.files, data, redo, &settings, &*workload)
-        .await
-        .map_err(|error| error.to_string())?;
-    let engine = Arc::new(engine);
+    let engine = open(task, &env).await?;
     say(&Report::Opened);
     if lines.next().is_none() {
         return Err("the run ended".to_string());
@@ -119,8 +112,7 @@ async fn measure(
     if behaviour.arrivals.is_some() {
         open_loop::begin_on_time();
     }
-    let tables = engine.tables();
-    let running = driver::start(&env, &workload, &tables, behaviour, engine.connector());
+    let running = engine.start_clients(&env, behaviour);
     let trial = Trial {
         task,
         env: &env,
@@ -128,13 +120,8 @@ async fn measure(
         running,
         instance_bytes,
     };
-    let mut outcome = trial.carry_out(&*workload).await?;
-    let engine = Arc::into_inner(engine).ok_or("a client outlived its trial")?;
-    // The files are put back before they are used again: there is nothing to save.
-    let written = engine
-        .stop(Shutdown::Abort)
-        .await
-        .map_err(|error| error.to_string())?;
+    let mut outcome = trial.carry_out().await?;
+    let written = engine.stop().await?;
     outcome.written = written
         .into_iter()
         .map(|(place, blocks)| (place, runs(&blocks)))
@@ -142,10 +129,37 @@ async fn measure(
     Ok(outcome)
 }
 
+/// Starts the database of a trial.
+async fn open(task: &Task, env: &Arc<dyn Env>) -> Result<Arc<dyn Engine>, String> {
+    let database = &task.database;
+    let kind = database.engine.server();
+    match (&task.files, kind, &task.server) {
+        (TrialFiles::Tree(directories), Some(kind), Some(request)) => {
+            let started = server(kind).start(request, directories, Purpose::Trial);
+            let started = started.map_err(|error| error.to_string())?;
+            let workload = sql_workload_of(&task.workload, database, task.data_seed);
+            let under_test = SqlUnderTest::new(started, workload, directories.clone());
+            Ok(Arc::new(under_test))
+        }
+        (TrialFiles::Blocks(files), None, _) => {
+            let workload: Arc<dyn spindle_workload::Workload> =
+                Arc::from(workload_of(&task.workload, database));
+            let data = engine_path(task.io, database, task.delay);
+            let redo_io = database.redo_access_path(task.io);
+            let redo = engine_path(redo_io, database, task.redo_delay);
+            let settings = settings_of(database);
+            let engine = KernelEngine::start(env, files, data, redo, &settings, &*workload).await;
+            let engine = engine.map_err(|error| error.to_string())?;
+            Ok(Arc::new(KernelUnderTest::new(engine, workload)))
+        }
+        _ => Err("the order's files are not those of its engine".to_string()),
+    }
+}
+
 struct Trial<'a> {
     task: &'a Task,
     env: &'a Arc<dyn Env>,
-    engine: &'a Arc<KernelEngine>,
+    engine: &'a Arc<dyn Engine>,
     running: Running,
     /// Memory of the process before there were clients.
     instance_bytes: Option<u64>,
@@ -167,9 +181,9 @@ struct Moment {
     retries: u64,
     deadlocks: u64,
     counts: EngineCounts,
-    waits: Vec<WaitTotal>,
-    session_waits: Vec<WaitTotal>,
-    /// The threads of the clients; `None` when the system does not tell of them.
+    waits: Vec<EngineWait>,
+    session_waits: Vec<EngineWait>,
+    /// The threads of the clients, and those of a server that serve them; `None` when the system does not tell of them.
     clients: Option<ThreadTimes>,
     system: Sample,
     /// What this process was charged with on the disks of the limit, in their order.
@@ -184,12 +198,20 @@ impl Trial<'_> {
             retries: self.running.retries(),
             deadlocks: self.running.deadlocks(),
             counts: self.engine.counts(),
-            waits: self.engine.wait_events(),
-            session_waits: self.engine.session_wait_events(),
-            clients: ThreadTimes::of(&SystemFiles::default(), std::process::id(), CLIENT_THREADS),
+            waits: self.engine.waits(),
+            session_waits: self.engine.session_waits(),
+            clients: self.client_times(),
             system: sampler.sample(),
             charged: self.charged(),
         }
+    }
+
+    fn client_times(&self) -> Option<ThreadTimes> {
+        let files = SystemFiles::default();
+        let clients = ThreadTimes::of(&files, std::process::id(), CLIENT_THREADS)?;
+        let threads = self.engine.session_threads().into_iter();
+        let threads = threads.map(|thread| (thread.process_id, thread.thread_id));
+        Some(clients.plus(&ThreadTimes::of_threads(&files, threads)))
     }
 
     fn charged(&self) -> Vec<Option<DiskCounters>> {
@@ -200,14 +222,11 @@ impl Trial<'_> {
             .collect()
     }
 
-    async fn carry_out(
-        mut self,
-        workload: &dyn spindle_workload::Workload,
-    ) -> Result<Outcome, String> {
+    async fn carry_out(mut self) -> Result<Outcome, String> {
         let sampler = Sampler::new(
             SystemFiles::default(),
             self.task.devices.clone(),
-            std::process::id(),
+            Processes::with_servers(std::process::id(), self.engine.processes()),
         );
         let warm_up = self.warm_up().await?;
         self.running.measure(true);
@@ -225,17 +244,10 @@ impl Trial<'_> {
         self.running.stop().await?;
         let (dirty_bytes, flush) = self.settle().await?;
         let cached_pages = self.cached_pages();
-        let mut session = self.engine.connector()();
-        let check = driver::check(&mut session, workload, self.running.acknowledged())
-            .await
-            .map_err(|loss| format!("the database lost something: {loss}"))?;
-        let mut warnings = Vec::new();
-        if let Some(reason) = self.engine.fixed_buffers_dropped() {
-            warnings.push(format!("fixed buffers were dropped: {reason}"));
-        }
-        if self.task.database.write_sync == WriteSync::Dsync
-            && dirty_bytes.is_some_and(|bytes| bytes > 0)
-        {
+        let check = self.engine.check(self.running.acknowledged()).await;
+        let check = check.map_err(|loss| format!("the database lost something: {loss}"))?;
+        let mut warnings = self.engine.warnings();
+        if self.is_durable_at_once() && dirty_bytes.is_some_and(|bytes| bytes > 0) {
             warnings.push(format!(
                 "{} bytes of the files were still dirty at the end, though every write should have been durable",
                 dirty_bytes.unwrap_or(0)
@@ -276,7 +288,7 @@ impl Trial<'_> {
             dirty_buffer_bytes,
             cached_pages,
             check,
-            space: space(self.engine),
+            space: space(&**self.engine),
             written: Vec::new(),
             warnings,
         })
@@ -285,10 +297,10 @@ impl Trial<'_> {
     fn record_series(&self, sampler: Sampler) -> Result<SeriesRecorder, String> {
         let engine = Arc::clone(self.engine);
         let database = move || {
-            let counters = engine.statistics();
+            let done = engine.housekeeping();
             DatabaseState {
-                checkpoints: counters.checkpoint_positions,
-                log_switches: counters.log_switches,
+                checkpoints: done.checkpoints,
+                log_switches: done.log_switches,
                 dirty_buffer_bytes: engine.dirty_bytes(),
             }
         };
@@ -375,7 +387,7 @@ impl Trial<'_> {
         let step_ns = step_ms * 1_000_000;
         let first = self.running.committed();
         let (mut last, mut last_ns) = (first, began_ns);
-        let waits = self.engine.wait_events();
+        let waits = self.engine.waits();
         let mut watched = Watched::default();
         while last_ns < end_ns {
             let next_ns = (last_ns + step_ns).min(end_ns);
@@ -392,7 +404,7 @@ impl Trial<'_> {
                 measuring,
                 tpm: (committed - first) as f64 * 60e9 / (now_ns - began_ns).max(1) as f64,
                 tpm_now: tps * 60.0,
-                waits: waits_between(&waits, &self.engine.wait_events()),
+                waits: waits_between(&waits, &self.engine.waits()),
             }));
         }
         Ok(watched)
@@ -400,7 +412,7 @@ impl Trial<'_> {
 
     /// What was still dirty in the page cache when the clients had stopped, and how long flushing it took.
     async fn settle(&self) -> Result<(Option<u64>, Option<Duration>), String> {
-        let durable = self.task.database.write_sync == WriteSync::Dsync;
+        let durable = self.is_durable_at_once();
         let mut dirty_bytes = self.dirty_bytes();
         for _ in 0..SETTLE_LOOKS {
             if !durable || dirty_bytes.is_none_or(|bytes| bytes == 0) {
@@ -413,10 +425,7 @@ impl Trial<'_> {
             return Ok((dirty_bytes, None));
         }
         let began_ns = self.env.now();
-        self.engine
-            .flush()
-            .await
-            .map_err(|error| error.to_string())?;
+        self.engine.flush().await?;
         Ok((
             dirty_bytes,
             Some(Duration::from_nanos(self.env.now() - began_ns)),
@@ -434,29 +443,30 @@ impl Trial<'_> {
         })
     }
 
+    /// Whether every write is durable when it returns. Servers write as they do, and flush at their checkpoints.
+    fn is_durable_at_once(&self) -> bool {
+        self.task.server.is_none() && self.task.database.write_sync == WriteSync::Dsync
+    }
+
     fn dirty_bytes(&self) -> Option<u64> {
-        let named = self.task.files.named();
-        let places = named.into_iter().map(|(_, place)| place);
-        files_of(places).map(dirty_bytes_of).sum()
+        let paths = self.task.files.paths();
+        paths.iter().map(|path| dirty_bytes_of(path)).sum()
     }
 
-    /// What the page cache holds of the datafiles of a direct case, which is nothing where direct is direct.
+    /// What the page cache holds of the datafiles of a direct case, which is nothing where direct is direct. Which files a
+    /// server reads otherwise is its own affair.
     fn cached_pages(&self) -> Option<u64> {
-        let files = &self.task.files;
-        match self.task.io.caching {
-            Caching::Direct => {
-                let datafiles = files.data.iter().chain([&files.undo]);
-                cached_pages_of(files_of(datafiles.chain(&files.double_write)))
-            }
-            Caching::Buffered => None,
+        if self.task.server.is_some() || self.task.io.caching == Caching::Buffered {
+            return None;
         }
+        cached_pages_of(
+            self.task
+                .files
+                .data_paths()
+                .iter()
+                .map(|path| path.as_path()),
+        )
     }
-}
-
-/// The files, and the devices of regions, each once.
-fn files_of<'a>(places: impl Iterator<Item = &'a Place>) -> impl Iterator<Item = &'a Path> {
-    let paths = places.flat_map(Place::paths).map(|path| path.as_path());
-    paths.collect::<BTreeSet<_>>().into_iter()
 }
 
 /// Pages of files in the page cache; `None` when the system does not say.
@@ -556,26 +566,26 @@ fn latency(times: &LatencyHistogram) -> Latency {
     }
 }
 
-fn space(engine: &KernelEngine) -> Vec<SegmentSpace> {
+fn space(engine: &dyn Engine) -> Vec<SegmentSpace> {
     let segments = engine.segments().into_iter();
     let space = segments.map(|segment| SegmentSpace {
         segment: segment.name,
-        extents: segment.extents as u64,
+        extents: segment.extents,
         bytes: segment.bytes,
     });
     space.collect()
 }
 
 /// Those that somebody waited for in between.
-fn waits_between(begin: &[WaitTotal], end: &[WaitTotal]) -> Vec<Wait> {
+fn waits_between(begin: &[EngineWait], end: &[EngineWait]) -> Vec<Wait> {
     let mut waits = waits(begin, end);
     waits.retain(|wait| wait.count > 0);
     waits
 }
 
-fn waits(begin: &[WaitTotal], end: &[WaitTotal]) -> Vec<Wait> {
+fn waits(begin: &[EngineWait], end: &[EngineWait]) -> Vec<Wait> {
     let pairs = begin.iter().zip(end);
-    let difference = |(before, after): (&WaitTotal, &WaitTotal)| {
+    let difference = |(before, after): (&EngineWait, &EngineWait)| {
         let count = after.count - before.count;
         let total_us = (after.total_ns - before.total_ns) as f64 / 1e3;
         let mean_us = if count > 0 {
@@ -584,7 +594,7 @@ fn waits(begin: &[WaitTotal], end: &[WaitTotal]) -> Vec<Wait> {
             0.0
         };
         Wait {
-            event: after.event.name().to_string(),
+            event: after.event.to_string(),
             count,
             total_us,
             mean_us,

@@ -4,6 +4,7 @@
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
+use spindle_engines::sql::ServerIo;
 use spindle_layout::spec::DelaySpec;
 
 mod disk_group;
@@ -17,10 +18,11 @@ pub use placement::{PlacedOn, Placement};
 pub(super) use made::keys_of_tables;
 
 use super::access_path::{AccessPath, Caching, Method};
-use super::database::{Database, SAME_IN_EVERY_CASE};
+use super::database::{Database, Engine, SAME_IN_EVERY_CASE};
 use super::document::Table;
 use super::error::ExperimentError;
 use super::reader::Reader;
+use super::server::server_io;
 use crate::experiment::limit::{Delay, Limit};
 
 /// One candidate: a place and an access path.
@@ -44,6 +46,9 @@ pub struct Layout {
     pub repeats: Option<String>,
     /// How datafiles are read and written.
     pub io: AccessPath,
+    /// What of that is asked of a server; `None`: it does as it likes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server_io: Option<ServerIo>,
     /// What each of its devices is held to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<Limit>,
@@ -81,6 +86,10 @@ impl Layout {
         let default_io = AccessPath::new(default_caching, Method::Sync);
         let mut io_reader = reader.section("io")?;
         let io = AccessPath::read(&mut io_reader, default_io)?;
+        let server_io = match shared.engine {
+            Engine::Kernel => None,
+            _ => server_io(&io_reader, io)?,
+        };
         let (limit, delay) = (Limit::read(reader)?, Delay::read(reader)?);
         if let Some(made) = &mut made {
             made.spec.delay = delay.map(DelaySpec::from);
@@ -122,6 +131,7 @@ impl Layout {
             candidate,
             repeats: None,
             io,
+            server_io,
             limit,
             delay,
             database,
@@ -145,6 +155,10 @@ fn read_database(
             ));
         }
     }
-    let merged = shared_table.overridden_by(own.table());
+    let mut merged = shared_table.overridden_by(own.table());
+    // A layout's settings of a server are added to the shared ones.
+    if let (Some(shared), Some(own)) = (shared_table.get("settings"), own.table().get("settings")) {
+        merged = merged.overridden_by(&shared.merged_with(own, "settings"));
+    }
     Database::read(&mut own.over(&merged), Some(shared.memory_bytes))
 }

@@ -77,7 +77,7 @@ fn clients_max(experiment: &Experiment) -> usize {
 
 /// Where golden copies go: beside the data of the first layout that is a directory; else where the experiment says, or
 /// where the run was started.
-pub(super) fn golden_place(
+pub(in crate::run) fn golden_place(
     experiment: &Experiment,
     wanted: &[usize],
     grounds: &Grounds,

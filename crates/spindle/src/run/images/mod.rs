@@ -8,18 +8,19 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use spindle_engines::kernel::EngineError;
-use spindle_layout::ledger::EntryNumber;
-use spindle_layout::steps::{RunDirectory, StepError};
+use spindle_engines::sql::ServerError;
+use spindle_layout::steps::StepError;
 use spindle_layout::{
     ChangedBlocks, DataDirectory, DatabaseFiles, FileManager, Golden, Image, ImageSpec,
-    LayoutError, Ledger, LedgerError, Place, RawSpace, RestoreMethod, RestoreReport, Shape, Verify,
+    LayoutError, LedgerError, Place, RawSpace, RestoreMethod, RestoreReport, Shape, Verify,
     check_space,
 };
 
-mod golden;
+pub(super) mod golden;
 mod wanted;
 
 use super::grounds::Grounds;
+use super::own_directories::{OwnDirectories, OwnDirectoryError};
 use super::replay::RunState;
 use crate::experiment::{Database, Experiment, PutBack, RestoreVerify};
 use crate::observe::SystemFiles;
@@ -31,7 +32,7 @@ use crate::trial::protocol::WrittenRuns;
 use wanted::{Wanted, check_room};
 
 /// How long the devices may take to come to rest before a trial.
-const QUIET_LIMIT: Duration = Duration::from_secs(30);
+pub(super) const QUIET_LIMIT: Duration = Duration::from_secs(30);
 
 /// Why a database cannot be made or put back.
 #[derive(Debug, thiserror::Error)]
@@ -42,6 +43,9 @@ pub enum ImageError {
     /// Loading it.
     #[error("loading the database: {0}")]
     Load(#[from] EngineError),
+    /// Making or loading a server's.
+    #[error("loading the database: {0}")]
+    Server(#[from] ServerError),
     /// What the layout stands on.
     #[error("{0}")]
     Ground(String),
@@ -59,6 +63,15 @@ pub enum ImageError {
         /// The system's own words.
         error: std::io::Error,
     },
+}
+
+impl From<OwnDirectoryError> for ImageError {
+    fn from(error: OwnDirectoryError) -> ImageError {
+        match error {
+            OwnDirectoryError::Layout(error) => error.into(),
+            OwnDirectoryError::Ledger(error) => error.into(),
+        }
+    }
 }
 
 /// A database put back before a trial.
@@ -92,10 +105,7 @@ pub struct Images {
     goldens: Vec<MadeGolden>,
     of_layout: BTreeMap<usize, usize>,
     space: RawSpace,
-    /// The run's directory in each place; `None` when it was let go with a volume that could not be put back.
-    directories: BTreeMap<PathBuf, (Option<DataDirectory>, EntryNumber)>,
-    run: String,
-    ledger: Arc<Ledger>,
+    directories: OwnDirectories,
 }
 
 impl Images {
@@ -117,16 +127,14 @@ impl Images {
             goldens: Vec::new(),
             of_layout: BTreeMap::new(),
             space: RawSpace::default(),
-            directories: BTreeMap::new(),
-            run: state.run.clone(),
-            ledger: Arc::clone(grounds.ledger()),
+            directories: OwnDirectories::new(&state.run, grounds.ledger()),
         };
         let mut wanted = wanted.to_vec();
         wanted.sort_unstable();
         wanted.dedup();
         let experiment = &state.experiment;
         let golden_place = golden::golden_place(experiment, &wanted, grounds)?;
-        images.make_directory(&golden_place, None)?;
+        images.directories.make(&golden_place, None)?;
         check_room(experiment, &wanted, grounds, &golden_place)?;
         let mut failed = Vec::new();
         for layout in wanted {
@@ -179,17 +187,8 @@ impl Images {
         work: impl FnOnce(&Grounds, usize) -> Result<(), StepError>,
     ) -> Result<(), ImageError> {
         let place = grounds.mounted_at(volume);
-        let mut directory = place.and_then(|place| self.directories.get_mut(place));
-        if let Some((directory, _)) = &mut directory
-            && let Some(directory) = directory.take()
-        {
-            directory.let_go();
-        }
-        work(grounds, volume)?;
-        if let (Some(place), Some((directory, _))) = (place, directory) {
-            *directory = DataDirectory::leftover(place, &self.run)?;
-        }
-        Ok(())
+        let work = || work(grounds, volume).map_err(ImageError::from);
+        self.directories.without(place, work)
     }
 
     /// The files of a layout's database.
@@ -271,72 +270,9 @@ impl Images {
 
     /// Takes everything away. Returns what could not be, in words.
     pub fn remove(self) -> Vec<String> {
-        let Images {
-            images,
-            goldens,
-            directories,
-            ledger,
-            ..
-        } = self;
-        drop(images);
-        drop(goldens);
-        let mut leftovers = Vec::new();
-        for (_, (directory, number)) in directories {
-            let Some(directory) = directory else {
-                // It goes with its volume.
-                let noted = ledger.gone(number);
-                leftovers.extend(noted.err().map(|error| error.to_string()));
-                continue;
-            };
-            let path = directory.path().display().to_string();
-            match directory.remove() {
-                Ok(removal) if removal.foreign.is_empty() => {
-                    let noted = ledger.gone(number);
-                    leftovers.extend(noted.err().map(|error| error.to_string()));
-                }
-                Ok(removal) => {
-                    let foreign: Vec<String> = removal
-                        .foreign
-                        .iter()
-                        .map(|path| path.display().to_string())
-                        .collect();
-                    leftovers.push(format!(
-                        "{path} was left: it holds what is not ours: {}",
-                        foreign.join(", ")
-                    ));
-                }
-                Err(error) => leftovers.push(format!("{path} was left: {error}")),
-            }
-        }
-        leftovers
-    }
-
-    /// Makes the run's directory in a place, noted before it is there.
-    fn make_directory(&mut self, place: &Path, layout: Option<&str>) -> Result<(), ImageError> {
-        if self.directories.contains_key(place) {
-            return Ok(());
-        }
-        // Left by this run when it was killed.
-        if let Some(leftover) = DataDirectory::leftover(place, &self.run)? {
-            leftover.remove()?;
-        }
-        let noted = RunDirectory {
-            parent: place.to_path_buf(),
-            run: self.run.clone(),
-        };
-        let number = self.ledger.note(layout, noted.into())?;
-        let directory = DataDirectory::create(place, &self.run)?;
-        self.directories
-            .insert(place.to_path_buf(), (Some(directory), number));
-        Ok(())
-    }
-
-    /// The run's directory in a place where it was made.
-    fn directory(&self, place: &Path) -> &DataDirectory {
-        let (directory, _) = &self.directories[place];
-        directory
-            .as_ref()
-            .expect("volumes are put back only after all images are made")
+        drop(self.images);
+        drop(self.goldens);
+        self.directories.remove()
     }
 
     /// The image for a layout, made if no other layout has made it.
@@ -357,7 +293,7 @@ impl Images {
         let name = &experiment.layouts[layout].name;
         let owner = grounds.is_made(layout).then_some(name.as_str());
         for (place, bytes) in wanted.directories() {
-            self.make_directory(&place, owner)?;
+            self.directories.make(&place, owner)?;
             if wanted.put_back == PutBack::Clones {
                 check_space(&place, bytes)?;
             }
@@ -407,7 +343,7 @@ impl Images {
         let number = self.images.len() as u32 + 1;
         let mut made: BTreeMap<PathBuf, PathBuf> = BTreeMap::new();
         for place in wanted.placement.directories(&wanted.shape).into_keys() {
-            let directory = make(self.directory(&place), number)?;
+            let directory = make(self.directories.of(&place), number)?;
             made.insert(place, directory);
         }
         let inside = wanted
@@ -435,7 +371,7 @@ impl Images {
         let data_bytes: u64 = shape.data_bytes.iter().sum();
         note(&format!("loading {} MiB of data", data_bytes >> 20));
         let number = self.goldens.len() as u32 + 1;
-        let directory = self.directory(place).make_golden_directory(number)?;
+        let directory = self.directories.of(place).make_golden_directory(number)?;
         let loading = Golden::create(&directory, shape, experiment.seed)?;
         golden::load(experiment, database, loading.files())?;
         let golden = loading.seal()?;
@@ -469,11 +405,12 @@ fn devices_of(files: &DatabaseFiles) -> Vec<DeviceNumber> {
     devices
 }
 
-fn restore_of(report: &RestoreReport) -> Restore {
+pub(super) fn restore_of(report: &RestoreReport) -> Restore {
     let method = match report.method {
         RestoreMethod::Listed => "changed blocks copied back in place",
         RestoreMethod::Compared => "every block compared, changed ones copied back in place",
         RestoreMethod::Cloned => "files share the blocks of their originals again (reflink)",
+        RestoreMethod::Files => "files compared, changed blocks copied back in place",
         RestoreMethod::RolledBack => "thin volume put back to its snapshot (LVM)",
     };
     Restore {
@@ -484,7 +421,7 @@ fn restore_of(report: &RestoreReport) -> Restore {
     }
 }
 
-fn warnings_of(report: &RestoreReport) -> Vec<String> {
+pub(super) fn warnings_of(report: &RestoreReport) -> Vec<String> {
     let mut warnings = Vec::new();
     if !report.moved_files.is_empty() {
         warnings.push(format!(

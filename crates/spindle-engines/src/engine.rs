@@ -1,0 +1,127 @@
+//! What a trial needs of a database under test, whichever it is: clients that work on it, what it counts and waits for, and
+//! its end.
+
+use std::borrow::Cow;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use spindle_io::Env;
+use spindle_io::real::IoCounts;
+use spindle_layout::Place;
+use spindle_workload::driver::{Behaviour, Running};
+
+use crate::kernel::SampledWaits;
+
+/// An answer that takes a while.
+pub type Answer<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;
+
+/// For each file, the numbers of the blocks written since the start.
+pub type Written = Vec<(Place, Vec<u64>)>;
+
+/// Counts of I/O, as the database knows them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct EngineCounts {
+    /// On datafiles, double write areas and control file.
+    pub data: IoCounts,
+    /// On log files.
+    pub redo: IoCounts,
+    /// Those of `data` and `redo` that were on files of disk groups.
+    pub grouped: IoCounts,
+    /// On the disks of disk groups: what became of `grouped`, every copy counted.
+    pub disks: IoCounts,
+}
+
+/// What was waited for under one event since the start.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EngineWait {
+    /// Its name: Oracle's, or the database's own with the nearest of Oracle's behind it.
+    pub event: Cow<'static, str>,
+    /// How often; of events that are seen in samples only, how many samples saw it.
+    pub count: u64,
+    /// How long, nanoseconds.
+    pub total_ns: u64,
+    /// A sample of these waits that says what of them was no waiting; zeros where there is none.
+    pub sampled: SampledWaits,
+}
+
+/// What the database did of its own, since the start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Housekeeping {
+    /// Checkpoints that ended.
+    pub checkpoints: u64,
+    /// Times redo went on in another log file; 0 where that means nothing.
+    pub log_switches: u64,
+}
+
+/// Space of one table or index.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SegmentSize {
+    /// Its name.
+    pub name: String,
+    /// Extents it has; 1 where there is no such thing.
+    pub extents: u64,
+    /// Bytes it takes.
+    pub bytes: u64,
+}
+
+/// A thread of some process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ThreadOf {
+    /// The process.
+    pub process_id: u32,
+    /// The thread.
+    pub thread_id: u32,
+}
+
+/// A database under test, running. Counters count since its start.
+pub trait Engine: Send + Sync {
+    /// Lets clients begin the workload.
+    fn start_clients(&self, env: &Arc<dyn Env>, behaviour: Behaviour) -> Running;
+
+    /// Looks at the whole database and says whether anything was lost; `acknowledged` has, for each client, the number of its
+    /// last transaction whose commit returned.
+    fn check(&self, acknowledged: Vec<u64>) -> Answer<'_, Result<String, String>>;
+
+    /// I/O so far.
+    fn counts(&self) -> EngineCounts;
+
+    /// Waits so far, of sessions and background processes, always in the same order.
+    fn waits(&self) -> Vec<EngineWait>;
+
+    /// Those of sessions alone.
+    fn session_waits(&self) -> Vec<EngineWait>;
+
+    /// Checkpoints and the like so far.
+    fn housekeeping(&self) -> Housekeeping;
+
+    /// Changed blocks in the buffer cache, bytes; 0 where the database does not tell.
+    fn dirty_bytes(&self) -> u64;
+
+    /// Why the database failed, if it did.
+    fn failure(&self) -> Option<String>;
+
+    /// Space of every table and index.
+    fn segments(&self) -> Vec<SegmentSize>;
+
+    /// The processes of a server, of which every descendant belongs to the database; none when it runs in this process.
+    fn processes(&self) -> Vec<u32> {
+        Vec::new()
+    }
+
+    /// Threads of a server that serve the clients, one after the other or one each.
+    fn session_threads(&self) -> Vec<ThreadOf> {
+        Vec::new()
+    }
+
+    /// What was noticed, for people.
+    fn warnings(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// Makes everything durable that was left for later.
+    fn flush(&self) -> Answer<'_, Result<(), String>>;
+
+    /// Stops the database where it is, with nothing to save: its files are put back before they are used again.
+    fn stop(self: Arc<Self>) -> Answer<'static, Result<Written, String>>;
+}

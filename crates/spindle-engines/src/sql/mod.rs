@@ -1,0 +1,244 @@
+//! Databases that speak SQL. A [`Server`] is one kind of them: it knows its programs, makes a database in directories, and
+//! starts it; a [`RunningServer`] is connected to, counted and stopped. What is the same for all of them, loading a workload
+//! and being an [`crate::engine::Engine`], is here. A new one is one folder, and one line in [`server`].
+
+mod load;
+mod under_test;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use spindle_layout::TreeDirectories;
+use spindle_workload::SessionError;
+use spindle_workload::sql::{Dialect, SqlConnection};
+
+pub use load::create_and_load;
+pub use under_test::SqlUnderTest;
+
+use crate::engine::{EngineCounts, EngineWait, Housekeeping, SegmentSize, ThreadOf};
+
+/// The databases that speak SQL.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ServerKind {
+    /// SQLite, within this program.
+    Sqlite,
+    /// PostgreSQL.
+    Postgres,
+    /// MariaDB and MySQL.
+    MariaDb,
+}
+
+/// The one place that lists them.
+pub fn server(kind: ServerKind) -> &'static dyn Server {
+    match kind {
+        ServerKind::Sqlite => &crate::sqlite::Sqlite,
+        ServerKind::Postgres => &crate::postgres::Postgres,
+        ServerKind::MariaDb => &crate::mariadb::MariaDb,
+    }
+}
+
+/// What is asked of a server.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ServerRequest {
+    /// Its own settings, by their names, as the experiment gives them.
+    pub settings: BTreeMap<String, String>,
+    /// Directory of its programs; `None`: where such programs usually are.
+    pub bin_dir: Option<PathBuf>,
+    /// A server that somebody else runs; `None`: one of Spindle's own.
+    pub url: Option<String>,
+    /// Its buffer cache, bytes.
+    pub buffer_cache_bytes: u64,
+    /// Bytes of data that will be loaded, about.
+    pub data_bytes: u64,
+    /// Most clients there will be at once.
+    pub clients: u32,
+    /// How it is to read and write its datafiles, when the layout says so.
+    pub io: Option<ServerIo>,
+}
+
+/// An access path in the words of the experiment, for a server to put into settings of its own, or to refuse.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ServerIo {
+    /// Past the page cache; `None`: as the server does.
+    pub direct: Option<bool>,
+    /// How it hands several blocks over; `None`: as the server does.
+    pub method: Option<ServerIoMethod>,
+}
+
+/// How a server hands several blocks over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ServerIoMethod {
+    /// One by one.
+    Sync,
+    /// To so many I/O slaves: threads or processes that make blocking calls.
+    Slaves(u32),
+    /// Through io_uring.
+    Async,
+    /// Through the kernel's older asynchronous I/O.
+    Libaio,
+}
+
+/// What was found of a server on this machine.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FoundServer {
+    /// Name and version, for people.
+    pub version: String,
+    /// Settings that it will run with beyond its defaults, for people: `name = value`.
+    pub settings: Vec<String>,
+    /// What is to be known of it.
+    pub notes: Vec<String>,
+}
+
+/// Why a server could not do what was asked.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ServerError {
+    /// It is not installed, too old, or does not take a setting: its layouts are left out.
+    #[error("{0}")]
+    Unavailable(String),
+    /// Something failed.
+    #[error("{what}: {reason}")]
+    Failed {
+        /// What was attempted.
+        what: String,
+        /// The server's or the system's own words.
+        reason: String,
+    },
+    /// A session was refused.
+    #[error(transparent)]
+    Session(#[from] SessionError),
+}
+
+impl ServerError {
+    /// Something failed.
+    pub fn failed(what: impl Into<String>, reason: impl ToString) -> ServerError {
+        ServerError::Failed {
+            what: what.into(),
+            reason: reason.to_string(),
+        }
+    }
+}
+
+/// What a server is started for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Purpose {
+    /// Loading: nothing need be durable before it is stopped in order.
+    Load,
+    /// A trial.
+    Trial,
+}
+
+/// How a server ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stop {
+    /// In order: everything is on the device, and it starts without recovery.
+    Clean,
+    /// At once.
+    Kill,
+}
+
+/// One kind of server. It keeps nothing between calls.
+pub trait Server: Send + Sync {
+    /// What it speaks.
+    fn dialect(&self) -> Dialect;
+
+    /// Looks whether what is asked can be had here, and changes nothing.
+    ///
+    /// # Errors
+    /// [`ServerError::Unavailable`], for people.
+    fn examine(&self, request: &ServerRequest) -> Result<FoundServer, ServerError>;
+
+    /// Whether a setting takes part in how the database is made: databases that differ in no such setting are loaded once.
+    fn shapes_files(&self, setting: &str) -> bool;
+
+    /// Bytes that its files take beside the loaded data, about, in each kind of directory: a guard against full devices.
+    fn room_bytes(&self, request: &ServerRequest) -> u64;
+
+    /// Makes an empty database in directories that are there and empty.
+    ///
+    /// # Errors
+    /// [`ServerError`]; so for the others.
+    fn create(
+        &self,
+        request: &ServerRequest,
+        directories: &TreeDirectories,
+    ) -> Result<(), ServerError>;
+
+    /// Memory that it takes beside its buffer cache, about: its own, and that of its sessions.
+    fn overhead_bytes(&self, request: &ServerRequest) -> u64;
+
+    /// Starts a database that [`Server::create`] made, in these directories or in others that it was copied from, and waits
+    /// until it takes connections. It ends with this process at the latest.
+    fn start(
+        &self,
+        request: &ServerRequest,
+        directories: &TreeDirectories,
+        purpose: Purpose,
+    ) -> Result<Arc<dyn RunningServer>, ServerError>;
+
+    /// Looks through the files of a database that is stopped, or at the database itself, with the server's own checker; what
+    /// was found, for people.
+    fn verify(
+        &self,
+        request: &ServerRequest,
+        directories: &TreeDirectories,
+    ) -> Result<String, ServerError>;
+}
+
+/// A server at work. Counters count since its start.
+pub trait RunningServer: Send + Sync {
+    /// Connects a client.
+    ///
+    /// # Errors
+    /// See [`SessionError`].
+    fn connect(&self) -> Result<Box<dyn SqlConnection>, SessionError>;
+
+    /// What is to be done between tables and indexes: from now on what is made goes where indexes go.
+    ///
+    /// # Errors
+    /// See [`ServerError`]; so for the others.
+    fn before_indexes(&self, _: &mut dyn SqlConnection) -> Result<(), ServerError> {
+        Ok(())
+    }
+
+    /// What is to be done when a workload is loaded: statistics for the optimizer, a checkpoint.
+    fn after_load(&self, connection: &mut dyn SqlConnection) -> Result<(), ServerError>;
+
+    /// I/O so far, as the server counts it.
+    fn counts(&self) -> EngineCounts;
+
+    /// Waits so far, always in the same order.
+    fn waits(&self) -> Vec<EngineWait>;
+
+    /// Those of sessions alone.
+    fn session_waits(&self) -> Vec<EngineWait>;
+
+    /// Checkpoints and the like so far.
+    fn housekeeping(&self) -> Housekeeping;
+
+    /// Changed blocks in the buffer cache, bytes; 0 when the server does not tell.
+    fn dirty_bytes(&self) -> u64;
+
+    /// Why the server ended, if it did.
+    fn failure(&self) -> Option<String>;
+
+    /// Space of every table and index.
+    fn segments(&self) -> Vec<SegmentSize>;
+
+    /// Its processes, of which every descendant belongs to it; none when it runs in this process.
+    fn processes(&self) -> Vec<u32>;
+
+    /// Its threads that serve clients.
+    fn session_threads(&self) -> Vec<ThreadOf>;
+
+    /// What was noticed, for people.
+    fn warnings(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// Ends it, and waits until it has ended.
+    fn stop(&self, how: Stop) -> Result<(), ServerError>;
+}

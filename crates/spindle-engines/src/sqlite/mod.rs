@@ -1,0 +1,190 @@
+//! SQLite, within this process: a database is one file, and every client is a connection on a thread of its own.
+
+mod connection;
+mod settings;
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rusqlite::Connection;
+use spindle_layout::TreeDirectories;
+use spindle_workload::SessionError;
+use spindle_workload::sql::{Dialect, SqlConnection};
+
+use crate::engine::{EngineCounts, EngineWait, Housekeeping, SegmentSize, ThreadOf};
+use crate::sql::{FoundServer, Purpose, RunningServer, Server, ServerError, ServerRequest, Stop};
+use connection::SqliteConnection;
+use settings::Settings;
+
+/// Memory of a connection beside its cache, about: statements, and what SQLite allocates for each.
+const CONNECTION_BYTES: u64 = 2 << 20;
+/// What Spindle's own process takes, about.
+const PROCESS_BYTES: u64 = 32 << 20;
+
+/// SQLite.
+pub struct Sqlite;
+
+fn database_file(directories: &TreeDirectories) -> PathBuf {
+    directories.data.join("spindle.db")
+}
+
+impl Server for Sqlite {
+    fn dialect(&self) -> Dialect {
+        Dialect::Sqlite
+    }
+
+    fn examine(&self, request: &ServerRequest) -> Result<FoundServer, ServerError> {
+        let settings = Settings::of(request)?;
+        Ok(FoundServer {
+            version: format!("SQLite {}", rusqlite::version()),
+            settings: settings.described(),
+            notes: vec![
+                "SQLite has a cache in every connection: the buffer cache is divided among the clients".to_owned(),
+            ],
+        })
+    }
+
+    fn shapes_files(&self, setting: &str) -> bool {
+        matches!(setting, "page_size" | "auto_vacuum" | "encoding")
+    }
+
+    fn room_bytes(&self, request: &ServerRequest) -> u64 {
+        // A log that no checkpoint gets to the end of may grow as long as the data.
+        request.data_bytes
+    }
+
+    fn overhead_bytes(&self, request: &ServerRequest) -> u64 {
+        PROCESS_BYTES + u64::from(request.clients) * CONNECTION_BYTES
+    }
+
+    fn create(
+        &self,
+        request: &ServerRequest,
+        directories: &TreeDirectories,
+    ) -> Result<(), ServerError> {
+        let settings = Settings::of(request)?;
+        let made = Connection::open(database_file(directories));
+        let made = made.and_then(|connection| settings.make(&connection));
+        made.map_err(|error| ServerError::failed("making the database", error))
+    }
+
+    fn start(
+        &self,
+        request: &ServerRequest,
+        directories: &TreeDirectories,
+        purpose: Purpose,
+    ) -> Result<Arc<dyn RunningServer>, ServerError> {
+        let mut settings = Settings::of(request)?;
+        if purpose == Purpose::Load {
+            settings.load();
+        }
+        let path = database_file(directories);
+        let first = settings.open(&path)?;
+        Ok(Arc::new(RunningSqlite {
+            settings,
+            path,
+            first: Mutex::new(Some(first)),
+        }))
+    }
+
+    fn verify(
+        &self,
+        request: &ServerRequest,
+        directories: &TreeDirectories,
+    ) -> Result<String, ServerError> {
+        let connection = Settings::of(request)?.open(&database_file(directories))?;
+        let answer: rusqlite::Result<String> =
+            connection.query_row("pragma integrity_check", [], |row| row.get(0));
+        match answer {
+            Ok(answer) if answer == "ok" => Ok("integrity_check found nothing wrong".to_owned()),
+            Ok(answer) => Err(ServerError::failed("integrity_check", answer)),
+            Err(error) => Err(ServerError::failed("integrity_check", error)),
+        }
+    }
+}
+
+/// A database that is open.
+struct RunningSqlite {
+    settings: Settings,
+    path: PathBuf,
+    /// Holds the database open, so that a client that ends does not close its log; gone when it was stopped.
+    first: Mutex<Option<Connection>>,
+}
+
+impl RunningSqlite {
+    fn ask<T>(&self, what: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Option<T> {
+        let first = self.first.lock().unwrap_or_else(PoisonError::into_inner);
+        first.as_ref().and_then(|connection| what(connection).ok())
+    }
+}
+
+impl RunningServer for RunningSqlite {
+    fn connect(&self) -> Result<Box<dyn SqlConnection>, SessionError> {
+        let connection = self.settings.open(&self.path);
+        let connection = connection.map_err(|error| SessionError::Failed(error.to_string()))?;
+        Ok(Box::new(SqliteConnection::new(connection)))
+    }
+
+    fn after_load(&self, connection: &mut dyn SqlConnection) -> Result<(), ServerError> {
+        connection.run("analyze")?;
+        Ok(())
+    }
+
+    fn counts(&self) -> EngineCounts {
+        EngineCounts::default()
+    }
+
+    fn waits(&self) -> Vec<EngineWait> {
+        Vec::new()
+    }
+
+    fn session_waits(&self) -> Vec<EngineWait> {
+        Vec::new()
+    }
+
+    fn housekeeping(&self) -> Housekeeping {
+        Housekeeping::default()
+    }
+
+    fn dirty_bytes(&self) -> u64 {
+        0
+    }
+
+    fn failure(&self) -> Option<String> {
+        None
+    }
+
+    fn segments(&self) -> Vec<SegmentSize> {
+        let sizes = |connection: &Connection| {
+            let mut statement =
+                connection.prepare("select name, sum(pgsize) from dbstat group by name")?;
+            let size = |row: &rusqlite::Row<'_>| {
+                Ok(SegmentSize {
+                    name: row.get(0)?,
+                    extents: 1,
+                    bytes: row.get::<_, i64>(1)?.unsigned_abs(),
+                })
+            };
+            statement.query_map([], size)?.collect()
+        };
+        self.ask(sizes).unwrap_or_default()
+    }
+
+    fn processes(&self) -> Vec<u32> {
+        Vec::new()
+    }
+
+    fn session_threads(&self) -> Vec<ThreadOf> {
+        Vec::new()
+    }
+
+    fn stop(&self, _: Stop) -> Result<(), ServerError> {
+        let mut first = self.first.lock().unwrap_or_else(PoisonError::into_inner);
+        match first.take() {
+            None => Ok(()),
+            Some(connection) => connection
+                .close()
+                .map_err(|(_, error)| ServerError::failed("closing the database", error)),
+        }
+    }
+}

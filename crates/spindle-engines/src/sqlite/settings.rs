@@ -1,0 +1,159 @@
+//! SQLite's settings: its pragmas, as far as they matter to storage (https://www.sqlite.org/pragma.html).
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Duration;
+
+use rusqlite::{Connection, OpenFlags};
+
+use crate::sql::{ServerError, ServerRequest};
+
+/// How long a connection waits for a lock before it gives up: another's transaction, or a checkpoint.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
+/// Prepared statements that a connection keeps.
+const STATEMENTS_MAX: usize = 256;
+
+const JOURNAL_MODES: &[&str] = &["delete", "truncate", "persist", "wal", "memory", "off"];
+const SYNCHRONOUS: &[&str] = &["off", "normal", "full", "extra"];
+const LOCKING_MODES: &[&str] = &["normal", "exclusive"];
+const TEMP_STORES: &[&str] = &["default", "file", "memory"];
+const AUTO_VACUUM: &[&str] = &["none", "full", "incremental"];
+const PAGE_SIZES: &[&str] = &[
+    "512", "1024", "2048", "4096", "8192", "16384", "32768", "65536",
+];
+const FLAGS: &[&str] = &["on", "off"];
+const NUMBER: &[&str] = &[];
+
+/// Every pragma that may be set, with its values; none listed: any whole number.
+const PRAGMAS: [(&str, &[&str]); 12] = [
+    ("auto_vacuum", AUTO_VACUUM),
+    ("cache_spill", FLAGS),
+    ("checkpoint_fullfsync", FLAGS),
+    ("foreign_keys", FLAGS),
+    ("fullfsync", FLAGS),
+    ("journal_mode", JOURNAL_MODES),
+    ("journal_size_limit", NUMBER),
+    ("locking_mode", LOCKING_MODES),
+    ("mmap_size", NUMBER),
+    ("page_size", PAGE_SIZES),
+    ("synchronous", SYNCHRONOUS),
+    ("temp_store", TEMP_STORES),
+];
+/// And one that is written with its number only.
+const WAL_AUTOCHECKPOINT: &str = "wal_autocheckpoint";
+
+/// Pragmas, by name.
+#[derive(Debug, Clone)]
+pub(super) struct Settings {
+    pragmas: BTreeMap<String, String>,
+    /// Of one connection, KiB.
+    cache_kib: u64,
+}
+
+impl Settings {
+    /// What is asked for, checked; what is left out is SQLite's own default, but for `journal_mode`, which is `wal`, and
+    /// `synchronous`, which is `full`: a commit that returns is kept.
+    ///
+    /// # Errors
+    /// [`ServerError::Unavailable`]: no such pragma, or no such value.
+    pub fn of(request: &ServerRequest) -> Result<Settings, ServerError> {
+        if request.io.is_some() {
+            return Err(ServerError::Unavailable(
+                "SQLite reads and writes as it does, buffered and one call at a time: leave io out, or set mmap_size"
+                    .to_owned(),
+            ));
+        }
+        let mut pragmas = BTreeMap::from([
+            ("journal_mode".to_owned(), "wal".to_owned()),
+            ("synchronous".to_owned(), "full".to_owned()),
+        ]);
+        for (name, value) in &request.settings {
+            check(name, value)?;
+            pragmas.insert(name.clone(), value.to_lowercase());
+        }
+        let clients = u64::from(request.clients.max(1));
+        Ok(Settings {
+            pragmas,
+            cache_kib: (request.buffer_cache_bytes / clients / 1024).max(1),
+        })
+    }
+
+    /// For loading: durable when it is closed.
+    pub fn load(&mut self) {
+        self.pragmas
+            .insert("synchronous".to_owned(), "off".to_owned());
+    }
+
+    /// `name = value`, for people.
+    pub fn described(&self) -> Vec<String> {
+        let pragmas = self.pragmas.iter();
+        let cache = format!("cache_size = {} KiB a connection", self.cache_kib);
+        pragmas
+            .map(|(name, value)| format!("{name} = {value}"))
+            .chain([cache])
+            .collect()
+    }
+
+    /// Makes the database of a new file: what shapes it must be said before there is anything in it.
+    pub fn make(&self, connection: &Connection) -> rusqlite::Result<()> {
+        for name in ["page_size", "auto_vacuum"] {
+            if let Some(value) = self.pragmas.get(name) {
+                connection.pragma_update(None, name, value)?;
+            }
+        }
+        connection.execute_batch("create table made (at integer); drop table made;")
+    }
+
+    /// Opens the database.
+    ///
+    /// # Errors
+    /// [`ServerError::Failed`].
+    pub fn open(&self, path: &Path) -> Result<Connection, ServerError> {
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let opened = Connection::open_with_flags(path, flags);
+        let set = opened.and_then(|connection| {
+            connection.busy_timeout(BUSY_TIMEOUT)?;
+            connection.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
+            connection.pragma_update(None, "cache_size", -(self.cache_kib as i64))?;
+            for (name, value) in &self.pragmas {
+                match value.parse::<i64>() {
+                    Ok(number) => connection.pragma_update(None, name, number)?,
+                    Err(_) => connection.pragma_update(None, name, value)?,
+                }
+            }
+            Ok(connection)
+        });
+        set.map_err(|error| ServerError::failed(format!("opening {}", path.display()), error))
+    }
+}
+
+fn check(name: &str, value: &str) -> Result<(), ServerError> {
+    let names = || {
+        let names = PRAGMAS.iter().map(|(name, _)| *name);
+        let names: Vec<&str> = names.chain([WAL_AUTOCHECKPOINT]).collect();
+        names.join(", ")
+    };
+    let found = PRAGMAS.iter().find(|(known, _)| *known == name);
+    let allowed = match (found, name) {
+        (Some((_, values)), _) => *values,
+        (None, WAL_AUTOCHECKPOINT) => NUMBER,
+        (None, _) => {
+            let reason = format!("SQLite has no setting {name:?} here; it has {}", names());
+            return Err(ServerError::Unavailable(reason));
+        }
+    };
+    let is_allowed = match allowed {
+        [] => value.parse::<i64>().is_ok(),
+        words => words.contains(&value.to_lowercase().as_str()),
+    };
+    if is_allowed {
+        return Ok(());
+    }
+    let words = match allowed {
+        [] => "a whole number".to_owned(),
+        words => words.join(", "),
+    };
+    Err(ServerError::Unavailable(format!(
+        "{name} = {value} means nothing to SQLite; allowed: {words}"
+    )))
+}

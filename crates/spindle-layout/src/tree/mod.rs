@@ -1,0 +1,186 @@
+//! The files of a database server. What files there are is the server's own affair, so a golden copy here is a tree of
+//! directories, one for each kind of file, made by the server; an image is a copy of it, put back before every trial: what
+//! differs is written in place, what is missing is made, what is new goes. Files keep owner and mode. Symbolic links are
+//! left alone on both sides: they are the server's way to its other directories, which lie elsewhere in every copy.
+
+mod put_back;
+mod removal;
+
+use std::collections::BTreeMap;
+use std::fs::{DirBuilder, File};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::LayoutError;
+use crate::image::{RestoreMethod, RestoreReport, Verify};
+use put_back::{PutBack, Stamp};
+pub(crate) use removal::{remove_tree, wait_until_left};
+
+/// The directories of a server's database, by what they are for. All are there; a server that has nothing of a kind leaves
+/// its directory empty.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct TreeDirectories {
+    /// Tables, and whatever has no directory of its own.
+    pub data: PathBuf,
+    /// Indexes.
+    pub index: PathBuf,
+    /// Redo: the write-ahead log.
+    pub redo: PathBuf,
+    /// Undo.
+    pub undo: PathBuf,
+    /// Temporary files.
+    pub temp: PathBuf,
+}
+
+impl TreeDirectories {
+    /// Each kind's directory in the directory that `place` says for it.
+    pub fn within(mut place: impl FnMut(&'static str) -> PathBuf) -> TreeDirectories {
+        let mut of = |kind: &'static str| place(kind).join(kind);
+        TreeDirectories {
+            data: of("data"),
+            index: of("index"),
+            redo: of("redo"),
+            undo: of("undo"),
+            temp: of("temp"),
+        }
+    }
+
+    /// Every directory with its kind.
+    pub fn named(&self) -> [(&'static str, &Path); 5] {
+        [
+            ("data", &self.data),
+            ("index", &self.index),
+            ("redo", &self.redo),
+            ("undo", &self.undo),
+            ("temp", &self.temp),
+        ]
+    }
+
+    /// Makes them, empty, for this user alone. Errors: one is there, or the system's.
+    pub fn make(&self) -> Result<(), LayoutError> {
+        for (_, path) in self.named() {
+            let made = DirBuilder::new().mode(0o700).create(path);
+            made.map_err(|error| LayoutError::system("make the directory", path, error))?;
+        }
+        Ok(())
+    }
+
+    /// Every regular file in them, for looking at. Errors: the system's.
+    pub fn files(&self) -> Result<Vec<PathBuf>, LayoutError> {
+        let mut files = Vec::new();
+        for (_, path) in self.named() {
+            list(path, &mut files)?;
+        }
+        Ok(files)
+    }
+
+    /// Bytes of all their files. Errors: the system's.
+    pub fn bytes(&self) -> Result<u64, LayoutError> {
+        let length = |path: &PathBuf| std::fs::metadata(path).map_or(0, |found| found.len());
+        Ok(self.files()?.iter().map(length).sum())
+    }
+}
+
+fn list(directory: &Path, files: &mut Vec<PathBuf>) -> Result<(), LayoutError> {
+    let wrong = |error| LayoutError::system("list", directory, error);
+    for entry in std::fs::read_dir(directory).map_err(wrong)? {
+        let entry = entry.map_err(wrong)?;
+        let kind = entry.file_type().map_err(wrong)?;
+        if kind.is_dir() {
+            list(&entry.path(), files)?;
+        } else if kind.is_file() {
+            files.push(entry.path());
+        }
+    }
+    Ok(())
+}
+
+/// A loaded database of a server, stopped in order: what every image is made from and put back to.
+#[derive(Debug)]
+pub struct GoldenTree {
+    directories: TreeDirectories,
+    bytes: u64,
+}
+
+impl GoldenTree {
+    /// Keeps what is in these directories; the server has been stopped. Errors: the system's.
+    pub fn seal(directories: TreeDirectories) -> Result<Arc<GoldenTree>, LayoutError> {
+        for path in directories.files()? {
+            let wrong = |error| LayoutError::system("flush", &path, error);
+            let file = File::open(&path).map_err(wrong)?;
+            file.sync_all().map_err(wrong)?;
+        }
+        let bytes = directories.bytes()?;
+        Ok(Arc::new(GoldenTree { directories, bytes }))
+    }
+
+    /// Bytes of all its files.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+}
+
+/// A copy of a golden tree that trials use.
+pub struct TreeImage {
+    golden: Arc<GoldenTree>,
+    directories: TreeDirectories,
+    /// What each file was like when it was last put back.
+    stamps: Mutex<BTreeMap<PathBuf, Stamp>>,
+}
+
+impl TreeImage {
+    /// Copies the golden tree into directories that are there and empty. Errors: the system's.
+    pub fn provision(
+        golden: &Arc<GoldenTree>,
+        directories: TreeDirectories,
+    ) -> Result<TreeImage, LayoutError> {
+        let image = TreeImage {
+            golden: Arc::clone(golden),
+            directories,
+            stamps: Mutex::default(),
+        };
+        image.restore(Verify::Full)?;
+        Ok(image)
+    }
+
+    /// Where it is.
+    pub fn directories(&self) -> &TreeDirectories {
+        &self.directories
+    }
+
+    /// Makes the image the golden tree again; no server uses it. With [`Verify::Full`] every byte of every file is compared;
+    /// with [`Verify::Changed`] those of files that were written to since, as their times of change tell. Nothing of them
+    /// is in the page cache afterwards, as far as the file system lets it go. Errors: the system's.
+    pub fn restore(&self, verify: Verify) -> Result<RestoreReport, LayoutError> {
+        let started = Instant::now();
+        let mut stamps = self.stamps.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut put_back = PutBack::new(match verify {
+            Verify::Full => BTreeMap::new(),
+            _ => std::mem::take(&mut *stamps),
+        });
+        let golden = self.golden.directories.named();
+        for ((_, from), (_, to)) in golden.iter().zip(self.directories.named()) {
+            put_back.directory(from, to)?;
+        }
+        let report = RestoreReport {
+            method: RestoreMethod::Files,
+            direct: false,
+            changed_blocks: put_back.changed_blocks,
+            copied_bytes: put_back.copied_bytes,
+            verified: verify,
+            resident_pages: put_back.resident_pages,
+            moved_files: Vec::new(),
+            duration_us: started.elapsed().as_micros() as u64,
+            verify_us: 0,
+        };
+        *stamps = put_back.stamps;
+        Ok(report)
+    }
+}
+
+#[cfg(test)]
+mod tests;

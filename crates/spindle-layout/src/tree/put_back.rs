@@ -1,0 +1,263 @@
+//! Makes one tree of directories like another, changing as little as possible: blocks that differ are written in place, so
+//! that files keep the extents they have.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::{CStr, CString};
+use std::fs::File;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{
+    AtFlags, FileType, Gid, Mode, OFlags, Stat, Uid, fchmod, fchown, fstat, mkdirat, openat,
+    statat, unlinkat,
+};
+use spindle_io::real::facts;
+
+use super::removal::remove_entry;
+use crate::error::LayoutError;
+use crate::removal::{entries, open_within};
+
+/// Files are compared in pieces of this size, and written back in blocks of the other.
+const PIECE_BYTES: usize = 1 << 20;
+const BLOCK_BYTES: usize = 8192;
+
+/// What tells that a file was written to (inode(7)).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Stamp {
+    inode: u64,
+    bytes: i64,
+    modified: (i64, u64),
+    changed: (i64, u64),
+}
+
+impl Stamp {
+    pub fn of(status: &Stat) -> Stamp {
+        Stamp {
+            inode: status.st_ino,
+            bytes: status.st_size,
+            modified: (status.st_mtime, status.st_mtime_nsec),
+            changed: (status.st_ctime, status.st_ctime_nsec),
+        }
+    }
+}
+
+/// The work of one restore.
+pub(super) struct PutBack {
+    /// What files were like that need no look if they still are.
+    trusted: BTreeMap<PathBuf, Stamp>,
+    /// What they are like now.
+    pub stamps: BTreeMap<PathBuf, Stamp>,
+    pub changed_blocks: u64,
+    pub copied_bytes: u64,
+    pub resident_pages: u64,
+    ours: Vec<u8>,
+    theirs: Vec<u8>,
+}
+
+impl PutBack {
+    pub fn new(trusted: BTreeMap<PathBuf, Stamp>) -> PutBack {
+        PutBack {
+            trusted,
+            stamps: BTreeMap::new(),
+            changed_blocks: 0,
+            copied_bytes: 0,
+            resident_pages: 0,
+            ours: vec![0; PIECE_BYTES],
+            theirs: vec![0; PIECE_BYTES],
+        }
+    }
+
+    /// Makes the directory `to`, which is there, like `from`.
+    pub fn directory(&mut self, from: &Path, to: &Path) -> Result<(), LayoutError> {
+        let open = |path: &Path| {
+            let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            let opened = rustix::fs::open(path, flags, Mode::empty()).map(File::from);
+            opened.map_err(|error| LayoutError::system("open", path, error))
+        };
+        let (golden, image) = (open(from)?, open(to)?);
+        own_alike(&golden, &image, to)?;
+        self.contents(&golden, from, &image, to)
+    }
+
+    fn contents(
+        &mut self,
+        golden: &File,
+        from: &Path,
+        image: &File,
+        to: &Path,
+    ) -> Result<(), LayoutError> {
+        let wanted: BTreeSet<CString> = entries(golden, from)?.into_iter().collect();
+        for name in entries(image, to)? {
+            if !wanted.contains(&name) && kind_of(image, &name, to)? != Some(FileType::Symlink) {
+                remove_entry(image, &name, &join(to, &name))?;
+            }
+        }
+        for name in wanted {
+            let (inner_from, inner_to) = (join(from, &name), join(to, &name));
+            match kind_of(golden, &name, from)? {
+                Some(FileType::Directory) => {
+                    self.make_room(image, &name, &inner_to, FileType::Directory)?;
+                    let opened = open_within(golden, &name, OFlags::DIRECTORY);
+                    let inner = opened.map_err(|e| LayoutError::system("open", &inner_from, e))?;
+                    let image = open_directory(image, &name, &inner_to)?;
+                    own_alike(&inner, &image, &inner_to)?;
+                    self.contents(&inner, &inner_from, &image, &inner_to)?;
+                }
+                Some(FileType::RegularFile) => {
+                    self.make_room(image, &name, &inner_to, FileType::RegularFile)?;
+                    let opened = open_within(golden, &name, OFlags::empty());
+                    let inner = opened.map_err(|e| LayoutError::system("open", &inner_from, e))?;
+                    self.file(&inner, &inner_from, image, &name, &inner_to)?;
+                }
+                // Links are the server's own; sockets and pipes of a server that has ended mean nothing.
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes what has the name and is something else.
+    fn make_room(
+        &mut self,
+        image: &File,
+        name: &CStr,
+        path: &Path,
+        wanted: FileType,
+    ) -> Result<(), LayoutError> {
+        match kind_of(image, name, path)? {
+            Some(found) if found == FileType::Symlink && found != wanted => {
+                unlinkat(image, name, AtFlags::empty())
+                    .map_err(|error| LayoutError::system("remove", path, error))
+            }
+            Some(found) if found != wanted => remove_entry(image, name, path),
+            _ => Ok(()),
+        }
+    }
+
+    fn file(
+        &mut self,
+        golden: &File,
+        from: &Path,
+        image: &File,
+        name: &CStr,
+        to: &Path,
+    ) -> Result<(), LayoutError> {
+        let wrong = |error: std::io::Error| LayoutError::system("put back", to, error);
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let file = openat(image, name, flags, Mode::RUSR | Mode::WUSR).map(File::from);
+        let file = file.map_err(|error| LayoutError::system("open", to, error))?;
+        let status = |file: &File| fstat(file).map_err(|error| wrong(error.into()));
+        if self.trusted.get(to) != Some(&Stamp::of(&status(&file)?)) {
+            own_alike(golden, &file, to)?;
+            let bytes = status(golden)?.st_size.unsigned_abs();
+            let is_longer = status(&file)?.st_size.unsigned_abs() > bytes;
+            if is_longer {
+                file.set_len(bytes).map_err(wrong)?;
+            }
+            let copied = self.blocks(golden, from, &file, to, bytes)?;
+            if copied || is_longer {
+                file.sync_all().map_err(wrong)?;
+            }
+            facts::drop_cache(golden).map_err(wrong)?;
+        }
+        self.resident_pages += facts::drop_cache(&file).map_err(wrong)?;
+        self.stamps
+            .insert(to.to_path_buf(), Stamp::of(&status(&file)?));
+        Ok(())
+    }
+
+    /// Compares two files and copies the blocks that differ; whether there were any.
+    fn blocks(
+        &mut self,
+        golden: &File,
+        from: &Path,
+        image: &File,
+        to: &Path,
+        bytes: u64,
+    ) -> Result<bool, LayoutError> {
+        let mut changed = false;
+        let mut offset = 0;
+        while offset < bytes {
+            let length = PIECE_BYTES.min((bytes - offset) as usize);
+            let read = golden.read_exact_at(&mut self.ours[..length], offset);
+            read.map_err(|error| LayoutError::system("read", from, error))?;
+            let found = read_up_to(image, &mut self.theirs[..length], offset)
+                .map_err(|error| LayoutError::system("read", to, error))?;
+            for run in differing_runs(&self.ours[..length], &self.theirs[..found]) {
+                let written =
+                    image.write_all_at(&self.ours[run.clone()], offset + run.start as u64);
+                written.map_err(|error| LayoutError::system("write", to, error))?;
+                self.changed_blocks += run.len().div_ceil(BLOCK_BYTES) as u64;
+                self.copied_bytes += run.len() as u64;
+                changed = true;
+            }
+            offset += length as u64;
+        }
+        Ok(changed)
+    }
+}
+
+/// Runs of blocks of `ours` that `theirs` has not, or has otherwise.
+fn differing_runs(ours: &[u8], theirs: &[u8]) -> Vec<std::ops::Range<usize>> {
+    let mut runs: Vec<std::ops::Range<usize>> = Vec::new();
+    let mut start = 0;
+    while start < ours.len() {
+        let end = (start + BLOCK_BYTES).min(ours.len());
+        if theirs.get(start..end) != Some(&ours[start..end]) {
+            match runs.last_mut() {
+                Some(run) if run.end == start => run.end = end,
+                _ => runs.push(start..end),
+            }
+        }
+        start = end;
+    }
+    runs
+}
+
+fn read_up_to(file: &File, buffer: &mut [u8], offset: u64) -> std::io::Result<usize> {
+    let mut done = 0;
+    while done < buffer.len() {
+        match file.read_at(&mut buffer[done..], offset + done as u64)? {
+            0 => break,
+            read => done += read,
+        }
+    }
+    Ok(done)
+}
+
+fn open_directory(parent: &File, name: &CStr, path: &Path) -> Result<File, LayoutError> {
+    match mkdirat(parent, name, Mode::RWXU) {
+        Ok(()) | Err(rustix::io::Errno::EXIST) => {}
+        Err(error) => return Err(LayoutError::system("make the directory", path, error)),
+    }
+    let opened = open_within(parent, name, OFlags::DIRECTORY);
+    opened.map_err(|error| LayoutError::system("open", path, error))
+}
+
+/// Gives a file or directory the owner and the mode of another.
+fn own_alike(like: &File, file: &File, path: &Path) -> Result<(), LayoutError> {
+    let wrong = |error| LayoutError::system("change the owner of", path, error);
+    let (wanted, found) = (fstat(like).map_err(wrong)?, fstat(file).map_err(wrong)?);
+    if (wanted.st_uid, wanted.st_gid) != (found.st_uid, found.st_gid) {
+        let (owner, group) = (Uid::from_raw(wanted.st_uid), Gid::from_raw(wanted.st_gid));
+        fchown(file, Some(owner), Some(group)).map_err(wrong)?;
+    }
+    if wanted.st_mode != found.st_mode {
+        fchmod(file, Mode::from_raw_mode(wanted.st_mode)).map_err(wrong)?;
+    }
+    Ok(())
+}
+
+/// What has this name; `None` when nothing does.
+fn kind_of(directory: &File, name: &CStr, path: &Path) -> Result<Option<FileType>, LayoutError> {
+    match statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) {
+        Ok(status) => Ok(Some(FileType::from_raw_mode(status.st_mode))),
+        Err(rustix::io::Errno::NOENT) => Ok(None),
+        Err(error) => Err(LayoutError::system("examine", &join(path, name), error)),
+    }
+}
+
+fn join(path: &Path, name: &CStr) -> PathBuf {
+    path.join(std::ffi::OsStr::from_bytes(name.to_bytes()))
+}

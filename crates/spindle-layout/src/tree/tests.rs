@@ -1,0 +1,124 @@
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+
+use super::*;
+
+struct Scene {
+    place: tempfile::TempDir,
+    image: TreeImage,
+}
+
+fn directories(place: &Path, name: &str) -> TreeDirectories {
+    let root = place.join(name);
+    fs::create_dir(&root).unwrap();
+    let directories = TreeDirectories::within(|_| root.clone());
+    directories.make().unwrap();
+    directories
+}
+
+fn bytes(seed: u8, length: usize) -> Vec<u8> {
+    (0..length).map(|at| (at * 7) as u8 ^ seed).collect()
+}
+
+impl Scene {
+    fn new() -> Scene {
+        let place = tempfile::tempdir().unwrap();
+        let golden = directories(place.path(), "golden");
+        fs::create_dir(golden.data.join("base")).unwrap();
+        fs::write(golden.data.join("base/1"), bytes(1, 3 << 20)).unwrap();
+        fs::write(golden.data.join("base/2"), bytes(2, 100)).unwrap();
+        fs::write(golden.redo.join("log"), bytes(3, 50_000)).unwrap();
+        fs::set_permissions(golden.redo.join("log"), fs::Permissions::from_mode(0o640)).unwrap();
+        symlink("/nowhere", golden.data.join("link")).unwrap();
+        let golden = GoldenTree::seal(golden).unwrap();
+        let image = directories(place.path(), "image");
+        let image = TreeImage::provision(&golden, image).unwrap();
+        Scene { place, image }
+    }
+
+    fn at(&self, path: &str) -> PathBuf {
+        self.place.path().join("image").join(path)
+    }
+
+    fn assert_as_golden(&self) {
+        assert_eq!(fs::read(self.at("data/base/1")).unwrap(), bytes(1, 3 << 20));
+        assert_eq!(fs::read(self.at("data/base/2")).unwrap(), bytes(2, 100));
+        assert_eq!(fs::read(self.at("redo/log")).unwrap(), bytes(3, 50_000));
+        assert_eq!(self.image.directories().files().unwrap().len(), 3);
+        assert_eq!(
+            self.image.directories().bytes().unwrap(),
+            (3 << 20) + 50_100
+        );
+    }
+}
+
+#[test]
+fn an_image_is_the_golden_tree_but_for_links() {
+    let scene = Scene::new();
+    scene.assert_as_golden();
+    let mode = fs::metadata(scene.at("redo/log")).unwrap().mode() & 0o777;
+    assert_eq!(mode, 0o640);
+    assert!(!scene.at("data/link").exists());
+}
+
+#[test]
+fn what_a_trial_did_is_undone_in_place() {
+    for verify in [Verify::Full, Verify::Changed] {
+        let scene = Scene::new();
+        let first = scene.at("data/base/1");
+        let inode = fs::metadata(&first).unwrap().ino();
+        let mut changed = bytes(1, 3 << 20);
+        changed[2 << 20] ^= 1;
+        changed.truncate((3 << 20) - 5);
+        fs::write(&first, changed).unwrap();
+        fs::remove_file(scene.at("data/base/2")).unwrap();
+        fs::write(scene.at("redo/log"), bytes(3, 90_000)).unwrap();
+        fs::create_dir_all(scene.at("temp/new/deep")).unwrap();
+        fs::write(scene.at("temp/new/deep/file"), "x").unwrap();
+        symlink("/elsewhere", scene.at("data/mine")).unwrap();
+
+        let report = scene.image.restore(verify).unwrap();
+        scene.assert_as_golden();
+        assert_eq!(fs::metadata(&first).unwrap().ino(), inode);
+        // The block in the middle, the one that was cut off, and the file that was gone.
+        assert_eq!(report.changed_blocks, 3);
+        assert!(!scene.at("temp/new").exists());
+        assert!(fs::symlink_metadata(scene.at("data/mine")).is_ok());
+        assert_eq!(scene.image.restore(verify).unwrap().changed_blocks, 0);
+    }
+}
+
+#[test]
+fn a_change_that_hides_its_time_is_found_when_everything_is_compared() {
+    let scene = Scene::new();
+    let path = scene.at("data/base/2");
+    fs::write(&path, bytes(9, 100)).unwrap();
+    // As if it had not been written to: what is trusted is what the file says of itself.
+    let status = rustix::fs::stat(&path).unwrap();
+    scene
+        .image
+        .stamps
+        .lock()
+        .unwrap()
+        .insert(path.clone(), Stamp::of(&status));
+    assert_eq!(
+        scene.image.restore(Verify::Changed).unwrap().changed_blocks,
+        0
+    );
+    assert_eq!(scene.image.restore(Verify::Full).unwrap().changed_blocks, 1);
+    scene.assert_as_golden();
+}
+
+#[test]
+fn a_tree_goes_away_whole_and_what_links_point_to_stays() {
+    let scene = Scene::new();
+    let outside = scene.place.path().join("outside");
+    fs::write(&outside, "mine").unwrap();
+    symlink(&outside, scene.at("data/way")).unwrap();
+    let parent = File::open(scene.place.path()).unwrap();
+    wait_until_left(&scene.at("")).unwrap();
+    let removed = remove_tree(&parent, c"image", &scene.at("")).unwrap();
+    assert!(removed >= (3 << 20) + 50_100);
+    assert!(!scene.at("").exists());
+    assert_eq!(fs::read_to_string(outside).unwrap(), "mine");
+}

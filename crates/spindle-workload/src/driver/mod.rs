@@ -1,0 +1,466 @@
+//! Runs clients: each a process of its own that executes one transaction after the other, until told to stop; in a closed
+//! loop as soon as it can, in an open one when the next transaction is due ([`crate::arrivals`]). Counts are atomic numbers
+//! that anyone may read meanwhile; latencies count while measuring only. What a transaction is, [`Work`] says.
+
+mod work;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use spindle_io::env::LocalFuture;
+use spindle_io::sync::{Latch, Notify, timeout};
+use spindle_io::{Env, Join};
+use spindle_stats::LatencyHistogram;
+
+pub use work::{RowWork, Work};
+
+use crate::arrivals::{Arrivals, Schedule};
+use crate::session::{Session, SessionError};
+use crate::workload::{Client, Table, Workload};
+
+/// Streams of chance from here on are the clients'.
+const CLIENT_STREAMS: u64 = 1 << 32;
+/// The stream of chance of the arrivals.
+const ARRIVAL_STREAM: u64 = 1 << 33;
+/// A transaction that meets others this often in a row is given up.
+const RETRIES_MAX: u32 = 100;
+/// A database that has gone away is waited for so long before a client gives up, and looked for as often.
+const RECONNECT_PATIENCE_NS: u64 = 30_000_000_000;
+const RECONNECT_PAUSE_NS: u64 = 100_000_000;
+
+/// Histograms of latencies there are at most: clients share them, so that memory does not grow by a quarter of a
+/// megabyte with each. A histogram is held for some ten nanoseconds a transaction.
+const HISTOGRAMS_MAX: usize = 16;
+
+/// What one client has done.
+#[derive(Default)]
+pub struct ClientRecord {
+    /// Transactions committed.
+    pub committed: AtomicU64,
+    /// Transactions rolled back and tried again because another was in the way.
+    pub retries: AtomicU64,
+    /// Those of them that were in a deadlock.
+    pub deadlocks: AtomicU64,
+    /// Transactions that failed for good, those whose connection was lost included.
+    pub errors: AtomicU64,
+    /// Times it connected anew.
+    pub reconnects: AtomicU64,
+    /// Number of its last changing transaction whose commit returned.
+    pub acknowledged: AtomicU64,
+}
+
+/// What became of one kind of transaction.
+#[derive(Debug, Clone)]
+pub struct KindRecord {
+    /// Its name.
+    pub kind: &'static str,
+    /// How long those took that ended while measuring; as many as there were.
+    pub latencies: LatencyHistogram,
+}
+
+struct Board {
+    kinds: &'static [&'static str],
+    records: Vec<ClientRecord>,
+    /// One for each kind, in each.
+    latencies: Vec<Latch<Vec<LatencyHistogram>>>,
+    open: Option<OpenLoop>,
+    measuring: AtomicBool,
+    stopping: AtomicBool,
+    stop: Notify,
+    failure: Latch<Option<String>>,
+    first_error: Latch<Option<String>>,
+    at_work: AtomicU64,
+}
+
+/// What an open loop has besides.
+struct OpenLoop {
+    schedule: Latch<Schedule>,
+    /// From the intended begin of each transaction to its begin; shared as latencies are.
+    delays: Vec<Latch<LatencyHistogram>>,
+}
+
+/// How clients behave.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Behaviour {
+    /// Clients at once.
+    pub clients: usize,
+    /// Transactions that each client carries out before it ends; `None`: until it is told to stop.
+    pub transactions: Option<u64>,
+    /// A client whose connection is lost connects anew; else it ends the run.
+    pub reconnect: bool,
+    /// Pause after each transaction, nanoseconds; of no use with `arrivals`.
+    pub think_time_ns: u64,
+    /// Transactions come at a rate of their own; `None`: each client begins one when it has ended the last.
+    pub arrivals: Option<Arrivals>,
+}
+
+/// Clients at work.
+pub struct Running {
+    board: Arc<Board>,
+    joins: Vec<Join>,
+}
+
+/// Starts the clients on a workload of row operations; `connect` gives each a session, in its own process.
+pub fn start<S: Session + 'static>(
+    env: &Arc<dyn Env>,
+    workload: &Arc<dyn Workload>,
+    tables: &[Table],
+    behaviour: Behaviour,
+    connect: impl Fn() -> S + Send + Sync + 'static,
+) -> Running {
+    let work = RowWork {
+        workload: Arc::clone(workload),
+        tables: tables.into(),
+        connect,
+    };
+    start_work(env, Arc::new(work), behaviour)
+}
+
+/// Starts the clients; each connects in its own process.
+pub fn start_work<W: Work>(env: &Arc<dyn Env>, work: Arc<W>, behaviour: Behaviour) -> Running {
+    let board = Arc::new(Board::new(env, work.kinds(), behaviour));
+    let joins = (0..behaviour.clients)
+        .map(|number| {
+            let (env_inner, work, board) = (Arc::clone(env), Arc::clone(&work), Arc::clone(&board));
+            let start = Box::new(move || {
+                let rng = env_inner.rng(CLIENT_STREAMS + number as u64);
+                let client = Client {
+                    number,
+                    clients: behaviour.clients,
+                    changes: 0,
+                    rng,
+                };
+                Box::pin(run_client(env_inner, work, board, client, behaviour)) as LocalFuture
+            });
+            env.spawn(&format!("client{number}"), start)
+        })
+        .collect();
+    Running { board, joins }
+}
+
+impl Running {
+    /// Transactions committed so far, by all clients.
+    pub fn committed(&self) -> u64 {
+        self.sum(|record| &record.committed)
+    }
+
+    /// Transactions tried again so far.
+    pub fn retries(&self) -> u64 {
+        self.sum(|record| &record.retries)
+    }
+
+    /// Those of the retries so far that a deadlock led to.
+    pub fn deadlocks(&self) -> u64 {
+        self.sum(|record| &record.deadlocks)
+    }
+
+    /// Transactions that failed for good so far.
+    pub fn errors(&self) -> u64 {
+        self.sum(|record| &record.errors)
+    }
+
+    /// Times so far that clients connected anew.
+    pub fn reconnects(&self) -> u64 {
+        self.sum(|record| &record.reconnects)
+    }
+
+    /// What the first transaction that failed for good was told, if any did.
+    pub fn first_error(&self) -> Option<String> {
+        self.board.first_error.lock().clone()
+    }
+
+    /// Whether every client has carried out its transactions, or failed.
+    pub fn is_finished(&self) -> bool {
+        self.board.at_work.load(Ordering::Acquire) == 0
+    }
+
+    /// What became of each kind of transaction while measuring.
+    pub fn by_kind(&self) -> Vec<KindRecord> {
+        let of = |(number, &kind): (usize, &&'static str)| KindRecord {
+            kind,
+            latencies: self.board.merged(number..number + 1),
+        };
+        self.board.kinds.iter().enumerate().map(of).collect()
+    }
+
+    fn sum(&self, counter: impl Fn(&ClientRecord) -> &AtomicU64) -> u64 {
+        let records = self.board.records.iter();
+        records
+            .map(|record| counter(record).load(Ordering::Relaxed))
+            .sum()
+    }
+
+    /// For each client the number of its last changing transaction whose commit returned.
+    pub fn acknowledged(&self) -> Vec<u64> {
+        self.board
+            .records
+            .iter()
+            .map(|record| record.acknowledged.load(Ordering::Acquire))
+            .collect()
+    }
+
+    /// From now on latencies count, or no longer.
+    pub fn measure(&self, measuring: bool) {
+        self.board.measuring.store(measuring, Ordering::Relaxed);
+    }
+
+    /// The first failure of a client, if any.
+    pub fn failure(&self) -> Option<String> {
+        self.board.failure.lock().clone()
+    }
+
+    /// Latencies of the transactions that ended while measuring: in an open loop from the intended begin on.
+    pub fn latencies(&self) -> LatencyHistogram {
+        self.board.merged(0..self.board.kinds.len())
+    }
+
+    /// Of the same transactions, how long each began after it was due; empty in a closed loop.
+    pub fn delays(&self) -> LatencyHistogram {
+        let open = self.board.open.as_ref();
+        open.map_or_else(LatencyHistogram::new, |open| merged(&open.delays))
+    }
+
+    /// Transactions that are due at `now_ns` and have not begun, for want of a free client; 0 in a closed loop.
+    pub fn backlog(&self, now_ns: u64) -> u64 {
+        let open = self.board.open.as_ref();
+        // Looked at in a copy: counting takes long enough to keep clients waiting.
+        let schedule = open.map(|open| open.schedule.lock().clone());
+        schedule.map_or(0, |schedule| schedule.backlog(now_ns))
+    }
+
+    /// Lets every client end its transaction and returns when all have; the first failure, if any.
+    pub async fn stop(&mut self) -> Result<(), String> {
+        self.board.stopping.store(true, Ordering::Release);
+        self.board.stop.notify_waiters();
+        for join in std::mem::take(&mut self.joins) {
+            if join.ended().await.is_err() {
+                self.board
+                    .failure
+                    .lock()
+                    .get_or_insert("a client panicked".to_string());
+            }
+        }
+        self.failure().map_or(Ok(()), Err)
+    }
+}
+
+fn merged(histograms: &[Latch<LatencyHistogram>]) -> LatencyHistogram {
+    let mut all = LatencyHistogram::new();
+    for histogram in histograms {
+        all.merge(&histogram.lock());
+    }
+    all
+}
+
+impl Board {
+    fn new(env: &Arc<dyn Env>, kinds: &'static [&'static str], behaviour: Behaviour) -> Board {
+        let count = behaviour.clients.clamp(1, HISTOGRAMS_MAX);
+        let of_kinds = || Latch::new(vec![LatencyHistogram::new(); kinds.len()]);
+        let open = behaviour.arrivals.map(|arrivals| OpenLoop {
+            schedule: Latch::new(Schedule::new(arrivals, env.now(), env.rng(ARRIVAL_STREAM))),
+            delays: (0..count).map(|_| Latch::default()).collect(),
+        });
+        let records = (0..behaviour.clients).map(|_| ClientRecord::default());
+        Board {
+            kinds,
+            records: records.collect(),
+            latencies: (0..count).map(|_| of_kinds()).collect(),
+            open,
+            measuring: AtomicBool::new(false),
+            stopping: AtomicBool::new(false),
+            stop: Notify::new(),
+            failure: Latch::new(None),
+            first_error: Latch::new(None),
+            at_work: AtomicU64::new(behaviour.clients as u64),
+        }
+    }
+
+    fn merged(&self, kinds: std::ops::Range<usize>) -> LatencyHistogram {
+        let mut all = LatencyHistogram::new();
+        for histograms in &self.latencies {
+            let histograms = histograms.lock();
+            kinds.clone().for_each(|kind| all.merge(&histograms[kind]));
+        }
+        all
+    }
+
+    fn is_stopping(&self) -> bool {
+        self.stopping.load(Ordering::Acquire)
+    }
+
+    /// Sleeps until `until_ns`, or until told to stop.
+    async fn sleep_until(&self, env: &dyn Env, until_ns: u64) {
+        // Made before the look at the flag: a stop after that look ends the wait.
+        let stopped = self.stop.notified();
+        let wait_ns = until_ns.saturating_sub(env.now());
+        if wait_ns > 0 && !self.is_stopping() {
+            let _ = timeout(env, wait_ns, stopped).await;
+        }
+    }
+}
+
+async fn run_client<W: Work>(
+    env: Arc<dyn Env>,
+    work: Arc<W>,
+    board: Arc<Board>,
+    client: Client,
+    behaviour: Behaviour,
+) {
+    let number = client.number;
+    let place = ClientPlace {
+        env,
+        work: &*work,
+        board: &board,
+        client,
+        behaviour,
+    };
+    if let Err(reason) = place.work().await {
+        let mut failure = board.failure.lock();
+        failure.get_or_insert(format!("client {number}: {reason}"));
+    }
+    board.at_work.fetch_sub(1, Ordering::Release);
+}
+
+/// A client at its place.
+struct ClientPlace<'a, W: Work> {
+    env: Arc<dyn Env>,
+    work: &'a W,
+    board: &'a Board,
+    client: Client,
+    behaviour: Behaviour,
+}
+
+impl<W: Work> ClientPlace<'_, W> {
+    async fn work(mut self) -> Result<(), SessionError> {
+        let board = self.board;
+        let mut session = self.work.connect()?;
+        let mut left = self.behaviour.transactions.unwrap_or(u64::MAX);
+        while left > 0 && !board.is_stopping() {
+            left -= 1;
+            let txn = self.work.next(&mut self.client);
+            let due_ns = board.open.as_ref().map(|open| open.schedule.lock().take());
+            if let Some(due_ns) = due_ns {
+                board.sleep_until(&*self.env, due_ns).await;
+                if board.is_stopping() {
+                    return Ok(());
+                }
+            }
+            let began_ns = self.env.now();
+            match self.carry_out(&mut session, &txn).await {
+                Ok(()) => self.count(&txn, began_ns, due_ns),
+                Err(error) => self.count_error(error, &mut session).await?,
+            }
+            if self.behaviour.think_time_ns > 0 {
+                let until_ns = self.env.now() + self.behaviour.think_time_ns;
+                board.sleep_until(&*self.env, until_ns).await;
+            }
+        }
+        Ok(())
+    }
+
+    fn record(&self) -> &ClientRecord {
+        &self.board.records[self.client.number]
+    }
+
+    fn count(&self, txn: &W::Txn, began_ns: u64, due_ns: Option<u64>) {
+        let (board, now_ns) = (self.board, self.env.now());
+        let histogram = self.client.number % board.latencies.len();
+        if board.measuring.load(Ordering::Relaxed) {
+            let latency_ns = now_ns.saturating_sub(due_ns.unwrap_or(began_ns));
+            let kind = self.work.kind(txn);
+            board.latencies[histogram].lock()[kind].record_ns(latency_ns);
+            if let (Some(open), Some(due_ns)) = (&board.open, due_ns) {
+                let delay_ns = began_ns.saturating_sub(due_ns);
+                open.delays[histogram].lock().record_ns(delay_ns);
+            }
+        }
+        self.record().committed.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Counts a transaction that failed for good, and makes the session fit for the next one.
+    async fn count_error(
+        &self,
+        error: SessionError,
+        session: &mut W::Session,
+    ) -> Result<(), SessionError> {
+        let goes_on = match &error {
+            SessionError::Refused(_) => true,
+            SessionError::Lost(_) => self.behaviour.reconnect,
+            _ => false,
+        };
+        if !goes_on {
+            return Err(error);
+        }
+        self.record().errors.fetch_add(1, Ordering::Relaxed);
+        let mut first_error = self.board.first_error.lock();
+        first_error.get_or_insert(error.to_string());
+        drop(first_error);
+        match error {
+            SessionError::Lost(_) => self.reconnect(session).await,
+            _ => self.work.rollback(session).await,
+        }
+    }
+
+    /// Connects anew, for as long as a database takes to come back.
+    async fn reconnect(&self, session: &mut W::Session) -> Result<(), SessionError> {
+        let end_ns = self.env.now() + RECONNECT_PATIENCE_NS;
+        loop {
+            match self.work.connect() {
+                Ok(connected) => {
+                    *session = connected;
+                    self.record().reconnects.fetch_add(1, Ordering::Relaxed);
+                    return Ok(());
+                }
+                Err(SessionError::Lost(_)) if self.env.now() < end_ns => {
+                    if self.board.is_stopping() {
+                        return Ok(());
+                    }
+                    let until_ns = self.env.now() + RECONNECT_PAUSE_NS;
+                    self.board.sleep_until(&*self.env, until_ns).await;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Carries a transaction out, from the beginning again when another was in the way.
+    async fn carry_out(&self, session: &mut W::Session, txn: &W::Txn) -> Result<(), SessionError> {
+        let record = self.record();
+        let mut tries = 0;
+        while let Err(error) = self.work.attempt(session, txn).await {
+            let deadlocks = match error {
+                SessionError::Retry(_) => 0,
+                SessionError::Deadlock(_) => 1,
+                _ => return Err(error),
+            };
+            if tries == RETRIES_MAX {
+                return Err(error);
+            }
+            tries += 1;
+            record.retries.fetch_add(1, Ordering::Relaxed);
+            record.deadlocks.fetch_add(deadlocks, Ordering::Relaxed);
+            self.work.rollback(session).await?;
+        }
+        let number = self.work.number(txn);
+        if number > 0 {
+            record.acknowledged.store(number, Ordering::Release);
+        }
+        Ok(())
+    }
+}
+
+/// Reads the whole database and says whether anything was lost.
+pub async fn check<S: Session>(
+    session: &mut S,
+    workload: &dyn Workload,
+    acknowledged: Vec<u64>,
+) -> Result<String, String> {
+    let mut checker = workload.checker(acknowledged);
+    for table in 0..workload.tables().len() {
+        let visited = session
+            .visit(table, &mut |bytes| checker.row(table, bytes))
+            .await;
+        visited.map_err(|error| error.to_string())?;
+    }
+    checker.finish()
+}

@@ -1,0 +1,93 @@
+//! What clients carry out: transactions of row operations on a [`Session`], or of SQL on a connection
+//! ([`crate::sql::SqlWork`]). The driver knows neither.
+
+use std::future::Future;
+use std::sync::Arc;
+
+use crate::session::{Session, SessionError, Txn};
+use crate::workload::{Client, Table, Workload};
+
+/// Something that clients can carry out.
+pub trait Work: Send + Sync + 'static {
+    /// A transaction: data.
+    type Txn;
+    /// What it is carried out on; used by one client only.
+    type Session;
+
+    /// Kinds of transactions, in the order of [`Work::kind`].
+    fn kinds(&self) -> &'static [&'static str] {
+        &["transaction"]
+    }
+
+    /// Connects a client, in its own process.
+    ///
+    /// # Errors
+    /// See [`SessionError`]; so for the others.
+    fn connect(&self) -> Result<Self::Session, SessionError>;
+
+    /// The client's next transaction.
+    fn next(&self, client: &mut Client) -> Self::Txn;
+
+    /// Which kind it is.
+    fn kind(&self, _: &Self::Txn) -> usize {
+        0
+    }
+
+    /// Its number among those of its client that change something; else 0.
+    fn number(&self, txn: &Self::Txn) -> u64;
+
+    /// Carries it out once, its commit included.
+    fn attempt(
+        &self,
+        session: &mut Self::Session,
+        txn: &Self::Txn,
+    ) -> impl Future<Output = Result<(), SessionError>>;
+
+    /// Undoes what an attempt that failed has left.
+    fn rollback(
+        &self,
+        session: &mut Self::Session,
+    ) -> impl Future<Output = Result<(), SessionError>>;
+}
+
+/// A workload of row operations.
+pub struct RowWork<C> {
+    /// The workload.
+    pub workload: Arc<dyn Workload>,
+    /// Its tables.
+    pub tables: Arc<[Table]>,
+    /// Gives a client its session.
+    pub connect: C,
+}
+
+impl<S, C> Work for RowWork<C>
+where
+    S: Session + 'static,
+    C: Fn() -> S + Send + Sync + 'static,
+{
+    type Txn = Txn;
+    type Session = S;
+
+    fn connect(&self) -> Result<S, SessionError> {
+        Ok((self.connect)())
+    }
+
+    fn next(&self, client: &mut Client) -> Txn {
+        self.workload.next(client, &self.tables)
+    }
+
+    fn number(&self, txn: &Txn) -> u64 {
+        txn.number
+    }
+
+    async fn attempt(&self, session: &mut S, txn: &Txn) -> Result<(), SessionError> {
+        for operation in &txn.operations {
+            session.execute(operation).await?;
+        }
+        session.commit().await
+    }
+
+    async fn rollback(&self, session: &mut S) -> Result<(), SessionError> {
+        session.rollback().await
+    }
+}

@@ -1,0 +1,160 @@
+//! What an engine offers to workloads in SQL: a connection whose calls return when the database has answered.
+
+use super::dialect::Dialect;
+use super::value::{Value, parse_decimal};
+use crate::session::SessionError;
+
+/// A row of an answer.
+pub trait Row {
+    /// The value of a column, counted from 0.
+    ///
+    /// # Errors
+    /// [`SessionError::Failed`]: no such column, or a type that workloads do not use.
+    fn value(&self, column: usize) -> Result<Value<'_>, SessionError>;
+
+    /// A whole number.
+    ///
+    /// # Errors
+    /// [`SessionError::Failed`]: it is none.
+    fn int(&self, column: usize) -> Result<i64, SessionError> {
+        match self.value(column)? {
+            Value::Int(number) => Ok(number),
+            Value::Decimal { digits, scale: 0 } => Ok(digits),
+            Value::Text(text) => text.parse().map_err(|_| no(column, "whole number", &text)),
+            Value::Decimal { digits, scale } if whole(digits, scale).is_some() => {
+                Ok(whole(digits, scale).unwrap_or(digits))
+            }
+            other => Err(no(column, "whole number", &other)),
+        }
+    }
+
+    /// A number, as near as a float comes.
+    ///
+    /// # Errors
+    /// [`SessionError::Failed`]: it is none.
+    fn float(&self, column: usize) -> Result<f64, SessionError> {
+        match self.value(column)? {
+            Value::Int(number) => Ok(number as f64),
+            Value::Float(number) => Ok(number),
+            Value::Decimal { digits, scale } => Ok(digits as f64 / 10f64.powi(i32::from(scale))),
+            Value::Text(text) => text.parse().map_err(|_| no(column, "number", &text)),
+            other => Err(no(column, "number", &other)),
+        }
+    }
+
+    /// The digits of an exact number with `scale` places.
+    ///
+    /// # Errors
+    /// [`SessionError::Failed`]: it is none, or has more places.
+    fn decimal(&self, column: usize, scale: u8) -> Result<i64, SessionError> {
+        let value = self.value(column)?;
+        let digits = match &value {
+            Value::Int(number) => number.checked_mul(10i64.pow(u32::from(scale))),
+            Value::Decimal { digits, scale: own } => {
+                parse_decimal(&super::value::decimal_text(*digits, *own), scale)
+            }
+            Value::Text(text) => parse_decimal(text, scale),
+            // What a database that knows only floats keeps of an exact number.
+            Value::Float(number) => Some((number * 10f64.powi(i32::from(scale))).round() as i64),
+            _ => None,
+        };
+        digits.ok_or_else(|| no(column, "exact number", &value))
+    }
+
+    /// A text.
+    ///
+    /// # Errors
+    /// [`SessionError::Failed`]: it is none.
+    fn text(&self, column: usize) -> Result<String, SessionError> {
+        match self.value(column)? {
+            Value::Text(text) => Ok(text.into_owned()),
+            other => Err(no(column, "text", &other)),
+        }
+    }
+
+    /// Whether a column has no value.
+    ///
+    /// # Errors
+    /// [`SessionError::Failed`]: no such column.
+    fn is_null(&self, column: usize) -> Result<bool, SessionError> {
+        Ok(self.value(column)? == Value::Null)
+    }
+}
+
+fn whole(digits: i64, scale: u8) -> Option<i64> {
+    let unit = 10i64.checked_pow(u32::from(scale))?;
+    (digits % unit == 0).then_some(digits / unit)
+}
+
+fn no(column: usize, wanted: &str, found: &dyn std::fmt::Debug) -> SessionError {
+    SessionError::Failed(format!("column {column} is no {wanted}: {found:?}"))
+}
+
+/// Takes the rows of a table that is being loaded.
+pub trait RowSink {
+    /// One row, its values in the order of the columns.
+    ///
+    /// # Errors
+    /// See [`SessionError`].
+    fn row(&mut self, values: &[Value<'_>]) -> Result<(), SessionError>;
+}
+
+/// Makes rows: puts each into the sink.
+pub type MakeRows = Box<dyn Fn(&mut dyn RowSink) -> Result<(), SessionError> + Send + Sync>;
+
+/// Rows of one table that one connection loads.
+pub struct LoadPart {
+    /// The table.
+    pub table: &'static str,
+    /// Its columns, in the order of a row's values.
+    pub columns: &'static [&'static str],
+    /// Makes the rows.
+    pub rows: MakeRows,
+}
+
+/// Hears of each row of an answer.
+pub type Visit<'a> = &'a mut dyn FnMut(&dyn Row) -> Result<(), SessionError>;
+
+/// A connection to a database that speaks SQL. Statements are named by their number among those prepared.
+pub trait SqlConnection: Send {
+    /// What it speaks.
+    fn dialect(&self) -> Dialect;
+
+    /// Prepares the statements of a workload, in the place of those prepared before.
+    ///
+    /// # Errors
+    /// See [`SessionError`]; so for the others.
+    fn prepare(&mut self, statements: &[String]) -> Result<(), SessionError>;
+
+    /// Carries out statements as they are written, one after the other.
+    fn run(&mut self, sql: &str) -> Result<(), SessionError>;
+
+    /// Asks as it is written, and calls `visit` with each row.
+    fn ask(&mut self, sql: &str, visit: Visit<'_>) -> Result<(), SessionError>;
+
+    /// Begins a transaction.
+    fn begin(&mut self) -> Result<(), SessionError>;
+
+    /// Ends the transaction; its changes are promised when this returns.
+    fn commit(&mut self) -> Result<(), SessionError>;
+
+    /// Undoes the transaction, if there is one.
+    fn rollback(&mut self) -> Result<(), SessionError>;
+
+    /// Carries out a prepared statement; the number of rows it changed.
+    fn execute(&mut self, statement: usize, parameters: &[Value<'_>]) -> Result<u64, SessionError>;
+
+    /// Carries out a prepared statement and calls `visit` with each row of its answer; the number of rows.
+    fn query(
+        &mut self,
+        statement: usize,
+        parameters: &[Value<'_>],
+        visit: Visit<'_>,
+    ) -> Result<u64, SessionError>;
+
+    /// Loads rows the fastest way there is, in a transaction of its own; how many.
+    fn load(&mut self, part: &LoadPart) -> Result<u64, SessionError>;
+
+    /// Whether it is of no more use: the database has closed it.
+    fn is_closed(&self) -> bool;
+}

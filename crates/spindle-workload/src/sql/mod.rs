@@ -1,0 +1,73 @@
+//! Workloads in SQL: what clients do to a database that speaks it. A [`SqlWorkload`] says how its tables are made and
+//! filled, which statements it runs, makes transactions, and checks afterwards that nothing was lost; an engine implements
+//! [`SqlConnection`] and knows no workload. A new workload is one file or folder here, and one line in the list of the
+//! experiment file; what differs between dialects stands in [`dialect`] or beside the statement.
+
+pub mod connection;
+pub mod dialect;
+pub mod rows;
+pub mod value;
+pub mod work;
+
+pub use connection::{LoadPart, Row, RowSink, SqlConnection};
+pub use dialect::Dialect;
+pub use rows::RowsInSql;
+pub use value::Value;
+pub use work::SqlWork;
+
+use crate::session::SessionError;
+use crate::workload::Client;
+
+/// What clients do, in SQL.
+pub trait SqlWorkload: Send + Sync {
+    /// The name in the experiment file.
+    fn name(&self) -> &'static str;
+
+    /// The kinds of transactions, in the order of [`SqlTransaction::kind`].
+    fn kinds(&self) -> &'static [&'static str];
+
+    /// Statements that make the tables, empty; and procedures, if it calls any.
+    fn create_tables(&self, dialect: Dialect) -> Vec<String>;
+
+    /// The rows to load, in parts that may be loaded in any order and at once.
+    fn load_parts(&self) -> Vec<LoadPart>;
+
+    /// Statements that make keys and indexes when the rows are there. An engine may put what they make elsewhere than the
+    /// tables.
+    fn create_indexes(&self, dialect: Dialect) -> Vec<String>;
+
+    /// The statements of transactions, in the order of their numbers. Parameters are written `$1`, `$2` and so on, for
+    /// every dialect.
+    fn statements(&self, dialect: Dialect) -> Vec<String>;
+
+    /// The client's next transaction.
+    fn next(&self, client: &mut Client) -> Box<dyn SqlTransaction>;
+
+    /// Looks at the whole database after a run; `acknowledged` has, for each client, the number of its last transaction
+    /// whose commit returned. What was found is a sentence for people either way.
+    fn check(
+        &self,
+        connection: &mut dyn SqlConnection,
+        acknowledged: &[u64],
+    ) -> Result<String, String>;
+}
+
+/// A transaction: its inputs, drawn when it was made, so that trying again does the same.
+pub trait SqlTransaction: Send {
+    /// Which of the workload's kinds it is.
+    fn kind(&self) -> usize {
+        0
+    }
+
+    /// For a transaction that changes something and is looked for by the check, its number among the client's (the first is 1);
+    /// else 0.
+    fn number(&self) -> u64 {
+        0
+    }
+
+    /// Carries it out, from begin to commit. A transaction that by its rules ends in a rollback has succeeded then.
+    ///
+    /// # Errors
+    /// See [`SessionError`]; the caller rolls back.
+    fn run(&self, connection: &mut dyn SqlConnection) -> Result<(), SessionError>;
+}

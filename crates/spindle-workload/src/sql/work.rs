@@ -1,0 +1,60 @@
+//! A workload in SQL as the driver carries it out.
+
+use std::sync::Arc;
+
+use super::connection::SqlConnection;
+use super::{SqlTransaction, SqlWorkload};
+use crate::driver::Work;
+use crate::session::SessionError;
+use crate::workload::Client;
+
+/// Makes a connection.
+pub type Connect = Box<dyn Fn() -> Result<Box<dyn SqlConnection>, SessionError> + Send + Sync>;
+
+/// A workload and what connects its clients to the database.
+pub struct SqlWork {
+    /// The workload.
+    pub workload: Arc<dyn SqlWorkload>,
+    /// Connects a client.
+    pub connect: Connect,
+}
+
+impl Work for SqlWork {
+    type Txn = Box<dyn SqlTransaction>;
+    type Session = Box<dyn SqlConnection>;
+
+    fn kinds(&self) -> &'static [&'static str] {
+        self.workload.kinds()
+    }
+
+    fn connect(&self) -> Result<Self::Session, SessionError> {
+        let mut connection = (self.connect)()?;
+        let statements = self.workload.statements(connection.dialect());
+        connection.prepare(&statements)?;
+        Ok(connection)
+    }
+
+    fn next(&self, client: &mut Client) -> Self::Txn {
+        self.workload.next(client)
+    }
+
+    fn kind(&self, txn: &Self::Txn) -> usize {
+        txn.kind()
+    }
+
+    fn number(&self, txn: &Self::Txn) -> u64 {
+        txn.number()
+    }
+
+    async fn attempt(
+        &self,
+        session: &mut Self::Session,
+        txn: &Self::Txn,
+    ) -> Result<(), SessionError> {
+        txn.run(&mut **session)
+    }
+
+    async fn rollback(&self, session: &mut Self::Session) -> Result<(), SessionError> {
+        session.rollback()
+    }
+}

@@ -1,0 +1,123 @@
+//! The processes of a trial: the one that drives it and, when the database is a server, the server's with all that it
+//! started. Their processor time and their I/O are one sum. Processes that end are still counted where their parent has
+//! waited for them, as servers do.
+
+use std::collections::BTreeMap;
+
+use super::SystemFiles;
+use super::cpu::ProcessCpu;
+use super::disk::ProcessIo;
+
+/// Processes that are watched.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Processes {
+    driver: u32,
+    servers: Vec<u32>,
+}
+
+impl Processes {
+    /// One process, alone.
+    pub fn one(process_id: u32) -> Processes {
+        Processes {
+            driver: process_id,
+            servers: Vec::new(),
+        }
+    }
+
+    /// A process, and servers with all their descendants.
+    pub fn with_servers(driver: u32, servers: Vec<u32>) -> Processes {
+        Processes { driver, servers }
+    }
+
+    /// Their processor time; `None` when the driving process's is not known.
+    pub fn cpu(&self, files: &SystemFiles) -> Option<ProcessCpu> {
+        let own = ProcessCpu::read(files, self.driver)?;
+        let of = |process: &u32| {
+            let stat = files.proc_text(&format!("{process}/stat"))?;
+            ProcessCpu::parse_with_ended_children(&stat)
+        };
+        let members = self.members(files);
+        let times = members.iter().filter_map(of);
+        Some(times.fold(own, |sum, time| sum.and(&time)))
+    }
+
+    /// Their I/O; `None` when the driving process's is not known.
+    pub fn io(&self, files: &SystemFiles) -> Option<ProcessIo> {
+        let own = ProcessIo::read(files, self.driver)?;
+        let members = self.members(files);
+        let counters = members.iter().filter_map(|id| ProcessIo::read(files, *id));
+        Some(counters.fold(own, |sum, counters| sum.and(&counters)))
+    }
+
+    /// The servers and their descendants.
+    fn members(&self, files: &SystemFiles) -> Vec<u32> {
+        if self.servers.is_empty() {
+            return Vec::new();
+        }
+        let mut children: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+        for entry in std::fs::read_dir(&files.proc)
+            .into_iter()
+            .flatten()
+            .flatten()
+        {
+            let name = entry.file_name();
+            let Some(process) = name.to_str().and_then(|name| name.parse::<u32>().ok()) else {
+                continue;
+            };
+            let stat = files.proc_text(&format!("{process}/stat"));
+            if let Some(parent) = stat.as_deref().and_then(parent_of) {
+                children.entry(parent).or_default().push(process);
+            }
+        }
+        let mut members = self.servers.clone();
+        let mut looked_at = 0;
+        while let Some(process) = members.get(looked_at) {
+            let found = children.remove(process).unwrap_or_default();
+            members.extend(found);
+            looked_at += 1;
+        }
+        members
+    }
+}
+
+/// Field 4 of proc_pid_stat(5).
+fn parent_of(stat: &str) -> Option<u32> {
+    let (_, from_third_field) = stat.rsplit_once(')')?;
+    from_third_field.split_whitespace().nth(1)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::Fixture;
+    use super::*;
+
+    fn stat(parent: u32, times: [u32; 4]) -> String {
+        let [user, system, ended_user, ended_system] = times;
+        format!(
+            "1 (a b) S {parent} 1 1 0 -1 0 0 0 0 0 {user} {system} {ended_user} {ended_system} 20 0"
+        )
+    }
+
+    #[test]
+    fn a_server_counts_with_all_its_descendants_and_those_that_ended() {
+        let stats = [
+            ("proc/5/stat", stat(1, [1, 2, 40, 40])),
+            ("proc/7/stat", stat(5, [10, 20, 3, 4])),
+            ("proc/8/stat", stat(7, [100, 0, 0, 0])),
+            ("proc/9/stat", stat(8, [0, 200, 0, 0])),
+            ("proc/10/stat", stat(1, [900, 900, 0, 0])),
+        ];
+        let files: Vec<(&str, &str)> = stats.iter().map(|(p, s)| (*p, s.as_str())).collect();
+        let fixture = Fixture::with(&files);
+        let watched = Processes::with_servers(5, vec![7]);
+        assert_eq!(
+            watched.cpu(&fixture.files()),
+            Some(ProcessCpu {
+                user_us: 1_140_000,
+                system_us: 2_260_000
+            })
+        );
+        let alone = Processes::one(5).cpu(&fixture.files());
+        assert_eq!(alone.map(|cpu| cpu.user_us), Some(10_000));
+    }
+}

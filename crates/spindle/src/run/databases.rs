@@ -1,0 +1,79 @@
+//! The databases of a run, whichever its engine.
+
+use super::grounds::Grounds;
+use super::images::{ImageError, Images, Restored};
+use super::replay::RunState;
+use super::trees::Trees;
+use crate::observe::block_device::DeviceNumber;
+use crate::trial::protocol::{TrialFiles, WrittenRuns};
+
+/// The databases of a run.
+pub enum Databases {
+    /// Of the embedded database.
+    Images(Images),
+    /// Of a server.
+    Trees(Trees),
+}
+
+impl Databases {
+    /// Makes the databases of the layouts `wanted` on what they stand on. `note` hears what is being done. Returns the
+    /// layouts that turned out not to hold theirs, with the reason; what goes wrong elsewhere is an error.
+    pub fn prepare(
+        state: &RunState,
+        wanted: &[usize],
+        grounds: &Grounds,
+        note: &mut dyn FnMut(&str),
+    ) -> Result<(Databases, Vec<(usize, String)>), ImageError> {
+        Ok(match state.experiment.database.engine.server() {
+            None => {
+                let (images, failed) = Images::prepare(state, wanted, grounds, note)?;
+                (Databases::Images(images), failed)
+            }
+            Some(kind) => {
+                let (trees, failed) = Trees::prepare(kind, state, wanted, grounds, note)?;
+                (Databases::Trees(trees), failed)
+            }
+        })
+    }
+
+    /// Where a layout's database is.
+    pub fn files(&self, layout: usize) -> TrialFiles {
+        match self {
+            Databases::Images(images) => TrialFiles::Blocks(images.files(layout)),
+            Databases::Trees(trees) => TrialFiles::Tree(trees.directories(layout)),
+        }
+    }
+
+    /// The devices beneath it, where known.
+    pub fn devices(&self, layout: usize) -> Vec<DeviceNumber> {
+        match self {
+            Databases::Images(images) => images.devices(layout),
+            Databases::Trees(trees) => trees.devices(layout),
+        }
+    }
+
+    /// Puts a layout's database back to the loaded state and waits until its devices are at rest.
+    pub fn restore(&mut self, layout: usize, grounds: &Grounds) -> Result<Restored, ImageError> {
+        match self {
+            Databases::Images(images) => images.restore(layout, grounds),
+            Databases::Trees(trees) => trees.restore(layout),
+        }
+    }
+
+    /// A trial has written to a layout's database; `None` when it is not known where.
+    pub fn written(&mut self, layout: usize, written: Option<&WrittenRuns>) {
+        match self {
+            Databases::Images(images) => images.written(layout, written),
+            // Files say themselves that they were written to.
+            Databases::Trees(_) => {}
+        }
+    }
+
+    /// Takes everything away. Returns what could not be, in words.
+    pub fn remove(self) -> Vec<String> {
+        match self {
+            Databases::Images(images) => images.remove(),
+            Databases::Trees(trees) => trees.remove(),
+        }
+    }
+}

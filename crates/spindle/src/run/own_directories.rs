@@ -1,0 +1,123 @@
+//! The run's own directories, one in each place that its databases lie in: noted in the ledger before they are there, and
+//! taken away with all that is Spindle's in them.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use spindle_layout::ledger::EntryNumber;
+use spindle_layout::steps::RunDirectory;
+use spindle_layout::{DataDirectory, LayoutError, Ledger, LedgerError};
+
+/// Why a directory cannot be made.
+#[derive(Debug, thiserror::Error)]
+pub enum OwnDirectoryError {
+    /// It, or what a killed run left there.
+    #[error(transparent)]
+    Layout(#[from] LayoutError),
+    /// It could not be noted.
+    #[error(transparent)]
+    Ledger(#[from] LedgerError),
+}
+
+/// The run's directory in each place.
+pub struct OwnDirectories {
+    /// `None` when it was let go with a volume that could not be put back.
+    directories: BTreeMap<PathBuf, (Option<DataDirectory>, EntryNumber)>,
+    run: String,
+    ledger: Arc<Ledger>,
+}
+
+impl OwnDirectories {
+    /// None yet.
+    pub fn new(run: &str, ledger: &Arc<Ledger>) -> OwnDirectories {
+        OwnDirectories {
+            directories: BTreeMap::new(),
+            run: run.to_owned(),
+            ledger: Arc::clone(ledger),
+        }
+    }
+
+    /// Makes the run's directory in a place, noted before it is there; for the layout of that name alone, if it is given.
+    pub fn make(&mut self, place: &Path, layout: Option<&str>) -> Result<(), OwnDirectoryError> {
+        if self.directories.contains_key(place) {
+            return Ok(());
+        }
+        // Left by this run when it was killed.
+        if let Some(leftover) = DataDirectory::leftover(place, &self.run)? {
+            leftover.remove()?;
+        }
+        let noted = RunDirectory {
+            parent: place.to_path_buf(),
+            run: self.run.clone(),
+        };
+        let number = self.ledger.note(layout, noted.into())?;
+        let directory = DataDirectory::create(place, &self.run)?;
+        self.directories
+            .insert(place.to_path_buf(), (Some(directory), number));
+        Ok(())
+    }
+
+    /// The run's directory in a place where it was made.
+    ///
+    /// # Panics
+    /// When it was not, or was let go.
+    pub fn of(&self, place: &Path) -> &DataDirectory {
+        let (directory, _) = &self.directories[place];
+        directory
+            .as_ref()
+            .expect("volumes are put back only after all images are made")
+    }
+
+    /// Lets go of the directory in `place` while `work` does something to what is beneath it, and takes it up again.
+    pub fn without<E: From<LayoutError>>(
+        &mut self,
+        place: Option<&Path>,
+        work: impl FnOnce() -> Result<(), E>,
+    ) -> Result<(), E> {
+        let mut directory = place.and_then(|place| self.directories.get_mut(place));
+        if let Some((directory, _)) = &mut directory
+            && let Some(directory) = directory.take()
+        {
+            directory.let_go();
+        }
+        work()?;
+        if let (Some(place), Some((directory, _))) = (place, directory) {
+            *directory = DataDirectory::leftover(place, &self.run)?;
+        }
+        Ok(())
+    }
+
+    /// Takes them all away. Returns what could not be, in words.
+    pub fn remove(self) -> Vec<String> {
+        let mut leftovers = Vec::new();
+        for (_, (directory, number)) in self.directories {
+            let Some(directory) = directory else {
+                // It goes with its volume.
+                let noted = self.ledger.gone(number);
+                leftovers.extend(noted.err().map(|error| error.to_string()));
+                continue;
+            };
+            let path = directory.path().display().to_string();
+            match directory.remove() {
+                Ok(removal) if removal.foreign.is_empty() => {
+                    let noted = self.ledger.gone(number);
+                    leftovers.extend(noted.err().map(|error| error.to_string()));
+                }
+                Ok(removal) => {
+                    let foreign: Vec<String> = removal
+                        .foreign
+                        .iter()
+                        .map(|path| path.display().to_string())
+                        .collect();
+                    leftovers.push(format!(
+                        "{path} was left: it holds what is not ours: {}",
+                        foreign.join(", ")
+                    ));
+                }
+                Err(error) => leftovers.push(format!("{path} was left: {error}")),
+            }
+        }
+        leftovers
+    }
+}

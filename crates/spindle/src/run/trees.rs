@@ -1,0 +1,266 @@
+//! The databases of a run whose engine is a server: for each set of settings that shapes its files one golden tree, loaded by
+//! the server; for each place one image of it, which all layouts that agree in both share. See `images` for the same of the
+//! embedded database.
+
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use spindle_engines::sql::{Server, ServerKind, ServerRequest, create_and_load, server};
+use spindle_layout::{GoldenTree, Target, TreeDirectories, TreeImage, Verify, check_space};
+
+use super::grounds::Grounds;
+use super::images::{ImageError, QUIET_LIMIT, Restored, golden, restore_of, warnings_of};
+use super::own_directories::OwnDirectories;
+use super::replay::RunState;
+use crate::experiment::{Experiment, RestoreVerify};
+use crate::observe::SystemFiles;
+use crate::observe::block_device::DeviceNumber;
+use crate::observe::caches::wait_until_quiet;
+use crate::observe::machine::DataPath;
+use crate::trial::protocol::{server_request, sql_workload_of};
+
+/// The settings that a database is made with: what takes part in how its files are.
+type FileShape = BTreeMap<String, String>;
+
+/// What a layout's database is made of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Wanted {
+    shape: FileShape,
+    /// The place of each kind of file.
+    places: BTreeMap<&'static str, PathBuf>,
+}
+
+struct MadeTree {
+    wanted: Wanted,
+    image: TreeImage,
+    devices: Vec<DeviceNumber>,
+}
+
+/// The databases of a run.
+pub struct Trees {
+    kind: ServerKind,
+    verify: Verify,
+    images: Vec<MadeTree>,
+    goldens: Vec<(FileShape, Arc<GoldenTree>)>,
+    of_layout: BTreeMap<usize, usize>,
+    directories: OwnDirectories,
+    /// Directories of servers made so far.
+    made: u32,
+}
+
+impl Trees {
+    /// Makes the databases of the layouts `wanted`. `note` hears what is being done. Returns the layouts that cannot have
+    /// theirs, with the reason.
+    pub fn prepare(
+        kind: ServerKind,
+        state: &RunState,
+        wanted: &[usize],
+        grounds: &Grounds,
+        note: &mut dyn FnMut(&str),
+    ) -> Result<(Trees, Vec<(usize, String)>), ImageError> {
+        let experiment = &state.experiment;
+        let mut trees = Trees {
+            kind,
+            verify: match experiment.plan.restore_verify {
+                RestoreVerify::Full => Verify::Full,
+                RestoreVerify::Changed => Verify::Changed,
+            },
+            images: Vec::new(),
+            goldens: Vec::new(),
+            of_layout: BTreeMap::new(),
+            directories: OwnDirectories::new(&state.run, grounds.ledger()),
+            made: 0,
+        };
+        let wanted: BTreeSet<usize> = wanted.iter().copied().collect();
+        let layouts: Vec<usize> = wanted.iter().copied().collect();
+        let golden_place = golden::golden_place(experiment, &layouts, grounds)?;
+        trees.directories.make(&golden_place, None)?;
+        let mut failed = Vec::new();
+        for layout in wanted {
+            match trees.image_for(experiment, layout, grounds, &golden_place, note) {
+                Ok(made) => {
+                    trees.of_layout.insert(layout, made);
+                }
+                Err(error) => failed.push((layout, error.to_string())),
+            }
+        }
+        Ok((trees, failed))
+    }
+
+    /// The directories of a layout's database.
+    pub fn directories(&self, layout: usize) -> TreeDirectories {
+        self.image(layout).image.directories().clone()
+    }
+
+    /// The devices beneath them, where known.
+    pub fn devices(&self, layout: usize) -> Vec<DeviceNumber> {
+        self.image(layout).devices.clone()
+    }
+
+    fn image(&self, layout: usize) -> &MadeTree {
+        &self.images[self.of_layout[&layout]]
+    }
+
+    /// Puts a layout's database back to the loaded state and waits until its devices are at rest.
+    pub fn restore(&mut self, layout: usize) -> Result<Restored, ImageError> {
+        let made = self.image(layout);
+        let report = made.image.restore(self.verify)?;
+        let mut warnings = warnings_of(&report);
+        for device in &made.devices {
+            let quiet = wait_until_quiet(&SystemFiles::default(), Some(*device), QUIET_LIMIT);
+            if !quiet.reached {
+                warnings.push(format!(
+                    "device {device} was busy with something else before the trial"
+                ));
+            }
+        }
+        Ok(Restored {
+            restore: restore_of(&report),
+            warnings,
+        })
+    }
+
+    /// Takes everything away. Returns what could not be, in words.
+    pub fn remove(self) -> Vec<String> {
+        drop(self.images);
+        drop(self.goldens);
+        self.directories.remove()
+    }
+
+    fn image_for(
+        &mut self,
+        experiment: &Experiment,
+        layout: usize,
+        grounds: &Grounds,
+        golden_place: &Path,
+        note: &mut dyn FnMut(&str),
+    ) -> Result<usize, ImageError> {
+        let request = request_of(experiment, layout)?;
+        let wanted = wanted_by(server(self.kind), &request, experiment, layout, grounds)?;
+        if let Some(made) = self.images.iter().position(|made| made.wanted == wanted) {
+            return Ok(made);
+        }
+        let golden = self.golden_for(
+            experiment,
+            layout,
+            &request,
+            &wanted.shape,
+            golden_place,
+            note,
+        )?;
+        let name = &experiment.layouts[layout].name;
+        note(&format!("copying the database for {name}"));
+        let owner = grounds.is_made(layout).then_some(name.as_str());
+        let room_bytes = server(self.kind).room_bytes(&request);
+        for place in wanted.places.values().collect::<BTreeSet<_>>() {
+            self.directories.make(place, owner)?;
+            // What a trial adds is the server's to say.
+            check_space(place, golden.bytes() + room_bytes)?;
+        }
+        let directories = self.make_directories(|kind| wanted.places[kind].clone())?;
+        let devices = devices_of(&wanted);
+        let image = TreeImage::provision(&golden, directories)?;
+        self.images.push(MadeTree {
+            wanted,
+            image,
+            devices,
+        });
+        Ok(self.images.len() - 1)
+    }
+
+    /// Directories for one database, each kind's in its place.
+    fn make_directories(
+        &mut self,
+        place: impl Fn(&'static str) -> PathBuf,
+    ) -> Result<TreeDirectories, ImageError> {
+        self.made += 1;
+        let mut made: BTreeMap<PathBuf, PathBuf> = BTreeMap::new();
+        for kind in ["data", "index", "redo", "undo", "temp"] {
+            let place = place(kind);
+            if let Entry::Vacant(entry) = made.entry(place) {
+                let directory = self.directories.of(entry.key());
+                let made = directory.make_server_directory(self.made)?;
+                entry.insert(made);
+            }
+        }
+        let directories = TreeDirectories::within(|kind| made[&place(kind)].clone());
+        directories.make()?;
+        Ok(directories)
+    }
+
+    /// The golden tree for what is asked of a server, loaded if there is none yet.
+    fn golden_for(
+        &mut self,
+        experiment: &Experiment,
+        layout: usize,
+        request: &ServerRequest,
+        shape: &FileShape,
+        place: &Path,
+        note: &mut dyn FnMut(&str),
+    ) -> Result<Arc<GoldenTree>, ImageError> {
+        if let Some((_, golden)) = self.goldens.iter().find(|(of, _)| of == shape) {
+            return Ok(Arc::clone(golden));
+        }
+        let database = experiment.database_of(layout);
+        let room_bytes = server(self.kind).room_bytes(request);
+        check_space(place, 2 * database.size_bytes + room_bytes)?;
+        note(&format!(
+            "loading {} MiB of data",
+            database.size_bytes >> 20
+        ));
+        let directories = self.make_directories(|_| place.to_path_buf())?;
+        let workload = sql_workload_of(&experiment.workload, &database, experiment.seed);
+        create_and_load(server(self.kind), request, &directories, &*workload)?;
+        let golden = GoldenTree::seal(directories)?;
+        self.goldens.push((shape.clone(), Arc::clone(&golden)));
+        Ok(golden)
+    }
+}
+
+fn request_of(experiment: &Experiment, layout: usize) -> Result<ServerRequest, ImageError> {
+    let io = experiment.layouts[layout].server_io;
+    let request = server_request(&experiment.workload, &experiment.database_of(layout), io);
+    request.ok_or_else(|| ImageError::Ground("the engine is no server".to_owned()))
+}
+
+fn wanted_by(
+    server: &dyn Server,
+    request: &ServerRequest,
+    experiment: &Experiment,
+    layout: usize,
+    grounds: &Grounds,
+) -> Result<Wanted, ImageError> {
+    let mut places = BTreeMap::new();
+    for (kind, target) in grounds
+        .places(experiment, layout)
+        .map_err(ImageError::Ground)?
+    {
+        let Target::Directory(directory) = target else {
+            return Err(ImageError::Ground(format!(
+                "{kind}: engine = \"{}\" keeps its files in a file system, and this layout is raw",
+                experiment.database.engine
+            )));
+        };
+        places.insert(kind, directory);
+    }
+    let settings = request.settings.iter();
+    let shape = settings.filter(|(name, _)| server.shapes_files(name));
+    Ok(Wanted {
+        shape: shape
+            .map(|(name, value)| (name.clone(), value.clone()))
+            .collect(),
+        places,
+    })
+}
+
+fn devices_of(wanted: &Wanted) -> Vec<DeviceNumber> {
+    let system = SystemFiles::default();
+    let device = |place: &PathBuf| {
+        let device = DataPath::capture(&system, place).device;
+        device.map(|device| device.number)
+    };
+    let devices: BTreeSet<DeviceNumber> = wanted.places.values().filter_map(device).collect();
+    devices.into_iter().collect()
+}
