@@ -16,7 +16,7 @@ pub use work::{RowWork, Work};
 
 use crate::arrivals::{Arrivals, Schedule};
 use crate::session::{Session, SessionError};
-use crate::workload::{Client, Table, Workload};
+use crate::workload::{Acknowledged, Client, Table, Workload};
 
 /// Streams of chance from here on are the clients'.
 const CLIENT_STREAMS: u64 = 1 << 32;
@@ -47,6 +47,8 @@ pub struct ClientRecord {
     pub reconnects: AtomicU64,
     /// Number of its last changing transaction whose commit returned.
     pub acknowledged: AtomicU64,
+    /// Those of the errors that have a number.
+    pub failed: AtomicU64,
 }
 
 /// What became of one kind of transaction.
@@ -190,13 +192,13 @@ impl Running {
             .sum()
     }
 
-    /// For each client the number of its last changing transaction whose commit returned.
-    pub fn acknowledged(&self) -> Vec<u64> {
-        self.board
-            .records
-            .iter()
-            .map(|record| record.acknowledged.load(Ordering::Acquire))
-            .collect()
+    /// For each client what it was promised of its transactions that have a number.
+    pub fn acknowledged(&self) -> Vec<Acknowledged> {
+        let promised = |record: &ClientRecord| Acknowledged {
+            last: record.acknowledged.load(Ordering::Acquire),
+            failed: record.failed.load(Ordering::Acquire),
+        };
+        self.board.records.iter().map(promised).collect()
     }
 
     /// From now on latencies count, or no longer.
@@ -348,7 +350,7 @@ impl<W: Work> ClientPlace<'_, W> {
             let began_ns = self.env.now();
             match self.carry_out(&mut session, &txn).await {
                 Ok(()) => self.count(&txn, began_ns, due_ns),
-                Err(error) => self.count_error(error, &mut session).await?,
+                Err(error) => self.count_error(&txn, error, &mut session).await?,
             }
             if self.behaviour.think_time_ns > 0 {
                 let until_ns = self.env.now() + self.behaviour.think_time_ns;
@@ -380,6 +382,7 @@ impl<W: Work> ClientPlace<'_, W> {
     /// Counts a transaction that failed for good, and makes the session fit for the next one.
     async fn count_error(
         &self,
+        txn: &W::Txn,
         error: SessionError,
         session: &mut W::Session,
     ) -> Result<(), SessionError> {
@@ -392,6 +395,9 @@ impl<W: Work> ClientPlace<'_, W> {
             return Err(error);
         }
         self.record().errors.fetch_add(1, Ordering::Relaxed);
+        if self.work.number(txn) > 0 {
+            self.record().failed.fetch_add(1, Ordering::Release);
+        }
         let mut first_error = self.board.first_error.lock();
         first_error.get_or_insert(error.to_string());
         drop(first_error);
@@ -453,7 +459,7 @@ impl<W: Work> ClientPlace<'_, W> {
 pub async fn check<S: Session>(
     session: &mut S,
     workload: &dyn Workload,
-    acknowledged: Vec<u64>,
+    acknowledged: Vec<Acknowledged>,
 ) -> Result<String, String> {
     let mut checker = workload.checker(acknowledged);
     for table in 0..workload.tables().len() {
