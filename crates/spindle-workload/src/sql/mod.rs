@@ -6,14 +6,18 @@
 pub mod connection;
 pub mod dialect;
 pub mod rows;
+pub mod tpch;
 pub mod value;
 pub mod work;
 
 pub use connection::{LoadPart, Row, RowSink, SqlConnection};
 pub use dialect::Dialect;
 pub use rows::RowsInSql;
+pub use tpch::Tpch;
 pub use value::Value;
 pub use work::SqlWork;
+
+use std::time::Duration;
 
 use crate::session::SessionError;
 use crate::workload::Client;
@@ -39,6 +43,16 @@ pub trait SqlWorkload: Send + Sync {
     /// The statements of transactions, in the order of their numbers. Parameters are written `$1`, `$2` and so on, for
     /// every dialect.
     fn statements(&self, dialect: Dialect) -> Vec<String>;
+
+    /// Transactions that a client carries out before it ends, where the workload says so.
+    fn transactions(&self, _client: usize, _clients: usize) -> Option<u64> {
+        None
+    }
+
+    /// A statement that takes longer is cancelled, and its transaction has failed.
+    fn statement_limit(&self) -> Option<Duration> {
+        None
+    }
 
     /// The client's next transaction.
     fn next(&self, client: &mut Client) -> Box<dyn SqlTransaction>;
