@@ -92,6 +92,11 @@ pub trait Engine: Send + Sync {
     /// Those of sessions alone.
     fn session_waits(&self) -> Vec<EngineWait>;
 
+    /// Whether waits are seen in samples only: their counts are then of samples.
+    fn waits_are_sampled(&self) -> bool {
+        false
+    }
+
     /// Checkpoints and the like so far.
     fn housekeeping(&self) -> Housekeeping;
 

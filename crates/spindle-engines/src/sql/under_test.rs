@@ -81,6 +81,10 @@ impl Engine for SqlUnderTest {
         self.server.session_waits()
     }
 
+    fn waits_are_sampled(&self) -> bool {
+        self.server.waits_are_sampled()
+    }
+
     fn housekeeping(&self) -> Housekeeping {
         self.server.housekeeping()
     }

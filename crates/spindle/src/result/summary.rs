@@ -1,6 +1,6 @@
 //! One row of figures per case: the means over its trials that tables show.
 
-use super::{Case, Trial};
+use super::{Case, Trial, nearest_event};
 
 /// Means of a case over its trials, in the units of the columns that people read.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -83,7 +83,7 @@ impl Case {
     pub fn total_wait(&self, event: &str) -> (u64, f64) {
         let waits = self.trials.iter().flat_map(|trial| &trial.waits);
         waits
-            .filter(|wait| wait.event == event)
+            .filter(|wait| nearest_event(&wait.event) == event)
             .fold((0, 0.0), |(count, total_us), wait| {
                 (count + wait.count, total_us + wait.total_us)
             })
@@ -100,7 +100,9 @@ impl Case {
     /// Mean time of one wait for an event over all trials, each wait weighing the same.
     fn mean_wait_ms(&self, event: &str) -> Option<f64> {
         let (count, total_us) = self.total_wait(event);
-        (count > 0).then(|| total_us / count as f64 / 1e3)
+        let waits = || self.trials.iter().flat_map(|trial| &trial.waits);
+        let is_sampled = waits().any(|wait| wait.sampled && nearest_event(&wait.event) == event);
+        (count > 0 && !is_sampled).then(|| total_us / count as f64 / 1e3)
     }
 }
 
