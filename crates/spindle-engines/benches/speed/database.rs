@@ -94,7 +94,7 @@ pub fn written(path: &Path, bytes: u64) {
 /// Reads every row, so that a cache large enough holds them all.
 pub fn read_everything(engine: &Arc<KernelEngine>, workload: &dyn Workload, clients: usize) {
     let mut session = engine.connector()();
-    let check = driver::check(&mut session, workload, vec![0; clients]);
+    let check = driver::check(&mut session, workload, vec![Acknowledged::default(); clients]);
     block_on(check).expect("nothing is lost");
 }
 
