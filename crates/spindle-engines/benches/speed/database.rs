@@ -15,7 +15,7 @@ use spindle_io::real::facts::ProcessorTime;
 use spindle_io::real::{RealEnv, block_on};
 use spindle_kernel::StatisticsSnapshot;
 use spindle_layout::DatabaseFiles;
-use spindle_workload::Workload;
+use spindle_workload::{Acknowledged, Workload};
 use spindle_workload::driver::{self, Behaviour};
 
 use rand_xoshiro::rand_core::RngCore;
