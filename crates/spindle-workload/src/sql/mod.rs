@@ -10,6 +10,7 @@ mod numbered;
 pub mod rows;
 mod tpcb;
 mod tpcc;
+pub mod tpch;
 pub mod value;
 pub mod work;
 
@@ -19,8 +20,11 @@ pub use junk::Junk;
 pub use rows::RowsInSql;
 pub use tpcb::Tpcb;
 pub use tpcc::{Mix, Sizes, Tpcc};
+pub use tpch::Tpch;
 pub use value::Value;
 pub use work::SqlWork;
+
+use std::time::Duration;
 
 use crate::session::SessionError;
 use crate::workload::{Acknowledged, Client};
@@ -46,6 +50,16 @@ pub trait SqlWorkload: Send + Sync {
     /// The statements of transactions, in the order of their numbers. Parameters are written `$1`, `$2` and so on, for
     /// every dialect.
     fn statements(&self, dialect: Dialect) -> Vec<String>;
+
+    /// Transactions that a client carries out before it ends, where the workload says so.
+    fn transactions(&self, _client: usize, _clients: usize) -> Option<u64> {
+        None
+    }
+
+    /// A statement that takes longer is cancelled, and its transaction has failed.
+    fn statement_limit(&self) -> Option<Duration> {
+        None
+    }
 
     /// The client's next transaction.
     fn next(&self, client: &mut Client) -> Box<dyn SqlTransaction>;
