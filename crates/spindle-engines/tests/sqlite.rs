@@ -247,9 +247,8 @@ fn victim() {
     };
     let running = engine.start_clients(&env, behaviour);
     loop {
-        let promised = running.acknowledged();
-        let last: Vec<u64> = promised.iter().map(|promised| promised.last).collect();
-        println!("acknowledged {last:?}");
+        let promised: Vec<u64> = running.acknowledged().iter().map(|of| of.last).collect();
+        println!("acknowledged {promised:?}");
         std::thread::sleep(Duration::from_millis(2));
     }
 }
@@ -299,8 +298,8 @@ fn killed_under_load_it_keeps_what_it_acknowledged() {
                 "kill {kill}, client {client}: {kept} of {promised}"
             );
         }
-        let kept: Vec<Acknowledged> = kept.into_iter().map(Acknowledged::up_to).collect();
-        workload.check(&mut *connection, &kept).unwrap();
+        let all: Vec<Acknowledged> = kept.iter().copied().map(Acknowledged::up_to).collect();
+        workload.check(&mut *connection, &all).unwrap();
         drop(connection);
         started.stop(Stop::Clean).unwrap();
         sqlite.verify(&request, image.directories()).unwrap();
