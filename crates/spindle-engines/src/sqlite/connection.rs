@@ -145,6 +145,10 @@ impl SqlConnection for SqliteConnection {
         self.run("begin immediate")
     }
 
+    fn begin_reading(&mut self) -> Result<(), SessionError> {
+        self.run("begin")
+    }
+
     fn commit(&mut self) -> Result<(), SessionError> {
         self.run("commit")
     }

@@ -16,7 +16,7 @@ pub use work::{RowWork, Work};
 
 use crate::arrivals::{Arrivals, Schedule};
 use crate::session::{Session, SessionError};
-use crate::workload::{Client, Table, Workload};
+use crate::workload::{Acknowledged, Client, Table, Workload};
 
 /// Streams of chance from here on are the clients'.
 const CLIENT_STREAMS: u64 = 1 << 32;
@@ -47,6 +47,8 @@ pub struct ClientRecord {
     pub reconnects: AtomicU64,
     /// Number of its last changing transaction whose commit returned.
     pub acknowledged: AtomicU64,
+    /// Those of the errors that have a number.
+    pub failed: AtomicU64,
     /// When it was connected and about to begin, and when it had ended; 0 before that.
     at_work_ns: [AtomicU64; 2],
 }
@@ -214,13 +216,13 @@ impl Running {
             .sum()
     }
 
-    /// For each client the number of its last changing transaction whose commit returned.
-    pub fn acknowledged(&self) -> Vec<u64> {
-        self.board
-            .records
-            .iter()
-            .map(|record| record.acknowledged.load(Ordering::Acquire))
-            .collect()
+    /// For each client what it was promised of its transactions that have a number.
+    pub fn acknowledged(&self) -> Vec<Acknowledged> {
+        let promised = |record: &ClientRecord| Acknowledged {
+            last: record.acknowledged.load(Ordering::Acquire),
+            failed: record.failed.load(Ordering::Acquire),
+        };
+        self.board.records.iter().map(promised).collect()
     }
 
     /// From now on latencies count, or no longer. Where each client has a number of transactions, they count from the first.
@@ -428,6 +430,9 @@ impl<W: Work> ClientPlace<'_, W> {
             return Err(error);
         }
         self.record().errors.fetch_add(1, Ordering::Relaxed);
+        if self.work.number(txn) > 0 {
+            self.record().failed.fetch_add(1, Ordering::Release);
+        }
         if self.board.measuring.load(Ordering::Relaxed) {
             self.board.failed[self.work.kind(txn)].fetch_add(1, Ordering::Relaxed);
         }
@@ -492,7 +497,7 @@ impl<W: Work> ClientPlace<'_, W> {
 pub async fn check<S: Session>(
     session: &mut S,
     workload: &dyn Workload,
-    acknowledged: Vec<u64>,
+    acknowledged: Vec<Acknowledged>,
 ) -> Result<String, String> {
     let mut checker = workload.checker(acknowledged);
     for table in 0..workload.tables().len() {

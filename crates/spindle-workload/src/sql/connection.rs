@@ -137,6 +137,11 @@ pub trait SqlConnection: Send {
     /// Begins a transaction.
     fn begin(&mut self) -> Result<(), SessionError>;
 
+    /// Begins a transaction that changes nothing.
+    fn begin_reading(&mut self) -> Result<(), SessionError> {
+        self.begin()
+    }
+
     /// Ends the transaction; its changes are promised when this returns.
     fn commit(&mut self) -> Result<(), SessionError>;
 

@@ -14,6 +14,7 @@ mod findings;
 mod fixed_rate;
 mod headline;
 mod judge;
+mod kinds;
 mod model;
 mod record;
 #[cfg(test)]
@@ -26,6 +27,7 @@ pub use audit::{Audit, IoCounts};
 pub use build::{RecordError, build};
 pub use fixed_rate::speed;
 pub use headline::format_ratio;
+pub use kinds::KindMeans;
 pub use model::{
     Arrivals, Attribution, CLIENT_QUEUE, Case, Comparison, CpuMicroseconds, CpuShares, Drift,
     FORMAT_VERSION, Finding, IoPerTransaction, KindOfTransaction, Latency, Layout, Memory,

@@ -23,7 +23,7 @@ use rand_xoshiro::rand_core::SeedableRng;
 use self::parameters::Draw;
 use super::{Dialect, LoadPart, Row, SqlConnection, SqlTransaction, SqlWorkload};
 use crate::session::SessionError;
-use crate::workload::Client;
+use crate::workload::{Acknowledged, Client};
 
 /// What the queries and refresh functions are called, in the order of a transaction's kind.
 pub const KINDS: [&str; 24] = [
@@ -158,7 +158,7 @@ impl SqlWorkload for Tpch {
         tables.map(|table| table.create(dialect)).collect()
     }
 
-    fn load_parts(&self) -> Vec<LoadPart> {
+    fn load_parts(&self, _: Dialect) -> Vec<LoadPart> {
         load::parts(self.scale)
     }
 
@@ -220,12 +220,12 @@ impl SqlWorkload for Tpch {
     fn check(
         &self,
         connection: &mut dyn SqlConnection,
-        acknowledged: &[u64],
+        acknowledged: &[Acknowledged],
     ) -> Result<String, String> {
         let mut done = [0, 0];
-        for (client, &last) in acknowledged.iter().enumerate() {
+        for (client, promised) in acknowledged.iter().enumerate() {
             let role = self.role(client, acknowledged.len());
-            for &kind in self.steps(&role).iter().take(last as usize) {
+            for &kind in self.steps(&role).iter().take(promised.last as usize) {
                 done[0] += i64::from(kind == RF1);
                 done[1] += i64::from(kind == RF2);
             }
