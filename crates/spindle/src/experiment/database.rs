@@ -122,17 +122,36 @@ pub struct Database {
     pub redo_io: Option<AccessPath>,
 }
 
+/// What a database section does not say itself.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Inherited {
+    /// The budget that a layout has from the experiment.
+    pub memory_bytes: Option<u64>,
+    /// Loaded data of a workload that says its own size.
+    pub workload_bytes: Option<u64>,
+}
+
 impl Database {
-    /// Reads a database section. `shared_memory_bytes` is the budget that a layout inherits from the experiment.
+    /// Reads a database section.
     pub(super) fn read(
         reader: &mut Reader<'_>,
-        shared_memory_bytes: Option<u64>,
+        inherited: Inherited,
     ) -> Result<Database, ExperimentError> {
         let engine = reader.word("engine", Engine::Kernel)?;
-        let size_bytes = reader.size("size", GIB, 4 * MIB..=64 * TIB)?;
+        let of_workload = inherited.workload_bytes;
+        let given_bytes = reader.size("size", GIB, 4 * MIB..=64 * TIB)?;
+        if of_workload.is_some() && reader.has("size") {
+            return Err(reader.conflict(
+                &["size"],
+                "size is set, and the workload says how much is loaded",
+                "its scale does",
+                "leave size out",
+            ));
+        }
+        let size_bytes = of_workload.unwrap_or(given_bytes);
         let block_size_bytes = reader.size_among("block_size", 8 * KIB, &BLOCK_SIZES)?;
         let buffer_cache_bytes = reader.size("buffer_cache", 64 * MIB, MIB..=16 * TIB)?;
-        let memory_default_bytes = shared_memory_bytes.unwrap_or(2 * buffer_cache_bytes);
+        let memory_default_bytes = inherited.memory_bytes.unwrap_or(2 * buffer_cache_bytes);
         let database = Database {
             engine,
             size_bytes,

@@ -119,6 +119,21 @@ impl Plan {
         Ok(())
     }
 
+    /// Keys that mean nothing to trials which end with their last query.
+    pub(super) fn check_queries(reader: &Reader<'_>) -> Result<(), ExperimentError> {
+        for key in ["measure", "warmup", "warmup_max"] {
+            if reader.has(key) {
+                return Err(reader.conflict(
+                    &[key],
+                    format!("{key} means nothing to a workload of queries"),
+                    "a trial begins with the first query, and ends when every stream has asked its last",
+                    "leave it out; a layout is put back before each trial, so that all begin with cold caches of the database",
+                ));
+            }
+        }
+        Ok(())
+    }
+
     /// What a comparison of this plan's rounds has to meet.
     pub fn standard(&self) -> Standard {
         Standard {

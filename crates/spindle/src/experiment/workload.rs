@@ -17,8 +17,12 @@ words! {
         OltpMix = "oltp_mix",
         /// SLOB: random single-block reads and updates, one row per block.
         Slob = "slob",
+        /// TPC-H: 22 queries, and functions that refresh the data.
+        Tpch = "tpch",
+        /// TPC-D, its ancestor: 17 queries.
+        Tpcd = "tpcd",
     }
-    later: ["tpcb", "tpcc", "tpch", "junk"]
+    later: ["tpcb", "tpcc", "junk"]
 }
 
 words! {
@@ -101,6 +105,20 @@ pub enum Transactions {
     OltpMix(OltpMix),
     /// SLOB.
     Slob(Slob),
+    /// TPC-H.
+    Tpch(Queries),
+    /// TPC-D.
+    Tpcd(Queries),
+}
+
+impl Transactions {
+    /// The settings of a workload of queries: its trials end with the last of them, and not after a time.
+    pub fn queries(&self) -> Option<&Queries> {
+        match self {
+            Transactions::Tpch(queries) | Transactions::Tpcd(queries) => Some(queries),
+            Transactions::OltpMix(_) | Transactions::Slob(_) => None,
+        }
+    }
 }
 
 /// Settings of `oltp_mix`.
@@ -140,12 +158,109 @@ pub struct Hotspot {
     pub every: u32,
 }
 
+words! {
+    /// Where the parameters of queries come from.
+    pub enum QueryParameters {
+        /// They are drawn by the standard's rules, for each stream its own; the same in every trial.
+        Random = "random",
+        /// They are those for which the standard has answers.
+        Validation = "validation",
+    }
+    later: []
+}
+
+/// Settings of `tpch` and `tpcd`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Queries {
+    /// Size of the data: 1 is about a gigabyte of text. 0.01 to 10000.
+    pub scale: f64,
+    /// The queries that are asked, by number, in the order of the file.
+    pub queries: Vec<u32>,
+    /// Whether the refresh functions run.
+    pub refresh: bool,
+    /// A query that takes longer is cancelled and counted as an error, 100 ms to 1 h.
+    pub query_limit_ms: u64,
+    /// Where their parameters come from.
+    pub parameters: QueryParameters,
+}
+
+/// What a unit of scale takes in a database, tables and indexes together, about.
+const BYTES_PER_SCALE: f64 = 1.6e9;
+
+impl Queries {
+    fn read(reader: &mut Reader<'_>, kind: WorkloadKind) -> Result<Queries, ExperimentError> {
+        let most = if kind == WorkloadKind::Tpcd { 17 } else { 22 };
+        let scale = reader.scale("scale", 1.0, 0.01..=10_000.0)?;
+        let queries = match reader.has("queries") {
+            true => reader.numbers("queries", 1, 1..=most)?,
+            false => {
+                reader.numbers("queries", 1, 1..=most)?;
+                (1..=most).collect()
+            }
+        };
+        Ok(Queries {
+            scale,
+            queries,
+            refresh: reader.flag("refresh", false)?,
+            query_limit_ms: reader.duration_ms("query_limit", 600_000, 100..=3_600_000)?,
+            parameters: reader.word("parameters", QueryParameters::Random)?,
+        })
+    }
+
+    /// Bytes of the loaded database, about.
+    pub fn data_bytes(&self) -> u64 {
+        (self.scale * BYTES_PER_SCALE) as u64
+    }
+
+    /// Keys that mean nothing to streams of queries, and an engine without SQL.
+    fn check(
+        reader: &Reader<'_>,
+        kind: WorkloadKind,
+        database: &Database,
+    ) -> Result<(), ExperimentError> {
+        if database.server.is_none() {
+            return Err(reader.conflict(
+                &["kind"],
+                format!("kind = \"{kind}\" asks in SQL, which engine = \"kernel\" does not speak"),
+                "a workload for database servers",
+                "choose another engine in [database]: \"sqlite\", \"postgres\", \"mariadb\"",
+            ));
+        }
+        for key in ["think_time", "rate", "arrivals"] {
+            if reader.has(key) {
+                return Err(reader.conflict(
+                    &[key],
+                    format!("{key} means nothing to kind = \"{kind}\""),
+                    "a stream asks its next query when it has the answer to the last",
+                    "leave it out",
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Bytes that a workload which says its own size loads, about; `None` when `database.size` says it.
+pub(super) fn data_bytes_of(reader: &Reader<'_>) -> Result<Option<u64>, ExperimentError> {
+    // Read in a copy: the keys are looked at when the whole section is.
+    let mut reader = reader.over(reader.table());
+    let kind = reader.word("kind", WorkloadKind::OltpMix)?;
+    match kind {
+        WorkloadKind::Tpch | WorkloadKind::Tpcd => {
+            Ok(Some(Queries::read(&mut reader, kind)?.data_bytes()))
+        }
+        WorkloadKind::OltpMix | WorkloadKind::Slob => Ok(None),
+    }
+}
+
 impl Workload {
     /// The kind of workload.
     pub fn kind(&self) -> WorkloadKind {
         match self.transactions {
             Transactions::OltpMix(_) => WorkloadKind::OltpMix,
             Transactions::Slob(_) => WorkloadKind::Slob,
+            Transactions::Tpch(_) => WorkloadKind::Tpch,
+            Transactions::Tpcd(_) => WorkloadKind::Tpcd,
         }
     }
 
@@ -155,13 +270,20 @@ impl Workload {
         database: &Database,
     ) -> Result<Workload, ExperimentError> {
         let kind = reader.word("kind", WorkloadKind::OltpMix)?;
+        let is_of_queries = matches!(kind, WorkloadKind::Tpch | WorkloadKind::Tpcd);
+        if is_of_queries {
+            Queries::check(reader, kind, database)?;
+        }
+        let clients = if is_of_queries { 1 } else { 8 };
         let workload = Workload {
-            clients: reader.numbers("clients", 8, 1..=4096)?,
+            clients: reader.numbers("clients", clients, 1..=4096)?,
             think_time_ms: reader.duration_ms("think_time", 0, 0..=3_600_000)?,
             arrivals: Arrivals::read(reader)?,
             transactions: match kind {
                 WorkloadKind::OltpMix => Transactions::OltpMix(OltpMix::read(reader)?),
                 WorkloadKind::Slob => Transactions::Slob(Slob::read(reader, database)?),
+                WorkloadKind::Tpch => Transactions::Tpch(Queries::read(reader, kind)?),
+                WorkloadKind::Tpcd => Transactions::Tpcd(Queries::read(reader, kind)?),
             },
         };
         reader.finish()?;
@@ -242,12 +364,15 @@ impl Hotspot {
 }
 
 /// The keys of each kind of workload, for telling a key of one used with another where it belongs.
-pub(super) fn keys_by_kind(database: &Database) -> [(WorkloadKind, Vec<&'static str>); 2] {
+pub(super) fn keys_by_kind(database: &Database) -> [(WorkloadKind, Vec<&'static str>); 4] {
+    let of_queries = |kind| (kind, keys_asked_by(|reader| Queries::read(reader, kind)));
     [
         (WorkloadKind::OltpMix, keys_asked_by(OltpMix::read)),
         (
             WorkloadKind::Slob,
             keys_asked_by(|reader| Slob::read(reader, database)),
         ),
+        of_queries(WorkloadKind::Tpch),
+        of_queries(WorkloadKind::Tpcd),
     ]
 }

@@ -20,7 +20,7 @@ use statements::{CALL, INSERT};
 const C6_LENGTH: usize = 100;
 const C7_LENGTH: usize = 56;
 /// Bytes of a row in the table and both keys, about.
-pub const BYTES_OF_ROW: u64 = 320;
+const ROW_BYTES: u64 = 320;
 
 /// The workload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,6 +29,13 @@ pub struct Junk {
     pub commit_every: u32,
     /// A procedure of the database inserts them.
     pub procedure: bool,
+}
+
+impl Junk {
+    /// Bytes that so many rows take, about.
+    pub fn rows_bytes(rows: u64) -> u64 {
+        rows * ROW_BYTES
+    }
 }
 
 impl SqlWorkload for Junk {
