@@ -1,54 +1,152 @@
-//! MariaDB.
+//! MariaDB, and MySQL by the same means: a server that Spindle makes in directories of its own, starts for a trial and ends
+//! after it. `programs` finds it, `settings` and `check` say what it is started with, `account` who it runs as, `instance`
+//! makes and starts it, `process` watches it; `connection`, `values` and `load` are the client; `monitor` and `waits` what is
+//! counted.
+
+mod account;
+mod check;
+mod connection;
+mod instance;
+mod load;
+mod monitor;
+mod process;
+mod programs;
+mod running;
+mod settings;
+mod values;
+mod waits;
 
 use std::sync::Arc;
 
 use spindle_layout::TreeDirectories;
 use spindle_workload::sql::Dialect;
 
-use crate::sql::{FoundServer, Purpose, RunningServer, Server, ServerError, ServerRequest};
+use crate::sql::{FoundServer, Purpose, RunningServer, Server, ServerError, ServerRequest, Stop};
+use account::Account;
+use instance::Instance;
+use programs::{Make, Programs};
+use running::RunningMariaDb;
+use settings::Settings;
 
-/// MariaDB.
+/// Memory of the server beside its buffer pool, about: programs, dictionary, performance_schema.
+const SERVER_BYTES: u64 = 160 << 20;
+/// And of each session: its stack, its buffers, its share of caches.
+const SESSION_BYTES: u64 = 1 << 20;
+/// What the files grow by in a trial beside the data: undo, temporary tables, the server's own.
+const ROOM_BYTES: u64 = 256 << 20;
+
+/// MariaDB and MySQL.
 pub struct MariaDb;
+
+impl MariaDb {
+    fn start_server(
+        request: &ServerRequest,
+        directories: &TreeDirectories,
+        purpose: Purpose,
+    ) -> Result<Arc<RunningMariaDb>, ServerError> {
+        let programs = Programs::find(request.bin_dir.as_deref())?;
+        let account = Account::of_servers()?;
+        let mut settings = Settings::of(request, &programs)?;
+        settings.purpose(purpose, request);
+        let instance = Instance {
+            programs: &programs,
+            account: account.as_ref(),
+            settings: &settings,
+            directories,
+        };
+        instance.start()
+    }
+}
 
 impl Server for MariaDb {
     fn dialect(&self) -> Dialect {
         Dialect::MariaDb
     }
 
-    fn examine(&self, _: &ServerRequest) -> Result<FoundServer, ServerError> {
-        Err(ServerError::Unavailable(
-            "MariaDB is not built yet".to_owned(),
-        ))
+    fn examine(&self, request: &ServerRequest) -> Result<FoundServer, ServerError> {
+        if request.url.is_some() {
+            return Err(ServerError::Unavailable(
+                "url: a MariaDB or MySQL server that somebody else runs cannot be measured yet; leave url out, and Spindle \
+                 starts one of its own"
+                    .to_owned(),
+            ));
+        }
+        let programs = Programs::find(request.bin_dir.as_deref())?;
+        let account = Account::of_servers()?;
+        let settings = Settings::of(request, &programs)?;
+        check::check(&programs, &settings, request)?;
+        let mut notes = settings.notes.clone();
+        if let Some(account) = account {
+            let name = account.name;
+            notes.push(format!("the server runs as {name}, who owns its files"));
+        }
+        if programs.make == Make::MySql {
+            notes.push(
+                "MySQL is driven after its manual; Spindle's tests run with MariaDB".to_owned(),
+            );
+        }
+        notes.push(
+            "performance_schema is on, for waits: file I/O and commits are timed, nothing else"
+                .to_owned(),
+        );
+        notes.push(
+            "InnoDB keeps indexes in the files of their tables: an index placement changes nothing"
+                .to_owned(),
+        );
+        Ok(FoundServer {
+            version: programs.title.clone(),
+            settings: settings.described(),
+            notes,
+        })
     }
 
-    fn shapes_files(&self, _: &str) -> bool {
-        true
+    fn shapes_files(&self, setting: &str) -> bool {
+        settings::shapes_files(setting)
     }
 
-    fn room_bytes(&self, _: &ServerRequest) -> u64 {
-        0
+    fn room_bytes(&self, request: &ServerRequest) -> u64 {
+        ROOM_BYTES + request.data_bytes / 4
     }
 
-    fn overhead_bytes(&self, _: &ServerRequest) -> u64 {
-        0
+    fn overhead_bytes(&self, request: &ServerRequest) -> u64 {
+        SERVER_BYTES + u64::from(request.clients) * SESSION_BYTES
     }
 
-    fn create(&self, request: &ServerRequest, _: &TreeDirectories) -> Result<(), ServerError> {
-        self.examine(request).map(|_| ())
+    fn create(
+        &self,
+        request: &ServerRequest,
+        directories: &TreeDirectories,
+    ) -> Result<(), ServerError> {
+        let programs = Programs::find(request.bin_dir.as_deref())?;
+        let account = Account::of_servers()?;
+        let settings = Settings::of(request, &programs)?;
+        let instance = Instance {
+            programs: &programs,
+            account: account.as_ref(),
+            settings: &settings,
+            directories,
+        };
+        instance.create()
     }
 
     fn start(
         &self,
         request: &ServerRequest,
-        _: &TreeDirectories,
-        _: Purpose,
+        directories: &TreeDirectories,
+        purpose: Purpose,
     ) -> Result<Arc<dyn RunningServer>, ServerError> {
-        Err(self
-            .examine(request)
-            .map_or_else(|error| error, |_| unreachable!()))
+        let running = MariaDb::start_server(request, directories, purpose)?;
+        Ok(running)
     }
 
-    fn verify(&self, request: &ServerRequest, _: &TreeDirectories) -> Result<String, ServerError> {
-        self.examine(request).map(|found| found.version)
+    fn verify(
+        &self,
+        request: &ServerRequest,
+        directories: &TreeDirectories,
+    ) -> Result<String, ServerError> {
+        let running = MariaDb::start_server(request, directories, Purpose::Trial)?;
+        let found = running.check_tables()?;
+        running.stop(Stop::Clean)?;
+        Ok(found)
     }
 }

@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use bytes::{BufMut, BytesMut};
 use postgres_protocol::message::backend::{
@@ -347,6 +348,11 @@ impl SqlConnection for PostgresConnection {
         self.wire.send()?;
         self.wire.ready(|_, _| Ok(()))?;
         Ok(rows)
+    }
+
+    fn limit_statement(&mut self, limit: Option<Duration>) -> Result<(), SessionError> {
+        let limit_ms = limit.map_or(0, |limit| limit.as_millis().max(1));
+        self.run(&format!("set statement_timeout = {limit_ms}"))
     }
 
     fn is_closed(&self) -> bool {

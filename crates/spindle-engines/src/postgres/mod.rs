@@ -58,6 +58,10 @@ impl Server for Postgres {
         })
     }
 
+    fn placed_kinds(&self) -> &'static [&'static str] {
+        &["index", "redo", "temp"]
+    }
+
     fn shapes_files(&self, setting: &str) -> bool {
         settings::shapes_files(setting)
     }

@@ -160,6 +160,10 @@ impl RunningServer for RunningPostgres {
         self.sampler.waits(true)
     }
 
+    fn waits_are_sampled(&self) -> bool {
+        true
+    }
+
     fn housekeeping(&self) -> Housekeeping {
         self.counters.housekeeping()
     }

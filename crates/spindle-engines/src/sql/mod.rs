@@ -151,6 +151,11 @@ pub trait Server: Send + Sync {
     /// [`ServerError::Unavailable`], for people.
     fn examine(&self, request: &ServerRequest) -> Result<FoundServer, ServerError>;
 
+    /// Kinds of files that it can have elsewhere than in its data directory.
+    fn placed_kinds(&self) -> &'static [&'static str] {
+        &["index", "redo", "undo", "temp"]
+    }
+
     /// Whether a setting takes part in how the database is made: databases that differ in no such setting are loaded once.
     fn shapes_files(&self, setting: &str) -> bool;
 
@@ -215,6 +220,11 @@ pub trait RunningServer: Send + Sync {
 
     /// Those of sessions alone.
     fn session_waits(&self) -> Vec<EngineWait>;
+
+    /// Whether waits are seen in samples only: their counts are then of samples.
+    fn waits_are_sampled(&self) -> bool {
+        false
+    }
 
     /// Checkpoints and the like so far.
     fn housekeeping(&self) -> Housekeeping;

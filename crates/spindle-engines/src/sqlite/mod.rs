@@ -1,6 +1,7 @@
 //! SQLite, within this process: a database is one file, and every client is a connection on a thread of its own.
 
 mod connection;
+mod observer;
 mod settings;
 
 use std::path::PathBuf;
@@ -14,6 +15,7 @@ use spindle_workload::sql::{Dialect, SqlConnection};
 use crate::engine::{EngineCounts, EngineWait, Housekeeping, SegmentSize, ThreadOf};
 use crate::sql::{FoundServer, Purpose, RunningServer, Server, ServerError, ServerRequest, Stop};
 use connection::SqliteConnection;
+use observer::Observer;
 use settings::Settings;
 
 /// Memory of a connection beside its cache, about: statements, and what SQLite allocates for each.
@@ -42,6 +44,10 @@ impl Server for Sqlite {
                 "SQLite has a cache in every connection: the buffer cache is divided among the clients".to_owned(),
             ],
         })
+    }
+
+    fn placed_kinds(&self) -> &'static [&'static str] {
+        &[]
     }
 
     fn shapes_files(&self, setting: &str) -> bool {
@@ -80,10 +86,13 @@ impl Server for Sqlite {
         }
         let path = database_file(directories);
         let first = settings.open(&path)?;
+        let observer = Observer::start()
+            .map_err(|error| ServerError::failed("starting the thread that observes", error))?;
         Ok(Arc::new(RunningSqlite {
             settings,
             path,
             first: Mutex::new(Some(first)),
+            observer,
         }))
     }
 
@@ -109,6 +118,7 @@ struct RunningSqlite {
     path: PathBuf,
     /// Holds the database open, so that a client that ends does not close its log; gone when it was stopped.
     first: Mutex<Option<Connection>>,
+    observer: Observer,
 }
 
 impl RunningSqlite {
@@ -131,15 +141,23 @@ impl RunningServer for RunningSqlite {
     }
 
     fn counts(&self) -> EngineCounts {
-        EngineCounts::default()
+        // The system counts calls and not their files: redo is among them.
+        EngineCounts {
+            data: observer::counts(),
+            ..EngineCounts::default()
+        }
     }
 
     fn waits(&self) -> Vec<EngineWait> {
-        Vec::new()
+        self.observer.waits()
     }
 
     fn session_waits(&self) -> Vec<EngineWait> {
-        Vec::new()
+        self.observer.waits()
+    }
+
+    fn waits_are_sampled(&self) -> bool {
+        true
     }
 
     fn housekeeping(&self) -> Housekeeping {

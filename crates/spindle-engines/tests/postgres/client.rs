@@ -194,6 +194,15 @@ fn errors_of_the_server_are_told_apart() {
         let failed = one.run("selct 1");
         assert!(matches!(failed, Err(SessionError::Failed(_))), "{failed:?}");
 
+        one.limit_statement(Some(std::time::Duration::from_millis(20)))
+            .unwrap();
+        let refused = one.run("select pg_sleep(10)");
+        assert!(
+            matches!(refused, Err(SessionError::Refused(_))),
+            "{refused:?}"
+        );
+        one.limit_statement(None).unwrap();
+
         // A statement failed in the transaction: its commit must not seem to be one.
         one.begin().unwrap();
         one.run("select 1 / 0").unwrap_err();

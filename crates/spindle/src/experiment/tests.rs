@@ -540,7 +540,7 @@ fn the_examples_of_the_reference_are_right() {
         parse(block.split("```").next().unwrap());
         examples += 1;
     }
-    assert_eq!(examples, 7);
+    assert!(examples >= 8, "{examples}");
 }
 
 #[test]

@@ -24,13 +24,15 @@ const KEYS: [&str; 6] = [
 ];
 
 /// The figures, in order.
-const COLUMNS: [Column; 33] = [
+const COLUMNS: [Column; 35] = [
     column("round", |trial| Some(trial.round.into())),
     column("position", |trial| Some(trial.position.into())),
     column("tpm", |trial| Some(trial.tpm)),
     column("transactions", |trial| Some(trial.transactions as f64)),
     column("retries", |trial| Some(trial.retries as f64)),
     column("deadlocks", |trial| Some(trial.deadlocks as f64)),
+    column("errors", |trial| Some(trial.errors as f64)),
+    column("reconnects", |trial| Some(trial.reconnects as f64)),
     column("measured_s", |trial| Some(trial.measured_s)),
     column("read_iops", |trial| Some(trial.read_iops)),
     column("write_iops", |trial| Some(trial.write_iops)),

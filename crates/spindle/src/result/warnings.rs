@@ -4,7 +4,10 @@ use std::ops::RangeInclusive;
 
 use super::headline::{MOSTLY_CACHED_SHARE, case_label, format_ratio};
 use super::judge::is_within_noise;
-use super::{Case, Comparison, Drift, Outcome, RunRecord, RunResult, Trial, Warning, fixed_rate};
+use super::{
+    Case, Comparison, Drift, OF_THE_SERVER, Outcome, RunRecord, RunResult, Trial, Warning,
+    fixed_rate,
+};
 
 /// Ratios of the program's to the device's byte counts that count as agreement.
 const AGREEMENT: RangeInclusive<f64> = 0.90..=1.10;
@@ -186,6 +189,9 @@ fn left_dirty(result: &RunResult, case: &Case) -> Option<String> {
 
 /// Reads that page cache answers are no fault of a buffered layout; see [`mostly_cached`].
 fn reads_off(result: &RunResult, case: &Case) -> Option<String> {
+    if is_servers_own(result, case) {
+        return None;
+    }
     let is_buffered = is_buffered(result, case);
     audit_off(result, case, "read", |trial| {
         trial
@@ -201,7 +207,17 @@ fn is_buffered(result: &RunResult, case: &Case) -> bool {
         .is_some_and(|layout| layout.caching == "buffered")
 }
 
+/// Whether a server chooses how it reads and writes: through the page cache then, for all that is known.
+fn is_servers_own(result: &RunResult, case: &Case) -> bool {
+    result
+        .layout_of(case)
+        .is_some_and(|layout| layout.caching == OF_THE_SERVER)
+}
+
 fn writes_off(result: &RunResult, case: &Case) -> Option<String> {
+    if is_servers_own(result, case) {
+        return None;
+    }
     audit_off(result, case, "wrote", |trial| trial.audit.write_ratio)
 }
 

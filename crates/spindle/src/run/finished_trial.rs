@@ -51,6 +51,9 @@ impl FinishedTrial {
             transactions: outcome.transactions,
             retries: outcome.retries,
             deadlocks: outcome.deadlocks,
+            errors: outcome.errors,
+            reconnects: outcome.reconnects,
+            kinds: outcome.kinds,
             measured_s,
             read_iops: per_second(tool.reads),
             write_iops: per_second(tool.writes),
@@ -91,6 +94,9 @@ mod tests {
             transactions: 30,
             retries: 7,
             deadlocks: 2,
+            errors: 3,
+            reconnects: 1,
+            kinds: Vec::new(),
             measured: Duration::from_secs(2),
             tool: IoCounts {
                 reads: 60,
@@ -148,6 +154,7 @@ mod tests {
         assert_eq!((trial.round, trial.position), (2, 3));
         assert_eq!(trial.tpm, 900.0);
         assert_eq!((trial.retries, trial.deadlocks), (7, 2));
+        assert_eq!((trial.errors, trial.reconnects), (3, 1));
         assert_eq!(trial.audit.dirty_bytes_at_end, Some(4096));
         assert_eq!(trial.audit.dirty_buffer_bytes_at_end, Some(65_536));
         assert_eq!(trial.audit.cached_pages_at_end, Some(12));

@@ -8,8 +8,8 @@ use super::journal::Event;
 use crate::experiment::Experiment;
 use crate::observe::machine::Machine;
 use crate::result::{
-    AutoPlan, CaseRecord, Layout, Outcome, OwnCost, RunRecord, SampledTrial, SystemSeries, Trial,
-    Warning,
+    AutoPlan, CaseRecord, Layout, OF_THE_SERVER, Outcome, OwnCost, RunRecord, SampledTrial,
+    SystemSeries, Trial, Warning,
 };
 
 /// A case: layout and load level.
@@ -258,9 +258,6 @@ fn noise_check(experiment: &Experiment) -> Option<(usize, usize)> {
     let first = layouts().position(|layout| Some(&layout.name) == repeated)?;
     Some((first, again))
 }
-
-/// What stands for an access path that a server chooses itself.
-const OF_THE_SERVER: &str = "server's";
 
 /// A candidate in words, before anything was found out about it.
 pub fn describe(experiment: &Experiment, index: usize) -> Layout {

@@ -23,8 +23,8 @@ use crate::experiment::{
 use crate::observe::block_device::DeviceNumber;
 use crate::observe::io_limit::Rates;
 use crate::result::{
-    Arrivals, CpuMicroseconds, CpuShares, IoCounts, Latency, Memory, OwnCost, ResponseTime,
-    SegmentSpace, SystemSeries, Wait, WarmUp,
+    Arrivals, CpuMicroseconds, CpuShares, IoCounts, KindOfTransaction, Latency, Memory, OwnCost,
+    ResponseTime, SegmentSpace, SystemSeries, Wait, WarmUp,
 };
 
 /// What a worker is started for.
@@ -179,6 +179,15 @@ pub struct Outcome {
     pub retries: u64,
     /// Those of them that a deadlock led to.
     pub deadlocks: u64,
+    /// Transactions that failed for good in it.
+    #[serde(default)]
+    pub errors: u64,
+    /// Times that clients connected anew in it.
+    #[serde(default)]
+    pub reconnects: u64,
+    /// The kinds of transactions apart; empty when there is one kind only.
+    #[serde(default)]
+    pub kinds: Vec<KindOfTransaction>,
     /// The measured time, the flush at its end included.
     pub measured: Duration,
     /// I/O of the database.

@@ -13,7 +13,7 @@ use spindle_engines::sql::{Purpose, SqlUnderTest, server};
 use spindle_io::Env;
 use spindle_io::real::{RealEnv, block_on, facts};
 use spindle_stats::{LatencyHistogram, steady_after};
-use spindle_workload::driver::Running;
+use spindle_workload::driver::{KindRecord, Running};
 
 use super::protocol::{
     Order, Outcome, Progress, Report, Task, TrialFiles, behaviour_of, engine_path, settings_of,
@@ -33,8 +33,8 @@ use crate::observe::sampler::{Sample, Sampler};
 use crate::observe::series::DatabaseState;
 use crate::observe::threads::ThreadTimes;
 use crate::result::{
-    Arrivals, CpuMicroseconds, CpuShares, IoCounts, Latency, Memory, NOT_DIRECT_HERE, ResponseTime,
-    SegmentSpace, Wait, WarmUp,
+    Arrivals, CpuMicroseconds, CpuShares, IoCounts, KindOfTransaction, Latency, Memory,
+    NOT_DIRECT_HERE, ResponseTime, SegmentSpace, Wait, WarmUp,
 };
 
 const PAGE_BYTES: u64 = 4096;
@@ -180,6 +180,8 @@ struct Moment {
     committed: u64,
     retries: u64,
     deadlocks: u64,
+    errors: u64,
+    reconnects: u64,
     counts: EngineCounts,
     waits: Vec<EngineWait>,
     session_waits: Vec<EngineWait>,
@@ -197,6 +199,8 @@ impl Trial<'_> {
             committed: self.running.committed(),
             retries: self.running.retries(),
             deadlocks: self.running.deadlocks(),
+            errors: self.running.errors(),
+            reconnects: self.running.reconnects(),
             counts: self.engine.counts(),
             waits: self.engine.waits(),
             session_waits: self.engine.session_waits(),
@@ -262,11 +266,16 @@ impl Trial<'_> {
             whole_us: latency_us.mean,
             before_begin_us: arrivals.map_or(0.0, |arrivals| arrivals.delay_us.mean),
         };
+        let errors = end.errors - begin.errors;
+        warnings.extend(failed_for_good(errors, self.running.first_error()));
         let (cpu, steal_percent) = cpu_shares(&begin, &end);
         Ok(Outcome {
             transactions,
             retries: end.retries - begin.retries,
             deadlocks: end.deadlocks - begin.deadlocks,
+            errors,
+            reconnects: end.reconnects - begin.reconnects,
+            kinds: self.kinds(),
             measured,
             tool: tool_counts(&begin, &end),
             physical: physical_counts(&begin, &end),
@@ -274,7 +283,7 @@ impl Trial<'_> {
             fetched_bytes: fetched_bytes(&begin, &end),
             latency_us,
             arrivals,
-            waits: waits(&begin.waits, &end.waits),
+            waits: waits(&begin.waits, &end.waits, self.engine.waits_are_sampled()),
             response_time: response_time_between(&begin, &end, mean, transactions),
             cpu,
             steal_percent,
@@ -404,7 +413,11 @@ impl Trial<'_> {
                 measuring,
                 tpm: (committed - first) as f64 * 60e9 / (now_ns - began_ns).max(1) as f64,
                 tpm_now: tps * 60.0,
-                waits: waits_between(&waits, &self.engine.waits()),
+                waits: waits_between(
+                    &waits,
+                    &self.engine.waits(),
+                    self.engine.waits_are_sampled(),
+                ),
             }));
         }
         Ok(watched)
@@ -432,8 +445,25 @@ impl Trial<'_> {
         ))
     }
 
-    /// What the process takes of memory while the clients are at work.
+    /// The kinds of transactions apart, when there are several.
+    fn kinds(&self) -> Vec<KindOfTransaction> {
+        let kinds = self.running.by_kind();
+        if kinds.len() < 2 {
+            return Vec::new();
+        }
+        let of = |record: KindRecord| KindOfTransaction {
+            kind: record.kind.to_owned(),
+            transactions: record.latencies.count(),
+            latency_us: latency(&record.latencies),
+        };
+        kinds.into_iter().map(of).collect()
+    }
+
+    /// What the process takes of memory while the clients are at work; a server's is not asked for.
     fn memory(&self) -> Option<Memory> {
+        if self.task.server.is_some() {
+            return None;
+        }
         let (before, now) = (self.instance_bytes?, facts::anonymous_bytes()?);
         let buffer_cache_bytes = self.task.database.buffer_cache_bytes;
         Some(Memory {
@@ -476,6 +506,14 @@ fn cached_pages_of<'a>(files: impl IntoIterator<Item = &'a Path>) -> Option<u64>
         facts::resident_pages(&file).ok()
     };
     files.into_iter().map(pages_of).sum()
+}
+
+/// What is to be said of transactions that failed for good.
+fn failed_for_good(errors: u64, first: Option<String>) -> Option<String> {
+    (errors > 0).then(|| {
+        let first = first.unwrap_or_default();
+        format!("{errors} transactions failed for good; the first error was: {first}")
+    })
 }
 
 /// What is to be said of pages that a direct case left in the page cache.
@@ -577,18 +615,18 @@ fn space(engine: &dyn Engine) -> Vec<SegmentSpace> {
 }
 
 /// Those that somebody waited for in between.
-fn waits_between(begin: &[EngineWait], end: &[EngineWait]) -> Vec<Wait> {
-    let mut waits = waits(begin, end);
+fn waits_between(begin: &[EngineWait], end: &[EngineWait], sampled: bool) -> Vec<Wait> {
+    let mut waits = waits(begin, end, sampled);
     waits.retain(|wait| wait.count > 0);
     waits
 }
 
-fn waits(begin: &[EngineWait], end: &[EngineWait]) -> Vec<Wait> {
+fn waits(begin: &[EngineWait], end: &[EngineWait], sampled: bool) -> Vec<Wait> {
     let pairs = begin.iter().zip(end);
     let difference = |(before, after): (&EngineWait, &EngineWait)| {
         let count = after.count - before.count;
         let total_us = (after.total_ns - before.total_ns) as f64 / 1e3;
-        let mean_us = if count > 0 {
+        let mean_us = if count > 0 && !sampled {
             total_us / count as f64
         } else {
             0.0
@@ -598,6 +636,7 @@ fn waits(begin: &[EngineWait], end: &[EngineWait]) -> Vec<Wait> {
             count,
             total_us,
             mean_us,
+            sampled,
         }
     };
     pairs.map(difference).collect()

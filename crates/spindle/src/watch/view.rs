@@ -269,6 +269,7 @@ mod tests {
             count,
             total_us,
             mean_us: total_us / count as f64,
+            sampled: false,
         }
     }
 

@@ -194,6 +194,9 @@ pub fn trial(case: usize, round: u32) -> Trial {
         transactions,
         retries: u64::from(round) - 1,
         deadlocks: 0,
+        errors: 0,
+        reconnects: 0,
+        kinds: Vec::new(),
         measured_s: MEASURED_S,
         read_iops: per_second(reads),
         write_iops: per_second(writes),
@@ -285,6 +288,7 @@ fn wait(event: &str, count: u64, mean_ms: f64) -> Wait {
         count,
         total_us: count as f64 * mean_ms * 1e3,
         mean_us: mean_ms * 1e3,
+        sampled: false,
     }
 }
 

@@ -170,6 +170,7 @@ fn trial(layout: usize, clients: u32, round: u32) -> Trial {
         count,
         total_us: us * transactions as f64,
         mean_us: us * transactions as f64 / count as f64,
+        sampled: false,
     };
     let response_time = response_time(layout, response_us);
     let mut waits: Vec<Wait> = response_time
@@ -197,6 +198,9 @@ fn trial(layout: usize, clients: u32, round: u32) -> Trial {
         transactions,
         retries: 0,
         deadlocks: 0,
+        errors: 0,
+        reconnects: 0,
+        kinds: Vec::new(),
         measured_s,
         read_iops: reads as f64 / measured_s,
         write_iops: writes as f64 / measured_s,

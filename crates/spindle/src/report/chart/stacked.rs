@@ -6,6 +6,7 @@ use super::figure::{Figure, Figures};
 use super::sheet::text_width;
 use super::{Axis, Frame, Mark, Size, TEXT_SIZE, both, draw, greatest};
 use crate::report::comparison::milliseconds;
+use crate::result::nearest_event;
 
 /// Height of a row in units.
 const ROW: u32 = 46;
@@ -93,7 +94,7 @@ impl Group {
 /// The colour that a part has in every drawing in which it is still free. Of those that share one, some are of sessions and
 /// some of background processes, which are seldom drawn together.
 fn colour_wished(part: &str) -> Option<usize> {
-    let colour = match part {
+    let colour = match nearest_event(part) {
         "db file sequential read" => 1,
         "log file sync" => 2,
         "user CPU" => 3,

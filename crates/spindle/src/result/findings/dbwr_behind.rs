@@ -2,6 +2,7 @@
 
 use super::scene::Scene;
 use super::{Kind, Seen};
+use crate::result::nearest_event;
 
 /// Share of a transaction's time.
 const FREE_BUFFER_WAITS_MIN: f64 = 0.10;
@@ -17,7 +18,7 @@ pub(super) const KIND: Kind = Kind {
 };
 
 fn look(scene: &Scene<'_>) -> Option<Seen> {
-    let share = scene.share(|part| part == "free buffer waits")?;
+    let share = scene.share(|part| nearest_event(part) == "free buffer waits")?;
     let writers = scene.database?.writers;
     let events = ["db file parallel write", "double write"];
     let writing_us: f64 = events

@@ -1,6 +1,6 @@
 //! A case as findings look at it: its figures by the names under which they are known elsewhere.
 
-use super::super::{Case, Layout, RunResult, is_wait_event};
+use super::super::{Case, Layout, RunResult, is_storage_wait};
 use crate::experiment::Experiment;
 
 /// One case with all that belongs to it.
@@ -65,9 +65,7 @@ impl<'a> Scene<'a> {
 
     /// The share in which sessions wait for devices, or for processes that wait for devices.
     pub(super) fn storage_share(&self) -> Option<f64> {
-        self.share(|part| {
-            is_wait_event(part) && !part.starts_with("enq:") && part != "buffer busy waits"
-        })
+        self.share(is_storage_wait)
     }
 
     /// Time measured in all trials, seconds.

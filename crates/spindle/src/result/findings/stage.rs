@@ -53,6 +53,7 @@ impl Stage {
             count,
             total_us,
             mean_us: total_us / count as f64,
+            sampled: false,
         };
         self.trials(|trial| trial.waits.push(wait.clone()))
     }

@@ -14,14 +14,17 @@ pub use cause::{Attribution, Finding, PartDifference};
 pub use judgement::{Comparison, Drift, NoiseFloor, Place, Ranking, RatioEstimate, Stopping};
 pub use system::{SystemColumn, SystemMean, SystemSeries};
 pub use trial::{
-    Arrivals, CLIENT_QUEUE, CpuMicroseconds, CpuShares, IoPerTransaction, Latency, Memory,
-    OTHER_TIME, RUN_QUEUE, ResponseTime, Restore, SYSTEM_CPU, SegmentSpace, TimePart, Trial,
-    USER_CPU, Wait, WarmUp, is_wait_event,
+    Arrivals, CLIENT_QUEUE, CpuMicroseconds, CpuShares, IoPerTransaction, KindOfTransaction,
+    Latency, Memory, OTHER_TIME, RUN_QUEUE, ResponseTime, Restore, SYSTEM_CPU, SegmentSpace,
+    TimePart, Trial, USER_CPU, Wait, WarmUp, is_storage_wait, is_wait_event, nearest_event,
 };
 
 /// How a layout's note begins when direct I/O was asked for and the file system buffered it all the same. Such a note is
 /// raised to a warning and shown in the table.
 pub const NOT_DIRECT_HERE: &str = "not direct here";
+
+/// What stands for caching or method when a server chooses them itself.
+pub const OF_THE_SERVER: &str = "server's";
 
 /// Version of the format of `result.json`. It rises when a field changes its meaning or goes away; a new field alone
 /// leaves it as it is.

@@ -19,6 +19,15 @@ pub struct Trial {
     pub retries: u64,
     /// Those of them that a deadlock led to.
     pub deadlocks: u64,
+    /// Transactions that failed for good in the measured time, those whose connection was lost included.
+    #[serde(default)]
+    pub errors: u64,
+    /// Times that clients connected anew in it.
+    #[serde(default)]
+    pub reconnects: u64,
+    /// The kinds of transactions apart, in the workload's order; empty when there is one kind only.
+    #[serde(default)]
+    pub kinds: Vec<KindOfTransaction>,
     /// Measured time in seconds, the flush at the end included.
     pub measured_s: f64,
     /// Reads per second that the database issued.
@@ -59,6 +68,17 @@ pub struct Trial {
     /// I/O of one transaction; `None` without transactions.
     #[serde(default)]
     pub io: Option<IoPerTransaction>,
+}
+
+/// Transactions of one kind.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct KindOfTransaction {
+    /// Its name.
+    pub kind: String,
+    /// How many were committed.
+    pub transactions: u64,
+    /// How long they took.
+    pub latency_us: Latency,
 }
 
 /// I/O in the measured time over the transactions committed in it: what the database asked for, and what its devices did.
@@ -215,8 +235,44 @@ pub struct Wait {
     pub count: u64,
     /// Time waited by all together, in microseconds.
     pub total_us: f64,
-    /// `total_us / count`; 0 when nobody waited.
+    /// `total_us / count`; 0 when nobody waited, or when it is not known.
     pub mean_us: f64,
+    /// It was seen in samples: `count` says in how many, and the mean of one wait is not known.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub sampled: bool,
+}
+
+/// Oracle's event that one of a server's is nearest to: it stands in parentheses behind the server's own name. Oracle's own
+/// are their own; so are those that are like none of them.
+pub fn nearest_event(event: &str) -> &str {
+    // Oracle has names with parentheses of its own.
+    if event.starts_with("log file switch") {
+        return event;
+    }
+    let inner = event
+        .strip_suffix(')')
+        .and_then(|rest| rest.rsplit_once(" ("));
+    inner.map_or(event, |(_, nearest)| nearest)
+}
+
+/// Whether a wait is for a device, or for a process that waits for one: by how the names of such events begin.
+pub fn is_storage_wait(event: &str) -> bool {
+    const BEGINNINGS: [&str; 10] = [
+        "db file",
+        "direct path",
+        "double write",
+        "log file",
+        "log buffer",
+        "free buffer",
+        "write complete",
+        "read by other session",
+        "control file",
+        "checkpoint",
+    ];
+    let nearest = nearest_event(event);
+    BEGINNINGS
+        .iter()
+        .any(|beginning| nearest.starts_with(beginning))
 }
 
 /// Shares of the machine's processor time in percent, all processors together; they add up to about 100.

@@ -1,0 +1,253 @@
+//! A connection to a server of Spindle's own, over its socket.
+
+use std::fs::File;
+use std::os::fd::AsRawFd;
+use std::sync::Arc;
+use std::time::Duration;
+
+use mysql::consts::CapabilityFlags;
+use mysql::prelude::{Protocol, Queryable};
+use mysql::{Conn, DriverError, OptsBuilder, Params, QueryResult, Statement};
+use spindle_workload::SessionError;
+use spindle_workload::sql::connection::Visit;
+use spindle_workload::sql::{Dialect, LoadPart, SqlConnection, Value};
+
+use super::load;
+use super::values::{AnswerRow, parameter};
+
+/// The database that workloads have their tables in.
+pub(super) const DATABASE: &str = "spindle";
+/// The largest statement or row, as the server is told, too.
+const PACKET_MAX_BYTES: usize = 64 << 20;
+
+/// How to come to a server.
+#[derive(Clone)]
+pub(super) struct Access {
+    /// By way of the open directory that the socket is in: its own path may be too long for one.
+    socket: String,
+    _directory: Arc<File>,
+    password: String,
+}
+
+impl Access {
+    /// By the socket of that name in a directory.
+    pub fn new(directory: File, socket: &str, password: &str) -> Access {
+        Access {
+            socket: format!("/proc/self/fd/{}/{socket}", directory.as_raw_fd()),
+            _directory: Arc::new(directory),
+            password: password.to_owned(),
+        }
+    }
+
+    /// Connects.
+    ///
+    /// # Errors
+    /// See [`SessionError`].
+    pub fn connect(&self) -> Result<Conn, SessionError> {
+        self.open(None)
+    }
+
+    /// Connects somebody who gives up when the server does not answer for so long.
+    pub fn connect_for(&self, patience: Duration) -> Result<Conn, SessionError> {
+        self.open(Some(patience))
+    }
+
+    fn open(&self, patience: Option<Duration>) -> Result<Conn, SessionError> {
+        let options = OptsBuilder::new()
+            .socket(Some(self.socket.clone()))
+            .user(Some("root"))
+            .pass(Some(self.password.clone()))
+            .db_name(Some(DATABASE))
+            // The statements of a workload are closed by their connection only.
+            .stmt_cache_size(0)
+            .max_allowed_packet(Some(PACKET_MAX_BYTES))
+            .read_timeout(patience)
+            // An update that finds its row and changes nothing has found it.
+            .additional_capabilities(CapabilityFlags::CLIENT_FOUND_ROWS);
+        Conn::new(options).map_err(session_error)
+    }
+}
+
+/// What an error of the client library means to a transaction (https://mariadb.com/docs/server/reference/error-codes).
+pub(super) fn session_error(error: mysql::Error) -> SessionError {
+    let text = error.to_string();
+    match &error {
+        mysql::Error::MySqlError(refused) => of_code(refused.code, text),
+        mysql::Error::IoError(_) | mysql::Error::CodecError(_) => SessionError::Lost(text),
+        mysql::Error::DriverError(
+            DriverError::ConnectTimeout
+            | DriverError::CouldNotConnect(_)
+            | DriverError::PacketOutOfSync
+            | DriverError::UnexpectedPacket
+            | DriverError::Timeout,
+        ) => SessionError::Lost(text),
+        _ => SessionError::Failed(text),
+    }
+}
+
+fn of_code(code: u16, text: String) -> SessionError {
+    match code {
+        // ER_LOCK_DEADLOCK
+        1213 => SessionError::Deadlock(text),
+        // ER_LOCK_WAIT_TIMEOUT, ER_CHECKREAD
+        1205 | 1020 => SessionError::Retry(text),
+        // ER_SERVER_SHUTDOWN, ER_CONNECTION_KILLED, CR_SERVER_GONE_ERROR, CR_SERVER_LOST
+        1053 | 1927 | 2006 | 2013 => SessionError::Lost(text),
+        // Duplicates, missing parents, still referenced rows, missing values, checks of MySQL and of MariaDB.
+        1062 | 1451 | 1452 | 1048 | 3819 | 4025 => SessionError::Refused(text),
+        _ => SessionError::Failed(text),
+    }
+}
+
+/// One client's connection.
+pub(super) struct MariaDbConnection {
+    connection: Conn,
+    /// Those prepared, with the numbers of the parameters that they take.
+    statements: Vec<(Statement, Vec<usize>)>,
+    is_closed: bool,
+}
+
+impl MariaDbConnection {
+    pub fn new(connection: Conn) -> MariaDbConnection {
+        MariaDbConnection {
+            connection,
+            statements: Vec::new(),
+            is_closed: false,
+        }
+    }
+
+    fn carry_out<T>(
+        &mut self,
+        what: impl FnOnce(&mut Conn) -> Result<T, SessionError>,
+    ) -> Result<T, SessionError> {
+        let done = what(&mut self.connection);
+        self.is_closed |= matches!(done, Err(SessionError::Lost(_)));
+        done
+    }
+
+    /// Carries out a prepared statement and hands over what it answers.
+    fn execute_with<T>(
+        &mut self,
+        statement: usize,
+        parameters: &[Value<'_>],
+        answer: impl FnOnce(QueryResult<'_, '_, '_, mysql::Binary>) -> Result<T, SessionError>,
+    ) -> Result<T, SessionError> {
+        let (prepared, order) = &self.statements[statement];
+        let parameters: Vec<mysql::Value> = order
+            .iter()
+            .map(|number| parameter(&parameters[*number]))
+            .collect();
+        let parameters = match parameters.is_empty() {
+            true => Params::Empty,
+            false => Params::Positional(parameters),
+        };
+        let done = match self.connection.exec_iter(prepared, parameters) {
+            Ok(result) => answer(result),
+            Err(error) => Err(session_error(error)),
+        };
+        self.is_closed |= matches!(done, Err(SessionError::Lost(_)));
+        done
+    }
+}
+
+/// Calls `visit` with each row of every answer; how many there were.
+fn each_row<P: Protocol>(
+    mut result: QueryResult<'_, '_, '_, P>,
+    visit: Visit<'_>,
+) -> Result<u64, SessionError> {
+    let mut count = 0;
+    while let Some(rows) = result.iter() {
+        for row in rows {
+            visit(&AnswerRow(row.map_err(session_error)?))?;
+            count += 1;
+        }
+    }
+    Ok(count)
+}
+
+impl SqlConnection for MariaDbConnection {
+    fn dialect(&self) -> Dialect {
+        Dialect::MariaDb
+    }
+
+    fn prepare(&mut self, statements: &[String]) -> Result<(), SessionError> {
+        let old = std::mem::take(&mut self.statements);
+        self.carry_out(|connection| {
+            for (statement, _) in old {
+                connection.close(statement).map_err(session_error)?;
+            }
+            Ok(())
+        })?;
+        for sql in statements {
+            let (text, order) = Dialect::MariaDb.placeholders(sql);
+            let prepared = self.carry_out(|connection| {
+                let prepared = connection.prep(&text);
+                prepared.map_err(session_error)
+            })?;
+            self.statements.push((prepared, order));
+        }
+        Ok(())
+    }
+
+    fn run(&mut self, sql: &str) -> Result<(), SessionError> {
+        self.carry_out(|connection| connection.query_drop(sql).map_err(session_error))
+    }
+
+    fn ask(&mut self, sql: &str, visit: Visit<'_>) -> Result<(), SessionError> {
+        self.carry_out(|connection| {
+            let result = connection.query_iter(sql).map_err(session_error)?;
+            each_row(result, visit).map(|_| ())
+        })
+    }
+
+    fn begin(&mut self) -> Result<(), SessionError> {
+        self.run("begin")
+    }
+
+    fn commit(&mut self) -> Result<(), SessionError> {
+        self.run("commit")
+    }
+
+    fn rollback(&mut self) -> Result<(), SessionError> {
+        self.run("rollback")
+    }
+
+    fn execute(&mut self, statement: usize, parameters: &[Value<'_>]) -> Result<u64, SessionError> {
+        self.execute_with(statement, parameters, |result| Ok(result.affected_rows()))
+    }
+
+    fn query(
+        &mut self,
+        statement: usize,
+        parameters: &[Value<'_>],
+        visit: Visit<'_>,
+    ) -> Result<u64, SessionError> {
+        self.execute_with(statement, parameters, |result| each_row(result, visit))
+    }
+
+    fn load(&mut self, part: &LoadPart) -> Result<u64, SessionError> {
+        self.carry_out(|connection| load::load(connection, part))
+    }
+
+    fn is_closed(&self) -> bool {
+        self.is_closed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_mean_what_a_transaction_must_do() {
+        let of = |code| of_code(code, "no".to_owned());
+        let no = || "no".to_owned();
+        assert_eq!(of(1213), SessionError::Deadlock(no()));
+        assert_eq!(of(1205), SessionError::Retry(no()));
+        assert_eq!(of(1053), SessionError::Lost(no()));
+        assert_eq!(of(1062), SessionError::Refused(no()));
+        assert_eq!(of(1064), SessionError::Failed(no()));
+        let io = mysql::Error::IoError(std::io::ErrorKind::BrokenPipe.into());
+        assert!(matches!(session_error(io), SessionError::Lost(_)));
+    }
+}

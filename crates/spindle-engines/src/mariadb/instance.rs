@@ -1,0 +1,294 @@
+//! A database of MariaDB or MySQL in directories of its own: made, and started. Every path is an option of each start and none
+//! is kept in a file, so that the files can be copied to other directories. Nobody but this program can connect: there is
+//! only a socket, in a directory that is closed to others, and a password that lives as long as the server.
+
+use std::fs::{File, OpenOptions, Permissions};
+use std::io::{Read, Write};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use spindle_layout::TreeDirectories;
+
+use super::account::{Account, command};
+use super::connection::{Access, DATABASE};
+use super::process::{Process, last_lines};
+use super::programs::{Make, Programs};
+use super::running::RunningMariaDb;
+use super::settings::{Native, Settings};
+use crate::sql::ServerError;
+
+/// The socket and the file with the process's number, in the directory of the data, where the server works: a name without a
+/// directory is never too long for a socket (108 bytes with its zero, unix(7)).
+const SOCKET: &str = "spindle.sock";
+const PID_FILE: &str = "spindle.pid";
+/// Statements for the server's start, and its log, in the directory for temporary files.
+const INIT_FILE: &str = "spindle-init.sql";
+const LOG: &str = "spindle.log";
+/// How long a server may take to start; recovery reads all redo since the last checkpoint.
+const START_PATIENCE: Duration = Duration::from_secs(600);
+const START_PAUSE: Duration = Duration::from_millis(20);
+/// What performance_schema is not asked for takes no memory and no time: all instruments are off but those of files and of
+/// commits, and most of its tables have no rows. `loose`: not every version has every one.
+const PERFORMANCE_SCHEMA: [&str; 28] = [
+    "--performance-schema=ON",
+    "--performance-schema-instrument=%=OFF",
+    "--performance-schema-instrument=wait/io/file/innodb/%=ON",
+    "--performance-schema-instrument=wait/io/file/sql/io_cache=ON",
+    "--performance-schema-instrument=stage/sql/Commit=ON",
+    "--loose-performance-schema-digests-size=0",
+    "--loose-performance-schema-max-digest-length=0",
+    "--loose-performance-schema-max-sql-text-length=0",
+    "--loose-performance-schema-accounts-size=0",
+    "--loose-performance-schema-hosts-size=0",
+    "--loose-performance-schema-session-connect-attrs-size=0",
+    "--loose-performance-schema-events-waits-history-size=0",
+    "--loose-performance-schema-events-waits-history-long-size=0",
+    "--loose-performance-schema-events-stages-history-size=0",
+    "--loose-performance-schema-events-stages-history-long-size=0",
+    "--loose-performance-schema-events-statements-history-size=0",
+    "--loose-performance-schema-events-statements-history-long-size=0",
+    "--loose-performance-schema-events-transactions-history-size=0",
+    "--loose-performance-schema-events-transactions-history-long-size=0",
+    "--loose-performance-schema-max-cond-instances=0",
+    "--loose-performance-schema-max-mutex-instances=0",
+    "--loose-performance-schema-max-rwlock-instances=0",
+    "--loose-performance-schema-max-index-stat=0",
+    "--loose-performance-schema-max-metadata-locks=0",
+    "--loose-performance-schema-max-prepared-statements-instances=0",
+    "--loose-performance-schema-max-program-instances=0",
+    "--loose-performance-schema-max-table-instances=0",
+    "--loose-performance-schema-max-table-lock-stat=0",
+];
+
+/// A database in its directories, and what it is to be run with.
+pub(super) struct Instance<'a> {
+    pub programs: &'a Programs,
+    pub account: Option<&'a Account>,
+    pub settings: &'a Settings,
+    pub directories: &'a TreeDirectories,
+}
+
+impl Instance<'_> {
+    /// Makes it, empty.
+    ///
+    /// # Errors
+    /// [`ServerError`]; so for the others.
+    pub fn create(&self) -> Result<(), ServerError> {
+        for (_, directory) in self.directories.named() {
+            if let Some(account) = self.account {
+                account.can_reach(directory)?;
+                account.own(directory)?;
+            }
+        }
+        let mut command = match (self.programs.make, &self.programs.install) {
+            (Make::MariaDb, Some(install)) => {
+                let mut command = command(self.account, install);
+                command.args(["--no-defaults", "--skip-test-db", "--skip-name-resolve"]);
+                command
+            }
+            _ => {
+                let mut command = command(self.account, &self.programs.server);
+                command.args(["--no-defaults", "--initialize-insecure"]);
+                command
+            }
+        };
+        self.places(&mut command)?;
+        command.args(self.settings.shaping_arguments());
+        let log = self.directories.temp.join(LOG);
+        self.speak_into(&mut command, &log)?;
+        let process = Process::start(command, log.clone()).map_err(not_started)?;
+        match process.wait(START_PATIENCE) {
+            Some(status) if status.success() => {}
+            Some(status) => {
+                let reason = format!("it ended with {status}; {}", last_lines(&log));
+                return Err(ServerError::failed("making the database", reason));
+            }
+            None => {
+                let reason = "it did not end in ten minutes";
+                return Err(ServerError::failed("making the database", reason));
+            }
+        }
+        // The log is no part of the database.
+        std::fs::remove_file(&log).map_err(|error| ServerError::failed("removing the log", error))
+    }
+
+    /// Starts it and waits until it takes connections.
+    pub fn start(&self) -> Result<Arc<RunningMariaDb>, ServerError> {
+        if let Some(account) = self.account {
+            for (_, directory) in self.directories.named() {
+                account.can_reach(directory)?;
+            }
+        }
+        let password = password()?;
+        let init_file = self.write_init_file(&password)?;
+        let started = self.start_process(&init_file, &password);
+        // Whatever came of it: a password is not left lying about.
+        let removed = std::fs::remove_file(&init_file);
+        let (process, access) = started?;
+        removed.map_err(|error| ServerError::failed("removing the init file", error))?;
+        self.is_as_asked(&process)?;
+        RunningMariaDb::new(process, access).map(Arc::new)
+    }
+
+    fn start_process(
+        &self,
+        init_file: &Path,
+        password: &str,
+    ) -> Result<(Process, Access), ServerError> {
+        let mut command = command(self.account, &self.programs.server);
+        command.arg("--no-defaults");
+        self.places(&mut command)?;
+        command.args([
+            format!("--socket={SOCKET}"),
+            format!("--pid-file={PID_FILE}"),
+            format!("--init-file={}", init_file.display()),
+        ]);
+        command.args([
+            "--skip-networking",
+            "--skip-name-resolve",
+            "--skip-log-bin",
+            "--skip-slave-start",
+            "--local-infile=ON",
+            "--default-time-zone=+00:00",
+            "--max-allowed-packet=64M",
+            "--max-prepared-stmt-count=1048576",
+            "--loose-mysqlx=OFF",
+            "--loose-feedback=OFF",
+        ]);
+        command.args(PERFORMANCE_SCHEMA);
+        command.args(self.settings.arguments());
+        let log = self.directories.temp.join(LOG);
+        self.speak_into(&mut command, &log)?;
+        let directory = File::open(&self.directories.data)
+            .map_err(|error| ServerError::failed("opening the directory of the data", error))?;
+        let access = Access::new(directory, SOCKET, password);
+        let process = Process::start(command, log).map_err(not_started)?;
+        let began = Instant::now();
+        loop {
+            let error = match access.connect() {
+                Ok(_) => return Ok((process, access)),
+                Err(error) => error,
+            };
+            if let Some(words) = process.last_words() {
+                return Err(ServerError::failed("starting the server", words));
+            }
+            if began.elapsed() > START_PATIENCE {
+                return Err(ServerError::failed("connecting to the server", error));
+            }
+            std::thread::sleep(START_PAUSE);
+        }
+    }
+
+    /// Where everything is.
+    fn places(&self, command: &mut Command) -> Result<(), ServerError> {
+        let TreeDirectories {
+            data,
+            redo,
+            undo,
+            temp,
+            ..
+        } = self.directories;
+        let text = |path: &Path| -> Result<String, ServerError> {
+            // InnoDB's lists of files have these two between their parts.
+            match path.to_str() {
+                Some(text) if !text.contains([':', ';']) => Ok(text.to_owned()),
+                _ => Err(ServerError::failed(
+                    format!("a path for InnoDB, {}", path.display()),
+                    "it must be UTF-8 without : and ;",
+                )),
+            }
+        };
+        let (data, redo, undo, temp) = (text(data)?, text(redo)?, text(undo)?, text(temp)?);
+        command.args([
+            format!("--datadir={data}"),
+            // Empty: the names of data files are paths of their own, or stand in the directory of the data.
+            "--innodb-data-home-dir=".to_owned(),
+            format!("--innodb-temp-data-file-path={temp}/ibtmp1:12M:autoextend"),
+            format!("--innodb-log-group-home-dir={redo}"),
+            format!("--innodb-undo-directory={undo}"),
+            format!("--tmpdir={temp}"),
+        ]);
+        if let Some(base) = &self.programs.base {
+            command.arg(format!("--basedir={}", base.display()));
+        }
+        command.current_dir(&self.directories.data);
+        Ok(())
+    }
+
+    /// Lets what the program says go into a file of its own.
+    fn speak_into(&self, command: &mut Command, log: &Path) -> Result<(), ServerError> {
+        let file = File::create(log);
+        let file = file.map_err(|error| ServerError::failed("making the server's log", error))?;
+        if let Some(account) = self.account {
+            account.own(log)?;
+        }
+        let again = file
+            .try_clone()
+            .map_err(|error| ServerError::failed("opening the server's log", error))?;
+        command.stdin(Stdio::null()).stdout(file).stderr(again);
+        Ok(())
+    }
+
+    fn write_init_file(&self, password: &str) -> Result<PathBuf, ServerError> {
+        let path = self.directories.temp.join(INIT_FILE);
+        let wrong = |error| ServerError::failed("writing the init file", error);
+        let mut options = OpenOptions::new();
+        options.write(true).create(true).truncate(true).mode(0o600);
+        let mut file = options.open(&path).map_err(wrong)?;
+        file.set_permissions(Permissions::from_mode(0o600))
+            .map_err(wrong)?;
+        // One statement to a line. Texts compare as bytes, as in the other databases.
+        let text = format!(
+            "alter user 'root'@'localhost' identified by '{password}';\n\
+             create database if not exists {DATABASE} character set utf8mb4 collate utf8mb4_bin;\n"
+        );
+        file.write_all(text.as_bytes()).map_err(wrong)?;
+        if let Some(account) = self.account {
+            account.own(&path)?;
+        }
+        Ok(path)
+    }
+
+    /// Whether the server does asynchronous I/O as the layout wants it: it goes on otherwise when it cannot, and says so.
+    fn is_as_asked(&self, process: &Process) -> Result<(), ServerError> {
+        let words = match self.settings.native {
+            Some(Native::IoUring) => "InnoDB: Using io_uring",
+            Some(Native::Libaio) => "InnoDB: Using Linux native AIO",
+            None => return Ok(()),
+        };
+        let log = process.log();
+        if log.contains(words) || self.programs.make == Make::MySql {
+            return Ok(());
+        }
+        let is_of_it = |line: &&str| {
+            ["AIO", "aio", "uring"]
+                .iter()
+                .any(|word| line.contains(word))
+        };
+        let said: Vec<&str> = log.lines().filter(is_of_it).collect();
+        Err(ServerError::Unavailable(format!(
+            "the server does not use the asynchronous I/O that was asked for: it should say {words:?}, and said {said:?}"
+        )))
+    }
+}
+
+fn not_started(error: std::io::Error) -> ServerError {
+    match error.kind() {
+        std::io::ErrorKind::NotFound => ServerError::Unavailable(
+            "servers are started by setpriv, which is not there: install the package util-linux"
+                .to_owned(),
+        ),
+        _ => ServerError::failed("starting the server", error),
+    }
+}
+
+/// 128 random bits.
+fn password() -> Result<String, ServerError> {
+    let mut bytes = [0; 16];
+    let read = File::open("/dev/urandom").and_then(|mut source| source.read_exact(&mut bytes));
+    read.map_err(|error| ServerError::failed("drawing a password", error))?;
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}

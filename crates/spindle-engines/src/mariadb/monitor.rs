@@ -1,0 +1,232 @@
+//! Asks a running server what it has counted, on a connection of its own. What was found is kept for a moment: one look
+//! serves those who ask for counts, for waits and for changed blocks one after the other.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use mysql::Conn;
+use mysql::prelude::Queryable;
+
+use super::connection::Access;
+use super::waits::{COMMIT, DATA_FILE, FileTimes, Found, IO_CACHE, LOG_FILE, TEMP_FILE, Time};
+use crate::engine::{EngineCounts, SegmentSize};
+use crate::sql::ServerError;
+use spindle_io::real::IoCounts;
+use spindle_workload::SessionError;
+
+/// What was found is good for so long.
+const GOOD_FOR: Duration = Duration::from_millis(100);
+/// A server that does not answer for so long is left alone.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// The one who counts.
+pub(super) struct Monitor {
+    looking: Mutex<Looking>,
+}
+
+struct Looking {
+    /// `None` when the server no longer answers.
+    connection: Option<Conn>,
+    found: Found,
+    at: Option<Instant>,
+}
+
+impl Monitor {
+    /// Connects it.
+    ///
+    /// # Errors
+    /// See [`SessionError`].
+    pub fn new(access: &Access) -> Result<Monitor, SessionError> {
+        let looking = Looking {
+            connection: Some(access.connect_for(PATIENCE)?),
+            found: Found::default(),
+            at: None,
+        };
+        Ok(Monitor {
+            looking: Mutex::new(looking),
+        })
+    }
+
+    /// Asks on its connection; `None` when the server does not answer.
+    fn ask<T>(&self, what: impl FnOnce(&mut Conn) -> mysql::Result<T>) -> Option<T> {
+        let mut looking = self.looking.lock().unwrap_or_else(PoisonError::into_inner);
+        looking.ask(what)
+    }
+
+    /// What was found just now, or last.
+    pub fn found(&self) -> Found {
+        let mut looking = self.looking.lock().unwrap_or_else(PoisonError::into_inner);
+        if looking.at.is_none_or(|at| at.elapsed() > GOOD_FOR) {
+            if let Some(found) = looking.ask(look) {
+                looking.found = found;
+            }
+            looking.at = Some(Instant::now());
+        }
+        looking.found.clone()
+    }
+
+    /// The threads of the system that serve clients.
+    pub fn session_threads(&self) -> Vec<u32> {
+        let threads = self.ask(|connection| {
+            connection.query(
+                "select thread_os_id from performance_schema.threads where type = 'FOREGROUND' \
+                 and processlist_id <> connection_id() and thread_os_id is not null",
+            )
+        });
+        threads.unwrap_or_default()
+    }
+
+    /// Tables and indexes of a database, as its statistics have them.
+    pub fn segments(&self, database: &str) -> Vec<SegmentSize> {
+        let sizes: Option<Vec<(String, String, u64)>> = self.ask(|connection| {
+            connection.exec(
+                "select table_name, index_name, stat_value * @@innodb_page_size from mysql.innodb_index_stats \
+                 where stat_name = 'size' and database_name = ? order by table_name, index_name",
+                (database,),
+            )
+        });
+        let sizes = sizes.unwrap_or_default().into_iter();
+        sizes
+            .map(|(table, index, bytes)| SegmentSize {
+                // The table is its first index.
+                name: match index.as_str() {
+                    "PRIMARY" | "GEN_CLUST_INDEX" => table,
+                    _ => format!("{table}.{index}"),
+                },
+                extents: 1,
+                bytes,
+            })
+            .collect()
+    }
+
+    /// The names of a database's tables.
+    ///
+    /// # Errors
+    /// [`ServerError::Failed`]; so for the others.
+    pub fn tables(&self, database: &str) -> Result<Vec<String>, ServerError> {
+        let tables = self.ask(|connection| {
+            connection.exec(
+                "select table_name from information_schema.tables where table_schema = ? \
+                 and table_type = 'BASE TABLE' order by table_name",
+                (database,),
+            )
+        });
+        tables
+            .ok_or_else(|| ServerError::failed("listing the tables", "the server does not answer"))
+    }
+}
+
+impl Looking {
+    fn ask<T>(&mut self, what: impl FnOnce(&mut Conn) -> mysql::Result<T>) -> Option<T> {
+        let answer = what(self.connection.as_mut()?);
+        if matches!(answer, Err(mysql::Error::IoError(_))) {
+            self.connection = None;
+        }
+        answer.ok()
+    }
+}
+
+fn look(connection: &mut Conn) -> mysql::Result<Found> {
+    let status: Vec<(String, String)> = connection.query("show global status like 'innodb\\_%'")?;
+    let status = status
+        .into_iter()
+        .filter_map(|(name, value)| Some((name.to_lowercase(), value.parse().ok()?)));
+    let instruments =
+        format!("('{DATA_FILE}', '{LOG_FILE}', '{TEMP_FILE}', '{IO_CACHE}', '{COMMIT}')");
+    let files: Vec<(String, u64, u64, u64, u64, u64, u64)> = connection.query(format!(
+        "select event_name, count_read, sum_timer_read, count_write, sum_timer_write, count_misc, sum_timer_misc \
+         from performance_schema.file_summary_by_event_name where event_name in {instruments}"
+    ))?;
+    let mut sessions = BTreeMap::new();
+    // Whoever connects is a user; what works in the background is none.
+    for kind in ["waits", "stages"] {
+        let of_kind: Vec<(String, u64, u64)> = connection.query(format!(
+            "select event_name, count_star, sum_timer_wait \
+             from performance_schema.events_{kind}_summary_by_user_by_event_name \
+             where user = 'root' and event_name in {instruments}"
+        ))?;
+        sessions.extend(
+            of_kind
+                .into_iter()
+                .map(|(name, count, picoseconds)| (name, time(count, picoseconds))),
+        );
+    }
+    Ok(Found {
+        status: status.collect(),
+        files: files
+            .into_iter()
+            .map(|(name, reads, read, writes, write, others, other)| {
+                let times = FileTimes {
+                    read: time(reads, read),
+                    write: time(writes, write),
+                    other: time(others, other),
+                };
+                (name, times)
+            })
+            .collect(),
+        sessions,
+    })
+}
+
+fn time(count: u64, picoseconds: u64) -> Time {
+    Time {
+        count,
+        total_ns: picoseconds / 1000,
+    }
+}
+
+/// Data and redo apart. Where redo has counters of its own and counts as data as well (before MariaDB 10.8, and in MySQL,
+/// which still count its flushes), it is taken off.
+pub(super) fn counts(found: &Found) -> EngineCounts {
+    let of = |name: &str| found.number(name);
+    let redo = IoCounts {
+        writes: of("innodb_log_writes"),
+        write_bytes: of("innodb_os_log_written"),
+        flushes: of("innodb_os_log_fsyncs"),
+        ..IoCounts::default()
+    };
+    let counts_twice = found.status.contains_key("innodb_os_log_fsyncs");
+    let (writes, bytes, flushes) = match counts_twice {
+        true => (redo.writes, redo.write_bytes, redo.flushes),
+        false => (0, 0, 0),
+    };
+    let data = IoCounts {
+        reads: of("innodb_data_reads"),
+        read_bytes: of("innodb_data_read"),
+        writes: of("innodb_data_writes").saturating_sub(writes),
+        write_bytes: of("innodb_data_written").saturating_sub(bytes),
+        flushes: of("innodb_data_fsyncs").saturating_sub(flushes),
+        ..IoCounts::default()
+    };
+    EngineCounts {
+        data,
+        redo,
+        ..EngineCounts::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(status: &[(&str, u64)]) -> Found {
+        let status = status.iter();
+        Found {
+            status: status
+                .map(|(name, value)| (name.to_string(), *value))
+                .collect(),
+            ..Found::default()
+        }
+    }
+
+    #[test]
+    fn redo_is_no_data() {
+        let newer = [("innodb_data_writes", 10), ("innodb_log_writes", 4)];
+        let counted = counts(&found(&newer));
+        assert_eq!((counted.data.writes, counted.redo.writes), (10, 4));
+        let older = [newer[0], newer[1], ("innodb_os_log_fsyncs", 1)];
+        let counted = counts(&found(&older));
+        assert_eq!((counted.data.writes, counted.redo.writes), (6, 4));
+    }
+}
