@@ -110,7 +110,7 @@ impl PostgresConnection {
         statement: usize,
         parameters: &[Value<'_>],
         visit: Visit<'_>,
-    ) -> Result<u64, SessionError> {
+    ) -> Result<Rows, SessionError> {
         let of = &self.statements[statement];
         bind(of, parameters, &mut self.wire.out).inspect_err(|_| self.wire.out.clear())?;
         self.wire.send()?;
@@ -158,16 +158,28 @@ fn bind(of: &Statement, parameters: &[Value<'_>], out: &mut BytesMut) -> Result<
     Ok(())
 }
 
-/// Takes an answer to its end: the number of rows that were visited or, of a statement without rows, that were changed.
-fn answer(wire: &mut Wire, columns: &[Oid], visit: Visit<'_>) -> Result<u64, SessionError> {
-    let mut rows = 0;
+/// Rows of an answer.
+#[derive(Clone, Copy, Default)]
+struct Rows {
+    /// That were visited.
+    visited: u64,
+    /// That the statement says it found or changed; a call of a procedure does not.
+    told: u64,
+}
+
+/// Takes an answer to its end.
+fn answer(wire: &mut Wire, columns: &[Oid], visit: Visit<'_>) -> Result<Rows, SessionError> {
+    let mut rows = Rows::default();
     wire.ready(|wire, message| {
         match message.tag {
-            DATA_ROW_TAG => visit(&PostgresRow {
-                fields: wire.body(&message).get(2..).unwrap_or_default(),
-                columns,
-            })?,
-            COMMAND_COMPLETE_TAG => rows = rows_in_tag(wire.body(&message)),
+            DATA_ROW_TAG => {
+                rows.visited += 1;
+                visit(&PostgresRow {
+                    fields: wire.body(&message).get(2..).unwrap_or_default(),
+                    columns,
+                })?;
+            }
+            COMMAND_COMPLETE_TAG => rows.told = rows_in_tag(wire.body(&message)),
             _ => {}
         }
         Ok(())
@@ -293,6 +305,7 @@ impl SqlConnection for PostgresConnection {
 
     fn execute(&mut self, statement: usize, parameters: &[Value<'_>]) -> Result<u64, SessionError> {
         self.call(statement, parameters, &mut |_| Ok(()))
+            .map(|rows| rows.told)
     }
 
     fn query(
@@ -302,6 +315,7 @@ impl SqlConnection for PostgresConnection {
         visit: Visit<'_>,
     ) -> Result<u64, SessionError> {
         self.call(statement, parameters, visit)
+            .map(|rows| rows.visited)
     }
 
     fn load(&mut self, part: &LoadPart) -> Result<u64, SessionError> {
