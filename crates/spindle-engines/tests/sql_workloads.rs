@@ -20,6 +20,7 @@ use spindle_workload::sql::{Junk, Mix, Sizes, SqlWorkload, Tpcb, Tpcc};
 
 const CLIENTS: usize = 4;
 const SEED: u64 = 7;
+const JUNK_ROWS: u64 = 10_010;
 /// The smallest database of TPC-C in which every kind of transaction finds what it needs.
 const FEW: Sizes = Sizes {
     items: 500,
@@ -101,6 +102,7 @@ fn tpcc(procedures: bool) -> Arc<dyn SqlWorkload> {
 
 fn junk(procedure: bool) -> Arc<dyn SqlWorkload> {
     Arc::new(Junk {
+        rows: JUNK_ROWS,
         commit_every: 20,
         procedure,
     })

@@ -25,6 +25,8 @@ const ROW_BYTES: u64 = 320;
 /// The workload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Junk {
+    /// Rows of all clients together, rounded up to whole commits of each.
+    pub rows: u64,
     /// Rows between two commits.
     pub commit_every: u32,
     /// A procedure of the database inserts them.
@@ -66,6 +68,11 @@ impl SqlWorkload for Junk {
 
     fn statements(&self, _: Dialect) -> Vec<String> {
         statements::all(self.procedure)
+    }
+
+    fn transactions(&self, _: usize, clients: usize) -> Option<u64> {
+        let commits = self.rows.div_ceil(u64::from(self.commit_every));
+        Some(commits.div_ceil(clients as u64))
     }
 
     fn next(&self, client: &mut Client) -> Box<dyn SqlTransaction> {
