@@ -9,6 +9,7 @@ use std::sync::Arc;
 use spindle_io::Env;
 use spindle_io::real::IoCounts;
 use spindle_layout::Place;
+use spindle_workload::Acknowledged;
 use spindle_workload::driver::{Behaviour, Running};
 
 use crate::kernel::SampledWaits;
@@ -79,9 +80,9 @@ pub trait Engine: Send + Sync {
     /// Lets clients begin the workload.
     fn start_clients(&self, env: &Arc<dyn Env>, behaviour: Behaviour) -> Running;
 
-    /// Looks at the whole database and says whether anything was lost; `acknowledged` has, for each client, the number of its
-    /// last transaction whose commit returned.
-    fn check(&self, acknowledged: Vec<u64>) -> Answer<'_, Result<String, String>>;
+    /// Looks at the whole database and says whether anything was lost; `acknowledged` has, for each client, what it was
+    /// promised.
+    fn check(&self, acknowledged: Vec<Acknowledged>) -> Answer<'_, Result<String, String>>;
 
     /// I/O so far.
     fn counts(&self) -> EngineCounts;

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use spindle_io::{Arena, BlockDevice, Env, Operation, Request, Submission};
 use spindle_kernel::{BlockAddress, block};
-use spindle_workload::{Operation as Step, Session, SessionError, Workload, driver};
+use spindle_workload::{Acknowledged, Operation as Step, Session, SessionError, Workload, driver};
 
 use crate::kernel::{EngineError, KernelEngine, Settings, Shutdown, Storage, datafiles};
 
@@ -204,7 +204,8 @@ async fn compare(
             ));
         }
     }
-    driver::check(&mut session, workload, found.clone()).await?;
+    let promised = found.iter().copied().map(Acknowledged::up_to);
+    driver::check(&mut session, workload, promised.collect()).await?;
     let lost = found.iter().zip(acknowledged);
     Ok(lost
         .map(|(found, promised)| promised.saturating_sub(*found))

@@ -15,4 +15,6 @@ pub use arrivals::{Arrivals, Schedule, Spacing};
 pub use oltp_mix::OltpMix;
 pub use session::{Edit, Operation, Session, SessionError, Txn};
 pub use slob::{Hotspot, RedoStress, Slob};
-pub use workload::{Checker, Client, RowLength, Table, TableSize, TableSpec, Workload};
+pub use workload::{
+    Acknowledged, Checker, Client, RowLength, Table, TableSize, TableSpec, Workload,
+};

@@ -6,7 +6,9 @@ use rand_xoshiro::rand_core::RngCore;
 
 use crate::ledger::{self, Totals};
 use crate::session::{Edit, Operation, Txn};
-use crate::workload::{Checker, Client, RowLength, Table, TableSize, TableSpec, Workload};
+use crate::workload::{
+    Acknowledged, Checker, Client, RowLength, Table, TableSize, TableSpec, Workload,
+};
 
 const BLOCKS: usize = 0;
 const LEDGER: usize = 1;
@@ -171,7 +173,7 @@ impl Workload for Slob {
         }
     }
 
-    fn checker(&self, acknowledged: Vec<u64>) -> Box<dyn Checker> {
+    fn checker(&self, acknowledged: Vec<Acknowledged>) -> Box<dyn Checker> {
         Box::new(Totals::new(LEDGER, acknowledged))
     }
 }

@@ -56,6 +56,23 @@ pub struct Client {
     pub rng: Xoshiro256PlusPlus,
 }
 
+/// What a client was promised of its transactions that have a number, when it had ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Acknowledged {
+    /// Number of the last whose commit returned.
+    pub last: u64,
+    /// How many failed for good: refused, or cut off, in which case nobody knows whether it was committed. Their numbers are
+    /// not used again.
+    pub failed: u64,
+}
+
+impl Acknowledged {
+    /// All transactions up to `last`, none of which failed.
+    pub fn up_to(last: u64) -> Acknowledged {
+        Acknowledged { last, failed: 0 }
+    }
+}
+
 /// What clients do.
 pub trait Workload: Send + Sync {
     /// The name in the experiment file.
@@ -73,9 +90,8 @@ pub trait Workload: Send + Sync {
     /// The client's next transaction.
     fn next(&self, client: &mut Client, tables: &[Table]) -> Txn;
 
-    /// A check of the whole database after a run; `acknowledged` has, for each client, the number of its last transaction
-    /// whose commit returned.
-    fn checker(&self, acknowledged: Vec<u64>) -> Box<dyn Checker>;
+    /// A check of the whole database after a run; `acknowledged` has, for each client, what it was promised.
+    fn checker(&self, acknowledged: Vec<Acknowledged>) -> Box<dyn Checker>;
 }
 
 /// Looks at every row, then says whether anything was lost.

@@ -9,8 +9,8 @@ use spindle_io::sync::Latch;
 use spindle_stats::LatencyHistogram;
 use spindle_workload::driver::{self, Behaviour, Running};
 use spindle_workload::{
-    Arrivals, Checker, Client, Operation, Schedule, Session, SessionError, Spacing, Table,
-    TableSpec, Txn, Workload,
+    Acknowledged, Arrivals, Checker, Client, Operation, Schedule, Session, SessionError, Spacing,
+    Table, TableSpec, Txn, Workload,
 };
 
 const MS: u64 = 1_000_000;
@@ -33,7 +33,7 @@ impl Workload for Nothing {
     fn next(&self, _client: &mut Client, _tables: &[Table]) -> Txn {
         Txn::default()
     }
-    fn checker(&self, _acknowledged: Vec<u64>) -> Box<dyn Checker> {
+    fn checker(&self, _acknowledged: Vec<Acknowledged>) -> Box<dyn Checker> {
         unreachable!("nothing is checked here")
     }
 }

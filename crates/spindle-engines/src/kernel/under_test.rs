@@ -4,8 +4,8 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use spindle_io::Env;
-use spindle_workload::Workload;
 use spindle_workload::driver::{self, Behaviour, Running};
+use spindle_workload::{Acknowledged, Workload};
 
 use super::{KernelEngine, Shutdown, WaitTotal};
 use crate::engine::{Answer, Engine, EngineCounts, EngineWait, Housekeeping, SegmentSize, Written};
@@ -43,7 +43,7 @@ impl Engine for KernelUnderTest {
         driver::start(env, &self.workload, &tables, behaviour, connect)
     }
 
-    fn check(&self, acknowledged: Vec<u64>) -> Answer<'_, Result<String, String>> {
+    fn check(&self, acknowledged: Vec<Acknowledged>) -> Answer<'_, Result<String, String>> {
         let mut session = self.engine.connector()();
         Box::pin(async move { driver::check(&mut session, &*self.workload, acknowledged).await })
     }

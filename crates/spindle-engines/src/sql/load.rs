@@ -41,7 +41,7 @@ fn load(running: &dyn RunningServer, workload: &dyn SqlWorkload) -> Result<(), S
     for statement in workload.create_tables(dialect) {
         connection.run(&statement)?;
     }
-    load_rows(running, &workload.load_parts())?;
+    load_rows(running, &workload.load_parts(dialect))?;
     running.before_indexes(&mut *connection)?;
     for statement in workload.create_indexes(dialect) {
         connection.run(&statement)?;

@@ -151,6 +151,11 @@ pub trait Server: Send + Sync {
     /// [`ServerError::Unavailable`], for people.
     fn examine(&self, request: &ServerRequest) -> Result<FoundServer, ServerError>;
 
+    /// Kinds of files that it can have elsewhere than in its data directory.
+    fn placed_kinds(&self) -> &'static [&'static str] {
+        &["index", "redo", "undo", "temp"]
+    }
+
     /// Whether a setting takes part in how the database is made: databases that differ in no such setting are loaded once.
     fn shapes_files(&self, setting: &str) -> bool;
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use spindle_io::Env;
 use spindle_layout::TreeDirectories;
+use spindle_workload::Acknowledged;
 use spindle_workload::driver::{self, Behaviour, Running};
 use spindle_workload::sql::{SqlWork, SqlWorkload};
 
@@ -61,7 +62,7 @@ impl Engine for SqlUnderTest {
         driver::start_work(env, Arc::new(work), behaviour)
     }
 
-    fn check(&self, acknowledged: Vec<u64>) -> Answer<'_, Result<String, String>> {
+    fn check(&self, acknowledged: Vec<Acknowledged>) -> Answer<'_, Result<String, String>> {
         Box::pin(async move {
             let connected = self.server.connect();
             let mut connection = connected.map_err(|error| error.to_string())?;

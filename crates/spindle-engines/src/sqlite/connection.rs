@@ -1,16 +1,39 @@
 //! A connection to SQLite.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{Connection, ErrorCode, ToSql};
 use spindle_workload::SessionError;
 use spindle_workload::sql::connection::Visit;
-use spindle_workload::sql::value::decimal_text;
+use spindle_workload::sql::value::{date_text, decimal_text};
 use spindle_workload::sql::{Dialect, LoadPart, Row, RowSink, SqlConnection, Value};
+
+/// Steps of SQLite's virtual machine between two looks at the clock: a tenth of a millisecond, about.
+const STEPS_BETWEEN_LOOKS: i32 = 10_000;
 
 /// One client's connection.
 pub(super) struct SqliteConnection {
     connection: Connection,
     statements: Vec<String>,
+    limit: Option<Limit>,
+}
+
+/// How long a statement may take.
+struct Limit {
+    time: Duration,
+    made: Instant,
+    /// When the statement under way is to end, nanoseconds after `made`.
+    end_ns: Arc<AtomicU64>,
+}
+
+impl Limit {
+    fn begin(&self) {
+        let end = self.made.elapsed() + self.time;
+        self.end_ns.store(end.as_nanos() as u64, Ordering::Relaxed);
+    }
 }
 
 impl SqliteConnection {
@@ -18,6 +41,14 @@ impl SqliteConnection {
         SqliteConnection {
             connection,
             statements: Vec::new(),
+            limit: None,
+        }
+    }
+
+    /// A statement begins: its time counts from now.
+    fn begin_limit(&self) {
+        if let Some(limit) = &self.limit {
+            limit.begin();
         }
     }
 }
@@ -27,12 +58,16 @@ fn session_error(error: rusqlite::Error) -> SessionError {
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
             SessionError::Retry(error.to_string())
         }
+        Some(ErrorCode::OperationInterrupted) => SessionError::Refused(
+            "the statement took longer than it may, and was cancelled".to_owned(),
+        ),
         Some(ErrorCode::ConstraintViolation) => SessionError::Refused(error.to_string()),
         _ => SessionError::Failed(error.to_string()),
     }
 }
 
-/// A value on its way in. Exact numbers go as texts: the affinity of their column makes numbers of them.
+/// A value on its way in. Exact numbers go as texts: the affinity of their column makes numbers of them. Days go as ISO texts,
+/// which SQLite's own functions take.
 struct Parameter<'a>(&'a Value<'a>);
 
 impl ToSql for Parameter<'_> {
@@ -41,7 +76,7 @@ impl ToSql for Parameter<'_> {
         match self.0 {
             Value::Null => borrowed(ValueRef::Null),
             Value::Int(number) | Value::Timestamp(number) => borrowed(ValueRef::Integer(*number)),
-            Value::Date(day) => borrowed(ValueRef::Integer(i64::from(*day))),
+            Value::Date(day) => Ok(ToSqlOutput::from(date_text(*day))),
             Value::Float(number) => borrowed(ValueRef::Real(*number)),
             Value::Decimal { digits, scale } => {
                 Ok(ToSqlOutput::from(decimal_text(*digits, *scale)))
@@ -94,10 +129,12 @@ impl SqlConnection for SqliteConnection {
     }
 
     fn run(&mut self, sql: &str) -> Result<(), SessionError> {
+        self.begin_limit();
         self.connection.execute_batch(sql).map_err(session_error)
     }
 
     fn ask(&mut self, sql: &str, visit: Visit<'_>) -> Result<(), SessionError> {
+        self.begin_limit();
         let mut statement = self.connection.prepare(sql).map_err(session_error)?;
         let rows = statement.query([]).map_err(session_error)?;
         each_row(rows, visit).map(|_| ())
@@ -106,6 +143,10 @@ impl SqlConnection for SqliteConnection {
     fn begin(&mut self) -> Result<(), SessionError> {
         // At once for writing: one that reads first and then finds another writing cannot wait for it.
         self.run("begin immediate")
+    }
+
+    fn begin_reading(&mut self) -> Result<(), SessionError> {
+        self.run("begin")
     }
 
     fn commit(&mut self) -> Result<(), SessionError> {
@@ -120,6 +161,7 @@ impl SqlConnection for SqliteConnection {
     }
 
     fn execute(&mut self, statement: usize, parameters: &[Value<'_>]) -> Result<u64, SessionError> {
+        self.begin_limit();
         let sql = &self.statements[statement];
         let mut prepared = self.connection.prepare_cached(sql).map_err(session_error)?;
         let parameters = rusqlite::params_from_iter(parameters.iter().map(Parameter));
@@ -133,6 +175,7 @@ impl SqlConnection for SqliteConnection {
         parameters: &[Value<'_>],
         visit: Visit<'_>,
     ) -> Result<u64, SessionError> {
+        self.begin_limit();
         let sql = &self.statements[statement];
         let mut prepared = self.connection.prepare_cached(sql).map_err(session_error)?;
         let parameters = rusqlite::params_from_iter(parameters.iter().map(Parameter));
@@ -158,6 +201,17 @@ impl SqlConnection for SqliteConnection {
         drop(sink);
         self.commit()?;
         Ok(rows)
+    }
+
+    fn limit_statement(&mut self, limit: Option<Duration>) -> Result<(), SessionError> {
+        let (made, end_ns) = (Instant::now(), Arc::new(AtomicU64::new(u64::MAX)));
+        let end_of = Arc::clone(&end_ns);
+        let is_over = move || made.elapsed().as_nanos() as u64 > end_of.load(Ordering::Relaxed);
+        let looked_at = limit.map(|_| is_over);
+        self.limit = limit.map(|time| Limit { time, made, end_ns });
+        self.connection
+            .progress_handler(STEPS_BETWEEN_LOOKS, looked_at)
+            .map_err(session_error)
     }
 
     fn is_closed(&self) -> bool {

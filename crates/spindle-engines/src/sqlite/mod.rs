@@ -46,6 +46,10 @@ impl Server for Sqlite {
         })
     }
 
+    fn placed_kinds(&self) -> &'static [&'static str] {
+        &[]
+    }
+
     fn shapes_files(&self, setting: &str) -> bool {
         matches!(setting, "page_size" | "auto_vacuum" | "encoding")
     }

@@ -16,7 +16,7 @@ pub use work::{RowWork, Work};
 
 use crate::arrivals::{Arrivals, Schedule};
 use crate::session::{Session, SessionError};
-use crate::workload::{Client, Table, Workload};
+use crate::workload::{Acknowledged, Client, Table, Workload};
 
 /// Streams of chance from here on are the clients'.
 const CLIENT_STREAMS: u64 = 1 << 32;
@@ -47,6 +47,10 @@ pub struct ClientRecord {
     pub reconnects: AtomicU64,
     /// Number of its last changing transaction whose commit returned.
     pub acknowledged: AtomicU64,
+    /// Those of the errors that have a number.
+    pub failed: AtomicU64,
+    /// When it was connected and about to begin, and when it had ended; 0 before that.
+    at_work_ns: [AtomicU64; 2],
 }
 
 /// What became of one kind of transaction.
@@ -56,6 +60,8 @@ pub struct KindRecord {
     pub kind: &'static str,
     /// How long those took that ended while measuring; as many as there were.
     pub latencies: LatencyHistogram,
+    /// Those that failed for good while measuring.
+    pub errors: u64,
 }
 
 struct Board {
@@ -63,6 +69,8 @@ struct Board {
     records: Vec<ClientRecord>,
     /// One for each kind, in each.
     latencies: Vec<Latch<Vec<LatencyHistogram>>>,
+    /// Failed for good while measuring, one for each kind.
+    failed: Vec<AtomicU64>,
     open: Option<OpenLoop>,
     measuring: AtomicBool,
     stopping: AtomicBool,
@@ -118,7 +126,9 @@ pub fn start<S: Session + 'static>(
 
 /// Starts the clients; each connects in its own process.
 pub fn start_work<W: Work>(env: &Arc<dyn Env>, work: Arc<W>, behaviour: Behaviour) -> Running {
-    let board = Arc::new(Board::new(env, work.kinds(), behaviour));
+    let is_counted =
+        behaviour.transactions.is_some() || work.transactions(0, behaviour.clients).is_some();
+    let board = Arc::new(Board::new(env, work.kinds(), behaviour, is_counted));
     let joins = (0..behaviour.clients)
         .map(|number| {
             let (env_inner, work, board) = (Arc::clone(env), Arc::clone(&work), Arc::clone(&board));
@@ -174,11 +184,27 @@ impl Running {
         self.board.at_work.load(Ordering::Acquire) == 0
     }
 
+    /// From when the first client began to when the last ended, nanoseconds; `None` as long as one is at work.
+    pub fn at_work_ns(&self) -> Option<(u64, u64)> {
+        let moments = |which: usize| {
+            let records = self.board.records.iter();
+            let moments =
+                records.map(move |record| record.at_work_ns[which].load(Ordering::Relaxed));
+            // A client that failed at its first step never began.
+            moments.filter(|&moment| moment > 0)
+        };
+        match self.is_finished() {
+            true => Some((moments(0).min()?, moments(1).max()?)),
+            false => None,
+        }
+    }
+
     /// What became of each kind of transaction while measuring.
     pub fn by_kind(&self) -> Vec<KindRecord> {
         let of = |(number, &kind): (usize, &&'static str)| KindRecord {
             kind,
             latencies: self.board.merged(number..number + 1),
+            errors: self.board.failed[number].load(Ordering::Relaxed),
         };
         self.board.kinds.iter().enumerate().map(of).collect()
     }
@@ -190,16 +216,16 @@ impl Running {
             .sum()
     }
 
-    /// For each client the number of its last changing transaction whose commit returned.
-    pub fn acknowledged(&self) -> Vec<u64> {
-        self.board
-            .records
-            .iter()
-            .map(|record| record.acknowledged.load(Ordering::Acquire))
-            .collect()
+    /// For each client what it was promised of its transactions that have a number.
+    pub fn acknowledged(&self) -> Vec<Acknowledged> {
+        let promised = |record: &ClientRecord| Acknowledged {
+            last: record.acknowledged.load(Ordering::Acquire),
+            failed: record.failed.load(Ordering::Acquire),
+        };
+        self.board.records.iter().map(promised).collect()
     }
 
-    /// From now on latencies count, or no longer.
+    /// From now on latencies count, or no longer. Where each client has a number of transactions, they count from the first.
     pub fn measure(&self, measuring: bool) {
         self.board.measuring.store(measuring, Ordering::Relaxed);
     }
@@ -253,7 +279,12 @@ fn merged(histograms: &[Latch<LatencyHistogram>]) -> LatencyHistogram {
 }
 
 impl Board {
-    fn new(env: &Arc<dyn Env>, kinds: &'static [&'static str], behaviour: Behaviour) -> Board {
+    fn new(
+        env: &Arc<dyn Env>,
+        kinds: &'static [&'static str],
+        behaviour: Behaviour,
+        measuring: bool,
+    ) -> Board {
         let count = behaviour.clients.clamp(1, HISTOGRAMS_MAX);
         let of_kinds = || Latch::new(vec![LatencyHistogram::new(); kinds.len()]);
         let open = behaviour.arrivals.map(|arrivals| OpenLoop {
@@ -265,8 +296,9 @@ impl Board {
             kinds,
             records: records.collect(),
             latencies: (0..count).map(|_| of_kinds()).collect(),
+            failed: kinds.iter().map(|_| AtomicU64::new(0)).collect(),
             open,
-            measuring: AtomicBool::new(false),
+            measuring: AtomicBool::new(measuring),
             stopping: AtomicBool::new(false),
             stop: Notify::new(),
             failure: Latch::new(None),
@@ -334,7 +366,11 @@ impl<W: Work> ClientPlace<'_, W> {
     async fn work(mut self) -> Result<(), SessionError> {
         let board = self.board;
         let mut session = self.work.connect()?;
-        let mut left = self.behaviour.transactions.unwrap_or(u64::MAX);
+        let of_work = self
+            .work
+            .transactions(self.client.number, self.client.clients);
+        let mut left = of_work.or(self.behaviour.transactions).unwrap_or(u64::MAX);
+        self.record().at_work_ns[0].store(self.env.now().max(1), Ordering::Relaxed);
         while left > 0 && !board.is_stopping() {
             left -= 1;
             let txn = self.work.next(&mut self.client);
@@ -348,13 +384,14 @@ impl<W: Work> ClientPlace<'_, W> {
             let began_ns = self.env.now();
             match self.carry_out(&mut session, &txn).await {
                 Ok(()) => self.count(&txn, began_ns, due_ns),
-                Err(error) => self.count_error(error, &mut session).await?,
+                Err(error) => self.count_error(&txn, error, &mut session).await?,
             }
             if self.behaviour.think_time_ns > 0 {
                 let until_ns = self.env.now() + self.behaviour.think_time_ns;
                 board.sleep_until(&*self.env, until_ns).await;
             }
         }
+        self.record().at_work_ns[1].store(self.env.now(), Ordering::Relaxed);
         Ok(())
     }
 
@@ -380,6 +417,7 @@ impl<W: Work> ClientPlace<'_, W> {
     /// Counts a transaction that failed for good, and makes the session fit for the next one.
     async fn count_error(
         &self,
+        txn: &W::Txn,
         error: SessionError,
         session: &mut W::Session,
     ) -> Result<(), SessionError> {
@@ -392,6 +430,12 @@ impl<W: Work> ClientPlace<'_, W> {
             return Err(error);
         }
         self.record().errors.fetch_add(1, Ordering::Relaxed);
+        if self.work.number(txn) > 0 {
+            self.record().failed.fetch_add(1, Ordering::Release);
+        }
+        if self.board.measuring.load(Ordering::Relaxed) {
+            self.board.failed[self.work.kind(txn)].fetch_add(1, Ordering::Relaxed);
+        }
         let mut first_error = self.board.first_error.lock();
         first_error.get_or_insert(error.to_string());
         drop(first_error);
@@ -453,7 +497,7 @@ impl<W: Work> ClientPlace<'_, W> {
 pub async fn check<S: Session>(
     session: &mut S,
     workload: &dyn Workload,
-    acknowledged: Vec<u64>,
+    acknowledged: Vec<Acknowledged>,
 ) -> Result<String, String> {
     let mut checker = workload.checker(acknowledged);
     for table in 0..workload.tables().len() {

@@ -25,6 +25,11 @@ pub trait Work: Send + Sync + 'static {
     /// See [`SessionError`]; so for the others.
     fn connect(&self) -> Result<Self::Session, SessionError>;
 
+    /// Transactions that a client carries out before it ends, where the work itself says so.
+    fn transactions(&self, _client: usize, _clients: usize) -> Option<u64> {
+        None
+    }
+
     /// The client's next transaction.
     fn next(&self, client: &mut Client) -> Self::Txn;
 

@@ -1,5 +1,7 @@
 //! What an engine offers to workloads in SQL: a connection whose calls return when the database has answered.
 
+use std::time::Duration;
+
 use super::dialect::Dialect;
 use super::value::{Value, parse_decimal};
 use crate::session::SessionError;
@@ -135,6 +137,11 @@ pub trait SqlConnection: Send {
     /// Begins a transaction.
     fn begin(&mut self) -> Result<(), SessionError>;
 
+    /// Begins a transaction that changes nothing.
+    fn begin_reading(&mut self) -> Result<(), SessionError> {
+        self.begin()
+    }
+
     /// Ends the transaction; its changes are promised when this returns.
     fn commit(&mut self) -> Result<(), SessionError>;
 
@@ -154,6 +161,11 @@ pub trait SqlConnection: Send {
 
     /// Loads rows the fastest way there is, in a transaction of its own; how many.
     fn load(&mut self, part: &LoadPart) -> Result<u64, SessionError>;
+
+    /// From now on a statement that takes longer is cancelled and [`SessionError::Refused`]; `None`: it may take its time.
+    fn limit_statement(&mut self, _: Option<Duration>) -> Result<(), SessionError> {
+        Ok(())
+    }
 
     /// Whether it is of no more use: the database has closed it.
     fn is_closed(&self) -> bool;

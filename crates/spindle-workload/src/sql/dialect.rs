@@ -1,4 +1,12 @@
 //! What differs between databases that speak SQL, as far as workloads must know.
+//!
+//! Exact numbers, such as amounts of money, are `numeric` and [`Value::Decimal`] where a database has them. SQLite, which would
+//! make floats of them, keeps whole numbers of the last place instead (cents): sums and comparisons are the same, and no
+//! workload multiplies or divides them in SQL.
+
+use super::connection::Row;
+use super::value::Value;
+use crate::session::SessionError;
 
 /// What a database speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,6 +32,124 @@ impl Dialect {
             Dialect::MariaDb if bytes_max <= 16_000 => format!("varbinary({bytes_max})"),
             Dialect::MariaDb => "longblob".to_owned(),
             Dialect::Sqlite => "blob".to_owned(),
+        }
+    }
+
+    /// The type of an exact number of so many digits, `places` of them behind the point.
+    pub fn exact_type(self, digits: u8, places: u8) -> String {
+        match self {
+            Dialect::Postgres | Dialect::MariaDb => format!("numeric({digits}, {places})"),
+            Dialect::Sqlite => "bigint".to_owned(),
+        }
+    }
+
+    /// An exact number on its way into a column or a parameter: `digits` of it, `places` behind the point.
+    pub fn exact(self, digits: i64, places: u8) -> Value<'static> {
+        match self {
+            Dialect::Postgres | Dialect::MariaDb => Value::Decimal {
+                digits,
+                scale: places,
+            },
+            Dialect::Sqlite => Value::Int(digits),
+        }
+    }
+
+    /// The digits of an exact number with `places` places, as [`Dialect::exact`] put them in.
+    ///
+    /// # Errors
+    /// [`SessionError::Failed`]: it is none.
+    pub fn read_exact(self, row: &dyn Row, column: usize, places: u8) -> Result<i64, SessionError> {
+        match self {
+            Dialect::Postgres | Dialect::MariaDb => row.decimal(column, places),
+            Dialect::Sqlite => row.int(column),
+        }
+    }
+
+    /// The type of a moment.
+    pub fn moment_type(self) -> &'static str {
+        match self {
+            Dialect::Postgres | Dialect::Sqlite => "timestamp",
+            Dialect::MariaDb => "datetime",
+        }
+    }
+
+    /// What locks the rows that a select finds. SQLite has one lock for all.
+    pub fn for_update(self) -> &'static str {
+        match self {
+            Dialect::Postgres | Dialect::MariaDb => " for update",
+            Dialect::Sqlite => "",
+        }
+    }
+
+    /// Whether an update can say what it has changed (`returning`).
+    pub fn updates_return(self) -> bool {
+        self != Dialect::MariaDb
+    }
+
+    /// Makes a table whose rows have a key. InnoDB, and SQLite where the key is one whole number, keep rows in it: it must be
+    /// there before them. Where it need not be, [`Dialect::add_key`] makes it later, which is faster.
+    pub fn create_table(self, name: &str, columns: &str, key: &str) -> String {
+        match self.keeps_rows_in(key) {
+            true => format!("create table {name} ({columns}, primary key ({key}))"),
+            false => format!("create table {name} ({columns})"),
+        }
+    }
+
+    /// Makes the key of a table when its rows are there, unless they are kept in it.
+    pub fn add_key(self, name: &str, key: &str) -> Option<String> {
+        match self {
+            _ if self.keeps_rows_in(key) => None,
+            Dialect::Sqlite => Some(format!("create unique index {name}_key on {name} ({key})")),
+            _ => Some(format!("alter table {name} add primary key ({key})")),
+        }
+    }
+
+    fn keeps_rows_in(self, key: &str) -> bool {
+        match self {
+            Dialect::Postgres => false,
+            Dialect::MariaDb => true,
+            Dialect::Sqlite => !key.contains(','),
+        }
+    }
+
+    /// Rows of parameters, from `$first` on, as a table called `given`; each column has its name and its type.
+    pub fn given_rows(self, columns: &[(&str, &str)], first: usize, rows: usize) -> String {
+        let row = |number: usize| -> String {
+            let column = |(place, (name, of_type)): (usize, &(&str, &str))| {
+                let parameter = first + number * columns.len() + place;
+                match (self, number) {
+                    (Dialect::Postgres, 0) => format!("${parameter}::{of_type}"),
+                    (Dialect::Postgres, _) => format!("${parameter}"),
+                    (_, 0) => format!("${parameter} as {name}"),
+                    _ => format!("${parameter}"),
+                }
+            };
+            let values: Vec<String> = columns.iter().enumerate().map(column).collect();
+            match self {
+                Dialect::Postgres => format!("({})", values.join(", ")),
+                Dialect::MariaDb | Dialect::Sqlite => format!("select {}", values.join(", ")),
+            }
+        };
+        let rows: Vec<String> = (0..rows).map(row).collect();
+        match self {
+            Dialect::Postgres => {
+                let names: Vec<&str> = columns.iter().map(|(name, _)| *name).collect();
+                let (rows, names) = (rows.join(", "), names.join(", "));
+                format!("(values {rows}) as given ({names})")
+            }
+            Dialect::MariaDb | Dialect::Sqlite => {
+                format!("({}) as given", rows.join(" union all "))
+            }
+        }
+    }
+
+    /// Changes the rows of a table that match rows of [`Dialect::given_rows`].
+    pub fn update_from(self, table: &str, set: &str, given: &str, matches: &str) -> String {
+        match self {
+            Dialect::Postgres | Dialect::Sqlite => {
+                format!("update {table} set {set} from {given} where {matches}")
+            }
+            Dialect::MariaDb => format!("update {table} join {given} on {matches} set {set}"),
         }
     }
 
@@ -74,6 +200,18 @@ impl Dialect {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn rows_of_parameters_are_a_table_in_each_dialect() {
+        let given = |dialect: Dialect| dialect.given_rows(&[("k", "integer"), ("v", "text")], 2, 2);
+        assert_eq!(
+            given(Dialect::Postgres),
+            "(values ($2::integer, $3::text), ($4, $5)) as given (k, v)"
+        );
+        let selects = "(select $2 as k, $3 as v union all select $4, $5) as given";
+        assert_eq!(given(Dialect::MariaDb), selects);
+        assert_eq!(given(Dialect::Sqlite), selects);
+    }
 
     #[test]
     fn parameters_are_written_as_each_dialect_wants_them() {

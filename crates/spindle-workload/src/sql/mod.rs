@@ -5,18 +5,29 @@
 
 pub mod connection;
 pub mod dialect;
+mod junk;
+mod numbered;
 pub mod rows;
+mod tpcb;
+mod tpcc;
+pub mod tpch;
 pub mod value;
 pub mod work;
 
 pub use connection::{LoadPart, Row, RowSink, SqlConnection};
 pub use dialect::Dialect;
+pub use junk::Junk;
 pub use rows::RowsInSql;
+pub use tpcb::Tpcb;
+pub use tpcc::{Mix, Sizes, Tpcc};
+pub use tpch::Tpch;
 pub use value::Value;
 pub use work::SqlWork;
 
+use std::time::Duration;
+
 use crate::session::SessionError;
-use crate::workload::Client;
+use crate::workload::{Acknowledged, Client};
 
 /// What clients do, in SQL.
 pub trait SqlWorkload: Send + Sync {
@@ -30,7 +41,7 @@ pub trait SqlWorkload: Send + Sync {
     fn create_tables(&self, dialect: Dialect) -> Vec<String>;
 
     /// The rows to load, in parts that may be loaded in any order and at once.
-    fn load_parts(&self) -> Vec<LoadPart>;
+    fn load_parts(&self, dialect: Dialect) -> Vec<LoadPart>;
 
     /// Statements that make keys and indexes when the rows are there. An engine may put what they make elsewhere than the
     /// tables.
@@ -40,15 +51,25 @@ pub trait SqlWorkload: Send + Sync {
     /// every dialect.
     fn statements(&self, dialect: Dialect) -> Vec<String>;
 
+    /// Transactions that a client carries out before it ends, where the workload says so.
+    fn transactions(&self, _client: usize, _clients: usize) -> Option<u64> {
+        None
+    }
+
+    /// A statement that takes longer is cancelled, and its transaction has failed.
+    fn statement_limit(&self) -> Option<Duration> {
+        None
+    }
+
     /// The client's next transaction.
     fn next(&self, client: &mut Client) -> Box<dyn SqlTransaction>;
 
-    /// Looks at the whole database after a run; `acknowledged` has, for each client, the number of its last transaction
-    /// whose commit returned. What was found is a sentence for people either way.
+    /// Looks at the whole database after a run; `acknowledged` has, for each client, what it was
+    /// promised. What was found is a sentence for people either way.
     fn check(
         &self,
         connection: &mut dyn SqlConnection,
-        acknowledged: &[u64],
+        acknowledged: &[Acknowledged],
     ) -> Result<String, String>;
 }
 

@@ -13,7 +13,7 @@ use super::value::Value;
 use super::{SqlTransaction, SqlWorkload};
 use crate::ledger::{BALANCE, CHECKED_BYTES, NUMBER, VERSIONS};
 use crate::session::{Edit, Operation, SessionError, Txn};
-use crate::workload::{Client, RowLength, Table, TableSize, TableSpec, Workload};
+use crate::workload::{Acknowledged, Client, RowLength, Table, TableSize, TableSpec, Workload};
 
 /// A row that fills a block has so many bytes. PostgreSQL's pages of 8 KiB are half filled when it is loaded
 /// (`fillfactor`), so that there is one to a page and room for its next version; InnoDB has two to its page of 16 KiB, as it
@@ -151,7 +151,7 @@ impl SqlWorkload for RowsInSql {
         statements
     }
 
-    fn load_parts(&self) -> Vec<LoadPart> {
+    fn load_parts(&self, _: Dialect) -> Vec<LoadPart> {
         let mut parts = Vec::new();
         for (number, table) in self.tables.iter().enumerate() {
             let rows_per_part = (PART_BYTES / table.row_bytes as u64).max(1);
@@ -201,7 +201,7 @@ impl SqlWorkload for RowsInSql {
     fn check(
         &self,
         connection: &mut dyn SqlConnection,
-        acknowledged: &[u64],
+        acknowledged: &[Acknowledged],
     ) -> Result<String, String> {
         let mut checker = self.workload.checker(acknowledged.to_vec());
         for (number, spec) in self.specs.iter().enumerate() {

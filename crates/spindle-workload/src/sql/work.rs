@@ -31,7 +31,14 @@ impl Work for SqlWork {
         let mut connection = (self.connect)()?;
         let statements = self.workload.statements(connection.dialect());
         connection.prepare(&statements)?;
+        if let Some(limit) = self.workload.statement_limit() {
+            connection.limit_statement(Some(limit))?;
+        }
         Ok(connection)
+    }
+
+    fn transactions(&self, client: usize, clients: usize) -> Option<u64> {
+        self.workload.transactions(client, clients)
     }
 
     fn next(&self, client: &mut Client) -> Self::Txn {

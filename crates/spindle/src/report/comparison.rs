@@ -1,10 +1,27 @@
 //! The columns of the comparison, for the terminal and both reports, and of the checks, for the reports; and how their
 //! figures are written.
 
-use crate::result::{Case, Comparison, IoCounts, Ranking, RunResult, Summary, Trial, Verdict};
+use crate::result::{
+    Case, Comparison, IoCounts, KindMeans, Ranking, RunResult, Summary, Trial, Verdict,
+};
 
 /// Shown where a figure is missing.
 pub const NO_FIGURE: &str = "-";
+
+/// The columns of the table of kinds of transactions; layout and clients stand before them.
+pub const KIND_COLUMNS: [&str; 5] = ["kind", "per minute", "p50 ms", "p95 ms", "p99 ms"];
+
+/// The figures of one kind, as [`KIND_COLUMNS`] names them.
+pub fn kind_cells(kind: &KindMeans) -> [String; 5] {
+    let ms = |us: f64| milliseconds(us / 1e3);
+    [
+        kind.kind.clone(),
+        count(kind.per_minute),
+        ms(kind.p50_us),
+        ms(kind.p95_us),
+        ms(kind.p99_us),
+    ]
+}
 
 /// One column of figures.
 #[derive(Debug, Clone, Copy)]

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use serde_json::Value;
 use spindle_stats::TimeSeries;
 
-use super::comparison::{self, CHECKS, CHECKS_NOTE, COLUMNS, NO_FIGURE};
+use super::comparison::{self, CHECKS, CHECKS_NOTE, COLUMNS, KIND_COLUMNS, NO_FIGURE, kind_cells};
 use super::facts::facts;
 use super::page::{events_of, trials_in_order};
 use super::sentences::{
@@ -33,6 +33,7 @@ pub fn markdown(result: &RunResult, series: &[SampledTrial]) -> String {
         why(result),
         checks(result),
         throughput_table(result, series),
+        kinds(result),
         waits(result),
         method(result),
     ];
@@ -252,6 +253,21 @@ fn why(result: &RunResult) -> String {
     section("Why", &body)
 }
 
+/// The kinds of transactions apart, for each case that has several.
+fn kinds(result: &RunResult) -> String {
+    let mut header = owned(&["layout", "clients"]);
+    header.extend(owned(&KIND_COLUMNS));
+    let mut rows = Vec::new();
+    for case in &result.cases {
+        rows.extend(case.kinds().iter().map(|kind| {
+            let mut row = vec![numbered(result, &case.layout), case.clients.to_string()];
+            row.extend(kind_cells(kind));
+            row
+        }));
+    }
+    section("Kinds of transactions", &table(&header, &rows))
+}
+
 fn waits(result: &RunResult) -> String {
     let mut body = String::new();
     for group in result.groups() {
@@ -266,9 +282,9 @@ fn waits(result: &RunResult) -> String {
         header.extend(cases.iter().map(|case| numbered(result, &case.layout)));
         let row = |event: &str| {
             let mut row = vec![event.to_owned()];
-            row.extend(cases.iter().map(|case| match case.total_wait(event) {
-                (0, _) => NO_FIGURE.to_owned(),
-                (count, total_us) => comparison::milliseconds(total_us / count as f64 / 1e3),
+            row.extend(cases.iter().map(|case| {
+                let mean = case.mean_wait_ms(event).map(comparison::milliseconds);
+                mean.unwrap_or_else(|| NO_FIGURE.to_owned())
             }));
             row
         };

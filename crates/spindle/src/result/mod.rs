@@ -14,6 +14,7 @@ mod findings;
 mod fixed_rate;
 mod headline;
 mod judge;
+mod kinds;
 mod model;
 mod record;
 #[cfg(test)]
@@ -26,13 +27,15 @@ pub use audit::{Audit, IoCounts};
 pub use build::{RecordError, build};
 pub use fixed_rate::speed;
 pub use headline::format_ratio;
+pub use kinds::KindMeans;
 pub use model::{
     Arrivals, Attribution, CLIENT_QUEUE, Case, Comparison, CpuMicroseconds, CpuShares, Drift,
     FORMAT_VERSION, Finding, IoPerTransaction, KindOfTransaction, Latency, Layout, Memory,
     NOT_DIRECT_HERE, NoiseFloor, OF_THE_SERVER, OTHER_TIME, Outcome, OwnCost, PartDifference,
-    Place, RUN_QUEUE, Ranking, RatioEstimate, ResponseTime, Restore, RunResult, SYSTEM_CPU,
-    SegmentSpace, Stopping, SystemColumn, SystemMean, SystemSeries, Throughput, TimePart, Trial,
-    USER_CPU, Wait, WarmUp, Warning, is_storage_wait, is_wait_event, nearest_event,
+    Place, QueryRun, QueryTime, RUN_QUEUE, Ranking, RatioEstimate, ResponseTime, Restore,
+    RunResult, SYSTEM_CPU, SegmentSpace, Stopping, SystemColumn, SystemMean, SystemSeries,
+    Throughput, TimePart, Trial, USER_CPU, Wait, WarmUp, Warning, is_storage_wait, is_wait_event,
+    nearest_event,
 };
 pub use record::{AutoPlan, CaseRecord, RunRecord, SampledTrial};
 #[cfg(test)]

@@ -83,10 +83,16 @@ impl Case {
     pub fn total_wait(&self, event: &str) -> (u64, f64) {
         let waits = self.trials.iter().flat_map(|trial| &trial.waits);
         waits
-            .filter(|wait| nearest_event(&wait.event) == event)
+            .filter(|wait| is_of(&wait.event, event))
             .fold((0, 0.0), |(count, total_us), wait| {
                 (count + wait.count, total_us + wait.total_us)
             })
+    }
+
+    /// Whether an event was seen in samples only.
+    fn is_sampled(&self, event: &str) -> bool {
+        let mut waits = self.trials.iter().flat_map(|trial| &trial.waits);
+        waits.any(|wait| wait.sampled && is_of(&wait.event, event))
     }
 
     /// Time waited for an event per committed transaction in microseconds, all processes together, over all trials; `None` when
@@ -98,12 +104,16 @@ impl Case {
     }
 
     /// Mean time of one wait for an event over all trials, each wait weighing the same.
-    fn mean_wait_ms(&self, event: &str) -> Option<f64> {
+    pub fn mean_wait_ms(&self, event: &str) -> Option<f64> {
         let (count, total_us) = self.total_wait(event);
-        let waits = || self.trials.iter().flat_map(|trial| &trial.waits);
-        let is_sampled = waits().any(|wait| wait.sampled && nearest_event(&wait.event) == event);
+        let is_sampled = self.is_sampled(event);
         (count > 0 && !is_sampled).then(|| total_us / count as f64 / 1e3)
     }
+}
+
+/// Whether a wait is for an event, by its own name or by the nearest of Oracle's.
+fn is_of(wait: &str, event: &str) -> bool {
+    wait == event || nearest_event(wait) == event
 }
 
 /// Arithmetic mean; `None` without values.

@@ -89,11 +89,25 @@ fn examine_server(
                 layout.description = format!("{}; {settings}", layout.description);
             }
             layout.notes.extend(found.notes);
+            layout.notes.extend(not_placed(server, experiment, index));
             (experiment.put_back(index) != PutBack::Copy).then(|| {
                 "a server's files are put back by copying only: leave plan.restore out".to_owned()
             })
         }
     }
+}
+
+/// What is placed and a server keeps with its data.
+fn not_placed(server: &dyn Server, experiment: &Experiment, index: usize) -> Option<String> {
+    let layout = &experiment.layouts[index];
+    let redo = experiment.database_of(index).redo_path.map(|_| "redo");
+    let placed = layout.placement.kinds().map(|(kind, _)| kind).chain(redo);
+    let kept: Vec<&str> = placed
+        .filter(|kind| *kind != "data" && !server.placed_kinds().contains(kind))
+        .collect();
+    let engine = experiment.database.engine;
+    let note = format!("{engine} keeps {} beside its data", kept.join(" and "));
+    (!kept.is_empty()).then_some(note)
 }
 
 /// What is placed and does not exist.

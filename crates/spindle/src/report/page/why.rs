@@ -4,7 +4,7 @@ use maud::{Markup, html};
 
 use super::{layout_name, scrolling};
 use crate::report::chart::stacked::{self, Bar};
-use crate::report::comparison::{self, NO_FIGURE};
+use crate::report::comparison::{self, KIND_COLUMNS, NO_FIGURE, kind_cells};
 use crate::report::sentences::{drift, noise, stopping};
 use crate::result::{Attribution, Case, Finding, RunResult};
 
@@ -19,6 +19,7 @@ pub(super) fn section(result: &RunResult) -> Markup {
             (attributions(&result.attributions))
             (findings(result))
             (trust(result))
+            (kinds(result))
             (waits(result))
         }
     }
@@ -112,6 +113,39 @@ fn trust(result: &RunResult) -> Markup {
     }
 }
 
+/// The kinds of transactions apart, for each case that has several.
+fn kinds(result: &RunResult) -> Markup {
+    let cases: Vec<&Case> = result
+        .cases
+        .iter()
+        .filter(|case| !case.kinds().is_empty())
+        .collect();
+    html! {
+        @if !cases.is_empty() {
+            details {
+                summary { "Kinds of transactions" }
+                (scrolling("Kinds of transactions", html! {
+                    table {
+                        thead { tr {
+                            th scope="col" { "layout" }
+                            th.figure scope="col" { "clients" }
+                            @for title in KIND_COLUMNS { th.figure scope="col" { (title) } }
+                        } }
+                        tbody { @for case in cases { @for kind in case.kinds() {
+                            tr {
+                                th scope="row" { (layout_name(result, &case.layout)) }
+                                td.figure { (case.clients) }
+                                @for cell in kind_cells(&kind) { td.figure { (cell) } }
+                            }
+                        } } }
+                    }
+                }))
+                p.note { "Means over the trials of each case." }
+            }
+        }
+    }
+}
+
 /// One table per workload and load level: events down, layouts across.
 fn waits(result: &RunResult) -> Markup {
     html! {
@@ -136,7 +170,7 @@ fn waits(result: &RunResult) -> Markup {
                     }
                 }))
                     p.note { "Mean time of one wait in milliseconds, below it the time waited per transaction in microseconds, \
-                              all processes together." }
+                              all processes together. Of a wait that was seen in samples the mean is not known." }
                 }
             }
         }
@@ -155,13 +189,13 @@ pub(in crate::report) fn events_of<'a>(cases: &[&'a Case]) -> Vec<&'a str> {
 }
 
 fn wait_cell(case: &Case, event: &str) -> Markup {
-    let (count, total_us) = case.total_wait(event);
+    let mean = case.mean_wait_ms(event).map(comparison::milliseconds);
     html! {
         td.figure {
-            @if count == 0 {
+            @if case.total_wait(event).0 == 0 {
                 (NO_FIGURE)
             } @else {
-                (comparison::milliseconds(total_us / count as f64 / 1e3))
+                @if let Some(mean) = mean { (mean) }
                 @if let Some(us) = case.wait_us_per_transaction(event) { small { (format!("{us:.0}")) } }
             }
         }

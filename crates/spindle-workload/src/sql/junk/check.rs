@@ -1,0 +1,94 @@
+//! What must hold after `junk`: each client's rows are those of whole commits, none of which it was promised is missing, and
+//! the columns of both keys agree.
+
+use crate::sql::connection::SqlConnection;
+use crate::workload::Acknowledged;
+
+#[derive(Clone, Copy, Default)]
+struct Found {
+    rows: u64,
+    last: u64,
+    disagreeing: u64,
+}
+
+pub(super) fn check(
+    connection: &mut dyn SqlConnection,
+    commit_every: u64,
+    acknowledged: &[Acknowledged],
+) -> Result<String, String> {
+    let mut clients = vec![Found::default(); acknowledged.len()];
+    let sql = "select c2, count(*), max(c1), sum(case when c1 = c3 and c2 = c4 then 0 else 1 end) from junk group by c2";
+    let asked = connection.ask(sql, &mut |row| {
+        let number = |column| Ok(row.int(column)?.unsigned_abs());
+        if let Some(client) = clients.get_mut(number(0)? as usize) {
+            *client = Found {
+                rows: number(1)?,
+                last: number(2)?,
+                disagreeing: number(3)?,
+            };
+        }
+        Ok(())
+    });
+    asked.map_err(|error| error.to_string())?;
+    for (client, (found, promised)) in clients.iter().zip(acknowledged).enumerate() {
+        compare(*found, commit_every, *promised)
+            .map_err(|wrong| format!("client {client} {wrong}"))?;
+    }
+    let rows: u64 = clients.iter().map(|found| found.rows).sum();
+    Ok(format!("{rows} rows, those of whole commits"))
+}
+
+fn compare(found: Found, commit_every: u64, promised: Acknowledged) -> Result<(), String> {
+    let Found {
+        rows,
+        last,
+        disagreeing,
+    } = found;
+    let Acknowledged {
+        last: commits,
+        failed,
+    } = promised;
+    if disagreeing > 0 {
+        return Err(format!("has {disagreeing} rows whose keys do not agree"));
+    }
+    if rows % commit_every != 0 || last % commit_every != 0 {
+        return Err(format!(
+            "has {rows} rows, the last of them {last}: not those of whole commits of {commit_every}"
+        ));
+    }
+    let (found, last) = (rows / commit_every, last / commit_every);
+    // One more may have been committed when nobody was left to hear of it.
+    let is_promised = last >= commits && last <= commits + failed + 1;
+    if !is_promised || last - found.min(last) > failed {
+        return Err(format!(
+            "was promised {commits} commits, the database has {found}, the last of them {last}"
+        ));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn judged(rows: u64, last: u64, promised: (u64, u64)) -> Result<(), String> {
+        let found = Found {
+            rows,
+            last,
+            disagreeing: 0,
+        };
+        let (last, failed) = promised;
+        compare(found, 100, Acknowledged { last, failed })
+    }
+
+    #[test]
+    fn rows_are_those_of_whole_commits() {
+        assert_eq!(judged(300, 300, (3, 0)), Ok(()));
+        assert_eq!(judged(400, 400, (3, 0)), Ok(()), "nobody heard of it");
+        assert_eq!(judged(200, 300, (3, 1)), Ok(()), "one failed");
+        assert!(judged(299, 300, (3, 0)).is_err());
+        assert!(judged(200, 300, (3, 0)).is_err());
+        assert!(judged(200, 200, (3, 0)).is_err());
+        assert!(judged(500, 500, (3, 0)).is_err());
+    }
+}

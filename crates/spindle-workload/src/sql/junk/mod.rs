@@ -1,0 +1,132 @@
+//! The bulk load of the study of ASM and LVM (Oracle 10g R2 on Red Hat 4): rows inserted one by one into a table with a
+//! primary key and a unique key, a commit every so many. A transaction is the rows of one commit. The client inserts them
+//! itself, or calls a procedure that does, as the study's PL/SQL loop did; it calls once for each commit, so that commits are
+//! counted alike.
+
+mod check;
+mod statements;
+
+use rand_xoshiro::rand_core::RngCore;
+
+use super::connection::{LoadPart, SqlConnection};
+use super::dialect::Dialect;
+use super::value::Value;
+use super::{SqlTransaction, SqlWorkload};
+use crate::session::SessionError;
+use crate::workload::{Acknowledged, Client};
+use statements::{CALL, INSERT};
+
+/// Characters of `c6`, which is as wide as its type, and of `c7`: rows of about 200 bytes.
+const C6_LENGTH: usize = 100;
+const C7_LENGTH: usize = 56;
+/// Bytes of a row in the table and both keys, about.
+const ROW_BYTES: u64 = 320;
+
+/// The workload.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Junk {
+    /// Rows of all clients together, rounded up to whole commits of each.
+    pub rows: u64,
+    /// Rows between two commits.
+    pub commit_every: u32,
+    /// A procedure of the database inserts them.
+    pub procedure: bool,
+}
+
+impl Junk {
+    /// Bytes that so many rows take, about.
+    pub fn rows_bytes(rows: u64) -> u64 {
+        rows * ROW_BYTES
+    }
+}
+
+impl SqlWorkload for Junk {
+    fn name(&self) -> &'static str {
+        "junk"
+    }
+
+    fn kinds(&self) -> &'static [&'static str] {
+        &["commit"]
+    }
+
+    fn create_tables(&self, dialect: Dialect) -> Vec<String> {
+        let procedure = self.procedure.then(|| statements::procedure(dialect));
+        [statements::table(dialect)]
+            .into_iter()
+            .chain(procedure.flatten())
+            .collect()
+    }
+
+    fn load_parts(&self, _: Dialect) -> Vec<LoadPart> {
+        Vec::new()
+    }
+
+    fn create_indexes(&self, _: Dialect) -> Vec<String> {
+        // Rows are inserted into the keys, so these are there with the table.
+        Vec::new()
+    }
+
+    fn statements(&self, _: Dialect) -> Vec<String> {
+        statements::all(self.procedure)
+    }
+
+    fn transactions(&self, _: usize, clients: usize) -> Option<u64> {
+        let commits = self.rows.div_ceil(u64::from(self.commit_every));
+        Some(commits.div_ceil(clients as u64))
+    }
+
+    fn next(&self, client: &mut Client) -> Box<dyn SqlTransaction> {
+        let mut letter = || char::from(b'a' + (client.rng.next_u64() % 26) as u8);
+        let c6 = (0..C6_LENGTH).map(|_| letter()).collect();
+        let c7 = (0..C7_LENGTH).map(|_| letter()).collect();
+        client.changes += 1;
+        Box::new(Commit {
+            junk: *self,
+            client: client.number,
+            number: client.changes,
+            c6,
+            c7,
+        })
+    }
+
+    fn check(
+        &self,
+        connection: &mut dyn SqlConnection,
+        acknowledged: &[Acknowledged],
+    ) -> Result<String, String> {
+        check::check(connection, u64::from(self.commit_every), acknowledged)
+    }
+}
+
+/// The rows of one commit.
+struct Commit {
+    junk: Junk,
+    client: usize,
+    number: u64,
+    c6: String,
+    c7: String,
+}
+
+impl SqlTransaction for Commit {
+    fn number(&self) -> u64 {
+        self.number
+    }
+
+    fn run(&self, connection: &mut dyn SqlConnection) -> Result<(), SessionError> {
+        let rows = i64::from(self.junk.commit_every);
+        let first = (self.number as i64 - 1) * rows + 1;
+        let client = Value::Int(self.client as i64);
+        let (c6, c7) = (Value::text(&self.c6), Value::text(&self.c7));
+        if self.junk.procedure {
+            let parameters = [Value::Int(first), Value::Int(rows), client, c6, c7];
+            return connection.execute(CALL, &parameters).map(drop);
+        }
+        connection.begin()?;
+        let mut parameters = [Value::Int(first), client, c6, c7];
+        for row in first..first + rows {
+            parameters[0] = Value::Int(row);
+            connection.execute(INSERT, &parameters)?;
+        }
+        connection.commit()
+    }
+}

@@ -1,0 +1,368 @@
+//! TPC-H (revision 3 of the standard), and TPC-D, of which it took 17 of its queries: eight tables of a wholesale supplier, 22
+//! questions of a manager about them, and two functions that refresh them. A client is a stream of queries: one alone is
+//! the power run (RF1, the queries in the order of stream 0, RF2), several are the throughput run (a stream each, and one more
+//! client that refreshes, once for each stream). Times are no official TPC results, whatever they are: those are audited.
+//!
+//! [`schema`] and [`load`] make the tables, [`queries`] and [`parameters`] the questions, [`streams`] their order, [`refresh`]
+//! the functions; [`answers`] compares what came back with what is right, and [`metrics`] has the standard's figures.
+
+pub mod answers;
+mod load;
+pub mod metrics;
+mod parameters;
+mod queries;
+mod refresh;
+mod schema;
+mod streams;
+
+use std::time::Duration;
+
+use rand_xoshiro::Xoshiro256PlusPlus;
+use rand_xoshiro::rand_core::SeedableRng;
+
+use self::parameters::Draw;
+use super::{Dialect, LoadPart, Row, SqlConnection, SqlTransaction, SqlWorkload};
+use crate::session::SessionError;
+use crate::workload::{Acknowledged, Client};
+
+/// What the queries and refresh functions are called, in the order of a transaction's kind.
+pub const KINDS: [&str; 24] = [
+    "Q1", "Q2", "Q3", "Q4", "Q5", "Q6", "Q7", "Q8", "Q9", "Q10", "Q11", "Q12", "Q13", "Q14", "Q15",
+    "Q16", "Q17", "Q18", "Q19", "Q20", "Q21", "Q22", "RF1", "RF2",
+];
+const RF1: usize = 22;
+const RF2: usize = 23;
+/// Clerks at scale 1, and the fewest there are.
+const TPCD_CLERKS: f64 = 1000.0;
+
+/// Which of the two.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Version {
+    /// TPC-H.
+    H,
+    /// TPC-D: the first 17 queries, the 13th of which was another.
+    D,
+}
+
+impl Version {
+    /// Its queries, by number.
+    pub fn queries(self) -> std::ops::RangeInclusive<u8> {
+        match self {
+            Version::H => 1..=22,
+            Version::D => 1..=17,
+        }
+    }
+}
+
+/// Where the parameters of queries come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Parameters {
+    /// They are those for which the standard has answers, in every stream.
+    Validation,
+    /// They are drawn by the standard's rules, for each stream its own; the same in every run.
+    Random,
+}
+
+/// The workload.
+pub struct Tpch {
+    /// TPC-H or TPC-D.
+    pub version: Version,
+    /// Size of the data: 1 has about a gigabyte; from 0.01 up.
+    pub scale: f64,
+    /// The queries that are asked, by number; the others are left out of every stream.
+    pub queries: Vec<u8>,
+    /// Whether the refresh functions run.
+    pub refresh: bool,
+    /// Where parameters come from.
+    pub parameters: Parameters,
+    /// A query that takes longer is cancelled.
+    pub query_limit: Option<Duration>,
+    /// Where everything random starts from.
+    pub seed: u64,
+}
+
+/// What a client does.
+enum Role {
+    Power,
+    Stream(usize),
+    Refresh { streams: usize },
+}
+
+impl Tpch {
+    /// Clients that are needed for so many streams.
+    pub fn clients_of(streams: usize, refresh: bool) -> usize {
+        streams + usize::from(refresh && streams > 1)
+    }
+
+    fn role(&self, client: usize, clients: usize) -> Role {
+        match clients {
+            1 => Role::Power,
+            _ if self.refresh && client + 1 == clients => Role::Refresh {
+                streams: clients - 1,
+            },
+            _ => Role::Stream(client + 1),
+        }
+    }
+
+    /// The kinds of what a client does, in order.
+    fn steps(&self, role: &Role) -> Vec<usize> {
+        let queries = |stream| {
+            let asked = |query: &u8| self.queries.contains(query);
+            let order = streams::order(stream).into_iter().filter(asked);
+            order.map(|query| usize::from(query) - 1)
+        };
+        match *role {
+            Role::Power if self.refresh => {
+                [RF1].into_iter().chain(queries(0)).chain([RF2]).collect()
+            }
+            Role::Power => queries(0).collect(),
+            Role::Stream(stream) => queries(stream).collect(),
+            Role::Refresh { streams } => [RF1, RF2].repeat(streams),
+        }
+    }
+
+    /// The text of a query of a stream.
+    pub fn query(&self, query: u8, stream: usize, dialect: Dialect) -> String {
+        // Streams and queries draw each from their own chance, so that leaving one out changes no other.
+        let of_query = self.seed ^ (stream as u64 + 1) << 32 ^ u64::from(query) << 24;
+        let mut rng = Xoshiro256PlusPlus::seed_from_u64(of_query);
+        let mut draw = Draw(&mut rng);
+        let is_clerk = self.version == Version::D && query == 13;
+        let values = match (self.parameters, is_clerk) {
+            (Parameters::Validation, false) => parameters::validation(query, self.scale),
+            (Parameters::Validation, true) => parameters::validation_of_clerk(),
+            (Parameters::Random, false) => draw.parameters(query, self.scale),
+            (Parameters::Random, true) => draw.clerk(self.scale),
+        };
+        match is_clerk {
+            true => queries::of_clerk(dialect, &values),
+            false => queries::text(query, dialect, &values),
+        }
+    }
+}
+
+impl SqlWorkload for Tpch {
+    fn name(&self) -> &'static str {
+        match self.version {
+            Version::H => "tpch",
+            Version::D => "tpcd",
+        }
+    }
+
+    fn kinds(&self) -> &'static [&'static str] {
+        &KINDS
+    }
+
+    fn create_tables(&self, dialect: Dialect) -> Vec<String> {
+        let tables = schema::TABLES.iter();
+        tables.map(|table| table.create(dialect)).collect()
+    }
+
+    fn load_parts(&self, _: Dialect) -> Vec<LoadPart> {
+        load::parts(self.scale)
+    }
+
+    fn create_indexes(&self, dialect: Dialect) -> Vec<String> {
+        let tables = schema::TABLES.iter();
+        tables
+            .flat_map(|table| table.create_indexes(dialect))
+            .collect()
+    }
+
+    fn statements(&self, _: Dialect) -> Vec<String> {
+        if self.refresh {
+            // Before anything is measured.
+            refresh::text();
+            return refresh::statements();
+        }
+        Vec::new()
+    }
+
+    fn transactions(&self, client: usize, clients: usize) -> Option<u64> {
+        let role = self.role(client, clients);
+        Some(self.steps(&role).len() as u64)
+    }
+
+    fn statement_limit(&self) -> Option<Duration> {
+        self.query_limit
+    }
+
+    fn next(&self, client: &mut Client) -> Box<dyn SqlTransaction> {
+        let role = self.role(client.number, client.clients);
+        // A client has as many transactions as steps, and ends behind the last.
+        let place = client.changes as usize;
+        client.changes += 1;
+        let kind = self.steps(&role)[place];
+        if kind >= RF1 {
+            let set = match role {
+                Role::Refresh { .. } => place as u32 / 2,
+                Role::Power | Role::Stream(_) => 0,
+            };
+            return Box::new(Refresh {
+                kind,
+                set,
+                scale: self.scale,
+                number: client.changes,
+            });
+        }
+        let stream = match role {
+            Role::Stream(stream) => stream,
+            Role::Power | Role::Refresh { .. } => 0,
+        };
+        let text = |dialect| self.query(kind as u8 + 1, stream, dialect);
+        Box::new(Query {
+            kind,
+            text: [Dialect::Postgres, Dialect::MariaDb, Dialect::Sqlite].map(text),
+        })
+    }
+
+    /// Whether the refresh functions that were acknowledged are in the tables. Queries change nothing.
+    fn check(
+        &self,
+        connection: &mut dyn SqlConnection,
+        acknowledged: &[Acknowledged],
+    ) -> Result<String, String> {
+        let mut done = [0, 0];
+        for (client, promised) in acknowledged.iter().enumerate() {
+            let role = self.role(client, acknowledged.len());
+            for &kind in self.steps(&role).iter().take(promised.last as usize) {
+                done[0] += i64::from(kind == RF1);
+                done[1] += i64::from(kind == RF2);
+            }
+        }
+        let orders = count(connection, "select count(*) from orders")?;
+        let of_set = refresh::set_orders(self.scale);
+        let wanted = refresh::loaded_orders(self.scale) + (done[0] - done[1]) * of_set;
+        if orders != wanted {
+            return Err(format!("there are {orders} orders, not {wanted}"));
+        }
+        for set in 0..done[1] as u32 {
+            let (first, last) = refresh::old_keys(set, self.scale);
+            let sql = format!(
+                "select count(*) from orders where o_orderkey between {first} and {last} and o_orderkey % 32 < 8"
+            );
+            let left = count(connection, &sql)?;
+            if left != 0 {
+                return Err(format!("{left} orders are there that were removed"));
+            }
+        }
+        Ok(format!("{orders} orders, as many as there should be"))
+    }
+}
+
+fn count(connection: &mut dyn SqlConnection, sql: &str) -> Result<i64, String> {
+    let mut count = 0;
+    let asked = connection.ask(sql, &mut |row: &dyn Row| {
+        count = row.int(0)?;
+        Ok(())
+    });
+    asked.map(|()| count).map_err(|error| error.to_string())
+}
+
+/// A query, in every dialect.
+struct Query {
+    kind: usize,
+    text: [String; 3],
+}
+
+impl SqlTransaction for Query {
+    fn kind(&self) -> usize {
+        self.kind
+    }
+
+    fn run(&self, connection: &mut dyn SqlConnection) -> Result<(), SessionError> {
+        let text = match connection.dialect() {
+            Dialect::Postgres => &self.text[0],
+            Dialect::MariaDb => &self.text[1],
+            Dialect::Sqlite => &self.text[2],
+        };
+        connection.ask(text, &mut |_| Ok(()))
+    }
+}
+
+/// A refresh function.
+struct Refresh {
+    kind: usize,
+    set: u32,
+    scale: f64,
+    number: u64,
+}
+
+impl SqlTransaction for Refresh {
+    fn kind(&self) -> usize {
+        self.kind
+    }
+
+    fn number(&self) -> u64 {
+        self.number
+    }
+
+    fn run(&self, connection: &mut dyn SqlConnection) -> Result<(), SessionError> {
+        match self.kind {
+            RF1 => refresh::insert(self.set, self.scale, connection),
+            _ => refresh::delete(self.set, self.scale, connection),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn workload(refresh: bool, queries: Vec<u8>) -> Tpch {
+        Tpch {
+            version: Version::H,
+            scale: 0.01,
+            queries,
+            refresh,
+            parameters: Parameters::Random,
+            query_limit: None,
+            seed: 1,
+        }
+    }
+
+    fn kinds(workload: &Tpch, client: usize, clients: usize) -> Vec<&'static str> {
+        let steps = workload.steps(&workload.role(client, clients));
+        steps.into_iter().map(|kind| KINDS[kind]).collect()
+    }
+
+    #[test]
+    fn one_client_is_the_power_run_and_more_are_streams_and_one_that_refreshes() {
+        let all: Vec<u8> = Version::H.queries().collect();
+        let with = workload(true, all.clone());
+        let power = kinds(&with, 0, 1);
+        assert_eq!((power[0], power[1], power[23]), ("RF1", "Q14", "RF2"));
+        assert_eq!(Tpch::clients_of(2, true), 3);
+        assert_eq!(kinds(&with, 0, 3)[..2], ["Q21", "Q3"]);
+        assert_eq!(kinds(&with, 1, 3)[..2], ["Q6", "Q17"]);
+        assert_eq!(kinds(&with, 2, 3), ["RF1", "RF2", "RF1", "RF2"]);
+        let without = workload(false, all);
+        assert_eq!(Tpch::clients_of(2, false), 2);
+        assert_eq!(kinds(&without, 0, 1).len(), 22);
+        assert_eq!(kinds(&without, 1, 2).len(), 22);
+        let few = workload(false, vec![1, 6]);
+        assert_eq!(kinds(&few, 0, 1), ["Q6", "Q1"]);
+    }
+
+    #[test]
+    fn streams_draw_parameters_of_their_own_and_every_run_the_same() {
+        let of = |stream| workload(false, vec![9]).query(9, stream, Dialect::Postgres);
+        assert_eq!(of(1), of(1));
+        assert!((2..8).any(|stream| of(stream) != of(1)));
+    }
+
+    #[test]
+    fn the_ancestor_asked_about_clerks() {
+        let workload = Tpch {
+            version: Version::D,
+            parameters: Parameters::Validation,
+            ..workload(false, Version::D.queries().collect())
+        };
+        assert!(
+            workload
+                .query(13, 0, Dialect::Sqlite)
+                .contains("Clerk#000000088")
+        );
+        assert_eq!(kinds(&workload, 0, 1).len(), 17);
+    }
+}

@@ -1,0 +1,154 @@
+//! A run on SQLite, as people start it: three journal modes side by side, one that cannot be had, killed and gone on with.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+const EXPERIMENT: &str = r#"
+name = "journal"
+[database]
+engine = "sqlite"
+size = "4MiB"
+buffer_cache = "1MiB"
+[workload]
+clients = 3
+[plan]
+warmup = "200ms"
+measure = "600ms"
+rounds = 2
+[[layout]]
+name = "log"
+[[layout]]
+name = "log, not flushed"
+database = { settings = { synchronous = "off" } }
+[[layout]]
+name = "journal"
+database = { settings = { journal_mode = "delete" } }
+[[layout]]
+name = "direct"
+io = { caching = "direct" }
+"#;
+
+struct Place {
+    directory: tempfile::TempDir,
+}
+
+impl Place {
+    fn new() -> Place {
+        // Beside the program: /tmp may be a tmpfs.
+        let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+        fs::write(directory.path().join("experiment.toml"), EXPERIMENT).unwrap();
+        Place { directory }
+    }
+
+    fn path(&self) -> &Path {
+        self.directory.path()
+    }
+
+    fn spindle(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_spindle"));
+        command
+            .args(arguments)
+            .current_dir(self.path())
+            .env("SPINDLE_LEDGER_DIRECTORY", self.path().join("ledger"))
+            .stdin(Stdio::null());
+        command
+    }
+
+    fn output(&self, arguments: &[&str]) -> Output {
+        self.spindle(arguments).output().unwrap()
+    }
+
+    fn result(&self) -> Value {
+        let text = fs::read_to_string(self.path().join("out/result.json")).unwrap();
+        serde_json::from_str(&text).unwrap()
+    }
+
+    fn finished_trials(&self) -> usize {
+        let journal = fs::read_to_string(self.path().join("out/journal.jsonl"));
+        journal
+            .unwrap_or_default()
+            .matches("\"trial_finished\"")
+            .count()
+    }
+
+    /// What is there besides the experiment, the ledger and the run.
+    fn leftovers(&self) -> Vec<String> {
+        let names = fs::read_dir(self.path()).unwrap();
+        let names = names.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        let ours = ["experiment.toml", "ledger", "out"];
+        names
+            .filter(|name| !ours.contains(&name.as_str()))
+            .collect()
+    }
+}
+
+#[test]
+fn journal_modes_are_compared_and_nothing_is_left() {
+    let place = Place::new();
+    let output = place.output(&["run", "experiment.toml", "--out", "out"]);
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{told}");
+    assert_eq!(place.leftovers(), Vec::<String>::new());
+    let result = place.result();
+    let cases = result["cases"].as_array().unwrap();
+    assert_eq!(cases.len(), 4);
+    for case in &cases[..3] {
+        assert_eq!(case["status"], "measured", "{case}");
+        for trial in case["trials"].as_array().unwrap() {
+            assert!(trial["transactions"].as_u64().unwrap() > 0);
+            assert_eq!(trial["errors"], 0);
+            assert!(trial["write_iops"].as_f64().unwrap() > 0.0);
+            assert!(
+                trial["restore"]["method"]
+                    .as_str()
+                    .unwrap()
+                    .contains("files compared")
+            );
+            assert!(
+                trial["check"]
+                    .as_str()
+                    .unwrap()
+                    .contains("agree with the ledger")
+            );
+        }
+    }
+    let skipped = cases[3].to_string();
+    assert!(skipped.contains("leave io out"), "{skipped}");
+    // A flush that is waited for is seen.
+    let waits = |case: &Value| -> f64 {
+        let waits = case["trials"][0]["waits"].as_array().unwrap().clone();
+        let sync = waits
+            .iter()
+            .find(|wait| wait["event"] == "sync of the log (log file sync)");
+        sync.unwrap()["total_us"].as_f64().unwrap()
+    };
+    assert!(waits(&cases[0]) > 0.0);
+    assert_eq!(waits(&cases[1]), 0.0);
+}
+
+#[test]
+fn a_run_that_was_killed_goes_on_and_leaves_nothing() {
+    let place = Place::new();
+    let mut run = place.spindle(&["run", "experiment.toml", "--out", "out"]);
+    let mut run = run
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let began = Instant::now();
+    while place.finished_trials() < 2 {
+        assert!(began.elapsed() < Duration::from_secs(60), "no trial ended");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    run.kill().unwrap();
+    run.wait().unwrap();
+    let output = place.output(&["resume", "out"]);
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{told}");
+    assert_eq!(place.finished_trials(), 6);
+    assert_eq!(place.leftovers(), Vec::<String>::new());
+}
