@@ -61,14 +61,17 @@ fn a_run_measures_what_it_can_and_leaves_nothing() {
     fs::create_dir(place.path().join("ledger")).unwrap();
     fs::write(place.path().join("experiment.toml"), EXPERIMENT).unwrap();
     let run = spindle(place.path(), &["run", "experiment.toml", "--out", "out"]);
-    let words = String::from_utf8_lossy(&run.stderr).into_owned()
-        + &String::from_utf8_lossy(&run.stdout);
+    let words =
+        String::from_utf8_lossy(&run.stderr).into_owned() + &String::from_utf8_lossy(&run.stdout);
     if words.contains("MariaDB is not installed") {
         eprintln!("skipped: MariaDB is not installed");
         return;
     }
     assert!(run.status.success(), "{words}");
-    assert!(words.contains("did you mean innodb_doublewrite?"), "{words}");
+    assert!(
+        words.contains("did you mean innodb_doublewrite?"),
+        "{words}"
+    );
     let result = fs::read_to_string(place.path().join("out/result.json")).unwrap();
     let result: Value = serde_json::from_str(&result).unwrap();
     let cases = result["cases"].as_array().unwrap();
@@ -84,7 +87,10 @@ fn a_run_measures_what_it_can_and_leaves_nothing() {
             let mut waits = waits.iter();
             waits.any(|wait| wait["event"].as_str().unwrap().contains(event))
         };
-        assert!(waited("(log file sync)") && waited("(db file sequential read)"), "{waits:?}");
+        assert!(
+            waited("(log file sync)") && waited("(db file sequential read)"),
+            "{waits:?}"
+        );
     }
     assert_eq!(left(place.path()), ["experiment.toml"]);
 }

@@ -202,7 +202,6 @@ fn trial(layout: usize, clients: u32, round: u32) -> Trial {
         reconnects: 0,
         queries: None,
         kinds: Vec::new(),
-        queries: Vec::new(),
         measured_s,
         read_iops: reads as f64 / measured_s,
         write_iops: writes as f64 / measured_s,
