@@ -344,6 +344,41 @@ fn a_value_that_only_a_start_finds_wrong_is_told_with_the_servers_words() {
 }
 
 #[test]
+fn a_directory_that_the_servers_user_may_not_enter_is_named() {
+    if is_missing() || !rustix::process::geteuid().is_root() {
+        return;
+    }
+    let closed = tempfile::tempdir().unwrap();
+    let mine_alone = std::fs::Permissions::from_mode(0o700);
+    std::fs::set_permissions(closed.path(), mine_alone).unwrap();
+    let directories = TreeDirectories::within(|_| closed.path().to_owned());
+    directories.make().unwrap();
+    let refused = server(ServerKind::MariaDb).create(&request(&[]), &directories);
+    let refused = refused.unwrap_err().to_string();
+    let named = format!("may not enter {}", closed.path().display());
+    assert!(refused.contains(&named), "{refused}");
+}
+
+#[test]
+fn no_file_knows_where_it_lies() {
+    if is_missing() {
+        return;
+    }
+    let ground = Ground::new();
+    let (request, made) = (request(&[]), ground.directories("made"));
+    create_and_load(server(ServerKind::MariaDb), &request, &made, &*oltp_mix()).unwrap();
+    let path = made.data.parent().unwrap().to_str().unwrap().to_owned();
+    let log = made.temp.join("spindle.log");
+    for file in made.files().unwrap() {
+        let bytes = std::fs::read(&file).unwrap();
+        let knows = bytes
+            .windows(path.len())
+            .any(|part| part == path.as_bytes());
+        assert!(!knows || file == log, "{}", file.display());
+    }
+}
+
+#[test]
 fn a_database_is_put_back_and_starts_again() {
     if is_missing() {
         return;
