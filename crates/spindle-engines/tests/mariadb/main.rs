@@ -22,7 +22,7 @@ use spindle_io::real::{RealEnv, block_on};
 use spindle_layout::{GoldenTree, TreeDirectories, TreeImage, Verify};
 use spindle_workload::driver::{Behaviour, Running};
 use spindle_workload::sql::{RowsInSql, SqlConnection, SqlWorkload};
-use spindle_workload::{Acknowledged, OltpMix, RedoStress, SessionError, Slob, Workload};
+use spindle_workload::{Acknowledged, OltpMix, RedoStress, Slob, Workload};
 
 const CLIENTS: u32 = 3;
 /// Set in the process that is to be killed, to the directory of its database.
