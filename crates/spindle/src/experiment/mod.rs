@@ -39,9 +39,11 @@ pub use plan::{Auto, Plan, RestoreVerify};
 pub use restore::{PutBack, RestoreBy};
 pub use server::Server;
 pub use workload::{
-    Arrivals, Hotspot, OltpMix, RedoStress, Slob, Spacing, Transactions, Workload, WorkloadKind,
+    Arrivals, Hotspot, Junk, Mix, OltpMix, Queries, QueryParameters, RedoStress, Slob, Spacing,
+    Tpcb, Tpcc, Transactions, Workload, WorkloadKind,
 };
 
+use database::Inherited;
 use document::{Document, Table};
 use reader::{Reader, keys_asked_by};
 
@@ -153,10 +155,26 @@ impl Experiment {
         let layout_readers = root.sections("layout")?;
         root.finish()?;
 
-        let database = Database::read(&mut database_reader, None)?;
+        let inherited = Inherited {
+            memory_bytes: None,
+            data: workload::data_of(&workload_reader)?,
+        };
+        let database = Database::read(&mut database_reader, inherited)?;
         let workload = Workload::read(&mut workload_reader, &database)?;
         let plan = Plan::read(&mut plan_reader)?;
-        let mut layouts = read_layouts(&root, layout_readers, &database, database_reader.table())?;
+        if workload.transactions.are_counted() {
+            Plan::check_counted(&plan_reader, workload.kind())?;
+        }
+        let inherited = Inherited {
+            memory_bytes: Some(database.memory_bytes),
+            ..inherited
+        };
+        let shared = SharedDatabase {
+            database: &database,
+            table: database_reader.table(),
+            inherited,
+        };
+        let mut layouts = read_layouts(&root, layout_readers, &shared)?;
         plan.restore.check(&plan_reader, &layouts)?;
         if plan.noise_check {
             layouts.extend(once_more(&layouts));
@@ -172,11 +190,20 @@ impl Experiment {
     }
 }
 
+/// The database section of the experiment, for layouts to change.
+struct SharedDatabase<'a> {
+    /// As it was read.
+    database: &'a Database,
+    /// As it is written.
+    table: &'a Table,
+    /// What a layout's own does not say itself.
+    inherited: Inherited,
+}
+
 fn read_layouts(
     root: &Reader<'_>,
     readers: Vec<Reader<'_>>,
-    database: &Database,
-    database_table: &Table,
+    shared: &SharedDatabase<'_>,
 ) -> Result<Vec<Layout>, ExperimentError> {
     if readers.is_empty() {
         return Err(root.conflict(
@@ -189,7 +216,7 @@ fn read_layouts(
     let mut layouts: Vec<Layout> = Vec::new();
     let mut done = Vec::new();
     for mut reader in readers {
-        let layout = Layout::read(&mut reader, database, database_table)?;
+        let layout = Layout::read(&mut reader, shared)?;
         if layouts.iter().any(|other| other.name == layout.name) {
             return Err(reader.conflict(
                 &["name"],
@@ -245,12 +272,11 @@ fn name_from(path: &Path) -> String {
 
 /// The sections of the file and the keys they understand.
 fn keys_by_section() -> Vec<(String, Vec<&'static str>)> {
-    let nothing = &Table::EMPTY;
     let mut database = None;
     let mut sections = vec![(
         "[database]".to_owned(),
         keys_asked_by(|reader| {
-            database = Some(Database::read(reader, None)?);
+            database = Some(Database::read(reader, Inherited::default())?);
             Ok(())
         }),
     )];
@@ -263,9 +289,14 @@ fn keys_by_section() -> Vec<(String, Vec<&'static str>)> {
         "[workload]".to_owned(),
         keys_asked_by(|reader| Workload::read(reader, &database)),
     ));
+    let shared = SharedDatabase {
+        database: &database,
+        table: &Table::EMPTY,
+        inherited: Inherited::default(),
+    };
     sections.push((
         "[[layout]]".to_owned(),
-        keys_asked_by(|reader| Layout::read(reader, &database, nothing)),
+        keys_asked_by(|reader| Layout::read(reader, &shared)),
     ));
     let io = AccessPath::new(Caching::Buffered, Method::Sync);
     sections.push((

@@ -299,6 +299,21 @@ impl<'a> Reader<'a> {
         })
     }
 
+    /// A number that need not be whole.
+    pub fn scale(
+        &mut self,
+        key: &'static str,
+        default: f64,
+        range: RangeInclusive<f64>,
+    ) -> Result<f64, ExperimentError> {
+        let allowed = format!("a number from {} to {}", range.start(), range.end());
+        self.within(key, default, &range, &allowed, |value| match value {
+            Value::Float(number) => Some(*number),
+            Value::Integer(number) => Some(*number as f64),
+            _ => None,
+        })
+    }
+
     /// A rate per second, if the key is set.
     pub fn rate_per_s(
         &mut self,

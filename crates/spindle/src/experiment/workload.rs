@@ -2,13 +2,18 @@
 //!
 //! Each kind of workload has its own keys and its own `read`; a key of one kind used with another is told where it belongs.
 
+mod in_sql;
+
 use serde::{Deserialize, Serialize};
+use spindle_workload::sql;
 
 use super::database::Database;
 use super::error::ExperimentError;
 use super::quantity::{MIB, TIB, size_text};
 use super::reader::{Reader, keys_asked_by};
 use super::word::words;
+
+pub use in_sql::{Junk, Mix, Tpcb, Tpcc};
 
 words! {
     /// The kind of workload.
@@ -17,8 +22,18 @@ words! {
         OltpMix = "oltp_mix",
         /// SLOB: random single-block reads and updates, one row per block.
         Slob = "slob",
+        /// TPC-H: 22 queries, and functions that refresh the data.
+        Tpch = "tpch",
+        /// TPC-D, its ancestor: 17 queries.
+        Tpcd = "tpcd",
+        /// TPC-B, as `pgbench` has it.
+        Tpcb = "tpcb",
+        /// TPC-C.
+        Tpcc = "tpcc",
+        /// Rows inserted one by one, as in the study of ASM and LVM.
+        Junk = "junk",
     }
-    later: ["tpcb", "tpcc", "tpch", "junk"]
+    later: []
 }
 
 words! {
@@ -54,8 +69,23 @@ pub struct Workload {
     /// ended the last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arrivals: Option<Arrivals>,
+    /// A client whose connection is lost connects anew; else that ends the trial.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub reconnect: bool,
+    /// Share of transactions that may fail for good before the trial counts as failed, percent.
+    #[serde(default = "error_limit_percent")]
+    pub error_limit_percent: f64,
     /// The kind of workload and its settings.
     pub transactions: Transactions,
+}
+
+/// What `error_limit` is when it is left out, percent.
+const ERROR_LIMIT_PERCENT: f64 = 1.0;
+/// And for queries: one that is cancelled is shown among the others.
+const ERROR_LIMIT_OF_QUERIES_PERCENT: f64 = 100.0;
+
+fn error_limit_percent() -> f64 {
+    ERROR_LIMIT_PERCENT
 }
 
 /// An open loop: load that comes from outside.
@@ -101,6 +131,31 @@ pub enum Transactions {
     OltpMix(OltpMix),
     /// SLOB.
     Slob(Slob),
+    /// TPC-H.
+    Tpch(Queries),
+    /// TPC-D.
+    Tpcd(Queries),
+    /// TPC-B.
+    Tpcb(Tpcb),
+    /// TPC-C.
+    Tpcc(Tpcc),
+    /// Rows inserted one by one.
+    Junk(Junk),
+}
+
+impl Transactions {
+    /// The settings of a workload of queries.
+    pub fn queries(&self) -> Option<&Queries> {
+        match self {
+            Transactions::Tpch(queries) | Transactions::Tpcd(queries) => Some(queries),
+            _ => None,
+        }
+    }
+
+    /// Whether trials end when so many transactions have been carried out, and not after a time.
+    pub fn are_counted(&self) -> bool {
+        self.queries().is_some() || matches!(self, Transactions::Junk(_))
+    }
 }
 
 /// Settings of `oltp_mix`.
@@ -140,12 +195,114 @@ pub struct Hotspot {
     pub every: u32,
 }
 
+words! {
+    /// Where the parameters of queries come from.
+    pub enum QueryParameters {
+        /// They are drawn by the standard's rules, for each stream its own; the same in every trial.
+        Random = "random",
+        /// They are those for which the standard has answers.
+        Validation = "validation",
+    }
+    later: []
+}
+
+/// Settings of `tpch` and `tpcd`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Queries {
+    /// Size of the data: 1 is about a gigabyte of text. 0.01 to 10000.
+    pub scale: f64,
+    /// The queries that are asked, by number, in the order of the file.
+    pub queries: Vec<u32>,
+    /// Whether the refresh functions run.
+    pub refresh: bool,
+    /// A query that takes longer is cancelled and counted as an error, 100 ms to 1 h.
+    pub query_limit_ms: u64,
+    /// Where their parameters come from.
+    pub parameters: QueryParameters,
+}
+
+/// What a unit of scale takes in a database, tables and indexes together, about.
+const BYTES_PER_SCALE: f64 = 1.6e9;
+
+impl Queries {
+    fn read(reader: &mut Reader<'_>, kind: WorkloadKind) -> Result<Queries, ExperimentError> {
+        let most = if kind == WorkloadKind::Tpcd { 17 } else { 22 };
+        let scale = reader.scale("scale", 1.0, 0.01..=10_000.0)?;
+        let queries = match reader.has("queries") {
+            true => reader.numbers("queries", 1, 1..=most)?,
+            false => {
+                reader.numbers("queries", 1, 1..=most)?;
+                (1..=most).collect()
+            }
+        };
+        Ok(Queries {
+            scale,
+            queries,
+            refresh: reader.flag("refresh", false)?,
+            query_limit_ms: reader.duration_ms("query_limit", 600_000, 100..=3_600_000)?,
+            parameters: reader.word("parameters", QueryParameters::Random)?,
+        })
+    }
+
+    /// Bytes of the loaded database, about.
+    pub fn data_bytes(&self) -> u64 {
+        (self.scale * BYTES_PER_SCALE) as u64
+    }
+
+    /// Keys that mean nothing to streams of queries.
+    fn check(reader: &Reader<'_>, kind: WorkloadKind) -> Result<(), ExperimentError> {
+        for key in ["think_time", "rate", "arrivals"] {
+            if reader.has(key) {
+                return Err(reader.conflict(
+                    &[key],
+                    format!("{key} means nothing to kind = \"{kind}\""),
+                    "a stream asks its next query when it has the answer to the last",
+                    "leave it out",
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The data of a workload that says itself how much there is.
+#[derive(Clone, Copy)]
+pub(super) struct DataOfWorkload {
+    /// Bytes, about.
+    pub bytes: u64,
+    /// It is there before the clients begin; else they insert it.
+    pub is_loaded: bool,
+}
+
+/// The data of a workload; `None` when `database.size` says how much there is.
+pub(super) fn data_of(reader: &Reader<'_>) -> Result<Option<DataOfWorkload>, ExperimentError> {
+    // Read in a copy: the keys are looked at when the whole section is.
+    let mut reader = reader.over(reader.table());
+    let kind = reader.word("kind", WorkloadKind::OltpMix)?;
+    let bytes = match kind {
+        WorkloadKind::Tpch | WorkloadKind::Tpcd => Queries::read(&mut reader, kind)?.data_bytes(),
+        WorkloadKind::OltpMix | WorkloadKind::Slob => return Ok(None),
+        WorkloadKind::Tpcb => sql::Tpcb::loaded_bytes(Tpcb::read(&mut reader)?.scale),
+        WorkloadKind::Tpcc => sql::Tpcc::loaded_bytes(Tpcc::read(&mut reader)?.warehouses),
+        WorkloadKind::Junk => sql::Junk::rows_bytes(Junk::read(&mut reader)?.rows),
+    };
+    Ok(Some(DataOfWorkload {
+        bytes,
+        is_loaded: kind != WorkloadKind::Junk,
+    }))
+}
+
 impl Workload {
     /// The kind of workload.
     pub fn kind(&self) -> WorkloadKind {
         match self.transactions {
             Transactions::OltpMix(_) => WorkloadKind::OltpMix,
             Transactions::Slob(_) => WorkloadKind::Slob,
+            Transactions::Tpch(_) => WorkloadKind::Tpch,
+            Transactions::Tpcd(_) => WorkloadKind::Tpcd,
+            Transactions::Tpcb(_) => WorkloadKind::Tpcb,
+            Transactions::Tpcc(_) => WorkloadKind::Tpcc,
+            Transactions::Junk(_) => WorkloadKind::Junk,
         }
     }
 
@@ -155,16 +312,32 @@ impl Workload {
         database: &Database,
     ) -> Result<Workload, ExperimentError> {
         let kind = reader.word("kind", WorkloadKind::OltpMix)?;
+        let is_of_queries = matches!(kind, WorkloadKind::Tpch | WorkloadKind::Tpcd);
+        if is_of_queries {
+            Queries::check(reader, kind)?;
+        }
+        let (clients, error_limit) = match is_of_queries {
+            true => (1, ERROR_LIMIT_OF_QUERIES_PERCENT),
+            false => (8, ERROR_LIMIT_PERCENT),
+        };
         let workload = Workload {
-            clients: reader.numbers("clients", 8, 1..=4096)?,
+            clients: reader.numbers("clients", clients, 1..=4096)?,
             think_time_ms: reader.duration_ms("think_time", 0, 0..=3_600_000)?,
             arrivals: Arrivals::read(reader)?,
+            reconnect: reader.flag("reconnect", false)?,
+            error_limit_percent: reader.percent("error_limit", error_limit, 0.0..=100.0)?,
             transactions: match kind {
                 WorkloadKind::OltpMix => Transactions::OltpMix(OltpMix::read(reader)?),
                 WorkloadKind::Slob => Transactions::Slob(Slob::read(reader, database)?),
+                WorkloadKind::Tpch => Transactions::Tpch(Queries::read(reader, kind)?),
+                WorkloadKind::Tpcd => Transactions::Tpcd(Queries::read(reader, kind)?),
+                WorkloadKind::Tpcb => Transactions::Tpcb(Tpcb::read(reader)?),
+                WorkloadKind::Tpcc => Transactions::Tpcc(Tpcc::read(reader)?),
+                WorkloadKind::Junk => Transactions::Junk(Junk::read(reader)?),
             },
         };
         reader.finish()?;
+        in_sql::check(reader, &workload, database.engine)?;
         Ok(workload)
     }
 }
@@ -242,12 +415,18 @@ impl Hotspot {
 }
 
 /// The keys of each kind of workload, for telling a key of one used with another where it belongs.
-pub(super) fn keys_by_kind(database: &Database) -> [(WorkloadKind, Vec<&'static str>); 2] {
+pub(super) fn keys_by_kind(database: &Database) -> [(WorkloadKind, Vec<&'static str>); 7] {
+    let of_queries = |kind| (kind, keys_asked_by(|reader| Queries::read(reader, kind)));
     [
         (WorkloadKind::OltpMix, keys_asked_by(OltpMix::read)),
         (
             WorkloadKind::Slob,
             keys_asked_by(|reader| Slob::read(reader, database)),
         ),
+        of_queries(WorkloadKind::Tpch),
+        of_queries(WorkloadKind::Tpcd),
+        (WorkloadKind::Tpcb, keys_asked_by(Tpcb::read)),
+        (WorkloadKind::Tpcc, keys_asked_by(Tpcc::read)),
+        (WorkloadKind::Junk, keys_asked_by(Junk::read)),
     ]
 }

@@ -32,9 +32,10 @@ pub use model::{
     Arrivals, Attribution, CLIENT_QUEUE, Case, Comparison, CpuMicroseconds, CpuShares, Drift,
     FORMAT_VERSION, Finding, IoPerTransaction, KindOfTransaction, Latency, Layout, Memory,
     NOT_DIRECT_HERE, NoiseFloor, OF_THE_SERVER, OTHER_TIME, Outcome, OwnCost, PartDifference,
-    Place, RUN_QUEUE, Ranking, RatioEstimate, ResponseTime, Restore, RunResult, SYSTEM_CPU,
-    SegmentSpace, Stopping, SystemColumn, SystemMean, SystemSeries, Throughput, TimePart, Trial,
-    USER_CPU, Wait, WarmUp, Warning, is_storage_wait, is_wait_event, nearest_event,
+    Place, QueryRun, QueryTime, RUN_QUEUE, Ranking, RatioEstimate, ResponseTime, Restore,
+    RunResult, SYSTEM_CPU, SegmentSpace, Stopping, SystemColumn, SystemMean, SystemSeries,
+    Throughput, TimePart, Trial, USER_CPU, Wait, WarmUp, Warning, is_storage_wait, is_wait_event,
+    nearest_event,
 };
 pub use record::{AutoPlan, CaseRecord, RunRecord, SampledTrial};
 #[cfg(test)]

@@ -66,6 +66,7 @@ pub(crate) fn trial(round: u32, tpm: f64) -> Trial {
         errors: 0,
         reconnects: 0,
         kinds: Vec::new(),
+        queries: None,
         measured_s: 5.0,
         read_iops: 20.0,
         write_iops: 10.0,

@@ -54,6 +54,7 @@ impl FinishedTrial {
             errors: outcome.errors,
             reconnects: outcome.reconnects,
             kinds: outcome.kinds,
+            queries: outcome.queries,
             measured_s,
             read_iops: per_second(tool.reads),
             write_iops: per_second(tool.writes),
@@ -97,6 +98,7 @@ mod tests {
             errors: 3,
             reconnects: 1,
             kinds: Vec::new(),
+            queries: None,
             measured: Duration::from_secs(2),
             tool: IoCounts {
                 reads: 60,

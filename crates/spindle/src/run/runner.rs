@@ -38,6 +38,8 @@ use crate::watch::{CaseView, Scene, UnderWay};
 const TRIAL_OVERHEAD: Duration = Duration::from_secs(3);
 /// Samples of throughput in a measured time, about; between 100 ms and 3 s apart.
 const SAMPLES: u64 = 100;
+/// Time between samples of a trial that ends with its last query.
+const QUERY_SAMPLE_MS: u64 = 1000;
 
 /// Why a run stopped before its end.
 #[derive(Debug, thiserror::Error)]
@@ -506,9 +508,7 @@ impl Runner {
             warmup_ms: plan.warmup_ms,
             warmup_max_ms: plan.warmup_max_ms,
             measure_ms: plan.measure_ms,
-            sample_ms: (plan.measure_ms / SAMPLES)
-                .clamp(100, 3000)
-                .min(plan.measure_ms),
+            sample_ms: sample_ms(experiment),
             files: databases.files(layout),
             server: server_request(
                 &experiment.workload,
@@ -517,6 +517,15 @@ impl Runner {
             ),
             devices: databases.devices(layout),
         }
+    }
+}
+
+/// Time between samples of throughput: how long queries will take is not known.
+fn sample_ms(experiment: &Experiment) -> u64 {
+    let measure_ms = experiment.plan.measure_ms;
+    match experiment.workload.transactions.are_counted() {
+        true => QUERY_SAMPLE_MS,
+        false => (measure_ms / SAMPLES).clamp(100, 3000).min(measure_ms),
     }
 }
 

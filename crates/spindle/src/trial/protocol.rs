@@ -12,19 +12,20 @@ use spindle_engines::kernel::{self, IoMethod, Settings};
 use spindle_engines::sql::{ServerIo, ServerRequest};
 use spindle_layout::{DatabaseFiles, Place, TreeDirectories};
 use spindle_workload::driver::Behaviour;
-use spindle_workload::sql::{RowsInSql, SqlWorkload};
+use spindle_workload::sql::tpch::{Parameters, Version};
+use spindle_workload::sql::{Junk, Mix, RowsInSql, SqlWorkload, Tpcb, Tpcc, Tpch};
 use spindle_workload::{OltpMix, Slob, Workload};
 
 use super::limit_probe::LimitProbe;
 use super::own_cost::OwnCostTask;
 use crate::experiment::{
-    self, Commit, Database, Delay, Method, TornBlocks, Transactions, WriteSync,
+    self, Commit, Database, Delay, Method, QueryParameters, TornBlocks, Transactions, WriteSync,
 };
 use crate::observe::block_device::DeviceNumber;
 use crate::observe::io_limit::Rates;
 use crate::result::{
     Arrivals, CpuMicroseconds, CpuShares, IoCounts, KindOfTransaction, Latency, Memory, OwnCost,
-    ResponseTime, SegmentSpace, SystemSeries, Wait, WarmUp,
+    QueryRun, ResponseTime, SegmentSpace, SystemSeries, Wait, WarmUp,
 };
 
 /// What a worker is started for.
@@ -188,7 +189,10 @@ pub struct Outcome {
     /// The kinds of transactions apart; empty when there is one kind only.
     #[serde(default)]
     pub kinds: Vec<KindOfTransaction>,
-    /// The measured time, the flush at its end included.
+    /// What became of queries, for a workload of them.
+    #[serde(default)]
+    pub queries: Option<QueryRun>,
+    /// The measured time, the flush at its end included; for a workload of queries without it.
     pub measured: Duration,
     /// I/O of the database.
     pub tool: IoCounts,
@@ -240,7 +244,10 @@ pub struct Outcome {
     pub warnings: Vec<String>,
 }
 
-/// The workload of an experiment, for its database.
+/// The workload of row operations of an experiment, for its database.
+///
+/// # Panics
+/// When it is one that only SQL can say: experiments with such a workload have a server, and [`sql_workload_of`] makes it.
 pub fn workload_of(workload: &experiment::Workload, database: &Database) -> Box<dyn Workload> {
     let clients = u64::from(workload.clients.iter().copied().max().unwrap_or(1));
     let data_bytes = database.size_bytes;
@@ -272,6 +279,13 @@ pub fn workload_of(workload: &experiment::Workload, database: &Database) -> Box<
                     every: hotspot.every,
                 }),
         }),
+        Transactions::Tpch(_)
+        | Transactions::Tpcd(_)
+        | Transactions::Tpcb(_)
+        | Transactions::Tpcc(_)
+        | Transactions::Junk(_) => {
+            unreachable!("the embedded database is refused this workload when the file is read")
+        }
     }
 }
 
@@ -281,8 +295,52 @@ pub fn sql_workload_of(
     database: &Database,
     seed: u64,
 ) -> Arc<dyn SqlWorkload> {
-    let rows = Arc::from(workload_of(workload, database));
-    Arc::new(RowsInSql::new(rows, seed))
+    match &workload.transactions {
+        Transactions::OltpMix(_) | Transactions::Slob(_) => {
+            let rows = Arc::from(workload_of(workload, database));
+            Arc::new(RowsInSql::new(rows, seed))
+        }
+        Transactions::Tpch(queries) => Arc::new(tpch_of(Version::H, queries, seed)),
+        Transactions::Tpcd(queries) => Arc::new(tpch_of(Version::D, queries, seed)),
+        Transactions::Tpcb(tpcb) => Arc::new(Tpcb {
+            scale: tpcb.scale,
+            select_only: tpcb.select_only,
+        }),
+        Transactions::Tpcc(tpcc) => {
+            let mix = mix_of(tpcc.mix);
+            Arc::new(Tpcc::new(tpcc.warehouses, mix, tpcc.procedures, seed))
+        }
+        Transactions::Junk(junk) => Arc::new(Junk {
+            rows: junk.rows,
+            commit_every: junk.commit_every,
+            procedure: junk.procedure,
+        }),
+    }
+}
+
+fn mix_of(mix: experiment::Mix) -> Mix {
+    Mix {
+        new_order: mix.new_order,
+        payment: mix.payment,
+        order_status: mix.order_status,
+        delivery: mix.delivery,
+        stock_level: mix.stock_level,
+    }
+}
+
+fn tpch_of(version: Version, queries: &experiment::Queries, seed: u64) -> Tpch {
+    Tpch {
+        version,
+        scale: queries.scale,
+        queries: queries.queries.iter().map(|&query| query as u8).collect(),
+        refresh: queries.refresh,
+        parameters: match queries.parameters {
+            QueryParameters::Random => Parameters::Random,
+            QueryParameters::Validation => Parameters::Validation,
+        },
+        query_limit: Some(Duration::from_millis(queries.query_limit_ms)),
+        seed,
+    }
 }
 
 /// What is asked of the server of an experiment; `None` for the embedded database.
@@ -298,17 +356,28 @@ pub fn server_request(
         url: server.url.clone(),
         buffer_cache_bytes: database.buffer_cache_bytes,
         data_bytes: database.size_bytes,
-        clients: workload.clients.iter().copied().max().unwrap_or(1),
+        clients: sessions_of(
+            workload,
+            workload.clients.iter().copied().max().unwrap_or(1),
+        ),
         io,
     })
+}
+
+/// Sessions at a load level: its clients, and for several streams of queries the one that refreshes.
+fn sessions_of(workload: &experiment::Workload, clients: u32) -> u32 {
+    match workload.transactions.queries() {
+        Some(queries) => Tpch::clients_of(clients as usize, queries.refresh) as u32,
+        None => clients,
+    }
 }
 
 /// How the clients of a trial behave.
 pub fn behaviour_of(workload: &experiment::Workload, clients: u32) -> Behaviour {
     Behaviour {
-        clients: clients as usize,
+        clients: sessions_of(workload, clients) as usize,
         transactions: None,
-        reconnect: false,
+        reconnect: workload.reconnect,
         think_time_ns: workload.think_time_ms * 1_000_000,
         arrivals: workload
             .arrivals
@@ -334,6 +403,8 @@ pub fn transaction_bytes(task: &Task) -> u64 {
     let rows = match &task.workload.transactions {
         Transactions::OltpMix(mix) => mix.row_operations,
         Transactions::Slob(slob) => slob.work_unit,
+        // A server has its limit by another rule.
+        _ => 0,
     };
     // The ledger's row comes on top.
     let locks_bytes = (u64::from(rows) + 1) * ROW_LOCK_BYTES;

@@ -19,6 +19,7 @@ use super::protocol::{
     Order, Outcome, Progress, Report, Task, TrialFiles, behaviour_of, engine_path, settings_of,
     sql_workload_of, workload_of,
 };
+use super::query_run::query_run;
 use super::response_time::{CLIENT_THREADS, MeanTime, SessionWait, response_time};
 use super::series_recorder::{self, SeriesRecorder};
 use super::{limit_probe, open_loop, own_cost};
@@ -42,6 +43,8 @@ const PAGE_BYTES: u64 = 4096;
 const WARM_UP_SAMPLE_MS: u64 = 50;
 /// And whether it is one is looked at as often.
 const WARM_UP_LOOK_MS: u64 = 500;
+/// Whether every client has finished is looked at as often: what the system did is counted until then.
+const FINISHED_LOOK_NS: u64 = 2_000_000;
 /// After the clients have stopped DBWR may still have a batch under way: so long it is waited for.
 const SETTLE_LOOKS: u32 = 50;
 const SETTLE_LOOK: Duration = Duration::from_millis(20);
@@ -165,6 +168,15 @@ struct Trial<'a> {
     instance_bytes: Option<u64>,
 }
 
+/// How long the clients are watched.
+#[derive(Clone, Copy)]
+enum Until {
+    /// So many milliseconds.
+    Passed(u64),
+    /// As long as one has something left to do.
+    Finished,
+}
+
 /// What was seen at each step while time passed.
 #[derive(Default)]
 struct Watched {
@@ -232,17 +244,25 @@ impl Trial<'_> {
             self.task.devices.clone(),
             Processes::with_servers(std::process::id(), self.engine.processes()),
         );
-        let warm_up = self.warm_up().await?;
+        let is_counted = self.task.workload.transactions.are_counted();
+        // What ends with the last transaction is measured from the first on.
+        let warm_up = match is_counted {
+            true => None,
+            false => self.warm_up().await?,
+        };
         self.running.measure(true);
         let begin = self.moment(&sampler);
         let recorder = self.record_series(sampler.clone())?;
-        let Watched { samples, backlogs } = self
-            .watch(self.task.measure_ms, self.task.sample_ms, true)
-            .await?;
+        let until = match is_counted {
+            true => Until::Finished,
+            false => Until::Passed(self.task.measure_ms),
+        };
+        let Watched { samples, backlogs } = self.watch(until, self.task.sample_ms, true).await?;
         self.running.measure(false);
         let end = self.moment(&sampler);
         let system = recorder.finish();
         self.check_limit(&begin, &end)?;
+        self.check_errors(&begin, &end)?;
         let memory = self.memory();
         let dirty_buffer_bytes = self.engine.dirty_bytes();
         self.running.stop().await?;
@@ -258,8 +278,23 @@ impl Trial<'_> {
             ));
         }
         warnings.extend(not_direct(cached_pages));
-        let measured = Duration::from_nanos(end.at_ns - begin.at_ns) + flush.unwrap_or_default();
-        let transactions = end.committed - begin.committed;
+        let at_work_ns = match self.running.at_work_ns() {
+            Some((first_ns, last_ns)) if is_counted => last_ns - first_ns,
+            _ => end.at_ns - begin.at_ns,
+        };
+        // Queries have their answers, whatever is still to be flushed.
+        let flushed = flush.filter(|_| self.task.workload.transactions.queries().is_none());
+        let measured = Duration::from_nanos(at_work_ns) + flushed.unwrap_or_default();
+        let queries = query_run(
+            &self.task.workload,
+            self.task.clients,
+            self.running.by_kind(),
+            measured.as_secs_f64(),
+        );
+        let transactions = match is_counted {
+            true => end.committed,
+            false => end.committed - begin.committed,
+        };
         let latency_us = latency(&self.running.latencies());
         let arrivals = self.arrivals(&backlogs);
         let mean = MeanTime {
@@ -276,6 +311,7 @@ impl Trial<'_> {
             errors,
             reconnects: end.reconnects - begin.reconnects,
             kinds: self.kinds(),
+            queries,
             measured,
             tool: tool_counts(&begin, &end),
             physical: physical_counts(&begin, &end),
@@ -342,17 +378,37 @@ impl Trial<'_> {
         Ok(())
     }
 
+    /// A trial in which too many transactions failed for good is none of its layout.
+    fn check_errors(&self, begin: &Moment, end: &Moment) -> Result<(), String> {
+        let (errors, done) = (end.errors - begin.errors, end.committed - begin.committed);
+        let limit_percent = self.task.workload.error_limit_percent;
+        let percent = 100.0 * errors as f64 / (errors + done).max(1) as f64;
+        if percent <= limit_percent {
+            return Ok(());
+        }
+        Err(format!(
+            "{errors} of {} transactions failed for good, {percent:.2} %, more than workload.error_limit, {limit_percent} %; \
+             the first error was: {}",
+            errors + done,
+            self.running.first_error().unwrap_or_default()
+        ))
+    }
+
     /// The time before measuring: as long as told, or until the throughput is steady. `None` when it was told.
     async fn warm_up(&self) -> Result<Option<WarmUp>, String> {
         let Some(most_ms) = self.task.warmup_max_ms else {
-            self.watch(self.task.warmup_ms, self.task.sample_ms, false)
-                .await?;
+            self.watch(
+                Until::Passed(self.task.warmup_ms),
+                self.task.sample_ms,
+                false,
+            )
+            .await?;
             return Ok(None);
         };
         let began_ns = self.env.now();
         let least_ms = self.task.warmup_ms.min(most_ms);
         let mut samples = self
-            .watch(least_ms, WARM_UP_SAMPLE_MS, false)
+            .watch(Until::Passed(least_ms), WARM_UP_SAMPLE_MS, false)
             .await?
             .samples;
         let mut passed_ms = least_ms;
@@ -362,7 +418,9 @@ impl Trial<'_> {
             let more_ms = (passed_ms / 20)
                 .max(WARM_UP_LOOK_MS)
                 .min(most_ms - passed_ms);
-            let more = self.watch(more_ms, WARM_UP_SAMPLE_MS, false).await?;
+            let more = self
+                .watch(Until::Passed(more_ms), WARM_UP_SAMPLE_MS, false)
+                .await?;
             samples.extend(more.samples);
             passed_ms += more_ms;
             is_settled = steady_after(&samples).is_some();
@@ -385,22 +443,24 @@ impl Trial<'_> {
     }
 
     /// Lets time pass, sampling throughput; fails as soon as a client has.
-    async fn watch(
-        &self,
-        duration_ms: u64,
-        step_ms: u64,
-        measuring: bool,
-    ) -> Result<Watched, String> {
+    async fn watch(&self, until: Until, step_ms: u64, measuring: bool) -> Result<Watched, String> {
         let began_ns = self.env.now();
-        let end_ns = began_ns + duration_ms * 1_000_000;
+        let end_ns = match until {
+            Until::Passed(duration_ms) => began_ns + duration_ms * 1_000_000,
+            Until::Finished => u64::MAX,
+        };
         let step_ns = step_ms * 1_000_000;
         let first = self.running.committed();
         let (mut last, mut last_ns) = (first, began_ns);
         let waits = self.engine.waits();
         let mut watched = Watched::default();
-        while last_ns < end_ns {
+        let is_over = |last_ns| match until {
+            Until::Passed(_) => last_ns >= end_ns,
+            Until::Finished => self.running.is_finished(),
+        };
+        while !is_over(last_ns) {
             let next_ns = (last_ns + step_ns).min(end_ns);
-            self.env.sleep(next_ns.saturating_sub(self.env.now())).await;
+            self.sleep_until(next_ns, until).await;
             if let Some(reason) = self.running.failure().or_else(|| self.engine.failure()) {
                 return Err(reason);
             }
@@ -421,6 +481,19 @@ impl Trial<'_> {
             }));
         }
         Ok(watched)
+    }
+
+    /// Lets time pass until a moment, or until the last client has finished, when that is what is waited for.
+    async fn sleep_until(&self, moment_ns: u64, until: Until) {
+        let left_ns = || moment_ns.saturating_sub(self.env.now());
+        match until {
+            Until::Passed(_) => self.env.sleep(left_ns()).await,
+            Until::Finished => {
+                while left_ns() > 0 && !self.running.is_finished() {
+                    self.env.sleep(left_ns().min(FINISHED_LOOK_NS)).await;
+                }
+            }
+        }
     }
 
     /// What was still dirty in the page cache when the clients had stopped, and how long flushing it took.
@@ -445,10 +518,10 @@ impl Trial<'_> {
         ))
     }
 
-    /// The kinds of transactions apart, when there are several.
+    /// The kinds of transactions apart, when there are several; queries have a place of their own.
     fn kinds(&self) -> Vec<KindOfTransaction> {
         let kinds = self.running.by_kind();
-        if kinds.len() < 2 {
+        if kinds.len() < 2 || self.task.workload.transactions.queries().is_some() {
             return Vec::new();
         }
         let of = |record: KindRecord| KindOfTransaction {

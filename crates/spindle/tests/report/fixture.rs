@@ -197,6 +197,7 @@ pub fn trial(case: usize, round: u32) -> Trial {
         errors: 0,
         reconnects: 0,
         kinds: Vec::new(),
+        queries: None,
         measured_s: MEASURED_S,
         read_iops: per_second(reads),
         write_iops: per_second(writes),

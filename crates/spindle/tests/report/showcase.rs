@@ -200,6 +200,7 @@ fn trial(layout: usize, clients: u32, round: u32) -> Trial {
         deadlocks: 0,
         errors: 0,
         reconnects: 0,
+        queries: None,
         kinds: Vec::new(),
         measured_s,
         read_iops: reads as f64 / measured_s,

@@ -19,7 +19,8 @@ pub(super) use made::keys_of_tables;
 
 use super::access_path::{AccessPath, Caching, Method};
 use super::database::{Database, Engine, SAME_IN_EVERY_CASE};
-use super::document::Table;
+
+use super::SharedDatabase;
 use super::error::ExperimentError;
 use super::reader::Reader;
 use super::server::server_io;
@@ -64,11 +65,10 @@ fn yes() -> bool {
 }
 
 impl Layout {
-    /// Reads a layout. `shared` is what `[database]` says: the settings and the table they were read from.
+    /// Reads a layout. `shared` is what `[database]` says.
     pub(super) fn read(
         reader: &mut Reader<'_>,
-        shared: &Database,
-        shared_table: &Table,
+        shared: &SharedDatabase<'_>,
     ) -> Result<Layout, ExperimentError> {
         let name = reader.name("name")?;
         let path = reader
@@ -86,7 +86,7 @@ impl Layout {
         let default_io = AccessPath::new(default_caching, Method::Sync);
         let mut io_reader = reader.section("io")?;
         let io = AccessPath::read(&mut io_reader, default_io)?;
-        let server_io = match shared.engine {
+        let server_io = match shared.database.engine {
             Engine::Kernel => None,
             _ => server_io(&io_reader, io)?,
         };
@@ -94,7 +94,7 @@ impl Layout {
         if let Some(made) = &mut made {
             made.spec.delay = delay.map(DelaySpec::from);
         }
-        let database = read_database(&reader.section("database")?, shared, shared_table)?;
+        let database = read_database(&reader.section("database")?, shared)?;
         reader.finish()?;
         let Some(name) = name else {
             return Err(reader.conflict(
@@ -142,8 +142,7 @@ impl Layout {
 /// Reads the database of a layout: what its own table says, and for the rest what `[database]` says.
 fn read_database(
     own: &Reader<'_>,
-    shared: &Database,
-    shared_table: &Table,
+    shared: &SharedDatabase<'_>,
 ) -> Result<Database, ExperimentError> {
     for (key, compared) in SAME_IN_EVERY_CASE {
         if own.has(key) {
@@ -155,10 +154,10 @@ fn read_database(
             ));
         }
     }
-    let mut merged = shared_table.overridden_by(own.table());
+    let mut merged = shared.table.overridden_by(own.table());
     // A layout's settings of a server are added to the shared ones.
-    if let (Some(shared), Some(own)) = (shared_table.get("settings"), own.table().get("settings")) {
+    if let (Some(shared), Some(own)) = (shared.table.get("settings"), own.table().get("settings")) {
         merged = merged.overridden_by(&shared.merged_with(own, "settings"));
     }
-    Database::read(&mut own.over(&merged), Some(shared.memory_bytes))
+    Database::read(&mut own.over(&merged), shared.inherited)
 }

@@ -28,7 +28,11 @@ pub struct Trial {
     /// The kinds of transactions apart, in the workload's order; empty when there is one kind only.
     #[serde(default)]
     pub kinds: Vec<KindOfTransaction>,
-    /// Measured time in seconds, the flush at the end included.
+    /// What became of queries, for a workload of them.
+    #[serde(default)]
+    pub queries: Option<QueryRun>,
+    /// Measured time in seconds, the flush at the end included; for a workload of queries from the first one's begin to the
+    /// end of the last.
     pub measured_s: f64,
     /// Reads per second that the database issued.
     pub read_iops: f64,
@@ -79,6 +83,40 @@ pub struct KindOfTransaction {
     pub transactions: u64,
     /// How long they took.
     pub latency_us: Latency,
+}
+
+/// A power or throughput run of queries. Its figures are never official TPC results: those are audited.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct QueryRun {
+    /// The queries and refresh functions that were carried out, in the order of their numbers.
+    pub times: Vec<QueryTime>,
+    /// Geometric mean of the queries' seconds, refresh functions left out; `None` when one of them never had an answer.
+    pub geometric_mean_s: Option<f64>,
+    /// The standard's power, with the refresh functions when they ran; `None` unless a single stream answered every query of
+    /// the benchmark.
+    pub power: Option<f64>,
+    /// The standard's throughput; `None` unless several streams answered every query of the benchmark.
+    pub throughput: Option<f64>,
+}
+
+/// One query, or refresh function.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct QueryTime {
+    /// Its name: `Q1` to `Q22`, `RF1`, `RF2`.
+    pub name: String,
+    /// Seconds that it took, the mean of all streams; `None` when it never ended well.
+    pub seconds: Option<f64>,
+    /// How often it ended well.
+    pub count: u64,
+    /// How often it failed or was cancelled.
+    pub errors: u64,
+}
+
+impl QueryTime {
+    /// Whether it is one of the functions that refresh the data.
+    pub fn is_refresh(&self) -> bool {
+        self.name.starts_with("RF")
+    }
 }
 
 /// I/O in the measured time over the transactions committed in it: what the database asked for, and what its devices did.

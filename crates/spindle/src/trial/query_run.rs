@@ -1,0 +1,116 @@
+//! What became of the queries of a trial: seconds of each, and the standard's figures.
+
+use spindle_workload::driver::KindRecord;
+use spindle_workload::sql::tpch::{Version, metrics};
+
+use crate::experiment::{Transactions, Workload};
+use crate::result::{QueryRun, QueryTime};
+
+/// From the kinds of transactions; `None` for a workload that is not one of queries. `streams` asked at once, and took
+/// `elapsed_s` together.
+pub fn query_run(
+    workload: &Workload,
+    streams: u32,
+    kinds: Vec<KindRecord>,
+    elapsed_s: f64,
+) -> Option<QueryRun> {
+    let queries = workload.transactions.queries()?;
+    let version = match workload.transactions {
+        Transactions::Tpcd(_) => Version::D,
+        _ => Version::H,
+    };
+    let times: Vec<QueryTime> = kinds.into_iter().filter_map(time_of).collect();
+    let asked = || times.iter().filter(|time| !time.is_refresh());
+    let answered: u64 = asked().map(|time| time.count).sum();
+    // A figure of the benchmark is one of all its queries, each answered in each stream.
+    let whole = version.queries().count();
+    let is_whole = asked().count() == whole && answered == whole as u64 * u64::from(streams);
+    let is_sound = is_whole && times.iter().all(|time| time.errors == 0);
+    let seconds = |time: &QueryTime| time.seconds;
+    let all: Option<Vec<f64>> = times.iter().map(seconds).collect();
+    let of_queries: Option<Vec<f64>> = asked().map(seconds).collect();
+    let power = all.filter(|_| is_sound && streams == 1);
+    let throughput = (is_sound && streams > 1)
+        .then(|| metrics::throughput(queries.scale, answered, elapsed_s))
+        .flatten();
+    Some(QueryRun {
+        geometric_mean_s: of_queries.and_then(|seconds| metrics::geometric_mean(&seconds)),
+        power: power.and_then(|seconds| metrics::power(queries.scale, &seconds)),
+        throughput,
+        times,
+    })
+}
+
+/// `None` for what was not carried out.
+fn time_of(record: KindRecord) -> Option<QueryTime> {
+    let count = record.latencies.count();
+    (count + record.errors > 0).then(|| QueryTime {
+        name: record.kind.to_owned(),
+        seconds: (count > 0).then(|| record.latencies.mean_us() / 1e6),
+        count,
+        errors: record.errors,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use spindle_stats::LatencyHistogram;
+    use spindle_workload::sql::tpch::KINDS;
+
+    use super::*;
+    use crate::experiment::Experiment;
+
+    fn workload() -> Workload {
+        let text = "[database]\nengine = \"sqlite\"\nbuffer_cache = \"4MiB\"\n[workload]\nkind = \"tpch\"\nscale = 2\n\
+                    [[layout]]\nname = \"a\"\n";
+        Experiment::parse("x", text, &[])
+            .expect("it is one")
+            .workload
+    }
+
+    /// Every query took two seconds so often.
+    fn kinds(count: usize) -> Vec<KindRecord> {
+        let of = |kind: &'static str| {
+            let mut latencies = LatencyHistogram::new();
+            if kind.starts_with('Q') {
+                (0..count).for_each(|_| latencies.record_ns(2_000_000_000));
+            }
+            KindRecord {
+                kind,
+                latencies,
+                errors: 0,
+            }
+        };
+        KINDS.map(of).to_vec()
+    }
+
+    #[test]
+    fn one_stream_has_power_and_several_have_throughput() {
+        let run = query_run(&workload(), 1, kinds(1), 44.0).unwrap();
+        assert_eq!(run.times.len(), 22);
+        assert!((run.geometric_mean_s.unwrap() - 2.0).abs() < 0.01);
+        assert!((run.power.unwrap() - 3600.0).abs() < 10.0);
+        assert_eq!(run.throughput, None);
+
+        let run = query_run(&workload(), 3, kinds(3), 66.0).unwrap();
+        assert_eq!(run.power, None);
+        assert_eq!(run.throughput, Some(66.0 * 3600.0 / 66.0 * 2.0));
+    }
+
+    #[test]
+    fn a_query_that_failed_leaves_no_figure_of_the_benchmark() {
+        let mut failed = kinds(1);
+        failed[4].latencies = LatencyHistogram::new();
+        failed[4].errors = 1;
+        let run = query_run(&workload(), 1, failed, 42.0).unwrap();
+        assert_eq!((run.power, run.geometric_mean_s), (None, None));
+        let time = &run.times[4];
+        assert_eq!((time.seconds, time.count, time.errors), (None, 0, 1));
+
+        let mut some = kinds(1);
+        some.truncate(3);
+        let run = query_run(&workload(), 1, some, 6.0).unwrap();
+        assert_eq!(run.power, None);
+        assert!(run.geometric_mean_s.is_some());
+    }
+}
