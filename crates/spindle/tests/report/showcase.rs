@@ -201,6 +201,7 @@ fn trial(layout: usize, clients: u32, round: u32) -> Trial {
         errors: 0,
         reconnects: 0,
         kinds: Vec::new(),
+        queries: None,
         measured_s,
         read_iops: reads as f64 / measured_s,
         write_iops: writes as f64 / measured_s,
