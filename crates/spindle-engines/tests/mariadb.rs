@@ -577,6 +577,45 @@ fn killed_under_load_it_keeps_what_it_acknowledged() {
     println!("{kills} kills, {acknowledged_in_all} commits acknowledged before them");
 }
 
+/// Whether what was acknowledged before a kill is there after it.
+fn survives_a_kill(
+    request: &ServerRequest,
+    directories: &TreeDirectories,
+    workload: &Arc<dyn SqlWorkload>,
+) -> Result<String, String> {
+    let running_server = started(request, directories);
+    let engine = SqlUnderTest::new(
+        Arc::clone(&running_server),
+        Arc::clone(workload),
+        directories.clone(),
+    );
+    let mut running = start_clients(&Arc::new(engine));
+    wait_for(&running, 500);
+    running_server.stop(Stop::Kill).unwrap();
+    let _ = block_on(running.stop());
+    let again = started(request, directories);
+    let mut connection = again.connect().unwrap();
+    let found = workload.check(&mut *connection, &running.acknowledged());
+    drop(connection);
+    again.stop(Stop::Clean).unwrap();
+    found
+}
+
+#[test]
+fn a_promise_that_is_not_kept_is_found() {
+    if is_missing() {
+        return;
+    }
+    let ground = Ground::new();
+    let request = request(&[("innodb_flush_log_at_trx_commit", "0")]);
+    let (made, workload) = (ground.directories("made"), oltp_mix());
+    create_and_load(server(ServerKind::MariaDb), &request, &made, &*workload).unwrap();
+    // Once a second redo is written all the same: a kill may come just then.
+    let mut kills = (0..5).map(|_| survives_a_kill(&request, &made, &workload));
+    let lost = kills.find_map(Result::err);
+    assert!(lost.unwrap().contains("was promised"));
+}
+
 /// Each client's transactions that the database has.
 fn kept(connection: &mut dyn SqlConnection) -> Vec<u64> {
     let mut kept = Vec::new();

@@ -16,7 +16,7 @@ use spindle_io::real::{RealEnv, block_on};
 use spindle_layout::{GoldenTree, TreeDirectories, TreeImage, Verify};
 use spindle_workload::driver::Behaviour;
 use spindle_workload::sql::{RowsInSql, SqlWorkload, Value};
-use spindle_workload::{OltpMix, RedoStress, SessionError, Slob, Workload};
+use spindle_workload::{Acknowledged, OltpMix, RedoStress, SessionError, Slob, Workload};
 
 const CLIENTS: u32 = 3;
 /// Set in the process that is to be killed, to the directory of its database.
@@ -131,13 +131,19 @@ fn a_lost_change_is_found() {
     let started = server(ServerKind::Sqlite).start(&request, &made, Purpose::Trial);
     let started = started.unwrap();
     let mut connection = started.connect().unwrap();
-    workload.check(&mut *connection, &[0, 0, 0]).unwrap();
-    let missed = workload.check(&mut *connection, &[0, 5, 0]).unwrap_err();
+    workload
+        .check(&mut *connection, &[0, 0, 0].map(Acknowledged::up_to))
+        .unwrap();
+    let missed = workload
+        .check(&mut *connection, &[0, 5, 0].map(Acknowledged::up_to))
+        .unwrap_err();
     assert!(missed.contains("client 1 was promised 5"), "{missed}");
     connection
         .run("update accounts set balance = balance + 1 where id = 7")
         .unwrap();
-    let wrong = workload.check(&mut *connection, &[0, 0, 0]).unwrap_err();
+    let wrong = workload
+        .check(&mut *connection, &[0, 0, 0].map(Acknowledged::up_to))
+        .unwrap_err();
     assert!(wrong.contains("by 1 in sum"), "{wrong}");
     drop(connection);
     started.stop(Stop::Clean).unwrap();
@@ -241,7 +247,8 @@ fn victim() {
     };
     let running = engine.start_clients(&env, behaviour);
     loop {
-        println!("acknowledged {:?}", running.acknowledged());
+        let promised: Vec<u64> = running.acknowledged().iter().map(|of| of.last).collect();
+        println!("acknowledged {promised:?}");
         std::thread::sleep(Duration::from_millis(2));
     }
 }
@@ -291,7 +298,8 @@ fn killed_under_load_it_keeps_what_it_acknowledged() {
                 "kill {kill}, client {client}: {kept} of {promised}"
             );
         }
-        workload.check(&mut *connection, &kept).unwrap();
+        let all: Vec<Acknowledged> = kept.iter().copied().map(Acknowledged::up_to).collect();
+        workload.check(&mut *connection, &all).unwrap();
         drop(connection);
         started.stop(Stop::Clean).unwrap();
         sqlite.verify(&request, image.directories()).unwrap();

@@ -103,6 +103,30 @@ wrong! {
     log_file_too_small: message("[database]\nblock_size = \"32KiB\"\nlog_file_size = \"1MiB\"\n");
     too_many_datafiles: message("[database]\nsize = \"128MiB\"\ndatafiles = 1000\n");
     hotspot_past_the_data: message("[workload]\nkind = \"slob\"\nhotspot = { offset = \"1GiB\" }\n");
+    transactions_in_sql_on_the_embedded_database: message("[workload]\nkind = \"tpcc\"\n");
+    reconnect_to_the_embedded_database: message("[workload]\nreconnect = true\n");
+    procedures_of_sqlite: message(
+        "[database]\nengine = \"sqlite\"\n[workload]\nkind = \"tpcc\"\nprocedures = true\n",
+    );
+    procedure_of_sqlite: message(
+        "[database]\nengine = \"sqlite\"\n[workload]\nkind = \"junk\"\nprocedure = true\n",
+    );
+    shares_of_a_mix: message(
+        "[database]\nengine = \"sqlite\"\n[workload]\nkind = \"tpcc\"\nmix = { new_order = 50, payment = 49 }\n",
+    );
+    size_beside_warehouses: message(
+        "[database]\nengine = \"sqlite\"\nsize = \"1GiB\"\n[workload]\nkind = \"tpcc\"\n",
+    );
+    scale_smaller_than_the_buffer_cache: message(
+        "[database]\nengine = \"sqlite\"\n[workload]\nkind = \"tpcb\"\nscale = 1\n",
+    );
+    key_of_tpcb_with_tpcc: message(
+        "[database]\nengine = \"sqlite\"\n[workload]\nkind = \"tpcc\"\nselect_only = true\n",
+    );
+    measure_of_junk: message(
+        "[database]\nengine = \"sqlite\"\n[workload]\nkind = \"junk\"\n[plan]\nmeasure = \"5s\"\n",
+    );
+    error_limit_without_sign: message("[workload]\nerror_limit = 1\n");
     not_toml: message("[workload]\nkind = oltp_mix\n");
     key_twice: message("[workload]\nclients = 8\nclients = 16\n");
     no_layout: message_with("name = \"empty\"\n", &[]);

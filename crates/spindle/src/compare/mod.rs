@@ -4,6 +4,7 @@
 //! difference is the question.
 
 mod differences;
+mod orderings;
 mod text;
 
 use spindle_stats::{StatsError, UnpairedRatio, Verdict, compare_unpaired};
@@ -12,6 +13,7 @@ use crate::result::{Case, Outcome, RunResult};
 use crate::run::directory::StoredRun;
 
 pub use differences::Difference;
+pub use orderings::{OrderedLayout, Orderings, Pairs};
 pub use text::render;
 
 /// What a person wants of a comparison.
@@ -64,6 +66,8 @@ pub struct RunComparison {
     pub experiments: Vec<Difference>,
     /// The cases of the first run, in its order, then those that only the other has.
     pub cases: Vec<CaseComparison>,
+    /// How each run orders the layouts, when their databases are different ones.
+    pub orderings: Vec<Orderings>,
 }
 
 /// One case in both runs.
@@ -189,6 +193,7 @@ pub fn compare(
         machines,
         experiments,
         cases,
+        orderings: orderings::orderings(before, after),
     })
 }
 

@@ -2,9 +2,12 @@
 
 use std::fmt::Write as _;
 
-use super::{Call, CaseComparison, Difference, Judgement, Measure, Options, RunComparison, Side};
+use super::{
+    Call, CaseComparison, Difference, Judgement, Measure, Options, Orderings, Pairs, RunComparison,
+    Side,
+};
 use crate::report::comparison::{milliseconds, ratio};
-use crate::result::Verdict;
+use crate::result::{RatioEstimate, Verdict};
 use crate::table::{BOLD, CYAN, GREEN, RED, Style, YELLOW, align_right, lines, paint, plain_table};
 
 /// The runs' figures say how sure they are within each; what else changed between two days they cannot know.
@@ -42,6 +45,9 @@ pub fn render(
     }
     text.push_str(&cases(comparison, style));
     text.push_str(&differing_layouts(comparison, style));
+    for orderings in &comparison.orderings {
+        text.push_str(&side_by_side(orderings, style));
+    }
     let _ = writeln!(text, "{}", conclusion(comparison, options, style));
     let _ = writeln!(text, "{BETWEEN_RUNS}");
     text
@@ -167,6 +173,43 @@ fn differing_layouts(comparison: &RunComparison, style: Style) -> String {
         );
     }
     text
+}
+
+/// The layouts in the order of each database: place, and throughput relative to its best.
+fn side_by_side(orderings: &Orderings, style: Style) -> String {
+    let mut table = plain_table(style.width);
+    let [first, other] = &orderings.engines;
+    table.add_row(vec!["  layout", "", first, "", other]);
+    for layout in &orderings.layouts {
+        let mut row = vec![format!("  {}", layout.layout)];
+        for place in &layout.places {
+            row.push(place.place.to_string());
+            row.push(place.of_best.map_or_else(|| "best".to_owned(), of_best));
+        }
+        table.add_row(row);
+    }
+    let Pairs {
+        same,
+        contrary,
+        open,
+    } = orderings.pairs;
+    let title = format!(
+        "The orderings of the layouts, {} clients:",
+        orderings.clients
+    );
+    format!(
+        "{}\n{}\nOf {} pairs of layouts, {same} come in the same order under both, {contrary} in the contrary order; {open} are not \
+         told apart by one of them.\n\n",
+        paint(&title, BOLD, style),
+        lines(&table),
+        same + contrary + open,
+    )
+}
+
+fn of_best(estimate: RatioEstimate) -> String {
+    let interval = |(low, high)| format!(" ({}-{})", ratio(low), ratio(high));
+    let interval = estimate.ci95.map_or_else(String::new, interval);
+    format!("{} x{interval}", ratio(estimate.ratio))
 }
 
 fn conclusion(comparison: &RunComparison, options: &Options, style: Style) -> String {

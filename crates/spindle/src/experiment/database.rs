@@ -13,6 +13,7 @@ use super::quantity::{GIB, KIB, MIB, TIB, size_text};
 use super::reader::Reader;
 use super::server::Server;
 use super::word::words;
+use super::workload::DataOfWorkload;
 
 words! {
     /// The database under test.
@@ -76,6 +77,8 @@ pub(super) const SAME_IN_EVERY_CASE: [(&str, &str); 6] = [
 
 /// Block sizes of the embedded database, as Oracle's.
 const BLOCK_SIZES: [u64; 5] = [2 * KIB, 4 * KIB, 8 * KIB, 16 * KIB, 32 * KIB];
+/// The smallest database.
+const SIZE_MIN: u64 = 4 * MIB;
 /// Fewest blocks that a buffer cache, a datafile or a log file can work with.
 const BLOCKS_MIN: u64 = 64;
 
@@ -127,8 +130,8 @@ pub struct Database {
 pub(super) struct Inherited {
     /// The budget that a layout has from the experiment.
     pub memory_bytes: Option<u64>,
-    /// Loaded data of a workload that says its own size.
-    pub workload_bytes: Option<u64>,
+    /// The data of a workload that says itself how much there is.
+    pub data: Option<DataOfWorkload>,
 }
 
 impl Database {
@@ -138,17 +141,17 @@ impl Database {
         inherited: Inherited,
     ) -> Result<Database, ExperimentError> {
         let engine = reader.word("engine", Engine::Kernel)?;
-        let of_workload = inherited.workload_bytes;
-        let given_bytes = reader.size("size", GIB, 4 * MIB..=64 * TIB)?;
+        let of_workload = inherited.data;
+        let given_bytes = reader.size("size", GIB, SIZE_MIN..=64 * TIB)?;
         if of_workload.is_some() && reader.has("size") {
             return Err(reader.conflict(
                 &["size"],
-                "size is set, and the workload says how much is loaded",
-                "its scale does",
+                "size is set, and the workload says how much data there is",
+                "its scale, its warehouses or its rows do",
                 "leave size out",
             ));
         }
-        let size_bytes = of_workload.unwrap_or(given_bytes);
+        let size_bytes = of_workload.map_or(given_bytes, |data| data.bytes.max(SIZE_MIN));
         let block_size_bytes = reader.size_among("block_size", 8 * KIB, &BLOCK_SIZES)?;
         let buffer_cache_bytes = reader.size("buffer_cache", 64 * MIB, MIB..=16 * TIB)?;
         let memory_default_bytes = inherited.memory_bytes.unwrap_or(2 * buffer_cache_bytes);
@@ -177,7 +180,7 @@ impl Database {
             server: Server::read(reader, engine)?,
         };
         reader.finish()?;
-        database.check(reader)?;
+        database.check(reader, inherited.data)?;
         Ok(database)
     }
 
@@ -191,7 +194,11 @@ impl Database {
     }
 
     /// Checks what no single setting can know.
-    fn check(&self, reader: &Reader<'_>) -> Result<(), ExperimentError> {
+    fn check(
+        &self,
+        reader: &Reader<'_>,
+        of_workload: Option<DataOfWorkload>,
+    ) -> Result<(), ExperimentError> {
         let [data, cache, memory, block, log_file] = [
             self.size_bytes,
             self.buffer_cache_bytes,
@@ -200,7 +207,8 @@ impl Database {
             self.log_file_size_bytes,
         ]
         .map(size_text);
-        if self.buffer_cache_bytes >= self.size_bytes {
+        let is_loaded = of_workload.is_none_or(|data| data.is_loaded);
+        if self.buffer_cache_bytes >= self.size_bytes && is_loaded {
             return Err(reader.conflict(
                 &["buffer_cache", "size"],
                 format!("a buffer cache of {cache} holds all the data, {data}"),

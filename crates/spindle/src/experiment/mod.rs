@@ -39,8 +39,8 @@ pub use plan::{Auto, Plan, RestoreVerify};
 pub use restore::{PutBack, RestoreBy};
 pub use server::Server;
 pub use workload::{
-    Arrivals, Hotspot, OltpMix, Queries, QueryParameters, RedoStress, Slob, Spacing, Transactions,
-    Workload, WorkloadKind,
+    Arrivals, Hotspot, Junk, Mix, OltpMix, Queries, QueryParameters, RedoStress, Slob, Spacing,
+    Tpcb, Tpcc, Transactions, Workload, WorkloadKind,
 };
 
 use database::Inherited;
@@ -157,13 +157,13 @@ impl Experiment {
 
         let inherited = Inherited {
             memory_bytes: None,
-            workload_bytes: workload::data_bytes_of(&workload_reader)?,
+            data: workload::data_of(&workload_reader)?,
         };
         let database = Database::read(&mut database_reader, inherited)?;
         let workload = Workload::read(&mut workload_reader, &database)?;
         let plan = Plan::read(&mut plan_reader)?;
-        if workload.transactions.queries().is_some() {
-            Plan::check_queries(&plan_reader)?;
+        if workload.transactions.are_counted() {
+            Plan::check_counted(&plan_reader, workload.kind())?;
         }
         let inherited = Inherited {
             memory_bytes: Some(database.memory_bytes),

@@ -10,6 +10,7 @@ use super::error::ExperimentError;
 use super::reader::Reader;
 use super::restore::RestoreBy;
 use super::word::words;
+use super::workload::WorkloadKind;
 
 words! {
     /// How much of the database is read back to prove that it was restored before a trial.
@@ -119,14 +120,17 @@ impl Plan {
         Ok(())
     }
 
-    /// Keys that mean nothing to trials which end with their last query.
-    pub(super) fn check_queries(reader: &Reader<'_>) -> Result<(), ExperimentError> {
+    /// Keys that mean nothing to trials which end with their last query, or their last row.
+    pub(super) fn check_counted(
+        reader: &Reader<'_>,
+        kind: WorkloadKind,
+    ) -> Result<(), ExperimentError> {
         for key in ["measure", "warmup", "warmup_max"] {
             if reader.has(key) {
                 return Err(reader.conflict(
                     &[key],
-                    format!("{key} means nothing to a workload of queries"),
-                    "a trial begins with the first query, and ends when every stream has asked its last",
+                    format!("{key} means nothing to kind = \"{kind}\""),
+                    "a trial begins with the first query or row, and ends when every client has done its last",
                     "leave it out; a layout is put back before each trial, so that all begin with cold caches of the database",
                 ));
             }

@@ -60,6 +60,8 @@ fn everything_left_out_has_its_default() {
             clients: vec![8],
             think_time_ms: 0,
             arrivals: None,
+            reconnect: false,
+            error_limit_percent: 1.0,
             transactions: Transactions::OltpMix(OltpMix {
                 read_percent: 40,
                 row_operations: 5,

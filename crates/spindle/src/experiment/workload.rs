@@ -2,13 +2,18 @@
 //!
 //! Each kind of workload has its own keys and its own `read`; a key of one kind used with another is told where it belongs.
 
+mod in_sql;
+
 use serde::{Deserialize, Serialize};
+use spindle_workload::sql;
 
 use super::database::Database;
 use super::error::ExperimentError;
 use super::quantity::{MIB, TIB, size_text};
 use super::reader::{Reader, keys_asked_by};
 use super::word::words;
+
+pub use in_sql::{Junk, Mix, Tpcb, Tpcc};
 
 words! {
     /// The kind of workload.
@@ -21,8 +26,14 @@ words! {
         Tpch = "tpch",
         /// TPC-D, its ancestor: 17 queries.
         Tpcd = "tpcd",
+        /// TPC-B, as `pgbench` has it.
+        Tpcb = "tpcb",
+        /// TPC-C.
+        Tpcc = "tpcc",
+        /// Rows inserted one by one, as in the study of ASM and LVM.
+        Junk = "junk",
     }
-    later: ["tpcb", "tpcc", "junk"]
+    later: []
 }
 
 words! {
@@ -58,8 +69,23 @@ pub struct Workload {
     /// ended the last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arrivals: Option<Arrivals>,
+    /// A client whose connection is lost connects anew; else that ends the trial.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub reconnect: bool,
+    /// Share of transactions that may fail for good before the trial counts as failed, percent.
+    #[serde(default = "error_limit_percent")]
+    pub error_limit_percent: f64,
     /// The kind of workload and its settings.
     pub transactions: Transactions,
+}
+
+/// What `error_limit` is when it is left out, percent.
+const ERROR_LIMIT_PERCENT: f64 = 1.0;
+/// And for queries: one that is cancelled is shown among the others.
+const ERROR_LIMIT_OF_QUERIES_PERCENT: f64 = 100.0;
+
+fn error_limit_percent() -> f64 {
+    ERROR_LIMIT_PERCENT
 }
 
 /// An open loop: load that comes from outside.
@@ -109,15 +135,26 @@ pub enum Transactions {
     Tpch(Queries),
     /// TPC-D.
     Tpcd(Queries),
+    /// TPC-B.
+    Tpcb(Tpcb),
+    /// TPC-C.
+    Tpcc(Tpcc),
+    /// Rows inserted one by one.
+    Junk(Junk),
 }
 
 impl Transactions {
-    /// The settings of a workload of queries: its trials end with the last of them, and not after a time.
+    /// The settings of a workload of queries.
     pub fn queries(&self) -> Option<&Queries> {
         match self {
             Transactions::Tpch(queries) | Transactions::Tpcd(queries) => Some(queries),
-            Transactions::OltpMix(_) | Transactions::Slob(_) => None,
+            _ => None,
         }
+    }
+
+    /// Whether trials end when so many transactions have been carried out, and not after a time.
+    pub fn are_counted(&self) -> bool {
+        self.queries().is_some() || matches!(self, Transactions::Junk(_))
     }
 }
 
@@ -212,20 +249,8 @@ impl Queries {
         (self.scale * BYTES_PER_SCALE) as u64
     }
 
-    /// Keys that mean nothing to streams of queries, and an engine without SQL.
-    fn check(
-        reader: &Reader<'_>,
-        kind: WorkloadKind,
-        database: &Database,
-    ) -> Result<(), ExperimentError> {
-        if database.server.is_none() {
-            return Err(reader.conflict(
-                &["kind"],
-                format!("kind = \"{kind}\" asks in SQL, which engine = \"kernel\" does not speak"),
-                "a workload for database servers",
-                "choose another engine in [database]: \"sqlite\", \"postgres\", \"mariadb\"",
-            ));
-        }
+    /// Keys that mean nothing to streams of queries.
+    fn check(reader: &Reader<'_>, kind: WorkloadKind) -> Result<(), ExperimentError> {
         for key in ["think_time", "rate", "arrivals"] {
             if reader.has(key) {
                 return Err(reader.conflict(
@@ -240,17 +265,31 @@ impl Queries {
     }
 }
 
-/// Bytes that a workload which says its own size loads, about; `None` when `database.size` says it.
-pub(super) fn data_bytes_of(reader: &Reader<'_>) -> Result<Option<u64>, ExperimentError> {
+/// The data of a workload that says itself how much there is.
+#[derive(Clone, Copy)]
+pub(super) struct DataOfWorkload {
+    /// Bytes, about.
+    pub bytes: u64,
+    /// It is there before the clients begin; else they insert it.
+    pub is_loaded: bool,
+}
+
+/// The data of a workload; `None` when `database.size` says how much there is.
+pub(super) fn data_of(reader: &Reader<'_>) -> Result<Option<DataOfWorkload>, ExperimentError> {
     // Read in a copy: the keys are looked at when the whole section is.
     let mut reader = reader.over(reader.table());
     let kind = reader.word("kind", WorkloadKind::OltpMix)?;
-    match kind {
-        WorkloadKind::Tpch | WorkloadKind::Tpcd => {
-            Ok(Some(Queries::read(&mut reader, kind)?.data_bytes()))
-        }
-        WorkloadKind::OltpMix | WorkloadKind::Slob => Ok(None),
-    }
+    let bytes = match kind {
+        WorkloadKind::Tpch | WorkloadKind::Tpcd => Queries::read(&mut reader, kind)?.data_bytes(),
+        WorkloadKind::OltpMix | WorkloadKind::Slob => return Ok(None),
+        WorkloadKind::Tpcb => sql::Tpcb::loaded_bytes(Tpcb::read(&mut reader)?.scale),
+        WorkloadKind::Tpcc => sql::Tpcc::loaded_bytes(Tpcc::read(&mut reader)?.warehouses),
+        WorkloadKind::Junk => sql::Junk::rows_bytes(Junk::read(&mut reader)?.rows),
+    };
+    Ok(Some(DataOfWorkload {
+        bytes,
+        is_loaded: kind != WorkloadKind::Junk,
+    }))
 }
 
 impl Workload {
@@ -261,6 +300,9 @@ impl Workload {
             Transactions::Slob(_) => WorkloadKind::Slob,
             Transactions::Tpch(_) => WorkloadKind::Tpch,
             Transactions::Tpcd(_) => WorkloadKind::Tpcd,
+            Transactions::Tpcb(_) => WorkloadKind::Tpcb,
+            Transactions::Tpcc(_) => WorkloadKind::Tpcc,
+            Transactions::Junk(_) => WorkloadKind::Junk,
         }
     }
 
@@ -272,21 +314,30 @@ impl Workload {
         let kind = reader.word("kind", WorkloadKind::OltpMix)?;
         let is_of_queries = matches!(kind, WorkloadKind::Tpch | WorkloadKind::Tpcd);
         if is_of_queries {
-            Queries::check(reader, kind, database)?;
+            Queries::check(reader, kind)?;
         }
-        let clients = if is_of_queries { 1 } else { 8 };
+        let (clients, error_limit) = match is_of_queries {
+            true => (1, ERROR_LIMIT_OF_QUERIES_PERCENT),
+            false => (8, ERROR_LIMIT_PERCENT),
+        };
         let workload = Workload {
             clients: reader.numbers("clients", clients, 1..=4096)?,
             think_time_ms: reader.duration_ms("think_time", 0, 0..=3_600_000)?,
             arrivals: Arrivals::read(reader)?,
+            reconnect: reader.flag("reconnect", false)?,
+            error_limit_percent: reader.percent("error_limit", error_limit, 0.0..=100.0)?,
             transactions: match kind {
                 WorkloadKind::OltpMix => Transactions::OltpMix(OltpMix::read(reader)?),
                 WorkloadKind::Slob => Transactions::Slob(Slob::read(reader, database)?),
                 WorkloadKind::Tpch => Transactions::Tpch(Queries::read(reader, kind)?),
                 WorkloadKind::Tpcd => Transactions::Tpcd(Queries::read(reader, kind)?),
+                WorkloadKind::Tpcb => Transactions::Tpcb(Tpcb::read(reader)?),
+                WorkloadKind::Tpcc => Transactions::Tpcc(Tpcc::read(reader)?),
+                WorkloadKind::Junk => Transactions::Junk(Junk::read(reader)?),
             },
         };
         reader.finish()?;
+        in_sql::check(reader, &workload, database.engine)?;
         Ok(workload)
     }
 }
@@ -364,7 +415,7 @@ impl Hotspot {
 }
 
 /// The keys of each kind of workload, for telling a key of one used with another where it belongs.
-pub(super) fn keys_by_kind(database: &Database) -> [(WorkloadKind, Vec<&'static str>); 3] {
+pub(super) fn keys_by_kind(database: &Database) -> [(WorkloadKind, Vec<&'static str>); 6] {
     let tpch = WorkloadKind::Tpch;
     [
         (WorkloadKind::OltpMix, keys_asked_by(OltpMix::read)),
@@ -374,5 +425,8 @@ pub(super) fn keys_by_kind(database: &Database) -> [(WorkloadKind, Vec<&'static 
         ),
         // Those of `tpcd`, too.
         (tpch, keys_asked_by(|reader| Queries::read(reader, tpch))),
+        (WorkloadKind::Tpcb, keys_asked_by(Tpcb::read)),
+        (WorkloadKind::Tpcc, keys_asked_by(Tpcc::read)),
+        (WorkloadKind::Junk, keys_asked_by(Junk::read)),
     ]
 }

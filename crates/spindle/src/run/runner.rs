@@ -523,9 +523,9 @@ impl Runner {
 /// Time between samples of throughput: how long queries will take is not known.
 fn sample_ms(experiment: &Experiment) -> u64 {
     let measure_ms = experiment.plan.measure_ms;
-    match experiment.workload.transactions.queries() {
-        Some(_) => QUERY_SAMPLE_MS,
-        None => (measure_ms / SAMPLES).clamp(100, 3000).min(measure_ms),
+    match experiment.workload.transactions.are_counted() {
+        true => QUERY_SAMPLE_MS,
+        false => (measure_ms / SAMPLES).clamp(100, 3000).min(measure_ms),
     }
 }
 

@@ -13,7 +13,7 @@ use spindle_engines::sql::{ServerIo, ServerRequest};
 use spindle_layout::{DatabaseFiles, Place, TreeDirectories};
 use spindle_workload::driver::Behaviour;
 use spindle_workload::sql::tpch::{Parameters, Version};
-use spindle_workload::sql::{RowsInSql, SqlWorkload, Tpch};
+use spindle_workload::sql::{Junk, Mix, RowsInSql, SqlWorkload, Tpcb, Tpcc, Tpch};
 use spindle_workload::{OltpMix, Slob, Workload};
 
 use super::limit_probe::LimitProbe;
@@ -279,7 +279,11 @@ pub fn workload_of(workload: &experiment::Workload, database: &Database) -> Box<
                     every: hotspot.every,
                 }),
         }),
-        Transactions::Tpch(_) | Transactions::Tpcd(_) => {
+        Transactions::Tpch(_)
+        | Transactions::Tpcd(_)
+        | Transactions::Tpcb(_)
+        | Transactions::Tpcc(_)
+        | Transactions::Junk(_) => {
             unreachable!("the embedded database is refused this workload when the file is read")
         }
     }
@@ -298,6 +302,29 @@ pub fn sql_workload_of(
         }
         Transactions::Tpch(queries) => Arc::new(tpch_of(Version::H, queries, seed)),
         Transactions::Tpcd(queries) => Arc::new(tpch_of(Version::D, queries, seed)),
+        Transactions::Tpcb(tpcb) => Arc::new(Tpcb {
+            scale: tpcb.scale,
+            select_only: tpcb.select_only,
+        }),
+        Transactions::Tpcc(tpcc) => {
+            let mix = mix_of(tpcc.mix);
+            Arc::new(Tpcc::new(tpcc.warehouses, mix, tpcc.procedures, seed))
+        }
+        Transactions::Junk(junk) => Arc::new(Junk {
+            rows: junk.rows,
+            commit_every: junk.commit_every,
+            procedure: junk.procedure,
+        }),
+    }
+}
+
+fn mix_of(mix: experiment::Mix) -> Mix {
+    Mix {
+        new_order: mix.new_order,
+        payment: mix.payment,
+        order_status: mix.order_status,
+        delivery: mix.delivery,
+        stock_level: mix.stock_level,
     }
 }
 
@@ -350,7 +377,7 @@ pub fn behaviour_of(workload: &experiment::Workload, clients: u32) -> Behaviour 
     Behaviour {
         clients: sessions_of(workload, clients) as usize,
         transactions: None,
-        reconnect: false,
+        reconnect: workload.reconnect,
         think_time_ns: workload.think_time_ms * 1_000_000,
         arrivals: workload
             .arrivals
@@ -377,7 +404,7 @@ pub fn transaction_bytes(task: &Task) -> u64 {
         Transactions::OltpMix(mix) => mix.row_operations,
         Transactions::Slob(slob) => slob.work_unit,
         // A server has its limit by another rule.
-        Transactions::Tpch(_) | Transactions::Tpcd(_) => 0,
+        _ => 0,
     };
     // The ledger's row comes on top.
     let locks_bytes = (u64::from(rows) + 1) * ROW_LOCK_BYTES;

@@ -244,16 +244,16 @@ impl Trial<'_> {
             self.task.devices.clone(),
             Processes::with_servers(std::process::id(), self.engine.processes()),
         );
-        let is_of_queries = self.task.workload.transactions.queries().is_some();
-        // Queries are measured from the first on.
-        let warm_up = match is_of_queries {
+        let is_counted = self.task.workload.transactions.are_counted();
+        // What ends with the last transaction is measured from the first on.
+        let warm_up = match is_counted {
             true => None,
             false => self.warm_up().await?,
         };
         self.running.measure(true);
         let begin = self.moment(&sampler);
         let recorder = self.record_series(sampler.clone())?;
-        let until = match is_of_queries {
+        let until = match is_counted {
             true => Until::Finished,
             false => Until::Passed(self.task.measure_ms),
         };
@@ -262,6 +262,7 @@ impl Trial<'_> {
         let end = self.moment(&sampler);
         let system = recorder.finish();
         self.check_limit(&begin, &end)?;
+        self.check_errors(&begin, &end)?;
         let memory = self.memory();
         let dirty_buffer_bytes = self.engine.dirty_bytes();
         self.running.stop().await?;
@@ -277,17 +278,20 @@ impl Trial<'_> {
             ));
         }
         warnings.extend(not_direct(cached_pages));
-        let measured = match self.running.at_work_ns() {
-            Some((first_ns, last_ns)) if is_of_queries => Duration::from_nanos(last_ns - first_ns),
-            _ => Duration::from_nanos(end.at_ns - begin.at_ns) + flush.unwrap_or_default(),
+        let at_work_ns = match self.running.at_work_ns() {
+            Some((first_ns, last_ns)) if is_counted => last_ns - first_ns,
+            _ => end.at_ns - begin.at_ns,
         };
+        // Queries have their answers, whatever is still to be flushed.
+        let flushed = flush.filter(|_| self.task.workload.transactions.queries().is_none());
+        let measured = Duration::from_nanos(at_work_ns) + flushed.unwrap_or_default();
         let queries = query_run(
             &self.task.workload,
             self.task.clients,
             self.running.by_kind(),
             measured.as_secs_f64(),
         );
-        let transactions = match is_of_queries {
+        let transactions = match is_counted {
             true => end.committed,
             false => end.committed - begin.committed,
         };
@@ -372,6 +376,22 @@ impl Trial<'_> {
             }
         }
         Ok(())
+    }
+
+    /// A trial in which too many transactions failed for good is none of its layout.
+    fn check_errors(&self, begin: &Moment, end: &Moment) -> Result<(), String> {
+        let (errors, done) = (end.errors - begin.errors, end.committed - begin.committed);
+        let limit_percent = self.task.workload.error_limit_percent;
+        let percent = 100.0 * errors as f64 / (errors + done).max(1) as f64;
+        if percent <= limit_percent {
+            return Ok(());
+        }
+        Err(format!(
+            "{errors} of {} transactions failed for good, {percent:.2} %, more than workload.error_limit, {limit_percent} %; \
+             the first error was: {}",
+            errors + done,
+            self.running.first_error().unwrap_or_default()
+        ))
     }
 
     /// The time before measuring: as long as told, or until the throughput is steady. `None` when it was told.

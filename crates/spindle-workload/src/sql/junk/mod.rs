@@ -20,15 +20,24 @@ use statements::{CALL, INSERT};
 const C6_LENGTH: usize = 100;
 const C7_LENGTH: usize = 56;
 /// Bytes of a row in the table and both keys, about.
-pub const BYTES_OF_ROW: u64 = 320;
+const ROW_BYTES: u64 = 320;
 
 /// The workload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Junk {
+    /// Rows of all clients together, rounded up to whole commits of each.
+    pub rows: u64,
     /// Rows between two commits.
     pub commit_every: u32,
     /// A procedure of the database inserts them.
     pub procedure: bool,
+}
+
+impl Junk {
+    /// Bytes that so many rows take, about.
+    pub fn rows_bytes(rows: u64) -> u64 {
+        rows * ROW_BYTES
+    }
 }
 
 impl SqlWorkload for Junk {
@@ -59,6 +68,11 @@ impl SqlWorkload for Junk {
 
     fn statements(&self, _: Dialect) -> Vec<String> {
         statements::all(self.procedure)
+    }
+
+    fn transactions(&self, _: usize, clients: usize) -> Option<u64> {
+        let commits = self.rows.div_ceil(u64::from(self.commit_every));
+        Some(commits.div_ceil(clients as u64))
     }
 
     fn next(&self, client: &mut Client) -> Box<dyn SqlTransaction> {
