@@ -159,7 +159,11 @@ fn answers_on_mariadb_are_right_and_a_changed_row_is_noticed() {
 #[ignore = "loads a gigabyte"]
 fn answers_at_scale_1_are_those_of_the_standard() {
     let workload = workload(1.0, Parameters::Validation, false);
-    for kind in [ServerKind::Sqlite, ServerKind::Postgres, ServerKind::MariaDb] {
+    for kind in [
+        ServerKind::Sqlite,
+        ServerKind::Postgres,
+        ServerKind::MariaDb,
+    ] {
         if is_missing(kind) {
             continue;
         }
@@ -244,7 +248,11 @@ fn refresh_functions_on_mariadb_do_what_they_should() {
 
 #[test]
 fn a_query_that_takes_too_long_is_cancelled_and_the_next_is_not() {
-    for kind in [ServerKind::Sqlite, ServerKind::Postgres, ServerKind::MariaDb] {
+    for kind in [
+        ServerKind::Sqlite,
+        ServerKind::Postgres,
+        ServerKind::MariaDb,
+    ] {
         if !is_missing(kind) {
             what_takes_too_long_is_cancelled(kind);
         }
