@@ -241,9 +241,11 @@ impl Settings {
             line(name, value);
         }
         if purpose == Purpose::Load {
+            // Commits are written to the log at once, though not flushed: vacuum cannot mark rows as visible to all whose
+            // commit is still in memory, and the trials would have to.
             for (name, value) in [
                 ("fsync", "off"),
-                ("synchronous_commit", "off"),
+                ("synchronous_commit", "on"),
                 ("full_page_writes", "off"),
                 ("wal_level", "minimal"),
                 ("archive_mode", "off"),

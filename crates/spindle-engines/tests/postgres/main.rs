@@ -127,6 +127,16 @@ fn files_lie_where_their_kind_belongs() {
     assert_eq!(bytes_in(&directories.undo), 0);
     let server = start(&request, &directories);
     let mut connection = server.connect().unwrap();
+    // Loading has left nothing to be done to the rows when they are first read.
+    let pages = "select sum(relpages), sum(relallvisible) from pg_class \
+                 where relkind = 'r' and relnamespace = 'public'::regnamespace";
+    connection
+        .ask(pages, &mut |row| {
+            assert!(row.int(0)? > 500);
+            assert_eq!(row.int(0)?, row.int(1)?, "pages, and those visible to all");
+            Ok(())
+        })
+        .unwrap();
     connection
         .run("create temporary table t as select generate_series(1, 100000) n")
         .unwrap();
