@@ -50,11 +50,13 @@ powercut: build
 	rm -rf target/powercut
 
 # A million simulated crashes, then a thousand kills of runs that make layouts, and power cuts of disk groups. Stop it as you
-# like: it goes on where it was. Options: make soak ARGS='--budget 20m', for each of the two.
+# like: it goes on where it was. Options: make soak ARGS='--budget 20m', for each of the two. Without options also verdicts, and
+# the answers of TPC-H at scale 1.
 soak:
 	cargo run --release --locked -p spindle-kernel --example soak -- $(ARGS)
 	scripts/soak-layouts $(ARGS)
 	$(if $(ARGS),,$(MAKE) soak-verdicts)
+	$(if $(ARGS),,cargo test --release --locked -p spindle-engines --test tpch -- --ignored)
 
 # Verdicts of small real runs whose truth is known, into docs/soak-verdicts.md; some hours. Stop it
 # as you like: it goes on where it was. Options: make soak-verdicts ARGS='--minutes 20'.
@@ -84,6 +86,7 @@ lint:
 bench:
 	scripts/setup bench
 	cargo bench --locked -p spindle-engines --bench speed -- $(CHECK)
+	cargo bench --locked -p spindle-workload --bench tpch
 	cargo test --release --locked -p spindle --test report_page -- --ignored --nocapture time_of_a_large_run
 
 clean:

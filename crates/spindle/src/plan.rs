@@ -124,6 +124,13 @@ fn trials(experiment: &Experiment) -> String {
         duration_text(time.as_secs() * 1000)
     };
     let (most, rounds_max) = (trials(plan.rounds), plan.rounds);
+    if experiment.workload.transactions.queries().is_some() {
+        return format!(
+            "Then up to {most} trials ({cases} cases, {rounds_max} rounds), each as long as its queries take, and a restore before \
+             each (by {}).",
+            plan.restore
+        );
+    }
     let Some(auto) = plan.auto else {
         return format!(
             "Then {most} trials ({cases} cases, {rounds_max} rounds): at least {}, and a restore before each (by {}).",

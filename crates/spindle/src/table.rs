@@ -10,7 +10,7 @@ use comfy_table::{
 };
 
 use crate::report::comparison::{self, COLUMNS, Column, LEGEND, NO_FIGURE};
-use crate::report::{cost, sentences};
+use crate::report::{cost, queries, sentences};
 use crate::result::{Case, Comparison, Outcome, Ranking, RunResult, Verdict};
 
 /// Narrower than this, the columns of figures go into two tables.
@@ -64,6 +64,7 @@ pub fn render(result: &RunResult, style: Style) -> String {
     let headline = paint(&result.headline, BOLD, style);
     let parts = [
         figures(result, style),
+        seconds_per_query(result, style),
         pairs(result, style),
         reasons(result),
         findings(result, style),
@@ -87,6 +88,31 @@ pub(crate) fn figures(result: &RunResult, style: Style) -> String {
         let _ = writeln!(text, "{}\n", cases(result, columns, style.width));
     }
     let _ = writeln!(text, "{}{LEGEND}\n", remarks(result));
+    text
+}
+
+/// Seconds of each query side by side; a blank line at its end, or nothing at all.
+pub(crate) fn seconds_per_query(result: &RunResult, style: Style) -> String {
+    let tables = queries::tables(result);
+    let mut text = String::new();
+    for of in &tables {
+        let mut table = plain_table(style.width);
+        table.set_header(&of.header);
+        for row in &of.rows {
+            table.add_row(row);
+        }
+        table.set_style(TableComponent::HeaderLines, '-');
+        (1..of.header.len()).for_each(|column| align_right(&mut table, column));
+        let _ = writeln!(
+            text,
+            "Seconds per query ({}):\n{}\n",
+            of.load,
+            lines(&table)
+        );
+    }
+    if !tables.is_empty() {
+        let _ = writeln!(text, "{}\n", queries::NOTE);
+    }
     text
 }
 

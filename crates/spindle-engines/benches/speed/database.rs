@@ -15,8 +15,8 @@ use spindle_io::real::facts::ProcessorTime;
 use spindle_io::real::{RealEnv, block_on};
 use spindle_kernel::StatisticsSnapshot;
 use spindle_layout::DatabaseFiles;
-use spindle_workload::Workload;
 use spindle_workload::driver::{self, Behaviour};
+use spindle_workload::{Acknowledged, Workload};
 
 use rand_xoshiro::rand_core::RngCore;
 
@@ -94,7 +94,11 @@ pub fn written(path: &Path, bytes: u64) {
 /// Reads every row, so that a cache large enough holds them all.
 pub fn read_everything(engine: &Arc<KernelEngine>, workload: &dyn Workload, clients: usize) {
     let mut session = engine.connector()();
-    let check = driver::check(&mut session, workload, vec![0; clients]);
+    let check = driver::check(
+        &mut session,
+        workload,
+        vec![Acknowledged::default(); clients],
+    );
     block_on(check).expect("nothing is lost");
 }
 

@@ -95,6 +95,8 @@ fn of_code(code: u16, text: String) -> SessionError {
         1053 | 1927 | 2006 | 2013 => SessionError::Lost(text),
         // Duplicates, missing parents, still referenced rows, missing values, checks of MySQL and of MariaDB.
         1062 | 1451 | 1452 | 1048 | 3819 | 4025 => SessionError::Refused(text),
+        // It took longer than max_statement_time (MariaDB), max_execution_time (MySQL).
+        1969 | 3024 => SessionError::Refused(text),
         _ => SessionError::Failed(text),
     }
 }
@@ -227,6 +229,15 @@ impl SqlConnection for MariaDbConnection {
 
     fn load(&mut self, part: &LoadPart) -> Result<u64, SessionError> {
         self.carry_out(|connection| load::load(connection, part))
+    }
+
+    fn limit_statement(&mut self, limit: Option<Duration>) -> Result<(), SessionError> {
+        let limit = limit.unwrap_or_default();
+        let (seconds, milliseconds) = (limit.as_secs_f64(), limit.as_millis());
+        // MariaDB passes over comments of MySQL 5.7, and MySQL over those of MariaDB. Zero is no limit.
+        self.run(&format!(
+            "set @limited = 1 /*M!, max_statement_time = {seconds} */ /*!50708 , max_execution_time = {milliseconds} */"
+        ))
     }
 
     fn is_closed(&self) -> bool {

@@ -128,10 +128,16 @@ impl Looking {
 }
 
 fn look(connection: &mut Conn) -> mysql::Result<Found> {
-    let status: Vec<(String, String)> = connection.query("show global status like 'innodb\\_%'")?;
-    let status = status
-        .into_iter()
-        .filter_map(|(name, value)| Some((name.to_lowercase(), value.parse().ok()?)));
+    let mut status = BTreeMap::new();
+    for names in ["innodb\\_%", "com\\_commit"] {
+        let listed: Vec<(String, String)> =
+            connection.query(format!("show global status like '{names}'"))?;
+        let numbers = listed.into_iter();
+        status.extend(numbers.filter_map(|(name, value)| {
+            let number = value.parse::<u64>().ok()?;
+            Some((name.to_lowercase(), number))
+        }));
+    }
     let instruments =
         format!("('{DATA_FILE}', '{LOG_FILE}', '{TEMP_FILE}', '{IO_CACHE}', '{COMMIT}')");
     let files: Vec<(String, u64, u64, u64, u64, u64, u64)> = connection.query(format!(
@@ -153,7 +159,7 @@ fn look(connection: &mut Conn) -> mysql::Result<Found> {
         );
     }
     Ok(Found {
-        status: status.collect(),
+        status,
         files: files
             .into_iter()
             .map(|(name, reads, read, writes, write, others, other)| {
@@ -176,8 +182,7 @@ fn time(count: u64, picoseconds: u64) -> Time {
     }
 }
 
-/// Data and redo apart. Where redo has counters of its own and counts as data as well (before MariaDB 10.8, and in MySQL,
-/// which still count its flushes), it is taken off.
+/// Data and redo apart. Older MariaDB and MySQL count redo as data as well, and its flushes too: there it is taken off.
 pub(super) fn counts(found: &Found) -> EngineCounts {
     let of = |name: &str| found.number(name);
     let redo = IoCounts {

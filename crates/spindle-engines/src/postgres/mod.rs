@@ -1,11 +1,36 @@
-//! PostgreSQL.
+//! PostgreSQL: an installed server, run on a cluster of its own that lies in the layout's directories. `programs` finds it,
+//! `settings` has it check what the experiment sets, `cluster` is its files, `postmaster` its process, `wire`, `values` and
+//! `connection` the client, `running` a server at work with `counts` and `waits`.
+
+mod cluster;
+mod connection;
+mod counts;
+mod postmaster;
+mod programs;
+mod running;
+mod settings;
+mod values;
+mod verify;
+mod waits;
+mod wire;
 
 use std::sync::Arc;
 
 use spindle_layout::TreeDirectories;
 use spindle_workload::sql::Dialect;
 
-use crate::sql::{FoundServer, Purpose, RunningServer, Server, ServerError, ServerRequest};
+use crate::sql::{FoundServer, Purpose, RunningServer, Server, ServerError, ServerRequest, Stop};
+use cluster::Cluster;
+use programs::Programs;
+use running::RunningPostgres;
+use settings::Settings;
+
+/// Memory of the server beside its buffer cache, about: shared structures and processes of its own.
+const SERVER_BYTES: u64 = 64 << 20;
+/// Of the process that serves a connection, about: its own pages, its page tables of the buffer cache, `work_mem` once.
+const CONNECTION_BYTES: u64 = 10 << 20;
+/// An empty cluster, and room for what vacuum has not cleared yet.
+const CLUSTER_BYTES: u64 = 64 << 20;
 
 /// PostgreSQL.
 pub struct Postgres;
@@ -15,40 +40,74 @@ impl Server for Postgres {
         Dialect::Postgres
     }
 
-    fn examine(&self, _: &ServerRequest) -> Result<FoundServer, ServerError> {
-        Err(ServerError::Unavailable(
-            "PostgreSQL is not built yet".to_owned(),
-        ))
+    fn examine(&self, request: &ServerRequest) -> Result<FoundServer, ServerError> {
+        let programs = Programs::find(request)?;
+        let settings = Settings::of(request, &programs)?;
+        settings.check(&programs)?;
+        let mut notes = settings.notes.clone();
+        notes.extend(programs.user.as_ref().map(|user| {
+            format!(
+                "PostgreSQL refuses to run as root: its files belong to the user {0}, and it runs as {0}",
+                user.name
+            )
+        }));
+        Ok(FoundServer {
+            version: programs.version.clone(),
+            settings: settings.described(&programs),
+            notes,
+        })
     }
 
-    fn shapes_files(&self, _: &str) -> bool {
-        true
+    fn placed_kinds(&self) -> &'static [&'static str] {
+        &["index", "redo", "temp"]
     }
 
-    fn room_bytes(&self, _: &ServerRequest) -> u64 {
-        0
+    fn shapes_files(&self, setting: &str) -> bool {
+        settings::shapes_files(setting)
     }
 
-    fn overhead_bytes(&self, _: &ServerRequest) -> u64 {
-        0
+    fn room_bytes(&self, request: &ServerRequest) -> u64 {
+        CLUSTER_BYTES + settings::wal_bytes(request) + request.data_bytes / 2
     }
 
-    fn create(&self, request: &ServerRequest, _: &TreeDirectories) -> Result<(), ServerError> {
-        self.examine(request).map(|_| ())
+    fn overhead_bytes(&self, request: &ServerRequest) -> u64 {
+        SERVER_BYTES + u64::from(request.clients) * CONNECTION_BYTES
+    }
+
+    fn create(
+        &self,
+        request: &ServerRequest,
+        directories: &TreeDirectories,
+    ) -> Result<(), ServerError> {
+        let programs = Programs::find(request)?;
+        let settings = Settings::of(request, &programs)?;
+        let cluster = Cluster::of(directories)?;
+        cluster.create(&settings, &programs)?;
+        let running = RunningPostgres::start(cluster, &settings, programs, Purpose::Load)?;
+        let mut connection = running.connect_client()?;
+        running.cluster().create_tablespaces(&mut connection)?;
+        drop(connection);
+        running.stop(Stop::Clean)
     }
 
     fn start(
         &self,
         request: &ServerRequest,
-        _: &TreeDirectories,
-        _: Purpose,
+        directories: &TreeDirectories,
+        purpose: Purpose,
     ) -> Result<Arc<dyn RunningServer>, ServerError> {
-        Err(self
-            .examine(request)
-            .map_or_else(|error| error, |_| unreachable!()))
+        let programs = Programs::find(request)?;
+        let settings = Settings::of(request, &programs)?;
+        let cluster = Cluster::of(directories)?;
+        let running = RunningPostgres::start(cluster, &settings, programs, purpose)?;
+        Ok(Arc::new(running))
     }
 
-    fn verify(&self, request: &ServerRequest, _: &TreeDirectories) -> Result<String, ServerError> {
-        self.examine(request).map(|found| found.version)
+    fn verify(
+        &self,
+        request: &ServerRequest,
+        directories: &TreeDirectories,
+    ) -> Result<String, ServerError> {
+        verify::verify(self, request, directories)
     }
 }

@@ -320,6 +320,15 @@ impl Board {
         self.stopping.load(Ordering::Acquire)
     }
 
+    /// Waits to be told to stop.
+    async fn stopped(&self) {
+        // Made before the look at the flag: a stop after that look ends the wait.
+        let stopped = self.stop.notified();
+        if !self.is_stopping() {
+            stopped.await;
+        }
+    }
+
     /// Sleeps until `until_ns`, or until told to stop.
     async fn sleep_until(&self, env: &dyn Env, until_ns: u64) {
         // Made before the look at the flag: a stop after that look ends the wait.
@@ -349,8 +358,9 @@ async fn run_client<W: Work>(
     if let Err(reason) = place.work().await {
         let mut failure = board.failure.lock();
         failure.get_or_insert(format!("client {number}: {reason}"));
+        drop(failure);
+        board.at_work.fetch_sub(1, Ordering::Release);
     }
-    board.at_work.fetch_sub(1, Ordering::Release);
 }
 
 /// A client at its place.
@@ -378,7 +388,7 @@ impl<W: Work> ClientPlace<'_, W> {
             if let Some(due_ns) = due_ns {
                 board.sleep_until(&*self.env, due_ns).await;
                 if board.is_stopping() {
-                    return Ok(());
+                    break;
                 }
             }
             let began_ns = self.env.now();
@@ -392,6 +402,9 @@ impl<W: Work> ClientPlace<'_, W> {
             }
         }
         self.record().at_work_ns[1].store(self.env.now(), Ordering::Relaxed);
+        board.at_work.fetch_sub(1, Ordering::Release);
+        // What its thread and its connection have done can be counted as long as they are there.
+        board.stopped().await;
         Ok(())
     }
 

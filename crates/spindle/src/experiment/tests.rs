@@ -663,3 +663,42 @@ fn a_preferred_read_needs_a_device_and_copies_to_choose_from() {
         "{ preferred_read = \"/dev/sdb\", redundancy = \"normal\" }",
     ));
 }
+
+const QUERIES: &str = "[database]\nengine = \"sqlite\"\nbuffer_cache = \"4MiB\"\n";
+
+#[test]
+fn the_size_of_tpch_follows_from_its_scale_in_every_layout() {
+    let text = format!(
+        "{QUERIES}[workload]\nkind = \"tpch\"\nscale = 0.5\n{ONE_LAYOUT}database = {{ buffer_cache = \"8MiB\" }}\n"
+    );
+    let experiment = parse(&text);
+    assert_eq!(experiment.workload.clients, [1]);
+    let sizes = [&experiment.database, &experiment.layouts[0].database];
+    assert_eq!(sizes.map(|database| database.size_bytes), [800_000_000; 2]);
+    let queries = experiment.workload.transactions.queries().unwrap();
+    assert!(queries.queries.iter().copied().eq(1..=22));
+
+    let of_ancestor = parse(&text.replace("tpch", "tpcd"));
+    let queries = of_ancestor.workload.transactions.queries().unwrap();
+    assert!(queries.queries.iter().copied().eq(1..=17));
+}
+
+#[test]
+fn what_means_nothing_to_queries_is_refused() {
+    let with = |workload: &str, plan: &str, database: &str| {
+        let text = format!(
+            "{QUERIES}{database}[workload]\nkind = \"tpch\"\n{workload}\n[plan]\n{plan}\n{ONE_LAYOUT}"
+        );
+        error_of(&text, &[]).key().unwrap_or_default().to_owned()
+    };
+    assert_eq!(with("think_time = \"1s\"", "", ""), "workload.think_time");
+    assert_eq!(with("rate = \"1/s\"", "", ""), "workload.rate");
+    assert_eq!(with("queries = [23]", "", ""), "workload.queries");
+    assert_eq!(with("scale = 0.001", "", ""), "workload.scale");
+    assert_eq!(with("", "measure = \"1m\"", ""), "plan.measure");
+    assert_eq!(with("", "", "size = \"1GiB\"\n"), "database.size");
+    let kernel = format!("[workload]\nkind = \"tpch\"\n{ONE_LAYOUT}");
+    let error = error_of(&kernel, &[]);
+    assert_eq!(error.key(), Some("workload.kind"));
+    assert!(error.to_string().contains("does not speak"), "{error}");
+}

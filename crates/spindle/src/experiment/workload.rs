@@ -415,16 +415,16 @@ impl Hotspot {
 }
 
 /// The keys of each kind of workload, for telling a key of one used with another where it belongs.
-pub(super) fn keys_by_kind(database: &Database) -> [(WorkloadKind, Vec<&'static str>); 7] {
-    let of_queries = |kind| (kind, keys_asked_by(|reader| Queries::read(reader, kind)));
+pub(super) fn keys_by_kind(database: &Database) -> [(WorkloadKind, Vec<&'static str>); 6] {
+    let tpch = WorkloadKind::Tpch;
     [
         (WorkloadKind::OltpMix, keys_asked_by(OltpMix::read)),
         (
             WorkloadKind::Slob,
             keys_asked_by(|reader| Slob::read(reader, database)),
         ),
-        of_queries(WorkloadKind::Tpch),
-        of_queries(WorkloadKind::Tpcd),
+        // Those of `tpcd`, too.
+        (tpch, keys_asked_by(|reader| Queries::read(reader, tpch))),
         (WorkloadKind::Tpcb, keys_asked_by(Tpcb::read)),
         (WorkloadKind::Tpcc, keys_asked_by(Tpcc::read)),
         (WorkloadKind::Junk, keys_asked_by(Junk::read)),

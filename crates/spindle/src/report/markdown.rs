@@ -9,6 +9,7 @@ use spindle_stats::TimeSeries;
 use super::comparison::{self, CHECKS, CHECKS_NOTE, COLUMNS, KIND_COLUMNS, NO_FIGURE, kind_cells};
 use super::facts::facts;
 use super::page::{events_of, trials_in_order};
+use super::queries;
 use super::sentences::{
     METHOD, REPEAT, REPEAT_COMMAND, costs, drift, emulation_terms, experiment_name, memory_terms,
     noise, stopping,
@@ -33,6 +34,7 @@ pub fn markdown(result: &RunResult, series: &[SampledTrial]) -> String {
         why(result),
         checks(result),
         throughput_table(result, series),
+        seconds_per_query(result),
         kinds(result),
         waits(result),
         method(result),
@@ -251,6 +253,17 @@ fn why(result: &RunResult) -> String {
         let _ = writeln!(body, "- {}", escaped(&sentence));
     }
     section("Why", &body)
+}
+
+/// Seconds of each query side by side, for each load level that has queries.
+fn seconds_per_query(result: &RunResult) -> String {
+    let tables = queries::tables(result).into_iter();
+    tables
+        .map(|of| {
+            let body = format!("{}\n{}\n", table(&of.header, &of.rows), queries::NOTE);
+            section(&format!("Seconds per query: {}", of.load), &body)
+        })
+        .collect()
 }
 
 /// The kinds of transactions apart, for each case that has several.

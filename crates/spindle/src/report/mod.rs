@@ -12,6 +12,7 @@ mod diagram;
 pub(crate) mod facts;
 mod markdown;
 mod page;
+pub mod queries;
 pub(crate) mod sentences;
 mod timeline;
 

@@ -16,6 +16,7 @@ mod headline;
 mod judge;
 mod kinds;
 mod model;
+mod queries;
 mod record;
 #[cfg(test)]
 pub(crate) mod sample;
@@ -37,6 +38,7 @@ pub use model::{
     Throughput, TimePart, Trial, USER_CPU, Wait, WarmUp, Warning, is_storage_wait, is_wait_event,
     nearest_event,
 };
+pub use queries::{QueryMean, QueryMeans};
 pub use record::{AutoPlan, CaseRecord, RunRecord, SampledTrial};
 #[cfg(test)]
 pub(crate) use sample::trial as sample_trial;

@@ -5,7 +5,7 @@ use maud::{Markup, html};
 use super::load_name;
 use super::why::{bar_name, events_of};
 use crate::report::chart::stacked::{self, Bar};
-use crate::report::chart::{colour_class, device, latency, scaling, throughput};
+use crate::report::chart::{colour_class, device, latency, queries, scaling, throughput};
 use crate::report::timeline::Timeline;
 use crate::result::{Case, Ranking, RunResult, SampledTrial};
 
@@ -45,8 +45,12 @@ fn of_load(result: &RunResult, series: &[SampledTrial], ranking: &Ranking, index
         .filter(|case| case.is_ranked_in(ranking) && case.is_compared());
     let cases: Vec<&Case> = cases.collect();
     let timeline = Timeline::of(result, series, ranking);
+    let table = crate::report::queries::table(result, &cases);
     html! {
         h3 { (load) }
+        @if let Some(table) = &table {
+            @if let Some(figure) = queries::figure(result, &cases, table, &format!("queries-{index}")) { (figure) }
+        }
         @if let Some(timeline) = &timeline {
             (throughput::figure(result, timeline, &format!("throughput-{index}"), &format!("Throughput over time: {load}")))
         }

@@ -1,0 +1,463 @@
+//! A client's connection to PostgreSQL. Statements are prepared once; a call is Bind, Execute and Sync in one write, its
+//! parameters and its answer in binary. It is what measures, so it is to cost less than the peers' clients do.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use bytes::{BufMut, BytesMut};
+use postgres_protocol::message::backend::{
+    COMMAND_COMPLETE_TAG, COPY_IN_RESPONSE_TAG, DATA_ROW_TAG, PARAMETER_DESCRIPTION_TAG,
+    ROW_DESCRIPTION_TAG,
+};
+use postgres_protocol::message::frontend::{self, BindError};
+use postgres_protocol::{IsNull, Oid};
+use spindle_workload::SessionError;
+use spindle_workload::sql::connection::Visit;
+use spindle_workload::sql::{Dialect, LoadPart, Row, RowSink, SqlConnection, Value};
+
+use super::values;
+use super::wire::{Message, Wire, number_at, short_at, unexpected};
+
+/// Whole messages of simple queries.
+const BEGIN: &[u8] = b"Q\0\0\0\x0abegin\0";
+const COMMIT: &[u8] = b"Q\0\0\0\x0bcommit\0";
+const ROLLBACK: &[u8] = b"Q\0\0\0\x0drollback\0";
+/// Rows are sent to COPY in messages of about this size.
+const COPY_BYTES: usize = 128 << 10;
+/// How COPY's binary format begins ("COPY", section "Binary Format"): signature, flags, length of more.
+const COPY_HEAD: &[u8] = b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0";
+const COPY_END: i16 = -1;
+const NULL: i32 = -1;
+const BINARY: i16 = 1;
+
+/// Processes of the server that serve clients now.
+pub(super) type Backends = Arc<Mutex<BTreeSet<u32>>>;
+
+/// A prepared statement.
+struct Statement {
+    name: String,
+    parameters: Vec<Oid>,
+    columns: Vec<Oid>,
+}
+
+/// One client's connection.
+pub(super) struct PostgresConnection {
+    wire: Wire,
+    statements: Vec<Statement>,
+    /// Where to sign off.
+    backends: Option<Backends>,
+}
+
+impl PostgresConnection {
+    /// Connects. `backends` hears of the server's process, from now until this is dropped.
+    ///
+    /// # Errors
+    /// See [`SessionError`].
+    pub fn connect(
+        socket: &Path,
+        user: &str,
+        password: &str,
+        backends: Option<Backends>,
+    ) -> Result<PostgresConnection, SessionError> {
+        let wire = Wire::connect(socket, user, password)?;
+        if let Some(backends) = &backends {
+            let mut backends = backends.lock().unwrap_or_else(PoisonError::into_inner);
+            backends.insert(wire.process_id);
+        }
+        Ok(PostgresConnection {
+            wire,
+            statements: Vec::new(),
+            backends,
+        })
+    }
+
+    /// A simple query that has no answer but its end.
+    fn simple(&mut self, message: &[u8]) -> Result<(), SessionError> {
+        self.wire.send_bytes(message)?;
+        self.wire.ready(|_, _| Ok(()))
+    }
+
+    /// Describes a statement, which is prepared under `name`.
+    fn describe(&mut self, sql: &str, name: &str) -> Result<Statement, SessionError> {
+        let out = &mut self.wire.out;
+        let written = frontend::parse(name, sql, [], out)
+            .and_then(|()| frontend::describe(b'S', name, out))
+            .map(|()| frontend::sync(out));
+        written.map_err(|error| unexpected(&error.to_string()))?;
+        self.wire.send()?;
+        let mut statement = Statement {
+            name: name.to_owned(),
+            parameters: Vec::new(),
+            columns: Vec::new(),
+        };
+        self.wire.ready(|wire, message| {
+            match message.tag {
+                PARAMETER_DESCRIPTION_TAG => {
+                    statement.parameters = parameter_types(wire.body(&message))?;
+                }
+                ROW_DESCRIPTION_TAG => statement.columns = column_types(wire.body(&message))?,
+                _ => {}
+            }
+            Ok(())
+        })?;
+        Ok(statement)
+    }
+
+    fn call(
+        &mut self,
+        statement: usize,
+        parameters: &[Value<'_>],
+        visit: Visit<'_>,
+    ) -> Result<Rows, SessionError> {
+        let of = &self.statements[statement];
+        bind(of, parameters, &mut self.wire.out).inspect_err(|_| self.wire.out.clear())?;
+        self.wire.send()?;
+        answer(&mut self.wire, &of.columns, visit)
+    }
+}
+
+/// Bind, Execute and Sync.
+fn bind(of: &Statement, parameters: &[Value<'_>], out: &mut BytesMut) -> Result<(), SessionError> {
+    if parameters.len() != of.parameters.len() {
+        return Err(SessionError::Failed(format!(
+            "statement {} takes {} parameters and was given {}",
+            of.name,
+            of.parameters.len(),
+            parameters.len()
+        )));
+    }
+    let mut refused = None;
+    let bound = frontend::bind(
+        "",
+        &of.name,
+        [BINARY],
+        parameters.iter().zip(&of.parameters),
+        |(value, oid), out| match value {
+            Value::Null => Ok(IsNull::Yes),
+            value => {
+                if let Err(error) = values::write(value, *oid, out) {
+                    refused.get_or_insert(error);
+                }
+                Ok(IsNull::No)
+            }
+        },
+        [BINARY],
+        out,
+    );
+    if let Some(error) = refused {
+        return Err(error);
+    }
+    bound.map_err(|error| match error {
+        BindError::Conversion(error) => unexpected(&error.to_string()),
+        BindError::Serialization(error) => unexpected(&error.to_string()),
+    })?;
+    frontend::execute("", 0, out).map_err(|error| unexpected(&error.to_string()))?;
+    frontend::sync(out);
+    Ok(())
+}
+
+/// Rows of an answer.
+#[derive(Clone, Copy, Default)]
+struct Rows {
+    /// That were visited.
+    visited: u64,
+    /// That the statement says it found or changed; a call of a procedure does not.
+    told: u64,
+}
+
+/// Takes an answer to its end.
+fn answer(wire: &mut Wire, columns: &[Oid], visit: Visit<'_>) -> Result<Rows, SessionError> {
+    let mut rows = Rows::default();
+    wire.ready(|wire, message| {
+        match message.tag {
+            DATA_ROW_TAG => {
+                rows.visited += 1;
+                visit(&PostgresRow {
+                    fields: wire.body(&message).get(2..).unwrap_or_default(),
+                    columns,
+                })?;
+            }
+            COMMAND_COMPLETE_TAG => rows.told = rows_in_tag(wire.body(&message)),
+            _ => {}
+        }
+        Ok(())
+    })?;
+    Ok(rows)
+}
+
+/// The number at the end of what was done, such as `UPDATE 3` or `INSERT 0 1`; 0 when there is none.
+fn rows_in_tag(body: &[u8]) -> u64 {
+    let text = body.strip_suffix(b"\0").unwrap_or(body);
+    let digits = text.iter().rev().take_while(|byte| byte.is_ascii_digit());
+    let start = text.len() - digits.count();
+    text[start..].iter().fold(0, |number: u64, digit| {
+        number.wrapping_mul(10) + u64::from(digit - b'0')
+    })
+}
+
+fn parameter_types(body: &[u8]) -> Result<Vec<Oid>, SessionError> {
+    let count = usize::from(short_at(body, 0)?);
+    let oids = (0..count).map(|place| number_at(body, 2 + 4 * place));
+    oids.map(|oid| oid.map(|oid| oid as Oid)).collect()
+}
+
+/// Of each column: its name, then table (4), column (2), type (4), size (2), modifier (4), format (2).
+fn column_types(body: &[u8]) -> Result<Vec<Oid>, SessionError> {
+    let count = usize::from(short_at(body, 0)?);
+    let mut rest = body.get(2..).unwrap_or_default();
+    let mut columns = Vec::with_capacity(count);
+    for _ in 0..count {
+        let name_bytes = rest.iter().position(|byte| *byte == 0);
+        let after = name_bytes.ok_or_else(|| unexpected("a column without a name"))? + 1;
+        columns.push(number_at(rest, after + 6)? as Oid);
+        rest = rest.get(after + 18..).unwrap_or_default();
+    }
+    Ok(columns)
+}
+
+/// A row: of each field its length, or -1, and its bytes.
+struct PostgresRow<'a> {
+    fields: &'a [u8],
+    columns: &'a [Oid],
+}
+
+impl Row for PostgresRow<'_> {
+    fn value(&self, column: usize) -> Result<Value<'_>, SessionError> {
+        let Some(of) = self.columns.get(column) else {
+            return Err(SessionError::Failed(format!(
+                "the answer has {} columns, and column {column}, counted from 0, was asked for",
+                self.columns.len()
+            )));
+        };
+        let mut rest = self.fields;
+        for _ in 0..column {
+            let length = number_at(rest, 0)?.max(0) as usize;
+            rest = rest.get(4 + length..).unwrap_or_default();
+        }
+        match usize::try_from(number_at(rest, 0)?) {
+            Err(_) => Ok(Value::Null),
+            Ok(length) => {
+                let bytes = rest.get(4..4 + length);
+                values::read(bytes.ok_or_else(|| unexpected("a short row"))?, *of)
+            }
+        }
+    }
+}
+
+impl SqlConnection for PostgresConnection {
+    fn dialect(&self) -> Dialect {
+        Dialect::Postgres
+    }
+
+    fn prepare(&mut self, statements: &[String]) -> Result<(), SessionError> {
+        if !self.statements.is_empty() {
+            self.run("deallocate all")?;
+            self.statements.clear();
+        }
+        for (number, sql) in statements.iter().enumerate() {
+            let statement = self.describe(sql, &format!("s{number}"))?;
+            self.statements.push(statement);
+        }
+        Ok(())
+    }
+
+    fn run(&mut self, sql: &str) -> Result<(), SessionError> {
+        frontend::query(sql, &mut self.wire.out).map_err(|error| unexpected(&error.to_string()))?;
+        self.wire.send()?;
+        self.wire.ready(|_, _| Ok(()))
+    }
+
+    fn ask(&mut self, sql: &str, visit: Visit<'_>) -> Result<(), SessionError> {
+        let statement = self.describe(sql, "")?;
+        bind(&statement, &[], &mut self.wire.out)?;
+        self.wire.send()?;
+        answer(&mut self.wire, &statement.columns, visit).map(|_| ())
+    }
+
+    fn begin(&mut self) -> Result<(), SessionError> {
+        self.simple(BEGIN)
+    }
+
+    fn commit(&mut self) -> Result<(), SessionError> {
+        let mut rolled_back = false;
+        self.wire.send_bytes(COMMIT)?;
+        self.wire.ready(|wire, message: Message| {
+            rolled_back |=
+                message.tag == COMMAND_COMPLETE_TAG && wire.body(&message).starts_with(b"ROLLBACK");
+            Ok(())
+        })?;
+        match rolled_back {
+            true => Err(SessionError::Failed(
+                "a commit became a rollback: a statement of the transaction had failed".to_owned(),
+            )),
+            false => Ok(()),
+        }
+    }
+
+    fn rollback(&mut self) -> Result<(), SessionError> {
+        match self.wire.in_transaction() {
+            true => self.simple(ROLLBACK),
+            false => Ok(()),
+        }
+    }
+
+    fn execute(&mut self, statement: usize, parameters: &[Value<'_>]) -> Result<u64, SessionError> {
+        self.call(statement, parameters, &mut |_| Ok(()))
+            .map(|rows| rows.told)
+    }
+
+    fn query(
+        &mut self,
+        statement: usize,
+        parameters: &[Value<'_>],
+        visit: Visit<'_>,
+    ) -> Result<u64, SessionError> {
+        self.call(statement, parameters, visit)
+            .map(|rows| rows.visited)
+    }
+
+    fn load(&mut self, part: &LoadPart) -> Result<u64, SessionError> {
+        let (table, columns) = (part.table, part.columns.join(", "));
+        let types = self.describe(&format!("select {columns} from {table}"), "")?;
+        let copy = format!("copy {table} ({columns}) from stdin (format binary)");
+        frontend::query(&copy, &mut self.wire.out)
+            .map_err(|error| unexpected(&error.to_string()))?;
+        self.wire.send()?;
+        match self.wire.next_message() {
+            Ok(message) if message.tag == COPY_IN_RESPONSE_TAG => {}
+            Ok(_) => return Err(unexpected("no COPY where one belongs")),
+            Err(error) => {
+                let _ = self.wire.ready(|_, _| Ok(()));
+                return Err(error);
+            }
+        }
+        let mut sink = CopySink {
+            wire: &mut self.wire,
+            columns: &types.columns,
+            rows: 0,
+        };
+        sink.begin_message();
+        sink.wire.out.put_slice(COPY_HEAD);
+        let made = (part.rows)(&mut sink);
+        let rows = sink.rows;
+        match made {
+            Ok(()) => {
+                sink.wire.out.put_i16(COPY_END);
+                sink.end_message();
+                frontend::copy_done(&mut self.wire.out);
+            }
+            Err(error) if self.wire.is_closed() => return Err(error),
+            Err(error) => {
+                self.wire.out.clear();
+                frontend::copy_fail("the rows could not be made", &mut self.wire.out)
+                    .map_err(|error| unexpected(&error.to_string()))?;
+                self.wire.send()?;
+                // It says that the copy failed, which is known.
+                let _ = self.wire.ready(|_, _| Ok(()));
+                return Err(error);
+            }
+        }
+        self.wire.send()?;
+        self.wire.ready(|_, _| Ok(()))?;
+        Ok(rows)
+    }
+
+    fn limit_statement(&mut self, limit: Option<Duration>) -> Result<(), SessionError> {
+        let limit_ms = limit.map_or(0, |limit| limit.as_millis().max(1));
+        self.run(&format!("set statement_timeout = {limit_ms}"))
+    }
+
+    fn is_closed(&self) -> bool {
+        self.wire.is_closed()
+    }
+}
+
+impl Drop for PostgresConnection {
+    fn drop(&mut self) {
+        if let Some(backends) = &self.backends {
+            let mut backends = backends.lock().unwrap_or_else(PoisonError::into_inner);
+            backends.remove(&self.wire.process_id);
+        }
+    }
+}
+
+/// Takes rows for COPY, many to a message. What is in `out` begins with the message that is being made.
+struct CopySink<'a> {
+    wire: &'a mut Wire,
+    columns: &'a [Oid],
+    rows: u64,
+}
+
+impl CopySink<'_> {
+    fn begin_message(&mut self) {
+        self.wire.out.put_u8(b'd');
+        self.wire.out.put_i32(0);
+    }
+
+    /// The length stands behind the tag, and counts itself.
+    fn end_message(&mut self) {
+        let length = (self.wire.out.len() - 1) as i32;
+        self.wire.out[1..5].copy_from_slice(&length.to_be_bytes());
+    }
+}
+
+impl RowSink for CopySink<'_> {
+    fn row(&mut self, row: &[Value<'_>]) -> Result<(), SessionError> {
+        if row.len() != self.columns.len() {
+            return Err(SessionError::Failed(format!(
+                "a row has {} values for {} columns",
+                row.len(),
+                self.columns.len()
+            )));
+        }
+        let out = &mut self.wire.out;
+        out.put_u16(row.len() as u16);
+        for (value, of) in row.iter().zip(self.columns) {
+            if *value == Value::Null {
+                out.put_i32(NULL);
+                continue;
+            }
+            let start = out.len();
+            out.put_i32(0);
+            values::write(value, *of, out)?;
+            let length = (out.len() - start - 4) as i32;
+            out[start..start + 4].copy_from_slice(&length.to_be_bytes());
+        }
+        self.rows += 1;
+        if out.len() >= COPY_BYTES {
+            self.end_message();
+            self.wire.send()?;
+            self.begin_message();
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_written_by_hand_have_the_right_length() {
+        for (message, sql) in [(BEGIN, "begin"), (COMMIT, "commit"), (ROLLBACK, "rollback")] {
+            let mut written = BytesMut::new();
+            frontend::query(sql, &mut written).unwrap();
+            assert_eq!(&written[..], message);
+        }
+    }
+
+    #[test]
+    fn the_number_of_rows_stands_at_the_end() {
+        for (tag, rows) in [
+            (&b"UPDATE 3\0"[..], 3),
+            (b"INSERT 0 12\0", 12),
+            (b"SELECT 100\0", 100),
+            (b"COMMIT\0", 0),
+            (b"", 0),
+        ] {
+            assert_eq!(rows_in_tag(tag), rows);
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! What the server counts: reads and writes of its blocks and of its write-ahead log, checkpoints, sizes. Where it counts
+//! them has moved from version to version; each statement here names the views of those that it is for
+//! (https://www.postgresql.org/docs/current/monitoring-stats.html).
+
+use std::sync::{Mutex, PoisonError};
+
+use spindle_io::real::IoCounts;
+use spindle_workload::SessionError;
+use spindle_workload::sql::SqlConnection;
+
+use super::connection::PostgresConnection;
+use crate::engine::{EngineCounts, Housekeeping, SegmentSize};
+
+/// Numbers of statements.
+const DATA: usize = 0;
+const REDO: usize = 1;
+const CHECKPOINTS: usize = 2;
+const SEGMENTS: usize = 3;
+
+const SEGMENT_SIZES: &str = "select c.relname, pg_relation_size(c.oid) from pg_class c \
+     join pg_namespace n on n.oid = c.relnamespace \
+     where n.nspname = 'public' and c.relkind in ('r', 'i', 'm') order by 1";
+
+/// Reads, bytes read, writes, bytes written.
+fn data_of(major: u32) -> &'static str {
+    match major {
+        18.. => {
+            "select sum(reads)::int8, sum(read_bytes)::int8, sum(coalesce(writes, 0) + coalesce(extends, 0))::int8, \
+             sum(coalesce(write_bytes, 0) + coalesce(extend_bytes, 0))::int8 from pg_stat_io where object <> 'wal'"
+        }
+        16..18 => {
+            "select sum(reads)::int8, sum(reads * op_bytes)::int8, \
+             sum(coalesce(writes, 0) + coalesce(extends, 0))::int8, \
+             sum((coalesce(writes, 0) + coalesce(extends, 0)) * op_bytes)::int8 from pg_stat_io"
+        }
+        _ => {
+            "select r, r * b, w, w * b from \
+             (select sum(blks_read)::int8 r from pg_stat_database) d, \
+             (select buffers_checkpoint + buffers_clean + buffers_backend w from pg_stat_bgwriter) g, \
+             (select current_setting('block_size')::int8 b) s"
+        }
+    }
+}
+
+/// Writes, bytes written.
+fn redo_of(major: u32) -> &'static str {
+    match major {
+        18.. => {
+            "select sum(writes)::int8, sum(write_bytes)::int8 from pg_stat_io where object = 'wal'"
+        }
+        14..18 => "select wal_write, wal_bytes::int8 from pg_stat_wal",
+        // It counts no writes; what it has written it knows.
+        _ => "select 0::int8, (pg_current_wal_lsn() - '0/0')::int8",
+    }
+}
+
+fn checkpoints_of(major: u32) -> &'static str {
+    match major {
+        18.. => "select num_done from pg_stat_checkpointer",
+        17 => "select num_timed + num_requested from pg_stat_checkpointer",
+        _ => "select checkpoints_timed + checkpoints_req from pg_stat_bgwriter",
+    }
+}
+
+/// Asks the server for its counts, on a connection of its own. When it is gone, the last ones stand.
+pub(super) struct Counters {
+    connection: Mutex<Option<PostgresConnection>>,
+    last: Mutex<(EngineCounts, Housekeeping, Vec<SegmentSize>)>,
+}
+
+impl Counters {
+    /// Asks through `connection`.
+    ///
+    /// # Errors
+    /// See [`SessionError`].
+    pub fn new(mut connection: PostgresConnection, major: u32) -> Result<Counters, SessionError> {
+        let statements = [
+            data_of(major),
+            redo_of(major),
+            checkpoints_of(major),
+            SEGMENT_SIZES,
+        ];
+        connection.prepare(&statements.map(str::to_owned))?;
+        Ok(Counters {
+            connection: Mutex::new(Some(connection)),
+            last: Mutex::default(),
+        })
+    }
+
+    /// Reads and writes. Blocks that the page cache gave count as read.
+    pub fn io(&self) -> EngineCounts {
+        let mut counts = EngineCounts::default();
+        let data = self.numbers::<4>(DATA);
+        let redo = self.numbers::<2>(REDO);
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        if let (Some([reads, read_bytes, writes, write_bytes]), Some([log_writes, log_bytes])) =
+            (data, redo)
+        {
+            counts.data = IoCounts {
+                reads,
+                writes,
+                read_bytes,
+                write_bytes,
+                ..IoCounts::default()
+            };
+            counts.redo = IoCounts {
+                writes: log_writes,
+                write_bytes: log_bytes,
+                ..IoCounts::default()
+            };
+            last.0 = counts;
+        }
+        last.0
+    }
+
+    /// Checkpoints.
+    pub fn housekeeping(&self) -> Housekeeping {
+        let found = self.numbers::<1>(CHECKPOINTS);
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some([checkpoints]) = found {
+            last.1.checkpoints = checkpoints;
+        }
+        last.1
+    }
+
+    /// Sizes of tables and indexes.
+    pub fn segments(&self) -> Vec<SegmentSize> {
+        let mut segments = Vec::new();
+        let asked = self.ask(SEGMENTS, |row| {
+            segments.push(SegmentSize {
+                name: row.text(0)?,
+                extents: 1,
+                bytes: row.int(1)?.unsigned_abs(),
+            });
+            Ok(())
+        });
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        if asked.is_some() {
+            last.2 = segments;
+        }
+        last.2.clone()
+    }
+
+    /// Ends the connection.
+    pub fn stop(&self) {
+        let mut connection = self.connection.lock();
+        connection
+            .as_mut()
+            .unwrap_or_else(|poisoned| poisoned.get_mut())
+            .take();
+    }
+
+    fn numbers<const N: usize>(&self, statement: usize) -> Option<[u64; N]> {
+        let mut numbers = [0; N];
+        self.ask(statement, |row| {
+            for (column, number) in numbers.iter_mut().enumerate() {
+                *number = row.int(column)?.unsigned_abs();
+            }
+            Ok(())
+        })?;
+        Some(numbers)
+    }
+
+    fn ask(
+        &self,
+        statement: usize,
+        mut visit: impl FnMut(&dyn spindle_workload::sql::Row) -> Result<(), SessionError>,
+    ) -> Option<()> {
+        let mut connection = self
+            .connection
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let asked = connection
+            .as_mut()?
+            .query(statement, &[], &mut |row| visit(row));
+        asked.ok().map(|_| ())
+    }
+}

@@ -1,0 +1,327 @@
+//! The programs of an installed PostgreSQL, and the user they run as: the server refuses to run as root, so that for root
+//! it is a user without privileges, through `setpriv` of util-linux.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use crate::sql::{ServerError, ServerRequest};
+
+/// The oldest version that has all that is asked of a server here.
+pub(super) const MAJOR_MIN: u32 = 13;
+/// Where Debian puts the programs of each version.
+const DEBIAN: &str = "/usr/lib/postgresql";
+/// Users that the server may run as when Spindle is root, the better first.
+const USERS: [&str; 2] = ["postgres", "nobody"];
+
+/// A user of the system, as /etc/passwd has it (passwd(5)).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct User {
+    pub name: String,
+    pub user_id: u32,
+    pub group_id: u32,
+}
+
+impl User {
+    /// The user that servers run as; `None`: the one that Spindle runs as.
+    fn of_servers() -> Result<Option<User>, ServerError> {
+        if !rustix::process::geteuid().is_root() {
+            return Ok(None);
+        }
+        let passwd = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
+        let mut found = USERS.iter().filter_map(|name| User::named(name, &passwd));
+        found.next().map(Some).ok_or_else(|| {
+            ServerError::Unavailable(
+                "PostgreSQL refuses to run as root, and there is no user \"postgres\" or \"nobody\" that it could run as"
+                    .to_owned(),
+            )
+        })
+    }
+
+    fn named(name: &str, passwd: &str) -> Option<User> {
+        passwd.lines().find_map(|line| {
+            let mut fields = line.split(':');
+            if fields.next() != Some(name) {
+                return None;
+            }
+            Some(User {
+                name: name.to_owned(),
+                user_id: fields.nth(1)?.parse().ok()?,
+                group_id: fields.next()?.parse().ok()?,
+            })
+        })
+    }
+}
+
+/// An installed PostgreSQL.
+#[derive(Debug, Clone)]
+pub(super) struct Programs {
+    bin_dir: PathBuf,
+    /// The version, such as 15.
+    pub major: u32,
+    /// As the server itself says it.
+    pub version: String,
+    /// Who runs them; `None`: whoever runs Spindle.
+    pub user: Option<User>,
+}
+
+impl Programs {
+    /// The programs in `bin_dir` of the request; else those on the path; else the newest that Debian has installed.
+    ///
+    /// # Errors
+    /// [`ServerError::Unavailable`]: there are none, they are too old, or no user may run them.
+    pub fn find(request: &ServerRequest) -> Result<Programs, ServerError> {
+        if request.url.is_some() {
+            return Err(ServerError::Unavailable(
+                "a PostgreSQL server that somebody else runs (url) cannot be measured yet: leave url out, and Spindle \
+                 runs a server of its own on the layout"
+                    .to_owned(),
+            ));
+        }
+        let user = User::of_servers()?;
+        let candidates = match &request.bin_dir {
+            Some(directory) => vec![directory.clone()],
+            None => on_path().into_iter().chain(newest_of_debian()).collect(),
+        };
+        let mut refused = None;
+        for bin_dir in candidates {
+            match Programs::in_directory(bin_dir, user.clone()) {
+                Ok(programs) => return Ok(programs),
+                Err(error) => _ = refused.get_or_insert(error),
+            }
+        }
+        Err(refused.unwrap_or_else(|| {
+            ServerError::Unavailable(format!(
+                "no PostgreSQL server is installed: neither on PATH nor in {DEBIAN}; install one (Debian: apt-get \
+                 install postgresql), or name the directory of its programs with bin_dir"
+            ))
+        }))
+    }
+
+    fn in_directory(bin_dir: PathBuf, user: Option<User>) -> Result<Programs, ServerError> {
+        let mut programs = Programs {
+            bin_dir,
+            major: 0,
+            version: String::new(),
+            user,
+        };
+        for program in ["postgres", "initdb"] {
+            let path = programs.bin_dir.join(program);
+            if !path.is_file() {
+                return Err(ServerError::Unavailable(format!(
+                    "there is no PostgreSQL server in {}: {program} is missing",
+                    programs.bin_dir.display()
+                )));
+            }
+        }
+        let said = programs.text_of(programs.command("postgres").arg("--version"))?;
+        programs.major = major_of(&said).ok_or_else(|| {
+            ServerError::Unavailable(format!(
+                "{} says {said:?} of its version, which is none of PostgreSQL",
+                programs.path("postgres").display()
+            ))
+        })?;
+        programs.version = said.replace("postgres (PostgreSQL)", "PostgreSQL");
+        if programs.major < MAJOR_MIN {
+            return Err(ServerError::Unavailable(format!(
+                "{} in {} is too old: PostgreSQL {MAJOR_MIN} or newer is needed",
+                programs.version,
+                programs.bin_dir.display()
+            )));
+        }
+        Ok(programs)
+    }
+
+    /// Where a program is.
+    pub fn path(&self, program: &str) -> PathBuf {
+        self.bin_dir.join(program)
+    }
+
+    /// Whether there is such a program.
+    pub fn has(&self, program: &str) -> bool {
+        self.path(program).is_file()
+    }
+
+    /// A program, to be run as the user of servers.
+    pub fn command(&self, program: &str) -> Command {
+        self.command_with(&[], self.path(program).as_os_str())
+    }
+
+    /// The same for a program that ends, as PostgreSQL does at once (SIGQUIT), when the thread that started it does. Changing
+    /// the user would undo that (PR_SET_PDEATHSIG(2const)): `setpriv` does both in the right order.
+    pub fn command_of_thread(&self, program: &str) -> Command {
+        let options = ["--pdeathsig".as_ref(), "QUIT".as_ref()];
+        self.command_with(&options, self.path(program).as_os_str())
+    }
+
+    fn command_with(&self, options: &[&OsStr], program: &OsStr) -> Command {
+        let mut command = Command::new("setpriv");
+        if let Some(user) = &self.user {
+            command
+                .arg(format!("--reuid={}", user.user_id))
+                .arg(format!("--regid={}", user.group_id))
+                .arg("--clear-groups");
+        }
+        command.args(options).arg("--").arg(program);
+        // What the environment says of other servers is not for this one.
+        for (name, _) in std::env::vars_os() {
+            if name.as_encoded_bytes().starts_with(b"PG") {
+                command.env_remove(name);
+            }
+        }
+        command.env("LC_ALL", "C").current_dir("/");
+        command.stdin(Stdio::null());
+        command
+    }
+
+    /// Runs a command to its end.
+    ///
+    /// # Errors
+    /// [`ServerError::Failed`] when it cannot be started.
+    pub fn output_of(&self, command: &mut Command) -> Result<Output, ServerError> {
+        command.output().map_err(|error| {
+            ServerError::failed(
+                "running setpriv (of util-linux), which runs PostgreSQL",
+                error,
+            )
+        })
+    }
+
+    /// Runs a command to its end; what it wrote to its output.
+    ///
+    /// # Errors
+    /// [`ServerError::Failed`] with what it wrote to standard error.
+    pub fn text_of(&self, command: &mut Command) -> Result<String, ServerError> {
+        let output = self.output_of(command)?;
+        if !output.status.success() {
+            let program = command
+                .get_args()
+                .skip_while(|word| *word != "--")
+                .nth(1)
+                .unwrap_or_default()
+                .to_string_lossy()
+                .into_owned();
+            return Err(ServerError::failed(program, last_words(&output)));
+        }
+        Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+    }
+
+    /// Whether the user of servers gets to a directory.
+    ///
+    /// # Errors
+    /// [`ServerError::Failed`] that names the directory on the way which is closed to it.
+    pub fn reaches(&self, directory: &Path) -> Result<(), ServerError> {
+        let Some(user) = &self.user else {
+            return Ok(());
+        };
+        let is_open = |path: &Path| {
+            let mut test = self.command_with(&[], "test".as_ref());
+            test.arg("-x").arg(path);
+            self.output_of(&mut test)
+                .map(|output| output.status.success())
+        };
+        if is_open(directory)? {
+            return Ok(());
+        }
+        let mut from_the_root: Vec<&Path> = directory.ancestors().collect();
+        from_the_root.reverse();
+        for ancestor in from_the_root {
+            if !is_open(ancestor)? {
+                return Err(ServerError::failed(
+                    format!("getting to {}", directory.display()),
+                    format!(
+                        "the server runs as the user {}, and {} is closed to it: open it (chmod o+x), or give the layout \
+                         another path",
+                        user.name,
+                        ancestor.display()
+                    ),
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives a file or directory to the user of servers. Errors: the system's.
+    pub fn give(&self, path: &Path) -> Result<(), ServerError> {
+        let Some(user) = &self.user else {
+            return Ok(());
+        };
+        std::os::unix::fs::lchown(path, Some(user.user_id), Some(user.group_id)).map_err(|error| {
+            let what = format!("giving {} to the user {}", path.display(), user.name);
+            ServerError::failed(what, error)
+        })
+    }
+}
+
+/// What a program said when it failed.
+pub(super) fn last_words(output: &Output) -> String {
+    let error = String::from_utf8_lossy(&output.stderr);
+    match error.trim() {
+        "" => format!("it ended with {}", output.status),
+        text => text.to_owned(),
+    }
+}
+
+/// The directory of the server that is on the path. Where that is a link, the other programs may be beside its target only.
+fn on_path() -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    let programs = std::env::split_paths(&path).map(|directory| directory.join("postgres"));
+    programs
+        .filter(|program| program.is_file())
+        .find_map(|program| {
+            let bin_dir = program.canonicalize().ok()?.parent()?.to_path_buf();
+            bin_dir.join("initdb").is_file().then_some(bin_dir)
+        })
+}
+
+fn newest_of_debian() -> Option<PathBuf> {
+    let versions = std::fs::read_dir(DEBIAN).ok()?.flatten();
+    let versions = versions.filter_map(|entry| {
+        let version: u32 = entry.file_name().to_str()?.parse().ok()?;
+        let bin_dir = entry.path().join("bin");
+        // Of a version that was removed, or of which only the client is there, something may be left.
+        bin_dir
+            .join("postgres")
+            .is_file()
+            .then_some((version, bin_dir))
+    });
+    versions.max().map(|(_, bin_dir)| bin_dir)
+}
+
+/// The version in what `postgres --version` says, such as `postgres (PostgreSQL) 15.18 (Debian 15.18-0+deb12u1)`.
+fn major_of(said: &str) -> Option<u32> {
+    let (_, version) = said.split_once("(PostgreSQL) ")?;
+    let digits: String = version
+        .chars()
+        .take_while(|letter| letter.is_ascii_digit())
+        .collect();
+    digits.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_read_as_servers_say_them() {
+        for (said, major) in [
+            (
+                "postgres (PostgreSQL) 15.18 (Debian 15.18-0+deb12u1)",
+                Some(15),
+            ),
+            ("postgres (PostgreSQL) 19devel", Some(19)),
+            ("postgres (PostgreSQL) 9.6.24", Some(9)),
+            ("mysqld  Ver 8.0", None),
+        ] {
+            assert_eq!(major_of(said), major, "{said}");
+        }
+    }
+
+    #[test]
+    fn users_are_found_by_their_name() {
+        let passwd = "root:x:0:0:root:/root:/bin/sh\npostgres:x:101:104::/:/bin/sh\n";
+        let found = User::named("postgres", passwd).unwrap();
+        assert_eq!((found.user_id, found.group_id), (101, 104));
+        assert_eq!(User::named("postgre", passwd), None);
+    }
+}

@@ -1,0 +1,213 @@
+//! A server at work: connected to through its socket, watched by one connection that looks at its waits and one that asks
+//! for its counts.
+
+use std::fs::File;
+use std::os::fd::AsRawFd;
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use spindle_workload::SessionError;
+use spindle_workload::sql::SqlConnection;
+
+use super::cluster::{Cluster, INDEX_TABLESPACE, PORT, SUPERUSER};
+use super::connection::{Backends, PostgresConnection};
+use super::counts::Counters;
+use super::postmaster::Postmaster;
+use super::programs::Programs;
+use super::settings::Settings;
+use super::waits::WaitSampler;
+use crate::engine::{EngineCounts, EngineWait, Housekeeping, SegmentSize, ThreadOf};
+use crate::sql::{Purpose, RunningServer, ServerError, Stop};
+
+/// Recovery from a crash takes as long as its redo is long.
+const START_LIMIT: Duration = Duration::from_secs(1800);
+const START_LOOK: Duration = Duration::from_millis(10);
+
+/// The way to a server's socket. A socket's path may be no longer than 107 bytes (unix(7)), and a layout's may be any: it
+/// is reached through the open directory.
+struct Access {
+    run: File,
+    password: String,
+}
+
+impl Access {
+    fn to(cluster: &Cluster) -> Result<Access, ServerError> {
+        let path = cluster.run();
+        let run = File::open(&path);
+        Ok(Access {
+            run: run.map_err(|error| {
+                ServerError::failed(format!("opening {}", path.display()), error)
+            })?,
+            password: cluster.password()?,
+        })
+    }
+
+    fn connect(&self, backends: Option<&Backends>) -> Result<PostgresConnection, SessionError> {
+        let directory = PathBuf::from(format!("/proc/self/fd/{}", self.run.as_raw_fd()));
+        let socket = directory.join(format!(".s.PGSQL.{PORT}"));
+        PostgresConnection::connect(&socket, SUPERUSER, &self.password, backends.cloned())
+    }
+}
+
+/// A server at work.
+pub(super) struct RunningPostgres {
+    /// Before the server, so that nothing is connected when it is dropped.
+    sampler: WaitSampler,
+    counters: Counters,
+    access: Access,
+    backends: Backends,
+    postmaster: Postmaster,
+    cluster: Cluster,
+    programs: Programs,
+    purpose: Purpose,
+    is_stopped: Mutex<bool>,
+}
+
+impl RunningPostgres {
+    /// Starts a cluster where it is, and waits until it takes connections.
+    ///
+    /// # Errors
+    /// [`ServerError::Failed`]; no process is left.
+    pub fn start(
+        cluster: Cluster,
+        settings: &Settings,
+        programs: Programs,
+        purpose: Purpose,
+    ) -> Result<RunningPostgres, ServerError> {
+        cluster.make_ready(settings, purpose, &programs)?;
+        let access = Access::to(&cluster)?;
+        let postmaster = Postmaster::start(&cluster, &programs)?;
+        let first = wait_until_ready(&access, &postmaster)?;
+        let counters = Counters::new(first, programs.major)?;
+        let sampler = WaitSampler::start(access.connect(None)?);
+        let sampler = sampler.map_err(|error| {
+            ServerError::failed("starting the thread that looks at waits", error)
+        })?;
+        Ok(RunningPostgres {
+            sampler,
+            counters,
+            access,
+            backends: Backends::default(),
+            postmaster,
+            cluster,
+            programs,
+            purpose,
+            is_stopped: Mutex::new(false),
+        })
+    }
+
+    /// Connects a client, as what it is.
+    ///
+    /// # Errors
+    /// See [`SessionError`].
+    pub fn connect_client(&self) -> Result<PostgresConnection, SessionError> {
+        self.access.connect(Some(&self.backends))
+    }
+
+    /// The cluster that it serves.
+    pub fn cluster(&self) -> &Cluster {
+        &self.cluster
+    }
+}
+
+fn wait_until_ready(
+    access: &Access,
+    postmaster: &Postmaster,
+) -> Result<PostgresConnection, ServerError> {
+    let began = Instant::now();
+    loop {
+        if let Some(reason) = postmaster.ended() {
+            return Err(ServerError::failed("starting PostgreSQL", reason));
+        }
+        match access.connect(None) {
+            Ok(connection) => return Ok(connection),
+            // It is not there yet, or recovers.
+            Err(SessionError::Lost(reason)) if began.elapsed() > START_LIMIT => {
+                return Err(ServerError::failed("starting PostgreSQL", reason));
+            }
+            Err(SessionError::Lost(_)) => std::thread::sleep(START_LOOK),
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+impl RunningServer for RunningPostgres {
+    fn connect(&self) -> Result<Box<dyn SqlConnection>, SessionError> {
+        Ok(Box::new(self.connect_client()?))
+    }
+
+    fn before_indexes(&self, connection: &mut dyn SqlConnection) -> Result<(), ServerError> {
+        connection.run(&format!("set default_tablespace = {INDEX_TABLESPACE}"))?;
+        Ok(())
+    }
+
+    fn after_load(&self, connection: &mut dyn SqlConnection) -> Result<(), ServerError> {
+        connection.run("vacuum (analyze)")?;
+        connection.run("checkpoint")?;
+        Ok(())
+    }
+
+    fn counts(&self) -> EngineCounts {
+        self.counters.io()
+    }
+
+    fn waits(&self) -> Vec<EngineWait> {
+        self.sampler.waits(false)
+    }
+
+    fn session_waits(&self) -> Vec<EngineWait> {
+        self.sampler.waits(true)
+    }
+
+    fn waits_are_sampled(&self) -> bool {
+        true
+    }
+
+    fn housekeeping(&self) -> Housekeeping {
+        self.counters.housekeeping()
+    }
+
+    fn dirty_bytes(&self) -> u64 {
+        0
+    }
+
+    fn failure(&self) -> Option<String> {
+        self.postmaster.ended()
+    }
+
+    fn segments(&self) -> Vec<SegmentSize> {
+        self.counters.segments()
+    }
+
+    fn processes(&self) -> Vec<u32> {
+        vec![self.postmaster.process_id()]
+    }
+
+    fn session_threads(&self) -> Vec<ThreadOf> {
+        let backends = self.backends.lock().unwrap_or_else(PoisonError::into_inner);
+        let threads = backends.iter().map(|id| ThreadOf {
+            process_id: *id,
+            thread_id: *id,
+        });
+        threads.collect()
+    }
+
+    fn stop(&self, how: Stop) -> Result<(), ServerError> {
+        let mut is_stopped = self
+            .is_stopped
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        if std::mem::replace(&mut *is_stopped, true) {
+            return Ok(());
+        }
+        self.sampler.stop();
+        self.counters.stop();
+        self.postmaster.stop(how)?;
+        // A server for loading flushes nothing itself.
+        match (how, self.purpose) {
+            (Stop::Clean, Purpose::Load) => self.cluster.flush(&self.programs),
+            _ => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,421 @@
+//! PostgreSQL's settings: those of an experiment, checked by the server itself before anything runs, and `postgresql.conf`
+//! as they make it.
+
+use std::collections::BTreeSet;
+use std::fmt::Write;
+
+use super::programs::{Programs, last_words};
+use crate::sql::{Purpose, ServerError, ServerIo, ServerIoMethod, ServerRequest};
+
+/// Settings that the cluster is made with, for `initdb`.
+const OF_CREATION: [&str; 2] = ["data_checksums", "wal_segment_size"];
+/// Settings that are Spindle's own affair.
+const OWN: [&str; 10] = [
+    "config_file",
+    "data_directory",
+    "external_pid_file",
+    "hba_file",
+    "ident_file",
+    "listen_addresses",
+    "port",
+    "restart_after_crash",
+    "temp_tablespaces",
+    "unix_socket_directories",
+];
+/// The first version that knows a setting (release notes of PostgreSQL 14 to 18); those left out are older than any that
+/// runs here.
+const SINCE: [(&str, u32); 16] = [
+    ("huge_page_size", 14),
+    ("recovery_init_sync_method", 14),
+    ("recovery_prefetch", 15),
+    ("wal_decode_buffer_size", 15),
+    ("debug_io_direct", 16),
+    ("vacuum_buffer_usage_limit", 16),
+    ("commit_timestamp_buffers", 17),
+    ("io_combine_limit", 17),
+    ("summarize_wal", 17),
+    ("sync_replication_slots", 17),
+    ("transaction_buffers", 17),
+    ("file_copy_method", 18),
+    ("io_max_combine_limit", 18),
+    ("io_max_concurrency", 18),
+    ("io_method", 18),
+    ("io_workers", 18),
+];
+/// Settings by which a commit that returned may be lost, or a block may be torn, when they have these values.
+const LESS_DURABLE: [(&str, &[&str], &str); 3] = [
+    (
+        "fsync",
+        &["off", "false", "no", "0"],
+        "a crash of the machine may destroy the database",
+    ),
+    (
+        "full_page_writes",
+        &["off", "false", "no", "0"],
+        "a block torn by a crash stays torn, unless the device writes blocks whole",
+    ),
+    (
+        "synchronous_commit",
+        &["off", "false", "no", "0"],
+        "a crash loses commits that had returned",
+    ),
+];
+/// What matters to storage as it is when nobody sets it, on Linux, and the first version that has it.
+const DEFAULTS: [(&str, &str, u32); 5] = [
+    ("fsync", "on", 13),
+    ("full_page_writes", "on", 13),
+    ("synchronous_commit", "on", 13),
+    ("wal_sync_method", "fdatasync", 13),
+    ("io_method", "worker", 18),
+];
+/// Connections beside the clients': those of Spindle itself, of checks, and what the server keeps for its superuser.
+const MORE_CONNECTIONS: u32 = 16;
+/// Processes that io_method = worker may have (postgresql.org, "io_workers").
+const IO_WORKERS_MAX: u32 = 32;
+/// What `max_wal_size` is when nobody says.
+const MAX_WAL_BYTES: u64 = 1 << 30;
+
+/// What is asked for, in PostgreSQL's words.
+#[derive(Debug, Clone)]
+pub(super) struct Settings {
+    /// In the order in which they are written: later ones win.
+    lines: Vec<(String, String)>,
+    /// For the making of the cluster.
+    pub checksums: Option<bool>,
+    /// WAL segment size, MiB.
+    pub segment_mib: Option<u32>,
+    /// What is to be known of them.
+    pub notes: Vec<String>,
+}
+
+impl Settings {
+    /// What a request says, as far as it can be judged without asking the server.
+    ///
+    /// # Errors
+    /// [`ServerError::Unavailable`]: a setting that is not the experiment's to make, or that this version does not know.
+    pub fn of(request: &ServerRequest, programs: &Programs) -> Result<Settings, ServerError> {
+        let mut settings = Settings {
+            lines: vec![
+                (
+                    "shared_buffers".to_owned(),
+                    format!("{}kB", (request.buffer_cache_bytes / 1024).max(128)),
+                ),
+                (
+                    "max_connections".to_owned(),
+                    (request.clients + MORE_CONNECTIONS).to_string(),
+                ),
+            ],
+            checksums: None,
+            segment_mib: None,
+            notes: Vec::new(),
+        };
+        for (name, value) in io_settings(request.io, programs)? {
+            settings.lines.push((name.to_owned(), value));
+        }
+        for (name, value) in &request.settings {
+            settings.take(&name.to_lowercase(), value, programs)?;
+        }
+        Ok(settings)
+    }
+
+    fn take(&mut self, name: &str, value: &str, programs: &Programs) -> Result<(), ServerError> {
+        if OWN.contains(&name) {
+            return Err(ServerError::Unavailable(format!(
+                "{name} is not the experiment's to set: Spindle runs the server and says where its files and its socket are"
+            )));
+        }
+        if let Some((_, since)) = SINCE.iter().find(|(known, _)| *known == name)
+            && programs.major < *since
+        {
+            return Err(ServerError::Unavailable(format!(
+                "{name} needs PostgreSQL {since}; this is {}",
+                programs.version
+            )));
+        }
+        let value = value.trim();
+        match name {
+            "data_checksums" => {
+                let checksums = flag_of(value).ok_or_else(|| {
+                    ServerError::Unavailable(format!(
+                        "data_checksums = {value} means nothing to PostgreSQL; allowed: on, off"
+                    ))
+                })?;
+                self.checksums = Some(checksums);
+            }
+            "wal_segment_size" => {
+                let mib = value.strip_suffix("MB").unwrap_or(value).trim().parse();
+                let allowed = |mib: &u32| mib.is_power_of_two() && *mib <= 1024;
+                self.segment_mib = Some(mib.ok().filter(allowed).ok_or_else(|| {
+                    ServerError::Unavailable(format!(
+                        "wal_segment_size = {value} means nothing to PostgreSQL; allowed: a power of two from 1MB to 1024MB"
+                    ))
+                })?);
+            }
+            _ => self.lines.push((name.to_owned(), value.to_owned())),
+        }
+        let less = LESS_DURABLE.iter().find(|(known, values, _)| {
+            *known == name && values.contains(&value.to_lowercase().as_str())
+        });
+        if let Some((_, _, why)) = less {
+            self.notes.push(format!(
+                "{name} = {value} is another promise of durability: {why}"
+            ));
+        }
+        Ok(())
+    }
+
+    /// `name = value`, for people: what is set, and what matters to storage when it is left as it is.
+    pub fn described(&self, programs: &Programs) -> Vec<String> {
+        let is_set = |name: &str| self.lines.iter().any(|(set, _)| set == name);
+        let defaults = DEFAULTS.iter();
+        let defaults = defaults
+            .filter(|(name, _, since)| programs.major >= *since && !is_set(name))
+            .map(|(name, value, _)| format!("{name} = {value}"));
+        let checksums = self.checksums.unwrap_or(programs.major >= 18);
+        let made = [
+            Some(format!(
+                "data_checksums = {}",
+                if checksums { "on" } else { "off" }
+            )),
+            self.segment_mib
+                .map(|mib| format!("wal_segment_size = {mib}MB")),
+        ];
+        let lines = self.lines.iter();
+        lines
+            .map(|(name, value)| format!("{name} = {value}"))
+            .chain(defaults)
+            .chain(made.into_iter().flatten())
+            .collect()
+    }
+
+    /// Has the server look at every value, on an empty directory that is removed again.
+    ///
+    /// # Errors
+    /// [`ServerError::Unavailable`] with its own words, and the nearest name for one that it does not know.
+    pub fn check(&self, programs: &Programs) -> Result<(), ServerError> {
+        let failed = |error| ServerError::failed("making a directory to check settings in", error);
+        let scratch = tempfile::Builder::new()
+            .prefix("spindle-postgres-")
+            .tempdir()
+            .map_err(failed)?;
+        let conf = scratch.path().join("postgresql.conf");
+        std::fs::write(&conf, "").map_err(failed)?;
+        programs.give(&conf)?;
+        programs.give(scratch.path())?;
+        let mut command = programs.command("postgres");
+        command
+            .arg("-D")
+            .arg(scratch.path())
+            .args(["-C", "shared_buffers"]);
+        for (name, value) in &self.lines {
+            command.arg("-c").arg(format!("{name}={value}"));
+        }
+        let output = programs.output_of(&mut command)?;
+        if output.status.success() {
+            return Ok(());
+        }
+        let said = last_words(&output);
+        let mut reason = without_prefixes(&said);
+        if let Some(name) = between(&said, "unrecognized configuration parameter \"", "\"") {
+            reason = format!("{} has no setting {name:?}", programs.version);
+            if let Some(near) = nearest(name, &known_names(programs)) {
+                _ = write!(reason, "; did you mean {near:?}?");
+            }
+        }
+        Err(ServerError::Unavailable(reason))
+    }
+
+    /// `postgresql.conf`. `socket_directory` is given from the data directory.
+    pub fn conf(&self, purpose: Purpose, socket_directory: &str, programs: &Programs) -> String {
+        let mut conf = String::from("# Written by Spindle at every start.\n");
+        let mut line = |name: &str, value: &str| {
+            _ = writeln!(conf, "{name} = '{}'", value.replace('\'', "''"));
+        };
+        line("listen_addresses", "");
+        line("unix_socket_directories", socket_directory);
+        line("port", super::cluster::PORT);
+        line("temp_tablespaces", super::cluster::TEMP_TABLESPACE);
+        // A crash of one process is to be seen as what it is.
+        line("restart_after_crash", "off");
+        for (name, value) in &self.lines {
+            line(name, value);
+        }
+        if purpose == Purpose::Load {
+            for (name, value) in [
+                ("fsync", "off"),
+                ("synchronous_commit", "off"),
+                ("full_page_writes", "off"),
+                ("wal_level", "minimal"),
+                ("archive_mode", "off"),
+                ("max_wal_senders", "0"),
+                ("max_wal_size", "1GB"),
+                ("checkpoint_timeout", "1h"),
+                ("autovacuum", "off"),
+                ("maintenance_work_mem", "256MB"),
+            ] {
+                line(name, value);
+            }
+            if programs.major >= 17 {
+                line("summarize_wal", "off");
+            }
+        }
+        conf
+    }
+}
+
+/// Whether a setting takes part in how the files are.
+pub(super) fn shapes_files(setting: &str) -> bool {
+    OF_CREATION.contains(&setting.to_lowercase().as_str())
+}
+
+/// Bytes that the write-ahead log may take: it is cut back when a checkpoint has ended, so there may be half as much again.
+pub(super) fn wal_bytes(request: &ServerRequest) -> u64 {
+    let asked = request.settings.iter();
+    let asked = asked
+        .filter(|(name, _)| name.eq_ignore_ascii_case("max_wal_size"))
+        .find_map(|(_, value)| size_of(value));
+    let bytes = asked.unwrap_or(MAX_WAL_BYTES);
+    bytes + bytes / 2
+}
+
+/// A size as PostgreSQL writes it; a number alone is in MB, as `max_wal_size` is.
+fn size_of(text: &str) -> Option<u64> {
+    let text = text.trim();
+    let digits = text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
+    let unit: u64 = match &text[digits.len()..] {
+        "kB" => 1 << 10,
+        "" | "MB" => 1 << 20,
+        "GB" => 1 << 30,
+        "TB" => 1 << 40,
+        _ => return None,
+    };
+    digits.trim().parse::<u64>().ok()?.checked_mul(unit)
+}
+
+fn flag_of(value: &str) -> Option<bool> {
+    match value.to_lowercase().as_str() {
+        "on" | "true" | "yes" | "1" => Some(true),
+        "off" | "false" | "no" | "0" => Some(false),
+        _ => None,
+    }
+}
+
+/// An access path in PostgreSQL's settings. Before version 18 it reads and writes with blocking calls, one by one.
+fn io_settings(
+    io: Option<ServerIo>,
+    programs: &Programs,
+) -> Result<Vec<(&'static str, String)>, ServerError> {
+    let mut settings = Vec::new();
+    let Some(io) = io else {
+        return Ok(settings);
+    };
+    let needs = |what: &str, version: u32| {
+        Err(ServerError::Unavailable(format!(
+            "{what} needs PostgreSQL {version}; this is {}",
+            programs.version
+        )))
+    };
+    if io.direct == Some(true) {
+        if programs.major < 16 {
+            return needs("caching = \"direct\" (debug_io_direct)", 16);
+        }
+        settings.push(("debug_io_direct", "data,wal".to_owned()));
+    }
+    match io.method {
+        None => {}
+        Some(ServerIoMethod::Sync) if programs.major < 18 => {}
+        Some(ServerIoMethod::Sync) => settings.push(("io_method", "sync".to_owned())),
+        Some(ServerIoMethod::Slaves(_)) if programs.major < 18 => {
+            return needs("method = \"slaves\" (io_method = worker)", 18);
+        }
+        Some(ServerIoMethod::Slaves(slaves)) if slaves > IO_WORKERS_MAX => {
+            return Err(ServerError::Unavailable(format!(
+                "PostgreSQL has at most {IO_WORKERS_MAX} I/O workers, and slaves = {slaves} asks for more"
+            )));
+        }
+        Some(ServerIoMethod::Slaves(slaves)) => {
+            settings.push(("io_method", "worker".to_owned()));
+            settings.push(("io_workers", slaves.to_string()));
+        }
+        Some(ServerIoMethod::Async) if programs.major < 18 => {
+            return needs("method = \"async\" (io_method = io_uring)", 18);
+        }
+        Some(ServerIoMethod::Async) => settings.push(("io_method", "io_uring".to_owned())),
+        Some(ServerIoMethod::Libaio) => {
+            return Err(ServerError::Unavailable(
+                "PostgreSQL knows no libaio: choose method \"sync\", or with version 18 \"slaves\" or \"async\""
+                    .to_owned(),
+            ));
+        }
+    }
+    Ok(settings)
+}
+
+/// Messages of the server without time and process: `FATAL:  ...`, `HINT:  ...` in one line.
+fn without_prefixes(said: &str) -> String {
+    let mut parts = Vec::new();
+    for line in said.lines() {
+        let found = ["FATAL:", "ERROR:", "HINT:", "DETAIL:"]
+            .iter()
+            .find_map(|mark| line.split_once(mark));
+        if let Some((_, text)) = found {
+            parts.push(text.trim().trim_end_matches('.').to_owned());
+        }
+    }
+    match parts.is_empty() {
+        true => said.to_owned(),
+        false => parts.join(". "),
+    }
+}
+
+fn between<'a>(text: &'a str, before: &str, after: &str) -> Option<&'a str> {
+    let (_, rest) = text.split_once(before)?;
+    rest.split_once(after).map(|(found, _)| found)
+}
+
+/// Every setting that the server lists; none when it does not.
+fn known_names(programs: &Programs) -> BTreeSet<String> {
+    let listed = programs.text_of(programs.command("postgres").arg("--describe-config"));
+    let listed = listed.unwrap_or_default();
+    let names = listed.lines().filter_map(|line| line.split('\t').next());
+    names.map(str::to_owned).collect()
+}
+
+/// The known name that differs in the fewest letters, if it is at most a third of them.
+fn nearest<'a>(name: &str, known: &'a BTreeSet<String>) -> Option<&'a str> {
+    let distance = |known: &&String| strsim::damerau_levenshtein(name, known);
+    let near = known.iter().min_by_key(distance)?;
+    (distance(&near) <= name.len() / 3).then_some(near)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_servers_words_are_told_without_its_clock() {
+        let said = "2026-11-21 23:09:44.554 GMT [22209] FATAL:  invalid value for parameter \"wal_sync_method\": \"bad\"\n\
+                    2026-11-21 23:09:44.554 GMT [22209] HINT:  Available values: fsync, fdatasync.";
+        assert_eq!(
+            without_prefixes(said),
+            "invalid value for parameter \"wal_sync_method\": \"bad\". Available values: fsync, fdatasync"
+        );
+    }
+
+    #[test]
+    fn a_misspelt_name_has_a_near_one() {
+        let known = ["wal_sync_method", "wal_level", "fsync"]
+            .map(str::to_owned)
+            .into();
+        assert_eq!(nearest("wal_sync_metod", &known), Some("wal_sync_method"));
+        assert_eq!(nearest("innodb_flush_method", &known), None);
+    }
+
+    #[test]
+    fn sizes_are_read_as_postgresql_writes_them() {
+        assert_eq!(size_of("2GB"), Some(2 << 30));
+        assert_eq!(size_of("512"), Some(512 << 20));
+        assert_eq!(size_of("64 MB"), Some(64 << 20));
+        assert_eq!(size_of("1PB"), None);
+    }
+}

@@ -1,0 +1,363 @@
+//! Messages to and from a server (https://www.postgresql.org/docs/current/protocol.html) over its socket, with blocking
+//! calls: a request is one write, an answer as few reads as it comes in. Buffers are kept, and nothing is allocated for a
+//! call.
+
+use std::io::{Read, Write};
+use std::ops::Range;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+
+use bytes::BytesMut;
+use postgres_protocol::authentication::sasl::{ChannelBinding, SCRAM_SHA_256, ScramSha256};
+use postgres_protocol::message::backend::{
+    self, AUTHENTICATION_TAG, BACKEND_KEY_DATA_TAG, ERROR_RESPONSE_TAG, NOTICE_RESPONSE_TAG,
+    NOTIFICATION_RESPONSE_TAG, PARAMETER_STATUS_TAG, READY_FOR_QUERY_TAG,
+};
+use postgres_protocol::message::frontend;
+use spindle_workload::SessionError;
+
+const INPUT_BYTES: usize = 16 << 10;
+/// Tag and length of a message.
+const HEAD_BYTES: usize = 5;
+/// Kinds of authentication messages ("Message Formats" of the protocol's description).
+const AUTHENTICATION_OK: i32 = 0;
+const AUTHENTICATION_SASL: i32 = 10;
+const AUTHENTICATION_SASL_CONTINUE: i32 = 11;
+const AUTHENTICATION_SASL_FINAL: i32 = 12;
+/// What a server says of its transaction when there is none.
+const IDLE: u8 = b'I';
+
+/// A connection that messages go over.
+pub(super) struct Wire {
+    stream: UnixStream,
+    /// What is to be sent next.
+    pub out: BytesMut,
+    input: Vec<u8>,
+    /// What has been read of `input` and not been taken.
+    unread: Range<usize>,
+    /// The server's process for this connection.
+    pub process_id: u32,
+    in_transaction: bool,
+    is_closed: bool,
+}
+
+/// A message of the server: its kind, and where its body lies.
+pub(super) struct Message {
+    pub tag: u8,
+    body: Range<usize>,
+}
+
+/// What went wrong in the protocol itself.
+pub(super) fn unexpected(what: &str) -> SessionError {
+    SessionError::Failed(format!("PostgreSQL's protocol: {what}"))
+}
+
+impl Wire {
+    /// Connects, and proves to know the password.
+    ///
+    /// # Errors
+    /// See [`SessionError`].
+    pub fn connect(socket: &Path, user: &str, password: &str) -> Result<Wire, SessionError> {
+        let stream = UnixStream::connect(socket).map_err(|error| {
+            SessionError::Lost(format!("connecting to the server's socket: {error}"))
+        })?;
+        let mut wire = Wire {
+            stream,
+            out: BytesMut::with_capacity(INPUT_BYTES),
+            input: vec![0; INPUT_BYTES],
+            unread: 0..0,
+            process_id: 0,
+            in_transaction: false,
+            is_closed: false,
+        };
+        let parameters = [
+            ("user", user),
+            ("database", "postgres"),
+            ("client_encoding", "UTF8"),
+            ("application_name", "spindle"),
+        ];
+        let written = frontend::startup_message(parameters, &mut wire.out);
+        written.map_err(|error| unexpected(&error.to_string()))?;
+        wire.send()?;
+        wire.authenticate(password)?;
+        wire.ready(|wire, message| {
+            if message.tag == BACKEND_KEY_DATA_TAG {
+                wire.process_id = number_at(wire.body(&message), 0)?.unsigned_abs();
+            }
+            Ok(())
+        })?;
+        Ok(wire)
+    }
+
+    fn authenticate(&mut self, password: &str) -> Result<(), SessionError> {
+        let wrong = |error: std::io::Error| SessionError::Failed(format!("password: {error}"));
+        let mut scram = ScramSha256::new(password.as_bytes(), ChannelBinding::unsupported());
+        loop {
+            let message = self.next_message()?;
+            if message.tag != AUTHENTICATION_TAG {
+                return Err(unexpected("no authentication where one belongs"));
+            }
+            let body = &self.input[message.body];
+            let (kind, data) = (number_at(body, 0)?, body.get(4..).unwrap_or_default());
+            match kind {
+                AUTHENTICATION_OK => return Ok(()),
+                AUTHENTICATION_SASL => {
+                    let first = scram.message();
+                    frontend::sasl_initial_response(SCRAM_SHA_256, first, &mut self.out)
+                        .map_err(wrong)?;
+                    self.send()?;
+                }
+                AUTHENTICATION_SASL_CONTINUE => {
+                    scram.update(data).map_err(wrong)?;
+                    frontend::sasl_response(scram.message(), &mut self.out).map_err(wrong)?;
+                    self.send()?;
+                }
+                AUTHENTICATION_SASL_FINAL => scram.finish(data).map_err(wrong)?,
+                other => {
+                    return Err(SessionError::Failed(format!(
+                        "the server asks for authentication of kind {other}, and Spindle knows scram-sha-256 only"
+                    )));
+                }
+            }
+        }
+    }
+
+    /// Whether a transaction is open, failed or not.
+    pub fn in_transaction(&self) -> bool {
+        self.in_transaction
+    }
+
+    /// Whether it is of no more use.
+    pub fn is_closed(&self) -> bool {
+        self.is_closed
+    }
+
+    /// Sends what is in `out`.
+    pub fn send(&mut self) -> Result<(), SessionError> {
+        let sent = self.stream.write_all(&self.out);
+        self.out.clear();
+        let Err(error) = sent else {
+            return Ok(());
+        };
+        // The server has closed it; perhaps it has said why.
+        while !self.is_closed {
+            self.next_message()?;
+        }
+        Err(SessionError::Lost(format!("the connection: {error}")))
+    }
+
+    /// Sends bytes as they are.
+    pub fn send_bytes(&mut self, bytes: &[u8]) -> Result<(), SessionError> {
+        self.out.extend_from_slice(bytes);
+        self.send()
+    }
+
+    /// The body of the message that was taken last.
+    pub fn body(&self, message: &Message) -> &[u8] {
+        &self.input[message.body.clone()]
+    }
+
+    /// The next message that is not a notice; an error of the server is one.
+    pub fn next_message(&mut self) -> Result<Message, SessionError> {
+        loop {
+            let message = self.take_message()?;
+            match message.tag {
+                NOTICE_RESPONSE_TAG | NOTIFICATION_RESPONSE_TAG | PARAMETER_STATUS_TAG => {}
+                ERROR_RESPONSE_TAG => {
+                    let error = error_of(self.body(&message));
+                    self.is_closed |= matches!(error, SessionError::Lost(_));
+                    return Err(error);
+                }
+                _ => return Ok(message),
+            }
+        }
+    }
+
+    /// Takes every message until the server is ready again, and tells `visit` of each. The first error is returned, be it
+    /// the server's or `visit`'s, after the rest was taken.
+    pub fn ready(
+        &mut self,
+        mut visit: impl FnMut(&mut Wire, Message) -> Result<(), SessionError>,
+    ) -> Result<(), SessionError> {
+        let mut first_error = None;
+        loop {
+            let taken = match self.next_message() {
+                Ok(message) if message.tag == READY_FOR_QUERY_TAG => {
+                    self.in_transaction = self.body(&message).first() != Some(&IDLE);
+                    return first_error.map_or(Ok(()), Err);
+                }
+                Ok(message) if first_error.is_none() => visit(self, message),
+                Ok(_) => Ok(()),
+                Err(error) => Err(error),
+            };
+            if let Err(error) = taken {
+                let error = first_error.get_or_insert(error);
+                if self.is_closed {
+                    return Err(error.clone());
+                }
+            }
+        }
+    }
+
+    fn take_message(&mut self) -> Result<Message, SessionError> {
+        self.fill(HEAD_BYTES)?;
+        let head = backend::Header::parse(&self.input[self.unread.clone()]);
+        let Ok(Some(head)) = head else {
+            self.is_closed = true;
+            return Err(unexpected("a message without a length"));
+        };
+        // The length counts itself, and not the tag.
+        let bytes = head.len() as usize + 1;
+        self.fill(bytes)?;
+        let body = self.unread.start + HEAD_BYTES..self.unread.start + bytes;
+        self.unread.start += bytes;
+        Ok(Message {
+            tag: head.tag(),
+            body,
+        })
+    }
+
+    /// Reads until `bytes` are there.
+    fn fill(&mut self, bytes: usize) -> Result<(), SessionError> {
+        while self.unread.len() < bytes {
+            if self.unread.is_empty() {
+                self.unread = 0..0;
+            }
+            if self.unread.start + bytes > self.input.len() {
+                self.input.copy_within(self.unread.clone(), 0);
+                self.unread = 0..self.unread.len();
+                let wanted = self.input.len().max(bytes);
+                self.input.resize(wanted, 0);
+            }
+            match self.stream.read(&mut self.input[self.unread.end..]) {
+                Ok(0) => {
+                    self.is_closed = true;
+                    return Err(SessionError::Lost(
+                        "the server has closed the connection".to_owned(),
+                    ));
+                }
+                Ok(read) => self.unread.end += read,
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+                Err(error) => {
+                    self.is_closed = true;
+                    return Err(SessionError::Lost(format!("the connection: {error}")));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Wire {
+    fn drop(&mut self) {
+        if !self.is_closed {
+            self.out.clear();
+            frontend::terminate(&mut self.out);
+            // A server that is gone need not be told.
+            let _ = self.stream.write_all(&self.out);
+        }
+    }
+}
+
+/// The number of 32 bits at an offset.
+pub(super) fn number_at(bytes: &[u8], offset: usize) -> Result<i32, SessionError> {
+    let bytes = bytes.get(offset..offset + 4);
+    let bytes = bytes.ok_or_else(|| unexpected("a message that is too short"))?;
+    Ok(i32::from_be_bytes(bytes.try_into().expect("four bytes")))
+}
+
+/// The number of 16 bits at an offset.
+pub(super) fn short_at(bytes: &[u8], offset: usize) -> Result<u16, SessionError> {
+    let bytes = bytes.get(offset..offset + 2);
+    let bytes = bytes.ok_or_else(|| unexpected("a message that is too short"))?;
+    Ok(u16::from_be_bytes(bytes.try_into().expect("two bytes")))
+}
+
+/// An error of the server: fields of a letter and a text each ("Error and Notice Message Fields").
+fn error_of(body: &[u8]) -> SessionError {
+    let field = |letter: u8| {
+        let mut fields = body.split(|byte| *byte == 0);
+        let found = fields.find(|field| field.first() == Some(&letter))?;
+        Some(String::from_utf8_lossy(&found[1..]))
+    };
+    let state = field(b'C').unwrap_or_default();
+    let mut text = field(b'M').unwrap_or_default().into_owned();
+    for more in [b'D', b'H'] {
+        if let Some(more) = field(more) {
+            text = format!("{text}; {more}");
+        }
+    }
+    let text = format!("{text} (SQLSTATE {state})");
+    // Appendix A of PostgreSQL's documentation, "Error Codes".
+    match state.as_ref() {
+        "40001" | "55P03" => SessionError::Retry(text),
+        "40P01" => SessionError::Deadlock(text),
+        state if state.starts_with("57P") || state.starts_with("08") => SessionError::Lost(text),
+        // A statement that took longer than it may; a constraint.
+        state if state == "57014" || state.starts_with("23") => SessionError::Refused(text),
+        _ => SessionError::Failed(text),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn error(state: &str) -> SessionError {
+        let body = format!("SERROR\0VERROR\0C{state}\0Mno\0Dbecause\0\0");
+        error_of(body.as_bytes())
+    }
+
+    #[test]
+    fn errors_are_what_their_codes_say() {
+        let text = |state: &str| format!("no; because (SQLSTATE {state})");
+        assert_eq!(error("40001"), SessionError::Retry(text("40001")));
+        assert_eq!(error("55P03"), SessionError::Retry(text("55P03")));
+        assert_eq!(error("40P01"), SessionError::Deadlock(text("40P01")));
+        assert_eq!(error("57P01"), SessionError::Lost(text("57P01")));
+        assert_eq!(error("57P03"), SessionError::Lost(text("57P03")));
+        assert_eq!(error("23505"), SessionError::Refused(text("23505")));
+        assert_eq!(error("57014"), SessionError::Refused(text("57014")));
+        assert_eq!(error("53100"), SessionError::Failed(text("53100")));
+    }
+
+    #[test]
+    fn messages_in_pieces_of_any_size_are_put_together() {
+        let (ours, mut theirs) = UnixStream::pair().unwrap();
+        let mut wire = Wire {
+            stream: ours,
+            out: BytesMut::new(),
+            input: vec![0; 16],
+            unread: 0..0,
+            process_id: 0,
+            in_transaction: false,
+            is_closed: false,
+        };
+        let mut sent = Vec::new();
+        for length in [0usize, 1, 7, 100, 3] {
+            sent.push(b'D');
+            sent.extend((length as i32 + 4).to_be_bytes());
+            sent.extend(std::iter::repeat_n(length as u8, length));
+        }
+        sent.extend([b'Z', 0, 0, 0, 5, b'T']);
+        let writer = std::thread::spawn(move || {
+            for byte in sent.chunks(3) {
+                theirs.write_all(byte).unwrap();
+            }
+            theirs
+        });
+        let mut lengths = Vec::new();
+        wire.ready(|wire, message| {
+            let body = wire.body(&message);
+            assert!(body.iter().all(|byte| usize::from(*byte) == body.len()));
+            lengths.push(body.len());
+            Ok(())
+        })
+        .unwrap();
+        assert_eq!(lengths, [0, 1, 7, 100, 3]);
+        assert!(wire.in_transaction());
+        drop(writer.join().unwrap());
+        assert!(matches!(wire.next_message(), Err(SessionError::Lost(_))));
+        assert!(wire.is_closed());
+    }
+}
