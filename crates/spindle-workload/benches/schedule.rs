@@ -4,7 +4,6 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 use spindle_io::Env;
 use spindle_io::real::{RealEnv, block_on};
@@ -16,6 +15,7 @@ use spindle_workload::{Arrivals, Client, SessionError, Spacing};
 const USERS: usize = 1000;
 const THINK_TIME_NS: u64 = 200_000_000;
 const SECONDS: u64 = 10;
+const SECOND_NS: u64 = 1_000_000_000;
 const GOAL_MS: f64 = 5.0;
 
 /// Transactions of nothing. Each client knows when its next one should begin: a think time after the last ended.
@@ -93,10 +93,10 @@ fn run(behaviour: Behaviour) -> LatencyHistogram {
         late: Arc::clone(&late),
     });
     let mut running = driver::start_work(&env, work, behaviour);
-    std::thread::sleep(Duration::from_secs(2));
+    block_on(env.sleep(2 * SECOND_NS));
     running.measure(true);
     measuring.store(true, Ordering::Relaxed);
-    std::thread::sleep(Duration::from_secs(SECONDS));
+    block_on(env.sleep(SECONDS * SECOND_NS));
     measuring.store(false, Ordering::Relaxed);
     running.measure(false);
     block_on(running.stop()).expect("nothing fails");
