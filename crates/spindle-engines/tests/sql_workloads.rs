@@ -289,10 +289,7 @@ const FAULTS_OF_TPCC: [(&[&str], &str); 13] = [
         &["update orders set o_number = o_number + 1000000"],
         "ended with transaction",
     ),
-    (
-        &["update history set h_client = h_client + 100"],
-        "promised transaction",
-    ),
+    (&["update history set h_client = h_client + 100"], "client "),
 ];
 
 #[test]

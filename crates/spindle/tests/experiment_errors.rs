@@ -61,7 +61,7 @@ wrong! {
     torn_blocks_of_a_layout: message(
         "[[layout]]\nname = \"fast\"\ndatabase = { torn_blocks = \"atomic\" }\n",
     );
-    engine_not_built_yet: message("[database]\nengine = \"postgres\"\n");
+    engine_not_built_yet: message("[database]\nengine = \"oracle\"\n");
     precision_of_a_fixed_plan: message("[plan]\nprecision = \"2%\"\n");
     placed_on_no_layout: message("[[layout]]\nname = \"x\"\nplacement = { redo = \"logs\" }\n");
     placed_on_no_device: message(

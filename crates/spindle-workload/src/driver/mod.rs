@@ -452,9 +452,12 @@ impl<W: Work> ClientPlace<'_, W> {
         let mut first_error = self.board.first_error.lock();
         first_error.get_or_insert(error.to_string());
         drop(first_error);
-        match error {
-            SessionError::Lost(_) => self.reconnect(session).await,
-            _ => self.work.rollback(session).await,
+        if matches!(error, SessionError::Lost(_)) {
+            return self.reconnect(session).await;
+        }
+        match self.work.rollback(session).await {
+            Err(SessionError::Lost(_)) if self.behaviour.reconnect => self.reconnect(session).await,
+            rolled_back => rolled_back,
         }
     }
 

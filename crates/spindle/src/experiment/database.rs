@@ -209,11 +209,22 @@ impl Database {
         .map(size_text);
         let is_loaded = of_workload.is_none_or(|data| data.is_loaded);
         if self.buffer_cache_bytes >= self.size_bytes && is_loaded {
+            let (label, help) = match of_workload {
+                None => (
+                    "buffer_cache must be smaller than size",
+                    "nothing would be read from storage: make size several times the buffer cache",
+                ),
+                Some(_) => (
+                    "the workload says how much data there is, and it must be more than buffer_cache",
+                    "nothing would be read from storage: set a larger scale or more warehouses in [workload], or a smaller \
+                     buffer_cache",
+                ),
+            };
             return Err(reader.conflict(
                 &["buffer_cache", "size"],
                 format!("a buffer cache of {cache} holds all the data, {data}"),
-                "buffer_cache must be smaller than size",
-                "nothing would be read from storage: make size several times the buffer cache",
+                label,
+                help,
             ));
         }
         if self.memory_bytes < self.buffer_cache_bytes {

@@ -1,0 +1,236 @@
+//! What clients do when transactions fail, in the simulated world: what is refused is counted, what was in another's way is
+//! tried again, a lost connection ends the run or is made anew, and counts add up.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use spindle_io::Env;
+use spindle_io::sim::World;
+use spindle_io::sync::Latch;
+use spindle_workload::driver::{self, Behaviour, Running, Work};
+use spindle_workload::{Acknowledged, Client, SessionError};
+
+const MS: u64 = 1_000_000;
+const SECOND: u64 = 1_000 * MS;
+
+type Outcome = Result<(), SessionError>;
+
+/// A database that answers as it was told, and after that has no complaints.
+struct Scripted {
+    env: Arc<dyn Env>,
+    seen: Arc<Latch<Seen>>,
+}
+
+#[derive(Default)]
+struct Seen {
+    connects: VecDeque<Outcome>,
+    attempts: VecDeque<Outcome>,
+    rollbacks: VecDeque<Outcome>,
+    rolled_back: u64,
+}
+
+fn next(script: &mut VecDeque<Outcome>) -> Outcome {
+    script.pop_front().unwrap_or(Ok(()))
+}
+
+impl Work for Scripted {
+    type Txn = u64;
+    type Session = ();
+
+    fn kinds(&self) -> &'static [&'static str] {
+        &["even", "odd"]
+    }
+
+    fn connect(&self) -> Outcome {
+        next(&mut self.seen.lock().connects)
+    }
+
+    fn next(&self, client: &mut Client) -> u64 {
+        client.changes += 1;
+        client.changes
+    }
+
+    fn kind(&self, txn: &u64) -> usize {
+        (txn % 2) as usize
+    }
+
+    fn number(&self, txn: &u64) -> u64 {
+        *txn
+    }
+
+    async fn attempt(&self, (): &mut (), _: &u64) -> Outcome {
+        self.env.sleep(MS).await;
+        next(&mut self.seen.lock().attempts)
+    }
+
+    async fn rollback(&self, (): &mut ()) -> Outcome {
+        let mut seen = self.seen.lock();
+        seen.rolled_back += 1;
+        next(&mut seen.rollbacks)
+    }
+}
+
+fn refused() -> Outcome {
+    Err(SessionError::Refused("a duplicate".to_owned()))
+}
+
+fn lost() -> Outcome {
+    Err(SessionError::Lost("the server is gone".to_owned()))
+}
+
+/// What became of a run.
+struct Ended {
+    committed: u64,
+    retries: u64,
+    deadlocks: u64,
+    errors: u64,
+    reconnects: u64,
+    acknowledged: Vec<Acknowledged>,
+    by_kind: Vec<(u64, u64)>,
+    latencies: u64,
+    rolled_back: u64,
+    finished_by_itself: bool,
+    first_error: Option<String>,
+    result: Result<(), String>,
+}
+
+/// Lets clients carry out `transactions` each, for a minute at most.
+fn run(clients: usize, transactions: u64, reconnect: bool, seen: Seen) -> Ended {
+    let mut world = World::new(5);
+    let env: Arc<dyn Env> = world.env();
+    let seen = Arc::new(Latch::new(seen));
+    let work = Arc::new(Scripted {
+        env: Arc::clone(&env),
+        seen: Arc::clone(&seen),
+    });
+    let behaviour = Behaviour {
+        clients,
+        transactions: Some(transactions),
+        reconnect,
+        ..Behaviour::default()
+    };
+    let ended = world.run(async move {
+        let mut running: Running = driver::start_work(&env, work, behaviour);
+        running.measure(true);
+        env.sleep(60 * SECOND).await;
+        let finished_by_itself = running.is_finished();
+        let result = running.stop().await;
+        let kinds = running.by_kind();
+        Ended {
+            committed: running.committed(),
+            retries: running.retries(),
+            deadlocks: running.deadlocks(),
+            errors: running.errors(),
+            reconnects: running.reconnects(),
+            acknowledged: running.acknowledged(),
+            by_kind: kinds
+                .iter()
+                .map(|kind| (kind.latencies.count(), kind.errors))
+                .collect(),
+            latencies: running.latencies().count(),
+            rolled_back: seen.lock().rolled_back,
+            finished_by_itself,
+            first_error: running.first_error(),
+            result,
+        }
+    });
+    ended.expect("the world lives to the end")
+}
+
+#[test]
+fn a_number_of_transactions_ends_by_itself_and_kinds_add_up() {
+    let ended = run(3, 5, false, Seen::default());
+    assert!(ended.finished_by_itself);
+    assert_eq!(ended.result, Ok(()));
+    assert_eq!(ended.committed, 15);
+    // Numbers 1 to 5 of three clients.
+    assert_eq!(ended.by_kind, [(6, 0), (9, 0)]);
+    assert_eq!(ended.latencies, 15);
+    assert_eq!(ended.acknowledged, [Acknowledged::up_to(5); 3]);
+}
+
+#[test]
+fn what_is_refused_is_counted_and_the_client_goes_on() {
+    let seen = Seen {
+        attempts: [Ok(()), refused()].into(),
+        ..Seen::default()
+    };
+    let ended = run(1, 4, false, seen);
+    assert_eq!(ended.result, Ok(()));
+    assert_eq!((ended.committed, ended.errors, ended.retries), (3, 1, 0));
+    assert_eq!(ended.rolled_back, 1);
+    assert_eq!(ended.acknowledged, [Acknowledged { last: 4, failed: 1 }]);
+    assert_eq!(ended.by_kind, [(1, 1), (2, 0)]);
+    assert_eq!(ended.first_error.as_deref(), Some("a duplicate"));
+}
+
+#[test]
+fn what_was_in_anothers_way_is_tried_again() {
+    let deadlock = || Err(SessionError::Deadlock("a circle".to_owned()));
+    let retry = || Err(SessionError::Retry("busy".to_owned()));
+    let seen = Seen {
+        attempts: [deadlock(), retry(), Ok(())].into(),
+        ..Seen::default()
+    };
+    let ended = run(1, 2, false, seen);
+    assert_eq!(ended.result, Ok(()));
+    assert_eq!((ended.committed, ended.errors), (2, 0));
+    assert_eq!(
+        (ended.retries, ended.deadlocks, ended.rolled_back),
+        (2, 1, 2)
+    );
+    assert_eq!(ended.acknowledged, [Acknowledged::up_to(2)]);
+}
+
+#[test]
+fn a_lost_connection_ends_the_run() {
+    let seen = Seen {
+        attempts: [Ok(()), lost()].into(),
+        ..Seen::default()
+    };
+    let ended = run(1, 4, false, seen);
+    let reason = ended.result.unwrap_err();
+    assert!(reason.contains("client 0: the server is gone"), "{reason}");
+    assert!(ended.finished_by_itself);
+    assert_eq!(ended.committed, 1);
+}
+
+#[test]
+fn a_client_that_may_connects_anew_and_goes_on() {
+    let seen = Seen {
+        connects: [Ok(()), lost(), lost(), Ok(())].into(),
+        attempts: [Ok(()), lost()].into(),
+        ..Seen::default()
+    };
+    let ended = run(1, 4, true, seen);
+    assert_eq!(ended.result, Ok(()));
+    assert_eq!((ended.committed, ended.errors, ended.reconnects), (3, 1, 1));
+    assert_eq!(ended.acknowledged, [Acknowledged { last: 4, failed: 1 }]);
+}
+
+#[test]
+fn a_connection_lost_in_a_rollback_is_made_anew_too() {
+    for attempt in [refused(), Err(SessionError::Retry("busy".to_owned()))] {
+        let seen = Seen {
+            attempts: [attempt].into(),
+            rollbacks: [lost()].into(),
+            ..Seen::default()
+        };
+        let ended = run(1, 3, true, seen);
+        assert_eq!(ended.result, Ok(()));
+        assert_eq!((ended.committed, ended.errors, ended.reconnects), (2, 1, 1));
+    }
+}
+
+#[test]
+fn a_server_that_stays_away_is_given_up() {
+    let connects = std::iter::once(Ok(())).chain((0..10_000).map(|_| lost()));
+    let seen = Seen {
+        connects: connects.collect(),
+        attempts: [lost()].into(),
+        ..Seen::default()
+    };
+    let ended = run(1, 3, true, seen);
+    assert!(ended.result.unwrap_err().contains("the server is gone"));
+    assert!(ended.finished_by_itself);
+}
