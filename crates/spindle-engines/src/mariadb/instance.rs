@@ -150,7 +150,6 @@ impl Instance<'_> {
             "--skip-networking",
             "--skip-name-resolve",
             "--skip-log-bin",
-            "--skip-slave-start",
             "--local-infile=ON",
             "--default-time-zone=+00:00",
             "--max-allowed-packet=64M",

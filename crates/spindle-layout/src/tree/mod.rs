@@ -152,11 +152,14 @@ impl TreeImage {
         &self.directories
     }
 
-    /// Makes the image the golden tree again; no server uses it. With [`Verify::Full`] every byte of every file is compared;
+    /// Makes the image the golden tree again; a server that is still ending, as that of a killed trial, is waited for. With [`Verify::Full`] every byte of every file is compared;
     /// with [`Verify::Changed`] those of files that were written to since, as their times of change tell. Nothing of them
     /// is in the page cache afterwards, as far as the file system lets it go. Errors: the system's.
     pub fn restore(&self, verify: Verify) -> Result<RestoreReport, LayoutError> {
         let started = Instant::now();
+        for (_, directory) in self.directories.named() {
+            wait_until_left(directory)?;
+        }
         let mut stamps = self.stamps.lock().unwrap_or_else(PoisonError::into_inner);
         let mut put_back = PutBack::new(match verify {
             Verify::Full => BTreeMap::new(),

@@ -46,7 +46,10 @@ pub(super) fn remove_entry(directory: &File, name: &CStr, path: &Path) -> Result
 /// [`FileError::InUse`].
 pub(crate) fn wait_until_left(path: &Path) -> Result<(), LayoutError> {
     let began = Instant::now();
-    while is_worked_in(path) {
+    // As the system names the directories of processes.
+    let whole = path.canonicalize();
+    let whole = whole.map_err(|error| LayoutError::system("look for", path, error))?;
+    while is_worked_in(&whole) {
         if began.elapsed() > PATIENCE {
             let path = path.to_path_buf();
             return Err(FileError::InUse { path }.into());

@@ -122,3 +122,19 @@ fn a_tree_goes_away_whole_and_what_links_point_to_stays() {
     assert!(!scene.at("").exists());
     assert_eq!(fs::read_to_string(outside).unwrap(), "mine");
 }
+
+#[test]
+fn an_image_that_a_server_still_works_in_is_not_touched() {
+    let scene = Scene::new();
+    fs::remove_file(scene.at("data/base/2")).unwrap();
+    let mut server = std::process::Command::new("sleep")
+        .arg("1")
+        .current_dir(scene.at("data/base"))
+        .spawn()
+        .unwrap();
+    scene.image.restore(Verify::Full).unwrap();
+    let ended = server.try_wait().unwrap();
+    server.wait().unwrap();
+    assert!(ended.is_some(), "it was put back beneath the server");
+    scene.assert_as_golden();
+}
