@@ -5,7 +5,6 @@ mod client;
 mod errors;
 mod home;
 mod kills;
-mod workloads;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

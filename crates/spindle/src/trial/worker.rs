@@ -1,13 +1,11 @@
 //! The process of a trial. It opens the database, waits for leave to begin, runs the clients, and reports what it and
 //! the system counted over exactly the measured time. It writes nothing but the database's files.
 
-use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use spindle_engines::engine::{Engine, EngineCounts, EngineWait};
+use spindle_engines::engine::Engine;
 use spindle_engines::kernel::{KernelEngine, KernelUnderTest};
 use spindle_engines::sql::{Purpose, SqlUnderTest, server};
 use spindle_io::Env;
@@ -15,30 +13,30 @@ use spindle_io::real::{RealEnv, block_on, facts};
 use spindle_stats::{LatencyHistogram, steady_after};
 use spindle_workload::driver::{KindRecord, Running};
 
+use super::moment::{
+    Moment, cpu_per_transaction, cpu_shares, device_counts, done_on, fetched_bytes,
+    physical_counts, response_time_between, tool_counts, waits, waits_between,
+};
+use super::page_cache::{cached_pages_of, dirty_bytes_of, not_direct};
 use super::protocol::{
     Order, Outcome, Progress, Report, Task, TrialFiles, behaviour_of, engine_path, settings_of,
     sql_workload_of, workload_of,
 };
 use super::query_run::query_run;
-use super::response_time::{CLIENT_THREADS, MeanTime, SessionWait, response_time};
+use super::response_time::{CLIENT_THREADS, MeanTime};
 use super::series_recorder::{self, SeriesRecorder};
 use super::{limit_probe, open_loop, own_cost};
 use crate::experiment::{Caching, WriteSync};
 use crate::observe::SystemFiles;
-use crate::observe::block_device::DeviceNumber;
 use crate::observe::disk::DiskCounters;
 use crate::observe::file_locks::WritingThreads;
 use crate::observe::io_limit;
 use crate::observe::processes::Processes;
-use crate::observe::sampler::{Sample, Sampler};
+use crate::observe::sampler::Sampler;
 use crate::observe::series::DatabaseState;
 use crate::observe::threads::ThreadTimes;
-use crate::result::{
-    Arrivals, CpuMicroseconds, CpuShares, IoCounts, KindOfTransaction, Latency, Memory,
-    NOT_DIRECT_HERE, ResponseTime, SegmentSpace, Wait, WarmUp,
-};
+use crate::result::{Arrivals, KindOfTransaction, Latency, Memory, SegmentSpace, WarmUp};
 
-const PAGE_BYTES: u64 = 4096;
 /// Samples in a warm-up that ends by itself are so far apart: the fewest that tell a steady state take five seconds.
 const WARM_UP_SAMPLE_MS: u64 = 50;
 /// And whether it is one is looked at as often.
@@ -184,24 +182,6 @@ struct Watched {
     samples: Vec<f64>,
     /// Transactions that were due and had not begun.
     backlogs: Vec<u64>,
-}
-
-/// Everything counted, at one moment.
-struct Moment {
-    at_ns: u64,
-    committed: u64,
-    retries: u64,
-    deadlocks: u64,
-    errors: u64,
-    reconnects: u64,
-    counts: EngineCounts,
-    waits: Vec<EngineWait>,
-    session_waits: Vec<EngineWait>,
-    /// The threads of the clients, and those of a server that serve them; `None` when the system does not tell of them.
-    clients: Option<ThreadTimes>,
-    system: Sample,
-    /// What this process was charged with on the disks of the limit, in their order.
-    charged: Vec<Option<DiskCounters>>,
 }
 
 impl Trial<'_> {
@@ -572,99 +552,12 @@ impl Trial<'_> {
     }
 }
 
-/// Pages of files in the page cache; `None` when the system does not say.
-fn cached_pages_of<'a>(files: impl IntoIterator<Item = &'a Path>) -> Option<u64> {
-    let pages_of = |path: &Path| {
-        let file = File::open(path).ok()?;
-        facts::resident_pages(&file).ok()
-    };
-    files.into_iter().map(pages_of).sum()
-}
-
 /// What is to be said of transactions that failed for good.
 fn failed_for_good(errors: u64, first: Option<String>) -> Option<String> {
     (errors > 0).then(|| {
         let first = first.unwrap_or_default();
         format!("{errors} transactions failed for good; the first error was: {first}")
     })
-}
-
-/// What is to be said of pages that a direct case left in the page cache.
-fn not_direct(cached_pages: Option<u64>) -> Option<String> {
-    let pages = cached_pages.filter(|&pages| pages > 0)?;
-    Some(format!(
-        "{NOT_DIRECT_HERE}: {pages} pages of the datafiles were in the page cache after the trial"
-    ))
-}
-
-/// Bytes of a file that are in the page cache only, or on their way.
-fn dirty_bytes_of(path: &Path) -> Option<u64> {
-    let file = File::open(path).ok()?;
-    let to_the_end = 0;
-    let state = facts::cached(&file, 0, to_the_end)?;
-    Some((state.dirty_pages + state.writeback_pages) * PAGE_BYTES)
-}
-
-fn tool_counts(begin: &Moment, end: &Moment) -> IoCounts {
-    let data = end.counts.data - begin.counts.data;
-    let redo = end.counts.redo - begin.counts.redo;
-    counts_of(data + redo)
-}
-
-/// The same, with every copy that disk groups wrote.
-fn physical_counts(begin: &Moment, end: &Moment) -> IoCounts {
-    let tool = tool_counts(begin, end);
-    let grouped = counts_of(end.counts.grouped - begin.counts.grouped);
-    let disks = counts_of(end.counts.disks - begin.counts.disks);
-    IoCounts {
-        reads: tool.reads - grouped.reads + disks.reads,
-        writes: tool.writes - grouped.writes + disks.writes,
-        read_bytes: tool.read_bytes - grouped.read_bytes + disks.read_bytes,
-        write_bytes: tool.write_bytes - grouped.write_bytes + disks.write_bytes,
-    }
-}
-
-fn counts_of(counts: spindle_io::real::IoCounts) -> IoCounts {
-    IoCounts {
-        reads: counts.reads,
-        writes: counts.writes,
-        read_bytes: counts.read_bytes,
-        write_bytes: counts.write_bytes,
-    }
-}
-
-fn device_counts(begin: &Moment, end: &Moment) -> Option<IoCounts> {
-    if begin.system.disks.is_empty() {
-        return None;
-    }
-    let mut sum = IoCounts::default();
-    for (before, after) in begin.system.disks.iter().zip(&end.system.disks) {
-        let DiskCounters {
-            reads,
-            read_bytes,
-            writes,
-            written_bytes,
-            ..
-        } = after.counters?.since(&before.counters?);
-        sum.reads += reads;
-        sum.read_bytes += read_bytes;
-        sum.writes += writes;
-        sum.write_bytes += written_bytes;
-    }
-    Some(sum)
-}
-
-fn done_on(device: DeviceNumber, begin: &Moment, end: &Moment) -> Option<DiskCounters> {
-    let of = |moment: &Moment| {
-        let mut disks = moment.system.disks.iter();
-        disks.find(|disk| disk.device == device)?.counters
-    };
-    Some(of(end)?.since(&of(begin)?))
-}
-
-fn fetched_bytes(begin: &Moment, end: &Moment) -> Option<u64> {
-    let (before, after) = (begin.system.process_io?, end.system.process_io?);
-    Some(after.since(&before).read_bytes)
 }
 
 fn latency(times: &LatencyHistogram) -> Latency {
@@ -687,75 +580,6 @@ fn space(engine: &dyn Engine) -> Vec<SegmentSpace> {
     space.collect()
 }
 
-/// Those that somebody waited for in between.
-fn waits_between(begin: &[EngineWait], end: &[EngineWait], sampled: bool) -> Vec<Wait> {
-    let mut waits = waits(begin, end, sampled);
-    waits.retain(|wait| wait.count > 0);
-    waits
-}
-
-fn waits(begin: &[EngineWait], end: &[EngineWait], sampled: bool) -> Vec<Wait> {
-    let pairs = begin.iter().zip(end);
-    let difference = |(before, after): (&EngineWait, &EngineWait)| {
-        let count = after.count - before.count;
-        let total_us = (after.total_ns - before.total_ns) as f64 / 1e3;
-        let mean_us = if count > 0 && !sampled {
-            total_us / count as f64
-        } else {
-            0.0
-        };
-        Wait {
-            event: after.event.to_string(),
-            count,
-            total_us,
-            mean_us,
-            sampled,
-        }
-    };
-    pairs.map(difference).collect()
-}
-
-fn response_time_between(
-    begin: &Moment,
-    end: &Moment,
-    mean: MeanTime,
-    transactions: u64,
-) -> Option<ResponseTime> {
-    let clients = end.clients?.since(&begin.clients?);
-    let waits = SessionWait::between(&begin.session_waits, &end.session_waits);
-    response_time(mean, transactions, &clients, &waits)
-}
-
-fn cpu_shares(begin: &Moment, end: &Moment) -> (CpuShares, f64) {
-    let shares = match (begin.system.cpu, end.system.cpu) {
-        (Some(before), Some(after)) => after.since(&before).shares(),
-        _ => None,
-    };
-    let nothing = CpuShares {
-        user: 0.0,
-        system: 0.0,
-        iowait: 0.0,
-        idle: 0.0,
-    };
-    shares.map_or((nothing, 0.0), |shares| {
-        let cpu = CpuShares {
-            user: shares.user_percent,
-            system: shares.system_percent,
-            iowait: shares.iowait_percent,
-            idle: shares.idle_percent,
-        };
-        (cpu, shares.steal_percent)
-    })
-}
-
-fn cpu_per_transaction(begin: &Moment, end: &Moment, transactions: u64) -> Option<CpuMicroseconds> {
-    let used = end.system.process_cpu?.since(&begin.system.process_cpu?);
-    (transactions > 0).then(|| CpuMicroseconds {
-        user: used.user_us as f64 / transactions as f64,
-        system: used.system_us as f64 / transactions as f64,
-    })
-}
-
 /// Sorted numbers as runs of first and count.
 fn runs(blocks: &[u64]) -> Vec<(u64, u64)> {
     let mut runs: Vec<(u64, u64)> = Vec::new();
@@ -776,46 +600,5 @@ mod tests {
     fn neighbours_make_one_run() {
         assert_eq!(runs(&[1, 2, 3, 7, 9, 10]), vec![(1, 3), (7, 1), (9, 2)]);
         assert_eq!(runs(&[]), vec![]);
-    }
-
-    #[test]
-    fn pages_of_datafiles_in_the_page_cache_are_seen_and_said() {
-        // Beside the test program, because /tmp may be a tmpfs, which keeps every page.
-        let program = std::env::current_exe().expect("path of the test");
-        let directory = tempfile::tempdir_in(program.parent().expect("directory")).unwrap();
-        let files = ["data", "undo"].map(|name| directory.path().join(name));
-        let paths = || files.iter().map(|path| path.as_path());
-        let drop_all = || {
-            for path in &files {
-                assert_eq!(facts::drop_cache(&File::open(path).unwrap()).unwrap(), 0);
-            }
-        };
-        for path in &files {
-            std::fs::write(path, vec![1; 1 << 20]).unwrap();
-        }
-        drop_all();
-        assert_eq!(cached_pages_of(paths()), Some(0));
-        assert_eq!(not_direct(Some(0)), None);
-
-        for path in &files {
-            std::fs::read(path).unwrap();
-        }
-        let pages_of_one = cached_pages_of(paths().take(1)).unwrap();
-        assert!(pages_of_one > 0);
-        assert_eq!(cached_pages_of(paths()), Some(2 * pages_of_one));
-        assert_eq!(
-            not_direct(Some(40)).as_deref(),
-            Some(
-                "not direct here: 40 pages of the datafiles were in the page cache after the trial"
-            )
-        );
-
-        drop_all();
-        assert_eq!(cached_pages_of(paths()), Some(0));
-        assert_eq!(
-            cached_pages_of([directory.path().join("none").as_path()]),
-            None
-        );
-        assert_eq!(not_direct(None), None);
     }
 }

@@ -1,0 +1,163 @@
+//! Everything counted at one moment of a trial, and what two moments say of the time between them.
+
+use spindle_engines::engine::{EngineCounts, EngineWait};
+
+use super::response_time::{MeanTime, SessionWait, response_time};
+use crate::observe::block_device::DeviceNumber;
+use crate::observe::disk::DiskCounters;
+use crate::observe::sampler::Sample;
+use crate::observe::threads::ThreadTimes;
+use crate::result::{CpuMicroseconds, CpuShares, IoCounts, ResponseTime, Wait};
+
+/// Everything counted, at one moment.
+pub(super) struct Moment {
+    pub at_ns: u64,
+    pub committed: u64,
+    pub retries: u64,
+    pub deadlocks: u64,
+    pub errors: u64,
+    pub reconnects: u64,
+    pub counts: EngineCounts,
+    pub waits: Vec<EngineWait>,
+    pub session_waits: Vec<EngineWait>,
+    /// The threads of the clients, and those of a server that serve them; `None` when the system does not tell of them.
+    pub clients: Option<ThreadTimes>,
+    pub system: Sample,
+    /// What this process was charged with on the disks of the limit, in their order.
+    pub charged: Vec<Option<DiskCounters>>,
+}
+
+pub(super) fn tool_counts(begin: &Moment, end: &Moment) -> IoCounts {
+    let data = end.counts.data - begin.counts.data;
+    let redo = end.counts.redo - begin.counts.redo;
+    counts_of(data + redo)
+}
+
+/// The same, with every copy that disk groups wrote.
+pub(super) fn physical_counts(begin: &Moment, end: &Moment) -> IoCounts {
+    let tool = tool_counts(begin, end);
+    let grouped = counts_of(end.counts.grouped - begin.counts.grouped);
+    let disks = counts_of(end.counts.disks - begin.counts.disks);
+    IoCounts {
+        reads: tool.reads - grouped.reads + disks.reads,
+        writes: tool.writes - grouped.writes + disks.writes,
+        read_bytes: tool.read_bytes - grouped.read_bytes + disks.read_bytes,
+        write_bytes: tool.write_bytes - grouped.write_bytes + disks.write_bytes,
+    }
+}
+
+fn counts_of(counts: spindle_io::real::IoCounts) -> IoCounts {
+    IoCounts {
+        reads: counts.reads,
+        writes: counts.writes,
+        read_bytes: counts.read_bytes,
+        write_bytes: counts.write_bytes,
+    }
+}
+
+pub(super) fn device_counts(begin: &Moment, end: &Moment) -> Option<IoCounts> {
+    if begin.system.disks.is_empty() {
+        return None;
+    }
+    let mut sum = IoCounts::default();
+    for (before, after) in begin.system.disks.iter().zip(&end.system.disks) {
+        let DiskCounters {
+            reads,
+            read_bytes,
+            writes,
+            written_bytes,
+            ..
+        } = after.counters?.since(&before.counters?);
+        sum.reads += reads;
+        sum.read_bytes += read_bytes;
+        sum.writes += writes;
+        sum.write_bytes += written_bytes;
+    }
+    Some(sum)
+}
+
+pub(super) fn done_on(device: DeviceNumber, begin: &Moment, end: &Moment) -> Option<DiskCounters> {
+    let of = |moment: &Moment| {
+        let mut disks = moment.system.disks.iter();
+        disks.find(|disk| disk.device == device)?.counters
+    };
+    Some(of(end)?.since(&of(begin)?))
+}
+
+pub(super) fn fetched_bytes(begin: &Moment, end: &Moment) -> Option<u64> {
+    let (before, after) = (begin.system.process_io?, end.system.process_io?);
+    Some(after.since(&before).read_bytes)
+}
+
+/// Those that somebody waited for in between.
+pub(super) fn waits_between(begin: &[EngineWait], end: &[EngineWait], sampled: bool) -> Vec<Wait> {
+    let mut waits = waits(begin, end, sampled);
+    waits.retain(|wait| wait.count > 0);
+    waits
+}
+
+pub(super) fn waits(begin: &[EngineWait], end: &[EngineWait], sampled: bool) -> Vec<Wait> {
+    let pairs = begin.iter().zip(end);
+    let difference = |(before, after): (&EngineWait, &EngineWait)| {
+        let count = after.count - before.count;
+        let total_us = (after.total_ns - before.total_ns) as f64 / 1e3;
+        let mean_us = if count > 0 && !sampled {
+            total_us / count as f64
+        } else {
+            0.0
+        };
+        Wait {
+            event: after.event.to_string(),
+            count,
+            total_us,
+            mean_us,
+            sampled,
+        }
+    };
+    pairs.map(difference).collect()
+}
+
+pub(super) fn response_time_between(
+    begin: &Moment,
+    end: &Moment,
+    mean: MeanTime,
+    transactions: u64,
+) -> Option<ResponseTime> {
+    let clients = end.clients?.since(&begin.clients?);
+    let waits = SessionWait::between(&begin.session_waits, &end.session_waits);
+    response_time(mean, transactions, &clients, &waits)
+}
+
+pub(super) fn cpu_shares(begin: &Moment, end: &Moment) -> (CpuShares, f64) {
+    let shares = match (begin.system.cpu, end.system.cpu) {
+        (Some(before), Some(after)) => after.since(&before).shares(),
+        _ => None,
+    };
+    let nothing = CpuShares {
+        user: 0.0,
+        system: 0.0,
+        iowait: 0.0,
+        idle: 0.0,
+    };
+    shares.map_or((nothing, 0.0), |shares| {
+        let cpu = CpuShares {
+            user: shares.user_percent,
+            system: shares.system_percent,
+            iowait: shares.iowait_percent,
+            idle: shares.idle_percent,
+        };
+        (cpu, shares.steal_percent)
+    })
+}
+
+pub(super) fn cpu_per_transaction(
+    begin: &Moment,
+    end: &Moment,
+    transactions: u64,
+) -> Option<CpuMicroseconds> {
+    let used = end.system.process_cpu?.since(&begin.system.process_cpu?);
+    (transactions > 0).then(|| CpuMicroseconds {
+        user: used.user_us as f64 / transactions as f64,
+        system: used.system_us as f64 / transactions as f64,
+    })
+}
