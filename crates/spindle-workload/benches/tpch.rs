@@ -2,6 +2,9 @@
 //! PATH. Both make scale 1 with as many threads as there are processors and throw it away; by turns, medians of the pairs.
 //! `cargo bench -p spindle-workload --bench tpch`.
 
+// A bench times the machine that it runs on.
+#![allow(clippy::disallowed_methods)]
+
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Instant;

@@ -700,5 +700,8 @@ fn what_means_nothing_to_queries_is_refused() {
     let kernel = format!("[workload]\nkind = \"tpch\"\n{ONE_LAYOUT}");
     let error = error_of(&kernel, &[]);
     assert_eq!(error.key(), Some("workload.kind"));
-    assert!(error.to_string().contains("does not speak"), "{error}");
+    assert!(
+        error.to_string().contains("means nothing to engine"),
+        "{error}"
+    );
 }
