@@ -14,11 +14,14 @@ use super::limit_probe::LimitProbe;
 use super::own_cost::OwnCostTask;
 use super::protocol::{Order, Outcome, Progress, Report, Task, transaction_bytes};
 use crate::observe::io_limit::{IoGroup, IoLimit};
-use crate::observe::memory::{MemoryBudget, MemoryGroup};
+use crate::observe::memory::{MemoryBudget, MemoryGroup, MemoryUsage};
 use crate::result::OwnCost;
 
 /// The hidden command that turns the program into a worker.
 pub const WORKER_COMMAND: &str = "trial-worker";
+/// What a worker allocates to add up what it measured, at most, bytes: histograms above all, a quarter of a megabyte each. The
+/// same for every case.
+const BOOKKEEPING_BYTES: u64 = 4 << 20;
 /// What a client allocates until it is at work, at most, bytes: its thread and its session.
 const CLIENT_BYTES: u64 = 128 << 10;
 const LOOK_EVERY: Duration = Duration::from_millis(100);
@@ -233,11 +236,17 @@ fn limit_memory(worker: &Worker, task: &Task, to_come_bytes: u64) -> Result<(), 
         return group.set_limit(bytes).map_err(|error| error.to_string());
     }
     let usage = group.usage().map_err(|error| error.to_string())?;
-    let own_bytes = usage.anonymous_bytes + usage.shared_bytes;
     let page_cache_bytes = task.database.memory_bytes - task.database.buffer_cache_bytes;
+    let to_come_bytes = to_come_bytes + transaction_bytes(task) + BOOKKEEPING_BYTES;
     group
-        .set_limit(own_bytes + to_come_bytes + transaction_bytes(task) + page_cache_bytes)
+        .set_limit(own_bytes(&usage) + to_come_bytes + page_cache_bytes)
         .map_err(|error| error.to_string())
+}
+
+/// What a group holds that is no page cache: its programs' memory, and what the kernel holds for them (stacks of threads, page
+/// tables, I/O under way), which counts against the limit, too.
+fn own_bytes(usage: &MemoryUsage) -> u64 {
+    usage.total_bytes.saturating_sub(usage.file_bytes)
 }
 
 fn ended(worker: &mut Worker) -> String {
@@ -253,5 +262,22 @@ fn ended(worker: &mut Worker) -> String {
                 .to_string()
         }
         _ => format!("the process of the trial ended without a result ({status})"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_kernel_holds_for_a_worker_is_its_own() {
+        let usage = MemoryUsage {
+            total_bytes: 10 << 20,
+            anonymous_bytes: 5 << 20,
+            shared_bytes: 1 << 20,
+            file_bytes: 3 << 20,
+            ..MemoryUsage::default()
+        };
+        assert_eq!(own_bytes(&usage), 7 << 20);
     }
 }
