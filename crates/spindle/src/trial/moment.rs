@@ -38,11 +38,20 @@ pub(super) fn physical_counts(begin: &Moment, end: &Moment) -> IoCounts {
     let tool = tool_counts(begin, end);
     let grouped = counts_of(end.counts.grouped - begin.counts.grouped);
     let disks = counts_of(end.counts.disks - begin.counts.disks);
+    on_disks(tool, grouped, disks)
+}
+
+/// What was asked for, with what disk groups were asked for replaced by what they did on their disks. The three are counted
+/// one after the other while I/O goes on, so the groups may be ahead of the whole by what came between.
+fn on_disks(tool: IoCounts, grouped: IoCounts, disks: IoCounts) -> IoCounts {
+    let of = |field: fn(&IoCounts) -> u64| {
+        (field(&tool) + field(&disks)).saturating_sub(field(&grouped))
+    };
     IoCounts {
-        reads: tool.reads - grouped.reads + disks.reads,
-        writes: tool.writes - grouped.writes + disks.writes,
-        read_bytes: tool.read_bytes - grouped.read_bytes + disks.read_bytes,
-        write_bytes: tool.write_bytes - grouped.write_bytes + disks.write_bytes,
+        reads: of(|counts| counts.reads),
+        writes: of(|counts| counts.writes),
+        read_bytes: of(|counts| counts.read_bytes),
+        write_bytes: of(|counts| counts.write_bytes),
     }
 }
 
@@ -160,4 +169,26 @@ pub(super) fn cpu_per_transaction(
         user: used.user_us as f64 / transactions as f64,
         system: used.system_us as f64 / transactions as f64,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn counts(reads: u64, writes: u64) -> IoCounts {
+        IoCounts {
+            reads,
+            writes,
+            read_bytes: reads * 8192,
+            write_bytes: writes * 8192,
+        }
+    }
+
+    #[test]
+    fn copies_of_disk_groups_are_counted_even_when_a_group_is_ahead_of_the_whole() {
+        let on_mirrors = on_disks(counts(100, 60), counts(90, 50), counts(90, 100));
+        assert_eq!(on_mirrors, counts(100, 110));
+        let ahead = on_disks(counts(100, 50), counts(101, 51), counts(101, 102));
+        assert_eq!(ahead, counts(100, 101));
+    }
 }

@@ -25,7 +25,7 @@ use super::protocol::{
 use super::query_run::query_run;
 use super::response_time::{CLIENT_THREADS, MeanTime};
 use super::series_recorder::{self, SeriesRecorder};
-use super::{limit_probe, open_loop, own_cost};
+use super::{limit_probe, open_loop, own_cost, panics};
 use crate::experiment::{Caching, WriteSync};
 use crate::observe::SystemFiles;
 use crate::observe::disk::DiskCounters;
@@ -63,17 +63,17 @@ pub fn run() -> ! {
         std::process::exit(1);
     };
     let report = match order {
-        Order::Trial(task) => {
+        Order::Trial(task) => panics::told(|| {
             block_on(measure(&task, lines)).map(|outcome| Report::Done(Box::new(outcome)))
-        }
-        Order::OwnCost(task) => {
+        }),
+        Order::OwnCost(task) => panics::told(|| {
             exit_with_run(lines);
             block_on(own_cost::measure(&task)).map(Report::OwnCost)
-        }
-        Order::LimitProbe(task) => {
+        }),
+        Order::LimitProbe(task) => panics::told(|| {
             exit_with_run(lines);
             block_on(limit_probe::probe(&task)).map(|exceeded| Report::LimitProbed { exceeded })
-        }
+        }),
     };
     say(&report.unwrap_or_else(|reason| Report::Failed { reason }));
     std::process::exit(0);
