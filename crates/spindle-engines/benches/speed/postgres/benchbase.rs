@@ -33,8 +33,8 @@ impl BenchBase {
 
     /// Has a server that is to be started listen where BenchBase can reach it.
     pub(super) fn let_in(data: &Path) {
-        let conf = data.join("postgresql.auto.conf");
-        let text = std::fs::read_to_string(&conf).unwrap_or_default();
+        let conf = data.join("cluster/postgresql.auto.conf");
+        let text = std::fs::read_to_string(&conf).expect("initdb made it");
         let written = std::fs::write(&conf, format!("{text}listen_addresses = '127.0.0.1'\n"));
         written.expect("the server's settings");
     }

@@ -23,13 +23,14 @@ impl GoTpc {
     }
 
     fn carry_out(&self, private: &Private, what: &[&str]) -> Output {
-        // What follows the address of the database overrides it (lib/pq, "Connection String Parameters").
+        // Of two hosts lib/pq takes the one that sorts last (`ParseURL` of its url.go), so "!" gives way to the socket.
         let socket = private.socket_directory().display().to_string();
         let parameters = format!("sslmode=disable&host={}", socket.replace('/', "%2F"));
         let mut command = Command::new(&self.program);
         command
             .args(["tpcc", what[0], "-d", "postgres", "-U", "spindle"])
-            .args(["-p", &private.password(), "-D", DATABASE, "-P", "5432"])
+            .args(["-p", &private.password(), "-D", DATABASE])
+            .args(["-H", "!", "-P", "5432"])
             .args(["--conn-params", &parameters])
             .args(["--warehouses", &WAREHOUSES.to_string()])
             .args(["-T", &CLIENTS.to_string()])
