@@ -1,11 +1,12 @@
 //! The client of PostgreSQL beside other people's clients on the same server: `pgbench` has TPC-B and the point select, `tpcc`
-//! go-tpc and BenchBase. What a client takes of the processors is missing to the server, so its time for a transaction counts
+//! go-tpc and BenchBase, `tpch` psql. What a client takes of the processors is missing to the server, so its time for a transaction counts
 //! as much as the throughput.
 
 mod benchbase;
 mod go_tpc;
 mod pgbench;
 mod tpcc;
+mod tpch;
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -26,6 +27,7 @@ use crate::figures::{Figure, Figures, Goal};
 
 pub use pgbench::run as beside_pgbench;
 pub use tpcc::run as beside_tpcc;
+pub use tpch::run as beside_psql;
 
 /// Of a processor's time in /proc/PID/stat, a second (USER_HZ, proc_pid_stat(5)).
 const TICKS_PER_S: f64 = 100.0;
@@ -207,4 +209,17 @@ fn on_path(name: &str) -> Option<PathBuf> {
     std::env::split_paths(&path)
         .map(|directory| directory.join(name))
         .find(|program| program.is_file())
+}
+
+/// A program of PostgreSQL's: where Debian puts it, or on the path.
+fn program_of_postgres(name: &str) -> Option<PathBuf> {
+    let debian = std::fs::read_dir("/usr/lib/postgresql")
+        .into_iter()
+        .flatten();
+    let mut debian = debian
+        .flatten()
+        .map(|entry| entry.path().join("bin").join(name));
+    debian
+        .find(|program| program.is_file())
+        .or_else(|| on_path(name))
 }

@@ -1,12 +1,12 @@
 //! TPC-B and the point select beside pgbench: the same statements, prepared, eight clients.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Output};
 
 use spindle_engines::sql::{Purpose, ServerKind, create_and_load, server};
 use spindle_workload::sql::Tpcb;
 
-use super::{Private, Reached, add_pairs, ended_children_cpu_s, on_path, ours};
+use super::{Private, Reached, add_pairs, ended_children_cpu_s, ours, program_of_postgres};
 use crate::Pace;
 use crate::figures::{Figures, Goal};
 
@@ -33,7 +33,7 @@ pub fn run(pace: Pace, directory: &Path, figures: &mut Figures) {
     let Some(request) = Private::request(CLIENTS, Tpcb::loaded_bytes(SCALE)) else {
         return;
     };
-    let Some(pgbench) = pgbench() else {
+    let Some(pgbench) = program_of_postgres("pgbench") else {
         eprintln!("  skipped: pgbench is not installed");
         return;
     };
@@ -68,19 +68,6 @@ pub fn run(pace: Pace, directory: &Path, figures: &mut Figures) {
             (Some(Goal::AtLeast(0.97)), Some(Goal::AtMost(1.0))),
         );
     }
-}
-
-/// Where it is: where Debian puts it, or on the path.
-fn pgbench() -> Option<PathBuf> {
-    let debian = std::fs::read_dir("/usr/lib/postgresql")
-        .into_iter()
-        .flatten();
-    let mut debian = debian
-        .flatten()
-        .map(|entry| entry.path().join("bin/pgbench"));
-    debian
-        .find(|program| program.is_file())
-        .or_else(|| on_path("pgbench"))
 }
 
 fn beside(pgbench: &Path, private: &Private, script: &Path, measure_s: u64) -> Reached {
