@@ -50,12 +50,14 @@ powercut: build
 	rm -rf target/powercut
 
 # A million simulated crashes, then a thousand kills of runs that make layouts, and power cuts of disk groups. Stop it as you
-# like: it goes on where it was. Options: make soak ARGS='--budget 20m', for each of the two. Without options also verdicts, and
-# the answers of TPC-H at scale 1.
+# like: it goes on where it was. Options: make soak ARGS='--budget 20m', for each of the two. Without options also verdicts,
+# thirty kills of each server under load, and the answers of TPC-H at scale 1.
 soak:
 	cargo run --release --locked -p spindle-kernel --example soak -- $(ARGS)
 	scripts/soak-layouts $(ARGS)
 	$(if $(ARGS),,$(MAKE) soak-verdicts)
+	$(if $(ARGS),,SPINDLE_KILLS=30 cargo test --release --locked -p spindle-engines \
+		--test sqlite --test postgres --test mariadb -- --nocapture kill)
 	$(if $(ARGS),,cargo test --release --locked -p spindle-engines --test tpch -- --ignored)
 
 # Verdicts of small real runs whose truth is known, into docs/soak-verdicts.md; some hours. Stop it
