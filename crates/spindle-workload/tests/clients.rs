@@ -206,6 +206,32 @@ fn a_client_that_may_connects_anew_and_goes_on() {
     assert_eq!(ended.result, Ok(()));
     assert_eq!((ended.committed, ended.errors, ended.reconnects), (3, 1, 1));
     assert_eq!(ended.acknowledged, [Acknowledged { last: 4, failed: 1 }]);
+#[test]
+fn what_meets_others_a_hundred_times_is_given_up_and_the_client_goes_on() {
+    let in_the_way = [
+        SessionError::Retry("busy".to_owned()),
+        SessionError::Deadlock("a circle".to_owned()),
+    ];
+    for error in in_the_way {
+        let deadlocks = match error {
+            SessionError::Deadlock(_) => 100,
+            _ => 0,
+        };
+        let seen = Seen {
+            attempts: vec![Err(error.clone()); 101].into(),
+            ..Seen::default()
+        };
+        let ended = run(1, 4, false, seen);
+        assert_eq!(ended.result, Ok(()));
+        assert_eq!((ended.committed, ended.errors), (3, 1));
+        assert_eq!((ended.retries, ended.deadlocks), (100, deadlocks));
+        assert_eq!(ended.rolled_back, 101);
+        assert_eq!(ended.acknowledged, [Acknowledged { last: 4, failed: 1 }]);
+        assert_eq!(ended.by_kind, [(2, 0), (1, 1)]);
+        assert_eq!(ended.first_error, Some(error.to_string()));
+    }
+}
+
 }
 
 #[test]

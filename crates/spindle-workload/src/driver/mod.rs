@@ -22,7 +22,7 @@ use crate::workload::{Acknowledged, Client, Table, Workload};
 const CLIENT_STREAMS: u64 = 1 << 32;
 /// The stream of chance of the arrivals.
 const ARRIVAL_STREAM: u64 = 1 << 33;
-/// A transaction that meets others this often in a row is given up.
+/// A transaction that meets others this often in a row is given up: it has failed for good.
 const RETRIES_MAX: u32 = 100;
 /// A database that has gone away is waited for so long before a client gives up, and looked for as often.
 const RECONNECT_PATIENCE_NS: u64 = 30_000_000_000;
@@ -437,7 +437,7 @@ impl<W: Work> ClientPlace<'_, W> {
         let goes_on = match &error {
             SessionError::Refused(_) => true,
             SessionError::Lost(_) => self.behaviour.reconnect,
-            _ => false,
+            SessionError::Failed(_) => false,
         };
         if !goes_on {
             return Err(error);
@@ -471,6 +471,8 @@ impl<W: Work> ClientPlace<'_, W> {
                     self.record().reconnects.fetch_add(1, Ordering::Relaxed);
                     return Ok(());
                 }
+            // Others were in the way until it was given up.
+            SessionError::Retry(_) | SessionError::Deadlock(_) => true,
                 Err(SessionError::Lost(_)) if self.env.now() < end_ns => {
                     if self.board.is_stopping() {
                         return Ok(());
