@@ -26,6 +26,8 @@ struct Seen {
     connects: VecDeque<Outcome>,
     attempts: VecDeque<Outcome>,
     rollbacks: VecDeque<Outcome>,
+    /// What each transaction has written to temporary files; after that it is not known.
+    temporary: VecDeque<u64>,
     rolled_back: u64,
 }
 
@@ -58,6 +60,10 @@ impl Work for Scripted {
         *txn
     }
 
+    fn temporary_bytes(&self, (): &mut ()) -> Option<u64> {
+        self.seen.lock().temporary.pop_front()
+    }
+
     async fn attempt(&self, (): &mut (), _: &u64) -> Outcome {
         self.env.sleep(MS).await;
         next(&mut self.seen.lock().attempts)
@@ -87,6 +93,7 @@ struct Ended {
     reconnects: u64,
     acknowledged: Vec<Acknowledged>,
     by_kind: Vec<(u64, u64)>,
+    temporary: Vec<Option<u64>>,
     latencies: u64,
     rolled_back: u64,
     finished_by_itself: bool,
@@ -127,6 +134,7 @@ fn run(clients: usize, transactions: u64, reconnect: bool, seen: Seen) -> Ended 
                 .iter()
                 .map(|kind| (kind.latencies.count(), kind.errors))
                 .collect(),
+            temporary: kinds.iter().map(|kind| kind.temporary_bytes).collect(),
             latencies: running.latencies().count(),
             rolled_back: seen.lock().rolled_back,
             finished_by_itself,
@@ -165,6 +173,22 @@ fn what_is_refused_is_counted_and_the_client_goes_on() {
 }
 
 #[test]
+fn temporary_space_is_known_of_a_kind_when_it_is_known_of_each() {
+    // Transactions 1 to 4, of which the second fails: what it has written is no other's.
+    let with = |temporary: &[u64]| Seen {
+        attempts: [Ok(()), refused()].into(),
+        temporary: temporary.iter().copied().collect(),
+        ..Seen::default()
+    };
+    let ended = run(1, 4, false, with(&[1, 20, 300, 4000]));
+    assert_eq!(ended.temporary, [Some(4000), Some(301)]);
+    let ended = run(1, 4, false, with(&[1, 20, 300]));
+    assert_eq!(ended.temporary, [None, Some(301)]);
+    let ended = run(1, 4, false, with(&[]));
+    assert_eq!(ended.temporary, [None, None]);
+}
+
+#[test]
 fn what_was_in_anothers_way_is_tried_again() {
     let deadlock = || Err(SessionError::Deadlock("a circle".to_owned()));
     let retry = || Err(SessionError::Retry("busy".to_owned()));
@@ -182,30 +206,6 @@ fn what_was_in_anothers_way_is_tried_again() {
     assert_eq!(ended.acknowledged, [Acknowledged::up_to(2)]);
 }
 
-#[test]
-fn a_lost_connection_ends_the_run() {
-    let seen = Seen {
-        attempts: [Ok(()), lost()].into(),
-        ..Seen::default()
-    };
-    let ended = run(1, 4, false, seen);
-    let reason = ended.result.unwrap_err();
-    assert!(reason.contains("client 0: the server is gone"), "{reason}");
-    assert!(ended.finished_by_itself);
-    assert_eq!(ended.committed, 1);
-}
-
-#[test]
-fn a_client_that_may_connects_anew_and_goes_on() {
-    let seen = Seen {
-        connects: [Ok(()), lost(), lost(), Ok(())].into(),
-        attempts: [Ok(()), lost()].into(),
-        ..Seen::default()
-    };
-    let ended = run(1, 4, true, seen);
-    assert_eq!(ended.result, Ok(()));
-    assert_eq!((ended.committed, ended.errors, ended.reconnects), (3, 1, 1));
-    assert_eq!(ended.acknowledged, [Acknowledged { last: 4, failed: 1 }]);
 #[test]
 fn what_meets_others_a_hundred_times_is_given_up_and_the_client_goes_on() {
     let in_the_way = [
@@ -232,6 +232,30 @@ fn what_meets_others_a_hundred_times_is_given_up_and_the_client_goes_on() {
     }
 }
 
+#[test]
+fn a_lost_connection_ends_the_run() {
+    let seen = Seen {
+        attempts: [Ok(()), lost()].into(),
+        ..Seen::default()
+    };
+    let ended = run(1, 4, false, seen);
+    let reason = ended.result.unwrap_err();
+    assert!(reason.contains("client 0: the server is gone"), "{reason}");
+    assert!(ended.finished_by_itself);
+    assert_eq!(ended.committed, 1);
+}
+
+#[test]
+fn a_client_that_may_connects_anew_and_goes_on() {
+    let seen = Seen {
+        connects: [Ok(()), lost(), lost(), Ok(())].into(),
+        attempts: [Ok(()), lost()].into(),
+        ..Seen::default()
+    };
+    let ended = run(1, 4, true, seen);
+    assert_eq!(ended.result, Ok(()));
+    assert_eq!((ended.committed, ended.errors, ended.reconnects), (3, 1, 1));
+    assert_eq!(ended.acknowledged, [Acknowledged { last: 4, failed: 1 }]);
 }
 
 #[test]
