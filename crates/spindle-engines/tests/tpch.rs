@@ -1,5 +1,5 @@
-//! TPC-H on real databases: the answers to its 22 queries are the right ones, a changed row is noticed, and its refresh
-//! functions add and remove what they should.
+//! TPC-H on real databases: the answers to its 22 queries are the right ones, a changed row is noticed, its refresh
+//! functions add and remove what they should, what takes too long is cancelled, and what is written to temporary files is counted.
 
 use std::os::unix::fs::PermissionsExt;
 use std::sync::Arc;
@@ -253,22 +253,144 @@ fn refresh_functions_on_mariadb_do_what_they_should() {
 }
 
 #[test]
-fn a_query_that_takes_too_long_is_cancelled_and_the_next_is_not() {
+fn what_takes_too_long_is_cancelled_and_temporary_space_is_counted() {
     for kind in [
         ServerKind::Sqlite,
         ServerKind::Postgres,
         ServerKind::MariaDb,
     ] {
-        if !is_missing(kind) {
-            what_takes_too_long_is_cancelled(kind);
+        if is_missing(kind) {
+            continue;
+        }
+        let workload = workload(0.01, Parameters::Validation, false);
+        let loaded = Loaded::of(kind, &workload);
+        what_takes_too_long_is_cancelled_and_the_next_is_not(&mut *loaded.connect(&workload));
+        temporary_space_is_counted(kind, &mut *loaded.connect(&workload));
+        let connection = &mut *loaded.connect(&workload);
+        match kind {
+            ServerKind::Sqlite => intermediate_results_of_sqlite_count(connection),
+            ServerKind::Postgres => {
+                temporary_space_of_postgres_is_what_it_counts_itself(connection)
+            }
+            ServerKind::MariaDb => {}
+        }
+        if kind != ServerKind::Postgres {
+            what_a_client_changes_is_no_temporary_space(connection);
         }
     }
 }
 
-fn what_takes_too_long_is_cancelled(kind: ServerKind) {
-    let workload = workload(0.01, Parameters::Validation, false);
-    let loaded = Loaded::of(kind, &workload);
-    let mut connection = loaded.connect(&workload);
+/// Sorts some four megabytes.
+const SORT: &str =
+    "select l_comment, l_orderkey, l_linenumber from lineitem order by l_comment, l_orderkey";
+
+fn set(connection: &mut dyn SqlConnection, settings: &[&str]) {
+    for setting in settings {
+        connection.run(setting).unwrap();
+    }
+}
+
+/// What a query has written to temporary files.
+fn temporary_bytes_of(connection: &mut dyn SqlConnection, sql: &str) -> Option<u64> {
+    connection.temporary_bytes();
+    connection.ask(sql, &mut |_| Ok(())).unwrap();
+    connection.temporary_bytes()
+}
+
+fn temporary_space_is_counted(kind: ServerKind, connection: &mut dyn SqlConnection) {
+    let (little, enough): (&[&str], &[&str]) = match kind {
+        ServerKind::Sqlite => (
+            &["pragma cache_size = 10"],
+            &["pragma cache_size = -262144"],
+        ),
+        ServerKind::Postgres => (&["set work_mem = '64kB'"], &["set work_mem = '256MB'"]),
+        ServerKind::MariaDb => (
+            &["set sort_buffer_size = 32768"],
+            &["set sort_buffer_size = 268435456"],
+        ),
+    };
+    assert_eq!(
+        connection.temporary_bytes(),
+        None,
+        "nobody has asked it to watch"
+    );
+    connection.watch_temporary_space().unwrap();
+    set(connection, little);
+    let spilled = temporary_bytes_of(connection, SORT);
+    let sorted = 2_000_000..30_000_000;
+    assert!(
+        spilled.is_some_and(|bytes| sorted.contains(&bytes)),
+        "{kind:?}: {spilled:?}"
+    );
+    set(connection, enough);
+    assert_eq!(temporary_bytes_of(connection, SORT), Some(0), "{kind:?}");
+}
+
+fn what_a_client_changes_is_no_temporary_space(connection: &mut dyn SqlConnection) {
+    connection.watch_temporary_space().unwrap();
+    let changes = "update region set r_comment = 'changed' where r_regionkey = 1";
+    connection.run(changes).unwrap();
+    let written = connection.temporary_bytes();
+    assert_eq!(written, None, "changes were written, too");
+    let small = "select count(*) from region";
+    assert_eq!(temporary_bytes_of(connection, small), Some(0));
+}
+
+fn intermediate_results_of_sqlite_count(connection: &mut dyn SqlConnection) {
+    connection.watch_temporary_space().unwrap();
+    let distinct = "select count(*) from \
+                    (select distinct l_comment, l_shipinstruct, l_extendedprice from lineitem)";
+    let written = temporary_bytes_of(connection, distinct);
+    assert!(
+        written.is_some_and(|bytes| bytes > 1_000_000),
+        "{written:?}"
+    );
+}
+
+fn temporary_space_of_postgres_is_what_it_counts_itself(connection: &mut dyn SqlConnection) {
+    let number = |connection: &mut dyn SqlConnection, sql: &str| {
+        let mut number = 0;
+        let asked = connection.ask(sql, &mut |row| {
+            number = row.int(0)?;
+            Ok(())
+        });
+        asked.unwrap();
+        number
+    };
+    let version = "select current_setting('server_version_num')::int8";
+    if number(connection, version) < 150_000 {
+        // Its statistics are late by as much as they like.
+        return;
+    }
+    let counted = |connection: &mut dyn SqlConnection| {
+        connection.run("select pg_stat_force_next_flush()").unwrap();
+        number(
+            connection,
+            "select temp_bytes from pg_stat_database where datname = current_database()",
+        )
+    };
+    connection.watch_temporary_space().unwrap();
+    // Sorts and hash joins of parallel workers, too.
+    set(
+        connection,
+        &[
+            "set work_mem = '64kB'",
+            "set min_parallel_table_scan_size = 0",
+            "set parallel_setup_cost = 0",
+            "set parallel_tuple_cost = 0",
+        ],
+    );
+    let join = "select count(*) from lineitem join orders on l_orderkey = o_orderkey + 0";
+    for sql in [SORT, join] {
+        let before = counted(connection);
+        let told = temporary_bytes_of(connection, sql);
+        let of_server = counted(connection) - before;
+        assert!(of_server > 100_000, "{of_server}");
+        assert_eq!(told, Some(of_server.unsigned_abs()), "{sql}");
+    }
+}
+
+fn what_takes_too_long_is_cancelled_and_the_next_is_not(connection: &mut dyn SqlConnection) {
     connection
         .limit_statement(Some(Duration::from_millis(50)))
         .unwrap();

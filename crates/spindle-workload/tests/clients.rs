@@ -26,6 +26,8 @@ struct Seen {
     connects: VecDeque<Outcome>,
     attempts: VecDeque<Outcome>,
     rollbacks: VecDeque<Outcome>,
+    /// What each transaction has written to temporary files; after that it is not known.
+    temporary: VecDeque<u64>,
     rolled_back: u64,
 }
 
@@ -58,6 +60,10 @@ impl Work for Scripted {
         *txn
     }
 
+    fn temporary_bytes(&self, (): &mut ()) -> Option<u64> {
+        self.seen.lock().temporary.pop_front()
+    }
+
     async fn attempt(&self, (): &mut (), _: &u64) -> Outcome {
         self.env.sleep(MS).await;
         next(&mut self.seen.lock().attempts)
@@ -87,6 +93,7 @@ struct Ended {
     reconnects: u64,
     acknowledged: Vec<Acknowledged>,
     by_kind: Vec<(u64, u64)>,
+    temporary: Vec<Option<u64>>,
     latencies: u64,
     rolled_back: u64,
     finished_by_itself: bool,
@@ -127,6 +134,7 @@ fn run(clients: usize, transactions: u64, reconnect: bool, seen: Seen) -> Ended 
                 .iter()
                 .map(|kind| (kind.latencies.count(), kind.errors))
                 .collect(),
+            temporary: kinds.iter().map(|kind| kind.temporary_bytes).collect(),
             latencies: running.latencies().count(),
             rolled_back: seen.lock().rolled_back,
             finished_by_itself,
@@ -165,6 +173,22 @@ fn what_is_refused_is_counted_and_the_client_goes_on() {
 }
 
 #[test]
+fn temporary_space_is_known_of_a_kind_when_it_is_known_of_each() {
+    // Transactions 1 to 4, of which the second fails: what it has written is no other's.
+    let with = |temporary: &[u64]| Seen {
+        attempts: [Ok(()), refused()].into(),
+        temporary: temporary.iter().copied().collect(),
+        ..Seen::default()
+    };
+    let ended = run(1, 4, false, with(&[1, 20, 300, 4000]));
+    assert_eq!(ended.temporary, [Some(4000), Some(301)]);
+    let ended = run(1, 4, false, with(&[1, 20, 300]));
+    assert_eq!(ended.temporary, [None, Some(301)]);
+    let ended = run(1, 4, false, with(&[]));
+    assert_eq!(ended.temporary, [None, None]);
+}
+
+#[test]
 fn what_was_in_anothers_way_is_tried_again() {
     let deadlock = || Err(SessionError::Deadlock("a circle".to_owned()));
     let retry = || Err(SessionError::Retry("busy".to_owned()));
@@ -180,6 +204,32 @@ fn what_was_in_anothers_way_is_tried_again() {
         (2, 1, 2)
     );
     assert_eq!(ended.acknowledged, [Acknowledged::up_to(2)]);
+}
+
+#[test]
+fn what_meets_others_a_hundred_times_is_given_up_and_the_client_goes_on() {
+    let in_the_way = [
+        SessionError::Retry("busy".to_owned()),
+        SessionError::Deadlock("a circle".to_owned()),
+    ];
+    for error in in_the_way {
+        let deadlocks = match error {
+            SessionError::Deadlock(_) => 100,
+            _ => 0,
+        };
+        let seen = Seen {
+            attempts: vec![Err(error.clone()); 101].into(),
+            ..Seen::default()
+        };
+        let ended = run(1, 4, false, seen);
+        assert_eq!(ended.result, Ok(()));
+        assert_eq!((ended.committed, ended.errors), (3, 1));
+        assert_eq!((ended.retries, ended.deadlocks), (100, deadlocks));
+        assert_eq!(ended.rolled_back, 101);
+        assert_eq!(ended.acknowledged, [Acknowledged { last: 4, failed: 1 }]);
+        assert_eq!(ended.by_kind, [(2, 0), (1, 1)]);
+        assert_eq!(ended.first_error, Some(error.to_string()));
+    }
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! `spindle plan`: what an experiment would make, write and take, before anything is touched.
 
+mod databases;
+
 use std::fmt::Write;
 use std::time::Duration;
 
@@ -8,10 +10,11 @@ use spindle_stats::ROUNDS_MIN;
 
 use crate::experiment::Experiment;
 use crate::experiment::Layout;
-use crate::experiment::quantity::{MIB, duration_text, size_text};
+use crate::experiment::quantity::duration_text;
 use crate::observe::SystemFiles;
 use crate::observe::machine::DataPath;
 use crate::run::grounds::specs_of;
+use databases::Databases;
 
 /// A look at what an experiment would do.
 pub struct Look {
@@ -26,33 +29,30 @@ pub struct Look {
 /// # Errors
 /// There is no current directory for relative paths.
 pub fn look(experiment: &Experiment) -> std::io::Result<Look> {
-    let specs = specs(experiment)?;
-    let facts = Facts::gather(&specs, &SystemTree::default());
-    Ok(describe(experiment, &specs, &facts))
+    let layouts: Vec<usize> = (0..experiment.layouts.len()).collect();
+    let made = specs_of(experiment, &layouts)?;
+    let facts = Facts::gather(&named(experiment, &made), &SystemTree::default());
+    Ok(describe(experiment, &made, &facts))
 }
 
 /// What Spindle makes itself, with the names of all layouts that stand on it.
-///
-/// # Errors
-/// There is no current directory for relative paths.
-pub fn specs(experiment: &Experiment) -> std::io::Result<Vec<LayoutSpec>> {
-    let layouts: Vec<usize> = (0..experiment.layouts.len()).collect();
-    let named = |(spec, layouts): (LayoutSpec, Vec<usize>)| {
+fn named(experiment: &Experiment, made: &[(LayoutSpec, Vec<usize>)]) -> Vec<LayoutSpec> {
+    let named = |(spec, layouts): &(LayoutSpec, Vec<usize>)| {
         let names = layouts
             .iter()
             .map(|layout| experiment.layouts[*layout].name.as_str());
         LayoutSpec {
             name: names.collect::<Vec<_>>().join("; "),
-            ..spec
+            ..spec.clone()
         }
     };
-    let specs = specs_of(experiment, &layouts)?;
-    Ok(specs.into_iter().map(named).collect())
+    made.iter().map(named).collect()
 }
 
-/// The text for layouts `specs` on a machine with these facts.
-fn describe(experiment: &Experiment, specs: &[LayoutSpec], facts: &Facts) -> Look {
-    let plan = Plan::of(specs, facts, &experiment.name);
+/// The text for what is `made` on a machine with these facts.
+fn describe(experiment: &Experiment, made: &[(LayoutSpec, Vec<usize>)], facts: &Facts) -> Look {
+    let specs = named(experiment, made);
+    let plan = Plan::of(&specs, facts, &experiment.name);
     let mut text = String::new();
     let there: Vec<_> = experiment
         .layouts
@@ -80,7 +80,7 @@ fn describe(experiment: &Experiment, specs: &[LayoutSpec], facts: &Facts) -> Loo
     if !specs.is_empty() {
         let _ = writeln!(text, "{plan}");
     }
-    let _ = writeln!(text, "{}", database(experiment));
+    let _ = writeln!(text, "{}", Databases::of(experiment, made));
     let _ = writeln!(text, "{}", trials(experiment));
     if let Some(price) = experiment.plan.restore.price() {
         let _ = writeln!(text, "Warning: {price}.");
@@ -101,18 +101,6 @@ fn cannot_be_put_back(experiment: &Experiment, layout: &Layout) -> Option<String
     let place = DataPath::capture(&SystemFiles::default(), &layout.path);
     let reason = by.refusal_on(&place.file_system?.kind)?;
     Some(format!("not to be restored by {by}: {reason}"))
-}
-
-fn database(experiment: &Experiment) -> String {
-    let bytes = |layout| {
-        let database = experiment.database_of(layout);
-        database.size_bytes + u64::from(database.log_files) * database.log_file_size_bytes
-    };
-    let total: u64 = (0..experiment.layouts.len()).map(bytes).sum();
-    let size = size_text(total.div_ceil(MIB) * MIB);
-    format!(
-        "Then the database is loaded, and copied to each layout: about {size} in all layouts together, and the golden copies."
-    )
 }
 
 fn trials(experiment: &Experiment) -> String {
@@ -189,7 +177,8 @@ mod tests {
 
     fn text(is_root: bool) -> String {
         let experiment = Experiment::parse("test.toml", EXPERIMENT, &[]).expect("it is right");
-        let specs = specs(&experiment).expect("a directory");
+        let layouts: Vec<usize> = (0..experiment.layouts.len()).collect();
+        let made = specs_of(&experiment, &layouts).expect("a directory");
         let tools = [
             "blkid", "losetup", "lvm", "mount", "mkfs.xfs", "wipefs", "blockdev",
         ];
@@ -203,7 +192,7 @@ mod tests {
             mounts_under: "/run/spindle".into(),
             ..Facts::default()
         };
-        describe(&experiment, &specs, &facts).text
+        describe(&experiment, &made, &facts).text
     }
 
     #[test]

@@ -64,7 +64,7 @@ pub fn render(result: &RunResult, style: Style) -> String {
     let headline = paint(&result.headline, BOLD, style);
     let parts = [
         figures(result, style),
-        seconds_per_query(result, style),
+        per_query(result, style),
         pairs(result, style),
         reasons(result),
         findings(result, style),
@@ -91,11 +91,10 @@ pub(crate) fn figures(result: &RunResult, style: Style) -> String {
     text
 }
 
-/// Seconds of each query side by side; a blank line at its end, or nothing at all.
-pub(crate) fn seconds_per_query(result: &RunResult, style: Style) -> String {
-    let tables = queries::tables(result);
+/// Seconds and temporary space of each query side by side; a blank line at its end, or nothing at all.
+pub(crate) fn per_query(result: &RunResult, style: Style) -> String {
     let mut text = String::new();
-    for of in &tables {
+    for of in &queries::tables(result) {
         let mut table = plain_table(style.width);
         table.set_header(&of.header);
         for row in &of.rows {
@@ -103,15 +102,7 @@ pub(crate) fn seconds_per_query(result: &RunResult, style: Style) -> String {
         }
         table.set_style(TableComponent::HeaderLines, '-');
         (1..of.header.len()).for_each(|column| align_right(&mut table, column));
-        let _ = writeln!(
-            text,
-            "Seconds per query ({}):\n{}\n",
-            of.load,
-            lines(&table)
-        );
-    }
-    if !tables.is_empty() {
-        let _ = writeln!(text, "{}\n", queries::NOTE);
+        let _ = writeln!(text, "{}\n{}\n\n{}\n", of.title, lines(&table), of.note);
     }
     text
 }

@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::os::fd::AsRawFd;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,9 +15,14 @@ use spindle_workload::sql::{Dialect, LoadPart, SqlConnection, Value};
 
 use super::load;
 use super::values::{AnswerRow, parameter};
+use crate::sql::thread_io::written_bytes;
 
 /// The database that workloads have their tables in.
 pub(super) const DATABASE: &str = "spindle";
+/// The thread of the system that serves a connection. MySQL keeps intermediate results in mapped files, which nobody counts: it
+/// answers null.
+const THREAD: &str = "select if(version() like '%mariadb%', thread_os_id, null) \
+     from performance_schema.threads where processlist_id = connection_id()";
 /// The largest statement or row, as the server is told, too.
 const PACKET_MAX_BYTES: usize = 64 << 20;
 
@@ -106,14 +112,30 @@ pub(super) struct MariaDbConnection {
     connection: Conn,
     /// Those prepared, with the numbers of the parameters that they take.
     statements: Vec<(Statement, Vec<usize>)>,
+    server_id: u32,
+    written: Option<Written>,
+    /// Whether it has changed a row since temporary space was asked for.
+    has_changed: bool,
     is_closed: bool,
 }
 
+/// What had been written when temporary space was asked for last.
+struct Written {
+    /// The server's thread for this connection, in `/proc`.
+    thread: PathBuf,
+    /// By that thread, to whatever file.
+    bytes: u64,
+}
+
 impl MariaDbConnection {
-    pub fn new(connection: Conn) -> MariaDbConnection {
+    /// Of a server that is the process of this number.
+    pub fn new(connection: Conn, server_id: u32) -> MariaDbConnection {
         MariaDbConnection {
             connection,
             statements: Vec::new(),
+            server_id,
+            written: None,
+            has_changed: false,
             is_closed: false,
         }
     }
@@ -192,7 +214,9 @@ impl SqlConnection for MariaDbConnection {
     }
 
     fn run(&mut self, sql: &str) -> Result<(), SessionError> {
-        self.carry_out(|connection| connection.query_drop(sql).map_err(session_error))
+        self.carry_out(|connection| connection.query_drop(sql).map_err(session_error))?;
+        self.has_changed |= self.connection.affected_rows() > 0;
+        Ok(())
     }
 
     fn ask(&mut self, sql: &str, visit: Visit<'_>) -> Result<(), SessionError> {
@@ -215,7 +239,10 @@ impl SqlConnection for MariaDbConnection {
     }
 
     fn execute(&mut self, statement: usize, parameters: &[Value<'_>]) -> Result<u64, SessionError> {
-        self.execute_with(statement, parameters, |result| Ok(result.affected_rows()))
+        let changed =
+            self.execute_with(statement, parameters, |result| Ok(result.affected_rows()))?;
+        self.has_changed |= changed > 0;
+        Ok(changed)
     }
 
     fn query(
@@ -228,6 +255,7 @@ impl SqlConnection for MariaDbConnection {
     }
 
     fn load(&mut self, part: &LoadPart) -> Result<u64, SessionError> {
+        self.has_changed = true;
         self.carry_out(|connection| load::load(connection, part))
     }
 
@@ -238,6 +266,34 @@ impl SqlConnection for MariaDbConnection {
         self.run(&format!(
             "set @limited = 1 /*M!, max_statement_time = {seconds} */ /*!50708 , max_execution_time = {milliseconds} */"
         ))
+    }
+
+    fn watch_temporary_space(&mut self) -> Result<(), SessionError> {
+        let mut thread = None;
+        self.ask(THREAD, &mut |row| {
+            if !row.is_null(0)? {
+                thread = Some(row.int(0)?);
+            }
+            Ok(())
+        })?;
+        let task = |thread| PathBuf::from(format!("/proc/{}/task/{thread}", self.server_id));
+        self.written = thread.map(task).and_then(|thread| {
+            let bytes = written_bytes(&thread)?;
+            Some(Written { thread, bytes })
+        });
+        self.has_changed = false;
+        Ok(())
+    }
+
+    /// MariaDB has no count of it (performance_schema does not see the files of sorts, and `Created_tmp_files` and the like are
+    /// numbers of files). A thread whose client has changed nothing has written to temporary files only, and that the system
+    /// counts.
+    fn temporary_bytes(&mut self) -> Option<u64> {
+        let written = self.written.as_mut()?;
+        let bytes = written_bytes(&written.thread)?;
+        let before = std::mem::replace(&mut written.bytes, bytes);
+        let has_changed = std::mem::replace(&mut self.has_changed, false);
+        (!has_changed).then_some(bytes - before)
     }
 
     fn is_closed(&self) -> bool {

@@ -69,7 +69,10 @@ impl RunningMariaDb {
 
 impl RunningServer for RunningMariaDb {
     fn connect(&self) -> Result<Box<dyn SqlConnection>, SessionError> {
-        Ok(Box::new(MariaDbConnection::new(self.access.connect()?)))
+        Ok(Box::new(MariaDbConnection::new(
+            self.access.connect()?,
+            self.process.id(),
+        )))
     }
 
     fn after_load(&self, connection: &mut dyn SqlConnection) -> Result<(), ServerError> {

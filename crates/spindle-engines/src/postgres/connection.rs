@@ -32,6 +32,11 @@ const COPY_END: i16 = -1;
 const NULL: i32 = -1;
 const BINARY: i16 = 1;
 
+/// Has the server tell this session, and not its own log, of each temporary file as it is removed, with its size: those of
+/// its parallel workers, too ("Error Reporting and Logging", `log_temp_files`).
+const TELL_TEMPORARY_FILES: &str = "set log_temp_files = 0; set client_min_messages = log; \
+     set log_min_messages = fatal; set lc_messages = 'C'";
+
 /// Processes of the server that serve clients now.
 pub(super) type Backends = Arc<Mutex<BTreeSet<u32>>>;
 
@@ -48,6 +53,7 @@ pub(super) struct PostgresConnection {
     statements: Vec<Statement>,
     /// Where to sign off.
     backends: Option<Backends>,
+    watches_temporary_space: bool,
 }
 
 impl PostgresConnection {
@@ -70,6 +76,7 @@ impl PostgresConnection {
             wire,
             statements: Vec::new(),
             backends,
+            watches_temporary_space: false,
         })
     }
 
@@ -367,6 +374,18 @@ impl SqlConnection for PostgresConnection {
     fn limit_statement(&mut self, limit: Option<Duration>) -> Result<(), SessionError> {
         let limit_ms = limit.map_or(0, |limit| limit.as_millis().max(1));
         self.run(&format!("set statement_timeout = {limit_ms}"))
+    }
+
+    fn watch_temporary_space(&mut self) -> Result<(), SessionError> {
+        self.run(TELL_TEMPORARY_FILES)?;
+        self.watches_temporary_space = true;
+        self.wire.temporary_bytes = 0;
+        Ok(())
+    }
+
+    fn temporary_bytes(&mut self) -> Option<u64> {
+        let bytes = std::mem::take(&mut self.wire.temporary_bytes);
+        self.watches_temporary_space.then_some(bytes)
     }
 
     fn is_closed(&self) -> bool {

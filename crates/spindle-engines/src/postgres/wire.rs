@@ -2,6 +2,7 @@
 //! calls: a request is one write, an answer as few reads as it comes in. Buffers are kept, and nothing is allocated for a
 //! call.
 
+use std::borrow::Cow;
 use std::io::{Read, Write};
 use std::ops::Range;
 use std::os::unix::net::UnixStream;
@@ -37,6 +38,8 @@ pub(super) struct Wire {
     unread: Range<usize>,
     /// The server's process for this connection.
     pub process_id: u32,
+    /// Bytes of temporary files that the server has told of since this was set to 0.
+    pub temporary_bytes: u64,
     in_transaction: bool,
     is_closed: bool,
 }
@@ -67,6 +70,7 @@ impl Wire {
             input: vec![0; INPUT_BYTES],
             unread: 0..0,
             process_id: 0,
+            temporary_bytes: 0,
             in_transaction: false,
             is_closed: false,
         };
@@ -162,7 +166,10 @@ impl Wire {
         loop {
             let message = self.take_message()?;
             match message.tag {
-                NOTICE_RESPONSE_TAG | NOTIFICATION_RESPONSE_TAG | PARAMETER_STATUS_TAG => {}
+                NOTICE_RESPONSE_TAG => {
+                    self.temporary_bytes += temporary_bytes_of(self.body(&message));
+                }
+                NOTIFICATION_RESPONSE_TAG | PARAMETER_STATUS_TAG => {}
                 ERROR_RESPONSE_TAG => {
                     let error = error_of(self.body(&message));
                     self.is_closed |= matches!(error, SessionError::Lost(_));
@@ -273,13 +280,28 @@ pub(super) fn short_at(bytes: &[u8], offset: usize) -> Result<u16, SessionError>
     Ok(u16::from_be_bytes(bytes.try_into().expect("two bytes")))
 }
 
-/// An error of the server: fields of a letter and a text each ("Error and Notice Message Fields").
+/// A field of an error or a notice: they are of a letter and a text each ("Error and Notice Message Fields").
+fn field_of(body: &[u8], letter: u8) -> Option<Cow<'_, str>> {
+    let mut fields = body.split(|byte| *byte == 0);
+    let found = fields.find(|field| field.first() == Some(&letter))?;
+    Some(String::from_utf8_lossy(&found[1..]))
+}
+
+/// The size of the temporary file that a notice tells of as the file is removed; 0 when it tells of something else. Such
+/// notices come from one function of the server (`ReportTemporaryFileUsage` in `fd.c`, the same that `pg_stat_database`
+/// counts in) and end with the size.
+fn temporary_bytes_of(body: &[u8]) -> u64 {
+    if field_of(body, b'R').as_deref() != Some("ReportTemporaryFileUsage") {
+        return 0;
+    }
+    let text = field_of(body, b'M').unwrap_or_default();
+    let size = text.rsplit(' ').next().and_then(|size| size.parse().ok());
+    size.unwrap_or(0)
+}
+
+/// An error of the server.
 fn error_of(body: &[u8]) -> SessionError {
-    let field = |letter: u8| {
-        let mut fields = body.split(|byte| *byte == 0);
-        let found = fields.find(|field| field.first() == Some(&letter))?;
-        Some(String::from_utf8_lossy(&found[1..]))
-    };
+    let field = |letter| field_of(body, letter);
     let state = field(b'C').unwrap_or_default();
     let mut text = field(b'M').unwrap_or_default().into_owned();
     for more in [b'D', b'H'] {
@@ -322,6 +344,18 @@ mod tests {
     }
 
     #[test]
+    fn sizes_of_temporary_files_are_told_from_other_notices() {
+        let notice = |routine: &str, text: &str| {
+            let body = format!("SLOG\0VLOG\0C00000\0M{text}\0Ffd.c\0L1442\0R{routine}\0\0");
+            temporary_bytes_of(body.as_bytes())
+        };
+        let text = "temporary file: path \"base/pgsql_tmp/pgsql_tmp7.0\", size 14000000";
+        assert_eq!(notice("ReportTemporaryFileUsage", text), 14_000_000);
+        assert_eq!(notice("exec_simple_query", text), 0);
+        assert_eq!(notice("ReportTemporaryFileUsage", "removed"), 0);
+    }
+
+    #[test]
     fn messages_in_pieces_of_any_size_are_put_together() {
         let (ours, mut theirs) = UnixStream::pair().unwrap();
         let mut wire = Wire {
@@ -330,6 +364,7 @@ mod tests {
             input: vec![0; 16],
             unread: 0..0,
             process_id: 0,
+            temporary_bytes: 0,
             in_transaction: false,
             is_closed: false,
         };

@@ -3,6 +3,7 @@
 //! and being an [`crate::engine::Engine`], is here. A new one is one folder, and one line in [`server`].
 
 mod load;
+pub(crate) mod thread_io;
 mod under_test;
 
 use std::collections::BTreeMap;

@@ -1,5 +1,6 @@
 //! A connection to SQLite.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -11,6 +12,8 @@ use spindle_workload::sql::connection::Visit;
 use spindle_workload::sql::value::{date_text, decimal_text};
 use spindle_workload::sql::{Dialect, LoadPart, Row, RowSink, SqlConnection, Value};
 
+use crate::sql::thread_io::written_bytes;
+
 /// Steps of SQLite's virtual machine between two looks at the clock: a tenth of a millisecond, about.
 const STEPS_BETWEEN_LOOKS: i32 = 10_000;
 
@@ -19,6 +22,16 @@ pub(super) struct SqliteConnection {
     connection: Connection,
     statements: Vec<String>,
     limit: Option<Limit>,
+    written: Option<Written>,
+}
+
+/// What had been written when temporary space was asked for last.
+#[derive(Clone, Copy)]
+struct Written {
+    /// By this thread, to whatever file.
+    bytes: u64,
+    /// Rows that this connection had changed.
+    changes: u64,
 }
 
 /// How long a statement may take.
@@ -42,7 +55,15 @@ impl SqliteConnection {
             connection,
             statements: Vec::new(),
             limit: None,
+            written: None,
         }
+    }
+
+    fn written(&self) -> Option<Written> {
+        Some(Written {
+            bytes: written_bytes(Path::new("/proc/thread-self"))?,
+            changes: self.connection.total_changes(),
+        })
     }
 
     /// A statement begins: its time counts from now.
@@ -212,6 +233,20 @@ impl SqlConnection for SqliteConnection {
         self.connection
             .progress_handler(STEPS_BETWEEN_LOOKS, looked_at)
             .map_err(session_error)
+    }
+
+    fn watch_temporary_space(&mut self) -> Result<(), SessionError> {
+        self.written = self.written();
+        Ok(())
+    }
+
+    /// SQLite's own count (`SQLITE_DBSTATUS_TEMPBUF_SPILL`) is of sorts and not of intermediate results. A client that has
+    /// changed nothing has written to nothing but temporary files, and that the system counts.
+    fn temporary_bytes(&mut self) -> Option<u64> {
+        let before = self.written.take()?;
+        self.written = self.written();
+        let now = self.written?;
+        (now.changes == before.changes).then_some(now.bytes - before.bytes)
     }
 
     fn is_closed(&self) -> bool {

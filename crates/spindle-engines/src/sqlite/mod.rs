@@ -47,7 +47,7 @@ impl Server for Sqlite {
     }
 
     fn placed_kinds(&self) -> &'static [&'static str] {
-        &[]
+        &["temp"]
     }
 
     fn shapes_files(&self, setting: &str) -> bool {
@@ -86,6 +86,9 @@ impl Server for Sqlite {
         }
         let path = database_file(directories);
         let first = settings.open(&path)?;
+        // For every connection of this process, which are those of this database.
+        let placed = first.pragma_update(None, "temp_store_directory", directories.temp.to_str());
+        placed.map_err(|error| ServerError::failed("placing temporary files", error))?;
         let observer = Observer::start()
             .map_err(|error| ServerError::failed("starting the thread that observes", error))?;
         Ok(Arc::new(RunningSqlite {

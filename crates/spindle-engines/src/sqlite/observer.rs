@@ -15,6 +15,7 @@ use spindle_io::real::IoCounts;
 
 use crate::engine::EngineWait;
 use crate::kernel::SampledWaits;
+use crate::sql::thread_io::field_of;
 
 /// The name that the threads of clients begin with.
 const CLIENT_THREADS: &str = "client";
@@ -155,11 +156,7 @@ fn waiting_in(task: &Path) -> Option<usize> {
 pub(super) fn counts() -> IoCounts {
     clients().fold(IoCounts::default(), |sum, task| {
         let io = fs::read_to_string(task.join("io")).unwrap_or_default();
-        let field = |key: &str| {
-            let line = io.lines().find_map(|line| line.strip_prefix(key));
-            line.and_then(|value| value.trim().parse().ok())
-                .unwrap_or(0)
-        };
+        let field = |key| field_of(&io, key).unwrap_or(0);
         sum + IoCounts {
             reads: field("syscr:"),
             writes: field("syscw:"),

@@ -22,7 +22,7 @@ use crate::workload::{Acknowledged, Client, Table, Workload};
 const CLIENT_STREAMS: u64 = 1 << 32;
 /// The stream of chance of the arrivals.
 const ARRIVAL_STREAM: u64 = 1 << 33;
-/// A transaction that meets others this often in a row is given up.
+/// A transaction that meets others this often in a row is given up: it has failed for good.
 const RETRIES_MAX: u32 = 100;
 /// A database that has gone away is waited for so long before a client gives up, and looked for as often.
 const RECONNECT_PATIENCE_NS: u64 = 30_000_000_000;
@@ -62,6 +62,9 @@ pub struct KindRecord {
     pub latencies: LatencyHistogram,
     /// Those that failed for good while measuring.
     pub errors: u64,
+    /// Bytes that those that ended while measuring have written to temporary files, all together; `None` unless it is known
+    /// of each.
+    pub temporary_bytes: Option<u64>,
 }
 
 struct Board {
@@ -71,6 +74,8 @@ struct Board {
     latencies: Vec<Latch<Vec<LatencyHistogram>>>,
     /// Failed for good while measuring, one for each kind.
     failed: Vec<AtomicU64>,
+    /// Temporary files of each kind while measuring.
+    temporary: Vec<Latch<TemporarySpace>>,
     open: Option<OpenLoop>,
     measuring: AtomicBool,
     stopping: AtomicBool,
@@ -78,6 +83,14 @@ struct Board {
     failure: Latch<Option<String>>,
     first_error: Latch<Option<String>>,
     at_work: AtomicU64,
+}
+
+/// What transactions of one kind have written to temporary files.
+#[derive(Clone, Copy, Default)]
+struct TemporarySpace {
+    bytes: u64,
+    /// Transactions of which it is known.
+    known: u64,
 }
 
 /// What an open loop has besides.
@@ -201,10 +214,15 @@ impl Running {
 
     /// What became of each kind of transaction while measuring.
     pub fn by_kind(&self) -> Vec<KindRecord> {
-        let of = |(number, &kind): (usize, &&'static str)| KindRecord {
-            kind,
-            latencies: self.board.merged(number..number + 1),
-            errors: self.board.failed[number].load(Ordering::Relaxed),
+        let of = |(number, &kind): (usize, &&'static str)| {
+            let latencies = self.board.merged(number..number + 1);
+            let temporary = *self.board.temporary[number].lock();
+            KindRecord {
+                kind,
+                errors: self.board.failed[number].load(Ordering::Relaxed),
+                temporary_bytes: (temporary.known == latencies.count()).then_some(temporary.bytes),
+                latencies,
+            }
         };
         self.board.kinds.iter().enumerate().map(of).collect()
     }
@@ -297,6 +315,7 @@ impl Board {
             records: records.collect(),
             latencies: (0..count).map(|_| of_kinds()).collect(),
             failed: kinds.iter().map(|_| AtomicU64::new(0)).collect(),
+            temporary: kinds.iter().map(|_| Latch::default()).collect(),
             open,
             measuring: AtomicBool::new(measuring),
             stopping: AtomicBool::new(false),
@@ -393,8 +412,15 @@ impl<W: Work> ClientPlace<'_, W> {
             }
             let began_ns = self.env.now();
             match self.carry_out(&mut session, &txn).await {
-                Ok(()) => self.count(&txn, began_ns, due_ns),
-                Err(error) => self.count_error(&txn, error, &mut session).await?,
+                Ok(()) => {
+                    self.count(&txn, began_ns, due_ns);
+                    self.count_temporary_space(&txn, &mut session);
+                }
+                Err(error) => {
+                    self.count_error(&txn, error, &mut session).await?;
+                    // What it has written is none of the next one's.
+                    self.work.temporary_bytes(&mut session);
+                }
             }
             if self.behaviour.think_time_ns > 0 {
                 let until_ns = self.env.now() + self.behaviour.think_time_ns;
@@ -427,6 +453,15 @@ impl<W: Work> ClientPlace<'_, W> {
         self.record().committed.fetch_add(1, Ordering::Relaxed);
     }
 
+    fn count_temporary_space(&self, txn: &W::Txn, session: &mut W::Session) {
+        let bytes = self.work.temporary_bytes(session);
+        if let (Some(bytes), true) = (bytes, self.board.measuring.load(Ordering::Relaxed)) {
+            let mut temporary = self.board.temporary[self.work.kind(txn)].lock();
+            temporary.bytes += bytes;
+            temporary.known += 1;
+        }
+    }
+
     /// Counts a transaction that failed for good, and makes the session fit for the next one.
     async fn count_error(
         &self,
@@ -436,8 +471,10 @@ impl<W: Work> ClientPlace<'_, W> {
     ) -> Result<(), SessionError> {
         let goes_on = match &error {
             SessionError::Refused(_) => true,
+            // Others were in the way until it was given up.
+            SessionError::Retry(_) | SessionError::Deadlock(_) => true,
             SessionError::Lost(_) => self.behaviour.reconnect,
-            _ => false,
+            SessionError::Failed(_) => false,
         };
         if !goes_on {
             return Err(error);

@@ -167,6 +167,19 @@ pub trait SqlConnection: Send {
         Ok(())
     }
 
+    /// From now on [`SqlConnection::temporary_bytes`] is asked for.
+    ///
+    /// # Errors
+    /// See [`SessionError`].
+    fn watch_temporary_space(&mut self) -> Result<(), SessionError> {
+        Ok(())
+    }
+
+    /// Bytes that its statements have written to temporary files since this was asked last; `None` when that is not known.
+    fn temporary_bytes(&mut self) -> Option<u64> {
+        None
+    }
+
     /// Whether it is of no more use: the database has closed it.
     fn is_closed(&self) -> bool;
 }

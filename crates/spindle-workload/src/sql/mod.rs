@@ -61,6 +61,11 @@ pub trait SqlWorkload: Send + Sync {
         None
     }
 
+    /// Whether it is of interest what transactions write to temporary files.
+    fn watches_temporary_space(&self) -> bool {
+        false
+    }
+
     /// The client's next transaction.
     fn next(&self, client: &mut Client) -> Box<dyn SqlTransaction>;
 

@@ -34,6 +34,9 @@ impl Work for SqlWork {
         if let Some(limit) = self.workload.statement_limit() {
             connection.limit_statement(Some(limit))?;
         }
+        if self.workload.watches_temporary_space() {
+            connection.watch_temporary_space()?;
+        }
         Ok(connection)
     }
 
@@ -51,6 +54,13 @@ impl Work for SqlWork {
 
     fn number(&self, txn: &Self::Txn) -> u64 {
         txn.number()
+    }
+
+    fn temporary_bytes(&self, session: &mut Self::Session) -> Option<u64> {
+        match self.workload.watches_temporary_space() {
+            true => session.temporary_bytes(),
+            false => None,
+        }
     }
 
     async fn attempt(

@@ -24,7 +24,7 @@ const KEYS: [&str; 6] = [
 ];
 
 /// The figures, in order.
-const COLUMNS: [Column; 35] = [
+const COLUMNS: [Column; 36] = [
     column("round", |trial| Some(trial.round.into())),
     column("position", |trial| Some(trial.position.into())),
     column("tpm", |trial| Some(trial.tpm)),
@@ -79,6 +79,9 @@ const COLUMNS: [Column; 35] = [
     column("backlog", |trial| Some(trial.arrivals?.backlog as f64)),
     column("response_time_mean_us", |trial| {
         Some(trial.response_time.as_ref()?.mean_us)
+    }),
+    column("temporary_bytes", |trial| {
+        Some(trial.queries.as_ref()?.temporary_bytes? as f64)
     }),
 ];
 

@@ -34,7 +34,7 @@ pub fn markdown(result: &RunResult, series: &[SampledTrial]) -> String {
         why(result),
         checks(result),
         throughput_table(result, series),
-        seconds_per_query(result),
+        per_query(result),
         kinds(result),
         waits(result),
         method(result),
@@ -255,13 +255,13 @@ fn why(result: &RunResult) -> String {
     section("Why", &body)
 }
 
-/// Seconds of each query side by side, for each load level that has queries.
-fn seconds_per_query(result: &RunResult) -> String {
+/// Seconds and temporary space of each query side by side, for each load level that has queries.
+fn per_query(result: &RunResult) -> String {
     let tables = queries::tables(result).into_iter();
     tables
         .map(|of| {
-            let body = format!("{}\n{}\n", table(&of.header, &of.rows), queries::NOTE);
-            section(&format!("Seconds per query: {}", of.load), &body)
+            let body = format!("{}\n{}\n", table(&of.header, &of.rows), of.note);
+            section(&of.title, &body)
         })
         .collect()
 }

@@ -1,28 +1,43 @@
-//! Seconds per query side by side: a row for each query, a column for each layout, then the figures that sum them up. For the
-//! terminal and both reports.
+//! Queries side by side: a row for each query, a column for each layout. Seconds, then the figures that sum them up; and what
+//! queries wrote to temporary files. For the terminal and both reports.
 
 use super::comparison::NO_FIGURE;
 use crate::result::{Case, QueryMean, QueryMeans, RunResult};
 
-/// Stands below every table: what its last rows are not.
-pub const NOTE: &str = "\
+/// Stands below seconds: what the last rows are not.
+const SECONDS_NOTE: &str = "\
 Seconds are means over streams and trials. Power, throughput and composite are calculated as the standard says; they are not official TPC results, \
 which are audited.";
 
+/// Stands below temporary space.
+const TEMPORARY_SPACE_NOTE: &str = "\
+What sorts, joins and intermediate results wrote to temporary files for want of memory: counted, not sampled; means over streams and trials. \
+Queries that wrote nothing have no row; - is not known.";
+
+/// Bytes of a mebibyte.
+const MIB: f64 = 1_048_576.0;
+
 /// The queries of one workload and load level.
 pub struct QueryTable {
-    /// The workload and its load.
-    pub load: String,
+    /// What is in it, of which workload and load.
+    pub title: String,
     /// What the columns are: the query, then each layout by number and name.
     pub header: Vec<String>,
     /// The cells of each row.
     pub rows: Vec<Vec<String>>,
+    /// How it is to be read.
+    pub note: &'static str,
 }
 
-/// One for each load level that has queries.
+/// For each load level that has queries, one of seconds and, where that is known, one of temporary space.
 pub fn tables(result: &RunResult) -> Vec<QueryTable> {
     let groups = result.groups();
-    let tables = groups.iter().map(|group| table(result, group));
+    let tables = groups.iter().flat_map(|group| {
+        [
+            seconds_table(result, group),
+            temporary_space_table(result, group),
+        ]
+    });
     tables.flatten().collect()
 }
 
@@ -34,12 +49,21 @@ pub fn measured<'a>(group: &[&'a Case]) -> Vec<(&'a Case, QueryMeans)> {
         .collect()
 }
 
-/// The table of the cases of one load level; `None` when they have no queries.
-pub fn table(result: &RunResult, group: &[&Case]) -> Option<QueryTable> {
+/// What one load level is called.
+fn load_of(case: &Case) -> String {
+    format!("{}, {} clients", case.workload, case.clients)
+}
+
+/// What the rows are, then the layouts.
+fn header(result: &RunResult, rows: &str, cases: &[(&Case, QueryMeans)]) -> Vec<String> {
+    let layouts = cases.iter().map(|(case, _)| name(result, case));
+    std::iter::once(rows.to_owned()).chain(layouts).collect()
+}
+
+/// Seconds of the cases of one load level; `None` when they have no queries.
+pub fn seconds_table(result: &RunResult, group: &[&Case]) -> Option<QueryTable> {
     let cases = measured(group);
     let (first, means) = cases.first()?;
-    let mut header = vec!["seconds".to_owned()];
-    header.extend(cases.iter().map(|(case, _)| name(result, case)));
     let mut rows: Vec<Vec<String>> = means
         .times
         .iter()
@@ -66,9 +90,47 @@ pub fn table(result: &RunResult, group: &[&Case]) -> Option<QueryTable> {
     sum_up("throughput", &|(_, means)| means.throughput);
     sum_up("composite", &|(case, _)| result.composite(case));
     Some(QueryTable {
-        load: format!("{}, {} clients", first.workload, first.clients),
-        header,
+        title: format!("Seconds per query: {}", load_of(first)),
+        header: header(result, "seconds", &cases),
         rows,
+        note: SECONDS_NOTE,
+    })
+}
+
+/// Temporary space of the cases of one load level, the queries that any layout has written some for, and all of them; `None`
+/// where nothing is known of it.
+pub fn temporary_space_table(result: &RunResult, group: &[&Case]) -> Option<QueryTable> {
+    let cases = measured(group);
+    let (first, means) = cases.first()?;
+    let row = |title: &str, bytes: &dyn Fn(&QueryMeans) -> Option<f64>| {
+        let cells = cases.iter().map(|(_, means)| {
+            bytes(means).map_or_else(|| NO_FIGURE.to_owned(), |bytes| mebibytes(bytes / MIB))
+        });
+        std::iter::once(title.to_owned()).chain(cells).collect()
+    };
+    let of_query = |means: &QueryMeans, query: &str| {
+        let mut times = means.times.iter();
+        times.find(|time| time.name == query)?.temporary_bytes
+    };
+    let is_written = |query: &str| {
+        let bytes = cases.iter().filter_map(|(_, means)| of_query(means, query));
+        bytes.sum::<f64>() > 0.0
+    };
+    let of_whole = |means: &QueryMeans| means.temporary_bytes;
+    let queries = means.times.iter().map(|time| time.name.as_str());
+    let written: Vec<&str> = queries.filter(|query| is_written(query)).collect();
+    if written.is_empty() && cases.iter().all(|(_, means)| of_whole(means).is_none()) {
+        return None;
+    }
+    let rows = written
+        .iter()
+        .map(|query| row(query, &|means| of_query(means, query)))
+        .chain([row("all queries", &of_whole)]);
+    Some(QueryTable {
+        title: format!("Temporary space: {}", load_of(first)),
+        header: header(result, "MiB", &cases),
+        rows: rows.collect(),
+        note: TEMPORARY_SPACE_NOTE,
     })
 }
 
@@ -85,6 +147,17 @@ fn cell(time: &QueryMean) -> String {
         (Some(mean), 0) => seconds(mean),
         (Some(mean), errors) => format!("{} ({errors} failed)", seconds(mean)),
         (None, errors) => format!("{errors} failed"),
+    }
+}
+
+/// With two or three figures that count.
+fn mebibytes(mib: f64) -> String {
+    match mib {
+        0.0 => "0".to_owned(),
+        ..0.1 => format!("{mib:.3}"),
+        0.1..10.0 => format!("{mib:.2}"),
+        10.0..100.0 => format!("{mib:.1}"),
+        _ => format!("{mib:.0}"),
     }
 }
 
@@ -113,10 +186,12 @@ mod tests {
                     seconds: Some(seconds),
                     count: 1,
                     errors: 0,
+                    temporary_bytes: None,
                 }],
                 geometric_mean_s: Some(seconds),
                 power,
                 throughput,
+                temporary_bytes: None,
             })
         };
         let mut record = crate::result::sample::record(&[("a", &[100.0]), ("b", &[90.0])]);
@@ -137,11 +212,63 @@ mod tests {
     }
 
     #[test]
+    fn temporary_space_has_rows_for_the_queries_that_wrote_some() {
+        use crate::result::{QueryRun, QueryTime, build};
+
+        let run = |bytes: [Option<f64>; 3], whole| {
+            let times = bytes.iter().zip(["Q1", "Q2", "Q3"]);
+            Some(QueryRun {
+                times: times
+                    .map(|(bytes, name)| QueryTime {
+                        name: name.to_owned(),
+                        seconds: Some(1.0),
+                        count: 1,
+                        errors: 0,
+                        temporary_bytes: *bytes,
+                    })
+                    .collect(),
+                geometric_mean_s: None,
+                power: None,
+                throughput: None,
+                temporary_bytes: whole,
+            })
+        };
+        let rows_of = |a, b| {
+            let mut record = crate::result::sample::record(&[("a", &[100.0]), ("b", &[90.0])]);
+            record.cases[0].trials[0].queries = a;
+            record.cases[1].trials[0].queries = b;
+            let mut tables = tables(&build(&record).unwrap());
+            (tables.len() == 2).then(|| tables.remove(1).rows)
+        };
+        let nothing = || run([Some(0.0); 3], Some(0));
+        assert_eq!(
+            rows_of(nothing(), nothing()).unwrap(),
+            [["all queries", "0", "0"]]
+        );
+        let unknown = || run([None; 3], None);
+        assert_eq!(rows_of(unknown(), unknown()), None);
+        let some = run([Some(0.0), Some(15.0 * MIB), None], Some(15 << 20));
+        assert_eq!(
+            rows_of(some, nothing()).unwrap(),
+            [["Q2", "15.0", "0"], ["all queries", "15.0", "0"]]
+        );
+        assert_eq!(
+            rows_of(unknown(), run([Some(2048.0), None, None], Some(2048))).unwrap(),
+            [["Q1", "-", "0.002"], ["all queries", "-", "0.002"]]
+        );
+        assert_eq!(
+            rows_of(unknown(), run([None; 3], Some(3 << 20))).unwrap(),
+            [["all queries", "-", "3.00"]]
+        );
+    }
+
+    #[test]
     fn failures_stand_beside_the_seconds() {
         let time = |seconds, errors| QueryMean {
             name: "Q1".to_owned(),
             seconds,
             errors,
+            temporary_bytes: None,
         };
         assert_eq!(cell(&time(Some(0.0123), 0)), "0.0123");
         assert_eq!(cell(&time(Some(12.345), 2)), "12.35 (2 failed)");

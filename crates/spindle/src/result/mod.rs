@@ -35,8 +35,8 @@ pub use model::{
     NOT_DIRECT_HERE, NoiseFloor, OF_THE_SERVER, OTHER_TIME, Outcome, OwnCost, PartDifference,
     Place, QueryRun, QueryTime, RUN_QUEUE, Ranking, RatioEstimate, ResponseTime, Restore,
     RunResult, SYSTEM_CPU, SegmentSpace, Stopping, SystemColumn, SystemMean, SystemSeries,
-    Throughput, TimePart, Trial, USER_CPU, Wait, WarmUp, Warning, is_storage_wait, is_wait_event,
-    nearest_event,
+    Throughput, TimePart, Trial, USER_CPU, Wait, WarmUp, Warning, is_refresh, is_storage_wait,
+    is_wait_event, nearest_event,
 };
 pub use queries::{QueryMean, QueryMeans};
 pub use record::{AutoPlan, CaseRecord, RunRecord, SampledTrial};

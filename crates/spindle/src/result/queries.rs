@@ -16,6 +16,8 @@ pub struct QueryMeans {
     pub power: Option<f64>,
     /// The standard's throughput.
     pub throughput: Option<f64>,
+    /// Bytes that all queries of a trial wrote to temporary files.
+    pub temporary_bytes: Option<f64>,
 }
 
 /// One query or refresh function.
@@ -27,6 +29,8 @@ pub struct QueryMean {
     pub seconds: Option<f64>,
     /// How often it failed or was cancelled, in all trials.
     pub errors: u64,
+    /// Bytes that it wrote to temporary files; `None` unless that is known of each trial in which it ended well.
+    pub temporary_bytes: Option<f64>,
 }
 
 impl Case {
@@ -46,21 +50,30 @@ impl Case {
                 name: name.to_owned(),
                 seconds: mean_of(times().filter_map(|time| time.seconds)),
                 errors: times().map(|time| time.errors).sum(),
+                temporary_bytes: mean_of_all(
+                    times()
+                        .filter(|time| time.count > 0)
+                        .map(|time| time.temporary_bytes),
+                ),
             }
         };
         // A figure that one trial lacks, for a query that failed, is none of the case's.
-        let all = |figure: fn(&QueryRun) -> Option<f64>| {
-            let figures: Option<Vec<f64>> = runs().map(figure).collect();
-            figures.and_then(|figures| mean_of(figures.into_iter()))
-        };
+        let all = |figure: fn(&QueryRun) -> Option<f64>| mean_of_all(runs().map(figure));
         let first = runs().next()?;
         Some(QueryMeans {
             times: first.times.iter().map(|time| of_time(&time.name)).collect(),
             geometric_mean_s: all(|run| run.geometric_mean_s),
             power: all(|run| run.power),
             throughput: all(|run| run.throughput),
+            temporary_bytes: all(|run| run.temporary_bytes.map(|bytes| bytes as f64)),
         })
     }
+}
+
+/// `None` unless all are known.
+fn mean_of_all(figures: impl Iterator<Item = Option<f64>>) -> Option<f64> {
+    let figures: Option<Vec<f64>> = figures.collect();
+    figures.and_then(|figures| mean_of(figures.into_iter()))
 }
 
 impl RunResult {
@@ -88,10 +101,12 @@ mod tests {
                 seconds,
                 count: u64::from(seconds.is_some()),
                 errors: u64::from(seconds.is_none()),
+                temporary_bytes: seconds.map(|seconds| 100.0 * seconds),
             }],
             geometric_mean_s: seconds,
             power,
             throughput: None,
+            temporary_bytes: power.map(|power| power as u64),
         }
     }
 
@@ -113,6 +128,10 @@ mod tests {
             (Some(3.0), 0)
         );
         assert_eq!(means.power, Some(15.0));
+        assert_eq!(
+            (means.temporary_bytes, means.times[0].temporary_bytes),
+            (Some(15.0), Some(300.0))
+        );
 
         record.cases[0].trials[1].queries = Some(run(None, None));
         let means = crate::result::build(&record).unwrap().cases[0]
@@ -123,5 +142,10 @@ mod tests {
             (Some(2.0), 1)
         );
         assert_eq!((means.power, means.geometric_mean_s), (None, None));
+        // What failed tells nothing of temporary files, and leaves the whole unknown.
+        assert_eq!(
+            (means.temporary_bytes, means.times[0].temporary_bytes),
+            (None, Some(200.0))
+        );
     }
 }

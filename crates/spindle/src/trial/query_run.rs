@@ -4,7 +4,7 @@ use spindle_workload::driver::KindRecord;
 use spindle_workload::sql::tpch::{Version, metrics};
 
 use crate::experiment::{Transactions, Workload};
-use crate::result::{QueryRun, QueryTime};
+use crate::result::{QueryRun, QueryTime, is_refresh};
 
 /// From the kinds of transactions; `None` for a workload that is not one of queries. `streams` asked at once, and took
 /// `elapsed_s` together.
@@ -19,6 +19,7 @@ pub fn query_run(
         Transactions::Tpcd(_) => Version::D,
         _ => Version::H,
     };
+    let temporary_bytes = temporary_bytes_of_queries(&kinds);
     let times: Vec<QueryTime> = kinds.into_iter().filter_map(time_of).collect();
     let asked = || times.iter().filter(|time| !time.is_refresh());
     let answered: u64 = asked().map(|time| time.count).sum();
@@ -38,7 +39,15 @@ pub fn query_run(
         power: power.and_then(|seconds| metrics::power(queries.scale, &seconds)),
         throughput,
         times,
+        temporary_bytes,
     })
+}
+
+/// `None` unless it is known of every query.
+fn temporary_bytes_of_queries(kinds: &[KindRecord]) -> Option<u64> {
+    let queries = kinds.iter().filter(|record| !is_refresh(record.kind));
+    let ended = queries.filter(|record| record.latencies.count() > 0);
+    ended.map(|record| record.temporary_bytes).sum()
 }
 
 /// `None` for what was not carried out.
@@ -49,6 +58,10 @@ fn time_of(record: KindRecord) -> Option<QueryTime> {
         seconds: (count > 0).then(|| record.latencies.mean_us() / 1e6),
         count,
         errors: record.errors,
+        temporary_bytes: record
+            .temporary_bytes
+            .filter(|_| count > 0)
+            .map(|bytes| bytes as f64 / count as f64),
     })
 }
 
@@ -79,6 +92,7 @@ mod tests {
                 kind,
                 latencies,
                 errors: 0,
+                temporary_bytes: None,
             }
         };
         KINDS.map(of).to_vec()
@@ -95,6 +109,28 @@ mod tests {
         let run = query_run(&workload(), 3, kinds(3), 66.0).unwrap();
         assert_eq!(run.power, None);
         assert_eq!(run.throughput, Some(66.0 * 3600.0 / 66.0 * 2.0));
+    }
+
+    #[test]
+    fn temporary_space_of_all_queries_is_known_when_it_is_of_each() {
+        let mut known = kinds(2);
+        for (number, record) in known.iter_mut().enumerate() {
+            record.temporary_bytes = Some(10 * number as u64);
+        }
+        // Of refresh functions it need not be known.
+        known[23].latencies = known[0].latencies.clone();
+        known[23].temporary_bytes = None;
+        let run = query_run(&workload(), 2, known.clone(), 88.0).unwrap();
+        assert_eq!(run.times[3].temporary_bytes, Some(15.0));
+        let sum = (0..22).map(|number| 10 * number).sum();
+        assert_eq!(run.temporary_bytes, Some(sum));
+
+        known[3].temporary_bytes = None;
+        let run = query_run(&workload(), 2, known, 88.0).unwrap();
+        assert_eq!(
+            (run.times[3].temporary_bytes, run.temporary_bytes),
+            (None, None)
+        );
     }
 
     #[test]

@@ -187,6 +187,10 @@ impl SqlWorkload for Tpch {
         self.query_limit
     }
 
+    fn watches_temporary_space(&self) -> bool {
+        true
+    }
+
     fn next(&self, client: &mut Client) -> Box<dyn SqlTransaction> {
         let role = self.role(client.number, client.clients);
         // A client has as many transactions as steps, and ends behind the last.

@@ -4,7 +4,7 @@ use maud::{Markup, html};
 
 use super::figure::{Figure, Figures};
 use super::{Axis, Frame, Mark, both, colour_class, draw};
-use crate::report::queries::{self, NOTE, QueryTable};
+use crate::report::queries::{self, QueryTable};
 use crate::result::{Case, QueryMeans, RunResult};
 
 /// Height of a bar, and of a query's name above its bars, in units.
@@ -31,7 +31,7 @@ pub(in crate::report) fn figure(
         true => "seconds, logarithmic",
         false => "seconds",
     };
-    let heading = format!("Seconds per query: {}", table.load);
+    let heading = &table.title;
     let label = format!("{heading}, of every layout; the figures follow.");
     let height_of_query = BAR * measured.len() as u32 + NAME;
     let drawing = both(|size| {
@@ -49,13 +49,13 @@ pub(in crate::report) fn figure(
     let number = |case: &Case| result.layout_number(&case.layout).unwrap_or(1);
     let figure = Figure {
         id,
-        heading: &heading,
+        heading,
         legend: measured
             .iter()
             .map(|(case, _)| (colour_class(number(case) - 1), queries::name(result, case)))
             .collect(),
         drawing,
-        note: NOTE.to_owned(),
+        note: table.note.to_owned(),
         controls: html! {},
         figures: Figures::Table {
             header: table.header.clone(),

@@ -2,10 +2,11 @@
 
 use maud::{Markup, html};
 
-use super::load_name;
 use super::why::{bar_name, events_of};
+use super::{load_name, scrolling};
 use crate::report::chart::stacked::{self, Bar};
 use crate::report::chart::{colour_class, device, latency, queries, scaling, throughput};
+use crate::report::queries::{QueryTable, seconds_table, temporary_space_table};
 use crate::report::timeline::Timeline;
 use crate::result::{Case, Ranking, RunResult, SampledTrial};
 
@@ -45,18 +46,39 @@ fn of_load(result: &RunResult, series: &[SampledTrial], ranking: &Ranking, index
         .filter(|case| case.is_ranked_in(ranking) && case.is_compared());
     let cases: Vec<&Case> = cases.collect();
     let timeline = Timeline::of(result, series, ranking);
-    let table = crate::report::queries::table(result, &cases);
+    let table = seconds_table(result, &cases);
+    let temporary_space = temporary_space_table(result, &cases);
     html! {
         h3 { (load) }
         @if let Some(table) = &table {
             @if let Some(figure) = queries::figure(result, &cases, table, &format!("queries-{index}")) { (figure) }
         }
+        @if let Some(table) = &temporary_space { (table_of_queries(table)) }
         @if let Some(timeline) = &timeline {
             (throughput::figure(result, timeline, &format!("throughput-{index}"), &format!("Throughput over time: {load}")))
         }
         @if let Some(figure) = latency::figure(result, &cases, &format!("latency-{index}"), &format!("Transaction time: {load}")) { (figure) }
         (waits(result, &cases, &format!("waits-{index}"), &format!("Waits: {load}")))
         @if let Some(timeline) = &timeline { (devices(result, timeline, &load, index)) }
+    }
+}
+
+fn table_of_queries(table: &QueryTable) -> Markup {
+    html! {
+        h4 { (table.title) }
+        (scrolling(&table.title, html! {
+            table.facts {
+                thead { tr { @for (index, title) in table.header.iter().enumerate() {
+                    th.figure[index > 0] scope="col" { (title) }
+                } } }
+                tbody { @for row in &table.rows { tr {
+                    @for (index, cell) in row.iter().enumerate() {
+                        @if index == 0 { th scope="row" { (cell) } } @else { td.figure { (cell) } }
+                    }
+                } } }
+            }
+        }))
+        p.note { (table.note) }
     }
 }
 

@@ -16,8 +16,8 @@ pub use system::{SystemColumn, SystemMean, SystemSeries};
 pub use trial::{
     Arrivals, CLIENT_QUEUE, CpuMicroseconds, CpuShares, IoPerTransaction, KindOfTransaction,
     Latency, Memory, OTHER_TIME, QueryRun, QueryTime, RUN_QUEUE, ResponseTime, Restore, SYSTEM_CPU,
-    SegmentSpace, TimePart, Trial, USER_CPU, Wait, WarmUp, is_storage_wait, is_wait_event,
-    nearest_event,
+    SegmentSpace, TimePart, Trial, USER_CPU, Wait, WarmUp, is_refresh, is_storage_wait,
+    is_wait_event, nearest_event,
 };
 
 /// How a layout's note begins when direct I/O was asked for and the file system buffered it all the same. Such a note is

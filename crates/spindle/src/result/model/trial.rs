@@ -97,6 +97,10 @@ pub struct QueryRun {
     pub power: Option<f64>,
     /// The standard's throughput; `None` unless several streams answered every query of the benchmark.
     pub throughput: Option<f64>,
+    /// Bytes that the queries that ended well wrote to temporary files, all streams together, refresh functions left out; `None` unless it
+    /// is known of each.
+    #[serde(default)]
+    pub temporary_bytes: Option<u64>,
 }
 
 /// One query, or refresh function.
@@ -110,13 +114,21 @@ pub struct QueryTime {
     pub count: u64,
     /// How often it failed or was cancelled.
     pub errors: u64,
+    /// Bytes that it wrote to temporary files, the mean of all streams; `None` when that is not known.
+    #[serde(default)]
+    pub temporary_bytes: Option<f64>,
 }
 
 impl QueryTime {
     /// Whether it is one of the functions that refresh the data.
     pub fn is_refresh(&self) -> bool {
-        self.name.starts_with("RF")
+        is_refresh(&self.name)
     }
+}
+
+/// Whether this is the name of a function that refreshes the data.
+pub fn is_refresh(query: &str) -> bool {
+    query.starts_with("RF")
 }
 
 /// I/O in the measured time over the transactions committed in it: what the database asked for, and what its devices did.

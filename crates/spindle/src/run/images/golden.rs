@@ -45,7 +45,7 @@ pub(super) fn load(
 }
 
 /// The sizes of a layout's files.
-pub(super) fn shape_of(experiment: &Experiment, database: &Database) -> Shape {
+pub(crate) fn shape_of(experiment: &Experiment, database: &Database) -> Shape {
     // Layouts that differ only in their writers share their files.
     let layouts = 0..experiment.layouts.len();
     let writers = layouts.map(|layout| experiment.database_of(layout).writers);

@@ -16,7 +16,7 @@ use spindle_layout::{
     check_space,
 };
 
-pub(super) mod golden;
+pub(crate) mod golden;
 mod wanted;
 
 use super::grounds::Grounds;
