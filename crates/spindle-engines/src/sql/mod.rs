@@ -3,6 +3,7 @@
 //! and being an [`crate::engine::Engine`], is here. A new one is one folder, and one line in [`server`].
 
 mod load;
+mod room;
 mod under_test;
 
 use std::collections::BTreeMap;
@@ -15,6 +16,7 @@ use spindle_workload::SessionError;
 use spindle_workload::sql::{Dialect, SqlConnection};
 
 pub use load::create_and_load;
+pub(crate) use room::said_of_full_disks;
 pub use under_test::SqlUnderTest;
 
 use crate::engine::{EngineCounts, EngineWait, Housekeeping, SegmentSize, ThreadOf};

@@ -158,7 +158,7 @@ fn a_database_on_a_raw_device_works_is_killed_and_is_put_back() {
     assert!(committed > 0 && check.is_ok(), "{committed} {check:?}");
     assert!(on.image.restore(Verify::Changed).unwrap().changed_blocks > 0);
     assert_eq!(on.image.restore(Verify::Full).unwrap().changed_blocks, 0);
-    for _ in 0..3 {
+    for _ in 0..2 {
         survives_a_kill(request, directories, &on.workload).unwrap();
         let found = server(ServerKind::MariaDb).verify(request, directories);
         assert!(found.unwrap().contains("nothing wrong in"));
