@@ -109,6 +109,14 @@ pub enum LayoutError {
         /// That room.
         free_bytes: u64,
     },
+    /// A server cannot be given a raw device.
+    #[error("{} cannot be given to a server as a raw device: {reason}", device.display())]
+    NoDeviceNode {
+        /// The device.
+        device: PathBuf,
+        /// Why not, and what to do.
+        reason: String,
+    },
     /// Sizes that no database has.
     #[error("these files make no database: {reason}")]
     BadShape {

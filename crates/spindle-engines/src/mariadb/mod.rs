@@ -1,7 +1,7 @@
 //! MariaDB, and MySQL by the same means: a server that Spindle makes in directories of its own, starts for a trial and ends
 //! after it. `programs` finds it, `settings` and `check` say what it is started with, `account` who it runs as, `instance`
-//! makes and starts it, `process` watches it; `connection`, `values` and `load` are the client; `monitor` and `waits` what is
-//! counted.
+//! makes and starts it, `raw` has its datafiles on raw devices, `process` watches it; `connection`, `values` and `load` are
+//! the client; `monitor` and `waits` what is counted.
 
 mod account;
 mod check;
@@ -11,6 +11,7 @@ mod load;
 mod monitor;
 mod process;
 mod programs;
+mod raw;
 mod running;
 mod settings;
 mod values;
@@ -18,10 +19,12 @@ mod waits;
 
 use std::sync::Arc;
 
-use spindle_layout::TreeDirectories;
+use spindle_layout::{RawDevice, TreeDirectories};
 use spindle_workload::sql::Dialect;
 
-use crate::sql::{FoundServer, Purpose, RunningServer, Server, ServerError, ServerRequest, Stop};
+use crate::sql::{
+    FoundServer, OnRawDevices, Purpose, RunningServer, Server, ServerError, ServerRequest, Stop,
+};
 use account::Account;
 use instance::Instance;
 use programs::{Make, Programs};
@@ -48,6 +51,7 @@ impl MariaDb {
         let account = Account::of_servers()?;
         let mut settings = Settings::of(request, &programs)?;
         settings.purpose(purpose, request);
+        settings.find_raw_files(&directories.data);
         let instance = Instance {
             programs: &programs,
             account: account.as_ref(),
@@ -98,6 +102,15 @@ impl Server for MariaDb {
             settings: settings.described(),
             notes,
         })
+    }
+
+    fn on_raw_devices(
+        &self,
+        request: &ServerRequest,
+        devices: &[RawDevice],
+    ) -> Result<OnRawDevices, ServerError> {
+        let bytes = request.data_bytes + self.room_bytes(request);
+        raw::on_raw_devices(request, devices, bytes)
     }
 
     fn shapes_files(&self, setting: &str) -> bool {

@@ -10,6 +10,8 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
+use crate::sql::said_of_full_disks;
+
 /// How often a process that is to end is looked at.
 const PAUSE: Duration = Duration::from_millis(10);
 /// Lines of the log that are told when a server ends.
@@ -20,6 +22,8 @@ pub(super) struct Process {
     child: Mutex<Child>,
     pid: u32,
     log: PathBuf,
+    /// Where it works, and where its log is.
+    places: Vec<PathBuf>,
     /// The thread that started it stays until this is dropped: the kernel ends the process with that thread.
     _keeper: Sender<()>,
 }
@@ -27,6 +31,11 @@ pub(super) struct Process {
 impl Process {
     /// Starts it; `log` is the file that its standard error goes to.
     pub fn start(mut command: Command, log: PathBuf) -> io::Result<Process> {
+        let works_in = command.get_current_dir().into_iter();
+        let places = works_in
+            .chain(log.parent())
+            .map(Path::to_path_buf)
+            .collect();
         let (started, child) = channel();
         let (keeper, end) = channel::<()>();
         std::thread::Builder::new()
@@ -45,6 +54,7 @@ impl Process {
             pid: child.id(),
             child: Mutex::new(child),
             log,
+            places,
             _keeper: keeper,
         })
     }
@@ -94,7 +104,8 @@ impl Process {
     pub fn last_words(&self) -> Option<String> {
         let status = self.status()?;
         Some(format!(
-            "the server ended ({status}); {}",
+            "the server ended ({status}){}; {}",
+            said_of_full_disks(self.places.iter().map(PathBuf::as_path)),
             last_lines(&self.log)
         ))
     }

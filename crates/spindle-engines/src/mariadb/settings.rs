@@ -2,7 +2,10 @@
 //! they are written, in this order, so that the last word is the experiment's
 //! (https://mariadb.com/docs/server/server-usage/storage-engines/innodb/innodb-system-variables).
 
+use std::path::Path;
+
 use super::programs::{Make, Programs};
+use super::raw;
 use crate::sql::{Purpose, ServerError, ServerIo, ServerIoMethod, ServerRequest};
 
 /// InnoDB's smallest buffer pool (5 MiB), and the steps it is made in.
@@ -282,6 +285,14 @@ impl Settings {
         self.set("innodb_doublewrite", "OFF");
         // Purges and merges all that is left to do, so that no trial does.
         self.set("innodb_fast_shutdown", "0");
+    }
+
+    /// Says of datafiles that they are raw where a device has their name in the data directory.
+    pub fn find_raw_files(&mut self, data: &Path) {
+        let mut options = self.options.iter_mut();
+        if let Some((_, list)) = options.find(|(name, _)| name == raw::DATA_FILE_PATH) {
+            *list = raw::with_raw_marked(list, data);
+        }
     }
 
     /// The options as arguments.

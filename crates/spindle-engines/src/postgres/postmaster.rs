@@ -13,7 +13,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use super::cluster::Cluster;
 use super::programs::Programs;
-use crate::sql::{ServerError, Stop};
+use crate::sql::{ServerError, Stop, said_of_full_disks};
 
 /// A checkpoint of a large cache on a slow disk takes its time.
 const CLEAN_LIMIT: Duration = Duration::from_secs(1800);
@@ -83,7 +83,8 @@ impl Postmaster {
     pub fn ended(&self) -> Option<String> {
         let status = self.status()?;
         Some(format!(
-            "the PostgreSQL server has ended ({status}). The end of its log:\n{}",
+            "the PostgreSQL server has ended ({status}){}. The end of its log:\n{}",
+            said_of_full_disks([self.data.as_path()].into_iter().chain(self.log.parent())),
             last_lines(&self.log)
         ))
     }

@@ -3,6 +3,7 @@
 //! and being an [`crate::engine::Engine`], is here. A new one is one folder, and one line in [`server`].
 
 mod load;
+mod room;
 pub(crate) mod thread_io;
 mod under_test;
 
@@ -11,11 +12,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use spindle_layout::TreeDirectories;
+use spindle_layout::{RawDevice, RawFile, TreeDirectories};
 use spindle_workload::SessionError;
 use spindle_workload::sql::{Dialect, SqlConnection};
 
 pub use load::create_and_load;
+pub(crate) use room::said_of_full_disks;
 pub use under_test::SqlUnderTest;
 
 use crate::engine::{EngineCounts, EngineWait, Housekeeping, SegmentSize, ThreadOf};
@@ -94,6 +96,17 @@ pub struct FoundServer {
     pub notes: Vec<String>,
 }
 
+/// A database whose datafiles lie on raw devices.
+#[derive(Debug, Clone, PartialEq)]
+pub struct OnRawDevices {
+    /// What is then asked of its server; the database is made and loaded with plain files by the same request.
+    pub request: ServerRequest,
+    /// Files of the data directory that lie on the devices.
+    pub files: Vec<RawFile>,
+    /// What is to be known of it.
+    pub notes: Vec<String>,
+}
+
 /// Why a server could not do what was asked.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ServerError {
@@ -155,6 +168,22 @@ pub trait Server: Send + Sync {
     /// Kinds of files that it can have elsewhere than in its data directory.
     fn placed_kinds(&self) -> &'static [&'static str] {
         &["index", "redo", "undo", "temp"]
+    }
+
+    /// What is asked of it when its datafiles lie on raw devices: a file on each, and nothing else there.
+    ///
+    /// # Errors
+    /// [`ServerError::Unavailable`]: it cannot do that, or not so.
+    fn on_raw_devices(
+        &self,
+        _: &ServerRequest,
+        _: &[RawDevice],
+    ) -> Result<OnRawDevices, ServerError> {
+        Err(ServerError::Unavailable(
+            "it keeps its files in a file system, and this layout is raw; InnoDB (engine = \"mariadb\") and the embedded \
+             database can lie on raw devices"
+                .to_owned(),
+        ))
     }
 
     /// Whether a setting takes part in how the database is made: databases that differ in no such setting are loaded once.

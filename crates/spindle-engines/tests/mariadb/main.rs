@@ -3,6 +3,7 @@
 //! `SPINDLE_KILLS=30 cargo test -p spindle-engines --test mariadb killed_under_load`.
 
 mod client;
+mod raw;
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};

@@ -1,14 +1,16 @@
 //! The files of a database server. What files there are is the server's own affair, so a golden copy here is a tree of
 //! directories, one for each kind of file, made by the server; an image is a copy of it, put back before every trial: what
 //! differs is written in place, what is missing is made, what is new goes. Files keep owner and mode. Symbolic links are
-//! left alone on both sides: they are the server's way to its other directories, which lie elsewhere in every copy.
+//! left alone on both sides: they are the server's way to its other directories, which lie elsewhere in every copy. Files of
+//! an image may lie on raw devices (`device_node`).
 
+mod device_node;
 mod put_back;
 mod removal;
 
 use std::collections::BTreeMap;
 use std::fs::{DirBuilder, File};
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
@@ -17,6 +19,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::LayoutError;
 use crate::image::{RestoreMethod, RestoreReport, Verify};
+use device_node::DeviceNode;
+pub use device_node::RawFile;
 use put_back::{PutBack, Stamp};
 pub(crate) use removal::{remove_tree, wait_until_left};
 
@@ -69,7 +73,7 @@ impl TreeDirectories {
         Ok(())
     }
 
-    /// Every regular file in them, for looking at. Errors: the system's.
+    /// Every regular file in them, and every device that one of them lies on, for looking at. Errors: the system's.
     pub fn files(&self) -> Result<Vec<PathBuf>, LayoutError> {
         let mut files = Vec::new();
         for (_, path) in self.named() {
@@ -92,7 +96,7 @@ fn list(directory: &Path, files: &mut Vec<PathBuf>) -> Result<(), LayoutError> {
         let kind = entry.file_type().map_err(wrong)?;
         if kind.is_dir() {
             list(&entry.path(), files)?;
-        } else if kind.is_file() {
+        } else if kind.is_file() || kind.is_block_device() {
             files.push(entry.path());
         }
     }
@@ -130,6 +134,8 @@ pub struct TreeImage {
     directories: TreeDirectories,
     /// What each file was like when it was last put back.
     stamps: Mutex<BTreeMap<PathBuf, Stamp>>,
+    /// Its files that lie on raw devices.
+    nodes: BTreeMap<PathBuf, DeviceNode>,
 }
 
 impl TreeImage {
@@ -138,10 +144,38 @@ impl TreeImage {
         golden: &Arc<GoldenTree>,
         directories: TreeDirectories,
     ) -> Result<TreeImage, LayoutError> {
+        TreeImage::provision_on(golden, directories, &[])
+    }
+
+    /// The same, with files of the data directory that lie on raw devices, each of which the caller has for itself: they are
+    /// written over. Errors: [`LayoutError::NoRoomOnDevices`] and [`LayoutError::NoDeviceNode`], before anything is
+    /// written there; or the system's.
+    pub fn provision_on(
+        golden: &Arc<GoldenTree>,
+        directories: TreeDirectories,
+        raw: &[RawFile],
+    ) -> Result<TreeImage, LayoutError> {
+        let mut nodes = BTreeMap::new();
+        for file in raw {
+            let golden = golden.directories.data.join(&file.name);
+            let found = std::fs::metadata(&golden)
+                .map_err(|error| LayoutError::system("examine", &golden, error))?;
+            if found.len() > file.device.bytes {
+                return Err(LayoutError::NoRoomOnDevices {
+                    file: file.name.clone(),
+                    needed_bytes: found.len(),
+                    device: file.device.path.clone(),
+                    free_bytes: file.device.bytes,
+                });
+            }
+            let node = DeviceNode::of(&file.device.path)?;
+            nodes.insert(directories.data.join(&file.name), node);
+        }
         let image = TreeImage {
             golden: Arc::clone(golden),
             directories,
             stamps: Mutex::default(),
+            nodes,
         };
         image.restore(Verify::Full)?;
         Ok(image)
@@ -153,7 +187,7 @@ impl TreeImage {
     }
 
     /// Makes the image the golden tree again; a server that is still ending, as that of a killed trial, is waited for. With [`Verify::Full`] every byte of every file is compared;
-    /// with [`Verify::Changed`] those of files that were written to since, as their times of change tell. Nothing of them
+    /// with [`Verify::Changed`] those of files that were written to since, as their times of change tell, and of raw devices. Nothing of them
     /// is in the page cache afterwards, as far as the file system lets it go. Errors: the system's.
     pub fn restore(&self, verify: Verify) -> Result<RestoreReport, LayoutError> {
         let started = Instant::now();
@@ -161,10 +195,11 @@ impl TreeImage {
             wait_until_left(directory)?;
         }
         let mut stamps = self.stamps.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut put_back = PutBack::new(match verify {
+        let trusted = match verify {
             Verify::Full => BTreeMap::new(),
             _ => std::mem::take(&mut *stamps),
-        });
+        };
+        let mut put_back = PutBack::new(trusted, self.nodes.clone());
         let golden = self.golden.directories.named();
         for ((_, from), (_, to)) in golden.iter().zip(self.directories.named()) {
             put_back.directory(from, to)?;

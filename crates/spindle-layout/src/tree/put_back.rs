@@ -14,6 +14,7 @@ use rustix::fs::{
 };
 use spindle_io::real::facts;
 
+use super::device_node::DeviceNode;
 use super::removal::remove_entry;
 use crate::error::LayoutError;
 use crate::removal::{entries, open_within};
@@ -48,6 +49,8 @@ pub(super) struct PutBack {
     trusted: BTreeMap<PathBuf, Stamp>,
     /// What they are like now.
     pub stamps: BTreeMap<PathBuf, Stamp>,
+    /// Files of the image that lie on raw devices.
+    nodes: BTreeMap<PathBuf, DeviceNode>,
     pub changed_blocks: u64,
     pub copied_bytes: u64,
     pub resident_pages: u64,
@@ -56,10 +59,11 @@ pub(super) struct PutBack {
 }
 
 impl PutBack {
-    pub fn new(trusted: BTreeMap<PathBuf, Stamp>) -> PutBack {
+    pub fn new(trusted: BTreeMap<PathBuf, Stamp>, nodes: BTreeMap<PathBuf, DeviceNode>) -> PutBack {
         PutBack {
             trusted,
             stamps: BTreeMap::new(),
+            nodes,
             changed_blocks: 0,
             copied_bytes: 0,
             resident_pages: 0,
@@ -105,9 +109,14 @@ impl PutBack {
                     self.contents(&inner, &inner_from, &image, &inner_to)?;
                 }
                 Some(FileType::RegularFile) => {
-                    self.make_room(image, &name, &inner_to, FileType::RegularFile)?;
                     let opened = open_within(golden, &name, OFlags::empty());
                     let inner = opened.map_err(|e| LayoutError::system("open", &inner_from, e))?;
+                    if let Some(node) = self.nodes.get(&inner_to) {
+                        let device = node.open(image, &name, &inner_to, &inner)?;
+                        self.device(&inner, &inner_from, &device, &inner_to)?;
+                        continue;
+                    }
+                    self.make_room(image, &name, &inner_to, FileType::RegularFile)?;
                     self.file(&inner, &inner_from, image, &name, &inner_to)?;
                 }
                 // Links are the server's own; sockets and pipes of a server that has ended mean nothing.
@@ -164,6 +173,24 @@ impl PutBack {
         self.resident_pages += facts::drop_cache(&file).map_err(wrong)?;
         self.stamps
             .insert(to.to_path_buf(), Stamp::of(&status(&file)?));
+        Ok(())
+    }
+
+    /// Makes a device begin as a file does. It does not tell when it was written to, so that all of it is compared.
+    fn device(
+        &mut self,
+        golden: &File,
+        from: &Path,
+        device: &File,
+        to: &Path,
+    ) -> Result<(), LayoutError> {
+        let wrong = |error: std::io::Error| LayoutError::system("put back", to, error);
+        let status = fstat(golden).map_err(|error| wrong(error.into()))?;
+        if self.blocks(golden, from, device, to, status.st_size.unsigned_abs())? {
+            device.sync_all().map_err(wrong)?;
+        }
+        facts::drop_cache(golden).map_err(wrong)?;
+        self.resident_pages += facts::drop_cache(device).map_err(wrong)?;
         Ok(())
     }
 

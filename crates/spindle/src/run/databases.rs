@@ -1,5 +1,7 @@
 //! The databases of a run, whichever its engine.
 
+use spindle_engines::sql::ServerRequest;
+
 use super::grounds::Grounds;
 use super::images::{ImageError, Images, Restored};
 use super::replay::RunState;
@@ -41,6 +43,14 @@ impl Databases {
         match self {
             Databases::Images(images) => TrialFiles::Blocks(images.files(layout)),
             Databases::Trees(trees) => TrialFiles::Tree(trees.directories(layout)),
+        }
+    }
+
+    /// What is asked of a layout's server; `None` for the embedded database.
+    pub fn server_request(&self, layout: usize) -> Option<ServerRequest> {
+        match self {
+            Databases::Images(_) => None,
+            Databases::Trees(trees) => Some(trees.request(layout)),
         }
     }
 

@@ -9,13 +9,13 @@ use spindle_layout::{Placement, Target, reflink_refusal};
 
 use super::grounds::Grounds;
 use super::replay::describe;
+use super::server_files::ServerFiles;
 use crate::experiment::{
     self, AccessPath, Caching, Database, Experiment, Method, PutBack, TornBlocks,
 };
 use crate::observe::SystemFiles;
 use crate::observe::machine::DataPath;
 use crate::result::{Layout, NOT_DIRECT_HERE};
-use crate::trial::protocol::server_request;
 
 /// A candidate, looked at on this machine.
 pub struct Examined {
@@ -55,7 +55,7 @@ pub fn examine(experiment: &Experiment, grounds: &Grounds, index: usize) -> Exam
         layout.description = layout.description.replace(&said, &format!("{said} {by}"));
     }
     if let Some(kind) = experiment.database.engine.server() {
-        let skip = examine_server(server(kind), experiment, index, &mut layout);
+        let skip = examine_server(server(kind), experiment, grounds, index, &mut layout);
         return Examined { layout, skip };
     }
     layout
@@ -75,12 +75,15 @@ pub fn examine(experiment: &Experiment, grounds: &Grounds, index: usize) -> Exam
 fn examine_server(
     server: &dyn Server,
     experiment: &Experiment,
+    grounds: &Grounds,
     index: usize,
     layout: &mut Layout,
 ) -> Option<String> {
-    let (of, database) = (&experiment.layouts[index], experiment.database_of(index));
-    let request = server_request(&experiment.workload, &database, of.server_io)?;
-    match server.examine(&request) {
+    let files = match ServerFiles::of(server, experiment, index, grounds) {
+        Ok(files) => files,
+        Err(reason) => return Some(reason),
+    };
+    match server.examine(&files.request) {
         Err(error) => Some(error.to_string()),
         Ok(found) => {
             layout.description = format!("{}; {}", layout.description, found.version);
@@ -89,7 +92,11 @@ fn examine_server(
                 layout.description = format!("{}; {settings}", layout.description);
             }
             layout.notes.extend(found.notes);
-            layout.notes.extend(not_placed(server, experiment, index));
+            let is_raw = !files.raw.is_empty();
+            layout.notes.extend(files.notes);
+            layout
+                .notes
+                .extend(not_placed(server, experiment, index, is_raw));
             (experiment.put_back(index) != PutBack::Copy).then(|| {
                 "a server's files are put back by copying only: leave plan.restore out".to_owned()
             })
@@ -97,13 +104,19 @@ fn examine_server(
     }
 }
 
-/// What is placed and a server keeps with its data.
-fn not_placed(server: &dyn Server, experiment: &Experiment, index: usize) -> Option<String> {
+/// What is placed and a server keeps with its data. Beside raw datafiles `control` says where its other files are.
+fn not_placed(
+    server: &dyn Server,
+    experiment: &Experiment,
+    index: usize,
+    is_raw: bool,
+) -> Option<String> {
     let layout = &experiment.layouts[index];
     let redo = experiment.database_of(index).redo_path.map(|_| "redo");
     let placed = layout.placement.kinds().map(|(kind, _)| kind).chain(redo);
     let kept: Vec<&str> = placed
         .filter(|kind| *kind != "data" && !server.placed_kinds().contains(kind))
+        .filter(|kind| *kind != "control" || !is_raw)
         .collect();
     let engine = experiment.database.engine;
     let note = format!("{engine} keeps {} beside its data", kept.join(" and "));

@@ -17,4 +17,5 @@ pub mod progress;
 pub mod replay;
 pub mod runner;
 pub mod schedule;
+mod server_files;
 mod trees;

@@ -30,7 +30,7 @@ use crate::observe::memory::MemoryBudget;
 use crate::observe::own_group;
 use crate::result::RunResult;
 use crate::trial::own_cost::OwnCostTask;
-use crate::trial::protocol::{Task, server_request};
+use crate::trial::protocol::Task;
 use crate::trial::supervisor::{self, Bounds, TrialError};
 use crate::watch::{CaseView, Scene, UnderWay};
 
@@ -510,11 +510,7 @@ impl Runner {
             measure_ms: plan.measure_ms,
             sample_ms: sample_ms(experiment),
             files: databases.files(layout),
-            server: server_request(
-                &experiment.workload,
-                &experiment.database_of(layout),
-                experiment.layouts[layout].server_io,
-            ),
+            server: databases.server_request(layout),
             devices: databases.devices(layout),
         }
     }

@@ -7,19 +7,20 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use spindle_engines::sql::{Server, ServerKind, ServerRequest, create_and_load, server};
-use spindle_layout::{GoldenTree, Target, TreeDirectories, TreeImage, Verify, check_space};
+use spindle_engines::sql::{ServerKind, ServerRequest, create_and_load, server};
+use spindle_layout::{GoldenTree, RawFile, TreeDirectories, TreeImage, Verify, check_space};
 
 use super::grounds::Grounds;
 use super::images::{ImageError, QUIET_LIMIT, Restored, golden, restore_of, warnings_of};
 use super::own_directories::OwnDirectories;
 use super::replay::RunState;
+use super::server_files::ServerFiles;
 use crate::experiment::{Experiment, RestoreVerify};
 use crate::observe::SystemFiles;
 use crate::observe::block_device::DeviceNumber;
 use crate::observe::caches::wait_until_quiet;
 use crate::observe::machine::DataPath;
-use crate::trial::protocol::{server_request, sql_workload_of};
+use crate::trial::protocol::sql_workload_of;
 
 /// The settings that a database is made with: what takes part in how its files are.
 type FileShape = BTreeMap<String, String>;
@@ -30,6 +31,8 @@ struct Wanted {
     shape: FileShape,
     /// The place of each kind of file.
     places: BTreeMap<&'static str, PathBuf>,
+    /// Datafiles on raw devices.
+    raw: Vec<RawFile>,
 }
 
 struct MadeTree {
@@ -38,13 +41,20 @@ struct MadeTree {
     devices: Vec<DeviceNumber>,
 }
 
+/// What belongs to a layout.
+struct OfLayout {
+    /// Its place among the images.
+    image: usize,
+    request: ServerRequest,
+}
+
 /// The databases of a run.
 pub struct Trees {
     kind: ServerKind,
     verify: Verify,
     images: Vec<MadeTree>,
     goldens: Vec<(FileShape, Arc<GoldenTree>)>,
-    of_layout: BTreeMap<usize, usize>,
+    of_layout: BTreeMap<usize, OfLayout>,
     directories: OwnDirectories,
     /// Directories of servers made so far.
     made: u32,
@@ -99,8 +109,13 @@ impl Trees {
         self.image(layout).devices.clone()
     }
 
+    /// What is asked of a layout's server.
+    pub fn request(&self, layout: usize) -> ServerRequest {
+        self.of_layout[&layout].request.clone()
+    }
+
     fn image(&self, layout: usize) -> &MadeTree {
-        &self.images[self.of_layout[&layout]]
+        &self.images[self.of_layout[&layout].image]
     }
 
     /// Puts a layout's database back to the loaded state and waits until its devices are at rest.
@@ -136,12 +151,14 @@ impl Trees {
         grounds: &Grounds,
         golden_place: &Path,
         note: &mut dyn FnMut(&str),
-    ) -> Result<usize, ImageError> {
-        let request = request_of(experiment, layout)?;
-        let wanted = wanted_by(server(self.kind), &request, experiment, layout, grounds)?;
-        if let Some(made) = self.images.iter().position(|made| made.wanted == wanted) {
-            return Ok(made);
+    ) -> Result<OfLayout, ImageError> {
+        let files = ServerFiles::of(server(self.kind), experiment, layout, grounds);
+        let files = files.map_err(ImageError::Ground)?;
+        let (wanted, request) = (self.wanted_by(&files), files.request);
+        if let Some(image) = self.images.iter().position(|made| made.wanted == wanted) {
+            return Ok(OfLayout { image, request });
         }
+        self.check_devices(&wanted)?;
         let golden = self.golden_for(
             experiment,
             layout,
@@ -154,20 +171,48 @@ impl Trees {
         note(&format!("copying the database for {name}"));
         let owner = grounds.is_made(layout).then_some(name.as_str());
         let room_bytes = server(self.kind).room_bytes(&request);
+        let raw_bytes: u64 = wanted.raw.iter().map(|file| file.bytes).sum();
         for place in wanted.places.values().collect::<BTreeSet<_>>() {
             self.directories.make(place, owner)?;
             // What a trial adds is the server's to say.
-            check_space(place, golden.bytes() + room_bytes)?;
+            check_space(place, golden.bytes() - raw_bytes + room_bytes)?;
         }
         let directories = self.make_directories(|kind| wanted.places[kind].clone())?;
         let devices = devices_of(&wanted);
-        let image = TreeImage::provision(&golden, directories)?;
+        let image = TreeImage::provision_on(&golden, directories, &wanted.raw)?;
         self.images.push(MadeTree {
             wanted,
             image,
             devices,
         });
-        Ok(self.images.len() - 1)
+        let image = self.images.len() - 1;
+        Ok(OfLayout { image, request })
+    }
+
+    fn wanted_by(&self, files: &ServerFiles) -> Wanted {
+        let settings = files.request.settings.iter();
+        let shape = settings.filter(|(name, _)| server(self.kind).shapes_files(name));
+        Wanted {
+            shape: shape
+                .map(|(name, value)| (name.clone(), value.clone()))
+                .collect(),
+            places: files.places.clone(),
+            raw: files.raw.clone(),
+        }
+    }
+
+    /// A raw device holds one database only.
+    fn check_devices(&self, wanted: &Wanted) -> Result<(), ImageError> {
+        let taken = self.images.iter().flat_map(|made| &made.wanted.raw);
+        let taken: BTreeSet<&Path> = taken.map(|file| file.device.path.as_path()).collect();
+        let mut devices = wanted.raw.iter().map(|file| &file.device.path);
+        match devices.find(|device| taken.contains(device.as_path())) {
+            None => Ok(()),
+            Some(device) => Err(ImageError::Ground(format!(
+                "{} holds the database of another layout, whose files are made otherwise: give each devices of its own",
+                device.display()
+            ))),
+        }
     }
 
     /// Directories for one database, each kind's in its place.
@@ -219,48 +264,14 @@ impl Trees {
     }
 }
 
-fn request_of(experiment: &Experiment, layout: usize) -> Result<ServerRequest, ImageError> {
-    let io = experiment.layouts[layout].server_io;
-    let request = server_request(&experiment.workload, &experiment.database_of(layout), io);
-    request.ok_or_else(|| ImageError::Ground("the engine is no server".to_owned()))
-}
-
-fn wanted_by(
-    server: &dyn Server,
-    request: &ServerRequest,
-    experiment: &Experiment,
-    layout: usize,
-    grounds: &Grounds,
-) -> Result<Wanted, ImageError> {
-    let mut places = BTreeMap::new();
-    for (kind, target) in grounds
-        .places(experiment, layout)
-        .map_err(ImageError::Ground)?
-    {
-        let Target::Directory(directory) = target else {
-            return Err(ImageError::Ground(format!(
-                "{kind}: engine = \"{}\" keeps its files in a file system, and this layout is raw",
-                experiment.database.engine
-            )));
-        };
-        places.insert(kind, directory);
-    }
-    let settings = request.settings.iter();
-    let shape = settings.filter(|(name, _)| server.shapes_files(name));
-    Ok(Wanted {
-        shape: shape
-            .map(|(name, value)| (name.clone(), value.clone()))
-            .collect(),
-        places,
-    })
-}
-
 fn devices_of(wanted: &Wanted) -> Vec<DeviceNumber> {
     let system = SystemFiles::default();
     let device = |place: &PathBuf| {
         let device = DataPath::capture(&system, place).device;
         device.map(|device| device.number)
     };
-    let devices: BTreeSet<DeviceNumber> = wanted.places.values().filter_map(device).collect();
+    let raw = wanted.raw.iter().map(|file| &file.device.path);
+    let places = wanted.places.values().chain(raw);
+    let devices: BTreeSet<DeviceNumber> = places.filter_map(device).collect();
     devices.into_iter().collect()
 }

@@ -1,0 +1,297 @@
+//! InnoDB's system tablespace on raw devices: each of its files is a device, and all tables are in it
+//! (https://dev.mysql.com/doc/refman/8.0/en/innodb-system-tablespace.html#innodb-raw-devices). A database is made and loaded
+//! with files of the same names and sizes; their bytes are then put on the devices, whose nodes stand in the data directory
+//! where the files would. So a device is never made a new datafile (`newraw`): a server that finds one under the name of a
+//! datafile is started with `raw` behind its size.
+
+use std::collections::BTreeMap;
+use std::os::unix::fs::FileTypeExt;
+use std::path::Path;
+
+use spindle_layout::{RawDevice, RawFile};
+
+use super::settings::plain;
+use crate::sql::{OnRawDevices, ServerError, ServerIo, ServerRequest};
+
+pub(super) const DATA_FILE_PATH: &str = "innodb_data_file_path";
+const FILE_PER_TABLE: &str = "innodb_file_per_table";
+const FLUSH_METHOD: &str = "innodb_flush_method";
+const DATA_FILE_BUFFERING: &str = "innodb_data_file_buffering";
+const MIB: u64 = 1 << 20;
+/// InnoDB demands 5 MiB of the first file (MariaDB 10.11 writes 12 MiB by default).
+const FILE_MIN_BYTES: u64 = 12 * MIB;
+
+/// What is asked of a server whose system tablespace lies on these devices; `bytes` is what it must hold when the experiment
+/// says nothing of it.
+///
+/// # Errors
+/// [`ServerError::Unavailable`]: settings that say otherwise, or devices that are too small.
+pub(super) fn on_raw_devices(
+    request: &ServerRequest,
+    devices: &[RawDevice],
+    bytes: u64,
+) -> Result<OnRawDevices, ServerError> {
+    let mut request = request.clone();
+    one_tablespace(&mut request.settings)?;
+    unbuffered(&mut request)?;
+    let list = match value_of(&request.settings, DATA_FILE_PATH) {
+        Some(list) => list.to_owned(),
+        None => equal_files(devices.len() as u64, bytes),
+    };
+    let files = parse(&list)?;
+    if files.len() != devices.len() {
+        return Err(no(format!(
+            "{DATA_FILE_PATH} names {} files, and the layout has {} raw devices: each file lies on a device of its own",
+            files.len(),
+            devices.len()
+        )));
+    }
+    let files: Vec<RawFile> = files
+        .into_iter()
+        .zip(devices)
+        .map(|((name, bytes), device)| RawFile {
+            name,
+            bytes,
+            device: device.clone(),
+        })
+        .collect();
+    if let Some(file) = files.iter().find(|file| file.bytes > file.device.bytes) {
+        return Err(no(format!(
+            "{} has {} MiB, and {} of InnoDB's system tablespace takes {} MiB of it: choose a larger device, a smaller \
+             database size, or set {DATA_FILE_PATH}, such as \"ibdata1:500M\"",
+            file.device.path.display(),
+            file.device.bytes / MIB,
+            file.name,
+            file.bytes / MIB
+        )));
+    }
+    add(&mut request.settings, DATA_FILE_PATH, &list);
+    let notes = vec![format!(
+        "all tables are in InnoDB's system tablespace, and so is undo unless innodb_undo_tablespaces says otherwise: {}; a \
+         layout with files is like this one with {FILE_PER_TABLE} = OFF and {DATA_FILE_PATH} = {list}",
+        placed(&files)
+    )];
+    Ok(OnRawDevices {
+        request,
+        files,
+        notes,
+    })
+}
+
+fn placed(files: &[RawFile]) -> String {
+    let each = files
+        .iter()
+        .map(|file| format!("{} on {}", file.name, file.device.path.display()));
+    each.collect::<Vec<_>>().join(", ")
+}
+
+/// A list of datafiles with `raw` behind those whose names are nodes of block devices in the data directory.
+pub(super) fn with_raw_marked(list: &str, data: &Path) -> String {
+    let mark = |file: &str| {
+        let name = file.split(':').next().unwrap_or_default();
+        let found = std::fs::symlink_metadata(data.join(name));
+        match found.is_ok_and(|found| found.file_type().is_block_device()) {
+            true => format!("{file}raw"),
+            false => file.to_owned(),
+        }
+    };
+    let files: Vec<String> = list.split(';').map(mark).collect();
+    files.join(";")
+}
+
+fn no(reason: String) -> ServerError {
+    ServerError::Unavailable(reason)
+}
+
+fn value_of<'a>(settings: &'a BTreeMap<String, String>, name: &str) -> Option<&'a str> {
+    let mut settings = settings.iter();
+    let found = settings.find(|(own, _)| plain(own) == name);
+    found.map(|(_, value)| value.as_str())
+}
+
+/// As the experiment says, if it says anything.
+fn add(settings: &mut BTreeMap<String, String>, name: &str, value: &str) {
+    if value_of(settings, name).is_none() {
+        settings.insert(name.to_owned(), value.to_owned());
+    }
+}
+
+/// Tables have no files of their own.
+fn one_tablespace(settings: &mut BTreeMap<String, String>) -> Result<(), ServerError> {
+    let is_off = |value: &str| matches!(value.to_lowercase().as_str(), "0" | "off" | "false");
+    match value_of(settings, FILE_PER_TABLE) {
+        Some(value) if !is_off(value) => Err(no(format!(
+            "{FILE_PER_TABLE} = {value}, and only the system tablespace can lie on raw devices: set it to OFF for all layouts"
+        ))),
+        _ => {
+            add(settings, FILE_PER_TABLE, "OFF");
+            Ok(())
+        }
+    }
+}
+
+/// The page cache has no part in it.
+fn unbuffered(request: &mut ServerRequest) -> Result<(), ServerError> {
+    let flush_method = value_of(&request.settings, FLUSH_METHOD);
+    let buffering = value_of(&request.settings, DATA_FILE_BUFFERING);
+    let is_direct = |value: &str| {
+        let value = value.to_uppercase();
+        value == "O_DIRECT" || value == "O_DIRECT_NO_FSYNC"
+    };
+    let is_on = |value: &str| matches!(value.to_lowercase().as_str(), "1" | "on" | "true");
+    let buffered = match (flush_method, buffering) {
+        (Some(method), _) if !is_direct(method) => Some(format!("{FLUSH_METHOD} = {method}")),
+        (_, Some(value)) if is_on(value) => Some(format!("{DATA_FILE_BUFFERING} = {value}")),
+        _ if request.io.is_some_and(|io| io.direct == Some(false)) => {
+            Some("caching = \"buffered\"".to_owned())
+        }
+        _ => None,
+    };
+    if let Some(buffered) = buffered {
+        return Err(no(format!(
+            "{buffered}, and raw devices are never buffered: leave it out for this layout"
+        )));
+    }
+    if flush_method.is_none() && buffering.is_none() {
+        request.io = Some(ServerIo {
+            direct: Some(true),
+            method: request.io.and_then(|io| io.method),
+        });
+    }
+    Ok(())
+}
+
+/// A file of equal size for each device, so many bytes together.
+fn equal_files(count: u64, bytes: u64) -> String {
+    let each = bytes.div_ceil(count.max(1)).max(FILE_MIN_BYTES);
+    let files = (1..=count).map(|number| format!("ibdata{number}:{}M", each.div_ceil(MIB)));
+    files.collect::<Vec<_>>().join(";")
+}
+
+/// Names and sizes of a list such as `ibdata1:500M;ibdata2:1G`.
+fn parse(list: &str) -> Result<Vec<(String, u64)>, ServerError> {
+    let one = |file: &str| {
+        let (name, size) = file.split_once(':')?;
+        let is_letter = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte);
+        let is_name = name.bytes().all(is_letter) && !name.starts_with('.') && !name.is_empty();
+        let digits = size.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
+        let unit = match size[digits.len()..].to_uppercase().as_str() {
+            "G" => MIB << 10,
+            "M" => MIB,
+            "K" => 1 << 10,
+            "" => 1,
+            _ => return None,
+        };
+        let bytes = digits.parse::<u64>().ok()?.checked_mul(unit)?;
+        (is_name && bytes > 0 && bytes.is_multiple_of(MIB)).then(|| (name.to_owned(), bytes))
+    };
+    let files: Option<Vec<(String, u64)>> = list.split(';').map(one).collect();
+    files.ok_or_else(|| {
+        no(format!(
+            "{DATA_FILE_PATH} = {list:?}: on raw devices it is a list of names and sizes in whole MiB, one for each device, such \
+             as \"ibdata1:500M;ibdata2:500M\", without autoextend: a device does not grow"
+        ))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(settings: &[(&str, &str)], direct: Option<bool>) -> ServerRequest {
+        let settings = settings.iter();
+        ServerRequest {
+            settings: settings
+                .map(|(name, value)| (name.to_string(), value.to_string()))
+                .collect(),
+            bin_dir: None,
+            url: None,
+            buffer_cache_bytes: 64 * MIB,
+            data_bytes: 100 * MIB,
+            clients: 8,
+            io: direct.map(|direct| ServerIo {
+                direct: Some(direct),
+                method: None,
+            }),
+        }
+    }
+
+    fn devices(sizes: &[u64]) -> Vec<RawDevice> {
+        let numbered = sizes.iter().enumerate();
+        numbered
+            .map(|(number, mib)| RawDevice {
+                path: format!("/dev/raw{number}").into(),
+                bytes: mib * MIB,
+            })
+            .collect()
+    }
+
+    #[test]
+    fn the_tablespace_is_dealt_out_to_the_devices() {
+        let on = on_raw_devices(&request(&[], None), &devices(&[64, 64]), 101 * MIB).unwrap();
+        let value = |name| value_of(&on.request.settings, name);
+        assert_eq!(value(DATA_FILE_PATH), Some("ibdata1:51M;ibdata2:51M"));
+        assert_eq!(value(FILE_PER_TABLE), Some("OFF"));
+        assert_eq!(on.request.io.unwrap().direct, Some(true));
+        assert_eq!(on.files[1].name, "ibdata2");
+        assert_eq!(on.files[1].device.path, Path::new("/dev/raw1"));
+        assert!(
+            on.notes[0].contains("ibdata2 on /dev/raw1"),
+            "{:?}",
+            on.notes
+        );
+    }
+
+    #[test]
+    fn what_the_experiment_says_of_it_counts() {
+        let settings = [
+            ("innodb-data-file-path", "a:1G;b:2048K"),
+            ("innodb_file_per_table", "off"),
+            ("innodb_flush_method", "O_DIRECT_NO_FSYNC"),
+        ];
+        let on = on_raw_devices(&request(&settings, None), &devices(&[1024, 2]), MIB).unwrap();
+        assert_eq!(
+            value_of(&on.request.settings, DATA_FILE_PATH),
+            Some("a:1G;b:2048K")
+        );
+        assert_eq!((on.files[0].bytes, on.files[1].bytes), (MIB << 10, 2 * MIB));
+        assert_eq!(on.request.io, None);
+        assert_eq!(on.request.settings.len(), 3);
+    }
+
+    #[test]
+    fn what_raw_devices_cannot_have_is_refused_with_the_way_out() {
+        let told = |settings: &[(&str, &str)], direct, sizes: &[u64]| {
+            let asked = request(settings, direct);
+            let refused = on_raw_devices(&asked, &devices(sizes), 100 * MIB);
+            refused.unwrap_err().to_string()
+        };
+        let path = |list| [(DATA_FILE_PATH, list)];
+        assert!(told(&[(FILE_PER_TABLE, "ON")], None, &[200]).contains("set it to OFF"));
+        assert!(told(&[(FLUSH_METHOD, "fsync")], None, &[200]).contains("never buffered"));
+        assert!(told(&[(DATA_FILE_BUFFERING, "ON")], None, &[200]).contains("never buffered"));
+        assert!(told(&[], Some(false), &[200]).contains("never buffered"));
+        assert!(told(&[], None, &[99]).contains("choose a larger device"));
+        assert!(told(&path("a:50M"), None, &[200, 200]).contains("2 raw devices"));
+        for list in [
+            "a:12M:autoextend",
+            "a:12Mraw",
+            "/dev/sda:12M",
+            "..:12M",
+            "a:1025K",
+            "a:M",
+            "a",
+        ] {
+            let told = told(&path(list), None, &[200]);
+            assert!(told.contains("whole MiB"), "{list}: {told}");
+        }
+    }
+
+    #[test]
+    fn only_nodes_of_devices_are_raw() {
+        let directory = tempfile::tempdir().unwrap();
+        std::fs::write(directory.path().join("ibdata1"), "x").unwrap();
+        let list = "ibdata1:12M;ibdata2:12M:autoextend";
+        assert_eq!(with_raw_marked(list, directory.path()), list);
+    }
+}

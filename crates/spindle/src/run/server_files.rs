@@ -1,0 +1,82 @@
+//! Where the files of a server's database go on a layout, and what is asked of the server for that. Where the datafiles are
+//! placed on raw devices, all its other files need a file system.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use spindle_engines::sql::{Server, ServerRequest};
+use spindle_layout::{RawFile, Target};
+
+use super::grounds::Grounds;
+use crate::experiment::Experiment;
+use crate::trial::protocol::server_request;
+
+/// A server's files on a layout.
+#[derive(Debug, Clone)]
+pub struct ServerFiles {
+    /// What is asked of the server.
+    pub request: ServerRequest,
+    /// The directory for each kind of file.
+    pub places: BTreeMap<&'static str, PathBuf>,
+    /// Datafiles that lie on raw devices.
+    pub raw: Vec<RawFile>,
+    /// What is to be known of that.
+    pub notes: Vec<String>,
+}
+
+impl ServerFiles {
+    /// Those of a layout. Error: why it cannot hold them, for people.
+    pub fn of(
+        server: &dyn Server,
+        experiment: &Experiment,
+        layout: usize,
+        grounds: &Grounds,
+    ) -> Result<ServerFiles, String> {
+        let (of, database) = (&experiment.layouts[layout], experiment.database_of(layout));
+        let request = server_request(&experiment.workload, &database, of.server_io);
+        let request = request.ok_or("the engine is no server")?;
+        let mut targets: BTreeMap<&'static str, Target> =
+            grounds.places(experiment, layout)?.into_iter().collect();
+        let mut files = ServerFiles {
+            request,
+            places: BTreeMap::new(),
+            raw: Vec::new(),
+            notes: Vec::new(),
+        };
+        if let Target::Devices(devices) = &targets["data"] {
+            let on = server.on_raw_devices(&files.request, devices);
+            let on = on.map_err(|error| error.to_string())?;
+            let control = grounds.placement(experiment, layout)?.control;
+            let home = home(&control, &targets["redo"]).ok_or_else(needs_a_home)?;
+            let is_placed = |wanted: &str| of.placement.kinds().any(|(kind, _)| kind == wanted);
+            for (kind, target) in &mut targets {
+                if matches!(target, Target::Devices(_)) && (*kind == "data" || !is_placed(kind)) {
+                    *target = home.clone();
+                }
+            }
+            (files.request, files.raw, files.notes) = (on.request, on.files, on.notes);
+        }
+        for (kind, target) in targets {
+            let Target::Directory(directory) = target else {
+                return Err(format!(
+                    "{kind}: a server keeps these files in a file system; place them on a layout that has one"
+                ));
+            };
+            files.places.insert(kind, directory);
+        }
+        Ok(files)
+    }
+}
+
+/// The file system for what is no datafile: that of the control file, which here stands for all that a server knows of its
+/// files, or else that of redo.
+fn home(control: &Target, redo: &Target) -> Option<Target> {
+    let is_directory = |target: &&Target| matches!(target, Target::Directory(_));
+    [control, redo].into_iter().find(is_directory).cloned()
+}
+
+fn needs_a_home() -> String {
+    "only datafiles can lie on raw devices; redo and all other files of a server need a file system: add placement = \
+     { redo = \"NAME\" }, the name of a layout that has one"
+        .to_owned()
+}
