@@ -164,7 +164,9 @@ fn mebibytes(mib: f64) -> String {
 /// With three figures that count, about.
 pub fn seconds(seconds: f64) -> String {
     match seconds {
-        0.0..0.1 => format!("{seconds:.4}"),
+        0.0..0.001 => format!("{seconds:.6}"),
+        0.001..0.01 => format!("{seconds:.5}"),
+        0.01..0.1 => format!("{seconds:.4}"),
         0.1..10.0 => format!("{seconds:.3}"),
         10.0..100.0 => format!("{seconds:.2}"),
         _ => format!("{seconds:.1}"),
@@ -274,5 +276,7 @@ mod tests {
         assert_eq!(cell(&time(Some(12.345), 2)), "12.35 (2 failed)");
         assert_eq!(cell(&time(None, 3)), "3 failed");
         assert_eq!(seconds(1234.5), "1234.5");
+        assert_eq!(seconds(0.001_234_5), "0.00123");
+        assert_eq!(seconds(0.000_987_6), "0.000988");
     }
 }

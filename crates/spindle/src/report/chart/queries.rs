@@ -11,6 +11,10 @@ use crate::result::{Case, QueryMeans, RunResult};
 const BAR: u32 = 10;
 const NAME: u32 = 18;
 
+/// A bar that is twice as long is then no query that took twice as long.
+const LOGARITHMIC_NOTE: &str =
+    "The scale is logarithmic and has no zero for bars to begin at: compare where they end.";
+
 /// The chart of the cases of one load, with `table` as its figures; `None` when they have no queries.
 pub(in crate::report) fn figure(
     result: &RunResult,
@@ -30,6 +34,10 @@ pub(in crate::report) fn figure(
     let x_title = match axis.is_logarithmic() {
         true => "seconds, logarithmic",
         false => "seconds",
+    };
+    let note = match axis.is_logarithmic() {
+        true => format!("{} {LOGARITHMIC_NOTE}", table.note),
+        false => table.note.to_owned(),
     };
     let heading = &table.title;
     let label = format!("{heading}, of every layout; the figures follow.");
@@ -55,7 +63,7 @@ pub(in crate::report) fn figure(
             .map(|(case, _)| (colour_class(number(case) - 1), queries::name(result, case)))
             .collect(),
         drawing,
-        note: table.note.to_owned(),
+        note,
         controls: html! {},
         figures: Figures::Table {
             header: table.header.clone(),
