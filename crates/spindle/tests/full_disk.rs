@@ -130,12 +130,20 @@ fn is_open(directory: &Path) -> bool {
     })
 }
 
-/// Takes all but a little of a file system's free space.
+/// Takes all but a little of a file system's free space, beside a server that may take some of it at the same time.
 fn fill(mount: &Path) {
-    let free = rustix::fs::statvfs(mount).unwrap();
-    let bytes = (free.f_bfree * free.f_frsize).saturating_sub(LEFT_FREE_BYTES);
     let file = fs::File::create(mount.join("filler")).unwrap();
-    rustix::fs::fallocate(&file, rustix::fs::FallocateFlags::empty(), 0, bytes).unwrap();
+    loop {
+        let free = rustix::fs::statvfs(mount).unwrap();
+        let bytes = (free.f_bfree * free.f_frsize).saturating_sub(LEFT_FREE_BYTES);
+        let end = file.metadata().unwrap().len();
+        // Half of it, for the file system needs some of it itself.
+        let piece = (bytes / 2).next_multiple_of(1 << 20);
+        let flags = rustix::fs::FallocateFlags::empty();
+        if bytes == 0 || rustix::fs::fallocate(&file, flags, end, piece).is_err() {
+            break;
+        }
+    }
 }
 
 /// The disk fills up while the server starts, or when clients work.

@@ -7,7 +7,7 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
 
-use crate::sql::ServerError;
+use crate::sql::{ServerError, if_this_process_lives};
 
 /// Users that a server may run as, in this order.
 const NAMES: [&str; 2] = ["mysql", "nobody"];
@@ -98,12 +98,9 @@ pub(super) fn command(account: Option<&Account>, program: &Path) -> Command {
             "--clear-groups".into(),
         ]);
     }
-    words.extend([
-        "--pdeathsig".into(),
-        "KILL".into(),
-        "--".into(),
-        program.into(),
-    ]);
+    words.extend(["--pdeathsig".into(), "KILL".into(), "--".into()]);
+    words.extend(if_this_process_lives());
+    words.push(program.into());
     let mut command = Command::new("setpriv");
     command.args(words).process_group(0);
     command

@@ -1,11 +1,11 @@
 //! The programs of an installed PostgreSQL, and the user they run as: the server refuses to run as root, so that for root
 //! it is a user without privileges, through `setpriv` of util-linux.
 
-use std::ffi::OsStr;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-use crate::sql::{ServerError, ServerRequest};
+use crate::sql::{ServerError, ServerRequest, if_this_process_lives};
 
 /// The oldest version that has all that is asked of a server here.
 pub(super) const MAJOR_MIN: u32 = 13;
@@ -144,17 +144,20 @@ impl Programs {
 
     /// A program, to be run as the user of servers.
     pub fn command(&self, program: &str) -> Command {
-        self.command_with(&[], self.path(program).as_os_str())
+        self.command_with(["--".into(), self.path(program).into()])
     }
 
     /// The same for a program that ends, as PostgreSQL does at once (SIGQUIT), when the thread that started it does. Changing
     /// the user would undo that (PR_SET_PDEATHSIG(2const)): `setpriv` does both in the right order.
     pub fn command_of_thread(&self, program: &str) -> Command {
-        let options = ["--pdeathsig".as_ref(), "QUIT".as_ref()];
-        self.command_with(&options, self.path(program).as_os_str())
+        let mut words: Vec<OsString> = ["--pdeathsig", "QUIT", "--"].map(OsString::from).into();
+        words.extend(if_this_process_lives());
+        words.push(self.path(program).into());
+        self.command_with(words)
     }
 
-    fn command_with(&self, options: &[&OsStr], program: &OsStr) -> Command {
+    /// `setpriv`, with what follows its words for the user.
+    fn command_with(&self, words: impl IntoIterator<Item = OsString>) -> Command {
         let mut command = Command::new("setpriv");
         if let Some(user) = &self.user {
             command
@@ -162,7 +165,7 @@ impl Programs {
                 .arg(format!("--regid={}", user.group_id))
                 .arg("--clear-groups");
         }
-        command.args(options).arg("--").arg(program);
+        command.args(words);
         // What the environment says of other servers is not for this one.
         for (name, _) in std::env::vars_os() {
             if name.as_encoded_bytes().starts_with(b"PG") {
@@ -215,7 +218,7 @@ impl Programs {
             return Ok(());
         };
         let is_open = |path: &Path| {
-            let mut test = self.command_with(&[], "test".as_ref());
+            let mut test = self.command_with(["--".into(), "test".into()]);
             test.arg("-x").arg(path);
             self.output_of(&mut test)
                 .map(|output| output.status.success())

@@ -3,6 +3,7 @@
 //! and being an [`crate::engine::Engine`], is here. A new one is one folder, and one line in [`server`].
 
 mod load;
+mod parent;
 mod room;
 pub(crate) mod thread_io;
 mod under_test;
@@ -17,6 +18,7 @@ use spindle_workload::SessionError;
 use spindle_workload::sql::{Dialect, SqlConnection};
 
 pub use load::create_and_load;
+pub(crate) use parent::if_this_process_lives;
 pub(crate) use room::said_of_full_disks;
 pub use under_test::SqlUnderTest;
 
