@@ -57,9 +57,20 @@ fn describe(experiment: &Experiment, specs: &[LayoutSpec], facts: &Facts) -> Loo
     let there: Vec<_> = experiment
         .layouts
         .iter()
-        .filter(|layout| layout.made.is_none())
+        .filter(|layout| layout.made.is_none() && layout.address().is_none())
         .collect();
     let mut can_be_used = false;
+    for layout in &experiment.layouts {
+        if let Some(address) = layout.address() {
+            can_be_used = true;
+            let _ = writeln!(
+                text,
+                "{}: the server at {address}, which somebody else runs: a schema of Spindle's own is made there, and dropped \
+                 after the run",
+                layout.name
+            );
+        }
+    }
     for layout in &there {
         let _ = writeln!(
             text,
@@ -108,6 +119,12 @@ fn database(experiment: &Experiment) -> String {
         let database = experiment.database_of(layout);
         database.size_bytes + u64::from(database.log_files) * database.log_file_size_bytes
     };
+    if experiment.is_foreign() {
+        let size = size_text(experiment.database.size_bytes);
+        return format!(
+            "Then the database is loaded into each schema before each trial: about {size}."
+        );
+    }
     let total: u64 = (0..experiment.layouts.len()).map(bytes).sum();
     let size = size_text(total.div_ceil(MIB) * MIB);
     format!(
@@ -124,28 +141,29 @@ fn trials(experiment: &Experiment) -> String {
         duration_text(time.as_secs() * 1000)
     };
     let (most, rounds_max) = (trials(plan.rounds), plan.rounds);
+    let restore = match experiment.is_foreign() {
+        true => "loading again",
+        false => plan.restore.as_str(),
+    };
     if experiment.workload.transactions.queries().is_some() {
         return format!(
             "Then up to {most} trials ({cases} cases, {rounds_max} rounds), each as long as its queries take, and a restore before \
-             each (by {}).",
-            plan.restore
+             each (by {restore})."
         );
     }
     let Some(auto) = plan.auto else {
         return format!(
-            "Then {most} trials ({cases} cases, {rounds_max} rounds): at least {}, and a restore before each (by {}).",
-            time(rounds_max),
-            plan.restore
+            "Then {most} trials ({cases} cases, {rounds_max} rounds): at least {}, and a restore before each (by {restore}).",
+            time(rounds_max)
         );
     };
     let (least, precision) = (trials(ROUNDS_MIN), auto.precision_percent);
     format!(
         "Then {least} to {most} trials ({cases} cases, {ROUNDS_MIN} to {rounds_max} rounds): {} to {} or more, and a restore \
-         before each (by {}). A pair of cases is measured until it is beyond doubt, or its ratio known to {precision} %: a difference \
+         before each (by {restore}). A pair of cases is measured until it is beyond doubt, or its ratio known to {precision} %: a difference \
          of {} % or more is then found in 95 of 100 cases.",
         time(ROUNDS_MIN),
         time(rounds_max),
-        plan.restore,
         2.0 * precision
     )
 }

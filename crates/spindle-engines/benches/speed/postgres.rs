@@ -59,7 +59,6 @@ pub fn run(pace: Pace, directory: &Path, figures: &mut Figures) {
     let request = ServerRequest {
         settings: Default::default(),
         bin_dir: None,
-        url: None,
         buffer_cache_bytes: 1 << 30,
         data_bytes: Tpcb::loaded_bytes(SCALE),
         clients: 2 * CLIENTS as u32,
