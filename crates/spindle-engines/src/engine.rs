@@ -115,6 +115,11 @@ pub trait Engine: Send + Sync {
         Vec::new()
     }
 
+    /// Whether it is run by somebody else: what its files, devices and processors do is not known then.
+    fn is_foreign(&self) -> bool {
+        false
+    }
+
     /// Threads of a server that serve the clients, one after the other or one each.
     fn session_threads(&self) -> Vec<ThreadOf> {
         Vec::new()

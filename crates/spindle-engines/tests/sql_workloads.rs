@@ -31,7 +31,6 @@ fn request() -> ServerRequest {
     ServerRequest {
         settings: BTreeMap::new(),
         bin_dir: None,
-        url: None,
         buffer_cache_bytes: 64 << 20,
         data_bytes: 64 << 20,
         clients: CLIENTS as u32,

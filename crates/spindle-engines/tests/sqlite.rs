@@ -27,7 +27,6 @@ fn request(settings: &[(&str, &str)]) -> ServerRequest {
     ServerRequest {
         settings: settings.iter().map(owned).collect::<BTreeMap<_, _>>(),
         bin_dir: None,
-        url: None,
         buffer_cache_bytes: 1 << 20,
         data_bytes: 2 << 20,
         clients: CLIENTS,

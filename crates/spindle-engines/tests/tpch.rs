@@ -38,7 +38,6 @@ fn request(scale: f64) -> ServerRequest {
     ServerRequest {
         settings: Default::default(),
         bin_dir: None,
-        url: None,
         buffer_cache_bytes: 64 << 20,
         data_bytes: (1.6e9 * scale) as u64,
         clients: 2,

@@ -34,7 +34,7 @@ pub use data_directory::{DataDirectory, check_space};
 pub use error::LayoutError;
 pub use golden::{Golden, LoadingGolden, PackedShare};
 pub use image::{Image, ImageSpec, RestoreMethod, RestoreReport, Verify};
-pub use ledger::{Cleaned, Ledger, LedgerError, clean};
+pub use ledger::{Cleaned, Ledger, LedgerError, clean, clean_with};
 pub use place::{OpenedFile, Opening, Place};
 pub use placement::{DiskGroupTarget, GroupStripes, Placement, RawDevice, RawSpace, Target};
 pub use plan::{Facts, Plan};

@@ -119,7 +119,7 @@ impl Provision {
         if let Err(error) = made {
             workshop.held.retain(|name, _| names_before.contains(name));
             // What cannot be undone stays in the ledger, and is told at the teardown.
-            undo_all(&self.ledger, &self.tree, |entry| {
+            undo_all(&self.ledger, &self.tree, None, |entry| {
                 entry.layout.as_deref() == Some(plan.name.as_str())
             });
             return Err(error);
@@ -187,10 +187,10 @@ impl Provision {
     fn take_away(&mut self) -> Vec<String> {
         self.is_down = true;
         self.held.clear();
-        let undone = undo_all(&self.ledger, &self.tree, |entry| {
+        let undone = undo_all(&self.ledger, &self.tree, None, |entry| {
             !matches!(
                 entry.record,
-                Record::RunDirectory(_) | Record::ControlGroup(_)
+                Record::RunDirectory(_) | Record::ControlGroup(_) | Record::ServerSchema(_)
             )
         });
         [undone.left, undone.not_ours].concat()
@@ -211,6 +211,7 @@ fn site(ledger: &Ledger, tree: &SystemTree) -> Result<Site, LedgerError> {
         tree: tree.clone(),
         tools: ledger.tools()?,
         boot_id: ledger.heading().boot_id.clone(),
+        drop_schema: None,
     })
 }
 

@@ -3,10 +3,11 @@
 use std::fmt::Write;
 use std::path::Path;
 
-use spindle_layout::{Cleaned, LedgerError, SystemTree};
+use spindle_layout::{Cleaned, LedgerError, SystemTree, clean_with};
 
 use crate::observe::SystemFiles;
 use crate::observe::own_group;
+use crate::run::schemas::drop_recorded;
 
 /// What cleaning came to.
 pub struct Report {
@@ -21,7 +22,12 @@ pub struct Report {
 /// # Errors
 /// The directory of the ledgers cannot be read.
 pub fn clean(ledgers: &Path, dry_run: bool) -> Result<Report, LedgerError> {
-    let cleaned = spindle_layout::clean(ledgers, &SystemTree::default(), dry_run)?;
+    let cleaned = clean_with(
+        ledgers,
+        &SystemTree::default(),
+        dry_run,
+        Some(drop_recorded),
+    )?;
     let mut report = describe(&cleaned, dry_run);
     if !dry_run {
         // Groups of runs that had no ledger, too.

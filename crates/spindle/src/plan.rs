@@ -10,7 +10,7 @@ use spindle_stats::ROUNDS_MIN;
 
 use crate::experiment::Experiment;
 use crate::experiment::Layout;
-use crate::experiment::quantity::duration_text;
+use crate::experiment::quantity::{duration_text, size_text};
 use crate::observe::SystemFiles;
 use crate::observe::machine::DataPath;
 use crate::run::grounds::specs_of;
@@ -57,9 +57,20 @@ fn describe(experiment: &Experiment, made: &[(LayoutSpec, Vec<usize>)], facts: &
     let there: Vec<_> = experiment
         .layouts
         .iter()
-        .filter(|layout| layout.made.is_none())
+        .filter(|layout| layout.made.is_none() && layout.address().is_none())
         .collect();
     let mut can_be_used = false;
+    for layout in &experiment.layouts {
+        if let Some(address) = layout.address() {
+            can_be_used = true;
+            let _ = writeln!(
+                text,
+                "{}: the server at {address}, which somebody else runs: a schema of Spindle's own is made there, and dropped \
+                 after the run",
+                layout.name
+            );
+        }
+    }
     for layout in &there {
         let _ = writeln!(
             text,
@@ -80,7 +91,11 @@ fn describe(experiment: &Experiment, made: &[(LayoutSpec, Vec<usize>)], facts: &
     if !specs.is_empty() {
         let _ = writeln!(text, "{plan}");
     }
-    let _ = writeln!(text, "{}", Databases::of(experiment, made));
+    let databases = match experiment.is_foreign() {
+        true => loaded_anew(experiment),
+        false => Databases::of(experiment, made).to_string(),
+    };
+    let _ = writeln!(text, "{databases}");
     let _ = writeln!(text, "{}", trials(experiment));
     if let Some(price) = experiment.plan.restore.price() {
         let _ = writeln!(text, "Warning: {price}.");
@@ -103,6 +118,11 @@ fn cannot_be_put_back(experiment: &Experiment, layout: &Layout) -> Option<String
     Some(format!("not to be restored by {by}: {reason}"))
 }
 
+fn loaded_anew(experiment: &Experiment) -> String {
+    let size = size_text(experiment.database.size_bytes);
+    format!("Then the database is loaded into each schema before each trial: about {size}.")
+}
+
 fn trials(experiment: &Experiment) -> String {
     let plan = &experiment.plan;
     let cases = experiment.candidates().count() * experiment.workload.clients.len();
@@ -112,28 +132,29 @@ fn trials(experiment: &Experiment) -> String {
         duration_text(time.as_secs() * 1000)
     };
     let (most, rounds_max) = (trials(plan.rounds), plan.rounds);
+    let restore = match experiment.is_foreign() {
+        true => "loading again",
+        false => plan.restore.as_str(),
+    };
     if experiment.workload.transactions.queries().is_some() {
         return format!(
             "Then up to {most} trials ({cases} cases, {rounds_max} rounds), each as long as its queries take, and a restore before \
-             each (by {}).",
-            plan.restore
+             each (by {restore})."
         );
     }
     let Some(auto) = plan.auto else {
         return format!(
-            "Then {most} trials ({cases} cases, {rounds_max} rounds): at least {}, and a restore before each (by {}).",
-            time(rounds_max),
-            plan.restore
+            "Then {most} trials ({cases} cases, {rounds_max} rounds): at least {}, and a restore before each (by {restore}).",
+            time(rounds_max)
         );
     };
     let (least, precision) = (trials(ROUNDS_MIN), auto.precision_percent);
     format!(
         "Then {least} to {most} trials ({cases} cases, {ROUNDS_MIN} to {rounds_max} rounds): {} to {} or more, and a restore \
-         before each (by {}). A pair of cases is measured until it is beyond doubt, or its ratio known to {precision} %: a difference \
+         before each (by {restore}). A pair of cases is measured until it is beyond doubt, or its ratio known to {precision} %: a difference \
          of {} % or more is then found in 95 of 100 cases.",
         time(ROUNDS_MIN),
         time(rounds_max),
-        plan.restore,
         2.0 * precision
     )
 }

@@ -50,7 +50,6 @@ impl Scene {
         let request = ServerRequest {
             settings: Default::default(),
             bin_dir: None,
-            url: None,
             buffer_cache_bytes: 16 << 20,
             data_bytes: 8 << 20,
             clients: 1,

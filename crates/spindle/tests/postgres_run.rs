@@ -34,7 +34,6 @@ fn is_installed() -> bool {
     let request = ServerRequest {
         settings: Default::default(),
         bin_dir: None,
-        url: None,
         buffer_cache_bytes: 8 << 20,
         data_bytes: 8 << 20,
         clients: 1,

@@ -1,4 +1,4 @@
-//! A connection to a server of Spindle's own, over its socket.
+//! A connection to a server: of Spindle's own over its socket, of somebody else's as its address says.
 
 use std::fs::File;
 use std::os::fd::AsRawFd;
@@ -15,7 +15,9 @@ use spindle_workload::sql::{Dialect, LoadPart, SqlConnection, Value};
 
 use super::load;
 use super::values::{AnswerRow, parameter};
+use crate::sql::address::Reach;
 use crate::sql::thread_io::written_bytes;
+use crate::sql::{Address, Password};
 
 /// The database that workloads have their tables in.
 pub(super) const DATABASE: &str = "spindle";
@@ -26,22 +28,61 @@ const THREAD: &str = "select if(version() like '%mariadb%', thread_os_id, null) 
 /// The largest statement or row, as the server is told, too.
 const PACKET_MAX_BYTES: usize = 64 << 20;
 
+/// How long a server on a network may take to answer at all.
+const CONNECT_LIMIT: Duration = Duration::from_secs(10);
+/// One that is silent is asked whether it is still there, and given up when it says nothing or takes nothing (tcp(7)).
+const SILENCE_MS: u32 = 15_000;
+const QUESTION_S: u32 = 5;
+const QUESTIONS: u32 = 3;
+const PATIENCE_MS: u32 = 30_000;
+
 /// How to come to a server.
 #[derive(Clone)]
 pub(super) struct Access {
-    /// By way of the open directory that the socket is in: its own path may be too long for one.
-    socket: String,
-    _directory: Arc<File>,
-    password: String,
+    options: OptsBuilder,
+    /// Of a server of Spindle's own, the open directory that the socket is in: its own path may be too long for one.
+    _directory: Option<Arc<File>>,
 }
 
 impl Access {
     /// By the socket of that name in a directory.
     pub fn new(directory: File, socket: &str, password: &str) -> Access {
+        let path = format!("/proc/self/fd/{}/{socket}", directory.as_raw_fd());
+        let options = OptsBuilder::new().socket(Some(path));
         Access {
-            socket: format!("/proc/self/fd/{}/{socket}", directory.as_raw_fd()),
-            _directory: Arc::new(directory),
-            password: password.to_owned(),
+            options: options
+                .user(Some("root"))
+                .pass(Some(password))
+                .db_name(Some(DATABASE)),
+            _directory: Some(Arc::new(directory)),
+        }
+    }
+
+    /// To a server that somebody else runs, and to a database of it or none.
+    pub fn foreign(
+        address: &Address,
+        password: Option<&Password>,
+        database: Option<&str>,
+    ) -> Access {
+        let options = match &address.reach {
+            Reach::Socket(path) => OptsBuilder::new().socket(Some(path.display().to_string())),
+            Reach::Host { host, port } => OptsBuilder::new()
+                .ip_or_hostname(Some(host.clone()))
+                .tcp_port(*port)
+                .tcp_connect_timeout(Some(CONNECT_LIMIT))
+                .tcp_keepalive_time_ms(Some(SILENCE_MS))
+                .tcp_keepalive_probe_interval_secs(Some(QUESTION_S))
+                .tcp_keepalive_probe_count(Some(QUESTIONS))
+                .tcp_user_timeout_ms(Some(PATIENCE_MS)),
+        };
+        Access {
+            options: options
+                // Who wrote a host and a port means these.
+                .prefer_socket(false)
+                .user(Some(address.user.clone()))
+                .pass(password.map(Password::text))
+                .db_name(database),
+            _directory: None,
         }
     }
 
@@ -59,11 +100,8 @@ impl Access {
     }
 
     fn open(&self, patience: Option<Duration>) -> Result<Conn, SessionError> {
-        let options = OptsBuilder::new()
-            .socket(Some(self.socket.clone()))
-            .user(Some("root"))
-            .pass(Some(self.password.clone()))
-            .db_name(Some(DATABASE))
+        let options = self.options.clone();
+        let options = options
             // The statements of a workload are closed by their connection only.
             .stmt_cache_size(0)
             .max_allowed_packet(Some(PACKET_MAX_BYTES))
@@ -112,7 +150,8 @@ pub(super) struct MariaDbConnection {
     connection: Conn,
     /// Those prepared, with the numbers of the parameters that they take.
     statements: Vec<(Statement, Vec<usize>)>,
-    server_id: u32,
+    /// Number of the server's process; `None` when it isn't this machine's.
+    server_id: Option<u32>,
     written: Option<Written>,
     /// Whether it has changed a row since temporary space was asked for.
     has_changed: bool,
@@ -128,8 +167,8 @@ struct Written {
 }
 
 impl MariaDbConnection {
-    /// Of a server that is the process of this number.
-    pub fn new(connection: Conn, server_id: u32) -> MariaDbConnection {
+    /// Of a server that is the process of this number, when that is known.
+    pub fn new(connection: Conn, server_id: Option<u32>) -> MariaDbConnection {
         MariaDbConnection {
             connection,
             statements: Vec::new(),
@@ -269,6 +308,9 @@ impl SqlConnection for MariaDbConnection {
     }
 
     fn watch_temporary_space(&mut self) -> Result<(), SessionError> {
+        let Some(server_id) = self.server_id else {
+            return Ok(());
+        };
         let mut thread = None;
         self.ask(THREAD, &mut |row| {
             if !row.is_null(0)? {
@@ -276,7 +318,7 @@ impl SqlConnection for MariaDbConnection {
             }
             Ok(())
         })?;
-        let task = |thread| PathBuf::from(format!("/proc/{}/task/{thread}", self.server_id));
+        let task = |thread| PathBuf::from(format!("/proc/{server_id}/task/{thread}"));
         self.written = thread.map(task).and_then(|thread| {
             let bytes = written_bytes(&thread)?;
             Some(Written { thread, bytes })

@@ -1,11 +1,12 @@
 //! MariaDB, and MySQL by the same means: a server that Spindle makes in directories of its own, starts for a trial and ends
 //! after it. `programs` finds it, `settings` and `check` say what it is started with, `account` who it runs as, `instance`
 //! makes and starts it, `raw` has its datafiles on raw devices, `process` watches it; `connection`, `values` and `load` are
-//! the client; `monitor` and `waits` what is counted.
+//! the client; `monitor` and `waits` what is counted. `foreign` is one that somebody else runs.
 
 mod account;
 mod check;
 mod connection;
+mod foreign;
 mod instance;
 mod load;
 mod monitor;
@@ -68,13 +69,6 @@ impl Server for MariaDb {
     }
 
     fn examine(&self, request: &ServerRequest) -> Result<FoundServer, ServerError> {
-        if request.url.is_some() {
-            return Err(ServerError::Unavailable(
-                "url: a MariaDB or MySQL server that somebody else runs cannot be measured yet; leave url out, and Spindle \
-                 starts one of its own"
-                    .to_owned(),
-            ));
-        }
         let programs = Programs::find(request.bin_dir.as_deref())?;
         let account = Account::of_servers()?;
         let settings = Settings::of(request, &programs)?;

@@ -66,6 +66,11 @@ impl Monitor {
         looking.found.clone()
     }
 
+    /// Whether the server counts what it reads and writes, and tells it.
+    pub fn knows(&self) -> bool {
+        self.found().status.contains_key("innodb_data_writes")
+    }
+
     /// The threads of the system that serve clients.
     pub fn session_threads(&self) -> Vec<u32> {
         let threads = self.ask(|connection| {
@@ -100,6 +105,24 @@ impl Monitor {
             .collect()
     }
 
+    /// Tables of a database with their indexes, as anybody may see them.
+    pub fn tables_with_sizes(&self, database: &str) -> Vec<SegmentSize> {
+        let sizes: Option<Vec<(String, u64)>> = self.ask(|connection| {
+            connection.exec(
+                "select table_name, cast(coalesce(data_length + index_length, 0) as unsigned) from information_schema.tables \
+                 where table_schema = ? and table_type = 'BASE TABLE' order by table_name",
+                (database,),
+            )
+        });
+        let sizes = sizes.unwrap_or_default().into_iter();
+        let segment = |(name, bytes)| SegmentSize {
+            name,
+            extents: 1,
+            bytes,
+        };
+        sizes.map(segment).collect()
+    }
+
     /// The names of a database's tables.
     ///
     /// # Errors
@@ -127,6 +150,14 @@ impl Looking {
     }
 }
 
+/// Not everybody may see performance_schema, nor has everybody one: what it would tell is not known then.
+fn as_far_as_allowed<T>(answer: mysql::Result<Vec<T>>) -> mysql::Result<Vec<T>> {
+    match answer {
+        Err(mysql::Error::MySqlError(_)) => Ok(Vec::new()),
+        answer => answer,
+    }
+}
+
 fn look(connection: &mut Conn) -> mysql::Result<Found> {
     let mut status = BTreeMap::new();
     for names in ["innodb\\_%", "com\\_commit"] {
@@ -140,18 +171,19 @@ fn look(connection: &mut Conn) -> mysql::Result<Found> {
     }
     let instruments =
         format!("('{DATA_FILE}', '{LOG_FILE}', '{TEMP_FILE}', '{IO_CACHE}', '{COMMIT}')");
-    let files: Vec<(String, u64, u64, u64, u64, u64, u64)> = connection.query(format!(
-        "select event_name, count_read, sum_timer_read, count_write, sum_timer_write, count_misc, sum_timer_misc \
-         from performance_schema.file_summary_by_event_name where event_name in {instruments}"
-    ))?;
+    let files: Vec<(String, u64, u64, u64, u64, u64, u64)> =
+        as_far_as_allowed(connection.query(format!(
+            "select event_name, count_read, sum_timer_read, count_write, sum_timer_write, count_misc, sum_timer_misc \
+             from performance_schema.file_summary_by_event_name where event_name in {instruments}"
+        )))?;
     let mut sessions = BTreeMap::new();
-    // Whoever connects is a user; what works in the background is none.
+    // Whoever connects is a user, here the same for all; what works in the background is none.
     for kind in ["waits", "stages"] {
-        let of_kind: Vec<(String, u64, u64)> = connection.query(format!(
+        let of_kind: Vec<(String, u64, u64)> = as_far_as_allowed(connection.query(format!(
             "select event_name, count_star, sum_timer_wait \
              from performance_schema.events_{kind}_summary_by_user_by_event_name \
-             where user = 'root' and event_name in {instruments}"
-        ))?;
+             where user = substring_index(user(), '@', 1) and event_name in {instruments}"
+        )))?;
         sessions.extend(
             of_kind
                 .into_iter()

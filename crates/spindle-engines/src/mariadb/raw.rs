@@ -205,7 +205,6 @@ mod tests {
                 .map(|(name, value)| (name.to_string(), value.to_string()))
                 .collect(),
             bin_dir: None,
-            url: None,
             buffer_cache_bytes: 64 * MIB,
             data_bytes: 100 * MIB,
             clients: 8,

@@ -71,7 +71,7 @@ impl RunningServer for RunningMariaDb {
     fn connect(&self) -> Result<Box<dyn SqlConnection>, SessionError> {
         Ok(Box::new(MariaDbConnection::new(
             self.access.connect()?,
-            self.process.id(),
+            Some(self.process.id()),
         )))
     }
 

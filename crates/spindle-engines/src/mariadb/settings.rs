@@ -99,6 +99,27 @@ pub(super) struct Settings {
     pub native: Option<Native>,
 }
 
+/// What a setting promises less than a commit that survives everything.
+pub(super) fn less_durable(name: &str, value: &str) -> Option<String> {
+    let value = value.to_lowercase();
+    let is_off = matches!(value.as_str(), "0" | "off" | "false");
+    let loses = match name {
+        "innodb_flush_log_at_trx_commit" if value == "1" || value == "3" => return None,
+        "innodb_flush_log_at_trx_commit" => "the last second of commits that returned may be lost",
+        "innodb_doublewrite" if is_off => {
+            "a page that was being written when the power went is lost, unless the device writes pages whole"
+        }
+        "innodb_flush_method" if value == "nosync" || value == "littlesync" => {
+            "datafiles are not flushed, and may be lost when the power goes"
+        }
+        "innodb_flush_method" if value == "o_direct_no_fsync" => {
+            "datafiles are not flushed: right only for a device without a volatile cache"
+        }
+        _ => return None,
+    };
+    Some(format!("{name} = {value}: {loses}"))
+}
+
 impl Settings {
     /// What is asked for, in options of these programs.
     ///
@@ -251,25 +272,7 @@ impl Settings {
     fn durability(&mut self) {
         let mut notes = Vec::new();
         for (name, value) in &self.options {
-            let value = value.to_lowercase();
-            let is_off = matches!(value.as_str(), "0" | "off" | "false");
-            let loses = match name.as_str() {
-                "innodb_flush_log_at_trx_commit" if value == "1" || value == "3" => continue,
-                "innodb_flush_log_at_trx_commit" => {
-                    "the last second of commits that returned may be lost"
-                }
-                "innodb_doublewrite" if is_off => {
-                    "a page that was being written when the power went is lost, unless the device writes pages whole"
-                }
-                "innodb_flush_method" if value == "nosync" || value == "littlesync" => {
-                    "datafiles are not flushed, and may be lost when the power goes"
-                }
-                "innodb_flush_method" if value == "o_direct_no_fsync" => {
-                    "datafiles are not flushed: right only for a device without a volatile cache"
-                }
-                _ => continue,
-            };
-            notes.push(format!("{name} = {value}: {loses}"));
+            notes.extend(less_durable(name, value));
         }
         self.notes.append(&mut notes);
     }
@@ -368,7 +371,6 @@ mod tests {
                 .map(|(name, value)| (name.to_string(), value.to_string()))
                 .collect::<BTreeMap<_, _>>(),
             bin_dir: None,
-            url: None,
             buffer_cache_bytes: 64 << 20,
             data_bytes: 1 << 30,
             clients: 8,

@@ -2,7 +2,6 @@
 //! parameters and its answer in binary. It is what measures, so it is to cost less than the peers' clients do.
 
 use std::collections::BTreeSet;
-use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -17,8 +16,9 @@ use spindle_workload::SessionError;
 use spindle_workload::sql::connection::Visit;
 use spindle_workload::sql::{Dialect, LoadPart, Row, RowSink, SqlConnection, Value};
 
+use super::stream::Stream;
 use super::values;
-use super::wire::{Message, Wire, number_at, short_at, unexpected};
+use super::wire::{Login, Message, Wire, number_at, short_at, unexpected};
 
 /// Whole messages of simple queries.
 const BEGIN: &[u8] = b"Q\0\0\0\x0abegin\0";
@@ -62,12 +62,11 @@ impl PostgresConnection {
     /// # Errors
     /// See [`SessionError`].
     pub fn connect(
-        socket: &Path,
-        user: &str,
-        password: &str,
+        stream: Stream,
+        login: &Login,
         backends: Option<Backends>,
     ) -> Result<PostgresConnection, SessionError> {
-        let wire = Wire::connect(socket, user, password)?;
+        let wire = Wire::connect(stream, login)?;
         if let Some(backends) = &backends {
             let mut backends = backends.lock().unwrap_or_else(PoisonError::into_inner);
             backends.insert(wire.process_id);
@@ -377,8 +376,11 @@ impl SqlConnection for PostgresConnection {
     }
 
     fn watch_temporary_space(&mut self) -> Result<(), SessionError> {
-        self.run(TELL_TEMPORARY_FILES)?;
-        self.watches_temporary_space = true;
+        self.watches_temporary_space = match self.run(TELL_TEMPORARY_FILES) {
+            Err(SessionError::Lost(reason)) => return Err(SessionError::Lost(reason)),
+            // Somebody else's server lets only its superusers have it told.
+            told => told.is_ok(),
+        };
         self.wire.temporary_bytes = 0;
         Ok(())
     }

@@ -19,7 +19,7 @@ const SEGMENTS: usize = 3;
 
 const SEGMENT_SIZES: &str = "select c.relname, pg_relation_size(c.oid) from pg_class c \
      join pg_namespace n on n.oid = c.relnamespace \
-     where n.nspname = 'public' and c.relkind in ('r', 'i', 'm') order by 1";
+     where n.nspname = current_schema() and c.relkind in ('r', 'i', 'm') order by 1";
 
 /// Reads, bytes read, writes, bytes written.
 fn data_of(major: u32) -> &'static str {

@@ -1,14 +1,16 @@
 //! PostgreSQL: an installed server, run on a cluster of its own that lies in the layout's directories. `programs` finds it,
-//! `settings` has it check what the experiment sets, `cluster` is its files, `postmaster` its process, `wire`, `values` and
-//! `connection` the client, `running` a server at work with `counts` and `waits`.
+//! `settings` has it check what the experiment sets, `cluster` is its files, `postmaster` its process, `stream`, `wire`, `values`
+//! and `connection` the client, `running` a server at work with `counts` and `waits`. `foreign` is one that somebody else runs.
 
 mod cluster;
 mod connection;
 mod counts;
+mod foreign;
 mod postmaster;
 mod programs;
 mod running;
 mod settings;
+mod stream;
 mod values;
 mod verify;
 mod waits;

@@ -71,13 +71,6 @@ impl Programs {
     /// # Errors
     /// [`ServerError::Unavailable`]: there are none, they are too old, or no user may run them.
     pub fn find(request: &ServerRequest) -> Result<Programs, ServerError> {
-        if request.url.is_some() {
-            return Err(ServerError::Unavailable(
-                "a PostgreSQL server that somebody else runs (url) cannot be measured yet: leave url out, and Spindle \
-                 runs a server of its own on the layout"
-                    .to_owned(),
-            ));
-        }
         let user = User::of_servers()?;
         let candidates = match &request.bin_dir {
             Some(directory) => vec![directory.clone()],

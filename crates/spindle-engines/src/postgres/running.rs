@@ -16,7 +16,9 @@ use super::counts::Counters;
 use super::postmaster::Postmaster;
 use super::programs::Programs;
 use super::settings::Settings;
-use super::waits::WaitSampler;
+use super::stream::Stream;
+use super::waits::{WaitSampler, Whose};
+use super::wire::Login;
 use crate::engine::{EngineCounts, EngineWait, Housekeeping, SegmentSize, ThreadOf};
 use crate::sql::{Purpose, RunningServer, ServerError, Stop};
 
@@ -28,7 +30,7 @@ const START_LOOK: Duration = Duration::from_millis(10);
 /// is reached through the open directory.
 struct Access {
     run: File,
-    password: String,
+    login: Login,
 }
 
 impl Access {
@@ -39,14 +41,20 @@ impl Access {
             run: run.map_err(|error| {
                 ServerError::failed(format!("opening {}", path.display()), error)
             })?,
-            password: cluster.password()?,
+            login: Login {
+                user: SUPERUSER.to_owned(),
+                password: Some(cluster.password()?),
+                database: "postgres".to_owned(),
+                application: "spindle".to_owned(),
+            },
         })
     }
 
     fn connect(&self, backends: Option<&Backends>) -> Result<PostgresConnection, SessionError> {
         let directory = PathBuf::from(format!("/proc/self/fd/{}", self.run.as_raw_fd()));
         let socket = directory.join(format!(".s.PGSQL.{PORT}"));
-        PostgresConnection::connect(&socket, SUPERUSER, &self.password, backends.cloned())
+        let stream = Stream::to_socket(&socket)?;
+        PostgresConnection::connect(stream, &self.login, backends.cloned())
     }
 }
 
@@ -80,7 +88,7 @@ impl RunningPostgres {
         let postmaster = Postmaster::start(&cluster, &programs)?;
         let first = wait_until_ready(&access, &postmaster)?;
         let counters = Counters::new(first, programs.major)?;
-        let sampler = WaitSampler::start(access.connect(None)?);
+        let sampler = WaitSampler::start(access.connect(None)?, Whose::All);
         let sampler = sampler.map_err(|error| {
             ServerError::failed("starting the thread that looks at waits", error)
         })?;

@@ -88,6 +88,17 @@ pub(super) struct Settings {
     pub notes: Vec<String>,
 }
 
+/// What is to be known of a setting by which a crash may cost more than it does otherwise.
+pub(super) fn less_durable(name: &str, value: &str) -> Option<String> {
+    let mut known = LESS_DURABLE.iter();
+    let (_, _, why) = known.find(|(known, values, _)| {
+        *known == name && values.contains(&value.to_lowercase().as_str())
+    })?;
+    Some(format!(
+        "{name} = {value} is another promise of durability: {why}"
+    ))
+}
+
 impl Settings {
     /// What a request says, as far as it can be judged without asking the server.
     ///
@@ -153,14 +164,7 @@ impl Settings {
             }
             _ => self.lines.push((name.to_owned(), value.to_owned())),
         }
-        let less = LESS_DURABLE.iter().find(|(known, values, _)| {
-            *known == name && values.contains(&value.to_lowercase().as_str())
-        });
-        if let Some((_, _, why)) = less {
-            self.notes.push(format!(
-                "{name} = {value} is another promise of durability: {why}"
-            ));
-        }
+        self.notes.extend(less_durable(name, value));
         Ok(())
     }
 

@@ -20,8 +20,21 @@ const INTERVAL: Duration = Duration::from_millis(100);
 const LOOK: &str = "select backend_type = 'client backend', wait_event_type, wait_event, count(*) \
      from pg_stat_activity \
      where wait_event is not null and wait_event_type <> 'Activity' and pid <> pg_backend_pid() \
-     and (state = 'active' or backend_type <> 'client backend') \
-     group by 1, 2, 3";
+     and (state = 'active' or backend_type <> 'client backend')";
+/// Of the sessions those that are called as the one that asks, and come to the same database; of the others none that serve
+/// somebody.
+const OWN: &str = "and (application_name = current_setting('application_name') and datname = current_database() \
+     or backend_type not in ('client backend', 'parallel worker', 'walsender'))";
+const GROUPED: &str = "group by 1, 2, 3";
+
+/// Whose waits are looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Whose {
+    /// Everybody's.
+    All,
+    /// Those of sessions with the name of the one that looks, and of the server's own processes.
+    Own,
+}
 
 /// Events by type and name, with the nearest of Oracle's. A list, so that two looks have the same events in the same order.
 const KNOWN: [(&str, &str, &str); 53] = [
@@ -112,13 +125,17 @@ pub(super) struct WaitSampler {
 
 impl WaitSampler {
     /// Looks through a connection of its own until it is stopped, or the server is gone. Errors: the system's.
-    pub fn start(mut connection: PostgresConnection) -> std::io::Result<WaitSampler> {
+    pub fn start(mut connection: PostgresConnection, whose: Whose) -> std::io::Result<WaitSampler> {
         let seen = Arc::new(Mutex::new([Seen::default(); EVENTS]));
         let end = Arc::new(AtomicBool::new(false));
         let (of_thread, told) = (Arc::clone(&seen), Arc::clone(&end));
         let thread = std::thread::Builder::new().name("waits".to_owned());
         let thread = thread.spawn(move || {
-            if connection.prepare(&[LOOK.to_owned()]).is_err() {
+            let look_at = match whose {
+                Whose::All => format!("{LOOK} {GROUPED}"),
+                Whose::Own => format!("{LOOK} {OWN} {GROUPED}"),
+            };
+            if connection.prepare(&[look_at]).is_err() {
                 return;
             }
             let mut last = Instant::now();

@@ -1,14 +1,13 @@
-//! Messages to and from a server (https://www.postgresql.org/docs/current/protocol.html) over its socket, with blocking
+//! Messages to and from a server (https://www.postgresql.org/docs/current/protocol.html) over its socket or a network, with blocking
 //! calls: a request is one write, an answer as few reads as it comes in. Buffers are kept, and nothing is allocated for a
 //! call.
 
 use std::borrow::Cow;
 use std::io::{Read, Write};
 use std::ops::Range;
-use std::os::unix::net::UnixStream;
-use std::path::Path;
 
 use bytes::BytesMut;
+use postgres_protocol::authentication::md5_hash;
 use postgres_protocol::authentication::sasl::{ChannelBinding, SCRAM_SHA_256, ScramSha256};
 use postgres_protocol::message::backend::{
     self, AUTHENTICATION_TAG, BACKEND_KEY_DATA_TAG, ERROR_RESPONSE_TAG, NOTICE_RESPONSE_TAG,
@@ -17,20 +16,37 @@ use postgres_protocol::message::backend::{
 use postgres_protocol::message::frontend;
 use spindle_workload::SessionError;
 
+use super::stream::Stream;
+
 const INPUT_BYTES: usize = 16 << 10;
 /// Tag and length of a message.
 const HEAD_BYTES: usize = 5;
 /// Kinds of authentication messages ("Message Formats" of the protocol's description).
 const AUTHENTICATION_OK: i32 = 0;
+const AUTHENTICATION_CLEARTEXT: i32 = 3;
+const AUTHENTICATION_MD5: i32 = 5;
 const AUTHENTICATION_SASL: i32 = 10;
 const AUTHENTICATION_SASL_CONTINUE: i32 = 11;
 const AUTHENTICATION_SASL_FINAL: i32 = 12;
 /// What a server says of its transaction when there is none.
 const IDLE: u8 = b'I';
 
+/// Who comes, and to what.
+#[derive(Clone)]
+pub(super) struct Login {
+    /// The user.
+    pub user: String,
+    /// The password; `None`: there is none.
+    pub password: Option<String>,
+    /// The database.
+    pub database: String,
+    /// What the server is to call the session.
+    pub application: String,
+}
+
 /// A connection that messages go over.
 pub(super) struct Wire {
-    stream: UnixStream,
+    stream: Stream,
     /// What is to be sent next.
     pub out: BytesMut,
     input: Vec<u8>,
@@ -60,10 +76,7 @@ impl Wire {
     ///
     /// # Errors
     /// See [`SessionError`].
-    pub fn connect(socket: &Path, user: &str, password: &str) -> Result<Wire, SessionError> {
-        let stream = UnixStream::connect(socket).map_err(|error| {
-            SessionError::Lost(format!("connecting to the server's socket: {error}"))
-        })?;
+    pub fn connect(stream: Stream, login: &Login) -> Result<Wire, SessionError> {
         let mut wire = Wire {
             stream,
             out: BytesMut::with_capacity(INPUT_BYTES),
@@ -75,15 +88,15 @@ impl Wire {
             is_closed: false,
         };
         let parameters = [
-            ("user", user),
-            ("database", "postgres"),
+            ("user", login.user.as_str()),
+            ("database", &login.database),
             ("client_encoding", "UTF8"),
-            ("application_name", "spindle"),
+            ("application_name", &login.application),
         ];
         let written = frontend::startup_message(parameters, &mut wire.out);
         written.map_err(|error| unexpected(&error.to_string()))?;
         wire.send()?;
-        wire.authenticate(password)?;
+        wire.authenticate(login)?;
         wire.ready(|wire, message| {
             if message.tag == BACKEND_KEY_DATA_TAG {
                 wire.process_id = number_at(wire.body(&message), 0)?.unsigned_abs();
@@ -93,9 +106,11 @@ impl Wire {
         Ok(wire)
     }
 
-    fn authenticate(&mut self, password: &str) -> Result<(), SessionError> {
+    fn authenticate(&mut self, login: &Login) -> Result<(), SessionError> {
         let wrong = |error: std::io::Error| SessionError::Failed(format!("password: {error}"));
-        let mut scram = ScramSha256::new(password.as_bytes(), ChannelBinding::unsupported());
+        let password = login.password.as_deref();
+        let bytes = password.unwrap_or_default().as_bytes();
+        let mut scram = ScramSha256::new(bytes, ChannelBinding::unsupported());
         loop {
             let message = self.next_message()?;
             if message.tag != AUTHENTICATION_TAG {
@@ -105,6 +120,25 @@ impl Wire {
             let (kind, data) = (number_at(body, 0)?, body.get(4..).unwrap_or_default());
             match kind {
                 AUTHENTICATION_OK => return Ok(()),
+                AUTHENTICATION_SASL | AUTHENTICATION_MD5 if password.is_none() => {
+                    return Err(SessionError::Failed(
+                        "the server asks for a password, and there is none".to_owned(),
+                    ));
+                }
+                AUTHENTICATION_CLEARTEXT => {
+                    return Err(SessionError::Failed(
+                        "the server asks for the password as it is written, and the connection is not encrypted, so it was \
+                         not told: scram-sha-256 and md5 keep it to themselves"
+                            .to_owned(),
+                    ));
+                }
+                AUTHENTICATION_MD5 => {
+                    let salt = data.get(..4).and_then(|salt| salt.try_into().ok());
+                    let salt = salt.ok_or_else(|| unexpected("md5 without its salt"))?;
+                    let hash = md5_hash(login.user.as_bytes(), bytes, salt);
+                    frontend::password_message(hash.as_bytes(), &mut self.out).map_err(wrong)?;
+                    self.send()?;
+                }
                 AUTHENTICATION_SASL => {
                     let first = scram.message();
                     frontend::sasl_initial_response(SCRAM_SHA_256, first, &mut self.out)
@@ -119,7 +153,7 @@ impl Wire {
                 AUTHENTICATION_SASL_FINAL => scram.finish(data).map_err(wrong)?,
                 other => {
                     return Err(SessionError::Failed(format!(
-                        "the server asks for authentication of kind {other}, and Spindle knows scram-sha-256 only"
+                        "the server asks for authentication of kind {other}, and Spindle knows scram-sha-256 and md5 only"
                     )));
                 }
             }
@@ -323,6 +357,8 @@ fn error_of(body: &[u8]) -> SessionError {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::net::UnixStream;
+
     use super::*;
 
     fn error(state: &str) -> SessionError {
@@ -359,7 +395,7 @@ mod tests {
     fn messages_in_pieces_of_any_size_are_put_together() {
         let (ours, mut theirs) = UnixStream::pair().unwrap();
         let mut wire = Wire {
-            stream: ours,
+            stream: Stream::Unix(ours),
             out: BytesMut::new(),
             input: vec![0; 16],
             unread: 0..0,

@@ -35,7 +35,14 @@ pub fn create_and_load(
     }
 }
 
-fn load(running: &dyn RunningServer, workload: &dyn SqlWorkload) -> Result<(), ServerError> {
+/// Makes the tables of a workload and fills them.
+///
+/// # Errors
+/// See [`ServerError`].
+pub(super) fn load(
+    running: &dyn RunningServer,
+    workload: &dyn SqlWorkload,
+) -> Result<(), ServerError> {
     let mut connection = running.connect()?;
     let dialect = connection.dialect();
     for statement in workload.create_tables(dialect) {

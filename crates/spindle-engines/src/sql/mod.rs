@@ -1,7 +1,10 @@
 //! Databases that speak SQL. A [`Server`] is one kind of them: it knows its programs, makes a database in directories, and
 //! starts it; a [`RunningServer`] is connected to, counted and stopped. What is the same for all of them, loading a workload
-//! and being an [`crate::engine::Engine`], is here. A new one is one folder, and one line in [`server`].
+//! and being an [`crate::engine::Engine`], is here. A new one is one folder, and one line in [`server`]. Those that somebody else
+//! runs are in [`foreign`].
 
+pub mod address;
+pub mod foreign;
 mod load;
 mod parent;
 mod room;
@@ -17,6 +20,8 @@ use spindle_layout::{RawDevice, RawFile, TreeDirectories};
 use spindle_workload::SessionError;
 use spindle_workload::sql::{Dialect, SqlConnection};
 
+pub use address::{Address, Password};
+pub use foreign::{Dropped, ForeignServer, Schema};
 pub use load::create_and_load;
 pub(crate) use parent::if_this_process_lives;
 pub(crate) use room::said_of_full_disks;
@@ -45,6 +50,15 @@ pub fn server(kind: ServerKind) -> &'static dyn Server {
     }
 }
 
+/// Those of them that somebody else may run, to be come to by an address; `None`: it is no such server.
+pub fn foreign_server(kind: ServerKind) -> Option<&'static dyn ForeignServer> {
+    match kind {
+        ServerKind::Sqlite => None,
+        ServerKind::Postgres => Some(&crate::postgres::Postgres),
+        ServerKind::MariaDb => Some(&crate::mariadb::MariaDb),
+    }
+}
+
 /// What is asked of a server.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ServerRequest {
@@ -52,8 +66,6 @@ pub struct ServerRequest {
     pub settings: BTreeMap<String, String>,
     /// Directory of its programs; `None`: where such programs usually are.
     pub bin_dir: Option<PathBuf>,
-    /// A server that somebody else runs; `None`: one of Spindle's own.
-    pub url: Option<String>,
     /// Its buffer cache, bytes.
     pub buffer_cache_bytes: u64,
     /// Bytes of data that will be loaded, about.
@@ -270,7 +282,7 @@ pub trait RunningServer: Send + Sync {
     /// Space of every table and index.
     fn segments(&self) -> Vec<SegmentSize>;
 
-    /// Its processes, of which every descendant belongs to it; none when it runs in this process.
+    /// Its processes, of which every descendant belongs to it; none when it runs in this process, or nobody knows where.
     fn processes(&self) -> Vec<u32>;
 
     /// Its threads that serve clients.

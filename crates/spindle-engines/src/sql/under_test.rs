@@ -18,7 +18,8 @@ use crate::engine::{
 pub struct SqlUnderTest {
     server: Arc<dyn RunningServer>,
     workload: Arc<dyn SqlWorkload>,
-    directories: TreeDirectories,
+    /// `None`: somebody else runs it.
+    directories: Option<TreeDirectories>,
 }
 
 impl SqlUnderTest {
@@ -31,16 +32,25 @@ impl SqlUnderTest {
         SqlUnderTest {
             server,
             workload,
-            directories,
+            directories: Some(directories),
+        }
+    }
+
+    /// A server that somebody else runs, come to, and its workload.
+    pub fn foreign(server: Arc<dyn RunningServer>, workload: Arc<dyn SqlWorkload>) -> SqlUnderTest {
+        SqlUnderTest {
+            server,
+            workload,
+            directories: None,
         }
     }
 
     /// Flushes what the server has written and the page cache has not.
     fn flush_files(&self) -> Result<(), String> {
-        let files = self
-            .directories
-            .files()
-            .map_err(|error| error.to_string())?;
+        let Some(directories) = &self.directories else {
+            return Ok(());
+        };
+        let files = directories.files().map_err(|error| error.to_string())?;
         for path in files {
             // What the server has removed meanwhile needs no flush.
             if let Ok(file) = File::open(&path) {
@@ -104,6 +114,10 @@ impl Engine for SqlUnderTest {
 
     fn processes(&self) -> Vec<u32> {
         self.server.processes()
+    }
+
+    fn is_foreign(&self) -> bool {
+        self.directories.is_none()
     }
 
     fn session_threads(&self) -> Vec<ThreadOf> {

@@ -135,10 +135,6 @@ fn versions_are_told_what_they_lack() {
         refused.contains("there is no PostgreSQL server in"),
         "{refused}"
     );
-    let mut elsewhere = request(&[]);
-    elsewhere.url = Some("postgres://localhost/x".to_owned());
-    let refused = postgres().examine(&elsewhere).unwrap_err().to_string();
-    assert!(refused.contains("(url)"), "{refused}");
 }
 
 #[test]

@@ -27,7 +27,6 @@ pub fn request(settings: &[(&str, &str)]) -> ServerRequest {
             .map(|(name, value)| (name.to_string(), value.to_string()))
             .collect::<BTreeMap<_, _>>(),
         bin_dir: None,
-        url: None,
         buffer_cache_bytes: 8 << 20,
         data_bytes: 8 << 20,
         clients: CLIENTS as u32,

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use super::{ENDING, Entry, Ledger, LedgerError};
-use crate::steps::{Site, Undone};
+use crate::steps::{DropSchema, Site, Undone};
 use crate::system::SystemTree;
 
 /// What was done about one ledger.
@@ -25,12 +25,22 @@ pub struct Cleaned {
     pub left: Vec<String>,
 }
 
-/// Takes away what dead runs left, by the ledgers in `directory`; with `dry_run`, only says what would be. Errors: the
-/// directory cannot be read. A ledger that cannot be understood is reported as left.
+/// Takes away what dead runs left, by the ledgers in `directory`; with `dry_run`, only says what would be. Schemas on servers
+/// stay, for nothing drops them. Errors: the directory cannot be read. A ledger that cannot be understood is reported as left.
 pub fn clean(
     directory: &Path,
     tree: &SystemTree,
     dry_run: bool,
+) -> Result<Vec<Cleaned>, LedgerError> {
+    clean_with(directory, tree, dry_run, None)
+}
+
+/// As [`clean`], schemas on servers included, which `drop_schema` drops.
+pub fn clean_with(
+    directory: &Path,
+    tree: &SystemTree,
+    dry_run: bool,
+    drop_schema: Option<DropSchema>,
 ) -> Result<Vec<Cleaned>, LedgerError> {
     let entries = match std::fs::read_dir(directory) {
         Ok(entries) => entries,
@@ -48,21 +58,28 @@ pub fn clean(
     ledgers.sort();
     Ok(ledgers
         .iter()
-        .map(|path| clean_one(path, tree, dry_run))
+        .map(|path| clean_one(path, tree, dry_run, drop_schema))
         .collect())
 }
 
-/// As [`clean`], for the ledger of one run only; `None` when it has none. Errors: [`LedgerError::BadRunId`].
+/// As [`clean_with`], for the ledger of one run only; `None` when it has none. Errors: [`LedgerError::BadRunId`].
 pub fn clean_run(
     directory: &Path,
     run: &str,
     tree: &SystemTree,
+    drop_schema: Option<DropSchema>,
 ) -> Result<Option<Cleaned>, LedgerError> {
     let path = super::path_of(directory, run)?;
-    Ok(path.exists().then(|| clean_one(&path, tree, false)))
+    let clean = || clean_one(&path, tree, false, drop_schema);
+    Ok(path.exists().then(clean))
 }
 
-fn clean_one(path: &Path, tree: &SystemTree, dry_run: bool) -> Cleaned {
+fn clean_one(
+    path: &Path,
+    tree: &SystemTree,
+    dry_run: bool,
+    drop_schema: Option<DropSchema>,
+) -> Cleaned {
     let mut cleaned = Cleaned {
         run: super::run_of(path),
         ledger: path.to_owned(),
@@ -83,7 +100,7 @@ fn clean_one(path: &Path, tree: &SystemTree, dry_run: bool) -> Cleaned {
         Ok(None) => cleaned.alive = path.exists(),
         Err(error) => cleaned.left.push(error.to_string()),
         Ok(Some(ledger)) => {
-            let undone = undo_all(&ledger, tree, |_| true);
+            let undone = undo_all(&ledger, tree, drop_schema, |_| true);
             cleaned.removed = undone.removed;
             cleaned.not_ours = undone.not_ours;
             cleaned.left = undone.left;
@@ -103,7 +120,7 @@ pub(crate) struct UndoneAll {
 /// Takes away all that the ledger of a living run still names. Returns what could not be taken away, or was no longer the
 /// run's, in words.
 pub fn undo_everything(ledger: &Ledger, tree: &SystemTree) -> Vec<String> {
-    let undone = undo_all(ledger, tree, |_| true);
+    let undone = undo_all(ledger, tree, None, |_| true);
     [undone.left, undone.not_ours].concat()
 }
 
@@ -112,6 +129,7 @@ pub fn undo_everything(ledger: &Ledger, tree: &SystemTree) -> Vec<String> {
 pub(crate) fn undo_all(
     ledger: &Ledger,
     tree: &SystemTree,
+    drop_schema: Option<DropSchema>,
     chosen: impl Fn(&Entry) -> bool,
 ) -> UndoneAll {
     let mut undone = UndoneAll::default();
@@ -120,6 +138,7 @@ pub(crate) fn undo_all(
             tree: tree.clone(),
             tools,
             boot_id: ledger.heading().boot_id.clone(),
+            drop_schema,
         },
         Err(error) => {
             undone.left.push(error.to_string());

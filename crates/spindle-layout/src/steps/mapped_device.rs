@@ -101,6 +101,7 @@ mod tests {
             tree: tree.clone(),
             tools: Tools::new(),
             boot_id: None,
+            drop_schema: None,
         };
         assert_eq!(device.undo(&site).unwrap(), Undone::WasNot);
         let dm = directory.path().join("block/dm-3/dm");

@@ -29,6 +29,7 @@ mod make_volume_group;
 mod mapped_device;
 mod mount_file_system;
 mod overwrite_device;
+mod server_schema;
 mod thin_volume;
 
 pub use attach_loop::{AttachLoop, AttachedLoop};
@@ -45,6 +46,7 @@ pub use make_volume_group::{MadeVolumeGroup, MakeVolumeGroup};
 pub use mapped_device::MappedDevice;
 pub use mount_file_system::{MountFileSystem, Mounted};
 pub use overwrite_device::OverwriteDevice;
+pub use server_schema::{DropSchema, SchemaGone, ServerSchema};
 pub(crate) use thin_volume::ThinVolume;
 
 /// How long something that is just being let go may take: a mount whose last process is ending, a loop device.
@@ -138,6 +140,12 @@ pub enum StepError {
         /// By what.
         by: String,
     },
+    /// A schema cannot be dropped.
+    #[error("{reason}")]
+    Schema {
+        /// Why, for people.
+        reason: String,
+    },
     /// The plan speaks of a device that no step has made.
     #[error("there is no device {name:?}, for an earlier step failed")]
     NoSuchDevice {
@@ -178,6 +186,8 @@ pub(crate) struct Site {
     pub tools: Tools,
     /// The start of the system during which the run lived.
     pub boot_id: Option<String>,
+    /// What drops schemas of servers; `None` where there are none to drop.
+    pub drop_schema: Option<DropSchema>,
 }
 
 /// A device that is ready for the next step.
@@ -352,5 +362,5 @@ kinds! {
     MakeFile, AttachLoop, ClaimDevice, OverwriteDevice, CutDevice, DelayDevice, MakeVolumeGroup, MakeVolume,
     MakeFileSystem, MakeDirectory, MountFileSystem;
     MadeFile, AttachedLoop, ClaimedDevice, MadeVolumeGroup, MadeDirectory, Mounted, RunDirectory, ControlGroup,
-    MappedDevice
+    MappedDevice, ServerSchema
 }

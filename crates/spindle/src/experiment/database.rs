@@ -6,6 +6,7 @@
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
+use spindle_engines::sql::Address;
 
 use super::access_path::{AccessPath, Caching, Method};
 use super::error::ExperimentError;
@@ -132,6 +133,8 @@ pub(super) struct Inherited {
     pub memory_bytes: Option<u64>,
     /// The data of a workload that says itself how much there is.
     pub data: Option<DataOfWorkload>,
+    /// Whether it is said elsewhere that somebody else runs the server.
+    pub is_foreign: bool,
 }
 
 impl Database {
@@ -180,8 +183,16 @@ impl Database {
             server: Server::read(reader, engine)?,
         };
         reader.finish()?;
-        database.check(reader, inherited.data)?;
+        // Nobody here knows the buffer cache of a server that somebody else runs.
+        if !inherited.is_foreign && database.address().is_none() {
+            database.check(reader, inherited.data)?;
+        }
         Ok(database)
+    }
+
+    /// The server that somebody else runs, if it is one.
+    pub fn address(&self) -> Option<&Address> {
+        self.server.as_ref()?.url.as_ref()
     }
 
     /// How LGWR writes redo in a case whose datafiles are written as `io` says: as `redo_io` says, else direct whatever

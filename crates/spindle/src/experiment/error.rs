@@ -33,7 +33,7 @@ impl ExperimentError {
     /// `message` says what is wrong, in one line.
     pub(super) fn new(message: impl Into<String>) -> ExperimentError {
         ExperimentError(Box::new(Details {
-            message: message.into(),
+            message: without_passwords(&message.into()),
             key: None,
             help: None,
             mark: None,
@@ -69,11 +69,11 @@ impl ExperimentError {
         span: Range<usize>,
         label: impl Into<String>,
     ) -> ExperimentError {
-        let source = NamedSource::new(name, text.to_owned());
+        let source = NamedSource::new(name, without_passwords(text));
         self.0.mark = Some(Mark {
             source,
             span,
-            label: label.into(),
+            label: without_passwords(&label.into()),
         });
         self
     }
@@ -98,6 +98,32 @@ impl ExperimentError {
     }
 }
 
+/// A text in which the passwords of addresses (`://user:password@`) are stars, as long as they were, so that places in it stay
+/// what they are.
+fn without_passwords(text: &str) -> String {
+    let mut hidden = text.to_owned().into_bytes();
+    let is_end = |character: char| character.is_whitespace() || "\"'`".contains(character);
+    for (start, scheme_end) in text.match_indices("://") {
+        let authority = start + scheme_end.len();
+        let rest = &text[authority..];
+        let address = &rest[..rest.find(is_end).unwrap_or(rest.len())];
+        // What a person forgot to encode may hold a sign that ends it; so it goes to the last one.
+        if let (Some(colon), Some(at)) = (address.find(':'), address.rfind('@'))
+            && colon < at
+        {
+            hidden[authority + colon + 1..authority + at].fill(b'*');
+        }
+    }
+    for (start, key) in text.match_indices("password=") {
+        let value = start + key.len();
+        let rest = &text[value..];
+        let end = rest.find(|character| is_end(character) || character == '&');
+        hidden[value..value + end.unwrap_or(rest.len())].fill(b'*');
+    }
+    String::from_utf8(hidden)
+        .expect("whole characters were replaced by as many stars as they had bytes")
+}
+
 impl Diagnostic for ExperimentError {
     fn help<'a>(&'a self) -> Option<Box<dyn std::fmt::Display + 'a>> {
         self.0.help.as_ref().map(|help| Box::new(help) as _)
@@ -111,5 +137,37 @@ impl Diagnostic for ExperimentError {
         let mark = self.0.mark.as_ref()?;
         let label = LabeledSpan::new_primary_with_span(Some(mark.label.clone()), mark.span.clone());
         Some(Box::new(std::iter::once(label)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn passwords_of_addresses_are_not_shown() {
+        for (text, shown) in [
+            (
+                "url = \"postgres://a:bc@h/d\"",
+                "url = \"postgres://a:**@h/d\"",
+            ),
+            (
+                "url=postgres://a:b@c/e@h:5/d x",
+                "url=postgres://a:*****@h:5/d x",
+            ),
+            (
+                "'mysql://a:é@h' \"b://c:d@e\"",
+                "'mysql://a:**@h' \"b://c:*@e\"",
+            ),
+            ("postgres://a@h:5432/d", "postgres://a@h:5432/d"),
+            (
+                "postgres://a@h/d?password=b&c=d",
+                "postgres://a@h/d?password=*&c=d",
+            ),
+            ("path = \"a:b@c\"", "path = \"a:b@c\""),
+        ] {
+            assert_eq!(without_passwords(text), shown);
+            assert_eq!(shown.len(), text.len());
+        }
     }
 }

@@ -99,6 +99,11 @@ impl Experiment {
         self.layouts[layout].database.clone()
     }
 
+    /// Whether its servers are somebody else's.
+    pub fn is_foreign(&self) -> bool {
+        self.layouts.iter().any(|layout| layout.address().is_some())
+    }
+
     /// What is done to put the database of a layout back before a trial.
     ///
     /// # Panics
@@ -158,6 +163,7 @@ impl Experiment {
         let inherited = Inherited {
             memory_bytes: None,
             data: workload::data_of(&workload_reader)?,
+            is_foreign: layout_readers.iter().any(Reader::names_a_server),
         };
         let database = Database::read(&mut database_reader, inherited)?;
         let workload = Workload::read(&mut workload_reader, &database)?;
@@ -175,6 +181,7 @@ impl Experiment {
             inherited,
         };
         let mut layouts = read_layouts(&root, layout_readers, &shared)?;
+        check_foreign(&root, &layouts)?;
         plan.restore.check(&plan_reader, &layouts)?;
         if plan.noise_check {
             layouts.extend(once_more(&layouts));
@@ -240,6 +247,25 @@ fn read_layouts(
         ));
     }
     Ok(layouts)
+}
+
+/// Servers of Spindle's own begin each trial with empty caches and nobody else on them; others do not.
+fn check_foreign(root: &Reader<'_>, layouts: &[Layout]) -> Result<(), ExperimentError> {
+    let is_foreign = |layout: &&Layout| layout.address().is_some();
+    let (foreign, own): (Vec<_>, Vec<_>) = layouts.iter().partition(is_foreign);
+    let (Some(foreign), Some(own)) = (foreign.first(), own.first()) else {
+        return Ok(());
+    };
+    Err(root.conflict(
+        &["layout"],
+        format!(
+            "layout {:?} has a url, and layout {:?} has none",
+            foreign.name, own.name
+        ),
+        "a server that somebody else runs and one of Spindle's own are not on equal terms: the latter is started anew before \
+         each trial, with empty caches",
+        "give every layout a url, or none",
+    ))
 }
 
 /// The first layout that is measured, under another name.

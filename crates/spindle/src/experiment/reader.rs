@@ -93,6 +93,12 @@ impl<'a> Reader<'a> {
         self.table.get(key).is_some()
     }
 
+    /// Says whether the database of a layout is on a server that somebody else runs.
+    pub fn names_a_server(&self) -> bool {
+        let database = self.table.get("database").map(|node| &node.value);
+        matches!(database, Some(Value::Table(table)) if table.get("url").is_some())
+    }
+
     /// The table under `key`; read as empty when it is left out.
     pub fn section(&mut self, key: &'static str) -> Result<Reader<'a>, ExperimentError> {
         let path = self.full(key);

@@ -105,6 +105,9 @@ impl RestoreBy {
         if self == RestoreBy::Copy {
             return None;
         }
+        if layout.address().is_some() {
+            return Some("the server is somebody else's, and is loaded again".to_owned());
+        }
         let database_has_redo_path = layout.database.redo_path.is_some();
         let put_back = self.of(layout);
         if put_back == PutBack::ThinVolumes

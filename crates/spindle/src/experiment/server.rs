@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
-use spindle_engines::sql::{ServerIo, ServerIoMethod, ServerKind};
+use spindle_engines::sql::{Address, ServerIo, ServerIoMethod, ServerKind};
 
 use super::access_path::{AccessPath, Caching, Method};
 use super::database::Engine;
@@ -29,7 +29,26 @@ const KERNEL_KEYS: [&str; 14] = [
     "slaves",
 ];
 /// And those that it does not.
-const SERVER_KEYS: [&str; 3] = ["settings", "bin_dir", "url"];
+const SERVER_KEYS: [&str; 4] = ["settings", "bin_dir", "url", "password_env"];
+/// Keys of `[database]` that say how a server is made and started.
+const OF_OWN_SERVERS: [&str; 5] = ["settings", "bin_dir", "buffer_cache", "memory", "redo_path"];
+/// Keys of a layout that say what a server stands on, and how it reads and writes there.
+pub(super) const OF_OWN_GROUND: [&str; 14] = [
+    "path",
+    "devices",
+    "raw",
+    "filesystem",
+    "diskgroup",
+    "volume",
+    "share",
+    "erase",
+    "discard",
+    "precondition",
+    "placement",
+    "io",
+    "limit",
+    "delay",
+];
 
 /// A database server, as the experiment describes it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -38,8 +57,12 @@ pub struct Server {
     pub settings: BTreeMap<String, String>,
     /// Directory of its programs; where such programs usually are when absent.
     pub bin_dir: Option<PathBuf>,
-    /// A server that somebody else runs, such as `postgres://user@host/database`; one of Spindle's own when absent.
-    pub url: Option<String>,
+    /// A server that somebody else runs, such as `postgres://user@host/database`; one of Spindle's own when absent. Its
+    /// password is never written down.
+    pub url: Option<Address>,
+    /// The environment variable that its password is in; where the server's own clients look for one when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub password_env: Option<String>,
 }
 
 impl Server {
@@ -51,8 +74,9 @@ impl Server {
         let server = Server {
             settings: reader.settings("settings")?,
             bin_dir: reader.directory("bin_dir")?,
-            url: reader
-                .text("url", "the address of a server that is running")?
+            url: read_url(reader, engine)?,
+            password_env: reader
+                .text("password_env", "the name of an environment variable")?
                 .map(str::to_owned),
         };
         let (foreign, whose, help): (&[&'static str], _, _) = match engine {
@@ -71,16 +95,46 @@ impl Server {
             let title = format!("{key} means nothing to engine = \"{engine}\"");
             return Err(reader.conflict(&[key], title, whose, help));
         }
-        if server.url.is_some() && (server.bin_dir.is_some() || engine == Engine::Sqlite) {
+        let of_own = || OF_OWN_SERVERS.into_iter().find(|key| reader.has(key));
+        if let (Some(address), Some(key)) = (&server.url, of_own()) {
             return Err(reader.conflict(
-                &["url"],
-                "url names a server that somebody else runs",
-                "Spindle starts no programs then, and SQLite is no server",
-                "leave out url, or bin_dir",
+                &[key],
+                format!("{key} is set for a server that somebody else runs, {address}"),
+                "Spindle neither starts such a server nor sets anything of it",
+                format!("leave {key} out; what the server says of its settings is recorded"),
+            ));
+        }
+        if server.url.is_none() && server.password_env.is_some() {
+            return Err(reader.conflict(
+                &["password_env"],
+                "password_env is set, and url is not",
+                "it says where the password for url is",
+                "leave it out, or set url",
             ));
         }
         Ok((engine != Engine::Kernel).then_some(server))
     }
+}
+
+/// Reads `url`.
+fn read_url(reader: &mut Reader<'_>, engine: Engine) -> Result<Option<Address>, ExperimentError> {
+    const ALLOWED: &str = "the address of a server that is running: \"postgres://user:password@host:port/database\", or \
+                           \"mysql://user:password@host:port\"";
+    let Some(text) = reader.text("url", ALLOWED)? else {
+        return Ok(None);
+    };
+    let refused = |title: String, label: String| {
+        reader.conflict(&["url"], title, label, format!("allowed: {ALLOWED}"))
+    };
+    let address =
+        Address::parse(text).map_err(|reason| refused("url cannot be used".to_owned(), reason))?;
+    if engine.server().is_some_and(|kind| kind != address.kind) {
+        return Err(refused(
+            format!("url is no address of engine = \"{engine}\""),
+            "it says another kind of server, or the engine is none".to_owned(),
+        ));
+    }
+    Ok(Some(address))
 }
 
 impl Engine {

@@ -42,10 +42,10 @@ const COLUMNS: [Column; 36] = [
     column("latency_p99_us", |trial| Some(trial.latency_us.p99)),
     column("latency_max_us", |trial| Some(trial.latency_us.max)),
     column("latency_mean_us", |trial| Some(trial.latency_us.mean)),
-    column("cpu_user_percent", |trial| Some(trial.cpu.user)),
-    column("cpu_system_percent", |trial| Some(trial.cpu.system)),
-    column("cpu_iowait_percent", |trial| Some(trial.cpu.iowait)),
-    column("cpu_idle_percent", |trial| Some(trial.cpu.idle)),
+    column("cpu_user_percent", |trial| Some(trial.cpu?.user)),
+    column("cpu_system_percent", |trial| Some(trial.cpu?.system)),
+    column("cpu_iowait_percent", |trial| Some(trial.cpu?.iowait)),
+    column("cpu_idle_percent", |trial| Some(trial.cpu?.idle)),
     column("cpu_user_us_per_transaction", |trial| {
         Some(trial.cpu_us_per_transaction?.user)
     }),

@@ -76,10 +76,17 @@ pub const COLUMNS: [Column; 10] = [
         title: "CPU %, user / system / iowait",
         short: ["CPU %", "us/sy/wa"],
         cell: |summary| {
-            format!(
-                "{:.0}/{:.0}/{:.0}",
-                summary.cpu_user_percent, summary.cpu_system_percent, summary.cpu_iowait_percent
-            )
+            let shares = (
+                summary.cpu_user_percent,
+                summary.cpu_system_percent,
+                summary.cpu_iowait_percent,
+            );
+            match shares {
+                (Some(user), Some(system), Some(iowait)) => {
+                    format!("{user:.0}/{system:.0}/{iowait:.0}")
+                }
+                _ => "unknown".to_owned(),
+            }
         },
     },
     Column {

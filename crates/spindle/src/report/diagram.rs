@@ -81,7 +81,10 @@ fn rows(experiment: Option<&Experiment>, index: usize, layout: &Layout) -> Vec<V
                 Some(made) => rows.extend(made_rows(made)),
                 None => rows.push(vec![Part::new(
                     "system",
-                    "existing directory",
+                    match candidate.address() {
+                        Some(_) => "somebody else's server",
+                        None => "existing directory",
+                    },
                     &layout.path,
                 )]),
             }

@@ -79,12 +79,12 @@ pub(crate) fn trial(round: u32, tpm: f64) -> Trial {
             mean: 1_000.0,
         },
         waits: Vec::new(),
-        cpu: CpuShares {
+        cpu: Some(CpuShares {
             user: 10.0,
             system: 20.0,
             iowait: 30.0,
             idle: 40.0,
-        },
+        }),
         cpu_us_per_transaction: Some(CpuMicroseconds {
             user: 50.0,
             system: 90.0,

@@ -19,12 +19,12 @@ pub struct Summary {
     pub log_file_parallel_write_ms: Option<f64>,
     /// Mean `db file sequential read` in milliseconds; `None` when there was none.
     pub db_file_sequential_read_ms: Option<f64>,
-    /// Share of the machine's processor time in programs, in percent.
-    pub cpu_user_percent: f64,
+    /// Share of the machine's processor time in programs, in percent; `None` when no trial knows, so for the others.
+    pub cpu_user_percent: Option<f64>,
     /// Share in the kernel, in percent.
-    pub cpu_system_percent: f64,
+    pub cpu_system_percent: Option<f64>,
     /// Share idle with an I/O outstanding, in percent.
-    pub cpu_iowait_percent: f64,
+    pub cpu_iowait_percent: Option<f64>,
     /// Median transaction time in milliseconds, the mean of the trials' medians; so are the other percentiles.
     pub p50_ms: f64,
     /// 95th percentile of the transaction time in milliseconds.
@@ -55,9 +55,9 @@ impl Case {
             kib_per_s: mean(|trial| trial.kib_per_s)?,
             log_file_parallel_write_ms: self.mean_wait_ms("log file parallel write"),
             db_file_sequential_read_ms: self.mean_wait_ms("db file sequential read"),
-            cpu_user_percent: mean(|trial| trial.cpu.user)?,
-            cpu_system_percent: mean(|trial| trial.cpu.system)?,
-            cpu_iowait_percent: mean(|trial| trial.cpu.iowait)?,
+            cpu_user_percent: known(|trial| Some(trial.cpu?.user)),
+            cpu_system_percent: known(|trial| Some(trial.cpu?.system)),
+            cpu_iowait_percent: known(|trial| Some(trial.cpu?.iowait)),
             p50_ms: mean(|trial| trial.latency_us.p50 / 1e3)?,
             p95_ms: mean(|trial| trial.latency_us.p95 / 1e3)?,
             p99_ms: mean(|trial| trial.latency_us.p99 / 1e3)?,

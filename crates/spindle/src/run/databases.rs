@@ -5,9 +5,11 @@ use spindle_engines::sql::ServerRequest;
 use super::grounds::Grounds;
 use super::images::{ImageError, Images, Restored};
 use super::replay::RunState;
+use super::schemas::Schemas;
 use super::trees::Trees;
+use crate::experiment::Experiment;
 use crate::observe::block_device::DeviceNumber;
-use crate::trial::protocol::{TrialFiles, WrittenRuns};
+use crate::trial::protocol::{TrialFiles, WrittenRuns, server_request};
 
 /// The databases of a run.
 pub enum Databases {
@@ -15,6 +17,8 @@ pub enum Databases {
     Images(Images),
     /// Of a server.
     Trees(Trees),
+    /// On servers that somebody else runs.
+    Schemas(Schemas),
 }
 
 impl Databases {
@@ -31,6 +35,10 @@ impl Databases {
                 let (images, failed) = Images::prepare(state, wanted, grounds, note)?;
                 (Databases::Images(images), failed)
             }
+            Some(_) if state.experiment.is_foreign() => {
+                let (schemas, failed) = Schemas::prepare(state, wanted, grounds.ledger(), note)?;
+                (Databases::Schemas(schemas), failed)
+            }
             Some(kind) => {
                 let (trees, failed) = Trees::prepare(kind, state, wanted, grounds, note)?;
                 (Databases::Trees(trees), failed)
@@ -43,14 +51,19 @@ impl Databases {
         match self {
             Databases::Images(images) => TrialFiles::Blocks(images.files(layout)),
             Databases::Trees(trees) => TrialFiles::Tree(trees.directories(layout)),
+            Databases::Schemas(schemas) => TrialFiles::Schema(schemas.schema(layout).clone()),
         }
     }
 
     /// What is asked of a layout's server; `None` for the embedded database.
-    pub fn server_request(&self, layout: usize) -> Option<ServerRequest> {
+    pub fn server_request(&self, experiment: &Experiment, layout: usize) -> Option<ServerRequest> {
         match self {
             Databases::Images(_) => None,
             Databases::Trees(trees) => Some(trees.request(layout)),
+            Databases::Schemas(_) => {
+                let database = experiment.database_of(layout);
+                server_request(&experiment.workload, &database, None)
+            }
         }
     }
 
@@ -59,7 +72,13 @@ impl Databases {
         match self {
             Databases::Images(images) => images.devices(layout),
             Databases::Trees(trees) => trees.devices(layout),
+            Databases::Schemas(_) => Vec::new(),
         }
+    }
+
+    /// Whether they are on servers that somebody else runs.
+    pub fn are_foreign(&self) -> bool {
+        matches!(self, Databases::Schemas(_))
     }
 
     /// Puts a layout's database back to the loaded state and waits until its devices are at rest.
@@ -67,6 +86,7 @@ impl Databases {
         match self {
             Databases::Images(images) => images.restore(layout, grounds),
             Databases::Trees(trees) => trees.restore(layout),
+            Databases::Schemas(schemas) => schemas.restore(layout),
         }
     }
 
@@ -74,8 +94,8 @@ impl Databases {
     pub fn written(&mut self, layout: usize, written: Option<&WrittenRuns>) {
         match self {
             Databases::Images(images) => images.written(layout, written),
-            // Files say themselves that they were written to.
-            Databases::Trees(_) => {}
+            // Files say themselves that they were written to, and what is loaded again need not know.
+            Databases::Trees(_) | Databases::Schemas(_) => {}
         }
     }
 
@@ -84,6 +104,7 @@ impl Databases {
         match self {
             Databases::Images(images) => images.remove(),
             Databases::Trees(trees) => trees.remove(),
+            Databases::Schemas(schemas) => schemas.remove(),
         }
     }
 }

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use spindle_engines::sql::{Server, server};
+use spindle_engines::sql::{Address, FoundServer, Server, foreign_server, server};
 use spindle_io::real::facts::{self, DirectProbe};
 use spindle_layout::{Placement, Target, reflink_refusal};
 
@@ -28,6 +28,10 @@ pub struct Examined {
 /// Looks at a candidate on what it stands on; leaves nothing behind there.
 pub fn examine(experiment: &Experiment, grounds: &Grounds, index: usize) -> Examined {
     let mut layout = describe(experiment, index);
+    if let Some(address) = experiment.layouts[index].address() {
+        let skip = look_at(address, experiment, index, &mut layout).err();
+        return Examined { layout, skip };
+    }
     let placement = match grounds.placement(experiment, index) {
         Ok(placement) => placement,
         Err(reason) => {
@@ -71,6 +75,27 @@ pub fn examine(experiment: &Experiment, grounds: &Grounds, index: usize) -> Exam
     Examined { layout, skip }
 }
 
+/// Looks at a server that somebody else runs; the reason when it cannot be measured.
+fn look_at(
+    address: &Address,
+    experiment: &Experiment,
+    index: usize,
+    layout: &mut Layout,
+) -> Result<(), String> {
+    let Some(server) = foreign_server(address.kind) else {
+        return Err(format!(
+            "{address}: such a server cannot be measured by url"
+        ));
+    };
+    let database = experiment.database_of(index);
+    let named = database.server.and_then(|server| server.password_env);
+    let password = address.find_password(named.as_deref())?;
+    let found = server.look(address, password.as_ref());
+    let found = found.map_err(|error| error.to_string())?;
+    describe_server(layout, found);
+    Ok(())
+}
+
 /// Looks whether a server can be had as a layout asks; the reason when not.
 fn examine_server(
     server: &dyn Server,
@@ -86,12 +111,7 @@ fn examine_server(
     match server.examine(&files.request) {
         Err(error) => Some(error.to_string()),
         Ok(found) => {
-            layout.description = format!("{}; {}", layout.description, found.version);
-            if !found.settings.is_empty() {
-                let settings = found.settings.join(", ");
-                layout.description = format!("{}; {settings}", layout.description);
-            }
-            layout.notes.extend(found.notes);
+            describe_server(layout, found);
             let is_raw = !files.raw.is_empty();
             layout.notes.extend(files.notes);
             layout
@@ -102,6 +122,17 @@ fn examine_server(
             })
         }
     }
+}
+
+/// What was found of a server, among what is told of a layout.
+fn describe_server(layout: &mut Layout, found: FoundServer) {
+    let settings = found.settings.join(", ");
+    for more in [found.version, settings] {
+        if !more.is_empty() {
+            layout.description = format!("{}; {more}", layout.description);
+        }
+    }
+    layout.notes.extend(found.notes);
 }
 
 /// What is placed and a server keeps with its data. Beside raw datafiles `control` says where its other files are.

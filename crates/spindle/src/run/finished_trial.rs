@@ -33,7 +33,7 @@ impl FinishedTrial {
             .and_then(by_process)
             .or(audit.page_cache_share);
         audit.dirty_bytes_at_end = outcome.dirty_bytes;
-        audit.dirty_buffer_bytes_at_end = Some(outcome.dirty_buffer_bytes);
+        audit.dirty_buffer_bytes_at_end = outcome.dirty_buffer_bytes;
         audit.cached_pages_at_end = outcome.cached_pages;
         audit.flush_at_end_us = outcome.flush.map(|flush| flush.as_secs_f64() * 1e6);
         let mut warnings = restored.warnings;
@@ -121,12 +121,12 @@ mod tests {
             arrivals: None,
             waits: Vec::new(),
             response_time: None,
-            cpu: CpuShares {
+            cpu: Some(CpuShares {
                 user: 25.0,
                 system: 25.0,
                 iowait: 25.0,
                 idle: 25.0,
-            },
+            }),
             steal_percent: 6.0,
             cpu_us_per_transaction: None,
             memory: None,
@@ -135,7 +135,7 @@ mod tests {
             warm_up: None,
             samples: vec![15.0],
             system: SystemSeries::default(),
-            dirty_buffer_bytes: 65_536,
+            dirty_buffer_bytes: Some(65_536),
             cached_pages: Some(12),
             check: String::new(),
             space: Vec::new(),

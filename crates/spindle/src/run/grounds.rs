@@ -19,6 +19,7 @@ use spindle_layout::{
 };
 
 use super::replay::RunState;
+use super::schemas::drop_recorded;
 use crate::disk_group::draw_identity;
 use crate::experiment::{Delay, DiskGroup, Experiment, Layout, PlacedOn, Redundancy, Striping};
 
@@ -66,7 +67,7 @@ impl Grounds {
         note: &mut dyn FnMut(&str),
     ) -> Result<Grounds, GroundError> {
         let (directory, tree) = (ledger::default_directory(), SystemTree::default());
-        if let Some(cleaned) = clean_run(&directory, &state.run, &tree)? {
+        if let Some(cleaned) = clean_run(&directory, &state.run, &tree, Some(drop_recorded))? {
             cleaned
                 .removed
                 .iter()
@@ -94,7 +95,7 @@ impl Grounds {
     fn stand_on_directories(&mut self, experiment: &Experiment, layouts: &[usize]) {
         for &index in layouts {
             let layout = &experiment.layouts[index];
-            if layout.made.is_none() {
+            if layout.made.is_none() && layout.address().is_none() {
                 let delayed_by = layout.delay.map(|_| DelayedBy::Database {
                     why: "Spindle did not make what is beneath",
                 });

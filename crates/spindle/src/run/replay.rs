@@ -276,15 +276,19 @@ pub fn describe(experiment: &Experiment, index: usize) -> Layout {
         is_asked || asks.is_some_and(|io| io.method.is_some()),
         layout.io.method.as_str(),
     );
-    let place = match &layout.made {
-        Some(made) => made.to_string(),
-        None => layout.path.display().to_string(),
+    let place = match (&layout.made, layout.address()) {
+        (Some(made), _) => made.to_string(),
+        (None, Some(address)) => address.to_string(),
+        (None, None) => layout.path.display().to_string(),
     };
     let mut description = match database.engine.server() {
         None => format!(
             "{} datafiles on {place} ({}), {} DBWR; redo {}",
             database.datafiles, layout.io, database.writers, redo,
         ),
+        Some(_) if layout.address().is_some() => {
+            format!("a schema on {place}, which somebody else runs")
+        }
         Some(_) => format!("{} on {place}", database.engine),
     };
     let limited = layout.limit.map(|limit| limit.to_string());

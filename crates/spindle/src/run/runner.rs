@@ -292,6 +292,10 @@ impl Runner {
                 leftover.path.display()
             ));
         }
+        if self.state.experiment.is_foreign() {
+            self.note(Event::MemoryBudget { bytes: None })?;
+            return Ok(None);
+        }
         match MemoryBudget::available(&files) {
             Ok(budget) => {
                 let bytes = Some(self.state.experiment.database.memory_bytes);
@@ -432,8 +436,8 @@ impl Runner {
         })?;
         let restored = match databases.restore(layout, grounds) {
             Ok(restored) => restored,
-            // A device of Spindle's own that fails takes its layout along, and no other.
-            Err(error) if grounds.is_made(layout) => {
+            // A device of Spindle's own that fails takes its layout along, and no other; so does a server of somebody else's.
+            Err(error) if grounds.is_made(layout) || databases.are_foreign() => {
                 databases.written(layout, None);
                 return self.trial_failed(case, round, format!("restoring the database: {error}"));
             }
@@ -510,7 +514,7 @@ impl Runner {
             measure_ms: plan.measure_ms,
             sample_ms: sample_ms(experiment),
             files: databases.files(layout),
-            server: databases.server_request(layout),
+            server: databases.server_request(experiment, layout),
             devices: databases.devices(layout),
         }
     }

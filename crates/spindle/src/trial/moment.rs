@@ -137,26 +137,18 @@ pub(super) fn response_time_between(
     response_time(mean, transactions, &clients, &waits)
 }
 
-pub(super) fn cpu_shares(begin: &Moment, end: &Moment) -> (CpuShares, f64) {
+pub(super) fn cpu_shares(begin: &Moment, end: &Moment) -> (Option<CpuShares>, f64) {
     let shares = match (begin.system.cpu, end.system.cpu) {
         (Some(before), Some(after)) => after.since(&before).shares(),
         _ => None,
     };
-    let nothing = CpuShares {
-        user: 0.0,
-        system: 0.0,
-        iowait: 0.0,
-        idle: 0.0,
-    };
-    shares.map_or((nothing, 0.0), |shares| {
-        let cpu = CpuShares {
-            user: shares.user_percent,
-            system: shares.system_percent,
-            iowait: shares.iowait_percent,
-            idle: shares.idle_percent,
-        };
-        (cpu, shares.steal_percent)
-    })
+    let cpu = shares.map(|shares| CpuShares {
+        user: shares.user_percent,
+        system: shares.system_percent,
+        iowait: shares.iowait_percent,
+        idle: shares.idle_percent,
+    });
+    (cpu, shares.map_or(0.0, |shares| shares.steal_percent))
 }
 
 pub(super) fn cpu_per_transaction(

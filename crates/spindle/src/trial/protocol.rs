@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use spindle_engines::kernel::{self, IoMethod, Settings};
-use spindle_engines::sql::{ServerIo, ServerRequest};
+use spindle_engines::sql::{Schema, ServerIo, ServerRequest};
 use spindle_layout::{DatabaseFiles, Place, TreeDirectories};
 use spindle_workload::driver::Behaviour;
 use spindle_workload::sql::tpch::{Parameters, Version};
@@ -87,6 +87,8 @@ pub enum TrialFiles {
     Blocks(DatabaseFiles),
     /// The directories of a server.
     Tree(TreeDirectories),
+    /// A schema on a server that somebody else runs.
+    Schema(Schema),
 }
 
 impl TrialFiles {
@@ -104,6 +106,7 @@ impl TrialFiles {
                 .unwrap_or_default()
                 .into_iter()
                 .collect(),
+            TrialFiles::Schema(_) => BTreeSet::new(),
         }
     }
 
@@ -115,7 +118,7 @@ impl TrialFiles {
                 let places = datafiles.chain(&files.double_write);
                 places.flat_map(|place| place.paths().to_vec()).collect()
             }
-            TrialFiles::Tree(_) => self.paths(),
+            TrialFiles::Tree(_) | TrialFiles::Schema(_) => self.paths(),
         }
     }
 }
@@ -211,8 +214,8 @@ pub struct Outcome {
     pub waits: Vec<Wait>,
     /// What became of a transaction's time; `None` when the system does not tell enough.
     pub response_time: Option<ResponseTime>,
-    /// How the machine's processors spent the time.
-    pub cpu: CpuShares,
+    /// How the machine's processors spent the time; `None` when unknown, as where the database is somewhere else.
+    pub cpu: Option<CpuShares>,
     /// Time taken by the hypervisor for others, percent.
     pub steal_percent: f64,
     /// Processor time of a transaction.
@@ -229,8 +232,8 @@ pub struct Outcome {
     pub samples: Vec<f64>,
     /// What the system did meanwhile.
     pub system: SystemSeries,
-    /// Changed blocks still in the buffer cache when the clock stopped, bytes.
-    pub dirty_buffer_bytes: u64,
+    /// Changed blocks still in the buffer cache when the clock stopped, bytes; `None` when unknown.
+    pub dirty_buffer_bytes: Option<u64>,
     /// Pages of the data and undo files in the page cache after the clients had stopped; `None` when unknown, or when the
     /// case is buffered.
     pub cached_pages: Option<u64>,
@@ -353,7 +356,6 @@ pub fn server_request(
     Some(ServerRequest {
         settings: server.settings.clone(),
         bin_dir: server.bin_dir.clone(),
-        url: server.url.clone(),
         buffer_cache_bytes: database.buffer_cache_bytes,
         data_bytes: database.size_bytes,
         clients: sessions_of(

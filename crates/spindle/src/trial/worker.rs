@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use spindle_engines::engine::Engine;
 use spindle_engines::kernel::{KernelEngine, KernelUnderTest};
-use spindle_engines::sql::{Purpose, SqlUnderTest, server};
+use spindle_engines::sql::{Purpose, SqlUnderTest, foreign_server, server};
 use spindle_io::Env;
 use spindle_io::real::{RealEnv, block_on, facts};
 use spindle_stats::{LatencyHistogram, steady_after};
@@ -35,7 +35,9 @@ use crate::observe::processes::Processes;
 use crate::observe::sampler::Sampler;
 use crate::observe::series::DatabaseState;
 use crate::observe::threads::ThreadTimes;
-use crate::result::{Arrivals, KindOfTransaction, Latency, Memory, SegmentSpace, WarmUp};
+use crate::result::{
+    Arrivals, KindOfTransaction, Latency, Memory, SegmentSpace, SystemSeries, WarmUp,
+};
 
 /// Samples in a warm-up that ends by itself are so far apart: the fewest that tell a steady state take five seconds.
 const WARM_UP_SAMPLE_MS: u64 = 50;
@@ -141,6 +143,13 @@ async fn open(task: &Task, env: &Arc<dyn Env>) -> Result<Arc<dyn Engine>, String
             let workload = sql_workload_of(&task.workload, database, task.data_seed);
             let under_test = SqlUnderTest::new(started, workload, directories.clone());
             Ok(Arc::new(under_test))
+        }
+        (TrialFiles::Schema(schema), Some(kind), _) => {
+            let server = foreign_server(kind).ok_or("no such server is run by somebody else")?;
+            let opened = server.open(schema, Purpose::Trial);
+            let opened = opened.map_err(|error| error.to_string())?;
+            let workload = sql_workload_of(&task.workload, database, task.data_seed);
+            Ok(Arc::new(SqlUnderTest::foreign(opened, workload)))
         }
         (TrialFiles::Blocks(files), None, _) => {
             let workload: Arc<dyn spindle_workload::Workload> =
@@ -284,7 +293,7 @@ impl Trial<'_> {
         let errors = end.errors - begin.errors;
         warnings.extend(failed_for_good(errors, self.running.first_error()));
         let (cpu, steal_percent) = cpu_shares(&begin, &end);
-        Ok(Outcome {
+        let outcome = Outcome {
             transactions,
             retries: end.retries - begin.retries,
             deadlocks: end.deadlocks - begin.deadlocks,
@@ -310,12 +319,16 @@ impl Trial<'_> {
             warm_up,
             samples,
             system,
-            dirty_buffer_bytes,
+            dirty_buffer_bytes: Some(dirty_buffer_bytes),
             cached_pages,
             check,
             space: space(&**self.engine),
             written: Vec::new(),
             warnings,
+        };
+        Ok(match self.engine.is_foreign() {
+            true => as_seen_from_outside(outcome),
+            false => outcome,
         })
     }
 
@@ -487,7 +500,7 @@ impl Trial<'_> {
             self.env.sleep(SETTLE_LOOK.as_nanos() as u64).await;
             dirty_bytes = self.dirty_bytes();
         }
-        if durable && dirty_bytes == Some(0) {
+        if durable && dirty_bytes == Some(0) || self.engine.is_foreign() {
             return Ok((dirty_bytes, None));
         }
         let began_ns = self.env.now();
@@ -549,6 +562,25 @@ impl Trial<'_> {
                 .iter()
                 .map(|path| path.as_path()),
         )
+    }
+}
+
+/// What a trial on a server that somebody else runs can tell: what this machine did meanwhile says nothing of the server, not
+/// even where it is this machine's.
+fn as_seen_from_outside(outcome: Outcome) -> Outcome {
+    Outcome {
+        device: None,
+        fetched_bytes: None,
+        response_time: None,
+        cpu: None,
+        cpu_us_per_transaction: None,
+        memory: None,
+        dirty_bytes: None,
+        dirty_buffer_bytes: None,
+        flush: None,
+        system: SystemSeries::default(),
+        cached_pages: None,
+        ..outcome
     }
 }
 

@@ -219,12 +219,12 @@ pub fn trial(case: usize, round: u32) -> Trial {
             ),
             wait("db file parallel write", writes / 16, 2.4),
         ],
-        cpu: CpuShares {
+        cpu: Some(CpuShares {
             user: 14.0,
             system: path.system_percent,
             iowait: 80.0 - path.system_percent,
             idle: 6.0,
-        },
+        }),
         cpu_us_per_transaction: Some(CpuMicroseconds {
             user: 180.0,
             system: 20_000.0 * path.system_percent / (tpm / 60.0),

@@ -214,12 +214,12 @@ fn trial(layout: usize, clients: u32, round: u32) -> Trial {
             mean: response_us,
         },
         waits,
-        cpu: CpuShares {
+        cpu: Some(CpuShares {
             user: 44.0,
             system: 20.0 + 3.0 * (6 - layout) as f64,
             iowait: 9.0,
             idle: 9.0,
-        },
+        }),
         cpu_us_per_transaction: Some(CpuMicroseconds {
             user: response_us * 0.05,
             system: response_us * 0.04,

@@ -52,7 +52,6 @@ impl Private {
         let request = ServerRequest {
             settings: Default::default(),
             bin_dir: None,
-            url: None,
             buffer_cache_bytes: 1 << 30,
             data_bytes,
             clients: 2 * clients as u32,

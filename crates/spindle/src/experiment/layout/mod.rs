@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
-use spindle_engines::sql::ServerIo;
+use spindle_engines::sql::{Address, ServerIo};
 use spindle_layout::spec::DelaySpec;
 
 mod disk_group;
@@ -23,7 +23,7 @@ use super::database::{Database, Engine, SAME_IN_EVERY_CASE};
 use super::SharedDatabase;
 use super::error::ExperimentError;
 use super::reader::Reader;
-use super::server::server_io;
+use super::server::{OF_OWN_GROUND, server_io};
 use crate::experiment::limit::{Delay, Limit};
 
 /// One candidate: a place and an access path.
@@ -65,6 +65,11 @@ fn yes() -> bool {
 }
 
 impl Layout {
+    /// The server that somebody else runs, if it is one.
+    pub fn address(&self) -> Option<&Address> {
+        self.database.address()
+    }
+
     /// Reads a layout. `shared` is what `[database]` says.
     pub(super) fn read(
         reader: &mut Reader<'_>,
@@ -96,6 +101,9 @@ impl Layout {
         }
         let database = read_database(&reader.section("database")?, shared)?;
         reader.finish()?;
+        if let Some(address) = database.address() {
+            check_foreign(reader, address, candidate)?;
+        }
         let Some(name) = name else {
             return Err(reader.conflict(
                 &["name"],
@@ -136,6 +144,33 @@ impl Layout {
             delay,
             database,
         })
+    }
+}
+
+/// Refuses what cannot be had of a server that somebody else runs.
+fn check_foreign(
+    reader: &Reader<'_>,
+    address: &Address,
+    candidate: bool,
+) -> Result<(), ExperimentError> {
+    if let Some(key) = OF_OWN_GROUND.into_iter().find(|key| reader.has(key)) {
+        return Err(reader.conflict(
+            &[key],
+            format!("{key} is set for a server that somebody else runs, {address}"),
+            "what it stands on, and how it reads and writes there, is not Spindle's to say",
+            format!(
+                "leave {key} out: compare servers that stand on different storage, each by its url"
+            ),
+        ));
+    }
+    match candidate {
+        true => Ok(()),
+        false => Err(reader.conflict(
+            &["candidate"],
+            "a server that somebody else runs holds no files of others",
+            "candidate = false means nothing to it",
+            "leave candidate out, or the layout",
+        )),
     }
 }
 

@@ -37,7 +37,10 @@ mod tests {
 
     fn stage(user_percent: f64, others_percent: f64, read_us: f64) -> Stage {
         Stage::new()
-            .trials(|trial| (trial.cpu.user, trial.cpu.system) = (user_percent, 20.0))
+            .trials(|trial| {
+                let cpu = trial.cpu.as_mut().expect("the sample knows it");
+                (cpu.user, cpu.system) = (user_percent, 20.0);
+            })
             .parts(&[
                 (USER_CPU, 20.0),
                 (SYSTEM_CPU, 20.0),

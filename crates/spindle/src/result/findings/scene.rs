@@ -76,7 +76,7 @@ impl<'a> Scene<'a> {
     /// How much of the machine's processor time was used, by whomever, percent.
     pub(super) fn busy_percent(&self) -> Option<f64> {
         let summary = self.case.summary()?;
-        Some(summary.cpu_user_percent + summary.cpu_system_percent)
+        Some(summary.cpu_user_percent? + summary.cpu_system_percent?)
     }
 }
 

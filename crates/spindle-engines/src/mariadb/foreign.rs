@@ -1,0 +1,271 @@
+//! A MariaDB or MySQL that somebody else runs, or a database that speaks its protocol. All that is done there is done in a
+//! database of Spindle's own, with a table that holds its token. What the user may not see is not known then.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use spindle_workload::SessionError;
+use spindle_workload::sql::SqlConnection;
+
+use super::MariaDb;
+use super::connection::{Access, MariaDbConnection};
+use super::monitor::{Monitor, counts};
+use super::settings::less_durable;
+use crate::engine::{EngineCounts, EngineWait, Housekeeping, SegmentSize, ThreadOf};
+use crate::sql::{
+    Address, Dropped, ForeignServer, FoundServer, Password, Purpose, RunningServer, Schema,
+    ServerError, Stop,
+};
+
+/// What a server is asked of its settings: what matters to storage.
+const SETTINGS: &str = "show global variables where variable_name in ('innodb_buffer_pool_size', 'innodb_flush_method', \
+     'innodb_data_file_buffering', 'innodb_flush_log_at_trx_commit', 'innodb_doublewrite', 'innodb_use_native_aio', \
+     'innodb_page_size', 'innodb_log_file_size', 'innodb_redo_log_capacity', 'innodb_io_capacity', \
+     'innodb_read_io_threads', 'innodb_write_io_threads', 'log_bin', 'sync_binlog', 'local_infile')";
+/// The table that holds the token.
+const TOKEN: &str = "spindle_token";
+/// Somebody else's transaction may hold what is to be dropped, but not for ever.
+const PATIENCE: &str = "set lock_wait_timeout = 60";
+/// A server that is silent for so long when it is looked at or changed is given up.
+const SILENCE: Duration = Duration::from_secs(120);
+
+impl ForeignServer for MariaDb {
+    fn look(
+        &self,
+        address: &Address,
+        password: Option<&Password>,
+    ) -> Result<FoundServer, ServerError> {
+        let refused = |error| ServerError::Unavailable(format!("{address}: {error}"));
+        let access = Access::foreign(address, password, address.database.as_deref());
+        let mut connection = come_for(&access).map_err(refused)?;
+        let mut version = String::new();
+        let asked = "select concat(version(), ' (', @@version_comment, ')')";
+        let told = connection.ask(asked, &mut |row| {
+            version = row.text(0)?;
+            Ok(())
+        });
+        told.map_err(refused)?;
+        let mut settings = Vec::new();
+        let mut notes = Vec::new();
+        let asked = connection.ask(SETTINGS, &mut |row| {
+            let (name, value) = (row.text(0)?, row.text(1)?);
+            notes.extend(less_durable(&name, &value));
+            settings.push(format!("{name} = {value}"));
+            Ok(())
+        });
+        if asked.is_err() {
+            notes.push("this server does not tell its settings".to_owned());
+        }
+        notes.push(match Monitor::new(&access).map(|monitor| monitor.knows()) {
+            Ok(true) => {
+                "its counts and waits are of the whole server, whoever works there".to_owned()
+            }
+            _ => "this server does not tell its reads and writes, which are shown as 0".to_owned(),
+        });
+        Ok(FoundServer {
+            version,
+            settings,
+            notes,
+        })
+    }
+
+    fn make(&self, schema: &Schema) -> Result<(), ServerError> {
+        let failed = |error| failed("making", schema, &error);
+        let mut connection = come_to_server(schema).map_err(failed)?;
+        let Schema { name, token, .. } = schema;
+        for sql in [
+            // Texts compare as bytes, as in the other databases.
+            format!("create database {name} character set utf8mb4 collate utf8mb4_bin"),
+            format!("create table {name}.{TOKEN} (token varchar(64) primary key)"),
+            format!("insert into {name}.{TOKEN} values ('{token}')"),
+        ] {
+            connection.run(&sql).map_err(failed)?;
+        }
+        Ok(())
+    }
+
+    fn drop_schema(&self, schema: &Schema) -> Result<Dropped, ServerError> {
+        let failed = |error| failed("dropping", schema, &error);
+        let mut connection = come_to_server(schema).map_err(failed)?;
+        let name = &schema.name;
+        let databases = texts(
+            &mut connection,
+            &format!(
+                "select schema_name from information_schema.schemata where schema_name = '{name}'"
+            ),
+        );
+        if databases.map_err(failed)?.is_empty() {
+            return Ok(Dropped::WasNot);
+        }
+        let tables = texts(
+            &mut connection,
+            &format!(
+                "select table_name from information_schema.tables where table_schema = '{name}'"
+            ),
+        );
+        let tables = tables.map_err(failed)?;
+        let is_ours = match tables.iter().any(|table| table == TOKEN) {
+            true => {
+                let tokens = texts(
+                    &mut connection,
+                    &format!("select token from {name}.{TOKEN}"),
+                );
+                let tokens = tokens.map_err(failed)?;
+                // Without a token it was about to get one, and has nothing else in it.
+                tokens.iter().all(|token| *token == schema.token)
+                    && (!tokens.is_empty() || tables.len() == 1)
+            }
+            false => tables.is_empty(),
+        };
+        if !is_ours {
+            return Ok(Dropped::NotOurs);
+        }
+        connection.run(PATIENCE).map_err(failed)?;
+        let dropped = connection.run(&format!("drop database {name}"));
+        dropped.map_err(failed)?;
+        Ok(Dropped::Dropped)
+    }
+
+    fn open(
+        &self,
+        schema: &Schema,
+        purpose: Purpose,
+    ) -> Result<Arc<dyn RunningServer>, ServerError> {
+        let access = access_to(schema);
+        let monitor = match purpose {
+            Purpose::Load => None,
+            Purpose::Trial => {
+                let monitor = Monitor::new(&access);
+                Some(monitor.map_err(|error| failed("coming to", schema, &error))?)
+            }
+        };
+        Ok(Arc::new(ForeignMariaDb {
+            access,
+            monitor: Mutex::new(monitor),
+            schema: schema.clone(),
+        }))
+    }
+}
+
+fn failed(what: &str, schema: &Schema, error: &SessionError) -> ServerError {
+    let what = format!("{what} the database {} on {}", schema.name, schema.address);
+    ServerError::failed(what, error)
+}
+
+fn access_to(schema: &Schema) -> Access {
+    Access::foreign(
+        &schema.address,
+        schema.password.as_ref(),
+        Some(&schema.name),
+    )
+}
+
+/// Comes to a server, and to no database of it.
+fn come_to_server(schema: &Schema) -> Result<MariaDbConnection, SessionError> {
+    come_for(&Access::foreign(
+        &schema.address,
+        schema.password.as_ref(),
+        None,
+    ))
+}
+
+fn come_for(access: &Access) -> Result<MariaDbConnection, SessionError> {
+    let connection = access.connect_for(SILENCE)?;
+    Ok(MariaDbConnection::new(connection, None))
+}
+
+/// The first column of an answer.
+fn texts(connection: &mut MariaDbConnection, sql: &str) -> Result<Vec<String>, SessionError> {
+    let mut answers = Vec::new();
+    connection.ask(sql, &mut |row| {
+        answers.push(row.text(0)?);
+        Ok(())
+    })?;
+    Ok(answers)
+}
+
+/// A database to work in.
+struct ForeignMariaDb {
+    access: Access,
+    /// `None` while it is loaded, and when it is over.
+    monitor: Mutex<Option<Monitor>>,
+    schema: Schema,
+}
+
+impl ForeignMariaDb {
+    fn ask<T: Default>(&self, of: impl FnOnce(&Monitor) -> T) -> T {
+        let monitor = self.monitor.lock().unwrap_or_else(PoisonError::into_inner);
+        monitor.as_ref().map(of).unwrap_or_default()
+    }
+}
+
+impl RunningServer for ForeignMariaDb {
+    fn connect(&self) -> Result<Box<dyn SqlConnection>, SessionError> {
+        Ok(Box::new(MariaDbConnection::new(
+            self.access.connect()?,
+            None,
+        )))
+    }
+
+    fn after_load(&self, connection: &mut dyn SqlConnection) -> Result<(), ServerError> {
+        let mut tables = Vec::new();
+        let asked = format!(
+            "select table_name from information_schema.tables where table_schema = '{}'",
+            self.schema.name
+        );
+        connection.ask(&asked, &mut |row| {
+            tables.push(row.text(0)?);
+            Ok(())
+        })?;
+        for table in tables {
+            connection.ask(&format!("analyze table `{table}`"), &mut |_| Ok(()))?;
+        }
+        Ok(())
+    }
+
+    fn counts(&self) -> EngineCounts {
+        self.ask(|monitor| counts(&monitor.found()))
+    }
+
+    fn waits(&self) -> Vec<EngineWait> {
+        self.ask(|monitor| monitor.found().waits())
+    }
+
+    fn session_waits(&self) -> Vec<EngineWait> {
+        self.ask(|monitor| monitor.found().session_waits())
+    }
+
+    fn housekeeping(&self) -> Housekeeping {
+        Housekeeping::default()
+    }
+
+    fn dirty_bytes(&self) -> u64 {
+        0
+    }
+
+    /// Its clients notice.
+    fn failure(&self) -> Option<String> {
+        None
+    }
+
+    fn segments(&self) -> Vec<SegmentSize> {
+        let mut segments = self.ask(|monitor| monitor.tables_with_sizes(&self.schema.name));
+        segments.retain(|segment| segment.name != TOKEN);
+        segments
+    }
+
+    fn processes(&self) -> Vec<u32> {
+        Vec::new()
+    }
+
+    fn session_threads(&self) -> Vec<ThreadOf> {
+        Vec::new()
+    }
+
+    /// Spindle goes; the server stays.
+    fn stop(&self, _: Stop) -> Result<(), ServerError> {
+        let mut monitor = self.monitor.lock().unwrap_or_else(PoisonError::into_inner);
+        *monitor = None;
+        Ok(())
+    }
+}

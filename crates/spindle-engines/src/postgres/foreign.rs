@@ -1,0 +1,294 @@
+//! A PostgreSQL that somebody else runs, or a database that speaks its protocol. All that is done there is done in a schema
+//! of Spindle's own, whose comment is its token. What such a database does not know of PostgreSQL's views is not known then.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use spindle_workload::SessionError;
+use spindle_workload::sql::SqlConnection;
+
+use super::Postgres;
+use super::connection::PostgresConnection;
+use super::counts::Counters;
+use super::settings::less_durable;
+use super::stream::Stream;
+use super::waits::{WaitSampler, Whose};
+use super::wire::Login;
+use crate::engine::{EngineCounts, EngineWait, Housekeeping, SegmentSize, ThreadOf};
+use crate::sql::address::Reach;
+use crate::sql::{
+    Address, Dropped, ForeignServer, FoundServer, Password, Purpose, RunningServer, Schema,
+    ServerError, Stop,
+};
+
+/// What a server is asked of its settings: what matters to storage.
+const SETTINGS: &str = "select name, current_setting(name) from pg_settings where name in ('shared_buffers', \
+     'effective_io_concurrency', 'io_method', 'debug_io_direct', 'fsync', 'synchronous_commit', 'full_page_writes', \
+     'wal_sync_method', 'max_wal_size', 'checkpoint_timeout', 'data_checksums', 'wal_level', \
+     'synchronous_standby_names', 'autovacuum') order by name";
+/// Somebody else's transaction may hold what is to be dropped, but not for ever.
+const PATIENCE: &str = "set lock_timeout = '60s'";
+/// The version that [`Counters`] takes a server for that does not tell.
+const OLDEST: u32 = 13;
+
+impl ForeignServer for Postgres {
+    fn look(
+        &self,
+        address: &Address,
+        password: Option<&Password>,
+    ) -> Result<FoundServer, ServerError> {
+        let refused = |error| ServerError::Unavailable(format!("{address}: {error}"));
+        let mut connection = connect(address, password, "spindle").map_err(refused)?;
+        let version = text(&mut connection, "select version()").map_err(refused)?;
+        let may = "select has_database_privilege(current_database(), 'CREATE')";
+        // Who does not know the question will say no when a schema is made.
+        if number(&mut connection, may) == Ok(Some(0)) {
+            let database = address.database.as_deref().unwrap_or_default();
+            return Err(ServerError::Unavailable(format!(
+                "{address}: the user {0} may make no schema there; as its owner: grant create on database \"{database}\" to \
+                 \"{0}\"",
+                address.user
+            )));
+        }
+        let mut settings = Vec::new();
+        let mut notes = Vec::new();
+        let asked = connection.ask(SETTINGS, &mut |row| {
+            let (name, value) = (row.text(0)?, row.text(1)?);
+            notes.extend(less_durable(&name, &value));
+            if !value.is_empty() {
+                settings.push(format!("{name} = {value}"));
+            }
+            Ok(())
+        });
+        if asked.is_err() {
+            notes.push("this server does not tell its settings".to_owned());
+        }
+        let major = major_of(&mut connection);
+        notes.push(match Counters::new(connection, major) {
+            Ok(_) => "its counts are of the whole server, whoever works there".to_owned(),
+            Err(_) => {
+                "this server does not tell its reads and writes, which are shown as 0".to_owned()
+            }
+        });
+        Ok(FoundServer {
+            version: version.unwrap_or_else(|| "a server of an unknown version".to_owned()),
+            settings,
+            notes,
+        })
+    }
+
+    fn make(&self, schema: &Schema) -> Result<(), ServerError> {
+        let failed = |error| failed("making", schema, &error);
+        let mut connection = come_to(schema).map_err(failed)?;
+        let Schema { name, token, .. } = schema;
+        let made = connection
+            .begin()
+            .and_then(|()| connection.run(&format!("create schema {name}")))
+            .and_then(|()| connection.run(&format!("comment on schema {name} is '{token}'")))
+            .and_then(|()| connection.commit());
+        made.map_err(failed)
+    }
+
+    fn drop_schema(&self, schema: &Schema) -> Result<Dropped, ServerError> {
+        let failed = |error| failed("dropping", schema, &error);
+        let mut connection = come_to(schema).map_err(failed)?;
+        let name = &schema.name;
+        let asked = format!(
+            "select coalesce(obj_description(oid, 'pg_namespace'), '') from pg_namespace where nspname = '{name}'"
+        );
+        match text(&mut connection, &asked).map_err(failed)? {
+            None => return Ok(Dropped::WasNot),
+            Some(token) if token != schema.token => return Ok(Dropped::NotOurs),
+            Some(_) => {}
+        }
+        // Who does not know it waits as long as it takes.
+        let _ = connection.run(PATIENCE);
+        let dropped = connection.run(&format!("drop schema {name} cascade"));
+        dropped.map_err(failed)?;
+        Ok(Dropped::Dropped)
+    }
+
+    fn open(
+        &self,
+        schema: &Schema,
+        purpose: Purpose,
+    ) -> Result<Arc<dyn RunningServer>, ServerError> {
+        let failed = |error| failed("coming to", schema, &error);
+        let watch = match purpose {
+            Purpose::Load => None,
+            Purpose::Trial => {
+                let mut counting = come_to(schema).map_err(failed)?;
+                let major = major_of(&mut counting);
+                let looking = come_to(schema).map_err(failed)?;
+                let sampler = WaitSampler::start(looking, Whose::Own).map_err(|error| {
+                    ServerError::failed("starting the thread that looks at waits", error)
+                })?;
+                Some(Watch {
+                    sampler,
+                    // It may not tell them.
+                    counters: Counters::new(counting, major).ok(),
+                })
+            }
+        };
+        Ok(Arc::new(ForeignPostgres {
+            watch: Mutex::new(watch),
+            schema: schema.clone(),
+        }))
+    }
+}
+
+fn failed(what: &str, schema: &Schema, error: &SessionError) -> ServerError {
+    let what = format!("{what} the schema {} on {}", schema.name, schema.address);
+    ServerError::failed(what, error)
+}
+
+fn connect(
+    address: &Address,
+    password: Option<&Password>,
+    application: &str,
+) -> Result<PostgresConnection, SessionError> {
+    let stream = match &address.reach {
+        Reach::Host { host, port } => Stream::to_host(host, *port)?,
+        Reach::Socket(path) => Stream::to_socket(path)?,
+    };
+    let login = Login {
+        user: address.user.clone(),
+        password: password.map(|password| password.text().to_owned()),
+        database: address.database.clone().unwrap_or_default(),
+        application: application.to_owned(),
+    };
+    PostgresConnection::connect(stream, &login, None)
+}
+
+/// Comes to work in a schema, made or not. Sessions bear its name, by which their waits are known.
+fn come_to(schema: &Schema) -> Result<PostgresConnection, SessionError> {
+    let password = schema.password.as_ref();
+    let mut connection = connect(&schema.address, password, &schema.name)?;
+    connection.run(&format!("set search_path = {}", schema.name))?;
+    Ok(connection)
+}
+
+/// The text of the first row; `None` without rows.
+fn text(connection: &mut PostgresConnection, sql: &str) -> Result<Option<String>, SessionError> {
+    let mut answer = None;
+    connection.ask(sql, &mut |row| {
+        answer = Some(row.text(0)?);
+        Ok(())
+    })?;
+    Ok(answer)
+}
+
+fn number(connection: &mut PostgresConnection, sql: &str) -> Result<Option<i64>, SessionError> {
+    let mut answer = None;
+    connection.ask(sql, &mut |row| {
+        answer = Some(row.int(0)?);
+        Ok(())
+    })?;
+    Ok(answer)
+}
+
+fn major_of(connection: &mut PostgresConnection) -> u32 {
+    let asked = "select current_setting('server_version_num')::int8 / 10000";
+    let major = number(connection, asked).ok().flatten();
+    major.map_or(OLDEST, |major| major.unsigned_abs() as u32)
+}
+
+/// Those who look at a server while a trial goes on.
+struct Watch {
+    sampler: WaitSampler,
+    counters: Option<Counters>,
+}
+
+/// A schema to work in.
+struct ForeignPostgres {
+    /// `None` while it is loaded, and when it is over.
+    watch: Mutex<Option<Watch>>,
+    schema: Schema,
+}
+
+impl ForeignPostgres {
+    fn ask<T: Default>(&self, of: impl FnOnce(&Watch) -> T) -> T {
+        let watch = self.watch.lock().unwrap_or_else(PoisonError::into_inner);
+        watch.as_ref().map(of).unwrap_or_default()
+    }
+
+    fn count<T: Default>(&self, of: impl FnOnce(&Counters) -> T) -> T {
+        self.ask(|watch| watch.counters.as_ref().map(of).unwrap_or_default())
+    }
+}
+
+impl RunningServer for ForeignPostgres {
+    fn connect(&self) -> Result<Box<dyn SqlConnection>, SessionError> {
+        Ok(Box::new(come_to(&self.schema)?))
+    }
+
+    /// Only what is in the schema; a checkpoint would be the whole server's.
+    fn after_load(&self, connection: &mut dyn SqlConnection) -> Result<(), ServerError> {
+        let mut tables = Vec::new();
+        let asked = format!(
+            "select relname::text from pg_class where relkind = 'r' and relnamespace = '{}'::regnamespace order by 1",
+            self.schema.name
+        );
+        connection.ask(&asked, &mut |row| {
+            tables.push(row.text(0)?);
+            Ok(())
+        })?;
+        for table in tables {
+            // Others that speak the protocol have nothing to vacuum.
+            if connection
+                .run(&format!("vacuum (analyze) {table}"))
+                .is_err()
+            {
+                connection.run(&format!("analyze {table}"))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn counts(&self) -> EngineCounts {
+        self.count(Counters::io)
+    }
+
+    fn waits(&self) -> Vec<EngineWait> {
+        self.ask(|watch| watch.sampler.waits(false))
+    }
+
+    fn session_waits(&self) -> Vec<EngineWait> {
+        self.ask(|watch| watch.sampler.waits(true))
+    }
+
+    fn waits_are_sampled(&self) -> bool {
+        true
+    }
+
+    fn housekeeping(&self) -> Housekeeping {
+        self.count(Counters::housekeeping)
+    }
+
+    fn dirty_bytes(&self) -> u64 {
+        0
+    }
+
+    /// Its clients notice.
+    fn failure(&self) -> Option<String> {
+        None
+    }
+
+    fn segments(&self) -> Vec<SegmentSize> {
+        self.count(Counters::segments)
+    }
+
+    fn processes(&self) -> Vec<u32> {
+        Vec::new()
+    }
+
+    fn session_threads(&self) -> Vec<ThreadOf> {
+        Vec::new()
+    }
+
+    /// Spindle goes; the server stays.
+    fn stop(&self, _: Stop) -> Result<(), ServerError> {
+        let mut watch = self.watch.lock().unwrap_or_else(PoisonError::into_inner);
+        *watch = None;
+        Ok(())
+    }
+}

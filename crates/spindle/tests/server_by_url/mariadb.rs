@@ -1,0 +1,96 @@
+//! MariaDB.
+
+use spindle_engines::sql::ServerKind;
+
+use super::port::Port;
+use super::scene::{PASSWORD, Scene, told};
+
+const EXPERIMENT: &str = r#"
+[database]
+engine = "mariadb"
+size = "4MiB"
+[workload]
+clients = 2
+[plan]
+warmup = "100ms"
+measure = "300ms"
+rounds = 1
+"#;
+const DATABASES: &str =
+    "select schema_name from information_schema.schemata where schema_name like 'spindle\\_%'";
+
+#[test]
+fn a_server_that_somebody_else_runs_is_measured_and_left_as_it_was() {
+    let Some(scene) = Scene::of(ServerKind::MariaDb) else {
+        return;
+    };
+    scene.run(&format!("create user lab identified by '{PASSWORD}'"));
+    scene.run("grant all on `spindle\\_%`.* to lab");
+    scene.run("create database theirs");
+    scene.run("create table theirs.numbers (n int)");
+    scene.run("insert into theirs.numbers values (1), (2), (3)");
+    let port = Port::before(&scene.socket("spindle.sock"));
+    let layout = |name: &str, password: &str, port: u16| {
+        format!(
+            "[[layout]]\nname = \"{name}\"\ndatabase = {{ url = \"mysql://lab:{password}@127.0.0.1:{port}\" }}\n"
+        )
+    };
+    let layouts = [
+        layout("there", PASSWORD, port.number),
+        layout("wrong", "guessed", port.number),
+        layout("nobody", PASSWORD, 1),
+    ];
+    scene.write(
+        "experiment.toml",
+        &format!("{EXPERIMENT}{}", layouts.concat()),
+    );
+    let run = scene.spindle(&["run", "experiment.toml", "--out", "out"]);
+    assert!(run.status.success(), "{}", told(&run));
+    let result = scene.result("out");
+    let case = &result["cases"][0];
+    assert_eq!(case["status"], "measured", "{case}");
+    let trial = &case["trials"][0];
+    assert!(trial["transactions"].as_u64().unwrap() > 0, "{trial}");
+    assert!(trial["cpu"].is_null(), "{trial}");
+    let check = trial["check"].as_str().unwrap();
+    assert!(check.contains("agree with the ledger"), "{check}");
+    let space = trial["space"].as_array().unwrap();
+    assert!(!space.is_empty());
+    assert!(space.iter().all(|of| of["segment"] != "spindle_token"));
+    let description = result["layouts"][0]["description"].as_str().unwrap();
+    assert!(
+        description.contains("innodb_buffer_pool_size = 8388608"),
+        "{description}"
+    );
+    let wrong = result["cases"][1].to_string();
+    assert!(wrong.contains("mysql://lab@127.0.0.1:"), "{wrong}");
+    assert!(wrong.contains("Access denied"), "{wrong}");
+    let nobody = result["cases"][2].to_string();
+    assert!(nobody.contains("mysql://lab@127.0.0.1:1: "), "{nobody}");
+    scene.assert_no_password_in("out");
+    assert_eq!(scene.ask(DATABASES), [""; 0]);
+    assert!(scene.ledgers().is_empty());
+    let mut run = scene.begin(&[
+        "run",
+        "experiment.toml",
+        "--out",
+        "killed",
+        "--set",
+        "plan.measure=30s",
+    ]);
+    let at_work = format!(
+        "{DATABASES} and exists (select 1 from information_schema.processlist where user = 'lab' and db = schema_name limit 2, 1)"
+    );
+    scene.wait_for(&at_work);
+    run.kill().unwrap();
+    run.wait().unwrap();
+    assert_eq!(scene.ask(DATABASES).len(), 1);
+    let clean = scene.spindle(&["clean"]);
+    let said = String::from_utf8_lossy(&clean.stdout);
+    assert!(clean.status.success(), "{said}");
+    assert_eq!(scene.ask(DATABASES), [""; 0]);
+    assert_eq!(
+        scene.ask("select cast(count(*) as char) from theirs.numbers"),
+        ["3"]
+    );
+}

@@ -1,0 +1,98 @@
+//! A port of this machine behind which a server's socket lies: it can be cut off and opened again, as a network is.
+
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+
+type Connections = Arc<Mutex<Vec<(TcpStream, UnixStream)>>>;
+
+pub struct Port {
+    pub number: u16,
+    socket: PathBuf,
+    connections: Connections,
+    accepting: Option<(Arc<AtomicBool>, JoinHandle<()>)>,
+}
+
+impl Port {
+    pub fn before(socket: &Path) -> Port {
+        let mut port = Port {
+            number: 0,
+            socket: socket.to_path_buf(),
+            connections: Connections::default(),
+            accepting: None,
+        };
+        port.open();
+        port
+    }
+
+    /// Takes connections from now on; by the number that it had before.
+    pub fn open(&mut self) {
+        let listener = TcpListener::bind(("127.0.0.1", self.number)).unwrap();
+        self.number = listener.local_addr().unwrap().port();
+        let is_over = Arc::new(AtomicBool::new(false));
+        let (told, socket) = (Arc::clone(&is_over), self.socket.clone());
+        let connections = Arc::clone(&self.connections);
+        let thread = std::thread::spawn(move || {
+            for client in listener.incoming() {
+                if told.load(Ordering::Relaxed) {
+                    return;
+                }
+                join(client.unwrap(), &socket, &connections);
+            }
+        });
+        self.accepting = Some((is_over, thread));
+    }
+
+    /// Ends all connections, and takes no more.
+    pub fn cut(&mut self) {
+        let Some((is_over, thread)) = self.accepting.take() else {
+            return;
+        };
+        is_over.store(true, Ordering::Relaxed);
+        // It wakes up by a last connection.
+        let _ = TcpStream::connect(("127.0.0.1", self.number));
+        thread.join().unwrap();
+        for (client, server) in self.connections.lock().unwrap().drain(..) {
+            // One that has ended already cannot be ended.
+            let _ = client.shutdown(Shutdown::Both);
+            let _ = server.shutdown(Shutdown::Both);
+        }
+    }
+}
+
+impl Drop for Port {
+    fn drop(&mut self) {
+        self.cut();
+    }
+}
+
+fn join(client: TcpStream, socket: &Path, connections: &Connections) {
+    let Ok(server) = UnixStream::connect(socket) else {
+        return;
+    };
+    client.set_nodelay(true).unwrap();
+    let (from_client, to_client) = (client.try_clone().unwrap(), client.try_clone().unwrap());
+    let (from_server, to_server) = (server.try_clone().unwrap(), server.try_clone().unwrap());
+    std::thread::spawn(move || {
+        carry(from_client, &to_server);
+        let _ = to_server.shutdown(Shutdown::Both);
+    });
+    std::thread::spawn(move || {
+        carry(from_server, &to_client);
+        let _ = to_client.shutdown(Shutdown::Both);
+    });
+    connections.lock().unwrap().push((client, server));
+}
+
+fn carry(mut from: impl Read, mut to: impl Write) {
+    let mut buffer = vec![0; 64 << 10];
+    while let Ok(bytes @ 1..) = from.read(&mut buffer) {
+        if to.write_all(&buffer[..bytes]).is_err() {
+            return;
+        }
+    }
+}
