@@ -3,6 +3,7 @@
 
 mod client;
 mod errors;
+mod foreign;
 mod home;
 mod kills;
 

@@ -65,3 +65,47 @@ impl ServerSchema {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ledger::{Ledger, clean_with};
+    use crate::system::SystemTree;
+
+    #[test]
+    fn what_drops_schemas_decides_what_becomes_of_their_entries() {
+        let directory = tempfile::tempdir().unwrap();
+        let tree = SystemTree::default();
+        let noted = |run: &str| {
+            let ledger = Ledger::begin(directory.path(), run, &tree).unwrap();
+            let schema = ServerSchema {
+                title: format!("{run} on a server"),
+                access: "open sesame".to_owned(),
+            };
+            ledger.note(Some("there"), schema.into()).unwrap();
+        };
+        for run in ["dropped", "gone", "others", "unreachable"] {
+            noted(run);
+        }
+        let drop_schema: DropSchema = |schema| {
+            assert_eq!(schema.access, "open sesame");
+            match schema.title.split_once(' ') {
+                Some(("dropped", _)) => Ok(SchemaGone::Dropped),
+                Some(("gone", _)) => Ok(SchemaGone::WasNot),
+                Some(("others", _)) => Ok(SchemaGone::NotOurs),
+                _ => Err("it does not answer".to_owned()),
+            }
+        };
+        let cleaned = clean_with(directory.path(), &tree, false, Some(drop_schema)).unwrap();
+        let of = |run: &str| cleaned.iter().find(|cleaned| cleaned.run == run).unwrap();
+        assert_eq!(of("dropped").removed, ["the schema dropped on a server"]);
+        assert!(of("gone").removed.is_empty() && of("gone").left.is_empty());
+        assert!(of("others").not_ours[0].contains("another one of that name"));
+        assert!(of("unreachable").left[0].contains("it does not answer"));
+        assert!(!format!("{cleaned:?}").contains("sesame"));
+        // Nothing drops it: it is still there the next time.
+        let again = clean_with(directory.path(), &tree, false, None).unwrap();
+        assert_eq!(again.len(), 1);
+        assert!(again[0].left[0].contains("spindle clean"), "{again:?}");
+    }
+}

@@ -175,3 +175,97 @@ pub(super) fn server_io(
     };
     Ok((asked.direct.is_some() || asked.method.is_some()).then_some(asked))
 }
+
+#[cfg(test)]
+mod tests {
+    use miette::GraphicalReportHandler;
+
+    use super::super::Experiment;
+
+    const PASSWORD: &str = "sesame-4711";
+    const LAYOUT: &str = "[[layout]]\nname = \"there\"\n";
+
+    /// What a person is told of a mistake, with all of the file that is shown.
+    fn told(text: &str, sets: &[String]) -> String {
+        let error = Experiment::parse("wrong.toml", text, sets).expect_err("it is wrong");
+        let mut told = String::new();
+        let handler = GraphicalReportHandler::new_themed(miette::GraphicalTheme::none());
+        handler.render_report(&mut told, &error).unwrap();
+        assert!(!told.contains(PASSWORD), "{told}");
+        told
+    }
+
+    fn database(more: &str) -> String {
+        format!(
+            "[database]\nengine = \"postgres\"\nsize = \"8MiB\"\n{more}\n{LAYOUT}database = {{ url = \"postgres://a:{PASSWORD}@h/d\" }}\n"
+        )
+    }
+
+    #[test]
+    fn a_url_is_kept_without_its_password() {
+        let experiment = Experiment::parse("right.toml", &database(""), &[]).unwrap();
+        let address = experiment.layouts[0].address().expect("it has a url");
+        assert_eq!(address.password.as_ref().unwrap().text(), PASSWORD);
+        let json = serde_json::to_string(&experiment).unwrap();
+        assert!(json.contains("postgres://a@h:5432/d"), "{json}");
+        assert!(!json.contains(PASSWORD), "{json}");
+        let again: Experiment = serde_json::from_str(&json).unwrap();
+        assert!(again.is_foreign());
+        assert_eq!(again.layouts[0].address().unwrap().password, None);
+    }
+
+    #[test]
+    fn what_cannot_be_had_of_somebody_elses_server_is_refused() {
+        for (more, key) in [
+            ("settings = { work_mem = \"1MB\" }", "settings"),
+            ("buffer_cache = \"4MiB\"", "buffer_cache"),
+            ("memory = \"256MiB\"", "memory"),
+        ] {
+            let told = told(&database(more), &[]);
+            assert!(
+                told.contains(&format!("{key} is set for a server")),
+                "{told}"
+            );
+        }
+        for (more, key) in [
+            ("path = \"/tmp\"", "path"),
+            ("io = { caching = \"direct\" }", "io"),
+            ("limit = { read_iops = 500 }", "limit"),
+            ("delay = { read_us = 500 }", "delay"),
+            ("placement = { redo = \"there\" }", "placement"),
+        ] {
+            let text = format!("{}{more}\n", database(""));
+            let told = told(&text, &[]);
+            assert!(
+                told.contains(&format!("{key} is set for a server")),
+                "{told}"
+            );
+        }
+        let sets = ["plan.restore=reflink".to_owned()];
+        assert!(told(&database(""), &sets).contains("loaded again"));
+        let mixed = format!(
+            "{}{}",
+            database("").replace("8MiB", "128MiB"),
+            LAYOUT.replace("there", "own")
+        );
+        assert!(told(&mixed, &[]).contains("not on equal terms"));
+    }
+
+    #[test]
+    fn a_mistake_beside_a_password_does_not_show_it() {
+        for (from, to, said) in [
+            ("name = ", "nam = ", "nam is not a setting"),
+            ("\"postgres\"", "\"mariadb\"", "no address of engine"),
+            ("\"postgres\"", "\"sqlite\"", "no address of engine"),
+            ("@h/d", "@h/d?sslmode=require", "encrypted"),
+            ("url = ", "password_env = ", "url is not"),
+            ("@h/d\" }", "@h/d }", "not TOML"),
+        ] {
+            let text = database("").replace("8MiB", "128MiB").replace(from, to);
+            let told = told(&text, &[]);
+            assert!(told.contains(said), "{told}");
+        }
+        let set = format!("database.url=http://a:{PASSWORD}@h/d");
+        assert!(told(&database(""), &[set]).contains("no server"));
+    }
+}

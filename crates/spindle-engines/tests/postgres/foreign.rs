@@ -1,0 +1,78 @@
+//! A schema on a server that somebody else runs: made once, known by its token, loaded again as often as one likes.
+
+use spindle_engines::sql::foreign::reload;
+use spindle_engines::sql::{Address, Dropped, Purpose, Schema, ServerKind, Stop, foreign_server};
+
+use super::home::{Home, is_installed, postgres, request, start, workload};
+
+#[test]
+fn a_schema_is_dropped_only_by_its_token() {
+    if !is_installed() {
+        return;
+    }
+    let home = Home::new();
+    let request = request(&[]);
+    let directories = home.directories("made");
+    postgres().create(&request, &directories).unwrap();
+    let running = start(&request, &directories);
+    let socket = directories.data.join("run").display().to_string();
+    let password = std::fs::read_to_string(directories.data.join("password")).unwrap();
+    let url = format!(
+        "postgres://spindle:{}@localhost/postgres?host={socket}",
+        password.trim()
+    );
+    let schema = Schema {
+        address: Address::parse(&url).unwrap(),
+        password_variable: None,
+        password: None,
+        name: "spindle_test_1".to_owned(),
+        token: "ours".to_owned(),
+    };
+    let server = foreign_server(ServerKind::Postgres).unwrap();
+    let without = server.make(&schema).unwrap_err().to_string();
+    assert!(
+        without.contains("asks for a password, and there is none"),
+        "{without}"
+    );
+    let schema = schema.with_password().unwrap();
+    let found = server
+        .look(&schema.address, schema.password.as_ref())
+        .unwrap();
+    assert!(found.version.starts_with("PostgreSQL"), "{found:?}");
+    assert!(
+        found.settings.contains(&"fsync = on".to_owned()),
+        "{found:?}"
+    );
+    server.make(&schema).unwrap();
+    let twice = server.make(&schema).unwrap_err().to_string();
+    assert!(twice.contains("already exists"), "{twice}");
+    let others = Schema {
+        token: "theirs".to_owned(),
+        ..schema.clone()
+    };
+    assert_eq!(server.drop_schema(&others).unwrap(), Dropped::NotOurs);
+    let refused = reload(server, &others, &*workload())
+        .unwrap_err()
+        .to_string();
+    assert!(refused.contains("not this run's"), "{refused}");
+    for _ in 0..2 {
+        reload(server, &schema, &*workload()).unwrap();
+        let opened = server.open(&schema, Purpose::Trial).unwrap();
+        let mut connection = opened.connect().unwrap();
+        let found = workload().check(&mut *connection, &[]);
+        assert!(found.is_ok(), "{found:?}");
+        // It would be in the way of itself, had it not gone with the schema.
+        connection
+            .run("create table more as select 1 as n")
+            .unwrap();
+        let segments = opened.segments();
+        assert!(
+            segments.iter().any(|segment| segment.name == "more"),
+            "{segments:?}"
+        );
+        opened.stop(Stop::Kill).unwrap();
+    }
+    assert_eq!(server.drop_schema(&schema).unwrap(), Dropped::Dropped);
+    assert_eq!(server.drop_schema(&schema).unwrap(), Dropped::WasNot);
+    running.stop(Stop::Kill).unwrap();
+}
