@@ -8,7 +8,7 @@ use crate::result::{
 /// Shown where a figure is missing.
 pub const NO_FIGURE: &str = "-";
 
-/// The columns of the table of kinds of transactions; layout and clients stand before them.
+/// The columns of the table of kinds of transactions, beside layout and clients.
 pub const KIND_COLUMNS: [&str; 5] = ["kind", "per minute", "p50 ms", "p95 ms", "p99 ms"];
 
 /// The figures of one kind, as [`KIND_COLUMNS`] names them.

@@ -6,7 +6,7 @@ use super::{layout_name, scrolling};
 use crate::report::chart::stacked::{self, Bar};
 use crate::report::comparison::{self, KIND_COLUMNS, NO_FIGURE, kind_cells};
 use crate::report::sentences::{drift, noise, stopping};
-use crate::result::{Attribution, Case, Finding, RunResult};
+use crate::result::{Attribution, Case, Finding, KindMeans, RunResult};
 
 const RESPONSE_TIME_NOTE: &str = "\
 Mean time from the begin of a transaction to the end of its commit, as its session spent it. Parts add up to the whole.";
@@ -113,36 +113,56 @@ fn trust(result: &RunResult) -> Markup {
     }
 }
 
-/// The kinds of transactions apart, for each case that has several.
+/// The kinds of transactions apart, one table per workload and load level that has several: the layouts of each kind together.
 fn kinds(result: &RunResult) -> Markup {
-    let cases: Vec<&Case> = result
-        .cases
-        .iter()
-        .filter(|case| !case.kinds().is_empty())
-        .collect();
     html! {
-        @if !cases.is_empty() {
-            details {
-                summary { "Kinds of transactions" }
-                (scrolling("Kinds of transactions", html! {
-                    table {
-                        thead { tr {
-                            th scope="col" { "layout" }
-                            th.figure scope="col" { "clients" }
-                            @for title in KIND_COLUMNS { th.figure scope="col" { (title) } }
-                        } }
-                        tbody { @for case in cases { @for kind in case.kinds() {
-                            tr {
-                                th scope="row" { (layout_name(result, &case.layout)) }
-                                td.figure { (case.clients) }
-                                @for cell in kind_cells(&kind) { td.figure { (cell) } }
-                            }
-                        } } }
-                    }
-                }))
-                p.note { "Means over the trials of each case." }
+        @for group in result.groups() {
+            @let cases: Vec<(&Case, Vec<KindMeans>)> = group.into_iter().map(|case| (case, case.kinds())).collect();
+            @let kinds = kinds_of(&cases);
+            @if let (Some((first, _)), false) = (cases.first(), kinds.is_empty()) {
+                details {
+                    summary { "Kinds of transactions: " (first.workload) ", " (first.clients) " clients" }
+                    (scrolling("Kinds of transactions", html! {
+                        table {
+                            thead { tr {
+                                @for title in [KIND_COLUMNS[0], "layout"] { th scope="col" { (title) } }
+                                @for title in &KIND_COLUMNS[1..] { th.figure scope="col" { (title) } }
+                            } }
+                            @for kind in kinds { (layouts_of_kind(result, &cases, kind)) }
+                        }
+                    }))
+                    p.note { "Means over the trials of each case." }
+                }
             }
         }
+    }
+}
+
+/// Every kind of the cases once, in the workload's order.
+fn kinds_of<'a>(cases: &'a [(&Case, Vec<KindMeans>)]) -> Vec<&'a str> {
+    let mut kinds: Vec<&str> = Vec::new();
+    for kind in cases.iter().flat_map(|(_, kinds)| kinds) {
+        if !kinds.contains(&kind.kind.as_str()) {
+            kinds.push(&kind.kind);
+        }
+    }
+    kinds
+}
+
+fn layouts_of_kind(result: &RunResult, cases: &[(&Case, Vec<KindMeans>)], kind: &str) -> Markup {
+    let of_kind = |(case, kinds): &(&Case, Vec<KindMeans>)| {
+        let means = kinds.iter().find(|means| means.kind == kind)?;
+        Some((case.layout.clone(), kind_cells(means)))
+    };
+    let rows: Vec<_> = cases.iter().filter_map(of_kind).collect();
+    html! {
+        tbody { @for (index, (layout, cells)) in rows.iter().enumerate() {
+            tr {
+                @if index == 0 { th scope="rowgroup" rowspan=(rows.len()) { (kind) } }
+                td { (layout_name(result, layout)) }
+                @for cell in &cells[1..] { td.figure { (cell) } }
+            }
+        } }
     }
 }
 
