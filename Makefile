@@ -50,12 +50,14 @@ powercut: build
 	rm -rf target/powercut
 
 # A million simulated crashes, then a thousand kills of runs that make layouts, and power cuts of disk groups. Stop it as you
-# like: it goes on where it was. Options: make soak ARGS='--budget 20m', for each of the two. Without options also verdicts, and
-# the answers of TPC-H at scale 1.
+# like: it goes on where it was. Options: make soak ARGS='--budget 20m', for each of the two. Without options also verdicts,
+# thirty kills of each server under load, and the answers of TPC-H at scale 1.
 soak:
 	cargo run --release --locked -p spindle-kernel --example soak -- $(ARGS)
 	scripts/soak-layouts $(ARGS)
 	$(if $(ARGS),,$(MAKE) soak-verdicts)
+	$(if $(ARGS),,SPINDLE_KILLS=30 cargo test --release --locked -p spindle-engines \
+		--test sqlite --test postgres --test mariadb -- --nocapture kill)
 	$(if $(ARGS),,cargo test --release --locked -p spindle-engines --test tpch -- --ignored)
 
 # Verdicts of small real runs whose truth is known, into docs/soak-verdicts.md; some hours. Stop it
@@ -80,8 +82,9 @@ lint:
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	cargo clippy -p spindle-io -p spindle-kernel --features shuttle --lib --tests --locked -- -D warnings
 
-# Figures of speed, each beside its peer in the same run; about ten minutes, 3 GB of disk. Not part of the tests. The part in
-# the virtual machine needs `scripts/setup vm`, and says so.
+# Figures of speed, each beside its peer in the same run; some twenty minutes, 6 GB of disk. Not part of the tests. The part in
+# the virtual machine needs `scripts/setup vm`, and says so. Peers that are no package are used where they are found: go-tpc
+# and tpchgen-cli on the path, BenchBase in the directory that BENCHBASE names.
 # `make bench CHECK=--check` fails when a goal is missed.
 bench:
 	scripts/setup bench

@@ -255,7 +255,7 @@ fn victim() {
 
 #[test]
 fn killed_under_load_it_keeps_what_it_acknowledged() {
-    let kills = std::env::var("SPINDLE_KILLS").map_or(5, |kills| kills.parse().unwrap());
+    let kills = std::env::var("SPINDLE_KILLS").map_or(30, |kills| kills.parse().unwrap());
     let place = tempfile::tempdir().unwrap();
     let (request, workload) = (request(&[]), oltp_mix());
     let golden = directories(place.path(), "golden");
@@ -305,6 +305,7 @@ fn killed_under_load_it_keeps_what_it_acknowledged() {
         sqlite.verify(&request, image.directories()).unwrap();
         image.restore(Verify::Full).unwrap();
     }
+    println!("{kills} kills, {acknowledged_in_all} commits acknowledged before them");
     assert!(acknowledged_in_all > 0, "the victims did nothing");
 }
 

@@ -1,9 +1,8 @@
 //! Is the embedded database fast enough not to measure itself? Each figure stands beside its peer, measured in the same run:
 //! ours and the peer in turn, several pairs, medians. `cargo bench -p spindle-engines --bench speed [-- NAME ...]` runs
 //! all or the named of: reads, updates, cache, accounting, commits, disk_group, volume, restore,
-//! postgres. `--check` ends with 1 when a
-//! goal is missed, `--quick` takes moments and proves only that the benches work. Takes 3 GB in the target directory while it runs, and leaves the
-//! results in `target/bench/`.
+//! postgres, tpcc, tpch. `--check` ends with 1 when a goal is missed, `--quick` takes moments and proves only that the benches
+//! work. Takes 3 GB in the target directory while it runs, and leaves the results in `target/bench/`.
 #![allow(clippy::disallowed_methods)] // It lives in the real world.
 
 mod commits;
@@ -45,7 +44,7 @@ const QUICK: Pace = Pace {
 
 type Bench = fn(Pace, &Path, &mut Figures);
 
-const BENCHES: [(&str, Bench); 9] = [
+const BENCHES: [(&str, Bench); 11] = [
     ("reads", reads::run),
     ("updates", updates::run),
     ("cache", memory::cache),
@@ -54,7 +53,9 @@ const BENCHES: [(&str, Bench); 9] = [
     ("disk_group", disk_group::run),
     ("volume", disk_group::beside_volume),
     ("restore", restore::run),
-    ("postgres", postgres::run),
+    ("postgres", postgres::beside_pgbench),
+    ("tpcc", postgres::beside_tpcc),
+    ("tpch", postgres::beside_psql),
 ];
 
 fn main() -> ExitCode {

@@ -1,6 +1,6 @@
 //! The server is killed under load, again and again on the same files: it recovers, everything it has promised is there,
 //! and its own checker finds nothing wrong. (This says nothing about flushes: the page cache survives a killed process.)
-//! `SPINDLE_POSTGRES_KILLS=30 cargo test -p spindle-engines --test postgres kills` kills more often than a test has time
+//! `SPINDLE_KILLS=30 cargo test -p spindle-engines --test postgres kills` kills more often than a test has time
 //! for.
 
 use std::sync::Arc;
@@ -24,7 +24,7 @@ fn kills_under_load_lose_no_commit() {
     if !is_installed() {
         return;
     }
-    let asked = std::env::var("SPINDLE_POSTGRES_KILLS");
+    let asked = std::env::var("SPINDLE_KILLS");
     let kills = asked.map_or(KILLS, |kills| kills.parse().unwrap());
     let home = Home::new();
     let request = request(&[("data_checksums", "on")]);

@@ -1,0 +1,104 @@
+//! TPC-B and the point select beside pgbench: the same statements, prepared, eight clients.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use spindle_engines::sql::{Purpose, ServerKind, create_and_load, server};
+use spindle_workload::sql::Tpcb;
+
+use super::{Private, Reached, add_pairs, ended_children_cpu_s, ours, program_of_postgres};
+use crate::Pace;
+use crate::figures::{Figures, Goal};
+
+const CLIENTS: usize = 8;
+const SCALE: u32 = 20;
+/// What Spindle's workload does, as pgbench's built-in scripts are written.
+const TPCB: &str = "\\set aid random(1, 100000 * :scale)
+\\set bid random(1, 1 * :scale)
+\\set tid random(1, 10 * :scale)
+\\set delta random(-5000, 5000)
+BEGIN;
+UPDATE accounts SET abalance = abalance + :delta WHERE aid = :aid;
+SELECT abalance FROM accounts WHERE aid = :aid;
+UPDATE tellers SET tbalance = tbalance + :delta WHERE tid = :tid;
+UPDATE branches SET bbalance = bbalance + :delta WHERE bid = :bid;
+INSERT INTO history (tid, bid, aid, delta, mtime, client, number) VALUES (:tid, :bid, :aid, :delta, CURRENT_TIMESTAMP, :client_id, :aid);
+END;
+";
+const SELECT: &str = "\\set aid random(1, 100000 * :scale)
+SELECT abalance FROM accounts WHERE aid = :aid;
+";
+
+pub fn run(pace: Pace, directory: &Path, figures: &mut Figures) {
+    let Some(request) = Private::request(CLIENTS, Tpcb::loaded_bytes(SCALE)) else {
+        return;
+    };
+    let Some(pgbench) = program_of_postgres("pgbench") else {
+        eprintln!("  skipped: pgbench is not installed");
+        return;
+    };
+    let directories = Private::directories(directory);
+    let loaded = Tpcb {
+        scale: SCALE,
+        select_only: false,
+    };
+    let postgres = server(ServerKind::Postgres);
+    create_and_load(postgres, &request, &directories, &loaded).expect("TPC-B is loaded");
+    let private = Private::start(&request, directories, Purpose::Trial);
+    for (what, select_only, script) in [("TPC-B", false, TPCB), ("select", true, SELECT)] {
+        let engine = private.engine(Tpcb {
+            scale: SCALE,
+            select_only,
+        });
+        let path = directory.join("script.sql");
+        std::fs::write(&path, script).expect("the script is written");
+        let measure = pace.measure * 2;
+        let theirs = || beside(&pgbench, &private, &path, measure.as_secs().max(1));
+        // Both once, to fill the cache.
+        ours(&engine, CLIENTS, pace.warm_up);
+        theirs();
+        let pairs: Vec<(Reached, Reached)> = (0..pace.pairs)
+            .map(|_| (ours(&engine, CLIENTS, measure), theirs()))
+            .collect();
+        add_pairs(
+            figures,
+            &format!("PostgreSQL {what}"),
+            "pgbench -M prepared -c 8",
+            &pairs,
+            (Some(Goal::AtLeast(0.97)), Some(Goal::AtMost(1.0))),
+        );
+    }
+}
+
+fn beside(pgbench: &Path, private: &Private, script: &Path, measure_s: u64) -> Reached {
+    let mut command = Command::new(pgbench);
+    command
+        .env("PGPASSWORD", private.password())
+        .args(["-n", "-M", "prepared", "-j", "2", "-U", "spindle"])
+        .args(["-c", &CLIENTS.to_string()])
+        .args(["-T", &measure_s.to_string()])
+        .args(["-D", &format!("scale={SCALE}")])
+        .arg("-h")
+        .arg(private.socket_directory())
+        .arg("-f")
+        .arg(script)
+        .arg("postgres");
+    let before = ended_children_cpu_s();
+    let output = command.output().expect("pgbench runs");
+    let cpu_s = ended_children_cpu_s() - before;
+    let transactions = figure(&output, "number of transactions actually processed: ");
+    Reached {
+        tps: figure(&output, "tps = "),
+        cpu_us: cpu_s * 1e6 / transactions,
+    }
+}
+
+fn figure(output: &Output, before: &str) -> f64 {
+    let text = String::from_utf8_lossy(&output.stdout);
+    let found = text.split_once(before).map(|(_, rest)| rest);
+    let number = found.and_then(|rest| rest.split_whitespace().next()?.parse().ok());
+    number.unwrap_or_else(|| {
+        let error = String::from_utf8_lossy(&output.stderr);
+        panic!("pgbench said no {before:?}: {text} {error}")
+    })
+}
