@@ -2,6 +2,7 @@
 //! parameters and its answer in binary. It is what measures, so it is to cost less than the peers' clients do.
 
 use std::collections::BTreeSet;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -17,6 +18,7 @@ use spindle_workload::sql::connection::Visit;
 use spindle_workload::sql::{Dialect, LoadPart, Row, RowSink, SqlConnection, Value};
 
 use super::stream::Stream;
+use super::temporary::{self, SharedFiles};
 use super::values;
 use super::wire::{Login, Message, Wire, number_at, short_at, unexpected};
 
@@ -31,11 +33,6 @@ const COPY_HEAD: &[u8] = b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0";
 const COPY_END: i16 = -1;
 const NULL: i32 = -1;
 const BINARY: i16 = 1;
-
-/// Has the server tell this session, and not its own log, of each temporary file as it is removed, with its size: those of
-/// its parallel workers, too ("Error Reporting and Logging", `log_temp_files`).
-const TELL_TEMPORARY_FILES: &str = "set log_temp_files = 0; set client_min_messages = log; \
-     set log_min_messages = fatal; set lc_messages = 'C'";
 
 /// Processes of the server that serve clients now.
 pub(super) type Backends = Arc<Mutex<BTreeSet<u32>>>;
@@ -53,7 +50,9 @@ pub(super) struct PostgresConnection {
     statements: Vec<Statement>,
     /// Where to sign off.
     backends: Option<Backends>,
-    watches_temporary_space: bool,
+    /// The server's log; `None` when it is somebody else's.
+    log: Option<PathBuf>,
+    shared_files: Option<SharedFiles>,
 }
 
 impl PostgresConnection {
@@ -75,8 +74,15 @@ impl PostgresConnection {
             wire,
             statements: Vec::new(),
             backends,
-            watches_temporary_space: false,
+            log: None,
+            shared_files: None,
         })
+    }
+
+    /// The same, of a server whose log can be read.
+    pub fn with_log(mut self, log: PathBuf) -> PostgresConnection {
+        self.log = Some(log);
+        self
     }
 
     /// A simple query that has no answer but its end.
@@ -376,18 +382,22 @@ impl SqlConnection for PostgresConnection {
     }
 
     fn watch_temporary_space(&mut self) -> Result<(), SessionError> {
-        self.watches_temporary_space = match self.run(TELL_TEMPORARY_FILES) {
-            Err(SessionError::Lost(reason)) => return Err(SessionError::Lost(reason)),
-            // Somebody else's server lets only its superusers have it told.
-            told => told.is_ok(),
+        let Some(log) = &self.log else {
+            return Ok(());
         };
+        let shared = SharedFiles::watch(log, self.wire.process_id);
+        let shared = shared
+            .map_err(|error| SessionError::Failed(format!("reading {}: {error}", log.display())))?;
+        self.shared_files = Some(shared);
+        self.run(temporary::TELL)?;
         self.wire.temporary_bytes = 0;
         Ok(())
     }
 
     fn temporary_bytes(&mut self) -> Option<u64> {
-        let bytes = std::mem::take(&mut self.wire.temporary_bytes);
-        self.watches_temporary_space.then_some(bytes)
+        let own_bytes = std::mem::take(&mut self.wire.temporary_bytes);
+        let shared = self.shared_files.as_mut()?.removed_bytes().ok()?;
+        Some(own_bytes + shared)
     }
 
     fn is_closed(&self) -> bool {

@@ -110,7 +110,8 @@ impl RunningPostgres {
     /// # Errors
     /// See [`SessionError`].
     pub fn connect_client(&self) -> Result<PostgresConnection, SessionError> {
-        self.access.connect(Some(&self.backends))
+        let connection = self.access.connect(Some(&self.backends))?;
+        Ok(connection.with_log(self.cluster.log()))
     }
 
     /// The cluster that it serves.

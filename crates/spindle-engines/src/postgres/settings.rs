@@ -10,13 +10,15 @@ use crate::sql::{Purpose, ServerError, ServerIo, ServerIoMethod, ServerRequest};
 /// Settings that the cluster is made with, for `initdb`.
 const OF_CREATION: [&str; 2] = ["data_checksums", "wal_segment_size"];
 /// Settings that are Spindle's own affair.
-const OWN: [&str; 10] = [
+const OWN: [&str; 12] = [
     "config_file",
     "data_directory",
     "external_pid_file",
     "hba_file",
     "ident_file",
     "listen_addresses",
+    "log_destination",
+    "logging_collector",
     "port",
     "restart_after_crash",
     "temp_tablespaces",
@@ -132,7 +134,7 @@ impl Settings {
     fn take(&mut self, name: &str, value: &str, programs: &Programs) -> Result<(), ServerError> {
         if OWN.contains(&name) {
             return Err(ServerError::Unavailable(format!(
-                "{name} is not the experiment's to set: Spindle runs the server and says where its files and its socket are"
+                "{name} is not the experiment's to set: Spindle runs the server and says where its files, its log and its socket are"
             )));
         }
         if let Some((_, since)) = SINCE.iter().find(|(known, _)| *known == name)

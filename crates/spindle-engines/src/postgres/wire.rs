@@ -17,6 +17,7 @@ use postgres_protocol::message::frontend;
 use spindle_workload::SessionError;
 
 use super::stream::Stream;
+use super::temporary;
 
 const INPUT_BYTES: usize = 16 << 10;
 /// Tag and length of a message.
@@ -54,7 +55,7 @@ pub(super) struct Wire {
     unread: Range<usize>,
     /// The server's process for this connection.
     pub process_id: u32,
-    /// Bytes of temporary files that the server has told of since this was set to 0.
+    /// Bytes of temporary files of single processes that the server has told of since this was set to 0.
     pub temporary_bytes: u64,
     in_transaction: bool,
     is_closed: bool,
@@ -321,16 +322,10 @@ fn field_of(body: &[u8], letter: u8) -> Option<Cow<'_, str>> {
     Some(String::from_utf8_lossy(&found[1..]))
 }
 
-/// The size of the temporary file that a notice tells of as the file is removed; 0 when it tells of something else. Such
-/// notices come from one function of the server (`ReportTemporaryFileUsage` in `fd.c`, the same that `pg_stat_database`
-/// counts in) and end with the size.
+/// The size of the temporary file of which a notice tells; 0 when it tells of something else.
 fn temporary_bytes_of(body: &[u8]) -> u64 {
-    if field_of(body, b'R').as_deref() != Some("ReportTemporaryFileUsage") {
-        return 0;
-    }
-    let text = field_of(body, b'M').unwrap_or_default();
-    let size = text.rsplit(' ').next().and_then(|size| size.parse().ok());
-    size.unwrap_or(0)
+    let field = |letter| field_of(body, letter).unwrap_or_default();
+    temporary::own_bytes(&field(b'R'), &field(b'M')).unwrap_or(0)
 }
 
 /// An error of the server.
@@ -380,15 +375,12 @@ mod tests {
     }
 
     #[test]
-    fn sizes_of_temporary_files_are_told_from_other_notices() {
-        let notice = |routine: &str, text: &str| {
-            let body = format!("SLOG\0VLOG\0C00000\0M{text}\0Ffd.c\0L1442\0R{routine}\0\0");
-            temporary_bytes_of(body.as_bytes())
-        };
+    fn notices_of_temporary_files_are_understood() {
         let text = "temporary file: path \"base/pgsql_tmp/pgsql_tmp7.0\", size 14000000";
-        assert_eq!(notice("ReportTemporaryFileUsage", text), 14_000_000);
-        assert_eq!(notice("exec_simple_query", text), 0);
-        assert_eq!(notice("ReportTemporaryFileUsage", "removed"), 0);
+        let body = |routine| format!("SLOG\0C00000\0M{text}\0Ffd.c\0L1442\0R{routine}\0\0");
+        let bytes = |routine| temporary_bytes_of(body(routine).as_bytes());
+        assert_eq!(bytes("ReportTemporaryFileUsage"), 14_000_000);
+        assert_eq!(bytes("another"), 0);
     }
 
     #[test]
