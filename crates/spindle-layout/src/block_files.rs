@@ -62,6 +62,11 @@ impl Run {
             blocks: (blocks.end - blocks.start) as usize,
         }
     }
+
+    /// Its frames among those of all blocks of all files.
+    pub(crate) fn frames<'a>(&self, files: &'a [Vec<Frame>]) -> &'a [Frame] {
+        &files[self.file][self.first_block as usize..][..self.blocks]
+    }
 }
 
 impl FileSet {
@@ -226,6 +231,13 @@ impl FileSet {
         Ok((0..blocks)
             .map(|_| arena.allocate().expect("a new arena has its frames"))
             .collect())
+    }
+
+    /// A frame for each block of each file. Errors: there is no memory for them.
+    pub(crate) fn frames_of_all(&self) -> Result<Vec<Vec<Frame>>, LayoutError> {
+        let files = 0..self.entries.len();
+        let frames = files.map(|file| self.frames(self.blocks(file) as usize));
+        frames.collect()
     }
 }
 

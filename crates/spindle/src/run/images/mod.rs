@@ -374,7 +374,7 @@ impl Images {
         let directory = self.directories.of(place).make_golden_directory(number)?;
         let loading = Golden::create(&directory, shape, experiment.seed)?;
         golden::load(experiment, database, loading.files())?;
-        let golden = loading.seal()?;
+        let golden = loading.seal(golden::kept(experiment, shape))?;
         self.goldens.push(MadeGolden {
             shape: shape.clone(),
             golden: Arc::clone(&golden),
