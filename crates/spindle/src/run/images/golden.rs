@@ -6,7 +6,7 @@ use std::sync::Arc;
 use spindle_engines::kernel::{self, EngineError};
 use spindle_io::Env;
 use spindle_io::real::{RealEnv, block_on};
-use spindle_layout::{DatabaseFiles, Kept, Shape};
+use spindle_layout::{DatabaseFiles, Golden, Kept, Shape};
 
 use super::ImageError;
 use crate::experiment::{AccessPath, Caching, Database, Experiment, Method};
@@ -16,8 +16,20 @@ use crate::observe::sampler::MemoryState;
 use crate::run::grounds::Grounds;
 use crate::trial::protocol::{double_write_bytes_of, engine_path, settings_of, workload_of};
 
+/// A golden copy in `directory`, loaded.
+pub(super) fn make(
+    experiment: &Experiment,
+    database: &Database,
+    shape: &Shape,
+    directory: &Path,
+) -> Result<Arc<Golden>, ImageError> {
+    let loading = Golden::create(directory, shape, experiment.seed)?;
+    load(experiment, database, loading.files())?;
+    Ok(loading.seal(kept(experiment, shape))?)
+}
+
 /// Has the engine make and load the database in the golden copy's files.
-pub(super) fn load(
+fn load(
     experiment: &Experiment,
     database: &Database,
     files: &DatabaseFiles,
@@ -52,7 +64,7 @@ pub(super) fn load(
 const MEMORY_SHARE: u64 = 4;
 
 /// Whether a golden copy can be kept in memory.
-pub(super) fn kept(experiment: &Experiment, shape: &Shape) -> Kept {
+fn kept(experiment: &Experiment, shape: &Shape) -> Kept {
     let files = SystemFiles::default();
     let available = MemoryState::read(&files).map_or(0, |memory| memory.available_bytes);
     let allowed = GroupLimits::read(&files).memory_bytes;
