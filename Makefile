@@ -28,7 +28,7 @@ test-vm:
 	scripts/setup vm
 	cargo test --locked -p spindle-layout -p spindle --test volumes --test on_volumes --no-run
 	for tests in volumes on_volumes; do \
-		scripts/test-vm --time-limit 1800 --disk 160M --disk 160M --disk 160M --disk 160M \
+		scripts/test-vm --time-limit 1800 --disk 160M --disk 160M --disk 160M --disk 160M --disk 4G \
 			"$$(ls -t target/debug/deps/$$tests-* | grep -v '\.d$$' | head -n 1)" --test-threads=1 --nocapture || exit; \
 	done
 	$(MAKE) powercut-short

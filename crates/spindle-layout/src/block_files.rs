@@ -62,6 +62,11 @@ impl Run {
             blocks: (blocks.end - blocks.start) as usize,
         }
     }
+
+    /// Its frames among those of all blocks of all files.
+    pub(crate) fn frames<'a>(&self, files: &'a [Vec<Frame>]) -> &'a [Frame] {
+        &files[self.file][self.first_block as usize..][..self.blocks]
+    }
 }
 
 impl FileSet {
@@ -185,32 +190,13 @@ impl FileSet {
         runs: &[Run],
         work: impl Fn(&Run, &[Frame]) -> Result<T, LayoutError> + Sync,
     ) -> Result<Vec<T>, LayoutError> {
-        let next = AtomicUsize::new(0);
         let longest = runs.iter().map(|run| run.blocks).max().unwrap_or(0);
         let longest_bytes = longest as u64 * self.block_bytes;
         let threads = (UNDER_WAY_BYTES / longest_bytes.max(1)) as usize;
-        let threads = threads.clamp(THREADS_MIN, THREADS_MAX).min(runs.len());
-        let one_thread = || -> Result<Vec<T>, LayoutError> {
-            let frames = self.frames(longest)?;
-            let mut results = Vec::new();
-            while let Some(run) = runs.get(next.fetch_add(1, Ordering::Relaxed)) {
-                let result = work(run, &frames[..run.blocks]).inspect_err(|_| {
-                    next.store(runs.len(), Ordering::Relaxed);
-                })?;
-                results.push(result);
-            }
-            Ok(results)
-        };
-        thread::scope(|scope| {
-            let threads: Vec<_> = (0..threads).map(|_| scope.spawn(one_thread)).collect();
-            let mut results = Vec::with_capacity(runs.len());
-            for thread in threads {
-                match thread.join() {
-                    Ok(some) => results.extend(some?),
-                    Err(panic) => std::panic::resume_unwind(panic),
-                }
-            }
-            Ok(results)
+        let threads = threads.clamp(THREADS_MIN, THREADS_MAX);
+        let frames = || self.frames(longest);
+        in_threads(threads, runs, frames, |frames, run| {
+            work(run, &frames[..run.blocks])
         })
     }
 
@@ -227,6 +213,47 @@ impl FileSet {
             .map(|_| arena.allocate().expect("a new arena has its frames"))
             .collect())
     }
+
+    /// A frame for each block of each file. Errors: there is no memory for them.
+    pub(crate) fn frames_of_all(&self) -> Result<Vec<Vec<Frame>>, LayoutError> {
+        let files = 0..self.entries.len();
+        let frames = files.map(|file| self.frames(self.blocks(file) as usize));
+        frames.collect()
+    }
+}
+
+/// Does `work` for each item, in at most so many threads, each of which begins with what `prepare` returns. Returns what it
+/// returned, in no order. The first error ends it.
+fn in_threads<I: Sync, P, T: Send>(
+    threads: usize,
+    items: &[I],
+    prepare: impl Fn() -> Result<P, LayoutError> + Sync,
+    work: impl Fn(&P, &I) -> Result<T, LayoutError> + Sync,
+) -> Result<Vec<T>, LayoutError> {
+    let next = AtomicUsize::new(0);
+    let one_thread = || -> Result<Vec<T>, LayoutError> {
+        let prepared = prepare()?;
+        let mut results = Vec::new();
+        while let Some(item) = items.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let result = work(&prepared, item).inspect_err(|_| {
+                next.store(items.len(), Ordering::Relaxed);
+            })?;
+            results.push(result);
+        }
+        Ok(results)
+    };
+    thread::scope(|scope| {
+        let threads = 0..threads.min(items.len());
+        let threads: Vec<_> = threads.map(|_| scope.spawn(one_thread)).collect();
+        let mut results = Vec::with_capacity(items.len());
+        for thread in threads {
+            match thread.join() {
+                Ok(some) => results.extend(some?),
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        }
+        Ok(results)
+    })
 }
 
 /// Direct where that is direct and blocks suit the device's sectors, else buffered.
@@ -303,8 +330,7 @@ impl OpenFiles<'_> {
     /// Makes everything written durable and drops the files from the page cache, so that what is read next comes from the
     /// device. Returns the pages that stayed. Errors: the system's.
     pub(crate) fn settle(&self) -> Result<u64, LayoutError> {
-        let dropped = self.facts.iter().map(|(path, file)| settle(path, file));
-        dropped.sum()
+        self.settle_these(self.facts.keys().map(PathBuf::as_path))
     }
 
     /// The same for the files of these runs only; nobody has written the others.
@@ -312,23 +338,32 @@ impl OpenFiles<'_> {
         let files: BTreeSet<usize> = runs.iter().map(|run| run.file).collect();
         let entries = files.into_iter().map(|file| &self.set.entries[file]);
         let paths: BTreeSet<&Path> = entries.flat_map(Entry::paths).collect();
-        for path in paths {
-            settle(path, &self.facts[path])?;
-        }
+        self.settle_these(paths)?;
         Ok(())
     }
 
     /// The same for files that the page cache holds something of: what is not in it needs no flush, which takes the device a
     /// moment for each file. Returns the pages that stayed. Errors: the system's.
     pub(crate) fn settle_cached(&self) -> Result<u64, LayoutError> {
-        let dropped = self.facts.iter().map(|(path, file)| {
-            match facts::resident_pages(file) {
-                Ok(0) => Ok(0),
-                // More, or not known.
-                _ => settle(path, file),
-            }
+        let cached = self.facts.iter().filter(|(_, file)| {
+            // Or not known.
+            !matches!(facts::resident_pages(file), Ok(0))
         });
-        dropped.sum()
+        self.settle_these(cached.map(|(path, _)| path.as_path()))
+    }
+
+    /// Beside each other: devices make one flush of those that are asked of them together.
+    fn settle_these<'a>(
+        &self,
+        paths: impl IntoIterator<Item = &'a Path>,
+    ) -> Result<u64, LayoutError> {
+        let paths: Vec<&Path> = paths.into_iter().collect();
+        let settle = |path: &&Path| {
+            let dropped = facts::drop_cache(&self.facts[*path]);
+            dropped.map_err(|error| LayoutError::system("flush", path, error))
+        };
+        let stayed = in_threads(THREADS_MIN, &paths, || Ok(()), |(), path| settle(path))?;
+        Ok(stayed.into_iter().sum())
     }
 
     /// How each file lies on its file system; `None` for those that lie on none. Errors: the system's.
@@ -341,10 +376,6 @@ impl OpenFiles<'_> {
         };
         self.set.entries.iter().map(extents).collect()
     }
-}
-
-fn settle(path: &Path, file: &File) -> Result<u64, LayoutError> {
-    facts::drop_cache(file).map_err(|error| LayoutError::system("flush", path, error))
 }
 
 impl Drop for OpenFiles<'_> {

@@ -5,6 +5,7 @@
 use std::ffi::CString;
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, Read, Write};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -15,7 +16,9 @@ use serde::{Deserialize, Serialize};
 use spindle_io::real::facts;
 
 use crate::error::LayoutError;
-use crate::removal::{Removal, SERVER_PREFIX, entries, open_within, remove_contents, try_lock};
+use crate::removal::{
+    Removal, SERVER_PREFIX, entries, open_within, remove_contents, remove_one, try_lock,
+};
 
 /// Name of the marker file.
 const MARKER: &str = "SPINDLE-DATA";
@@ -147,6 +150,16 @@ impl DataDirectory {
         let made = DirBuilder::new().mode(0o750).create(&path);
         made.map_err(|error| LayoutError::system("make the directory", &path, error))?;
         Ok(path)
+    }
+
+    /// Removes a directory that was made in it, when what it was made for came to nothing. What Spindle did not make stays, and
+    /// so does what lies elsewhere. Errors: as of [`Self::remove`].
+    pub fn take_back(&self, directory: &Path) -> Result<(), LayoutError> {
+        let name = directory.strip_prefix(&self.path).ok();
+        match name.and_then(|name| CString::new(name.as_os_str().as_bytes()).ok()) {
+            Some(name) => remove_one(&self.directory, &self.path, &name),
+            None => Ok(()),
+        }
     }
 
     /// Lets go of it without removing it: what it lies on can be unmounted then. [`Self::leftover`] takes it up again.

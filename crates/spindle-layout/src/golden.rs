@@ -37,13 +37,35 @@ pub struct PackedShare {
     pub packed_percent: u64,
 }
 
+/// Where a golden copy's blocks are taken from once it is sealed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kept {
+    /// From its files: putting a block back is a read and a write.
+    OnDisk,
+    /// From memory, of which it takes as much as its files have bytes: putting a block back is a write.
+    InMemory,
+}
+
 /// A loaded database, sealed: what every image is made from and put back to.
 pub struct Golden {
     shape: Shape,
     files: FileSet,
     /// CRC32C of each block of each file.
     sums: Vec<Vec<u32>>,
+    /// Each block of each file, when they are kept in memory.
+    blocks: Option<Vec<Vec<Frame>>>,
     packed: Vec<PackedShare>,
+}
+
+/// A golden copy while blocks are taken from it.
+pub(crate) struct OpenGolden<'a> {
+    golden: &'a Golden,
+    source: Source<'a>,
+}
+
+enum Source<'a> {
+    Memory(&'a [Vec<Frame>]),
+    Files(OpenFiles<'a>),
 }
 
 impl Golden {
@@ -80,22 +102,27 @@ impl LoadingGolden {
         &self.files
     }
 
-    /// Reads and judges what was loaded, after the engine has closed the files. Control and redo files are mostly what
-    /// they were filled with, or mostly empty in engines that clear them, and are written before they are read: they must
-    /// be written, but may compress. Errors: [`LayoutError::Unwritten`], [`LayoutError::Compressible`],
-    /// [`spindle_io::real::FileError::InUse`], or the device's.
-    pub fn seal(self) -> Result<Arc<Golden>, LayoutError> {
+    /// Reads and judges what was loaded, after the engine has closed the files, and keeps it in memory if asked. Control and
+    /// redo files are mostly what they were filled with, or mostly empty in engines that clear them, and are written before
+    /// they are read: they must be written, but may compress. Errors: [`LayoutError::Unwritten`],
+    /// [`LayoutError::Compressible`], [`LayoutError::Memory`], [`spindle_io::real::FileError::InUse`], or the device's.
+    pub fn seal(self, kept: Kept) -> Result<Arc<Golden>, LayoutError> {
         let files = FileSet::new(&self.shape, &self.files)?;
         let open = files.open()?;
         open.settle()?;
         check_written(&self.shape, &open)?;
-        let (sums, packed) = examine(&self.shape, &files, &open)?;
+        let blocks = match kept {
+            Kept::OnDisk => None,
+            Kept::InMemory => Some(files.frames_of_all()?),
+        };
+        let (sums, packed) = examine(&self.shape, &files, &open, blocks.as_deref())?;
         open.settle()?;
         drop(open);
         Ok(Arc::new(Golden {
             shape: self.shape,
             files,
             sums,
+            blocks,
             packed,
         }))
     }
@@ -124,15 +151,18 @@ struct Examined {
     packed_bytes: u64,
 }
 
-/// Reads everything: checksums of all blocks, and how far the files that hold data can be packed.
+/// Reads everything, into `blocks` if they are given: checksums of all blocks, and how far the files that hold data can be
+/// packed.
 fn examine(
     shape: &Shape,
     files: &FileSet,
     open: &OpenFiles<'_>,
+    blocks: Option<&[Vec<Frame>]>,
 ) -> Result<(Vec<Vec<u32>>, Vec<PackedShare>), LayoutError> {
     let shape_files = shape.files();
     let is_judged = |file: usize| matches!(shape_files[file].kind, FileKind::Undo | FileKind::Data);
     let examined = files.for_each(&files.all_runs(), |run, frames| {
+        let frames = blocks.map_or(frames, |blocks| run.frames(blocks));
         open.read(run, frames)?;
         Ok(Examined {
             run: *run,
@@ -206,22 +236,15 @@ impl Golden {
         &self.files
     }
 
-    /// Reads blocks of the golden copy, making sure that they are what was sealed. Errors:
-    /// [`LayoutError::GoldenDamaged`], or the device's.
-    pub(crate) fn read(
-        &self,
-        open: &OpenFiles<'_>,
-        run: &Run,
-        frames: &[Frame],
-    ) -> Result<(), LayoutError> {
-        open.read(run, frames)?;
-        match self.differing(run, frames).first() {
-            None => Ok(()),
-            Some(block) => Err(LayoutError::GoldenDamaged {
-                file: self.files.name(run.file).to_owned(),
-                block: run.first_block + block,
-            }),
-        }
+    /// Makes ready to take blocks from it. Errors: as [`FileSet::open`].
+    pub(crate) fn open(&self) -> Result<OpenGolden<'_>, LayoutError> {
+        Ok(OpenGolden {
+            golden: self,
+            source: match &self.blocks {
+                Some(blocks) => Source::Memory(blocks),
+                None => Source::Files(self.files.open()?),
+            },
+        })
     }
 
     /// Which blocks of a run, as read into `frames`, are not the golden ones; counted from the run's first.
@@ -232,5 +255,75 @@ impl Golden {
             .filter(|(_, (frame, golden))| sum(frame) != **golden)
             .map(|(block, _)| block)
             .collect()
+    }
+}
+
+impl OpenGolden<'_> {
+    /// Blocks of the golden copy, read into `frames` unless they are kept in memory, and made sure to be what was sealed.
+    /// Errors: [`LayoutError::GoldenDamaged`], or the device's.
+    pub(crate) fn blocks<'a>(
+        &'a self,
+        run: &Run,
+        frames: &'a [Frame],
+    ) -> Result<&'a [Frame], LayoutError> {
+        let frames = match &self.source {
+            Source::Memory(blocks) => run.frames(blocks),
+            Source::Files(files) => {
+                files.read(run, frames)?;
+                frames
+            }
+        };
+        let golden = self.golden;
+        match golden.differing(run, frames).first() {
+            None => Ok(frames),
+            Some(block) => Err(LayoutError::GoldenDamaged {
+                file: golden.files.name(run.file).to_owned(),
+                block: run.first_block + block,
+            }),
+        }
+    }
+
+    /// See [`OpenFiles::settle_cached`].
+    pub(crate) fn settle_cached(&self) -> Result<u64, LayoutError> {
+        match &self.source {
+            Source::Memory(_) => Ok(0),
+            Source::Files(files) => files.settle_cached(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_block_that_changed_in_memory_is_not_handed_out() {
+        let place = tempfile::tempdir().unwrap();
+        let shape = Shape {
+            block_bytes: 8192,
+            control_bytes: 1 << 20,
+            redo_bytes: vec![1 << 20; 2],
+            undo_bytes: 1 << 20,
+            data_bytes: vec![1 << 20],
+            double_write_bytes: 0,
+        };
+        let loading = Golden::create(place.path(), &shape, 1).unwrap();
+        let golden = loading.seal(Kept::InMemory).unwrap();
+        let run = Run {
+            file: 4,
+            first_block: 6,
+            blocks: 3,
+        };
+        let open = golden.open().unwrap();
+        assert_eq!(open.blocks(&run, &[]).unwrap().len(), 3);
+        golden.blocks.as_ref().unwrap()[4][7]
+            .try_write()
+            .expect("nobody has it")[5000] ^= 1;
+        match open.blocks(&run, &[]) {
+            Err(LayoutError::GoldenDamaged { file, block }) => {
+                assert_eq!((file.as_str(), block), ("data1", 7));
+            }
+            other => panic!("{:?}", other.map(<[Frame]>::len)),
+        }
     }
 }

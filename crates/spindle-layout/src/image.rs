@@ -15,7 +15,7 @@ use crate::block_files::{FileSet, OpenFiles, Run};
 use crate::changed::{ChangedBlocks, ranges};
 use crate::creation::{Unfinished, create_file};
 use crate::error::LayoutError;
-use crate::golden::{Golden, check_written};
+use crate::golden::{Golden, OpenGolden, check_written};
 use crate::reflink::{make_clones, put_back_clones};
 use crate::shape::{DatabaseFiles, FileManager};
 
@@ -144,7 +144,7 @@ fn copy_golden(
     spec: &ImageSpec,
     unfinished: &mut Unfinished,
 ) -> Result<(), LayoutError> {
-    let source = golden.files().open()?;
+    let source = golden.open()?;
     let frames = golden.files().frames(golden.files().run_blocks())?;
     let block_bytes = golden.shape().block_bytes;
     let (shape_files, places) = (golden.shape().files(), spec.files.named());
@@ -155,8 +155,7 @@ fn copy_golden(
                 first_block: offset / block_bytes,
                 blocks: piece.len() / block_bytes as usize,
             };
-            let frames = &frames[..run.blocks];
-            golden.read(&source, &run, frames)?;
+            let frames = source.blocks(&run, &frames[..run.blocks])?;
             for (block, frame) in piece.chunks_exact_mut(block_bytes as usize).zip(frames) {
                 block.copy_from_slice(&frame.try_read().expect("nobody else has the frame"));
             }
@@ -164,7 +163,7 @@ fn copy_golden(
         })?;
         unfinished.add(place);
     }
-    source.settle()?;
+    source.settle_cached()?;
     Ok(())
 }
 
@@ -261,7 +260,7 @@ impl Image {
         let started = Instant::now();
         let listed = changed.map(|list| self.set.runs_of(list)).transpose()?;
         let image = self.set.open()?;
-        let golden = self.golden.files().open()?;
+        let golden = self.golden.open()?;
         image.settle_cached()?;
         let (method, touched) = match (&self.originals, listed) {
             (Some(originals), listed) => {
@@ -295,7 +294,7 @@ impl Image {
             touched: changed.map(|list| self.set.runs_of(list)).transpose()?,
             started,
         };
-        let (image, golden) = (self.set.open()?, self.golden.files().open()?);
+        let (image, golden) = (self.set.open()?, self.golden.open()?);
         self.verify(restored, verify, &image, &golden)
     }
 
@@ -304,7 +303,7 @@ impl Image {
         restored: Restored,
         verify: Verify,
         image: &OpenFiles<'_>,
-        golden: &OpenFiles<'_>,
+        golden: &OpenGolden<'_>,
     ) -> Result<RestoreReport, LayoutError> {
         let Restored {
             method,
@@ -351,13 +350,12 @@ impl Image {
 
     fn copy(
         &self,
-        golden: &OpenFiles<'_>,
+        golden: &OpenGolden<'_>,
         image: &OpenFiles<'_>,
         runs: &[Run],
     ) -> Result<(), LayoutError> {
         self.set.for_each(runs, |run, frames| {
-            self.golden.read(golden, run, frames)?;
-            Ok(image.write(run, frames)?)
+            Ok(image.write(run, golden.blocks(run, frames)?)?)
         })?;
         Ok(())
     }
@@ -365,7 +363,7 @@ impl Image {
     /// Compares every block and copies those that differ; returns them.
     fn repair(
         &self,
-        golden: &OpenFiles<'_>,
+        golden: &OpenGolden<'_>,
         image: &OpenFiles<'_>,
     ) -> Result<Vec<Run>, LayoutError> {
         let repaired = self.set.for_each(&self.set.all_runs(), |run, frames| {
@@ -373,9 +371,8 @@ impl Image {
             let mut parts = Vec::new();
             for blocks in ranges(self.golden.differing(run, frames)) {
                 let part = run.part(blocks);
-                let frames = &frames[..part.blocks];
-                self.golden.read(golden, &part, frames)?;
-                image.write(&part, frames)?;
+                let blocks = golden.blocks(&part, &frames[..part.blocks])?;
+                image.write(&part, blocks)?;
                 parts.push(part);
             }
             Ok(parts)

@@ -32,7 +32,7 @@ pub use changed::{ChangedBlocks, ranges};
 pub use creation::create_file;
 pub use data_directory::{DataDirectory, check_space};
 pub use error::LayoutError;
-pub use golden::{Golden, LoadingGolden, PackedShare};
+pub use golden::{Golden, Kept, LoadingGolden, PackedShare};
 pub use image::{Image, ImageSpec, RestoreMethod, RestoreReport, Verify};
 pub use ledger::{Cleaned, Ledger, LedgerError, clean, clean_with};
 pub use place::{OpenedFile, Opening, Place};

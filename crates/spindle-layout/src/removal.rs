@@ -50,24 +50,43 @@ pub(crate) fn remove_contents(
         if name.to_bytes() == marker.as_bytes() {
             continue;
         }
-        let inner_path = join(path, &name);
-        match open_directory_of_ours(directory, &name, device) {
-            Some(_) if name.to_bytes().starts_with(SERVER_PREFIX.as_bytes()) => {
-                wait_until_left(&inner_path)?;
-                removal.removed_bytes += remove_tree(directory, &name, &inner_path)?;
-            }
-            Some(inner) => {
-                let foreign_before = removal.foreign.len();
-                remove_files(&inner, &inner_path, &mut removal)?;
-                if removal.foreign.len() == foreign_before {
-                    unlinkat(directory, &*name, AtFlags::REMOVEDIR)
-                        .map_err(|error| LayoutError::system("remove", &inner_path, error))?;
-                }
-            }
-            None => removal.foreign.push(inner_path),
-        }
+        remove_directory(directory, path, &name, device, &mut removal)?;
     }
     Ok(removal)
+}
+
+/// Removes the directory `name` in the open data directory at `path` as [`remove_contents`] does. Errors: see there.
+pub(crate) fn remove_one(directory: &File, path: &Path, name: &CStr) -> Result<(), LayoutError> {
+    let device = fstat(directory)
+        .map_err(|error| LayoutError::system("examine", path, error))?
+        .st_dev;
+    remove_directory(directory, path, name, device, &mut Removal::default())
+}
+
+fn remove_directory(
+    directory: &File,
+    path: &Path,
+    name: &CStr,
+    device: u64,
+    removal: &mut Removal,
+) -> Result<(), LayoutError> {
+    let inner_path = join(path, name);
+    match open_directory_of_ours(directory, name, device) {
+        Some(_) if name.to_bytes().starts_with(SERVER_PREFIX.as_bytes()) => {
+            wait_until_left(&inner_path)?;
+            removal.removed_bytes += remove_tree(directory, name, &inner_path)?;
+        }
+        Some(inner) => {
+            let foreign_before = removal.foreign.len();
+            remove_files(&inner, &inner_path, removal)?;
+            if removal.foreign.len() == foreign_before {
+                unlinkat(directory, name, AtFlags::REMOVEDIR)
+                    .map_err(|error| LayoutError::system("remove", &inner_path, error))?;
+            }
+        }
+        None => removal.foreign.push(inner_path),
+    }
+    Ok(())
 }
 
 /// Names in an open directory, in alphabetical order.

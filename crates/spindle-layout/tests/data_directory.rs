@@ -69,6 +69,25 @@ fn it_is_made_once_and_removed_whole() {
 }
 
 #[test]
+fn what_came_to_nothing_is_taken_back() {
+    let parent = tempfile::tempdir().unwrap();
+    let directory = DataDirectory::create(parent.path(), RUN).unwrap();
+    let image = directory.make_image_directory(1).unwrap();
+    fs::write(image.join("data1.dbf"), b"half a fi").unwrap();
+    let kept = directory.make_image_directory(2).unwrap();
+    directory.take_back(&image).unwrap();
+    assert!(!image.exists() && kept.exists());
+    // Its number is free again.
+    assert_eq!(directory.make_image_directory(1).unwrap(), image);
+    // What is not Spindle's stays, and what is elsewhere is not looked at.
+    fs::write(image.join("notes"), b"somebody's").unwrap();
+    directory.take_back(&image).unwrap();
+    directory.take_back(parent.path()).unwrap();
+    assert!(image.join("notes").exists());
+    fs::remove_file(image.join("notes")).unwrap();
+}
+
+#[test]
 fn it_goes_when_dropped() {
     let parent = tempfile::tempdir().unwrap();
     let directory = DataDirectory::create(parent.path(), RUN).unwrap();

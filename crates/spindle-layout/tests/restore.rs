@@ -13,8 +13,8 @@ use spindle_io::real::facts::{DirectProbe, direct_probe, extents, file_system};
 use spindle_io::real::{Caching, FileDevice, FileError, Method, WrittenBlocks, block_on};
 use spindle_io::{Arena, BlockDevice, Request, Submission};
 use spindle_layout::{
-    ChangedBlocks, DatabaseFiles, FileManager, Golden, Image, ImageSpec, LayoutError, Opening,
-    Place, Placement, RawDevice, RawSpace, RestoreMethod, Shape, Target, Verify, ranges,
+    ChangedBlocks, DatabaseFiles, FileManager, Golden, Image, ImageSpec, Kept, LayoutError,
+    Opening, Place, Placement, RawDevice, RawSpace, RestoreMethod, Shape, Target, Verify, ranges,
 };
 
 const BLOCK: u64 = 8192;
@@ -51,7 +51,7 @@ fn golden(place: &Path) -> Arc<Golden> {
     let directory = make(place, "golden");
     Golden::create(&directory, &shape(), 1)
         .unwrap()
-        .seal()
+        .seal(Kept::OnDisk)
         .unwrap()
 }
 
@@ -310,6 +310,44 @@ fn a_damaged_golden_copy_is_not_copied() {
 }
 
 #[test]
+fn a_golden_copy_in_memory_is_read_no_more() {
+    for place in places() {
+        let directory = make(place.path(), "golden");
+        let loading = Golden::create(&directory, &shape(), 1).unwrap();
+        let golden = loading.seal(Kept::InMemory).unwrap();
+        let before = golden_contents(place.path());
+        std::fs::remove_dir_all(&directory).unwrap();
+        let spec = ImageSpec {
+            files: DatabaseFiles::in_directory(&shape(), &make(place.path(), "image")),
+            manager: FileManager::Plain,
+        };
+        let image = Image::provision(&golden, &spec).unwrap();
+        assert_eq!(contents(image.files()), before);
+        let data = image.files().data[0].path();
+        damage(data, [0, 130, 514]);
+        let changed = list([("data1", vec![0..1, 130..131, 514..515])]);
+        let report = image.restore(Some(&changed), Verify::Full).unwrap();
+        assert_eq!(
+            (report.changed_blocks, report.resident_pages > 0),
+            (3, !report.direct)
+        );
+        assert_eq!(contents(image.files()), before);
+        // Found by comparing.
+        damage(data, [7, 8]);
+        let report = image.restore(None, Verify::Full).unwrap();
+        assert_eq!(report.changed_blocks, 2);
+        assert_eq!(contents(image.files()), before);
+        // A list that misses a block is found out as ever.
+        damage(data, [3, 200]);
+        let missed = image.restore(Some(&list([("data1", vec![200..201])])), Verify::Full);
+        assert!(matches!(
+            missed,
+            Err(LayoutError::RestoreMissed { block: 3, .. })
+        ));
+    }
+}
+
+#[test]
 fn unwritten_files_are_refused() {
     for place in places() {
         let directory = make(place.path(), "golden");
@@ -321,7 +359,7 @@ fn unwritten_files_are_refused() {
             .unwrap();
         let punch = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
         fallocate(&file, punch, 64 * 1024, 64 * 1024).unwrap();
-        match loading.seal() {
+        match loading.seal(Kept::OnDisk) {
             Err(LayoutError::Unwritten {
                 file,
                 unwritten_bytes,
@@ -358,7 +396,7 @@ fn compressible_data_are_refused_but_not_compressible_redo() {
     fill(loading.files().redo[0].path(), 1.0);
     fill(loading.files().control.path(), 1.0);
     fill(loading.files().data[0].path(), 0.2); // short rows: a fifth of their bytes are empty fields
-    let sealed = loading.seal().unwrap();
+    let sealed = loading.seal(Kept::OnDisk).unwrap();
     let packed: Vec<_> = sealed
         .packed()
         .iter()
@@ -369,7 +407,7 @@ fn compressible_data_are_refused_but_not_compressible_redo() {
     let directory = make(place.path(), "compressible");
     let loading = Golden::create(&directory, &shape(), 1).unwrap();
     fill(loading.files().data[1].path(), 0.5);
-    match loading.seal() {
+    match loading.seal(Kept::OnDisk) {
         Err(LayoutError::Compressible {
             file,
             packed_percent,
@@ -393,7 +431,7 @@ fn data_that_repeat_from_block_to_block_are_refused() {
         .for_each(|block| block.copy_from_slice(first));
     std::fs::write(path, &bytes).unwrap();
     assert!(
-        matches!(loading.seal(), Err(LayoutError::Compressible { file, .. }) if file == "data1")
+        matches!(loading.seal(Kept::OnDisk), Err(LayoutError::Compressible { file, .. }) if file == "data1")
     );
 }
 

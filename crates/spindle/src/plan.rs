@@ -5,6 +5,7 @@ mod databases;
 use std::fmt::Write;
 use std::time::Duration;
 
+use spindle_layout::plan::{DelayedBy, LayoutPlan};
 use spindle_layout::{Facts, LayoutSpec, Plan, SystemTree};
 use spindle_stats::ROUNDS_MIN;
 
@@ -78,10 +79,13 @@ fn describe(experiment: &Experiment, made: &[(LayoutSpec, Vec<usize>)], facts: &
             layout.name,
             layout.path.display()
         );
-        if layout.delay.is_some() {
+        let is_server = experiment.database.engine.server().is_some();
+        let is_undelayed = layout.delay.is_some() && is_server;
+        if layout.delay.is_some() && !is_server {
             let _ = writeln!(text, "  delayed in the database, its own I/O only");
         }
-        match cannot_be_put_back(experiment, layout) {
+        let undelayed = is_undelayed.then(|| not_delayed(experiment));
+        match undelayed.or_else(|| cannot_be_put_back(experiment, layout)) {
             Some(reason) => {
                 let _ = writeln!(text, "  cannot be used: {reason}");
             }
@@ -100,14 +104,25 @@ fn describe(experiment: &Experiment, made: &[(LayoutSpec, Vec<usize>)], facts: &
     if let Some(price) = experiment.plan.restore.price() {
         let _ = writeln!(text, "Warning: {price}.");
     }
-    let can_be_made = plan
-        .layouts
-        .iter()
-        .any(|layout| layout.obstacles.is_empty());
+    let is_server = experiment.database.engine.server().is_some();
+    let is_undelayed = |layout: &LayoutPlan| {
+        is_server && matches!(layout.delayed_by, Some(DelayedBy::Database { .. }))
+    };
+    for layout in plan.layouts.iter().filter(|layout| is_undelayed(layout)) {
+        let why = not_delayed(experiment);
+        let _ = writeln!(text, "{} cannot be used: {why}.", layout.name);
+    }
+    let mut layouts = plan.layouts.iter();
+    let can_be_made = layouts.any(|layout| layout.obstacles.is_empty() && !is_undelayed(layout));
     Look {
         text,
         can_run: can_be_made || can_be_used,
     }
+}
+
+fn not_delayed(experiment: &Experiment) -> String {
+    let engine = experiment.database.engine;
+    format!("{engine} does not delay its own I/O, and nothing beneath it can")
 }
 
 /// Why a directory that is there cannot be put back as the experiment asks, by its type; a run tries it.
@@ -224,5 +239,40 @@ mod tests {
     #[test]
     fn what_needs_root_says_so() {
         insta::assert_snapshot!(text(false));
+    }
+
+    #[test]
+    fn a_server_is_not_said_to_delay_itself() {
+        let of = |engine: &str| {
+            let text = format!(
+                "[database]\nengine = \"{engine}\"\nsize = \"64MiB\"\nbuffer_cache = \"4MiB\"\n\
+                 [[layout]]\nname = \"here\"\ndelay = {{ read_us = 500 }}\n\
+                 [[layout]]\nname = \"made\"\ndevices = [{{ file = \"/d/a.img\", size = \"1GiB\" }}]\nfilesystem = \"xfs\"\n\
+                 delay = {{ read_us = 500 }}\n"
+            );
+            let experiment = Experiment::parse("test.toml", &text, &[]).expect("it is right");
+            let made = specs_of(&experiment, &[0, 1]).expect("a directory");
+            let tools = [
+                "blkid", "losetup", "mount", "mkfs.xfs", "wipefs", "blockdev",
+            ];
+            let facts = Facts {
+                is_root: true,
+                tools: tools.map(str::to_owned).into_iter().collect(),
+                mounts_under: "/run/spindle".into(),
+                ..Facts::default()
+            };
+            describe(&experiment, &made, &facts)
+        };
+        let (kernel, sqlite) = (of("kernel"), of("sqlite"));
+        assert!(kernel.can_run && kernel.text.contains("delayed in the database"));
+        let refusals = sqlite
+            .text
+            .matches("cannot be used: sqlite does not delay its own I/O");
+        assert_eq!(
+            (refusals.count(), sqlite.can_run),
+            (2, false),
+            "{}",
+            sqlite.text
+        );
     }
 }

@@ -212,6 +212,40 @@ fn layouts_are_made_measured_and_taken_away() {
     assert!(cleaned.contains("nothing to clean"), "{cleaned}");
 }
 
+/// Layouts that differ in their access path share files. When these cannot be made, each is told why, and the second not what
+/// the first has left.
+#[test]
+fn files_that_cannot_be_made_leave_nothing_in_the_way_of_the_next() {
+    if is_skipped() {
+        return;
+    }
+    let scene = Scene::new();
+    let (head, _) = EXPERIMENT.split_once("[[layout]]").unwrap();
+    let layout = |name: &str, stands_on: &str, method: &str| {
+        format!(
+            "[[layout]]\nname = \"{name}\"\n{stands_on}\nio = {{ caching = \"direct\", method = \"{method}\" }}\n"
+        )
+    };
+    let small = "devices = [{ file = \"small.img\", size = \"24MiB\" }]\nfilesystem = \"ext4\"";
+    let text = head.to_owned()
+        + &layout("small, sync", small, "sync")
+        + &layout("small, libaio", small, "libaio")
+        + &layout("here", "path = \".\"", "sync");
+    fs::write(scene.directory.path().join("layouts.toml"), text).unwrap();
+    let run = scene.output(&["run", "layouts.toml", "--out", "out", "--quiet"]);
+    assert!(run.status.success(), "{}", words(&run));
+    for case in scene.result()["cases"].as_array().unwrap() {
+        let name = case["layout"].as_str().unwrap();
+        if name == "here" {
+            assert_eq!(case["status"], "measured", "{case:#}");
+            continue;
+        }
+        let reason = case["reason"].as_str().unwrap_or_default();
+        assert!(reason.starts_with("no space for"), "{name}: {reason}");
+    }
+    assert_eq!(scene.traces(), BTreeSet::new());
+}
+
 #[test]
 fn a_killed_run_is_cleaned_up_and_goes_on() {
     if is_skipped() {

@@ -371,6 +371,32 @@ placement = { redo = "free" }
 }
 
 #[test]
+fn redo_in_a_directory_of_its_own_is_held_to_the_limit_of_its_layout() {
+    if !can_limit() {
+        return;
+    }
+    let (disk, logs) = (Disk::formatted(160 << 20), Disk::formatted(64 << 20));
+    let place = disk.mount_point();
+    let layouts = r#"
+[[layout]]
+name = "held"
+io = { caching = "direct" }
+limit = { write_iops = 60 }
+"#;
+    let database = format!("redo_path = {:?}\n", logs.mount_point());
+    let (result, said) = run(&place, &database, layouts);
+    let case = case(&result, "held");
+    assert_eq!(case["status"], "measured", "{said}");
+    // Each commit waits for LGWR, which writes for up to four clients at once; a durable write counts as two.
+    let most = 60.0 / 2.0 * 4.0 * 60.0;
+    let tpm = case["tpm"]["mean"].as_f64().unwrap();
+    assert!(tpm < 1.2 * most, "{tpm}");
+    let notes = result["layouts"][0]["notes"].to_string();
+    assert!(notes.contains("redo, in redo_path, is held"), "{notes}");
+    assert_eq!(groups_left(), Vec::<PathBuf>::new());
+}
+
+#[test]
 fn a_layout_whose_limit_cannot_hold_is_skipped() {
     if !can_limit() {
         return;
@@ -507,4 +533,38 @@ delay = { read_us = 10_000 }
         assert!(text.contains(emulated), "{report}");
         assert!(text.contains("as a slower disk does"), "{report}");
     }
+}
+
+#[test]
+fn redo_in_a_directory_of_its_own_is_delayed_as_its_layout() {
+    let place = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let redo = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let (result, said) = run(
+        place.path(),
+        &format!("redo_path = {:?}\n", redo.path()),
+        "[[layout]]\nname = \"slow disk\"\ndelay = { write_us = 10_000 }\n",
+    );
+    let waits = &case(&result, "slow disk")["trials"][0]["waits"];
+    let mut waits = waits.as_array().expect(&said).iter();
+    let written = waits.find(|wait| wait["event"] == "log file parallel write");
+    let mean_us = written.unwrap()["mean_us"].as_f64().unwrap();
+    assert!(mean_us >= 10_000.0, "{mean_us}");
+}
+
+#[test]
+fn a_server_whose_io_cannot_be_delayed_is_not_measured() {
+    let place = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let path = place.path().join("experiment.toml");
+    let text = "[database]\nengine = \"sqlite\"\nsize = \"16MiB\"\nbuffer_cache = \"1MiB\"\n\
+                [[layout]]\nname = \"slow\"\ndelay = { write_us = 10_000 }\n";
+    fs::write(&path, text).unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_spindle"))
+        .args(["run", "experiment.toml", "--out", "out"])
+        .current_dir(place.path())
+        .env("SPINDLE_LEDGER_DIRECTORY", place.path().join("ledger"))
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(3), "{said}");
+    assert!(said.contains("sqlite does not delay its own I/O"), "{said}");
 }

@@ -2,7 +2,7 @@
 //! disks in `SPINDLE_TEST_DISKS`. Without them nothing is done here. Everything on these disks is lost.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
@@ -188,4 +188,70 @@ delay = {{ read_us = 500 }}
     // A tick of the kernel's clock may be missing.
     assert!(read["mean_us"].as_f64().unwrap() >= 16_000.0, "{read}");
     eprintln!("{read}");
+}
+
+/// A file system on a disk, for as long as the test lasts.
+struct Mounted {
+    directory: tempfile::TempDir,
+    disk: String,
+}
+
+impl Mounted {
+    fn on(disk: &str) -> Mounted {
+        let directory = tempfile::tempdir().unwrap();
+        let mounted = Mounted {
+            directory,
+            disk: disk.to_owned(),
+        };
+        let path = mounted.path();
+        let commands: [(&str, &[&str]); 2] = [
+            ("mkfs.ext4", &["-q", "-F", disk]),
+            ("mount", &[disk, path.to_str().unwrap()]),
+        ];
+        for (program, arguments) in commands {
+            let status = Command::new(program).args(arguments).status().unwrap();
+            assert!(status.success(), "{program} {arguments:?}");
+        }
+        mounted
+    }
+
+    fn path(&self) -> PathBuf {
+        self.directory.path().to_owned()
+    }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg(self.directory.path()).status();
+        let _ = Command::new("wipefs")
+            .args(["-q", "-a", &self.disk])
+            .status();
+    }
+}
+
+/// Recorded and cut on one machine, on loop devices of files, as `spindle powercut FILE` does by itself.
+#[test]
+fn the_power_is_cut_where_device_mapper_is() {
+    let Some(disks) = disks("the_power_is_cut_where_device_mapper_is") else {
+        return;
+    };
+    let mounted = Mounted::on(&disks[4]);
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/power_cut/short.toml");
+    let arguments = ["powercut", file, "--out", "out", "--cuts", "6"];
+    let cut = spindle(&mounted.path(), &arguments);
+    let told = words(&cut);
+    eprintln!("{told}");
+    assert!(cut.status.success(), "{told}");
+    for layout in ["raw", "ext4, direct"] {
+        let rows = told
+            .lines()
+            .filter(|line| line.starts_with(&format!("| {layout} |")));
+        let promised = rows.filter(|row| row.ends_with("| yes |"));
+        // With commits that wait, and with commits that do not.
+        assert_eq!(promised.count(), 2, "{layout}: {told}");
+    }
+    let again = words(&spindle(&mounted.path(), &arguments));
+    assert!(again.contains("as promised"), "rows are kept: {again}");
+    let cleaned = words(&spindle(&mounted.path(), &["clean"]));
+    assert!(cleaned.contains("nothing to clean"), "{cleaned}");
 }

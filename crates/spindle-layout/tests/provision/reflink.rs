@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use spindle_layout::{
-    ChangedBlocks, DatabaseFiles, FileManager, Golden, GoldenTree, Image, ImageSpec, LayoutError,
-    Placement, RawSpace, RestoreMethod, Shape, Target, TreeDirectories, TreeImage, Verify,
-    reflink_refusal,
+    ChangedBlocks, DatabaseFiles, FileManager, Golden, GoldenTree, Image, ImageSpec, Kept,
+    LayoutError, Placement, RawSpace, RestoreMethod, Shape, Target, TreeDirectories, TreeImage,
+    Verify, reflink_refusal,
 };
 
 use super::making::target;
@@ -37,7 +37,7 @@ fn golden(scene: &Scene) -> Arc<Golden> {
     let directory = scene.path().join("golden");
     fs::create_dir(&directory).unwrap();
     let loading = Golden::create(&directory, &shape(), 1).unwrap();
-    loading.seal().unwrap()
+    loading.seal(Kept::OnDisk).unwrap()
 }
 
 fn contents(files: &DatabaseFiles) -> Vec<Vec<u8>> {

@@ -24,7 +24,7 @@ mod word;
 mod workload;
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
@@ -112,8 +112,19 @@ impl Experiment {
         self.plan.restore.of(&self.layouts[layout])
     }
 
+    /// The directory that a layout's redo lies in, if that is one of its own: it lies on no other layout, and belongs to this
+    /// one.
+    ///
+    /// # Panics
+    /// When there is no such layout.
+    pub fn redo_apart(&self, layout: usize) -> Option<PathBuf> {
+        let of = &self.layouts[layout];
+        let is_placed = of.placement.redo.is_some();
+        of.database.redo_path.clone().filter(|_| !is_placed)
+    }
+
     /// How much longer the database is to make the I/O of a layout's datafiles, and that of its redo: each by the layout that
-    /// it lies on, unless that `is_slow` already.
+    /// it lies on, unless that `is_slow` already. Nothing beneath a layout delays redo in a directory of its own.
     ///
     /// # Panics
     /// When there is no such layout.
@@ -133,9 +144,10 @@ impl Experiment {
             };
             self.layouts[beneath].delay.filter(|_| !is_slow(beneath))
         };
-        // A directory of its own is no layout's device.
-        let is_apart = of.placement.redo.is_none() && of.database.redo_path.is_some();
-        let redo = on(&of.placement.redo).filter(|_| !is_apart);
+        let redo = match self.redo_apart(layout) {
+            Some(_) => of.delay,
+            None => on(&of.placement.redo),
+        };
         (on(&of.placement.data), redo)
     }
 

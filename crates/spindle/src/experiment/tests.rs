@@ -563,7 +563,9 @@ fn files_are_delayed_as_the_layout_that_they_lie_on() {
     assert_eq!(read_us(0), [5000, 0]);
     assert_eq!(read_us(1), [0, 5000]);
     assert_eq!(read_us(2), [4000, 4000]);
-    assert_eq!(read_us(3), [3000, 0]);
+    assert_eq!(read_us(3), [3000, 3000]);
+    // What delays a layout beneath it does not delay a directory elsewhere.
+    assert_eq!(read_us_but(3, 3), [0, 3000]);
 }
 
 #[test]

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use spindle_engines::sql::{Address, FoundServer, Server, foreign_server, server};
 use spindle_io::real::facts::{self, DirectProbe};
+use spindle_layout::plan::DelayedBy;
 use spindle_layout::{Placement, Target, reflink_refusal};
 
 use super::grounds::Grounds;
@@ -104,6 +105,9 @@ fn examine_server(
     index: usize,
     layout: &mut Layout,
 ) -> Option<String> {
+    if let Some(reason) = cannot_be_delayed(experiment, grounds, index) {
+        return Some(reason);
+    }
     let files = match ServerFiles::of(server, experiment, index, grounds) {
         Ok(files) => files,
         Err(reason) => return Some(reason),
@@ -142,6 +146,37 @@ fn files_cannot_be_put_back(
         PutBack::ThinVolumes => None,
     }?;
     Some(format!("cannot be restored by {by}: {reason}"))
+}
+
+/// Why a server's I/O cannot be delayed as the experiment asks: what is not beneath its files it would not notice.
+fn cannot_be_delayed(experiment: &Experiment, grounds: &Grounds, index: usize) -> Option<String> {
+    let layout = &experiment.layouts[index];
+    let engine = experiment.database.engine;
+    let is_beneath = |other: &&experiment::Layout| {
+        other.name == layout.name || layout.placement.layouts().any(|name| name == other.name)
+    };
+    let delayed = experiment.layouts.iter().filter(is_beneath);
+    let delayed = delayed.filter(|other| other.delay.is_some());
+    for other in delayed {
+        let number = experiment
+            .layouts
+            .iter()
+            .position(|of| of.name == other.name);
+        if let Some(DelayedBy::Database { why }) = number.and_then(|of| grounds.delayed_by(of)) {
+            return Some(format!(
+                "no delay here for {}: {engine} does not delay its own I/O, and nothing beneath it can: {why}",
+                other.name
+            ));
+        }
+    }
+    let redo = experiment
+        .redo_apart(index)
+        .filter(|_| layout.delay.is_some())?;
+    Some(format!(
+        "no delay here for redo, in redo_path: {engine} does not delay its own I/O, and nothing is beneath {}; place redo on \
+         a layout with this delay instead",
+        redo.display()
+    ))
 }
 
 /// What was found of a server, among what is told of a layout.

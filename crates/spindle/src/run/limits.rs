@@ -18,33 +18,52 @@ use crate::trial::limit_probe::{LimitProbe, ProbedWrites, SCRATCH_BYTES};
 use crate::trial::protocol::Limited;
 use crate::trial::supervisor::{self, TrialError};
 
-/// What files of a layout lie on: the layout itself, or another that its `placement` names.
+/// What files of a layout lie on: the layout itself, the directory that its redo is in, or another layout that its `placement`
+/// names.
 pub struct Part {
-    /// Which layout.
-    index: usize,
+    /// What messages call it; `None` for the layout itself.
+    name: Option<String>,
     limit: Option<Limit>,
     /// Its directory or devices.
     paths: Vec<PathBuf>,
+    /// How the database's writes reach it.
+    writes: ProbedWrites,
 }
 
-/// What files of a layout lie on, itself first. `paths_of` knows the directories and devices of layouts.
+/// What files of a layout lie on, itself first. `paths_of` knows the directories and devices of layouts. Redo in a directory
+/// of its own is the layout's, and so held to its limit.
 pub fn parts_of(
     experiment: &Experiment,
     index: usize,
     paths_of: impl Fn(usize) -> Vec<PathBuf>,
 ) -> Vec<Part> {
-    let placement = &experiment.layouts[index].placement;
-    let mut layouts = vec![index];
-    for name in placement.layouts() {
-        let named = experiment.layouts.iter().position(|of| of.name == name);
-        layouts.extend(named.filter(|other| !layouts.contains(other)));
-    }
-    let part = |index: usize| Part {
-        index,
-        limit: experiment.layouts[index].limit,
+    let layout = &experiment.layouts[index];
+    let (writes, redo_writes) = writes_of(experiment, index);
+    let mut parts = vec![Part {
+        name: None,
+        limit: layout.limit,
         paths: paths_of(index),
-    };
-    layouts.into_iter().map(part).collect()
+        writes,
+    }];
+    parts.extend(experiment.redo_apart(index).map(|path| Part {
+        name: Some("redo_path".to_owned()),
+        limit: layout.limit,
+        paths: vec![path],
+        writes: redo_writes,
+    }));
+    let others = (0..experiment.layouts.len()).filter(|other| *other != index);
+    for other in others {
+        let name = &experiment.layouts[other].name;
+        if layout.placement.layouts().any(|placed| placed == name) {
+            parts.push(Part {
+                name: Some(name.clone()),
+                limit: experiment.layouts[other].limit,
+                paths: paths_of(other),
+                writes,
+            });
+        }
+    }
+    parts
 }
 
 /// Limits that can be set: the layout's own, and those of the layouts that its files are placed on.
@@ -117,7 +136,11 @@ pub fn prepare(
         return Ok(None);
     }
     let files = SystemFiles::default();
-    let name = |part: &Part| &experiment.layouts[part.index].name;
+    let name = |part: &Part| {
+        part.name
+            .clone()
+            .unwrap_or_else(|| experiment.layouts[index].name.clone())
+    };
     let mut found: Option<LayoutLimit> = None;
     for part in parts {
         let Some(limit) = part.limit else { continue };
@@ -201,28 +224,18 @@ fn part_limit(
 }
 
 /// What is to be said of redo that lies in a directory of its own while the layout is slowed.
-pub fn note_on_redo(
-    experiment: &Experiment,
-    index: usize,
-    limit: Option<&LayoutLimit>,
-) -> Option<String> {
+pub fn note_on_redo(experiment: &Experiment, index: usize) -> Option<String> {
+    experiment.redo_apart(index)?;
     let layout = &experiment.layouts[index];
-    let database = experiment.database_of(index);
-    let path = database.redo_path.as_ref()?;
-    if layout.placement.redo.is_some() || (limit.is_none() && layout.delay.is_none()) {
-        return None;
-    }
-    let disk = disk_of(&SystemFiles::default(), path);
-    let is_held = limit.is_some_and(|limit| {
-        let mut disks = limit.io.disks().iter();
-        disks.any(|(held, _)| Some(*held) == disk)
-    });
-    Some(if is_held {
-        "redo, in redo_path, is on a disk that the limit holds".to_owned()
-    } else {
-        "redo, in redo_path, has neither the limit nor the delay; on a layout that placement names it has that layout's"
-            .to_owned()
-    })
+    let slowed = match (layout.limit, layout.delay) {
+        (None, None) => return None,
+        (Some(_), None) => "held to the layout's limit",
+        (None, Some(_)) => "delayed as the layout is, by the database",
+        (Some(_), Some(_)) => "held to the layout's limit and, by the database, delayed as it is",
+    };
+    Some(format!(
+        "redo, in redo_path, is {slowed}, too; on a layout that placement names it has that layout's"
+    ))
 }
 
 fn rates_of(limit: Limit) -> Rates {
@@ -237,8 +250,6 @@ fn rates_of(limit: Limit) -> Rates {
 /// Has a process in the limited group do I/O in the directory of each limited part (on a raw device only reads). Returns why
 /// the layout must be skipped, if so.
 pub fn try_out(
-    experiment: &Experiment,
-    index: usize,
     parts: &[Part],
     limit: &LayoutLimit,
     interrupted: &AtomicBool,
@@ -259,17 +270,15 @@ pub fn try_out(
         let probe = LimitProbe {
             rates,
             scratch: scratch.path.clone(),
-            writes: scratch.file.is_some().then(|| writes_of(experiment, index)),
+            writes: scratch.file.is_some().then_some(part.writes),
         };
         match supervisor::probe_limit(&probe, &limit.io, interrupted) {
             Ok(None) => {}
             Ok(Some(exceeded)) => {
-                let of = match part.index == index {
-                    true => String::new(),
-                    false => format!(" of {}", experiment.layouts[part.index].name),
-                };
+                let of = part.name.as_ref().map(|name| format!(" of {name}"));
                 return Ok(Some(format!(
-                    "the limit{of} does not hold here: when tried, there were {exceeded}"
+                    "the limit{} does not hold here: when tried, there were {exceeded}",
+                    of.unwrap_or_default()
                 )));
             }
             Err(TrialError::Failed(reason)) => {
@@ -281,13 +290,21 @@ pub fn try_out(
     Ok(None)
 }
 
-fn writes_of(experiment: &Experiment, index: usize) -> ProbedWrites {
-    let write_sync = experiment.database_of(index).write_sync;
-    match (experiment.layouts[index].io.caching, write_sync) {
-        (Caching::Direct, _) => ProbedWrites::Direct,
-        (Caching::Buffered, WriteSync::Dsync) => ProbedWrites::BufferedDurable,
+/// How a layout's datafiles are written, and its redo, which is always durable.
+fn writes_of(experiment: &Experiment, index: usize) -> (ProbedWrites, ProbedWrites) {
+    let (layout, database) = (&experiment.layouts[index], experiment.database_of(index));
+    let durable = |caching| match caching {
+        Caching::Direct => ProbedWrites::Direct,
+        Caching::Buffered => ProbedWrites::BufferedDurable,
+    };
+    let of_data = match (layout.io.caching, database.write_sync) {
         (Caching::Buffered, WriteSync::Checkpoint) => ProbedWrites::BufferedLater,
-    }
+        (caching, _) => durable(caching),
+    };
+    (
+        of_data,
+        durable(database.redo_access_path(layout.io).caching),
+    )
 }
 
 /// What the probe works on: a file without a name, which goes with this process whatever happens, or a raw device.

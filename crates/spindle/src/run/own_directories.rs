@@ -69,6 +69,17 @@ impl OwnDirectories {
             .expect("volumes are put back only after all images are made")
     }
 
+    /// Removes directories that were made in these, when what they were made for came to nothing: their room and their numbers
+    /// are for the next.
+    pub fn take_back(&self, made: &[PathBuf]) {
+        let own = || self.directories.values().filter_map(|(of, _)| of.as_ref());
+        for directory in made {
+            let parent = own().find(|of| directory.parent() == Some(of.path()));
+            // There is an error to be told already. What stays goes with the run.
+            let _ = parent.map(|of| of.take_back(directory));
+        }
+    }
+
     /// Lets go of the directory in `place` while `work` does something to what is beneath it, and takes it up again.
     pub fn without<E: From<LayoutError>>(
         &mut self,

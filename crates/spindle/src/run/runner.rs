@@ -323,7 +323,7 @@ impl Runner {
                         .and_then(|limit| limit.flushes().note())
                         .map(str::to_owned),
                 );
-                notes.extend(limits::note_on_redo(&self.state.experiment, index, limit));
+                notes.extend(limits::note_on_redo(&self.state.experiment, index));
             }
             if let Some(reason) = &examined.skip {
                 self.progress
@@ -353,7 +353,7 @@ impl Runner {
         };
         let name = &experiment.layouts[index].name;
         self.progress.note(&format!("trying the limit of {name}"));
-        match limits::try_out(experiment, index, &parts, &limit, &self.interrupted) {
+        match limits::try_out(&parts, &limit, &self.interrupted) {
             Ok(None) => {
                 self.limits.insert(index, limit);
                 Ok(None)

@@ -6,15 +6,30 @@ use std::sync::Arc;
 use spindle_engines::kernel::{self, EngineError};
 use spindle_io::Env;
 use spindle_io::real::{RealEnv, block_on};
-use spindle_layout::{DatabaseFiles, Shape};
+use spindle_layout::{DatabaseFiles, Golden, Kept, Shape};
 
 use super::ImageError;
 use crate::experiment::{AccessPath, Caching, Database, Experiment, Method};
+use crate::observe::SystemFiles;
+use crate::observe::cgroup::GroupLimits;
+use crate::observe::sampler::MemoryState;
 use crate::run::grounds::Grounds;
 use crate::trial::protocol::{double_write_bytes_of, engine_path, settings_of, workload_of};
 
+/// A golden copy in `directory`, loaded.
+pub(super) fn make(
+    experiment: &Experiment,
+    database: &Database,
+    shape: &Shape,
+    directory: &Path,
+) -> Result<Arc<Golden>, ImageError> {
+    let loading = Golden::create(directory, shape, experiment.seed)?;
+    load(experiment, database, loading.files())?;
+    Ok(loading.seal(kept(experiment, shape))?)
+}
+
 /// Has the engine make and load the database in the golden copy's files.
-pub(super) fn load(
+fn load(
     experiment: &Experiment,
     database: &Database,
     files: &DatabaseFiles,
@@ -42,6 +57,33 @@ pub(super) fn load(
         experiment.seed,
         clients,
     ))
+}
+
+/// Golden copies in memory take at most this part of it, counted without what trials may have: a database that lives on the
+/// page cache, for want of a memory budget, is to notice nothing.
+const MEMORY_SHARE: u64 = 4;
+
+/// Whether a golden copy can be kept in memory.
+fn kept(experiment: &Experiment, shape: &Shape) -> Kept {
+    let files = SystemFiles::default();
+    let available = MemoryState::read(&files).map_or(0, |memory| memory.available_bytes);
+    let allowed = GroupLimits::read(&files).memory_bytes;
+    let layouts = 0..experiment.layouts.len();
+    let budgets = layouts.map(|layout| experiment.database_of(layout).memory_bytes);
+    kept_in(
+        available.min(allowed.unwrap_or(u64::MAX)),
+        budgets.max().unwrap_or(0),
+        shape.total_bytes(),
+    )
+}
+
+/// The same, when so much memory is there and trials may have so much of it.
+fn kept_in(available_bytes: u64, budget_bytes: u64, golden_bytes: u64) -> Kept {
+    let spare_bytes = available_bytes.saturating_sub(budget_bytes) / MEMORY_SHARE;
+    match golden_bytes <= spare_bytes {
+        true => Kept::InMemory,
+        false => Kept::OnDisk,
+    }
 }
 
 /// The sizes of a layout's files.
@@ -93,4 +135,17 @@ pub(in crate::run) fn golden_place(
         path: path.to_path_buf(),
         error,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_that_trials_may_need_is_left_to_them() {
+        assert_eq!(kept_in(9 << 30, 1 << 30, 2 << 30), Kept::InMemory);
+        assert_eq!(kept_in(9 << 30, 1 << 30, (2 << 30) + 1), Kept::OnDisk);
+        assert_eq!(kept_in(1 << 30, 2 << 30, 1), Kept::OnDisk);
+        assert_eq!(kept_in(0, 0, 1), Kept::OnDisk);
+    }
 }

@@ -278,28 +278,13 @@ impl Images {
                 check_space(&place, bytes)?;
             }
         }
-        let files = self.place_files(&wanted, DataDirectory::make_image_directory)?;
-        note(&format!(
-            "making the database files for {name} ({})",
-            match (files.is_raw(), wanted.manager) {
-                (true, _) => "without a file system",
-                (false, FileManager::Plain) => "plain files",
-                (false, FileManager::Odm) => "preallocated, committed whole",
-            }
-        ));
-        let devices = devices_of(&files);
-        let spec = ImageSpec {
-            files,
-            manager: wanted.manager,
-        };
-        let image = match wanted.put_back {
-            PutBack::Clones => {
-                let originals =
-                    self.place_files(&wanted, DataDirectory::make_original_directory)?;
-                Image::provision_clones(&golden, &spec, originals)?
-            }
-            PutBack::Copy | PutBack::ThinVolumes => Image::provision(&golden, &spec)?,
-        };
+        let (space, mut made) = (self.space.clone(), Vec::new());
+        let image = self.make_image(&wanted, &golden, name, &mut made, note);
+        let image = image.inspect_err(|_| {
+            self.directories.take_back(&made);
+            self.space = space;
+        })?;
+        let devices = devices_of(image.files());
         let volumes = match wanted.put_back {
             PutBack::ThinVolumes => grounds.thin_volumes(experiment, layout),
             PutBack::Copy | PutBack::Clones => Vec::new(),
@@ -314,21 +299,57 @@ impl Images {
         Ok(self.images.len() - 1)
     }
 
-    /// Where the files of the next image go, in directories of its own.
+    /// The next image, in directories of its own, which are added to `made`.
+    fn make_image(
+        &mut self,
+        wanted: &Wanted,
+        golden: &Arc<Golden>,
+        name: &str,
+        made: &mut Vec<PathBuf>,
+        note: &mut dyn FnMut(&str),
+    ) -> Result<Image, ImageError> {
+        let files = self.place_files(wanted, DataDirectory::make_image_directory, made)?;
+        note(&format!(
+            "making the database files for {name} ({})",
+            match (files.is_raw(), wanted.manager) {
+                (true, _) => "without a file system",
+                (false, FileManager::Plain) => "plain files",
+                (false, FileManager::Odm) => "preallocated, committed whole",
+            }
+        ));
+        let spec = ImageSpec {
+            files,
+            manager: wanted.manager,
+        };
+        Ok(match wanted.put_back {
+            PutBack::Clones => {
+                let originals =
+                    self.place_files(wanted, DataDirectory::make_original_directory, made)?;
+                Image::provision_clones(golden, &spec, originals)?
+            }
+            PutBack::Copy | PutBack::ThinVolumes => Image::provision(golden, &spec)?,
+        })
+    }
+
+    /// Where the files of the next image go, in directories of its own, which are added to `made`.
     fn place_files(
         &mut self,
         wanted: &Wanted,
         make: impl Fn(&DataDirectory, u32) -> Result<PathBuf, LayoutError>,
+        made: &mut Vec<PathBuf>,
     ) -> Result<DatabaseFiles, ImageError> {
         let number = self.images.len() as u32 + 1;
-        let mut made: BTreeMap<PathBuf, PathBuf> = BTreeMap::new();
+        let mut directories: BTreeMap<PathBuf, PathBuf> = BTreeMap::new();
         for place in wanted.placement.directories(&wanted.shape).into_keys() {
             let directory = make(self.directories.of(&place), number)?;
-            made.insert(place, directory);
+            made.push(directory.clone());
+            directories.insert(place, directory);
         }
         let inside = wanted
             .placement
-            .within(&format!("image{number}/"), |place| made[place].clone());
+            .within(&format!("image{number}/"), |place| {
+                directories[place].clone()
+            });
         Ok(DatabaseFiles::place(
             &wanted.shape,
             &inside,
@@ -352,9 +373,8 @@ impl Images {
         note(&format!("loading {} MiB of data", data_bytes >> 20));
         let number = self.goldens.len() as u32 + 1;
         let directory = self.directories.of(place).make_golden_directory(number)?;
-        let loading = Golden::create(&directory, shape, experiment.seed)?;
-        golden::load(experiment, database, loading.files())?;
-        let golden = loading.seal()?;
+        let golden = golden::make(experiment, database, shape, &directory);
+        let golden = golden.inspect_err(|_| self.directories.take_back(&[directory]))?;
         self.goldens.push(MadeGolden {
             shape: shape.clone(),
             golden: Arc::clone(&golden),
