@@ -15,6 +15,7 @@ use browser::{Browser, View};
 use serde_json::Value;
 use showcase::{Extent, USUAL};
 use spindle::report;
+use spindle::result::{Arrivals, build};
 use spindle::run::directory::{StoredRun, write_reports};
 
 const SCREEN: View = View {
@@ -34,6 +35,24 @@ fn page() -> String {
     report::html(&showcase::result(&record), &record.series)
 }
 
+/// The same run with its load at a fixed rate, where two layouts are too close to call.
+fn page_at_a_rate() -> String {
+    let mut record = showcase::record(USUAL);
+    for trial in record.cases.iter_mut().flat_map(|case| &mut case.trials) {
+        trial.tpm = 12_000.0;
+        trial.arrivals = Some(Arrivals {
+            rate_per_s: 200.0,
+            delay_us: trial.latency_us,
+            backlog: 0,
+            is_overloaded: false,
+        });
+    }
+    report::html(
+        &build(&record).expect("the showcase is consistent"),
+        &record.series,
+    )
+}
+
 fn texts(found: &Value) -> Vec<&str> {
     let found = found.as_array().expect("the probe finds a list").iter();
     found.filter_map(Value::as_str).collect()
@@ -44,11 +63,11 @@ fn nothing_overlaps_or_leaves_the_page_on_a_screen_and_on_a_phone() {
     let Some(browser) = Browser::find("report_page") else {
         return;
     };
-    let page = page();
-    for view in [SCREEN, PHONE] {
+    let (page, page_at_a_rate) = (page(), page_at_a_rate());
+    for (page, view) in [(&page, SCREEN), (&page, PHONE), (&page_at_a_rate, PHONE)] {
         let probe = "(() => { page.querySelectorAll('details').forEach((details) => { details.open = true; }); \
                      return [page.documentElement.scrollWidth, overlaps(), beyond(), nameless()]; })()";
-        let found = browser.probe(&page, view, probe);
+        let found = browser.probe(page, view, probe);
         assert_eq!(
             found[0], view.width,
             "the page scrolls sideways: {:#?}",
@@ -257,7 +276,10 @@ fn pictures() {
         std::env::var_os("SPINDLE_PICTURES").expect("SPINDLE_PICTURES names a directory");
     let directory = PathBuf::from(directory);
     let page = page();
-    std::fs::write(directory.join("page.html"), &page).expect("the page is written");
+    for (name, page) in [("page", &page), ("page-at-a-rate", &page_at_a_rate())] {
+        let file = directory.join(format!("{name}.html"));
+        std::fs::write(file, page).expect("the page is written");
+    }
     for (name, width, dark) in [
         ("screen", 1_280, false),
         ("dark", 1_280, true),
