@@ -55,6 +55,9 @@ pub struct Comparison {
     /// spread stay as they are. An estimate made from few rounds is itself rough. At most [`MAX_ROUNDS`], which stands
     /// for "that many or more". `None` where only the machine's noise forbids a verdict, which more rounds do not.
     pub rounds_needed: Option<u32>,
+    /// How far the ratio spreads from round to round: standard deviation of its logarithm, 0.02 for about 2 %. `None` with
+    /// fewer than two rounds. [`rounds_to_find`](crate::rounds_to_find) takes it.
+    pub spread: Option<f64>,
     /// Two-sided p-value of "the ratio is 1", before any correction for having compared many cases; `None` with fewer
     /// than two rounds.
     pub p_value: Option<f64>,
@@ -93,17 +96,21 @@ pub fn compare_by(a: &[f64], b: &[f64], standard: Standard) -> Result<Comparison
     let judged = ci95.map_or(Verdict::Undecided, |interval| {
         judge(interval, standard.margin)
     });
-    let (verdict, rounds_needed) = match judged {
-        Verdict::Undecided => (judged, rounds_needed(&moments, standard)),
-        Verdict::Faster | Verdict::Slower if standard.is_noise(ratio) => (Verdict::Undecided, None),
-        _ => (judged, None),
+    let verdict = match judged {
+        Verdict::Faster | Verdict::Slower if standard.is_noise(ratio) => Verdict::Undecided,
+        judged => judged,
     };
+    let spread = moments.standard_deviation;
+    let is_open = judged == Verdict::Undecided;
     Ok(Comparison {
         ratio,
         ci95,
         verdict,
         rounds: moments.count,
-        rounds_needed,
+        rounds_needed: spread
+            .filter(|_| is_open)
+            .map(|spread| rounds_needed(&moments, spread, standard)),
+        spread,
         p_value: moments.p_value(),
     })
 }
@@ -160,8 +167,7 @@ pub(crate) fn judge((low, high): (f64, f64), margin: f64) -> Verdict {
 
 /// The fewest rounds whose expected interval, centred on the observed mean and as wide as the observed standard
 /// deviation makes it, is no longer undecided.
-fn rounds_needed(moments: &Moments, standard: Standard) -> Option<u32> {
-    let standard_deviation = moments.standard_deviation?;
+fn rounds_needed(moments: &Moments, standard_deviation: f64, standard: Standard) -> u32 {
     let decided = |rounds: u32| {
         let half_width = half_width(standard_deviation, rounds, standard.looks.error_chance());
         let interval = (
@@ -181,7 +187,7 @@ fn rounds_needed(moments: &Moments, standard: Standard) -> Option<u32> {
             undecided = middle;
         }
     }
-    Some(enough)
+    enough
 }
 
 #[cfg(test)]
@@ -246,6 +252,7 @@ mod tests {
         let ((low, _), (_, high)) = (forth.ci95.unwrap(), back.ci95.unwrap());
         assert!((low * high - 1.0).abs() < 1e-12);
         assert_eq!(forth.rounds_needed, None);
+        assert_eq!(forth.spread, back.spread);
     }
 
     #[test]
@@ -279,8 +286,13 @@ mod tests {
         assert!((single.ratio - 3.0).abs() < 1e-12);
         assert_eq!(single.verdict, Verdict::Undecided);
         assert_eq!(
-            (single.ci95, single.rounds_needed, single.p_value),
-            (None, None, None)
+            (
+                single.ci95,
+                single.rounds_needed,
+                single.spread,
+                single.p_value
+            ),
+            (None, None, None, None)
         );
     }
 

@@ -150,7 +150,7 @@ fn two_sided_level(cases: usize, standard: Standard) -> f64 {
     2.0 * standard.looks.error_chance() / cases as f64
 }
 
-fn check_cases(cases: &[CaseRounds]) -> Result<(), StatsError> {
+pub(crate) fn check_cases(cases: &[CaseRounds]) -> Result<(), StatsError> {
     if cases.is_empty() {
         return Err(StatsError::NoCases);
     }
@@ -218,7 +218,7 @@ pub(crate) fn paired(a: &CaseRounds, b: &CaseRounds) -> (Vec<f64>, Vec<f64>) {
     a.values.iter().filter_map(both).unzip()
 }
 
-fn compare_cases(
+pub(crate) fn compare_cases(
     a: &CaseRounds,
     b: &CaseRounds,
     standard: Standard,
@@ -231,6 +231,7 @@ fn compare_cases(
             verdict: Verdict::Undecided,
             rounds: 0,
             rounds_needed: None,
+            spread: None,
             p_value: None,
         });
     }

@@ -270,7 +270,7 @@ fn verdicts(result: &RunResult, ranking: &Ranking, style: Style) -> String {
         ranking.best,
         ranking.workload,
         ranking.clients,
-        result.compared_by(ranking)
+        comparison::ratio_of(ranking.measure)
     );
     for (line, comparison) in lines(&table).lines().zip(&comparisons) {
         let verdict = comparison::verdict(comparison, ranking);
@@ -279,6 +279,9 @@ fn verdicts(result: &RunResult, ranking: &Ranking, style: Style) -> String {
             "{line}  {}",
             paint(&verdict, colour_of(comparison.verdict), style)
         );
+    }
+    if let Some(sentence) = sentences::rounds_to_find(result, ranking) {
+        let _ = writeln!(text, "{sentence}");
     }
     text.push('\n');
     text

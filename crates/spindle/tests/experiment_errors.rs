@@ -21,6 +21,10 @@ fn shown(error: &ExperimentError) -> String {
         .collect()
 }
 
+/// A layout on a server that somebody else runs.
+const FOREIGN: &str =
+    "\n[[layout]]\nname = \"there\"\ndatabase = { url = \"postgres://me@host/bench\" }\n";
+
 /// The message for `text`, which must be wrong, with the `--set` arguments `sets`.
 fn message_with(text: &str, sets: &[&str]) -> String {
     let sets: Vec<String> = sets.iter().map(ToString::to_string).collect();
@@ -63,6 +67,14 @@ wrong! {
     );
     engine_not_built_yet: message("[database]\nengine = \"oracle\"\n");
     precision_of_a_fixed_plan: message("[plan]\nprecision = \"2%\"\n");
+    golden_copy_of_a_foreign_server: message_with(
+        &format!("[database]\nengine = \"postgres\"\nsize = \"128MiB\"\n[plan]\ngolden_path = \".\"\n{FOREIGN}"),
+        &[],
+    );
+    files_of_a_foreign_server: message_with(
+        &format!("[database]\nengine = \"postgres\"\nsize = \"128MiB\"\n{FOREIGN}"),
+        &["plan.restore_verify=changed"],
+    );
     placed_on_no_layout: message("[[layout]]\nname = \"x\"\nplacement = { redo = \"logs\" }\n");
     placed_on_no_device: message(
         "[[layout]]\nname = \"x\"\ndevices = [\"/dev/sdb\"]\nraw = true\nplacement = { redo = [\"/dev/sdc\"] }\n",

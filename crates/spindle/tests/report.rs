@@ -5,7 +5,7 @@ mod fixture;
 
 use serde_json::Value;
 use spindle::report;
-use spindle::result::{RunRecord, RunResult, build};
+use spindle::result::{Arrivals, RunRecord, RunResult, build};
 use spindle::table::{self, Style};
 
 fn result() -> RunResult {
@@ -82,6 +82,88 @@ fn colour_changes_nothing_but_colour() {
 fn markdown() {
     let record = fixture::record();
     insta::assert_snapshot!(report::markdown(&result(), &record.series));
+}
+
+/// The fixture's run at a fixed rate, which every layout kept; the later layouts take longer.
+fn at_a_fixed_rate() -> RunResult {
+    let mut record = fixture::record();
+    for (index, case) in record.cases.iter_mut().enumerate() {
+        for trial in &mut case.trials {
+            trial.tpm = 30_000.0;
+            trial.latency_us.p99 = 1_000.0 * (1.0 + index as f64 + 0.01 * f64::from(trial.round));
+            trial.arrivals = Some(Arrivals {
+                rate_per_s: 500.0,
+                delay_us: trial.latency_us,
+                backlog: 0,
+                is_overloaded: false,
+            });
+        }
+    }
+    build(&record).expect("the fixture is consistent")
+}
+
+#[test]
+fn at_a_fixed_rate_people_read_of_times() {
+    let result = at_a_fixed_rate();
+    let page = report::html(&result, &[]);
+    for told in [
+        "buffered, sync answers soonest at 500 transactions a second",
+        "p99 1.02 ms",
+        "1.98 x (",
+        "soonest",
+        "p99, b / a",
+        "above 1 is the sooner answer",
+    ] {
+        assert!(page.contains(told), "the page lacks {told:?}");
+    }
+    for wrong in [
+        "throughput relative",
+        "30000 tpm",
+        "tpm, a / b",
+        "is fastest",
+    ] {
+        assert!(!page.contains(wrong), "the page says {wrong:?}");
+    }
+    let text = report::markdown(&result, &[]);
+    assert!(text.contains("| p99, b / a |") && text.contains("above 1 is the sooner answer"));
+    let table = table::render(&result, Style::default());
+    assert!(
+        table.contains("ratio of p99, theirs over its own"),
+        "{table}"
+    );
+    assert_eq!(schema_errors(&as_json(&result)), Vec::<String>::new());
+}
+
+#[test]
+fn an_undecided_pair_tells_how_many_rounds_it_takes_wherever_it_is_shown() {
+    let mut record = fixture::record();
+    for (case, tpm) in record.cases.iter_mut().zip([
+        [100.0, 120.0, 109.0],
+        [105.0, 101.0, 104.0],
+        [10.0, 10.1, 9.9],
+    ]) {
+        for (trial, tpm) in case.trials.iter_mut().zip(tpm) {
+            trial.tpm = tpm;
+        }
+    }
+    record.cases.truncate(3);
+    let result = build(&record).expect("the record is consistent");
+    let open = &result.verdicts[0];
+    let (needed, to_find) = (open.rounds_needed.unwrap(), open.rounds_to_find.unwrap());
+    assert!(needed > 3 && to_find > needed, "{open:?}");
+    for text in [
+        table::render(&result, Style::default()),
+        report::html(&result, &[]),
+        report::markdown(&result, &[]),
+    ] {
+        for told in [
+            format!("undecided, about {} more rounds would decide", needed - 3),
+            format!("To be sure: {to_find} rounds in all find a difference of 3 %"),
+        ] {
+            assert!(text.contains(&told), "{told:?} is not in {text}");
+        }
+    }
+    assert_eq!(schema_errors(&as_json(&result)), Vec::<String>::new());
 }
 
 // The result format.

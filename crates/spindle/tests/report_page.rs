@@ -5,6 +5,8 @@
 mod browser;
 #[path = "report/showcase.rs"]
 mod showcase;
+#[path = "report/stored.rs"]
+mod stored;
 
 use std::path::PathBuf;
 use std::time::Instant;
@@ -13,6 +15,8 @@ use browser::{Browser, View};
 use serde_json::Value;
 use showcase::{Extent, USUAL};
 use spindle::report;
+use spindle::result::{Arrivals, build};
+use spindle::run::directory::{StoredRun, write_reports};
 
 const SCREEN: View = View {
     width: 1_280,
@@ -31,6 +35,24 @@ fn page() -> String {
     report::html(&showcase::result(&record), &record.series)
 }
 
+/// The same run with its load at a fixed rate, where two layouts are too close to call.
+fn page_at_a_rate() -> String {
+    let mut record = showcase::record(USUAL);
+    for trial in record.cases.iter_mut().flat_map(|case| &mut case.trials) {
+        trial.tpm = 12_000.0;
+        trial.arrivals = Some(Arrivals {
+            rate_per_s: 200.0,
+            delay_us: trial.latency_us,
+            backlog: 0,
+            is_overloaded: false,
+        });
+    }
+    report::html(
+        &build(&record).expect("the showcase is consistent"),
+        &record.series,
+    )
+}
+
 fn texts(found: &Value) -> Vec<&str> {
     let found = found.as_array().expect("the probe finds a list").iter();
     found.filter_map(Value::as_str).collect()
@@ -41,11 +63,11 @@ fn nothing_overlaps_or_leaves_the_page_on_a_screen_and_on_a_phone() {
     let Some(browser) = Browser::find("report_page") else {
         return;
     };
-    let page = page();
-    for view in [SCREEN, PHONE] {
+    let (page, page_at_a_rate) = (page(), page_at_a_rate());
+    for (page, view) in [(&page, SCREEN), (&page, PHONE), (&page_at_a_rate, PHONE)] {
         let probe = "(() => { page.querySelectorAll('details').forEach((details) => { details.open = true; }); \
-                     return [page.documentElement.scrollWidth, overlaps(), beyond()]; })()";
-        let found = browser.probe(&page, view, probe);
+                     return [page.documentElement.scrollWidth, overlaps(), beyond(), nameless()]; })()";
+        let found = browser.probe(page, view, probe);
         assert_eq!(
             found[0], view.width,
             "the page scrolls sideways: {:#?}",
@@ -53,6 +75,7 @@ fn nothing_overlaps_or_leaves_the_page_on_a_screen_and_on_a_phone() {
         );
         assert_eq!(texts(&found[1]), Vec::<&str>::new(), "at {}", view.width);
         assert_eq!(texts(&found[2]), Vec::<&str>::new(), "at {}", view.width);
+        assert_eq!(texts(&found[3]), Vec::<&str>::new(), "at {}", view.width);
     }
 }
 
@@ -69,12 +92,22 @@ fn the_checks_of_layout_see_faults() {
         ("faint()", ".note { color: #bbb !important; }"),
         ("faint()", ".plot text { fill: #ccc !important; }"),
     ];
+    let sees = |broken: &str, view: View, probe: &str, fault: &str| {
+        assert_ne!(broken, page);
+        let found = browser.probe(broken, view, probe);
+        assert!(!texts(&found).is_empty(), "{probe} does not see {fault}");
+    };
     for (probe, fault) in faults {
         let broken = page.replacen("</style>", &format!("{fault}</style>"), 1);
-        assert_ne!(broken, page);
-        let found = browser.probe(&broken, SCREEN, probe);
-        assert!(!texts(&found).is_empty(), "{probe} does not see {fault}");
+        sees(&broken, SCREEN, probe, fault);
     }
+    let unfolded = "(() => { page.querySelectorAll('details').forEach((details) => { details.open = true; }); return nameless(); })()";
+    let fault = "tbody th { position: static !important; }";
+    let broken = page.replacen("</style>", &format!("{fault}</style>"), 1);
+    sees(&broken, PHONE, unfolded, fault);
+    // What is left are the names of kinds, each for many rows.
+    let one_name_for_many = page.replace("<th scope=\"row\"", "<td");
+    sees(&one_name_for_many, PHONE, unfolded, "rows without a name");
 }
 
 #[test]
@@ -243,7 +276,10 @@ fn pictures() {
         std::env::var_os("SPINDLE_PICTURES").expect("SPINDLE_PICTURES names a directory");
     let directory = PathBuf::from(directory);
     let page = page();
-    std::fs::write(directory.join("page.html"), &page).expect("the page is written");
+    for (name, page) in [("page", &page), ("page-at-a-rate", &page_at_a_rate())] {
+        let file = directory.join(format!("{name}.html"));
+        std::fs::write(file, page).expect("the page is written");
+    }
     for (name, width, dark) in [
         ("screen", 1_280, false),
         ("dark", 1_280, true),
@@ -284,23 +320,33 @@ fn the_page_of_a_large_run_stays_small() {
     );
 }
 
-/// The time from the record of a large run to its reports. `make bench` prints it.
+/// The time that a large run takes from its directory to everything that is made of it. `make bench` prints it.
 #[test]
 #[ignore = "a timing"]
 fn time_of_a_large_run() {
-    let record = showcase::record(LARGE);
-    let start = Instant::now();
-    let result = showcase::result(&record);
-    let built = start.elapsed();
-    let html = report::html(&result, &record.series);
-    let markdown = report::markdown(&result, &record.series);
-    let all = start.elapsed();
+    let directory = tempfile::tempdir().expect("a directory for the run");
+    let journal_bytes = stored::store(&showcase::record(LARGE), LARGE, directory.path());
+    let seconds = |work: &dyn Fn()| {
+        let start = Instant::now();
+        work();
+        start.elapsed().as_secs_f64()
+    };
+    let analysed = seconds(&|| {
+        let run = StoredRun::read(directory.path()).expect("the journal is whole");
+        assert_eq!(run.result.cases.len(), 6);
+    });
+    let whole = seconds(&|| _ = write_reports(directory.path()).expect("the reports are written"));
+    let bytes = |name: &str| {
+        let file = std::fs::metadata(directory.path().join(name));
+        file.expect("the report is there").len() as f64
+    };
     println!(
-        "reports of 6 cases x 30 trials x 1800 samples: {:.0} ms, {:.0} of them the analysis (goal: at most 2000); \
-         page {:.1} MB (goal: at most 6), text {} KB",
-        1e3 * all.as_secs_f64(),
-        1e3 * built.as_secs_f64(),
-        html.len() as f64 / 1e6,
-        markdown.len() / 1_000
+        "6 cases x 30 trials x 1800 samples: from the run directory ({:.0} MB of journal) to result, page, text and series {:.0} ms \
+         (goal: at most 2000), {:.0} ms of it for reading and analysis; page {:.1} MB (goal: at most 6), text {:.0} KB",
+        journal_bytes as f64 / 1e6,
+        1e3 * whole,
+        1e3 * analysed,
+        bytes("report.html") / 1e6,
+        bytes("report.md") / 1e3
     );
 }

@@ -12,7 +12,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use journals::Run;
-use serde_json::json;
+use serde_json::{Value, json};
 use spindle::compare::{self, Options, Side};
 use spindle::result::{
     Arrivals, Attribution, Finding, Outcome, Place, RatioEstimate, ResponseTime, RunResult,
@@ -400,6 +400,106 @@ fn at_a_fixed_rate_the_time_of_transactions_is_compared() {
     insta::assert_snapshot!("compare_at_a_fixed_rate", text);
 }
 
+fn schema_errors(document: &Value) -> Vec<String> {
+    let schema = serde_json::from_str(include_str!("../../../docs/compare.schema.json")).unwrap();
+    assert!(jsonschema::meta::is_valid(&schema));
+    let validator = jsonschema::validator_for(&schema).unwrap();
+    let errors = validator.iter_errors(document);
+    errors
+        .map(|error| error.instance_path().to_string())
+        .collect()
+}
+
+/// The fixture beside itself after each of `changes`, as JSON.
+fn as_json(changes: &[fn(&mut RunResult)], options: &Options) -> Value {
+    let before = result();
+    let others: Vec<RunResult> = changes
+        .iter()
+        .map(|change| {
+            let mut after = result();
+            change(&mut after);
+            after
+        })
+        .collect();
+    let side = |name, result| Side {
+        name,
+        started_at: AT,
+        result,
+    };
+    let comparisons: Vec<_> = others
+        .iter()
+        .map(|after| {
+            let comparison = compare::compare(&before, after, options).unwrap();
+            (side("runs/after", after), comparison)
+        })
+        .collect();
+    let text = compare::json(side("runs/before", &before), &comparisons, options);
+    serde_json::from_str(&text).unwrap()
+}
+
+#[test]
+fn comparisons_as_json_follow_the_documented_schema() {
+    let slower = |after: &mut RunResult| {
+        slow_down(after, 0, 0.7);
+        after.cases[1].outcome = Outcome::Failed {
+            reason: "the disk is full".to_owned(),
+        };
+    };
+    let differs = |after: &mut RunResult| {
+        after.experiment["layouts"] = json!([{ "name": "direct, sync", "odd": 1 }]);
+    };
+    let other_database = |after: &mut RunResult| {
+        after.experiment["database"]["engine"] = json!("mariadb");
+    };
+    let told = as_json(&[slower, differs, other_database], &OPTIONS);
+    assert_eq!(schema_errors(&told), Vec::<String>::new());
+    assert_eq!(told["outcome"], "regression");
+    let [first, second, third] = &told["comparisons"].as_array().unwrap()[..] else {
+        panic!("{told}")
+    };
+    let case = |comparison: &Value, index: usize| comparison["cases"][index].clone();
+    assert_eq!(
+        (
+            case(first, 0)["verdict"].clone(),
+            case(first, 0)["is_regression"].clone()
+        ),
+        (json!("slower"), json!(true))
+    );
+    assert!((case(first, 0)["ratio"].as_f64().unwrap() - 0.7).abs() < 1e-9);
+    assert_eq!(case(first, 1)["status"], "missing");
+    assert_eq!(case(first, 1)["reason"], "now failed: the disk is full");
+    assert_eq!(second["outcome"], "no_regression");
+    assert_eq!(case(second, 2)["status"], "not_judged");
+    assert_eq!(case(second, 2)["differences"][0]["setting"], "odd");
+    assert_eq!(third["orderings"][0]["engines"][1], "mariadb");
+}
+
+#[test]
+fn the_schema_of_comparisons_rejects_wrong_ones() {
+    type Fault = fn(&mut Value);
+    let faults: [(&str, Fault); 5] = [
+        ("", |told| told["mood"] = "good".into()),
+        ("/outcome", |told| told["outcome"] = "fine".into()),
+        ("/comparisons", |told| told["comparisons"] = json!([])),
+        ("/comparisons/0/cases/0", |told| {
+            told["comparisons"][0]["cases"][0]["verdict"] = Value::Null;
+        }),
+        ("/comparisons/0/cases/0/ratio", |told| {
+            told["comparisons"][0]["cases"][0]["ratio"] = (-1).into();
+        }),
+    ];
+    for (place, plant) in faults {
+        let mut wrong = as_json(&[|_| {}], &OPTIONS);
+        assert_eq!(schema_errors(&wrong), Vec::<String>::new());
+        plant(&mut wrong);
+        let errors = schema_errors(&wrong);
+        assert!(
+            errors.iter().any(|error| error == place),
+            "{place:?}: {errors:?}"
+        );
+    }
+}
+
 // The program.
 
 fn spindle(directory: &Path, arguments: &[&str]) -> Output {
@@ -472,6 +572,17 @@ fn runs_are_compared_with_exit_codes_for_scripts() {
     assert_eq!(compare(&["before", "short"]).0, Some(3));
     assert_eq!(compare(&["before"]).0, Some(2));
     assert_eq!(compare(&["before", "none"]).0, Some(2));
+    for (other, status, outcome) in [
+        ("same", 0, "no_regression"),
+        ("slow", 1, "regression"),
+        ("other", 3, "nothing_judged"),
+    ] {
+        let (ended, text) = compare(&["before", other, "--format", "json"]);
+        let told: Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(ended, Some(status));
+        assert_eq!(told["outcome"], outcome);
+        assert_eq!(told["comparisons"][0]["now"]["directory"], other);
+    }
     let (status, text) = compare(&["before", "slow", "--threshold", "5"]);
     assert_eq!(status, Some(2));
     assert!(text.contains("a percentage with its sign"), "{text}");

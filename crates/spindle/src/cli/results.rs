@@ -5,10 +5,10 @@ use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 
 use super::{RUNS, fail, style_of_output};
-use crate::compare::{self, Options, Side};
+use crate::compare::{self, Options, Outcome, RunComparison, Side};
 use crate::export::{self, Format};
 use crate::list;
 use crate::run::directory::StoredRun;
@@ -22,7 +22,8 @@ Cases are matched by layout, workload and clients, and compared by throughput, a
 percentile of the transaction time. A regression is surely slower (the 95 % interval excludes 1), and by more than the \
 threshold; so is a case that broke off.\n\n\
 Exit codes: 0 no regression was found; 1 a regression; 2 the command line is wrong or a run cannot be read; 3 nothing could \
-be judged: machines or settings differ, no case in common, or fewer than two rounds.";
+be judged: machines or settings differ, no case in common, or fewer than two rounds. With --format json they are the same, and \
+outcome says it, too.";
 
 #[derive(Args)]
 pub(super) struct Compare {
@@ -38,6 +39,18 @@ pub(super) struct Compare {
     /// Judge although the experiments ask for different things.
     #[arg(long)]
     across_settings: bool,
+    /// For people, or for programs (described in docs/compare.md).
+    #[arg(long, value_enum, default_value_t = CompareFormat::Text)]
+    format: CompareFormat,
+}
+
+/// How a comparison is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum CompareFormat {
+    /// For people.
+    Text,
+    /// One JSON object.
+    Json,
 }
 
 /// A percentage with its sign, as a fraction.
@@ -98,24 +111,36 @@ pub(super) fn compare(asked: &Compare) -> ExitCode {
     let [before, others @ ..] = runs.as_slice() else {
         return trouble("two run directories or more are needed");
     };
-    let (mut has_regression, mut is_judged) = (false, true);
-    for after in others {
-        let comparison = match compare::compare(&before.result, &after.result, &options) {
-            Ok(comparison) => comparison,
+    let names: Vec<String> = runs
+        .iter()
+        .map(|run| run.directory.display().to_string())
+        .collect();
+    let side = |index: usize| Side::of(&runs[index], &names[index]);
+    let mut comparisons: Vec<(Side<'_>, RunComparison)> = Vec::new();
+    for (index, after) in others.iter().enumerate() {
+        match compare::compare(&before.result, &after.result, &options) {
+            Ok(comparison) => comparisons.push((side(index + 1), comparison)),
             Err(error) => return trouble(&error.to_string()),
-        };
-        let (a, b) = (before.directory.display(), after.directory.display());
-        let (a, b) = (a.to_string(), b.to_string());
-        let sides = (Side::of(before, &a), Side::of(after, &b));
-        let text = compare::render(sides.0, sides.1, &comparison, &options, style_of_output());
-        print(&text);
-        has_regression |= comparison.has_regression();
-        is_judged &= comparison.is_judged();
+        }
     }
-    match (has_regression, is_judged) {
-        (true, _) => ExitCode::from(1),
-        (false, true) => ExitCode::SUCCESS,
-        (false, false) => ExitCode::from(3),
+    let text = match asked.format {
+        CompareFormat::Json => compare::json(side(0), &comparisons, &options),
+        CompareFormat::Text => {
+            let texts = comparisons.iter().map(|(after, comparison)| {
+                compare::render(side(0), *after, comparison, &options, style_of_output())
+            });
+            texts.collect()
+        }
+    };
+    print(&text);
+    match Outcome::of_all(
+        comparisons
+            .iter()
+            .map(|(_, comparison)| comparison.outcome()),
+    ) {
+        Outcome::NoRegression => ExitCode::SUCCESS,
+        Outcome::Regression => ExitCode::from(1),
+        Outcome::NothingJudged => ExitCode::from(3),
     }
 }
 

@@ -3,13 +3,14 @@
 
 use std::collections::BTreeMap;
 
+use serde::Serialize;
 use serde_json::Value;
 
 use crate::report::facts::facts;
 use crate::result::RunResult;
 
 /// A setting that is not the same in both.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Difference {
     /// Which, as a path into `machine.json` or `experiment.json`.
     pub setting: String,

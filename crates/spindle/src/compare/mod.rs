@@ -4,15 +4,18 @@
 //! difference is the question.
 
 mod differences;
+mod json;
 mod orderings;
 mod text;
 
+use serde::Serialize;
 use spindle_stats::{StatsError, UnpairedRatio, Verdict, compare_unpaired};
 
-use crate::result::{Case, Outcome, RunResult};
+use crate::result::{self, Case, Measure, RunResult};
 use crate::run::directory::StoredRun;
 
 pub use differences::Difference;
+pub use json::json;
 pub use orderings::{OrderedLayout, Orderings, Pairs};
 pub use text::render;
 
@@ -25,15 +28,6 @@ pub struct Options {
     pub across_machines: bool,
     /// Judge although the experiments ask for different things.
     pub across_settings: bool,
-}
-
-/// What the cases are compared by.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Measure {
-    /// Transactions per minute.
-    Throughput,
-    /// The 99th percentile of the transaction time, of cases with a fixed rate of arrivals.
-    P99,
 }
 
 /// A run in a comparison.
@@ -124,7 +118,40 @@ pub enum Call {
     },
 }
 
+/// What a comparison comes to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// At least one case was judged, and none regressed.
+    NoRegression,
+    /// A case became slower by more than the threshold, or broke off.
+    Regression,
+    /// No case was judged.
+    NothingJudged,
+}
+
+impl Outcome {
+    /// That of several comparisons: a regression in any counts, and so does one in which nothing was judged.
+    pub fn of_all(outcomes: impl Iterator<Item = Outcome>) -> Outcome {
+        let gravest = |all: Outcome, one: Outcome| match (all, one) {
+            (Outcome::Regression, _) | (_, Outcome::Regression) => Outcome::Regression,
+            (Outcome::NothingJudged, _) | (_, Outcome::NothingJudged) => Outcome::NothingJudged,
+            _ => Outcome::NoRegression,
+        };
+        outcomes.fold(Outcome::NoRegression, gravest)
+    }
+}
+
 impl RunComparison {
+    /// What it comes to.
+    pub fn outcome(&self) -> Outcome {
+        match (self.has_regression(), self.is_judged()) {
+            (true, _) => Outcome::Regression,
+            (false, true) => Outcome::NoRegression,
+            (false, false) => Outcome::NothingJudged,
+        }
+    }
+
     /// A case became slower by more than the threshold, or broke off.
     pub fn has_regression(&self) -> bool {
         self.cases.iter().any(|case| {
@@ -176,7 +203,7 @@ pub fn compare(
             }
             (Ok(_), Some((other, Err(reason)))) => Judgement::Missing {
                 reason: format!("now {reason}"),
-                is_regression: matches!(other.outcome, Outcome::Failed { .. }),
+                is_regression: matches!(other.outcome, result::Outcome::Failed { .. }),
             },
             (Err(reason), Some(_)) => missing(format!("before {reason}")),
             (_, None) => missing("not in this run".to_owned()),

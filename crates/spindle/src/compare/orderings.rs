@@ -3,10 +3,12 @@
 
 use std::cmp::Ordering;
 
+use serde::Serialize;
+
 use crate::result::{Place, Ranking, RunResult};
 
 /// The orders of the layouts that both runs measured, at one load level.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Orderings {
     /// The engines: of the first run, and of the other.
     pub engines: [String; 2],
@@ -21,7 +23,7 @@ pub struct Orderings {
 }
 
 /// A layout in both orders.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct OrderedLayout {
     /// Its name.
     pub layout: String,
@@ -30,7 +32,7 @@ pub struct OrderedLayout {
 }
 
 /// Pairs of layouts by what both runs say of them.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Pairs {
     /// In the same order in both.
     pub same: usize,
@@ -96,6 +98,7 @@ fn pairs(layouts: &[OrderedLayout]) -> Pairs {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::result::Measure;
 
     fn ranking(places: &[(&str, u32)]) -> Ranking {
         let place = |(layout, place): &(&str, u32)| Place {
@@ -106,6 +109,7 @@ mod tests {
         Ranking {
             workload: "oltp_mix".to_owned(),
             clients: 8,
+            measure: Measure::Throughput,
             best: places[0].0.to_owned(),
             winner: None,
             tied: Vec::new(),

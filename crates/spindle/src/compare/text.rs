@@ -3,11 +3,10 @@
 use std::fmt::Write as _;
 
 use super::{
-    Call, CaseComparison, Difference, Judgement, Measure, Options, Orderings, Pairs, RunComparison,
-    Side,
+    Call, CaseComparison, Difference, Judgement, Options, Orderings, Pairs, RunComparison, Side,
 };
 use crate::report::comparison::{milliseconds, ratio};
-use crate::result::{RatioEstimate, Verdict};
+use crate::result::{Measure, RatioEstimate, Verdict};
 use crate::table::{BOLD, CYAN, GREEN, RED, Style, YELLOW, align_right, lines, paint, plain_table};
 
 /// The runs' figures say how sure they are within each; what else changed between two days they cannot know.

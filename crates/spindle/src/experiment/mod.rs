@@ -195,6 +195,9 @@ impl Experiment {
         let mut layouts = read_layouts(&root, layout_readers, &shared)?;
         check_foreign(&root, &layouts)?;
         plan.restore.check(&plan_reader, &layouts)?;
+        if layouts.iter().any(|layout| layout.address().is_some()) {
+            Plan::check_foreign(&plan_reader)?;
+        }
         if plan.noise_check {
             layouts.extend(once_more(&layouts));
         }

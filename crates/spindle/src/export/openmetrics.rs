@@ -5,7 +5,7 @@
 use std::fmt::Write as _;
 
 use super::experiment_name;
-use crate::result::{Case, Comparison, Latency, RunResult};
+use crate::result::{Case, Latency, RunResult, Verdict};
 
 /// A family of metrics that has one sample for each case.
 struct Family {
@@ -70,6 +70,7 @@ pub fn openmetrics(result: &RunResult, started_at: &str) -> String {
     latencies(&mut text, result);
     waits(&mut text, result);
     ratios(&mut text, result);
+    pairs(&mut text, result);
     text.push_str("# EOF\n");
     text
 }
@@ -194,15 +195,53 @@ fn ratios(text: &mut String, result: &RunResult) {
                 over that of a; the label estimate is mean, low or high (95 % interval).";
     begin(text, name, "gauge", "ratio", help);
     for comparison in &result.verdicts {
-        let (clients, verdict) = (
-            comparison.clients.to_string(),
-            comparison.verdict.to_string(),
-        );
-        for (estimate, value) in estimates(comparison) {
+        let between = Between {
+            layouts: [&comparison.a, &comparison.b],
+            workload: &comparison.workload,
+            clients: comparison.clients,
+            verdict: comparison.verdict,
+        };
+        between.samples(text, name, comparison.ratio, comparison.ci95);
+    }
+}
+
+/// Every case of each workload and load beside every other, with the verdict that allows for all pairs.
+fn pairs(text: &mut String, result: &RunResult) {
+    let name = "spindle_pair_ratio";
+    let help = "The same of every pair of layouts; the verdict is corrected for all pairs of the workload and load level, the \
+                interval is that of the pair alone.";
+    begin(text, name, "gauge", "ratio", help);
+    for pair in &result.pairs {
+        let between = Between {
+            layouts: [&pair.a, &pair.b],
+            workload: &pair.workload,
+            clients: pair.clients,
+            verdict: pair.verdict,
+        };
+        between.samples(text, name, pair.ratio, pair.ci95);
+    }
+}
+
+/// What a ratio is between, and what is said of it.
+struct Between<'a> {
+    layouts: [&'a str; 2],
+    workload: &'a str,
+    clients: u32,
+    verdict: Verdict,
+}
+
+impl Between<'_> {
+    fn samples(&self, text: &mut String, name: &str, ratio: f64, ci95: Option<(f64, f64)>) {
+        let (clients, verdict) = (self.clients.to_string(), self.verdict.to_string());
+        let mut estimates = vec![("mean", ratio)];
+        if let Some((low, high)) = ci95 {
+            estimates.extend([("low", low), ("high", high)]);
+        }
+        for (estimate, value) in estimates {
             let labels = [
-                ("a", comparison.a.as_str()),
-                ("b", &comparison.b),
-                ("workload", &comparison.workload),
+                ("a", self.layouts[0]),
+                ("b", self.layouts[1]),
+                ("workload", self.workload),
                 ("clients", &clients),
                 ("verdict", &verdict),
                 ("estimate", estimate),
@@ -210,12 +249,4 @@ fn ratios(text: &mut String, result: &RunResult) {
             sample(text, name, &labels, value);
         }
     }
-}
-
-fn estimates(comparison: &Comparison) -> Vec<(&'static str, f64)> {
-    let mut estimates = vec![("mean", comparison.ratio)];
-    if let Some((low, high)) = comparison.ci95 {
-        estimates.extend([("low", low), ("high", high)]);
-    }
-    estimates
 }

@@ -2,26 +2,12 @@
 //! figures are written.
 
 use crate::result::{
-    Case, Comparison, IoCounts, KindMeans, Ranking, RunResult, Summary, Trial, Verdict,
+    Case, Comparison, IoCounts, Measure, Pair, Ranking, RunResult, Summary, Trial, Verdict,
+    more_rounds,
 };
 
 /// Shown where a figure is missing.
 pub const NO_FIGURE: &str = "-";
-
-/// The columns of the table of kinds of transactions, beside layout and clients.
-pub const KIND_COLUMNS: [&str; 5] = ["kind", "per minute", "p50 ms", "p95 ms", "p99 ms"];
-
-/// The figures of one kind, as [`KIND_COLUMNS`] names them.
-pub fn kind_cells(kind: &KindMeans) -> [String; 5] {
-    let ms = |us: f64| milliseconds(us / 1e3);
-    [
-        kind.kind.clone(),
-        count(kind.per_minute),
-        ms(kind.p50_us),
-        ms(kind.p95_us),
-        ms(kind.p99_us),
-    ]
-}
 
 /// One column of figures.
 #[derive(Debug, Clone, Copy)]
@@ -214,6 +200,31 @@ pub fn remark(result: &RunResult, case: &Case) -> Option<String> {
     Some(note.to_owned())
 }
 
+/// What ratios are of, in a few words to follow "ratio of".
+pub fn ratio_of(measure: Measure) -> &'static str {
+    match measure {
+        Measure::Throughput => "tpm",
+        Measure::P99 => "p99, theirs over its own,",
+    }
+}
+
+/// The heading of a column of ratios of cases a and b: above 1, a is the better one.
+pub fn ratio_title(measure: Measure) -> &'static str {
+    match measure {
+        Measure::Throughput => "tpm, a / b",
+        Measure::P99 => "p99, b / a",
+    }
+}
+
+/// What all pairs say of the first of two layouts, in a word, with what keeps it from being sure.
+pub fn pair_verdict(pair: &Pair) -> String {
+    if pair.verdict == pair.verdict_alone {
+        pair.verdict.to_string()
+    } else {
+        format!("{} alone", pair.verdict_alone)
+    }
+}
+
 /// The interval of a ratio: `1.85-1.99`, or nothing known.
 pub fn interval(comparison: &Comparison) -> String {
     optional(comparison.ci95, |(low, high)| {
@@ -225,10 +236,9 @@ pub fn interval(comparison: &Comparison) -> String {
 pub fn verdict(comparison: &Comparison, ranking: &Ranking) -> String {
     let word = comparison.verdict.to_string();
     match (comparison.verdict, comparison.rounds_needed) {
-        (Verdict::Undecided, Some(rounds)) if rounds >= spindle_stats::MAX_ROUNDS => {
-            format!("{word}, more rounds would hardly help")
+        (Verdict::Undecided, Some(needed)) => {
+            format!("{word}, {}", more_rounds(needed, comparison.rounds))
         }
-        (Verdict::Undecided, Some(rounds)) => format!("{word}, about {rounds} rounds would decide"),
         (Verdict::Undecided, None) if comparison.ci95.is_some() => {
             format!("{word}, within the machine's own noise")
         }
@@ -255,7 +265,7 @@ fn kib(bytes: u64) -> String {
     bytes.div_ceil(1024).to_string()
 }
 
-fn count(value: f64) -> String {
+pub(super) fn count(value: f64) -> String {
     format!("{value:.0}")
 }
 
@@ -291,6 +301,7 @@ mod tests {
             ci95: Some((1.02, 1.19)),
             verdict,
             rounds_needed,
+            rounds_to_find: None,
             rounds: 3,
             p99: None,
             cpu: None,
@@ -302,6 +313,7 @@ mod tests {
         let mut ranking = Ranking {
             workload: "oltp_mix".to_owned(),
             clients: 8,
+            measure: Measure::Throughput,
             best: "a".to_owned(),
             winner: Some("a".to_owned()),
             tied: Vec::new(),
@@ -313,7 +325,7 @@ mod tests {
         assert_eq!(words(Verdict::Draw, None, &ranking), "draw");
         assert_eq!(
             words(Verdict::Undecided, Some(9), &ranking),
-            "undecided, about 9 rounds would decide"
+            "undecided, about 6 more rounds would decide"
         );
         assert_eq!(
             words(
@@ -321,7 +333,7 @@ mod tests {
                 Some(spindle_stats::MAX_ROUNDS),
                 &ranking
             ),
-            "undecided, more rounds would hardly help"
+            "undecided, no sensible number of rounds would decide"
         );
         assert_eq!(
             words(Verdict::Undecided, None, &ranking),

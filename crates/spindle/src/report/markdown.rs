@@ -6,13 +6,15 @@ use std::fmt::Write as _;
 use serde_json::Value;
 use spindle_stats::TimeSeries;
 
-use super::comparison::{self, CHECKS, CHECKS_NOTE, COLUMNS, KIND_COLUMNS, NO_FIGURE, kind_cells};
+use super::comparison::{self, CHECKS, CHECKS_NOTE, COLUMNS, NO_FIGURE};
 use super::facts::facts;
+use super::kinds::{self, kinds_of};
 use super::page::{events_of, trials_in_order};
+use super::pairs::Matrix;
 use super::queries;
 use super::sentences::{
-    METHOD, REPEAT, REPEAT_COMMAND, costs, drift, emulation_terms, experiment_name, memory_terms,
-    noise, stopping,
+    ALL_PAIRS, METHOD, REPEAT, REPEAT_COMMAND, compared_by, costs, drift, emulation_terms,
+    experiment_name, measure_of, memory_terms, noise, rounds_to_find, stopping,
 };
 use super::timeline::{AVERAGED_SAMPLES, Timeline, per_minute};
 use crate::result::{Case, RunResult, SampledTrial};
@@ -31,6 +33,7 @@ pub fn markdown(result: &RunResult, series: &[SampledTrial]) -> String {
         warnings(result),
         comparison_table(result),
         verdicts(result),
+        pairs(result),
         why(result),
         checks(result),
         throughput_table(result, series),
@@ -65,7 +68,7 @@ fn section(heading: &str, body: &str) -> String {
     if body.is_empty() {
         String::new()
     } else {
-        format!("\n## {heading}\n\n{body}")
+        format!("\n## {heading}\n\n{}\n", body.trim_end())
     }
 }
 
@@ -135,11 +138,51 @@ fn verdicts(result: &RunResult) -> String {
         "clients",
         "a",
         "b",
-        "a / b",
+        comparison::ratio_title(measure_of(result)),
         "95 % interval",
         "a is",
     ]);
-    section("Verdicts", &table(&header, &rows))
+    let mut body = table(&header, &rows);
+    if !body.is_empty() {
+        let rankings = result.rankings.iter();
+        let to_find = rankings.filter_map(|ranking| rounds_to_find(result, ranking));
+        for sentence in std::iter::once(compared_by(result).to_owned()).chain(to_find) {
+            let _ = write!(body, "\n{}\n", escaped(&sentence));
+        }
+    }
+    section("Verdicts", &body)
+}
+
+/// Every layout beside every other, a table for each workload and load level.
+fn pairs(result: &RunResult) -> String {
+    let mut body = String::new();
+    for ranking in &result.rankings {
+        let Some(matrix) = Matrix::of(result, ranking) else {
+            continue;
+        };
+        let number = |layout: &&str| result.layout_number(layout).unwrap_or(1).to_string();
+        let mut header = owned(&["layout, beside"]);
+        header.extend(matrix.layouts.iter().map(number));
+        let cell = |row: &str, column: &str| {
+            let cell = matrix.cell(row, column);
+            cell.map_or_else(String::new, |cell| {
+                format!("{} ({}) {}", cell.ratio, cell.interval, cell.verdict)
+            })
+        };
+        let row = |row: &&str| {
+            let cells = matrix.layouts.iter().map(|column| cell(row, column));
+            std::iter::once(numbered(result, row))
+                .chain(cells)
+                .collect()
+        };
+        let rows: Vec<Vec<String>> = matrix.layouts.iter().map(row).collect();
+        let load = format!("{}, {} clients", ranking.workload, ranking.clients);
+        let _ = write!(body, "{}:\n\n{}\n", escaped(&load), table(&header, &rows));
+    }
+    if !body.is_empty() {
+        let _ = writeln!(body, "{}", escaped(ALL_PAIRS));
+    }
+    section("Every pair of layouts", &body)
 }
 
 fn checks(result: &RunResult) -> String {
@@ -266,19 +309,25 @@ fn per_query(result: &RunResult) -> String {
         .collect()
 }
 
-/// The kinds of transactions apart, for each case that has several.
+/// The kinds of transactions apart, a table for each workload and load level that has several: the layouts of each kind together.
 fn kinds(result: &RunResult) -> String {
-    let mut header = owned(&["layout", "clients"]);
-    header.extend(owned(&KIND_COLUMNS));
-    let mut rows = Vec::new();
-    for case in &result.cases {
-        rows.extend(case.kinds().iter().map(|kind| {
-            let mut row = vec![numbered(result, &case.layout), case.clients.to_string()];
-            row.extend(kind_cells(kind));
-            row
-        }));
+    let mut body = String::new();
+    for group in result.groups() {
+        let mut rows = Vec::new();
+        for kind in kinds_of(&group) {
+            rows.extend(kind.layouts.iter().map(|(layout, figures)| {
+                let mut row = vec![kind.kind.clone(), numbered(result, layout)];
+                row.extend(figures.iter().cloned());
+                row
+            }));
+        }
+        if let (Some(first), false) = (group.first(), rows.is_empty()) {
+            let load = format!("{}, {} clients", first.workload, first.clients);
+            let table = table(&owned(&kinds::COLUMNS), &rows);
+            let _ = write!(body, "{}:\n\n{table}\n", escaped(&load));
+        }
     }
-    section("Kinds of transactions", &table(&header, &rows))
+    section("Kinds of transactions", &body)
 }
 
 fn waits(result: &RunResult) -> String {
@@ -304,7 +353,7 @@ fn waits(result: &RunResult) -> String {
         let rows: Vec<Vec<String>> = events_of(&cases).into_iter().map(row).collect();
         if !rows.is_empty() {
             let load = format!("{}, {} clients", first.workload, first.clients);
-            let _ = write!(body, "{}:\n\n{}", escaped(&load), table(&header, &rows));
+            let _ = write!(body, "{}:\n\n{}\n", escaped(&load), table(&header, &rows));
         }
     }
     section("Wait events", &body)

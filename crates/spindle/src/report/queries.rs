@@ -1,13 +1,16 @@
-//! Queries side by side: a row for each query, a column for each layout. Seconds, then the figures that sum them up; and what
-//! queries wrote to temporary files. For the terminal and both reports.
+//! Queries side by side: a row for each query, a column for each layout. Seconds, the standard's rates, and what queries wrote to
+//! temporary files: a table each, because their units differ. For the terminal and both reports.
 
 use super::comparison::NO_FIGURE;
 use crate::result::{Case, QueryMean, QueryMeans, RunResult};
 
-/// Stands below seconds: what the last rows are not.
-const SECONDS_NOTE: &str = "\
-Seconds are means over streams and trials. Power, throughput and composite are calculated as the standard says; they are not official TPC results, \
-which are audited.";
+/// Stands below seconds.
+const SECONDS_NOTE: &str = "Seconds are means over streams and trials.";
+
+/// Stands below the standard's rates: what they are not.
+const RATES_NOTE: &str = "\
+Queries per hour times the scale factor, calculated as the standard says: power of one stream, throughput of all streams together, composite of both. \
+They are not official TPC results, which are audited.";
 
 /// Stands below temporary space.
 const TEMPORARY_SPACE_NOTE: &str = "\
@@ -29,12 +32,13 @@ pub struct QueryTable {
     pub note: &'static str,
 }
 
-/// For each load level that has queries, one of seconds and, where that is known, one of temporary space.
+/// For each load level that has queries, one of seconds and, where they are known, one of rates and one of temporary space.
 pub fn tables(result: &RunResult) -> Vec<QueryTable> {
     let groups = result.groups();
     let tables = groups.iter().flat_map(|group| {
         [
             seconds_table(result, group),
+            rates_table(result, group),
             temporary_space_table(result, group),
         ]
     });
@@ -64,37 +68,56 @@ fn header(result: &RunResult, rows: &str, cases: &[(&Case, QueryMeans)]) -> Vec<
 pub fn seconds_table(result: &RunResult, group: &[&Case]) -> Option<QueryTable> {
     let cases = measured(group);
     let (first, means) = cases.first()?;
-    let mut rows: Vec<Vec<String>> = means
-        .times
-        .iter()
-        .map(|time| {
-            let cells = cases.iter().map(|(_, means)| {
-                let mut times = means.times.iter();
-                times
-                    .find(|other| other.name == time.name)
-                    .map_or(NO_FIGURE.to_owned(), cell)
-            });
-            [vec![time.name.clone()], cells.collect()].concat()
-        })
-        .collect();
-    let mut sum_up = |title: &str, figure: &dyn Fn(&(&Case, QueryMeans)) -> Option<f64>| {
-        if cases.iter().any(|case| figure(case).is_some()) {
-            let cells = cases
-                .iter()
-                .map(|case| figure(case).map_or(NO_FIGURE.to_owned(), seconds));
-            rows.push([vec![title.to_owned()], cells.collect()].concat());
-        }
-    };
-    sum_up("geometric mean", &|(_, means)| means.geometric_mean_s);
-    sum_up("power", &|(_, means)| means.power);
-    sum_up("throughput", &|(_, means)| means.throughput);
-    sum_up("composite", &|(case, _)| result.composite(case));
+    let rows = means.times.iter().map(|time| {
+        let cells = cases.iter().map(|(_, means)| {
+            let mut times = means.times.iter();
+            times
+                .find(|other| other.name == time.name)
+                .map_or(NO_FIGURE.to_owned(), cell)
+        });
+        [vec![time.name.clone()], cells.collect()].concat()
+    });
+    let mean = row(&cases, "geometric mean", &|(_, means)| {
+        means.geometric_mean_s
+    });
     Some(QueryTable {
         title: format!("Seconds per query: {}", load_of(first)),
         header: header(result, "seconds", &cases),
-        rows,
+        rows: rows.chain(mean).collect(),
         note: SECONDS_NOTE,
     })
+}
+
+/// The standard's rates of the cases of one load level; `None` where no case has one.
+pub fn rates_table(result: &RunResult, group: &[&Case]) -> Option<QueryTable> {
+    let cases = measured(group);
+    let (first, _) = cases.first()?;
+    let rows = [
+        row(&cases, "power", &|(_, means)| means.power),
+        row(&cases, "throughput", &|(_, means)| means.throughput),
+        row(&cases, "composite", &|(case, _)| result.composite(case)),
+    ];
+    let rows: Vec<Vec<String>> = rows.into_iter().flatten().collect();
+    (!rows.is_empty()).then(|| QueryTable {
+        title: format!("Queries per hour: {}", load_of(first)),
+        header: header(result, "queries/h x scale", &cases),
+        rows,
+        note: RATES_NOTE,
+    })
+}
+
+/// A row of one figure of each case; `None` where no case has it.
+fn row(
+    cases: &[(&Case, QueryMeans)],
+    title: &str,
+    figure: &dyn Fn(&(&Case, QueryMeans)) -> Option<f64>,
+) -> Option<Vec<String>> {
+    let figures: Vec<Option<f64>> = cases.iter().map(figure).collect();
+    let is_known = figures.iter().any(Option::is_some);
+    let cells = figures
+        .into_iter()
+        .map(|figure| figure.map_or(NO_FIGURE.to_owned(), seconds));
+    is_known.then(|| std::iter::once(title.to_owned()).chain(cells).collect())
 }
 
 /// Temporary space of the cases of one load level, the queries that any layout has written some for, and all of them; `None`
@@ -201,16 +224,17 @@ mod tests {
         record.cases[0].trials[0].queries = run(0.5, Some(7200.0), None);
         record.cases[1].trials[0].queries = run(20.0, None, None);
         let tables = tables(&build(&record).unwrap());
-        assert_eq!(tables.len(), 1);
+        assert_eq!(tables.len(), 2);
         assert_eq!(tables[0].header, ["seconds", "1 a", "2 b"]);
         assert_eq!(
             tables[0].rows,
             [
                 ["Q1", "0.500", "20.00"],
-                ["geometric mean", "0.500", "20.00"],
-                ["power", "7200.0", "-"],
+                ["geometric mean", "0.500", "20.00"]
             ]
         );
+        assert_eq!(tables[1].header, ["queries/h x scale", "1 a", "2 b"]);
+        assert_eq!(tables[1].rows, [["power", "7200.0", "-"]]);
     }
 
     #[test]

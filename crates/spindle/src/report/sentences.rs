@@ -5,7 +5,9 @@ use serde_json::Value;
 use super::comparison::ratio;
 use super::cost;
 use crate::experiment::quantity::size_text;
-use crate::result::{Drift, NoiseFloor, RunResult, Stopping};
+use crate::result::{
+    Comparison, Drift, Measure, NoiseFloor, Ranking, RunResult, Stopping, percent,
+};
 
 /// Name of the experiment, or a plain word for one without.
 pub(super) fn experiment_name(result: &RunResult) -> &str {
@@ -62,6 +64,59 @@ pub(super) fn costs(result: &RunResult) -> String {
     costs.into_iter().flatten().map(sentence).collect()
 }
 
+/// What a table of all pairs may be trusted with.
+pub(super) const ALL_PAIRS: &str = "\
+Every layout (row) beside every other (column): the ratio, and what the row's layout is. Where all pairs are looked at, some \
+differ by luck. So faster and slower are called only where that holds for all pairs of the table together: their p-values are \
+corrected by Holm's method, and a false difference is called in at most 5 of 100 tables. \"faster alone\" is what the pair would \
+say if nobody had looked at the others. Draws and intervals are those of each pair alone. The headline does not depend on this \
+table: it asks only whether the best beats every other.";
+
+/// What a ratio above 1 means, in words to follow a table or a chart.
+pub(super) fn compared_by(result: &RunResult) -> &'static str {
+    match measure_of(result) {
+        Measure::Throughput => "Ratios are of throughput.",
+        Measure::P99 => {
+            "The rate was given, so throughput says only who kept up: ratios are of the 99th percentile of the transaction time, \
+             counted from the intended begin, theirs over its own; above 1 is the sooner answer."
+        }
+    }
+}
+
+/// What the cases of a run are compared by; load comes at a fixed rate in all cases or in none.
+pub(super) fn measure_of(result: &RunResult) -> Measure {
+    result
+        .rankings
+        .first()
+        .map_or(Measure::Throughput, |ranking| ranking.measure)
+}
+
+/// How many rounds would find what the open questions of a load level leave open; `None` when there are none, or no number of
+/// rounds is known to.
+pub(crate) fn rounds_to_find(result: &RunResult, ranking: &Ranking) -> Option<String> {
+    let of_load = |verdict: &&Comparison| {
+        verdict.workload == ranking.workload && verdict.clients == ranking.clients
+    };
+    let open = result.verdicts.iter().filter(of_load);
+    let most = open.max_by_key(|verdict| verdict.rounds_to_find)?;
+    let rounds = most.rounds_to_find?;
+    let margin = percent(result.margin);
+    let pair = format!("{} and {}", most.a, most.b);
+    Some(if rounds >= spindle_stats::MAX_ROUNDS {
+        format!(
+            "To tell whether {pair} differ by {margin} %, at {} clients, more than {rounds} rounds would be needed, as unsteady as \
+             they are: calm the machine, or measure longer.",
+            ranking.clients
+        )
+    } else {
+        format!(
+            "To be sure: {rounds} rounds in all find a difference of {margin} % between {pair}, at {} clients, in 95 of 100 runs, \
+             if they stay as unsteady as they were.",
+            ranking.clients
+        )
+    })
+}
+
 /// The machine's own noise.
 pub(crate) fn noise(noise: &NoiseFloor) -> String {
     let interval = noise.ratio.ci95.map_or_else(String::new, |(low, high)| {
@@ -86,7 +141,8 @@ pub(super) fn drift(drift: &Drift) -> String {
         "rose"
     };
     format!(
-        "Drift: the throughput of {} {direction} by {:.1} % from round to round at {} clients ({low:.1} to {high:.1} %, p {}).",
+        "Drift: the {} of {} {direction} by {:.1} % from round to round at {} clients ({low:.1} to {high:.1} %, p {}).",
+        drift.measure,
         drift.layout,
         drift.percent_per_round.abs(),
         drift.clients,
@@ -150,6 +206,7 @@ mod tests {
             layout: "a".to_owned(),
             workload: "oltp_mix".to_owned(),
             clients: 8,
+            measure: Measure::Throughput,
             percent_per_round: -1.2,
             ci95: (-1.9, -0.5),
             p_value: 0.0004,

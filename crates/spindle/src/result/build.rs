@@ -54,6 +54,7 @@ pub fn build(record: &RunRecord) -> Result<RunResult, RecordError> {
         cases: cases(record)?,
         rankings: Vec::new(),
         verdicts: Vec::new(),
+        pairs: Vec::new(),
         noise: Vec::new(),
         drifts: Vec::new(),
         stopping: None,
@@ -65,6 +66,7 @@ pub fn build(record: &RunRecord) -> Result<RunResult, RecordError> {
     for judgement in judgements {
         result.rankings.push(judgement.ranking);
         result.verdicts.extend(judgement.verdicts);
+        result.pairs.extend(judgement.pairs);
         result.noise.extend(judgement.noise);
     }
     result.drifts = drift::drifts(&result.cases)?;

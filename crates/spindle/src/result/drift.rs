@@ -1,10 +1,12 @@
-//! Whether cases became slower or faster from round to round. Pairing takes a common drift out of the verdicts; it is told all
+//! Whether cases became slower or faster from round to round, in throughput or, at a fixed rate, in the time of their
+//! transactions. Pairing takes a common drift out of the verdicts; it is told all
 //! the same, because it says that the machine, or the layout, does not stay as it is.
 
 use spindle_stats::{StatsError, Trend, holm, trend};
 
+use super::fixed_rate::measure_of;
 use super::judge::rounds_of;
-use super::{Case, Drift};
+use super::{Case, Drift, Measure};
 
 /// A drift is listed when it would come about by chance in fewer runs than this, all cases of a run together.
 const FALSE_DRIFT_CHANCE: f64 = 0.05;
@@ -20,16 +22,35 @@ pub(super) fn drifts(cases: &[Case]) -> Result<Vec<Drift>, StatsError> {
     let p_values: Vec<f64> = trends.iter().map(|(_, trend)| trend.p_value).collect();
     let drifts = trends.into_iter().zip(holm(&p_values));
     let sure = drifts.filter(|(_, p_value)| *p_value <= FALSE_DRIFT_CHANCE);
+    Ok(sure
+        .map(|((case, trend), p_value)| drift(case, &trend, p_value))
+        .collect())
+}
+
+/// The drift of what people know the case by: where speed is the inverse of a time, that time moves the other way.
+fn drift(case: &Case, trend: &Trend, p_value: f64) -> Drift {
+    let measure = measure_of(&[case]);
     let percent = |factor: f64| 100.0 * (factor - 1.0);
-    let told = sure.map(|((case, trend), p_value)| Drift {
+    let (low, high) = trend.ci95;
+    let (percent_per_round, ci95) = match measure {
+        Measure::Throughput => (
+            percent(trend.factor_per_round),
+            (percent(low), percent(high)),
+        ),
+        Measure::P99 => (
+            percent(1.0 / trend.factor_per_round),
+            (percent(1.0 / high), percent(1.0 / low)),
+        ),
+    };
+    Drift {
         layout: case.layout.clone(),
         workload: case.workload.clone(),
         clients: case.clients,
-        percent_per_round: percent(trend.factor_per_round),
-        ci95: (percent(trend.ci95.0), percent(trend.ci95.1)),
+        measure,
+        percent_per_round,
+        ci95,
         p_value,
-    });
-    Ok(told.collect())
+    }
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@
 use spindle_stats::Verdict;
 
 use super::headline::{case_label, format_ratio, listed};
-use super::{Case, Comparison, Ranking, RunResult, Trial};
+use super::{Case, Comparison, Measure, Ranking, RunResult, Trial};
 
 /// What cases are compared by, the greater the better: throughput, and at a fixed rate the inverse of the 99th percentile of
 /// the transaction time, per second.
@@ -13,6 +13,14 @@ pub fn speed(trial: &Trial) -> f64 {
     match trial.arrivals {
         None => trial.tpm,
         Some(_) => 1e6 / trial.latency_us.p99,
+    }
+}
+
+/// What cases of one workload and load level are compared by.
+pub(super) fn measure_of(cases: &[&Case]) -> Measure {
+    match cases.iter().find_map(|case| rate_per_s(case)) {
+        None => Measure::Throughput,
+        Some(_) => Measure::P99,
     }
 }
 
@@ -110,17 +118,6 @@ fn takes_longer(next: &Comparison) -> String {
     });
     let ratio = format_ratio(next.ratio);
     format!("{}, the next, takes {ratio} x as long{interval}", next.b)
-}
-
-impl RunResult {
-    /// What the ratios of a ranking and its comparisons are of, in a few words.
-    pub fn compared_by(&self, ranking: &Ranking) -> &'static str {
-        let mut cases = self.cases.iter().filter(|case| case.is_ranked_in(ranking));
-        match cases.find_map(rate_per_s) {
-            None => "tpm",
-            Some(_) => "p99, theirs over its own,",
-        }
-    }
 }
 
 /// `3.21 ms`, the mean of the rounds.

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use spindle_stats::{Looks, Standard, Verdict, compare_by};
 
 use super::judge::is_within_noise;
-use super::{Case, Comparison, Ranking, RunResult, fixed_rate};
+use super::{Case, Comparison, Measure, Ranking, RunResult, fixed_rate};
 
 /// What is said when reads were answered from memory, so that no device was compared.
 const COMPARES_CACHES: &str = "the data fits in memory: this compares caches, not devices";
@@ -65,7 +65,7 @@ fn answers(result: &RunResult) -> Vec<Vec<&Ranking>> {
 fn is_one_answer(result: &RunResult, levels: &[&Ranking]) -> bool {
     let first = levels[0];
     // At a fixed rate each load level has times of its own to tell.
-    if result.compared_by(first) != "tpm" {
+    if first.measure == Measure::P99 {
         return false;
     }
     let is_same_winner = |other: &&Ranking| {
@@ -333,19 +333,24 @@ fn closeness(result: &RunResult, tied: &[&Comparison]) -> String {
         .filter_map(|comparison| Some((comparison.rounds_needed?, comparison.rounds)))
         .max()
     {
-        let _ = match needed.saturating_sub(rounds) {
-            _ if needed >= spindle_stats::MAX_ROUNDS => {
-                write!(text, "; no sensible number of rounds would decide")
-            }
-            1 => write!(text, "; about one more round would decide"),
-            more => write!(text, "; about {more} more rounds would decide"),
-        };
+        let _ = write!(text, "; {}", more_rounds(needed, rounds));
     }
     text
 }
 
+/// What would decide an open question after so many `rounds`, of which `needed` in all probably would.
+pub fn more_rounds(needed: u32, rounds: u32) -> String {
+    match needed.saturating_sub(rounds) {
+        _ if needed >= spindle_stats::MAX_ROUNDS => {
+            "no sensible number of rounds would decide".to_owned()
+        }
+        1 => "about one more round would decide".to_owned(),
+        more => format!("about {more} more rounds would decide"),
+    }
+}
+
 /// A fraction as a percentage without needless zeros: 0.03 is `3`, 0.025 is `2.5`.
-fn percent(fraction: f64) -> f64 {
+pub fn percent(fraction: f64) -> f64 {
     (fraction * 1e4).round() / 100.0
 }
 

@@ -4,11 +4,12 @@
 use std::collections::BTreeMap;
 
 use spindle_stats::{
-    CaseRounds, Looks, PairVerdict, Standard, StatsError, Verdict, compare_by, rank,
+    CaseRounds, Looks, PairVerdict, Standard, StatsError, Verdict, compare_by, pairs, rank,
+    rounds_to_find,
 };
 
 use super::{
-    Case, Comparison, NoiseFloor, Place, Ranking, RatioEstimate, RunRecord, RunResult, Trial,
+    Case, Comparison, NoiseFloor, Pair, Place, Ranking, RatioEstimate, RunRecord, RunResult, Trial,
     fixed_rate,
 };
 
@@ -16,6 +17,7 @@ use super::{
 pub(super) struct Judgement {
     pub ranking: Ranking,
     pub verdicts: Vec<Comparison>,
+    pub pairs: Vec<Pair>,
     pub noise: Option<NoiseFloor>,
 }
 
@@ -51,6 +53,7 @@ pub(super) fn judge(result: &RunResult, record: &RunRecord) -> Result<Vec<Judgem
             judgements.push(Judgement {
                 ranking,
                 verdicts,
+                pairs: all_pairs(&compared, standard)?,
                 noise,
             });
         }
@@ -94,6 +97,7 @@ fn compare(
     let ranking = Ranking {
         workload: first.workload.clone(),
         clients: first.clients,
+        measure: fixed_rate::measure_of(cases),
         best: name(order.best),
         // Whoever fell behind a fixed rate has no time of transactions to win by.
         winner: order
@@ -132,10 +136,34 @@ fn comparison(
         ci95: pair.comparison.ci95,
         verdict: pair.comparison.verdict,
         rounds_needed: pair.comparison.rounds_needed,
+        rounds_to_find: pair
+            .comparison
+            .rounds_needed
+            .and_then(|_| rounds_to_find(standard.margin, pair.comparison.spread?)),
         rounds: pair.comparison.rounds,
         p99: ratio_of(a, b, p99, standard)?,
         cpu: ratio_of(a, b, cpu, standard)?,
     })
+}
+
+/// Every case beside every other, in the order of the experiment file.
+fn all_pairs(cases: &[&Case], standard: Standard) -> Result<Vec<Pair>, StatsError> {
+    let rounds: Vec<CaseRounds> = cases.iter().map(|case| rounds_of(case)).collect();
+    let told = pairs(&rounds, standard)?.into_iter().map(|pair| Pair {
+        workload: cases[pair.a].workload.clone(),
+        clients: cases[pair.a].clients,
+        a: cases[pair.a].layout.clone(),
+        b: cases[pair.b].layout.clone(),
+        ratio: pair.alone.ratio,
+        ci95: pair.alone.ci95,
+        rounds: pair.alone.rounds,
+        p_value: pair.alone.p_value,
+        p_value_of_all: pair.p_value_of_all,
+        verdict: pair.verdict,
+        verdict_alone: pair.alone.verdict,
+        rounds_needed: pair.alone.rounds_needed,
+    });
+    Ok(told.collect())
 }
 
 /// The ratio of any figure of two cases over the rounds in which both have it; `None` when there is no such round.

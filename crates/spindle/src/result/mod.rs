@@ -27,12 +27,12 @@ mod warnings;
 pub use audit::{Audit, IoCounts};
 pub use build::{RecordError, build};
 pub use fixed_rate::speed;
-pub use headline::format_ratio;
+pub use headline::{format_ratio, more_rounds, percent};
 pub use kinds::KindMeans;
 pub use model::{
     Arrivals, Attribution, CLIENT_QUEUE, Case, Comparison, CpuMicroseconds, CpuShares, Drift,
-    FORMAT_VERSION, Finding, IoPerTransaction, KindOfTransaction, Latency, Layout, Memory,
-    NOT_DIRECT_HERE, NoiseFloor, OF_THE_SERVER, OTHER_TIME, Outcome, OwnCost, PartDifference,
+    FORMAT_VERSION, Finding, IoPerTransaction, KindOfTransaction, Latency, Layout, Measure, Memory,
+    NOT_DIRECT_HERE, NoiseFloor, OF_THE_SERVER, OTHER_TIME, Outcome, OwnCost, Pair, PartDifference,
     Place, QueryRun, QueryTime, RUN_QUEUE, Ranking, RatioEstimate, ResponseTime, Restore,
     RunResult, SYSTEM_CPU, SegmentSpace, Stopping, SystemColumn, SystemMean, SystemSeries,
     Throughput, TimePart, Trial, USER_CPU, Wait, WarmUp, Warning, is_refresh, is_storage_wait,

@@ -147,9 +147,10 @@ fn drifting(result: &RunResult, drift: &Drift) -> Option<String> {
         _ => ("rose", low, high),
     };
     Some(format!(
-        "{}: its throughput {moved} by {:.1} % from round to round ({least:.1}-{most:.1} %). Verdicts compare within rounds, \
+        "{}: its {} {moved} by {:.1} % from round to round ({least:.1}-{most:.1} %). Verdicts compare within rounds, \
          where that divides out as far as it is the machine's; the table's means do not.",
         case_label(result, case),
+        drift.measure,
         drift.percent_per_round.abs(),
     ))
 }

@@ -62,7 +62,7 @@ impl Drop for Dashboard {
         self.closing.store(true, Ordering::Relaxed);
         if let Some(drawer) = self.drawer.take() {
             drawer.thread().unpark();
-            // It draws and does nothing else: if it panicked, there is only a picture less.
+            // It draws and does nothing else: if it panicked, that was told, and there is only a picture less.
             let _ = drawer.join();
         }
         terminal::give_back();

@@ -1,10 +1,10 @@
 //! Takes the terminal for a dashboard and gives it back as it was, however the program ends: in order, by a panic in any
 //! thread, or by a second Ctrl-C. (What kills the program outright, `kill -9`, leaves the terminal as it is; `reset` mends it.)
 //!
-//! Keys are not read. What is typed is not shown, Ctrl-C still makes its signal, and Ctrl-Z, which would leave the picture
-//! standing, does nothing.
+//! Keys are not read. What is typed is not shown, Ctrl-C still makes its signal, and Ctrl-Z and Ctrl-\\, which would leave the
+//! picture standing, do nothing. `tests/watch.rs` tries each of these on a terminal of its own.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::io::{self, IsTerminal, Stdout};
 use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 
@@ -24,6 +24,8 @@ static BEFORE: Mutex<Option<Termios>> = Mutex::new(None);
 
 thread_local! {
     static IS_DRAWING: Cell<bool> = const { Cell::new(false) };
+    /// What a panic in drawing said, until the terminal is given back.
+    static SAID: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
 fn before() -> MutexGuard<'static, Option<Termios>> {
@@ -50,8 +52,9 @@ impl Screen {
         quiet
             .local_modes
             .remove(LocalModes::ECHO | LocalModes::ICANON);
-        // 0 is _POSIX_VDISABLE on Linux: no key suspends.
+        // 0 is _POSIX_VDISABLE on Linux: no key suspends, nor ends the program with a dump.
         quiet.special_codes[SpecialCodeIndex::VSUSP] = 0;
+        quiet.special_codes[SpecialCodeIndex::VQUIT] = 0;
         *before() = Some(modes);
         let taken = tcsetattr(io::stdout(), OptionalActions::Now, &quiet)
             .map_err(io::Error::from)
@@ -65,21 +68,45 @@ impl Screen {
 
     /// Draws, unless the terminal was given back.
     pub(super) fn draw(&mut self, picture: impl FnOnce(&mut Frame<'_>)) -> io::Result<()> {
-        let before = before();
-        if before.is_some() {
-            IS_DRAWING.set(true);
-            let drawn = self.terminal.draw(picture).map(drop);
-            IS_DRAWING.set(false);
-            drawn?;
+        let drawing = Drawing::begin();
+        if drawing.before.is_some() {
+            self.terminal.draw(picture)?;
         }
         Ok(())
     }
 }
 
+/// Somebody draws. A panic meanwhile cannot give the terminal back by itself, because the lock is held: this does, and tells it
+/// then. The run goes on without a dashboard.
+struct Drawing {
+    before: MutexGuard<'static, Option<Termios>>,
+}
+
+impl Drawing {
+    fn begin() -> Drawing {
+        let before = before();
+        IS_DRAWING.set(true);
+        Drawing { before }
+    }
+}
+
+impl Drop for Drawing {
+    fn drop(&mut self) {
+        IS_DRAWING.set(false);
+        if let Some(said) = SAID.take() {
+            restore(self.before.take());
+            eprintln!("the dashboard ends, and the run goes on without it: {said}");
+        }
+    }
+}
+
 /// Gives the terminal back, if it is taken. For whoever ends the program in any way.
 pub fn give_back() {
-    let mut before = before();
-    if let Some(modes) = before.take() {
+    restore(before().take());
+}
+
+fn restore(before: Option<Termios>) {
+    if let Some(modes) = before {
         // There is nobody left to tell if the terminal is gone.
         let _ = execute!(io::stdout(), LeaveAlternateScreen, Show);
         let _ = tcsetattr(io::stdout(), OptionalActions::Flush, &modes);
@@ -92,11 +119,12 @@ fn give_back_on_panic() {
     ONCE.call_once(|| {
         let tell = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |panic| {
-            // Whoever draws holds the lock already; the dashboard gives the terminal back when it is dropped.
-            if !IS_DRAWING.get() {
+            if IS_DRAWING.get() {
+                SAID.set(Some(panic.to_string()));
+            } else {
                 give_back();
+                tell(panic);
             }
-            tell(panic);
         }));
     });
 }

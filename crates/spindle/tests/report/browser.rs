@@ -158,6 +158,26 @@ const overlaps = () => {
 /* Elements that reach beyond the width of the page, other than inside what scrolls by itself. */
 const beyond = () => [...page.querySelectorAll("body *")].filter((element) => shown(element)
   && !element.closest(".scroll, .tip, svg *") && element.getBoundingClientRect().right > view.innerWidth + 1).map(name);
+/* Rows whose name does not stay in sight when the rest of their table is scrolled away, and columns whose name does not stay over
+   theirs. */
+const nameless = () => {
+  const found = [];
+  for (const scroll of page.querySelectorAll(".scroll")) {
+    const table = scroll.querySelector("table");
+    if (!table || !shown(table) || !table.querySelector("tbody th")) continue;
+    scroll.scrollLeft = 1e6;
+    const edge = scroll.getBoundingClientRect().left;
+    for (const row of table.querySelectorAll("tr")) {
+      const first = row.firstElementChild;
+      const text = first.querySelector("span") && first.scope === "rowgroup" ? first.querySelector("span") : first;
+      const box = text.getBoundingClientRect();
+      if (first.tagName !== "TH" || box.left < edge - 1 || box.left > edge + 12) found.push(`${name(row)} of ${scroll.getAttribute("aria-label")}`);
+      else if (Math.abs(first.getBoundingClientRect().bottom - row.getBoundingClientRect().bottom) > 1) found.push(`${name(first)} is not as high as its row`);
+    }
+    scroll.scrollLeft = 0;
+  }
+  return found;
+};
 /* Relative luminance and contrast as WCAG 2.2 defines them. */
 const channels = (colour) => colour.match(/[\d.]+/g).map(Number);
 const luminance = (colour) => {

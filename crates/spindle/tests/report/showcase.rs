@@ -5,9 +5,9 @@ use serde_json::json;
 use spindle::experiment::Experiment;
 use spindle::result::{
     Attribution, Audit, Case, CaseRecord, CpuMicroseconds, CpuShares, Drift, Finding, IoCounts,
-    Latency, NoiseFloor, Outcome, PartDifference, Place, RatioEstimate, ResponseTime, Restore,
-    RunRecord, RunResult, SampledTrial, SegmentSpace, Stopping, SystemColumn, SystemMean,
-    SystemSeries, TimePart, Trial, Verdict, Wait, WarmUp, Warning, build,
+    KindOfTransaction, Latency, Measure, NoiseFloor, Outcome, PartDifference, Place, RatioEstimate,
+    ResponseTime, Restore, RunRecord, RunResult, SampledTrial, SegmentSpace, Stopping,
+    SystemColumn, SystemMean, SystemSeries, TimePart, Trial, Verdict, Wait, WarmUp, Warning, build,
 };
 use spindle::run::replay::describe;
 
@@ -105,10 +105,18 @@ fn tpm(layout: usize, clients: u32) -> f64 {
     }
 }
 
+/// The experiment of a run of this extent.
+pub fn experiment(extent: Extent<'_>) -> Experiment {
+    let sets = [
+        format!("workload.clients={:?}", extent.clients),
+        format!("plan.rounds={}", extent.rounds),
+    ];
+    Experiment::parse("raw-or-filesystem.toml", EXPERIMENT, &sets).expect("the experiment is right")
+}
+
 /// The run as its journal would give it.
 pub fn record(extent: Extent<'_>) -> RunRecord {
-    let experiment = Experiment::parse("raw-or-filesystem.toml", EXPERIMENT, &[])
-        .expect("the experiment is right");
+    let experiment = experiment(extent);
     let layouts = experiment.layouts.len();
     let mut cases = Vec::new();
     let mut series = Vec::new();
@@ -200,7 +208,7 @@ fn trial(layout: usize, clients: u32, round: u32) -> Trial {
         deadlocks: 0,
         errors: 0,
         reconnects: 0,
-        kinds: Vec::new(),
+        kinds: kinds(transactions, response_us),
         queries: None,
         measured_s,
         read_iops: reads as f64 / measured_s,
@@ -247,6 +255,25 @@ fn trial(layout: usize, clients: u32, round: u32) -> Trial {
         response_time: Some(response_time),
         io: None,
     }
+}
+
+/// Two kinds of transactions, one shorter and more frequent than the other.
+fn kinds(transactions: u64, mean_us: f64) -> Vec<KindOfTransaction> {
+    let kind = |kind: &str, share: f64, us: f64| KindOfTransaction {
+        kind: kind.to_owned(),
+        transactions: (share * transactions as f64) as u64,
+        latency_us: Latency {
+            p50: us * 0.8,
+            p95: us * 2.1,
+            p99: us * 3.3,
+            max: us * 11.0,
+            mean: us,
+        },
+    };
+    vec![
+        kind("order status", 0.6, mean_us * 0.6),
+        kind("new order with a long name", 0.4, mean_us * 1.6),
+    ]
 }
 
 /// Buffered layouts spend more on system CPU and free buffer waits; parts add up to the whole.
@@ -405,6 +432,7 @@ pub fn result(record: &RunRecord) -> RunResult {
         layout: name(2),
         workload: workload.clone(),
         clients: clients[0],
+        measure: Measure::Throughput,
         percent_per_round: -0.8,
         ci95: (-1.2, -0.4),
         p_value: 0.004,

@@ -112,6 +112,7 @@ mod tests {
             ci95: Some((1.6, 2.5)),
             verdict: crate::result::Verdict::Faster,
             rounds_needed: None,
+            rounds_to_find: None,
             rounds: 3,
             p99: None,
             cpu: None,

@@ -2,10 +2,13 @@
 
 use maud::{Markup, html};
 
-use super::{layout_name, load_name, scrolling};
+use super::{layout_name, load_name, pairs, scrolling};
 use crate::report::chart::ranking::{RelativeSpeed, bar, scale};
-use crate::report::comparison::{self, COLUMNS, NO_FIGURE};
-use crate::result::{Case, Comparison, Outcome, Ranking, RatioEstimate, RunResult, Verdict};
+use crate::report::comparison::{self, COLUMNS, NO_FIGURE, milliseconds, ratio_title};
+use crate::report::sentences::{compared_by, measure_of, rounds_to_find};
+use crate::result::{
+    Case, Comparison, Measure, Outcome, Ranking, RatioEstimate, RunResult, Verdict, percent,
+};
 
 pub(super) fn section(result: &RunResult) -> Markup {
     html! {
@@ -21,9 +24,10 @@ pub(super) fn section(result: &RunResult) -> Markup {
                 }
             }
             p.note {
-                "Bars: throughput relative to the best, round by round. Thin line: its 95 % interval. Shaded band: the difference of "
-                (format!("{:.3}", 100.0 * result.margin).trim_end_matches('0').trim_end_matches('.')) " % that counts as a draw."
+                (what_bars_show(result)) " Thin line: its 95 % interval. Shaded band: the difference of "
+                (percent(result.margin)) " % that counts as a draw."
             }
+            (pairs::tables(result))
         }
         section aria-labelledby="comparison" {
             h2 id="comparison" { "Comparison" }
@@ -43,6 +47,16 @@ pub(super) fn section(result: &RunResult) -> Markup {
     }
 }
 
+fn what_bars_show(result: &RunResult) -> &'static str {
+    match measure_of(result) {
+        Measure::Throughput => "Bars: throughput relative to the best, round by round.",
+        Measure::P99 => {
+            "Bars: the best 99th percentile of the transaction time over each layout's own, round by round; half as long is twice the \
+             time."
+        }
+    }
+}
+
 /// A layout in a ranking.
 struct Placed<'a> {
     layout: &'a str,
@@ -54,9 +68,11 @@ struct Placed<'a> {
 /// The best case and every other, the fastest first.
 fn placed<'a>(result: &'a RunResult, ranking: &'a Ranking) -> Vec<Placed<'a>> {
     let place_of = |layout: &str| ranking.places.iter().find(|place| place.layout == layout);
-    let standing = match ranking.winner {
-        Some(_) => "fastest",
-        None => "highest mean",
+    let standing = match (&ranking.winner, ranking.measure) {
+        (Some(_), Measure::Throughput) => "fastest",
+        (Some(_), Measure::P99) => "soonest",
+        (None, Measure::Throughput) => "highest mean",
+        (None, Measure::P99) => "lowest p99",
     };
     let mut placed = vec![Placed {
         layout: &ranking.best,
@@ -99,8 +115,8 @@ fn ranking_bars(result: &RunResult, ranking: &Ranking) -> Markup {
                             (layout_name(result, placed.layout))
                         }
                         span.figures {
-                            (tpm(result, ranking, placed.layout))
-                            @if position > 0 { " · " (share(placed.speed)) }
+                            (figure(result, ranking, placed.layout))
+                            @if position > 0 { " · " (beside_best(placed.speed, ranking.measure)) }
                             " · " span.standing[position == 0] { (placed.standing) }
                         }
                     }
@@ -116,16 +132,33 @@ fn ranking_bars(result: &RunResult, ranking: &Ranking) -> Markup {
     }
 }
 
-fn tpm(result: &RunResult, ranking: &Ranking, layout: &str) -> String {
+/// What a case is ranked by.
+fn figure(result: &RunResult, ranking: &Ranking, layout: &str) -> String {
     let mut cases = result
         .cases
         .iter()
         .filter(|case| case.is_ranked_in(ranking));
-    let mean = cases
+    let summary = cases
         .find(|case| case.layout == layout)
-        .and_then(|case| case.tpm)
-        .map(|tpm| tpm.mean);
-    mean.map_or_else(String::new, |mean| format!("{mean:.0} tpm"))
+        .and_then(Case::summary);
+    summary.map_or_else(String::new, |summary| match ranking.measure {
+        Measure::Throughput => format!("{:.0} tpm", summary.tpm),
+        Measure::P99 => format!("p99 {} ms", milliseconds(summary.p99_ms)),
+    })
+}
+
+/// A case beside the best: the share of its throughput, or how many times its time.
+fn beside_best(speed: RelativeSpeed, measure: Measure) -> String {
+    match (measure, speed.ci95) {
+        (Measure::Throughput, _) => share(speed),
+        (Measure::P99, None) => format!("{} x", comparison::ratio(1.0 / speed.share)),
+        (Measure::P99, Some((low, high))) => format!(
+            "{} x ({}-{})",
+            comparison::ratio(1.0 / speed.share),
+            comparison::ratio(1.0 / high),
+            comparison::ratio(1.0 / low)
+        ),
+    }
 }
 
 fn share(speed: RelativeSpeed) -> String {
@@ -188,8 +221,9 @@ fn verdicts_table(result: &RunResult) -> Markup {
             .iter()
             .any(|verdict| ratio(verdict).is_some())
     };
+    let measure = measure_of(result);
     let (with_p99, with_cpu) = (
-        is_known(|verdict| verdict.p99),
+        measure != Measure::P99 && is_known(|verdict| verdict.p99),
         is_known(|verdict| verdict.cpu),
     );
     html! {
@@ -201,7 +235,7 @@ fn verdicts_table(result: &RunResult) -> Markup {
                         th scope="col" { "workload" }
                         th.figure scope="col" { "clients" }
                         @for title in ["a", "b"] { th scope="col" { (title) } }
-                        @for title in ["tpm, a / b", "95 % interval"] { th.figure scope="col" { (title) } }
+                        @for title in [ratio_title(measure), "95 % interval"] { th.figure scope="col" { (title) } }
                         th scope="col" { "a is" }
                         @if with_p99 { th.figure scope="col" { "p99, a / b" } }
                         @if with_cpu { th.figure scope="col" { "CPU a transaction, a / b" } }
@@ -221,7 +255,8 @@ fn verdicts_table(result: &RunResult) -> Markup {
                     } }
                 }
             }))
-            p.note { "The best case (a) against every other (b), paired by round." }
+            p.note { "The best case (a) against every other (b), paired by round. " (compared_by(result)) }
+            @for sentence in result.rankings.iter().filter_map(|ranking| rounds_to_find(result, ranking)) { p.note { (sentence) } }
         }
     }
 }

@@ -6,9 +6,9 @@ use super::why::{bar_name, events_of};
 use super::{load_name, scrolling};
 use crate::report::chart::stacked::{self, Bar};
 use crate::report::chart::{colour_class, device, latency, queries, scaling, throughput};
-use crate::report::queries::{QueryTable, seconds_table, temporary_space_table};
+use crate::report::queries::{QueryTable, rates_table, seconds_table, temporary_space_table};
 use crate::report::timeline::Timeline;
-use crate::result::{Case, Ranking, RunResult, SampledTrial};
+use crate::result::{Case, Measure, Ranking, RunResult, SampledTrial};
 
 const WAITS_NOTE: &str = "\
 Time waited per transaction, sessions and background processes together: what overlaps is counted more than once.";
@@ -28,10 +28,12 @@ pub(super) fn section(result: &RunResult, series: &[SampledTrial]) -> Markup {
     }
 }
 
+/// Workloads whose throughput was found, and not given by a fixed rate.
 fn workloads(result: &RunResult) -> Vec<&str> {
     let mut workloads: Vec<&str> = result
         .rankings
         .iter()
+        .filter(|ranking| ranking.measure == Measure::Throughput)
         .map(|ranking| ranking.workload.as_str())
         .collect();
     workloads.dedup();
@@ -47,13 +49,16 @@ fn of_load(result: &RunResult, series: &[SampledTrial], ranking: &Ranking, index
     let cases: Vec<&Case> = cases.collect();
     let timeline = Timeline::of(result, series, ranking);
     let table = seconds_table(result, &cases);
-    let temporary_space = temporary_space_table(result, &cases);
+    let more_of_queries = [
+        rates_table(result, &cases),
+        temporary_space_table(result, &cases),
+    ];
     html! {
         h3 { (load) }
         @if let Some(table) = &table {
             @if let Some(figure) = queries::figure(result, &cases, table, &format!("queries-{index}")) { (figure) }
         }
-        @if let Some(table) = &temporary_space { (table_of_queries(table)) }
+        @for table in more_of_queries.iter().flatten() { (table_of_queries(table)) }
         @if let Some(timeline) = &timeline {
             (throughput::figure(result, timeline, &format!("throughput-{index}"), &format!("Throughput over time: {load}")))
         }

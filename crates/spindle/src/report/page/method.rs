@@ -136,17 +136,16 @@ fn order_table(result: &RunResult) -> Markup {
         (scrolling("Order of trials", html! {
             table {
                 thead { tr {
-                    @for title in ["round", "position"] { th.figure scope="col" { (title) } }
                     th scope="col" { "layout" }
-                    @for title in ["clients", "measured, s", "tpm", "blocks restored", "restored in, ms"] { th.figure scope="col" { (title) } }
+                    @for title in ["round", "position", "clients", "measured, s", "tpm", "blocks restored", "restored in, ms"] { th.figure scope="col" { (title) } }
                     th scope="col" { "verified" }
                     th scope="col" { "restore method" }
                 } }
                 tbody { @for (case, trial) in trials_in_order(result) {
                     tr {
+                        th scope="row" { (layout_name(result, &case.layout)) }
                         td.figure { (trial.round) }
                         td.figure { (trial.position) }
-                        th scope="row" { (layout_name(result, &case.layout)) }
                         td.figure { (case.clients) }
                         td.figure { (format!("{:.1}", trial.measured_s)) }
                         td.figure { (format!("{:.0}", trial.tpm)) }

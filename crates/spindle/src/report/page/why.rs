@@ -4,9 +4,10 @@ use maud::{Markup, html};
 
 use super::{layout_name, scrolling};
 use crate::report::chart::stacked::{self, Bar};
-use crate::report::comparison::{self, KIND_COLUMNS, NO_FIGURE, kind_cells};
+use crate::report::comparison::{self, NO_FIGURE};
+use crate::report::kinds::{self, Kind, kinds_of};
 use crate::report::sentences::{drift, noise, stopping};
-use crate::result::{Attribution, Case, Finding, KindMeans, RunResult};
+use crate::result::{Attribution, Case, Finding, RunResult};
 
 const RESPONSE_TIME_NOTE: &str = "\
 Mean time from the begin of a transaction to the end of its commit, as its session spent it. Parts add up to the whole.";
@@ -117,18 +118,17 @@ fn trust(result: &RunResult) -> Markup {
 fn kinds(result: &RunResult) -> Markup {
     html! {
         @for group in result.groups() {
-            @let cases: Vec<(&Case, Vec<KindMeans>)> = group.into_iter().map(|case| (case, case.kinds())).collect();
-            @let kinds = kinds_of(&cases);
-            @if let (Some((first, _)), false) = (cases.first(), kinds.is_empty()) {
+            @let kinds = kinds_of(&group);
+            @if let (Some(first), false) = (group.first(), kinds.is_empty()) {
                 details {
                     summary { "Kinds of transactions: " (first.workload) ", " (first.clients) " clients" }
                     (scrolling("Kinds of transactions", html! {
                         table {
                             thead { tr {
-                                @for title in [KIND_COLUMNS[0], "layout"] { th scope="col" { (title) } }
-                                @for title in &KIND_COLUMNS[1..] { th.figure scope="col" { (title) } }
+                                th scope="col" { (kinds::COLUMNS[0]) ", " (kinds::COLUMNS[1]) }
+                                @for title in &kinds::COLUMNS[2..] { th.figure scope="col" { (title) } }
                             } }
-                            @for kind in kinds { (layouts_of_kind(result, &cases, kind)) }
+                            @for kind in &kinds { (layouts_of_kind(result, kind)) }
                         }
                     }))
                     p.note { "Means over the trials of each case." }
@@ -138,31 +138,17 @@ fn kinds(result: &RunResult) -> Markup {
     }
 }
 
-/// Every kind of the cases once, in the workload's order.
-fn kinds_of<'a>(cases: &'a [(&Case, Vec<KindMeans>)]) -> Vec<&'a str> {
-    let mut kinds: Vec<&str> = Vec::new();
-    for kind in cases.iter().flat_map(|(_, kinds)| kinds) {
-        if !kinds.contains(&kind.kind.as_str()) {
-            kinds.push(&kind.kind);
-        }
-    }
-    kinds
-}
-
-fn layouts_of_kind(result: &RunResult, cases: &[(&Case, Vec<KindMeans>)], kind: &str) -> Markup {
-    let of_kind = |(case, kinds): &(&Case, Vec<KindMeans>)| {
-        let means = kinds.iter().find(|means| means.kind == kind)?;
-        Some((case.layout.clone(), kind_cells(means)))
-    };
-    let rows: Vec<_> = cases.iter().filter_map(of_kind).collect();
+fn layouts_of_kind(result: &RunResult, kind: &Kind) -> Markup {
     html! {
-        tbody { @for (index, (layout, cells)) in rows.iter().enumerate() {
-            tr {
-                @if index == 0 { th scope="rowgroup" rowspan=(rows.len()) { (kind) } }
-                td { (layout_name(result, layout)) }
-                @for cell in &cells[1..] { td.figure { (cell) } }
+        tbody {
+            tr { th scope="rowgroup" colspan=(kinds::COLUMNS.len() - 1) { span { (kind.kind) } } }
+            @for (layout, figures) in &kind.layouts {
+                tr {
+                    th scope="row" { (layout_name(result, layout)) }
+                    @for figure in figures { td.figure { (figure) } }
+                }
             }
-        } }
+        }
     }
 }
 

@@ -1,8 +1,31 @@
 //! What is said of cases beside each other: rankings, comparisons of pairs, the machine's own noise, drift over rounds and
 //! what stopping early saved.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 use spindle_stats::Verdict;
+
+/// What cases are compared by.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Measure {
+    /// Transactions per minute.
+    #[default]
+    Throughput,
+    /// The 99th percentile of the transaction time from its intended begin, where load came at a fixed rate: the shorter the
+    /// better.
+    P99,
+}
+
+impl fmt::Display for Measure {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.pad(match self {
+            Measure::Throughput => "throughput",
+            Measure::P99 => "p99",
+        })
+    }
+}
 
 /// The outcome of one workload at one load level.
 ///
@@ -15,7 +38,10 @@ pub struct Ranking {
     pub workload: String,
     /// Load level.
     pub clients: u32,
-    /// Name of the layout with the highest throughput.
+    /// What its cases are compared by.
+    #[serde(default)]
+    pub measure: Measure,
+    /// Name of the layout with the highest throughput, or the shortest time.
     pub best: String,
     /// Name of the layout that stands as the winner, always `best`; `None` when none does.
     pub winner: Option<String>,
@@ -33,7 +59,8 @@ pub struct Place {
     pub layout: String,
     /// Place from 1. Layouts that were not shown to differ from the first of their place share it, as 1, 1, 3.
     pub place: u32,
-    /// Its throughput over that of the best, and the interval of that ratio; `None` for the best itself.
+    /// Its throughput over that of the best, or the time of the best over its own, and the interval of that ratio; `None`
+    /// for the best itself.
     pub of_best: Option<RatioEstimate>,
 }
 
@@ -57,7 +84,8 @@ pub struct Comparison {
     pub a: String,
     /// Name of the layout it is compared with.
     pub b: String,
-    /// Throughput of `a` over that of `b`: geometric mean of the ratios of the rounds that both finished.
+    /// Throughput of `a` over that of `b`, or time of `b` over that of `a`, as the ranking's measure says: geometric mean of
+    /// the ratios of the rounds that both finished.
     pub ratio: f64,
     /// 95 % interval of the ratio; `None` with fewer than two common rounds.
     pub ci95: Option<(f64, f64)>,
@@ -66,6 +94,10 @@ pub struct Comparison {
     /// For an undecided comparison: how many rounds in all would probably decide it; `None` when decided or unknown, or
     /// when the ratio lies within the machine's own noise, which no number of rounds would change.
     pub rounds_needed: Option<u32>,
+    /// For the same comparisons: rounds in all of a fixed plan that finds a difference as large as the margin in 95 of 100
+    /// runs, if rounds spread as they did; at most 1,000, which stands for that many or more. `None` without a margin, too.
+    #[serde(default)]
+    pub rounds_to_find: Option<u32>,
     /// Rounds that both finished.
     #[serde(default)]
     pub rounds: u32,
@@ -75,6 +107,36 @@ pub struct Comparison {
     /// Processor time of a transaction of `a` over that of `b`.
     #[serde(default)]
     pub cpu: Option<RatioEstimate>,
+}
+
+/// Two cases of a workload and load level, among all pairs of it: a table of all pairs holds some that differ by luck, which is
+/// allowed for (see `spindle_stats::pairs`).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Pair {
+    /// Kind of workload.
+    pub workload: String,
+    /// Load level.
+    pub clients: u32,
+    /// Name of the layout that the verdicts are said of: the earlier one in the experiment file.
+    pub a: String,
+    /// Name of the other.
+    pub b: String,
+    /// As in [`Comparison::ratio`].
+    pub ratio: f64,
+    /// 95 % interval of the ratio, of the pair alone; `None` with fewer than two common rounds.
+    pub ci95: Option<(f64, f64)>,
+    /// Rounds that both finished.
+    pub rounds: u32,
+    /// Two-sided p-value of "the ratio is 1", of the pair alone; `None` with fewer than two common rounds.
+    pub p_value: Option<f64>,
+    /// The same after Holm's correction for all pairs of the workload and load level.
+    pub p_value_of_all: Option<f64>,
+    /// What may be said of `a` among all pairs: a false difference among them is called in 5 of 100 runs at most.
+    pub verdict: Verdict,
+    /// What could be said of `a` if there were no other pairs.
+    pub verdict_alone: Verdict,
+    /// As in [`Comparison::rounds_needed`], of the pair alone.
+    pub rounds_needed: Option<u32>,
 }
 
 /// One case run twice under two names: by how much two equal things differ on this machine.
@@ -89,13 +151,14 @@ pub struct NoiseFloor {
     /// Name under which it was run again.
     #[serde(default)]
     pub again: String,
-    /// Throughput of the second over that of the first; 1 but for noise.
+    /// Throughput of the second over that of the first, or time of the first over that of the second; 1 but for noise.
     pub ratio: RatioEstimate,
     /// No verdict is called on a difference smaller than this: 0.012 stands for 1.2 %. The farther end of the interval.
     pub floor: f64,
 }
 
-/// How the throughput of a case moved from round to round. Only drifts that the rounds show are listed.
+/// How the throughput of a case, or its 99th percentile, moved from round to round. Only drifts that the rounds show are
+/// listed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Drift {
     /// Name of the layout.
@@ -104,7 +167,10 @@ pub struct Drift {
     pub workload: String,
     /// Load level.
     pub clients: u32,
-    /// Change of throughput from one round to the next in percent, negative when it fell, and its 95 % interval.
+    /// What moved.
+    #[serde(default)]
+    pub measure: Measure,
+    /// Change of it from one round to the next in percent, negative when it fell, and its 95 % interval.
     pub percent_per_round: f64,
     /// 95 % interval of it.
     pub ci95: (f64, f64),

@@ -11,7 +11,9 @@ use serde_json::Value;
 use super::summary::mean_of;
 
 pub use cause::{Attribution, Finding, PartDifference};
-pub use judgement::{Comparison, Drift, NoiseFloor, Place, Ranking, RatioEstimate, Stopping};
+pub use judgement::{
+    Comparison, Drift, Measure, NoiseFloor, Pair, Place, Ranking, RatioEstimate, Stopping,
+};
 pub use system::{SystemColumn, SystemMean, SystemSeries};
 pub use trial::{
     Arrivals, CLIENT_QUEUE, CpuMicroseconds, CpuShares, IoPerTransaction, KindOfTransaction,
@@ -56,6 +58,9 @@ pub struct RunResult {
     pub rankings: Vec<Ranking>,
     /// For each workload and load level, the best case against every other.
     pub verdicts: Vec<Comparison>,
+    /// For each workload and load level, every case beside every other.
+    #[serde(default)]
+    pub pairs: Vec<Pair>,
     /// The machine's own noise; empty unless the plan asked for it.
     #[serde(default)]
     pub noise: Vec<NoiseFloor>,
