@@ -12,7 +12,7 @@ use super::grounds::Grounds;
 use super::replay::describe;
 use super::server_files::ServerFiles;
 use crate::experiment::{
-    self, AccessPath, Caching, Database, Experiment, Method, PutBack, TornBlocks,
+    self, AccessPath, Caching, Database, Experiment, Method, PutBack, RestoreBy, TornBlocks,
 };
 use crate::observe::SystemFiles;
 use crate::observe::machine::DataPath;
@@ -117,13 +117,12 @@ fn examine_server(
         Ok(found) => {
             describe_server(layout, found);
             let is_raw = !files.raw.is_empty();
+            let reason = files_cannot_be_put_back(experiment, &files, index);
             layout.notes.extend(files.notes);
             layout
                 .notes
                 .extend(not_placed(server, experiment, index, is_raw));
-            (experiment.put_back(index) != PutBack::Copy).then(|| {
-                "a server's files are put back by copying only: leave plan.restore out".to_owned()
-            })
+            reason
         }
     }
 }
@@ -157,6 +156,27 @@ fn cannot_be_delayed(experiment: &Experiment, grounds: &Grounds, index: usize) -
          a layout with this delay instead",
         redo.display()
     ))
+}
+
+/// Why a server's files cannot be put back before a trial as the experiment asks.
+fn files_cannot_be_put_back(
+    experiment: &Experiment,
+    files: &ServerFiles,
+    index: usize,
+) -> Option<String> {
+    let by = experiment.plan.restore;
+    let reason = match experiment.put_back(index) {
+        PutBack::Copy => None,
+        _ if !files.raw.is_empty() => {
+            Some("a server's datafiles on raw devices are put back by copying only".to_owned())
+        }
+        PutBack::Clones => {
+            let mut places = files.places.values();
+            places.find_map(|directory| cannot_be_cloned(by, directory))
+        }
+        PutBack::ThinVolumes => None,
+    }?;
+    Some(format!("cannot be restored by {by}: {reason}"))
 }
 
 /// What was found of a server, among what is told of a layout.
@@ -237,16 +257,19 @@ fn cannot_be_put_back(
         &placement.data,
     ];
     let reason = targets.into_iter().find_map(|target| match target {
-        Target::Directory(directory) => {
-            let kind = DataPath::capture(&SystemFiles::default(), directory).file_system;
-            let refused = kind.and_then(|file_system| by.refusal_on(&file_system.kind));
-            refused.or_else(|| reflink_refusal(directory))
-        }
+        Target::Directory(directory) => cannot_be_cloned(by, directory),
         Target::Devices(_) | Target::DiskGroup(_) => {
             Some("not all files are on a file system".to_owned())
         }
     })?;
     Some(format!("cannot be restored by {by}: {reason}"))
+}
+
+/// Why files in a directory cannot share the blocks of originals.
+fn cannot_be_cloned(by: RestoreBy, directory: &Path) -> Option<String> {
+    let kind = DataPath::capture(&SystemFiles::default(), directory).file_system;
+    let refused = kind.and_then(|file_system| by.refusal_on(&file_system.kind));
+    refused.or_else(|| reflink_refusal(directory))
 }
 
 /// Why an access path cannot be had in a directory.
