@@ -127,27 +127,6 @@ fn examine_server(
     }
 }
 
-/// Why a server's files cannot be put back before a trial as the experiment asks.
-fn files_cannot_be_put_back(
-    experiment: &Experiment,
-    files: &ServerFiles,
-    index: usize,
-) -> Option<String> {
-    let by = experiment.plan.restore;
-    let reason = match experiment.put_back(index) {
-        PutBack::Copy => None,
-        _ if !files.raw.is_empty() => {
-            Some("a server's datafiles on raw devices are put back by copying only".to_owned())
-        }
-        PutBack::Clones => {
-            let mut places = files.places.values();
-            places.find_map(|directory| cannot_be_cloned(by, directory))
-        }
-        PutBack::ThinVolumes => None,
-    }?;
-    Some(format!("cannot be restored by {by}: {reason}"))
-}
-
 /// Why a server's I/O cannot be delayed as the experiment asks: what is not beneath its files it would not notice.
 fn cannot_be_delayed(experiment: &Experiment, grounds: &Grounds, index: usize) -> Option<String> {
     let layout = &experiment.layouts[index];
@@ -177,6 +156,27 @@ fn cannot_be_delayed(experiment: &Experiment, grounds: &Grounds, index: usize) -
          a layout with this delay instead",
         redo.display()
     ))
+}
+
+/// Why a server's files cannot be put back before a trial as the experiment asks.
+fn files_cannot_be_put_back(
+    experiment: &Experiment,
+    files: &ServerFiles,
+    index: usize,
+) -> Option<String> {
+    let by = experiment.plan.restore;
+    let reason = match experiment.put_back(index) {
+        PutBack::Copy => None,
+        _ if !files.raw.is_empty() => {
+            Some("a server's datafiles on raw devices are put back by copying only".to_owned())
+        }
+        PutBack::Clones => {
+            let mut places = files.places.values();
+            places.find_map(|directory| cannot_be_cloned(by, directory))
+        }
+        PutBack::ThinVolumes => None,
+    }?;
+    Some(format!("cannot be restored by {by}: {reason}"))
 }
 
 /// What was found of a server, among what is told of a layout.
