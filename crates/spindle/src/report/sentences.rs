@@ -182,7 +182,27 @@ fn time(seconds: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::result::RatioEstimate;
+    use crate::result::{RatioEstimate, build, sample};
+
+    #[test]
+    fn open_questions_tell_how_many_rounds_find_the_margin() {
+        let told = |a: &[f64]| {
+            let record = sample::record(&[("a", a), ("b", &[100.0, 100.0, 100.0])]);
+            let result = build(&record).unwrap();
+            rounds_to_find(&result, &result.rankings[0])
+        };
+        assert_eq!(told(&[200.0, 200.0, 200.0]), None);
+        let open = told(&[100.0, 106.0, 108.0]).unwrap();
+        assert!(
+            open.contains("rounds in all find a difference of 3 % between a and b, at 8 clients"),
+            "{open}"
+        );
+        let hopeless = told(&[100.0, 1000.0, 10.0]).unwrap();
+        assert!(
+            hopeless.contains("more than 1000 rounds would be needed"),
+            "{hopeless}"
+        );
+    }
 
     #[test]
     fn noise_and_drift_and_stopping_are_sentences() {
