@@ -6,6 +6,7 @@ mod benchbase;
 mod go_tpc;
 mod hammerdb;
 mod pgbench;
+mod ratios;
 mod tpcc;
 mod tpch;
 
