@@ -82,9 +82,10 @@ lint:
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	cargo clippy -p spindle-io -p spindle-kernel --features shuttle --lib --tests --locked -- -D warnings
 
-# Figures of speed, each beside its peer in the same run; some twenty minutes, 6 GB of disk. Not part of the tests. The part in
+# Figures of speed, each beside its peer in the same run; some forty minutes, 6 GB of disk. Not part of the tests. The part in
 # the virtual machine needs `scripts/setup vm`, and says so. Peers that are no package are used where they are found: go-tpc
-# and tpchgen-cli on the path, BenchBase in the directory that BENCHBASE names.
+# and tpchgen-cli on the path, BenchBase in the directory that BENCHBASE names, HammerDB's source in the one that HAMMERDB names (and
+# Debian's tcl and libpgtcl).
 # `make bench CHECK=--check` fails when a goal is missed.
 bench:
 	scripts/setup bench

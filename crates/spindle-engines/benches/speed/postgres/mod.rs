@@ -1,10 +1,12 @@
 //! The client of PostgreSQL beside other people's clients on the same server: `pgbench` has TPC-B and the point select, `tpcc`
-//! go-tpc and BenchBase, `tpch` psql. What a client takes of the processors is missing to the server, so its time for a transaction counts
-//! as much as the throughput.
+//! go-tpc, BenchBase and HammerDB, `tpch` psql. What a client takes of the processors is missing to the server, so its time for
+//! a transaction counts as much as the throughput.
 
 mod benchbase;
 mod go_tpc;
+mod hammerdb;
 mod pgbench;
+mod ratios;
 mod tpcc;
 mod tpch;
 
@@ -177,12 +179,17 @@ fn add_pairs(
     ));
 }
 
-/// Processor time of the clients' threads (schedstat, Linux Documentation/scheduler/sched-stats.rst).
+/// Processor time of our clients' threads.
 fn client_cpu() -> Duration {
-    let threads = std::fs::read_dir("/proc/self/task").expect("this process has threads");
+    cpu_of_threads(std::process::id(), "client")
+}
+
+/// Processor time of a process's threads that are called so (schedstat, Linux Documentation/scheduler/sched-stats.rst).
+fn cpu_of_threads(process: u32, called: &str) -> Duration {
+    let threads = std::fs::read_dir(format!("/proc/{process}/task")).expect("it has threads");
     let times = threads.flatten().filter_map(|entry| {
         let text = |file: &str| std::fs::read_to_string(entry.path().join(file)).ok();
-        if !text("comm")?.starts_with("client") {
+        if !text("comm")?.starts_with(called) {
             return None;
         }
         let running_ns: u64 = text("schedstat")?.split(' ').next()?.parse().ok()?;

@@ -1,7 +1,8 @@
 //! TPC-C with client-side SQL beside go-tpc and BenchBase, four warehouses and four clients each, every program on the tables
-//! it loads itself; and how fast each loads them (ours with making the cluster, the others into one that is there). By
-//! procedures there is no peer yet. The peers are used where they are found: go-tpc on the path, BenchBase
-//! (built for PostgreSQL, `benchbase.jar`) in the directory that the environment variable BENCHBASE names.
+//! it loads itself; and how fast each loads them (ours with making the cluster, the others into one that is there). By procedures
+//! beside HammerDB, each calling its own, in HammerDB's mix. The peers are used where they are found: go-tpc on the path, BenchBase
+//! (built for PostgreSQL, `benchbase.jar`) and HammerDB (its source) in the directories that the environment variables
+//! BENCHBASE and HAMMERDB name.
 
 use std::path::Path;
 use std::time::Instant;
@@ -11,6 +12,7 @@ use spindle_workload::sql::{Mix, Tpcc};
 
 use super::benchbase::BenchBase;
 use super::go_tpc::GoTpc;
+use super::hammerdb::HammerDb;
 use super::{Private, Reached, add_pairs, ours};
 use crate::Pace;
 use crate::figures::{Figure, Figures, Goal};
@@ -35,15 +37,17 @@ pub fn run(pace: Pace, directory: &Path, figures: &mut Figures) {
         GoTpc::find().map(|peer| Box::new(peer) as Box<dyn Peer>),
         BenchBase::find(directory).map(|peer| Box::new(peer) as Box<dyn Peer>),
     ];
-    // The clients of three programs, and tables of each.
-    let Some(request) = Private::request(3 * CLIENTS, 3 * Tpcc::loaded_bytes(WAREHOUSES)) else {
+    let hammerdb = HammerDb::find();
+    // The clients and tables of ours, of two programs, and of the two ways of a third.
+    let Some(request) = Private::request(5 * CLIENTS, 5 * Tpcc::loaded_bytes(WAREHOUSES)) else {
         return;
     };
     let directories = Private::directories(directory);
-    let workload = |procedures| Tpcc::new(WAREHOUSES, Mix::STANDARD, procedures, SEED);
+    let workload = |mix, procedures| Tpcc::new(WAREHOUSES, mix, procedures, SEED);
     let postgres = server(ServerKind::Postgres);
     let began = Instant::now();
-    create_and_load(postgres, &request, &directories, &workload(true)).expect("it is loaded");
+    let loaded = workload(Mix::STANDARD, true);
+    create_and_load(postgres, &request, &directories, &loaded).expect("it is loaded");
     let load_s = began.elapsed().as_secs_f64();
     BenchBase::let_in(&directories.data);
     let loading = Private::start(&request, directories.clone(), Purpose::Load);
@@ -56,11 +60,14 @@ pub fn run(pace: Pace, directory: &Path, figures: &mut Figures) {
             (peer.name() == BenchBase::NAME).then_some(Goal::AtLeast(2.5)),
         ));
     }
+    for way in &hammerdb {
+        way.build(&loading);
+    }
     loading.end();
     let private = Private::start(&request, directories, Purpose::Trial);
     // A program that is compiled while it runs needs some seconds for it.
     let measure = pace.measure * 4;
-    let engine = private.engine(workload(false));
+    let engine = private.engine(workload(Mix::STANDARD, false));
     ours(&engine, CLIENTS, pace.warm_up);
     for peer in peers.into_iter().flatten() {
         let theirs = || peer.run(&private, measure.as_secs().max(1));
@@ -76,20 +83,21 @@ pub fn run(pace: Pace, directory: &Path, figures: &mut Figures) {
             (Some(Goal::AtLeast(1.0)), Some(Goal::AtMost(0.5))),
         );
     }
-    let procedures = private.engine(workload(true));
-    let called: Vec<Reached> = (0..pace.pairs)
-        .map(|_| ours(&procedures, CLIENTS, measure))
-        .collect();
-    let values = |value: fn(&Reached) -> f64| called.iter().map(value);
-    for (what, value) in [
-        (
-            "transactions/s",
-            (|reached| reached.tps) as fn(&Reached) -> f64,
-        ),
-        ("client CPU us/transaction", |reached| reached.cpu_us),
-    ] {
-        let what = format!("PostgreSQL TPC-C by procedures, {what}");
-        figures.add(Figure::alone(what, values(value), None));
+    let engine = private.engine(workload(HammerDb::MIX, true));
+    ours(&engine, CLIENTS, pace.warm_up);
+    for way in hammerdb {
+        let theirs = || way.run(&private, measure);
+        theirs();
+        let pairs: Vec<(Reached, Reached)> = (0..pace.pairs)
+            .map(|_| (ours(&engine, CLIENTS, measure), theirs()))
+            .collect();
+        add_pairs(
+            figures,
+            "PostgreSQL TPC-C by procedures",
+            way.name,
+            &pairs,
+            (None, Some(Goal::AtMost(0.5))),
+        );
     }
 }
 

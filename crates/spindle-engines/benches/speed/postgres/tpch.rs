@@ -1,7 +1,7 @@
 //! TPC-H at scale 1: making the rows and copying them into the tables beside making them alone and `psql`'s `\copy` alone; and
-//! the times of the 22 queries, one stream, beside those that `psql` tells with `\timing`.
+//! the times of the 22 queries beside those that `psql` tells with `\timing`, each query by both in turn.
 
-use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
@@ -14,19 +14,24 @@ use spindle_io::Env;
 use spindle_io::real::{RealEnv, block_on};
 use spindle_workload::SessionError;
 use spindle_workload::driver::Behaviour;
-use spindle_workload::sql::tpch::{KINDS, Parameters, Version};
+use spindle_workload::sql::tpch::{Parameters, Version};
 use spindle_workload::sql::{Dialect, LoadPart, RowSink, SqlWorkload, Tpch, Value};
 
+use super::ratios::Ratios;
 use super::{Private, program_of_postgres};
 use crate::Pace;
 use crate::figures::{Figure, Figures, Goal, median};
 
-const QUERIES: usize = 22;
+const QUERIES: RangeInclusive<u8> = 1..=22;
 /// Rows, indexes and some room.
 const DATA_BYTES: u64 = 2 << 30;
 const LOADERS: usize = 2;
-/// Each takes about as long as a load, or as the 22 queries.
-const PAIRS_MAX: usize = 3;
+/// Each takes about as long as two loads.
+const LOAD_PAIRS_MAX: usize = 3;
+/// Of each query; the 22 take half a minute each time. The interval of a median leaves out two on each side.
+const QUERY_PAIRS: usize = 12;
+/// How far the time of a query may be from psql's.
+const APART_MAX_PERCENT: f64 = 1.0;
 const TABLES: [&str; 8] = [
     "lineitem", "orders", "partsupp", "part", "customer", "supplier", "nation", "region",
 ];
@@ -39,25 +44,28 @@ pub fn run(pace: Pace, directory: &Path, figures: &mut Figures) {
         eprintln!("  skipped: psql is not installed");
         return;
     };
-    let scale = if pace.pairs > 2 { 1.0 } else { 0.01 };
-    let workload = || Tpch {
+    let is_quick = pace.pairs <= 2;
+    let scale = if is_quick { 0.01 } else { 1.0 };
+    let workload = |queries| Tpch {
         version: Version::H,
         scale,
-        queries: (1..=QUERIES as u8).collect(),
+        queries,
         refresh: false,
         parameters: Parameters::Validation,
         query_limit: None,
         seed: 1,
     };
-    let pairs = pace.pairs.min(PAIRS_MAX);
+    let pairs = pace.pairs.min(LOAD_PAIRS_MAX);
     let directories = Private::directories(directory);
     let postgres = server(ServerKind::Postgres);
     let created = postgres.create(&request, &directories);
     created.expect("a cluster");
     let loading = Private::start(&request, directories.clone(), Purpose::Load);
-    loads(&loading, &psql, directory, &workload(), pairs, figures);
+    let all = workload(QUERIES.collect());
+    loads(&loading, &psql, directory, &all, pairs, figures);
     loading.end();
     let private = Private::start(&request, directories, Purpose::Trial);
+    let pairs = if is_quick { pairs } else { QUERY_PAIRS };
     queries(&private, &psql, directory, &workload, pairs, figures);
 }
 
@@ -171,74 +179,95 @@ fn make(parts: &[LoadPart]) {
     });
 }
 
+/// The same query by us and by psql, in turn: each time in a session of its own, which has everything in memory.
 fn queries(
     private: &Private,
     psql: &Path,
     directory: &Path,
-    workload: &dyn Fn() -> Tpch,
+    workload: &dyn Fn(Vec<u8>) -> Tpch,
     pairs: usize,
     figures: &mut Figures,
 ) {
-    // In the order of the power run.
-    let script = directory.join("queries.sql");
-    let order = order_of(&workload());
-    let texts = order.iter().map(|&query| {
-        let text = workload().query(query, 0, Dialect::Postgres);
-        format!("{text};\n")
-    });
-    let text: String = ["\\timing on\n".to_owned()]
-        .into_iter()
-        .chain(texts)
+    let script = directory.join("query.sql");
+    let measured: Vec<Vec<(f64, f64)>> = QUERIES
+        .map(|query| {
+            let text = workload(vec![query]).query(query, 0, Dialect::Postgres);
+            std::fs::write(&script, format!("\\timing on\n{text};\n")).expect("the script");
+            let engine = private.engine(workload(vec![query]));
+            let ours = || ours_ms(&engine, query);
+            let theirs = || told_ms(private, psql, &script);
+            ours();
+            theirs();
+            in_turn(pairs, ours, theirs)
+        })
         .collect();
-    std::fs::write(&script, text).expect("the script");
-    let engine = private.engine(workload());
-    let ours = || ours(&engine);
-    let theirs = || told(private, psql, &script, &order);
-    // Both once, so that everything is in memory.
-    ours();
-    theirs();
-    let measured: Vec<_> = (0..pairs).map(|_| (ours(), theirs())).collect();
-    let sum = |times: &BTreeMap<u8, f64>| times.values().sum::<f64>();
-    let sums: Vec<(f64, f64)> = measured.iter().map(|(a, b)| (sum(a), sum(b))).collect();
+    add_queries(&measured, figures);
+}
+
+/// The sum of the 22, how far the queries are from psql's, and how much of that the pairs can tell from noise.
+fn add_queries(measured: &[Vec<(f64, f64)>], figures: &mut Figures) {
+    let each: Vec<Ratios> = measured.iter().map(|pairs| Ratios::of(pairs)).collect();
+    for ((query, pairs), ratios) in QUERIES.zip(measured).zip(&each) {
+        let psql_ms = median(pairs.iter().map(|(_, theirs)| *theirs)).expect("there are pairs");
+        eprintln!("  Q{query}: {ratios} x psql's {psql_ms:.1} ms");
+    }
+    let of_pair = |pair: usize| measured.iter().map(move |pairs| pairs[pair]);
+    let sums: Vec<(f64, f64)> = (0..measured[0].len())
+        .map(|pair| of_pair(pair).fold((0.0, 0.0), |(a, b), (c, d)| (a + c, b + d)))
+        .collect();
     figures.add(Figure::of_pairs(
         "PostgreSQL TPC-H, 22 queries, ms".to_owned(),
         "psql \\timing",
         &sums,
         None,
     ));
-    let apart = |ratio: f64| 100.0 * (ratio - 1.0).abs();
-    let ratio = |of: &dyn Fn(&BTreeMap<u8, f64>) -> f64| {
-        median(measured.iter().map(|(a, b)| of(a) / of(b))).expect("there are pairs")
+    let mut add = |what: &str, values: &mut dyn Iterator<Item = f64>, goal| {
+        figures.add(Figure::alone(what.to_owned(), values, goal));
     };
-    figures.add(Figure::alone(
-        "the 22 queries' sum is apart from psql's by, %".to_owned(),
-        [apart(ratio(&sum))].into_iter(),
-        Some(Goal::AtMost(1.0)),
-    ));
-    let each = order
-        .iter()
-        .map(|query| apart(ratio(&|times| times[query])));
-    figures.add(Figure::alone(
-        "a query's time is apart from psql's by, median, %".to_owned(),
-        each,
-        Some(Goal::AtMost(1.0)),
-    ));
+    let within = Some(Goal::AtMost(APART_MAX_PERCENT));
+    add(
+        "the 22 queries' sum is apart from psql's by, %",
+        &mut [Ratios::of(&sums).apart_percent()].into_iter(),
+        within,
+    );
+    add(
+        "a query's time is apart from psql's by, median, %",
+        &mut each.iter().map(Ratios::apart_percent),
+        within,
+    );
+    let count = |is: &dyn Fn(&Ratios) -> bool| each.iter().filter(|ratios| is(ratios)).count();
+    add(
+        "queries surely within 1 % of psql's, of 22",
+        &mut [count(&|ratios| ratios.surely_within(APART_MAX_PERCENT)) as f64].into_iter(),
+        None,
+    );
+    add(
+        "queries surely farther apart, of 22",
+        &mut [count(&|ratios| ratios.surely_beyond(APART_MAX_PERCENT)) as f64].into_iter(),
+        None,
+    );
+    let with_1 = count(&|ratios| !ratios.surely_beyond(0.0));
+    let by_width = |a: &(u8, &Ratios), b: &(u8, &Ratios)| a.1.width().total_cmp(&b.1.width());
+    if let Some((query, widest)) = QUERIES.zip(&each).max_by(by_width) {
+        eprintln!("  1 is in the interval of {with_1} of 22; the widest is Q{query}'s, {widest}");
+    }
 }
 
-/// The queries by number, in the order in which one stream asks them.
-fn order_of(workload: &Tpch) -> Vec<u8> {
-    let mut client = spindle_workload::Client {
-        number: 0,
-        clients: 1,
-        changes: 0,
-        rng: spindle_io::env::seeded_rng(1, 0),
+/// A B, B A, A B, ...: what gets slower or faster with time favours neither.
+fn in_turn(pairs: usize, a: impl Fn() -> f64, b: impl Fn() -> f64) -> Vec<(f64, f64)> {
+    let pair = |number: usize| {
+        if number.is_multiple_of(2) {
+            let first = a();
+            return (first, b());
+        }
+        let first = b();
+        (a(), first)
     };
-    let next = |_| workload.next(&mut client).kind() as u8 + 1;
-    (0..QUERIES).map(next).collect()
+    (0..pairs).map(pair).collect()
 }
 
-/// Milliseconds of each query, as our clients' histograms have them.
-fn ours(engine: &Arc<dyn Engine>) -> BTreeMap<u8, f64> {
+/// Milliseconds of a query, as our client's histogram has them, within 0.1 %.
+fn ours_ms(engine: &Arc<dyn Engine>, query: u8) -> f64 {
     let env: Arc<dyn Env> = RealEnv::new(1);
     let behaviour = Behaviour {
         clients: 1,
@@ -252,21 +281,17 @@ fn ours(engine: &Arc<dyn Engine>) -> BTreeMap<u8, f64> {
     }
     let kinds = running.by_kind();
     block_on(running.stop()).expect("the client ends");
-    let of = |(place, _): (usize, _)| (place as u8 + 1, kinds[place].latencies.max_us() / 1e3);
-    KINDS[..QUERIES].iter().enumerate().map(of).collect()
+    kinds[usize::from(query) - 1].latencies.mean_us() / 1e3
 }
 
 /// The same, as psql tells them.
-fn told(private: &Private, psql: &Path, script: &Path, order: &[u8]) -> BTreeMap<u8, f64> {
+fn told_ms(private: &Private, psql: &Path, script: &Path) -> f64 {
     let script = script.display().to_string();
     let said = carry_out(private, psql, &["-o", "/dev/null", "-f", &script]);
-    let times = said.lines().filter_map(|line| {
-        let (_, rest) = line.split_once("Time: ")?;
-        rest.split(' ').next()?.parse::<f64>().ok()
-    });
-    let times: BTreeMap<u8, f64> = order.iter().copied().zip(times).collect();
-    assert_eq!(times.len(), QUERIES, "psql said {said}");
-    times
+    let told = said
+        .split_once("Time: ")
+        .and_then(|(_, rest)| rest.split(' ').next()?.parse().ok());
+    told.unwrap_or_else(|| panic!("psql said {said}"))
 }
 
 fn carry_out(private: &Private, psql: &Path, arguments: &[&str]) -> String {
