@@ -175,7 +175,7 @@ impl Trees {
         for place in wanted.places.values().collect::<BTreeSet<_>>() {
             self.directories.make(place, owner)?;
             // What a trial adds is the server's to say.
-            check_space(place, golden.bytes() - raw_bytes + room_bytes)?;
+            check_space(place, golden.bytes().saturating_sub(raw_bytes) + room_bytes)?;
         }
         let directories = self.make_directories(|kind| wanted.places[kind].clone())?;
         let devices = devices_of(&wanted);
