@@ -2,7 +2,7 @@
 
 SHELL := /bin/bash
 
-.PHONY: build demo test test-vm powercut powercut-short interleavings sanitize soak soak-verdicts fuzz lint bench clean
+.PHONY: build demo test test-vm powercut powercut-short sqlite-devices interleavings sanitize soak soak-verdicts fuzz lint bench clean
 
 build:
 	cargo build --release --locked -p spindle
@@ -19,6 +19,7 @@ test:
 	SPINDLE_TRACES=$(CURDIR)/target/traces cargo test --workspace --locked
 	SPINDLE_TRACES=$(CURDIR)/target/traces \
 		cargo test --release --locked -p spindle-kernel --test drawn -- --nocapture one_seed_is_one_history
+	$(MAKE) sqlite-devices
 	$(MAKE) interleavings
 	$(MAKE) powercut-short POWERCUT=--if-able
 
@@ -58,12 +59,21 @@ soak:
 	$(if $(ARGS),,$(MAKE) soak-verdicts)
 	$(if $(ARGS),,SPINDLE_KILLS=30 cargo test --release --locked -p spindle-engines \
 		--test sqlite --test postgres --test mariadb -- --nocapture kill)
+	$(if $(ARGS),,$(if $(LIBCLANG),SPINDLE_KILLS=30 cargo test --release --locked -p spindle-engines \
+		--features sqlite-devices --test sqlite_devices -- --nocapture kill,$(NO_LIBCLANG)))
 	$(if $(ARGS),,cargo test --release --locked -p spindle-engines --test tpch -- --ignored)
 
 # Verdicts of small real runs whose truth is known, into docs/soak-verdicts.md; some hours. Stop it
 # as you like: it goes on where it was. Options: make soak-verdicts ARGS='--minutes 20'.
 soak-verdicts:
 	cargo run --release --locked -p spindle --example soak-verdicts -- $(ARGS)
+
+# SQLite on raw devices, a feature that needs libclang where it is built. Part of the tests where that is.
+LIBCLANG = $(or $(LIBCLANG_PATH),$(firstword $(wildcard $(addsuffix /libclang.so,/usr/lib/llvm-*/lib /usr/lib64 /usr/lib /usr/lib/*))))
+NO_LIBCLANG = @echo 'skipped: SQLite on raw devices: libclang is missing (Debian: libclang-dev)'
+sqlite-devices:
+	$(if $(LIBCLANG),cargo test --locked -p spindle-engines --features sqlite-devices \
+		--lib --test sqlite_devices -- sqlite raw_device,$(NO_LIBCLANG))
 
 # The targets of fuzz/ by libFuzzer, five minutes each. Needs a nightly toolchain and cargo-fuzz.
 fuzz:
@@ -81,6 +91,7 @@ lint:
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	cargo clippy -p spindle-io -p spindle-kernel --features shuttle --lib --tests --locked -- -D warnings
+	$(if $(LIBCLANG),cargo clippy -p spindle-engines --features sqlite-devices --lib --tests --locked -- -D warnings,$(NO_LIBCLANG))
 
 # Figures of speed, each beside its peer in the same run; some forty minutes, 6 GB of disk. Not part of the tests. The part in
 # the virtual machine needs `scripts/setup vm`, and says so. Peers that are no package are used where they are found: go-tpc

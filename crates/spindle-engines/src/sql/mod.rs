@@ -194,8 +194,8 @@ pub trait Server: Send + Sync {
         _: &[RawDevice],
     ) -> Result<OnRawDevices, ServerError> {
         Err(ServerError::Unavailable(
-            "it keeps its files in a file system, and this layout is raw; InnoDB (engine = \"mariadb\") and the embedded \
-             database can lie on raw devices"
+            "it keeps its files in a file system, and this layout is raw; InnoDB (engine = \"mariadb\"), SQLite and the \
+             embedded database can lie on raw devices"
                 .to_owned(),
         ))
     }

@@ -1,22 +1,30 @@
-//! SQLite, within this process: a database is one file, and every client is a connection on a thread of its own.
+//! SQLite, within this process: a database is one file, or lies on a raw device, and every client is a connection on a thread of
+//! its own.
 
 mod connection;
 mod observer;
+mod raw;
 mod settings;
+#[cfg_attr(not(feature = "sqlite-devices"), path = "without_vfs.rs")]
+mod vfs;
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rusqlite::Connection;
-use spindle_layout::TreeDirectories;
+use spindle_io::real::IoCounts;
+use spindle_layout::{RawDevice, TreeDirectories};
 use spindle_workload::SessionError;
 use spindle_workload::sql::{Dialect, SqlConnection};
 
 use crate::engine::{EngineCounts, EngineWait, Housekeeping, SegmentSize, ThreadOf};
-use crate::sql::{FoundServer, Purpose, RunningServer, Server, ServerError, ServerRequest, Stop};
+use crate::sql::{
+    FoundServer, OnRawDevices, Purpose, RunningServer, Server, ServerError, ServerRequest, Stop,
+};
 use connection::SqliteConnection;
 use observer::Observer;
 use settings::Settings;
+use vfs::Attached;
 
 /// Memory of a connection beside its cache, about: statements, and what SQLite allocates for each.
 const CONNECTION_BYTES: u64 = 2 << 20;
@@ -26,8 +34,31 @@ const PROCESS_BYTES: u64 = 32 << 20;
 /// SQLite.
 pub struct Sqlite;
 
+/// The database's file in the data directory.
+const FILE: &str = "spindle.db";
+
 fn database_file(directories: &TreeDirectories) -> PathBuf {
-    directories.data.join("spindle.db")
+    directories.data.join(FILE)
+}
+
+/// Where a database is.
+struct Database {
+    path: PathBuf,
+    /// When it lies on a device.
+    device: Option<Attached>,
+}
+
+impl Database {
+    /// The one in these directories.
+    ///
+    /// # Errors
+    /// [`ServerError`]: it lies on a device that cannot be opened, or not by this program.
+    fn of(directories: &TreeDirectories) -> Result<Database, ServerError> {
+        let path = database_file(directories);
+        let is_on_device = raw::is_on_device(&path);
+        let device = is_on_device.then(|| Attached::open(&path)).transpose()?;
+        Ok(Database { path, device })
+    }
 }
 
 impl Server for Sqlite {
@@ -48,6 +79,14 @@ impl Server for Sqlite {
 
     fn placed_kinds(&self) -> &'static [&'static str] {
         &["temp"]
+    }
+
+    fn on_raw_devices(
+        &self,
+        request: &ServerRequest,
+        devices: &[RawDevice],
+    ) -> Result<OnRawDevices, ServerError> {
+        raw::on_raw_devices(request, devices, FILE)
     }
 
     fn shapes_files(&self, setting: &str) -> bool {
@@ -84,8 +123,8 @@ impl Server for Sqlite {
         if purpose == Purpose::Load {
             settings.load();
         }
-        let path = database_file(directories);
-        let first = settings.open(&path)?;
+        let database = Database::of(directories)?;
+        let first = settings.open(&database)?;
         // For every connection of this process, which are those of this database.
         let placed = first.pragma_update(None, "temp_store_directory", directories.temp.to_str());
         placed.map_err(|error| ServerError::failed("placing temporary files", error))?;
@@ -93,8 +132,7 @@ impl Server for Sqlite {
             .map_err(|error| ServerError::failed("starting the thread that observes", error))?;
         Ok(Arc::new(RunningSqlite {
             settings,
-            path,
-            first: Mutex::new(Some(first)),
+            open: Mutex::new(Some(Open { first, database })),
             observer,
         }))
     }
@@ -104,7 +142,8 @@ impl Server for Sqlite {
         request: &ServerRequest,
         directories: &TreeDirectories,
     ) -> Result<String, ServerError> {
-        let connection = Settings::of(request)?.open(&database_file(directories))?;
+        let database = Database::of(directories)?;
+        let connection = Settings::of(request)?.open(&database)?;
         let answer: rusqlite::Result<String> =
             connection.query_row("pragma integrity_check", [], |row| row.get(0));
         match answer {
@@ -118,22 +157,35 @@ impl Server for Sqlite {
 /// A database that is open.
 struct RunningSqlite {
     settings: Settings,
-    path: PathBuf,
-    /// Holds the database open, so that a client that ends does not close its log; gone when it was stopped.
-    first: Mutex<Option<Connection>>,
+    /// Gone when it was stopped.
+    open: Mutex<Option<Open>>,
     observer: Observer,
 }
 
+struct Open {
+    /// Holds the database open, so that a client that ends does not close its log.
+    first: Connection,
+    database: Database,
+}
+
 impl RunningSqlite {
+    fn open(&self) -> MutexGuard<'_, Option<Open>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn ask<T>(&self, what: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Option<T> {
-        let first = self.first.lock().unwrap_or_else(PoisonError::into_inner);
-        first.as_ref().and_then(|connection| what(connection).ok())
+        let open = self.open();
+        open.as_ref().and_then(|open| what(&open.first).ok())
     }
 }
 
 impl RunningServer for RunningSqlite {
     fn connect(&self) -> Result<Box<dyn SqlConnection>, SessionError> {
-        let connection = self.settings.open(&self.path);
+        let open = self.open();
+        let open = open
+            .as_ref()
+            .ok_or_else(|| SessionError::Failed("the database was stopped".to_owned()))?;
+        let connection = self.settings.open(&open.database);
         let connection = connection.map_err(|error| SessionError::Failed(error.to_string()))?;
         Ok(Box::new(SqliteConnection::new(connection)))
     }
@@ -144,9 +196,16 @@ impl RunningServer for RunningSqlite {
     }
 
     fn counts(&self) -> EngineCounts {
-        // The system counts calls and not their files: redo is among them.
+        let open = self.open();
+        let device = open.as_ref().and_then(|open| open.database.device.as_ref());
+        let (data, redo) = match device {
+            Some(device) => device.counts(),
+            // The system counts calls and not their files: redo is among them.
+            None => (observer::counts(), IoCounts::default()),
+        };
         EngineCounts {
-            data: observer::counts(),
+            data,
+            redo,
             ..EngineCounts::default()
         }
     }
@@ -199,11 +258,18 @@ impl RunningServer for RunningSqlite {
         Vec::new()
     }
 
+    fn warnings(&self) -> Vec<String> {
+        let open = self.open();
+        let device = open.as_ref().and_then(|open| open.database.device.as_ref());
+        device.and_then(Attached::failure).into_iter().collect()
+    }
+
     fn stop(&self, _: Stop) -> Result<(), ServerError> {
-        let mut first = self.first.lock().unwrap_or_else(PoisonError::into_inner);
-        match first.take() {
+        let open = self.open().take();
+        match open {
             None => Ok(()),
-            Some(connection) => connection
+            Some(open) => open
+                .first
                 .close()
                 .map_err(|(_, error)| ServerError::failed("closing the database", error)),
         }

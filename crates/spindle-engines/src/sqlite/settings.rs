@@ -1,11 +1,11 @@
 //! SQLite's settings: its pragmas, as far as they matter to storage (https://www.sqlite.org/pragma.html).
 
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags};
 
+use super::Database;
 use crate::sql::{ServerError, ServerRequest};
 
 /// How long a connection waits for a lock before it gives up: another's transaction, or a checkpoint.
@@ -108,11 +108,17 @@ impl Settings {
     ///
     /// # Errors
     /// [`ServerError::Failed`].
-    pub fn open(&self, path: &Path) -> Result<Connection, ServerError> {
+    pub fn open(&self, database: &Database) -> Result<Connection, ServerError> {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let opened = Connection::open_with_flags(path, flags);
+        let opened = match &database.device {
+            None => Connection::open_with_flags(&database.path, flags),
+            Some(device) => device.connect(flags),
+        };
         let set = opened.and_then(|connection| {
             connection.busy_timeout(BUSY_TIMEOUT)?;
+            if let Some(device) = &database.device {
+                connection.pragma_update(None, "max_page_count", device.pages_max() as i64)?;
+            }
             connection.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
             connection.pragma_update(None, "cache_size", -(self.cache_kib as i64))?;
             for (name, value) in &self.pragmas {
@@ -123,7 +129,9 @@ impl Settings {
             }
             Ok(connection)
         });
-        set.map_err(|error| ServerError::failed(format!("opening {}", path.display()), error))
+        set.map_err(|error| {
+            ServerError::failed(format!("opening {}", database.path.display()), error)
+        })
     }
 }
 

@@ -190,7 +190,7 @@ fn describe_server(layout: &mut Layout, found: FoundServer) {
     layout.notes.extend(found.notes);
 }
 
-/// What is placed and a server keeps with its data. Beside raw datafiles `control` says where its other files are.
+/// What is placed and a server keeps with its data. Beside raw datafiles `control`, or else `redo`, says where its other files are.
 fn not_placed(
     server: &dyn Server,
     experiment: &Experiment,
@@ -200,9 +200,11 @@ fn not_placed(
     let layout = &experiment.layouts[index];
     let redo = experiment.database_of(index).redo_path.map(|_| "redo");
     let placed = layout.placement.kinds().map(|(kind, _)| kind).chain(redo);
+    let has_control = layout.placement.kinds().any(|(kind, _)| kind == "control");
+    let home = if has_control { "control" } else { "redo" };
     let kept: Vec<&str> = placed
         .filter(|kind| *kind != "data" && !server.placed_kinds().contains(kind))
-        .filter(|kind| *kind != "control" || !is_raw)
+        .filter(|kind| !is_raw || *kind != home)
         .collect();
     let engine = experiment.database.engine;
     let note = format!("{engine} keeps {} beside its data", kept.join(" and "));

@@ -1,0 +1,208 @@
+//! SQLite's database on a raw device. It is made and loaded in a file of the same name; the file's bytes are then put on the device,
+//! whose node stands in the data directory where the file would. A database found there under its name is opened through
+//! `vfs`, which is built with the feature `sqlite-devices`.
+
+use std::os::unix::fs::FileTypeExt;
+use std::path::Path;
+
+use spindle_io::real::facts::{DirectIo, direct_io};
+use spindle_layout::{RawDevice, RawFile};
+
+use super::vfs;
+use crate::sql::{OnRawDevices, ServerError, ServerIoMethod, ServerRequest};
+
+/// SQLite's own, when nothing is said of it.
+const PAGE_BYTES: u32 = 4096;
+const PAGE_SIZE: &str = "page_size";
+
+fn no(reason: impl Into<String>) -> ServerError {
+    ServerError::Unavailable(reason.into())
+}
+
+/// What a program says that was built without the VFS.
+pub(super) fn not_built() -> ServerError {
+    no(
+        "this program was built without SQLite on raw devices: install libclang (Debian: libclang-dev) and build it with \
+        `cargo build --release --locked -p spindle --features sqlite-devices`",
+    )
+}
+
+/// Whether the database at this path lies on a device.
+pub(super) fn is_on_device(path: &Path) -> bool {
+    let found = std::fs::symlink_metadata(path);
+    found.is_ok_and(|found| found.file_type().is_block_device())
+}
+
+/// What is asked of SQLite when its database, the file `name`, lies on a raw device.
+///
+/// # Errors
+/// [`ServerError::Unavailable`]: the program was built without it, or settings and devices do not suit it.
+pub(super) fn on_raw_devices(
+    request: &ServerRequest,
+    devices: &[RawDevice],
+    name: &str,
+) -> Result<OnRawDevices, ServerError> {
+    if !vfs::IS_BUILT {
+        return Err(not_built());
+    }
+    let [device] = devices else {
+        return Err(no(format!(
+            "SQLite's database is one file, and the layout has {} raw devices for it: leave one, or make a volume of them \
+             (volume = {{ }})",
+            devices.len()
+        )));
+    };
+    suits_devices(request)?;
+    page_size_suits(request, device)?;
+    let mut request = request.clone();
+    // What there is to say of it is said: the device is direct, one call at a time.
+    request.io = None;
+    let notes = vec![format!(
+        "{name} is on {}, direct, through a VFS of Spindle's own; its journal or log and temporary files are in the file system, \
+         through SQLite's. In files SQLite reads through the page cache, here it has its own caches only",
+        device.path.display()
+    )];
+    Ok(OnRawDevices {
+        request,
+        files: vec![RawFile {
+            name: name.to_owned(),
+            // As long as the device: see `vfs`.
+            bytes: device.bytes,
+            device: device.clone(),
+        }],
+        notes,
+    })
+}
+
+fn suits_devices(request: &ServerRequest) -> Result<(), ServerError> {
+    let io = request.io;
+    if io.is_some_and(|io| io.direct == Some(false)) {
+        return Err(no(
+            "caching = \"buffered\", and raw devices are never buffered: leave it out for this layout",
+        ));
+    }
+    let method = io.and_then(|io| io.method);
+    if method.is_some_and(|method| method != ServerIoMethod::Sync) {
+        return Err(no(
+            "SQLite asks for one page after the other and waits for each: method can be \"sync\" only",
+        ));
+    }
+    let value_of = |name: &str| request.settings.get(name).map(|value| value.to_lowercase());
+    if value_of("mmap_size").is_some_and(|bytes| bytes != "0") {
+        return Err(no(
+            "mmap_size is set, and what lies on a raw device is read and not mapped: set it to 0, or leave it out",
+        ));
+    }
+    match value_of("synchronous").as_deref() {
+        Some("extra") => Err(no(
+            "synchronous = extra flushes the directory of a journal that was removed, of which the VFS for raw devices is not \
+             told: choose \"full\" for all layouts",
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// A page is written whole, so that it can be no smaller than what the device writes.
+fn page_size_suits(request: &ServerRequest, device: &RawDevice) -> Result<(), ServerError> {
+    let page_bytes = match request.settings.get(PAGE_SIZE) {
+        Some(bytes) => bytes.parse().unwrap_or(PAGE_BYTES),
+        None => PAGE_BYTES,
+    };
+    match direct_io(&device.path) {
+        Ok(DirectIo::Aligned {
+            offset_alignment_bytes: block_bytes,
+            ..
+        }) if page_bytes < block_bytes => Err(no(format!(
+            "{PAGE_SIZE} = {page_bytes}, and {} writes blocks of {block_bytes} bytes: set it to {block_bytes} or more for all layouts",
+            device.path.display()
+        ))),
+        Ok(DirectIo::NotSupported { reason }) => {
+            Err(no(format!("{}: {reason}", device.path.display())))
+        }
+        Ok(_) => Ok(()),
+        Err(error) => Err(no(error.to_string())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::sql::ServerIo;
+
+    fn request(settings: &[(&str, &str)], io: Option<ServerIo>) -> ServerRequest {
+        let settings = settings.iter();
+        ServerRequest {
+            settings: settings
+                .map(|(name, value)| (name.to_string(), value.to_string()))
+                .collect::<BTreeMap<_, _>>(),
+            bin_dir: None,
+            buffer_cache_bytes: 1 << 20,
+            data_bytes: 1 << 20,
+            clients: 2,
+            io,
+        }
+    }
+
+    /// A file that stands for a device.
+    fn device(file: &tempfile::NamedTempFile) -> RawDevice {
+        file.as_file().set_len(8 << 20).unwrap();
+        RawDevice {
+            path: file.path().to_owned(),
+            bytes: 8 << 20,
+        }
+    }
+
+    fn told(request: &ServerRequest, devices: &[RawDevice]) -> String {
+        let refused = on_raw_devices(request, devices, "spindle.db");
+        refused.unwrap_err().to_string()
+    }
+
+    #[cfg(not(feature = "sqlite-devices"))]
+    #[test]
+    fn a_program_built_without_it_says_how_to_build_it() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let told = told(&request(&[], None), &[device(&file)]);
+        assert!(
+            told.contains("--features sqlite-devices") && told.contains("libclang-dev"),
+            "{told}"
+        );
+    }
+
+    #[cfg(feature = "sqlite-devices")]
+    #[test]
+    fn the_database_takes_the_device() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let io = ServerIo {
+            direct: Some(true),
+            method: Some(ServerIoMethod::Sync),
+        };
+        let settings = [("page_size", "8192"), ("mmap_size", "0")];
+        let asked = request(&settings, Some(io));
+        let on = on_raw_devices(&asked, &[device(&file)], "spindle.db").unwrap();
+        assert_eq!((on.request.io, on.request.settings), (None, asked.settings));
+        assert_eq!(
+            (on.files[0].name.as_str(), on.files[0].bytes),
+            ("spindle.db", 8 << 20)
+        );
+        assert!(on.notes[0].contains("spindle.db is on"), "{:?}", on.notes);
+    }
+
+    #[cfg(feature = "sqlite-devices")]
+    #[test]
+    fn what_a_raw_device_cannot_have_is_refused_with_the_way_out() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let device = device(&file);
+        let one = [device.clone()];
+        let io = |direct, method| Some(ServerIo { direct, method });
+        let refused = |settings: &[(&str, &str)], io| told(&request(settings, io), &one);
+        assert!(refused(&[], io(Some(false), None)).contains("never buffered"));
+        let slaves = Some(ServerIoMethod::Slaves(8));
+        assert!(refused(&[], io(None, slaves)).contains("\"sync\" only"));
+        assert!(refused(&[("mmap_size", "4096")], None).contains("set it to 0"));
+        assert!(refused(&[("synchronous", "Extra")], None).contains("choose \"full\""));
+        let two = told(&request(&[], None), &[device.clone(), device]);
+        assert!(two.contains("one file"), "{two}");
+    }
+}

@@ -1,0 +1,39 @@
+//! What stands in the place of `vfs` in a program that was built without it: nothing is ever attached.
+
+use std::path::Path;
+
+use rusqlite::{Connection, OpenFlags};
+use spindle_io::real::IoCounts;
+
+use super::raw::not_built;
+use crate::sql::ServerError;
+
+/// This program cannot put a database on a device.
+pub const IS_BUILT: bool = false;
+
+/// There is none.
+pub enum Attached {}
+
+impl Attached {
+    /// # Errors
+    /// Always: it was not built.
+    pub fn open(_: &Path) -> Result<Attached, ServerError> {
+        Err(not_built())
+    }
+
+    pub fn connect(&self, _: OpenFlags) -> rusqlite::Result<Connection> {
+        match *self {}
+    }
+
+    pub fn pages_max(&self) -> u64 {
+        match *self {}
+    }
+
+    pub fn counts(&self) -> (IoCounts, IoCounts) {
+        match *self {}
+    }
+
+    pub fn failure(&self) -> Option<String> {
+        match *self {}
+    }
+}
