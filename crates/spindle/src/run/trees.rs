@@ -215,7 +215,10 @@ impl Trees {
                 PutBack::Copy | PutBack::ThinVolumes => 1,
             };
             // What a trial adds is the server's to say.
-            check_space(place, copies * golden.bytes().saturating_sub(raw_bytes) + room_bytes)?;
+            check_space(
+                place,
+                copies * golden.bytes().saturating_sub(raw_bytes) + room_bytes,
+            )?;
         }
         let directories = self.make_directories(|kind| wanted.places[kind].clone())?;
         let devices = devices_of(&wanted);
