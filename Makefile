@@ -28,9 +28,10 @@ test:
 test-vm:
 	scripts/setup vm
 	cargo test --locked -p spindle-layout -p spindle --test volumes --test on_volumes --no-run
-	for tests in volumes on_volumes; do \
-		scripts/test-vm --time-limit 1800 --disk 160M --disk 160M --disk 160M --disk 160M --disk 4G \
-			"$$(ls -t target/debug/deps/$$tests-* | grep -v '\.d$$' | head -n 1)" --test-threads=1 --nocapture || exit; \
+	for tests in volumes "on_volumes --disk 4G"; do \
+		set -- $$tests; name=$$1; shift; \
+		scripts/test-vm --time-limit 1800 --disk 160M --disk 160M --disk 160M --disk 160M "$$@" \
+			"$$(ls -t target/debug/deps/$$name-* | grep -v '\.d$$' | head -n 1)" --test-threads=1 --nocapture || exit; \
 	done
 	$(MAKE) powercut-short
 
