@@ -2,9 +2,10 @@
 //! directories, one for each kind of file, made by the server; an image is a copy of it, put back before every trial: what
 //! differs is written in place, what is missing is made, what is new goes. Files keep owner and mode. Symbolic links are
 //! left alone on both sides: they are the server's way to its other directories, which lie elsewhere in every copy. Files of
-//! an image may lie on raw devices (`device_node`).
+//! an image may lie on raw devices (`device_node`) or in a disk group (`grouped_file`).
 
 mod device_node;
+mod grouped_file;
 mod put_back;
 mod removal;
 
@@ -19,8 +20,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::LayoutError;
 use crate::image::{RestoreMethod, RestoreReport, Verify};
+use crate::place::Place;
 use device_node::DeviceNode;
 pub use device_node::RawFile;
+pub use grouped_file::{GroupedFile, place_of};
 use put_back::{PutBack, Stamp};
 pub(crate) use removal::{remove_tree, wait_until_left};
 
@@ -136,6 +139,8 @@ pub struct TreeImage {
     stamps: Mutex<BTreeMap<PathBuf, Stamp>>,
     /// Its files that lie on raw devices.
     nodes: BTreeMap<PathBuf, DeviceNode>,
+    /// Its files that lie in disk groups.
+    grouped: BTreeMap<PathBuf, Place>,
 }
 
 impl TreeImage {
@@ -171,11 +176,48 @@ impl TreeImage {
             let node = DeviceNode::of(&file.device.path)?;
             nodes.insert(directories.data.join(&file.name), node);
         }
+        TreeImage::made(golden, directories, nodes, BTreeMap::new())
+    }
+
+    /// The same, with files of the data directory that lie in disk groups, where they are made: their names there begin with
+    /// `prefix`, as no others do. Errors: [`LayoutError::NoRoomInGroup`], [`LayoutError::DiskGroup`], or the system's.
+    pub fn provision_in_groups(
+        golden: &Arc<GoldenTree>,
+        directories: TreeDirectories,
+        files: &[GroupedFile],
+        prefix: &str,
+    ) -> Result<TreeImage, LayoutError> {
+        let mut grouped = BTreeMap::new();
+        for file in files {
+            let golden = golden.directories.data.join(&file.name);
+            let found = std::fs::metadata(&golden)
+                .map_err(|error| LayoutError::system("examine", &golden, error))?;
+            if found.len() > file.bytes {
+                return Err(LayoutError::NoRoomInGroup {
+                    file: file.name.clone(),
+                    needed_bytes: found.len(),
+                    bytes: file.bytes,
+                });
+            }
+            let place = file.place(format!("{prefix}{}", file.name));
+            file.make(&place, &golden)?;
+            grouped.insert(directories.data.join(&file.name), place);
+        }
+        TreeImage::made(golden, directories, BTreeMap::new(), grouped)
+    }
+
+    fn made(
+        golden: &Arc<GoldenTree>,
+        directories: TreeDirectories,
+        nodes: BTreeMap<PathBuf, DeviceNode>,
+        grouped: BTreeMap<PathBuf, Place>,
+    ) -> Result<TreeImage, LayoutError> {
         let image = TreeImage {
             golden: Arc::clone(golden),
             directories,
             stamps: Mutex::default(),
             nodes,
+            grouped,
         };
         image.restore(Verify::Full)?;
         Ok(image)
@@ -199,7 +241,7 @@ impl TreeImage {
             Verify::Full => BTreeMap::new(),
             _ => std::mem::take(&mut *stamps),
         };
-        let mut put_back = PutBack::new(trusted, self.nodes.clone());
+        let mut put_back = PutBack::new(trusted, self.nodes.clone(), self.grouped.clone());
         let golden = self.golden.directories.named();
         for ((_, from), (_, to)) in golden.iter().zip(self.directories.named()) {
             put_back.directory(from, to)?;

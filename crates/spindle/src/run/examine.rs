@@ -112,7 +112,7 @@ fn examine_server(
         Err(error) => Some(error.to_string()),
         Ok(found) => {
             describe_server(layout, found);
-            let is_raw = !files.raw.is_empty();
+            let is_raw = !(files.raw.is_empty() && files.grouped.is_empty());
             layout.notes.extend(files.notes);
             layout
                 .notes
@@ -135,7 +135,7 @@ fn describe_server(layout: &mut Layout, found: FoundServer) {
     layout.notes.extend(found.notes);
 }
 
-/// What is placed and a server keeps with its data. Beside raw datafiles `control`, or else `redo`, says where its other files are.
+/// What is placed and a server keeps with its data. Beside datafiles on devices `control`, or else `redo`, says where its other files are.
 fn not_placed(
     server: &dyn Server,
     experiment: &Experiment,

@@ -8,7 +8,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use spindle_engines::sql::{ServerKind, ServerRequest, create_and_load, server};
-use spindle_layout::{GoldenTree, RawFile, TreeDirectories, TreeImage, Verify, check_space};
+use spindle_layout::{
+    GoldenTree, GroupedFile, RawFile, TreeDirectories, TreeImage, Verify, check_space,
+};
 
 use super::grounds::Grounds;
 use super::images::{ImageError, QUIET_LIMIT, Restored, golden, restore_of, warnings_of};
@@ -33,6 +35,8 @@ struct Wanted {
     places: BTreeMap<&'static str, PathBuf>,
     /// Datafiles on raw devices.
     raw: Vec<RawFile>,
+    /// Datafiles in disk groups.
+    grouped: Vec<GroupedFile>,
 }
 
 struct MadeTree {
@@ -171,15 +175,26 @@ impl Trees {
         note(&format!("copying the database for {name}"));
         let owner = grounds.is_made(layout).then_some(name.as_str());
         let room_bytes = server(self.kind).room_bytes(&request);
-        let raw_bytes: u64 = wanted.raw.iter().map(|file| file.bytes).sum();
+        let raw = wanted.raw.iter().map(|file| file.bytes);
+        let grouped = wanted.grouped.iter().map(|file| file.bytes);
+        let elsewhere_bytes: u64 = raw.chain(grouped).sum();
         for place in wanted.places.values().collect::<BTreeSet<_>>() {
             self.directories.make(place, owner)?;
             // What a trial adds is the server's to say.
-            check_space(place, golden.bytes().saturating_sub(raw_bytes) + room_bytes)?;
+            check_space(
+                place,
+                golden.bytes().saturating_sub(elsewhere_bytes) + room_bytes,
+            )?;
         }
         let directories = self.make_directories(|kind| wanted.places[kind].clone())?;
         let devices = devices_of(&wanted);
-        let image = TreeImage::provision_on(&golden, directories, &wanted.raw)?;
+        let image = match wanted.grouped.is_empty() {
+            true => TreeImage::provision_on(&golden, directories, &wanted.raw)?,
+            false => {
+                let prefix = format!("{}-", self.images.len() + 1);
+                TreeImage::provision_in_groups(&golden, directories, &wanted.grouped, &prefix)?
+            }
+        };
         self.images.push(MadeTree {
             wanted,
             image,
@@ -198,6 +213,7 @@ impl Trees {
                 .collect(),
             places: files.places.clone(),
             raw: files.raw.clone(),
+            grouped: files.grouped.clone(),
         }
     }
 
@@ -271,7 +287,8 @@ fn devices_of(wanted: &Wanted) -> Vec<DeviceNumber> {
         device.map(|device| device.number)
     };
     let raw = wanted.raw.iter().map(|file| &file.device.path);
-    let places = wanted.places.values().chain(raw);
+    let grouped = wanted.grouped.iter().flat_map(|file| &file.disks);
+    let places = wanted.places.values().chain(raw).chain(grouped);
     let devices: BTreeSet<DeviceNumber> = places.filter_map(device).collect();
     devices.into_iter().collect()
 }
