@@ -377,6 +377,56 @@ fn databases_are_put_back_by_sharing_blocks_when_asked() {
     assert_eq!(scene.traces(), BTreeSet::new());
 }
 
+/// A server's files on a file system that shares blocks, and on one that does not.
+const SERVER_REFLINK: &str = r#"
+[database]
+engine = "sqlite"
+size = "4MiB"
+buffer_cache = "1MiB"
+[workload]
+clients = 2
+[plan]
+restore = "reflink"
+warmup = "100ms"
+measure = "300ms"
+rounds = 2
+
+[[layout]]
+name = "xfs"
+devices = [{ file = "xfs.img", size = "320MiB" }]
+filesystem = "xfs"
+
+[[layout]]
+name = "old xfs"
+devices = [{ file = "old.img", size = "320MiB" }]
+filesystem = { type = "xfs", mkfs = "-m reflink=0" }
+"#;
+
+#[test]
+fn files_of_servers_are_put_back_by_sharing_blocks_when_asked() {
+    if is_skipped() {
+        return;
+    }
+    let scene = Scene::new();
+    fs::write(scene.directory.path().join("layouts.toml"), SERVER_REFLINK).unwrap();
+    let run = scene.output(&["run", "layouts.toml", "--out", "out", "--quiet"]);
+    assert!(run.status.success(), "{}", words(&run));
+    let result = scene.result();
+    let [shared, not] = &result["cases"].as_array().unwrap()[..] else {
+        panic!("{result:#}");
+    };
+    let reason = not["reason"].as_str().unwrap();
+    assert!(reason.contains("cannot be restored by reflink"), "{reason}");
+    assert_eq!(shared["status"], "measured", "{shared:#}");
+    for trial in shared["trials"].as_array().unwrap() {
+        let restore = &trial["restore"];
+        assert_eq!(restore["verified"], true);
+        let method = restore["method"].as_str().unwrap();
+        assert!(method.contains("reflink"), "{method}");
+    }
+    assert_eq!(scene.traces(), BTreeSet::new());
+}
+
 /// Why cases were left out or broke off.
 fn reasons(scene: &Scene) -> String {
     let result = scene.result();

@@ -106,6 +106,46 @@ candidate = false
 }
 
 #[test]
+fn files_of_servers_on_thin_volumes_are_put_back_before_each_trial() {
+    let Some(disks) = disks("files_of_servers_on_thin_volumes_are_put_back_before_each_trial")
+    else {
+        return;
+    };
+    let directory = tempfile::tempdir().unwrap();
+    let experiment = format!(
+        r#"
+[database]
+engine = "sqlite"
+size = "4MiB"
+buffer_cache = "1MiB"
+[workload]
+clients = 2
+[plan]
+warmup = "100ms"
+measure = "500ms"
+rounds = 2
+restore = "snapshot"
+
+[[layout]]
+name = "ext4 on thin"
+devices = ["{}"]
+volume = {{ thin = true }}
+filesystem = "ext4"
+"#,
+        disks[0]
+    );
+    let result = run(directory.path(), &experiment);
+    let case = &result["cases"][0];
+    assert_eq!(case["status"], "measured", "{case:#}");
+    for trial in case["trials"].as_array().unwrap() {
+        let restore = &trial["restore"];
+        let method = restore["method"].as_str().unwrap();
+        assert!(method.contains("snapshot"), "{method}");
+        assert_eq!(restore["verified"], true);
+    }
+}
+
+#[test]
 fn a_delay_is_beneath_the_layout_where_it_can_be() {
     let Some(disks) = disks("a_delay_is_beneath_the_layout_where_it_can_be") else {
         return;

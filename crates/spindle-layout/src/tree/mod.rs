@@ -2,7 +2,8 @@
 //! directories, one for each kind of file, made by the server; an image is a copy of it, put back before every trial: what
 //! differs is written in place, what is missing is made, what is new goes. Files keep owner and mode. Symbolic links are
 //! left alone on both sides: they are the server's way to its other directories, which lie elsewhere in every copy. Files of
-//! an image may lie on raw devices (`device_node`) or in a disk group (`grouped_file`).
+//! an image may lie on raw devices (`device_node`) or in a disk group (`grouped_file`), or share their blocks with a copy beside
+//! them.
 
 mod device_node;
 mod grouped_file;
@@ -13,7 +14,7 @@ use std::collections::BTreeMap;
 use std::fs::{DirBuilder, File};
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
@@ -24,7 +25,7 @@ use crate::place::Place;
 use device_node::DeviceNode;
 pub use device_node::RawFile;
 pub use grouped_file::{GroupedFile, place_of};
-use put_back::{PutBack, Stamp};
+use put_back::{By, PutBack, Stamp};
 pub(crate) use removal::{remove_tree, wait_until_left};
 
 /// The directories of a server's database, by what they are for. All are there; a server that has nothing of a kind leaves
@@ -141,6 +142,8 @@ pub struct TreeImage {
     nodes: BTreeMap<PathBuf, DeviceNode>,
     /// Its files that lie in disk groups.
     grouped: BTreeMap<PathBuf, Place>,
+    /// What its files share their blocks with, if they do.
+    originals: Option<TreeDirectories>,
 }
 
 impl TreeImage {
@@ -218,6 +221,28 @@ impl TreeImage {
             stamps: Mutex::default(),
             nodes,
             grouped,
+            originals: None,
+        };
+        image.restore(Verify::Full)?;
+        Ok(image)
+    }
+
+    /// The same, with files that share their blocks with those of a copy in `originals`, directories that are there, empty, and
+    /// on the same file systems. Errors: the system's, and those of a file system that cannot do so
+    /// ([`crate::reflink_refusal`]).
+    pub fn provision_clones(
+        golden: &Arc<GoldenTree>,
+        directories: TreeDirectories,
+        originals: TreeDirectories,
+    ) -> Result<TreeImage, LayoutError> {
+        let originals = TreeImage::provision(golden, originals)?.directories;
+        let image = TreeImage {
+            golden: Arc::clone(golden),
+            directories,
+            stamps: Mutex::default(),
+            nodes: BTreeMap::new(),
+            grouped: BTreeMap::new(),
+            originals: Some(originals),
         };
         image.restore(Verify::Full)?;
         Ok(image)
@@ -228,37 +253,93 @@ impl TreeImage {
         &self.directories
     }
 
-    /// Makes the image the golden tree again; a server that is still ending, as that of a killed trial, is waited for. With [`Verify::Full`] every byte of every file is compared;
-    /// with [`Verify::Changed`] those of files that were written to since, as their times of change tell, and of raw devices. Nothing of them
-    /// is in the page cache afterwards, as far as the file system lets it go. Errors: the system's.
+    /// Makes the image the golden tree again; a server that is still ending, as that of a killed trial, is waited for. With
+    /// [`Verify::Full`] every byte of every file is compared; with [`Verify::Changed`] those of files that were written to
+    /// since, as their times of change tell, and of raw devices. Files that share blocks with originals share all of them again
+    /// when they were written to; they are compared with the golden tree only by [`Verify::Full`]. Nothing of the files is in
+    /// the page cache afterwards, as far as the file system lets it go. Errors: [`LayoutError::NotPutBack`], or the system's.
     pub fn restore(&self, verify: Verify) -> Result<RestoreReport, LayoutError> {
         let started = Instant::now();
         for (_, directory) in self.directories.named() {
             wait_until_left(directory)?;
         }
-        let mut stamps = self.stamps.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(originals) = &self.originals {
+            let mut cloned = PutBack::new(By::Cloning, self.stamps().clone());
+            cloned.tree(originals, &self.directories)?;
+            *self.stamps() = cloned.stamps;
+            return self.verify(verify, RestoreMethod::Cloned, started);
+        }
         let trusted = match verify {
             Verify::Full => BTreeMap::new(),
-            _ => std::mem::take(&mut *stamps),
+            _ => std::mem::take(&mut *self.stamps()),
         };
-        let mut put_back = PutBack::new(trusted, self.nodes.clone(), self.grouped.clone());
-        let golden = self.golden.directories.named();
-        for ((_, from), (_, to)) in golden.iter().zip(self.directories.named()) {
-            put_back.directory(from, to)?;
-        }
-        let report = RestoreReport {
-            method: RestoreMethod::Files,
-            direct: false,
-            changed_blocks: put_back.changed_blocks,
-            copied_bytes: put_back.copied_bytes,
-            verified: verify,
-            resident_pages: put_back.resident_pages,
-            moved_files: Vec::new(),
-            duration_us: started.elapsed().as_micros() as u64,
-            verify_us: 0,
-        };
-        *stamps = put_back.stamps;
+        let mut copied = PutBack::new(By::Copying, trusted)
+            .with_elsewhere(self.nodes.clone(), self.grouped.clone());
+        copied.tree(&self.golden.directories, &self.directories)?;
+        let report = report_of(&copied, RestoreMethod::Files, verify, started);
+        *self.stamps() = copied.stamps;
         Ok(report)
+    }
+
+    /// Makes sure, as [`Self::restore`] does, that an image is the golden tree after the volumes beneath it were put back, which
+    /// began at `started`: with [`Verify::Full`] by every byte, else by the times of its files. Errors:
+    /// [`LayoutError::NotPutBack`], or the system's.
+    pub fn rolled_back(
+        &self,
+        verify: Verify,
+        started: Instant,
+    ) -> Result<RestoreReport, LayoutError> {
+        self.verify(verify, RestoreMethod::RolledBack, started)
+    }
+
+    /// Looks whether the image is the golden tree; what differs is put right all the same.
+    fn verify(
+        &self,
+        verify: Verify,
+        method: RestoreMethod,
+        started: Instant,
+    ) -> Result<RestoreReport, LayoutError> {
+        let began = Instant::now();
+        let trusted = match verify {
+            Verify::Full => BTreeMap::new(),
+            _ => self.stamps().clone(),
+        };
+        let mut compared = PutBack::new(By::Copying, trusted);
+        compared.tree(&self.golden.directories, &self.directories)?;
+        if let Some((file, block)) = compared.first_changed.take() {
+            return Err(LayoutError::NotPutBack {
+                file: file.display().to_string(),
+                block,
+                blocks: compared.changed_blocks,
+            });
+        }
+        let mut report = report_of(&compared, method, verify, started);
+        report.verify_us = began.elapsed().as_micros() as u64;
+        *self.stamps() = compared.stamps;
+        Ok(report)
+    }
+
+    fn stamps(&self) -> MutexGuard<'_, BTreeMap<PathBuf, Stamp>> {
+        self.stamps.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn report_of(
+    work: &PutBack,
+    method: RestoreMethod,
+    verified: Verify,
+    started: Instant,
+) -> RestoreReport {
+    RestoreReport {
+        method,
+        direct: false,
+        changed_blocks: work.changed_blocks,
+        copied_bytes: work.copied_bytes,
+        verified,
+        resident_pages: work.resident_pages,
+        moved_files: Vec::new(),
+        duration_us: started.elapsed().as_micros() as u64,
+        verify_us: 0,
     }
 }
 

@@ -1,5 +1,5 @@
 //! Makes one tree of directories like another, changing as little as possible: blocks that differ are written in place, so
-//! that files keep the extents they have.
+//! that files keep the extents they have; or files that were written to are made anew, of the blocks of the other tree's.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{CStr, CString};
@@ -9,11 +9,12 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{
-    AtFlags, FileType, Gid, Mode, OFlags, Stat, Uid, fchmod, fchown, fstat, mkdirat, openat,
-    statat, unlinkat,
+    AtFlags, FileType, Gid, Mode, OFlags, Stat, Uid, fchmod, fchown, fstat, ioctl_ficlone, mkdirat,
+    openat, statat, unlinkat,
 };
 use spindle_io::real::facts;
 
+use super::TreeDirectories;
 use super::device_node::DeviceNode;
 use super::grouped_file::{InGroup, text_of};
 use super::removal::remove_entry;
@@ -45,8 +46,18 @@ impl Stamp {
     }
 }
 
+/// How a file is made like another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum By {
+    /// Blocks that differ are copied.
+    Copying,
+    /// It shares all blocks of the other (FICLONE, ioctl_ficlone(2)).
+    Cloning,
+}
+
 /// The work of one restore.
 pub(super) struct PutBack {
+    by: By,
     /// What files were like that need no look if they still are.
     trusted: BTreeMap<PathBuf, Stamp>,
     /// What they are like now.
@@ -56,6 +67,8 @@ pub(super) struct PutBack {
     /// Files of the image that lie in disk groups.
     grouped: BTreeMap<PathBuf, Place>,
     pub changed_blocks: u64,
+    /// The first file that was not as it should be, or there to be, and its first such block.
+    pub first_changed: Option<(PathBuf, u64)>,
     pub copied_bytes: u64,
     pub resident_pages: u64,
     ours: Vec<u8>,
@@ -63,17 +76,15 @@ pub(super) struct PutBack {
 }
 
 impl PutBack {
-    pub fn new(
-        trusted: BTreeMap<PathBuf, Stamp>,
-        nodes: BTreeMap<PathBuf, DeviceNode>,
-        grouped: BTreeMap<PathBuf, Place>,
-    ) -> PutBack {
+    pub fn new(by: By, trusted: BTreeMap<PathBuf, Stamp>) -> PutBack {
         PutBack {
+            by,
             trusted,
             stamps: BTreeMap::new(),
-            nodes,
-            grouped,
+            nodes: BTreeMap::new(),
+            grouped: BTreeMap::new(),
             changed_blocks: 0,
+            first_changed: None,
             copied_bytes: 0,
             resident_pages: 0,
             ours: vec![0; PIECE_BYTES],
@@ -81,8 +92,33 @@ impl PutBack {
         }
     }
 
+    /// With files of the image that lie on raw devices and in disk groups.
+    pub fn with_elsewhere(
+        self,
+        nodes: BTreeMap<PathBuf, DeviceNode>,
+        grouped: BTreeMap<PathBuf, Place>,
+    ) -> PutBack {
+        PutBack {
+            nodes,
+            grouped,
+            ..self
+        }
+    }
+
+    /// Makes every directory of a tree like that of another.
+    pub fn tree(
+        &mut self,
+        from: &TreeDirectories,
+        to: &TreeDirectories,
+    ) -> Result<(), LayoutError> {
+        for ((_, from), (_, to)) in from.named().into_iter().zip(to.named()) {
+            self.directory(from, to)?;
+        }
+        Ok(())
+    }
+
     /// Makes the directory `to`, which is there, like `from`.
-    pub fn directory(&mut self, from: &Path, to: &Path) -> Result<(), LayoutError> {
+    fn directory(&mut self, from: &Path, to: &Path) -> Result<(), LayoutError> {
         let open = |path: &Path| {
             let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
             let opened = rustix::fs::open(path, flags, Mode::empty()).map(File::from);
@@ -103,7 +139,9 @@ impl PutBack {
         let wanted: BTreeSet<CString> = entries(golden, from)?.into_iter().collect();
         for name in entries(image, to)? {
             if !wanted.contains(&name) && kind_of(image, &name, to)? != Some(FileType::Symlink) {
-                remove_entry(image, &name, &join(to, &name))?;
+                let path = join(to, &name);
+                remove_entry(image, &name, &path)?;
+                self.first_changed.get_or_insert((path, 0));
             }
         }
         for name in wanted {
@@ -167,22 +205,36 @@ impl PutBack {
         to: &Path,
     ) -> Result<(), LayoutError> {
         let wrong = |error: std::io::Error| LayoutError::system("put back", to, error);
-        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let file = openat(image, name, flags, Mode::RUSR | Mode::WUSR).map(File::from);
-        let file = file.map_err(|error| LayoutError::system("open", to, error))?;
         let status = |file: &File| fstat(file).map_err(|error| wrong(error.into()));
+        let mut file = open_file(image, name, to)?;
         if self.trusted.get(to) != Some(&Stamp::of(&status(&file)?)) {
-            own_alike(golden, &file, to)?;
-            let bytes = status(golden)?.st_size.unsigned_abs();
-            let is_longer = status(&file)?.st_size.unsigned_abs() > bytes;
-            if is_longer {
-                file.set_len(bytes).map_err(wrong)?;
+            match self.by {
+                By::Copying => {
+                    own_alike(golden, &file, to)?;
+                    let bytes = status(golden)?.st_size.unsigned_abs();
+                    let is_longer = status(&file)?.st_size.unsigned_abs() > bytes;
+                    if is_longer {
+                        file.set_len(bytes).map_err(wrong)?;
+                        let block = bytes / BLOCK_BYTES as u64;
+                        self.first_changed.get_or_insert((to.to_owned(), block));
+                    }
+                    if self.blocks(golden, from, &file, to, bytes)? || is_longer {
+                        file.sync_all().map_err(wrong)?;
+                    }
+                    facts::drop_cache(golden).map_err(wrong)?;
+                }
+                By::Cloning => {
+                    // A new file: one that was longer, or that its server keeps from copying on write, would not take the blocks.
+                    remove_entry(image, name, to)?;
+                    file = open_file(image, name, to)?;
+                    own_alike(golden, &file, to)?;
+                    let cloned = ioctl_ficlone(&file, golden);
+                    cloned.map_err(|error| {
+                        LayoutError::system("share blocks with the original of", to, error)
+                    })?;
+                    file.sync_all().map_err(wrong)?;
+                }
             }
-            let copied = self.blocks(golden, from, &file, to, bytes)?;
-            if copied || is_longer {
-                file.sync_all().map_err(wrong)?;
-            }
-            facts::drop_cache(golden).map_err(wrong)?;
         }
         self.resident_pages += facts::drop_cache(&file).map_err(wrong)?;
         self.stamps
@@ -243,6 +295,9 @@ impl PutBack {
             let found = image.read_up_to(&mut self.theirs[..length], offset, to)?;
             for run in differing_runs(&self.ours[..length], &self.theirs[..found]) {
                 image.write(&self.ours[run.clone()], offset + run.start as u64, to)?;
+                let block = (offset + run.start as u64) / BLOCK_BYTES as u64;
+                self.first_changed
+                    .get_or_insert_with(|| (to.to_owned(), block));
                 self.changed_blocks += run.len().div_ceil(BLOCK_BYTES) as u64;
                 self.copied_bytes += run.len() as u64;
                 changed = true;
@@ -321,6 +376,13 @@ fn say_where(
     let file = opened.map_err(|error| LayoutError::system("open", path, error))?;
     own_alike(like, &file, path)?;
     Blocks::write(&file, text_of(place).as_bytes(), 0, path)
+}
+
+/// Opens a file for reading and writing, a new one when there is none.
+fn open_file(directory: &File, name: &CStr, path: &Path) -> Result<File, LayoutError> {
+    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let opened = openat(directory, name, flags, Mode::RUSR | Mode::WUSR).map(File::from);
+    opened.map_err(|error| LayoutError::system("open", path, error))
 }
 
 fn open_directory(parent: &File, name: &CStr, path: &Path) -> Result<File, LayoutError> {

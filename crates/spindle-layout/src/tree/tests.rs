@@ -110,6 +110,42 @@ fn a_change_that_hides_its_time_is_found_when_everything_is_compared() {
 }
 
 #[test]
+fn what_a_volume_was_not_put_back_to_is_found() {
+    let not_put_back = |verify, change: &dyn Fn(&Scene), file: &str| {
+        let scene = Scene::new();
+        change(&scene);
+        let told = scene.image.rolled_back(verify, Instant::now());
+        let is_it = matches!(&told, Err(LayoutError::NotPutBack { file: found, .. })
+            if found.ends_with(file));
+        assert!(is_it, "{file}: {told:?}");
+        // A second look finds the image as it should be.
+        let report = scene.image.rolled_back(verify, Instant::now()).unwrap();
+        let wanted = (RestoreMethod::RolledBack, 0, verify);
+        assert_eq!(
+            (report.method, report.changed_blocks, report.verified),
+            wanted
+        );
+        scene.assert_as_golden();
+    };
+    for verify in [Verify::Full, Verify::Changed] {
+        let write = |path: &'static str, what: Vec<u8>| {
+            move |scene: &Scene| fs::write(scene.at(path), &what).unwrap()
+        };
+        not_put_back(
+            verify,
+            &write("data/base/2", bytes(9, 100)),
+            "image/data/base/2",
+        );
+        not_put_back(
+            verify,
+            &write("redo/log", bytes(3, 60_000)),
+            "image/redo/log",
+        );
+        not_put_back(verify, &write("temp/more", bytes(0, 1)), "image/temp/more");
+    }
+}
+
+#[test]
 fn a_tree_goes_away_whole_and_what_links_point_to_stays() {
     let scene = Scene::new();
     let outside = scene.place.path().join("outside");

@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use spindle_layout::{
-    ChangedBlocks, DatabaseFiles, FileManager, Golden, Image, ImageSpec, LayoutError, Placement,
-    RawSpace, RestoreMethod, Shape, Target, Verify, reflink_refusal,
+    ChangedBlocks, DatabaseFiles, FileManager, Golden, GoldenTree, Image, ImageSpec, LayoutError,
+    Placement, RawSpace, RestoreMethod, Shape, Target, TreeDirectories, TreeImage, Verify,
+    reflink_refusal,
 };
 
 use super::making::target;
@@ -113,6 +114,56 @@ fn check(golden: &Arc<Golden>, directory: &Path) {
     }
 }
 
+fn directories_in(directory: PathBuf) -> TreeDirectories {
+    fs::create_dir(&directory).unwrap();
+    let directories = TreeDirectories::within(|_| directory.clone());
+    directories.make().unwrap();
+    directories
+}
+
+/// Writes to a block of a file, and far behind its end.
+fn damage_server_file(path: &Path) {
+    damage(path, &[1, 200]);
+}
+
+/// A server's files: as many as it likes, longer and shorter than they were, and new ones.
+fn check_tree(golden: &Arc<GoldenTree>, directory: &Path) {
+    let directories = directories_in(directory.join("server"));
+    let originals = directories_in(directory.join("server-original"));
+    let image = TreeImage::provision_clones(golden, directories.clone(), originals.clone());
+    let image = image.unwrap();
+    let (table, log) = (
+        directories.data.join("base/1"),
+        directories.redo.join("log"),
+    );
+    let before = [&table, &log].map(|path| fs::read(path).unwrap());
+    assert_eq!(before.each_ref().map(Vec::len), [1_000_000, 50_000]);
+    for verify in [Verify::Full, Verify::Changed] {
+        damage_server_file(&table);
+        fs::write(directories.temp.join("new"), "x").unwrap();
+        fs::remove_file(&log).unwrap();
+        let report = image.restore(verify).unwrap();
+        assert_eq!([&table, &log].map(|path| fs::read(path).unwrap()), before);
+        assert_eq!(directories.files().unwrap().len(), 2);
+        let copied = (report.changed_blocks, report.copied_bytes);
+        assert_eq!((report.method, copied), (RestoreMethod::Cloned, (0, 0)));
+    }
+    // Something wrote to the original.
+    damage(&originals.data.join("base/1"), &[3, 4]);
+    damage_server_file(&table);
+    let told = image.restore(Verify::Full).unwrap_err().to_string();
+    assert!(told.contains("base/1"), "{told}");
+}
+
+fn golden_tree(scene: &Scene) -> Arc<GoldenTree> {
+    let directories = directories_in(scene.path().join("golden-tree"));
+    fs::create_dir(directories.data.join("base")).unwrap();
+    let bytes: Vec<u8> = (0..1_000_000u32).map(|at| (at / 3) as u8).collect();
+    fs::write(directories.data.join("base/1"), &bytes).unwrap();
+    fs::write(directories.redo.join("log"), &bytes[..50_000]).unwrap();
+    GoldenTree::seal(directories).unwrap()
+}
+
 #[test]
 fn files_share_blocks_with_their_originals_and_are_put_back() {
     let tools = ["losetup", "mkfs.xfs", "mkfs.btrfs", "blkid", "mount"];
@@ -130,13 +181,14 @@ fn files_share_blocks_with_their_originals_and_are_put_back() {
     ]
     .map(|(name, mib, kind)| layout(name, vec![scene.file(name, mib * MIB)], kind));
     let provision = scene.carry_out(&specs);
-    let golden = golden(&scene);
+    let (golden, golden_tree) = (golden(&scene), golden_tree(&scene));
     for (index, spec) in specs.iter().enumerate() {
         let Target::Directory(directory) = target(&provision, index) else {
             panic!("{} is a file system", spec.name);
         };
         assert_eq!(reflink_refusal(&directory), None, "{}", spec.name);
         check(&golden, &directory);
+        check_tree(&golden_tree, &directory);
         eprintln!("put back by reflink: {}", spec.name);
     }
     assert_eq!(provision.teardown(), Vec::<String>::new());

@@ -85,7 +85,7 @@ impl Databases {
     pub fn restore(&mut self, layout: usize, grounds: &Grounds) -> Result<Restored, ImageError> {
         match self {
             Databases::Images(images) => images.restore(layout, grounds),
-            Databases::Trees(trees) => trees.restore(layout),
+            Databases::Trees(trees) => trees.restore(layout, grounds),
             Databases::Schemas(schemas) => schemas.restore(layout),
         }
     }

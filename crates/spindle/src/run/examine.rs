@@ -11,7 +11,7 @@ use super::grounds::Grounds;
 use super::replay::describe;
 use super::server_files::ServerFiles;
 use crate::experiment::{
-    self, AccessPath, Caching, Database, Experiment, Method, PutBack, TornBlocks,
+    self, AccessPath, Caching, Database, Experiment, Method, PutBack, RestoreBy, TornBlocks,
 };
 use crate::observe::SystemFiles;
 use crate::observe::machine::DataPath;
@@ -112,16 +112,37 @@ fn examine_server(
         Err(error) => Some(error.to_string()),
         Ok(found) => {
             describe_server(layout, found);
-            let is_raw = !(files.raw.is_empty() && files.grouped.is_empty());
+            let is_on_devices = files.is_on_devices();
+            let reason = files_cannot_be_put_back(experiment, &files, index);
             layout.notes.extend(files.notes);
             layout
                 .notes
-                .extend(not_placed(server, experiment, index, is_raw));
-            (experiment.put_back(index) != PutBack::Copy).then(|| {
-                "a server's files are put back by copying only: leave plan.restore out".to_owned()
-            })
+                .extend(not_placed(server, experiment, index, is_on_devices));
+            reason
         }
     }
+}
+
+/// Why a server's files cannot be put back before a trial as the experiment asks.
+fn files_cannot_be_put_back(
+    experiment: &Experiment,
+    files: &ServerFiles,
+    index: usize,
+) -> Option<String> {
+    let by = experiment.plan.restore;
+    let reason = match experiment.put_back(index) {
+        PutBack::Copy => None,
+        _ if files.is_on_devices() => Some(
+            "a server's datafiles on raw devices and in disk groups are put back by copying only"
+                .to_owned(),
+        ),
+        PutBack::Clones => {
+            let mut places = files.places.values();
+            places.find_map(|directory| cannot_be_cloned(by, directory))
+        }
+        PutBack::ThinVolumes => None,
+    }?;
+    Some(format!("cannot be restored by {by}: {reason}"))
 }
 
 /// What was found of a server, among what is told of a layout.
@@ -140,7 +161,7 @@ fn not_placed(
     server: &dyn Server,
     experiment: &Experiment,
     index: usize,
-    is_raw: bool,
+    is_on_devices: bool,
 ) -> Option<String> {
     let layout = &experiment.layouts[index];
     let redo = experiment.database_of(index).redo_path.map(|_| "redo");
@@ -149,7 +170,7 @@ fn not_placed(
     let home = if has_control { "control" } else { "redo" };
     let kept: Vec<&str> = placed
         .filter(|kind| *kind != "data" && !server.placed_kinds().contains(kind))
-        .filter(|kind| !is_raw || *kind != home)
+        .filter(|kind| !is_on_devices || *kind != home)
         .collect();
     let engine = experiment.database.engine;
     let note = format!("{engine} keeps {} beside its data", kept.join(" and "));
@@ -204,16 +225,19 @@ fn cannot_be_put_back(
         &placement.data,
     ];
     let reason = targets.into_iter().find_map(|target| match target {
-        Target::Directory(directory) => {
-            let kind = DataPath::capture(&SystemFiles::default(), directory).file_system;
-            let refused = kind.and_then(|file_system| by.refusal_on(&file_system.kind));
-            refused.or_else(|| reflink_refusal(directory))
-        }
+        Target::Directory(directory) => cannot_be_cloned(by, directory),
         Target::Devices(_) | Target::DiskGroup(_) => {
             Some("not all files are on a file system".to_owned())
         }
     })?;
     Some(format!("cannot be restored by {by}: {reason}"))
+}
+
+/// Why files in a directory cannot share the blocks of originals.
+fn cannot_be_cloned(by: RestoreBy, directory: &Path) -> Option<String> {
+    let kind = DataPath::capture(&SystemFiles::default(), directory).file_system;
+    let refused = kind.and_then(|file_system| by.refusal_on(&file_system.kind));
+    refused.or_else(|| reflink_refusal(directory))
 }
 
 /// Why an access path cannot be had in a directory.

@@ -69,6 +69,11 @@ impl ServerFiles {
         Ok(files)
     }
 
+    /// Whether datafiles lie on raw devices or in a disk group.
+    pub fn is_on_devices(&self) -> bool {
+        !(self.raw.is_empty() && self.grouped.is_empty())
+    }
+
     /// Puts datafiles on devices, if that is where they go. Error: why they cannot be there, for people.
     fn put_data(&mut self, server: &dyn Server, target: &Target) -> Result<(), String> {
         match target {

@@ -6,6 +6,7 @@ use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Instant;
 
 use spindle_engines::sql::{ServerKind, ServerRequest, create_and_load, server};
 use spindle_layout::{
@@ -17,7 +18,8 @@ use super::images::{ImageError, QUIET_LIMIT, Restored, golden, restore_of, warni
 use super::own_directories::OwnDirectories;
 use super::replay::RunState;
 use super::server_files::ServerFiles;
-use crate::experiment::{Experiment, RestoreVerify};
+use super::volumes;
+use crate::experiment::{Experiment, PutBack, RestoreVerify};
 use crate::observe::SystemFiles;
 use crate::observe::block_device::DeviceNumber;
 use crate::observe::caches::wait_until_quiet;
@@ -37,11 +39,14 @@ struct Wanted {
     raw: Vec<RawFile>,
     /// Datafiles in disk groups.
     grouped: Vec<GroupedFile>,
+    put_back: PutBack,
 }
 
 struct MadeTree {
     wanted: Wanted,
     image: TreeImage,
+    /// The volumes that its files lie on, where they are put back as a whole.
+    volumes: Vec<usize>,
     devices: Vec<DeviceNumber>,
 }
 
@@ -100,7 +105,29 @@ impl Trees {
                 Err(error) => failed.push((layout, error.to_string())),
             }
         }
+        failed.extend(trees.keep_volumes(grounds, note));
         Ok((trees, failed))
+    }
+
+    /// Keeps the volumes that are to be put back as a whole, now that every database on them is loaded. Returns the layouts
+    /// that lie on one which cannot be kept, with the reason.
+    fn keep_volumes(
+        &mut self,
+        grounds: &Grounds,
+        note: &mut dyn FnMut(&str),
+    ) -> Vec<(usize, String)> {
+        let beneath = self.images.iter().map(|made| &made.volumes);
+        let lost = volumes::keep(beneath, &mut self.directories, grounds, note);
+        let images = &self.images;
+        let reason = |of: &OfLayout| images[of.image].volumes.iter().find_map(|of| lost.get(of));
+        let of_layout = self.of_layout.iter();
+        let failed: Vec<(usize, String)> = of_layout
+            .filter_map(|(layout, of)| Some((*layout, reason(of)?.clone())))
+            .collect();
+        for (layout, _) in &failed {
+            self.of_layout.remove(layout);
+        }
+        failed
     }
 
     /// The directories of a layout's database.
@@ -123,9 +150,16 @@ impl Trees {
     }
 
     /// Puts a layout's database back to the loaded state and waits until its devices are at rest.
-    pub fn restore(&mut self, layout: usize) -> Result<Restored, ImageError> {
-        let made = self.image(layout);
-        let report = made.image.restore(self.verify)?;
+    pub fn restore(&mut self, layout: usize, grounds: &Grounds) -> Result<Restored, ImageError> {
+        let made = &self.images[self.of_layout[&layout].image];
+        let report = match made.wanted.put_back {
+            PutBack::Copy | PutBack::Clones => made.image.restore(self.verify)?,
+            PutBack::ThinVolumes => {
+                let started = Instant::now();
+                volumes::roll_back(&made.volumes, &mut self.directories, grounds)?;
+                made.image.rolled_back(self.verify, started)?
+            }
+        };
         let mut warnings = warnings_of(&report);
         for device in &made.devices {
             let quiet = wait_until_quiet(&SystemFiles::default(), Some(*device), QUIET_LIMIT);
@@ -158,7 +192,8 @@ impl Trees {
     ) -> Result<OfLayout, ImageError> {
         let files = ServerFiles::of(server(self.kind), experiment, layout, grounds);
         let files = files.map_err(ImageError::Ground)?;
-        let (wanted, request) = (self.wanted_by(&files), files.request);
+        let wanted = self.wanted_by(&files, experiment.put_back(layout));
+        let request = files.request;
         if let Some(image) = self.images.iter().position(|made| made.wanted == wanted) {
             return Ok(OfLayout { image, request });
         }
@@ -180,31 +215,45 @@ impl Trees {
         let elsewhere_bytes: u64 = raw.chain(grouped).sum();
         for place in wanted.places.values().collect::<BTreeSet<_>>() {
             self.directories.make(place, owner)?;
+            // Files that share their blocks with originals take as much again when they are overwritten.
+            let copies = match wanted.put_back {
+                PutBack::Clones => 2,
+                PutBack::Copy | PutBack::ThinVolumes => 1,
+            };
             // What a trial adds is the server's to say.
-            check_space(
-                place,
-                golden.bytes().saturating_sub(elsewhere_bytes) + room_bytes,
-            )?;
+            let bytes = golden.bytes().saturating_sub(elsewhere_bytes);
+            check_space(place, copies * bytes + room_bytes)?;
         }
         let directories = self.make_directories(|kind| wanted.places[kind].clone())?;
         let devices = devices_of(&wanted);
-        let image = match wanted.grouped.is_empty() {
-            true => TreeImage::provision_on(&golden, directories, &wanted.raw)?,
-            false => {
+        let image = match wanted.put_back {
+            PutBack::Clones => {
+                let originals = self.make_directories(|kind| wanted.places[kind].clone())?;
+                TreeImage::provision_clones(&golden, directories, originals)?
+            }
+            PutBack::Copy | PutBack::ThinVolumes if wanted.grouped.is_empty() => {
+                TreeImage::provision_on(&golden, directories, &wanted.raw)?
+            }
+            PutBack::Copy | PutBack::ThinVolumes => {
                 let prefix = format!("{}-", self.images.len() + 1);
                 TreeImage::provision_in_groups(&golden, directories, &wanted.grouped, &prefix)?
             }
         };
+        let volumes = match wanted.put_back {
+            PutBack::ThinVolumes => grounds.thin_volumes(experiment, layout),
+            PutBack::Copy | PutBack::Clones => Vec::new(),
+        };
         self.images.push(MadeTree {
             wanted,
             image,
+            volumes,
             devices,
         });
         let image = self.images.len() - 1;
         Ok(OfLayout { image, request })
     }
 
-    fn wanted_by(&self, files: &ServerFiles) -> Wanted {
+    fn wanted_by(&self, files: &ServerFiles, put_back: PutBack) -> Wanted {
         let settings = files.request.settings.iter();
         let shape = settings.filter(|(name, _)| server(self.kind).shapes_files(name));
         Wanted {
@@ -214,6 +263,7 @@ impl Trees {
             places: files.places.clone(),
             raw: files.raw.clone(),
             grouped: files.grouped.clone(),
+            put_back,
         }
     }
 

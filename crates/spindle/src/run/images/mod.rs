@@ -22,6 +22,7 @@ mod wanted;
 use super::grounds::Grounds;
 use super::own_directories::{OwnDirectories, OwnDirectoryError};
 use super::replay::RunState;
+use super::volumes;
 use crate::experiment::{Database, Experiment, PutBack, RestoreVerify};
 use crate::observe::SystemFiles;
 use crate::observe::block_device::DeviceNumber;
@@ -157,38 +158,18 @@ impl Images {
         grounds: &Grounds,
         note: &mut dyn FnMut(&str),
     ) -> Vec<(usize, String)> {
-        let volumes = self.images.iter().flat_map(|made| made.volumes.clone());
-        let volumes: BTreeSet<usize> = volumes.collect();
-        let mut failed = Vec::new();
-        for volume in volumes {
-            note("keeping a thin volume by a snapshot");
-            let Err(error) = self.on_volume(volume, grounds, Grounds::keep) else {
-                continue;
-            };
-            let lies_on = |image: &usize| self.images[*image].volumes.contains(&volume);
-            let layouts = self.of_layout.iter();
-            let lost: Vec<usize> = layouts
-                .filter(|(_, image)| lies_on(image))
-                .map(|(layout, _)| *layout)
-                .collect();
-            for layout in lost {
-                self.of_layout.remove(&layout);
-                failed.push((layout, error.to_string()));
-            }
+        let beneath = self.images.iter().map(|made| &made.volumes);
+        let lost = volumes::keep(beneath, &mut self.directories, grounds, note);
+        let images = &self.images;
+        let reason = |image: &usize| images[*image].volumes.iter().find_map(|of| lost.get(of));
+        let of_layout = self.of_layout.iter();
+        let failed: Vec<(usize, String)> = of_layout
+            .filter_map(|(layout, image)| Some((*layout, reason(image)?.clone())))
+            .collect();
+        for (layout, _) in &failed {
+            self.of_layout.remove(layout);
         }
         failed
-    }
-
-    /// Does something with a volume while nothing on it is open.
-    fn on_volume(
-        &mut self,
-        volume: usize,
-        grounds: &Grounds,
-        work: impl FnOnce(&Grounds, usize) -> Result<(), StepError>,
-    ) -> Result<(), ImageError> {
-        let place = grounds.mounted_at(volume);
-        let work = || work(grounds, volume).map_err(ImageError::from);
-        self.directories.without(place, work)
     }
 
     /// The files of a layout's database.
@@ -243,9 +224,8 @@ impl Images {
         grounds: &Grounds,
     ) -> Result<RestoreReport, ImageError> {
         let started = Instant::now();
-        for volume in self.images[index].volumes.clone() {
-            self.on_volume(volume, grounds, Grounds::roll_back)?;
-        }
+        let beneath = &self.images[index].volumes;
+        volumes::roll_back(beneath, &mut self.directories, grounds)?;
         let image = &self.images[index].image;
         Ok(image.rolled_back(changed, self.verify, started)?)
     }
