@@ -69,12 +69,12 @@ soak:
 soak-verdicts:
 	cargo run --release --locked -p spindle --example soak-verdicts -- $(ARGS)
 
-# SQLite on raw devices, a feature that needs libclang where it is built. Part of the tests where that is.
+# SQLite on raw devices and in disk groups, a feature that needs libclang where it is built. Part of the tests where that is.
 LIBCLANG = $(or $(LIBCLANG_PATH),$(firstword $(wildcard $(addsuffix /libclang.so,/usr/lib/llvm-*/lib /usr/lib64 /usr/lib /usr/lib/*))))
 NO_LIBCLANG = @echo 'skipped: SQLite on raw devices: libclang is missing (Debian: libclang-dev)'
 sqlite-devices:
 	$(if $(LIBCLANG),cargo test --locked -p spindle-engines --features sqlite-devices \
-		--lib --test sqlite_devices -- sqlite raw_device,$(NO_LIBCLANG))
+		--lib --test sqlite_devices -- sqlite raw_device disk_group,$(NO_LIBCLANG))
 
 # The targets of fuzz/ by libFuzzer, five minutes each. Needs a nightly toolchain and cargo-fuzz.
 fuzz:

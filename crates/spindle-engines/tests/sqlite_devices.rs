@@ -1,5 +1,5 @@
-//! SQLite on a raw device: a loop device, as root; without root these tests say so and do nothing. Built with the feature
-//! `sqlite-devices`.
+//! SQLite on a raw device: a loop device, as root; without root these tests say so and do nothing. And in a disk group of files.
+//! Built with the feature `sqlite-devices`.
 #![cfg(feature = "sqlite-devices")]
 
 use std::collections::BTreeMap;
@@ -13,9 +13,9 @@ use spindle_engines::engine::Engine;
 use spindle_engines::sql::{
     Purpose, Server, ServerKind, ServerRequest, SqlUnderTest, Stop, create_and_load, server,
 };
-use spindle_io::Env;
-use spindle_io::real::{RealEnv, block_on};
-use spindle_layout::{GoldenTree, RawDevice, TreeDirectories, TreeImage, Verify};
+use spindle_io::real::{Caching, FileDevice, IoCounts, Method, RealEnv, block_on};
+use spindle_io::{Env, disk_group};
+use spindle_layout::{GoldenTree, GroupedFile, RawDevice, TreeDirectories, TreeImage, Verify};
 use spindle_workload::driver::Behaviour;
 use spindle_workload::sql::{RowsInSql, SqlConnection, SqlWorkload};
 use spindle_workload::{Acknowledged, OltpMix};
@@ -87,12 +87,38 @@ fn directories(place: &Path, name: &str) -> TreeDirectories {
     directories
 }
 
-/// A loaded database on a device. Fields are dropped in this order: the device, then the directory with its file.
+/// A loaded database on a device, or in a disk group. Fields are dropped in this order: the device, then the directory with its file.
 struct OnDevice {
     image: TreeImage,
     request: ServerRequest,
-    device: LoopDevice,
+    device: Option<LoopDevice>,
     place: tempfile::TempDir,
+}
+
+/// A disk group of two files, each a failure group.
+fn disk_group(place: &Path) -> Vec<PathBuf> {
+    let disks = ["disk1", "disk2"].map(|name| place.join(name));
+    let member = |disk: &PathBuf| {
+        std::fs::write(disk, vec![0; 3 * DEVICE_BYTES as usize]).unwrap();
+        let device = FileDevice::open(disk, Caching::Direct, Method::Sync).unwrap();
+        disk_group::Disk {
+            name: disk.file_name().unwrap().to_str().unwrap().to_owned(),
+            failure_group: None,
+            device: Arc::new(device),
+        }
+    };
+    let members = disks.iter().map(member).collect();
+    let options = disk_group::Options {
+        allocation_unit_bytes: 1 << 20,
+        redundancy: disk_group::Redundancy::Normal,
+        ..disk_group::Options::default()
+    };
+    let env: Arc<dyn Env> = RealEnv::new(1);
+    block_on(async {
+        let made = disk_group::DiskGroup::create(&env, "spindle", members, options).await;
+        made.unwrap().dismount().await.unwrap();
+    });
+    disks.into()
 }
 
 impl OnDevice {
@@ -123,9 +149,35 @@ impl OnDevice {
         Some(OnDevice {
             image,
             request: on.request,
-            device,
+            device: Some(device),
             place,
         })
+    }
+
+    fn in_group(journal_mode: &str) -> OnDevice {
+        let place = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+        let disks = disk_group(place.path());
+        let within = sqlite().in_disk_group(&request(journal_mode), &disks);
+        let within = within.unwrap();
+        let golden = directories(place.path(), "golden");
+        create_and_load(sqlite(), &within.request, &golden, &*workload()).unwrap();
+        let golden = GoldenTree::seal(golden).unwrap();
+        let file = |(name, bytes): &(String, u64)| GroupedFile {
+            name: name.clone(),
+            disks: disks.clone(),
+            bytes: *bytes,
+            fine_stripes: false,
+            preferred_failure_group: None,
+        };
+        let files: Vec<GroupedFile> = within.files.iter().map(file).collect();
+        let image = directories(place.path(), "image");
+        let image = TreeImage::provision_in_groups(&golden, image, &files, "1-").unwrap();
+        OnDevice {
+            image,
+            request: within.request,
+            device: None,
+            place,
+        }
     }
 
     fn node(&self) -> PathBuf {
@@ -162,6 +214,43 @@ fn behaviour() -> Behaviour {
     }
 }
 
+/// Lets clients work, and looks at the engine meanwhile; twice.
+fn works_and_is_put_back(on: &OnDevice, look: impl Fn(&SqlUnderTest)) {
+    for verify in [Verify::Changed, Verify::Full] {
+        let env: Arc<dyn Env> = RealEnv::new(1);
+        let engine = under_test(&on.request, on.image.directories());
+        let mut running = engine.start_clients(&env, behaviour());
+        std::thread::sleep(Duration::from_millis(250));
+        block_on(running.stop()).unwrap();
+        look(&engine);
+        let counts = engine.counts();
+        assert!(counts.data.reads > 0, "{counts:?}");
+        assert!(counts.redo.writes > 0, "{counts:?}");
+        assert!(counts.redo.flushes > 0, "{counts:?}");
+        block_on(engine.check(running.acknowledged())).unwrap();
+        block_on(engine.stop()).unwrap();
+        assert!(running.committed() > 0);
+        assert!(on.image.restore(verify).unwrap().changed_blocks > 0);
+        assert_eq!(on.image.restore(Verify::Full).unwrap().changed_blocks, 0);
+    }
+    let told = sqlite().verify(&on.request, on.image.directories());
+    assert!(told.unwrap().contains("nothing wrong"));
+}
+
+#[test]
+fn a_database_in_a_disk_group_works_and_is_put_back() {
+    let on = OnDevice::in_group("wal");
+    works_and_is_put_back(&on, |engine| {
+        let counts = engine.counts();
+        assert_eq!(counts.grouped, counts.data);
+        // Both copies.
+        assert!(
+            counts.disks.write_bytes >= 2 * counts.data.write_bytes,
+            "{counts:?}"
+        );
+    });
+}
+
 #[test]
 fn a_database_on_a_raw_device_works_and_is_put_back() {
     for journal_mode in ["wal", "delete"] {
@@ -170,30 +259,13 @@ fn a_database_on_a_raw_device_works_and_is_put_back() {
         };
         let kind = std::fs::symlink_metadata(on.node()).unwrap().file_type();
         assert!(kind.is_block_device());
-        for verify in [Verify::Changed, Verify::Full] {
-            let env: Arc<dyn Env> = RealEnv::new(1);
-            let engine = under_test(&on.request, on.image.directories());
+        works_and_is_put_back(&on, |engine| {
             let direct = rustix::fs::OFlags::DIRECT.bits() as i32;
             let flags = on.open_flags();
             // One process has it open, once for all connections.
             assert!(flags.len() == 1 && flags[0] & direct != 0, "{flags:?}");
-            let mut running = engine.start_clients(&env, behaviour());
-            std::thread::sleep(Duration::from_millis(250));
-            block_on(running.stop()).unwrap();
-            let counts = engine.counts();
-            assert!(counts.data.reads > 0, "{counts:?}");
-            assert!(
-                counts.redo.writes > 0 && counts.redo.flushes > 0,
-                "{counts:?}"
-            );
-            block_on(engine.check(running.acknowledged())).unwrap();
-            block_on(engine.stop()).unwrap();
-            assert!(running.committed() > 0);
-            assert!(on.image.restore(verify).unwrap().changed_blocks > 0);
-            assert_eq!(on.image.restore(Verify::Full).unwrap().changed_blocks, 0);
-        }
-        let told = sqlite().verify(&on.request, on.image.directories());
-        assert!(told.unwrap().contains("nothing wrong"));
+            assert_eq!(engine.counts().grouped, IoCounts::default());
+        });
     }
 }
 
@@ -203,7 +275,8 @@ fn a_damaged_page_on_a_raw_device_is_found_and_put_back() {
     let Some(on) = OnDevice::new("delete") else {
         return;
     };
-    let device = std::fs::OpenOptions::new().write(true).open(&on.device.0);
+    let device = &on.device.as_ref().unwrap().0;
+    let device = std::fs::OpenOptions::new().write(true).open(device);
     let device = device.unwrap();
     // Of a table's page, by the end of the loaded rows: what it says it holds.
     for page in 100..110 {
@@ -264,38 +337,56 @@ fn kept(connection: &mut dyn SqlConnection) -> Vec<u64> {
     kept
 }
 
+/// Kills it so often, and looks each time for what it had acknowledged; how much that was in all.
+fn survives(on: &OnDevice, journal_mode: &str, kills: u64) -> u64 {
+    let mut acknowledged_in_all = 0;
+    for kill in 0..kills {
+        let after = Duration::from_millis(250 + 37 * kill % 300);
+        let promised = killed(on, journal_mode, after);
+        acknowledged_in_all += promised.iter().sum::<u64>();
+        let started = sqlite().start(&on.request, on.image.directories(), Purpose::Trial);
+        let started = started.unwrap();
+        let mut connection = started.connect().unwrap();
+        let kept = kept(&mut *connection);
+        for (client, (kept, promised)) in kept.iter().zip(&promised).enumerate() {
+            assert!(
+                kept >= promised,
+                "{journal_mode}, kill {kill}, client {client}: {kept} of {promised}"
+            );
+        }
+        let all: Vec<Acknowledged> = kept.iter().copied().map(Acknowledged::up_to).collect();
+        workload().check(&mut *connection, &all).unwrap();
+        drop(connection);
+        started.stop(Stop::Clean).unwrap();
+        sqlite()
+            .verify(&on.request, on.image.directories())
+            .unwrap();
+        on.image.restore(Verify::Full).unwrap();
+    }
+    println!(
+        "{journal_mode}: {kills} kills, {acknowledged_in_all} commits acknowledged before them"
+    );
+    acknowledged_in_all
+}
+
+fn kills() -> u64 {
+    std::env::var("SPINDLE_KILLS").map_or(4, |kills| kills.parse().unwrap())
+}
+
 #[test]
 fn killed_under_load_on_a_raw_device_it_keeps_what_it_acknowledged() {
-    let kills = std::env::var("SPINDLE_KILLS").map_or(4, |kills| kills.parse().unwrap());
-    let mut acknowledged_in_all = 0;
     for journal_mode in ["wal", "delete"] {
         let Some(on) = OnDevice::new(journal_mode) else {
             return;
         };
-        for kill in 0..kills / 2 {
-            let after = Duration::from_millis(250 + 37 * kill % 300);
-            let promised = killed(&on, journal_mode, after);
-            acknowledged_in_all += promised.iter().sum::<u64>();
-            let started = sqlite().start(&on.request, on.image.directories(), Purpose::Trial);
-            let started = started.unwrap();
-            let mut connection = started.connect().unwrap();
-            let kept = kept(&mut *connection);
-            for (client, (kept, promised)) in kept.iter().zip(&promised).enumerate() {
-                assert!(
-                    kept >= promised,
-                    "{journal_mode}, kill {kill}, client {client}: {kept} of {promised}"
-                );
-            }
-            let all: Vec<Acknowledged> = kept.iter().copied().map(Acknowledged::up_to).collect();
-            workload().check(&mut *connection, &all).unwrap();
-            drop(connection);
-            started.stop(Stop::Clean).unwrap();
-            sqlite()
-                .verify(&on.request, on.image.directories())
-                .unwrap();
-            on.image.restore(Verify::Full).unwrap();
-        }
+        assert!(survives(&on, journal_mode, kills() / 2) > 0);
     }
-    println!("{kills} kills, {acknowledged_in_all} commits acknowledged before them");
-    assert!(acknowledged_in_all > 0 || !rustix::process::geteuid().is_root());
+}
+
+#[test]
+fn killed_under_load_in_a_disk_group_it_keeps_what_it_acknowledged() {
+    for journal_mode in ["wal", "delete"] {
+        let on = OnDevice::in_group(journal_mode);
+        assert!(survives(&on, journal_mode, kills() / 2) > 0);
+    }
 }

@@ -109,6 +109,19 @@ pub enum LayoutError {
         /// That room.
         free_bytes: u64,
     },
+    /// A file was given less room in a disk group than it takes.
+    #[error(
+        "{file} takes {} and was given {} in the disk group: choose a smaller database size",
+        mebibytes(*needed_bytes), mebibytes(*bytes)
+    )]
+    NoRoomInGroup {
+        /// Name of the file.
+        file: String,
+        /// What it takes.
+        needed_bytes: u64,
+        /// What it was given.
+        bytes: u64,
+    },
     /// A server cannot be given a raw device.
     #[error("{} cannot be given to a server as a raw device: {reason}", device.display())]
     NoDeviceNode {

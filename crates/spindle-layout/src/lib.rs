@@ -44,4 +44,4 @@ pub use removal::Removal;
 pub use shape::{DatabaseFiles, FileManager, Shape};
 pub use spec::LayoutSpec;
 pub use system::SystemTree;
-pub use tree::{GoldenTree, RawFile, TreeDirectories, TreeImage};
+pub use tree::{GoldenTree, GroupedFile, RawFile, TreeDirectories, TreeImage, place_of};

@@ -32,7 +32,7 @@ name = "direct"
 io = { caching = "direct" }
 "#;
 
-/// The same database in a file and on a raw device.
+/// The same database in a file, on a raw device and in a disk group.
 const ON_RAW: &str = r#"
 name = "raw"
 [database]
@@ -51,6 +51,11 @@ name = "files"
 name = "raw"
 devices = [{ file = "raw.img", size = "32MiB" }]
 raw = true
+placement = { redo = "files" }
+[[layout]]
+name = "disk group"
+devices = [{ file = "disk1.img", size = "64MiB" }, { file = "disk2.img", size = "64MiB" }]
+diskgroup = { allocation_unit = "1MiB", redundancy = "normal" }
 placement = { redo = "files" }
 [[layout]]
 name = "raw, slaves"
@@ -218,15 +223,17 @@ fn a_program_without_raw_devices_for_it_says_how_to_have_them() {
     let result = place.result();
     let cases = result["cases"].as_array().unwrap();
     assert_eq!(cases[0]["status"], "measured");
-    let reason = cases[1]["reason"].as_str().unwrap();
-    assert!(reason.contains("--features sqlite-devices"), "{reason}");
+    for case in &cases[1..] {
+        let reason = case["reason"].as_str().unwrap();
+        assert!(reason.contains("--features sqlite-devices"), "{reason}");
+    }
     assert_eq!(place.leftovers(), Vec::<String>::new());
     assert_eq!(left.names(), Vec::<String>::new());
 }
 
 #[cfg(feature = "sqlite-devices")]
 #[test]
-fn a_file_and_a_raw_device_are_compared() {
+fn a_file_a_raw_device_and_a_disk_group_are_compared() {
     if !rustix::process::geteuid().is_root() {
         eprintln!("skipped: raw devices under SQLite need root, for loop devices and their nodes");
         return;
@@ -246,7 +253,7 @@ fn a_file_and_a_raw_device_are_compared() {
     };
     assert!(notes.iter().any(is_told), "{notes:?}");
     let cases = result["cases"].as_array().unwrap();
-    for case in &cases[..2] {
+    for case in &cases[..3] {
         assert_eq!(case["status"], "measured", "{case:#}");
         let trial = &case["trials"][0];
         assert!(trial["transactions"].as_u64().unwrap() > 0);
@@ -254,7 +261,7 @@ fn a_file_and_a_raw_device_are_compared() {
         let check = trial["check"].as_str().unwrap();
         assert!(check.contains("agree with the ledger"), "{check}");
     }
-    let reason = cases[2]["reason"].as_str().unwrap();
+    let reason = cases[3]["reason"].as_str().unwrap();
     assert!(reason.contains("\"sync\" only"), "{reason}");
     assert_eq!(place.leftovers(), Vec::<String>::new());
     assert_eq!(left.names(), Vec::<String>::new());

@@ -121,6 +121,17 @@ pub struct OnRawDevices {
     pub notes: Vec<String>,
 }
 
+/// A database whose datafiles lie in a disk group.
+#[derive(Debug, Clone, PartialEq)]
+pub struct InDiskGroup {
+    /// What is then asked of its server; the database is made and loaded with plain files by the same request.
+    pub request: ServerRequest,
+    /// Files of the data directory that lie in the group, by name, with the bytes they take there.
+    pub files: Vec<(String, u64)>,
+    /// What is to be known of it.
+    pub notes: Vec<String>,
+}
+
 /// Why a server could not do what was asked.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ServerError {
@@ -196,6 +207,18 @@ pub trait Server: Send + Sync {
         Err(ServerError::Unavailable(
             "it keeps its files in a file system, and this layout is raw; InnoDB (engine = \"mariadb\"), SQLite and the \
              embedded database can lie on raw devices"
+                .to_owned(),
+        ))
+    }
+
+    /// What is asked of it when its datafiles lie in a disk group of these disks.
+    ///
+    /// # Errors
+    /// [`ServerError::Unavailable`]: it cannot do that, or not so.
+    fn in_disk_group(&self, _: &ServerRequest, _: &[PathBuf]) -> Result<InDiskGroup, ServerError> {
+        Err(ServerError::Unavailable(
+            "it keeps its files in a file system, and this layout is a disk group; SQLite and the embedded database can lie in \
+             disk groups"
                 .to_owned(),
         ))
     }

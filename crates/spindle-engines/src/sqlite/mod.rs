@@ -12,14 +12,14 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rusqlite::Connection;
-use spindle_io::real::IoCounts;
 use spindle_layout::{RawDevice, TreeDirectories};
 use spindle_workload::SessionError;
 use spindle_workload::sql::{Dialect, SqlConnection};
 
 use crate::engine::{EngineCounts, EngineWait, Housekeeping, SegmentSize, ThreadOf};
 use crate::sql::{
-    FoundServer, OnRawDevices, Purpose, RunningServer, Server, ServerError, ServerRequest, Stop,
+    FoundServer, InDiskGroup, OnRawDevices, Purpose, RunningServer, Server, ServerError,
+    ServerRequest, Stop,
 };
 use connection::SqliteConnection;
 use observer::Observer;
@@ -44,7 +44,7 @@ fn database_file(directories: &TreeDirectories) -> PathBuf {
 /// Where a database is.
 struct Database {
     path: PathBuf,
-    /// When it lies on a device.
+    /// When it lies on a device, or in a disk group.
     device: Option<Attached>,
 }
 
@@ -55,8 +55,9 @@ impl Database {
     /// [`ServerError`]: it lies on a device that cannot be opened, or not by this program.
     fn of(directories: &TreeDirectories) -> Result<Database, ServerError> {
         let path = database_file(directories);
-        let is_on_device = raw::is_on_device(&path);
-        let device = is_on_device.then(|| Attached::open(&path)).transpose()?;
+        let elsewhere = raw::elsewhere(&path)?;
+        let device = elsewhere.map(|elsewhere| Attached::open(&path, &elsewhere));
+        let device = device.transpose()?;
         Ok(Database { path, device })
     }
 }
@@ -87,6 +88,15 @@ impl Server for Sqlite {
         devices: &[RawDevice],
     ) -> Result<OnRawDevices, ServerError> {
         raw::on_raw_devices(request, devices, FILE)
+    }
+
+    fn in_disk_group(
+        &self,
+        request: &ServerRequest,
+        disks: &[PathBuf],
+    ) -> Result<InDiskGroup, ServerError> {
+        let bytes = request.data_bytes + self.room_bytes(request);
+        raw::in_disk_group(request, disks, FILE, bytes)
     }
 
     fn shapes_files(&self, setting: &str) -> bool {
@@ -198,15 +208,13 @@ impl RunningServer for RunningSqlite {
     fn counts(&self) -> EngineCounts {
         let open = self.open();
         let device = open.as_ref().and_then(|open| open.database.device.as_ref());
-        let (data, redo) = match device {
+        match device {
             Some(device) => device.counts(),
             // The system counts calls and not their files: redo is among them.
-            None => (observer::counts(), IoCounts::default()),
-        };
-        EngineCounts {
-            data,
-            redo,
-            ..EngineCounts::default()
+            None => EngineCounts {
+                data: observer::counts(),
+                ..EngineCounts::default()
+            },
         }
     }
 

@@ -1,19 +1,20 @@
-//! SQLite's database on a raw device. It is made and loaded in a file of the same name; the file's bytes are then put on the device,
-//! whose node stands in the data directory where the file would. A database found there under its name is opened through
-//! `vfs`, which is built with the feature `sqlite-devices`.
+//! SQLite's database on a raw device or in a disk group. It is made and loaded in a file of the same name; the file's bytes are then put
+//! there, and in the data directory stands a node of the device where the file would, or a file that says where it is in its group. A
+//! database found so is opened through `vfs`, which is built with the feature `sqlite-devices`.
 
 use std::os::unix::fs::FileTypeExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use spindle_io::real::facts::{DirectIo, direct_io};
-use spindle_layout::{RawDevice, RawFile};
+use spindle_layout::{Place, RawDevice, RawFile, place_of};
 
 use super::vfs;
-use crate::sql::{OnRawDevices, ServerError, ServerIoMethod, ServerRequest};
+use crate::sql::{InDiskGroup, OnRawDevices, ServerError, ServerIoMethod, ServerRequest};
 
 /// SQLite's own, when nothing is said of it.
 const PAGE_BYTES: u32 = 4096;
 const PAGE_SIZE: &str = "page_size";
+const MIB: u64 = 1 << 20;
 
 fn no(reason: impl Into<String>) -> ServerError {
     ServerError::Unavailable(reason.into())
@@ -22,15 +23,31 @@ fn no(reason: impl Into<String>) -> ServerError {
 /// What a program says that was built without the VFS.
 pub(super) fn not_built() -> ServerError {
     no(
-        "this program was built without SQLite on raw devices: install libclang (Debian: libclang-dev) and build it with \
+        "this program was built without SQLite on raw devices and in disk groups: install libclang (Debian: libclang-dev) and build it with \
         `cargo build --release --locked -p spindle --features sqlite-devices`",
     )
 }
 
-/// Whether the database at this path lies on a device.
-pub(super) fn is_on_device(path: &Path) -> bool {
+/// Where a database lies that is no file.
+pub(super) enum Elsewhere {
+    /// On the device that has its name.
+    Device,
+    /// In a disk group.
+    Group(Place),
+}
+
+/// Where the database at this path lies; `None`: it is a file.
+///
+/// # Errors
+/// [`ServerError::Failed`]: the path cannot be looked at.
+pub(super) fn elsewhere(path: &Path) -> Result<Option<Elsewhere>, ServerError> {
     let found = std::fs::symlink_metadata(path);
-    found.is_ok_and(|found| found.file_type().is_block_device())
+    if found.is_ok_and(|found| found.file_type().is_block_device()) {
+        return Ok(Some(Elsewhere::Device));
+    }
+    let place = place_of(path);
+    let place = place.map_err(|error| ServerError::failed("opening the database", error))?;
+    Ok(place.map(Elsewhere::Group))
 }
 
 /// What is asked of SQLite when its database, the file `name`, lies on a raw device.
@@ -53,17 +70,10 @@ pub(super) fn on_raw_devices(
         )));
     };
     suits_devices(request)?;
-    page_size_suits(request, device)?;
-    let mut request = request.clone();
-    // What there is to say of it is said: the device is direct, one call at a time.
-    request.io = None;
-    let notes = vec![format!(
-        "{name} is on {}, direct, through a VFS of Spindle's own; its journal or log and temporary files are in the file system, \
-         through SQLite's. In files SQLite reads through the page cache, here it has its own caches only",
-        device.path.display()
-    )];
+    page_size_suits(request, &device.path)?;
+    let notes = vec![note(name, &format!("on {}", device.path.display()))];
     Ok(OnRawDevices {
-        request,
+        request: without_io(request),
         files: vec![RawFile {
             name: name.to_owned(),
             // As long as the device: see `vfs`.
@@ -74,11 +84,52 @@ pub(super) fn on_raw_devices(
     })
 }
 
+/// What is asked of SQLite when its database, the file `name`, lies in a disk group; it takes `bytes` there, about.
+///
+/// # Errors
+/// As [`on_raw_devices`].
+pub(super) fn in_disk_group(
+    request: &ServerRequest,
+    disks: &[PathBuf],
+    name: &str,
+    bytes: u64,
+) -> Result<InDiskGroup, ServerError> {
+    if !vfs::IS_BUILT {
+        return Err(not_built());
+    }
+    suits_devices(request)?;
+    for disk in disks {
+        page_size_suits(request, disk)?;
+    }
+    let bytes = (bytes + MIB).next_multiple_of(MIB);
+    let place = format!("in the disk group, where it has {} MiB", bytes / MIB);
+    Ok(InDiskGroup {
+        request: without_io(request),
+        files: vec![(name.to_owned(), bytes)],
+        notes: vec![note(name, &place)],
+    })
+}
+
+/// What there is to say of it is said: devices are direct, one call at a time.
+fn without_io(request: &ServerRequest) -> ServerRequest {
+    ServerRequest {
+        io: None,
+        ..request.clone()
+    }
+}
+
+fn note(name: &str, place: &str) -> String {
+    format!(
+        "{name} is {place}, direct, through a VFS of Spindle's own; its journal or log and temporary files are in the file system, \
+         through SQLite's. In files SQLite reads through the page cache, here it has its own caches only"
+    )
+}
+
 fn suits_devices(request: &ServerRequest) -> Result<(), ServerError> {
     let io = request.io;
     if io.is_some_and(|io| io.direct == Some(false)) {
         return Err(no(
-            "caching = \"buffered\", and raw devices are never buffered: leave it out for this layout",
+            "caching = \"buffered\", and raw devices and disk groups are never buffered: leave it out for this layout",
         ));
     }
     let method = io.and_then(|io| io.method);
@@ -90,12 +141,12 @@ fn suits_devices(request: &ServerRequest) -> Result<(), ServerError> {
     let value_of = |name: &str| request.settings.get(name).map(|value| value.to_lowercase());
     if value_of("mmap_size").is_some_and(|bytes| bytes != "0") {
         return Err(no(
-            "mmap_size is set, and what lies on a raw device is read and not mapped: set it to 0, or leave it out",
+            "mmap_size is set, and what lies on devices is read and not mapped: set it to 0, or leave it out",
         ));
     }
     match value_of("synchronous").as_deref() {
         Some("extra") => Err(no(
-            "synchronous = extra flushes the directory of a journal that was removed, of which the VFS for raw devices is not \
+            "synchronous = extra flushes the directory of a journal that was removed, of which the VFS for devices is not \
              told: choose \"full\" for all layouts",
         )),
         _ => Ok(()),
@@ -103,22 +154,20 @@ fn suits_devices(request: &ServerRequest) -> Result<(), ServerError> {
 }
 
 /// A page is written whole, so that it can be no smaller than what the device writes.
-fn page_size_suits(request: &ServerRequest, device: &RawDevice) -> Result<(), ServerError> {
+fn page_size_suits(request: &ServerRequest, device: &Path) -> Result<(), ServerError> {
     let page_bytes = match request.settings.get(PAGE_SIZE) {
         Some(bytes) => bytes.parse().unwrap_or(PAGE_BYTES),
         None => PAGE_BYTES,
     };
-    match direct_io(&device.path) {
+    match direct_io(device) {
         Ok(DirectIo::Aligned {
             offset_alignment_bytes: block_bytes,
             ..
         }) if page_bytes < block_bytes => Err(no(format!(
             "{PAGE_SIZE} = {page_bytes}, and {} writes blocks of {block_bytes} bytes: set it to {block_bytes} or more for all layouts",
-            device.path.display()
+            device.display()
         ))),
-        Ok(DirectIo::NotSupported { reason }) => {
-            Err(no(format!("{}: {reason}", device.path.display())))
-        }
+        Ok(DirectIo::NotSupported { reason }) => Err(no(format!("{}: {reason}", device.display()))),
         Ok(_) => Ok(()),
         Err(error) => Err(no(error.to_string())),
     }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use rusqlite::{Connection, OpenFlags};
 
 use super::Database;
+use super::vfs::Attached;
 use crate::sql::{ServerError, ServerRequest};
 
 /// How long a connection waits for a lock before it gives up: another's transaction, or a checkpoint.
@@ -130,7 +131,11 @@ impl Settings {
             Ok(connection)
         });
         set.map_err(|error| {
-            ServerError::failed(format!("opening {}", database.path.display()), error)
+            let what = format!("opening {}", database.path.display());
+            match database.device.as_ref().and_then(Attached::failure) {
+                None => ServerError::failed(what, error),
+                Some(failure) => ServerError::failed(what, format!("{error}: {failure}")),
+            }
         })
     }
 }

@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use rusqlite::{Connection, OpenFlags};
-use spindle_io::real::IoCounts;
 
-use super::raw::not_built;
+use super::raw::{Elsewhere, not_built};
+use crate::engine::EngineCounts;
 use crate::sql::ServerError;
 
 /// This program cannot put a database on a device.
@@ -17,7 +17,7 @@ pub enum Attached {}
 impl Attached {
     /// # Errors
     /// Always: it was not built.
-    pub fn open(_: &Path) -> Result<Attached, ServerError> {
+    pub fn open(_: &Path, _: &Elsewhere) -> Result<Attached, ServerError> {
         Err(not_built())
     }
 
@@ -29,7 +29,7 @@ impl Attached {
         match *self {}
     }
 
-    pub fn counts(&self) -> (IoCounts, IoCounts) {
+    pub fn counts(&self) -> EngineCounts {
         match *self {}
     }
 

@@ -2,9 +2,11 @@
 //! directories, one for each kind of file, made by the server; an image is a copy of it, put back before every trial: what
 //! differs is written in place, what is missing is made, what is new goes. Files keep owner and mode. Symbolic links are
 //! left alone on both sides: they are the server's way to its other directories, which lie elsewhere in every copy. Files of
-//! an image may lie on raw devices (`device_node`), or share their blocks with a copy beside them.
+//! an image may lie on raw devices (`device_node`) or in a disk group (`grouped_file`), or share their blocks with a copy beside
+//! them.
 
 mod device_node;
+mod grouped_file;
 mod put_back;
 mod removal;
 
@@ -19,8 +21,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::LayoutError;
 use crate::image::{RestoreMethod, RestoreReport, Verify};
+use crate::place::Place;
 use device_node::DeviceNode;
 pub use device_node::RawFile;
+pub use grouped_file::{GroupedFile, place_of};
 use put_back::{By, PutBack, Stamp};
 pub(crate) use removal::{remove_tree, wait_until_left};
 
@@ -136,6 +140,8 @@ pub struct TreeImage {
     stamps: Mutex<BTreeMap<PathBuf, Stamp>>,
     /// Its files that lie on raw devices.
     nodes: BTreeMap<PathBuf, DeviceNode>,
+    /// Its files that lie in disk groups.
+    grouped: BTreeMap<PathBuf, Place>,
     /// What its files share their blocks with, if they do.
     originals: Option<TreeDirectories>,
 }
@@ -173,11 +179,48 @@ impl TreeImage {
             let node = DeviceNode::of(&file.device.path)?;
             nodes.insert(directories.data.join(&file.name), node);
         }
+        TreeImage::made(golden, directories, nodes, BTreeMap::new())
+    }
+
+    /// The same, with files of the data directory that lie in disk groups, where they are made: their names there begin with
+    /// `prefix`, as no others do. Errors: [`LayoutError::NoRoomInGroup`], [`LayoutError::DiskGroup`], or the system's.
+    pub fn provision_in_groups(
+        golden: &Arc<GoldenTree>,
+        directories: TreeDirectories,
+        files: &[GroupedFile],
+        prefix: &str,
+    ) -> Result<TreeImage, LayoutError> {
+        let mut grouped = BTreeMap::new();
+        for file in files {
+            let golden = golden.directories.data.join(&file.name);
+            let found = std::fs::metadata(&golden)
+                .map_err(|error| LayoutError::system("examine", &golden, error))?;
+            if found.len() > file.bytes {
+                return Err(LayoutError::NoRoomInGroup {
+                    file: file.name.clone(),
+                    needed_bytes: found.len(),
+                    bytes: file.bytes,
+                });
+            }
+            let place = file.place(format!("{prefix}{}", file.name));
+            file.make(&place, &golden)?;
+            grouped.insert(directories.data.join(&file.name), place);
+        }
+        TreeImage::made(golden, directories, BTreeMap::new(), grouped)
+    }
+
+    fn made(
+        golden: &Arc<GoldenTree>,
+        directories: TreeDirectories,
+        nodes: BTreeMap<PathBuf, DeviceNode>,
+        grouped: BTreeMap<PathBuf, Place>,
+    ) -> Result<TreeImage, LayoutError> {
         let image = TreeImage {
             golden: Arc::clone(golden),
             directories,
             stamps: Mutex::default(),
             nodes,
+            grouped,
             originals: None,
         };
         image.restore(Verify::Full)?;
@@ -198,6 +241,7 @@ impl TreeImage {
             directories,
             stamps: Mutex::default(),
             nodes: BTreeMap::new(),
+            grouped: BTreeMap::new(),
             originals: Some(originals),
         };
         image.restore(Verify::Full)?;
@@ -220,7 +264,7 @@ impl TreeImage {
             wait_until_left(directory)?;
         }
         if let Some(originals) = &self.originals {
-            let mut cloned = PutBack::new(By::Cloning, self.stamps().clone(), BTreeMap::new());
+            let mut cloned = PutBack::new(By::Cloning, self.stamps().clone());
             cloned.tree(originals, &self.directories)?;
             *self.stamps() = cloned.stamps;
             return self.verify(verify, RestoreMethod::Cloned, started);
@@ -229,7 +273,8 @@ impl TreeImage {
             Verify::Full => BTreeMap::new(),
             _ => std::mem::take(&mut *self.stamps()),
         };
-        let mut copied = PutBack::new(By::Copying, trusted, self.nodes.clone());
+        let mut copied = PutBack::new(By::Copying, trusted)
+            .with_elsewhere(self.nodes.clone(), self.grouped.clone());
         copied.tree(&self.golden.directories, &self.directories)?;
         let report = report_of(&copied, RestoreMethod::Files, verify, started);
         *self.stamps() = copied.stamps;
@@ -259,7 +304,7 @@ impl TreeImage {
             Verify::Full => BTreeMap::new(),
             _ => self.stamps().clone(),
         };
-        let mut compared = PutBack::new(By::Copying, trusted, BTreeMap::new());
+        let mut compared = PutBack::new(By::Copying, trusted);
         compared.tree(&self.golden.directories, &self.directories)?;
         if let Some((file, block)) = compared.first_changed.take() {
             return Err(LayoutError::NotPutBack {

@@ -16,12 +16,14 @@ use spindle_io::real::facts;
 
 use super::TreeDirectories;
 use super::device_node::DeviceNode;
+use super::grouped_file::{InGroup, text_of};
 use super::removal::remove_entry;
 use crate::error::LayoutError;
+use crate::place::Place;
 use crate::removal::{entries, open_within};
 
 /// Files are compared in pieces of this size, and written back in blocks of the other.
-const PIECE_BYTES: usize = 1 << 20;
+pub(super) const PIECE_BYTES: usize = 1 << 20;
 const BLOCK_BYTES: usize = 8192;
 
 /// What tells that a file was written to (inode(7)).
@@ -62,6 +64,8 @@ pub(super) struct PutBack {
     pub stamps: BTreeMap<PathBuf, Stamp>,
     /// Files of the image that lie on raw devices.
     nodes: BTreeMap<PathBuf, DeviceNode>,
+    /// Files of the image that lie in disk groups.
+    grouped: BTreeMap<PathBuf, Place>,
     pub changed_blocks: u64,
     /// The first file that was not as it should be, or there to be, and its first such block.
     pub first_changed: Option<(PathBuf, u64)>,
@@ -72,22 +76,32 @@ pub(super) struct PutBack {
 }
 
 impl PutBack {
-    pub fn new(
-        by: By,
-        trusted: BTreeMap<PathBuf, Stamp>,
-        nodes: BTreeMap<PathBuf, DeviceNode>,
-    ) -> PutBack {
+    pub fn new(by: By, trusted: BTreeMap<PathBuf, Stamp>) -> PutBack {
         PutBack {
             by,
             trusted,
             stamps: BTreeMap::new(),
-            nodes,
+            nodes: BTreeMap::new(),
+            grouped: BTreeMap::new(),
             changed_blocks: 0,
             first_changed: None,
             copied_bytes: 0,
             resident_pages: 0,
             ours: vec![0; PIECE_BYTES],
             theirs: vec![0; PIECE_BYTES],
+        }
+    }
+
+    /// With files of the image that lie on raw devices and in disk groups.
+    pub fn with_elsewhere(
+        self,
+        nodes: BTreeMap<PathBuf, DeviceNode>,
+        grouped: BTreeMap<PathBuf, Place>,
+    ) -> PutBack {
+        PutBack {
+            nodes,
+            grouped,
+            ..self
         }
     }
 
@@ -150,6 +164,11 @@ impl PutBack {
                         continue;
                     }
                     self.make_room(image, &name, &inner_to, FileType::RegularFile)?;
+                    if let Some(place) = self.grouped.get(&inner_to).cloned() {
+                        say_where(image, &name, &inner_to, &place, &inner)?;
+                        self.in_group(&inner, &inner_from, &place, &inner_to)?;
+                        continue;
+                    }
                     self.file(&inner, &inner_from, image, &name, &inner_to)?;
                 }
                 // Links are the server's own; sockets and pipes of a server that has ended mean nothing.
@@ -241,12 +260,29 @@ impl PutBack {
         Ok(())
     }
 
+    /// Makes a file of a disk group begin as a file does; nor does it tell when it was written to.
+    fn in_group(
+        &mut self,
+        golden: &File,
+        from: &Path,
+        place: &Place,
+        to: &Path,
+    ) -> Result<(), LayoutError> {
+        let wrong = |error: std::io::Error| LayoutError::system("put back", to, error);
+        let status = fstat(golden).map_err(|error| wrong(error.into()))?;
+        let file = InGroup::open(place)?;
+        self.blocks(golden, from, &file, to, status.st_size.unsigned_abs())?;
+        file.close()?;
+        facts::drop_cache(golden).map_err(wrong)?;
+        Ok(())
+    }
+
     /// Compares two files and copies the blocks that differ; whether there were any.
     fn blocks(
         &mut self,
         golden: &File,
         from: &Path,
-        image: &File,
+        image: &impl Blocks,
         to: &Path,
         bytes: u64,
     ) -> Result<bool, LayoutError> {
@@ -256,12 +292,9 @@ impl PutBack {
             let length = PIECE_BYTES.min((bytes - offset) as usize);
             let read = golden.read_exact_at(&mut self.ours[..length], offset);
             read.map_err(|error| LayoutError::system("read", from, error))?;
-            let found = read_up_to(image, &mut self.theirs[..length], offset)
-                .map_err(|error| LayoutError::system("read", to, error))?;
+            let found = image.read_up_to(&mut self.theirs[..length], offset, to)?;
             for run in differing_runs(&self.ours[..length], &self.theirs[..found]) {
-                let written =
-                    image.write_all_at(&self.ours[run.clone()], offset + run.start as u64);
-                written.map_err(|error| LayoutError::system("write", to, error))?;
+                image.write(&self.ours[run.clone()], offset + run.start as u64, to)?;
                 let block = (offset + run.start as u64) / BLOCK_BYTES as u64;
                 self.first_changed
                     .get_or_insert_with(|| (to.to_owned(), block));
@@ -292,15 +325,57 @@ fn differing_runs(ours: &[u8], theirs: &[u8]) -> Vec<std::ops::Range<usize>> {
     runs
 }
 
-fn read_up_to(file: &File, buffer: &mut [u8], offset: u64) -> std::io::Result<usize> {
-    let mut done = 0;
-    while done < buffer.len() {
-        match file.read_at(&mut buffer[done..], offset + done as u64)? {
-            0 => break,
-            read => done += read,
+/// What is made like a golden file.
+trait Blocks {
+    /// Reads as much as there is; returns how much that was.
+    fn read_up_to(&self, into: &mut [u8], offset: u64, path: &Path) -> Result<usize, LayoutError>;
+
+    fn write(&self, bytes: &[u8], offset: u64, path: &Path) -> Result<(), LayoutError>;
+}
+
+impl Blocks for File {
+    fn read_up_to(&self, into: &mut [u8], offset: u64, path: &Path) -> Result<usize, LayoutError> {
+        let mut done = 0;
+        while done < into.len() {
+            let read = self.read_at(&mut into[done..], offset + done as u64);
+            match read.map_err(|error| LayoutError::system("read", path, error))? {
+                0 => break,
+                read => done += read,
+            }
         }
+        Ok(done)
     }
-    Ok(done)
+
+    fn write(&self, bytes: &[u8], offset: u64, path: &Path) -> Result<(), LayoutError> {
+        let written = self.write_all_at(bytes, offset);
+        written.map_err(|error| LayoutError::system("write", path, error))
+    }
+}
+
+impl Blocks for InGroup {
+    fn read_up_to(&self, into: &mut [u8], offset: u64, _: &Path) -> Result<usize, LayoutError> {
+        self.read(into, offset)?;
+        Ok(into.len())
+    }
+
+    fn write(&self, bytes: &[u8], offset: u64, _: &Path) -> Result<(), LayoutError> {
+        Ok(InGroup::write(self, bytes, offset)?)
+    }
+}
+
+/// Has the file of this name in an open directory say where it really is; it belongs to whoever owns `like`.
+fn say_where(
+    directory: &File,
+    name: &CStr,
+    path: &Path,
+    place: &Place,
+    like: &File,
+) -> Result<(), LayoutError> {
+    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::TRUNC | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let opened = openat(directory, name, flags, Mode::RUSR | Mode::WUSR).map(File::from);
+    let file = opened.map_err(|error| LayoutError::system("open", path, error))?;
+    own_alike(like, &file, path)?;
+    Blocks::write(&file, text_of(place).as_bytes(), 0, path)
 }
 
 /// Opens a file for reading and writing, a new one when there is none.

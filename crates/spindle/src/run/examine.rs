@@ -116,12 +116,12 @@ fn examine_server(
         Err(error) => Some(error.to_string()),
         Ok(found) => {
             describe_server(layout, found);
-            let is_raw = !files.raw.is_empty();
+            let is_on_devices = files.is_on_devices();
             let reason = files_cannot_be_put_back(experiment, &files, index);
             layout.notes.extend(files.notes);
             layout
                 .notes
-                .extend(not_placed(server, experiment, index, is_raw));
+                .extend(not_placed(server, experiment, index, is_on_devices));
             reason
         }
     }
@@ -167,9 +167,10 @@ fn files_cannot_be_put_back(
     let by = experiment.plan.restore;
     let reason = match experiment.put_back(index) {
         PutBack::Copy => None,
-        _ if !files.raw.is_empty() => {
-            Some("a server's datafiles on raw devices are put back by copying only".to_owned())
-        }
+        _ if files.is_on_devices() => Some(
+            "a server's datafiles on raw devices and in disk groups are put back by copying only"
+                .to_owned(),
+        ),
         PutBack::Clones => {
             let mut places = files.places.values();
             places.find_map(|directory| cannot_be_cloned(by, directory))
@@ -190,12 +191,12 @@ fn describe_server(layout: &mut Layout, found: FoundServer) {
     layout.notes.extend(found.notes);
 }
 
-/// What is placed and a server keeps with its data. Beside raw datafiles `control`, or else `redo`, says where its other files are.
+/// What is placed and a server keeps with its data. Beside datafiles on devices `control`, or else `redo`, says where its other files are.
 fn not_placed(
     server: &dyn Server,
     experiment: &Experiment,
     index: usize,
-    is_raw: bool,
+    is_on_devices: bool,
 ) -> Option<String> {
     let layout = &experiment.layouts[index];
     let redo = experiment.database_of(index).redo_path.map(|_| "redo");
@@ -204,7 +205,7 @@ fn not_placed(
     let home = if has_control { "control" } else { "redo" };
     let kept: Vec<&str> = placed
         .filter(|kind| *kind != "data" && !server.placed_kinds().contains(kind))
-        .filter(|kind| !is_raw || *kind != home)
+        .filter(|kind| !is_on_devices || *kind != home)
         .collect();
     let engine = experiment.database.engine;
     let note = format!("{engine} keeps {} beside its data", kept.join(" and "));

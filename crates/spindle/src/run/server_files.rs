@@ -1,11 +1,11 @@
 //! Where the files of a server's database go on a layout, and what is asked of the server for that. Where the datafiles are
-//! placed on raw devices, all its other files need a file system.
+//! placed on raw devices or in a disk group, all its other files need a file system.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use spindle_engines::sql::{Server, ServerRequest};
-use spindle_layout::{RawFile, Target};
+use spindle_layout::{DiskGroupTarget, GroupedFile, RawFile, Target};
 
 use super::grounds::Grounds;
 use crate::experiment::Experiment;
@@ -20,6 +20,8 @@ pub struct ServerFiles {
     pub places: BTreeMap<&'static str, PathBuf>,
     /// Datafiles that lie on raw devices.
     pub raw: Vec<RawFile>,
+    /// Datafiles that lie in a disk group.
+    pub grouped: Vec<GroupedFile>,
     /// What is to be known of that.
     pub notes: Vec<String>,
 }
@@ -41,20 +43,20 @@ impl ServerFiles {
             request,
             places: BTreeMap::new(),
             raw: Vec::new(),
+            grouped: Vec::new(),
             notes: Vec::new(),
         };
-        if let Target::Devices(devices) = &targets["data"] {
-            let on = server.on_raw_devices(&files.request, devices);
-            let on = on.map_err(|error| error.to_string())?;
+        files.put_data(server, &targets["data"])?;
+        if !matches!(targets["data"], Target::Directory(_)) {
             let control = grounds.placement(experiment, layout)?.control;
             let home = home(&control, &targets["redo"]).ok_or_else(needs_a_home)?;
             let is_placed = |wanted: &str| of.placement.kinds().any(|(kind, _)| kind == wanted);
             for (kind, target) in &mut targets {
-                if matches!(target, Target::Devices(_)) && (*kind == "data" || !is_placed(kind)) {
+                let is_directory = matches!(target, Target::Directory(_));
+                if !is_directory && (*kind == "data" || !is_placed(kind)) {
                     *target = home.clone();
                 }
             }
-            (files.request, files.raw, files.notes) = (on.request, on.files, on.notes);
         }
         for (kind, target) in targets {
             let Target::Directory(directory) = target else {
@@ -66,6 +68,41 @@ impl ServerFiles {
         }
         Ok(files)
     }
+
+    /// Whether datafiles lie on raw devices or in a disk group.
+    pub fn is_on_devices(&self) -> bool {
+        !(self.raw.is_empty() && self.grouped.is_empty())
+    }
+
+    /// Puts datafiles on devices, if that is where they go. Error: why they cannot be there, for people.
+    fn put_data(&mut self, server: &dyn Server, target: &Target) -> Result<(), String> {
+        match target {
+            Target::Directory(_) => {}
+            Target::Devices(devices) => {
+                let on = server.on_raw_devices(&self.request, devices);
+                let on = on.map_err(|error| error.to_string())?;
+                (self.request, self.raw, self.notes) = (on.request, on.files, on.notes);
+            }
+            Target::DiskGroup(group) => {
+                let within = server.in_disk_group(&self.request, &group.disks);
+                let within = within.map_err(|error| error.to_string())?;
+                let file = |(name, bytes)| grouped_file(group, name, bytes);
+                self.grouped = within.files.into_iter().map(file).collect();
+                (self.request, self.notes) = (within.request, within.notes);
+            }
+        }
+        Ok(())
+    }
+}
+
+fn grouped_file(group: &DiskGroupTarget, name: String, bytes: u64) -> GroupedFile {
+    GroupedFile {
+        name,
+        disks: group.disks.clone(),
+        bytes,
+        fine_stripes: group.stripes.data_fine,
+        preferred_failure_group: group.preferred_failure_group.clone(),
+    }
 }
 
 /// The file system for what is no datafile: that of the control file, which here stands for all that a server knows of its
@@ -76,7 +113,7 @@ fn home(control: &Target, redo: &Target) -> Option<Target> {
 }
 
 fn needs_a_home() -> String {
-    "only datafiles can lie on raw devices; redo and all other files of a server need a file system: add placement = \
+    "only datafiles can lie on raw devices or in disk groups; redo and all other files of a server need a file system: add placement = \
      { redo = \"NAME\" }, the name of a layout that has one"
         .to_owned()
 }

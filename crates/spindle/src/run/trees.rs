@@ -9,7 +9,9 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use spindle_engines::sql::{ServerKind, ServerRequest, create_and_load, server};
-use spindle_layout::{GoldenTree, RawFile, TreeDirectories, TreeImage, Verify, check_space};
+use spindle_layout::{
+    GoldenTree, GroupedFile, RawFile, TreeDirectories, TreeImage, Verify, check_space,
+};
 
 use super::grounds::Grounds;
 use super::images::{ImageError, QUIET_LIMIT, Restored, golden, restore_of, warnings_of};
@@ -35,6 +37,8 @@ struct Wanted {
     places: BTreeMap<&'static str, PathBuf>,
     /// Datafiles on raw devices.
     raw: Vec<RawFile>,
+    /// Datafiles in disk groups.
+    grouped: Vec<GroupedFile>,
     put_back: PutBack,
 }
 
@@ -206,7 +210,9 @@ impl Trees {
         note(&format!("copying the database for {name}"));
         let owner = grounds.is_made(layout).then_some(name.as_str());
         let room_bytes = server(self.kind).room_bytes(&request);
-        let raw_bytes: u64 = wanted.raw.iter().map(|file| file.bytes).sum();
+        let raw = wanted.raw.iter().map(|file| file.bytes);
+        let grouped = wanted.grouped.iter().map(|file| file.bytes);
+        let elsewhere_bytes: u64 = raw.chain(grouped).sum();
         for place in wanted.places.values().collect::<BTreeSet<_>>() {
             self.directories.make(place, owner)?;
             // Files that share their blocks with originals take as much again when they are overwritten.
@@ -215,10 +221,8 @@ impl Trees {
                 PutBack::Copy | PutBack::ThinVolumes => 1,
             };
             // What a trial adds is the server's to say.
-            check_space(
-                place,
-                copies * golden.bytes().saturating_sub(raw_bytes) + room_bytes,
-            )?;
+            let bytes = golden.bytes().saturating_sub(elsewhere_bytes);
+            check_space(place, copies * bytes + room_bytes)?;
         }
         let directories = self.make_directories(|kind| wanted.places[kind].clone())?;
         let devices = devices_of(&wanted);
@@ -227,8 +231,12 @@ impl Trees {
                 let originals = self.make_directories(|kind| wanted.places[kind].clone())?;
                 TreeImage::provision_clones(&golden, directories, originals)?
             }
-            PutBack::Copy | PutBack::ThinVolumes => {
+            PutBack::Copy | PutBack::ThinVolumes if wanted.grouped.is_empty() => {
                 TreeImage::provision_on(&golden, directories, &wanted.raw)?
+            }
+            PutBack::Copy | PutBack::ThinVolumes => {
+                let prefix = format!("{}-", self.images.len() + 1);
+                TreeImage::provision_in_groups(&golden, directories, &wanted.grouped, &prefix)?
             }
         };
         let volumes = match wanted.put_back {
@@ -254,6 +262,7 @@ impl Trees {
                 .collect(),
             places: files.places.clone(),
             raw: files.raw.clone(),
+            grouped: files.grouped.clone(),
             put_back,
         }
     }
@@ -328,7 +337,8 @@ fn devices_of(wanted: &Wanted) -> Vec<DeviceNumber> {
         device.map(|device| device.number)
     };
     let raw = wanted.raw.iter().map(|file| &file.device.path);
-    let places = wanted.places.values().chain(raw);
+    let grouped = wanted.grouped.iter().flat_map(|file| &file.disks);
+    let places = wanted.places.values().chain(raw).chain(grouped);
     let devices: BTreeSet<DeviceNumber> = places.filter_map(device).collect();
     devices.into_iter().collect()
 }

@@ -138,9 +138,14 @@ fn header_of(device: &dyn BlockDevice, block_bytes: u32) -> Result<Header, Strin
 fn perform(device: &dyn BlockDevice, request: Request) -> Outcome {
     match device.submit(request).already() {
         Ok(outcome) => outcome,
-        Err(pending) => std::thread::scope(|scope| {
-            let ended = scope.spawn(|| block_on(pending)).join();
-            ended.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-        }),
+        Err(pending) => on_another_thread(|| block_on(pending)),
     }
+}
+
+/// Has another thread do what may block on a future, and waits for it.
+pub(super) fn on_another_thread<T: Send>(work: impl FnOnce() -> T + Send) -> T {
+    std::thread::scope(|scope| {
+        let ended = scope.spawn(work).join();
+        ended.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
 }

@@ -35,14 +35,18 @@ use std::ptr::NonNull;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use rusqlite::{Connection, OpenFlags};
-use spindle_io::real::{Caching, FileDevice, IoCounts, Method};
+use spindle_io::BlockDevice;
+use spindle_io::real::{Caching, FileDevice, Method, block_on};
+use spindle_layout::Opening;
 use sqlite_plugin::flags::{AccessFlags, LockLevel, OpenKind, OpenOpts, ShmLockMode};
 use sqlite_plugin::vars;
 use sqlite_plugin::vfs::{RegisterOpts, Vfs, VfsHandle, VfsResult, register_static};
 
+use super::raw::Elsewhere;
+use crate::engine::EngineCounts;
 use crate::sql::ServerError;
 use beside::BesideFile;
-use database::Database;
+use database::{Database, on_another_thread};
 use file::DeviceFile;
 
 /// This program can put a database on a device.
@@ -59,32 +63,52 @@ fn databases() -> MutexGuard<'static, BTreeMap<String, Arc<Database>>> {
     DATABASES.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A database on a device, which SQLite can be connected to while this lives.
-pub struct Attached(Arc<Database>);
+/// A database on a device or in a disk group, which SQLite can be connected to while this lives. Fields are dropped in this order.
+pub struct Attached {
+    database: Arc<Database>,
+    mounted: Mounted,
+}
+
+/// The disk group that a database lies in, if it does; dismounted when this is dropped.
+struct Mounted(Option<Opening>);
 
 impl Attached {
-    /// Opens the device at `path`, a node of a block device on which a database was put.
+    /// Opens the device or the file of a disk group on which the database at `path` was put.
     ///
     /// # Errors
     /// [`ServerError::Failed`]: it cannot be opened, or holds no database that can be worked with there.
-    pub fn open(path: &Path) -> Result<Attached, ServerError> {
+    pub fn open(path: &Path, elsewhere: &Elsewhere) -> Result<Attached, ServerError> {
         let failed = |reason: String| {
-            ServerError::failed(format!("opening the device {}", path.display()), reason)
+            ServerError::failed(format!("opening the database {}", path.display()), reason)
         };
-        let device = FileDevice::open(path, Caching::Direct, Method::Sync);
-        let device = device.map_err(|error| failed(error.to_string()))?;
         let name = path
             .to_str()
             .ok_or_else(|| failed("its path is no text".to_owned()))?;
-        let database = Database::open(name, Arc::new(device)).map_err(failed)?;
-        Attached::of(database).map_err(failed)
+        let (device, mounted): (Arc<dyn BlockDevice>, Mounted) = match elsewhere {
+            Elsewhere::Device => {
+                let device = FileDevice::open(path, Caching::Direct, Method::Sync);
+                let device = device.map_err(|error| failed(error.to_string()))?;
+                (Arc::new(device), Mounted(None))
+            }
+            Elsewhere::Group(place) => {
+                let opened = on_another_thread(|| {
+                    let mut opening = Opening::new();
+                    let file = opening.open(place, Caching::Direct, Method::Sync, None);
+                    block_on(file).map(|file| (file.device, opening))
+                });
+                let (device, opening) = opened.map_err(|error| failed(error.to_string()))?;
+                (device, Mounted(Some(opening)))
+            }
+        };
+        let database = Database::open(name, device).map_err(failed)?;
+        Attached::of(database, mounted).map_err(failed)
     }
 
-    fn of(database: Database) -> Result<Attached, String> {
+    fn of(database: Database, mounted: Mounted) -> Result<Attached, String> {
         register()?;
         let database = Arc::new(database);
         databases().insert(database.name.clone(), Arc::clone(&database));
-        Ok(Attached(database))
+        Ok(Attached { database, mounted })
     }
 
     /// Connects to it.
@@ -92,28 +116,47 @@ impl Attached {
     /// # Errors
     /// SQLite's.
     pub fn connect(&self, flags: OpenFlags) -> rusqlite::Result<Connection> {
-        Connection::open_with_flags_and_vfs(&self.0.name, flags, NAME)
+        Connection::open_with_flags_and_vfs(&self.database.name, flags, NAME)
     }
 
     /// Pages that there is room for.
     pub fn pages_max(&self) -> u64 {
-        self.0.pages_max
+        self.database.pages_max
     }
 
-    /// I/O so far on the device, and on journal and log.
-    pub fn counts(&self) -> (IoCounts, IoCounts) {
-        (*self.0.data.lock(), *self.0.redo.lock())
+    /// I/O so far: on the device, and on journal and log.
+    pub fn counts(&self) -> EngineCounts {
+        // The disks last: what they did is never less than what was asked of them.
+        let (data, redo) = (*self.database.data.lock(), *self.database.redo.lock());
+        let mut counts = EngineCounts {
+            data,
+            redo,
+            ..EngineCounts::default()
+        };
+        if let Mounted(Some(opening)) = &self.mounted {
+            (counts.grouped, counts.disks) = (data, opening.disk_counters());
+        }
+        counts
     }
 
     /// The first I/O that failed, for people: SQLite itself only says that one did.
     pub fn failure(&self) -> Option<String> {
-        self.0.failure.get().cloned()
+        self.database.failure.get().cloned()
     }
 }
 
 impl Drop for Attached {
     fn drop(&mut self) {
-        databases().remove(&self.0.name);
+        databases().remove(&self.database.name);
+    }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        if let Some(opening) = self.0.take() {
+            // What a dismount leaves undone, the next mount does.
+            let _ = on_another_thread(|| block_on(opening.close()));
+        }
     }
 }
 

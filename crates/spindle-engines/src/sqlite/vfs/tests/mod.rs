@@ -46,7 +46,7 @@ fn node(directory: &Path) -> PathBuf {
 fn attach(node: &Path, device: &Arc<TestDevice>) -> Attached {
     let device = Arc::new(Handed(Arc::clone(device)));
     let database = Database::open(node.to_str().unwrap(), device).unwrap();
-    Attached::of(database).unwrap()
+    Attached::of(database, Mounted(None)).unwrap()
 }
 
 fn connect(attached: &Attached, mode: &str) -> rusqlite::Result<Connection> {
@@ -119,7 +119,7 @@ fn a_database_works_on_a_device_in_every_journal_mode() {
             let copy = as_file(&device, directory.path());
             integrity(&copy).unwrap();
             assert_eq!(number(&copy, "select sum(n) from t").unwrap(), 500 * 500);
-            let (data, redo) = attached.counts();
+            let EngineCounts { data, redo, .. } = attached.counts();
             assert!(data.reads > 0 && data.writes > 0, "{mode} {data:?}");
             assert_eq!(data.write_bytes, data.writes * page_bytes);
             assert_eq!(redo.writes > 0, mode != "memory", "{mode} {redo:?}");
@@ -193,10 +193,10 @@ fn a_device_has_one_owner_and_one_that_is_gone_is_not_connected_to() {
     std::fs::write(&file, made("create table t (n)")).unwrap();
     let device = || {
         let opened = FileDevice::open(&file, Caching::Buffered, Method::Sync);
-        opened.map(|device| Arc::new(device) as Arc<dyn spindle_io::BlockDevice>)
+        opened.map(|device| Arc::new(device) as Arc<dyn BlockDevice>)
     };
     let database = Database::open(file.to_str().unwrap(), device().unwrap()).unwrap();
-    let attached = Attached::of(database).unwrap();
+    let attached = Attached::of(database, Mounted(None)).unwrap();
     assert!(device().is_err(), "it has an owner");
     let connection = connect(&attached, "wal").unwrap();
     connection.execute("insert into t values (1)", []).unwrap();
@@ -218,7 +218,7 @@ fn io_that_ends_later_is_waited_for_also_within_a_future() {
     };
     let device = TestDevice::new(medium, &made("create table t (n)"), Vec::new());
     let attached = attach(&node(directory.path()), &device);
-    let count = spindle_io::real::block_on(async {
+    let count = block_on(async {
         let connection = connect(&attached, "delete").unwrap();
         connection.execute("insert into t values (1)", []).unwrap();
         number(&connection, "select count(*) from t").unwrap()
@@ -235,7 +235,7 @@ fn add_up(mode: &str, plant: impl Fn(&Database)) -> Result<(), String> {
     let device = TestDevice::new(Medium::default(), &begin, Vec::new());
     let attached = attach(&node(directory.path()), &device);
     let first = connect(&attached, mode).unwrap();
-    plant(&attached.0);
+    plant(&attached.database);
     let work = || -> rusqlite::Result<()> {
         let connection = attached.connect(flags())?;
         connection.busy_timeout(Duration::from_secs(60))?;
