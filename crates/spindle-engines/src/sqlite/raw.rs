@@ -33,7 +33,13 @@ pub(super) enum Elsewhere {
     /// On the device that has its name.
     Device,
     /// In a disk group.
-    Group(Place),
+    Group(
+        #[cfg_attr(
+            not(feature = "sqlite-devices"),
+            expect(dead_code, reason = "for `vfs`")
+        )]
+        Place,
+    ),
 }
 
 /// Where the database at this path lies; `None`: it is a file.
