@@ -2,7 +2,8 @@
 
 SHELL := /bin/bash
 
-.PHONY: build demo test test-vm powercut powercut-short sqlite-devices interleavings sanitize soak soak-verdicts fuzz lint bench clean
+.PHONY: build demo test test-vm powercut powercut-short sqlite-devices interleavings sanitize soak soak-verdicts fuzz lint \
+	lint-sqlite-devices bench clean
 
 build:
 	cargo build --release --locked -p spindle
@@ -92,6 +93,9 @@ lint:
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	cargo clippy -p spindle-io -p spindle-kernel --features shuttle --lib --tests --locked -- -D warnings
+	$(MAKE) lint-sqlite-devices
+
+lint-sqlite-devices:
 	$(if $(LIBCLANG),cargo clippy -p spindle-engines --features sqlite-devices --lib --tests --locked -- -D warnings,$(NO_LIBCLANG))
 
 # Figures of speed, each beside its peer in the same run; some forty minutes, 6 GB of disk. Not part of the tests. The part in

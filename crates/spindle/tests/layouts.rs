@@ -24,7 +24,7 @@ log_file_size = "2MiB"
 clients = 4
 [plan]
 warmup = "100ms"
-measure = "300ms"
+measure = "800ms"
 rounds = 1
 
 [[layout]]
@@ -345,7 +345,7 @@ clients = 4
 [plan]
 restore = "reflink"
 warmup = "100ms"
-measure = "300ms"
+measure = "800ms"
 rounds = 2
 
 [[layout]]
@@ -422,7 +422,7 @@ clients = 2
 [plan]
 restore = "reflink"
 warmup = "100ms"
-measure = "300ms"
+measure = "800ms"
 rounds = 2
 
 [[layout]]

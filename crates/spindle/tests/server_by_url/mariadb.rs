@@ -13,7 +13,7 @@ size = "4MiB"
 clients = 2
 [plan]
 warmup = "100ms"
-measure = "300ms"
+measure = "800ms"
 rounds = 1
 "#;
 const DATABASES: &str =

@@ -16,7 +16,7 @@ size = "4MiB"
 clients = 2
 [plan]
 warmup = "100ms"
-measure = "400ms"
+measure = "800ms"
 rounds = 1
 "#;
 const SCHEMAS: &str = "select nspname from pg_namespace where nspname like 'spindle%'";
