@@ -28,7 +28,7 @@ test:
 # the short form of the power cuts. Takes minutes, as qemu emulates the processor.
 test-vm:
 	scripts/setup vm
-	cargo test --locked -p spindle-layout -p spindle --test volumes --test on_volumes --no-run
+	cargo test --workspace --locked --no-run
 	for tests in volumes "on_volumes --disk 4G"; do \
 		set -- $$tests; name=$$1; shift; \
 		scripts/test-vm --time-limit 1800 --disk 160M --disk 160M --disk 160M --disk 160M "$$@" \
@@ -38,7 +38,7 @@ test-vm:
 
 # Power cuts of raw and ext4, recorded in the virtual machine. Part of the tests where there is one.
 powercut-short:
-	cargo build --locked -p spindle
+	cargo test --workspace --locked --no-run
 	rm -rf target/powercut-short
 	scripts/power-cut $(POWERCUT) target/debug/spindle crates/spindle/tests/power_cut/short.toml \
 		target/powercut-short --cuts 20

@@ -8,21 +8,19 @@ use spindle_engines::sql::ServerKind;
 use super::port::Port;
 use super::scene::{PASSWORD, Scene, told};
 
-const PLAN: &str = r#"
-[database]
-engine = "postgres"
-size = "4MiB"
-[workload]
-clients = 2
-[plan]
-warmup = "100ms"
-measure = "800ms"
-rounds = 1
-"#;
 const SCHEMAS: &str = "select nspname from pg_namespace where nspname like 'spindle%'";
 /// Schemas that are there, and clients in them that have committed something.
 const AT_WORK: &str = "select 'yes' from pg_stat_activity join pg_namespace on nspname = application_name \
      where query = 'commit'";
+
+/// All but the layouts of an experiment whose trials take so long.
+fn plan(measure: &str) -> String {
+    format!(
+        "[database]\nengine = \"postgres\"\nsize = \"4MiB\"\n\
+         [workload]\nclients = 2\n\
+         [plan]\nwarmup = \"100ms\"\nmeasure = \"{measure}\"\nrounds = 1\n"
+    )
+}
 
 /// A layout by url, with a password in it or in the environment.
 fn layout(name: &str, url: &str) -> String {
@@ -59,7 +57,7 @@ fn servers_that_somebody_else_runs_are_compared_and_left_as_they_were() {
 fn compared(scene: &Scene, by_port: &str, by_socket: &str) {
     let layouts = [layout("by port", by_port), layout("by socket", by_socket)];
     // Sessions of PostgreSQL tell their counts once a second at most.
-    let plan = PLAN.replace("400ms", "1500ms");
+    let plan = plan("1500ms");
     scene.write("compared.toml", &format!("{plan}{}", layouts.concat()));
     let plan = scene.spindle(&["plan", "compared.toml"]);
     let planned = String::from_utf8_lossy(&plan.stdout);
@@ -103,7 +101,10 @@ fn refused(scene: &Scene, port: &Port) {
     );
     let nobody = format!("postgres://lab:{PASSWORD}@127.0.0.1:1/postgres");
     let layouts = [layout("wrong", &wrong), layout("nobody", &nobody)];
-    scene.write("refused.toml", &format!("{PLAN}{}", layouts.concat()));
+    scene.write(
+        "refused.toml",
+        &format!("{}{}", plan("800ms"), layouts.concat()),
+    );
     let run = scene.spindle(&["run", "refused.toml", "--out", "refused"]);
     assert_eq!(run.status.code(), Some(3), "{}", told(&run));
     let at = format!(
@@ -125,7 +126,7 @@ fn gone_and_back(scene: &Scene, by_socket: &str, socket: &std::path::Path) {
         port.number
     );
     let layouts = [layout("goes", &url), layout("stays", by_socket)];
-    let plan = PLAN.replace("400ms", "1s");
+    let plan = plan("1s");
     scene.write("gone.toml", &format!("{plan}{}", layouts.concat()));
     let mut run = scene.begin(&["run", "gone.toml", "--out", "gone"]);
     // Clients at work in the schema of the first layout.
@@ -155,7 +156,7 @@ fn gone_and_back(scene: &Scene, by_socket: &str, socket: &std::path::Path) {
 }
 
 fn killed(scene: &Scene, by_port: &str) {
-    let plan = PLAN.replace("400ms", "30s");
+    let plan = plan("30s");
     scene.write(
         "killed.toml",
         &format!("{plan}{}", layout("by port", by_port)),
