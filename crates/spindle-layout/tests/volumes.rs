@@ -2,6 +2,7 @@
 //! empty disks in `SPINDLE_TEST_DISKS`. Without them nothing is done here. Everything on these disks is lost.
 
 use std::fs;
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
@@ -410,7 +411,11 @@ fn nothing_is_left_of_volumes_whose_run_was_killed() {
         let mut child = start();
         std::thread::sleep(after);
         child.kill().unwrap();
-        child.wait().unwrap();
+        let status = child.wait().unwrap();
+        assert!(
+            status.success() || status.signal() == Some(9),
+            "kill {kill}: it failed by itself: {status}"
+        );
         let cleaned = clean_when_dead(&directory.path().join("ledgers"));
         assert_eq!(
             state(directory.path(), &disks),

@@ -100,15 +100,16 @@ impl ClaimDevice {
 fn erase(held: &HeldDevice, tools: &Tools) -> Result<(), StepError> {
     // Force: we hold the device ourselves.
     tools.run_on("wipefs", &["--all", "--force", "/dev/stdin"], held.file())?;
-    zero_ends(held.file(), held.state().size_bytes)
+    zero_ends(held.file(), 0, held.state().size_bytes)
         .map_err(|error| StepError::system("zero the ends of", held.path(), error))
 }
 
-fn zero_ends(device: &File, size_bytes: u64) -> io::Result<()> {
+/// Zeroes the first and the last MiB of the `size_bytes` that begin at `start_bytes`.
+pub(super) fn zero_ends(device: &File, start_bytes: u64, size_bytes: u64) -> io::Result<()> {
     let length = EDGE_BYTES.min(size_bytes);
     let zeros = vec![0; length as usize];
-    device.write_all_at(&zeros, 0)?;
-    device.write_all_at(&zeros, size_bytes - length)?;
+    device.write_all_at(&zeros, start_bytes)?;
+    device.write_all_at(&zeros, start_bytes + size_bytes - length)?;
     device.sync_all()
 }
 

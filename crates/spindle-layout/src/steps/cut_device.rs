@@ -5,6 +5,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use super::claim_device::zero_ends;
 use super::{DeviceName, StepError, Workshop, new_uuid, run_on_devices, wait_until};
 use crate::guard::EDGE_BYTES;
 use crate::spec::size_text;
@@ -35,13 +36,19 @@ impl fmt::Display for CutDevice {
 
 impl CutDevice {
     pub(super) fn written_bytes(&self) -> u64 {
-        2 * EDGE_BYTES
+        2 * EDGE_BYTES * (1 + self.parts.len() as u64)
     }
 
     pub(super) fn carry_out(&self, workshop: &mut Workshop<'_>) -> Result<(), StepError> {
         let ready = workshop.device(&self.device)?.clone();
         let held = workshop.take(&self.device)?;
         let number = held.state().number;
+        // The device counts as empty, but inside it file systems of earlier partitions and volumes may have left their
+        // signatures, which would come to light where a part begins.
+        for start_bytes in self.starts() {
+            zero_ends(held.file(), start_bytes, self.part_bytes)
+                .map_err(|error| StepError::system("zero parts of", held.path(), error))?;
+        }
         drop(held);
         let arguments = ["--quiet", "--lock=yes", argument(&ready.path)];
         let script = self.script(&ready.uuid);
@@ -77,11 +84,16 @@ impl CutDevice {
         Ok(())
     }
 
+    /// Where the parts begin, in bytes.
+    fn starts(&self) -> impl Iterator<Item = u64> {
+        (0..self.parts.len() as u64).map(|part| EDGE_BYTES + part * self.part_bytes)
+    }
+
     /// What sfdisk(8) is to make.
     fn script(&self, uuid: &str) -> String {
         let mut script = format!("label: gpt\nlabel-id: {uuid}\n");
-        for part in 0..self.parts.len() as u64 {
-            let (start, size) = (EDGE_BYTES + part * self.part_bytes, self.part_bytes);
+        for start in self.starts() {
+            let size = self.part_bytes;
             script += &format!("start={}KiB, size={}KiB\n", start >> 10, size >> 10);
         }
         script

@@ -195,3 +195,35 @@ fn devices_are_shared_by_partitions() {
         assert_eq!(disk.look(&[]).unwrap().permit, Permit::Empty);
     }
 }
+
+#[test]
+fn what_is_left_inside_shared_devices_does_not_stop_the_next_run() {
+    if !can_run(
+        "what_is_left_inside_shared_devices_does_not_stop_the_next_run",
+        &TOOLS,
+    ) {
+        return;
+    }
+    let scene = Scene::new();
+    let disks = [
+        Disk::new(&scene, "disk1", 300 * MIB),
+        Disk::new(&scene, "disk2", 300 * MIB),
+    ];
+    let before = scene.state();
+    let shared = |name: &str| {
+        let mut spec = layout(
+            name,
+            disks.iter().map(Disk::spec).collect(),
+            file_system("btrfs", &[], ""),
+        );
+        spec.share = Some(Share::Fair);
+        spec
+    };
+    for _ in 0..2 {
+        let provision = scene.carry_out(&[shared("one"), shared("two")]);
+        target(&provision, 0);
+        target(&provision, 1);
+        assert_eq!(provision.teardown(), Vec::<String>::new());
+        assert_eq!(scene.state(), before);
+    }
+}

@@ -2,6 +2,7 @@
 //! test, called again. `SPINDLE_KILLS` says how often it is killed (20 if not set), `SPINDLE_KILLS_FROM` which kill of their
 //! endless row is the first, so that `scripts/soak-layouts` can go on where it was.
 
+use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -149,7 +150,11 @@ fn nothing_is_left_of_a_run_that_was_killed_at_any_moment() {
         let mut child = start(&scene, &disks);
         std::thread::sleep(after);
         child.kill().unwrap();
-        child.wait().unwrap();
+        let status = child.wait().unwrap();
+        assert!(
+            status.success() || status.signal() == Some(9),
+            "kill {kill}: it failed by itself: {status}"
+        );
         let cleaned = clean_when_dead(&scene);
         found_something += u32::from(!cleaned.is_empty());
         assert_eq!(
