@@ -16,7 +16,7 @@ use spindle_io::real::{RealEnv, block_on};
 use spindle_layout::TreeDirectories;
 use spindle_workload::Acknowledged;
 use spindle_workload::driver::Behaviour;
-use spindle_workload::sql::{Junk, Mix, Sizes, SqlWorkload, Tpcb, Tpcc};
+use spindle_workload::sql::{Dialect, Junk, Mix, Sizes, SqlWorkload, Tpcb, Tpcc};
 
 const CLIENTS: usize = 4;
 const SEED: u64 = 7;
@@ -27,10 +27,13 @@ const FEW: Sizes = Sizes {
     customers: 60,
 };
 
-fn request() -> ServerRequest {
+fn request(server: &dyn Server) -> ServerRequest {
     ServerRequest {
         settings: BTreeMap::new(),
-        bin_dir: None,
+        // Where another MariaDB than that of PATH is to be tested, or a MySQL.
+        bin_dir: (server.dialect() == Dialect::MariaDb)
+            .then(|| std::env::var_os("SPINDLE_MARIADB_BIN_DIR").map(Into::into))
+            .flatten(),
         buffer_cache_bytes: 64 << 20,
         data_bytes: 64 << 20,
         clients: CLIENTS as u32,
@@ -47,7 +50,7 @@ fn databases() -> Vec<(ServerKind, &'static dyn Server)> {
     ];
     let mut found = Vec::new();
     for kind in kinds {
-        match server(kind).examine(&request()) {
+        match server(kind).examine(&request(server(kind))) {
             Ok(_) => found.push((kind, server(kind))),
             Err(ServerError::Unavailable(reason)) => {
                 eprintln!("skipped on {kind:?}: {reason}");
@@ -71,8 +74,8 @@ impl Loaded {
         open_to_all(place.path());
         let directories = TreeDirectories::within(|_| place.path().to_owned());
         directories.make().unwrap();
-        create_and_load(server, &request(), &directories, workload).unwrap();
-        let server = server.start(&request(), &directories, Purpose::Trial);
+        create_and_load(server, &request(server), &directories, workload).unwrap();
+        let server = server.start(&request(server), &directories, Purpose::Trial);
         Loaded {
             server: server.unwrap(),
             directories,

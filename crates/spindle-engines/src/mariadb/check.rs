@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::process::{Command, Output};
 
-use super::programs::Programs;
+use super::programs::{Make, Programs};
 use super::settings::{Settings, plain};
 use crate::sql::{ServerError, ServerRequest};
 
@@ -37,7 +37,8 @@ pub(super) fn check(
         None if answer.status.success() => Ok(()),
         None => Err(no(format!("{}: {}", programs.title, said.trim()))),
         Some(line) => {
-            let words = line.split_once("] ").map_or(line, |(_, words)| words);
+            // MySQL has several of them: [ERROR] [MY-000077] [Server].
+            let words = line.rsplit_once("] ").map_or(line, |(_, words)| words);
             Err(no(format!(
                 "{} does not take a value: {words}{}",
                 programs.title,
@@ -69,6 +70,10 @@ fn ask(
     command.arg("--no-defaults");
     if let Some(base) = &programs.base {
         command.arg(format!("--basedir={}", base.display()));
+    }
+    if programs.make == Make::MySql {
+        // Or it keeps its warnings to itself.
+        command.arg("--log-error-verbosity=2");
     }
     command.args(arguments).args(["--verbose", "--help"]);
     command.output().map_err(|error| {

@@ -3,7 +3,7 @@
 //! only a socket, in a directory that is closed to others, and a password that lives as long as the server.
 
 use std::fs::{File, OpenOptions, Permissions};
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -23,6 +23,8 @@ use crate::sql::ServerError;
 /// The socket and the file with the process's number, in the directory of the data, where the server works: a name without a
 /// directory is never too long for a socket (108 bytes with its zero, unix(7)).
 const SOCKET: &str = "spindle.sock";
+/// MySQL's, in which it notes its process.
+const SOCKET_LOCK: &str = "spindle.sock.lock";
 const PID_FILE: &str = "spindle.pid";
 /// Statements for the server's start, and its log, in the directory for temporary files.
 const INIT_FILE: &str = "spindle-init.sql";
@@ -32,12 +34,13 @@ const START_PATIENCE: Duration = Duration::from_secs(600);
 const START_PAUSE: Duration = Duration::from_millis(20);
 /// What performance_schema is not asked for takes no memory and no time: all instruments are off but those of files and of
 /// commits, and most of its tables have no rows. `loose`: not every version has every one.
-const PERFORMANCE_SCHEMA: [&str; 28] = [
+const PERFORMANCE_SCHEMA: [&str; 29] = [
     "--performance-schema=ON",
     "--performance-schema-instrument=%=OFF",
     "--performance-schema-instrument=wait/io/file/innodb/%=ON",
     "--performance-schema-instrument=wait/io/file/sql/io_cache=ON",
     "--performance-schema-instrument=stage/sql/Commit=ON",
+    "--performance-schema-instrument=stage/sql/waiting for handler commit=ON",
     "--loose-performance-schema-digests-size=0",
     "--loose-performance-schema-max-digest-length=0",
     "--loose-performance-schema-max-sql-text-length=0",
@@ -141,6 +144,7 @@ impl Instance<'_> {
         let mut command = command(self.account, &self.programs.server);
         command.arg("--no-defaults");
         self.places(&mut command)?;
+        self.forget_dead_server()?;
         command.args([
             format!("--socket={SOCKET}"),
             format!("--pid-file={PID_FILE}"),
@@ -157,6 +161,10 @@ impl Instance<'_> {
             "--loose-mysqlx=OFF",
             "--loose-feedback=OFF",
         ]);
+        if self.programs.make == Make::MySql {
+            // By default a directory of the package's own, which other installations have not.
+            command.arg("--secure-file-priv=NULL");
+        }
         command.args(PERFORMANCE_SCHEMA);
         command.args(self.settings.arguments());
         let log = self.directories.temp.join(LOG);
@@ -178,6 +186,17 @@ impl Instance<'_> {
                 return Err(ServerError::failed("connecting to the server", error));
             }
             std::thread::sleep(START_PAUSE);
+        }
+    }
+
+    /// MySQL does not start where one was killed, if a process has its number meanwhile. A server that is alive has its
+    /// files locked, and starts no second one.
+    fn forget_dead_server(&self) -> Result<(), ServerError> {
+        match std::fs::remove_file(self.directories.data.join(SOCKET_LOCK)) {
+            Err(error) if error.kind() != ErrorKind::NotFound => {
+                Err(ServerError::failed("removing the socket's lock", error))
+            }
+            _ => Ok(()),
         }
     }
 
@@ -276,7 +295,7 @@ impl Instance<'_> {
 
 fn not_started(error: std::io::Error) -> ServerError {
     match error.kind() {
-        std::io::ErrorKind::NotFound => ServerError::Unavailable(
+        ErrorKind::NotFound => ServerError::Unavailable(
             "servers are started by setpriv, which is not there: install the package util-linux"
                 .to_owned(),
         ),

@@ -33,7 +33,8 @@ use running::RunningMariaDb;
 use settings::Settings;
 
 /// Memory of the server beside its buffer pool, about: programs, dictionary, performance_schema.
-const SERVER_BYTES: u64 = 160 << 20;
+const MARIADB_BYTES: u64 = 160 << 20;
+const MYSQL_BYTES: u64 = 400 << 20;
 /// And of each session: its stack, its buffers, its share of caches.
 const SESSION_BYTES: u64 = 1 << 20;
 /// What the files grow by in a trial beside the data: undo, temporary tables, the server's own.
@@ -78,11 +79,6 @@ impl Server for MariaDb {
             let name = account.name;
             notes.push(format!("the server runs as {name}, who owns its files"));
         }
-        if programs.make == Make::MySql {
-            notes.push(
-                "MySQL is driven after its manual; Spindle's tests run with MariaDB".to_owned(),
-            );
-        }
         notes.push(
             "performance_schema is on, for waits: file I/O and commits are timed, nothing else"
                 .to_owned(),
@@ -116,7 +112,11 @@ impl Server for MariaDb {
     }
 
     fn overhead_bytes(&self, request: &ServerRequest) -> u64 {
-        SERVER_BYTES + u64::from(request.clients) * SESSION_BYTES
+        let server_bytes = match Programs::find(request.bin_dir.as_deref()) {
+            Ok(programs) if programs.make == Make::MySql => MYSQL_BYTES,
+            _ => MARIADB_BYTES,
+        };
+        server_bytes + u64::from(request.clients) * SESSION_BYTES
     }
 
     fn create(

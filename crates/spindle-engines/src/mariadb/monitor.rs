@@ -9,7 +9,9 @@ use mysql::Conn;
 use mysql::prelude::Queryable;
 
 use super::connection::Access;
-use super::waits::{COMMIT, DATA_FILE, FileTimes, Found, IO_CACHE, LOG_FILE, TEMP_FILE, Time};
+use super::waits::{
+    COMMIT, DATA_FILE, FileTimes, Found, IO_CACHE, LOG_FILE, OF_MYSQL, TEMP_FILE, Time,
+};
 use crate::engine::{EngineCounts, SegmentSize};
 use crate::sql::ServerError;
 use spindle_io::real::IoCounts;
@@ -169,14 +171,21 @@ fn look(connection: &mut Conn) -> mysql::Result<Found> {
             Some((name.to_lowercase(), number))
         }));
     }
-    let instruments =
-        format!("('{DATA_FILE}', '{LOG_FILE}', '{TEMP_FILE}', '{IO_CACHE}', '{COMMIT}')");
-    let files: Vec<(String, u64, u64, u64, u64, u64, u64)> =
+    let instruments = instruments();
+    let listed: Vec<(String, u64, u64, u64, u64, u64, u64)> =
         as_far_as_allowed(connection.query(format!(
             "select event_name, count_read, sum_timer_read, count_write, sum_timer_write, count_misc, sum_timer_misc \
              from performance_schema.file_summary_by_event_name where event_name in {instruments}"
         )))?;
-    let mut sessions = BTreeMap::new();
+    let mut files = BTreeMap::<String, FileTimes>::new();
+    for (name, reads, read, writes, write, others, other) in listed {
+        *files.entry(as_mariadb_says(name)).or_default() += FileTimes {
+            read: time(reads, read),
+            write: time(writes, write),
+            other: time(others, other),
+        };
+    }
+    let mut sessions = BTreeMap::<String, Time>::new();
     // Whoever connects is a user, here the same for all; what works in the background is none.
     for kind in ["waits", "stages"] {
         let of_kind: Vec<(String, u64, u64)> = as_far_as_allowed(connection.query(format!(
@@ -184,27 +193,33 @@ fn look(connection: &mut Conn) -> mysql::Result<Found> {
              from performance_schema.events_{kind}_summary_by_user_by_event_name \
              where user = substring_index(user(), '@', 1) and event_name in {instruments}"
         )))?;
-        sessions.extend(
-            of_kind
-                .into_iter()
-                .map(|(name, count, picoseconds)| (name, time(count, picoseconds))),
-        );
+        for (name, count, picoseconds) in of_kind {
+            *sessions.entry(as_mariadb_says(name)).or_default() += time(count, picoseconds);
+        }
     }
     Ok(Found {
         status,
-        files: files
-            .into_iter()
-            .map(|(name, reads, read, writes, write, others, other)| {
-                let times = FileTimes {
-                    read: time(reads, read),
-                    write: time(writes, write),
-                    other: time(others, other),
-                };
-                (name, times)
-            })
-            .collect(),
+        files,
         sessions,
     })
+}
+
+/// The instruments that are asked for, as a list of SQL.
+fn instruments() -> String {
+    let own = [DATA_FILE, LOG_FILE, TEMP_FILE, IO_CACHE, COMMIT];
+    let names: Vec<String> = own
+        .into_iter()
+        .chain(OF_MYSQL.map(|(name, _)| name))
+        .map(|name| format!("'{name}'"))
+        .collect();
+    format!("({})", names.join(", "))
+}
+
+fn as_mariadb_says(name: String) -> String {
+    match OF_MYSQL.iter().find(|(of_mysql, _)| *of_mysql == name) {
+        Some((_, of_mariadb)) => (*of_mariadb).to_owned(),
+        None => name,
+    }
 }
 
 fn time(count: u64, picoseconds: u64) -> Time {
@@ -232,7 +247,8 @@ pub(super) fn counts(found: &Found) -> EngineCounts {
         reads: of("innodb_data_reads"),
         read_bytes: of("innodb_data_read"),
         writes: of("innodb_data_writes").saturating_sub(writes),
-        write_bytes: of("innodb_data_written").saturating_sub(bytes),
+        write_bytes: (of("innodb_data_written") + uncounted_page_bytes(found))
+            .saturating_sub(bytes),
         flushes: of("innodb_data_fsyncs").saturating_sub(flushes),
         ..IoCounts::default()
     };
@@ -243,9 +259,40 @@ pub(super) fn counts(found: &Found) -> EngineCounts {
     }
 }
 
+/// MySQL with the redo log of 8.0.30 counts the bytes of redo and of the doublewrite buffer, and not those of pages that it
+/// writes asynchronously (seen in 9.7): these are as many as the pages.
+fn uncounted_page_bytes(found: &Found) -> u64 {
+    let of = |name: &str| found.number(name);
+    let page_bytes = of("innodb_page_size");
+    let pages_bytes = of("innodb_pages_written") * page_bytes;
+    let others_bytes = of("innodb_os_log_written") + of("innodb_dblwr_pages_written") * page_bytes;
+    let counts_pages = of("innodb_data_written") >= others_bytes + pages_bytes / 2;
+    match found.status.contains_key("innodb_redo_log_current_lsn") && !counts_pages {
+        true => pages_bytes,
+        false => 0,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn pages_that_mysql_leaves_out_are_added() {
+        let mut status = vec![
+            ("innodb_page_size", 10),
+            ("innodb_os_log_fsyncs", 1),
+            ("innodb_os_log_written", 30),
+            ("innodb_dblwr_pages_written", 4),
+            ("innodb_pages_written", 5),
+            ("innodb_data_written", 75),
+        ];
+        assert_eq!(counts(&found(&status)).data.write_bytes, 45);
+        status.push(("innodb_redo_log_current_lsn", 1));
+        assert_eq!(counts(&found(&status)).data.write_bytes, 45 + 50);
+        status[5].1 += 50;
+        assert_eq!(counts(&found(&status)).data.write_bytes, 95);
+    }
 
     fn found(status: &[(&str, u64)]) -> Found {
         let status = status.iter();

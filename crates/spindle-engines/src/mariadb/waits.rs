@@ -3,6 +3,7 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::ops::AddAssign;
 
 use crate::engine::EngineWait;
 use crate::kernel::SampledWaits;
@@ -14,6 +15,13 @@ pub(super) struct Time {
     pub total_ns: u64,
 }
 
+impl AddAssign for Time {
+    fn add_assign(&mut self, other: Time) {
+        self.count += other.count;
+        self.total_ns += other.total_ns;
+    }
+}
+
 /// Reads, writes and the rest (flushes above all) of one kind of file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct FileTimes {
@@ -22,12 +30,25 @@ pub(super) struct FileTimes {
     pub other: Time,
 }
 
+impl AddAssign for FileTimes {
+    fn add_assign(&mut self, other: FileTimes) {
+        self.read += other.read;
+        self.write += other.write;
+        self.other += other.other;
+    }
+}
+
 /// Instruments that are switched on.
 pub(super) const DATA_FILE: &str = "wait/io/file/innodb/innodb_data_file";
 pub(super) const LOG_FILE: &str = "wait/io/file/innodb/innodb_log_file";
 pub(super) const TEMP_FILE: &str = "wait/io/file/innodb/innodb_temp_file";
 pub(super) const IO_CACHE: &str = "wait/io/file/sql/io_cache";
 pub(super) const COMMIT: &str = "stage/sql/Commit";
+/// What MySQL calls otherwise: its name, and MariaDB's. MariaDB has its doublewrite buffer in a datafile.
+pub(super) const OF_MYSQL: [(&str, &str); 2] = [
+    ("stage/sql/waiting for handler commit", COMMIT),
+    ("wait/io/file/innodb/innodb_dblwr_file", DATA_FILE),
+];
 
 /// What was found at one moment.
 #[derive(Debug, Clone, Default)]

@@ -80,7 +80,7 @@ fn every_value_comes_back() {
     let statements = [
         "insert into v (n, t, b, d, f, day, at) values ($1, $2, $3, $4, $5, $6, $7)".to_owned(),
         "select n, t, b, d, f, day, at from v order by id".to_owned(),
-        "select $2 - $1 - $1, sum(n) from v where n > $1".to_owned(),
+        "select cast($2 - $1 - $1 as signed), sum(n) from v where n > $1".to_owned(),
         "update v set n = n where id = $1".to_owned(),
     ];
     let wrong = connection.prepare(&["select nothing from nowhere".to_owned()]);
