@@ -7,6 +7,7 @@ mod go_tpc;
 mod hammerdb;
 mod pgbench;
 mod ratios;
+mod server_time;
 mod tpcc;
 mod tpch;
 

@@ -25,25 +25,9 @@ impl Ratios {
         }
     }
 
-    /// How far the median is from 1.
-    pub(super) fn apart_percent(&self) -> f64 {
-        apart_percent(self.median)
-    }
-
-    /// The end over the beginning of the interval.
-    pub(super) fn width(&self) -> f64 {
-        self.high / self.low
-    }
-
-    /// Whether the interval is nowhere farther from 1.
-    pub(super) fn surely_within(&self, percent: f64) -> bool {
-        apart_percent(self.low).max(apart_percent(self.high)) <= percent
-    }
-
-    /// Whether the interval is everywhere farther from 1.
-    pub(super) fn surely_beyond(&self, percent: f64) -> bool {
-        let is_on_one_side = self.low > 1.0 || self.high < 1.0;
-        is_on_one_side && apart_percent(self.low).min(apart_percent(self.high)) > percent
+    /// Whether they may well be equal.
+    pub(super) fn hold_1(&self) -> bool {
+        (self.low..=self.high).contains(&1.0)
     }
 }
 
@@ -52,10 +36,6 @@ impl std::fmt::Display for Ratios {
         let Ratios { median, low, high } = self;
         write!(formatter, "{median:.3} ({low:.3}-{high:.3})")
     }
-}
-
-fn apart_percent(ratio: f64) -> f64 {
-    100.0 * (ratio - 1.0).abs()
 }
 
 /// Which of so many sorted values is the first of the interval; as many at the other end are outside, too. As many values lie below the
