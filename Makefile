@@ -106,7 +106,7 @@ lint-sqlite-devices:
 bench:
 	scripts/setup bench
 	cargo bench --locked -p spindle-engines --bench speed -- $(CHECK)
-	cargo bench --locked -p spindle-workload --bench tpch
+	cargo bench --locked -p spindle-workload --bench tpch --bench schedule
 	cargo test --release --locked -p spindle --test report_page -- --ignored --nocapture time_of_a_large_run
 
 clean:
