@@ -36,7 +36,8 @@ test-vm:
 	done
 	$(MAKE) powercut-short
 
-# Power cuts of raw and ext4, recorded in the virtual machine. Part of the tests where there is one.
+# Power cuts of raw and ext4, recorded in the virtual machine. Part of the tests where there is one. The program is built as
+# the tests build it: for itself alone it would get other features of its libraries, and be compiled anew.
 powercut-short:
 	cargo test --workspace --locked --no-run
 	rm -rf target/powercut-short
