@@ -176,8 +176,23 @@ fn rounds_needed(moments: &Moments, standard_deviation: f64, standard: Standard)
         );
         judge(interval, standard.margin) != Verdict::Undecided
     };
-    // Intervals only shrink with more rounds, and one that is decided stays so: bisect.
-    let mut undecided = moments.count;
+    fewest_rounds(moments.count, decided)
+}
+
+/// The fewest rounds in all after which a two-sided test with this chance of error would probably tell the ratio from 1, if
+/// ratio and spread stay as they are; `None` with a single round.
+pub(crate) fn rounds_to_differ(comparison: &Comparison, error_chance: f64) -> Option<u32> {
+    let spread = comparison.spread?;
+    let distance = comparison.ratio.ln().abs();
+    Some(fewest_rounds(comparison.rounds, |rounds| {
+        half_width(spread, rounds, error_chance) <= distance
+    }))
+}
+
+/// The fewest rounds above `rounds` that decide. Intervals only shrink with more rounds, and one that is decided stays so:
+/// bisect.
+fn fewest_rounds(rounds: u32, decided: impl Fn(u32) -> bool) -> u32 {
+    let mut undecided = rounds;
     let mut enough = MAX_ROUNDS.max(undecided.saturating_add(1));
     while undecided + 1 < enough {
         let middle = undecided + (enough - undecided) / 2;

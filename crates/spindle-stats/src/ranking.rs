@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::comparison::{check_margin, compare_by, is_comparable};
+use crate::comparison::{check_margin, compare_by, is_comparable, rounds_to_differ};
 use crate::interval::Moments;
 use crate::{Comparison, Standard, StatsError, Verdict};
 
@@ -41,6 +41,9 @@ pub struct PairVerdict {
     /// Their comparison over the rounds that both finished. When there is no such round, the ratio is that of their
     /// geometric means, undecided, of 0 rounds.
     pub comparison: Comparison,
+    /// For a best case that is faster as a pair, yet not sure among all: how many rounds in all would probably show it to
+    /// beat the other at the winner's level, at most [`MAX_ROUNDS`](crate::MAX_ROUNDS), which stands for that many or more.
+    pub rounds_to_win: Option<u32>,
 }
 
 /// The cases in relation to the best one. Every index is a position in the slice given to [`rank`].
@@ -104,15 +107,18 @@ fn stand(
     let mut tied = Vec::new();
     for &other in among.iter().filter(|&&other| other != best) {
         let comparison = compare_cases(&cases[best], &cases[other], standard)?;
-        let beaten = comparison.verdict == Verdict::Faster
-            && comparison.p_value.is_some_and(|p_value| p_value <= level);
-        if !beaten {
+        let is_faster = comparison.verdict == Verdict::Faster;
+        let is_sure = comparison.p_value.is_some_and(|p_value| p_value <= level);
+        if !(is_faster && is_sure) {
             tied.push(other);
         }
         verdicts.push(PairVerdict {
             a: best,
             b: other,
             comparison,
+            rounds_to_win: (is_faster && !is_sure)
+                .then(|| rounds_to_differ(&comparison, level))
+                .flatten(),
         });
     }
     Ok(Standing {
@@ -326,6 +332,48 @@ mod tests {
             assert!((0.10 / 3.0..0.05).contains(&p_value), "{p_value}");
         }
         assert_eq!((ranking.winner, ranking.tied), (None, vec![1, 2]));
+    }
+
+    #[test]
+    fn it_says_after_how_many_rounds_the_best_would_win() {
+        let open = against(&LIKELY_BETTER, 2);
+        let needed = open.verdicts[0].rounds_to_win.unwrap();
+        // The same mean and spread as in three rounds, in as many as it says: sums of squares grow with the degrees of freedom.
+        let rounds = |count: u32| {
+            let (mean, spread) = (
+                open.verdicts[0].comparison.ratio.ln(),
+                open.verdicts[0].comparison.spread.unwrap(),
+            );
+            let apart = spread * (f64::from(count - 1) / f64::from(count)).sqrt();
+            let value = |round: u32| {
+                100.0
+                    * (mean
+                        + if round.is_multiple_of(2) {
+                            apart
+                        } else {
+                            -apart
+                        })
+                    .exp()
+            };
+            (1..=count)
+                .map(|round| (round, value(round)))
+                .collect::<Vec<_>>()
+        };
+        let others = |count: u32| {
+            case(
+                "other",
+                &(1..=count).map(|round| (round, 100.0)).collect::<Vec<_>>(),
+            )
+        };
+        let winner = |count: u32| {
+            let cases = [case("best", &rounds(count)), others(count), others(count)];
+            rank(&cases, STANDARD).unwrap().winner
+        };
+        assert_eq!((needed, winner(4)), (4, Some(0)));
+        let sure = against(&SURELY_BETTER, 2);
+        assert_eq!(sure.verdicts[0].rounds_to_win, None);
+        let ten = against(&LIKELY_BETTER, 9);
+        assert!(ten.verdicts[0].rounds_to_win > Some(needed));
     }
 
     #[test]

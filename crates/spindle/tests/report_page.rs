@@ -110,6 +110,48 @@ fn the_checks_of_layout_see_faults() {
     sees(&one_name_for_many, PHONE, unfolded, "rows without a name");
 }
 
+/// Pixels between the margins of an A4 page: 210 mm less 11 mm on each side, at 96 pixels an inch.
+const PAPER: View = View {
+    width: 711,
+    dark: true,
+    scripts: true,
+};
+
+/// The page as it is laid out for paper: its width, what overlaps, faint texts, controls that nobody can use there, folded
+/// parts, the colour of the paper, and what leaves it.
+fn printed(browser: &Browser, page: &str) -> Value {
+    let page = page.replacen("@media print", "@media all", 1);
+    let probe = r#"[page.documentElement.scrollWidth, overlaps(), faint(),
+      [...page.querySelectorAll(".tools, .tip")].filter(shown).map(name),
+      [...page.querySelectorAll("details .scroll")].filter((part) => !part.closest("figure") && !part.checkVisibility()).map(name),
+      paper(page.body),
+      [...page.querySelectorAll("table, pre, svg")].filter((part) => part.getBoundingClientRect().right > view.innerWidth + 1).map(name)]"#;
+    browser.probe(&page, PAPER, probe)
+}
+
+#[test]
+fn it_fits_on_paper_and_is_white_there() {
+    let Some(browser) = Browser::find("report_page") else {
+        return;
+    };
+    for page in [page(), page_at_a_rate()] {
+        assert!(page.contains("@media print"));
+        let found = printed(&browser, &page);
+        for wrong in [1, 2, 3, 4, 6] {
+            assert_eq!(texts(&found[wrong]), Vec::<&str>::new(), "{wrong}");
+        }
+        assert_eq!(found[0], PAPER.width, "wider than the paper");
+        assert_eq!(found[5], "rgb(255, 255, 255)");
+    }
+    let large = "table { font-size: 20pt !important; }";
+    let folded = "details::details-content { content-visibility: hidden !important; }";
+    for (fault, seen_at) in [(large, 6), (folded, 4)] {
+        let broken = page().replacen("</style>", &format!("{fault}</style>"), 1);
+        let found = printed(&browser, &broken);
+        assert!(!texts(&found[seen_at]).is_empty(), "{fault} is not seen");
+    }
+}
+
 #[test]
 fn texts_can_be_read_in_light_and_in_dark() {
     let Some(browser) = Browser::find("report_page") else {

@@ -244,9 +244,26 @@ pub fn verdict(comparison: &Comparison, ranking: &Ranking) -> String {
         }
         (Verdict::Undecided, None) => format!("{word}, two rounds or more are needed"),
         (Verdict::Faster, _) if ranking.tied.contains(&comparison.b) => {
-            format!("{word} as a pair, not sure among all cases")
+            sure_as_a_pair_only(&word, comparison)
         }
         _ => word,
+    }
+}
+
+/// What a pair that is sure alone lacks, to make the best case the winner.
+pub fn sure_as_a_pair_only(word: &str, comparison: &Comparison) -> String {
+    let more = |needed: u32| needed.saturating_sub(comparison.rounds);
+    match comparison.rounds_to_win {
+        None | Some(spindle_stats::MAX_ROUNDS..) => {
+            format!("{word} as a pair, not sure among all cases")
+        }
+        Some(needed) if more(needed) == 1 => {
+            format!("{word} as a pair, about one more round to be sure among all")
+        }
+        Some(needed) => format!(
+            "{word} as a pair, about {} more rounds to be sure among all",
+            more(needed)
+        ),
     }
 }
 
@@ -302,6 +319,7 @@ mod tests {
             verdict,
             rounds_needed,
             rounds_to_find: None,
+            rounds_to_win: None,
             rounds: 3,
             p99: None,
             cpu: None,
@@ -350,6 +368,25 @@ mod tests {
         ranking.tied.push("b".to_owned());
         assert_eq!(
             words(Verdict::Faster, None, &ranking),
+            "faster as a pair, not sure among all cases"
+        );
+        let told = |rounds_to_win| {
+            let comparison = Comparison {
+                rounds_to_win: Some(rounds_to_win),
+                ..comparison(Verdict::Faster, None)
+            };
+            verdict(&comparison, &ranking)
+        };
+        assert_eq!(
+            told(4),
+            "faster as a pair, about one more round to be sure among all"
+        );
+        assert_eq!(
+            told(9),
+            "faster as a pair, about 6 more rounds to be sure among all"
+        );
+        assert_eq!(
+            told(spindle_stats::MAX_ROUNDS),
             "faster as a pair, not sure among all cases"
         );
     }

@@ -4,7 +4,7 @@
 
 use spindle_stats::Verdict;
 
-use super::headline::{case_label, format_ratio, listed};
+use super::headline::{case_label, format_ratio, listed, rounds_to_win};
 use super::{Case, Comparison, Measure, Ranking, RunResult, Trial};
 
 /// What cases are compared by, the greater the better: throughput, and at a fixed rate the inverse of the 99th percentile of
@@ -76,8 +76,9 @@ fn among_those_that_keep_up(
 ) -> String {
     let best = &ranking.best;
     let p99_ms = p99_ms(result, ranking, best);
-    let rivals: Vec<&&Comparison> = comparisons
+    let rivals: Vec<&Comparison> = comparisons
         .iter()
+        .copied()
         .filter(|comparison| !behind.contains(&comparison.b.as_str()))
         .collect();
     if behind.contains(&best.as_str()) {
@@ -96,10 +97,10 @@ fn among_those_that_keep_up(
             let mut names: Vec<&str> = close.map(|rival| rival.b.as_str()).collect();
             if names.is_empty() {
                 return format!(
-                    "{best} came out soonest at {load}: p99 {p99_ms}; {} (p99), but that is not sure among {} cases: more \
-                     rounds would tell",
+                    "{best} came out soonest at {load}: p99 {p99_ms}; {} (p99), but that is not sure among {} cases: {}",
                     takes_longer(next),
-                    comparisons.len() + 1
+                    comparisons.len() + 1,
+                    rounds_to_win(&rivals)
                 );
             }
             names.insert(0, best);

@@ -267,9 +267,10 @@ fn too_close(
     let best = &ranking.best;
     if close.is_empty() {
         return format!(
-            "{best} came out best, {} {load}, but that is not sure among {} cases: more rounds would tell",
+            "{best} came out best, {} {load}, but that is not sure among {} cases: {}",
             pair_by_pair(&beaten),
-            comparisons.len() + 1
+            comparisons.len() + 1,
+            rounds_to_win(&beaten)
         );
     }
     let mut names = vec![best.as_str()];
@@ -336,6 +337,18 @@ fn closeness(result: &RunResult, tied: &[&Comparison]) -> String {
         let _ = write!(text, "; {}", more_rounds(needed, rounds));
     }
     text
+}
+
+/// What would make the best case the winner, which is faster than each of `beaten` as a pair.
+pub(super) fn rounds_to_win(beaten: &[&Comparison]) -> String {
+    let of_each = beaten
+        .iter()
+        .filter_map(|comparison| Some((comparison.rounds_to_win?, comparison.rounds)));
+    of_each
+        .max()
+        .map_or("more rounds would tell".to_owned(), |(needed, rounds)| {
+            more_rounds(needed, rounds)
+        })
 }
 
 /// What would decide an open question after so many `rounds`, of which `needed` in all probably would.
@@ -471,7 +484,7 @@ mod tests {
         assert_eq!(
             headline_of(&record),
             "a came out best, 1.08 x b (1.01-1.16) to 1.08 x c (1.01-1.16) at 8 clients, but that is not sure among \
-             3 cases: more rounds would tell."
+             3 cases: about one more round would decide."
         );
     }
 

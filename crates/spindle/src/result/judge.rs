@@ -140,6 +140,7 @@ fn comparison(
             .comparison
             .rounds_needed
             .and_then(|_| rounds_to_find(standard.margin, pair.comparison.spread?)),
+        rounds_to_win: pair.rounds_to_win,
         rounds: pair.comparison.rounds,
         p99: ratio_of(a, b, p99, standard)?,
         cpu: ratio_of(a, b, cpu, standard)?,

@@ -113,6 +113,7 @@ mod tests {
             verdict: crate::result::Verdict::Faster,
             rounds_needed: None,
             rounds_to_find: None,
+            rounds_to_win: None,
             rounds: 3,
             p99: None,
             cpu: None,

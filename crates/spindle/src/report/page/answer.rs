@@ -181,7 +181,7 @@ fn share(speed: RelativeSpeed) -> String {
 fn standing_of(comparison: &Comparison, ranking: &Ranking) -> String {
     match comparison.verdict {
         Verdict::Faster if ranking.tied.contains(&comparison.b) => {
-            "slower as a pair, not sure among all cases".to_owned()
+            comparison::sure_as_a_pair_only("slower", comparison)
         }
         Verdict::Faster => "slower".to_owned(),
         Verdict::Slower => "faster".to_owned(),

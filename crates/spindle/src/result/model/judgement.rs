@@ -98,6 +98,10 @@ pub struct Comparison {
     /// runs, if rounds spread as they did; at most 1,000, which stands for that many or more. `None` without a margin, too.
     #[serde(default)]
     pub rounds_to_find: Option<u32>,
+    /// For an `a` that is faster as a pair, but not sure to be the best of all cases: rounds in all that would probably make it
+    /// sure; at most 1,000, which stands for that many or more.
+    #[serde(default)]
+    pub rounds_to_win: Option<u32>,
     /// Rounds that both finished.
     #[serde(default)]
     pub rounds: u32,
