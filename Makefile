@@ -24,12 +24,12 @@ test:
 	$(MAKE) interleavings
 	$(MAKE) powercut-short POWERCUT=--if-able
 
-# What needs a kernel with device-mapper, in a virtual machine: volumes, slow devices and partitions, runs on them, and
-# the short form of the power cuts. Takes minutes, as qemu emulates the processor.
+# What needs a kernel with device-mapper, in a virtual machine: volumes, slow devices and partitions, runs on them, limits by
+# control groups of version 2, and the short form of the power cuts. Takes half an hour, as qemu emulates the processor.
 test-vm:
 	scripts/setup vm
 	cargo test --workspace --locked --no-run
-	for tests in volumes "on_volumes --disk 4G"; do \
+	for tests in volumes "on_volumes --disk 4G" "limits --scratch 2G"; do \
 		set -- $$tests; name=$$1; shift; \
 		scripts/test-vm --time-limit 1800 --disk 160M --disk 160M --disk 160M --disk 160M "$$@" \
 			"$$(ls -t target/debug/deps/$$name-* | grep -v '\.d$$' | head -n 1)" --test-threads=1 --nocapture || exit; \

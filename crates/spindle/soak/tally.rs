@@ -115,8 +115,8 @@ impl Tally {
         let planned = RUNS_PER_KIND * PAIRS_PER_RUN;
         let mut text = "# The last soak of the verdicts\n\n\
             Written by `make soak-verdicts` (`ARGS=--record` while it is unfinished). Real runs of a small database: pairs of one \
-            layout under two names, in which every winner is false, and pairs of which one has its I/O slowed by 5.5 %, which \
-            is about 5 % of a transaction. No margin: nothing is a draw.\n\n\
+            layout under two names, in which every winner is false, and pairs of which one has its I/O slowed by 5 %, while \
+            transactions only read and wait for little else. No margin: nothing is a draw.\n\n\
             | pairs | plan | measured | planned | called faster or slower | found of those settled | half width of the interval, median | \
             rounds, mean | ratio, geometric mean |\n\
             | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n"
