@@ -76,6 +76,7 @@ name = "raw on thin"
 devices = ["{}"]
 volume = {{ thin = true }}
 raw = true
+io = {{ caching = "direct" }}
 placement = {{ redo = "logs" }}
 
 [[layout]]
