@@ -336,44 +336,20 @@ mod tests {
 
     #[test]
     fn it_says_after_how_many_rounds_the_best_would_win() {
-        let open = against(&LIKELY_BETTER, 2);
-        let needed = open.verdicts[0].rounds_to_win.unwrap();
-        // The same mean and spread as in three rounds, in as many as it says: sums of squares grow with the degrees of freedom.
-        let rounds = |count: u32| {
-            let (mean, spread) = (
-                open.verdicts[0].comparison.ratio.ln(),
-                open.verdicts[0].comparison.spread.unwrap(),
-            );
-            let apart = spread * (f64::from(count - 1) / f64::from(count)).sqrt();
-            let value = |round: u32| {
-                100.0
-                    * (mean
-                        + if round.is_multiple_of(2) {
-                            apart
-                        } else {
-                            -apart
-                        })
-                    .exp()
-            };
-            (1..=count)
-                .map(|round| (round, value(round)))
-                .collect::<Vec<_>>()
-        };
-        let others = |count: u32| {
-            case(
-                "other",
-                &(1..=count).map(|round| (round, 100.0)).collect::<Vec<_>>(),
-            )
-        };
-        let winner = |count: u32| {
-            let cases = [case("best", &rounds(count)), others(count), others(count)];
-            rank(&cases, STANDARD).unwrap().winner
-        };
-        assert_eq!((needed, winner(4)), (4, Some(0)));
-        let sure = against(&SURELY_BETTER, 2);
-        assert_eq!(sure.verdicts[0].rounds_to_win, None);
-        let ten = against(&LIKELY_BETTER, 9);
-        assert!(ten.verdicts[0].rounds_to_win > Some(needed));
+        let open = against(&LIKELY_BETTER, 2).verdicts[0];
+        assert_eq!(open.rounds_to_win, Some(4));
+        // Four rounds of the same mean and spread, and it has won.
+        let apart = open.comparison.spread.unwrap() * 0.75_f64.sqrt();
+        let value = |from_mean: f64| 100.0 * open.comparison.ratio * from_mean.exp();
+        let (low, high) = (value(-apart), value(apart));
+        let best = case("best", &[(1, low), (2, high), (3, low), (4, high)]);
+        let other = case("other", &[1, 2, 3, 4].map(|round| (round, 100.0)));
+        let cases = [best, other.clone(), other];
+        assert_eq!(rank(&cases, STANDARD).unwrap().winner, Some(0));
+
+        let among_ten = against(&LIKELY_BETTER, 9).verdicts[0];
+        assert!(among_ten.rounds_to_win > Some(4));
+        assert_eq!(against(&SURELY_BETTER, 2).verdicts[0].rounds_to_win, None);
     }
 
     #[test]
