@@ -37,6 +37,7 @@ io = { method = "async" }
 /// A place to run in, gone with the test.
 struct Place {
     directory: tempfile::TempDir,
+    ledger: tempfile::TempDir,
 }
 
 impl Place {
@@ -44,7 +45,8 @@ impl Place {
         // Beside the program: /tmp may be a tmpfs.
         let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
         fs::write(directory.path().join("experiment.toml"), experiment).unwrap();
-        Place { directory }
+        let ledger = tempfile::tempdir().unwrap();
+        Place { directory, ledger }
     }
 
     fn path(&self) -> &Path {
@@ -55,6 +57,7 @@ impl Place {
         let mut command = Command::new(env!("CARGO_BIN_EXE_spindle"));
         command
             .args(arguments)
+            .env("SPINDLE_LEDGER_DIRECTORY", self.ledger.path())
             .current_dir(self.path())
             .stdin(Stdio::null());
         command
@@ -431,6 +434,7 @@ fn a_full_disk_is_one_clear_error_and_the_run_goes_on_when_there_is_room() {
     );
     let output = Command::new("unshare")
         .args(["--mount", "sh", "-c", &script])
+        .env("SPINDLE_LEDGER_DIRECTORY", place.ledger.path())
         .current_dir(place.path())
         .stdin(Stdio::null())
         .output()

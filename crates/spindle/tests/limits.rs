@@ -269,6 +269,7 @@ fn run(place: &Path, database: &str, layouts: &str) -> (Value, String) {
     fs::write(place.join("x.toml"), text).unwrap();
     let output = Command::new(env!("CARGO_BIN_EXE_spindle"))
         .args(["run", "x.toml", "--out", "out"])
+        .env("SPINDLE_LEDGER_DIRECTORY", place.join("ledger"))
         .current_dir(place)
         .stdin(Stdio::null())
         .output()

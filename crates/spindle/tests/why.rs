@@ -36,6 +36,7 @@ fn run(experiment: &str) -> RunResult {
     let output = Command::new(env!("CARGO_BIN_EXE_spindle"))
         .args(["run", "experiment.toml", "--out", "out", "--quiet"])
         .current_dir(directory.path())
+        .env("SPINDLE_LEDGER_DIRECTORY", directory.path().join("ledger"))
         .stdin(Stdio::null())
         .output()
         .unwrap();
