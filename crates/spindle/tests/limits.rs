@@ -32,9 +32,9 @@ const BPS: Rates = Rates {
     write_bps: Some(4 << 20),
 };
 
-/// A directory beside the program (/tmp may be memory), or where `SPINDLE_TEST_DIRECTORY` says.
+/// A directory beside the program (/tmp may be memory), or where `SPINDLE_TEST_SCRATCH` says.
 fn own_directory() -> tempfile::TempDir {
-    let place = std::env::var("SPINDLE_TEST_DIRECTORY");
+    let place = std::env::var("SPINDLE_TEST_SCRATCH");
     let place = place.as_deref().unwrap_or(env!("CARGO_TARGET_TMPDIR"));
     tempfile::tempdir_in(place).unwrap()
 }
