@@ -252,17 +252,11 @@ pub fn verdict(comparison: &Comparison, ranking: &Ranking) -> String {
 
 /// What a pair that is sure alone lacks, to make the best case the winner.
 pub fn sure_as_a_pair_only(word: &str, comparison: &Comparison) -> String {
-    let more = |needed: u32| needed.saturating_sub(comparison.rounds);
     match comparison.rounds_to_win {
-        None | Some(spindle_stats::MAX_ROUNDS..) => {
-            format!("{word} as a pair, not sure among all cases")
-        }
-        Some(needed) if more(needed) == 1 => {
-            format!("{word} as a pair, about one more round to be sure among all")
-        }
+        None => format!("{word} as a pair, not sure among all cases"),
         Some(needed) => format!(
-            "{word} as a pair, about {} more rounds to be sure among all",
-            more(needed)
+            "{word} as a pair; among all, {}",
+            more_rounds(needed, comparison.rounds)
         ),
     }
 }
@@ -379,15 +373,11 @@ mod tests {
         };
         assert_eq!(
             told(4),
-            "faster as a pair, about one more round to be sure among all"
+            "faster as a pair; among all, about one more round would decide"
         );
         assert_eq!(
             told(9),
-            "faster as a pair, about 6 more rounds to be sure among all"
-        );
-        assert_eq!(
-            told(spindle_stats::MAX_ROUNDS),
-            "faster as a pair, not sure among all cases"
+            "faster as a pair; among all, about 6 more rounds would decide"
         );
     }
 
