@@ -2,7 +2,7 @@
 
 SHELL := /bin/bash
 
-.PHONY: build demo test test-vm powercut powercut-short sqlite-devices interleavings sanitize soak soak-verdicts fuzz lint \
+.PHONY: build demo test test-all test-vm powercut powercut-short sqlite-devices interleavings sanitize soak soak-verdicts fuzz lint \
 	lint-sqlite-devices bench clean
 
 build:
@@ -12,14 +12,19 @@ build:
 demo: build
 	./target/release/spindle run examples/quickstart.toml
 
-# Every test. Tests that need root, or a tool that is missing, say so in one line and do nothing. At last, the simulated
-# world's histories are compared between a debug and a release build.
+# The tests. A test that needs root, or something this machine lacks, is skipped with a reason and counted as skipped; with
+# SPINDLE_REQUIRE=all it fails.
 test:
 	scripts/setup
+	scripts/test --workspace --locked
+
+# The tests and the longer proofs, as .ci/run runs them: histories of the simulated world in a debug and a release build, SQLite
+# on devices, threads under the model checker, power cuts in the virtual machine.
+test-all:
 	mkdir -p target && rm -f target/traces
-	SPINDLE_TRACES=$(CURDIR)/target/traces cargo test --workspace --locked
+	SPINDLE_TRACES=$(CURDIR)/target/traces $(MAKE) test
 	SPINDLE_TRACES=$(CURDIR)/target/traces \
-		cargo test --release --locked -p spindle-kernel --test drawn -- --nocapture one_seed_is_one_history
+		scripts/test --release --locked -p spindle-kernel --test all -- --nocapture one_seed_is_one_history
 	$(MAKE) sqlite-devices
 	$(MAKE) interleavings
 	$(MAKE) powercut-short POWERCUT=--if-able
@@ -28,15 +33,14 @@ test:
 # control groups of version 2, and the short form of the power cuts. Takes half an hour, as qemu emulates the processor.
 test-vm:
 	scripts/setup vm
-	cargo test --workspace --locked --no-run
-	for tests in volumes "on_volumes --disk 4G" "limits --scratch 2G"; do \
-		set -- $$tests; name=$$1; shift; \
+	for tests in "spindle-layout volumes" "spindle on_volumes --disk 4G" "spindle limits --scratch 2G"; do \
+		set -- $$tests; crate=$$1; name=$$2; shift 2; \
 		scripts/test-vm --time-limit 1800 --disk 160M --disk 160M --disk 160M --disk 160M "$$@" \
-			"$$(ls -t target/debug/deps/$$name-* | grep -v '\.d$$' | head -n 1)" --test-threads=1 --nocapture || exit; \
+			"$$(scripts/test-program $$crate)" $$name:: --include-ignored --skip child --test-threads=1 --nocapture || exit; \
 	done
 	$(MAKE) powercut-short
 
-# Power cuts of raw and ext4, recorded in the virtual machine. Part of the tests where there is one. The program is built as
+# Power cuts of raw and ext4, recorded in the virtual machine. The program is built as
 # the tests build it: for itself alone it would get other features of its libraries, and be compiled anew.
 powercut-short:
 	cargo test --workspace --locked --no-run
@@ -61,30 +65,29 @@ soak:
 	scripts/soak-layouts $(ARGS)
 	$(if $(ARGS),,$(MAKE) soak-verdicts)
 	$(if $(ARGS),,SPINDLE_KILLS=30 cargo test --release --locked -p spindle-engines \
-		--test sqlite --test postgres --test mariadb -- --nocapture kill)
+		--test all -- --nocapture killed)
 	$(if $(ARGS),,$(if $(LIBCLANG),SPINDLE_KILLS=30 cargo test --release --locked -p spindle-engines \
-		--features sqlite-devices --test sqlite_devices -- --nocapture kill,$(NO_LIBCLANG)))
-	$(if $(ARGS),,cargo test --release --locked -p spindle-engines --test tpch -- --ignored)
+		--features sqlite-devices --test all -- --nocapture sqlite_devices::killed,$(NO_LIBCLANG)))
+	$(if $(ARGS),,cargo test --release --locked -p spindle-engines --test all -- --ignored scale_1)
 
 # Verdicts of small real runs whose truth is known, into docs/soak-verdicts.md; some hours. Stop it
 # as you like: it goes on where it was. Options: make soak-verdicts ARGS='--minutes 20'.
 soak-verdicts:
 	cargo run --release --locked -p spindle --example soak-verdicts -- $(ARGS)
 
-# SQLite on raw devices and in disk groups, a feature that needs libclang where it is built. Part of the tests where that is.
+# SQLite on raw devices and in disk groups, a feature that needs libclang where it is built.
 LIBCLANG = $(or $(LIBCLANG_PATH),$(firstword $(wildcard $(addsuffix /libclang.so,/usr/lib/llvm-*/lib /usr/lib64 /usr/lib /usr/lib/*))))
 NO_LIBCLANG = @echo 'skipped: SQLite on raw devices: libclang is missing (Debian: libclang-dev)'
 sqlite-devices:
-	$(if $(LIBCLANG),cargo test --locked -p spindle-engines --features sqlite-devices \
-		--lib --test sqlite_devices -- sqlite raw_device disk_group,$(NO_LIBCLANG))
+	$(if $(LIBCLANG),scripts/test --locked -p spindle-engines --features sqlite-devices --lib --test all -- sqlite,$(NO_LIBCLANG))
 
 # The targets of fuzz/ by libFuzzer, five minutes each. Needs a nightly toolchain and cargo-fuzz.
 fuzz:
 	scripts/fuzz 300
 
-# Threads of the real code in thousands of orders of their steps, by the model checker shuttle. Part of the tests.
+# Threads of the real code in thousands of orders of their steps, by the model checker shuttle.
 interleavings:
-	cargo test --locked -p spindle-io -p spindle-kernel --features shuttle --lib interleavings
+	scripts/test --locked -p spindle-io -p spindle-kernel --features shuttle --lib interleavings
 
 # The tests with real threads under ThreadSanitizer and AddressSanitizer. Needs a nightly toolchain; a few minutes.
 sanitize:
@@ -108,7 +111,7 @@ bench:
 	scripts/setup bench
 	cargo bench --locked -p spindle-engines --bench speed -- $(CHECK)
 	cargo bench --locked -p spindle-workload --bench tpch --bench schedule
-	cargo test --release --locked -p spindle --test report_page -- --ignored --nocapture time_of_a_large_run
+	cargo test --release --locked -p spindle --test all -- --ignored --nocapture time_of_a_large_run
 
 clean:
 	cargo clean

@@ -7,7 +7,7 @@
 
 mod record;
 #[allow(dead_code)] // Each test uses a part.
-#[path = "../tests/simulated/mod.rs"]
+#[path = "../tests/all/simulated/mod.rs"]
 mod simulated;
 mod state;
 mod work;

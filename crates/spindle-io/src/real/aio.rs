@@ -356,7 +356,7 @@ mod tests {
 
     fn is_missing() -> bool {
         facts::libaio_available()
-            .inspect_err(|reason| eprintln!("not tested: {reason}"))
+            .inspect_err(|reason| spindle_harness::skip(reason))
             .is_err()
     }
 

@@ -437,7 +437,7 @@ mod tests {
         /// `None`, with a note, where there is no io_uring.
         fn new() -> Option<Pipe> {
             if let Err(reason) = facts::io_uring_available() {
-                eprintln!("not tested: {reason}");
+                spindle_harness::skip(reason);
                 return None;
             }
             let (reader, writer) = io::pipe().unwrap();

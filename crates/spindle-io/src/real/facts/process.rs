@@ -138,7 +138,7 @@ mod tests {
     #[test]
     fn memory_counts_when_it_is_touched() {
         let Some(before) = anonymous_bytes() else {
-            println!("skipped: the system does not tell a process's memory");
+            spindle_harness::skip("the system does not tell a process's memory");
             return;
         };
         let touched = std::hint::black_box(vec![1u8; 64 << 20]);

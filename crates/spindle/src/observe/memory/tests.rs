@@ -179,7 +179,9 @@ fn usage_after_reading(budget: &MemoryBudget, file: &Path, limit: Option<u64>) -
 fn the_kernel_holds_the_page_cache_to_the_limit() {
     let budget = match MemoryBudget::available(&SystemFiles::default()) {
         Ok(budget) => budget,
-        Err(reason) => return eprintln!("skipped, memory cannot be limited here: {reason}"),
+        Err(reason) => {
+            return spindle_harness::skip(format_args!("memory cannot be limited here: {reason}"));
+        }
     };
     // Beside the test program, because /tmp may be a tmpfs, whose pages are not page cache.
     let program = std::env::current_exe().expect("path of the test");
@@ -204,7 +206,9 @@ fn the_kernel_holds_the_page_cache_to_the_limit() {
 fn the_kernel_keeps_a_group_until_its_process_has_ended() {
     let budget = match MemoryBudget::available(&SystemFiles::default()) {
         Ok(budget) => budget,
-        Err(reason) => return eprintln!("skipped, memory cannot be limited here: {reason}"),
+        Err(reason) => {
+            return spindle_harness::skip(format_args!("memory cannot be limited here: {reason}"));
+        }
     };
     let mut child = Command::new("sh")
         .args(["-c", "read end"])

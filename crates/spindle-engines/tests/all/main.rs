@@ -1,0 +1,13 @@
+//! The tests of this crate that need more than one of its modules, in one program: it is built and linked once.
+
+mod durability;
+mod kill;
+mod mariadb;
+mod postgres;
+mod power_cut;
+mod sessions;
+mod small;
+mod sql_workloads;
+mod sqlite;
+mod sqlite_devices;
+mod tpch;

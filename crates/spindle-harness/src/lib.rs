@@ -1,0 +1,116 @@
+//! What the tests of every crate share: the one way to skip a test, and the one way to start a test as a process.
+//! A development dependency only; the program never sees it.
+//!
+//! A skipped test is not a passed one. Two environment variables say what becomes of a skip:
+//! - `SPINDLE_REQUIRE=all`: it fails the test. Set where the machine has everything, as in CI.
+//! - `SPINDLE_SKIPPED=FILE`: it adds a line to that file, the test's name and the reason, so that `scripts/test` can count them.
+
+use std::fmt::Display;
+use std::fs::OpenOptions;
+use std::io::Write as _;
+use std::process::Command;
+use std::thread;
+
+/// Says that this test, or a part of it, cannot run here. The caller then returns or goes on with the rest.
+///
+/// # Panics
+/// With `SPINDLE_REQUIRE=all`, so that the test fails; when the file of `SPINDLE_SKIPPED` cannot be written.
+pub fn skip(reason: impl Display) {
+    let current = thread::current();
+    let test = current.name().unwrap_or("a thread without a name");
+    assert!(
+        std::env::var("SPINDLE_REQUIRE").as_deref() != Ok("all"),
+        "{test} was skipped, and SPINDLE_REQUIRE=all allows no skip: {reason}"
+    );
+    eprintln!("skipped: {test}: {reason}");
+    if let Some(path) = std::env::var_os("SPINDLE_SKIPPED") {
+        let line = format!("{test}\t{}\n", reason.to_string().replace('\n', " "));
+        let opened = OpenOptions::new().create(true).append(true).open(&path);
+        opened
+            .and_then(|mut file| file.write_all(line.as_bytes()))
+            .unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    }
+}
+
+/// Whether the tests run as root. If not, the test is skipped with `reason`.
+pub fn is_root_or_skip(reason: &str) -> bool {
+    let is_root = rustix::process::geteuid().is_root();
+    if !is_root {
+        skip(reason);
+    }
+    is_root
+}
+
+/// The command that runs one ignored test of the module it stands in as a process, for a test that kills or limits one.
+/// The compiler sees to it that there is such a function: a wrong name would run nothing and succeed.
+#[macro_export]
+macro_rules! child {
+    ($test:ident) => {{
+        let _: fn() = $test;
+        $crate::child_named(module_path!(), stringify!($test))
+    }};
+}
+
+/// What [`child!`] expands to: this program, told to run that one ignored test and to show what it prints.
+///
+/// # Panics
+/// When the system does not tell where this program is.
+#[must_use]
+pub fn child_named(module: &str, test: &str) -> Command {
+    // The name of a test begins below the crate.
+    let path = match module.split_once("::") {
+        Some((_, below)) => format!("{below}::{test}"),
+        None => test.to_owned(),
+    };
+    let program = std::env::current_exe().expect("the system tells where this program is");
+    let mut command = Command::new(program);
+    command.args([
+        "--exact",
+        &path,
+        "--ignored",
+        "--nocapture",
+        "--test-threads=1",
+    ]);
+    command
+}
+
+#[cfg(test)]
+mod tests {
+    /// Runs the test below in a process with its own environment.
+    fn skipping(variable: &str, value: &str) -> std::process::Output {
+        crate::child!(skips)
+            .env_remove("SPINDLE_REQUIRE")
+            .env_remove("SPINDLE_SKIPPED")
+            .env(variable, value)
+            .output()
+            .unwrap()
+    }
+
+    #[test]
+    #[ignore = "run by the tests beside it"]
+    fn skips() {
+        super::skip("nothing is here");
+    }
+
+    #[test]
+    fn a_skip_fails_the_test_where_nothing_may_be_skipped() {
+        assert!(skipping("SPINDLE_REQUIRE", "").status.success());
+        let failed = skipping("SPINDLE_REQUIRE", "all");
+        assert!(!failed.status.success());
+        let said = String::from_utf8_lossy(&failed.stderr).into_owned();
+        assert!(said.contains("tests::skips was skipped"), "{said}");
+    }
+
+    #[test]
+    fn a_skip_is_noted_with_the_name_of_its_test() {
+        let directory = tempfile::tempdir().unwrap();
+        let noted = directory.path().join("skipped");
+        assert!(
+            skipping("SPINDLE_SKIPPED", noted.to_str().unwrap())
+                .status
+                .success()
+        );
+        let text = std::fs::read_to_string(noted).unwrap();
+        assert_eq!(text, "tests::skips\tnothing is here\n");
+    }
+}

@@ -1,0 +1,12 @@
+//! The tests of this crate that need more than one of its modules, in one program: it is built and linked once.
+
+mod consistent_reads;
+mod crash;
+mod damage;
+mod drawn;
+mod failures;
+mod files;
+mod isolation;
+#[allow(dead_code)] // The soak shares it and uses the rest.
+mod simulated;
+mod threads;

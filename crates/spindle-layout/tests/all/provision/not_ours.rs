@@ -1,0 +1,304 @@
+//! `clean` leaves alone what is not, or no longer, a dead run's. Each of these breaks one of the marks by which it knows.
+
+use std::fs;
+use std::io::Write;
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+
+use spindle_layout::guard::Refusal;
+use spindle_layout::spec::LayoutKind;
+use spindle_layout::{Cleaned, SystemTree, clean};
+
+use super::scene::{Disk, MIB, RUN, Scene, can_run, carry_out_in, file_system, layout, tool};
+
+const TOOLS: [&str; 5] = ["losetup", "mkfs.ext4", "blkid", "wipefs", "blockdev"];
+
+/// Makes layouts and lets them lie, as a killed run does.
+fn abandoned(scene: &Scene, specs: &[spindle_layout::LayoutSpec]) {
+    let (provision, ledger) = carry_out_in(scene.path(), specs);
+    for made in provision.layouts() {
+        assert!(made.is_ok(), "{made:?}");
+    }
+    let kept = fs::read(scene.ledgers().join(format!("{RUN}.jsonl"))).unwrap();
+    // In a process that is killed nothing is dropped; its descriptors are closed.
+    std::mem::forget((provision, Arc::clone(&ledger)));
+    drop(ledger);
+    fs::remove_file(scene.ledgers().join(format!("{RUN}.jsonl"))).unwrap();
+    fs::write(scene.ledgers().join("dead.jsonl"), kept).unwrap();
+}
+
+fn cleaned(scene: &Scene) -> Cleaned {
+    let mut all = clean(&scene.ledgers(), &SystemTree::default(), false).unwrap();
+    assert_eq!(all.len(), 1, "{all:?}");
+    all.remove(0)
+}
+
+#[test]
+fn a_living_run_is_left_alone() {
+    let scene = Scene::new();
+    let (provision, ledger) = carry_out_in(
+        scene.path(),
+        &[layout(
+            "it",
+            vec![scene.file("a", 16 * MIB)],
+            LayoutKind::Raw,
+        )],
+    );
+    let during = scene.state();
+    let cleaned = cleaned(&scene);
+    assert!(cleaned.alive && cleaned.removed.is_empty(), "{cleaned:?}");
+    assert_eq!(scene.state(), during);
+    assert_eq!(provision.teardown(), Vec::<String>::new());
+    drop(ledger);
+    assert_eq!(
+        clean(&scene.ledgers(), &SystemTree::default(), false).unwrap(),
+        []
+    );
+}
+
+#[test]
+fn a_dry_run_tells_and_touches_nothing() {
+    if !can_run("a_dry_run_tells_and_touches_nothing", &TOOLS) {
+        return;
+    }
+    let scene = Scene::new();
+    let before = scene.state();
+    abandoned(
+        &scene,
+        &[layout(
+            "it",
+            vec![scene.file("a", 32 * MIB)],
+            file_system("ext4", &[], ""),
+        )],
+    );
+    let during = scene.state();
+    let told = clean(&scene.ledgers(), &SystemTree::default(), true).unwrap();
+    assert_eq!(scene.state(), during);
+    let done = cleaned(&scene);
+    assert_eq!(told[0].removed, done.removed);
+    assert_eq!(scene.state(), before);
+}
+
+#[test]
+fn another_file_of_that_name_stays() {
+    let scene = Scene::new();
+    let spec = layout("it", vec![scene.file("a", 16 * MIB)], LayoutKind::Raw);
+    if rustix::process::geteuid().is_root() {
+        spindle_harness::skip(
+            "nothing of another_file_of_that_name_stays; as root the file has a loop device, which goes first",
+        );
+    }
+    abandoned(&scene, &[spec]);
+    fs::rename(scene.path().join("a"), scene.path().join("moved")).unwrap();
+    fs::write(scene.path().join("a"), b"mine").unwrap();
+    let cleaned = cleaned(&scene);
+    assert!(
+        cleaned
+            .not_ours
+            .iter()
+            .any(|text| text.contains("another file of that name")),
+        "{cleaned:?}"
+    );
+    assert_eq!(fs::read(scene.path().join("a")).unwrap(), b"mine");
+}
+
+#[test]
+fn a_loop_device_that_stands_for_something_else_stays() {
+    if !can_run("a_loop_device_that_stands_for_something_else_stays", &TOOLS) {
+        return;
+    }
+    let scene = Scene::new();
+    abandoned(
+        &scene,
+        &[layout(
+            "it",
+            vec![scene.file("a", 16 * MIB)],
+            LayoutKind::Raw,
+        )],
+    );
+    let line = scene
+        .state()
+        .into_iter()
+        .find(|line| line.starts_with("/sys/block/loop"))
+        .unwrap();
+    let name = line
+        .split(' ')
+        .next()
+        .unwrap()
+        .rsplit('/')
+        .next()
+        .unwrap()
+        .to_owned();
+    let device = format!("/dev/{name}");
+    tool("losetup", &["--detach", &device]);
+    let other = scene.path().join("other");
+    fs::File::create(&other).unwrap().set_len(MIB).unwrap();
+    tool("losetup", &[&device, other.to_str().unwrap()]);
+    let cleaned = cleaned(&scene);
+    let backing = fs::read_to_string(format!("/sys/block/{name}/loop/backing_file")).unwrap();
+    tool("losetup", &["--detach", &device]);
+    assert!(backing.trim().ends_with("/other"), "{backing}");
+    assert!(
+        cleaned.not_ours[0].contains("now stands for"),
+        "{cleaned:?}"
+    );
+}
+
+#[test]
+fn a_mount_of_another_stays() {
+    if !can_run("a_mount_of_another_stays", &TOOLS) {
+        return;
+    }
+    let scene = Scene::new();
+    abandoned(
+        &scene,
+        &[layout(
+            "it",
+            vec![scene.file("a", 32 * MIB)],
+            file_system("ext4", &[], ""),
+        )],
+    );
+    let at = scene.path().join(format!("mounts/spindle-{RUN}-1"));
+    let at = at.to_str().unwrap();
+    tool("umount", &[at]);
+    tool("mount", &["-t", "tmpfs", "mine", at]);
+    let first = cleaned(&scene);
+    let still = scene
+        .state()
+        .iter()
+        .any(|line| line.contains(" - tmpfs mine "));
+    tool("umount", &[at]);
+    fs::remove_dir_all(scene.path().join("mounts")).unwrap();
+    assert!(
+        still
+            && first
+                .not_ours
+                .iter()
+                .any(|text| text.contains("mine is mounted there now")),
+        "{first:?}"
+    );
+}
+
+#[test]
+fn a_device_that_bears_something_new_is_not_erased() {
+    if !can_run("a_device_that_bears_something_new_is_not_erased", &TOOLS) {
+        return;
+    }
+    let scene = Scene::new();
+    let disk = Disk::new(&scene, "disk", 64 * MIB);
+    abandoned(
+        &scene,
+        &[layout(
+            "it",
+            vec![disk.spec()],
+            file_system("ext4", &[], ""),
+        )],
+    );
+    let at = scene.path().join(format!("mounts/spindle-{RUN}-1"));
+    tool("umount", &[at.to_str().unwrap()]);
+    tool(
+        "mkfs.ext4",
+        &["-q", "-F", "-L", "precious", disk.path.to_str().unwrap()],
+    );
+    let cleaned = cleaned(&scene);
+    assert!(
+        cleaned
+            .not_ours
+            .iter()
+            .any(|text| text.contains("which the run did not make")),
+        "{cleaned:?}"
+    );
+    let refusal = disk.look(&[]).unwrap_err();
+    assert!(
+        matches!(&refusal, Refusal::NotEmpty { content, .. } if content.contains("precious")),
+        "{refusal}"
+    );
+}
+
+#[test]
+fn bytes_without_a_name_are_erased_only_while_the_device_stayed() {
+    if !can_run(
+        "bytes_without_a_name_are_erased_only_while_the_device_stayed",
+        &TOOLS,
+    ) {
+        return;
+    }
+    let scene = Scene::new();
+    let disk = Disk::new(&scene, "disk", 64 * MIB);
+    let spec = layout("it", vec![disk.spec()], LayoutKind::Raw);
+    let (provision, ledger) = carry_out_in(scene.path(), &[spec]);
+    let kept = fs::read_to_string(scene.ledgers().join(format!("{RUN}.jsonl"))).unwrap();
+    drop((provision, ledger));
+    // What a database wrote, as if the run had died instead.
+    let file = fs::OpenOptions::new().write(true).open(&disk.path).unwrap();
+    file.write_all_at(&[9; 4096], 0).unwrap();
+    drop(file);
+    let path = scene.ledgers().join("dead.jsonl");
+    // As if the system had been started anew.
+    let boot = boot_id();
+    fs::write(&path, kept.replace(&boot, "another-start")).unwrap();
+    let first = cleaned(&scene);
+    assert!(
+        first.not_ours.len() == 1 && disk.look(&[]).is_err(),
+        "{first:?}"
+    );
+    fs::write(&path, kept).unwrap();
+    let second = cleaned(&scene);
+    assert_eq!(second.removed.len(), 1, "{second:?}");
+    assert!(disk.look(&[]).is_ok());
+}
+
+fn boot_id() -> String {
+    fs::read_to_string("/proc/sys/kernel/random/boot_id")
+        .unwrap()
+        .trim()
+        .to_owned()
+}
+
+#[test]
+fn a_ledger_that_is_not_understood_is_kept_and_nothing_touched() {
+    let scene = Scene::new();
+    fs::create_dir(scene.ledgers()).unwrap();
+    let heading = "{\"run\":{\"format\":1,\"run\":\"x\",\"pid\":1,\"boot_id\":null}}\n";
+    let victim = scene.path().join("victim");
+    fs::create_dir(&victim).unwrap();
+    let entry = format!(
+        "{{\"making\":{{\"number\":1,\"layout\":null,\"record\":{{\"made\":\"made_directory\",\"path\":{:?}}}}}}}\n",
+        victim
+    );
+    let path = scene.ledgers().join("dead.jsonl");
+    for damaged in [
+        format!("{heading}{entry}nonsense\n"),
+        format!(
+            "{heading}{entry}{{\"making\":{{\"number\":2,\"layout\":null,\"record\":{{\"made\":\"of_a_later_version\"}}}}}}\n"
+        ),
+        format!("{entry}{heading}"),
+        heading.replace("\"format\":1", "\"format\":2") + &entry,
+    ] {
+        fs::write(&path, &damaged).unwrap();
+        let cleaned = cleaned(&scene);
+        assert!(cleaned.left[0].contains("is not understood"), "{cleaned:?}");
+        assert!(victim.exists() && fs::read_to_string(&path).unwrap() == damaged);
+    }
+    // The line that was being written when the run died is no damage.
+    fs::write(&path, format!("{heading}{entry}{{\"making\":{{\"num")).unwrap();
+    let done = cleaned(&scene);
+    assert_eq!((done.removed.len(), done.left.len()), (1, 0), "{done:?}");
+    assert!(!victim.exists() && !path.exists());
+    // Neither is a ledger that was only just begun.
+    for begun in ["", "{\"ru", heading] {
+        fs::File::create(&path)
+            .unwrap()
+            .write_all(begun.as_bytes())
+            .unwrap();
+        cleaned_nothing(&cleaned(&scene));
+        assert!(!path.exists());
+    }
+}
+
+fn cleaned_nothing(cleaned: &Cleaned) {
+    assert!(
+        cleaned.removed.is_empty() && cleaned.left.is_empty(),
+        "{cleaned:?}"
+    );
+}

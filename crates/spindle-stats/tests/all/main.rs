@@ -1,0 +1,8 @@
+//! The tests of this crate that need more than one of its modules, in one program: it is built and linked once.
+
+mod machine;
+mod reference;
+mod sequential;
+mod steady_state;
+mod study;
+mod unpaired;

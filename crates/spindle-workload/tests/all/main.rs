@@ -1,0 +1,4 @@
+//! The tests of this crate that need more than one of its modules, in one program: it is built and linked once.
+
+mod clients;
+mod open_loop;

@@ -1,0 +1,270 @@
+//! A run on SQLite, as people start it: three journal modes side by side, one that cannot be had, killed and gone on with.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+const EXPERIMENT: &str = r#"
+name = "journal"
+[database]
+engine = "sqlite"
+size = "4MiB"
+buffer_cache = "1MiB"
+[workload]
+clients = 3
+[plan]
+warmup = "200ms"
+measure = "600ms"
+rounds = 2
+[[layout]]
+name = "log"
+[[layout]]
+name = "log, not flushed"
+database = { settings = { synchronous = "off" } }
+[[layout]]
+name = "journal"
+database = { settings = { journal_mode = "delete" } }
+[[layout]]
+name = "direct"
+io = { caching = "direct" }
+"#;
+
+/// The same database in a file, on a raw device and in a disk group.
+const ON_RAW: &str = r#"
+name = "raw"
+[database]
+engine = "sqlite"
+size = "4MiB"
+buffer_cache = "1MiB"
+[workload]
+clients = 3
+[plan]
+warmup = "100ms"
+measure = "400ms"
+rounds = 1
+[[layout]]
+name = "files"
+[[layout]]
+name = "raw"
+devices = [{ file = "raw.img", size = "32MiB" }]
+raw = true
+placement = { redo = "files" }
+[[layout]]
+name = "disk group"
+devices = [{ file = "disk1.img", size = "64MiB" }, { file = "disk2.img", size = "64MiB" }]
+diskgroup = { allocation_unit = "1MiB", redundancy = "normal" }
+placement = { redo = "files" }
+[[layout]]
+name = "raw, slaves"
+devices = [{ file = "raw.img", size = "32MiB" }]
+raw = true
+io = { method = "slaves", slaves = 4 }
+placement = { redo = "files" }
+"#;
+
+struct Place {
+    directory: tempfile::TempDir,
+}
+
+impl Place {
+    fn new(experiment: &str) -> Place {
+        // Beside the program: /tmp may be a tmpfs.
+        let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+        fs::write(directory.path().join("experiment.toml"), experiment).unwrap();
+        Place { directory }
+    }
+
+    fn path(&self) -> &Path {
+        self.directory.path()
+    }
+
+    fn spindle(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_spindle"));
+        command
+            .args(arguments)
+            .current_dir(self.path())
+            .env("SPINDLE_LEDGER_DIRECTORY", self.path().join("ledger"))
+            .stdin(Stdio::null());
+        command
+    }
+
+    fn output(&self, arguments: &[&str]) -> Output {
+        self.spindle(arguments).output().unwrap()
+    }
+
+    fn result(&self) -> Value {
+        let text = fs::read_to_string(self.path().join("out/result.json")).unwrap();
+        serde_json::from_str(&text).unwrap()
+    }
+
+    fn finished_trials(&self) -> usize {
+        let journal = fs::read_to_string(self.path().join("out/journal.jsonl"));
+        journal
+            .unwrap_or_default()
+            .matches("\"trial_finished\"")
+            .count()
+    }
+
+    /// What is there besides the experiment, the ledger and the run.
+    fn leftovers(&self) -> Vec<String> {
+        let names = fs::read_dir(self.path()).unwrap();
+        let names = names.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        let ours = ["experiment.toml", "ledger", "out"];
+        names
+            .filter(|name| !ours.contains(&name.as_str()))
+            .collect()
+    }
+}
+
+#[test]
+fn journal_modes_are_compared_and_nothing_is_left() {
+    let place = Place::new(EXPERIMENT);
+    let output = place.output(&["run", "experiment.toml", "--out", "out"]);
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{told}");
+    assert_eq!(place.leftovers(), Vec::<String>::new());
+    let result = place.result();
+    let cases = result["cases"].as_array().unwrap();
+    assert_eq!(cases.len(), 4);
+    for case in &cases[..3] {
+        assert_eq!(case["status"], "measured", "{case}");
+        for trial in case["trials"].as_array().unwrap() {
+            assert!(trial["transactions"].as_u64().unwrap() > 0);
+            assert_eq!(trial["errors"], 0);
+            assert!(trial["write_iops"].as_f64().unwrap() > 0.0);
+            assert!(
+                trial["restore"]["method"]
+                    .as_str()
+                    .unwrap()
+                    .contains("files compared")
+            );
+            assert!(
+                trial["check"]
+                    .as_str()
+                    .unwrap()
+                    .contains("agree with the ledger")
+            );
+        }
+    }
+    let skipped = cases[3].to_string();
+    assert!(skipped.contains("leave io out"), "{skipped}");
+    // A flush that is waited for is seen.
+    let waits = |case: &Value| -> f64 {
+        let waits = case["trials"][0]["waits"].as_array().unwrap().clone();
+        let sync = waits
+            .iter()
+            .find(|wait| wait["event"] == "sync of the log (log file sync)");
+        sync.unwrap()["total_us"].as_f64().unwrap()
+    };
+    assert!(waits(&cases[0]) > 0.0);
+    assert_eq!(waits(&cases[1]), 0.0);
+}
+
+#[test]
+fn a_run_that_was_killed_goes_on_and_leaves_nothing() {
+    let place = Place::new(EXPERIMENT);
+    let mut run = place.spindle(&["run", "experiment.toml", "--out", "out"]);
+    let mut run = run
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let began = Instant::now();
+    while place.finished_trials() < 2 {
+        assert!(began.elapsed() < Duration::from_secs(60), "no trial ended");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    run.kill().unwrap();
+    run.wait().unwrap();
+    let output = place.output(&["resume", "out"]);
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{told}");
+    assert_eq!(place.finished_trials(), 6);
+    assert_eq!(place.leftovers(), Vec::<String>::new());
+}
+
+/// Detaches what a test that failed has left.
+struct NoLoopDevices<'a>(&'a Path);
+
+impl NoLoopDevices<'_> {
+    /// Loop devices on files below the directory.
+    fn names(&self) -> Vec<String> {
+        let is_ours = |device: &fs::DirEntry| {
+            let file = fs::read_to_string(device.path().join("loop/backing_file"));
+            file.is_ok_and(|file| file.starts_with(self.0.to_str().unwrap()))
+        };
+        let devices = fs::read_dir("/sys/block").unwrap().flatten();
+        let ours = devices.filter(is_ours);
+        ours.map(|device| device.file_name().into_string().unwrap())
+            .collect()
+    }
+}
+
+impl Drop for NoLoopDevices<'_> {
+    fn drop(&mut self) {
+        for name in self.names() {
+            let device = format!("/dev/{name}");
+            let _ = Command::new("losetup").args(["--detach", &device]).status();
+        }
+    }
+}
+
+#[cfg(not(feature = "sqlite-devices"))]
+#[test]
+fn a_program_without_raw_devices_for_it_says_how_to_have_them() {
+    let place = Place::new(ON_RAW);
+    let left = NoLoopDevices(place.path());
+    let output = place.output(&["run", "experiment.toml", "--out", "out"]);
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{told}");
+    let result = place.result();
+    let cases = result["cases"].as_array().unwrap();
+    assert_eq!(cases[0]["status"], "measured");
+    for case in &cases[1..] {
+        let reason = case["reason"].as_str().unwrap();
+        assert!(reason.contains("--features sqlite-devices"), "{reason}");
+    }
+    assert_eq!(place.leftovers(), Vec::<String>::new());
+    assert_eq!(left.names(), Vec::<String>::new());
+}
+
+#[cfg(feature = "sqlite-devices")]
+#[test]
+fn a_file_a_raw_device_and_a_disk_group_are_compared() {
+    if !rustix::process::geteuid().is_root() {
+        spindle_harness::skip(
+            "raw devices under SQLite need root, for loop devices and their nodes",
+        );
+        return;
+    }
+    let place = Place::new(ON_RAW);
+    let left = NoLoopDevices(place.path());
+    let output = place.output(&["run", "experiment.toml", "--out", "out"]);
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{told}");
+    assert_eq!(told.matches("loading 4 MiB").count(), 1, "{told}");
+    let result = place.result();
+    let notes = result["layouts"][1]["notes"].as_array().unwrap();
+    let is_told = |note: &Value| {
+        note.as_str()
+            .unwrap()
+            .contains("spindle.db is on /dev/loop")
+    };
+    assert!(notes.iter().any(is_told), "{notes:?}");
+    let cases = result["cases"].as_array().unwrap();
+    for case in &cases[..3] {
+        assert_eq!(case["status"], "measured", "{case:#}");
+        let trial = &case["trials"][0];
+        assert!(trial["transactions"].as_u64().unwrap() > 0);
+        assert_eq!(trial["restore"]["verified"], true);
+        let check = trial["check"].as_str().unwrap();
+        assert!(check.contains("agree with the ledger"), "{check}");
+    }
+    let reason = cases[3]["reason"].as_str().unwrap();
+    assert!(reason.contains("\"sync\" only"), "{reason}");
+    assert_eq!(place.leftovers(), Vec::<String>::new());
+    assert_eq!(left.names(), Vec::<String>::new());
+}
