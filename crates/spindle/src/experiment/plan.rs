@@ -23,6 +23,13 @@ words! {
     later: []
 }
 
+/// How long a trial waits for quiet where nothing is said of it.
+const QUIET_MS: u64 = 30_000;
+
+fn quiet_ms() -> u64 {
+    QUIET_MS
+}
+
 fn copy() -> RestoreBy {
     RestoreBy::Copy
 }
@@ -58,6 +65,9 @@ pub struct Plan {
     pub noise_check: bool,
     /// How a restore is verified.
     pub restore_verify: RestoreVerify,
+    /// The longest wait before each trial until the devices are at rest, up to 10 min; 0: none.
+    #[serde(default = "quiet_ms")]
+    pub quiet_ms: u64,
     /// A directory for the golden copies of layouts that Spindle makes; `None`: where the program was started.
     #[serde(default)]
     pub golden_path: Option<PathBuf>,
@@ -91,6 +101,7 @@ impl Plan {
             restore: reader.word("restore", RestoreBy::Copy)?,
             noise_check: reader.flag("noise_check", false)?,
             restore_verify: reader.word("restore_verify", RestoreVerify::Full)?,
+            quiet_ms: reader.duration_ms("quiet", QUIET_MS, 0..=10 * MINUTE_MS)?,
             golden_path: reader.directory("golden_path")?,
         };
         reader.finish()?;

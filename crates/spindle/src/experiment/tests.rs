@@ -77,6 +77,7 @@ fn everything_left_out_has_its_default() {
             restore: RestoreBy::Copy,
             noise_check: false,
             restore_verify: RestoreVerify::Full,
+            quiet_ms: 30_000,
             golden_path: None,
         },
         layouts: vec![Layout {

@@ -3,8 +3,8 @@
 use serde_json::json;
 
 use super::{
-    Audit, CaseRecord, CpuMicroseconds, CpuShares, IoCounts, Latency, Layout, Outcome, Restore,
-    RunRecord, SegmentSpace, Trial,
+    Audit, CaseRecord, Conditions, CpuMicroseconds, CpuShares, IoCounts, Latency, Layout, Outcome,
+    Restore, RunRecord, SegmentSpace, Trial,
 };
 
 /// One direct layout per `(name, tpm of round 1, 2, ...)`, under `oltp_mix` with 8 clients, without any warning.
@@ -110,6 +110,7 @@ pub(crate) fn trial(round: u32, tpm: f64) -> Trial {
         }],
         warnings: Vec::new(),
         warm_up: None,
+        conditions: Conditions::default(),
         arrivals: None,
         response_time: None,
         io: None,

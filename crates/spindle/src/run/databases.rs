@@ -81,7 +81,7 @@ impl Databases {
         matches!(self, Databases::Schemas(_))
     }
 
-    /// Puts a layout's database back to the loaded state and waits until its devices are at rest.
+    /// Puts a layout's database back to the loaded state.
     pub fn restore(&mut self, layout: usize, grounds: &Grounds) -> Result<Restored, ImageError> {
         match self {
             Databases::Images(images) => images.restore(layout, grounds),

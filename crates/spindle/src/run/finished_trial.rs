@@ -2,7 +2,7 @@
 
 use super::images::Restored;
 use crate::observe::disk::page_cache_share_of_reads;
-use crate::result::{Audit, IoPerTransaction, SystemSeries, Trial};
+use crate::result::{Audit, Conditions, IoPerTransaction, QuietWait, SystemSeries, Trial};
 use crate::trial::protocol::Outcome;
 
 /// A trial as the journal keeps it, with its series.
@@ -21,6 +21,7 @@ impl FinishedTrial {
         position: u32,
         outcome: Outcome,
         restored: Restored,
+        conditions: Conditions,
     ) -> FinishedTrial {
         let measured_s = outcome.measured.as_secs_f64();
         let per_second = |count: u64| count as f64 / measured_s;
@@ -37,6 +38,7 @@ impl FinishedTrial {
         audit.cached_pages_at_end = outcome.cached_pages;
         audit.flush_at_end_us = outcome.flush.map(|flush| flush.as_secs_f64() * 1e6);
         let mut warnings = restored.warnings;
+        warnings.extend(conditions.quiet.as_ref().and_then(not_quiet));
         warnings.extend(outcome.warnings);
         if outcome.steal_percent >= 5.0 {
             warnings.push(format!(
@@ -72,6 +74,7 @@ impl FinishedTrial {
             warm_up: outcome.warm_up,
             arrivals: outcome.arrivals,
             response_time: outcome.response_time,
+            conditions,
             io: IoPerTransaction::of(outcome.transactions, tool, outcome.device),
         };
         FinishedTrial {
@@ -80,6 +83,15 @@ impl FinishedTrial {
             system: outcome.system,
         }
     }
+}
+
+/// What is to be said of a wait for quiet that ran out.
+fn not_quiet(wait: &QuietWait) -> Option<String> {
+    let in_the_way = wait.in_the_way.as_ref()?;
+    Some(format!(
+        "the devices were still busy when the trial began, after a wait of {:.1} s: {in_the_way}",
+        wait.waited_ms as f64 / 1e3
+    ))
 }
 
 #[cfg(test)]
@@ -151,7 +163,7 @@ mod tests {
             },
             warnings: vec!["from the restore".to_string()],
         };
-        let finished = FinishedTrial::of(2, 3, outcome, restored);
+        let finished = FinishedTrial::of(2, 3, outcome, restored, Conditions::default());
         let trial = &finished.trial;
         assert_eq!((trial.round, trial.position), (2, 3));
         assert_eq!(trial.tpm, 900.0);

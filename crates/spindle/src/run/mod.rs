@@ -15,6 +15,7 @@ pub mod journal;
 mod limits;
 mod own_directories;
 pub mod progress;
+mod quiet;
 pub mod replay;
 pub mod runner;
 pub mod schedule;

@@ -6,8 +6,12 @@ use std::time::{Duration, Instant};
 
 use indicatif::HumanDuration;
 
+use crate::observe::caches::Activity;
 use crate::trial::protocol;
 use crate::watch::{Dashboard, Scene};
+
+/// Shorter waits are not worth a line.
+const WAIT_WORTH_SAYING: Duration = Duration::from_secs(1);
 
 /// How a person wants to see progress.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,6 +44,8 @@ pub struct Progress {
     trial_estimate: Duration,
     began: Instant,
     trial: Option<(String, Instant)>,
+    /// That the trial waits was said in a line of its own.
+    wait_is_said: bool,
 }
 
 impl Progress {
@@ -62,6 +68,7 @@ impl Progress {
             trial_estimate,
             began: Instant::now(),
             trial: None,
+            wait_is_said: false,
         })
     }
 
@@ -104,8 +111,23 @@ impl Progress {
             eprintln!("{name} ({} left)", HumanDuration(self.time_left()));
         }
         self.trial = Some((name, Instant::now()));
+        self.wait_is_said = false;
         self.watch(|scene| scene.trial_begins(layout, clients, round));
         self.show("restoring");
+    }
+
+    /// The trial waits until its devices are at rest: for how long so far, how long at most, and for what.
+    pub fn trial_waits(&mut self, waited: Duration, limit: Duration, activity: &Activity) {
+        if waited < WAIT_WORTH_SAYING {
+            return;
+        }
+        let limit_s = limit.as_secs_f64();
+        let text = format!("waiting up to {limit_s:.0} s for quiet: {activity}");
+        self.show(&text);
+        let has_line = matches!(self.manner, Manner::Line);
+        if !has_line && !std::mem::replace(&mut self.wait_is_said, true) {
+            self.note(&text);
+        }
     }
 
     /// The trial goes on.

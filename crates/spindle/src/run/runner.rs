@@ -3,6 +3,7 @@
 //! on later where it was; what its trials wrote is thrown away.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,14 +22,16 @@ use super::images::ImageError;
 use super::journal::{Event, Journal, JournalError};
 use super::limits::{self, Flushes, LayoutLimit};
 use super::progress::{Progress, Shown};
+use super::quiet::Quiet;
 use super::replay::{CaseKey, RunState};
 use super::schedule::{self, Planned};
 use crate::experiment::Experiment;
 use crate::observe::SystemFiles;
+use crate::observe::block_device::DeviceNumber;
 use crate::observe::machine::Machine;
 use crate::observe::memory::MemoryBudget;
 use crate::observe::own_group;
-use crate::result::RunResult;
+use crate::result::{Conditions, QuietWait, RunResult};
 use crate::trial::own_cost::OwnCostTask;
 use crate::trial::protocol::Task;
 use crate::trial::supervisor::{self, Bounds, TrialError};
@@ -80,6 +83,7 @@ pub struct Runner {
     progress: Progress,
     /// Limits of layouts that have one and can be measured here.
     limits: BTreeMap<usize, LayoutLimit>,
+    quiet: Quiet,
     interrupted: Arc<AtomicBool>,
 }
 
@@ -144,12 +148,14 @@ impl Runner {
         let estimate = Duration::from_millis(plan.warmup_ms + plan.measure_ms) + TRIAL_OVERHEAD;
         let scene = scene_of(&state, Arc::clone(&interrupted));
         let progress = Progress::new(shown, scene, estimate).map_err(RunError::Terminal)?;
+        let quiet = Quiet::new(plan.quiet_ms);
         Ok(Runner {
             directory: directory.to_path_buf(),
             journal,
             state,
             progress,
             limits: BTreeMap::new(),
+            quiet,
             interrupted,
         })
     }
@@ -443,6 +449,9 @@ impl Runner {
             }
             Err(error) => return Err(error.into()),
         };
+        let conditions = Conditions {
+            quiet: self.wait_for_quiet(&databases.devices(layout))?,
+        };
         let task = self.task(case, round, databases, grounds);
         let progress = &mut self.progress;
         let bounds = Bounds {
@@ -455,7 +464,7 @@ impl Runner {
         match outcome {
             Ok(outcome) => {
                 databases.written(layout, Some(&outcome.written));
-                let finished = FinishedTrial::of(round, position, outcome, restored);
+                let finished = FinishedTrial::of(round, position, outcome, restored, conditions);
                 self.progress.trial_ends(Ok(finished.trial.tpm));
                 self.note(Event::TrialFinished {
                     layout,
@@ -472,6 +481,24 @@ impl Runner {
                 self.trial_failed(case, round, reason)
             }
         }
+    }
+
+    /// Waits until the devices of the next trial are at rest, or the plan's time for it is up.
+    fn wait_for_quiet(&mut self, devices: &[DeviceNumber]) -> Result<Option<QuietWait>, RunError> {
+        let began = Instant::now();
+        let (progress, interrupted) = (&mut self.progress, &self.interrupted);
+        let waited = self.quiet.wait(devices, |activity, limit| {
+            progress.trial_waits(began.elapsed(), limit, activity);
+            match interrupted.load(Ordering::Relaxed) {
+                true => ControlFlow::Break(()),
+                false => ControlFlow::Continue(()),
+            }
+        });
+        self.check_interrupted()?;
+        if let Some(note) = self.quiet.note() {
+            self.progress.note(&note);
+        }
+        Ok(waited)
     }
 
     fn trial_failed(&mut self, case: CaseKey, round: u32, reason: String) -> Result<(), RunError> {

@@ -14,7 +14,7 @@ use spindle_layout::{
 };
 
 use super::grounds::Grounds;
-use super::images::{ImageError, QUIET_LIMIT, Restored, golden, restore_of, warnings_of};
+use super::images::{ImageError, Restored, golden, restore_of, warnings_of};
 use super::own_directories::OwnDirectories;
 use super::replay::RunState;
 use super::server_files::ServerFiles;
@@ -22,7 +22,6 @@ use super::volumes;
 use crate::experiment::{Experiment, PutBack, RestoreVerify};
 use crate::observe::SystemFiles;
 use crate::observe::block_device::DeviceNumber;
-use crate::observe::caches::wait_until_quiet;
 use crate::observe::machine::DataPath;
 use crate::trial::protocol::sql_workload_of;
 
@@ -149,7 +148,7 @@ impl Trees {
         &self.images[self.of_layout[&layout].image]
     }
 
-    /// Puts a layout's database back to the loaded state and waits until its devices are at rest.
+    /// Puts a layout's database back to the loaded state.
     pub fn restore(&mut self, layout: usize, grounds: &Grounds) -> Result<Restored, ImageError> {
         let made = &self.images[self.of_layout[&layout].image];
         let report = match made.wanted.put_back {
@@ -160,18 +159,9 @@ impl Trees {
                 made.image.rolled_back(self.verify, started)?
             }
         };
-        let mut warnings = warnings_of(&report);
-        for device in &made.devices {
-            let quiet = wait_until_quiet(&SystemFiles::default(), Some(*device), QUIET_LIMIT);
-            if !quiet.reached {
-                warnings.push(format!(
-                    "device {device} was busy with something else before the trial"
-                ));
-            }
-        }
         Ok(Restored {
             restore: restore_of(&report),
-            warnings,
+            warnings: warnings_of(&report),
         })
     }
 

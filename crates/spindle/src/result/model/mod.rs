@@ -1,6 +1,7 @@
 //! The shape of `result.json`: every type here is written to it and read from it as it stands.
 
 mod cause;
+mod conditions;
 mod judgement;
 mod system;
 mod trial;
@@ -11,6 +12,7 @@ use serde_json::Value;
 use super::summary::mean_of;
 
 pub use cause::{Attribution, Finding, PartDifference};
+pub use conditions::{Conditions, QuietWait};
 pub use judgement::{
     Comparison, Drift, Measure, NoiseFloor, Pair, Place, Ranking, RatioEstimate, Stopping,
 };

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::conditions::Conditions;
 use crate::result::{Audit, IoCounts};
 
 /// One measured run of a case. The journal holds it in this form too.
@@ -73,6 +74,9 @@ pub struct Trial {
     /// I/O of one transaction; `None` without transactions.
     #[serde(default)]
     pub io: Option<IoPerTransaction>,
+    /// What it was measured under.
+    #[serde(default)]
+    pub conditions: Conditions,
 }
 
 /// Transactions of one kind.

@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use spindle_engines::kernel::EngineError;
 use spindle_engines::sql::ServerError;
@@ -26,14 +26,10 @@ use super::volumes;
 use crate::experiment::{Database, Experiment, PutBack, RestoreVerify};
 use crate::observe::SystemFiles;
 use crate::observe::block_device::DeviceNumber;
-use crate::observe::caches::wait_until_quiet;
 use crate::observe::machine::DataPath;
 use crate::result::Restore;
 use crate::trial::protocol::WrittenRuns;
 use wanted::{Wanted, check_room};
-
-/// How long the devices may take to come to rest before a trial.
-pub(super) const QUIET_LIMIT: Duration = Duration::from_secs(30);
 
 /// Why a database cannot be made or put back.
 #[derive(Debug, thiserror::Error)]
@@ -182,7 +178,7 @@ impl Images {
         self.images[self.of_layout[&layout]].devices.clone()
     }
 
-    /// Puts a layout's database back to the loaded state and waits until its devices are at rest.
+    /// Puts a layout's database back to the loaded state.
     pub fn restore(&mut self, layout: usize, grounds: &Grounds) -> Result<Restored, ImageError> {
         let index = self.of_layout[&layout];
         let changed = self.images[index].changed.take();
@@ -202,14 +198,6 @@ impl Images {
         };
         let made = &mut self.images[index];
         made.changed = Some(ChangedBlocks::new());
-        for device in &made.devices {
-            let quiet = wait_until_quiet(&SystemFiles::default(), Some(*device), QUIET_LIMIT);
-            if !quiet.reached {
-                warnings.push(format!(
-                    "device {device} was busy with something else before the trial"
-                ));
-            }
-        }
         warnings.extend(warnings_of(&report));
         Ok(Restored {
             restore: restore_of(&report),

@@ -3,8 +3,9 @@
 
 use serde_json::json;
 use spindle::result::{
-    Audit, CaseRecord, CpuMicroseconds, CpuShares, IoCounts, Latency, Layout, Memory, Outcome,
-    OwnCost, Restore, RunRecord, SampledTrial, SegmentSpace, SystemSeries, Trial, Wait, Warning,
+    Audit, CaseRecord, Conditions, CpuMicroseconds, CpuShares, IoCounts, Latency, Layout, Memory,
+    Outcome, OwnCost, Restore, RunRecord, SampledTrial, SegmentSpace, SystemSeries, Trial, Wait,
+    Warning,
 };
 
 /// Block size of the fixture's database.
@@ -249,6 +250,7 @@ pub fn trial(case: usize, round: u32) -> Trial {
         }],
         warnings: Vec::new(),
         warm_up: None,
+        conditions: Conditions::default(),
         arrivals: None,
         response_time: None,
         io: None,

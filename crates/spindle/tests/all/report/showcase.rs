@@ -4,10 +4,11 @@
 use serde_json::json;
 use spindle::experiment::Experiment;
 use spindle::result::{
-    Attribution, Audit, Case, CaseRecord, CpuMicroseconds, CpuShares, Drift, Finding, IoCounts,
-    KindOfTransaction, Latency, Measure, NoiseFloor, Outcome, PartDifference, Place, RatioEstimate,
-    ResponseTime, Restore, RunRecord, RunResult, SampledTrial, SegmentSpace, Stopping,
-    SystemColumn, SystemMean, SystemSeries, TimePart, Trial, Verdict, Wait, WarmUp, Warning, build,
+    Attribution, Audit, Case, CaseRecord, Conditions, CpuMicroseconds, CpuShares, Drift, Finding,
+    IoCounts, KindOfTransaction, Latency, Measure, NoiseFloor, Outcome, PartDifference, Place,
+    RatioEstimate, ResponseTime, Restore, RunRecord, RunResult, SampledTrial, SegmentSpace,
+    Stopping, SystemColumn, SystemMean, SystemSeries, TimePart, Trial, Verdict, Wait, WarmUp,
+    Warning, build,
 };
 use spindle::run::replay::describe;
 
@@ -254,6 +255,7 @@ fn trial(layout: usize, clients: u32, round: u32) -> Trial {
         arrivals: None,
         response_time: Some(response_time),
         io: None,
+        conditions: Conditions::default(),
     }
 }
 
