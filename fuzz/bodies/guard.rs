@@ -6,7 +6,9 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use spindle_layout::SystemTree;
-use spindle_layout::guard::{Content, DeviceState, EDGE_BYTES, Permit, Want, probe, verdict};
+use spindle_layout::guard::{
+    Content, DeviceState, EDGE_BYTES, Footprint, Permit, Want, probe, verdict,
+};
 use spindle_layout::tool::Tools;
 
 /// Size of the device: two ends, and something between them.
@@ -77,6 +79,8 @@ fn judge(content: &Content, has_something: bool) {
         uses: Vec::new(),
         identities: vec!["disk-of-mine".to_owned()],
         sequence: None,
+        footprint: Footprint::default(),
+        unseen: None,
     };
     let want = |erase| Want {
         path: Path::new("/dev/sdb"),

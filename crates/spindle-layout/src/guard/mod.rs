@@ -13,9 +13,14 @@ use crate::system::{DeviceNumber, SystemTree};
 use crate::tool::Tools;
 
 mod content;
+mod mapped;
+mod stack;
+mod survey;
 mod verdict;
 
 pub use content::{Content, EDGE_BYTES, ProbeError, Signature, probe};
+pub use stack::Footprint;
+pub use survey::Survey;
 pub use verdict::{DeviceState, Permit, Refusal, Use, Want, check_free, verdict};
 
 /// How long somebody else may have a device for a moment.

@@ -5,13 +5,24 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use crate::system::block_device::{BlockDeviceNode, btrfs_members, by_id_names, loop_devices};
-use crate::system::mounts::{Mount, mounts, swaps};
-use crate::system::{DeviceNumber, SystemTree};
+use std::time::{Duration, Instant};
+
+use crate::system::block_device::{BlockDeviceNode, by_id_names};
+use crate::system::open_files::Holder;
+use crate::system::{DeviceNumber, Storage, SystemTree};
 
 use super::content::Content;
+use super::stack::Footprint;
+use super::survey::Survey;
 
-/// What somebody else does with a device, its partitions, or the disk it is cut from.
+/// How long a process may have a device open without counting. udev, blkid and others look at a device when it changes, for
+/// a moment. They are not known by name, which any program may give itself: whoever stays is a holder.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Between two looks at who has a device open.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// What somebody else does with a device, its partitions, or what it stands on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Use {
     /// A file system on it is mounted.
@@ -33,6 +44,13 @@ pub enum Use {
         /// What stands on it: `dm-0`, `md0`, `loop3`, a file system of several devices.
         by: String,
     },
+    /// A process has it open.
+    Open {
+        /// The device itself, a partition, or what it stands on.
+        device: String,
+        /// Who, and how.
+        by: Holder,
+    },
 }
 
 impl fmt::Display for Use {
@@ -41,6 +59,7 @@ impl fmt::Display for Use {
             Use::Mounted { device, at } => write!(f, "{device} is mounted on {}", at.display()),
             Use::Swap { device } => write!(f, "{device} is swap"),
             Use::Held { device, by } => write!(f, "{device} is part of {by}"),
+            Use::Open { device, by } => write!(f, "{device} is {by}"),
         }
     }
 }
@@ -62,6 +81,10 @@ pub struct DeviceState {
     pub identities: Vec<String>,
     /// See [`BlockDeviceNode::sequence`].
     pub sequence: Option<u64>,
+    /// What it comes down to: its own bytes, those of the disk it is cut from, of the file behind it.
+    pub footprint: Footprint,
+    /// What could not be looked at, in words.
+    pub unseen: Option<String>,
 }
 
 /// Why a device is not written to.
@@ -177,33 +200,59 @@ pub enum Permit {
 }
 
 impl DeviceState {
-    /// Reads what `tree` says of a device that people call `path`. Errors: [`Refusal::Unknown`].
+    /// Reads what `tree` says of a device that people call `path`. Waits a moment for processes that have it open.
+    /// Errors: [`Refusal::Unknown`].
     pub fn read(
         tree: &SystemTree,
         number: DeviceNumber,
         path: &Path,
     ) -> Result<DeviceState, Refusal> {
-        let unknown = |reason: String| Refusal::Unknown {
-            path: path.to_owned(),
-            reason,
-        };
+        let began = Instant::now();
+        loop {
+            let survey = Survey::take(tree).map_err(|error| unknown(path, error.to_string()))?;
+            let state = DeviceState::of(tree, &survey, number, path)?;
+            if !state.is_open_only() || began.elapsed() > PATIENCE {
+                return Ok(state);
+            }
+            std::thread::sleep(PAUSE);
+        }
+    }
+
+    /// What a survey of `tree` says of a device that people call `path`. Errors: [`Refusal::Unknown`].
+    pub fn of(
+        tree: &SystemTree,
+        survey: &Survey,
+        number: DeviceNumber,
+        path: &Path,
+    ) -> Result<DeviceState, Refusal> {
         let node = BlockDeviceNode::of(tree, number)
-            .ok_or_else(|| unknown(format!("/sys does not show device {number}")))?;
-        let size_bytes = node
-            .size_bytes()
-            .ok_or_else(|| unknown(format!("/sys does not tell the size of {}", node.name)))?;
-        let uses = uses(tree, &node).map_err(|error| unknown(error.to_string()))?;
+            .ok_or_else(|| unknown(path, format!("/sys does not show device {number}")))?;
+        let size_bytes = node.size_bytes().ok_or_else(|| {
+            unknown(
+                path,
+                format!("/sys does not tell the size of {}", node.name),
+            )
+        })?;
         let mut identities = by_id_names(tree, &node.name);
         identities.extend(node.hardware_names());
+        let storage = Storage::Device(number);
         Ok(DeviceState {
             number,
             size_bytes,
             read_only: node.is_read_only(),
-            uses,
+            uses: survey.uses(storage),
             identities,
             sequence: node.sequence(),
+            footprint: survey.footprint(storage),
+            unseen: survey.unseen(),
             name: node.name,
         })
+    }
+
+    /// Whether it is in use, but only by processes that have it open: these may be gone in a moment.
+    pub(super) fn is_open_only(&self) -> bool {
+        let is_open = |found: &Use| matches!(found, Use::Open { .. });
+        !self.uses.is_empty() && self.uses.iter().all(is_open)
     }
 
     /// Whether one of these names is this device's. (Links below `/dev` may come and go; the hardware's own names do not.)
@@ -227,50 +276,11 @@ impl DeviceState {
     }
 }
 
-/// Who uses a device, its partitions, or the disk it is cut from.
-fn uses(
-    tree: &SystemTree,
-    node: &BlockDeviceNode,
-) -> Result<Vec<Use>, crate::system::mounts::TableError> {
-    let mut family = vec![node.clone()];
-    family.extend(node.partitions());
-    family.extend(node.disk());
-    let mounts = mounts(tree)?;
-    let swaps: Vec<Option<String>> = swaps(tree)?
-        .iter()
-        .map(|path| tree.kernel_name(path))
-        .collect();
-    let loops = loop_devices(tree);
-    let btrfs = btrfs_members(tree);
-    let mut uses = Vec::new();
-    for member in &family {
-        let device = member.name.clone();
-        let is_member = |path: &Path| {
-            path.is_absolute() && tree.kernel_name(path).as_ref() == Some(&member.name)
-        };
-        let is_mounted = |mount: &&Mount| mount.device == member.number || is_member(&mount.source);
-        uses.extend(mounts.iter().filter(is_mounted).map(|mount| Use::Mounted {
-            device: device.clone(),
-            at: mount.mount_point.clone(),
-        }));
-        if swaps.iter().flatten().any(|name| *name == member.name) {
-            uses.push(Use::Swap {
-                device: device.clone(),
-            });
-        }
-        let held = |by: String| Use::Held {
-            device: device.clone(),
-            by,
-        };
-        uses.extend(member.holders().into_iter().map(held));
-        let behind = loops.iter().filter(|(_, file)| is_member(file));
-        uses.extend(behind.map(|(name, _)| held(name.clone())));
-        let of_btrfs = btrfs
-            .iter()
-            .filter(|(_, members)| members.contains(&member.name));
-        uses.extend(of_btrfs.map(|(id, _)| held(format!("btrfs {id}"))));
+fn unknown(path: &Path, reason: String) -> Refusal {
+    Refusal::Unknown {
+        path: path.to_owned(),
+        reason,
     }
-    Ok(uses)
 }
 
 /// What a layout wants of a device.

@@ -33,6 +33,13 @@ impl BlockDeviceNode {
         BlockDeviceNode::in_directory(directory, number)
     }
 
+    /// Every block device that the kernel shows, partitions among them.
+    pub fn all(tree: &SystemTree) -> Vec<BlockDeviceNode> {
+        let numbers = names(&tree.sys.join("dev/block"));
+        let node = |number: String| BlockDeviceNode::of(tree, number.parse().ok()?);
+        numbers.into_iter().filter_map(node).collect()
+    }
+
     fn in_directory(directory: PathBuf, number: DeviceNumber) -> Option<BlockDeviceNode> {
         Some(BlockDeviceNode {
             number,
@@ -100,6 +107,22 @@ impl BlockDeviceNode {
         names(&self.directory.join("holders"))
     }
 
+    /// Names of the devices it stands on: members of an array, physical volumes, what a cache caches.
+    pub fn slaves(&self) -> Vec<String> {
+        names(&self.directory.join("slaves"))
+    }
+
+    /// Where a partition begins on its disk.
+    pub fn start_bytes(&self) -> Option<u64> {
+        let sectors: u64 = self.says("start")?.parse().ok()?;
+        sectors.checked_mul(SYSFS_SECTOR_BYTES)
+    }
+
+    /// The name that device-mapper gave it; `None` when it is not device-mapper's.
+    pub fn mapped_name(&self) -> Option<String> {
+        self.says("dm/name")
+    }
+
     /// The serial number and the world-wide name of the hardware. A partition has its disk's.
     pub fn hardware_names(&self) -> Vec<String> {
         let disk = self.disk();
@@ -133,17 +156,6 @@ pub struct LoopBacking {
     pub size_limit_bytes: u64,
     /// Whether it passes by the page cache.
     pub direct: bool,
-}
-
-/// The loop devices in use, by their kernel names.
-pub fn loop_devices(tree: &SystemTree) -> Vec<(String, PathBuf)> {
-    names(&tree.sys.join("block"))
-        .into_iter()
-        .filter_map(|name| {
-            let backing = text(&tree.sys.join("block").join(&name).join("loop/backing_file"))?;
-            Some((name, PathBuf::from(backing)))
-        })
-        .collect()
 }
 
 /// Devices that file systems of several devices have taken, by file system: btrfs names but one of them in the mount table.

@@ -9,11 +9,15 @@ pub mod block_device;
 mod device_mapper;
 pub mod device_number;
 pub mod mounts;
+pub mod open_files;
+mod storage;
 
 pub use block_device::BlockDeviceNode;
 pub use device_mapper::DeviceMapper;
 pub use device_number::DeviceNumber;
 pub use mounts::Mount;
+pub use open_files::OpenFiles;
+pub use storage::Storage;
 
 /// Where the system's own trees are found: `/proc`, `/sys`, `/dev` and `/lib/modules`, or fixtures standing in for them.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,11 +1,13 @@
 //! The mount table and the list of swap areas, as the kernel writes them. A line that is not understood is an error, not
 //! skipped: what it hides might be the device that is about to be erased.
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
-use super::{DeviceNumber, SystemTree};
+use super::{DeviceNumber, SystemTree, names};
 
 /// One line of `/proc/self/mountinfo` (proc_pid_mountinfo(5)).
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,6 +51,40 @@ pub enum TableError {
 pub fn mounts(tree: &SystemTree) -> Result<Vec<Mount>, TableError> {
     let path = tree.proc.join("self/mountinfo");
     parse_mounts(&std::fs::read(&path).map_err(|error| unreadable(path, &error))?)
+}
+
+/// Every mount that any process sees, in whatever mount namespace, each once. Those of this process come first; its own table
+/// must be readable. Other processes may end while they are asked.
+pub fn mounts_of_all(tree: &SystemTree) -> Result<Vec<Mount>, TableError> {
+    let mut all = mounts(tree)?;
+    let own = std::fs::read(tree.proc.join("self/mountinfo")).unwrap_or_default();
+    let mut known: BTreeSet<&[u8]> = own.split(|byte| *byte == b'\n').collect();
+    let mut tables = Vec::new();
+    let mut seen = BTreeSet::new();
+    for pid in names(&tree.proc) {
+        if !pid.bytes().all(|byte| byte.is_ascii_digit()) {
+            continue;
+        }
+        let directory = tree.proc.join(pid);
+        // A table shows what its process can reach: that depends on its namespace and on its root directory.
+        let view = ["ns/mnt", "root"].map(|link| {
+            std::fs::metadata(directory.join(link))
+                .ok()
+                .map(|it| (it.dev(), it.ino()))
+        });
+        let is_new = view.contains(&None) || seen.insert(view);
+        if is_new {
+            tables.extend(std::fs::read(directory.join("mountinfo")));
+        }
+    }
+    for table in &tables {
+        for line in lines(table) {
+            if known.insert(line) {
+                all.push(parse_mount(line).ok_or_else(|| bad_line("a mount table", line))?);
+            }
+        }
+    }
+    Ok(all)
 }
 
 /// The swap areas in use: devices and files. A kernel without swap has no such list.

@@ -4,6 +4,7 @@
 mod direct;
 mod extents;
 mod file_system;
+mod loop_device;
 mod page_cache;
 mod process;
 
@@ -17,9 +18,11 @@ pub(super) use direct::parent;
 pub use direct::{DirectIo, DirectProbe, atomic_write_bytes, direct_io, direct_probe};
 pub use extents::{Extents, SeenBy, extents};
 pub use file_system::{FsFacts, file_system};
+pub use loop_device::{LoopTarget, loop_target};
 pub use page_cache::{CacheState, cached, drop_cache, resident_pages};
 pub use process::{
     ProcessorTime, anonymous_bytes, processor_time_of_thread, processor_use_of_thread,
+    share_open_files,
 };
 
 /// Whether this process can use io_uring; else why not and what would help, in words for people.

@@ -98,6 +98,19 @@ pub fn anonymous_bytes() -> Option<u64> {
     Some(kib * 1024)
 }
 
+/// Whether two processes or threads have one and the same table of open files (kcmp(2)). Errors: one of them ended, or there
+/// is no right to compare them, or the kernel cannot.
+pub fn share_open_files(one: u32, other: u32) -> std::io::Result<bool> {
+    const FILES: libc::c_int = 2;
+    let [one, other] = [one, other].map(|id| id as libc::pid_t);
+    // SAFETY: the call takes numbers only.
+    let answer = unsafe { libc::syscall(libc::SYS_kcmp, one, other, FILES, 0usize, 0usize) };
+    match answer {
+        -1 => Err(std::io::Error::last_os_error()),
+        order => Ok(order == 0),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use spindle_layout::guard::{Content, DeviceState, Permit, Refusal, Signature, Want, verdict};
+use spindle_layout::guard::{Content, Permit, Refusal, Signature, Want, verdict};
 
 use super::machine::Machine;
 
@@ -26,7 +26,7 @@ fn judge(machine: &Machine, question: &Question) -> Result<Permit, Refusal> {
         erase: &question.erase,
     };
     let tree = machine.tree();
-    let state = DeviceState::read(&tree, question.device.parse().unwrap(), path)?;
+    let state = machine.state(&question.device, path)?;
     let (code, printed) = &question.blkid;
     let content = match Signature::parse(*code, printed.as_bytes()) {
         Ok(Some(signature)) => Content::Signature(signature),

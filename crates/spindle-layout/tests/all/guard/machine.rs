@@ -1,16 +1,22 @@
 //! A machine in a temporary directory: the parts of `/proc`, `/sys` and `/dev` that the guard reads, made from short lines.
 
+use std::collections::BTreeMap;
 use std::fs::{self, OpenOptions};
 use std::io::Write;
-use std::os::unix::fs::symlink;
-use std::path::PathBuf;
+use std::os::unix::fs::{MetadataExt, symlink};
+use std::path::{Path, PathBuf};
 
 use spindle_layout::SystemTree;
+use spindle_layout::guard::{DeviceState, Refusal, Survey};
+use spindle_layout::system::DeviceNumber;
+use spindle_layout::system::mounts::TableError;
 
 /// A described machine, removed when dropped.
 pub struct Machine {
     root: tempfile::TempDir,
     next_sequence: u32,
+    next_start: BTreeMap<String, u64>,
+    mapped_tables: String,
 }
 
 impl Machine {
@@ -19,6 +25,8 @@ impl Machine {
         let mut machine = Machine {
             root: tempfile::tempdir().unwrap(),
             next_sequence: 1,
+            next_start: BTreeMap::new(),
+            mapped_tables: String::new(),
         };
         for line in [
             "disk sda 8:0 1000000",
@@ -39,6 +47,20 @@ impl Machine {
             dev: self.path("dev"),
             modules: self.path("modules"),
         }
+    }
+
+    /// What the machine looks like now.
+    pub fn survey(&self) -> Result<Survey, TableError> {
+        Survey::with_tables(&self.tree(), &self.mapped_tables)
+    }
+
+    /// What the guard is told of a device.
+    pub fn state(&self, number: &str, path: &Path) -> Result<DeviceState, Refusal> {
+        let survey = self.survey().map_err(|error| Refusal::Unknown {
+            path: path.to_owned(),
+            reason: error.to_string(),
+        })?;
+        DeviceState::of(&self.tree(), &survey, number.parse().unwrap(), path)
     }
 
     pub fn path(&self, path: &str) -> PathBuf {
@@ -83,7 +105,85 @@ impl Machine {
             ("part", [disk, name, number, sectors]) => {
                 self.node(&format!("sys/devices/{disk}/{name}"), name, number, sectors);
                 self.write(&format!("sys/devices/{disk}/{name}/partition"), "1\n");
+                let start = self.next_start.entry((*disk).to_owned()).or_insert(2048);
+                let first = *start;
+                *start += sectors.parse::<u64>().unwrap_or(0);
+                self.write(
+                    &format!("sys/devices/{disk}/{name}/start"),
+                    first.to_string(),
+                );
             }
+            ("above", [name, number, sectors, slaves @ ..]) => {
+                self.add(&format!("disk {name} {number} {sectors}"));
+                for slave in slaves {
+                    self.write(
+                        &format!(
+                            "sys/devices/{name}/slaves/{}",
+                            slave.rsplit('/').next().unwrap()
+                        ),
+                        "",
+                    );
+                    self.write(&format!("sys/devices/{slave}/holders/{name}"), "");
+                }
+            }
+            ("mapped", [name, number, sectors, mapped_name, slaves @ ..]) => {
+                self.add(
+                    &format!("above {name} {number} {sectors} {}", slaves.join(" ")).trim_end(),
+                );
+                self.write(&format!("sys/devices/{name}/dm/name"), mapped_name);
+            }
+            ("table", _) => {
+                self.mapped_tables += rest;
+                self.mapped_tables.push('\n');
+            }
+            ("file", [path]) => self.write(path, ""),
+            ("open", [pid, program, number, flags, path]) => {
+                self.process(pid, program);
+                self.link(&format!("proc/{pid}/fd/{number}"), &self.meant(path));
+                self.write(
+                    &format!("proc/{pid}/fdinfo/{number}"),
+                    format!("pos:\t0\nflags:\t{flags}\n"),
+                );
+            }
+            ("thread", [pid, program, thread, path]) => {
+                self.process(pid, program);
+                self.link(&format!("proc/{pid}/task/{thread}/fd/3"), &self.meant(path));
+            }
+            ("map", [pid, program, path]) => {
+                self.process(pid, program);
+                self.append(
+                    &format!("proc/{pid}/maps"),
+                    "00400000-00452000 rw-s 00000000 00:06 77 /gone",
+                );
+                self.link(
+                    &format!("proc/{pid}/map_files/400000-452000"),
+                    &self.meant(path),
+                );
+            }
+            ("ring", [pid, program, path]) => {
+                self.process(pid, program);
+                self.write(
+                    &format!("proc/{pid}/fdinfo/7"),
+                    format!("pos:\t0\nUserFiles:\t1\n    0: {path}\n"),
+                );
+                self.link(&format!("proc/{pid}/fd/7"), "anon_inode:[io_uring]");
+            }
+            ("link", [at, target]) => self.link(at, target),
+            ("lock", [pid, path]) => {
+                let metadata = fs::metadata(self.meant(path)).unwrap();
+                let device = DeviceNumber::of_stat(metadata.dev());
+                let (major, minor, inode) = (device.major, device.minor, metadata.ino());
+                self.append(
+                    "proc/locks",
+                    &format!(
+                        "1: POSIX  ADVISORY  WRITE {pid} {major:02x}:{minor:02x}:{inode} 0 EOF"
+                    ),
+                );
+            }
+            ("othermount", [pid, number, at, kind, source]) => self.append(
+                &format!("proc/{pid}/mountinfo"),
+                &format!("30 1 {number} / {at} rw,relatime shared:1 - {kind} {source} rw"),
+            ),
             ("holder", [device, by]) => {
                 self.write(&format!("sys/devices/{device}/holders/{by}"), "")
             }
@@ -100,11 +200,23 @@ impl Machine {
                 &format!("30 1 {number} / {at} rw,relatime shared:1 - {kind} {source} rw"),
             ),
             ("swap", [path]) => {
+                let path = match path.starts_with('/') {
+                    true => (*path).to_owned(),
+                    false => self.meant(path),
+                };
                 self.append("proc/swaps", &format!("{path}  partition\t4194300\t0\t-2"));
             }
-            ("loop", [name, number, file]) => {
-                self.node(&format!("sys/devices/{name}"), name, number, "2048");
-                self.write(&format!("sys/devices/{name}/loop/backing_file"), file);
+            ("loop", [name, number, file, range @ ..]) => {
+                let [offset, sectors] = range else {
+                    return self.add(&format!("{line} 0 2048"));
+                };
+                self.node(&format!("sys/devices/{name}"), name, number, sectors);
+                self.write(
+                    &format!("sys/devices/{name}/loop/backing_file"),
+                    self.meant(file),
+                );
+                self.write(&format!("sys/devices/{name}/loop/offset"), offset);
+                self.write(&format!("sys/devices/{name}/loop/sizelimit"), "0");
                 self.link(&format!("sys/block/{name}"), &format!("../devices/{name}"));
             }
             ("btrfs", [id, device]) => {
@@ -122,6 +234,25 @@ impl Machine {
             }
             _ => panic!("no such word: {line:?}"),
         }
+    }
+
+    /// Paths that do not begin with a slash are files of the machine; `/dev` is its own, too.
+    fn meant(&self, path: &str) -> String {
+        match path.strip_prefix("/dev/") {
+            Some(name) => self.path("dev").join(name).display().to_string(),
+            None if path.starts_with('/') => path.to_owned(),
+            None => self.path(path).display().to_string(),
+        }
+    }
+
+    fn process(&self, pid: &str, program: &str) {
+        self.write(&format!("proc/{pid}/comm"), format!("{program}\n"));
+        self.write(&format!("proc/{pid}/cmdline"), program);
+        self.append(
+            &format!("proc/{pid}/maps"),
+            "00100000-00152000 r-xp 00000000 00:00 0",
+        );
+        fs::create_dir_all(self.path(&format!("proc/{pid}/fd"))).unwrap();
     }
 
     fn node(&self, directory: &str, name: &str, number: &str, sectors: &str) {

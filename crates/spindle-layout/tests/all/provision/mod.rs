@@ -3,6 +3,7 @@
 
 mod devices;
 mod failing;
+mod in_use;
 mod killed;
 mod making;
 mod not_ours;

@@ -1,0 +1,272 @@
+//! What lies beneath and beside a device or file, and who uses any of it. From the storage that is asked for the walk goes down
+//! through partitions, loop devices, volumes, arrays and caches to what keeps the bytes, with the range of each. Whoever else
+//! uses a range that overlaps, at any level, uses the storage: by a mount, as swap, with an open file, or by another
+//! device that stands there. A regular file ends the walk: the file system beneath gives its blocks to nobody else. Pure
+//! functions of a [`Survey`].
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use crate::system::Storage;
+use crate::system::open_files::{Holder, OpenFor};
+
+use super::survey::{Layer, LayerKind, Lower, MountedOn, Survey};
+use super::verdict::Use;
+
+/// The ranges that a storage comes down to, itself among them.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Footprint {
+    ranges: BTreeMap<Storage, Vec<Range<u64>>>,
+    /// Storages that the kernel alone reaches, through a volume, an array or a cache.
+    stacked: Vec<Storage>,
+    /// Pools that are reached through one of their thin volumes.
+    pools: Vec<Storage>,
+    /// Files that loop devices stand for and that cannot be found, by the kernel's names for them.
+    lost: Vec<(std::path::PathBuf, Range<u64>)>,
+}
+
+impl Footprint {
+    /// Whether two come to a byte that both have.
+    pub fn overlaps(&self, other: &Footprint) -> bool {
+        let on_storage = self.ranges.iter().any(|(storage, ranges)| {
+            let others = other.ranges.get(storage).map_or(&[][..], Vec::as_slice);
+            let is_pool = self.pools.contains(storage) && other.pools.contains(storage);
+            !is_pool
+                && ranges
+                    .iter()
+                    .any(|range| others.iter().any(|other| overlap(range, other)))
+        });
+        let on_lost = self.lost.iter().any(|(file, range)| {
+            other
+                .lost
+                .iter()
+                .any(|(other, theirs)| file == other && overlap(range, theirs))
+        });
+        on_storage || on_lost
+    }
+
+    fn includes(&self, storage: Storage, range: &Range<u64>) -> bool {
+        let known = self.ranges.get(&storage);
+        known.is_some_and(|known| {
+            known
+                .iter()
+                .any(|known| known.start <= range.start && range.end <= known.end)
+        })
+    }
+}
+
+fn overlap(one: &Range<u64>, other: &Range<u64>) -> bool {
+    one.start < other.end && other.start < one.end
+}
+
+/// Which bytes beneath a layer a range above it comes to; `None` when it is none of the layer's.
+fn down(layer: &Layer, range: &Range<u64>) -> Option<Range<u64>> {
+    if !overlap(&layer.upper, range) {
+        return None;
+    }
+    if !layer.is_linear {
+        return Some(layer.area.clone());
+    }
+    let first = range.start.max(layer.upper.start) - layer.upper.start;
+    let end = range.end.min(layer.upper.end) - layer.upper.start;
+    let at = |offset: u64| layer.area.start.saturating_add(offset);
+    Some(at(first)..at(end))
+}
+
+/// Which bytes above a layer a range beneath it comes to.
+fn up(layer: &Layer, range: &Range<u64>) -> Option<Range<u64>> {
+    if !overlap(&layer.area, range) {
+        return None;
+    }
+    if !layer.is_linear {
+        return Some(layer.upper.clone());
+    }
+    let first = range.start.max(layer.area.start) - layer.area.start;
+    let end = range.end.min(layer.area.end) - layer.area.start;
+    Some(layer.upper.start + first..layer.upper.start + end)
+}
+
+impl Survey {
+    /// What a storage comes down to.
+    pub fn footprint(&self, storage: Storage) -> Footprint {
+        let mut footprint = Footprint::default();
+        let whole = 0..self.size_bytes(storage).max(1);
+        self.descend(storage, whole, &mut footprint);
+        footprint
+    }
+
+    fn descend(&self, storage: Storage, range: Range<u64>, footprint: &mut Footprint) {
+        if footprint.includes(storage, &range) {
+            return;
+        }
+        footprint
+            .ranges
+            .entry(storage)
+            .or_default()
+            .push(range.clone());
+        for layer in self.below(storage) {
+            let Some(beneath) = down(layer, &range) else {
+                continue;
+            };
+            match &layer.lower {
+                Lower::Lost(file) => footprint.lost.push((file.clone(), beneath)),
+                Lower::Known(lower) => {
+                    match layer.kind {
+                        LayerKind::Stacked => footprint.stacked.push(*lower),
+                        LayerKind::Thin => footprint.pools.push(*lower),
+                        LayerKind::Partition | LayerKind::Loop => {}
+                    }
+                    self.descend(*lower, beneath, footprint);
+                }
+            }
+        }
+    }
+
+    /// Who uses a storage, or any of what it comes down to.
+    pub fn uses(&self, storage: Storage) -> Vec<Use> {
+        let footprint = self.footprint(storage);
+        let mut uses = Vec::new();
+        // What is asked for comes first.
+        let own = footprint.ranges.get_key_value(&storage);
+        let others = footprint
+            .ranges
+            .iter()
+            .filter(|(lower, _)| **lower != storage);
+        for (lower, ranges) in own.into_iter().chain(others) {
+            let is_stacked = footprint.stacked.contains(lower) || footprint.pools.contains(lower);
+            self.uses_here(*lower, is_stacked, &mut uses);
+            for range in ranges {
+                self.uses_above(*lower, range, &footprint, &mut uses);
+            }
+        }
+        for (file, range) in &footprint.lost {
+            self.uses_of_lost(file, range, &footprint, &mut uses);
+        }
+        let mut seen = Vec::new();
+        uses.retain(|found| {
+            !seen.contains(found) && {
+                seen.push(found.clone());
+                true
+            }
+        });
+        uses
+    }
+
+    /// Who uses a storage directly. What the kernel keeps for a volume or an array may be read by those who watch over its
+    /// paths (multipathd keeps them open); writing there is everybody's business.
+    fn uses_here(&self, storage: Storage, is_stacked: bool, uses: &mut Vec<Use>) {
+        let device = self.name(storage);
+        let mounted = self
+            .mounts
+            .iter()
+            .filter(|mount| self.is_on(mount, storage));
+        uses.extend(mounted.map(|mount| Use::Mounted {
+            device: device.clone(),
+            at: mount.at.clone(),
+        }));
+        if self.swaps.iter().any(|swap| swap.contains(&storage)) {
+            uses.push(Use::Swap {
+                device: device.clone(),
+            });
+        }
+        uses.extend(self.unexplained(storage).map(|by| Use::Held {
+            device: device.clone(),
+            by: by.clone(),
+        }));
+        let of_btrfs = self
+            .btrfs
+            .iter()
+            .filter(|(_, members)| members.contains(&device));
+        uses.extend(of_btrfs.map(|(id, _)| Use::Held {
+            device: device.clone(),
+            by: format!("btrfs {id}"),
+        }));
+        let counts = |holder: &&Holder| !is_stacked || holder.open_for != OpenFor::Reading;
+        uses.extend(
+            self.open
+                .holders(storage)
+                .filter(counts)
+                .map(|by| Use::Open {
+                    device: device.clone(),
+                    by: by.clone(),
+                }),
+        );
+    }
+
+    /// Holders of a device that do not say themselves what they stand on, and so what part of it they have.
+    fn unexplained(&self, storage: Storage) -> impl Iterator<Item = &String> {
+        let device = match storage {
+            Storage::Device(number) => self.devices.get(&number),
+            Storage::File { .. } => None,
+        };
+        let holders = device.into_iter().flat_map(|device| &device.holders);
+        holders.filter(move |holder| {
+            self.above(storage)
+                .all(|(_, upper, _)| upper.name != **holder)
+        })
+    }
+
+    fn is_on(&self, mount: &MountedOn, storage: Storage) -> bool {
+        let (name, source) = &mount.source;
+        if *source == Some(storage) {
+            return true;
+        }
+        let Storage::Device(number) = storage else {
+            return false;
+        };
+        let is_named = || self.devices.get(&number).map(|device| &device.name) == name.as_ref();
+        mount.device == number || source.is_none() && name.is_some() && is_named()
+    }
+
+    /// What stands on a range of a storage and is none of what was walked down.
+    fn uses_above(
+        &self,
+        storage: Storage,
+        range: &Range<u64>,
+        footprint: &Footprint,
+        uses: &mut Vec<Use>,
+    ) {
+        for (number, upper, layer) in self.above(storage) {
+            let standing = Storage::Device(number);
+            let is_sibling = layer.kind == LayerKind::Thin && footprint.pools.contains(&storage);
+            if footprint.ranges.contains_key(&standing) || is_sibling {
+                continue;
+            }
+            let Some(range) = up(layer, range) else {
+                continue;
+            };
+            if layer.kind == LayerKind::Partition {
+                self.uses_here(standing, false, uses);
+                self.uses_above(standing, &range, footprint, uses);
+            } else {
+                uses.push(Use::Held {
+                    device: self.name(storage),
+                    by: upper.name.clone(),
+                });
+            }
+        }
+    }
+
+    fn uses_of_lost(
+        &self,
+        file: &std::path::Path,
+        range: &Range<u64>,
+        footprint: &Footprint,
+        uses: &mut Vec<Use>,
+    ) {
+        for (number, device) in &self.devices {
+            let is_own = footprint.ranges.contains_key(&Storage::Device(*number));
+            let mut layers = device.below.iter();
+            let stands_there = layers.any(|layer| {
+                matches!(&layer.lower, Lower::Lost(other) if other == file)
+                    && overlap(&layer.area, range)
+            });
+            if !is_own && stands_there {
+                uses.push(Use::Held {
+                    device: file.display().to_string(),
+                    by: device.name.clone(),
+                });
+            }
+        }
+    }
+}

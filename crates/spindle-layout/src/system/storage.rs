@@ -1,0 +1,83 @@
+//! What a path or an open file leads to: a block device, known by its number, or a regular file, known by file system and
+//! inode. Paths are never compared: links, second nodes of one device, and other mount namespaces give one thing many names.
+
+use std::fmt;
+use std::fs::Metadata;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::Path;
+
+use super::{BlockDeviceNode, DeviceNumber, SystemTree};
+
+/// A place where bytes are kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Storage {
+    /// A block device.
+    Device(DeviceNumber),
+    /// A regular file.
+    File {
+        /// `st_dev` of its file system.
+        file_system: u64,
+        /// `st_ino`.
+        inode: u64,
+    },
+}
+
+impl Storage {
+    /// What `stat` answered for; `None` for directories, pipes, character devices and the like.
+    pub fn of(metadata: &Metadata) -> Option<Storage> {
+        let kind = metadata.file_type();
+        if kind.is_block_device() {
+            let number = DeviceNumber::of_stat(metadata.rdev());
+            return Some(Storage::Device(number));
+        }
+        kind.is_file().then(|| Storage::File {
+            file_system: metadata.dev(),
+            inode: metadata.ino(),
+        })
+    }
+}
+
+impl fmt::Display for Storage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Storage::Device(number) => write!(f, "device {number}"),
+            Storage::File { file_system, inode } => {
+                let on = DeviceNumber::of_stat(*file_system);
+                write!(f, "file {inode} of file system {on}")
+            }
+        }
+    }
+}
+
+impl SystemTree {
+    /// What a path leads to, links followed. A fixture's `/dev` has regular files in the place of nodes.
+    pub(crate) fn storage_at(&self, path: &Path) -> Option<Storage> {
+        let here = match path.strip_prefix("/dev") {
+            Ok(rest) => self.dev.join(rest),
+            Err(_) => path.to_owned(),
+        };
+        let storage = Storage::of(&std::fs::metadata(&here).ok()?)?;
+        match storage {
+            Storage::File { file_system, .. } if self.stands_in_for_dev(file_system) => {
+                Some(self.node_stood_in_for(&here).unwrap_or(storage))
+            }
+            _ => Some(storage),
+        }
+    }
+
+    /// Whether regular files on this file system may stand in for nodes: never where `/dev` is the system's own.
+    fn stands_in_for_dev(&self, file_system: u64) -> bool {
+        self.dev != Path::new("/dev")
+            && std::fs::metadata(&self.dev).is_ok_and(|dev| dev.dev() == file_system)
+    }
+
+    fn node_stood_in_for(&self, path: &Path) -> Option<Storage> {
+        let real = path.canonicalize().ok()?;
+        real.strip_prefix(self.dev.canonicalize().ok()?).ok()?;
+        let name = self.kernel_name(&real)?;
+        BlockDeviceNode::all(self)
+            .into_iter()
+            .find(|node| node.name == name)
+            .map(|node| Storage::Device(node.number))
+    }
+}
