@@ -6,5 +6,6 @@ pub mod kernel;
 mod mariadb;
 mod postgres;
 pub mod power_cut;
+pub mod promise;
 pub mod sql;
 mod sqlite;

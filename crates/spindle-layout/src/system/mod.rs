@@ -5,6 +5,7 @@ use std::fs::Metadata;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
+pub mod beneath;
 pub mod block_device;
 mod device_mapper;
 pub mod device_number;
@@ -12,6 +13,7 @@ pub mod mounts;
 pub mod open_files;
 mod storage;
 
+pub use beneath::Beneath;
 pub use block_device::BlockDeviceNode;
 pub use device_mapper::DeviceMapper;
 pub use device_number::DeviceNumber;

@@ -1,0 +1,438 @@
+//! What lies beneath a path, from its file system down to the devices, as far as it decides what a flush is worth: mount
+//! options, write caches, and whether a flush at the top arrives at the bottom. It only looks; what follows for a database is
+//! in `spindle_engines::promise`.
+//! Sources: proc_pid_mountinfo(5), Linux Documentation/ABI/stable/sysfs-block, Documentation/admin-guide/{ext4,xfs}.rst,
+//! Documentation/block/writeback_cache_control.rst.
+
+use std::fs;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+use super::mounts::{Mount, mounts};
+use super::{DeviceNumber, SystemTree, names, text};
+
+/// Deeper stacks than this are not followed: a loop in what the kernel shows must end.
+const DEPTH_MAX: u32 = 16;
+/// ext4 commits its journal this often when nobody says (ext4.rst, `commit`); btrfs its transactions (btrfs(5), `commit`).
+const EXT4_COMMIT_MS: u64 = 5_000;
+const BTRFS_COMMIT_MS: u64 = 30_000;
+
+/// A file system or a device that bytes pass on their way down.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Layer {
+    /// A mounted file system.
+    FileSystem(FileSystemLayer),
+    /// A block device.
+    Device(DeviceLayer),
+    /// Something that cannot be looked at, and why.
+    Hidden(String),
+}
+
+/// A mounted file system.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileSystemLayer {
+    /// Type, such as `ext4`.
+    pub kind: String,
+    /// Where it is mounted.
+    pub mount_point: PathBuf,
+    /// Options of the mount and of the file system.
+    pub options: Vec<String>,
+    /// Whether it has a journal; `None` when it does not say.
+    pub has_journal: Option<bool>,
+    /// How often it makes metadata durable by itself, milliseconds; `None` when it does not say.
+    pub commit_interval_ms: Option<u64>,
+    /// Whether a flush at the top makes this file system flush: not so beneath a loop device without a write cache.
+    pub is_flushed: bool,
+}
+
+/// What a device says of its write cache.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WriteCache {
+    /// A cache that loses its content when the power goes, unless it is flushed.
+    WriteBack,
+    /// None that needs a flush.
+    WriteThrough,
+}
+
+/// A block device.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeviceLayer {
+    /// The kernel's name: `sdb`, `loop0`, `zram0`.
+    pub name: String,
+    /// As the kernel treats it: with a write-back cache it is sent flushes. `None` when the kernel does not tell.
+    pub write_cache: Option<WriteCache>,
+    /// As the hardware says, where the kernel shows that apart (SCSI).
+    pub hardware_cache: Option<WriteCache>,
+    /// Largest write that the device never tears, bytes; 0 when it promises none.
+    pub atomic_write_bytes: u64,
+    /// Whether a flush at the top is handed down to this device.
+    pub is_flushed: bool,
+}
+
+impl FileSystemLayer {
+    /// Whether an option is set, as it stands: `nobarrier`, `data=writeback`.
+    pub fn has(&self, option: &str) -> bool {
+        self.options.iter().any(|set| set == option)
+    }
+}
+
+/// All that lies beneath a path, from the top down.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Beneath {
+    /// The layers; one of several devices follows after the other.
+    pub layers: Vec<Layer>,
+    /// Age at which the kernel writes dirty pages by itself, at most, milliseconds; `None` when it does not.
+    pub write_back_ms: Option<u64>,
+}
+
+impl Beneath {
+    /// What lies beneath a file, a directory or a block device.
+    pub fn of(tree: &SystemTree, path: &Path) -> Beneath {
+        let mut walk = Walk {
+            tree,
+            mounts: mounts(tree).unwrap_or_default(),
+            layers: Vec::new(),
+        };
+        walk.path(path, true, 0);
+        Beneath {
+            layers: walk.layers,
+            write_back_ms: write_back_ms(tree),
+        }
+    }
+
+    /// The file systems on the way.
+    pub fn file_systems(&self) -> impl Iterator<Item = &FileSystemLayer> {
+        self.layers.iter().filter_map(|layer| match layer {
+            Layer::FileSystem(layer) => Some(layer),
+            _ => None,
+        })
+    }
+
+    /// The devices on the way.
+    pub fn devices(&self) -> impl Iterator<Item = &DeviceLayer> {
+        self.layers.iter().filter_map(|layer| match layer {
+            Layer::Device(layer) => Some(layer),
+            _ => None,
+        })
+    }
+}
+
+/// The age at which dirty pages are written, and the time until somebody looks for them (Documentation/admin-guide/sysctl/vm.rst).
+fn write_back_ms(tree: &SystemTree) -> Option<u64> {
+    let centiseconds =
+        |name: &str| -> Option<u64> { text(&tree.proc.join("sys/vm").join(name))?.parse().ok() };
+    let look = centiseconds("dirty_writeback_centisecs").filter(|every| *every > 0)?;
+    Some((centiseconds("dirty_expire_centisecs")? + look) * 10)
+}
+
+struct Walk<'a> {
+    tree: &'a SystemTree,
+    mounts: Vec<Mount>,
+    layers: Vec<Layer>,
+}
+
+impl Walk<'_> {
+    fn hidden(&mut self, what: impl Into<String>) {
+        self.layers.push(Layer::Hidden(what.into()));
+    }
+
+    fn path(&mut self, path: &Path, is_flushed: bool, depth: u32) {
+        let found = fs::metadata(path);
+        let Ok(found) = found else {
+            return self.hidden(format!("{} cannot be looked at", path.display()));
+        };
+        if depth > DEPTH_MAX {
+            return self.hidden(format!("{} lies too deep", path.display()));
+        }
+        if found.file_type().is_block_device() {
+            let number = DeviceNumber::of_stat(found.rdev());
+            return self.device(number, is_flushed, depth);
+        }
+        let real = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+        match self.mount_of(&real) {
+            Some(mount) => self.file_system(&mount, is_flushed, depth),
+            None => self.hidden(format!("no mount is known for {}", real.display())),
+        }
+    }
+
+    /// The last one made of those that lie deepest.
+    fn mount_of(&self, path: &Path) -> Option<Mount> {
+        let above = self.mounts.iter();
+        let above = above.filter(|mount| path.starts_with(&mount.mount_point));
+        let deepest = above.max_by_key(|mount| mount.mount_point.components().count());
+        deepest.cloned()
+    }
+
+    fn file_system(&mut self, mount: &Mount, is_flushed: bool, depth: u32) {
+        let options: Vec<String> = mount.options.split(',').map(str::to_owned).collect();
+        let device = self.device_of(mount);
+        let name = device.and_then(|number| self.name_of(number));
+        let value = |key: &str| {
+            let mut options = options.iter();
+            options.find_map(|option| {
+                option
+                    .strip_prefix(key)?
+                    .strip_prefix('=')
+                    .map(str::to_owned)
+            })
+        };
+        let commit_ms = value("commit").and_then(|seconds| seconds.parse::<u64>().ok());
+        let commit_ms = commit_ms.filter(|seconds| *seconds > 0);
+        let commit_ms = commit_ms.and_then(|seconds| seconds.checked_mul(1000));
+        let (has_journal, commit_interval_ms) = match mount.kind.as_str() {
+            "ext3" | "ext4" => (
+                name.and_then(|name| self.ext4_has_journal(&name)),
+                Some(commit_ms.unwrap_or(EXT4_COMMIT_MS)),
+            ),
+            "btrfs" => (None, Some(commit_ms.unwrap_or(BTRFS_COMMIT_MS))),
+            "xfs" => (Some(true), self.xfs_commit_ms()),
+            _ => (None, None),
+        };
+        let upper = value("upperdir");
+        self.layers.push(Layer::FileSystem(FileSystemLayer {
+            kind: mount.kind.clone(),
+            mount_point: mount.mount_point.clone(),
+            options,
+            has_journal,
+            commit_interval_ms,
+            is_flushed,
+        }));
+        match (device, upper) {
+            (Some(_), _) if mount.kind == "btrfs" => self.btrfs(mount, is_flushed, depth),
+            (Some(number), _) => self.device(number, is_flushed, depth),
+            (None, Some(upper)) => self.path(Path::new(&upper), is_flushed, depth + 1),
+            (None, None) => {}
+        }
+    }
+
+    /// The device a file system is on; the one that was mounted, where files have another number (btrfs).
+    fn device_of(&self, mount: &Mount) -> Option<DeviceNumber> {
+        if !mount.device.is_anonymous() {
+            return Some(mount.device);
+        }
+        let source = fs::metadata(&mount.source).ok()?;
+        let is_device = source.file_type().is_block_device();
+        is_device.then(|| DeviceNumber::of_stat(source.rdev()))
+    }
+
+    /// btrfs names one of its devices in the mount table.
+    fn btrfs(&mut self, mount: &Mount, is_flushed: bool, depth: u32) {
+        let named = self.device_of(mount);
+        let name = named.and_then(|number| self.name_of(number));
+        let top = self.tree.sys.join("fs/btrfs");
+        let members = names(&top)
+            .into_iter()
+            .map(|id| names(&top.join(id).join("devices")))
+            .find(|members| name.as_ref().is_some_and(|name| members.contains(name)));
+        let numbers: Vec<DeviceNumber> = members
+            .into_iter()
+            .flatten()
+            .filter_map(|member| {
+                text(&self.tree.sys.join("class/block").join(member).join("dev"))?
+                    .parse()
+                    .ok()
+            })
+            .collect();
+        let numbers = if numbers.is_empty() {
+            named.into_iter().collect()
+        } else {
+            numbers
+        };
+        for number in numbers {
+            self.device(number, is_flushed, depth);
+        }
+    }
+
+    fn directory(&self, number: DeviceNumber) -> Option<PathBuf> {
+        fs::canonicalize(self.tree.sys.join("dev/block").join(number.to_string())).ok()
+    }
+
+    fn name_of(&self, number: DeviceNumber) -> Option<String> {
+        Some(self.directory(number)?.file_name()?.to_str()?.to_owned())
+    }
+
+    fn device(&mut self, number: DeviceNumber, is_flushed: bool, depth: u32) {
+        let Some(mut directory) = self.directory(number).filter(|_| depth <= DEPTH_MAX) else {
+            return self.hidden(format!("device {number} is not shown by the kernel"));
+        };
+        if directory.join("partition").exists() {
+            directory.pop();
+        }
+        let name = directory
+            .file_name()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned();
+        let says = |file: &str| text(&directory.join(file));
+        let write_cache = says("queue/write_cache").and_then(|cache| cache_of(&cache));
+        let hardware = directory.join("device/scsi_disk");
+        let hardware_cache = names(&hardware)
+            .iter()
+            .find_map(|disk| cache_of(&text(&hardware.join(disk).join("cache_type"))?));
+        let atomic = says("queue/atomic_write_unit_max_bytes");
+        self.layers.push(Layer::Device(DeviceLayer {
+            name,
+            write_cache,
+            hardware_cache,
+            atomic_write_bytes: atomic.and_then(|bytes| bytes.parse().ok()).unwrap_or(0),
+            is_flushed,
+        }));
+        // A stacked device that is taken to have no cache is sent no flush, and hands none down.
+        let hands_down = is_flushed && write_cache != Some(WriteCache::WriteThrough);
+        if let Some(file) = says("loop/backing_file") {
+            match file.strip_suffix(" (deleted)") {
+                Some(gone) => self.hidden(format!("the loop device's file {gone} was removed")),
+                None => self.path(Path::new(&file), hands_down, depth + 1),
+            }
+        }
+        for below in names(&directory.join("slaves")) {
+            let number = text(&directory.join("slaves").join(&below).join("dev"));
+            match number.and_then(|number| number.parse().ok()) {
+                Some(number) => self.device(number, hands_down, depth + 1),
+                None => self.hidden(format!("device {below} is not shown by the kernel")),
+            }
+        }
+    }
+
+    /// The kernel shows the process that writes the journal.
+    fn ext4_has_journal(&self, name: &str) -> Option<bool> {
+        let task = text(
+            &self
+                .tree
+                .sys
+                .join("fs/ext4")
+                .join(name)
+                .join("journal_task"),
+        )?;
+        Some(task != "<none>")
+    }
+
+    fn xfs_commit_ms(&self) -> Option<u64> {
+        let every = text(&self.tree.proc.join("sys/fs/xfs/xfssyncd_centisecs"))?;
+        Some(every.parse::<u64>().ok()? * 10)
+    }
+}
+
+/// `write back`, `write through`; SCSI adds `, no read (daft)`.
+fn cache_of(says: &str) -> Option<WriteCache> {
+    if says.starts_with("write back") {
+        Some(WriteCache::WriteBack)
+    } else if says.starts_with("write through") || says == "none" {
+        Some(WriteCache::WriteThrough)
+    } else {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A tree of `/proc` and `/sys` with the mounts and devices given.
+    struct Fixture(tempfile::TempDir);
+
+    impl Fixture {
+        fn new(mounts: &str) -> Fixture {
+            let fixture = Fixture(tempfile::tempdir().unwrap());
+            fixture.write("proc/self/mountinfo", mounts);
+            fixture.write("proc/sys/vm/dirty_expire_centisecs", "3000\n");
+            fixture.write("proc/sys/vm/dirty_writeback_centisecs", "500\n");
+            fixture
+        }
+
+        fn write(&self, file: &str, content: &str) {
+            let path = self.0.path().join(file);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, content).unwrap();
+        }
+
+        fn device(&self, number: &str, name: &str, cache: &str) {
+            self.write(&format!("sys/block/{name}/queue/write_cache"), cache);
+            self.write(&format!("sys/block/{name}/dev"), number);
+            let link = self.0.path().join("sys/dev/block").join(number);
+            fs::create_dir_all(link.parent().unwrap()).unwrap();
+            let to = self.0.path().join("sys/block").join(name);
+            std::os::unix::fs::symlink(to, link).unwrap();
+        }
+
+        fn tree(&self) -> SystemTree {
+            SystemTree {
+                proc: self.0.path().join("proc"),
+                sys: self.0.path().join("sys"),
+                ..SystemTree::default()
+            }
+        }
+
+        fn beneath(&self, path: &str) -> Beneath {
+            Beneath::of(&self.tree(), Path::new(path))
+        }
+    }
+
+    fn line(number: &str, point: &str, kind: &str, options: &str) -> String {
+        format!("30 27 {number} / {point} rw - {kind} none rw,{options}\n")
+    }
+
+    #[test]
+    fn a_file_system_tells_its_options_and_its_journal() {
+        let fixture = Fixture::new(&line("8:1", "/", "ext4", "nobarrier,commit=60"));
+        fixture.device("8:1", "sda", "write back");
+        fixture.write("sys/fs/ext4/sda/journal_task", "<none>\n");
+        let beneath = fixture.beneath("/");
+        let file_system = beneath.file_systems().next().unwrap();
+        assert!(file_system.has("nobarrier") && !file_system.has("barrier"));
+        assert_eq!(file_system.has_journal, Some(false));
+        assert_eq!(file_system.commit_interval_ms, Some(60_000));
+        let device = beneath.devices().next().unwrap();
+        assert_eq!(device.write_cache, Some(WriteCache::WriteBack));
+        assert!(device.is_flushed);
+        assert_eq!(beneath.write_back_ms, Some(35_000));
+    }
+
+    #[test]
+    fn a_loop_device_without_a_cache_hands_no_flush_down() {
+        for (cache, is_flushed) in [("write back", true), ("write through", false)] {
+            let fixture =
+                Fixture::new(&(line("8:1", "/", "xfs", "") + &line("7:0", "/proc", "ext4", "")));
+            fixture.device("8:1", "sda", "write back");
+            fixture.device("7:0", "loop0", cache);
+            fixture.write("sys/block/loop0/loop/backing_file", "/bin\n");
+            let beneath = fixture.beneath("/proc/self");
+            let flushed: Vec<bool> = beneath.devices().map(|device| device.is_flushed).collect();
+            assert_eq!(flushed, [true, is_flushed], "{cache}");
+            let kinds: Vec<_> = beneath.file_systems().map(|of| of.is_flushed).collect();
+            assert_eq!(kinds, [true, is_flushed], "{cache}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_looked_at_is_said() {
+        let fixture = Fixture::new(&line("0:30", "/", "overlay", "upperdir=/no/such/directory"));
+        assert_eq!(
+            fixture.beneath("/").layers.last(),
+            Some(&Layer::Hidden(
+                "/no/such/directory cannot be looked at".to_owned()
+            ))
+        );
+        let fixture = Fixture::new(&line("8:1", "/", "ext4", ""));
+        assert_eq!(
+            fixture.beneath("/").layers.last(),
+            Some(&Layer::Hidden(
+                "device 8:1 is not shown by the kernel".to_owned()
+            ))
+        );
+    }
+
+    #[test]
+    fn a_disk_that_is_taken_to_have_no_cache_may_have_one() {
+        let fixture = Fixture::new(&line("8:1", "/", "ext4", ""));
+        fixture.device("8:1", "sda", "write through");
+        fixture.write(
+            "sys/block/sda/device/scsi_disk/0:0:0:0/cache_type",
+            "write back\n",
+        );
+        let beneath = fixture.beneath("/");
+        let device = beneath.devices().next().unwrap();
+        assert_eq!(device.write_cache, Some(WriteCache::WriteThrough));
+        assert_eq!(device.hardware_cache, Some(WriteCache::WriteBack));
+    }
+}
