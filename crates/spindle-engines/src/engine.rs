@@ -13,6 +13,7 @@ use spindle_workload::Acknowledged;
 use spindle_workload::driver::{Behaviour, Running};
 
 use crate::kernel::SampledWaits;
+use crate::promise::{Promise, Storage};
 
 /// An answer that takes a while.
 pub type Answer<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;
@@ -124,6 +125,9 @@ pub trait Engine: Send + Sync {
     fn session_threads(&self) -> Vec<ThreadOf> {
         Vec::new()
     }
+
+    /// What it keeps when the power goes, by its settings in force, on what lies beneath its files.
+    fn promise(&self, storage: &Storage) -> Promise;
 
     /// What was noticed, for people.
     fn warnings(&self) -> Vec<String> {

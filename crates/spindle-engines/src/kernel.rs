@@ -218,6 +218,7 @@ pub struct KernelEngine {
     files: OpenFiles,
     redo_files: usize,
     rings: Vec<Arc<RingConfig>>,
+    settings: Settings,
 }
 
 /// Opens the files of a database: log files on one access path, everything else on another.
@@ -354,6 +355,7 @@ impl KernelEngine {
             files,
             redo_files: places.redo.len(),
             rings,
+            settings: settings.clone(),
         })
     }
 
@@ -379,6 +381,11 @@ impl KernelEngine {
             row_bytes: table.row_bytes(),
         };
         self.tables.iter().map(describe).collect()
+    }
+
+    /// The settings that it runs with.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
     }
 
     /// What makes sessions, to be handed to clients.

@@ -80,6 +80,7 @@ impl KernelEngine {
             },
             redo_files: 0,
             rings: Vec::new(),
+            settings: settings.clone(),
         })
     }
 }

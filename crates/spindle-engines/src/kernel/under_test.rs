@@ -9,6 +9,7 @@ use spindle_workload::{Acknowledged, Workload};
 
 use super::{KernelEngine, Shutdown, WaitTotal};
 use crate::engine::{Answer, Engine, EngineCounts, EngineWait, Housekeeping, SegmentSize, Written};
+use crate::promise::{self, Promise, Storage};
 
 /// The embedded database with the workload that it was loaded for.
 pub struct KernelUnderTest {
@@ -84,6 +85,10 @@ impl Engine for KernelUnderTest {
             bytes: segment.bytes,
         };
         segments.map(size).collect()
+    }
+
+    fn promise(&self, storage: &Storage) -> Promise {
+        promise::kernel::promise(self.engine.settings(), storage)
     }
 
     fn warnings(&self) -> Vec<String> {

@@ -10,8 +10,9 @@ use spindle_workload::sql::SqlConnection;
 use super::MariaDb;
 use super::connection::{Access, MariaDbConnection};
 use super::monitor::{Monitor, counts};
-use super::settings::less_durable;
+use super::settings::in_force;
 use crate::engine::{EngineCounts, EngineWait, Housekeeping, SegmentSize, ThreadOf};
+use crate::promise::{self, Promise, Storage};
 use crate::sql::{
     Address, Dropped, ForeignServer, FoundServer, Password, Purpose, RunningServer, Schema,
     ServerError, Stop,
@@ -49,7 +50,6 @@ impl ForeignServer for MariaDb {
         let mut notes = Vec::new();
         let asked = connection.ask(SETTINGS, &mut |row| {
             let (name, value) = (row.text(0)?, row.text(1)?);
-            notes.extend(less_durable(&name, &value));
             settings.push(format!("{name} = {value}"));
             Ok(())
         });
@@ -260,6 +260,11 @@ impl RunningServer for ForeignMariaDb {
 
     fn session_threads(&self) -> Vec<ThreadOf> {
         Vec::new()
+    }
+
+    fn promise(&self, storage: &Storage) -> Promise {
+        let told = self.connect().map(|mut session| in_force(&mut *session));
+        promise::innodb::promise(&told.unwrap_or_default(), storage)
     }
 
     /// Spindle goes; the server stays.

@@ -8,7 +8,9 @@ use spindle_workload::sql::SqlConnection;
 use super::connection::{Access, DATABASE, MariaDbConnection};
 use super::monitor::{Monitor, counts};
 use super::process::Process;
+use super::settings::in_force;
 use crate::engine::{EngineCounts, EngineWait, Housekeeping, SegmentSize, ThreadOf};
+use crate::promise::{self, Promise, Storage};
 use crate::sql::{RunningServer, ServerError, Stop};
 
 /// How long a server may take to end in order: it writes all that is changed, and purges.
@@ -124,6 +126,11 @@ impl RunningServer for RunningMariaDb {
             thread_id,
         };
         threads.map(of_server).collect()
+    }
+
+    fn promise(&self, storage: &Storage) -> Promise {
+        let told = self.connect().map(|mut session| in_force(&mut *session));
+        promise::innodb::promise(&told.unwrap_or_default(), storage)
     }
 
     fn stop(&self, how: Stop) -> Result<(), ServerError> {

@@ -4,8 +4,11 @@
 
 use std::path::Path;
 
+use spindle_workload::sql::SqlConnection;
+
 use super::programs::{Make, Programs};
 use super::raw;
+use crate::promise;
 use crate::sql::{Purpose, ServerError, ServerIo, ServerIoMethod, ServerRequest};
 
 /// InnoDB's smallest buffer pool (5 MiB), and the steps it is made in.
@@ -99,25 +102,19 @@ pub(super) struct Settings {
     pub native: Option<Native>,
 }
 
-/// What a setting promises less than a commit that survives everything.
-pub(super) fn less_durable(name: &str, value: &str) -> Option<String> {
-    let value = value.to_lowercase();
-    let is_off = matches!(value.as_str(), "0" | "off" | "false");
-    let loses = match name {
-        "innodb_flush_log_at_trx_commit" if value == "1" || value == "3" => return None,
-        "innodb_flush_log_at_trx_commit" => "the last second of commits that returned may be lost",
-        "innodb_doublewrite" if is_off => {
-            "a page that was being written when the power went is lost, unless the device writes pages whole"
-        }
-        "innodb_flush_method" if value == "nosync" || value == "littlesync" => {
-            "datafiles are not flushed, and may be lost when the power goes"
-        }
-        "innodb_flush_method" if value == "o_direct_no_fsync" => {
-            "datafiles are not flushed: right only for a device without a volatile cache"
-        }
-        _ => return None,
-    };
-    Some(format!("{name} = {value}: {loses}"))
+/// What decides what a commit is worth, as it is in force for this session; empty when the server does not tell.
+pub(super) fn in_force(session: &mut dyn SqlConnection) -> promise::Settings {
+    let names = promise::innodb::ASKED.join("', '");
+    let mut told = promise::Settings::new();
+    // A status variable of MySQL's is among them.
+    for list in ["variables", "global status"] {
+        let asked = format!("show {list} where variable_name in ('{names}')");
+        let _ = session.ask(&asked, &mut |row| {
+            told.insert(row.text(0)?.to_lowercase(), row.text(1)?.to_lowercase());
+            Ok(())
+        });
+    }
+    told
 }
 
 impl Settings {
@@ -150,7 +147,6 @@ impl Settings {
             }
             settings.set(&plain, value);
         }
-        settings.durability();
         Ok(settings)
     }
 
@@ -266,15 +262,6 @@ impl Settings {
         );
         self.native = Some(wanted);
         Ok(())
-    }
-
-    /// Says what promises less than a commit that survives everything.
-    fn durability(&mut self) {
-        let mut notes = Vec::new();
-        for (name, value) in &self.options {
-            notes.extend(less_durable(name, value));
-        }
-        self.notes.append(&mut notes);
     }
 
     /// For loading: durable when it is stopped in order.
@@ -426,21 +413,6 @@ mod tests {
         let own = refused(&[("datadir", "/")], None);
         assert!(own.contains("the layout says where"), "{own}");
         assert!(refused(&[("a b", "1")], None).contains("cannot be the name"));
-    }
-
-    #[test]
-    fn promises_that_are_weaker_are_told() {
-        let settings = [
-            ("innodb_flush_log_at_trx_commit", "2"),
-            ("innodb_doublewrite", "OFF"),
-        ];
-        assert_eq!(of(&settings, None).unwrap().notes.len(), 2);
-        assert_eq!(
-            of(&[("innodb_flush_log_at_trx_commit", "1")], None)
-                .unwrap()
-                .notes,
-            [""; 0]
-        );
     }
 
     #[test]

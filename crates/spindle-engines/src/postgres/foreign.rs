@@ -9,11 +9,12 @@ use spindle_workload::sql::SqlConnection;
 use super::Postgres;
 use super::connection::PostgresConnection;
 use super::counts::Counters;
-use super::settings::less_durable;
+use super::settings::in_force;
 use super::stream::Stream;
 use super::waits::{WaitSampler, Whose};
 use super::wire::Login;
 use crate::engine::{EngineCounts, EngineWait, Housekeeping, SegmentSize, ThreadOf};
+use crate::promise::{self, Promise, Storage};
 use crate::sql::address::Reach;
 use crate::sql::{
     Address, Dropped, ForeignServer, FoundServer, Password, Purpose, RunningServer, Schema,
@@ -53,7 +54,6 @@ impl ForeignServer for Postgres {
         let mut notes = Vec::new();
         let asked = connection.ask(SETTINGS, &mut |row| {
             let (name, value) = (row.text(0)?, row.text(1)?);
-            notes.extend(less_durable(&name, &value));
             if !value.is_empty() {
                 settings.push(format!("{name} = {value}"));
             }
@@ -283,6 +283,12 @@ impl RunningServer for ForeignPostgres {
 
     fn session_threads(&self) -> Vec<ThreadOf> {
         Vec::new()
+    }
+
+    fn promise(&self, storage: &Storage) -> Promise {
+        let session = come_to(&self.schema);
+        let told = session.map(|mut session| in_force(&mut session));
+        promise::postgres::promise(&told.unwrap_or_default(), storage)
     }
 
     /// Spindle goes; the server stays.

@@ -15,11 +15,12 @@ use super::connection::{Backends, PostgresConnection};
 use super::counts::Counters;
 use super::postmaster::Postmaster;
 use super::programs::Programs;
-use super::settings::Settings;
+use super::settings::{Settings, in_force};
 use super::stream::Stream;
 use super::waits::{WaitSampler, Whose};
 use super::wire::Login;
 use crate::engine::{EngineCounts, EngineWait, Housekeeping, SegmentSize, ThreadOf};
+use crate::promise::{self, Promise, Storage};
 use crate::sql::{Purpose, RunningServer, ServerError, Stop};
 
 /// Recovery from a crash takes as long as its redo is long.
@@ -200,6 +201,12 @@ impl RunningServer for RunningPostgres {
             thread_id: *id,
         });
         threads.collect()
+    }
+
+    fn promise(&self, storage: &Storage) -> Promise {
+        let session = self.connect_client();
+        let told = session.map(|mut session| in_force(&mut session));
+        promise::postgres::promise(&told.unwrap_or_default(), storage)
     }
 
     fn stop(&self, how: Stop) -> Result<(), ServerError> {

@@ -4,7 +4,11 @@
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
+use spindle_workload::sql::SqlConnection;
+
+use super::connection::PostgresConnection;
 use super::programs::{Programs, last_words};
+use crate::promise;
 use crate::sql::{Purpose, ServerError, ServerIo, ServerIoMethod, ServerRequest};
 
 /// Settings that the cluster is made with, for `initdb`.
@@ -44,24 +48,6 @@ const SINCE: [(&str, u32); 16] = [
     ("io_method", 18),
     ("io_workers", 18),
 ];
-/// Settings by which a commit that returned may be lost, or a block may be torn, when they have these values.
-const LESS_DURABLE: [(&str, &[&str], &str); 3] = [
-    (
-        "fsync",
-        &["off", "false", "no", "0"],
-        "a crash of the machine may destroy the database",
-    ),
-    (
-        "full_page_writes",
-        &["off", "false", "no", "0"],
-        "a block torn by a crash stays torn, unless the device writes blocks whole",
-    ),
-    (
-        "synchronous_commit",
-        &["off", "false", "no", "0"],
-        "a crash loses commits that had returned",
-    ),
-];
 /// What matters to storage as it is when nobody sets it, on Linux, and the first version that has it.
 const DEFAULTS: [(&str, &str, u32); 5] = [
     ("fsync", "on", 13),
@@ -90,15 +76,18 @@ pub(super) struct Settings {
     pub notes: Vec<String>,
 }
 
-/// What is to be known of a setting by which a crash may cost more than it does otherwise.
-pub(super) fn less_durable(name: &str, value: &str) -> Option<String> {
-    let mut known = LESS_DURABLE.iter();
-    let (_, _, why) = known.find(|(known, values, _)| {
-        *known == name && values.contains(&value.to_lowercase().as_str())
-    })?;
-    Some(format!(
-        "{name} = {value} is another promise of durability: {why}"
-    ))
+/// What decides what a commit is worth, as it is in force for this session; empty when the server does not tell.
+pub(super) fn in_force(session: &mut PostgresConnection) -> promise::Settings {
+    let mut told = promise::Settings::new();
+    for name in promise::postgres::ASKED {
+        // One that a server does not know is an error of that one.
+        let asked = format!("select current_setting('{name}')");
+        let _ = session.ask(&asked, &mut |row| {
+            told.insert(name.to_owned(), row.text(0)?.to_lowercase());
+            Ok(())
+        });
+    }
+    told
 }
 
 impl Settings {
@@ -166,7 +155,6 @@ impl Settings {
             }
             _ => self.lines.push((name.to_owned(), value.to_owned())),
         }
-        self.notes.extend(less_durable(name, value));
         Ok(())
     }
 

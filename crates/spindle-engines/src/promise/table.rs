@@ -92,6 +92,7 @@ const CACHE: &str = "https://www.kernel.org/doc/html/v6.12/block/writeback_cache
 const SYSFS_BLOCK: &str = "https://www.kernel.org/doc/html/v6.12/admin-guide/abi-stable.html";
 const ZRAM: &str = "https://www.kernel.org/doc/html/v6.12/admin-guide/blockdev/zram.html";
 const SCSI: &str = "https://www.kernel.org/doc/html/v6.12/scsi/sd-parameters.html";
+const NOWHERE: &str = "docs/durability.md#how-it-is-worked-out";
 const MKE2FS: &str = "mke2fs(8), has_journal";
 
 table! {
@@ -198,7 +199,7 @@ table! {
         NETWORK: "NFS, CIFS, 9p, virtiofs and FUSE" => Unknown,
             "what its server keeps when it says that it has flushed is not seen from here", NFS;
         ZFS_SYNC: "ZFS" => Unknown, "its property sync may leave flushes out, and is not seen from here", ZFS;
-        FILE_SYSTEM_UNKNOWN: "any other file system" => Unknown, "Spindle does not know what this file system keeps", EXT4;
+        FILE_SYSTEM_UNKNOWN: "any other file system" => Unknown, "Spindle does not know what this file system keeps", NOWHERE;
     }
     Device {
         DEVICE_FLUSHED: "`queue/write_cache` is `write back`" => EveryCommit,
@@ -213,8 +214,8 @@ table! {
         DEVICE_NETWORK: "nbd without a write cache" => Unknown,
             "its server takes no flushes, and what it keeps is not seen from here", SYSFS_BLOCK;
         DEVICE_UNKNOWN: "a device or directory that cannot be looked at" => Unknown,
-            "what lies there is not seen from here", SYSFS_BLOCK;
+            "what lies there is not seen from here", NOWHERE;
         STORAGE_FOREIGN: "the storage of a server that somebody else runs" => Unknown,
-            "the disks of the server are not seen from here", SYSFS_BLOCK;
+            "the disks of the server are not seen from here", NOWHERE;
     }
 }

@@ -28,6 +28,7 @@ pub(crate) use room::said_of_full_disks;
 pub use under_test::SqlUnderTest;
 
 use crate::engine::{EngineCounts, EngineWait, Housekeeping, SegmentSize, ThreadOf};
+use crate::promise::{Promise, Storage};
 
 /// The databases that speak SQL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -310,6 +311,9 @@ pub trait RunningServer: Send + Sync {
 
     /// Its threads that serve clients.
     fn session_threads(&self) -> Vec<ThreadOf>;
+
+    /// What it keeps when the power goes, by its settings in force for a client's session, on what lies beneath its files.
+    fn promise(&self, storage: &Storage) -> Promise;
 
     /// What was noticed, for people.
     fn warnings(&self) -> Vec<String> {

@@ -13,6 +13,7 @@ use super::{RunningServer, Stop};
 use crate::engine::{
     Answer, Engine, EngineCounts, EngineWait, Housekeeping, SegmentSize, ThreadOf, Written,
 };
+use crate::promise::{Promise, Storage};
 
 /// A server at work and the workload that it was loaded for.
 pub struct SqlUnderTest {
@@ -122,6 +123,10 @@ impl Engine for SqlUnderTest {
 
     fn session_threads(&self) -> Vec<ThreadOf> {
         self.server.session_threads()
+    }
+
+    fn promise(&self, storage: &Storage) -> Promise {
+        self.server.promise(storage)
     }
 
     fn warnings(&self) -> Vec<String> {

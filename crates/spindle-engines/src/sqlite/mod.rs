@@ -12,11 +12,13 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rusqlite::Connection;
+use rusqlite::types::ValueRef;
 use spindle_layout::{RawDevice, TreeDirectories};
 use spindle_workload::SessionError;
 use spindle_workload::sql::{Dialect, SqlConnection};
 
 use crate::engine::{EngineCounts, EngineWait, Housekeeping, SegmentSize, ThreadOf};
+use crate::promise::{self, Promise, Storage};
 use crate::sql::{
     FoundServer, InDiskGroup, OnRawDevices, Purpose, RunningServer, Server, ServerError,
     ServerRequest, Stop,
@@ -264,6 +266,23 @@ impl RunningServer for RunningSqlite {
 
     fn session_threads(&self) -> Vec<ThreadOf> {
         Vec::new()
+    }
+
+    fn promise(&self, storage: &Storage) -> Promise {
+        let value = |connection: &Connection, name: &str| {
+            connection.pragma_query_value(None, name, |row| {
+                Ok(match row.get_ref(0)? {
+                    ValueRef::Integer(number) => number.to_string(),
+                    value => value.as_str()?.to_lowercase(),
+                })
+            })
+        };
+        // Every connection is opened as the first one was.
+        let told = promise::sqlite::ASKED.iter().filter_map(|name| {
+            let value = self.ask(|connection| value(connection, name))?;
+            Some(((*name).to_owned(), value))
+        });
+        promise::sqlite::promise(&told.collect(), storage)
     }
 
     fn warnings(&self) -> Vec<String> {

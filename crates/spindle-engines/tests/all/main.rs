@@ -5,6 +5,7 @@ mod kill;
 mod mariadb;
 mod postgres;
 mod power_cut;
+mod promise;
 mod sessions;
 mod small;
 mod sql_workloads;

@@ -18,6 +18,9 @@ use spindle_workload::driver::Behaviour;
 use spindle_workload::sql::{RowsInSql, SqlWorkload, Value};
 use spindle_workload::{Acknowledged, OltpMix, RedoStress, SessionError, Slob, Workload};
 
+use crate::promise::{must_name, storage};
+use spindle_engines::promise::Keeps;
+
 const CLIENTS: u32 = 3;
 /// Set in the process that is to be killed, to the directory of its database.
 const VICTIM: &str = "SPINDLE_TEST_SQLITE_VICTIM";
@@ -316,4 +319,39 @@ fn kept(connection: &mut dyn spindle_workload::sql::SqlConnection) -> Vec<u64> {
     });
     asked.unwrap();
     kept
+}
+
+#[test]
+fn a_weaker_pragma_is_named_in_what_is_kept() {
+    let place = tempfile::tempdir().unwrap();
+    let storage = storage(place.path());
+    let interval_ms = storage.commit_interval_ms();
+    for (journal_mode, synchronous, told, keeps, back_ms) in [
+        ("wal", "full", "2", Keeps::EveryCommit, None),
+        (
+            "wal",
+            "normal",
+            "1",
+            Keeps::AllButTheLast,
+            storage.write_back_ms(),
+        ),
+        ("delete", "full", "2", Keeps::AllButTheLast, interval_ms),
+        ("delete", "extra", "3", Keeps::EveryCommit, None),
+        ("truncate", "full", "2", Keeps::EveryCommit, None),
+        ("delete", "normal", "1", Keeps::MayBeDamaged, None),
+        ("memory", "full", "2", Keeps::MayBeDamaged, None),
+        ("wal", "off", "0", Keeps::MayBeDamaged, None),
+    ] {
+        let settings = [("journal_mode", journal_mode), ("synchronous", synchronous)];
+        let request = request(&settings);
+        let directories = directories(place.path(), &format!("{journal_mode}-{synchronous}"));
+        let sqlite = server(ServerKind::Sqlite);
+        sqlite.create(&request, &directories).unwrap();
+        let running = sqlite
+            .start(&request, &directories, Purpose::Trial)
+            .unwrap();
+        let what = format!("journal_mode = {journal_mode}, synchronous = {told}");
+        must_name(&running.promise(&storage), &what, keeps, back_ms);
+        running.stop(Stop::Kill).unwrap();
+    }
 }

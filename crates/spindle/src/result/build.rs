@@ -4,8 +4,8 @@ use spindle_stats::{StatsError, estimate_mean};
 use thiserror::Error;
 
 use super::{
-    Case, CaseRecord, FORMAT_VERSION, Outcome, RunRecord, RunResult, Throughput, attribution,
-    case_means, drift, findings, headline, judge, stopping, warnings,
+    Case, CaseRecord, FORMAT_VERSION, Outcome, Promise, RunRecord, RunResult, Throughput, Trial,
+    attribution, case_means, drift, findings, headline, judge, stopping, warnings,
 };
 
 /// Why a record has no result: the journal it came from was damaged or changed by hand.
@@ -142,6 +142,7 @@ fn one_case(record: &RunRecord, index: usize, case: &CaseRecord) -> Result<Case,
         workload: case.workload.clone(),
         clients: case.clients,
         outcome,
+        promise: promise_of(&trials),
         trials,
         tpm,
         response_time: case_means::response_time(&case.trials),
@@ -151,6 +152,13 @@ fn one_case(record: &RunRecord, index: usize, case: &CaseRecord) -> Result<Case,
                 && sampled.clients == case.clients
         })),
     })
+}
+
+/// The weakest that a trial found; settings may have been changed on a server meanwhile.
+fn promise_of(trials: &[Trial]) -> Promise {
+    let promises = trials.iter().map(|trial| &trial.promise);
+    let weakest = promises.max_by_key(|promise| (promise.keeps, promise.back_ms));
+    weakest.cloned().unwrap_or_default()
 }
 
 #[cfg(test)]

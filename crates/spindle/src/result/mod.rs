@@ -31,12 +31,12 @@ pub use headline::{format_ratio, more_rounds, percent};
 pub use kinds::KindMeans;
 pub use model::{
     Arrivals, Attribution, CLIENT_QUEUE, Case, Comparison, Conditions, CpuMicroseconds, CpuShares,
-    Drift, FORMAT_VERSION, Finding, IoPerTransaction, KindOfTransaction, Latency, Layout, Measure,
-    Memory, NOT_DIRECT_HERE, NoiseFloor, OF_THE_SERVER, OTHER_TIME, Outcome, OwnCost, Pair,
-    PartDifference, Place, QueryRun, QueryTime, QuietWait, RUN_QUEUE, Ranking, RatioEstimate,
-    ResponseTime, Restore, RunResult, SYSTEM_CPU, SegmentSpace, Stopping, SystemColumn, SystemMean,
-    SystemSeries, Throughput, TimePart, Trial, USER_CPU, Wait, WarmUp, Warning, is_refresh,
-    is_storage_wait, is_wait_event, nearest_event,
+    Drift, FORMAT_VERSION, Finding, IoPerTransaction, Keeps, KindOfTransaction, Latency, Layout,
+    Measure, Memory, NOT_DIRECT_HERE, NoiseFloor, OF_THE_SERVER, OTHER_TIME, Outcome, OwnCost,
+    Pair, PartDifference, Place, Promise, PromiseReason, QueryRun, QueryTime, QuietWait, RUN_QUEUE,
+    Ranking, RatioEstimate, ResponseTime, Restore, RunResult, SYSTEM_CPU, SegmentSpace, Stopping,
+    SystemColumn, SystemMean, SystemSeries, Throughput, TimePart, Trial, USER_CPU, Wait, WarmUp,
+    Warning, is_refresh, is_storage_wait, is_wait_event, nearest_event,
 };
 pub use queries::{QueryMean, QueryMeans};
 pub use record::{AutoPlan, CaseRecord, RunRecord, SampledTrial};

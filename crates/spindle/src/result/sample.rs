@@ -109,6 +109,7 @@ pub(crate) fn trial(round: u32, tpm: f64) -> Trial {
             bytes: 256 << 20,
         }],
         warnings: Vec::new(),
+        promise: super::Promise::default(),
         warm_up: None,
         conditions: Conditions::default(),
         arrivals: None,

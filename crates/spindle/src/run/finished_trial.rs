@@ -71,6 +71,7 @@ impl FinishedTrial {
             check: outcome.check,
             space: outcome.space,
             warnings,
+            promise: outcome.promise,
             warm_up: outcome.warm_up,
             arrivals: outcome.arrivals,
             response_time: outcome.response_time,
@@ -99,7 +100,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::result::{CpuShares, IoCounts, Latency, Restore};
+    use crate::result::{CpuShares, IoCounts, Latency, Promise, Restore};
 
     #[test]
     fn a_trial_keeps_what_its_process_found() {
@@ -152,6 +153,7 @@ mod tests {
             check: String::new(),
             space: Vec::new(),
             written: Vec::new(),
+            promise: Promise::default(),
             warnings: vec!["from the process".to_string()],
         };
         let restored = Restored {

@@ -13,6 +13,7 @@ mod open_loop;
 pub mod own_cost;
 mod page_cache;
 mod panics;
+mod promise;
 pub mod protocol;
 mod query_run;
 pub mod response_time;

@@ -25,7 +25,7 @@ use crate::observe::block_device::DeviceNumber;
 use crate::observe::io_limit::Rates;
 use crate::result::{
     Arrivals, CpuMicroseconds, CpuShares, IoCounts, KindOfTransaction, Latency, Memory, OwnCost,
-    QueryRun, ResponseTime, SegmentSpace, SystemSeries, Wait, WarmUp,
+    Promise, QueryRun, ResponseTime, SegmentSpace, SystemSeries, Wait, WarmUp,
 };
 
 /// What a worker is started for.
@@ -243,6 +243,9 @@ pub struct Outcome {
     pub space: Vec<SegmentSpace>,
     /// Where it wrote.
     pub written: WrittenRuns,
+    /// What the database keeps when the power goes.
+    #[serde(default)]
+    pub promise: Promise,
     /// What was noticed, for people.
     pub warnings: Vec<String>,
 }

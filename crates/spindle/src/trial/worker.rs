@@ -18,6 +18,7 @@ use super::moment::{
     physical_counts, response_time_between, tool_counts, waits, waits_between,
 };
 use super::page_cache::{cached_pages_of, dirty_bytes_of, not_direct};
+use super::promise::promise_of;
 use super::protocol::{
     Order, Outcome, Progress, Report, Task, TrialFiles, behaviour_of, engine_path, settings_of,
     sql_workload_of, workload_of,
@@ -324,6 +325,7 @@ impl Trial<'_> {
             check,
             space: space(&**self.engine),
             written: Vec::new(),
+            promise: promise_of(&**self.engine, &self.task.files),
             warnings,
         };
         Ok(match self.engine.is_foreign() {

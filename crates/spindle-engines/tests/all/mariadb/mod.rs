@@ -4,6 +4,7 @@
 //! `SPINDLE_MARIADB_BIN_DIR=/opt/mysql/bin`.
 
 mod client;
+mod kept;
 mod raw;
 
 use std::collections::BTreeMap;

@@ -5,6 +5,7 @@ mod client;
 mod errors;
 mod foreign;
 mod home;
+mod kept;
 mod kills;
 
 use std::sync::Arc;

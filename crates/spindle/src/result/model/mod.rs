@@ -3,6 +3,7 @@
 mod cause;
 mod conditions;
 mod judgement;
+mod promise;
 mod system;
 mod trial;
 
@@ -16,6 +17,7 @@ pub use conditions::{Conditions, QuietWait};
 pub use judgement::{
     Comparison, Drift, Measure, NoiseFloor, Pair, Place, Ranking, RatioEstimate, Stopping,
 };
+pub use promise::{Keeps, Promise, PromiseReason};
 pub use system::{SystemColumn, SystemMean, SystemSeries};
 pub use trial::{
     Arrivals, CLIENT_QUEUE, CpuMicroseconds, CpuShares, IoPerTransaction, KindOfTransaction,
@@ -172,6 +174,9 @@ pub struct Case {
     /// Whether the case was measured: `status` and, unless it was, `reason`.
     #[serde(flatten)]
     pub outcome: Outcome,
+    /// What it keeps when the power goes: the weakest that its trials found.
+    #[serde(default)]
+    pub promise: Promise,
     /// The measured runs in the order of rounds.
     pub trials: Vec<Trial>,
     /// Throughput over all trials; `None` without trials.

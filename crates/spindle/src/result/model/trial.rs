@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::Promise;
 use super::conditions::Conditions;
 use crate::result::{Audit, IoCounts};
 
@@ -62,6 +63,9 @@ pub struct Trial {
     pub space: Vec<SegmentSpace>,
     /// What the runner noticed during this trial, for people.
     pub warnings: Vec<String>,
+    /// What the database keeps when the power goes, by its settings in force; unknown in journals of versions that did not look.
+    #[serde(default)]
+    pub promise: Promise,
     /// How the trial came to a steady state; `None` when that was not looked at.
     #[serde(default)]
     pub warm_up: Option<WarmUp>,

@@ -4,8 +4,8 @@
 use serde_json::json;
 use spindle::result::{
     Audit, CaseRecord, Conditions, CpuMicroseconds, CpuShares, IoCounts, Latency, Layout, Memory,
-    Outcome, OwnCost, Restore, RunRecord, SampledTrial, SegmentSpace, SystemSeries, Trial, Wait,
-    Warning,
+    Outcome, OwnCost, Promise, Restore, RunRecord, SampledTrial, SegmentSpace, SystemSeries, Trial,
+    Wait, Warning,
 };
 
 /// Block size of the fixture's database.
@@ -249,6 +249,7 @@ pub fn trial(case: usize, round: u32) -> Trial {
             bytes: 256 << 20,
         }],
         warnings: Vec::new(),
+        promise: Promise::default(),
         warm_up: None,
         conditions: Conditions::default(),
         arrivals: None,

@@ -1,0 +1,54 @@
+//! What a running server is found to keep when the power goes, by its settings in force.
+
+use spindle_engines::promise::{Keeps, Promise};
+use spindle_engines::sql::{ServerKind, Stop, server};
+
+use super::{Ground, is_missing, request, started};
+use crate::promise::{must_name, storage};
+
+fn promise_with(ground: &Ground, name: &str, settings: &[(&str, &str)]) -> Promise {
+    let request = request(settings);
+    let directories = ground.directories(name);
+    let created = server(ServerKind::MariaDb).create(&request, &directories);
+    created.unwrap();
+    let running = started(&request, &directories);
+    let promise = running.promise(&storage(&directories.data));
+    running.stop(Stop::Kill).unwrap();
+    promise
+}
+
+#[test]
+fn a_weaker_setting_is_named_in_what_is_kept() {
+    if is_missing() {
+        return;
+    }
+    let ground = Ground::new();
+    let commit = "innodb_flush_log_at_trx_commit";
+    let strong = promise_with(&ground, "strong", &[]);
+    must_name(&strong, &format!("{commit} = 1"), Keeps::EveryCommit, None);
+    let weaker = [
+        (commit, "2"),
+        ("innodb_flush_log_at_timeout", "3"),
+        ("innodb_doublewrite", "OFF"),
+    ];
+    let weaker = promise_with(&ground, "weaker", &weaker);
+    must_name(
+        &weaker,
+        &format!("{commit} = 2"),
+        Keeps::AllButTheLast,
+        Some(3_000),
+    );
+    must_name(
+        &weaker,
+        "innodb_doublewrite = off",
+        Keeps::MayBeDamaged,
+        None,
+    );
+    let logged = [
+        ("log_bin", "binlog"),
+        ("server_id", "1"),
+        ("sync_binlog", "10"),
+    ];
+    let logged = promise_with(&ground, "logged", &logged);
+    must_name(&logged, "sync_binlog = 10", Keeps::AllButTheLast, None);
+}

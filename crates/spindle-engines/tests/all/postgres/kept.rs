@@ -1,0 +1,99 @@
+//! What a running server is found to keep when the power goes: its settings in force, also those that a role has of its own.
+
+use spindle_engines::promise::{Keeps, Promise, Storage};
+use spindle_engines::sql::{Address, Purpose, Schema, ServerKind, Stop, foreign_server};
+
+use super::home::{Home, is_installed, postgres, request, start};
+use crate::promise::{must_name, storage};
+
+fn promise_with(home: &Home, name: &str, settings: &[(&str, &str)]) -> Promise {
+    let request = request(settings);
+    let directories = home.directories(name);
+    postgres().create(&request, &directories).unwrap();
+    let running = start(&request, &directories);
+    let promise = running.promise(&storage(&directories.data));
+    running.stop(Stop::Kill).unwrap();
+    promise
+}
+
+#[test]
+fn a_weaker_setting_is_named_in_what_is_kept() {
+    if !is_installed() {
+        return;
+    }
+    let home = Home::new();
+    let strong = promise_with(&home, "strong", &[]);
+    must_name(&strong, "fsync = on", Keeps::EveryCommit, None);
+    must_name(
+        &strong,
+        "wal_sync_method = fdatasync",
+        Keeps::EveryCommit,
+        None,
+    );
+    let later = [("synchronous_commit", "off"), ("wal_writer_delay", "50ms")];
+    let later = promise_with(&home, "later", &later);
+    must_name(
+        &later,
+        "synchronous_commit = off",
+        Keeps::AllButTheLast,
+        Some(150),
+    );
+    let torn = promise_with(&home, "torn", &[("full_page_writes", "off")]);
+    must_name(&torn, "full_page_writes = off", Keeps::MayBeDamaged, None);
+    let never = promise_with(&home, "never", &[("fsync", "off")]);
+    must_name(&never, "fsync = off", Keeps::MayBeDamaged, None);
+}
+
+/// The file says on; the role says off.
+#[test]
+fn what_a_role_has_of_its_own_is_in_force_for_its_clients() {
+    if !is_installed() {
+        return;
+    }
+    let home = Home::new();
+    let request = request(&[]);
+    let directories = home.directories("made");
+    postgres().create(&request, &directories).unwrap();
+    let running = start(&request, &directories);
+    let mut session = running.connect().unwrap();
+    session
+        .run("alter role spindle set synchronous_commit = off")
+        .unwrap();
+    let promise = running.promise(&storage(&directories.data));
+    must_name(
+        &promise,
+        "synchronous_commit = off",
+        Keeps::AllButTheLast,
+        Some(600),
+    );
+
+    let socket = directories.data.join("run").display().to_string();
+    let password = std::fs::read_to_string(directories.data.join("password")).unwrap();
+    let password = password.trim();
+    let url = format!("postgres://spindle:{password}@localhost/postgres?host={socket}");
+    let schema = Schema {
+        address: Address::parse(&url).unwrap(),
+        password_variable: None,
+        password: None,
+        name: "spindle_test_2".to_owned(),
+        token: "ours".to_owned(),
+    };
+    let schema = schema.with_password().unwrap();
+    let foreign = foreign_server(ServerKind::Postgres).unwrap();
+    foreign.make(&schema).unwrap();
+    let opened = foreign.open(&schema, Purpose::Trial).unwrap();
+    let promise = opened.promise(&Storage::default());
+    must_name(
+        &promise,
+        "synchronous_commit = off",
+        Keeps::AllButTheLast,
+        Some(600),
+    );
+    // With the setting mended, only the server's disks are left to be asked after.
+    session
+        .run("alter role spindle reset synchronous_commit")
+        .unwrap();
+    assert_eq!(opened.promise(&Storage::default()).keeps, Keeps::Unknown);
+    opened.stop(Stop::Kill).unwrap();
+    running.stop(Stop::Kill).unwrap();
+}

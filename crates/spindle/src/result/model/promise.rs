@@ -1,0 +1,146 @@
+//! What a case keeps when the power goes, as it stands in the journal and in `result.json`.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// What is kept when the power goes, the strongest first.
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum Keeps {
+    /// Every commit that was acknowledged.
+    EveryCommit,
+    /// Nothing is known to be lost, and not all is known.
+    #[default]
+    Unknown,
+    /// All but the last commits; the database is whole.
+    AllButTheLast,
+    /// The database may be damaged.
+    MayBeDamaged,
+    /// Nothing: it was in memory.
+    Nothing,
+}
+
+/// What a case keeps when the power goes, and why.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Promise {
+    /// The weakest of its reasons.
+    pub keeps: Keeps,
+    /// For [`Keeps::AllButTheLast`]: how far back a lost commit may lie, milliseconds, about; `None` when nothing bounds it.
+    #[serde(default)]
+    pub back_ms: Option<u64>,
+    /// What it follows from, the weakest first; empty in results of versions that did not look.
+    #[serde(default)]
+    pub reasons: Vec<PromiseReason>,
+}
+
+/// A setting, mount option or device that a promise follows from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PromiseReason {
+    /// As it stands: `synchronous_commit = off`.
+    pub what: String,
+    /// What it keeps.
+    pub keeps: Keeps,
+    /// What that means, for people: a clause.
+    pub effect: String,
+    /// Where it is written.
+    pub source: String,
+}
+
+impl Promise {
+    /// What it follows from, in the first place.
+    pub fn weakest(&self) -> Option<&PromiseReason> {
+        self.reasons.first()
+    }
+
+    /// The reasons that make it weaker than every commit.
+    pub fn weaknesses(&self) -> impl Iterator<Item = &PromiseReason> {
+        let reasons = self.reasons.iter();
+        reasons.filter(|reason| reason.keeps != Keeps::EveryCommit)
+    }
+
+    /// To follow the name of a case: `may lose the last 0.6 s of commits`.
+    pub fn clause(&self) -> String {
+        match (self.keeps, self.back_ms) {
+            (Keeps::EveryCommit, _) => "keeps every commit".to_owned(),
+            (Keeps::AllButTheLast, Some(ms)) => {
+                format!("may lose the last {} of commits", seconds(ms))
+            }
+            (Keeps::AllButTheLast, None) => "may lose the last commits".to_owned(),
+            (Keeps::MayBeDamaged, _) => "may be damaged by a power cut".to_owned(),
+            (Keeps::Nothing, _) => "loses everything in a power cut".to_owned(),
+            (Keeps::Unknown, _) => match self.weakest() {
+                Some(reason) => format!("keeps an unknown part of its commits ({})", reason.what),
+                None => "keeps an unknown part of its commits".to_owned(),
+            },
+        }
+    }
+}
+
+/// In the cell of a table.
+impl fmt::Display for Promise {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.keeps, self.back_ms) {
+            (Keeps::EveryCommit, _) => formatter.pad("all commits"),
+            (Keeps::AllButTheLast, Some(ms)) => formatter.pad(&format!("all but {}", seconds(ms))),
+            (Keeps::AllButTheLast, None) => formatter.pad("all but the last"),
+            (Keeps::MayBeDamaged, _) => formatter.pad("may be damaged"),
+            (Keeps::Nothing, _) => formatter.pad("nothing"),
+            (Keeps::Unknown, _) => formatter.pad("unknown"),
+        }
+    }
+}
+
+impl Keeps {
+    /// To follow "among layouts that": a group of cases.
+    pub fn of_group(self) -> &'static str {
+        match self {
+            Keeps::EveryCommit => "keep every commit",
+            Keeps::Unknown => "are not known to lose commits",
+            Keeps::AllButTheLast => "may lose the last commits only",
+            Keeps::MayBeDamaged => "a power cut may damage",
+            Keeps::Nothing => "a power cut empties",
+        }
+    }
+}
+
+/// `0.6 s`, `40 s`, `5 ms`.
+fn seconds(ms: u64) -> String {
+    match ms {
+        0..100 => format!("{ms} ms"),
+        100..10_000 if !ms.is_multiple_of(1000) => format!("{:.1} s", ms as f64 / 1000.0),
+        _ => format!("{} s", ms.div_ceil(1000)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_promise_is_said_with_its_time() {
+        let last = |back_ms| Promise {
+            keeps: Keeps::AllButTheLast,
+            back_ms,
+            reasons: Vec::new(),
+        };
+        let said = [Some(50), Some(600), Some(1_000), Some(40_000), None]
+            .map(|back_ms| last(back_ms).to_string());
+        assert_eq!(
+            said,
+            [
+                "all but 50 ms",
+                "all but 0.6 s",
+                "all but 1 s",
+                "all but 40 s",
+                "all but the last"
+            ]
+        );
+        assert_eq!(
+            last(Some(600)).clause(),
+            "may lose the last 0.6 s of commits"
+        );
+    }
+}

@@ -1,0 +1,74 @@
+//! What the database of a trial keeps when the power goes: its settings in force, asked of it, on what lies beneath its files.
+
+use std::collections::BTreeSet;
+use std::os::unix::fs::FileTypeExt;
+use std::path::{Path, PathBuf};
+
+use spindle_engines::engine::Engine;
+use spindle_engines::promise::{self, Storage};
+use spindle_layout::system::Beneath;
+use spindle_layout::{SystemTree, place_of};
+
+use super::protocol::TrialFiles;
+use crate::result::{Keeps, Promise, PromiseReason};
+
+/// The promise of a database that runs on these files.
+pub(super) fn promise_of(engine: &dyn Engine, files: &TrialFiles) -> Promise {
+    let promise = engine.promise(&storage_of(files, &SystemTree::default()));
+    let reasons = promise.reasons.into_iter().map(|reason| PromiseReason {
+        what: reason.what,
+        keeps: keeps_of(reason.keeps),
+        effect: reason.effect,
+        source: reason.source,
+    });
+    Promise {
+        keeps: keeps_of(promise.keeps),
+        back_ms: promise.back_ms,
+        reasons: reasons.collect(),
+    }
+}
+
+fn keeps_of(keeps: promise::Keeps) -> Keeps {
+    match keeps {
+        promise::Keeps::EveryCommit => Keeps::EveryCommit,
+        promise::Keeps::Unknown => Keeps::Unknown,
+        promise::Keeps::AllButTheLast => Keeps::AllButTheLast,
+        promise::Keeps::MayBeDamaged => Keeps::MayBeDamaged,
+        promise::Keeps::Nothing => Keeps::Nothing,
+    }
+}
+
+/// What lies beneath the files that a commit needs, each place once.
+fn storage_of(files: &TrialFiles, tree: &SystemTree) -> Storage {
+    let mut places: Vec<Beneath> = Vec::new();
+    for path in paths_of(files) {
+        let beneath = Beneath::of(tree, &path);
+        if !places.contains(&beneath) {
+            places.push(beneath);
+        }
+    }
+    Storage { places }
+}
+
+/// A server's directories without that of temporary files, and the devices that its datafiles lie on.
+fn paths_of(files: &TrialFiles) -> BTreeSet<PathBuf> {
+    let TrialFiles::Tree(directories) = files else {
+        return files.paths();
+    };
+    let named = directories.named().into_iter();
+    let needed = named.filter(|(kind, _)| *kind != "temp");
+    let mut paths: BTreeSet<PathBuf> = needed.map(|(_, path)| path.to_owned()).collect();
+    for file in directories.files().unwrap_or_default() {
+        if let Ok(Some(place)) = place_of(&file) {
+            paths.extend(place.paths().iter().cloned());
+        } else if is_device(&file) {
+            paths.insert(file);
+        }
+    }
+    paths
+}
+
+fn is_device(path: &Path) -> bool {
+    let found = std::fs::metadata(path);
+    found.is_ok_and(|found| found.file_type().is_block_device())
+}
