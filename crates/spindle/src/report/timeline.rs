@@ -157,6 +157,7 @@ mod tests {
             workload: "oltp_mix".to_owned(),
             clients: 8,
             outcome: crate::result::Outcome::Measured,
+            promise: crate::result::Promise::default(),
             trials: Vec::new(),
             tpm: None,
             response_time: None,

@@ -6,9 +6,9 @@ use spindle::experiment::Experiment;
 use spindle::result::{
     Attribution, Audit, Case, CaseRecord, Conditions, CpuMicroseconds, CpuShares, Drift, Finding,
     IoCounts, KindOfTransaction, Latency, Measure, NoiseFloor, Outcome, PartDifference, Place,
-    RatioEstimate, ResponseTime, Restore, RunRecord, RunResult, SampledTrial, SegmentSpace,
-    Stopping, SystemColumn, SystemMean, SystemSeries, TimePart, Trial, Verdict, Wait, WarmUp,
-    Warning, build,
+    Promise, RatioEstimate, ResponseTime, Restore, RunRecord, RunResult, SampledTrial,
+    SegmentSpace, Stopping, SystemColumn, SystemMean, SystemSeries, TimePart, Trial, Verdict, Wait,
+    WarmUp, Warning, build,
 };
 use spindle::run::replay::describe;
 
@@ -248,6 +248,7 @@ fn trial(layout: usize, clients: u32, round: u32) -> Trial {
             bytes: 4 << 30,
         }],
         warnings: Vec::new(),
+        promise: Promise::default(),
         warm_up: Some(WarmUp {
             duration_s: 34.0,
             is_settled: true,
