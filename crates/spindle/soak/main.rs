@@ -16,6 +16,7 @@ use std::time::{Duration, Instant};
 use clap::Parser;
 use spindle::cli;
 use spindle::experiment::Experiment;
+use spindle::files::Directory;
 use spindle::result::RunResult;
 use spindle::run::journal::{self, Event};
 use spindle::run::progress::Shown;
@@ -134,7 +135,7 @@ struct Options {
 fn main() -> ExitCode {
     // The process of a trial is this program once more.
     if env::args().nth(1).as_deref() == Some(WORKER_COMMAND) {
-        return cli::main(cli::Arguments::parse());
+        return cli::main();
     }
     match soak(&Options::parse()) {
         Ok(()) => ExitCode::SUCCESS,
@@ -196,9 +197,11 @@ fn finished(place: &Path) -> Option<RunResult> {
 
 fn run_in(place: &Path, experiment: Experiment) -> Result<RunResult, String> {
     let never = Arc::new(AtomicBool::new(false));
+    let directory =
+        Directory::make(place).map_err(|error| format!("{}: {error}", place.display()))?;
     let runner = match journal::replay(place) {
-        Ok(_) => Runner::go_on(place, Shown::Nothing, never),
-        Err(_) => Runner::begin(experiment, place, Shown::Nothing, never),
+        Ok(_) => Runner::go_on(directory, Shown::Nothing, never),
+        Err(_) => Runner::begin(experiment, directory, Shown::Nothing, never),
     };
     let wrap = |error: RunError| format!("{}: {error}", place.display());
     runner.map_err(wrap)?.run().map_err(wrap)

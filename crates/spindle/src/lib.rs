@@ -3,7 +3,8 @@
 //! [`trial`]), what the system says meanwhile ([`observe`]), what was found ([`result`]) and what people see of it
 //! ([`table`], [`report`], [`cli`]). Beside a run: what it would do ([`plan`]), what the machine can do ([`doctor`]), what dead
 //! runs left ([`clean`]). Meanwhile: a dashboard ([`watch`]). After it: showing a run ([`show`]), handing it to other programs ([`export`]), comparing runs
-//! ([`compare`]) and finding them ([`mod@list`]).
+//! ([`compare`]) and finding them ([`mod@list`]). How files of runs are opened and written ([`files`]), how anything is printed
+//! ([`say`]), and as what ([`plain_text`]).
 
 pub mod clean;
 pub mod cli;
@@ -12,13 +13,16 @@ mod disk_group;
 pub mod doctor;
 pub mod experiment;
 pub mod export;
+pub mod files;
 pub mod list;
 pub mod observe;
+pub mod plain_text;
 pub mod plan;
 pub mod power_cut;
 pub mod report;
 pub mod result;
 pub mod run;
+pub mod say;
 pub mod show;
 pub mod table;
 pub mod trial;

@@ -6,6 +6,7 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use crate::plain_text::one_line;
 use crate::result::RunResult;
 use crate::run::directory::{DirectoryError, StoredRun};
 use crate::run::journal;
@@ -46,7 +47,9 @@ pub fn find(below: &Path) -> io::Result<Vec<FoundRun>> {
 }
 
 fn collect(directory: &Path, depth: u32, found: &mut Vec<PathBuf>) -> io::Result<()> {
-    if directory.join(journal::FILE_NAME).is_file() {
+    // Whatever it is: what is wrong with it is said.
+    let journal = directory.join(journal::FILE_NAME);
+    if journal.symlink_metadata().is_ok() {
         found.push(directory.to_path_buf());
         return Ok(());
     }
@@ -63,7 +66,7 @@ fn collect(directory: &Path, depth: u32, found: &mut Vec<PathBuf>) -> io::Result
 /// Whether somebody holds a lock on the whole file, as a run does on its journal, by what `/proc/locks` says (proc(5)).
 /// Looking takes no lock: a run that is about to begin is not disturbed.
 fn is_locked(path: &Path, locks: &str) -> bool {
-    let Ok(file) = fs::metadata(path) else {
+    let Ok(file) = fs::symlink_metadata(path) else {
         return false;
     };
     let (major, minor) = (rustix::fs::major(file.dev()), rustix::fs::minor(file.dev()));
@@ -83,7 +86,8 @@ pub fn render(found: &[FoundRun], below: &Path, style: Style) -> String {
     }
     let mut text = String::new();
     for found in found {
-        let directory = paint(&found.directory.display().to_string(), BOLD, style);
+        let directory = found.directory.display().to_string();
+        let directory = paint(&one_line(&directory), BOLD, style);
         match &found.run {
             Ok(run) => {
                 let _ = writeln!(text, "{directory}");
@@ -91,7 +95,8 @@ pub fn render(found: &[FoundRun], below: &Path, style: Style) -> String {
                 let _ = writeln!(text, "  {}\n", run.result.headline);
             }
             Err(error) => {
-                let error = paint(&error.to_string(), RED, style);
+                let error = error.to_string();
+                let error = paint(&one_line(&error), RED, style);
                 let _ = writeln!(text, "{directory}\n  cannot be read: {error}\n");
             }
         }

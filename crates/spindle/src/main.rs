@@ -2,9 +2,6 @@
 
 use std::process::ExitCode;
 
-use clap::Parser;
-use spindle::cli;
-
 fn main() -> ExitCode {
-    cli::main(cli::Arguments::parse())
+    spindle::cli::main()
 }

@@ -1,8 +1,8 @@
-//! The command line: what people type, and how they are told what went wrong. The only module that prints, but for the
-//! progress of a run.
+//! The command line: what people type, and how they are told what went wrong.
 
 mod results;
 mod run;
+mod signals;
 
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
@@ -21,7 +21,7 @@ use crate::power_cut::{self, Scratch};
 use crate::run::replay::RunState;
 use crate::run::{directory, journal};
 use crate::table::Style;
-use crate::{clean, doctor, plan, trial};
+use crate::{clean, doctor, plan, say, trial};
 
 const EXIT_CODES: &str = "Exit codes: 0 done; 1 the run or a command failed; 2 the experiment file or the command line \
 is wrong, and nothing was created; 3 not one case could be measured; 130 interrupted, go on with `spindle resume`. \
@@ -33,7 +33,7 @@ const RUNS: &str = "runs";
 /// The program's arguments.
 #[derive(Parser)]
 #[command(version, about, long_about = None, after_help = EXIT_CODES)]
-pub struct Arguments {
+struct Arguments {
     #[command(subcommand)]
     command: Command,
 }
@@ -185,19 +185,32 @@ struct Watch {
     watch: bool,
 }
 
-/// Does what was asked.
-pub fn main(arguments: Arguments) -> ExitCode {
+/// Does what the command line asks for.
+pub fn main() -> ExitCode {
+    signals::outlive_file_size_limit();
+    match Arguments::try_parse() {
+        Ok(arguments) => carry_out(arguments),
+        Err(error) if error.use_stderr() => {
+            let text = error.render();
+            match std::io::stderr().is_terminal() {
+                true => say::drawn(&text.ansi().to_string()),
+                false => say::drawn(&text.to_string()),
+            }
+            ExitCode::from(2)
+        }
+        // Help, or the version.
+        Err(error) => match std::io::stdout().is_terminal() {
+            true => print(&error.render().ansi().to_string()),
+            false => print(&error.render().to_string()),
+        },
+    }
+}
+
+fn carry_out(arguments: Arguments) -> ExitCode {
     match arguments.command {
         Command::TrialWorker => trial::worker::run(),
         Command::DiskGroup(command) => match disk_group::carry_out(command) {
-            Ok(answer) => {
-                print!("{}", answer.text);
-                if answer.is_well {
-                    ExitCode::SUCCESS
-                } else {
-                    ExitCode::FAILURE
-                }
-            }
+            Ok(answer) => print_then(&answer.text, success_if(answer.is_well)),
             Err(error) => fail(&error.to_string()),
         },
         Command::Powercut(asked) => match Experiment::read(&asked.file, &asked.sets) {
@@ -233,10 +246,7 @@ pub fn main(arguments: Arguments) -> ExitCode {
             Err(error) => wrong_experiment(&error),
         },
         Command::Clean { dry_run } => show_cleaning(dry_run),
-        Command::Doctor => {
-            print!("{}", doctor::report());
-            ExitCode::SUCCESS
-        }
+        Command::Doctor => print(&doctor::report()),
     }
 }
 
@@ -259,7 +269,8 @@ fn experiment_to_run(file: &Path, sets: &[String]) -> Result<Experiment, ExitCod
 }
 
 fn holds_run(directory: &Path) -> bool {
-    directory.join(journal::FILE_NAME).exists()
+    let journal = directory.join(journal::FILE_NAME);
+    journal.symlink_metadata().is_ok()
 }
 
 fn no_run(directory: &Path) -> ExitCode {
@@ -273,12 +284,8 @@ fn no_run(directory: &Path) -> ExitCode {
 fn show_plan(experiment: &Experiment) -> ExitCode {
     match plan::look(experiment) {
         Ok(look) => {
-            print!("{}", look.text);
-            if look.can_run {
-                ExitCode::SUCCESS
-            } else {
-                ExitCode::from(3)
-            }
+            let code = if look.can_run { 0 } else { 3 };
+            print_then(&look.text, ExitCode::from(code))
         }
         Err(error) => fail(&format!("there is no current directory: {error}")),
     }
@@ -286,14 +293,7 @@ fn show_plan(experiment: &Experiment) -> ExitCode {
 
 fn show_cleaning(dry_run: bool) -> ExitCode {
     match clean::clean(&ledger::default_directory(), dry_run) {
-        Ok(report) => {
-            print!("{}", report.text);
-            if report.is_clean {
-                ExitCode::SUCCESS
-            } else {
-                ExitCode::FAILURE
-            }
-        }
+        Ok(report) => print_then(&report.text, success_if(report.is_clean)),
         Err(error) => fail(&error.to_string()),
     }
 }
@@ -314,22 +314,19 @@ fn cut_power(experiment: &Experiment, asked: PowerCuts) -> ExitCode {
             _ => Scratch::Files,
         },
     };
-    match power_cut::run(experiment, &options, &mut |what| eprintln!("{what}")) {
+    match power_cut::run(experiment, &options, &mut |what| say::note(what)) {
         Ok(outcome) => {
             let is_kept = outcome.rows.iter().all(|row| row.failure().is_none());
+            let mut code = success_if(is_kept);
             if !outcome.rows.is_empty() {
-                print!("{}", power_cut::table::render(&outcome));
+                code = print_then(&power_cut::table::render(&outcome), code);
                 if let Some(path) = &asked.document
                     && let Err(error) = power_cut::table::write(path, &outcome, &options)
                 {
                     return fail(&format!("cannot write {}: {error}", path.display()));
                 }
             }
-            if is_kept {
-                ExitCode::SUCCESS
-            } else {
-                ExitCode::FAILURE
-            }
+            code
         }
         Err(error) => fail(&error.to_string()),
     }
@@ -345,8 +342,31 @@ fn style_of_output() -> Style {
 }
 
 fn fail(reason: &str) -> ExitCode {
-    eprintln!("spindle: {reason}");
+    say::reason(reason);
+    if let Some(advice) = signals::advice_on_file_size(reason) {
+        say::note(&advice);
+    }
     ExitCode::FAILURE
+}
+
+/// Prints a result.
+fn print(text: &str) -> ExitCode {
+    print_then(text, ExitCode::SUCCESS)
+}
+
+/// Prints a result, and ends with `code` when that succeeds.
+fn print_then(text: &str, code: ExitCode) -> ExitCode {
+    match say::result(text) {
+        Ok(()) => code,
+        Err(error) => fail(&format!("standard output takes no more: {error}")),
+    }
+}
+
+fn success_if(is_well: bool) -> ExitCode {
+    match is_well {
+        true => ExitCode::SUCCESS,
+        false => ExitCode::FAILURE,
+    }
 }
 
 fn wrong_experiment(error: &ExperimentError) -> ExitCode {
@@ -357,8 +377,8 @@ fn wrong_experiment(error: &ExperimentError) -> ExitCode {
     };
     let mut text = String::new();
     match handler.render_report(&mut text, error) {
-        Ok(()) => eprint!("{text}"),
-        Err(_) => eprintln!("spindle: {error}"),
+        Ok(()) => say::drawn(&text),
+        Err(_) => say::reason(&error.to_string()),
     }
     ExitCode::from(2)
 }

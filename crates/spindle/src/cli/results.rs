@@ -1,7 +1,7 @@
 //! `spindle show`, `export`, `compare` and `list`: what runs found, for people and for programs. They read journals and
 //! write nothing.
 
-use std::io::{ErrorKind, Write};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -12,7 +12,7 @@ use crate::compare::{self, Options, Outcome, RunComparison, Side};
 use crate::export::{self, Format};
 use crate::list;
 use crate::run::directory::StoredRun;
-use crate::show;
+use crate::{say, show};
 
 /// A case that is slower by more than this has regressed, unless told otherwise.
 const THRESHOLD_DEFAULT: &str = "5%";
@@ -68,7 +68,7 @@ fn threshold(text: &str) -> Result<f64, String> {
 /// A run for people.
 pub(super) fn show(directory: &Path) -> ExitCode {
     match StoredRun::read(directory) {
-        Ok(run) => print(&show::render(&run, style_of_output())),
+        Ok(run) => super::print(&show::render(&run, style_of_output())),
         Err(error) => fail(&error.to_string()),
     }
 }
@@ -76,7 +76,7 @@ pub(super) fn show(directory: &Path) -> ExitCode {
 /// A run for programs.
 pub(super) fn export(directory: &Path, format: Format) -> ExitCode {
     match StoredRun::read(directory) {
-        Ok(run) => print(&export::export(&run, format)),
+        Ok(run) => super::print(&export::export(&run, format)),
         Err(error) => fail(&error.to_string()),
     }
 }
@@ -91,7 +91,7 @@ pub(super) fn list(below: &Path) -> ExitCode {
         found => found,
     };
     match found {
-        Ok(found) => print(&list::render(&found, below, style_of_output())),
+        Ok(found) => super::print(&list::render(&found, below, style_of_output())),
         Err(error) => fail(&format!("{}: {error}", below.display())),
     }
 }
@@ -132,7 +132,9 @@ pub(super) fn compare(asked: &Compare) -> ExitCode {
             texts.collect()
         }
     };
-    print(&text);
+    if let Err(error) = say::result(&text) {
+        return trouble(&format!("standard output takes no more: {error}"));
+    }
     match Outcome::of_all(
         comparisons
             .iter()
@@ -147,17 +149,4 @@ pub(super) fn compare(asked: &Compare) -> ExitCode {
 fn trouble(reason: &str) -> ExitCode {
     fail(reason);
     ExitCode::from(2)
-}
-
-/// Prints to whoever still listens: `spindle export ... | head` is no failure.
-fn print(text: &str) -> ExitCode {
-    let mut output = std::io::stdout().lock();
-    match output
-        .write_all(text.as_bytes())
-        .and_then(|()| output.flush())
-    {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) if error.kind() == ErrorKind::BrokenPipe => ExitCode::SUCCESS,
-        Err(error) => fail(&format!("standard output: {error}")),
-    }
 }

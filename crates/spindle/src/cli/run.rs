@@ -2,20 +2,19 @@
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use jiff::Zoned;
-use signal_hook::consts::{SIGINT, SIGTERM};
-use signal_hook::iterator::Signals;
 
+use super::signals::{self, INTERRUPTED};
 use super::{RUNS, Show, fail, style_of_output};
 use crate::experiment::Experiment;
+use crate::files::Directory;
 use crate::result::{Outcome, RunResult};
+use crate::run::directory::{self, DirectoryError};
 use crate::run::progress::Shown;
 use crate::run::runner::{RunError, Runner};
-use crate::table;
 use crate::watch::terminal;
+use crate::{say, table};
 
 /// Runs an experiment.
 pub(super) fn begin(
@@ -27,9 +26,13 @@ pub(super) fn begin(
     let Some(shown) = shown(show, watch) else {
         return no_terminal();
     };
-    let directory = out.unwrap_or_else(|| default_directory(&experiment));
-    let runner = Runner::begin(experiment, &directory, shown, interrupts());
-    carry_out(runner, &directory, show)
+    let directory = match out {
+        Some(path) => directory::create(&path),
+        None => directory::create_named(Path::new(RUNS), &name_of_directory(&experiment)),
+    };
+    carry_out(directory, show, |directory, path| {
+        Runner::begin(experiment, directory, shown, signals::interrupts(path))
+    })
 }
 
 /// Goes on with a run.
@@ -37,8 +40,9 @@ pub(super) fn resume(directory: &Path, show: &Show, watch: bool) -> ExitCode {
     let Some(shown) = shown(show, watch) else {
         return no_terminal();
     };
-    let runner = Runner::go_on(directory, shown, interrupts());
-    carry_out(runner, directory, show)
+    carry_out(directory::open_run(directory), show, |directory, path| {
+        Runner::go_on(directory, shown, signals::interrupts(path))
+    })
 }
 
 /// How progress is shown; `None` for a dashboard where there is no terminal.
@@ -58,58 +62,67 @@ fn no_terminal() -> ExitCode {
     ExitCode::from(2)
 }
 
-/// Set by the first Ctrl-C or SIGTERM; the second ends the program at once, the terminal as it was.
-fn interrupts() -> Arc<AtomicBool> {
-    let flag = Arc::new(AtomicBool::new(false));
-    let mut signals = Signals::new([SIGINT, SIGTERM]).expect("SIGINT and SIGTERM may be handled");
-    let interrupted = Arc::clone(&flag);
-    std::thread::spawn(move || {
-        for _ in signals.forever() {
-            if interrupted.swap(true, Ordering::Relaxed) {
-                terminal::give_back();
-                std::process::exit(130);
-            }
-        }
-    });
-    flag
+/// `NAME-20260101-120000`.
+fn name_of_directory(experiment: &Experiment) -> String {
+    let time = Zoned::now().strftime("%Y%m%d-%H%M%S");
+    format!("{}-{time}", experiment.name)
 }
 
-fn default_directory(experiment: &Experiment) -> PathBuf {
-    let time = Zoned::now().strftime("%Y%m%d-%H%M%S").to_string();
-    Path::new(RUNS).join(format!("{}-{time}", experiment.name))
-}
-
-fn carry_out(runner: Result<Runner, RunError>, directory: &Path, show: &Show) -> ExitCode {
-    // Resuming changes the working directory.
-    let directory = std::path::absolute(directory).unwrap_or_else(|_| directory.to_path_buf());
-    match runner.and_then(|mut runner| runner.run()) {
-        Ok(result) => show_result(&result, &directory, show),
+fn carry_out(
+    directory: Result<Directory, DirectoryError>,
+    show: &Show,
+    start: impl FnOnce(Directory, PathBuf) -> Result<Runner, RunError>,
+) -> ExitCode {
+    let directory = match directory {
+        Ok(directory) => directory,
+        Err(error) => return fail(&error.to_string()),
+    };
+    // Going on changes the working directory.
+    let path = std::path::absolute(directory.path());
+    let path = path.unwrap_or_else(|_| directory.path().to_path_buf());
+    let mut runner = match start(directory, path.clone()) {
+        Ok(runner) => runner,
+        Err(error) => return fail(&error.to_string()),
+    };
+    match runner.run() {
+        Ok(result) => show_result(&result, &path, show),
         Err(RunError::Interrupted) => {
-            eprintln!(
+            say::note(&format!(
                 "interrupted; finished trials are kept. Go on with: spindle resume {}",
-                directory.display()
-            );
-            ExitCode::from(130)
+                path.display()
+            ));
+            ExitCode::from(INTERRUPTED)
         }
         Err(error) => {
             let code = fail(&error.to_string());
-            if directory.join(crate::run::journal::FILE_NAME).exists() {
-                eprintln!(
+            match runner.has_anything() {
+                true => say::note(&format!(
                     "finished trials are kept. When it is mended: spindle resume {}",
-                    directory.display()
-                );
+                    path.display()
+                )),
+                false => runner.discard(),
             }
             code
         }
     }
 }
 
+/// Prints the result of a run.
 pub(super) fn show_result(result: &RunResult, directory: &Path, show: &Show) -> ExitCode {
-    if show.json {
-        print!("{}", result.to_json());
-    } else {
-        print!("{}", table::render(result, style_of_output()));
-        println!("\nreport: {}", directory.join("report.html").display());
+    let report = directory.join("report.html");
+    let text = match show.json {
+        true => result.to_json(),
+        false => format!(
+            "{}\nreport: {}\n",
+            table::render(result, style_of_output()),
+            report.display()
+        ),
+    };
+    if let Err(error) = say::result(&text) {
+        return fail(&format!(
+            "standard output takes no more: {error}. The report is written: {}",
+            report.display()
+        ));
     }
     let measured = result
         .cases

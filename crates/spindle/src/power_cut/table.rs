@@ -8,6 +8,7 @@ use jiff::Zoned;
 
 use super::judge::Row;
 use super::{Options, Outcome};
+use crate::files;
 
 const INTRODUCTION: &str = "\
 # What layouts keep when the power goes
@@ -95,9 +96,9 @@ pub fn write(path: &Path, outcome: &Outcome, options: &Options) -> io::Result<()
     let date = Zoned::now().strftime("%Y-%m-%d");
     let judging = options.judging.describe();
     let table = render(outcome);
-    std::fs::write(
+    files::write(
         path,
-        format!("{INTRODUCTION}\n{date}; {judging}.\n\n{table}"),
+        &format!("{INTRODUCTION}\n{date}; {judging}.\n\n{table}"),
     )
 }
 

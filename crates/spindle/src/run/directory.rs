@@ -2,12 +2,12 @@
 //! `result.json`, `report.html`, `report.md`. Everything but the journal can be made again at any time.
 
 use std::fmt::Write as _;
-use std::fs;
-use std::io;
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
 use super::journal::{self, JournalError};
 use super::replay::RunState;
+use crate::files::Directory;
 use crate::report;
 use crate::result::{self, RecordError, RunRecord, RunResult};
 
@@ -29,6 +29,16 @@ pub enum DirectoryError {
     Taken {
         /// The directory.
         path: PathBuf,
+    },
+    /// It holds files that no run of ours put there.
+    #[error(
+        "{path} holds {found}: a run directory must be new or empty, so that no file of yours is replaced. Name another one"
+    )]
+    NotEmpty {
+        /// The directory.
+        path: PathBuf,
+        /// Some of what is in it.
+        found: String,
     },
     /// It holds no run.
     #[error(
@@ -59,23 +69,59 @@ fn system(path: &Path) -> impl Fn(io::Error) -> DirectoryError + '_ {
     }
 }
 
-/// Makes the directory of a new run.
-pub fn create(path: &Path) -> Result<(), DirectoryError> {
-    fs::create_dir_all(path).map_err(system(path))?;
-    if path.join(journal::FILE_NAME).exists() {
-        return Err(DirectoryError::Taken {
-            path: path.to_path_buf(),
-        });
+/// Makes the directory of a new run, or takes one that is empty. A run that ended before it wrote anything may have left
+/// its journal there, empty.
+pub fn create(path: &Path) -> Result<Directory, DirectoryError> {
+    let directory = Directory::make(path).map_err(system(path))?;
+    let names = directory.names().map_err(system(path))?;
+    if names.is_empty() || (names == [journal::FILE_NAME] && is_empty(&directory)) {
+        return Ok(directory);
     }
-    Ok(())
+    let path = path.to_path_buf();
+    if names.iter().any(|name| name == journal::FILE_NAME) {
+        return Err(DirectoryError::Taken { path });
+    }
+    let found = name_some(&names);
+    Err(DirectoryError::NotEmpty { path, found })
 }
 
-/// Writes a file of the directory as a whole: a reader sees the old one or the new one.
-pub fn write(path: &Path, text: &str) -> Result<(), DirectoryError> {
-    let hidden = path.with_extension("new");
-    fs::write(&hidden, text)
-        .and_then(|()| fs::rename(&hidden, path))
-        .map_err(system(path))
+/// Makes the directory of a new run in `parent`: `name`, or the next name that is free.
+pub fn create_named(parent: &Path, name: &str) -> Result<Directory, DirectoryError> {
+    for number in 1.. {
+        let path = match number {
+            1 => parent.join(name),
+            _ => parent.join(format!("{name}-{number}")),
+        };
+        match Directory::make_new(&path) {
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+            made => return made.map_err(system(&path)),
+        }
+    }
+    unreachable!("no directory has that many entries")
+}
+
+/// Takes away what a run wrote before it found out anything, and the directory if that was made for it.
+pub fn discard(directory: &Directory) {
+    for name in [journal::FILE_NAME, "experiment.json", "machine.json"] {
+        // What cannot be removed does no harm.
+        let _ = directory.remove(name);
+    }
+    directory.remove_if_made();
+}
+
+fn is_empty(directory: &Directory) -> bool {
+    let journal = directory.open_file(journal::FILE_NAME);
+    journal.is_ok_and(|file| file.metadata().is_ok_and(|found| found.len() == 0))
+}
+
+/// `a, b, c and 2 more`.
+fn name_some(names: &[String]) -> String {
+    const NAMED_MAX: usize = 3;
+    let named = names[..names.len().min(NAMED_MAX)].join(", ");
+    match names.len().saturating_sub(NAMED_MAX) {
+        0 => named,
+        more => format!("{named} and {more} more"),
+    }
 }
 
 /// A run as its journal tells it.
@@ -98,12 +144,12 @@ impl StoredRun {
     /// # Errors
     /// The directory holds no run, or its journal is damaged or cannot be read.
     pub fn read(directory: &Path) -> Result<StoredRun, DirectoryError> {
-        let path = directory.to_path_buf();
-        let journal = directory.join(journal::FILE_NAME);
-        if !journal.try_exists().map_err(system(&journal))? {
-            return Err(DirectoryError::NoRun { path });
-        }
-        let events = journal::replay(directory)?;
+        StoredRun::read_in(&open_run(directory)?)
+    }
+
+    fn read_in(directory: &Directory) -> Result<StoredRun, DirectoryError> {
+        let path = directory.path().to_path_buf();
+        let events = journal::replay_in(directory)?;
         let state = RunState::of(&events).expect("a replayed journal begins with a run's start");
         let record = state.record();
         let result = result::build(&record).map_err(|error| DirectoryError::Record {
@@ -126,20 +172,38 @@ fn whole_seconds(at: &str) -> String {
         .map_or_else(|| at.to_owned(), |(seconds, _)| format!("{seconds}Z"))
 }
 
+/// Opens a directory that holds a run.
+pub fn open_run(path: &Path) -> Result<Directory, DirectoryError> {
+    let directory = Directory::open(path).map_err(system(path))?;
+    match directory.has(journal::FILE_NAME) {
+        true => Ok(directory),
+        false => Err(DirectoryError::NoRun {
+            path: path.to_path_buf(),
+        }),
+    }
+}
+
+/// Writes a file of a run directory.
+pub fn write(directory: &Directory, name: &str, text: &str) -> Result<(), DirectoryError> {
+    let written = directory.write(name, text);
+    written.map_err(system(&directory.path().join(name)))
+}
+
 /// Writes everything that is made from the journal, and returns the result.
-pub fn write_reports(directory: &Path) -> Result<RunResult, DirectoryError> {
-    let StoredRun { record, result, .. } = StoredRun::read(directory)?;
-    write(&directory.join("result.json"), &result.to_json())?;
-    write(
-        &directory.join("report.html"),
-        &report::html(&result, &record.series),
-    )?;
-    write(
-        &directory.join("report.md"),
-        &report::markdown(&result, &record.series),
-    )?;
-    let series = directory.join("series");
-    fs::create_dir_all(&series).map_err(system(&series))?;
+pub fn write_reports(path: &Path) -> Result<RunResult, DirectoryError> {
+    write_reports_in(&open_run(path)?)
+}
+
+/// As [`write_reports`].
+pub fn write_reports_in(directory: &Directory) -> Result<RunResult, DirectoryError> {
+    let StoredRun { record, result, .. } = StoredRun::read_in(directory)?;
+    write(directory, "result.json", &result.to_json())?;
+    let html = report::html(&result, &record.series);
+    write(directory, "report.html", &html)?;
+    let markdown = report::markdown(&result, &record.series);
+    write(directory, "report.md", &markdown)?;
+    let series = directory.subdirectory("series");
+    let series = series.map_err(system(&directory.path().join("series")))?;
     for trial in &record.series {
         let mut text = String::from("seconds,transactions_per_second\n");
         for (index, tps) in trial.tps.iter().enumerate() {
@@ -152,7 +216,7 @@ pub fn write_reports(directory: &Path) -> Result<RunResult, DirectoryError> {
             trial.clients,
             trial.round
         );
-        write(&series.join(name), &text)?;
+        write(&series, &name, &text)?;
     }
     Ok(result)
 }

@@ -1,16 +1,20 @@
 //! The journal of a run: one JSON object a line, on stable storage before the run goes on. Whatever happens to the
-//! program or the machine, what the journal says has happened; a last line cut short is taken for never written. A
-//! result and a report are pure functions of it.
+//! program or the machine, what the journal says has happened; a last line cut short is taken for never written. Each line
+//! ends with a checksum. A result and a report are pure functions of it.
 
-use std::fs::{File, OpenOptions};
-use std::io::{self, Read, Write};
+use std::fs::File;
+use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
+use crc32c::crc32c_append;
 use rustix::fs::FlockOperation;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::experiment::Experiment;
+use crate::files::{self, Directory};
 use crate::observe::machine::Machine;
+use crate::plain_text::make_plain;
 use crate::result::{Layout, OwnCost, SystemSeries, Trial};
 
 /// Something that happened in a run.
@@ -140,111 +144,205 @@ pub enum JournalError {
 /// The name of the file in a run directory.
 pub const FILE_NAME: &str = "journal.jsonl";
 
+/// What ends a line: a checksum of the line and of all that stands before it, so that neither a changed line nor one that is
+/// missing, doubled or in another place goes unseen. Journals of earlier versions have none.
+const CHECKSUM_KEY: &str = ",\"crc32c\":\"";
+const CHECKSUM_DIGITS: usize = 8;
+/// What follows the digits.
+const CHECKSUM_END: &str = "\"}";
+const CHANGED: &str = "this line, or one before it, was changed after it was written";
+
 /// A journal open for writing.
 pub struct Journal {
     path: PathBuf,
     file: File,
+    /// Of the lines that are whole.
+    whole: Whole,
+}
+
+/// How far a journal is whole.
+#[derive(Debug, Clone, Copy, Default)]
+struct Whole {
+    bytes: u64,
+    /// CRC-32C of these bytes.
+    checksum: u32,
 }
 
 impl Journal {
-    /// Begins a journal in a run directory that has none.
+    /// Begins a journal in a run directory that has none, or has one that nothing was ever written to.
     pub fn create(directory: &Path) -> Result<Journal, JournalError> {
-        let path = directory.join(FILE_NAME);
-        let wrap = |error| JournalError::File {
-            path: path.clone(),
-            error,
-        };
-        let file = OpenOptions::new()
-            .append(true)
-            .create_new(true)
-            .open(&path)
-            .map_err(wrap)?;
-        let journal = Journal { path, file };
-        journal.lock()?;
+        let opened = Directory::open(directory);
+        Journal::create_in(&opened.map_err(|error| wrong(directory, error))?)
+    }
+
+    /// As [`Journal::create`].
+    pub fn create_in(directory: &Directory) -> Result<Journal, JournalError> {
+        let (mut journal, text) = Journal::open(directory, true)?;
+        if text.contains(&b'\n') {
+            let error = io::Error::from(ErrorKind::AlreadyExists);
+            return Err(wrong(directory.path(), error));
+        }
+        journal.cut_to(Whole::default())?;
         Ok(journal)
     }
 
     /// Opens the journal of a run to go on with it, and says what it holds. A torn last line is cut off.
-    pub fn reopen(directory: &Path) -> Result<(Journal, Vec<Event>), JournalError> {
-        let path = directory.join(FILE_NAME);
-        let wrap = |error| JournalError::File {
-            path: path.clone(),
-            error,
-        };
-        let file = OpenOptions::new()
-            .append(true)
-            .read(true)
-            .open(&path)
-            .map_err(wrap)?;
-        let journal = Journal {
-            path: path.clone(),
-            file,
-        };
-        journal.lock()?;
-        let (events, whole_bytes) = read(directory)?;
-        journal.file.set_len(whole_bytes).map_err(wrap)?;
+    pub fn reopen(directory: &Directory) -> Result<(Journal, Vec<Event>), JournalError> {
+        let (mut journal, text) = Journal::open(directory, false)?;
+        let (events, whole) = parse(&journal.path, &text)?;
+        journal.cut_to(whole)?;
         Ok((journal, events))
     }
 
-    fn lock(&self) -> Result<(), JournalError> {
-        rustix::fs::flock(&self.file, FlockOperation::NonBlockingLockExclusive).map_err(|_| {
-            JournalError::InUse {
-                path: self.path.clone(),
-            }
-        })
+    /// The journal, locked before it is read, and its text.
+    fn open(directory: &Directory, makes: bool) -> Result<(Journal, Vec<u8>), JournalError> {
+        let path = directory.path().join(FILE_NAME);
+        let file = directory.open_to_add(FILE_NAME, makes);
+        let file = file.map_err(|error| wrong(directory.path(), error))?;
+        let lock = rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive);
+        lock.map_err(|_| JournalError::InUse { path: path.clone() })?;
+        let text = files::read_all(&file);
+        let text = text.map_err(|error| wrong(directory.path(), error))?;
+        let whole = Whole::default();
+        Ok((Journal { path, file, whole }, text))
     }
 
-    /// Adds an event; it is on stable storage when this returns.
+    fn cut_to(&mut self, whole: Whole) -> Result<(), JournalError> {
+        self.whole = whole;
+        let cut = self.file.set_len(whole.bytes);
+        cut.map_err(|error| self.failed(error))
+    }
+
+    /// Adds an event; it is on stable storage when this returns. When that fails, nothing of it stays, so that the next one
+    /// is not spoilt.
     pub fn append(&mut self, event: &Event) -> Result<(), JournalError> {
-        let mut line =
-            serde_json::to_string(event).expect("an event holds only strings, numbers and lists");
-        line.push('\n');
+        let text = serde_json::to_string(event).map_err(|error| self.failed(error.into()))?;
+        let (line, whole) = with_checksum(&text, self.whole);
         let written = self
             .file
             .write_all(line.as_bytes())
             .and_then(|()| self.file.sync_data());
-        written.map_err(|error| JournalError::File {
+        match written {
+            Ok(()) => self.whole = whole,
+            Err(error) => {
+                // The first error is the one to be told. A part that cannot be cut off is a torn last line.
+                let _ = self.cut_to(self.whole);
+                return Err(self.failed(error));
+            }
+        }
+        Ok(())
+    }
+
+    fn failed(&self, error: io::Error) -> JournalError {
+        JournalError::File {
             path: self.path.clone(),
             error,
-        })
+        }
+    }
+}
+
+fn wrong(directory: &Path, error: io::Error) -> JournalError {
+    JournalError::File {
+        path: directory.join(FILE_NAME),
+        error,
     }
 }
 
 /// The events of a run.
 pub fn replay(directory: &Path) -> Result<Vec<Event>, JournalError> {
-    read(directory).map(|(events, _)| events)
+    let opened = Directory::open(directory);
+    replay_in(&opened.map_err(|error| wrong(directory, error))?)
 }
 
-/// The events and the length of the lines they stand in.
-fn read(directory: &Path) -> Result<(Vec<Event>, u64), JournalError> {
-    let path = directory.join(FILE_NAME);
-    let mut text = Vec::new();
-    File::open(&path)
-        .and_then(|mut file| file.read_to_end(&mut text))
-        .map_err(|error| JournalError::File {
-            path: path.clone(),
-            error,
-        })?;
-    let whole_bytes = text
-        .iter()
-        .rposition(|byte| *byte == b'\n')
-        .map_or(0, |at| at + 1);
+/// As [`replay`].
+pub fn replay_in(directory: &Directory) -> Result<Vec<Event>, JournalError> {
+    let text = directory.read(FILE_NAME);
+    let text = text.map_err(|error| wrong(directory.path(), error))?;
+    Ok(parse(&directory.path().join(FILE_NAME), &text)?.0)
+}
+
+/// The line of an event, and how far the journal is whole with it.
+fn with_checksum(text: &str, before: Whole) -> (String, Whole) {
+    let body = text.strip_suffix('}').expect("an event is a JSON object");
+    let digits = digits(before.checksum, body.as_bytes());
+    let line = format!("{body}{CHECKSUM_KEY}{digits}{CHECKSUM_END}\n");
+    let whole = Whole {
+        bytes: before.bytes + line.len() as u64,
+        checksum: crc32c_append(before.checksum, line.as_bytes()),
+    };
+    (line, whole)
+}
+
+/// The events, and the lines they stand in.
+fn parse(path: &Path, text: &[u8]) -> Result<(Vec<Event>, Whole), JournalError> {
+    let mut whole = Whole::default();
     let mut events = Vec::new();
-    for (index, line) in text[..whole_bytes].split(|byte| *byte == b'\n').enumerate() {
-        if line.is_empty() {
-            continue;
-        }
-        let event = serde_json::from_slice(line).map_err(|error| JournalError::Damaged {
-            path: path.clone(),
+    let mut has_checksums = false;
+    for (index, line) in text.split_inclusive(|byte| *byte == b'\n').enumerate() {
+        let damaged = |reason: String| JournalError::Damaged {
+            path: path.to_owned(),
             line: index + 1,
-            reason: error.to_string(),
-        })?;
-        events.push(event);
+            reason,
+        };
+        let Some(content) = line.strip_suffix(b"\n") else {
+            // A line that was cut short never holds more than its line feed lacks.
+            return match split_checksum(&line[..line.len() - 1]) {
+                Some(_) => Err(damaged("another byte stands for its line feed".to_owned())),
+                None => checked(path, events, whole),
+            };
+        };
+        match split_checksum(content) {
+            Some((body, found)) if found == digits(whole.checksum, body).as_bytes() => {
+                has_checksums = true;
+            }
+            None if !has_checksums => {}
+            Some(_) => return Err(damaged(CHANGED.to_owned())),
+            None => return Err(damaged(format!("it has no checksum: {CHANGED}"))),
+        }
+        if !content.is_empty() {
+            events.push(event_of(content).map_err(|error| damaged(error.to_string()))?);
+        }
+        whole.bytes += line.len() as u64;
+        whole.checksum = crc32c_append(whole.checksum, line);
     }
+    checked(path, events, whole)
+}
+
+/// Events that are those of a run.
+fn checked(
+    path: &Path,
+    events: Vec<Event>,
+    whole: Whole,
+) -> Result<(Vec<Event>, Whole), JournalError> {
     match events.first() {
-        Some(Event::RunStarted { .. }) => Ok((events, whole_bytes as u64)),
-        _ => Err(JournalError::NoRun { path }),
+        Some(Event::RunStarted { .. }) => Ok((events, whole)),
+        _ => Err(JournalError::NoRun {
+            path: path.to_owned(),
+        }),
     }
+}
+
+/// What a line says without its checksum, and the digits of that; `None` when it has none.
+fn split_checksum(content: &[u8]) -> Option<(&[u8], &[u8])> {
+    let rest = content.strip_suffix(CHECKSUM_END.as_bytes())?;
+    let (rest, digits) = rest.split_at_checked(rest.len().checked_sub(CHECKSUM_DIGITS)?)?;
+    Some((rest.strip_suffix(CHECKSUM_KEY.as_bytes())?, digits))
+}
+
+fn digits(before: u32, body: &[u8]) -> String {
+    format!("{:08x}", crc32c_append(before, body))
+}
+
+/// The event of a line, in which no text is obeyed by a terminal.
+fn event_of(content: &[u8]) -> serde_json::Result<Event> {
+    // Most lines are long and hold figures only.
+    let is_harmless = |byte: &u8| *byte != b'\\' && *byte < 0x7f;
+    if content.iter().all(is_harmless) {
+        return serde_json::from_slice(content);
+    }
+    let mut value: Value = serde_json::from_slice(content)?;
+    make_plain(&mut value);
+    serde_json::from_value(value)
 }
 
 #[cfg(test)]
@@ -277,7 +375,8 @@ mod tests {
             replay(directory.path()).unwrap(),
             vec![started(), Event::RunFinished]
         );
-        let (mut journal, events) = Journal::reopen(directory.path()).unwrap();
+        let opened = Directory::open(directory.path()).unwrap();
+        let (mut journal, events) = Journal::reopen(&opened).unwrap();
         assert_eq!(events.len(), 2);
         journal
             .append(&Event::Warning {
@@ -313,7 +412,129 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let mut journal = Journal::create(directory.path()).unwrap();
         journal.append(&started()).unwrap();
-        let error = Journal::reopen(directory.path()).err().unwrap();
+        let opened = Directory::open(directory.path()).unwrap();
+        let error = Journal::reopen(&opened).err().unwrap();
         assert!(matches!(error, JournalError::InUse { .. }));
+    }
+
+    fn written(directory: &Path, events: &[Event]) -> Vec<u8> {
+        let mut journal = Journal::create(directory).unwrap();
+        for event in events {
+            journal.append(event).unwrap();
+        }
+        std::fs::read(directory.join(FILE_NAME)).unwrap()
+    }
+
+    fn warning(text: &str) -> Event {
+        Event::Warning {
+            text: text.to_owned(),
+        }
+    }
+
+    #[test]
+    fn every_flipped_bit_is_named_with_its_line_or_the_next() {
+        let directory = tempfile::tempdir().unwrap();
+        let events = [
+            started(),
+            warning("12 of 34"),
+            warning("56 of 78"),
+            Event::RunFinished,
+        ];
+        let text = written(directory.path(), &events);
+        let path = Path::new("journal");
+        assert_eq!(parse(path, &text).unwrap().0.len(), 4);
+        let line_of = |at: usize| 1 + text[..at].iter().filter(|byte| **byte == b'\n').count();
+        for at in 0..text.len() {
+            // All bits of the short lines, one of each byte of the long one.
+            for bit in if line_of(at) == 1 {
+                at % 8..at % 8 + 1
+            } else {
+                0..8
+            } {
+                let mut changed = text.clone();
+                changed[at] ^= 1 << bit;
+                match parse(path, &changed) {
+                    Err(JournalError::Damaged { line, .. }) => {
+                        assert!(
+                            (line_of(at)..line_of(at) + 2).contains(&line),
+                            "{at} {line}"
+                        );
+                    }
+                    Err(JournalError::NoRun { .. }) => assert_eq!(line_of(at), 1),
+                    other => panic!("bit {bit} of byte {at}: {:?}", other.map(|it| it.0)),
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn lines_that_are_missing_or_twice_or_in_another_order_are_damage() {
+        let directory = tempfile::tempdir().unwrap();
+        let text = written(
+            directory.path(),
+            &[started(), warning("a"), warning("b"), warning("c")],
+        );
+        let lines: Vec<&[u8]> = text.split_inclusive(|byte| *byte == b'\n').collect();
+        let damaged_at = |order: &[usize]| {
+            let text = order.iter().map(|index| lines[*index]).collect::<Vec<_>>();
+            match parse(Path::new("journal"), &text.concat()) {
+                Err(JournalError::Damaged { line, .. }) => Some(line),
+                _ => None,
+            }
+        };
+        assert_eq!(damaged_at(&[0, 1, 2, 3]), None);
+        assert_eq!(damaged_at(&[0, 2, 3]), Some(2));
+        assert_eq!(damaged_at(&[0, 1, 1, 2, 3]), Some(3));
+        assert_eq!(damaged_at(&[0, 2, 1, 3]), Some(2));
+    }
+
+    #[test]
+    fn a_line_cut_short_anywhere_was_never_written() {
+        let directory = tempfile::tempdir().unwrap();
+        let text = written(directory.path(), &[started(), warning("a"), warning("b")]);
+        let last = text[..text.len() - 1]
+            .iter()
+            .rposition(|byte| *byte == b'\n');
+        for length in last.unwrap() + 1..text.len() {
+            let (events, whole) = parse(Path::new("journal"), &text[..length]).unwrap();
+            assert_eq!((events.len(), whole.bytes), (2, last.unwrap() as u64 + 1));
+        }
+    }
+
+    #[test]
+    fn a_journal_without_checksums_still_reads_and_goes_on_with_them() {
+        let directory = tempfile::tempdir().unwrap();
+        let old =
+            [started(), warning("old")].map(|event| serde_json::to_string(&event).unwrap() + "\n");
+        let path = directory.path().join(FILE_NAME);
+        std::fs::write(&path, old.concat()).unwrap();
+        assert_eq!(replay(directory.path()).unwrap().len(), 2);
+        let opened = Directory::open(directory.path()).unwrap();
+        let (mut journal, _) = Journal::reopen(&opened).unwrap();
+        journal.append(&warning("new")).unwrap();
+        drop(journal);
+        assert_eq!(replay(directory.path()).unwrap().len(), 3);
+        let text = std::fs::read_to_string(&path)
+            .unwrap()
+            .replace("old", "odd");
+        std::fs::write(&path, text).unwrap();
+        let error = replay(directory.path()).unwrap_err().to_string();
+        assert!(
+            error.contains("line 3: this line, or one before it"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn what_a_terminal_would_obey_is_read_as_text() {
+        let directory = tempfile::tempdir().unwrap();
+        let harmful = "\u{1b}]0;x\u{7}\u{9b}31m\r\0\u{7f}\u{202e}";
+        written(directory.path(), &[started(), warning(harmful)]);
+        let events = replay(directory.path()).unwrap();
+        let Event::Warning { text } = &events[1] else {
+            panic!("{events:?}")
+        };
+        assert!(!text.contains(crate::plain_text::is_harmful), "{text:?}");
+        assert!(text.contains("\\u{1b}]0;x"), "{text}");
     }
 }

@@ -1,12 +1,13 @@
 //! What people see while a run goes on: one line that is written over on a terminal, plain lines elsewhere, a dashboard or
 //! nothing when asked for. The lines are on standard error, so that standard output holds results only.
 
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, IsTerminal};
 use std::time::{Duration, Instant};
 
 use indicatif::HumanDuration;
 
 use crate::observe::caches::Activity;
+use crate::say;
 use crate::trial::protocol;
 use crate::watch::{Dashboard, Scene};
 
@@ -75,8 +76,8 @@ impl Progress {
     /// Says something that happens once.
     pub fn note(&mut self, text: &str) {
         match &self.manner {
-            Manner::Line => eprintln!("\r\x1b[K{text}"),
-            Manner::Plain => eprintln!("{text}"),
+            Manner::Line => say::over_the_line(text, true),
+            Manner::Plain => say::note(text),
             Manner::Watch(dashboard) => {
                 dashboard.update(|scene| scene.notes.push(text.to_owned()));
             }
@@ -108,7 +109,10 @@ impl Progress {
         let number = self.trials_done + 1;
         let name = format!("trial {number}/{all}, round {round}: {layout}, {clients} clients");
         if matches!(self.manner, Manner::Plain) {
-            eprintln!("{name} ({} left)", HumanDuration(self.time_left()));
+            say::note(&format!(
+                "{name} ({} left)",
+                HumanDuration(self.time_left())
+            ));
         }
         self.trial = Some((name, Instant::now()));
         self.wait_is_said = false;
@@ -183,12 +187,8 @@ impl Progress {
             return;
         }
         if let Some((name, _)) = &self.trial {
-            eprint!(
-                "\r\x1b[K{name}: {state}, {} left",
-                HumanDuration(self.time_left())
-            );
-            // A terminal that does not take it takes the next.
-            let _ = io::stderr().flush();
+            let left = HumanDuration(self.time_left());
+            say::over_the_line(&format!("{name}: {state}, {left} left"), false);
         }
     }
 }

@@ -147,6 +147,11 @@ impl RunState {
         self.cases().into_iter().filter(is_skipped).collect()
     }
 
+    /// True when a layout was looked at, or more.
+    pub fn has_anything(&self) -> bool {
+        !self.layouts.is_empty() || self.finished
+    }
+
     /// True when the trial of a round is done.
     pub fn is_done(&self, case: CaseKey, round: u32) -> bool {
         self.trials

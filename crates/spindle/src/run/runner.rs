@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -26,6 +26,7 @@ use super::quiet::Quiet;
 use super::replay::{CaseKey, RunState};
 use super::schedule::{self, Planned};
 use crate::experiment::Experiment;
+use crate::files::Directory;
 use crate::observe::SystemFiles;
 use crate::observe::block_device::DeviceNumber;
 use crate::observe::machine::Machine;
@@ -77,7 +78,7 @@ pub enum RunError {
 
 /// A run under way.
 pub struct Runner {
-    directory: PathBuf,
+    directory: Directory,
     journal: Journal,
     state: RunState,
     progress: Progress,
@@ -88,14 +89,13 @@ pub struct Runner {
 }
 
 impl Runner {
-    /// Begins a run in a directory that has none.
+    /// Begins a run in a directory that was made for it.
     pub fn begin(
         experiment: Experiment,
-        directory: &Path,
+        directory: Directory,
         shown: Shown,
         interrupted: Arc<AtomicBool>,
     ) -> Result<Runner, RunError> {
-        directory::create(directory)?;
         let working_directory =
             std::env::current_dir().map_err(|error| RunError::WorkingDirectory {
                 path: PathBuf::from("."),
@@ -108,25 +108,41 @@ impl Runner {
             working_directory,
             experiment: Box::new(experiment),
         };
-        let mut journal = Journal::create(directory)?;
-        journal.append(&started)?;
-        let state = RunState::of(&[started]).expect("the start was just made");
-        let text =
-            serde_json::to_string_pretty(&state.experiment).expect("plain data becomes JSON");
-        directory::write(&directory.join("experiment.json"), &text)?;
-        Runner::new(directory, journal, state, shown, interrupted)
+        let journal = Journal::create_in(&directory)?;
+        let state = RunState::of(std::slice::from_ref(&started)).expect("the start was just made");
+        let mut runner = Runner::new(directory, journal, state, shown, interrupted)?;
+        match runner.note_start(&started) {
+            Ok(()) => Ok(runner),
+            Err(error) => {
+                runner.discard();
+                Err(error)
+            }
+        }
+    }
+
+    fn note_start(&mut self, started: &Event) -> Result<(), RunError> {
+        self.journal.append(started)?;
+        let experiment = &self.state.experiment;
+        let text = serde_json::to_string_pretty(experiment).expect("plain data becomes JSON");
+        Ok(directory::write(&self.directory, "experiment.json", &text)?)
+    }
+
+    /// Whether the run has found out anything: a layout was looked at. Before that nothing is made.
+    pub fn has_anything(&self) -> bool {
+        self.state.has_anything()
+    }
+
+    /// Removes the run's files and the directory that was made for them. For a run that found out nothing.
+    pub fn discard(self) {
+        directory::discard(&self.directory);
     }
 
     /// Goes on with the run of a directory.
     pub fn go_on(
-        directory: &Path,
+        directory: Directory,
         shown: Shown,
         interrupted: Arc<AtomicBool>,
     ) -> Result<Runner, RunError> {
-        // The run's paths begin elsewhere.
-        let directory = directory
-            .canonicalize()
-            .unwrap_or_else(|_| directory.to_path_buf());
         let (journal, events) = Journal::reopen(&directory)?;
         let mut state =
             RunState::of(&events).expect("a journal that opens begins with a run's start");
@@ -134,11 +150,11 @@ impl Runner {
         let path = state.working_directory.clone();
         std::env::set_current_dir(&path)
             .map_err(|error| RunError::WorkingDirectory { path, error })?;
-        Runner::new(&directory, journal, state, shown, interrupted)
+        Runner::new(directory, journal, state, shown, interrupted)
     }
 
     fn new(
-        directory: &Path,
+        directory: Directory,
         journal: Journal,
         state: RunState,
         shown: Shown,
@@ -150,7 +166,7 @@ impl Runner {
         let progress = Progress::new(shown, scene, estimate).map_err(RunError::Terminal)?;
         let quiet = Quiet::new(plan.quiet_ms);
         Ok(Runner {
-            directory: directory.to_path_buf(),
+            directory,
             journal,
             state,
             progress,
@@ -166,7 +182,10 @@ impl Runner {
         if run.is_ok() && !self.state.finished {
             self.note(Event::RunFinished)?;
         }
-        let reports = directory::write_reports(&self.directory);
+        if run.is_err() && !self.has_anything() {
+            return Err(run.expect_err("it was just looked at"));
+        }
+        let reports = directory::write_reports_in(&self.directory);
         run?;
         self.progress.ends();
         Ok(reports?)
@@ -282,7 +301,7 @@ impl Runner {
             }
         } else {
             let text = serde_json::to_string_pretty(&machine).expect("plain data becomes JSON");
-            directory::write(&self.directory.join("machine.json"), &text)?;
+            directory::write(&self.directory, "machine.json", &text)?;
         }
         self.note(Event::Machine {
             machine: Box::new(machine),

@@ -1,7 +1,7 @@
 //! The process of a trial. It opens the database, waits for leave to begin, runs the clients, and reports what it and
 //! the system counted over exactly the measured time. It writes nothing but the database's files.
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -39,6 +39,7 @@ use crate::observe::threads::ThreadTimes;
 use crate::result::{
     Arrivals, KindOfTransaction, Latency, Memory, SegmentSpace, SystemSeries, WarmUp,
 };
+use crate::say;
 
 /// Samples in a warm-up that ends by itself are so far apart: the fewest that tell a steady state take five seconds.
 const WARM_UP_SAMPLE_MS: u64 = 50;
@@ -95,7 +96,7 @@ fn say(report: &Report) {
         serde_json::to_string(report).expect("a report holds only strings, numbers and lists");
     line.push('\n');
     // Nobody listens: the run is gone, and there is nobody to tell.
-    if std::io::stdout().lock().write_all(line.as_bytes()).is_err() {
+    if say::to_the_run(&line).is_err() {
         std::process::exit(1);
     }
 }

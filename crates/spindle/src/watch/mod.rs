@@ -15,6 +15,8 @@ use std::time::{Duration, Instant};
 pub use scene::{CaseView, Scene, UnderWay};
 use terminal::Screen;
 
+use crate::say;
+
 /// Time between drawings.
 const REDRAW_EVERY: Duration = Duration::from_millis(250);
 
@@ -67,7 +69,7 @@ impl Drop for Dashboard {
         }
         terminal::give_back();
         for note in &lock(&self.scene).notes {
-            eprintln!("{note}");
+            say::note(note);
         }
     }
 }

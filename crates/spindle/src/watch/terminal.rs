@@ -18,6 +18,8 @@ use rustix::termios::{
     LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcsetattr,
 };
 
+use crate::say;
+
 /// What the terminal was like before it was taken; `None` when it is not taken. Whoever draws holds this, so that nothing is
 /// drawn on a terminal that was given back.
 static BEFORE: Mutex<Option<Termios>> = Mutex::new(None);
@@ -95,9 +97,16 @@ impl Drop for Drawing {
         IS_DRAWING.set(false);
         if let Some(said) = SAID.take() {
             restore(self.before.take());
-            eprintln!("the dashboard ends, and the run goes on without it: {said}");
+            say::note(&format!(
+                "the dashboard ends, and the run goes on without it: {said}"
+            ));
         }
     }
+}
+
+/// Whether a dashboard has the terminal.
+pub fn is_taken() -> bool {
+    before().is_some()
 }
 
 /// Gives the terminal back, if it is taken. For whoever ends the program in any way.

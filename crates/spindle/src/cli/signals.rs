@@ -1,0 +1,103 @@
+//! What the system tells the program from outside: stop (Ctrl-C, SIGTERM, the terminal is gone), and that a file would be
+//! larger than allowed. Handlers are set before anything is made.
+
+use std::fs;
+use std::io::IsTerminal;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rustix::process::{Resource, getrlimit};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
+use signal_hook::iterator::Signals;
+use spindle_layout::ledger;
+
+use crate::say;
+use crate::watch::terminal;
+
+/// What a run leaves behind is named one by one up to so many.
+const NAMED_MAX: usize = 12;
+/// The exit code of a run that was interrupted.
+pub(super) const INTERRUPTED: u8 = 130;
+
+/// Set by the first Ctrl-C, SIGTERM or SIGHUP. The second ends the program at once, the terminal as it was, and says what
+/// is left behind and how it goes away. `directory` is the run's.
+pub(super) fn interrupts(directory: PathBuf) -> Arc<AtomicBool> {
+    let flag = Arc::new(AtomicBool::new(false));
+    let mut numbers = vec![SIGINT, SIGTERM];
+    // `nohup spindle run ...` is to outlive its terminal.
+    if !is_ignored(SIGHUP) {
+        numbers.push(SIGHUP);
+    }
+    let mut signals = Signals::new(numbers).expect("these signals may be handled");
+    let interrupted = Arc::clone(&flag);
+    std::thread::spawn(move || {
+        for _ in signals.forever() {
+            if interrupted.swap(true, Ordering::Relaxed) {
+                terminal::give_back();
+                tell(&left_behind(&directory));
+                std::process::exit(INTERRUPTED.into());
+            }
+            if !terminal::is_taken() {
+                tell(
+                    "interrupted: what the run made is taken away now. A second Ctrl-C ends at once and leaves it",
+                );
+            }
+        }
+    });
+    flag
+}
+
+/// On a line of its own where progress is written over.
+fn tell(text: &str) {
+    match std::io::stderr().is_terminal() {
+        true => say::over_the_line(text, true),
+        false => say::note(text),
+    }
+}
+
+/// What a run that ends at once leaves, and what takes it away.
+fn left_behind(directory: &std::path::Path) -> String {
+    let made = ledger::made_by(&ledger::default_directory(), std::process::id());
+    let mut text = String::from("spindle: ended at once, and took nothing away.");
+    if !made.is_empty() {
+        text.push_str(" Still there:\n");
+        for what in made.iter().take(NAMED_MAX) {
+            text.push_str(&format!("  {what}\n"));
+        }
+        if made.len() > NAMED_MAX {
+            text.push_str(&format!("  and {} more\n", made.len() - NAMED_MAX));
+        }
+    } else {
+        text.push('\n');
+    }
+    text.push_str(&format!(
+        "Take away what is left with: spindle clean\nFinished trials are kept. Go on with: spindle resume {}",
+        directory.display()
+    ));
+    text
+}
+
+/// Whether a signal was ignored when the program began (proc(5), `SigIgn`).
+fn is_ignored(signal: i32) -> bool {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    mask.is_some_and(|mask| mask & (1 << (signal - 1)) != 0)
+}
+
+/// Lets a write beyond the limit on the size of files fail with a reason, in place of the signal that ends the program.
+pub(super) fn outlive_file_size_limit() {
+    // The handler is there to have been called: the write then returns EFBIG (setrlimit(2)).
+    let called = Arc::new(AtomicBool::new(false));
+    signal_hook::flag::register(SIGXFSZ, called).expect("SIGXFSZ may be handled");
+}
+
+/// What to do about a file that may not grow, when that is in a reason.
+pub(super) fn advice_on_file_size(reason: &str) -> Option<String> {
+    const EFBIG: &str = "(os error 27)";
+    let limit = getrlimit(Resource::Fsize).current?;
+    reason.contains(EFBIG).then(|| {
+        format!("no file may have more than {limit} bytes here: raise `ulimit -f`, or start spindle where it is unlimited")
+    })
+}
