@@ -3,6 +3,8 @@
 //! stop it as you like, it goes on where it was. It is an example to Cargo, so that `cargo test` builds it and does not run
 //! it.
 
+#![allow(clippy::disallowed_methods)]
+
 mod tally;
 
 use std::env;

@@ -243,13 +243,28 @@ impl Directory {
 /// # Errors
 /// The system's.
 pub fn write(path: &Path, text: &str) -> io::Result<()> {
+    let (directory, name) = split(path)?;
+    directory.write(name, text)
+}
+
+/// Makes a file at a path where there is nothing yet.
+///
+/// # Errors
+/// As for [`Directory::create_new`].
+pub fn create_new(path: &Path) -> io::Result<File> {
+    let (directory, name) = split(path)?;
+    directory.create_new(name)
+}
+
+/// The directory of a path, open, and the name in it.
+fn split(path: &Path) -> io::Result<(Directory, &str)> {
     let name = path.file_name().and_then(OsStr::to_str);
     let name = name.ok_or_else(|| io::Error::new(ErrorKind::InvalidInput, "this names no file"))?;
     let parent = match path.parent() {
         Some(parent) if parent != Path::new("") => parent,
         _ => Path::new("."),
     };
-    Directory::open(parent)?.write(name, text)
+    Ok((Directory::open(parent)?, name))
 }
 
 /// All of a regular file that a person named, links followed.

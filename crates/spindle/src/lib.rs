@@ -6,6 +6,10 @@
 //! ([`compare`]) and finding them ([`mod@list`]). How files of runs are opened and written ([`files`]), how anything is printed
 //! ([`say`]), and as what ([`plain_text`]).
 
+// Tests make files as they like, and say why they are skipped.
+#![cfg_attr(test, allow(clippy::disallowed_methods))]
+#![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
+
 pub mod clean;
 pub mod cli;
 pub mod compare;

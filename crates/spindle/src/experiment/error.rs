@@ -3,11 +3,11 @@
 //! An [`ExperimentError`] is made by the reader of the experiment file and shown once, by the program, through
 //! [`miette`]: message, the place in the file (or in a `--set` argument), what is allowed there, what to do.
 
-use std::io;
 use std::ops::Range;
-use std::path::Path;
 
-use miette::{Diagnostic, LabeledSpan, NamedSource, SourceCode};
+use miette::{Diagnostic, LabeledSpan, SourceCode};
+
+use super::shown::{self, Shown};
 
 /// One mistake in an experiment file or in a `--set` argument. The first one found is reported.
 #[derive(Debug, thiserror::Error)]
@@ -24,8 +24,7 @@ struct Details {
 
 #[derive(Debug)]
 struct Mark {
-    source: NamedSource<String>,
-    span: Range<usize>,
+    source: Shown,
     label: String,
 }
 
@@ -33,20 +32,11 @@ impl ExperimentError {
     /// `message` says what is wrong, in one line.
     pub(super) fn new(message: impl Into<String>) -> ExperimentError {
         ExperimentError(Box::new(Details {
-            message: without_passwords(&message.into()),
+            message: shown::message(&message.into()),
             key: None,
             help: None,
             mark: None,
         }))
-    }
-
-    /// The file could not be read at all.
-    pub(super) fn unreadable(path: &Path, error: &io::Error) -> ExperimentError {
-        ExperimentError::new(format!(
-            "cannot read the experiment file {}: {error}",
-            path.display()
-        ))
-        .help("name an existing file; examples/quickstart.toml is one to copy")
     }
 
     /// The key that is wrong, in full: `database.writers`.
@@ -57,7 +47,7 @@ impl ExperimentError {
 
     /// What to do about it.
     pub(super) fn help(mut self, help: impl Into<String>) -> ExperimentError {
-        self.0.help = Some(help.into());
+        self.0.help = Some(shown::message(&help.into()));
         self
     }
 
@@ -69,11 +59,9 @@ impl ExperimentError {
         span: Range<usize>,
         label: impl Into<String>,
     ) -> ExperimentError {
-        let source = NamedSource::new(name, without_passwords(text));
         self.0.mark = Some(Mark {
-            source,
-            span,
-            label: without_passwords(&label.into()),
+            source: Shown::new(name, text, span),
+            label: shown::message(&label.into()),
         });
         self
     }
@@ -86,42 +74,9 @@ impl ExperimentError {
     /// The name of the file (or "command line" for a `--set`), with line and column counted from 1; `None` when the file
     /// could not be read at all.
     pub fn place(&self) -> Option<(&str, usize, usize)> {
-        let mark = self.0.mark.as_ref()?;
-        let before = &mark.source.inner()[..mark.span.start];
-        let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
-        let line = before.bytes().filter(|b| *b == b'\n').count() + 1;
-        Some((
-            mark.source.name(),
-            line,
-            before[line_start..].chars().count() + 1,
-        ))
+        let source = &self.0.mark.as_ref()?.source;
+        Some((source.name(), source.line, source.column))
     }
-}
-
-/// A text in which the passwords of addresses (`://user:password@`) are stars, as long as they were, so that places in it stay
-/// what they are.
-fn without_passwords(text: &str) -> String {
-    let mut hidden = text.to_owned().into_bytes();
-    let is_end = |character: char| character.is_whitespace() || "\"'`".contains(character);
-    for (start, scheme_end) in text.match_indices("://") {
-        let authority = start + scheme_end.len();
-        let rest = &text[authority..];
-        let address = &rest[..rest.find(is_end).unwrap_or(rest.len())];
-        // What a person forgot to encode may hold a sign that ends it; so it goes to the last one.
-        if let (Some(colon), Some(at)) = (address.find(':'), address.rfind('@'))
-            && colon < at
-        {
-            hidden[authority + colon + 1..authority + at].fill(b'*');
-        }
-    }
-    for (start, key) in text.match_indices("password=") {
-        let value = start + key.len();
-        let rest = &text[value..];
-        let end = rest.find(|character| is_end(character) || character == '&');
-        hidden[value..value + end.unwrap_or(rest.len())].fill(b'*');
-    }
-    String::from_utf8(hidden)
-        .expect("whole characters were replaced by as many stars as they had bytes")
 }
 
 impl Diagnostic for ExperimentError {
@@ -135,39 +90,8 @@ impl Diagnostic for ExperimentError {
 
     fn labels(&self) -> Option<Box<dyn Iterator<Item = LabeledSpan> + '_>> {
         let mark = self.0.mark.as_ref()?;
-        let label = LabeledSpan::new_primary_with_span(Some(mark.label.clone()), mark.span.clone());
+        let label =
+            LabeledSpan::new_primary_with_span(Some(mark.label.clone()), mark.source.span.clone());
         Some(Box::new(std::iter::once(label)))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn passwords_of_addresses_are_not_shown() {
-        for (text, shown) in [
-            (
-                "url = \"postgres://a:bc@h/d\"",
-                "url = \"postgres://a:**@h/d\"",
-            ),
-            (
-                "url=postgres://a:b@c/e@h:5/d x",
-                "url=postgres://a:*****@h:5/d x",
-            ),
-            (
-                "'mysql://a:é@h' \"b://c:d@e\"",
-                "'mysql://a:**@h' \"b://c:*@e\"",
-            ),
-            ("postgres://a@h:5432/d", "postgres://a@h:5432/d"),
-            (
-                "postgres://a@h/d?password=b&c=d",
-                "postgres://a@h/d?password=*&c=d",
-            ),
-            ("path = \"a:b@c\"", "path = \"a:b@c\""),
-        ] {
-            assert_eq!(without_passwords(text), shown);
-            assert_eq!(shown.len(), text.len());
-        }
     }
 }

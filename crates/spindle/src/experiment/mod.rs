@@ -11,6 +11,7 @@ mod access_path;
 mod database;
 mod document;
 mod error;
+mod file;
 mod layout;
 mod limit;
 mod plan;
@@ -18,12 +19,12 @@ pub mod quantity;
 mod reader;
 mod restore;
 mod server;
+mod shown;
 #[cfg(test)]
 mod tests;
 mod word;
 mod workload;
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -46,6 +47,11 @@ pub use workload::{
 use database::Inherited;
 use document::{Document, Table};
 use reader::{Reader, keys_asked_by};
+
+use crate::plain_text::is_invisible;
+
+/// More layouts than this are a slip of whatever wrote the file.
+const LAYOUTS_MAX: usize = 1000;
 
 /// A whole experiment, complete and checked.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -70,8 +76,7 @@ impl Experiment {
     /// # Errors
     /// The first mistake found; also a file that cannot be read and a directory that does not exist.
     pub fn read(path: &Path, sets: &[String]) -> Result<Experiment, ExperimentError> {
-        let text =
-            fs::read_to_string(path).map_err(|error| ExperimentError::unreadable(path, &error))?;
+        let text = file::read(path)?;
         let mut document = Document::parse(&path.display().to_string(), &text, sets)?;
         document.directories_must_exist = true;
         Experiment::from_document(&document, path)
@@ -170,6 +175,14 @@ impl Experiment {
         let mut workload_reader = root.section("workload")?;
         let mut plan_reader = root.section("plan")?;
         let layout_readers = root.sections("layout")?;
+        if layout_readers.len() > LAYOUTS_MAX {
+            return Err(root.conflict(
+                &["layout"],
+                format!("there are {} layouts", layout_readers.len()),
+                format!("allowed: up to {LAYOUTS_MAX}"),
+                "every layout takes part in every round: compare fewer",
+            ));
+        }
         root.finish()?;
 
         let inherited = Inherited {
@@ -239,7 +252,10 @@ fn read_layouts(
     let mut done = Vec::new();
     for mut reader in readers {
         let layout = Layout::read(&mut reader, shared)?;
-        if layouts.iter().any(|other| other.name == layout.name) {
+        if layouts
+            .iter()
+            .any(|other| look_alike(&other.name, &layout.name))
+        {
             return Err(reader.conflict(
                 &["name"],
                 format!("two layouts are called {:?}", layout.name),
@@ -262,6 +278,13 @@ fn read_layouts(
         ));
     }
     Ok(layouts)
+}
+
+/// Names that differ in the number of spaces only cannot be told apart on a page.
+fn look_alike(one: &str, other: &str) -> bool {
+    one.split(' ')
+        .filter(|word| !word.is_empty())
+        .eq(other.split(' ').filter(|word| !word.is_empty()))
 }
 
 /// Servers of Spindle's own begin each trial with empty caches and nobody else on them; others do not.
@@ -303,11 +326,16 @@ fn name_from(path: &Path) -> String {
         .file_stem()
         .map(|stem| stem.to_string_lossy().into_owned())
         .unwrap_or_default();
-    let name = stem.trim_start_matches('.');
-    if name.is_empty() {
-        "experiment".to_owned()
-    } else {
-        name.to_owned()
+    let visible = stem.replace(is_invisible, "_");
+    let name: String = visible
+        .trim()
+        .trim_start_matches('.')
+        .chars()
+        .take(reader::NAME_LENGTH_MAX)
+        .collect();
+    match name.trim() {
+        "" => "experiment".to_owned(),
+        name => name.to_owned(),
     }
 }
 

@@ -15,11 +15,12 @@ use super::quantity::{
     duration_text, parse_duration_ms, parse_percent, parse_rate_per_s, parse_size, size_text,
 };
 use super::word::Word;
+use crate::plain_text::{is_harmful, is_invisible};
 
 /// Help for mistakes that explain themselves.
 const SEE_REFERENCE: &str = "docs/experiment-file.md describes every key";
 /// Names longer than this do not fit the tables they are shown in.
-const NAME_LENGTH_MAX: usize = 100;
+pub(super) const NAME_LENGTH_MAX: usize = 100;
 
 /// The settings of one table.
 pub(super) struct Reader<'a> {
@@ -478,7 +479,8 @@ impl<'a> Reader<'a> {
         };
         let setting = |entry: &Entry| {
             let value = match &entry.node.value {
-                Value::Text(text) if !text.contains(['\0', '\n']) => text.clone(),
+                _ if !is_plain(&entry.key) => return Err(self.wrong(key, &entry.node, allowed)),
+                Value::Text(text) if !text.contains(is_harmful) => text.clone(),
                 Value::Integer(number) => number.to_string(),
                 Value::Float(number) => number.to_string(),
                 Value::Bool(true) => "on".to_owned(),
@@ -547,7 +549,9 @@ impl<'a> Reader<'a> {
             _ => Err(self.wrong(
                 key,
                 node,
-                format!("a text of 1 to {NAME_LENGTH_MAX} characters on one line"),
+                format!(
+                    "1 to {NAME_LENGTH_MAX} characters on one line, all of them visible, no space first or last"
+                ),
             )),
         }
     }
@@ -558,7 +562,7 @@ impl<'a> Reader<'a> {
             return Ok(None);
         };
         let path = match &node.value {
-            Value::Text(text) if !text.is_empty() && !text.contains('\0') => Path::new(text),
+            Value::Text(text) if is_plain(text) => Path::new(text),
             _ => return Err(self.wrong(key, node, "the path of an existing directory")),
         };
         if self.document.directories_must_exist && !path.is_dir() {
@@ -690,15 +694,17 @@ fn size_bytes(value: &Value) -> Option<u64> {
     }
 }
 
-/// A text that can be a path or an argument: not empty, no control characters.
+/// A text that can be a path or an argument: not empty, and nothing in it that a terminal obeys.
 fn is_plain(text: &str) -> bool {
-    !text.trim().is_empty() && !text.chars().any(char::is_control)
+    !text.trim().is_empty() && !text.contains(is_harmful)
 }
 
+/// Two names that are not the same do not look the same.
 fn is_name(text: &str) -> bool {
-    !text.trim().is_empty()
+    !text.is_empty()
+        && text == text.trim()
         && text.chars().count() <= NAME_LENGTH_MAX
-        && !text.chars().any(char::is_control)
+        && !text.contains(is_invisible)
 }
 
 /// `a`, `a or b`, `a, b or c`.

@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 
 use spindle_layout::spec::{DeviceSpec, FileSystemSpec, LayoutKind, Share, VolumeSpec};
 
+use std::fs;
+
 use super::quantity::{GIB, KIB, MIB};
 use super::*;
 

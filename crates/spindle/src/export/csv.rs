@@ -105,7 +105,7 @@ pub fn csv(result: &RunResult, started_at: &str) -> String {
         .flat_map(|event| ["count", "total_us"].map(|what| format!("wait {event} {what}")));
     let of_parts = parts.iter().map(|part| format!("response_time {part} us"));
     let header = header.chain(figures).chain(of_waits).chain(of_parts);
-    write(&mut writer, header.collect());
+    write(&mut writer, header.map(|name| text(&name)).collect());
     for case in &result.cases {
         for trial in &case.trials {
             let mut row = keys(result, started_at, case);
@@ -143,13 +143,25 @@ fn names<'a>(result: &'a RunResult, of: impl Fn(&'a Trial) -> Vec<&'a str>) -> V
 
 fn keys(result: &RunResult, started_at: &str, case: &Case) -> Vec<String> {
     vec![
-        experiment_name(result).to_owned(),
-        started_at.to_owned(),
-        case.layout.clone(),
-        case.workload.clone(),
+        text(experiment_name(result)),
+        text(started_at),
+        text(&case.layout),
+        text(&case.workload),
         case.clients.to_string(),
         case.outcome.status().to_owned(),
     ]
+}
+
+/// A text that no spreadsheet takes for a formula: one that begins like a formula gets an apostrophe before it
+/// (<https://owasp.org/www-community/attacks/CSV_Injection>). Figures stay what they are.
+fn text(text: &str) -> String {
+    const BEGINS_FORMULA: [char; 8] = ['=', '+', '-', '@', '＝', '＋', '－', '＠'];
+    let begins_so = text.trim_start().starts_with(BEGINS_FORMULA);
+    let is_trimmed_off = text.starts_with(['\t', '\r', '\n']);
+    match begins_so || is_trimmed_off {
+        true => format!("'{text}"),
+        false => text.to_owned(),
+    }
 }
 
 fn field(value: Option<f64>) -> String {
@@ -167,4 +179,29 @@ fn wait_of(trial: &Trial, event: &str) -> [String; 2] {
 fn part_of(trial: &Trial, part: &str) -> String {
     let mut parts = trial.response_time.iter().flat_map(|time| &time.parts);
     field(parts.find(|other| other.part == part).map(|part| part.us))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_is_no_formula_and_a_figure_stays_one() {
+        for formula in [
+            "=cmd|' /C calc'!A0",
+            "+1",
+            "-1+2",
+            "@SUM(A1)",
+            " =1",
+            "\t=1",
+            "\rx",
+            "＝1",
+        ] {
+            assert_eq!(text(formula), format!("'{formula}"));
+        }
+        for harmless in ["direct, async", "a=b", "a-b", "'a", ""] {
+            assert_eq!(text(harmless), harmless);
+        }
+        assert_eq!(field(Some(-0.5)), "-0.5");
+    }
 }

@@ -2,7 +2,6 @@
 //! recovered and compared with what had been promised by then. A file system is mounted, so that it recovers first, and
 //! checked afterwards; raw devices are files in the place of devices.
 
-use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -22,6 +21,7 @@ use spindle_layout::{DiskGroupTarget, GroupStripes, LayoutError, RawDevice, Targ
 use super::PowerCutError;
 use super::case::Case;
 use super::record::Recording;
+use crate::files;
 
 /// Kinds of cuts that a layout must survive.
 const HONEST: [Kind; 2] = [Kind::InOrder, Kind::Scattered];
@@ -374,7 +374,7 @@ fn write_image(path: &Path, image: &DiskImage) -> std::io::Result<()> {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
         _ => {}
     }
-    let file = File::create_new(path)?;
+    let file = files::create_new(path)?;
     file.set_len(image.capacity_bytes() as u64)?;
     for (at, part) in image.parts() {
         file.write_all_at(part, at as u64)?;

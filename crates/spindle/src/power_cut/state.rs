@@ -1,7 +1,7 @@
 //! The directory of a power-cut table: `recordings.jsonl` and `rows.jsonl`, a line for each case as it is done, each file
 //! headed by a line that says what it belongs to. What has its line is not done again.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -12,6 +12,7 @@ use super::PowerCutError;
 use super::judge::Row;
 use super::record::Recording;
 use crate::experiment::Experiment;
+use crate::files::{self, Directory};
 
 /// What is done of a table.
 pub struct State {
@@ -27,14 +28,14 @@ impl State {
         experiment: &Experiment,
         judging: &str,
     ) -> Result<State, PowerCutError> {
-        std::fs::create_dir_all(directory)
+        let directory = Directory::make(directory)
             .map_err(|source| PowerCutError::system("make", directory, source))?;
         let experiment = serde_json::to_string(experiment).expect("an experiment is plain data");
         let recorded = format!("{:08x}", crc32c::crc32c(experiment.as_bytes()));
         let judged = format!("{recorded}, {judging}");
         Ok(State {
-            recordings: Lines::open(&directory.join("recordings.jsonl"), &recorded)?,
-            rows: Lines::open(&directory.join("rows.jsonl"), &judged)?,
+            recordings: Lines::open(&directory, "recordings.jsonl", &recorded)?,
+            rows: Lines::open(&directory, "rows.jsonl", &judged)?,
         })
     }
 
@@ -66,15 +67,13 @@ struct Lines<T> {
 }
 
 impl<T: Serialize + DeserializeOwned> Lines<T> {
-    fn open(path: &Path, heading: &str) -> Result<Lines<T>, PowerCutError> {
-        let wrong = |source| PowerCutError::system("keep", path, source);
-        let file = OpenOptions::new()
-            .create(true)
-            .read(true)
-            .append(true)
-            .open(path);
-        let mut file = file.map_err(wrong)?;
-        let text = std::fs::read_to_string(path).map_err(wrong)?;
+    fn open(directory: &Directory, name: &str, heading: &str) -> Result<Lines<T>, PowerCutError> {
+        let path = directory.path().join(name);
+        let wrong = |source| PowerCutError::system("keep", &path, source);
+        let mut file = directory.open_to_add(name, true).map_err(wrong)?;
+        let text = files::read_all(&file).map_err(wrong)?;
+        // What is not text does not parse, and is done again.
+        let text = String::from_utf8_lossy(&text);
         // The last line may be half written.
         let whole = text.rfind('\n').map_or("", |end| &text[..=end]);
         file.set_len(whole.len() as u64).map_err(wrong)?;
@@ -83,7 +82,7 @@ impl<T: Serialize + DeserializeOwned> Lines<T> {
             None => writeln!(file, "{heading}").map_err(wrong)?,
             Some(found) if found != heading => {
                 return Err(PowerCutError::OtherTable {
-                    path: path.to_owned(),
+                    path,
                     reason: format!("it begins with `{found}`, this is `{heading}`"),
                 });
             }
@@ -91,11 +90,8 @@ impl<T: Serialize + DeserializeOwned> Lines<T> {
         }
         // What does not parse was written by another version: it is done again.
         let list = lines.filter_map(|line| serde_json::from_str(line).ok());
-        Ok(Lines {
-            path: path.to_owned(),
-            file,
-            list: list.collect(),
-        })
+        let list = list.collect();
+        Ok(Lines { path, file, list })
     }
 
     fn add(&mut self, item: T) -> Result<(), PowerCutError> {

@@ -109,9 +109,10 @@ pub fn discard(directory: &Directory) {
     directory.remove_if_made();
 }
 
+/// Whether the journal has no whole line.
 fn is_empty(directory: &Directory) -> bool {
-    let journal = directory.open_file(journal::FILE_NAME);
-    journal.is_ok_and(|file| file.metadata().is_ok_and(|found| found.len() == 0))
+    let text = directory.read(journal::FILE_NAME);
+    text.is_ok_and(|text| !text.contains(&b'\n'))
 }
 
 /// `a, b, c and 2 more`.
@@ -219,4 +220,40 @@ pub fn write_reports_in(directory: &Directory) -> Result<RunResult, DirectoryErr
         write(&series, &name, &text)?;
     }
     Ok(result)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn a_name_that_is_taken_gives_the_next_one() {
+        let place = tempfile::tempdir().unwrap();
+        let name = || {
+            create_named(place.path(), "a")
+                .unwrap()
+                .path()
+                .to_path_buf()
+        };
+        let names = [name(), name(), name()].map(|path| path.file_name().unwrap().to_owned());
+        assert_eq!(names, ["a", "a-2", "a-3"]);
+    }
+
+    #[test]
+    fn only_what_is_new_or_empty_or_has_a_journal_without_a_line_is_taken() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("run");
+        create(&path).unwrap();
+        create(&path).unwrap();
+        fs::write(path.join(journal::FILE_NAME), "{\"torn").unwrap();
+        create(&path).unwrap();
+        fs::write(path.join(journal::FILE_NAME), "{}\n").unwrap();
+        assert!(matches!(create(&path), Err(DirectoryError::Taken { .. })));
+        fs::remove_file(path.join(journal::FILE_NAME)).unwrap();
+        fs::write(path.join("holiday.txt"), "sun").unwrap();
+        let error = create(&path).err().unwrap().to_string();
+        assert!(error.contains("holds holiday.txt: "), "{error}");
+    }
 }

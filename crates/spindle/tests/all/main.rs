@@ -1,12 +1,17 @@
 //! The tests of this crate that need more than one of its modules, in one program: it is built and linked once.
 
+#![allow(clippy::disallowed_methods)]
+
 mod end_to_end;
 mod experiment_errors;
 mod full_disk;
+mod hostile_directory;
+mod hostile_text;
 mod layouts;
 mod limits;
 mod mariadb_run;
 mod on_volumes;
+mod outputs_and_signals;
 mod postgres_run;
 mod provision_commands;
 mod random_bytes;

@@ -1,6 +1,6 @@
 //! `show`, `export`, `compare` and `list`: what people read as snapshots, what programs read by its rules, and exit codes.
 
-mod journals;
+pub(crate) mod journals;
 mod openmetrics_text;
 
 use std::fs;
