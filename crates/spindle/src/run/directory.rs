@@ -175,12 +175,14 @@ fn whole_seconds(at: &str) -> String {
 
 /// Opens a directory that holds a run.
 pub fn open_run(path: &Path) -> Result<Directory, DirectoryError> {
-    let directory = Directory::open(path).map_err(system(path))?;
-    match directory.has(journal::FILE_NAME) {
-        true => Ok(directory),
-        false => Err(DirectoryError::NoRun {
-            path: path.to_path_buf(),
-        }),
+    let no_run = || DirectoryError::NoRun {
+        path: path.to_path_buf(),
+    };
+    match Directory::open(path) {
+        Ok(directory) if directory.has(journal::FILE_NAME) => Ok(directory),
+        Ok(_) => Err(no_run()),
+        Err(error) if error.kind() == ErrorKind::NotFound => Err(no_run()),
+        Err(error) => Err(system(path)(error)),
     }
 }
 
