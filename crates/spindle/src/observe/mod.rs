@@ -14,6 +14,7 @@ pub mod block_device;
 pub mod caches;
 pub mod cgroup;
 pub mod cpu;
+pub mod device_probe;
 pub mod disk;
 pub mod file_locks;
 #[cfg(test)]

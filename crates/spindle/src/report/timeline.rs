@@ -158,6 +158,7 @@ mod tests {
             clients: 8,
             outcome: crate::result::Outcome::Measured,
             promise: crate::result::Promise::default(),
+            set_aside: Vec::new(),
             trials: Vec::new(),
             tpm: None,
             response_time: None,

@@ -60,6 +60,7 @@ pub fn build(record: &RunRecord) -> Result<RunResult, RecordError> {
         stopping: None,
         attributions: Vec::new(),
         findings: Vec::new(),
+        phases: record.phases.clone(),
         warnings: Vec::new(),
     };
     let judgements = judge::judge(&result, record)?;
@@ -144,6 +145,7 @@ fn one_case(record: &RunRecord, index: usize, case: &CaseRecord) -> Result<Case,
         outcome,
         promise: promise_of(&trials),
         trials,
+        set_aside: case.set_aside.clone(),
         tpm,
         response_time: case_means::response_time(&case.trials),
         system: case_means::system(record.series.iter().filter(|sampled| {

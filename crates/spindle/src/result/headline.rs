@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use spindle_stats::{Looks, Standard, Verdict, compare_by};
 
 use super::judge::is_within_noise;
-use super::{Case, Comparison, Measure, Ranking, RunResult, fixed_rate};
+use super::{Case, Comparison, Measure, Ranking, RunResult, disturbance, fixed_rate};
 
 /// What is said when reads were answered from memory, so that no device was compared.
 const COMPARES_CACHES: &str = "the data fits in memory: this compares caches, not devices";
@@ -41,7 +41,13 @@ pub(super) fn headline(result: &RunResult) -> String {
     if sentences.is_empty() {
         return "Nothing was measured: the reason stands beside each case.".to_owned();
     }
-    sentences.join(" ")
+    let first = disturbance::said_first(result);
+    let all: Vec<String> = Some(first)
+        .filter(|text| !text.is_empty())
+        .into_iter()
+        .chain(sentences)
+        .collect();
+    all.join(" ")
 }
 
 /// The rankings, those of several load levels together that can be told in one sentence.

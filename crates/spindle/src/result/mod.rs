@@ -9,6 +9,9 @@ mod attribution;
 mod audit;
 mod build;
 mod case_means;
+mod device_drift;
+mod disturbance;
+mod doubt;
 mod drift;
 mod findings;
 mod fixed_rate;
@@ -26,21 +29,23 @@ mod warnings;
 
 pub use audit::{Audit, IoCounts};
 pub use build::{RecordError, build};
+pub use doubt::{Doubt, TRIES_MAX, doubt};
 pub use fixed_rate::speed;
 pub use headline::{format_ratio, more_rounds, percent};
 pub use kinds::KindMeans;
 pub use model::{
     Arrivals, Attribution, CLIENT_QUEUE, Case, Comparison, Conditions, CpuMicroseconds, CpuShares,
-    Drift, FORMAT_VERSION, Finding, IoPerTransaction, Keeps, KindOfTransaction, Latency, Layout,
-    Measure, Memory, NOT_DIRECT_HERE, NoiseFloor, OF_THE_SERVER, OTHER_TIME, Outcome, OwnCost,
-    Pair, PartDifference, Place, Promise, PromiseReason, QueryRun, QueryTime, QuietWait, RUN_QUEUE,
-    Ranking, RatioEstimate, ResponseTime, Restore, RunResult, SYSTEM_CPU, SegmentSpace, Stopping,
-    SystemColumn, SystemMean, SystemSeries, Throughput, TimePart, Trial, USER_CPU, Wait, WarmUp,
-    Warning, is_refresh, is_storage_wait, is_wait_event, nearest_event,
+    DeviceProbe, Drift, FORMAT_VERSION, Finding, IoPerTransaction, Keeps, KindOfTransaction,
+    Latency, Layout, Measure, Memory, NOT_DIRECT_HERE, NoiseFloor, OF_THE_SERVER, OTHER_TIME,
+    Outcome, OwnCost, Pair, PartDifference, Phase, Place, ProbedTimes, Promise, PromiseReason,
+    QueryRun, QueryTime, QuietWait, RUN_QUEUE, Ranking, RatioEstimate, ResponseTime, Restore,
+    RunResult, SYSTEM_CPU, SegmentSpace, SetAside, Standstill, Stopping, SystemColumn, SystemMean,
+    SystemSeries, Throughput, TimePart, Trial, TrialTimes, USER_CPU, Wait, WarmUp, Warning,
+    is_refresh, is_storage_wait, is_wait_event, nearest_event,
 };
 pub use queries::{QueryMean, QueryMeans};
 pub use record::{AutoPlan, CaseRecord, RunRecord, SampledTrial};
 #[cfg(test)]
 pub(crate) use sample::trial as sample_trial;
 pub use spindle_stats::Verdict;
-pub use summary::Summary;
+pub use summary::{Summary, median};

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Layout, Outcome, OwnCost, SystemSeries, Trial, Warning};
+use super::{Layout, Outcome, OwnCost, Phase, SetAside, SystemSeries, Trial, Warning};
 
 /// A run as recorded. Cases and layouts stand in the order in which they are to be shown.
 #[derive(Debug, Clone, PartialEq)]
@@ -33,6 +33,8 @@ pub struct RunRecord {
     pub series: Vec<SampledTrial>,
     /// What the runner noticed that belongs to no single trial.
     pub warnings: Vec<Warning>,
+    /// What was done besides trials.
+    pub phases: Vec<Phase>,
 }
 
 /// A plan of `rounds = "auto"`.
@@ -60,6 +62,8 @@ pub struct CaseRecord {
     pub outcome: Outcome,
     /// Its finished trials, in any order; no two of the same round.
     pub trials: Vec<Trial>,
+    /// Those that were in doubt, in the order in which they were measured.
+    pub set_aside: Vec<SetAside>,
 }
 
 /// Throughput over the measured time of one trial.

@@ -15,6 +15,7 @@ pub(crate) fn record(cases: &[(&str, &[f64])]) -> RunRecord {
         workload: "oltp_mix".to_owned(),
         clients: 8,
         outcome: Outcome::Measured,
+        set_aside: Vec::new(),
         trials: (1..)
             .zip(*tpm)
             .map(|(round, &tpm)| trial(round, tpm))
@@ -32,6 +33,7 @@ pub(crate) fn record(cases: &[(&str, &[f64])]) -> RunRecord {
         layouts: cases.iter().map(|(name, _)| layout(name)).collect(),
         cases: cases.iter().enumerate().map(case).collect(),
         series: Vec::new(),
+        phases: Vec::new(),
         warnings: Vec::new(),
     }
 }

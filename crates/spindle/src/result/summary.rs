@@ -116,6 +116,13 @@ fn is_of(wait: &str, event: &str) -> bool {
     wait == event || nearest_event(wait) == event
 }
 
+/// The middle of some values, of an even number the upper of the two; `None` without values.
+pub fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied()
+}
+
 /// Arithmetic mean; `None` without values.
 pub(super) fn mean_of(values: impl Iterator<Item = f64>) -> Option<f64> {
     let values: Vec<f64> = values.collect();

@@ -6,7 +6,7 @@ use super::headline::{MOSTLY_CACHED_SHARE, case_label, format_ratio};
 use super::judge::is_within_noise;
 use super::{
     Case, Comparison, Drift, OF_THE_SERVER, Outcome, RunRecord, RunResult, Trial, Warning,
-    fixed_rate,
+    disturbance, fixed_rate,
 };
 
 /// Ratios of the program's to the device's byte counts that count as agreement.
@@ -39,6 +39,7 @@ pub(super) fn warnings(result: &RunResult, record: &RunRecord) -> Vec<Warning> {
     for check in checks {
         texts.extend(result.cases.iter().filter_map(|case| check(result, case)));
     }
+    texts.extend(disturbance::warnings(result));
     texts.extend(not_settled(result));
     if result.memory_budget_bytes.is_none() {
         texts.extend(
@@ -312,7 +313,7 @@ fn noticed_in_trials(result: &RunResult, case: &Case) -> Vec<String> {
 }
 
 /// `round 2` or `rounds 1, 3`; `None` when the condition holds in no trial.
-fn rounds_where(case: &Case, condition: impl Fn(&Trial) -> bool) -> Option<String> {
+pub(super) fn rounds_where(case: &Case, condition: impl Fn(&Trial) -> bool) -> Option<String> {
     let rounds: Vec<String> = case
         .trials
         .iter()

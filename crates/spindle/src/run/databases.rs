@@ -1,6 +1,10 @@
 //! The databases of a run, whichever its engine.
 
+use std::path::Path;
+use std::time::Duration;
+
 use spindle_engines::sql::ServerRequest;
+use spindle_layout::Place;
 
 use super::grounds::Grounds;
 use super::images::{ImageError, Images, Restored};
@@ -9,6 +13,7 @@ use super::schemas::Schemas;
 use super::trees::Trees;
 use crate::experiment::Experiment;
 use crate::observe::block_device::DeviceNumber;
+use crate::observe::device_probe::Probed;
 use crate::trial::protocol::{TrialFiles, WrittenRuns, server_request};
 
 /// The databases of a run.
@@ -76,6 +81,29 @@ impl Databases {
         }
     }
 
+    /// Where the devices beneath a layout's data and beneath its redo are probed; `None` for a server that somebody else runs.
+    pub fn probed(&self, layout: usize) -> Option<(Probed, Probed)> {
+        match self {
+            Databases::Images(images) => {
+                let files = images.files(layout);
+                let data = files.data.first()?;
+                let redo = files.redo.first().unwrap_or(data);
+                Some((probed_by(data)?, probed_by(redo)?))
+            }
+            Databases::Trees(trees) => Some(trees.probed(layout)),
+            Databases::Schemas(_) => None,
+        }
+    }
+
+    /// Time that loading took when they were made, a part of making them.
+    pub fn loading(&self) -> Duration {
+        match self {
+            Databases::Images(images) => images.loading(),
+            Databases::Trees(trees) => trees.loading(),
+            Databases::Schemas(_) => Duration::ZERO,
+        }
+    }
+
     /// Whether they are on servers that somebody else runs.
     pub fn are_foreign(&self) -> bool {
         matches!(self, Databases::Schemas(_))
@@ -105,6 +133,28 @@ impl Databases {
             Databases::Images(images) => images.remove(),
             Databases::Trees(trees) => trees.remove(),
             Databases::Schemas(schemas) => schemas.remove(),
+        }
+    }
+}
+
+/// Where the device beneath a file is probed.
+fn probed_by(place: &Place) -> Option<Probed> {
+    let region = |device: &Path, first_byte, bytes| Probed::Region {
+        device: device.to_path_buf(),
+        first_byte,
+        bytes,
+    };
+    match place {
+        Place::File(path) => Some(Probed::Directory(path.parent()?.to_path_buf())),
+        Place::Region {
+            device,
+            first_byte,
+            bytes,
+        } => Some(region(device, *first_byte, *bytes)),
+        // Where on its disks a file of a group lies is the group's affair; it has filled the beginning of them first.
+        Place::GroupFile { disks, bytes, .. } => {
+            let each_bytes = bytes / disks.len() as u64;
+            Some(region(disks.first()?, 0, each_bytes))
         }
     }
 }

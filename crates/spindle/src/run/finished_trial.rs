@@ -2,7 +2,7 @@
 
 use super::images::Restored;
 use crate::observe::disk::page_cache_share_of_reads;
-use crate::result::{Audit, Conditions, IoPerTransaction, QuietWait, SystemSeries, Trial};
+use crate::result::{Audit, Conditions, IoPerTransaction, SystemSeries, Trial};
 use crate::trial::protocol::Outcome;
 
 /// A trial as the journal keeps it, with its series.
@@ -38,7 +38,6 @@ impl FinishedTrial {
         audit.cached_pages_at_end = outcome.cached_pages;
         audit.flush_at_end_us = outcome.flush.map(|flush| flush.as_secs_f64() * 1e6);
         let mut warnings = restored.warnings;
-        warnings.extend(conditions.quiet.as_ref().and_then(not_quiet));
         warnings.extend(outcome.warnings);
         if outcome.steal_percent >= 5.0 {
             warnings.push(format!(
@@ -86,21 +85,12 @@ impl FinishedTrial {
     }
 }
 
-/// What is to be said of a wait for quiet that ran out.
-fn not_quiet(wait: &QuietWait) -> Option<String> {
-    let in_the_way = wait.in_the_way.as_ref()?;
-    Some(format!(
-        "the devices were still busy when the trial began, after a wait of {:.1} s: {in_the_way}",
-        wait.waited_ms as f64 / 1e3
-    ))
-}
-
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::result::{CpuShares, IoCounts, Latency, Promise, Restore};
+    use crate::result::{CpuShares, IoCounts, Latency, Promise, Restore, TrialTimes};
 
     #[test]
     fn a_trial_keeps_what_its_process_found() {
@@ -145,6 +135,8 @@ mod tests {
             memory: None,
             dirty_bytes: Some(4096),
             flush: Some(Duration::from_millis(3)),
+            standstill: None,
+            times: TrialTimes::default(),
             warm_up: None,
             samples: vec![15.0],
             system: SystemSeries::default(),

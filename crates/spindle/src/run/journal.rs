@@ -15,7 +15,7 @@ use crate::experiment::Experiment;
 use crate::files::{self, Directory};
 use crate::observe::machine::Machine;
 use crate::plain_text::make_plain;
-use crate::result::{Layout, OwnCost, SystemSeries, Trial};
+use crate::result::{Layout, OwnCost, Phase, SystemSeries, Trial};
 
 /// Something that happened in a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -83,6 +83,17 @@ pub enum Event {
         #[serde(default)]
         system: SystemSeries,
     },
+    /// A trial is complete and in doubt: it is measured again, and counts for nothing.
+    TrialSetAside {
+        /// Which layout.
+        layout: usize,
+        /// Load level.
+        clients: u32,
+        /// What it found.
+        trial: Box<Trial>,
+        /// Why it is in doubt.
+        reason: String,
+    },
     /// A trial broke off.
     TrialFailed {
         /// Which layout.
@@ -93,6 +104,11 @@ pub enum Event {
         round: u32,
         /// Why.
         reason: String,
+    },
+    /// Something besides a trial is done.
+    PhaseDone {
+        /// What it was.
+        phase: Phase,
     },
     /// Something was noticed that belongs to no single trial.
     Warning {

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use indicatif::HumanDuration;
 
 use crate::observe::caches::Activity;
+use crate::result::Trial;
 use crate::say;
 use crate::trial::protocol;
 use crate::watch::{Dashboard, Scene};
@@ -144,8 +145,8 @@ impl Progress {
         self.show(&format!("{phase}, {:.0} tpm so far", heard.tpm));
     }
 
-    /// The trial is over: its transactions per minute, or why it broke off.
-    pub fn trial_ends(&mut self, result: Result<f64, &str>) {
+    /// The trial is over: what it found, or why it broke off.
+    pub fn trial_ends(&mut self, result: Result<&Trial, &str>) {
         if let Some((name, began)) = self.trial.take() {
             let (done, spent) = (self.trials_done as u32, began.elapsed());
             self.trial_estimate = if done == 0 {
@@ -156,13 +157,25 @@ impl Progress {
             match result {
                 // The dashboard has a row for it.
                 Ok(_) if matches!(self.manner, Manner::Watch(_)) => {}
-                Ok(tpm) => self.note(&format!("{name}: {tpm:.0} tpm")),
+                Ok(trial) => self.note(&format!("{name}: {}", found(trial))),
                 Err(reason) => self.note(&format!("{name}: failed: {reason}")),
             }
         }
         self.trials_done += 1;
         self.trials_left = self.trials_left.saturating_sub(1);
-        self.watch(|scene| scene.trial_ends(result.ok()));
+        self.watch(|scene| scene.trial_ends(result.ok().map(|trial| trial.tpm)));
+    }
+
+    /// The trial is over and in doubt: it counts for nothing, and is tried again or not.
+    pub fn trial_set_aside(&mut self, reason: &str, is_tried_again: bool) {
+        if let Some((name, _)) = self.trial.take() {
+            let then = match is_tried_again {
+                true => "it will be measured again",
+                false => "its round goes without it",
+            };
+            self.note(&format!("{name}: set aside: {reason}; {then}"));
+        }
+        self.watch(Scene::trial_set_aside);
     }
 
     /// The run is over.
@@ -190,5 +203,20 @@ impl Progress {
             let left = HumanDuration(self.time_left());
             say::over_the_line(&format!("{name}: {state}, {left} left"), false);
         }
+    }
+}
+
+/// A flush shorter than this is not worth a word, seconds.
+const FLUSH_WORTH_SAYING_S: f64 = 0.05;
+
+/// What a trial found, in a few words.
+fn found(trial: &Trial) -> String {
+    match trial.flush_s() {
+        Some(flush_s) if flush_s >= FLUSH_WORTH_SAYING_S => format!(
+            "{:.0} tpm (measured {:.1} s + flush {flush_s:.1} s)",
+            trial.tpm,
+            trial.measured_s - flush_s
+        ),
+        _ => format!("{:.0} tpm", trial.tpm),
     }
 }

@@ -8,8 +8,8 @@ use super::journal::Event;
 use crate::experiment::Experiment;
 use crate::observe::machine::Machine;
 use crate::result::{
-    AutoPlan, CaseRecord, Layout, OF_THE_SERVER, Outcome, OwnCost, RunRecord, SampledTrial,
-    SystemSeries, Trial, Warning,
+    AutoPlan, CaseRecord, Layout, OF_THE_SERVER, Outcome, OwnCost, Phase, RunRecord, SampledTrial,
+    SetAside, SystemSeries, TRIES_MAX, Trial, Warning,
 };
 
 /// A case: layout and load level.
@@ -43,7 +43,9 @@ pub struct RunState {
     layouts: BTreeMap<usize, (Layout, Option<String>)>,
     trials: BTreeMap<CaseKey, BTreeMap<u32, Finished>>,
     failures: BTreeMap<CaseKey, String>,
+    set_aside: BTreeMap<CaseKey, Vec<SetAside>>,
     warnings: Vec<String>,
+    phases: Vec<Phase>,
 }
 
 impl RunState {
@@ -71,7 +73,9 @@ impl RunState {
             layouts: BTreeMap::new(),
             trials: BTreeMap::new(),
             failures: BTreeMap::new(),
+            set_aside: BTreeMap::new(),
             warnings: Vec::new(),
+            phases: Vec::new(),
         };
         events.iter().for_each(|event| state.add(event));
         Some(state)
@@ -120,6 +124,25 @@ impl RunState {
             } => {
                 self.failures.insert((*layout, *clients), reason.clone());
             }
+            Event::TrialSetAside {
+                layout,
+                clients,
+                trial,
+                reason,
+            } => {
+                let set_aside = self.set_aside.entry((*layout, *clients)).or_default();
+                set_aside.push(SetAside {
+                    reason: reason.clone(),
+                    trial: (**trial).clone(),
+                });
+            }
+            Event::PhaseDone { phase } => {
+                let mut phases = self.phases.iter_mut();
+                match phases.find(|known| known.what == phase.what) {
+                    Some(known) => known.ms += phase.ms,
+                    None => self.phases.push(phase.clone()),
+                }
+            }
             Event::Warning { text } if !self.warnings.contains(text) => {
                 self.warnings.push(text.clone())
             }
@@ -152,11 +175,17 @@ impl RunState {
         !self.layouts.is_empty() || self.finished
     }
 
-    /// True when the trial of a round is done.
+    /// True when the trial of a round is done, or was in doubt as often as it may be tried.
     pub fn is_done(&self, case: CaseKey, round: u32) -> bool {
-        self.trials
-            .get(&case)
-            .is_some_and(|trials| trials.contains_key(&round))
+        let trials = self.trials.get(&case);
+        trials.is_some_and(|trials| trials.contains_key(&round))
+            || self.tries(case, round) >= TRIES_MAX
+    }
+
+    /// How often the trial of a round was set aside.
+    pub fn tries(&self, case: CaseKey, round: u32) -> usize {
+        let set_aside = self.set_aside.get(&case).into_iter().flatten();
+        set_aside.filter(|of| of.trial.round == round).count()
     }
 
     /// True when a trial of the case broke off and none has succeeded since.
@@ -205,6 +234,7 @@ impl RunState {
             layouts,
             cases,
             series,
+            phases: self.phases.clone(),
             warnings: self
                 .warnings
                 .iter()
@@ -251,6 +281,7 @@ impl RunState {
             clients,
             outcome,
             trials,
+            set_aside: self.set_aside.get(&key).cloned().unwrap_or_default(),
         }
     }
 }

@@ -29,10 +29,11 @@ use crate::experiment::Experiment;
 use crate::files::Directory;
 use crate::observe::SystemFiles;
 use crate::observe::block_device::DeviceNumber;
+use crate::observe::device_probe;
 use crate::observe::machine::Machine;
 use crate::observe::memory::MemoryBudget;
 use crate::observe::own_group;
-use crate::result::{Conditions, QuietWait, RunResult};
+use crate::result::{Conditions, Doubt, Phase, QuietWait, RunResult, TRIES_MAX, TrialTimes, doubt};
 use crate::trial::own_cost::OwnCostTask;
 use crate::trial::protocol::Task;
 use crate::trial::supervisor::{self, Bounds, TrialError};
@@ -197,6 +198,15 @@ impl Runner {
         Ok(())
     }
 
+    /// Keeps how long something took that is no trial.
+    fn phase_done(&mut self, what: &str, took: Duration) -> Result<(), RunError> {
+        let phase = Phase {
+            what: what.to_owned(),
+            ms: took.as_millis() as u64,
+        };
+        self.note(Event::PhaseDone { phase })
+    }
+
     fn warn(&mut self, text: String) -> Result<(), RunError> {
         self.progress.note(&format!("warning: {text}"));
         self.note(Event::Warning { text })
@@ -220,7 +230,9 @@ impl Runner {
         }
         let progress = &mut self.progress;
         let mut note = |text: &str| progress.note(text);
+        let began = Instant::now();
         let grounds = Grounds::prepare(&self.state, &wanted, &mut note)?;
+        self.phase_done("making layouts", began.elapsed())?;
         let run = self.run_on(&grounds, &wanted, budget.as_ref());
         for leftover in grounds.teardown() {
             self.warn(leftover)?;
@@ -245,7 +257,11 @@ impl Runner {
         let wanted = schedule::layouts_needed(&self.state);
         let progress = &mut self.progress;
         let mut note = |text: &str| progress.note(text);
+        let began = Instant::now();
         let (mut databases, failed) = Databases::prepare(&self.state, &wanted, grounds, &mut note)?;
+        let (whole, loading) = (began.elapsed(), databases.loading());
+        self.phase_done("loading databases", loading)?;
+        self.phase_done("copying databases", whole.saturating_sub(loading))?;
         let skipped = failed
             .into_iter()
             .try_for_each(|(layout, reason)| self.skip(layout, reason));
@@ -453,6 +469,7 @@ impl Runner {
         } = planned;
         let (layout, clients) = case;
         let name = self.state.experiment.layouts[layout].name.clone();
+        let began = Instant::now();
         self.progress.trial_begins(&name, clients, round);
         self.note(Event::TrialStarted {
             layout,
@@ -468,9 +485,9 @@ impl Runner {
             }
             Err(error) => return Err(error.into()),
         };
-        let conditions = Conditions {
-            quiet: self.wait_for_quiet(&databases.devices(layout))?,
-        };
+        let quiet = self.wait_for_quiet(&databases.devices(layout))?;
+        let probed = databases.probed(layout);
+        let probe = probed.map(|(data, redo)| device_probe::probe(&data, &redo));
         let task = self.task(case, round, databases, grounds);
         let progress = &mut self.progress;
         let bounds = Bounds {
@@ -483,16 +500,21 @@ impl Runner {
         match outcome {
             Ok(outcome) => {
                 databases.written(layout, Some(&outcome.written));
+                let conditions = Conditions {
+                    asked_ms: asked_ms(&self.state.experiment),
+                    standstill: outcome.standstill,
+                    times: Some(TrialTimes {
+                        restore_ms: restored.restore.duration_ms,
+                        probe_ms: probe.map_or(0, |probe| probe.took_ms),
+                        quiet_ms: quiet.as_ref().map_or(0, |wait| wait.waited_ms),
+                        whole_ms: began.elapsed().as_millis() as u64,
+                        ..outcome.times
+                    }),
+                    quiet,
+                    probe,
+                };
                 let finished = FinishedTrial::of(round, position, outcome, restored, conditions);
-                self.progress.trial_ends(Ok(finished.trial.tpm));
-                self.note(Event::TrialFinished {
-                    layout,
-                    clients,
-                    trial: Box::new(finished.trial),
-                    sample_ms: task.sample_ms,
-                    samples: finished.samples,
-                    system: finished.system,
-                })
+                self.trial_finished(case, finished, task.sample_ms)
             }
             Err(TrialError::Interrupted) => Err(RunError::Interrupted),
             Err(TrialError::Failed(reason)) => {
@@ -500,6 +522,41 @@ impl Runner {
                 self.trial_failed(case, round, reason)
             }
         }
+    }
+
+    /// Keeps a trial that counts, or sets one aside that is in doubt: its round is not done then, and tries it again.
+    fn trial_finished(
+        &mut self,
+        case: CaseKey,
+        finished: FinishedTrial,
+        sample_ms: u64,
+    ) -> Result<(), RunError> {
+        let (layout, clients) = case;
+        let trial = Box::new(finished.trial);
+        let is_last = self.state.tries(case, trial.round) + 1 >= TRIES_MAX;
+        let reason = match doubt(&trial) {
+            // Its throughput is of the time that it lasted: better than none, and a warning tells.
+            Some(Doubt::Overlong { .. }) if is_last => None,
+            doubt => doubt.map(|doubt| doubt.to_string()),
+        };
+        if let Some(reason) = reason {
+            self.progress.trial_set_aside(&reason, !is_last);
+            return self.note(Event::TrialSetAside {
+                layout,
+                clients,
+                trial,
+                reason,
+            });
+        }
+        self.progress.trial_ends(Ok(&trial));
+        self.note(Event::TrialFinished {
+            layout,
+            clients,
+            trial,
+            sample_ms,
+            samples: finished.samples,
+            system: finished.system,
+        })
     }
 
     /// Waits until the devices of the next trial are at rest, or the plan's time for it is up.
@@ -564,6 +621,12 @@ impl Runner {
             devices: databases.devices(layout),
         }
     }
+}
+
+/// Measured time that a trial is asked for; `None` where it ends with its last transaction.
+fn asked_ms(experiment: &Experiment) -> Option<u64> {
+    let is_counted = experiment.workload.transactions.are_counted();
+    (!is_counted).then_some(experiment.plan.measure_ms)
 }
 
 /// Time between samples of throughput: how long queries will take is not known.

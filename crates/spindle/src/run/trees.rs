@@ -6,7 +6,7 @@ use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use spindle_engines::sql::{ServerKind, ServerRequest, create_and_load, server};
 use spindle_layout::{
@@ -22,6 +22,7 @@ use super::volumes;
 use crate::experiment::{Experiment, PutBack, RestoreVerify};
 use crate::observe::SystemFiles;
 use crate::observe::block_device::DeviceNumber;
+use crate::observe::device_probe::Probed;
 use crate::observe::machine::DataPath;
 use crate::trial::protocol::sql_workload_of;
 
@@ -64,6 +65,8 @@ pub struct Trees {
     goldens: Vec<(FileShape, Arc<GoldenTree>)>,
     of_layout: BTreeMap<usize, OfLayout>,
     directories: OwnDirectories,
+    /// Time that loading took.
+    loading: Duration,
     /// Directories of servers made so far.
     made: u32,
 }
@@ -88,6 +91,7 @@ impl Trees {
             images: Vec::new(),
             goldens: Vec::new(),
             of_layout: BTreeMap::new(),
+            loading: Duration::ZERO,
             directories: OwnDirectories::new(&state.run, grounds.ledger()),
             made: 0,
         };
@@ -139,6 +143,32 @@ impl Trees {
         self.image(layout).devices.clone()
     }
 
+    /// Where the devices beneath a layout's data and redo are probed.
+    pub fn probed(&self, layout: usize) -> (Probed, Probed) {
+        let made = self.image(layout);
+        let directories = made.image.directories().named();
+        let directory = |wanted| {
+            let mut named = directories.iter();
+            let found = named.find(|(kind, _)| *kind == wanted);
+            let (_, path) = found.expect("a server has directories of all kinds");
+            Probed::Directory(path.to_path_buf())
+        };
+        let data = match (made.wanted.raw.first(), made.wanted.grouped.first()) {
+            (Some(raw), _) => Probed::Region {
+                device: raw.device.path.clone(),
+                first_byte: 0,
+                bytes: raw.bytes,
+            },
+            (None, Some(file)) if !file.disks.is_empty() => Probed::Region {
+                device: file.disks[0].clone(),
+                first_byte: 0,
+                bytes: file.bytes / file.disks.len() as u64,
+            },
+            _ => directory("data"),
+        };
+        (data, directory("redo"))
+    }
+
     /// What is asked of a layout's server.
     pub fn request(&self, layout: usize) -> ServerRequest {
         self.of_layout[&layout].request.clone()
@@ -163,6 +193,11 @@ impl Trees {
             restore: restore_of(&report),
             warnings: warnings_of(&report),
         })
+    }
+
+    /// Time that loading took.
+    pub fn loading(&self) -> Duration {
+        self.loading
     }
 
     /// Takes everything away. Returns what could not be, in words.
@@ -313,7 +348,9 @@ impl Trees {
         ));
         let directories = self.make_directories(|_| place.to_path_buf())?;
         let workload = sql_workload_of(&experiment.workload, &database, experiment.seed);
+        let began = Instant::now();
         create_and_load(server(self.kind), request, &directories, &*workload)?;
+        self.loading += began.elapsed();
         let golden = GoldenTree::seal(directories)?;
         self.goldens.push((shape.clone(), Arc::clone(&golden)));
         Ok(golden)

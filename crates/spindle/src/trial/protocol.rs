@@ -25,7 +25,8 @@ use crate::observe::block_device::DeviceNumber;
 use crate::observe::io_limit::Rates;
 use crate::result::{
     Arrivals, CpuMicroseconds, CpuShares, IoCounts, KindOfTransaction, Latency, Memory, OwnCost,
-    Promise, QueryRun, ResponseTime, SegmentSpace, SystemSeries, Wait, WarmUp,
+    Promise, QueryRun, ResponseTime, SegmentSpace, Standstill, SystemSeries, TrialTimes, Wait,
+    WarmUp,
 };
 
 /// What a worker is started for.
@@ -226,6 +227,12 @@ pub struct Outcome {
     pub dirty_bytes: Option<u64>,
     /// How long their flush took.
     pub flush: Option<Duration>,
+    /// Time in which nothing could happen, from the first client's start to the end of the flush.
+    #[serde(default)]
+    pub standstill: Option<Standstill>,
+    /// Where the worker's time went.
+    #[serde(default)]
+    pub times: TrialTimes,
     /// The time before the measured one, when it was not told how long.
     pub warm_up: Option<WarmUp>,
     /// Transactions per second in each interval.

@@ -3,7 +3,7 @@
 
 use std::io::{BufRead, BufReader};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use spindle_engines::engine::Engine;
 use spindle_engines::kernel::{KernelEngine, KernelUnderTest};
@@ -13,6 +13,7 @@ use spindle_io::real::{RealEnv, block_on, facts};
 use spindle_stats::{LatencyHistogram, steady_after};
 use spindle_workload::driver::{KindRecord, Running};
 
+use super::heartbeat::Heartbeat;
 use super::moment::{
     Moment, cpu_per_transaction, cpu_shares, device_counts, done_on, fetched_bytes,
     physical_counts, response_time_between, tool_counts, waits, waits_between,
@@ -37,7 +38,7 @@ use crate::observe::sampler::Sampler;
 use crate::observe::series::DatabaseState;
 use crate::observe::threads::ThreadTimes;
 use crate::result::{
-    Arrivals, KindOfTransaction, Latency, Memory, SegmentSpace, SystemSeries, WarmUp,
+    Arrivals, KindOfTransaction, Latency, Memory, SegmentSpace, SystemSeries, TrialTimes, WarmUp,
 };
 use crate::say;
 
@@ -106,7 +107,9 @@ async fn measure(
     mut lines: impl Iterator<Item = std::io::Result<String>> + Send + 'static,
 ) -> Result<Outcome, String> {
     let env: Arc<dyn Env> = RealEnv::new(task.seed);
+    let began = Instant::now();
     let engine = open(task, &env).await?;
+    let start_ms = milliseconds(began);
     say(&Report::Opened);
     if lines.next().is_none() {
         return Err("the run ended".to_string());
@@ -117,6 +120,8 @@ async fn measure(
     if behaviour.arrivals.is_some() {
         open_loop::begin_on_time();
     }
+    let heartbeat = Heartbeat::start()
+        .map_err(|error| format!("starting the thread that watches for standstills: {error}"))?;
     let running = engine.start_clients(&env, behaviour);
     let trial = Trial {
         task,
@@ -124,14 +129,24 @@ async fn measure(
         engine: &engine,
         running,
         instance_bytes,
+        times: TrialTimes {
+            start_ms,
+            ..TrialTimes::default()
+        },
     };
-    let mut outcome = trial.carry_out().await?;
+    let mut outcome = trial.carry_out(heartbeat).await?;
+    let began = Instant::now();
     let written = engine.stop().await?;
+    outcome.times.stop_ms = milliseconds(began);
     outcome.written = written
         .into_iter()
         .map(|(place, blocks)| (place, runs(&blocks)))
         .collect();
     Ok(outcome)
+}
+
+fn milliseconds(since: Instant) -> u64 {
+    since.elapsed().as_millis() as u64
 }
 
 /// Starts the database of a trial.
@@ -175,6 +190,8 @@ struct Trial<'a> {
     running: Running,
     /// Memory of the process before there were clients.
     instance_bytes: Option<u64>,
+    /// Where the time went so far.
+    times: TrialTimes,
 }
 
 /// How long the clients are watched.
@@ -229,18 +246,20 @@ impl Trial<'_> {
             .collect()
     }
 
-    async fn carry_out(mut self) -> Result<Outcome, String> {
+    async fn carry_out(mut self, heartbeat: Heartbeat) -> Result<Outcome, String> {
         let sampler = Sampler::new(
             SystemFiles::default(),
             self.task.devices.clone(),
             Processes::with_servers(std::process::id(), self.engine.processes()),
         );
         let is_counted = self.task.workload.transactions.are_counted();
+        let began = Instant::now();
         // What ends with the last transaction is measured from the first on.
         let warm_up = match is_counted {
             true => None,
             false => self.warm_up().await?,
         };
+        self.times.warm_up_ms = milliseconds(began);
         self.running.measure(true);
         let begin = self.moment(&sampler);
         let recorder = self.record_series(sampler.clone())?;
@@ -258,8 +277,11 @@ impl Trial<'_> {
         let dirty_buffer_bytes = self.engine.dirty_bytes();
         self.running.stop().await?;
         let (dirty_bytes, flush) = self.settle().await?;
+        let standstill = heartbeat.finish();
         let cached_pages = self.cached_pages();
+        let began = Instant::now();
         let check = self.engine.check(self.running.acknowledged()).await;
+        self.times.check_ms = milliseconds(began);
         let check = check.map_err(|loss| format!("the database lost something: {loss}"))?;
         let mut warnings = self.engine.warnings();
         if self.is_durable_at_once() && dirty_bytes.is_some_and(|bytes| bytes > 0) {
@@ -274,6 +296,8 @@ impl Trial<'_> {
             _ => end.at_ns - begin.at_ns,
         };
         // Queries have their answers, whatever is still to be flushed.
+        self.times.measured_ms = at_work_ns / 1_000_000;
+        self.times.flush_ms = flush.map_or(0, |flush| flush.as_millis() as u64);
         let flushed = flush.filter(|_| self.task.workload.transactions.queries().is_none());
         let measured = Duration::from_nanos(at_work_ns) + flushed.unwrap_or_default();
         let queries = query_run(
@@ -319,6 +343,8 @@ impl Trial<'_> {
             dirty_bytes,
             flush,
             warm_up,
+            standstill: Some(standstill),
+            times: self.times,
             samples,
             system,
             dirty_buffer_bytes: Some(dirty_buffer_bytes),

@@ -105,6 +105,11 @@ impl Scene {
         self.under_way = UnderWay::Preparing;
     }
 
+    /// The trial is over and counts for nothing.
+    pub fn trial_set_aside(&mut self) {
+        self.under_way = UnderWay::Preparing;
+    }
+
     /// Time since the beginning.
     pub(super) fn spent(&self, now: Instant) -> Duration {
         now.saturating_duration_since(self.began)

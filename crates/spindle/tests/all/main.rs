@@ -21,5 +21,6 @@ mod report_page;
 mod results;
 mod server_by_url;
 mod sqlite_run;
+mod standstill;
 mod watch;
 mod why;

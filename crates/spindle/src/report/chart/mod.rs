@@ -8,6 +8,7 @@ pub(super) mod device;
 mod figure;
 pub(super) mod latency;
 mod mark;
+pub(super) mod probe;
 pub(super) mod queries;
 pub(super) mod ranking;
 pub(super) mod scaling;

@@ -5,7 +5,7 @@ use maud::{Markup, html};
 use super::why::{bar_name, events_of};
 use super::{load_name, scrolling};
 use crate::report::chart::stacked::{self, Bar};
-use crate::report::chart::{colour_class, device, latency, queries, scaling, throughput};
+use crate::report::chart::{colour_class, device, latency, probe, queries, scaling, throughput};
 use crate::report::queries::{QueryTable, rates_table, seconds_table, temporary_space_table};
 use crate::report::timeline::Timeline;
 use crate::result::{Case, Measure, Ranking, RunResult, SampledTrial};
@@ -23,6 +23,7 @@ pub(super) fn section(result: &RunResult, series: &[SampledTrial]) -> Markup {
                     @if let Some(figure) = scaling::figure(result, workload, &format!("scaling-{index}"), &heading) { (figure) }
                 }
                 @for (index, ranking) in result.rankings.iter().enumerate() { (of_load(result, series, ranking, index)) }
+                @if let Some(figure) = probe::figure(result) { (figure) }
             }
         }
     }

@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 use serde_json::Value;
 
-use super::{layout_name, scrolling};
+use super::{layout_name, scrolling, times};
 use crate::report::comparison::{CHECKS, CHECKS_NOTE};
 use crate::report::diagram;
 use crate::report::facts::facts;
@@ -37,6 +37,7 @@ pub(super) fn section(result: &RunResult) -> Markup {
                 summary { "Order of trials" }
                 (order_table(result))
             }
+            (times::table(result))
             details {
                 summary { "Checks of every trial" }
                 (checks_table(result))
@@ -137,7 +138,7 @@ fn order_table(result: &RunResult) -> Markup {
             table {
                 thead { tr {
                     th scope="col" { "layout" }
-                    @for title in ["round", "position", "clients", "measured, s", "tpm", "blocks restored", "restored in, ms"] { th.figure scope="col" { (title) } }
+                    @for title in ["round", "position", "clients", "measured, s", "flush, s", "tpm", "blocks restored", "restored in, ms"] { th.figure scope="col" { (title) } }
                     th scope="col" { "verified" }
                     th scope="col" { "restore method" }
                 } }
@@ -147,7 +148,8 @@ fn order_table(result: &RunResult) -> Markup {
                         td.figure { (trial.round) }
                         td.figure { (trial.position) }
                         td.figure { (case.clients) }
-                        td.figure { (format!("{:.1}", trial.measured_s)) }
+                        td.figure { (format!("{:.1}", trial.measured_s - trial.flush_s().unwrap_or(0.0))) }
+                        td.figure { (trial.flush_s().map_or_else(String::new, |seconds| format!("{seconds:.1}"))) }
                         td.figure { (format!("{:.0}", trial.tpm)) }
                         td.figure { (trial.restore.changed_blocks) }
                         td.figure { (trial.restore.duration_ms) }

@@ -7,6 +7,7 @@ mod answer;
 mod charts;
 mod method;
 mod pairs;
+mod times;
 mod why;
 
 pub(super) use method::trials_in_order;

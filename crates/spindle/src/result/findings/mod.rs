@@ -77,6 +77,12 @@ pub(super) fn findings(result: &RunResult, record: &RunRecord) -> Vec<Finding> {
     findings.into_iter().map(|(_, finding)| finding).collect()
 }
 
+/// Whether a case's device was at its limit.
+pub(super) fn is_device_saturated(result: &RunResult, case: &Case) -> bool {
+    let scene = Scene::of(case, result, None);
+    scene.is_some_and(|scene| (device_saturated::KIND.look)(&scene).is_some())
+}
+
 /// One kind in the cases of one workload; `None` when it was seen in none.
 fn finding(kind: &Kind, workload: &str, seen: &[(&Case, Seen)]) -> Option<(f64, Finding)> {
     let weight = seen

@@ -1,12 +1,9 @@
 //! Something else used the machine or its device meanwhile.
 
+use super::super::disturbance::{PROGRAMS_MIN_PERCENT, STEAL_MIN_PERCENT};
 use super::scene::Scene;
 use super::{Kind, Seen};
 
-/// Of all processors, by programs that are not the database. The kernel's own threads are not counted: they work for it.
-const PROGRAMS_MIN_PERCENT: f64 = 10.0;
-/// Of all processors, by other guests of the host.
-const STEAL_MIN_PERCENT: f64 = 5.0;
 /// Bytes read from the device beyond those that the database read past the page cache: no layout reads more than it is asked for.
 const FOREIGN_READS_MIN: f64 = 0.5;
 const FOREIGN_MIB_PER_S_MIN: f64 = 10.0;

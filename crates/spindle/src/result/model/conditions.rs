@@ -8,6 +8,74 @@ use serde::{Deserialize, Serialize};
 pub struct Conditions {
     /// The wait for quiet before it; `None` when there was none.
     pub quiet: Option<QuietWait>,
+    /// What the device did just before it; `None` where there is nothing to be probed.
+    pub probe: Option<DeviceProbe>,
+    /// Time in which its process or the machine stood still, from the first client's start to the end of the flush.
+    pub standstill: Option<Standstill>,
+    /// Measured time that was asked for, milliseconds; `None` for workloads that end with their last transaction.
+    pub asked_ms: Option<u64>,
+    /// Where its time went.
+    pub times: Option<TrialTimes>,
+}
+
+/// How quick the devices of a case were just before a trial: direct reads beneath its data, durable writes beneath its redo,
+/// 8 KiB each, one after the other.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct DeviceProbe {
+    /// Reads; `None` where none could be made.
+    pub read: Option<ProbedTimes>,
+    /// Durable writes; `None` where none may be made, as on a raw device that holds the database.
+    pub write: Option<ProbedTimes>,
+    /// How long it all took, milliseconds.
+    pub took_ms: u64,
+}
+
+/// How long requests of one kind took.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct ProbedTimes {
+    /// How many there were.
+    pub requests: u64,
+    /// Half of them took no longer, microseconds.
+    pub median_us: f64,
+    /// Arithmetic mean, microseconds.
+    pub mean_us: f64,
+}
+
+/// Time in which nothing could happen: the process was stopped, or the machine was suspended or paused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Standstill {
+    /// All of it, milliseconds; gaps below 100 ms are not counted.
+    pub total_ms: u64,
+    /// The longest gap, milliseconds.
+    pub longest_ms: u64,
+    /// The part in which the machine was suspended, milliseconds.
+    pub suspended_ms: u64,
+}
+
+/// Where the time of a trial went, milliseconds each.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct TrialTimes {
+    /// Putting the database back.
+    pub restore_ms: u64,
+    /// Waiting until the devices were at rest.
+    pub quiet_ms: u64,
+    /// Probing the device.
+    pub probe_ms: u64,
+    /// Starting the server, or opening the database.
+    pub start_ms: u64,
+    /// Warm-up.
+    pub warm_up_ms: u64,
+    /// Measured time, the flush left out.
+    pub measured_ms: u64,
+    /// The flush at the end.
+    pub flush_ms: u64,
+    /// Checking that nothing was lost.
+    pub check_ms: u64,
+    /// Stopping the server, or closing the database.
+    pub stop_ms: u64,
+    /// The trial from begin to end.
+    pub whole_ms: u64,
 }
 
 /// A wait, before a trial, until its devices were at rest.

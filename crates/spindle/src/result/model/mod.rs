@@ -13,7 +13,7 @@ use serde_json::Value;
 use super::summary::mean_of;
 
 pub use cause::{Attribution, Finding, PartDifference};
-pub use conditions::{Conditions, QuietWait};
+pub use conditions::{Conditions, DeviceProbe, ProbedTimes, QuietWait, Standstill, TrialTimes};
 pub use judgement::{
     Comparison, Drift, Measure, NoiseFloor, Pair, Place, Ranking, RatioEstimate, Stopping,
 };
@@ -80,6 +80,9 @@ pub struct RunResult {
     /// What can be acted on, the weightiest first.
     #[serde(default)]
     pub findings: Vec<Finding>,
+    /// What was done besides trials, and how long it took, in the order in which it was done first.
+    #[serde(default)]
+    pub phases: Vec<Phase>,
     /// What weakens the answer, the gravest first.
     pub warnings: Vec<Warning>,
 }
@@ -179,6 +182,9 @@ pub struct Case {
     pub promise: Promise,
     /// The measured runs in the order of rounds.
     pub trials: Vec<Trial>,
+    /// Trials that were in doubt, in the order in which they were measured: they count for nothing.
+    #[serde(default)]
+    pub set_aside: Vec<SetAside>,
     /// Throughput over all trials; `None` without trials.
     pub tpm: Option<Throughput>,
     /// What a transaction's time went to, the mean of the trials that know.
@@ -213,6 +219,15 @@ impl Case {
     pub fn is_compared(&self) -> bool {
         self.outcome == Outcome::Measured && !self.trials.is_empty()
     }
+}
+
+/// A trial that counts for nothing.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SetAside {
+    /// Why, for people.
+    pub reason: String,
+    /// What it found.
+    pub trial: Trial,
 }
 
 /// What became of a case.
@@ -275,6 +290,15 @@ pub struct OwnCost {
     pub data_bytes: u64,
     /// Its buffer cache: the same share of the data as in the experiment.
     pub buffer_cache_bytes: u64,
+}
+
+/// Something that a run did besides its trials.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Phase {
+    /// What, for people.
+    pub what: String,
+    /// How long it took, milliseconds, all sittings of a run together.
+    pub ms: u64,
 }
 
 /// Something that weakens the answer.

@@ -83,6 +83,14 @@ pub struct Trial {
     pub conditions: Conditions,
 }
 
+impl Trial {
+    /// Seconds that the flush at the end took, a part of `measured_s`; `None` when there was none, or it is not part of it.
+    pub fn flush_s(&self) -> Option<f64> {
+        let flush_s = self.audit.flush_at_end_us? / 1e6;
+        self.queries.is_none().then_some(flush_s)
+    }
+}
+
 /// Transactions of one kind.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct KindOfTransaction {

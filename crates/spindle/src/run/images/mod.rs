@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use spindle_engines::kernel::EngineError;
 use spindle_engines::sql::ServerError;
@@ -103,6 +103,8 @@ pub struct Images {
     of_layout: BTreeMap<usize, usize>,
     space: RawSpace,
     directories: OwnDirectories,
+    /// Time that loading took.
+    loading: Duration,
 }
 
 impl Images {
@@ -123,6 +125,7 @@ impl Images {
             images: Vec::new(),
             goldens: Vec::new(),
             of_layout: BTreeMap::new(),
+            loading: Duration::ZERO,
             space: RawSpace::default(),
             directories: OwnDirectories::new(&state.run, grounds.ledger()),
         };
@@ -234,6 +237,11 @@ impl Images {
             }
         }
         made.changed = Some(changed);
+    }
+
+    /// Time that loading took.
+    pub fn loading(&self) -> Duration {
+        self.loading
     }
 
     /// Takes everything away. Returns what could not be, in words.
@@ -361,7 +369,9 @@ impl Images {
         note(&format!("loading {} MiB of data", data_bytes >> 20));
         let number = self.goldens.len() as u32 + 1;
         let directory = self.directories.of(place).make_golden_directory(number)?;
+        let began = Instant::now();
         let golden = golden::make(experiment, database, shape, &directory);
+        self.loading += began.elapsed();
         let golden = golden.inspect_err(|_| self.directories.take_back(&[directory]))?;
         self.goldens.push(MadeGolden {
             shape: shape.clone(),

@@ -117,6 +117,7 @@ pub fn record() -> RunRecord {
             workload: "oltp_mix".to_owned(),
             clients: 8,
             outcome: outcome(case),
+            set_aside: Vec::new(),
             trials: match case {
                 SKIPPED => Vec::new(),
                 _ => rounds.map(|round| trial(case, round)).to_vec(),
@@ -152,6 +153,7 @@ pub fn record() -> RunRecord {
         layouts: PATHS.iter().map(layout).collect(),
         series: measured.flat_map(|case| rounds.map(|round| sampled(case, round))).collect(),
         cases,
+        phases: Vec::new(),
         warnings: vec![Warning {
             text: "Other programs used 7 % of the processors on average: results are noisier than they need be.".to_owned(),
         }],

@@ -129,6 +129,7 @@ pub fn record(extent: Extent<'_>) -> RunRecord {
                 workload: "oltp_mix".to_owned(),
                 clients,
                 outcome: Outcome::Measured,
+                set_aside: Vec::new(),
                 trials: rounds
                     .clone()
                     .map(|round| trial(layout, clients, round))
@@ -154,6 +155,7 @@ pub fn record(extent: Extent<'_>) -> RunRecord {
         layouts: (0..layouts).map(|index| describe(&experiment, index)).collect(),
         cases,
         series,
+        phases: Vec::new(),
         warnings: vec![
             Warning { text: "Other programs used 7 % of the processors on average: results are noisier than they need be.".to_owned() },
             Warning { text: "The governor of processor 3 was `powersave`: set it to `performance`.".to_owned() },
