@@ -3,14 +3,14 @@
 //! first, so that no unwritten extent is read and nothing stays behind, whatever happens. On a raw device only reads are made,
 //! of what the database holds there: nothing of it is ever written.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io;
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use rand_xoshiro::rand_core::RngCore;
-use rustix::fs::OFlags;
+use rustix::fs::{Mode, OFlags, open};
 use spindle_io::env::seeded_rng;
 
 use crate::result::{DeviceProbe, ProbedTimes};
@@ -72,12 +72,9 @@ fn reads_of(place: &Probed) -> Option<ProbedTimes> {
             first_byte,
             bytes,
         } => {
-            let flags = OFlags::DIRECT.bits() as i32;
-            let file = OpenOptions::new()
-                .read(true)
-                .custom_flags(flags)
-                .open(device);
-            read_from(&file.ok()?, *first_byte, bytes / REQUEST_BYTES as u64)
+            let flags = OFlags::RDONLY | OFlags::DIRECT | OFlags::CLOEXEC;
+            let file = open(device, flags, Mode::empty()).ok()?;
+            read_from(&File::from(file), *first_byte, bytes / REQUEST_BYTES as u64)
         }
     }
 }
@@ -97,13 +94,9 @@ struct Filled {
 
 impl Filled {
     fn make(directory: &Path) -> io::Result<Filled> {
-        let flags = OFlags::TMPFILE | OFlags::DIRECT | OFlags::DSYNC;
-        let file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .mode(0o600)
-            .custom_flags(flags.bits() as i32)
-            .open(directory)?;
+        let flags =
+            OFlags::TMPFILE | OFlags::RDWR | OFlags::DIRECT | OFlags::DSYNC | OFlags::CLOEXEC;
+        let file = File::from(open(directory, flags, Mode::RUSR | Mode::WUSR)?);
         const FILL_BYTES: usize = 1 << 20;
         let mut buffer = Aligned::random(FILL_BYTES);
         let bytes = PLACES * REQUEST_BYTES as u64;
