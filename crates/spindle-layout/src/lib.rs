@@ -14,6 +14,7 @@ mod golden;
 pub mod guard;
 mod image;
 pub mod ledger;
+mod moment;
 mod place;
 mod placement;
 pub mod plan;
@@ -36,7 +37,9 @@ pub use golden::{Golden, Kept, LoadingGolden, PackedShare};
 pub use image::{Image, ImageSpec, RestoreMethod, RestoreReport, Verify};
 pub use ledger::{Cleaned, Ledger, LedgerError, clean, clean_with};
 pub use place::{OpenedFile, Opening, Place};
-pub use placement::{DiskGroupTarget, GroupStripes, Placement, RawDevice, RawSpace, Target};
+pub use placement::{
+    DeviceIdentity, DiskGroupTarget, GroupStripes, Placement, RawDevice, RawSpace, Target,
+};
 pub use plan::{Facts, Plan};
 pub use provision::{Provision, ProvisionError, Provisioned};
 pub use reflink::reflink_refusal;

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::error::LayoutError;
+use crate::guard::Appearance;
 use crate::place::Place;
 use crate::shape::{DatabaseFiles, FileKind, Shape, ShapeFile};
 
@@ -17,10 +18,40 @@ const REGION_UNIT_BYTES: u64 = 1 << 20;
 /// A raw device that database files are put on.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct RawDevice {
-    /// A block device, or a plain file that stands in for one.
+    /// Leads to the block device (a node of the run's own), or to the plain file that stands in for one.
     pub path: PathBuf,
     /// Its size.
     pub bytes: u64,
+    /// Which block device it is; `None` for a file, or when nobody holds it.
+    #[serde(default)]
+    pub identity: Option<DeviceIdentity>,
+}
+
+/// Which block device a path must lead to.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct DeviceIdentity {
+    /// The path by which people know it.
+    pub called: PathBuf,
+    /// The device.
+    pub appearance: Appearance,
+}
+
+impl RawDevice {
+    /// A device or file that nobody holds.
+    pub fn new(path: PathBuf, bytes: u64) -> RawDevice {
+        RawDevice {
+            path,
+            bytes,
+            identity: None,
+        }
+    }
+
+    /// The path by which people know it.
+    pub fn called(&self) -> &Path {
+        self.identity
+            .as_ref()
+            .map_or(&self.path, |identity| &identity.called)
+    }
 }
 
 /// Where files of one kind go.
@@ -196,7 +227,7 @@ impl RawSpace {
             return Err(LayoutError::NoRoomOnDevices {
                 file: file.name(),
                 needed_bytes: file.bytes,
-                device: most.path.clone(),
+                device: most.called().to_owned(),
                 free_bytes: room_bytes,
             });
         }
@@ -258,10 +289,10 @@ mod tests {
 
     fn devices(bytes: &[u64]) -> Vec<RawDevice> {
         let names = ["/dev/sdx", "/dev/sdy", "/dev/sdz"];
-        let devices = names.iter().zip(bytes).map(|(path, bytes)| RawDevice {
-            path: PathBuf::from(path),
-            bytes: *bytes,
-        });
+        let devices = names
+            .iter()
+            .zip(bytes)
+            .map(|(path, bytes)| RawDevice::new(PathBuf::from(path), *bytes));
         devices.collect()
     }
 

@@ -7,11 +7,11 @@ use std::io::{Seek, SeekFrom};
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::guard::HeldDevice;
+use crate::guard::TakenDevice;
 use crate::ledger::{Ledger, LedgerError, undo_all};
-use crate::placement::{RawDevice, Target};
+use crate::placement::{DeviceIdentity, RawDevice, Target};
 use crate::plan::{DelayedBy, LayoutPlan, Obstacle, Plan, PlannedTarget};
-use crate::steps::{DeviceName, Record, Site, Step, StepError, ThinVolume, Workshop};
+use crate::steps::{DeviceName, ReadyDevice, Record, Site, Step, StepError, ThinVolume, Workshop};
 use crate::system::SystemTree;
 
 /// Why a layout was not made.
@@ -55,8 +55,10 @@ pub struct Provisioned {
 pub struct Provision {
     ledger: Arc<Ledger>,
     tree: SystemTree,
+    /// What the layouts stand on stays the device it is as long as it is open here.
+    devices: BTreeMap<DeviceName, ReadyDevice>,
     /// Devices handed out as they are: nobody else may take them.
-    held: BTreeMap<DeviceName, HeldDevice>,
+    taken: BTreeMap<DeviceName, TakenDevice>,
     layouts: Vec<Result<Provisioned, ProvisionError>>,
     /// Of each layout, the thin volume that its database lies on.
     thin_volumes: Vec<Option<ThinVolume>>,
@@ -76,7 +78,8 @@ impl Provision {
         let mut provision = Provision {
             ledger: Arc::clone(&ledger),
             tree: tree.clone(),
-            held: BTreeMap::new(),
+            devices: BTreeMap::new(),
+            taken: BTreeMap::new(),
             layouts: Vec::new(),
             thin_volumes: Vec::new(),
             is_down: false,
@@ -86,7 +89,8 @@ impl Provision {
             site: &site,
             layout: None,
             devices: BTreeMap::new(),
-            held: BTreeMap::new(),
+            taken: BTreeMap::new(),
+            nodes: None,
         };
         let shared = carry_out_steps(&plan.shared, &mut workshop, note).err();
         for layout in &plan.layouts {
@@ -103,7 +107,12 @@ impl Provision {
             provision.thin_volumes.push(thin_volume.flatten());
             provision.layouts.push(made);
         }
-        provision.held = workshop.held;
+        provision.devices = workshop.devices;
+        provision.taken = workshop.taken;
+        // A thin volume goes and comes back under the same number when it is put back.
+        for volume in provision.thin_volumes.iter().flatten() {
+            provision.devices.remove(volume.device());
+        }
         Ok(provision)
     }
 
@@ -114,10 +123,13 @@ impl Provision {
         note: &mut dyn FnMut(&str),
     ) -> Result<Provisioned, ProvisionError> {
         workshop.layout = Some(plan.name.clone());
-        let names_before: Vec<DeviceName> = workshop.held.keys().cloned().collect();
+        let ready_before = workshop.devices.clone();
+        let taken_before: Vec<DeviceName> = workshop.taken.keys().cloned().collect();
         let made = carry_out_steps(&plan.steps, workshop, note);
         if let Err(error) = made {
-            workshop.held.retain(|name, _| names_before.contains(name));
+            // What is open cannot be taken away.
+            workshop.devices = ready_before;
+            workshop.taken.retain(|name, _| taken_before.contains(name));
             // What cannot be undone stays in the ledger, and is told at the teardown.
             undo_all(&self.ledger, &self.tree, None, |entry| {
                 entry.layout.as_deref() == Some(plan.name.as_str())
@@ -178,6 +190,12 @@ impl Provision {
         work(volume, &site(&self.ledger, &self.tree)?)
     }
 
+    /// Lets everything lie as a killed run does, whose descriptors the kernel closes: for tests of what is found then.
+    #[doc(hidden)]
+    pub fn abandon(mut self) {
+        self.is_down = true;
+    }
+
     /// Takes everything away, last made first. Returns what could not be, or was no longer the run's, in words; what could
     /// not be stays in the ledger for `spindle clean`.
     pub fn teardown(mut self) -> Vec<String> {
@@ -186,7 +204,8 @@ impl Provision {
 
     fn take_away(&mut self) -> Vec<String> {
         self.is_down = true;
-        self.held.clear();
+        self.taken.clear();
+        self.devices.clear();
         let undone = undo_all(&self.ledger, &self.tree, None, |entry| {
             !matches!(
                 entry.record,
@@ -217,10 +236,19 @@ fn site(ledger: &Ledger, tree: &SystemTree) -> Result<Site, LedgerError> {
 
 /// A device, or the file that stands in for one, with its size.
 fn raw_device(workshop: &Workshop<'_>, name: &DeviceName) -> Result<RawDevice, StepError> {
-    let path = workshop.device(name)?.path.clone();
+    let ready = workshop.device(name)?;
+    let path = ready.path.clone();
+    let identity = ready.held.as_ref().map(|held| DeviceIdentity {
+        called: held.called().to_owned(),
+        appearance: held.appearance(),
+    });
     let size = File::open(&path).and_then(|mut file| file.seek(SeekFrom::End(0)));
     match size {
-        Ok(bytes) => Ok(RawDevice { path, bytes }),
+        Ok(bytes) => Ok(RawDevice {
+            path,
+            bytes,
+            identity,
+        }),
         Err(error) => Err(StepError::system("measure", &path, error)),
     }
 }

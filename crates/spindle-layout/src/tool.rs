@@ -8,6 +8,8 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use crate::moment;
+
 /// Where administrators' tools are, also when an ordinary user's `PATH` leaves it out.
 const ADMINISTRATORS_DIRECTORIES: [&str; 3] = ["/usr/local/sbin", "/usr/sbin", "/sbin"];
 
@@ -176,6 +178,7 @@ impl Tools {
         let file = find(program).ok_or_else(|| ToolError::Missing {
             program: program.to_owned(),
         })?;
+        moment::reached(program);
         let run = || -> io::Result<Answer> {
             // A descriptor that is not closed when the tool starts, so that it holds the lock.
             let inherited = self.lock.as_ref().map(rustix::io::dup).transpose()?;

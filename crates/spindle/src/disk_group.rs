@@ -17,7 +17,7 @@ use spindle_io::real::facts::{self, DirectProbe};
 use spindle_io::real::{Caching, FileDevice, FileError, Method, RealEnv, block_on};
 use spindle_io::{Arena, BlockDevice, Env, IoError, Operation, Request, Submission};
 use spindle_layout::SystemTree;
-use spindle_layout::guard::{Guard, HeldDevice, Refusal, Want};
+use spindle_layout::guard::{Guard, Refusal, TakenDevice, Want};
 use spindle_layout::tool::Tools;
 
 use crate::experiment::quantity::{parse_size, size_text};
@@ -219,7 +219,7 @@ async fn answer(env: &Arc<dyn Env>, command: DiskGroupCommand) -> Result<Answer,
                 .disks
                 .last()
                 .map_or(0, |disk| disk.number + 1);
-            let (disks, _held) = open_new(group.name(), first, &new)?;
+            let (disks, _taken) = open_new(group.name(), first, &new)?;
             group.add_disks(disks).await?;
             let text = rebalance(&group, power.power).await?;
             (group, text, true)
@@ -279,7 +279,7 @@ async fn create(
         redundancy: redundancy.meaning(),
         identity: Some(identity),
     };
-    let (disks, _held) = open_new(name, 0, new)?;
+    let (disks, _taken) = open_new(name, 0, new)?;
     Ok(DiskGroup::create(env, name, disks, options).await?)
 }
 
@@ -296,8 +296,8 @@ fn open_new(
     group: &str,
     first: u16,
     new: &NewDisks,
-) -> Result<(Vec<Disk>, Vec<HeldDevice>), CommandError> {
-    let (mut disks, mut held) = (Vec::new(), Vec::new());
+) -> Result<(Vec<Disk>, Vec<TakenDevice>), CommandError> {
+    let (mut disks, mut taken) = (Vec::new(), Vec::new());
     for (number, text) in (first..).zip(&new.new) {
         let (path, failure_group) = match text.rsplit_once(':') {
             // Names below /dev/disk/by-path have colons of their own.
@@ -317,10 +317,15 @@ fn open_new(
         let is_block_device = path
             .metadata()
             .is_ok_and(|metadata| metadata.file_type().is_block_device());
-        if is_block_device {
-            held.push(claim(&path, new)?);
-        }
-        let device = open(&path)?;
+        let device = if is_block_device {
+            let claimed = claim(&path, new)?;
+            // The device that was examined, whatever its path means by now.
+            let device = open(&claimed.held().path())?;
+            taken.push(claimed);
+            device
+        } else {
+            open(&path)?
+        };
         if !is_block_device {
             refuse_data(&path, &device, new.erase.contains(&path))?;
         }
@@ -330,11 +335,11 @@ fn open_new(
             device,
         });
     }
-    Ok((disks, held))
+    Ok((disks, taken))
 }
 
 /// Takes a block device for this program alone, if the guard lets it.
-fn claim(path: &Path, new: &NewDisks) -> Result<HeldDevice, CommandError> {
+fn claim(path: &Path, new: &NewDisks) -> Result<TakenDevice, CommandError> {
     let erase: Vec<String> = new
         .erase
         .iter()

@@ -59,7 +59,7 @@ pub(super) fn on_raw_devices(
         return Err(no(format!(
             "{} has {} MiB, and {} of InnoDB's system tablespace takes {} MiB of it: choose a larger device, a smaller \
              database size, or set {DATA_FILE_PATH}, such as \"ibdata1:500M\"",
-            file.device.path.display(),
+            file.device.called().display(),
             file.device.bytes / MIB,
             file.name,
             file.bytes / MIB
@@ -81,7 +81,7 @@ pub(super) fn on_raw_devices(
 fn placed(files: &[RawFile]) -> String {
     let each = files
         .iter()
-        .map(|file| format!("{} on {}", file.name, file.device.path.display()));
+        .map(|file| format!("{} on {}", file.name, file.device.called().display()));
     each.collect::<Vec<_>>().join(", ")
 }
 
@@ -218,10 +218,7 @@ mod tests {
     fn devices(sizes: &[u64]) -> Vec<RawDevice> {
         let numbered = sizes.iter().enumerate();
         numbered
-            .map(|(number, mib)| RawDevice {
-                path: format!("/dev/raw{number}").into(),
-                bytes: mib * MIB,
-            })
+            .map(|(number, mib)| RawDevice::new(format!("/dev/raw{number}").into(), mib * MIB))
             .collect()
     }
 

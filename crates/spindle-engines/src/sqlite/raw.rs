@@ -77,7 +77,7 @@ pub(super) fn on_raw_devices(
     };
     suits_devices(request)?;
     page_size_suits(request, &device.path)?;
-    let notes = vec![note(name, &format!("on {}", device.path.display()))];
+    let notes = vec![note(name, &format!("on {}", device.called().display()))];
     Ok(OnRawDevices {
         request: without_io(request),
         files: vec![RawFile {
@@ -203,10 +203,7 @@ mod tests {
     /// A file that stands for a device.
     fn device(file: &tempfile::NamedTempFile) -> RawDevice {
         file.as_file().set_len(8 << 20).unwrap();
-        RawDevice {
-            path: file.path().to_owned(),
-            bytes: 8 << 20,
-        }
+        RawDevice::new(file.path().to_owned(), 8 << 20)
     }
 
     fn told(request: &ServerRequest, devices: &[RawDevice]) -> String {

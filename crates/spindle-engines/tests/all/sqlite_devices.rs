@@ -133,10 +133,7 @@ impl OnDevice {
         // Beside the program: /tmp may be a tmpfs.
         let place = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
         let device = LoopDevice::new(&place.path().join("disk"));
-        let of = RawDevice {
-            path: device.0.clone(),
-            bytes: DEVICE_BYTES,
-        };
+        let of = RawDevice::new(device.0.clone(), DEVICE_BYTES);
         let on = sqlite()
             .on_raw_devices(&request(journal_mode), &[of])
             .unwrap();

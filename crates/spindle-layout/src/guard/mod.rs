@@ -1,30 +1,31 @@
 //! Stands before every block device that is to be written to. [`Guard::look`] says whether a device may be used and changes
-//! nothing; [`Guard::claim`] opens it for this program alone (`O_EXCL`) and asks everything again on that very descriptor,
-//! which then stays open while Spindle writes. Steps call it; nothing else opens a device for writing.
+//! nothing; [`Guard::claim`] resolves its path once to a [`HeldDevice`], opens that for this program alone (`O_EXCL`) and
+//! asks everything again on that very descriptor, which then stays open while Spindle writes. Steps call it; nothing else
+//! opens a device for writing.
 
-use std::fs::{File, Metadata, OpenOptions};
-use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
-use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
-
-use rustix::fs::OFlags;
+use std::fs::File;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::sync::Arc;
 
 use crate::system::{DeviceNumber, SystemTree};
 use crate::tool::Tools;
 
 mod content;
+mod held;
 mod mapped;
+mod nodes;
 mod stack;
 mod survey;
 mod verdict;
 
 pub use content::{Content, EDGE_BYTES, ProbeError, Signature, probe};
+use held::device_at;
+pub use held::{Appearance, HeldDevice};
+pub(crate) use nodes::NodeDirectory;
 pub use stack::Footprint;
 pub use survey::Survey;
 pub use verdict::{DeviceState, Permit, Refusal, Use, Want, check_free, verdict};
-
-/// How long somebody else may have a device for a moment.
-const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Judges block devices.
 #[derive(Debug, Clone, Copy)]
@@ -42,11 +43,11 @@ pub struct Looked {
     pub permit: Permit,
 }
 
-/// A block device that only this program has, held by its descriptor.
+/// A block device that only this program has.
 #[derive(Debug)]
-pub struct HeldDevice {
+pub struct TakenDevice {
+    held: Arc<HeldDevice>,
     file: File,
-    path: PathBuf,
     state: DeviceState,
     permit: Permit,
 }
@@ -59,126 +60,113 @@ impl<'a> Guard<'a> {
 
     /// Whether a device may be used. Reads it, changes nothing.
     pub fn look(&self, want: &Want<'_>) -> Result<Looked, Refusal> {
+        Ok(self.hold(want)?.1)
+    }
+
+    /// Resolves the path of a device, once, and says whether the device may be used. Reads it, changes nothing.
+    fn hold(&self, want: &Want<'_>) -> Result<(HeldDevice, Looked), Refusal> {
         // Before it is opened: who uses it says more than that it cannot be opened.
         let number = DeviceNumber::of_stat(device_at(want.path)?.rdev());
         let state = DeviceState::read(self.tree, number, want.path)?;
         check_free(want, &state)?;
-        let file = open(want.path, OpenOptions::new().read(true))?;
-        let state = self.same_device(&file, want.path, &state)?;
-        let content = self.content(&file, &state, want.path)?;
+        let held = HeldDevice::at(self.tree, want.path)?;
+        let state = self.same_device(&held, &state)?;
+        let content = self.content(held.file(), &state, want.path)?;
         let permit = verdict(self.tree, want, &state, &content)?;
-        Ok(Looked { state, permit })
+        Ok((held, Looked { state, permit }))
     }
 
     /// Takes a device for this program alone, and judges it again through the descriptor that holds it.
-    pub fn claim(&self, want: &Want<'_>) -> Result<HeldDevice, Refusal> {
-        let looked = self.look(want)?;
-        let file = open_alone(want.path)?;
-        let held = HeldDevice {
-            file,
-            path: want.path.to_owned(),
+    pub fn claim(&self, want: &Want<'_>) -> Result<TakenDevice, Refusal> {
+        let (held, looked) = self.hold(want)?;
+        let taken = TakenDevice {
+            file: held.open_alone(self.tree)?,
+            held: Arc::new(held),
             state: looked.state,
             permit: looked.permit,
         };
-        self.check_again(&held, want)?;
-        Ok(held)
+        self.check_again(&taken, want)?;
+        Ok(taken)
     }
 
     /// Asks everything again on the descriptor: the same device, still free, and nothing on it that was not there. To be
     /// called just before the first write.
-    pub fn check_again(&self, held: &HeldDevice, want: &Want<'_>) -> Result<(), Refusal> {
-        let state = self.same_device(&held.file, &held.path, &held.state)?;
-        let content = self.content(&held.file, &state, &held.path)?;
+    pub fn check_again(&self, taken: &TakenDevice, want: &Want<'_>) -> Result<(), Refusal> {
+        let state = self.same_device(&taken.held, &taken.state)?;
+        let content = self.content(&taken.file, &state, taken.path())?;
         let permit = verdict(self.tree, want, &state, &content)?;
-        if permit != held.permit {
-            return Err(Refusal::Changed {
-                path: held.path.clone(),
-                what: format!("there is now {content} on it"),
-            });
+        if permit != taken.permit {
+            return Err(taken.held.changed(format!("there is now {content} on it")));
         }
         Ok(())
     }
 
-    /// Opens a device that this run has made or claimed before, for this program alone.
-    pub(crate) fn open_own(&self, path: &Path) -> Result<HeldDevice, Refusal> {
-        let file = open_alone(path)?;
-        let state = self.state(&file, path)?;
-        Ok(HeldDevice {
+    /// Takes a device that this run has made or claimed before, for this program alone.
+    pub(crate) fn take(&self, held: &Arc<HeldDevice>) -> Result<TakenDevice, Refusal> {
+        let file = held.open_alone(self.tree)?;
+        Ok(TakenDevice {
+            held: Arc::clone(held),
             file,
-            path: path.to_owned(),
-            state,
+            state: self.state(held)?,
             permit: Permit::Empty,
         })
     }
 
     /// Whether a device of the run may be written to now: the same as when it was opened, used by nobody, and without any
     /// signature. (A device that was overwritten to precondition it is not zero.)
-    pub(crate) fn check_own(&self, held: &HeldDevice) -> Result<(), Refusal> {
-        match self.check_free_again(held)? {
+    pub(crate) fn check_own(&self, taken: &TakenDevice) -> Result<(), Refusal> {
+        match self.check_free_again(taken)? {
             (_, Content::Empty | Content::Unknown) => Ok(()),
             (state, content @ Content::Signature(_)) => Err(Refusal::NotEmpty {
-                path: held.path.clone(),
+                path: taken.path().to_owned(),
                 content: content.to_string(),
                 identities: state.identities,
             }),
         }
     }
 
-    /// What is on a device that is held, which must still be the same and used by nobody.
+    /// What is on a device that is taken, which must still be the same and used by nobody.
     pub(crate) fn check_free_again(
         &self,
-        held: &HeldDevice,
+        taken: &TakenDevice,
     ) -> Result<(DeviceState, Content), Refusal> {
         let want = Want {
-            path: &held.path,
+            path: taken.path(),
             least_bytes: 0,
             erase: &[],
         };
-        let state = self.same_device(&held.file, &held.path, &held.state)?;
+        let state = self.same_device(&taken.held, &taken.state)?;
         check_free(&want, &state)?;
-        let content = self.content(&held.file, &state, &held.path)?;
+        let content = self.content(&taken.file, &state, taken.path())?;
         Ok((state, content))
     }
 
     /// What a device is, and what is on it, whoever uses it. Reads it, changes nothing.
-    pub(crate) fn identify(&self, path: &Path) -> Result<(DeviceState, Content), Refusal> {
-        let file = open(path, OpenOptions::new().read(true))?;
-        let state = self.state(&file, path)?;
-        let content = self.content(&file, &state, path)?;
+    pub(crate) fn identify(&self, held: &HeldDevice) -> Result<(DeviceState, Content), Refusal> {
+        let state = self.state(held)?;
+        let content = self.content(held.file(), &state, held.called())?;
         Ok((state, content))
     }
 
-    fn same_device(
-        &self,
-        file: &File,
-        path: &Path,
-        before: &DeviceState,
-    ) -> Result<DeviceState, Refusal> {
-        let state = self.state(file, path)?;
-        let changed = |what: String| Refusal::Changed {
-            path: path.to_owned(),
-            what,
-        };
+    fn same_device(&self, held: &HeldDevice, before: &DeviceState) -> Result<DeviceState, Refusal> {
+        let state = self.state(held)?;
         if state.number != before.number || state.sequence != before.sequence {
-            let now = format!(
+            return Err(held.changed(format!(
                 "it was device {} and is device {}",
                 before.number, state.number
-            );
-            return Err(changed(now));
+            )));
         }
         let renamed = !before.identities.is_empty() && !state.has_identity_of(&before.identities);
         if state.size_bytes != before.size_bytes || renamed {
-            return Err(changed("its size or its names differ".to_owned()));
+            return Err(held.changed("its size or its names differ".to_owned()));
         }
         Ok(state)
     }
 
-    fn state(&self, file: &File, path: &Path) -> Result<DeviceState, Refusal> {
-        let metadata = file.metadata().map_err(|error| Refusal::Unknown {
-            path: path.to_owned(),
-            reason: error.to_string(),
-        })?;
-        DeviceState::read(self.tree, DeviceNumber::of_stat(metadata.rdev()), path)
+    /// What the system says of a device now, which must still be the one that is held.
+    pub(crate) fn state(&self, held: &HeldDevice) -> Result<DeviceState, Refusal> {
+        held.check(self.tree)?;
+        DeviceState::read(self.tree, held.appearance().number, held.called())
     }
 
     fn content(&self, file: &File, state: &DeviceState, path: &Path) -> Result<Content, Refusal> {
@@ -189,15 +177,20 @@ impl<'a> Guard<'a> {
     }
 }
 
-impl HeldDevice {
-    /// The descriptor.
+impl TakenDevice {
+    /// The descriptor by which nobody else has it.
     pub fn file(&self) -> &File {
         &self.file
     }
 
+    /// The device, which stays held when it is no longer taken.
+    pub fn held(&self) -> &Arc<HeldDevice> {
+        &self.held
+    }
+
     /// As written.
     pub fn path(&self) -> &Path {
-        &self.path
+        self.held.called()
     }
 
     /// What the system said of it.
@@ -208,57 +201,5 @@ impl HeldDevice {
     /// What may be done with it.
     pub fn permit(&self) -> &Permit {
         &self.permit
-    }
-}
-
-/// What the system says of a path that must be a block device.
-fn device_at(path: &Path) -> Result<Metadata, Refusal> {
-    let metadata = std::fs::metadata(path).map_err(|error| Refusal::Missing {
-        path: path.to_owned(),
-        reason: error.to_string(),
-    })?;
-    must_be_device(&metadata, path)?;
-    Ok(metadata)
-}
-
-fn must_be_device(metadata: &Metadata, path: &Path) -> Result<(), Refusal> {
-    if metadata.file_type().is_block_device() {
-        return Ok(());
-    }
-    Err(Refusal::NotABlockDevice {
-        path: path.to_owned(),
-    })
-}
-
-/// Opens a path that must be a block device. The descriptor, not the path, says what it is; but the path is asked before,
-/// for opening other things may block, or do something.
-fn open(path: &Path, options: &mut OpenOptions) -> Result<File, Refusal> {
-    device_at(path)?;
-    let wrong = |error: std::io::Error| Refusal::Unknown {
-        path: path.to_owned(),
-        reason: format!("it cannot be opened: {error}"),
-    };
-    let file = options.open(path).map_err(wrong)?;
-    must_be_device(&file.metadata().map_err(wrong)?, path)?;
-    Ok(file)
-}
-
-/// Opens a block device for reading and writing, for this program alone. Others may have it so for a moment: who looks for
-/// a free loop device, or looks at devices when they change.
-fn open_alone(path: &Path) -> Result<File, Refusal> {
-    let mut options = OpenOptions::new();
-    options
-        .read(true)
-        .write(true)
-        .custom_flags(OFlags::EXCL.bits() as i32);
-    let began = Instant::now();
-    loop {
-        match open(path, &mut options) {
-            Err(Refusal::Unknown { .. }) if began.elapsed() < PATIENCE => {
-                std::thread::sleep(Duration::from_millis(20));
-            }
-            Err(Refusal::Unknown { path, reason }) => return Err(Refusal::Held { path, reason }),
-            opened => return opened,
-        }
     }
 }

@@ -155,7 +155,10 @@ pub enum Refusal {
         identities: Vec<String>,
     },
     /// It is no longer the device that was looked at.
-    #[error("{} is no longer the device that was examined: {what}", path.display())]
+    #[error(
+        "{} is no longer the device that was examined: {what}; Spindle writes nothing to the other device: find out which \
+         device is meant, name it by its link in /dev/disk/by-id, and run again", path.display()
+    )]
     Changed {
         /// As written.
         path: PathBuf,

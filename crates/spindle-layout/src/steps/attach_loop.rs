@@ -2,14 +2,17 @@
 //! that a run that dies in between is found out.
 
 use std::fmt;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::{DeviceName, Site, StepError, Undone, Workshop, new_uuid, wait_until};
+use super::{DeviceName, ReadyDevice, Site, StepError, Undone, Workshop, new_uuid, wait_until};
+use crate::guard::HeldDevice;
 use crate::spec::size_text;
-use crate::system::SystemTree;
 use crate::system::block_device::{BlockDeviceNode, LoopBacking};
+use crate::system::{DeviceNumber, SystemTree};
 use crate::tool::argument;
 
 /// Others may take a free loop device before we do; they will not do so for ever.
@@ -35,6 +38,18 @@ pub struct AttachedLoop {
     file: PathBuf,
     offset_bytes: u64,
     size_bytes: u64,
+    /// Which file that is; `None` in ledgers of earlier versions.
+    #[serde(default)]
+    inode: Option<Inode>,
+}
+
+/// A file, whatever its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+struct Inode {
+    /// The number of its file system's device, as `stat` tells it.
+    file_system: DeviceNumber,
+    /// Its number there.
+    number: u64,
 }
 
 impl fmt::Display for AttachLoop {
@@ -54,7 +69,9 @@ impl AttachLoop {
     }
 
     pub(super) fn carry_out(&self, workshop: &mut Workshop<'_>) -> Result<(), StepError> {
-        let file = workshop.device(&self.file)?.path.clone();
+        let ready = workshop.device(&self.file)?.clone();
+        let inode = inode_of(&ready)?;
+        let file = ready.path;
         for _ in 0..TRIES {
             let device = PathBuf::from(workshop.site.tools.run("losetup", &["--find"])?);
             let attached = AttachedLoop {
@@ -62,27 +79,38 @@ impl AttachLoop {
                 file: file.clone(),
                 offset_bytes: self.offset_bytes,
                 size_bytes: self.size_bytes,
+                inode: Some(inode),
             };
             let entry = workshop.note(attached.clone())?;
             let result = self.attach(workshop, &device, &file);
+            let Some(held) = hold(&workshop.site.tree, &device)? else {
+                // Without result there is no loop device at all.
+                workshop.ledger.gone(entry)?;
+                result?;
+                continue;
+            };
             let backing = backing(&workshop.site.tree, &device);
-            if backing
-                .as_ref()
-                .is_some_and(|backing| attached.is_ours(backing))
-            {
-                result?;
-                if !backing.is_some_and(|backing| backing.direct) {
-                    return Err(StepError::NotDirect { device, file });
+            match &backing {
+                Some(backing) if attached.names(backing) => {}
+                other => {
+                    workshop.ledger.gone(entry)?;
+                    // Not ours, though it was free a moment ago: somebody was quicker.
+                    if other.is_none() {
+                        result?;
+                    }
+                    continue;
                 }
-                let uuid = new_uuid(&workshop.site.tree)?;
-                workshop.ready(&self.device, device, uuid);
-                return Ok(());
             }
-            workshop.ledger.gone(entry)?;
-            // Not ours, though it was free a moment ago: somebody was quicker.
-            if backing.is_none() {
-                result?;
+            result?;
+            if inode_behind(workshop.site, &held)? != Some(inode) {
+                detach(workshop.site, held)?;
+                return Err(StepError::OtherFile { file });
             }
+            if !backing.is_some_and(|backing| backing.direct) {
+                return Err(StepError::NotDirect { device, file });
+            }
+            let uuid = new_uuid(&workshop.site.tree)?;
+            return workshop.ready(&self.device, Arc::new(held), uuid);
         }
         Err(StepError::NoLoopDevice(TRIES))
     }
@@ -103,8 +131,61 @@ impl AttachLoop {
     }
 }
 
+fn node(tree: &SystemTree, device: &Path) -> Option<BlockDeviceNode> {
+    BlockDeviceNode::named(tree, device.file_name()?.to_str()?)
+}
+
 fn backing(tree: &SystemTree, device: &Path) -> Option<LoopBacking> {
-    BlockDeviceNode::named(tree, device.file_name()?.to_str()?)?.loop_backing()
+    node(tree, device)?.loop_backing()
+}
+
+/// The loop device of this name, which no other file can be attached to as long as it is held; `None` when there is none.
+fn hold(tree: &SystemTree, device: &Path) -> Result<Option<HeldDevice>, StepError> {
+    let Some(node) = node(tree, device) else {
+        return Ok(None);
+    };
+    Ok(Some(HeldDevice::of_number(tree, node.number, device)?))
+}
+
+fn inode_of(ready: &ReadyDevice) -> Result<Inode, StepError> {
+    let metadata = match &ready.file {
+        Some(file) => file.metadata(),
+        None => ready.path.metadata(),
+    };
+    let metadata = metadata.map_err(|error| StepError::system("examine", &ready.path, error))?;
+    Ok(Inode {
+        file_system: DeviceNumber::of_stat(metadata.dev()),
+        number: metadata.ino(),
+    })
+}
+
+/// Which file a loop device stands for, as the kernel tells losetup(8); `None` when that is not to be understood.
+fn inode_behind(site: &Site, held: &HeldDevice) -> Result<Option<Inode>, StepError> {
+    let path = held.kernel_path(&site.tree)?;
+    let columns = [
+        "--list",
+        "--noheadings",
+        "--output",
+        "BACK-INO,BACK-MAJ:MIN",
+        argument(&path),
+    ];
+    let said = site.tools.run("losetup", &columns)?;
+    let mut words = said.split_whitespace();
+    let mut inode = || {
+        Some(Inode {
+            number: words.next()?.parse().ok()?,
+            file_system: words.next()?.parse().ok()?,
+        })
+    };
+    Ok(inode())
+}
+
+/// Detaches a loop device. The kernel does it when the last that has it open lets it go: ourselves, as a rule.
+fn detach(site: &Site, held: HeldDevice) -> Result<(), StepError> {
+    let path = held.kernel_path(&site.tree)?;
+    site.tools.run("losetup", &["--detach", argument(&path)])?;
+    drop(held);
+    Ok(())
 }
 
 impl fmt::Display for AttachedLoop {
@@ -119,7 +200,8 @@ impl fmt::Display for AttachedLoop {
 }
 
 impl AttachedLoop {
-    fn is_ours(&self, backing: &LoopBacking) -> bool {
+    /// Whether a loop device stands for a file of this name, and the same part of it.
+    fn names(&self, backing: &LoopBacking) -> bool {
         // As the kernel writes the name of a file that was removed meanwhile.
         let removed = format!("{} (deleted)", self.file.display());
         let same_file = backing.file == self.file || backing.file.as_os_str() == removed.as_str();
@@ -129,19 +211,28 @@ impl AttachedLoop {
     }
 
     pub(super) fn undo(&self, site: &Site) -> Result<Undone, StepError> {
-        match backing(&site.tree, &self.device) {
-            None => return Ok(Undone::WasNot),
-            Some(backing) if !self.is_ours(&backing) => {
+        let now = || backing(&site.tree, &self.device);
+        let is_named = || now().is_some_and(|backing| self.names(&backing));
+        // Looked at before it is opened, for others may wait for it to go; and again when it is held.
+        let held = match is_named() {
+            true => hold(&site.tree, &self.device)?,
+            false => None,
+        };
+        let is_ours = match &held {
+            Some(held) if is_named() => {
+                self.inode.is_none() || inode_behind(site, held)? == self.inode
+            }
+            _ => false,
+        };
+        match (held, now()) {
+            (_, None) => return Ok(Undone::WasNot),
+            (Some(held), Some(_)) if is_ours => detach(site, held)?,
+            (_, Some(backing)) => {
                 let now = format!("it now stands for {}", backing.file.display());
                 return Ok(Undone::NotOurs(now));
             }
-            Some(_) => {}
         }
-        site.tools
-            .run("losetup", &["--detach", argument(&self.device)])?;
-        let is_gone =
-            || !backing(&site.tree, &self.device).is_some_and(|backing| self.is_ours(&backing));
-        if wait_until(is_gone) {
+        if wait_until(|| !is_named()) {
             Ok(Undone::Removed)
         } else {
             Err(StepError::Busy {

@@ -8,15 +8,19 @@ use std::fmt;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
 use super::make_volume_group::physical_volume_uuid;
 use super::{DeviceName, Site, StepError, Undone, Workshop, new_uuid, wait_until};
-use crate::guard::{Content, DeviceState, EDGE_BYTES, Guard, HeldDevice, Permit, Refusal, Want};
+use crate::guard::{
+    Appearance, Content, DeviceState, EDGE_BYTES, Guard, HeldDevice, Permit, Refusal, TakenDevice,
+    Want,
+};
 use crate::system::{BlockDeviceNode, DeviceNumber};
-use crate::tool::{Tools, argument};
+use crate::tool::Tools;
 
 /// Takes a block device, checked by the guard; erases it if the experiment names it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -71,37 +75,37 @@ impl ClaimDevice {
             erase: &self.erase,
         };
         let uuid = new_uuid(&workshop.site.tree)?;
-        let mut held = workshop.guard().claim(&want)?;
+        let mut taken = workshop.guard().claim(&want)?;
         workshop.note(ClaimedDevice {
             path: self.path.clone(),
-            number: held.state().number,
-            sequence: held.state().sequence,
-            identities: held.state().identities.clone(),
+            number: taken.state().number,
+            sequence: taken.state().sequence,
+            identities: taken.state().identities.clone(),
             uuid: uuid.clone(),
             file_system_type: self.file_system_type.clone(),
         })?;
-        workshop.guard().check_again(&held, &want)?;
-        if let Permit::Erase { .. } = held.permit() {
-            erase(&held, &workshop.site.tools)?;
-            // The kernel reads the partition table anew only when nobody holds the disk.
-            let number = held.state().number;
-            drop(held);
-            forget_partitions(&self.path, number, workshop.site)?;
-            held = workshop.guard().open_own(&self.path)?;
-            workshop.guard().check_own(&held)?;
+        workshop.guard().check_again(&taken, &want)?;
+        let held = Arc::clone(taken.held());
+        if let Permit::Erase { .. } = taken.permit() {
+            erase(&taken, &workshop.site.tools)?;
+            // The kernel reads the partition table anew only when nobody has the disk alone.
+            drop(taken);
+            forget_partitions(&held, workshop.site)?;
+            taken = workshop.guard().take(&held)?;
+            workshop.guard().check_own(&taken)?;
         }
-        workshop.ready(&self.device, self.path.clone(), uuid);
-        workshop.held.insert(self.device.clone(), held);
+        workshop.ready(&self.device, held, uuid)?;
+        workshop.taken.insert(self.device.clone(), taken);
         Ok(())
     }
 }
 
 /// Removes every signature that libblkid knows, and zeroes both ends.
-fn erase(held: &HeldDevice, tools: &Tools) -> Result<(), StepError> {
-    // Force: we hold the device ourselves.
-    tools.run_on("wipefs", &["--all", "--force", "/dev/stdin"], held.file())?;
-    zero_ends(held.file(), 0, held.state().size_bytes)
-        .map_err(|error| StepError::system("zero the ends of", held.path(), error))
+fn erase(taken: &TakenDevice, tools: &Tools) -> Result<(), StepError> {
+    // Force: we have the device ourselves.
+    tools.run_on("wipefs", &["--all", "--force", "/dev/stdin"], taken.file())?;
+    zero_ends(taken.file(), 0, taken.state().size_bytes)
+        .map_err(|error| StepError::system("zero the ends of", taken.path(), error))
 }
 
 /// Zeroes the first and the last MiB of the `size_bytes` that begin at `start_bytes`.
@@ -115,7 +119,8 @@ pub(super) fn zero_ends(device: &File, start_bytes: u64, size_bytes: u64) -> io:
 
 /// Has the kernel forget the partitions of a device that was erased. Others that look at partitions when they appear may
 /// have one open for a moment, and the kernel then refuses.
-fn forget_partitions(path: &Path, number: DeviceNumber, site: &Site) -> Result<(), StepError> {
+fn forget_partitions(held: &HeldDevice, site: &Site) -> Result<(), StepError> {
+    let number = held.appearance().number;
     let partitions = || {
         let node = BlockDeviceNode::of(&site.tree, number);
         node.map_or_else(Vec::new, |node| node.partitions())
@@ -123,7 +128,8 @@ fn forget_partitions(path: &Path, number: DeviceNumber, site: &Site) -> Result<(
     let are_gone = wait_until(|| {
         partitions().is_empty() || {
             // Whether it took is seen from the partitions.
-            let _ = site.tools.run("blockdev", &["--rereadpt", argument(path)]);
+            let arguments = ["--rereadpt", "/dev/stdin"];
+            let _ = site.tools.run_on("blockdev", &arguments, held.file());
             partitions().is_empty()
         }
     });
@@ -132,7 +138,7 @@ fn forget_partitions(path: &Path, number: DeviceNumber, site: &Site) -> Result<(
     }
     let names: Vec<String> = partitions().into_iter().map(|node| node.name).collect();
     Err(StepError::Busy {
-        path: path.to_owned(),
+        path: held.called().to_owned(),
         by: format!("the kernel keeps its partitions {}", names.join(", ")),
     })
 }
@@ -146,8 +152,8 @@ impl fmt::Display for ClaimedDevice {
 impl ClaimedDevice {
     pub(super) fn undo(&self, site: &Site) -> Result<Undone, StepError> {
         let guard = Guard::new(&site.tree, &site.tools);
-        let (state, content) = match guard.identify(&self.path) {
-            Ok(found) => found,
+        let held = match self.find(site) {
+            Ok(held) => Arc::new(held),
             Err(Refusal::Missing { reason, .. }) => {
                 return Ok(Undone::NotOurs(format!(
                     "the device is not there ({reason})"
@@ -155,22 +161,33 @@ impl ClaimedDevice {
             }
             Err(refusal) => return Err(refusal.into()),
         };
+        let (state, content) = guard.identify(&held)?;
         if let Some(reason) = self.why_not_ours(site, &state, &content) {
             return Ok(Undone::NotOurs(reason));
         }
         if content == Content::Empty {
-            forget_partitions(&self.path, state.number, site)?;
+            forget_partitions(&held, site)?;
             return Ok(Undone::WasNot);
         }
-        let held = guard.open_own(&self.path)?;
-        let (state, content) = guard.check_free_again(&held)?;
+        let taken = guard.take(&held)?;
+        let (state, content) = guard.check_free_again(&taken)?;
         if let Some(reason) = self.why_not_ours(site, &state, &content) {
             return Ok(Undone::NotOurs(reason));
         }
-        erase(&held, &site.tools)?;
-        drop(held);
-        forget_partitions(&self.path, state.number, site)?;
+        erase(&taken, &site.tools)?;
+        drop(taken);
+        forget_partitions(&held, site)?;
         Ok(Undone::Removed)
+    }
+
+    /// The very device that was claimed, whatever its path means now; when it has been away since, or the system was started
+    /// anew, what its path means, to be judged by what is on it.
+    fn find(&self, site: &Site) -> Result<HeldDevice, Refusal> {
+        let claimed = Appearance {
+            number: self.number,
+            sequence: self.sequence,
+        };
+        site.find(claimed, &self.path)
     }
 
     /// Why what is on the device now is not the run's.
@@ -179,7 +196,7 @@ impl ClaimedDevice {
         // Old kernels do not number the appearances of a device.
         let never_away =
             self.sequence == state.sequence && (self.sequence.is_some() || same_hardware);
-        let stayed = self.boot_is_the_same(site) && self.number == state.number && never_away;
+        let stayed = site.boot_is_the_same() && self.number == state.number && never_away;
         if !stayed && !same_hardware {
             return Some("it is another device".to_owned());
         }
@@ -198,9 +215,5 @@ impl ClaimedDevice {
                     .to_owned()
             }),
         }
-    }
-
-    fn boot_is_the_same(&self, site: &Site) -> bool {
-        site.boot_id.is_some() && site.boot_id == site.tree.boot_id()
     }
 }

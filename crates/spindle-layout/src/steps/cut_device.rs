@@ -3,11 +3,11 @@
 //! taken away again. A file that stands in for a device is cut by its loop devices, which it needs anyway.
 
 use std::fmt;
-use std::path::PathBuf;
+use std::sync::Arc;
 
 use super::claim_device::zero_ends;
 use super::{DeviceName, StepError, Workshop, new_uuid, run_on_devices, wait_until};
-use crate::guard::EDGE_BYTES;
+use crate::guard::{EDGE_BYTES, HeldDevice};
 use crate::spec::size_text;
 use crate::system::block_device::BlockDeviceNode;
 use crate::tool::argument;
@@ -41,45 +41,47 @@ impl CutDevice {
 
     pub(super) fn carry_out(&self, workshop: &mut Workshop<'_>) -> Result<(), StepError> {
         let ready = workshop.device(&self.device)?.clone();
-        let held = workshop.take(&self.device)?;
-        let number = held.state().number;
+        let path = workshop.path_for("sfdisk", &self.device)?;
+        let taken = workshop.take(&self.device)?;
+        let number = taken.state().number;
         // The device counts as empty, but inside it file systems of earlier partitions and volumes may have left their
         // signatures, which would come to light where a part begins.
         for start_bytes in self.starts() {
-            zero_ends(held.file(), start_bytes, self.part_bytes)
-                .map_err(|error| StepError::system("zero parts of", held.path(), error))?;
+            zero_ends(taken.file(), start_bytes, self.part_bytes)
+                .map_err(|error| StepError::system("zero parts of", taken.path(), error))?;
         }
-        drop(held);
-        let arguments = ["--quiet", "--lock=yes", argument(&ready.path)];
+        drop(taken);
+        let arguments = ["--quiet", "--lock=yes", argument(&path)];
         let script = self.script(&ready.uuid);
         // The kernel takes in a new table only when nobody holds the disk.
         run_on_devices(workshop, std::slice::from_ref(&self.device), |tools| {
             tools.run_with("sfdisk", &arguments, &script)
         })?;
         // Not every kernel reads such a table itself (it may be built without); where it did, this changes nothing.
-        let update = ["--update", argument(&ready.path)];
+        let update = ["--update", argument(&path)];
         workshop.site.tools.run("partx", &update)?;
         let tree = &workshop.site.tree;
         let partitions =
             || BlockDeviceNode::of(tree, number).map_or_else(Vec::new, |node| node.partitions());
-        let path_of = |node: &BlockDeviceNode| tree.dev.join(&node.name);
         let all_there = || {
             let partitions = partitions();
             partitions.len() == self.parts.len()
-                && partitions.iter().all(|node| path_of(node).exists())
+                && partitions.iter().all(|node| node.path(tree).exists())
         };
         let all_there = wait_until(all_there);
-        let paths: Vec<PathBuf> = partitions().iter().map(path_of).collect();
+        let partitions = partitions();
         if !all_there {
             return Err(StepError::NotCut {
-                path: ready.path,
+                path,
                 wanted: self.parts.len(),
-                found: paths.len(),
+                found: partitions.len(),
             });
         }
-        for (name, path) in self.parts.iter().zip(paths) {
-            let uuid = new_uuid(&workshop.site.tree)?;
-            workshop.ready(name, path, uuid);
+        for (name, node) in self.parts.iter().zip(partitions) {
+            let tree = &workshop.site.tree;
+            let part = HeldDevice::of_number(tree, node.number, &node.path(tree))?;
+            let uuid = new_uuid(tree)?;
+            workshop.ready(name, Arc::new(part), uuid)?;
         }
         Ok(())
     }

@@ -38,11 +38,12 @@ impl DelayDevice {
         let size_bytes = workshop.look(&self.device)?.size_bytes;
         let mapped = MappedDevice::new(&workshop.site.tree, &self.mapped_name)?;
         workshop.note(mapped.clone())?;
-        let table = self.table(&ready.path, size_bytes);
+        let below = workshop.path_for("dmsetup", &self.device)?;
+        let table = self.table(&below, size_bytes);
         let device = std::slice::from_ref(&self.device);
         run_on_devices(workshop, device, |tools| mapped.create(tools, &table))?;
-        workshop.ready(&self.device, mapped.path(), ready.uuid);
-        Ok(())
+        let made = mapped.hold(&workshop.site.tree)?;
+        workshop.ready(&self.device, made, ready.uuid)
     }
 
     /// The table of a dm-delay with times of their own for reads, writes and flushes (Linux

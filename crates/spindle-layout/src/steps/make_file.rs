@@ -6,6 +6,7 @@ use std::fs::{File, OpenOptions};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use rustix::fs::{AtFlags, CWD, FallocateFlags, OFlags};
 use rustix::io::Errno;
@@ -77,7 +78,7 @@ impl MakeFile {
             Err(error) => return Err(StepError::system("make", &path, error)),
         }
         let uuid = new_uuid(&workshop.site.tree)?;
-        workshop.ready(&self.device, path, uuid);
+        workshop.ready_file(&self.device, path, Arc::new(file), uuid);
         Ok(())
     }
 

@@ -86,11 +86,10 @@ impl MakeFileSystem {
         };
         let mut arguments = own_arguments(type_name, Some(&uuid));
         arguments.extend(self.spec.mkfs_options.clone());
-        for name in &self.devices {
-            arguments.push(argument(&workshop.device(name)?.path).to_owned());
-        }
-        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
         let program = format!("mkfs.{type_name}");
+        let paths = workshop.paths_for(&program, &self.devices)?;
+        arguments.extend(paths.iter().map(|path| argument(path).to_owned()));
+        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
         run_on_devices(workshop, &self.devices, |tools| {
             tools.run(&program, &arguments)
         })

@@ -2,10 +2,11 @@
 //! that was not written, and copying in the background would be measured.
 
 use std::fmt;
-use std::path::PathBuf;
+use std::sync::Arc;
 
 use super::make_volume_group::{LVM_SETTINGS, device_list};
-use super::{DeviceName, StepError, Workshop, new_uuid};
+use super::{DeviceName, Site, StepError, Workshop, new_uuid};
+use crate::guard::{HeldDevice, Refusal};
 use crate::spec::VolumeSpec;
 
 /// The volume's name in its group.
@@ -39,10 +40,7 @@ impl MakeVolume {
     }
 
     pub(super) fn carry_out(&self, workshop: &mut Workshop<'_>) -> Result<(), StepError> {
-        let mut devices: Vec<PathBuf> = Vec::new();
-        for name in &self.devices {
-            devices.push(workshop.device(name)?.path.clone());
-        }
+        let devices = workshop.paths_for("lvm", &self.devices)?;
         let list = device_list(&devices);
         let tools = &workshop.site.tools;
         let create = |arguments: &[&str]| {
@@ -94,10 +92,33 @@ impl MakeVolume {
                 .concat(),
             )?;
         }
-        let path = workshop.site.tree.dev.join(&self.group).join(VOLUME);
+        let volume = self.hold(workshop.site, &list)?;
         let uuid = new_uuid(&workshop.site.tree)?;
-        workshop.ready(&self.device, path, uuid);
-        Ok(())
+        workshop.ready(&self.device, Arc::new(volume), uuid)
+    }
+
+    /// The volume, which was made: by its number, for its name is a link that others make.
+    fn hold(&self, site: &Site, list: &str) -> Result<HeldDevice, StepError> {
+        let volume = format!("{}/{VOLUME}", self.group);
+        let called = site.tree.dev.join(&volume);
+        let columns = [
+            "lvs",
+            "--noheadings",
+            "--separator",
+            ":",
+            "--devices",
+            list,
+            "-o",
+            "lv_kernel_major,lv_kernel_minor",
+            &volume,
+        ];
+        let said = site.tools.run("lvm", &columns)?;
+        let missing = |_| Refusal::Missing {
+            path: called.clone(),
+            reason: format!("LVM tells no number of it, but {said:?}"),
+        };
+        let number = said.trim().parse().map_err(missing)?;
+        Ok(HeldDevice::of_number(&site.tree, number, &called)?)
     }
 
     /// Arguments of lvcreate(8) for stripes and copies.

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use super::{DeviceName, Site, StepError, Undone, Workshop, run_on_devices};
+use crate::guard::{Appearance, HeldDevice, Refusal};
 use crate::tool::{ToolError, argument};
 
 /// Metadata are kept on the devices only, and no daemon watches the volumes, which would go on after the run: lvm.conf(5).
@@ -30,6 +31,9 @@ pub struct MadeVolumeGroup {
     devices: Vec<PathBuf>,
     /// Of each device, the identity it got as a part of the group.
     uuids: Vec<String>,
+    /// Which device each was; none in ledgers of earlier versions.
+    #[serde(default)]
+    appearances: Vec<Appearance>,
 }
 
 /// An identity in LVM's own form: 32 letters and digits, 6-4-4-4-4-4-6 of them.
@@ -64,17 +68,20 @@ impl MakeVolumeGroup {
 
     pub(super) fn carry_out(&self, workshop: &mut Workshop<'_>) -> Result<(), StepError> {
         workshop.site.tree.load_device_mapper(&workshop.site.tools);
-        let (mut devices, mut uuids) = (Vec::new(), Vec::new());
+        let (mut called, mut appearances, mut uuids) = (Vec::new(), Vec::new(), Vec::new());
         for name in &self.devices {
             let ready = workshop.device(name)?;
-            devices.push(ready.path.clone());
+            called.push(ready.held()?.called().to_owned());
+            appearances.push(ready.held()?.appearance());
             uuids.push(physical_volume_uuid(&ready.uuid));
         }
+        let devices = workshop.paths_for("lvm", &self.devices)?;
         workshop.note(MadeVolumeGroup {
             group: self.group.clone(),
             tag: tag_of(&uuids),
-            devices: devices.clone(),
+            devices: called,
             uuids: uuids.clone(),
+            appearances,
         })?;
         let list = device_list(&devices);
         for ((name, path), uuid) in self.devices.iter().zip(&devices).zip(&uuids) {
@@ -124,33 +131,29 @@ impl fmt::Display for MadeVolumeGroup {
 impl MadeVolumeGroup {
     pub(super) fn undo(&self, site: &Site) -> Result<Undone, StepError> {
         let mut undone = Undone::WasNot;
-        let present: Vec<PathBuf> = self
-            .devices
-            .iter()
-            .filter(|path| path.exists())
-            .cloned()
-            .collect();
+        let held = self.find(site)?;
+        let kernel_path = |held: &HeldDevice| held.kernel_path(&site.tree);
+        let present: Vec<PathBuf> = held.iter().map(kernel_path).collect::<Result<_, _>>()?;
         if present.is_empty() {
             return Ok(undone);
         }
         let list = device_list(&present);
-        let report = |command, column| {
-            let select = "all";
+        let report = |command, devices: &str, columns| {
             let arguments = [
                 command,
                 "--noheadings",
                 "--devices",
-                &list,
+                devices,
                 "--separator",
                 " ",
                 "--select",
-                select,
+                "all",
                 "-o",
-                column,
+                columns,
             ];
             site.tools.run("lvm", &arguments)
         };
-        let groups = match report("vgs", "vg_name,vg_tags") {
+        let groups = match report("vgs", &list, "vg_name,vg_tags") {
             // Without LVM there was never a group.
             Err(ToolError::Missing { .. }) => return Ok(undone),
             groups => groups?,
@@ -175,26 +178,35 @@ impl MadeVolumeGroup {
             site.tools.run("lvm", &arguments)?;
             undone = Undone::Removed;
         }
-        let volumes = report("pvs", "pv_name,pv_uuid")?;
         for path in &present {
-            let is_ours = value_of(&volumes, argument(path))
-                .is_some_and(|uuid| self.uuids.iter().any(|ours| ours == uuid));
-            if is_ours {
-                site.tools.run(
-                    "lvm",
-                    &[
-                        "pvremove",
-                        "--quiet",
-                        "--yes",
-                        "--devices",
-                        &list,
-                        argument(path),
-                    ],
-                )?;
-                undone = Undone::Removed;
+            // Alone with it: LVM calls a device by whichever name it likes.
+            let path = argument(path);
+            let found = report("pvs", path, "pv_uuid")?;
+            if !self.uuids.iter().any(|ours| ours == found.trim()) {
+                continue;
             }
+            let arguments = ["pvremove", "--quiet", "--yes", "--devices", path, path];
+            site.tools.run("lvm", &arguments)?;
+            undone = Undone::Removed;
         }
         Ok(undone)
+    }
+
+    /// The group's devices that are there, held.
+    fn find(&self, site: &Site) -> Result<Vec<HeldDevice>, StepError> {
+        let mut held = Vec::new();
+        for (position, called) in self.devices.iter().enumerate() {
+            let found = match self.appearances.get(position) {
+                Some(noted) => site.find(*noted, called),
+                None => HeldDevice::at(&site.tree, called),
+            };
+            match found {
+                Ok(device) => held.push(device),
+                Err(Refusal::Missing { .. }) => {}
+                Err(refusal) => return Err(refusal.into()),
+            }
+        }
+        Ok(held)
     }
 }
 

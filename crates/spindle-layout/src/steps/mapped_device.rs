@@ -3,12 +3,14 @@
 
 use std::fmt;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
 use super::{Site, StepError, Undone, new_uuid};
+use crate::guard::{HeldDevice, Refusal};
 use crate::ledger::Ledger;
-use crate::system::{SystemTree, names, text};
+use crate::system::{BlockDeviceNode, SystemTree, names, text};
 use crate::tool::{ToolError, Tools};
 
 /// A device that was made.
@@ -50,20 +52,37 @@ impl MappedDevice {
         PathBuf::from("/dev/mapper").join(&self.name)
     }
 
-    /// The identity of the device that has the name now.
-    fn found(&self, tree: &SystemTree) -> Option<String> {
+    /// The device, which was made. Errors: it is there no longer.
+    pub(super) fn hold(&self, tree: &SystemTree) -> Result<Arc<HeldDevice>, StepError> {
+        let called = self.path();
+        let missing = || Refusal::Missing {
+            path: called.clone(),
+            reason: "device-mapper does not show it".to_owned(),
+        };
+        let (node, uuid) = self.found(tree).ok_or_else(missing)?;
+        if uuid != self.uuid {
+            return Err(missing().into());
+        }
+        let held = HeldDevice::of_number(tree, node.number, &called)?;
+        Ok(Arc::new(held))
+    }
+
+    /// The device that has the name now, and its identity.
+    fn found(&self, tree: &SystemTree) -> Option<(BlockDeviceNode, String)> {
         let block = tree.sys.join("block");
-        let mapped = names(&block)
-            .into_iter()
-            .map(|name| block.join(name).join("dm"));
-        let mut ours = mapped.filter(|dm| text(&dm.join("name")).as_ref() == Some(&self.name));
-        Some(text(&ours.next()?.join("uuid")).unwrap_or_default())
+        let dm = |name: &String| block.join(name).join("dm");
+        let names = names(&block).into_iter();
+        let mut ours =
+            names.filter(|name| text(&dm(name).join("name")).as_ref() == Some(&self.name));
+        let name = ours.next()?;
+        let uuid = text(&dm(&name).join("uuid")).unwrap_or_default();
+        Some((BlockDeviceNode::named(tree, &name)?, uuid))
     }
 
     pub(super) fn undo(&self, site: &Site) -> Result<Undone, StepError> {
         match self.found(&site.tree) {
             None => Ok(Undone::WasNot),
-            Some(uuid) if uuid != self.uuid => {
+            Some((_, uuid)) if uuid != self.uuid => {
                 Ok(Undone::NotOurs(format!("it now has the identity {uuid:?}")))
             }
             Some(_) => {
@@ -106,10 +125,11 @@ mod tests {
         assert_eq!(device.undo(&site).unwrap(), Undone::WasNot);
         let dm = directory.path().join("block/dm-3/dm");
         std::fs::create_dir_all(&dm).unwrap();
+        std::fs::write(directory.path().join("block/dm-3/dev"), "254:3\n").unwrap();
         std::fs::write(dm.join("name"), "spindle-cut-logged\n").unwrap();
         std::fs::write(dm.join("uuid"), "LVM-2\n").unwrap();
         assert!(matches!(device.undo(&site).unwrap(), Undone::NotOurs(_)));
         std::fs::write(dm.join("uuid"), "SPINDLE-1\n").unwrap();
-        assert_eq!(device.found(&tree).as_deref(), Some("SPINDLE-1"));
+        assert_eq!(device.found(&tree).unwrap().1, "SPINDLE-1");
     }
 }

@@ -5,14 +5,19 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
-use crate::guard::{DeviceState, Guard, HeldDevice, Refusal};
+use crate::guard::{
+    Appearance, DeviceState, Guard, HeldDevice, NodeDirectory, Refusal, TakenDevice,
+};
 use crate::ledger::{EntryNumber, Ledger, LedgerError};
+use crate::moment;
 use crate::system::SystemTree;
 use crate::tool::{ToolError, Tools};
 
@@ -21,6 +26,7 @@ mod claim_device;
 mod cut_device;
 mod delay_device;
 mod leftovers;
+mod made_nodes;
 mod make_directory;
 mod make_file;
 mod make_file_system;
@@ -37,6 +43,7 @@ pub use claim_device::{ClaimDevice, ClaimedDevice};
 pub use cut_device::CutDevice;
 pub use delay_device::DelayDevice;
 pub use leftovers::{ControlGroup, RunDirectory};
+pub use made_nodes::MadeNodes;
 pub use make_directory::{MadeDirectory, MakeDirectory};
 pub use make_file::{MadeFile, MakeFile};
 pub use make_file_system::MakeFileSystem;
@@ -121,6 +128,28 @@ pub enum StepError {
         /// Partitions that appeared.
         found: usize,
     },
+    /// A tool cannot be given a device.
+    #[error(
+        "{} cannot be given to {tool}: {reason}; Spindle gives tools a node of the device's own, for a path may come to mean \
+         another device", device.display()
+    )]
+    NoNode {
+        /// The device.
+        device: PathBuf,
+        /// Which tool.
+        tool: String,
+        /// Why not, and what to do.
+        reason: String,
+    },
+    /// The file beneath a loop device is not the one that was made.
+    #[error(
+        "{} is no longer the file that Spindle made: nothing was written to it; look who replaced it, and run again",
+        file.display()
+    )]
+    OtherFile {
+        /// The file.
+        file: PathBuf,
+    },
     /// A thin pool would run full in the middle of a trial.
     #[error(
         "the thin pool {pool} is {used_percent:.0} % full, and a trial that overwrites everything takes as much again: use \
@@ -190,12 +219,53 @@ pub(crate) struct Site {
     pub drop_schema: Option<DropSchema>,
 }
 
-/// A device that is ready for the next step.
+impl Site {
+    /// Whether the system has not been started anew since the run.
+    pub fn boot_is_the_same(&self) -> bool {
+        self.boot_id.is_some() && self.boot_id == self.tree.boot_id()
+    }
+
+    /// The device that appeared so, whatever its path means now; when it has been away since, what its path means now. Errors:
+    /// see [`HeldDevice::at`].
+    pub fn find(&self, noted: Appearance, called: &Path) -> Result<HeldDevice, Refusal> {
+        let stayed = noted.sequence.is_some()
+            && self.boot_is_the_same()
+            && Appearance::now(&self.tree, noted.number) == Some(noted);
+        if stayed {
+            let found = HeldDevice::of_number(&self.tree, noted.number, called);
+            if let Ok(held) = found
+                && held.appearance() == noted
+            {
+                return Ok(held);
+            }
+        }
+        HeldDevice::at(&self.tree, called)
+    }
+}
+
+/// A device that is ready for the next step, or the file that stands in for one.
 #[derive(Debug, Clone)]
 pub(crate) struct ReadyDevice {
+    /// Leads to it whatever happens to the path by which people know it: a node of the run's own, or the descriptor.
     pub path: PathBuf,
     /// What is made on it gets this identity.
     pub uuid: String,
+    /// `None` for a file.
+    pub held: Option<Arc<HeldDevice>>,
+    /// The file, by whose inode it is known as long as it is open.
+    pub file: Option<Arc<File>>,
+    /// Why tools that resolve paths cannot be given it.
+    no_node: Option<String>,
+}
+
+impl ReadyDevice {
+    /// The device. Errors: it is a file.
+    pub fn held(&self) -> Result<&Arc<HeldDevice>, Refusal> {
+        let path = || self.path.clone();
+        self.held
+            .as_ref()
+            .ok_or_else(|| Refusal::NotABlockDevice { path: path() })
+    }
 }
 
 /// Where steps are carried out: the ledger, and what earlier steps have made.
@@ -206,12 +276,16 @@ pub(crate) struct Workshop<'a> {
     pub layout: Option<String>,
     pub devices: BTreeMap<DeviceName, ReadyDevice>,
     /// Devices that nobody else may have meanwhile.
-    pub held: BTreeMap<DeviceName, HeldDevice>,
+    pub taken: BTreeMap<DeviceName, TakenDevice>,
+    /// Nodes for tools; or why there are none. `None`: no device was ready yet.
+    pub nodes: Option<Result<NodeDirectory, String>>,
 }
 
 impl Workshop<'_> {
     pub fn note(&self, record: impl Into<Record>) -> Result<EntryNumber, StepError> {
-        Ok(self.ledger.note(self.layout.as_deref(), record.into())?)
+        let entry = self.ledger.note(self.layout.as_deref(), record.into())?;
+        moment::reached("noted");
+        Ok(entry)
     }
 
     pub fn guard(&self) -> Guard<'_> {
@@ -224,27 +298,103 @@ impl Workshop<'_> {
             .ok_or_else(|| StepError::NoSuchDevice { name: name.clone() })
     }
 
-    /// A device is ready at `path`.
-    pub fn ready(&mut self, name: &DeviceName, path: PathBuf, uuid: String) {
-        self.devices
-            .insert(name.clone(), ReadyDevice { path, uuid });
+    /// A file is ready that stands in for a device.
+    pub fn ready_file(&mut self, name: &DeviceName, path: PathBuf, file: Arc<File>, uuid: String) {
+        let ready = ReadyDevice {
+            path,
+            uuid,
+            held: None,
+            file: Some(file),
+            no_node: None,
+        };
+        self.devices.insert(name.clone(), ready);
+    }
+
+    /// A device is ready, and is held from now on. Errors: the ledger's, or the system's.
+    pub fn ready(
+        &mut self,
+        name: &DeviceName,
+        held: Arc<HeldDevice>,
+        uuid: String,
+    ) -> Result<(), StepError> {
+        let site = self.site;
+        let node = match self.nodes()? {
+            Ok(nodes) => nodes.node(&site.tree, &held),
+            Err(reason) => Err(reason.clone()),
+        };
+        let (path, no_node) = match node {
+            Ok(node) => (node, None),
+            Err(reason) => (held.path(), Some(reason)),
+        };
+        let ready = ReadyDevice {
+            path,
+            uuid,
+            held: Some(held),
+            file: None,
+            no_node,
+        };
+        self.devices.insert(name.clone(), ready);
+        Ok(())
+    }
+
+    fn nodes(&mut self) -> Result<&Result<NodeDirectory, String>, StepError> {
+        if self.nodes.is_none() {
+            let tree = &self.site.tree;
+            let unique: String = new_uuid(tree)?.chars().take(8).collect();
+            let directory = NodeDirectory::path_for(tree, &self.ledger.heading().run, &unique);
+            // It outlives each layout.
+            let record = MadeNodes {
+                directory: directory.clone(),
+            };
+            self.ledger.note(None, record.into())?;
+            let made = NodeDirectory::make(&directory);
+            self.nodes = Some(made.map_err(|error| {
+                let parent = directory.display();
+                format!("no directory {parent} can be made for nodes of devices: {error}")
+            }));
+        }
+        Ok(self.nodes.as_ref().expect("made just now"))
+    }
+
+    /// The path by which a tool that resolves it is given a device: a node of the run's own, or a file. Errors:
+    /// [`StepError::NoNode`], or it is no longer the device that was ready.
+    pub fn path_for(&self, tool: &str, name: &DeviceName) -> Result<PathBuf, StepError> {
+        let ready = self.device(name)?;
+        if let Some(held) = &ready.held {
+            held.check(&self.site.tree)?;
+            if let Some(reason) = &ready.no_node {
+                return Err(StepError::NoNode {
+                    device: held.called().to_owned(),
+                    tool: tool.to_owned(),
+                    reason: reason.clone(),
+                });
+            }
+        }
+        Ok(ready.path.clone())
+    }
+
+    /// As [`Self::path_for`], for several devices.
+    pub fn paths_for(&self, tool: &str, names: &[DeviceName]) -> Result<Vec<PathBuf>, StepError> {
+        names.iter().map(|name| self.path_for(tool, name)).collect()
     }
 
     /// Takes a device for writing: checked on its descriptor, and ours alone as long as what is returned lives. Tools that
     /// take a device for themselves (`mkfs`, `pvcreate`) are started right after it was let go.
-    pub fn take(&mut self, name: &DeviceName) -> Result<HeldDevice, StepError> {
-        let path = self.device(name)?.path.clone();
-        let held = match self.held.remove(name) {
-            Some(held) => held,
-            None => self.guard().open_own(&path)?,
+    pub fn take(&mut self, name: &DeviceName) -> Result<TakenDevice, StepError> {
+        let taken = match self.taken.remove(name) {
+            Some(taken) => taken,
+            None => {
+                let held = Arc::clone(self.device(name)?.held()?);
+                self.guard().take(&held)?
+            }
         };
-        self.guard().check_own(&held)?;
-        Ok(held)
+        self.guard().check_own(&taken)?;
+        Ok(taken)
     }
 
     /// What the system says of a device.
     pub fn look(&self, name: &DeviceName) -> Result<DeviceState, StepError> {
-        Ok(self.guard().identify(&self.device(name)?.path)?.0)
+        Ok(self.guard().state(self.device(name)?.held()?)?)
     }
 }
 
@@ -362,5 +512,5 @@ kinds! {
     MakeFile, AttachLoop, ClaimDevice, OverwriteDevice, CutDevice, DelayDevice, MakeVolumeGroup, MakeVolume,
     MakeFileSystem, MakeDirectory, MountFileSystem;
     MadeFile, AttachedLoop, ClaimedDevice, MadeVolumeGroup, MadeDirectory, Mounted, RunDirectory, ControlGroup,
-    MappedDevice, ServerSchema
+    MappedDevice, ServerSchema, MadeNodes
 }

@@ -3,15 +3,17 @@
 use std::fmt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use rustix::io::Errno;
 use rustix::mount::{UnmountFlags, unmount};
 use serde::{Deserialize, Serialize};
 
 use super::{DeviceName, Site, StepError, Undone, Workshop, wait_until};
+use crate::guard::Appearance;
 use crate::spec::FileSystemSpec;
 use crate::system::mounts::{Mount, mounts};
-use crate::system::{DeviceNumber, SystemTree};
+use crate::system::{BlockDeviceNode, DeviceNumber, SystemTree};
 use crate::tool::argument;
 
 /// Mounts a file system.
@@ -31,6 +33,9 @@ pub struct Mounted {
     at: PathBuf,
     device: PathBuf,
     number: DeviceNumber,
+    /// `None`: it is not known, or may change; also in ledgers of earlier versions.
+    #[serde(default)]
+    sequence: Option<u64>,
 }
 
 impl fmt::Display for MountFileSystem {
@@ -49,18 +54,32 @@ impl MountFileSystem {
     }
 
     pub(super) fn carry_out(&self, workshop: &mut Workshop<'_>) -> Result<(), StepError> {
-        let device = workshop.device(&self.device)?.path.clone();
-        workshop.note(self.mounted(&device)?)?;
-        self.mount(workshop.site, &device)
+        let device = workshop.path_for("mount", &self.device)?;
+        let held = Arc::clone(workshop.device(&self.device)?.held()?);
+        let mounted = self.mounted(&workshop.site.tree, held.called(), held.appearance());
+        workshop.note(mounted.clone())?;
+        self.mount(workshop.site, &device)?;
+        let there = mounted.topmost(&workshop.site.tree)?;
+        if there.is_some_and(|mount| mounted.is_ours(&workshop.site.tree, &mount)) {
+            return Ok(());
+        }
+        // Only just mounted by ourselves.
+        let _ = unmount(&self.at, UnmountFlags::NOFOLLOW);
+        let what = "mounting it led to another device".to_owned();
+        Err(held.changed(what).into())
     }
 
     /// The mount of a device here, there or not.
-    fn mounted(&self, device: &Path) -> Result<Mounted, StepError> {
-        Ok(Mounted {
+    fn mounted(&self, tree: &SystemTree, called: &Path, appearance: Appearance) -> Mounted {
+        let name = BlockDeviceNode::of(tree, appearance.number).map(|node| node.name);
+        // A thin volume that was put back has its number, but is another device.
+        let is_mapped = name.is_some_and(|name| name.starts_with("dm-"));
+        Mounted {
             at: self.at.clone(),
-            device: device.to_owned(),
-            number: number_of(device)?,
-        })
+            device: called.to_owned(),
+            number: appearance.number,
+            sequence: appearance.sequence.filter(|_| !is_mapped),
+        }
     }
 
     pub(super) fn mount(&self, site: &Site, device: &Path) -> Result<(), StepError> {
@@ -75,7 +94,9 @@ impl MountFileSystem {
 
     /// Takes the mount of a device away for a while; it stays in the ledger.
     pub(super) fn unmount(&self, site: &Site, device: &Path) -> Result<(), StepError> {
-        match self.mounted(device)?.undo(site)? {
+        let (number, sequence) = (number_of(device)?, None);
+        let appearance = Appearance { number, sequence };
+        match self.mounted(&site.tree, device, appearance).undo(site)? {
             Undone::Removed | Undone::WasNot => Ok(()),
             Undone::NotOurs(by) => Err(StepError::Busy {
                 path: self.at.clone(),
@@ -85,7 +106,7 @@ impl MountFileSystem {
     }
 }
 
-/// The number of the device that has this path now.
+/// The number that a node has.
 pub(super) fn number_of(device: &Path) -> Result<DeviceNumber, StepError> {
     let metadata =
         std::fs::metadata(device).map_err(|error| StepError::system("examine", device, error))?;
@@ -140,8 +161,11 @@ impl Mounted {
 
     /// btrfs shows no number of a device, only what was mounted.
     fn is_ours(&self, tree: &SystemTree, mount: &Mount) -> bool {
-        mount.device == self.number
+        let has_number = mount.device == self.number
             || mount.device.is_anonymous()
-                && tree.kernel_name(&mount.source) == tree.kernel_name(&self.device)
+                && tree.kernel_name(&mount.source)
+                    == BlockDeviceNode::of(tree, self.number).map(|node| node.name);
+        let now = || Appearance::now(tree, self.number)?.sequence;
+        has_number && (self.sequence.is_none() || self.sequence == now())
     }
 }

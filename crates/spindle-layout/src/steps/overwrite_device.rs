@@ -8,7 +8,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{RngCore, SeedableRng};
 
 use super::{DeviceName, StepError, Workshop};
-use crate::guard::HeldDevice;
+use crate::guard::TakenDevice;
 
 /// Written in pieces of this size.
 const PIECE_BYTES: u64 = 4 << 20;
@@ -53,37 +53,38 @@ impl OverwriteDevice {
     }
 
     pub(super) fn carry_out(&self, workshop: &mut Workshop<'_>) -> Result<(), StepError> {
-        let held = workshop.take(&self.device)?;
+        let taken = workshop.take(&self.device)?;
         if self.discard {
-            // Force: we hold the device ourselves.
+            // Force: we have the device ourselves.
             workshop
                 .site
                 .tools
-                .run_on("blkdiscard", &["--force", "/dev/stdin"], held.file())?;
+                .run_on("blkdiscard", &["--force", "/dev/stdin"], taken.file())?;
         }
         for pass in 0..self.passes {
-            overwrite(&held, u64::from(pass))
-                .map_err(|error| StepError::system("overwrite", held.path(), error))?;
+            overwrite(&taken, u64::from(pass))
+                .map_err(|error| StepError::system("overwrite", taken.path(), error))?;
         }
-        workshop.held.insert(self.device.clone(), held);
+        workshop.taken.insert(self.device.clone(), taken);
         Ok(())
     }
 }
 
-fn overwrite(held: &HeldDevice, seed: u64) -> std::io::Result<()> {
+fn overwrite(taken: &TakenDevice, seed: u64) -> std::io::Result<()> {
     let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
     let mut piece = vec![0; PIECE_BYTES as usize];
-    let size_bytes = held.state().size_bytes;
+    let size_bytes = taken.state().size_bytes;
     let mut offset = 0;
     while offset < size_bytes {
         let length = PIECE_BYTES.min(size_bytes - offset);
         random.fill_bytes(&mut piece[..length as usize]);
-        held.file()
+        taken
+            .file()
             .write_all_at(&piece[..length as usize], offset)?;
         offset += length;
         if offset.is_multiple_of(SYNC_EVERY_BYTES) {
-            held.file().sync_data()?;
+            taken.file().sync_data()?;
         }
     }
-    held.file().sync_all()
+    taken.file().sync_all()
 }

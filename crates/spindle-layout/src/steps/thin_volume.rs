@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use super::make_volume::{POOL, VOLUME};
 use super::make_volume_group::{LVM_SETTINGS, device_list};
 use super::mount_file_system::number_of;
-use super::{MountFileSystem, Site, Step, StepError, Workshop};
+use super::{DeviceName, MountFileSystem, Site, Step, StepError, Workshop};
 use crate::tool::ToolError;
 
 /// The name of what is kept.
@@ -22,6 +22,7 @@ pub(crate) struct ThinVolume {
     group: String,
     /// What the group is made of.
     devices: Vec<PathBuf>,
+    device: DeviceName,
     path: PathBuf,
     mount: Option<MountFileSystem>,
 }
@@ -42,8 +43,14 @@ impl ThinVolume {
             group: made.group.clone(),
             devices: made.devices.iter().map(path_of).collect::<Option<_>>()?,
             path: path_of(&made.device)?,
+            device: made.device.clone(),
             mount,
         })
+    }
+
+    /// Its name among the devices.
+    pub(crate) fn device(&self) -> &DeviceName {
+        &self.device
     }
 
     /// Where its file system is mounted.

@@ -52,6 +52,12 @@ impl BlockDeviceNode {
         text(&self.directory.join(file))
     }
 
+    /// What the kernel calls it in `/dev`.
+    pub(crate) fn path(&self, tree: &SystemTree) -> PathBuf {
+        // The kernel writes `cciss/c0d0` with an exclamation mark.
+        tree.dev.join(self.name.replace('!', "/"))
+    }
+
     /// Its size; `None` when the kernel does not tell.
     pub fn size_bytes(&self) -> Option<u64> {
         let sectors: u64 = self.says("size")?.parse().ok()?;

@@ -504,10 +504,7 @@ fn regions_of_raw_devices_are_put_back_in_place() {
     let devices = ["disk1", "disk2"].map(|name| {
         let (path, bytes) = (place.path().join(name), 9 << 20);
         std::fs::write(&path, vec![0xAA; bytes]).unwrap();
-        RawDevice {
-            path,
-            bytes: bytes as u64,
-        }
+        RawDevice::new(path, bytes as u64)
     });
     let read = |device: &RawDevice| std::fs::read(&device.path).unwrap();
     let placement = Placement::one(&Target::Devices(devices.to_vec()));

@@ -80,10 +80,7 @@ fn raw_file(bytes: u64, device: &Path, device_bytes: u64) -> RawFile {
     RawFile {
         name: "ibdata1".to_owned(),
         bytes,
-        device: RawDevice {
-            path: device.to_owned(),
-            bytes: device_bytes,
-        },
+        device: RawDevice::new(device.to_owned(), device_bytes),
     }
 }
 

@@ -244,10 +244,7 @@ impl Scene<'_> {
             let path = self.work.join(format!("volume{number}.img"));
             write_image(&path, image)
                 .map_err(|source| PowerCutError::system("write the image", &path, source))?;
-            volumes.push(RawDevice {
-                path,
-                bytes: image.capacity_bytes() as u64,
-            });
+            volumes.push(RawDevice::new(path, image.capacity_bytes() as u64));
         }
         let found = match &self.case.spec.kind {
             LayoutKind::FileSystem(of) => self.on_file_system(of, &volumes[0].path, notes, cut)?,

@@ -70,10 +70,7 @@ impl OnDevice {
         let ground = Ground::new();
         let device = LoopDevice::new(&ground.path().join("disk"));
         let asked = request(&[("innodb_data_file_path", "ibdata1:48M")]);
-        let of = RawDevice {
-            path: device.0.clone(),
-            bytes: DEVICE_BYTES,
-        };
+        let of = RawDevice::new(device.0.clone(), DEVICE_BYTES);
         let mariadb = server(ServerKind::MariaDb);
         let on = mariadb.on_raw_devices(&asked, &[of]).unwrap();
         mariadb.examine(&on.request).unwrap();

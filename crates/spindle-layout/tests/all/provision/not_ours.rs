@@ -20,8 +20,9 @@ fn abandoned(scene: &Scene, specs: &[spindle_layout::LayoutSpec]) {
         assert!(made.is_ok(), "{made:?}");
     }
     let kept = fs::read(scene.ledgers().join(format!("{RUN}.jsonl"))).unwrap();
+    provision.abandon();
     // In a process that is killed nothing is dropped; its descriptors are closed.
-    std::mem::forget((provision, Arc::clone(&ledger)));
+    std::mem::forget(Arc::clone(&ledger));
     drop(ledger);
     fs::remove_file(scene.ledgers().join(format!("{RUN}.jsonl"))).unwrap();
     fs::write(scene.ledgers().join("dead.jsonl"), kept).unwrap();

@@ -96,9 +96,26 @@ impl Scene {
     }
 }
 
+impl Scene {
+    /// Removes the device nodes that ledgers name.
+    fn remove_nodes(&self) {
+        for ledger in fs::read_dir(self.ledgers()).into_iter().flatten().flatten() {
+            let text = fs::read_to_string(ledger.path()).unwrap_or_default();
+            let named = text
+                .split('"')
+                .filter(|word| word.starts_with("/dev/spindle/"));
+            for directory in named {
+                let _ = fs::remove_dir_all(directory);
+            }
+        }
+        let _ = fs::remove_dir("/dev/spindle");
+    }
+}
+
 impl Drop for Scene {
     /// Lets go what a test left that failed, or that moved things away from under a ledger.
     fn drop(&mut self) {
+        self.remove_nodes();
         let below = |path: &Path| path.starts_with(self.path());
         let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
         let points = mounts
