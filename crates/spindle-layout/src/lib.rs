@@ -28,6 +28,8 @@ pub mod steps;
 pub mod system;
 pub mod tool;
 mod tree;
+#[cfg(test)]
+mod turned_paths;
 
 pub use changed::{ChangedBlocks, ranges};
 pub use creation::create_file;
