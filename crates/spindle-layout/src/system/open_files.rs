@@ -410,7 +410,7 @@ mod tests {
             registered_with_ring(about),
             [PathBuf::from("/dev/sdb"), PathBuf::from("/x y")]
         );
-        assert_eq!(registered_with_ring("SqThread:\t-1\n"), [PathBuf::new(); 0]);
+        assert!(registered_with_ring("SqThread:\t-1\n").is_empty());
     }
 
     #[test]
