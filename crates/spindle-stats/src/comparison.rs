@@ -9,7 +9,9 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::interval::{Moments, half_width};
+use crate::interval::{Moments, p_value_of, quantile};
+use crate::power::POWER;
+use crate::simultaneous::{ROUNDS_TO_JUDGE, Spread};
 use crate::{Side, Standard, StatsError};
 
 /// The most rounds that [`Comparison::rounds_needed`] looks ahead.
@@ -45,22 +47,43 @@ impl fmt::Display for Verdict {
 pub struct Comparison {
     /// Geometric mean of `a / b` over the rounds; above 1 when `a` has the greater values.
     pub ratio: f64,
-    /// 95 % interval of the ratio; `None` with fewer than two rounds, whose spread nobody can know.
+    /// 95 % interval of the ratio; `None` with fewer than two rounds, whose spread nobody can know. Of a [`Family`](crate::Family) all
+    /// intervals together hold the truth in 95 of 100 experiments.
     pub ci95: Option<(f64, f64)>,
     /// What may be said of `a`.
     pub verdict: Verdict,
     /// How many rounds were paired.
     pub rounds: u32,
-    /// For an undecided comparison of two rounds or more: how many rounds in all would probably decide it, if ratio and
-    /// spread stay as they are. An estimate made from few rounds is itself rough. At most [`MAX_ROUNDS`], which stands
-    /// for "that many or more". `None` where only the machine's noise forbids a verdict, which more rounds do not.
+    /// For an undecided comparison of two rounds or more: how many rounds in all decide it in 95 of 100 experiments, if the ratio is
+    /// what it seems (or off by the margin, where that is more) and the rounds spread as they did. An estimate made from few rounds
+    /// is itself rough. At most [`MAX_ROUNDS`], which stands for "that many or more". `None` where only the machine's noise
+    /// forbids a verdict, which more rounds do not.
     pub rounds_needed: Option<u32>,
-    /// How far the ratio spreads from round to round: standard deviation of its logarithm, 0.02 for about 2 %. `None` with
-    /// fewer than two rounds. [`rounds_to_find`](crate::rounds_to_find) takes it.
+    /// How far the ratio spreads from round to round: standard deviation of its logarithm, 0.02 for about 2 %; in a
+    /// [`Family`](crate::Family) moderated by what the other pairs show. `None` with fewer than two rounds.
+    /// [`rounds_to_find`](crate::rounds_to_find) takes it.
     pub spread: Option<f64>,
-    /// Two-sided p-value of "the ratio is 1", before any correction for having compared many cases; `None` with fewer
-    /// than two rounds.
+    /// Two-sided p-value of "the ratio is 1", of this pair's rounds alone; `None` with fewer than two rounds.
     pub p_value: Option<f64>,
+    /// The same, raised for all pairs of all tables of the experiment: the interval excludes 1 when it is at most
+    /// [`Looks::error_chance`](crate::Looks::error_chance).
+    pub p_value_of_all: Option<f64>,
+}
+
+impl Comparison {
+    /// Of two cases that have no round in common.
+    pub(crate) fn without_rounds(ratio: f64) -> Comparison {
+        Comparison {
+            ratio,
+            ci95: None,
+            verdict: Verdict::Undecided,
+            rounds: 0,
+            rounds_needed: None,
+            spread: None,
+            p_value: None,
+            p_value_of_all: None,
+        }
+    }
 }
 
 /// Compares two cases by their values in the same rounds, of which there were as many as had been planned: `a[i]` and
@@ -70,7 +93,7 @@ pub struct Comparison {
 /// 1. [`Verdict::Draw`] when `1 - margin <= low` and `high <= 1 + margin`, even if the interval excludes 1: a difference
 ///    that is sure but too small to matter;
 /// 2. [`Verdict::Faster`] when `low > 1`, [`Verdict::Slower`] when `high < 1`;
-/// 3. [`Verdict::Undecided`] otherwise, and always with a single round.
+/// 3. [`Verdict::Undecided`] otherwise, and always with fewer than [`ROUNDS_TO_JUDGE`] rounds.
 ///
 /// Rounds that agree exactly, as simulated ones may, have an interval of no width.
 ///
@@ -89,30 +112,46 @@ pub fn compare_paired(a: &[f64], b: &[f64], margin: f64) -> Result<Comparison, S
 pub fn compare_by(a: &[f64], b: &[f64], standard: Standard) -> Result<Comparison, StatsError> {
     check_margin(standard.margin)?;
     let moments = log_ratios(a, b)?;
-    let ci95 = moments
-        .interval(standard.looks.error_chance())
-        .map(|(low, high)| (low.exp(), high.exp()));
-    let ratio = moments.mean.exp();
-    let judged = ci95.map_or(Verdict::Undecided, |interval| {
-        judge(interval, standard.margin)
+    Ok(compare_spread(&moments, Spread::alone(&moments), standard))
+}
+
+/// The comparison that the moments of the log ratios, and what is known of their spread, allow.
+pub(crate) fn compare_spread(
+    moments: &Moments,
+    spread: Option<Spread>,
+    standard: Standard,
+) -> Comparison {
+    let error_chance = standard.error_chance();
+    let ci95 = spread.map(|spread| {
+        let (low, high) = spread.interval(moments.mean, error_chance);
+        (low.exp(), high.exp())
     });
+    let ratio = moments.mean.exp();
+    let judged = match ci95 {
+        Some(interval) if moments.count >= ROUNDS_TO_JUDGE => judge(interval, standard.margin),
+        _ => Verdict::Undecided,
+    };
     let verdict = match judged {
         Verdict::Faster | Verdict::Slower if standard.is_noise(ratio) => Verdict::Undecided,
         judged => judged,
     };
-    let spread = moments.standard_deviation;
     let is_open = judged == Verdict::Undecided;
-    Ok(Comparison {
+    Comparison {
         ratio,
         ci95,
         verdict,
         rounds: moments.count,
         rounds_needed: spread
             .filter(|_| is_open)
-            .map(|spread| rounds_needed(&moments, spread, standard)),
-        spread,
+            .map(|spread| rounds_needed(moments, &spread, standard)),
+        spread: spread.map(|spread| spread.standard_deviation),
         p_value: moments.p_value(),
-    })
+        p_value_of_all: spread.map(|spread| {
+            let standard_error = spread.widened_standard_error(error_chance);
+            let of_table = p_value_of(moments.mean, standard_error, moments.count);
+            (of_table * f64::from(standard.tables)).min(1.0)
+        }),
+    }
 }
 
 /// Fails unless `0 <= margin < 1`.
@@ -165,28 +204,16 @@ pub(crate) fn judge((low, high): (f64, f64), margin: f64) -> Verdict {
     }
 }
 
-/// The fewest rounds whose expected interval, centred on the observed mean and as wide as the observed standard
-/// deviation makes it, is no longer undecided.
-fn rounds_needed(moments: &Moments, standard_deviation: f64, standard: Standard) -> u32 {
-    let decided = |rounds: u32| {
-        let half_width = half_width(standard_deviation, rounds, standard.looks.error_chance());
-        let interval = (
-            (moments.mean - half_width).exp(),
-            (moments.mean + half_width).exp(),
-        );
-        judge(interval, standard.margin) != Verdict::Undecided
+/// The fewest rounds that tell the ratio seen, or the margin where that is more, from 1 in 95 of 100 experiments, by the formula
+/// of [`rounds_to_find`](crate::rounds_to_find).
+fn rounds_needed(moments: &Moments, spread: &Spread, standard: Standard) -> u32 {
+    let difference = moments.mean.abs().max(standard.margin.ln_1p());
+    let decides = |rounds: u32| {
+        let critical = spread.half_width_after(rounds, standard.error_chance());
+        let wanted = critical + quantile(rounds, POWER) * spread.standard_error_after(rounds);
+        difference >= wanted
     };
-    fewest_rounds(moments.count, decided)
-}
-
-/// The fewest rounds in all after which a two-sided test with this chance of error would probably tell the ratio from 1, if
-/// ratio and spread stay as they are; `None` with a single round.
-pub(crate) fn rounds_to_differ(comparison: &Comparison, error_chance: f64) -> Option<u32> {
-    let spread = comparison.spread?;
-    let distance = comparison.ratio.ln().abs();
-    Some(fewest_rounds(comparison.rounds, |rounds| {
-        half_width(spread, rounds, error_chance) <= distance
-    }))
+    fewest_rounds(moments.count.max(ROUNDS_TO_JUDGE - 1), decides)
 }
 
 /// The fewest rounds above `rounds` that decide. Intervals only shrink with more rounds, and one that is decided stays so:
@@ -309,6 +336,15 @@ mod tests {
             ),
             (None, None, None, None)
         );
+    }
+
+    #[test]
+    fn two_rounds_have_an_interval_and_decide_nothing() {
+        let two = compare(&[300.0, 301.0], &[100.0, 100.0]);
+        assert!(two.ci95.unwrap().0 > 2.0);
+        assert_eq!((two.verdict, two.rounds_needed), (Verdict::Undecided, Some(3)));
+        assert_eq!(compare(&[100.0; 2], &[100.0; 2]).verdict, Verdict::Undecided);
+        assert_eq!(compare(&[300.0, 301.0, 300.0], &[100.0; 3]).verdict, Verdict::Faster);
     }
 
     #[test]

@@ -69,7 +69,8 @@ impl Moments {
 
     /// The interval that misses the true mean with this chance; `None` for a single value.
     pub(crate) fn interval(&self, error_chance: f64) -> Option<(f64, f64)> {
-        let half_width = half_width(self.standard_deviation?, self.count, error_chance);
+        let standard_error = self.standard_deviation? / f64::from(self.count).sqrt();
+        let half_width = quantile(self.count, 1.0 - error_chance / 2.0) * standard_error;
         Some((self.mean - half_width, self.mean + half_width))
     }
 
@@ -89,11 +90,6 @@ pub(crate) fn p_value_of(estimate: f64, standard_error: f64, count: u32) -> f64 
     let t = (estimate / standard_error).abs();
     // Twice the lower tail, because one minus the upper one loses all figures of a small p-value.
     2.0 * students_t(count).cdf(-t)
-}
-
-/// Half the width of the interval of the mean of `count` values (2 or more) that misses the true one with this chance.
-pub(crate) fn half_width(standard_deviation: f64, count: u32, error_chance: f64) -> f64 {
-    quantile(count, 1.0 - error_chance / 2.0) * standard_deviation / f64::from(count).sqrt()
 }
 
 /// The `share` quantile of Student's t for the mean of `count` values (2 or more).

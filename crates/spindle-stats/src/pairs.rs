@@ -1,69 +1,34 @@
-//! Every case beside every other, with the correction for having compared so many: what a reader may take from a table of
-//! all pairs.
-//!
-//! [`rank`](crate::rank) answers "is there a winner", for which only pairs with the best matter. Whoever looks at all `m` pairs
-//! of `k` cases, `m = k (k - 1) / 2`, will find some that differ by luck: of five equal cases one or more of the 10 in a third
-//! of all experiments. Here a pair is faster or slower only when its p-value, raised by Holm's method for all `m`
-//! ([`holm`]), is still at most [`Looks::error_chance`](crate::Looks::error_chance): among all pairs of an experiment a false
-//! difference is then named in at most 5 % of experiments, however the pairs depend on each other. `tests/study.rs` measures
-//! both. A draw says that a difference is small, not that there is one; it is what the pair alone allows.
+//! Every case beside every other: what a reader may take from a table of all pairs. The comparisons are those of
+//! [`Family`], which hold for all pairs together, so that this table says of a pair what the ranking and the headline say of it.
 
 use serde::{Deserialize, Serialize};
 
-use crate::comparison::check_margin;
-use crate::drift::holm;
-use crate::ranking::{check_cases, compare_cases};
-use crate::{CaseRounds, Comparison, Standard, StatsError, Verdict};
+use crate::{CaseRounds, Comparison, Family, Standard, StatsError};
 
 /// Two cases among all pairs.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Pair {
-    /// Index of the case that the verdicts are said of.
+    /// Index of the case that the verdict is said of.
     pub a: usize,
     /// Index of the other, greater than `a`.
     pub b: usize,
-    /// Their comparison as if there were no others.
-    pub alone: Comparison,
-    /// Its p-value after Holm's correction for all pairs; `None` where there is none.
-    pub p_value_of_all: Option<f64>,
-    /// What may be said of `a` among all pairs.
-    pub verdict: Verdict,
+    /// Their comparison.
+    pub comparison: Comparison,
 }
 
 /// Compares every case with every other: pairs in the order of the cases.
 ///
-/// A pair without a p-value (fewer than two common rounds) counts as one of the pairs that are corrected for.
-///
 /// # Errors
-/// Those of [`rank`](crate::rank).
+/// Those of [`Family::of`].
 pub fn pairs(cases: &[CaseRounds], standard: Standard) -> Result<Vec<Pair>, StatsError> {
-    check_margin(standard.margin)?;
-    check_cases(cases)?;
-    let mut alone = Vec::new();
-    for a in 0..cases.len() {
-        for b in a + 1..cases.len() {
-            alone.push((a, b, compare_cases(&cases[a], &cases[b], standard)?));
-        }
-    }
-    let p_values: Vec<f64> = alone
-        .iter()
-        .map(|(_, _, comparison)| comparison.p_value.unwrap_or(1.0))
-        .collect();
-    let pairs = alone.into_iter().zip(holm(&p_values));
-    Ok(pairs
-        .map(|((a, b, alone), p_value)| {
-            let is_sure = p_value <= standard.looks.error_chance();
-            let verdict = match alone.verdict {
-                Verdict::Faster | Verdict::Slower if !is_sure => Verdict::Undecided,
-                verdict => verdict,
-            };
-            Pair {
-                a,
-                b,
-                alone,
-                p_value_of_all: alone.p_value.map(|_| p_value),
-                verdict,
-            }
+    let family = Family::of(cases, standard)?;
+    let with_later = |a: usize| (a + 1..cases.len()).map(move |b| (a, b));
+    let all = (0..cases.len()).flat_map(with_later);
+    Ok(all
+        .map(|(a, b)| Pair {
+            a,
+            b,
+            comparison: family.compare(a, b),
         })
         .collect())
 }
@@ -71,6 +36,7 @@ pub fn pairs(cases: &[CaseRounds], standard: Standard) -> Result<Vec<Pair>, Stat
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Verdict;
 
     const STANDARD: Standard = Standard::fixed(0.03);
 
@@ -87,7 +53,7 @@ mod tests {
         let all = pairs(&cases, STANDARD).unwrap();
         let named: Vec<_> = all.iter().map(|pair| (pair.a, pair.b)).collect();
         assert_eq!(named, [(0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)]);
-        assert!(all.iter().all(|pair| pair.verdict == Verdict::Draw));
+        assert!(all.iter().all(|pair| pair.comparison.verdict == Verdict::Draw));
         assert_eq!(pairs(&cases[..1], STANDARD), Ok(Vec::new()));
     }
 
@@ -96,13 +62,14 @@ mod tests {
         let likely = case("likely", &[111.0, 105.0, 108.0]);
         let other = case("other", &[100.0, 100.0, 100.0]);
         let of_two = pairs(&[likely.clone(), other.clone()], STANDARD).unwrap();
-        assert_eq!(of_two[0].verdict, Verdict::Faster);
-        assert_eq!(of_two[0].p_value_of_all, of_two[0].alone.p_value);
+        assert_eq!(of_two[0].comparison.verdict, Verdict::Faster);
+        let p_value = of_two[0].comparison.p_value.unwrap();
+        assert!((of_two[0].comparison.p_value_of_all.unwrap() - p_value).abs() < 1e-12);
         let of_three = pairs(&[likely, other.clone(), other], STANDARD).unwrap();
-        assert_eq!(of_three[0].alone.verdict, Verdict::Faster);
-        assert_eq!(of_three[0].verdict, Verdict::Undecided);
-        assert!(of_three[0].p_value_of_all > of_three[0].alone.p_value);
-        assert_eq!(of_three[2].verdict, Verdict::Draw);
+        assert_eq!(of_three[0].comparison.verdict, Verdict::Undecided);
+        assert_eq!(of_three[0].comparison.p_value, Some(p_value));
+        assert!(of_three[0].comparison.p_value_of_all > Some(0.05));
+        assert_eq!(of_three[2].comparison.verdict, Verdict::Draw);
     }
 
     #[test]
@@ -114,7 +81,7 @@ mod tests {
         };
         let all = pairs(&[early, late], STANDARD).unwrap();
         assert_eq!(
-            (all[0].p_value_of_all, all[0].verdict),
+            (all[0].comparison.p_value_of_all, all[0].comparison.verdict),
             (None, Verdict::Undecided)
         );
         assert!(pairs(&[], STANDARD).is_err());

@@ -4,7 +4,7 @@ use crate::comparison::MAX_ROUNDS;
 use crate::interval::quantile;
 
 /// The chance of finding the difference.
-const POWER: f64 = 0.95;
+pub(crate) const POWER: f64 = 0.95;
 
 /// The fewest rounds that find a ratio of `1 + difference` (0.05 for 5 %) in 95 of 100 experiments, when the ratio of two
 /// cases spreads by `spread` from round to round (standard deviation of its logarithm: 0.02 for about 2 %). Of a fixed plan;

@@ -3,9 +3,10 @@
 //!
 //! Whoever tests at 5 % after every round and stops at the first success finds differences among equals far more often
 //! than in 5 of 100 cases. Here a pair is settled for one of two reasons, each of which leaves the error rate alone:
-//! - **it is decided beyond doubt**: the interval at 99.9 % allows a verdict. Looks as strict as that take next to nothing
-//!   from the error rate of the end (J. Haybittle, "Repeated assessment of results in clinical trials of cancer
-//!   treatment", British Journal of Radiology 44, 1971; R. Peto and others, British Journal of Cancer 34, 1976);
+//! - **it is decided beyond doubt**: the interval of all pairs allows a verdict, and so does that of the pair alone at
+//!   99.9 %. Looks as strict as that take next to nothing from the error rate of the end (J. Haybittle, "Repeated assessment
+//!   of results in clinical trials of cancer treatment", British Journal of Radiology 44, 1971; R. Peto and others, British
+//!   Journal of Cancer 34, 1976);
 //! - **it is precise**: the interval has become as narrow as the plan asks for, whatever it says (Y. S. Chow and
 //!   H. Robbins, "On the asymptotic theory of fixed-width sequential confidence intervals for the mean", Annals of
 //!   Mathematical Statistics 36, 1965). How narrow it is tells nothing of where it lies: of normal values the mean is
@@ -18,63 +19,85 @@
 //! That false winners then stay below 5 % and intervals hold the truth in 95 of 100 cases, at every ratio of noise to
 //! precision, is measured in `tests/sequential.rs`.
 
-use crate::comparison::{check_margin, judge, log_ratios};
-use crate::interval::{Moments, half_width};
-use crate::{Looks, StatsError, Verdict};
+use crate::comparison::{Verdict, judge};
+use crate::interval::Moments;
+use crate::simultaneous::{Family, Spread, log_ratios, mean_variance};
+use crate::{CaseRounds, Standard};
 
 /// The fewest rounds after which a pair is settled.
 pub const ROUNDS_MIN: u32 = 6;
 
-/// The chance of a false verdict that one early look takes.
+/// The chance of a false verdict that one early look takes, of a pair alone.
 const EARLY_ERROR_CHANCE: f64 = 0.001;
 
-/// Whether two cases need no more rounds. `a[i]` and `b[i]` are of one round, in the order of rounds; `margin` is that of
-/// [`compare_paired`](crate::compare_paired). `precision` is how far the ends of the interval may lie from the ratio, as a
-/// fraction of it: 0.03 for 3 %. A difference of twice the precision is then found in 95 of 100 cases or more.
-///
-/// # Errors
-/// Those of [`compare_paired`](crate::compare_paired).
-pub fn is_settled(a: &[f64], b: &[f64], margin: f64, precision: f64) -> Result<bool, StatsError> {
-    check_margin(margin)?;
-    let all = log_ratios(a, b)?;
-    if all.count < ROUNDS_MIN {
-        return Ok(false);
+impl Family<'_> {
+    /// Whether cases `a` and `b` need no more rounds beside each other. `precision` is how far the ends of the interval may lie from
+    /// the ratio, as a fraction of it: 0.03 for 3 %. A difference of twice the precision is then found in 95 of 100 experiments or
+    /// more.
+    ///
+    /// # Panics
+    /// When there is no such case.
+    pub fn is_settled(&self, a: usize, b: usize, precision: f64) -> bool {
+        let pair = (&self.cases[a], &self.cases[b]);
+        let common = pair.0.values.keys().rev();
+        let mut common = common.filter(|round| pair.1.values.contains_key(round));
+        let (Some(&last), Some(&before)) = (common.next(), common.next()) else {
+            return false;
+        };
+        let is_enough = common.count() + 2 >= ROUNDS_MIN as usize;
+        is_enough && [last, before].iter().all(|until| self.has_reason(pair, *until, precision))
     }
-    let before = a.len() - 1;
-    let without_last = log_ratios(&a[..before], &b[..before])?;
-    Ok([all, without_last]
-        .iter()
-        .all(|moments| has_reason(moments, margin, precision)))
+
+    fn has_reason(&self, (a, b): (&CaseRounds, &CaseRounds), until: u32, precision: f64) -> bool {
+        let Some(moments) = Moments::of(&log_ratios(a, b, until)) else {
+            return false;
+        };
+        let variance = mean_variance(self.cases, until);
+        let Some(spread) = Spread::of(&moments, variance, self.cases.len()) else {
+            return false;
+        };
+        spread.half_width(self.standard.error_chance()) <= precision.ln_1p()
+            || is_beyond_doubt(&moments, &spread, self.standard)
+    }
 }
 
-fn has_reason(moments: &Moments, margin: f64, precision: f64) -> bool {
-    let Some(standard_deviation) = moments.standard_deviation else {
-        return false;
+fn is_beyond_doubt(moments: &Moments, spread: &Spread, standard: Standard) -> bool {
+    let decides = |(low, high): (f64, f64)| {
+        judge((low.exp(), high.exp()), standard.margin) != Verdict::Undecided
     };
-    let width = half_width(
-        standard_deviation,
-        moments.count,
-        Looks::EveryRound.error_chance(),
-    );
-    width <= precision.ln_1p() || is_beyond_doubt(moments, margin)
-}
-
-fn is_beyond_doubt(moments: &Moments, margin: f64) -> bool {
-    let interval = moments.interval(EARLY_ERROR_CHANCE);
-    interval.is_some_and(|(low, high)| judge((low.exp(), high.exp()), margin) != Verdict::Undecided)
+    let alone = moments.interval(EARLY_ERROR_CHANCE);
+    alone.is_some_and(decides) && decides(spread.interval(moments.mean, standard.error_chance()))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Looks;
 
-    const ONES: [f64; 12] = [1.0; 12];
+    const STANDARD: Standard = Standard {
+        looks: Looks::EveryRound,
+        ..Standard::fixed(0.03)
+    };
 
-    /// The first number of rounds after which the values beside a case of 1 are settled.
-    fn settled_after(values: &[f64], precision: f64) -> Option<usize> {
+    fn case(values: impl IntoIterator<Item = f64>) -> CaseRounds {
+        CaseRounds {
+            name: String::new(),
+            values: (1..).zip(values).collect(),
+        }
+    }
+
+    /// The first number of rounds after which the values beside as many `others` of 1 are settled.
+    fn settled_among(values: &[f64], others: usize, precision: f64) -> Option<usize> {
         (1..=values.len()).find(|&rounds| {
-            is_settled(&values[..rounds], &ONES[..rounds], 0.03, precision).unwrap()
+            let mut cases = vec![case(vec![1.0; rounds]); others + 1];
+            cases[0] = case(values[..rounds].iter().copied());
+            let family = Family::of(&cases, STANDARD).unwrap();
+            family.is_settled(0, 1, precision)
         })
+    }
+
+    fn settled_after(values: &[f64], precision: f64) -> Option<usize> {
+        settled_among(values, 1, precision)
     }
 
     /// Values that lie `spread` around `middle`.
@@ -100,6 +123,13 @@ mod tests {
     fn what_is_precise_need_not_be_decided() {
         assert_eq!(settled_after(&around(1.0, 0.05), 0.04), Some(9));
         assert_eq!(settled_after(&around(1.0, 0.05), 0.02), None);
+    }
+
+    #[test]
+    fn the_precision_is_that_of_the_interval_of_all_pairs() {
+        let alone = settled_after(&around(1.0, 0.05), 0.04);
+        assert!(settled_among(&around(1.0, 0.05), 5, 0.04) != alone);
+        assert_eq!(settled_after(&around(1.0, 0.05), 0.05), Some(7));
     }
 
     #[test]

@@ -11,6 +11,9 @@ pub struct Standard {
     /// By how much two equal things differ on this machine, as a fraction; 0 when that is not known. No case is faster or
     /// slower by less.
     pub noise_floor: f64,
+    /// How many tables of cases the experiment has, 1 or more: one for each workload and load level. The chance of error is theirs
+    /// together.
+    pub tables: u32,
 }
 
 impl Standard {
@@ -20,7 +23,13 @@ impl Standard {
             margin,
             looks: Looks::Once,
             noise_floor: 0.0,
+            tables: 1,
         }
+    }
+
+    /// The chance that any interval of one table misses its true ratio: the experiment's, shared out among its tables.
+    pub fn error_chance(&self) -> f64 {
+        self.looks.error_chance() / f64::from(self.tables.max(1))
     }
 
     /// Whether a ratio lies nearer to 1 than the machine's own noise.
@@ -39,8 +48,8 @@ pub enum Looks {
 }
 
 impl Looks {
-    /// The chance of missing the true value that an interval is made for, so that it misses it in 5 of 100 experiments at
-    /// most. Somebody who may stop after any round stops more often when the spread came out small by luck; a little
+    /// The chance that any interval of an experiment misses its true value, for which intervals are made, so that one does in 5 of
+    /// 100 experiments at most. Somebody who may stop after any round stops more often when the spread came out small by luck; a little
     /// less is allowed then (why so little less: `sequential`).
     pub const fn error_chance(self) -> f64 {
         match self {

@@ -215,9 +215,8 @@ fn rounds_that_find_a_difference() {
 #[test]
 fn intervals_of_rounds_that_were_looked_at() {
     let standard = Standard {
-        margin: 0.03,
         looks: Looks::EveryRound,
-        noise_floor: 0.0,
+        ..Standard::fixed(0.03)
     };
     for expected in reference().looked_at_after_every_round {
         let ones = vec![1.0; expected.values.len()];

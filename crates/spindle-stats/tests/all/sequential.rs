@@ -4,7 +4,7 @@
 
 use crate::machine::{Chance, Experiment, Machine};
 use spindle_stats::{
-    Comparison, Looks, ROUNDS_MIN, Standard, Verdict, compare_by, compare_paired, is_settled,
+    CaseRounds, Comparison, Family, Looks, ROUNDS_MIN, Standard, Verdict, compare_by, compare_paired,
     rounds_to_find,
 };
 
@@ -30,18 +30,24 @@ impl Plan {
         Plan {
             margin: MARGIN,
             precision,
-            stop: |plan, a, b| is_settled(a, b, plan.margin, plan.precision).unwrap(),
+            stop: |plan, a, b| {
+                let cases = [a, b].map(named);
+                let family = Family::of(&cases, plan.standard()).unwrap();
+                family.is_settled(0, 1, plan.precision)
+            },
             looks: Looks::EveryRound,
         }
     }
 
-    fn compare(&self, a: &[f64], b: &[f64]) -> Comparison {
-        let standard = Standard {
-            margin: self.margin,
+    fn standard(&self) -> Standard {
+        Standard {
             looks: self.looks,
-            noise_floor: 0.0,
-        };
-        compare_by(a, b, standard).unwrap()
+            ..Standard::fixed(self.margin)
+        }
+    }
+
+    fn compare(&self, a: &[f64], b: &[f64]) -> Comparison {
+        compare_by(a, b, self.standard()).unwrap()
     }
 
     /// Measures two cases with this plan; `None` for the number of rounds when the most of them did not suffice.
@@ -66,6 +72,13 @@ impl Plan {
             self.compare(&experiment.cases[0], &experiment.cases[1]),
             None,
         )
+    }
+}
+
+fn named(values: &[f64]) -> CaseRounds {
+    CaseRounds {
+        name: String::new(),
+        values: (1..).zip(values.iter().copied()).collect(),
     }
 }
 

@@ -8,7 +8,7 @@
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{RngCore, SeedableRng};
 use spindle_stats::{
-    CaseRounds, Estimate, Pair, Standard, Verdict, compare_paired, estimate_mean, pairs, rank,
+    CaseRounds, Estimate, Standard, Verdict, compare_paired, estimate_mean, pairs, rank,
 };
 
 const MARGIN: f64 = 0.03;
@@ -205,71 +205,8 @@ fn named(cases: Vec<Vec<f64>>) -> Vec<CaseRounds> {
     named.collect()
 }
 
-/// Share of experiments with cases of these speeds in which `headline` calls a winner.
-fn headlines(
-    seed: u64,
-    speeds: &[f64],
-    margin: f64,
-    headline: fn(&[CaseRounds], f64) -> Option<usize>,
-) -> f64 {
-    share(seed, EXPERIMENTS, |noise| {
-        let (level, rounds) = (noise.level(), noise.rounds());
-        let cases = named(noise.experiment(speeds, level, rounds));
-        headline(&cases, margin).is_some()
-    })
-}
-
-fn winner(cases: &[CaseRounds], margin: f64) -> Option<usize> {
-    rank(cases, Standard::fixed(margin)).unwrap().winner
-}
-
-/// Planted fault: "the best is faster than another one" taken for a headline.
-fn faster_than_another(cases: &[CaseRounds], margin: f64) -> Option<usize> {
-    let ranking = rank(cases, Standard::fixed(margin)).unwrap();
-    let mut verdicts = ranking.verdicts.iter();
-    verdicts
-        .any(|pair| pair.comparison.verdict == Verdict::Faster)
-        .then_some(ranking.best)
-}
-
-/// Planted fault: every other case beaten, but each at the full 5 % that a verdict allows.
-fn faster_than_all(cases: &[CaseRounds], margin: f64) -> Option<usize> {
-    let ranking = rank(cases, Standard::fixed(margin)).unwrap();
-    let mut verdicts = ranking.verdicts.iter();
-    verdicts
-        .all(|pair| pair.comparison.verdict == Verdict::Faster)
-        .then_some(ranking.best)
-}
-
-#[test]
-fn six_equal_cases_get_a_headline_in_at_most_5_percent() {
-    for margin in [MARGIN, NO_MARGIN] {
-        let false_headlines = headlines(6, &[1.0; 6], margin, winner);
-        assert!(
-            false_headlines <= NOMINAL_RATE,
-            "{margin}: {false_headlines}"
-        );
-        let planted = headlines(6, &[1.0; 6], margin, faster_than_another);
-        assert!(
-            planted > NOMINAL_RATE + slack(NOMINAL_RATE, EXPERIMENTS),
-            "{margin}: {planted}"
-        );
-    }
-}
-
-/// Two best cases are equal and all others so slow that both surely beat them: what is left is one comparison, which
-/// either of the two may win at 5 % / 6. Without a margin that rate is reached, so an honest program is near it.
-#[test]
-fn two_equal_best_cases_get_a_headline_in_no_more_than_their_share_of_5_percent() {
-    let speeds = [1.0, 1.0, 1e-2, 1e-4, 1e-6, 1e-8];
-    let rate = 2.0 * NOMINAL_RATE / speeds.len() as f64;
-    let with_margin = headlines(7, &speeds, MARGIN, winner);
-    assert!(with_margin <= rate, "{with_margin}");
-    let without = headlines(7, &speeds, NO_MARGIN, winner);
-    let band = rate - slack(rate, EXPERIMENTS)..=rate + slack(rate, EXPERIMENTS);
-    assert!(band.contains(&without), "{without}");
-    let planted = headlines(7, &speeds, NO_MARGIN, faster_than_all);
-    assert!(planted > *band.end(), "{planted}");
+fn winner(cases: &[CaseRounds]) -> Option<usize> {
+    rank(cases, Standard::fixed(MARGIN)).unwrap().winner
 }
 
 /// One case is 30 % faster than five equal ones, under 2 % noise: nearly always found in the 3 rounds of an ordinary
@@ -278,10 +215,10 @@ fn two_equal_best_cases_get_a_headline_in_no_more_than_their_share_of_5_percent(
 fn a_true_winner_is_named() {
     let mut speeds = [1.0; 6];
     speeds[4] = 1.3;
-    for (rounds, at_least) in [(3, 0.9), (5, 0.99)] {
+    for (rounds, at_least) in [(3, 0.98), (5, 0.99)] {
         let named_it = share(8, EXPERIMENTS, |noise| {
             let cases = named(noise.experiment(&speeds, 0.02, rounds));
-            winner(&cases, MARGIN) == Some(4)
+            winner(&cases) == Some(4)
         });
         assert!(named_it > at_least, "{rounds} rounds: {named_it}");
     }
@@ -290,36 +227,129 @@ fn a_true_winner_is_named() {
 /// Experiments that are looked at pair by pair.
 const PAIRED_EXPERIMENTS: u32 = 2_000;
 
-/// Share of experiments with cases of these speeds in which a pair of the first `equal` ones is told apart: among all pairs, and
-/// by what each pair says alone.
-fn false_differences(seed: u64, speeds: &[f64], equal: usize, margin: f64) -> (f64, f64) {
-    let mut alone = 0;
-    let among_all = share(seed, PAIRED_EXPERIMENTS, |noise| {
-        let (level, rounds) = (noise.level(), noise.rounds());
-        let cases = named(noise.experiment(speeds, level, rounds));
-        let mut pairs = pairs(&cases, Standard::fixed(margin)).unwrap();
-        pairs.retain(|pair| pair.b < equal);
-        let is_told = |verdict: fn(&Pair) -> Verdict| pairs.iter().map(verdict).any(is_winner);
-        alone += u32::from(is_told(|pair| pair.alone.verdict));
-        is_told(|pair| pair.verdict)
-    });
-    (among_all, f64::from(alone) / f64::from(PAIRED_EXPERIMENTS))
+/// Whether any pair of the first `equal` cases is called different, in the table of all pairs or beside the best.
+fn is_any_told_apart(cases: &[CaseRounds], equal: usize, standard: Standard) -> bool {
+    let pairs = pairs(cases, standard).unwrap();
+    let of_all = pairs.iter().map(|pair| (pair.a, pair.b, pair.comparison.verdict));
+    let ranking = rank(cases, standard).unwrap();
+    let of_best = ranking.verdicts.iter();
+    let of_best = of_best.map(|pair| (pair.a, pair.b, pair.comparison.verdict));
+    of_all
+        .chain(of_best)
+        .any(|(a, b, verdict)| a.max(b) < equal && is_winner(verdict))
 }
 
-/// Among all pairs of an experiment a false difference is named in 5 % of experiments at most, whether all cases are equal or
-/// others differ so much that they are told apart first and leave the rest the weakest correction. Of few rounds, pairs that
-/// look sure by luck are seldom the same ones, so that without a margin the rate is near the bound.
+/// Planted fault: the best, which the data picked, beside each other case as if the two were alone.
+fn is_best_told_apart_alone(cases: &[CaseRounds], equal: usize, margin: f64) -> bool {
+    let best = rank(cases, Standard::fixed(margin)).unwrap().best;
+    let values = |case: usize| cases[case].values.values().copied().collect::<Vec<f64>>();
+    (0..equal).any(|other| {
+        other != best && is_winner(verdict(&values(best), &values(other), margin))
+    })
+}
+
+/// In at most 5 % of experiments with equal cases is anything called different, whether all are equal or others
+/// differ so much that they are told apart, and however unlike their noise is.
 #[test]
-fn among_all_pairs_equal_cases_are_told_apart_in_at_most_5_percent() {
+fn of_equal_cases_nothing_is_called_different_in_95_percent() {
     const APART: [f64; 5] = [1.0, 1.0, 1.0, 1e-3, 1e-6];
     let bound = NOMINAL_RATE + slack(NOMINAL_RATE, PAIRED_EXPERIMENTS);
-    for (speeds, equal) in [(&[1.0; 5], 5), (&APART, 3)] {
-        let (with_margin, _) = false_differences(9, speeds, equal, MARGIN);
-        assert!(with_margin <= NOMINAL_RATE, "{equal}: {with_margin}");
-        let (without, planted) = false_differences(9, speeds, equal, NO_MARGIN);
-        assert!(without <= bound, "{equal}: {without}");
-        assert!(planted > bound, "{equal}: uncorrected {planted}");
+    for (speeds, equal) in [(&[1.0; 6][..], 6), (&APART, 3)] {
+        for margin in [MARGIN, NO_MARGIN] {
+            let mut planted = 0;
+            let told = share(9, PAIRED_EXPERIMENTS, |noise| {
+                let (level, rounds) = (noise.level(), noise.rounds());
+                let cases = named(noise.experiment(speeds, level, rounds));
+                planted += u32::from(is_best_told_apart_alone(&cases, equal, margin));
+                is_any_told_apart(&cases, equal, Standard::fixed(margin))
+            });
+            assert!(told <= bound, "{equal} equal, margin {margin}: {told}");
+            let planted = f64::from(planted) / f64::from(PAIRED_EXPERIMENTS);
+            assert!(planted > bound || equal < 6, "not corrected: {planted}");
+        }
     }
+}
+
+/// The noise of a buffered layout is not that of a direct one: no pattern of it makes more false differences.
+#[test]
+fn unlike_noise_makes_no_false_differences() {
+    let patterns: [&[f64]; 6] = [
+        &[0.1, 0.01, 0.01, 0.01, 0.01, 0.01],
+        &[0.1, 0.1, 0.02, 0.02, 0.02, 0.02],
+        &[0.1, 0.1, 0.1, 0.01, 0.01, 0.01],
+        &[0.1, 0.05, 0.025, 0.0125, 0.00625, 0.003],
+        &[0.08, 0.02, 0.02],
+        &[0.05, 0.1, 0.1],
+    ];
+    let bound = NOMINAL_RATE + slack(NOMINAL_RATE, PAIRED_EXPERIMENTS);
+    for (seed, levels) in (20..).zip(patterns) {
+        for rounds in [2, 3, 5, 9] {
+            let told = share(seed, PAIRED_EXPERIMENTS, |noise| {
+                let mut cases = vec![Vec::with_capacity(rounds); levels.len()];
+                for _ in 0..rounds {
+                    let round = 1_000.0 * (0.2 * noise.normal()).exp();
+                    for (case, level) in cases.iter_mut().zip(levels) {
+                        case.push(round * (level * noise.normal()).exp());
+                    }
+                }
+                is_any_told_apart(&named(cases), levels.len(), Standard::fixed(NO_MARGIN))
+            });
+            assert!(told <= bound, "{levels:?}, {rounds} rounds: {told}");
+        }
+    }
+}
+
+/// All intervals of an experiment hold the truth at once in 95 % of experiments, also where cases missed rounds.
+#[test]
+fn all_intervals_hold_at_once() {
+    let speeds = [1.0, 1.1, 1.2, 1.5, 2.0];
+    for is_complete in [true, false] {
+        let covered = share(30, PAIRED_EXPERIMENTS, |noise| {
+            let (level, rounds) = (noise.level(), 5 + noise.rounds());
+            let mut cases = named(noise.experiment(&speeds, level, rounds));
+            if !is_complete {
+                for (index, case) in cases.iter_mut().enumerate() {
+                    // One case is measured no more after four rounds, each other one missed a round.
+                    match index {
+                        4 => case.values.retain(|round, _| *round <= 4),
+                        missed => {
+                            case.values.remove(&(missed as u32 + 1));
+                        }
+                    }
+                }
+            }
+            let pairs = pairs(&cases, Standard::fixed(NO_MARGIN)).unwrap();
+            pairs.iter().all(|pair| {
+                let (low, high) = pair.comparison.ci95.unwrap();
+                let truth = speeds[pair.a] / speeds[pair.b];
+                low <= truth && truth <= high
+            })
+        });
+        let least = 0.95 - slack(NOMINAL_RATE, PAIRED_EXPERIMENTS);
+        assert!(covered >= least, "complete: {is_complete}: {covered}");
+    }
+}
+
+/// Several load levels are several tables, and what is said of all of them is wrong in 5 % of experiments.
+#[test]
+fn several_tables_share_the_chance_of_error() {
+    let standard = |tables| Standard {
+        tables,
+        ..Standard::fixed(NO_MARGIN)
+    };
+    let false_in_any = |tables_told: u32| {
+        share(31, PAIRED_EXPERIMENTS, |noise| {
+            let (level, rounds) = (noise.level(), noise.rounds());
+            (0..4).fold(false, |is_told, _| {
+                let cases = named(noise.experiment(&[1.0; 3], level, rounds));
+                is_any_told_apart(&cases, 3, standard(tables_told)) || is_told
+            })
+        })
+    };
+    let bound = NOMINAL_RATE + slack(NOMINAL_RATE, PAIRED_EXPERIMENTS);
+    let (shared, planted) = (false_in_any(4), false_in_any(1));
+    assert!(shared <= bound, "{shared}");
+    assert!(planted > bound, "not shared out: {planted}");
 }
 
 #[test]
@@ -328,7 +358,8 @@ fn true_differences_are_found_among_all_pairs() {
     let all_found = share(10, PAIRED_EXPERIMENTS / 4, |noise| {
         let cases = named(noise.experiment(&speeds, 0.02, 5));
         let pairs = pairs(&cases, Standard::fixed(MARGIN)).unwrap();
-        pairs.iter().all(|pair| pair.verdict == Verdict::Slower)
+        let mut verdicts = pairs.iter().map(|pair| pair.comparison.verdict);
+        verdicts.all(|verdict| verdict == Verdict::Slower)
     });
     assert!(all_found > 0.99, "{all_found}");
 }

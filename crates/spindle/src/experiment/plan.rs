@@ -167,12 +167,11 @@ impl Plan {
     /// What a comparison of this plan's rounds has to meet.
     pub fn standard(&self) -> Standard {
         Standard {
-            margin: self.margin_percent / 100.0,
             looks: match self.auto {
                 None => Looks::Once,
                 Some(_) => Looks::EveryRound,
             },
-            noise_floor: 0.0,
+            ..Standard::fixed(self.margin_percent / 100.0)
         }
     }
 }

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use spindle_stats::{
-    CaseRounds, Looks, PairVerdict, Standard, StatsError, Verdict, compare_by, pairs, rank,
+    CaseRounds, Family, Looks, PairVerdict, Standard, StatsError, Verdict, compare_by, pairs, rank,
     rounds_to_find,
 };
 
@@ -32,19 +32,25 @@ pub(super) fn judge(result: &RunResult, record: &RunRecord) -> Result<Vec<Judgem
     let noise_check = record
         .noise_check
         .and_then(|(layout, again)| Some((name(layout)?, name(again)?)));
+    let is_again = |case: &Case| noise_check.is_some_and(|(_, again)| case.layout == again);
+    let groups: Vec<Vec<&Case>> = result
+        .groups()
+        .into_iter()
+        .map(|group| group.into_iter().filter(|case| case.is_compared()).collect())
+        .collect();
+    let competing = |group: &&Vec<&Case>| group.iter().filter(|case| !is_again(case)).count() > 1;
+    let tables = groups.iter().filter(competing).count().max(1) as u32;
     let mut judgements = Vec::new();
-    for group in result.groups() {
-        let measured: Vec<&Case> = group
-            .into_iter()
-            .filter(|case| case.is_compared())
-            .collect();
-        let mut standard = standard_of(record);
+    for measured in groups {
+        let mut standard = Standard {
+            tables,
+            ..standard_of(record)
+        };
         let noise = match noise_check {
             Some((layout, again)) => noise_floor(&measured, layout, again, standard)?,
             None => None,
         };
         standard.noise_floor = noise.as_ref().map_or(0.0, |noise| noise.floor);
-        let is_again = |case: &Case| noise_check.is_some_and(|(_, again)| case.layout == again);
         let compared: Vec<&Case> = measured
             .into_iter()
             .filter(|case| !is_again(case))
@@ -61,15 +67,14 @@ pub(super) fn judge(result: &RunResult, record: &RunRecord) -> Result<Vec<Judgem
     Ok(judgements)
 }
 
-/// What a comparison of this run has to meet, but for the machine's noise.
+/// What a comparison of this run has to meet, but for the machine's noise and for the number of tables.
 pub(super) fn standard_of(record: &RunRecord) -> Standard {
     Standard {
-        margin: record.margin,
         looks: match record.auto {
             None => Looks::Once,
             Some(_) => Looks::EveryRound,
         },
-        noise_floor: 0.0,
+        ..Standard::fixed(record.margin)
     }
 }
 
@@ -107,27 +112,25 @@ fn compare(
         tied: order.tied.iter().map(|&index| name(index)).collect(),
         places: order.places.iter().map(place).collect(),
     };
-    let verdicts = order
-        .verdicts
-        .iter()
-        .map(|pair| comparison(cases[pair.a], cases[pair.b], pair, standard))
-        .collect::<Result<_, _>>()?;
+    let p99 = figures(cases, |trial| Some(trial.latency_us.p99));
+    let cpu = figures(cases, |trial| {
+        let used = trial.cpu_us_per_transaction?;
+        Some(used.user + used.system)
+    });
+    let mut verdicts = Vec::new();
+    for pair in &order.verdicts {
+        verdicts.push(Comparison {
+            p99: ratio_among(&p99, pair, standard)?,
+            cpu: ratio_among(&cpu, pair, standard)?,
+            ..comparison(cases[pair.a], cases[pair.b], pair, standard)
+        });
+    }
     Ok(Some((ranking, verdicts)))
 }
 
-fn comparison(
-    a: &Case,
-    b: &Case,
-    pair: &PairVerdict,
-    standard: Standard,
-) -> Result<Comparison, StatsError> {
-    let p99 = |trial: &Trial| Some(trial.latency_us.p99);
-    let cpu = |trial: &Trial| {
-        trial
-            .cpu_us_per_transaction
-            .map(|used| used.user + used.system)
-    };
-    Ok(Comparison {
+/// What the throughput of two cases says.
+fn comparison(a: &Case, b: &Case, pair: &PairVerdict, standard: Standard) -> Comparison {
+    Comparison {
         workload: a.workload.clone(),
         clients: a.clients,
         a: a.layout.clone(),
@@ -140,11 +143,11 @@ fn comparison(
             .comparison
             .rounds_needed
             .and_then(|_| rounds_to_find(standard.margin, pair.comparison.spread?)),
-        rounds_to_win: pair.rounds_to_win,
+        rounds_to_win: None,
         rounds: pair.comparison.rounds,
-        p99: ratio_of(a, b, p99, standard)?,
-        cpu: ratio_of(a, b, cpu, standard)?,
-    })
+        p99: None,
+        cpu: None,
+    }
 }
 
 /// Every case beside every other, in the order of the experiment file.
@@ -155,42 +158,49 @@ fn all_pairs(cases: &[&Case], standard: Standard) -> Result<Vec<Pair>, StatsErro
         clients: cases[pair.a].clients,
         a: cases[pair.a].layout.clone(),
         b: cases[pair.b].layout.clone(),
-        ratio: pair.alone.ratio,
-        ci95: pair.alone.ci95,
-        rounds: pair.alone.rounds,
-        p_value: pair.alone.p_value,
-        p_value_of_all: pair.p_value_of_all,
-        verdict: pair.verdict,
-        verdict_alone: pair.alone.verdict,
-        rounds_needed: pair.alone.rounds_needed,
+        ratio: pair.comparison.ratio,
+        ci95: pair.comparison.ci95,
+        rounds: pair.comparison.rounds,
+        p_value: pair.comparison.p_value,
+        p_value_of_all: pair.comparison.p_value_of_all,
+        verdict: pair.comparison.verdict,
+        verdict_alone: pair.comparison.verdict,
+        rounds_needed: pair.comparison.rounds_needed,
     });
     Ok(told.collect())
 }
 
-/// The ratio of any figure of two cases over the rounds in which both have it; `None` when there is no such round.
-fn ratio_of(
-    a: &Case,
-    b: &Case,
-    figure: impl Fn(&Trial) -> Option<f64>,
+/// Any figure of the cases in the rounds that have it.
+fn figures(cases: &[&Case], figure: impl Fn(&Trial) -> Option<f64>) -> Vec<CaseRounds> {
+    let of_case = |case: &&Case| {
+        let trials = case.trials.iter();
+        let known = trials.filter_map(|trial| Some((trial.round, figure(trial)?)));
+        CaseRounds {
+            name: case.layout.clone(),
+            values: known.filter(|(_, value)| *value > 0.0).collect(),
+        }
+    };
+    cases.iter().map(of_case).collect()
+}
+
+/// The ratio of a figure of two of the cases, in an interval that holds for all pairs together; `None` when no round has it of
+/// both.
+fn ratio_among(
+    figures: &[CaseRounds],
+    pair: &PairVerdict,
     standard: Standard,
 ) -> Result<Option<RatioEstimate>, StatsError> {
-    let known = |case: &Case| -> BTreeMap<u32, f64> {
-        let figures = case
-            .trials
-            .iter()
-            .filter_map(|trial| Some((trial.round, figure(trial)?)));
-        figures.filter(|(_, value)| *value > 0.0).collect()
-    };
-    let (of_a, of_b) = (known(a), known(b));
-    let both = of_a
+    let known: Vec<CaseRounds> = figures
         .iter()
-        .filter_map(|(round, value)| Some((*value, *of_b.get(round)?)));
-    let (a, b): (Vec<f64>, Vec<f64>) = both.unzip();
-    if a.is_empty() {
+        .filter(|case| !case.values.is_empty())
+        .cloned()
+        .collect();
+    let place = |case: usize| known.iter().position(|other| other.name == figures[case].name);
+    let (Some(a), Some(b)) = (place(pair.a), place(pair.b)) else {
         return Ok(None);
-    }
-    let comparison = compare_by(&a, &b, standard)?;
-    Ok(Some(RatioEstimate {
+    };
+    let comparison = Family::of(&known, standard)?.compare(a, b);
+    Ok((comparison.rounds > 0).then_some(RatioEstimate {
         ratio: comparison.ratio,
         ci95: comparison.ci95,
     }))
@@ -215,18 +225,25 @@ fn noise_floor(
     let (Some(first), Some(second)) = (find(layout), find(again)) else {
         return Ok(None);
     };
-    let speed = |trial: &Trial| Some(fixed_rate::speed(trial));
-    let ratio = ratio_of(second, first, speed, standard)?;
-    Ok(ratio.and_then(|ratio| {
-        let (low, high) = ratio.ci95?;
-        Some(NoiseFloor {
-            workload: first.workload.clone(),
-            clients: first.clients,
-            layout: first.layout.clone(),
-            again: second.layout.clone(),
-            ratio,
-            floor: high.max(1.0 / low) - 1.0,
-        })
+    let (first_rounds, second_rounds) = (rounds_of(first), rounds_of(second));
+    let both = second_rounds.values.iter().filter_map(|(round, value)| {
+        Some((*value, *first_rounds.values.get(round)?))
+    });
+    let (of_second, of_first): (Vec<f64>, Vec<f64>) = both.unzip();
+    if of_first.is_empty() {
+        return Ok(None);
+    }
+    let comparison = compare_by(&of_second, &of_first, standard)?;
+    Ok(comparison.ci95.map(|(low, high)| NoiseFloor {
+        workload: first.workload.clone(),
+        clients: first.clients,
+        layout: first.layout.clone(),
+        again: second.layout.clone(),
+        ratio: RatioEstimate {
+            ratio: comparison.ratio,
+            ci95: comparison.ci95,
+        },
+        floor: high.max(1.0 / low) - 1.0,
     }))
 }
 

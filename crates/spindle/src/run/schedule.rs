@@ -3,7 +3,7 @@
 //! alike.
 //!
 //! With `rounds = "auto"` each case is compared with the best so far under the same load, as the verdicts will be. A pair
-//! that is settled (see `spindle_stats::is_settled`) needs no further round; a case all of whose pairs are settled is
+//! that is settled (see `spindle_stats::Family::is_settled`) needs no further round; a case all of whose pairs are settled is
 //! measured no more. Should another case become the best, its pairs count from then on, and one that is not settled brings
 //! its case back.
 
@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use rand_xoshiro::rand_core::RngCore;
 use spindle_io::env::seeded_rng;
-use spindle_stats::{CaseRounds, is_settled, rank};
+use spindle_stats::{CaseRounds, Family, Standard, rank};
 
 use super::replay::{CaseKey, RunState};
 use crate::result::speed;
@@ -150,8 +150,12 @@ fn wanted_in(state: &RunState, round: u32) -> BTreeSet<CaseKey> {
         }
     }
     let precision = auto.precision_percent / 100.0;
+    let standard = Standard {
+        tables: loads.values().filter(|cases| cases.len() > 1).count() as u32,
+        ..state.experiment.plan.standard()
+    };
     for cases in loads.values() {
-        wanted.extend(unsettled(state, cases, precision));
+        wanted.extend(unsettled(state, cases, standard, precision));
     }
     wanted
 }
@@ -171,50 +175,57 @@ fn speed_before(state: &RunState, case: CaseKey, round: u32) -> BTreeMap<u32, f6
 
 /// Of the cases of one load level those that belong to a pair that is not settled: the best and another, or a layout and
 /// the same once more for the noise check.
-fn unsettled(state: &RunState, cases: &[Measured], precision: f64) -> BTreeSet<CaseKey> {
+fn unsettled(
+    state: &RunState,
+    cases: &[Measured],
+    standard: Standard,
+    precision: f64,
+) -> BTreeSet<CaseKey> {
     let layout_of = |measured: &Measured| &state.experiment.layouts[measured.case.0];
     let (again, competing): (Vec<&Measured>, Vec<&Measured>) = cases
         .iter()
         .partition(|measured| layout_of(measured).repeats.is_some());
-    let mut pairs = Vec::new();
+    let mut wanted = BTreeSet::new();
     for again in again {
         let repeats = layout_of(again).repeats.as_ref();
-        let first = competing
-            .iter()
-            .find(|measured| repeats == Some(&layout_of(measured).name));
-        pairs.extend(first.map(|first| (*first, again)));
+        let mut firsts = competing.iter().copied();
+        if let Some(first) =
+            firsts.find(|measured| repeats == Some(&layout_of(measured).name))
+        {
+            wanted.extend(unsettled_beside(&[first, again], 0, standard, precision));
+        }
     }
-    if let Some(best) = best_of(state, &competing) {
-        let others = competing.iter().filter(|other| other.case != best.case);
-        pairs.extend(others.map(|other| (best, *other)));
+    let best = rank(&rounds_of(&competing), standard).map(|ranking| ranking.best);
+    if let Ok(best) = best {
+        wanted.extend(unsettled_beside(&competing, best, standard, precision));
     }
-    let margin = state.experiment.plan.margin_percent / 100.0;
-    pairs
-        .into_iter()
-        .filter(|(a, b)| !is_pair_settled(a, b, margin, precision))
-        .flat_map(|(a, b)| [a.case, b.case])
+    wanted
+}
+
+/// The cases of the pairs with the one at index `best` that are not settled.
+fn unsettled_beside(
+    cases: &[&Measured],
+    best: usize,
+    standard: Standard,
+    precision: f64,
+) -> BTreeSet<CaseKey> {
+    let rounds = rounds_of(cases);
+    let Ok(family) = Family::of(&rounds, standard) else {
+        return BTreeSet::new();
+    };
+    let others = (0..cases.len()).filter(|other| *other != best);
+    others
+        .filter(|other| !family.is_settled(best, *other, precision))
+        .flat_map(|other| [cases[best].case, cases[other].case])
         .collect()
 }
 
-fn best_of<'a>(state: &RunState, cases: &[&'a Measured]) -> Option<&'a Measured> {
-    let rounds: Vec<CaseRounds> = cases
-        .iter()
-        .map(|measured| CaseRounds {
-            name: String::new(),
-            values: measured.values.clone(),
-        })
-        .collect();
-    let ranking = rank(&rounds, state.experiment.plan.standard()).ok()?;
-    Some(cases[ranking.best])
-}
-
-fn is_pair_settled(a: &Measured, b: &Measured, margin: f64, precision: f64) -> bool {
-    let both = a
-        .values
-        .iter()
-        .filter_map(|(round, value)| Some((*value, *b.values.get(round)?)));
-    let (a, b): (Vec<f64>, Vec<f64>) = both.unzip();
-    is_settled(&a, &b, margin, precision).unwrap_or(false)
+fn rounds_of(cases: &[&Measured]) -> Vec<CaseRounds> {
+    let of_case = |measured: &&Measured| CaseRounds {
+        name: String::new(),
+        values: measured.values.clone(),
+    };
+    cases.iter().map(of_case).collect()
 }
 
 #[cfg(test)]
