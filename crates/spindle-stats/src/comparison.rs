@@ -342,9 +342,18 @@ mod tests {
     fn two_rounds_have_an_interval_and_decide_nothing() {
         let two = compare(&[300.0, 301.0], &[100.0, 100.0]);
         assert!(two.ci95.unwrap().0 > 2.0);
-        assert_eq!((two.verdict, two.rounds_needed), (Verdict::Undecided, Some(3)));
-        assert_eq!(compare(&[100.0; 2], &[100.0; 2]).verdict, Verdict::Undecided);
-        assert_eq!(compare(&[300.0, 301.0, 300.0], &[100.0; 3]).verdict, Verdict::Faster);
+        assert_eq!(
+            (two.verdict, two.rounds_needed),
+            (Verdict::Undecided, Some(3))
+        );
+        assert_eq!(
+            compare(&[100.0; 2], &[100.0; 2]).verdict,
+            Verdict::Undecided
+        );
+        assert_eq!(
+            compare(&[300.0, 301.0, 300.0], &[100.0; 3]).verdict,
+            Verdict::Faster
+        );
     }
 
     #[test]

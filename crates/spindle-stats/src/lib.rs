@@ -34,4 +34,4 @@ pub use series::TimeSeries;
 pub use simultaneous::{Family, ROUNDS_TO_JUDGE};
 pub use standard::{Looks, Standard};
 pub use steady_state::{STEADY_SAMPLES_MIN, steady_after};
-pub use unpaired::{UnpairedRatio, compare_unpaired};
+pub use unpaired::{UnpairedRatio, compare_unpaired, compare_unpaired_among};

@@ -89,7 +89,9 @@ fn stand(family: &Family<'_>, among: &[usize]) -> Result<Standing, StatsError> {
             comparison: family.compare(best, other),
         })
         .collect();
-    let open = verdicts.iter().filter(|pair| pair.comparison.verdict != Verdict::Faster);
+    let open = verdicts
+        .iter()
+        .filter(|pair| pair.comparison.verdict != Verdict::Faster);
     Ok(Standing {
         best,
         tied: open.map(|pair| pair.b).collect(),
@@ -208,23 +210,23 @@ mod tests {
 
     /// Two-sided p-value of 0.041 against a case of 100 in every round.
     const LIKELY_BETTER: [(u32, f64); 3] = [(1, 111.0), (2, 105.0), (3, 108.0)];
-    /// Two-sided p-value of 0.002 against a case of 100 in every round.
-    const SURELY_BETTER: [(u32, f64); 3] = [(1, 108.8), (2, 107.4), (3, 108.1)];
-
-    /// The ranking of a case with the values of `best` and `others` cases of 100 in every round.
-    fn against(best: &[(u32, f64)], others: usize) -> Ranking {
-        let other = case("other", &[(1, 100.0), (2, 100.0), (3, 100.0)]);
-        let mut cases = vec![other; others + 1];
-        cases[0] = case("best", best);
-        rank(&cases, STANDARD).unwrap()
-    }
+    const SURELY_BETTER: [(u32, f64); 3] = [(1, 131.0), (2, 129.0), (3, 130.0)];
 
     #[test]
     fn a_difference_that_is_sure_of_two_is_not_sure_of_three() {
-        assert_eq!(against(&LIKELY_BETTER, 1).winner, Some(0));
-        let of_three = against(&LIKELY_BETTER, 2);
-        assert_eq!((of_three.winner, of_three.tied), (None, vec![1, 2]));
-        assert_eq!(against(&SURELY_BETTER, 5).winner, Some(0));
+        let steady = case("steady", &[(1, 100.0), (2, 100.0), (3, 100.0)]);
+        let unsteady = case("unsteady", &[(1, 100.0), (2, 96.0), (3, 104.0)]);
+        let likely = case("likely", &LIKELY_BETTER);
+        let of_two = [likely.clone(), steady.clone()];
+        assert_eq!(rank(&of_two, STANDARD).unwrap().winner, Some(0));
+        let of_three = [likely, steady.clone(), unsteady.clone()];
+        let ranking = rank(&of_three, STANDARD).unwrap();
+        assert_eq!((ranking.winner, ranking.tied), (None, vec![1, 2]));
+        let surely = case("surely", &SURELY_BETTER);
+        assert_eq!(
+            rank(&[surely, steady, unsteady], STANDARD).unwrap().winner,
+            Some(0)
+        );
     }
 
     /// What is said of a pair does not depend on where it is said.
@@ -244,7 +246,10 @@ mod tests {
             let (back, forth) = (of_best.comparison, pair.unwrap().comparison);
             let ((low, _), (_, high)) = (back.ci95.unwrap(), forth.ci95.unwrap());
             assert!((low * high - 1.0).abs() < 1e-12);
-            assert_eq!(back.verdict == Verdict::Faster, forth.verdict == Verdict::Slower);
+            assert_eq!(
+                back.verdict == Verdict::Faster,
+                forth.verdict == Verdict::Slower
+            );
         }
     }
 

@@ -45,7 +45,10 @@ impl Family<'_> {
             return false;
         };
         let is_enough = common.count() + 2 >= ROUNDS_MIN as usize;
-        is_enough && [last, before].iter().all(|until| self.has_reason(pair, *until, precision))
+        is_enough
+            && [last, before]
+                .iter()
+                .all(|until| self.has_reason(pair, *until, precision))
     }
 
     fn has_reason(&self, (a, b): (&CaseRounds, &CaseRounds), until: u32, precision: f64) -> bool {

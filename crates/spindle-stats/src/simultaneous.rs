@@ -29,7 +29,7 @@ use widening::{CASES, CHANCES, ROUNDS, WIDENING};
 
 /// The fewest common rounds of two cases of which one is called faster or slower, or both a draw. Of two rounds the interval
 /// holds what it promises for normal noise only; machines have two speeds, and two rounds then agree by luck too often
-/// (`tests/few_rounds.rs`).
+/// (`tests/all/few_rounds.rs`).
 pub const ROUNDS_TO_JUDGE: u32 = 3;
 
 /// How many rounds the mean variance of all pairs weighs.
@@ -93,7 +93,11 @@ impl Spread {
         Spread::of(moments, None, 2)
     }
 
-    pub(crate) fn of(moments: &Moments, mean_variance: Option<f64>, cases: usize) -> Option<Spread> {
+    pub(crate) fn of(
+        moments: &Moments,
+        mean_variance: Option<f64>,
+        cases: usize,
+    ) -> Option<Spread> {
         let own = moments.standard_deviation?;
         let standard_deviation = match mean_variance {
             Some(mean) if cases > 2 => moderated(own.powi(2), mean, moments.count).sqrt(),
@@ -171,7 +175,10 @@ fn widening(cases: usize, rounds: u32, error_chance: f64) -> f64 {
     };
     let log_chances = CHANCES.map(|chance| -chance.ln());
     let at_chance = place(&log_chances, -error_chance.ln()).within_table();
-    let at_rounds = place(&ROUNDS.map(|rounds| -1.0 / f64::from(rounds)), -1.0 / f64::from(rounds));
+    let at_rounds = place(
+        &ROUNDS.map(|rounds| -1.0 / f64::from(rounds)),
+        -1.0 / f64::from(rounds),
+    );
     let at_rounds = at_rounds.within_table();
     let of_cases = |row: usize| {
         let row = &WIDENING[row];

@@ -273,15 +273,12 @@ fn verdicts(result: &RunResult, ranking: &Ranking, style: Style) -> String {
         comparison::ratio_of(ranking.measure)
     );
     for (line, comparison) in lines(&table).lines().zip(&comparisons) {
-        let verdict = comparison::verdict(comparison, ranking);
+        let verdict = comparison::verdict(comparison);
         let _ = writeln!(
             text,
             "{line}  {}",
             paint(&verdict, colour_of(comparison.verdict), style)
         );
-    }
-    if let Some(sentence) = sentences::rounds_to_find(result, ranking) {
-        let _ = writeln!(text, "{sentence}");
     }
     text.push('\n');
     text

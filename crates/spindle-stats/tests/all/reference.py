@@ -18,6 +18,7 @@ from statsmodels.stats.power import TTestPower
 random = numpy.random.default_rng(2004)
 MARGIN = 0.03
 MAX_ROUNDS = 1000
+ROUNDS_TO_JUDGE = 3
 
 
 def mean_interval(values):
@@ -33,9 +34,10 @@ def decided(low, high):
 def rounds_needed(logs):
     """By trying every number of rounds, where the crate bisects."""
     mean, deviation = numpy.mean(logs), numpy.std(logs, ddof=1)
-    for rounds in range(len(logs), MAX_ROUNDS):
-        half_width = stats.t.ppf(0.975, rounds - 1) * deviation / math.sqrt(rounds)
-        if decided(math.exp(mean - half_width), math.exp(mean + half_width)):
+    difference = max(abs(mean), math.log1p(MARGIN))
+    for rounds in range(max(len(logs) + 1, ROUNDS_TO_JUDGE), MAX_ROUNDS):
+        quantiles = stats.t.ppf(0.975, rounds - 1) + stats.t.ppf(0.95, rounds - 1)
+        if quantiles * deviation / math.sqrt(rounds) <= difference:
             return rounds
     return MAX_ROUNDS
 
@@ -51,7 +53,7 @@ def paired(a, b):
         "ratio": stats.gmean(a) / stats.gmean(b),
         "ci95": [low, high],
         "p_value": result.pvalue,
-        "rounds_needed": None if decided(low, high) else rounds_needed(logs),
+        "rounds_needed": None if len(a) >= ROUNDS_TO_JUDGE and decided(low, high) else rounds_needed(logs),
     }
 
 

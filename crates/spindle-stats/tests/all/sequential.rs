@@ -4,8 +4,8 @@
 
 use crate::machine::{Chance, Experiment, Machine};
 use spindle_stats::{
-    CaseRounds, Comparison, Family, Looks, ROUNDS_MIN, Standard, Verdict, compare_by, compare_paired,
-    rounds_to_find,
+    CaseRounds, Comparison, Family, Looks, ROUNDS_MIN, Standard, Verdict, compare_by,
+    compare_paired, rounds_to_find,
 };
 
 const MARGIN: f64 = 0.03;

@@ -19,10 +19,11 @@ const THRESHOLD_DEFAULT: &str = "5%";
 
 pub(super) const COMPARE_HELP: &str = "Example:\n  spindle compare runs/before runs/after --threshold 5%\n\n\
 Cases are matched by layout, workload and clients, and compared by throughput, at a fixed rate of arrivals by the 99th \
-percentile of the transaction time. A regression is surely slower (the 95 % interval excludes 1), and by more than the \
-threshold; so is a case that broke off.\n\n\
-Exit codes: 0 no regression was found; 1 a regression; 2 the command line is wrong or a run cannot be read; 3 nothing could \
-be judged: machines or settings differ, no case in common, or fewer than two rounds. With --format json they are the same, and \
+percentile of the transaction time. A regression is surely slower (the interval excludes 1; the intervals of all cases hold together in \
+95 of 100 runs), and by more than the threshold; so is a case that broke off.\n\n\
+Exit codes: 0 no regression, and every case that was judged would have shown one; 1 a regression; 2 the command line is wrong or a \
+run cannot be read; 3 nothing could be judged: machines or settings differ, no case in common, or fewer than two rounds; 4 no \
+regression was found, but a case is known too imprecisely to see one of the threshold's size. With --format json they are the same, and \
 outcome says it, too.";
 
 #[derive(Args)]
@@ -143,6 +144,7 @@ pub(super) fn compare(asked: &Compare) -> ExitCode {
         Outcome::NoRegression => ExitCode::SUCCESS,
         Outcome::Regression => ExitCode::from(1),
         Outcome::NothingJudged => ExitCode::from(3),
+        Outcome::TooImprecise => ExitCode::from(4),
     }
 }
 

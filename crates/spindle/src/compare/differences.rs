@@ -38,6 +38,12 @@ const FREE_OF_MACHINE: [&str; 13] = [
     "minor",
 ];
 
+/// Options of a mount whose values are dealt out when something is mounted or made, or are places: numbers of subvolumes, directories
+/// of containers, open files and processes.
+const FREE_OPTIONS: [&str; 8] = [
+    "subvolid", "subvol", "lowerdir", "upperdir", "workdir", "fd", "pgrp", "pipe_ino",
+];
+
 /// Two memories that differ by less than this are of one size: kernels keep a little more or less for themselves.
 const MEMORY_TOLERANCE: f64 = 0.01;
 
@@ -112,7 +118,33 @@ fn without(document: &Value, free: &[&str]) -> BTreeMap<String, String> {
     let known = facts(document).into_iter();
     known
         .filter(|(path, value)| !is_free(path) && value != "unknown")
+        .filter_map(|(path, value)| Some((path, lasting(&value)?)))
         .collect()
+}
+
+/// What of a value stays the same for as long as the machine does. The system deals out names and numbers of devices anew at each
+/// boot and each attachment, and what a device is stands in facts of its own (model, size, scheduler). `None` for a value that is such
+/// a number.
+fn lasting(value: &str) -> Option<String> {
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let is_device_number = value
+        .split_once(':')
+        .is_some_and(|(major, minor)| is_number(major) && is_number(minor));
+    if is_device_number {
+        return None;
+    }
+    let options = value.split(',').filter_map(|option| {
+        let option = option.trim();
+        let (key, value) = option.split_once('=').unwrap_or(("", option));
+        let is_free = FREE_OPTIONS.contains(&key);
+        match (is_free, value.starts_with("/dev/"), key) {
+            (true, ..) => None,
+            (_, true, "") => Some("a device".to_owned()),
+            (_, true, key) => Some(format!("{key}=a device")),
+            _ => Some(option.to_owned()),
+        }
+    });
+    Some(options.collect::<Vec<String>>().join(","))
 }
 
 fn differences(
@@ -173,6 +205,34 @@ mod tests {
             (found[1].before.as_str(), found[1].after.as_str()),
             ("6.1", "6.2")
         );
+    }
+
+    /// Identifiers that change while the machine does not: device numbers wherever they stand, names of device nodes, what a mount
+    /// deals out. What a device is made of does count.
+    #[test]
+    fn what_the_system_deals_out_anew_is_no_difference() {
+        let machine = |number: &str, node: &str, sub: u32, scheduler: &str| {
+            let document = json!({ "data_paths": [{
+                "file_system": {
+                    "device": number,
+                    "options": format!("rw,noatime,logdev={node},subvolid={sub},subvol=/run-{sub}"),
+                },
+                "device": {
+                    "number": number, "scheduler": scheduler, "journal": node,
+                    "stands_on": [{ "number": number, "shares": number, "scheduler": scheduler }],
+                },
+            }] });
+            without(&document, &FREE_OF_MACHINE)
+        };
+        let before = machine("7:2", "/dev/loop2", 256, "none");
+        let later = machine("259:14", "/dev/nvme1n1", 311, "none");
+        assert_eq!(differences(&before, &later), []);
+        let other = differences(&before, &machine("7:2", "/dev/loop2", 256, "bfq"));
+        assert_eq!(other.len(), 2);
+        let layout = |devices: &[&str]| without(&json!({ "devices": devices }), &FREE_OF_LAYOUT);
+        let two = layout(&["/dev/loop3", "/dev/loop4"]);
+        assert_eq!(differences(&two, &layout(&["/dev/loop7", "/dev/sdb"])), []);
+        assert_eq!(differences(&two, &layout(&["/dev/loop3"])).len(), 1);
     }
 
     #[test]

@@ -5,6 +5,7 @@ use serde::Serialize;
 
 use super::{
     Call, CaseComparison, Difference, Judgement, Options, Orderings, Outcome, RunComparison, Side,
+    sees,
 };
 use crate::result::{Measure, Verdict};
 
@@ -55,6 +56,7 @@ struct Case<'a> {
     ratio: Option<f64>,
     ci95: Option<(f64, f64)>,
     p_value: Option<f64>,
+    sees: Option<f64>,
     differences: &'a [Difference],
 }
 
@@ -106,6 +108,7 @@ fn case(case: &CaseComparison) -> Case<'_> {
         ratio: None,
         ci95: None,
         p_value: None,
+        sees: None,
         differences: &[],
     };
     match &case.judgement {
@@ -126,6 +129,7 @@ fn case(case: &CaseComparison) -> Case<'_> {
             told.measure = Some(*measure);
             (told.before, told.now) = (Some(*before), Some(*after));
             (told.ratio, told.ci95, told.p_value) = (Some(speed.ratio), speed.ci95, speed.p_value);
+            told.sees = sees(speed);
             match call {
                 Call::Called {
                     verdict,

@@ -1,6 +1,6 @@
 //! `spindle compare`: what became of the cases of a run in other runs, of another day or another machine. Rounds of
-//! different runs share nothing, so cases are compared by Welch's interval ([`spindle_stats::compare_unpaired`]) and not in
-//! pairs. Where machines or settings differ nothing is called faster or slower, unless the person says that just this
+//! different runs share nothing, so cases are compared by Welch's interval ([`spindle_stats::compare_unpaired_among`]) and not in
+//! pairs; the intervals of all cases hold together. Where machines or settings differ nothing is called faster or slower, unless the person says that just this
 //! difference is the question.
 
 mod differences;
@@ -9,7 +9,7 @@ mod orderings;
 mod text;
 
 use serde::Serialize;
-use spindle_stats::{StatsError, UnpairedRatio, Verdict, compare_unpaired};
+use spindle_stats::{ROUNDS_TO_JUDGE, StatsError, UnpairedRatio, Verdict, compare_unpaired_among};
 
 use crate::result::{self, Case, Measure, RunResult};
 use crate::run::directory::StoredRun;
@@ -54,6 +54,8 @@ impl<'a> Side<'a> {
 
 /// One run beside the first.
 pub struct RunComparison {
+    /// As in [`Options::threshold`].
+    pub threshold: f64,
     /// What differs in the machines.
     pub machines: Vec<Difference>,
     /// What differs in workload and plan.
@@ -122,12 +124,14 @@ pub enum Call {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
-    /// At least one case was judged, and none regressed.
+    /// Every case that was judged would have shown a regression, and none did.
     NoRegression,
     /// A case became slower by more than the threshold, or broke off.
     Regression,
     /// No case was judged.
     NothingJudged,
+    /// No regression was found, but one of the threshold's size could have been missed in at least one case.
+    TooImprecise,
 }
 
 impl Outcome {
@@ -136,6 +140,7 @@ impl Outcome {
         let gravest = |all: Outcome, one: Outcome| match (all, one) {
             (Outcome::Regression, _) | (_, Outcome::Regression) => Outcome::Regression,
             (Outcome::NothingJudged, _) | (_, Outcome::NothingJudged) => Outcome::NothingJudged,
+            (Outcome::TooImprecise, _) | (_, Outcome::TooImprecise) => Outcome::TooImprecise,
             _ => Outcome::NoRegression,
         };
         outcomes.fold(Outcome::NoRegression, gravest)
@@ -147,9 +152,21 @@ impl RunComparison {
     pub fn outcome(&self) -> Outcome {
         match (self.has_regression(), self.is_judged()) {
             (true, _) => Outcome::Regression,
-            (false, true) => Outcome::NoRegression,
             (false, false) => Outcome::NothingJudged,
+            (false, true) if self.too_imprecise().next().is_some() => Outcome::TooImprecise,
+            (false, true) => Outcome::NoRegression,
         }
+    }
+
+    /// The cases that were judged, and would not surely have shown a regression: how much slower each would have had to become.
+    pub fn too_imprecise(&self) -> impl Iterator<Item = f64> {
+        let judged = self.cases.iter().filter_map(CaseComparison::speed_judged);
+        let threshold = self.threshold;
+        judged.filter_map(move |speed| {
+            let (low, _) = speed.ci95?;
+            let sees = sees(speed)?;
+            (sees > threshold && low < 1.0 - threshold).then_some(sees)
+        })
     }
 
     /// A case became slower by more than the threshold, or broke off.
@@ -169,13 +186,28 @@ impl RunComparison {
 
     /// At least one case was judged.
     pub fn is_judged(&self) -> bool {
-        self.cases.iter().any(|case| {
-            matches!(
-                &case.judgement,
-                Judgement::Compared { call: Call::Called { .. }, speed, .. } if speed.ci95.is_some()
-            )
-        })
+        self.cases.iter().any(|case| case.speed_judged().is_some())
     }
+}
+
+impl CaseComparison {
+    /// Its ratio, when the case was judged.
+    fn speed_judged(&self) -> Option<&UnpairedRatio> {
+        match &self.judgement {
+            Judgement::Compared {
+                call: Call::Called { .. },
+                speed,
+                ..
+            } if speed.ci95.is_some() => Some(speed),
+            _ => None,
+        }
+    }
+}
+
+/// The smallest loss of speed, as a fraction, that an interval as wide as this one tells from none; `None` without an interval.
+pub fn sees(speed: &UnpairedRatio) -> Option<f64> {
+    let (low, high) = speed.ci95?;
+    Some(1.0 - (low / high).sqrt())
 }
 
 /// Compares a run with the first one.
@@ -191,15 +223,20 @@ pub fn compare(
     let experiments = differences::of_experiments(before, after);
     let may_call = (options.across_machines || machines.is_empty())
         && (options.across_settings || experiments.is_empty());
+    let other_of = |case: &Case| after.cases.iter().find(|other| is_same(case, other));
+    let in_both = before.cases.iter().filter(|case| {
+        figures(case).is_ok() && other_of(case).is_some_and(|other| figures(other).is_ok())
+    });
+    let comparisons = in_both.count() as u32;
     let mut cases = Vec::new();
     for case in &before.cases {
-        let other = after.cases.iter().find(|other| is_same(case, other));
+        let other = other_of(case);
         let judgement = match (figures(case), other.map(|other| (other, figures(other)))) {
             (Ok(a), Some((_, Ok(b)))) => {
                 let differences = differences::of_layouts(before, after, &case.layout);
                 let may_call = may_call && (options.across_settings || differences.is_empty());
                 let allowed = may_call.then_some(options.threshold);
-                compared(&a, &b, allowed, differences)?
+                compared(&a, &b, comparisons, allowed, differences)?
             }
             (Ok(_), Some((other, Err(reason)))) => Judgement::Missing {
                 reason: format!("now {reason}"),
@@ -217,6 +254,7 @@ pub fn compare(
         }
     }
     Ok(RunComparison {
+        threshold: options.threshold,
         machines,
         experiments,
         cases,
@@ -260,10 +298,11 @@ fn figures(case: &Case) -> Result<(Measure, Vec<f64>), String> {
     })
 }
 
-/// `threshold` when something may be called.
+/// One of so many `comparisons`; `threshold` when something may be called.
 fn compared(
     (measure_before, before): &(Measure, Vec<f64>),
     (measure_after, after): &(Measure, Vec<f64>),
+    comparisons: u32,
     threshold: Option<f64>,
     differences: Vec<Difference>,
 ) -> Result<Judgement, StatsError> {
@@ -272,11 +311,15 @@ fn compared(
         return Ok(missing(reason.to_owned()));
     }
     let speed = match measure_before {
-        Measure::Throughput => compare_unpaired(after, before)?,
+        Measure::Throughput => compare_unpaired_among(after, before, comparisons)?,
         // The shorter time is the faster.
-        Measure::P99 => compare_unpaired(before, after)?,
+        Measure::P99 => compare_unpaired_among(before, after, comparisons)?,
     };
     let call = match threshold {
+        Some(_) if before.len().min(after.len()) < ROUNDS_TO_JUDGE as usize => Call::Called {
+            verdict: Verdict::Undecided,
+            is_regression: false,
+        },
         Some(threshold) => call(&speed, threshold),
         None => Call::Refused { differences },
     };

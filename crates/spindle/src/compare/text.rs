@@ -4,14 +4,15 @@ use std::fmt::Write as _;
 
 use super::{
     Call, CaseComparison, Difference, Judgement, Options, Orderings, Pairs, RunComparison, Side,
+    sees,
 };
 use crate::report::comparison::{milliseconds, ratio};
 use crate::result::{Measure, RatioEstimate, Verdict};
 use crate::table::{BOLD, CYAN, GREEN, RED, Style, YELLOW, align_right, lines, paint, plain_table};
 
 /// The runs' figures say how sure they are within each; what else changed between two days they cannot know.
-const BETWEEN_RUNS: &str = "The intervals know the noise within each run, not what else changed between them: a second run of \
-the same settings shows how much that is.";
+const BETWEEN_RUNS: &str = "Intervals cover noise within a run only, not changes between runs. To see how large those are, run the \
+same settings twice.";
 
 /// A run beside the first, for people.
 pub fn render(
@@ -84,8 +85,9 @@ fn cases(comparison: &RunComparison, style: Style) -> String {
     for column in [1, 2, 3, 5] {
         align_right(&mut table, column);
     }
-    let mut text =
-        String::from("\nlayout, clients; before, now; ratio of speed, and its 95 % interval:\n");
+    let mut text = String::from(
+        "\nlayout, clients; before, now; ratio of speed, and its interval (95 % for all cases together):\n",
+    );
     for (line, case) in lines(&table).lines().zip(&comparison.cases) {
         let _ = writeln!(text, "{line}  {}", label(case, style));
     }
@@ -141,7 +143,10 @@ fn label(case: &CaseComparison, style: Style) -> String {
                 Verdict::Faster => paint("faster", GREEN, style),
                 Verdict::Slower => paint("slower, within the threshold", YELLOW, style),
                 Verdict::Draw => paint("draw", CYAN, style),
-                Verdict::Undecided => paint("undecided", YELLOW, style),
+                Verdict::Undecided => {
+                    let sees = 100.0 * sees(speed).unwrap_or(1.0);
+                    paint(&format!("undecided: sees {sees:.0} %"), YELLOW, style)
+                }
             },
         },
     }
@@ -213,30 +218,41 @@ fn of_best(estimate: RatioEstimate) -> String {
 
 fn conclusion(comparison: &RunComparison, options: &Options, style: Style) -> String {
     let percent = (options.threshold * 1e4).round() / 100.0;
-    let judged = comparison
-        .cases
-        .iter()
-        .filter(|case| {
-            matches!(
-                case.judgement,
-                Judgement::Compared {
-                    call: Call::Called { .. },
-                    ..
-                }
-            )
-        })
-        .count();
     let text = if comparison.has_regression() {
         format!("A regression: at least one case is slower by more than {percent} %, or broke off.")
     } else if !comparison.is_judged() {
         format!("Nothing was judged{}.", what_to_do(comparison, options))
     } else {
-        format!(
-            "No regression beyond {percent} % was found in {judged} of {} cases.",
-            comparison.cases.len()
-        )
+        no_regression(comparison, percent)
     };
     paint(&text, BOLD, style)
+}
+
+/// Nothing regressed; but could it have been seen?
+fn no_regression(comparison: &RunComparison, percent: f64) -> String {
+    let all = comparison.cases.len();
+    let judged = comparison
+        .cases
+        .iter()
+        .filter(|case| case.speed_judged().is_some());
+    let judged = judged.count();
+    let unseen: Vec<f64> = comparison.too_imprecise().collect();
+    let known = judged - unseen.len();
+    let Some(best) = unseen.iter().copied().reduce(f64::min) else {
+        return format!(
+            "No regression beyond {percent} %: {judged} of {all} cases were judged, each known well enough to see one."
+        );
+    };
+    let rest = if known == 0 {
+        "they see"
+    } else {
+        "the others see"
+    };
+    format!(
+        "{known} of {all} cases are known well enough to see {percent} % ({rest} {:.0} % at best), so a regression may have been \
+         missed. Measure more rounds, longer, or on a calmer machine.",
+        100.0 * best
+    )
 }
 
 /// How a comparison that was refused may be had.

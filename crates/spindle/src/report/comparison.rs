@@ -1,9 +1,10 @@
 //! The columns of the comparison, for the terminal and both reports, and of the checks, for the reports; and how their
 //! figures are written.
 
+use spindle_stats::ROUNDS_TO_JUDGE;
+
 use crate::result::{
-    Case, Comparison, IoCounts, Measure, Pair, Ranking, RunResult, Summary, Trial, Verdict,
-    more_rounds,
+    Case, Comparison, IoCounts, Measure, RunResult, Summary, Trial, Verdict, rounds_that_tell,
 };
 
 /// Shown where a figure is missing.
@@ -216,15 +217,6 @@ pub fn ratio_title(measure: Measure) -> &'static str {
     }
 }
 
-/// What all pairs say of the first of two layouts, in a word, with what keeps it from being sure.
-pub fn pair_verdict(pair: &Pair) -> String {
-    if pair.verdict == pair.verdict_alone {
-        pair.verdict.to_string()
-    } else {
-        format!("{} alone", pair.verdict_alone)
-    }
-}
-
 /// The interval of a ratio: `1.85-1.99`, or nothing known.
 pub fn interval(comparison: &Comparison) -> String {
     optional(comparison.ci95, |(low, high)| {
@@ -233,31 +225,15 @@ pub fn interval(comparison: &Comparison) -> String {
 }
 
 /// The verdict in words, with what it lacks to be certain.
-pub fn verdict(comparison: &Comparison, ranking: &Ranking) -> String {
+pub fn verdict(comparison: &Comparison) -> String {
     let word = comparison.verdict.to_string();
     match (comparison.verdict, comparison.rounds_needed) {
-        (Verdict::Undecided, Some(needed)) => {
-            format!("{word}, {}", more_rounds(needed, comparison.rounds))
+        (Verdict::Undecided, _) if comparison.rounds < ROUNDS_TO_JUDGE => {
+            format!("{word}, {ROUNDS_TO_JUDGE} rounds or more are needed")
         }
-        (Verdict::Undecided, None) if comparison.ci95.is_some() => {
-            format!("{word}, within the machine's own noise")
-        }
-        (Verdict::Undecided, None) => format!("{word}, two rounds or more are needed"),
-        (Verdict::Faster, _) if ranking.tied.contains(&comparison.b) => {
-            sure_as_a_pair_only(&word, comparison)
-        }
+        (Verdict::Undecided, Some(needed)) => format!("{word}, {}", rounds_that_tell(needed)),
+        (Verdict::Undecided, None) => format!("{word}, within the machine's own noise"),
         _ => word,
-    }
-}
-
-/// What a pair that is sure alone lacks, to make the best case the winner.
-pub fn sure_as_a_pair_only(word: &str, comparison: &Comparison) -> String {
-    match comparison.rounds_to_win {
-        None => format!("{word} as a pair, not sure among all cases"),
-        Some(needed) => format!(
-            "{word} as a pair; among all, {}",
-            more_rounds(needed, comparison.rounds)
-        ),
     }
 }
 
@@ -322,62 +298,28 @@ mod tests {
 
     #[test]
     fn a_verdict_says_what_it_lacks() {
-        let mut ranking = Ranking {
-            workload: "oltp_mix".to_owned(),
-            clients: 8,
-            measure: Measure::Throughput,
-            best: "a".to_owned(),
-            winner: Some("a".to_owned()),
-            tied: Vec::new(),
-            places: Vec::new(),
-        };
-        let words =
-            |verdict_, rounds, ranking: &Ranking| verdict(&comparison(verdict_, rounds), ranking);
-        assert_eq!(words(Verdict::Faster, None, &ranking), "faster");
-        assert_eq!(words(Verdict::Draw, None, &ranking), "draw");
+        let words = |verdict_, rounds| verdict(&comparison(verdict_, rounds));
+        assert_eq!(words(Verdict::Faster, None), "faster");
+        assert_eq!(words(Verdict::Draw, None), "draw");
         assert_eq!(
-            words(Verdict::Undecided, Some(9), &ranking),
-            "undecided, about 6 more rounds would decide"
+            words(Verdict::Undecided, Some(9)),
+            "undecided, about 9 rounds in all would tell"
         );
         assert_eq!(
-            words(
-                Verdict::Undecided,
-                Some(spindle_stats::MAX_ROUNDS),
-                &ranking
-            ),
-            "undecided, no sensible number of rounds would decide"
+            words(Verdict::Undecided, Some(spindle_stats::MAX_ROUNDS)),
+            "undecided, the noise is too large for any number of rounds"
         );
         assert_eq!(
-            words(Verdict::Undecided, None, &ranking),
+            words(Verdict::Undecided, None),
             "undecided, within the machine's own noise"
         );
-        let one_round = Comparison {
-            ci95: None,
-            ..comparison(Verdict::Undecided, None)
+        let two_rounds = Comparison {
+            rounds: 2,
+            ..comparison(Verdict::Undecided, Some(3))
         };
         assert_eq!(
-            verdict(&one_round, &ranking),
-            "undecided, two rounds or more are needed"
-        );
-        ranking.tied.push("b".to_owned());
-        assert_eq!(
-            words(Verdict::Faster, None, &ranking),
-            "faster as a pair, not sure among all cases"
-        );
-        let told = |rounds_to_win| {
-            let comparison = Comparison {
-                rounds_to_win: Some(rounds_to_win),
-                ..comparison(Verdict::Faster, None)
-            };
-            verdict(&comparison, &ranking)
-        };
-        assert_eq!(
-            told(4),
-            "faster as a pair; among all, about one more round would decide"
-        );
-        assert_eq!(
-            told(9),
-            "faster as a pair; among all, about 6 more rounds would decide"
+            verdict(&two_rounds),
+            "undecided, 3 rounds or more are needed"
         );
     }
 

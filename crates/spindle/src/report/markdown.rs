@@ -14,7 +14,7 @@ use super::pairs::Matrix;
 use super::queries;
 use super::sentences::{
     ALL_PAIRS, METHOD, REPEAT, REPEAT_COMMAND, compared_by, costs, drift, emulation_terms,
-    experiment_name, measure_of, memory_terms, noise, rounds_to_find, stopping,
+    experiment_name, measure_of, memory_terms, noise, stopping,
 };
 use super::timeline::{AVERAGED_SAMPLES, Timeline, per_minute};
 use crate::result::{Case, RunResult, SampledTrial};
@@ -129,7 +129,7 @@ fn verdicts(result: &RunResult) -> String {
                 numbered(result, &comparison.b),
                 comparison::ratio(comparison.ratio),
                 comparison::interval(comparison),
-                comparison::verdict(comparison, ranking),
+                comparison::verdict(comparison),
             ]
         }));
     }
@@ -144,11 +144,7 @@ fn verdicts(result: &RunResult) -> String {
     ]);
     let mut body = table(&header, &rows);
     if !body.is_empty() {
-        let rankings = result.rankings.iter();
-        let to_find = rankings.filter_map(|ranking| rounds_to_find(result, ranking));
-        for sentence in std::iter::once(compared_by(result).to_owned()).chain(to_find) {
-            let _ = write!(body, "\n{}\n", escaped(&sentence));
-        }
+        let _ = write!(body, "\n{}\n", escaped(compared_by(result)));
     }
     section("Verdicts", &body)
 }

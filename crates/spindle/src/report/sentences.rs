@@ -5,9 +5,7 @@ use serde_json::Value;
 use super::comparison::ratio;
 use super::cost;
 use crate::experiment::quantity::size_text;
-use crate::result::{
-    Comparison, Drift, Measure, NoiseFloor, Ranking, RunResult, Stopping, percent,
-};
+use crate::result::{Drift, Measure, NoiseFloor, RunResult, Stopping, percent};
 
 /// Name of the experiment, or a plain word for one without.
 pub(super) fn experiment_name(result: &RunResult) -> &str {
@@ -66,11 +64,8 @@ pub(super) fn costs(result: &RunResult) -> String {
 
 /// What a table of all pairs may be trusted with.
 pub(super) const ALL_PAIRS: &str = "\
-Every layout (row) beside every other (column): the ratio, and what the row's layout is. Where all pairs are looked at, some \
-differ by luck. So faster and slower are called only where that holds for all pairs of the table together: their p-values are \
-corrected by Holm's method, and a false difference is called in at most 5 of 100 tables. \"faster alone\" is what the pair would \
-say if nobody had looked at the others. Draws and intervals are those of each pair alone. The headline does not depend on this \
-table: it asks only whether the best beats every other.";
+Every layout (row) beside every other (column): the ratio, and what the row's layout is. All 95 % intervals of the run hold together: \
+in at most 5 of 100 runs does any of them miss the true ratio. They are the intervals of the verdicts, the ranking and the headline.";
 
 /// What a ratio above 1 means, in words to follow a table or a chart.
 pub(super) fn compared_by(result: &RunResult) -> &'static str {
@@ -89,32 +84,6 @@ pub(super) fn measure_of(result: &RunResult) -> Measure {
         .rankings
         .first()
         .map_or(Measure::Throughput, |ranking| ranking.measure)
-}
-
-/// How many rounds would find what the open questions of a load level leave open; `None` when there are none, or no number of
-/// rounds is known to.
-pub(crate) fn rounds_to_find(result: &RunResult, ranking: &Ranking) -> Option<String> {
-    let of_load = |verdict: &&Comparison| {
-        verdict.workload == ranking.workload && verdict.clients == ranking.clients
-    };
-    let open = result.verdicts.iter().filter(of_load);
-    let most = open.max_by_key(|verdict| verdict.rounds_to_find)?;
-    let rounds = most.rounds_to_find?;
-    let margin = percent(result.margin);
-    let pair = format!("{} and {}", most.a, most.b);
-    Some(if rounds >= spindle_stats::MAX_ROUNDS {
-        format!(
-            "To tell whether {pair} differ by {margin} %, at {} clients, more than {rounds} rounds would be needed, as unsteady as \
-             they are: calm the machine, or measure longer.",
-            ranking.clients
-        )
-    } else {
-        format!(
-            "To be sure: {rounds} rounds in all find a difference of {margin} % between {pair}, at {} clients, in 95 of 100 runs, \
-             if they stay as unsteady as they were.",
-            ranking.clients
-        )
-    })
 }
 
 /// The machine's own noise.
@@ -160,10 +129,28 @@ fn p_value(p: f64) -> String {
 
 /// What stopping early saved.
 pub(crate) fn stopping(stopping: &Stopping) -> String {
+    let precision = percent(stopping.precision);
+    if let Some(reached) = stopping.reached {
+        let known = match reached {
+            reached if reached >= 10.0 => "by no means known".to_owned(),
+            reached => format!("known to {:.0} %", 100.0 * reached),
+        };
+        return format!(
+            "Reached the limit of {} rounds; {} is {known}, not to {precision} %.",
+            stopping.rounds_max,
+            stopping.least_known.as_deref().unwrap_or("the ratio"),
+        );
+    }
+    if !stopping.is_finished {
+        return format!(
+            "{} trials so far, of at most {}; the run goes on until each ratio is known to {precision} %.",
+            stopping.trials, stopping.trials_of_fixed_plan
+        );
+    }
     format!(
-        "Stopping early: {} trials were enough for {:.1} % where a fixed plan of {} rounds takes {}; that saved {}.",
+        "Stopped when each ratio was known to {precision} % or decided beyond doubt: {} trials, where {} rounds of every case take {}. That \
+         saved {}.",
         stopping.trials,
-        100.0 * stopping.precision,
         stopping.rounds_max,
         stopping.trials_of_fixed_plan,
         time(stopping.saved_s)
@@ -182,27 +169,7 @@ fn time(seconds: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::result::{RatioEstimate, build, sample};
-
-    #[test]
-    fn open_questions_tell_how_many_rounds_find_the_margin() {
-        let told = |a: &[f64]| {
-            let record = sample::record(&[("a", a), ("b", &[100.0, 100.0, 100.0])]);
-            let result = build(&record).unwrap();
-            rounds_to_find(&result, &result.rankings[0])
-        };
-        assert_eq!(told(&[200.0, 200.0, 200.0]), None);
-        let open = told(&[100.0, 106.0, 108.0]).unwrap();
-        assert!(
-            open.contains("rounds in all find a difference of 3 % between a and b, at 8 clients"),
-            "{open}"
-        );
-        let hopeless = told(&[100.0, 1000.0, 10.0]).unwrap();
-        assert!(
-            hopeless.contains("more than 1000 rounds would be needed"),
-            "{hopeless}"
-        );
-    }
+    use crate::result::RatioEstimate;
 
     #[test]
     fn noise_and_drift_and_stopping_are_sentences() {
@@ -235,16 +202,31 @@ mod tests {
             drift(&falling),
             "Drift: the throughput of a fell by 1.2 % from round to round at 8 clients (-1.9 to -0.5 %, p below 0.001)."
         );
-        let early = Stopping {
+        let mut early = Stopping {
             precision: 0.03,
             rounds_max: 30,
             trials: 74,
             trials_of_fixed_plan: 180,
             saved_s: 9_540.0,
+            is_finished: true,
+            reached: None,
+            least_known: None,
         };
         assert_eq!(
             stopping(&early),
-            "Stopping early: 74 trials were enough for 3.0 % where a fixed plan of 30 rounds takes 180; that saved 2.6 hours."
+            "Stopped when each ratio was known to 3 % or decided beyond doubt: 74 trials, where 30 rounds of every case take 180. \
+             That saved 2.6 hours."
+        );
+        early.reached = Some(0.537);
+        early.least_known = Some("the ratio of a and b at 8 clients".to_owned());
+        assert_eq!(
+            stopping(&early),
+            "Reached the limit of 30 rounds; the ratio of a and b at 8 clients is known to 54 %, not to 3 %."
+        );
+        (early.reached, early.is_finished) = (None, false);
+        assert_eq!(
+            stopping(&early),
+            "74 trials so far, of at most 180; the run goes on until each ratio is known to 3 %."
         );
     }
 }

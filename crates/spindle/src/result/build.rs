@@ -71,7 +71,7 @@ pub fn build(record: &RunRecord) -> Result<RunResult, RecordError> {
         result.noise.extend(judgement.noise);
     }
     result.drifts = drift::drifts(&result.cases)?;
-    result.stopping = stopping::stopping(record);
+    result.stopping = stopping::stopping(record, &result.verdicts);
     result.attributions = attribution::attributions(&result);
     result.findings = findings::findings(&result, record);
     result.headline = headline::headline(&result);

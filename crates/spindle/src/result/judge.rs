@@ -36,7 +36,12 @@ pub(super) fn judge(result: &RunResult, record: &RunRecord) -> Result<Vec<Judgem
     let groups: Vec<Vec<&Case>> = result
         .groups()
         .into_iter()
-        .map(|group| group.into_iter().filter(|case| case.is_compared()).collect())
+        .map(|group| {
+            group
+                .into_iter()
+                .filter(|case| case.is_compared())
+                .collect()
+        })
         .collect();
     let competing = |group: &&Vec<&Case>| group.iter().filter(|case| !is_again(case)).count() > 1;
     let tables = groups.iter().filter(competing).count().max(1) as u32;
@@ -195,7 +200,11 @@ fn ratio_among(
         .filter(|case| !case.values.is_empty())
         .cloned()
         .collect();
-    let place = |case: usize| known.iter().position(|other| other.name == figures[case].name);
+    let place = |case: usize| {
+        known
+            .iter()
+            .position(|other| other.name == figures[case].name)
+    };
     let (Some(a), Some(b)) = (place(pair.a), place(pair.b)) else {
         return Ok(None);
     };
@@ -226,9 +235,10 @@ fn noise_floor(
         return Ok(None);
     };
     let (first_rounds, second_rounds) = (rounds_of(first), rounds_of(second));
-    let both = second_rounds.values.iter().filter_map(|(round, value)| {
-        Some((*value, *first_rounds.values.get(round)?))
-    });
+    let both = second_rounds
+        .values
+        .iter()
+        .filter_map(|(round, value)| Some((*value, *first_rounds.values.get(round)?)));
     let (of_second, of_first): (Vec<f64>, Vec<f64>) = both.unzip();
     if of_first.is_empty() {
         return Ok(None);

@@ -31,7 +31,7 @@ pub use audit::{Audit, IoCounts};
 pub use build::{RecordError, build};
 pub use doubt::{Doubt, TRIES_MAX, doubt};
 pub use fixed_rate::speed;
-pub use headline::{format_ratio, more_rounds, percent};
+pub use headline::{format_ratio, percent, rounds_that_tell};
 pub use kinds::KindMeans;
 pub use model::{
     Arrivals, Attribution, CLIENT_QUEUE, Case, Comparison, Conditions, CpuMicroseconds, CpuShares,

@@ -1,10 +1,10 @@
-//! What it saved to stop measuring what was settled: the trials that a plan with as many rounds for every case would have
-//! run, and the time they would have taken.
+//! What a plan that stops by itself came to: whether every ratio was known well enough before the limit of rounds, and what it saved
+//! to measure no more of what was settled, in trials and time.
 
-use super::{AutoPlan, CaseRecord, Outcome, RunRecord, Stopping, Trial};
+use super::{AutoPlan, CaseRecord, Comparison, Outcome, RunRecord, Stopping, Trial};
 
-/// `None` for a plan with a fixed number of rounds.
-pub(super) fn stopping(record: &RunRecord) -> Option<Stopping> {
+/// `None` for a plan with a fixed number of rounds, and where nothing was measured.
+pub(super) fn stopping(record: &RunRecord, verdicts: &[Comparison]) -> Option<Stopping> {
     let plan = record.auto?;
     let rounds_max = record.planned_rounds;
     let measured: Vec<&CaseRecord> = record
@@ -12,6 +12,10 @@ pub(super) fn stopping(record: &RunRecord) -> Option<Stopping> {
         .iter()
         .filter(|case| case.outcome == Outcome::Measured && !case.trials.is_empty())
         .collect();
+    if measured.is_empty() {
+        return None;
+    }
+    let least_known = least_known(verdicts, plan, rounds_max);
     let trials = measured.iter().map(|case| case.trials.len() as u32).sum();
     let saved_s = measured
         .iter()
@@ -31,7 +35,29 @@ pub(super) fn stopping(record: &RunRecord) -> Option<Stopping> {
         trials,
         trials_of_fixed_plan: rounds_max * measured.len() as u32,
         saved_s: if plan.is_finished { saved_s } else { 0.0 },
+        is_finished: plan.is_finished,
+        reached: least_known.map(|(_, half_width)| half_width),
+        least_known: least_known.map(|(pair, _)| {
+            format!(
+                "the ratio of {} and {} at {} clients",
+                pair.a, pair.b, pair.clients
+            )
+        }),
     })
+}
+
+/// Of the pairs that were measured up to the limit and are less precise than asked for: the one with the widest interval, and how
+/// far its ends lie from the ratio.
+fn least_known(
+    verdicts: &[Comparison],
+    plan: AutoPlan,
+    rounds_max: u32,
+) -> Option<(&Comparison, f64)> {
+    let at_limit = verdicts.iter().filter(|pair| pair.rounds >= rounds_max);
+    let half_widths = at_limit.filter_map(|pair| Some((pair, pair.ci95?.1 / pair.ratio - 1.0)));
+    half_widths
+        .filter(|(_, half_width)| *half_width > plan.precision)
+        .max_by(|(_, a), (_, b)| a.total_cmp(b))
 }
 
 /// The time of a trial: restore, warm-up, and what was measured.
@@ -71,6 +97,28 @@ mod tests {
         assert_eq!((stopping.trials, stopping.trials_of_fixed_plan), (14, 20));
         // 2 trials of 2 + 5 s and 4 of 1 + 5 s, with a restore of 8 ms each.
         assert!((stopping.saved_s - (2.0 * 7.008 + 4.0 * 6.008)).abs() < 1e-9);
+    }
+
+    /// One file, six rounds of it, an interval of 0.78 to 1.84: nothing was enough for 5 %.
+    #[test]
+    fn a_limit_that_was_reached_first_is_said_with_what_is_known() {
+        let noisy = [100.0, 160.0, 90.0, 140.0, 80.0, 150.0];
+        let mut record = sample::record(&[("a", &noisy), ("b", &[100.0; 6])]);
+        record.planned_rounds = 6;
+        record.auto = Some(AutoPlan {
+            precision: 0.05,
+            is_finished: true,
+            warmup_s: 1.0,
+        });
+        let stopping = build(&record).unwrap().stopping.unwrap();
+        assert!(stopping.reached.unwrap() > 0.2, "{stopping:?}");
+        assert_eq!(
+            stopping.least_known.as_deref(),
+            Some("the ratio of a and b at 8 clients")
+        );
+        let nothing = sample::record(&[("a", &[]), ("b", &[])]);
+        record.cases = nothing.cases;
+        assert_eq!(build(&record).unwrap().stopping, None);
     }
 
     #[test]

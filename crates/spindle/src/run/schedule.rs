@@ -189,9 +189,7 @@ fn unsettled(
     for again in again {
         let repeats = layout_of(again).repeats.as_ref();
         let mut firsts = competing.iter().copied();
-        if let Some(first) =
-            firsts.find(|measured| repeats == Some(&layout_of(measured).name))
-        {
+        if let Some(first) = firsts.find(|measured| repeats == Some(&layout_of(measured).name)) {
             wanted.extend(unsettled_beside(&[first, again], 0, standard, precision));
         }
     }

@@ -5,7 +5,7 @@ use maud::{Markup, html};
 use super::{layout_name, load_name, pairs, scrolling};
 use crate::report::chart::ranking::{RelativeSpeed, bar, scale};
 use crate::report::comparison::{self, COLUMNS, NO_FIGURE, milliseconds, ratio_title};
-use crate::report::sentences::{compared_by, measure_of, rounds_to_find};
+use crate::report::sentences::{compared_by, measure_of};
 use crate::result::{
     Case, Comparison, Measure, Outcome, Ranking, RatioEstimate, RunResult, Verdict, percent,
 };
@@ -91,7 +91,7 @@ fn placed<'a>(result: &'a RunResult, ranking: &'a Ranking) -> Vec<Placed<'a>> {
             layout: &other.b,
             place: place.map(|place| place.place),
             speed: of_best.map_or_else(|| RelativeSpeed::of_other(other), RelativeSpeed::of_best),
-            standing: standing_of(other, ranking),
+            standing: standing_of(other),
         }
     }));
     placed[1..].sort_by(|a, b| {
@@ -178,14 +178,11 @@ fn share(speed: RelativeSpeed) -> String {
 }
 
 /// What the comparison says of the other case, which is the reverse of what it says of the best.
-fn standing_of(comparison: &Comparison, ranking: &Ranking) -> String {
+fn standing_of(comparison: &Comparison) -> String {
     match comparison.verdict {
-        Verdict::Faster if ranking.tied.contains(&comparison.b) => {
-            comparison::sure_as_a_pair_only("slower", comparison)
-        }
         Verdict::Faster => "slower".to_owned(),
         Verdict::Slower => "faster".to_owned(),
-        Verdict::Draw | Verdict::Undecided => comparison::verdict(comparison, ranking),
+        Verdict::Draw | Verdict::Undecided => comparison::verdict(comparison),
     }
 }
 
@@ -209,12 +206,6 @@ fn comparison_row(result: &RunResult, case: &Case) -> Markup {
 }
 
 fn verdicts_table(result: &RunResult) -> Markup {
-    let ranking_of = |comparison: &Comparison| {
-        let mut rankings = result.rankings.iter();
-        rankings.find(|ranking| {
-            ranking.workload == comparison.workload && ranking.clients == comparison.clients
-        })
-    };
     let is_known = |ratio: fn(&Comparison) -> Option<RatioEstimate>| {
         result
             .verdicts
@@ -248,7 +239,7 @@ fn verdicts_table(result: &RunResult) -> Markup {
                             td { (layout_name(result, &comparison.b)) }
                             td.figure { (comparison::ratio(comparison.ratio)) }
                             td.figure { (comparison::interval(comparison)) }
-                            td { @if let Some(ranking) = ranking_of(comparison) { (comparison::verdict(comparison, ranking)) } }
+                            td { (comparison::verdict(comparison)) }
                             @if with_p99 { td.figure { (estimate(comparison.p99)) } }
                             @if with_cpu { td.figure { (estimate(comparison.cpu)) } }
                         }
@@ -256,7 +247,6 @@ fn verdicts_table(result: &RunResult) -> Markup {
                 }
             }))
             p.note { "The best case (a) against every other (b), paired by round. " (compared_by(result)) }
-            @for sentence in result.rankings.iter().filter_map(|ranking| rounds_to_find(result, ranking)) { p.note { (sentence) } }
         }
     }
 }

@@ -29,9 +29,8 @@ impl fmt::Display for Measure {
 
 /// The outcome of one workload at one load level.
 ///
-/// It is stricter than the verdicts: the best was picked because it came out best, so a winner must beat every other
-/// case at a level that allows for the number of cases (see `spindle_stats::rank`). A case may be tied here and still `slower` in its own
-/// comparison.
+/// It follows from the verdicts: the winner is faster than every other case, by intervals that hold together for all cases (see
+/// `spindle_stats::Family`).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Ranking {
     /// Kind of workload.
@@ -45,7 +44,7 @@ pub struct Ranking {
     pub best: String,
     /// Name of the layout that stands as the winner, always `best`; `None` when none does.
     pub winner: Option<String>,
-    /// Names of the layouts that `best` was not shown to beat.
+    /// Names of the layouts that `best` is not faster than.
     pub tied: Vec<String>,
     /// Every compared case, the best first, with ties.
     #[serde(default)]
@@ -87,19 +86,21 @@ pub struct Comparison {
     /// Throughput of `a` over that of `b`, or time of `b` over that of `a`, as the ranking's measure says: geometric mean of
     /// the ratios of the rounds that both finished.
     pub ratio: f64,
-    /// 95 % interval of the ratio; `None` with fewer than two common rounds.
+    /// 95 % interval of the ratio, which holds together with those of all other pairs of the run; `None` with fewer than two
+    /// common rounds.
     pub ci95: Option<(f64, f64)>,
-    /// What may be said of `a`.
+    /// What may be said of `a`; undecided with fewer than three common rounds.
     pub verdict: Verdict,
-    /// For an undecided comparison: how many rounds in all would probably decide it; `None` when decided or unknown, or
+    /// For an undecided comparison: how many rounds in all decide it in 95 of 100 runs, if the ratio is what it seems (or off
+    /// by the margin, where that is more); at most 1,000, which stands for that many or more. `None` when decided or unknown, or
     /// when the ratio lies within the machine's own noise, which no number of rounds would change.
     pub rounds_needed: Option<u32>,
     /// For the same comparisons: rounds in all of a fixed plan that finds a difference as large as the margin in 95 of 100
     /// runs, if rounds spread as they did; at most 1,000, which stands for that many or more. `None` without a margin, too.
     #[serde(default)]
     pub rounds_to_find: Option<u32>,
-    /// For an `a` that is faster as a pair, but not sure to be the best of all cases: rounds in all that would probably make it
-    /// sure; at most 1,000, which stands for that many or more.
+    /// `None` since a pair has one verdict. Older results have here how many rounds would make an `a` the winner that was faster as
+    /// a pair and not sure among all.
     #[serde(default)]
     pub rounds_to_win: Option<u32>,
     /// Rounds that both finished.
@@ -113,8 +114,8 @@ pub struct Comparison {
     pub cpu: Option<RatioEstimate>,
 }
 
-/// Two cases of a workload and load level, among all pairs of it: a table of all pairs holds some that differ by luck, which is
-/// allowed for (see `spindle_stats::pairs`).
+/// Two cases of a workload and load level, among all pairs of it. The intervals of all pairs hold together (see
+/// `spindle_stats::Family`).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Pair {
     /// Kind of workload.
@@ -127,19 +128,20 @@ pub struct Pair {
     pub b: String,
     /// As in [`Comparison::ratio`].
     pub ratio: f64,
-    /// 95 % interval of the ratio, of the pair alone; `None` with fewer than two common rounds.
+    /// As in [`Comparison::ci95`].
     pub ci95: Option<(f64, f64)>,
     /// Rounds that both finished.
     pub rounds: u32,
     /// Two-sided p-value of "the ratio is 1", of the pair alone; `None` with fewer than two common rounds.
     pub p_value: Option<f64>,
-    /// The same after Holm's correction for all pairs of the workload and load level.
+    /// The same, raised for all pairs of the run: the interval excludes 1 when it is at most 0.05, or 0.03 in a plan that stops by
+    /// itself.
     pub p_value_of_all: Option<f64>,
-    /// What may be said of `a` among all pairs: a false difference among them is called in 5 of 100 runs at most.
+    /// What may be said of `a`: any false difference among all pairs is called in 5 of 100 runs at most.
     pub verdict: Verdict,
-    /// What could be said of `a` if there were no other pairs.
+    /// The same as `verdict`. Older results have here what could be said of `a` if there were no other pairs.
     pub verdict_alone: Verdict,
-    /// As in [`Comparison::rounds_needed`], of the pair alone.
+    /// As in [`Comparison::rounds_needed`].
     pub rounds_needed: Option<u32>,
 }
 
@@ -195,4 +197,18 @@ pub struct Stopping {
     pub trials_of_fixed_plan: u32,
     /// Time that was saved, in seconds.
     pub saved_s: f64,
+    /// The run has ended by its plan.
+    #[serde(default = "is_true")]
+    pub is_finished: bool,
+    /// How far the ends of an interval lie from its ratio, as a fraction of it: the widest of the pairs that were measured up to
+    /// [`rounds_max`](Stopping::rounds_max) and are not known to the precision. `None` when there is no such pair.
+    #[serde(default)]
+    pub reached: Option<f64>,
+    /// That pair, for people: `the ratio of a and b at 8 clients`.
+    #[serde(default)]
+    pub least_known: Option<String>,
+}
+
+fn is_true() -> bool {
+    true
 }

@@ -448,6 +448,9 @@ pub fn result(record: &RunRecord) -> RunResult {
         trials: 90,
         trials_of_fixed_plan: 540,
         saved_s: 40_500.0,
+        is_finished: true,
+        reached: None,
+        least_known: None,
     });
     result.attributions = clients
         .iter()

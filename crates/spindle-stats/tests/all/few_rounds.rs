@@ -2,14 +2,10 @@
 //! rounds on, or each pair's own from five rounds on. Synthetic experiments of which the truth is known, with noise that is
 //! normal and noise that is not; the study is told in `docs/decisions/0036-intervals-that-hold-together.md`.
 
-mod machine;
+use super::machine::{Chance, Experiment, Machine};
+use spindle_stats::{CaseRounds, ROUNDS_TO_JUDGE, Standard, Verdict, compare_paired, pairs, rank};
 
-use machine::{Chance, Experiment, Machine};
-use spindle_stats::{
-    CaseRounds, ROUNDS_TO_JUDGE, Standard, Verdict, compare_paired, pairs, rank,
-};
-
-const EXPERIMENTS: u32 = 2_000;
+const EXPERIMENTS: u32 = 1_000;
 const PROMISED: f64 = 0.05;
 const CASES: usize = 6;
 
@@ -64,7 +60,7 @@ fn is_found_by_own_variances(cases: &[CaseRounds], best: usize) -> bool {
 #[test]
 fn six_equal_cases_are_honest_on_every_machine() {
     for (seed, machine) in (100..).zip(Machine::ALL) {
-        for rounds in [2, 3, 5, 10] {
+        for rounds in [3, 8] {
             let told = share(seed, |chance| {
                 is_anything_called(&measured(machine, &[1_000.0; CASES], rounds, chance))
             });
@@ -81,7 +77,7 @@ fn variances_taken_together_find_more_in_the_same_time() {
     for (seed, ahead) in [(200, 1.2), (201, 1.08)] {
         let mut speeds = [1_000.0; CASES];
         speeds[2] *= ahead;
-        for rounds in [3, 4, 5, 6, 8, 10] {
+        for rounds in [3, 5, 10] {
             let mut by_rival = 0;
             let together = share(seed, |chance| {
                 let cases = measured(Machine::QUIET, &speeds, rounds, chance);
@@ -90,9 +86,15 @@ fn variances_taken_together_find_more_in_the_same_time() {
             });
             let by_rival = f64::from(by_rival) / f64::from(EXPERIMENTS);
             println!("{ahead} x, {rounds} rounds: together {together}, each its own {by_rival}");
-            assert!(together >= by_rival, "{ahead}, {rounds}: {together} {by_rival}");
+            assert!(
+                together >= by_rival,
+                "{ahead}, {rounds}: {together} {by_rival}"
+            );
             let is_enough = (rounds, ahead) == (3, 1.2);
-            assert!(!is_enough || together > 0.8 && by_rival == 0.0, "{together}");
+            assert!(
+                !is_enough || together > 0.8 && by_rival == 0.0,
+                "{together}"
+            );
         }
     }
 }
@@ -100,7 +102,9 @@ fn variances_taken_together_find_more_in_the_same_time() {
 /// Known differences of 5 % under 1 % noise are found between each neighbours of six in ten rounds.
 #[test]
 fn differences_of_5_percent_are_found_among_six() {
-    let speeds: Vec<f64> = (0..CASES).map(|case| 1_000.0 * 1.05_f64.powi(case as i32)).collect();
+    let speeds: Vec<f64> = (0..CASES)
+        .map(|case| 1_000.0 * 1.05_f64.powi(case as i32))
+        .collect();
     let machine = Machine {
         noise: 0.01,
         ..Machine::QUIET
@@ -108,7 +112,9 @@ fn differences_of_5_percent_are_found_among_six() {
     let all_found = share(300, |chance| {
         let cases = measured(machine, &speeds, 10, chance);
         let pairs = pairs(&cases, Standard::fixed(0.03)).unwrap();
-        pairs.iter().all(|pair| pair.comparison.verdict == Verdict::Slower)
+        pairs
+            .iter()
+            .all(|pair| pair.comparison.verdict == Verdict::Slower)
     });
     assert!(all_found > 0.95, "{all_found}");
 }
@@ -154,7 +160,10 @@ fn noise_that_is_not_normal_makes_no_false_winners() {
                 is_anything_called(&named((0..cases).map(|_| case()).collect()))
             });
             let most = PROMISED + slack(PROMISED);
-            assert!(told <= most, "{name}, {cases} cases, {rounds} rounds: {told}");
+            assert!(
+                told <= most,
+                "{name}, {cases} cases, {rounds} rounds: {told}"
+            );
         }
     }
 }
