@@ -393,4 +393,66 @@ mod tests {
             }
         );
     }
+
+    /// Runs whose cases have these intervals, beside a threshold of 5 %.
+    fn of_intervals(intervals: &[(f64, f64)]) -> RunComparison {
+        let case = |&(low, high): &(f64, f64)| {
+            let speed = UnpairedRatio {
+                ratio: (low * high).sqrt(),
+                ci95: Some((low, high)),
+                p_value: Some(0.5),
+            };
+            CaseComparison {
+                layout: "a".to_owned(),
+                workload: "oltp_mix".to_owned(),
+                clients: 8,
+                judgement: Judgement::Compared {
+                    measure: Measure::Throughput,
+                    before: 1.0,
+                    after: 1.0,
+                    speed,
+                    call: call(&speed, 0.05),
+                },
+            }
+        };
+        RunComparison {
+            threshold: 0.05,
+            machines: Vec::new(),
+            experiments: Vec::new(),
+            cases: intervals.iter().map(case).collect(),
+            orderings: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn what_could_not_have_been_seen_is_not_called_absent() {
+        let wide = of_intervals(&[(0.44, 2.25), (0.6, 1.7), (0.7, 1.4)]);
+        assert_eq!(wide.outcome(), Outcome::TooImprecise);
+        let told = text::render_conclusion(&wide);
+        assert!(
+            told.starts_with(
+                "0 of 3 cases are known well enough to see 5 % (they see 29 % at best)"
+            ),
+            "{told}"
+        );
+        let one_wide = of_intervals(&[(0.98, 1.02), (0.7, 1.4)]);
+        assert_eq!(one_wide.outcome(), Outcome::TooImprecise);
+        assert!(text::render_conclusion(&one_wide).starts_with("1 of 2 cases are known"));
+        // Wide, and yet no regression can hide in the second.
+        let known = of_intervals(&[(0.98, 1.02), (1.1, 2.2)]);
+        assert_eq!(known.outcome(), Outcome::NoRegression);
+        let regressed = of_intervals(&[(0.7, 1.4), (0.8, 0.9)]);
+        assert_eq!(regressed.outcome(), Outcome::Regression);
+    }
+
+    /// Of two equal runs of many cases, some case seems slower by luck unless that is allowed for.
+    #[test]
+    fn the_intervals_of_all_cases_hold_together() {
+        let values = [[100.0, 101.0, 99.0, 100.5], [99.0, 98.0, 98.5, 98.2]];
+        let width = |comparisons| {
+            let speed = compare_unpaired_among(&values[1], &values[0], comparisons).unwrap();
+            speed.ci95.map(|(low, high)| high / low).unwrap()
+        };
+        assert!(width(6) > width(1));
+    }
 }

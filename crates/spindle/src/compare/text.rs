@@ -133,7 +133,7 @@ fn label(case: &CaseComparison, style: Style) -> String {
         Judgement::Compared { speed, .. } if speed.ci95.is_none() => {
             "two rounds or more are needed in each run".to_owned()
         }
-        Judgement::Compared { call, .. } => match call {
+        Judgement::Compared { call, speed, .. } => match call {
             Call::Refused { .. } => paint("not called", YELLOW, style),
             Call::Called {
                 is_regression: true,
@@ -214,6 +214,12 @@ fn of_best(estimate: RatioEstimate) -> String {
     let interval = |(low, high)| format!(" ({}-{})", ratio(low), ratio(high));
     let interval = estimate.ci95.map_or_else(String::new, interval);
     format!("{} x{interval}", ratio(estimate.ratio))
+}
+
+/// What a comparison comes to, without a style.
+#[cfg(test)]
+pub(super) fn render_conclusion(comparison: &RunComparison) -> String {
+    no_regression(comparison, 100.0 * comparison.threshold)
 }
 
 fn conclusion(comparison: &RunComparison, options: &Options, style: Style) -> String {
