@@ -185,7 +185,7 @@ fn everything_is_there_without_scripts() {
         "double buffering",
         "Noise floor",
         "Drift",
-        "Stopping early",
+        "Stopped when each ratio was known",
         "spindle run RUN-DIRECTORY",
         "AMD EPYC 9354P",
         "transactions per minute",
