@@ -5,7 +5,6 @@
 
 use std::sync::Arc;
 
-use spindle_io::sync::atomic::{AtomicBool, Ordering};
 use spindle_io::sync::{Notify, timeout};
 use spindle_io::{Completion, Outcome, Request, Submission};
 
@@ -21,16 +20,10 @@ use crate::wait_event::{ProcessWaits, WaitEvent};
 /// A writer with nothing to do looks around this often, as Oracle's does.
 const IDLE_NS: u64 = 3_000_000_000;
 
-#[derive(Default)]
-struct Writer {
-    wake: Notify,
-    /// A session found no free buffer.
-    demand: AtomicBool,
-}
-
 /// The writers, as others see them.
 pub(crate) struct Dbwr {
-    writers: Vec<Writer>,
+    /// A call for each writer: it looks what there is to do.
+    calls: Vec<Arc<Notify>>,
     /// A batch has been written.
     written: Notify,
 }
@@ -39,34 +32,28 @@ impl Dbwr {
     /// `writers` writers, not yet running.
     pub(crate) fn new(writers: usize) -> Dbwr {
         Dbwr {
-            writers: (0..writers).map(|_| Writer::default()).collect(),
+            calls: (0..writers).map(|_| Arc::new(Notify::new())).collect(),
             written: Notify::new(),
         }
     }
 
-    fn writer_of_shard(&self, shard: usize) -> &Writer {
-        &self.writers[BufferCache::writer_of_shard(shard, self.writers.len())]
-    }
-
-    /// A session needs a free buffer in a shard.
-    pub(crate) fn wake_for_demand(&self, shard: usize) {
-        let writer = self.writer_of_shard(shard);
-        writer.demand.store(true, Ordering::Relaxed);
-        writer.wake.notify_one();
+    /// By which each writer is called.
+    pub(crate) fn calls(&self) -> &[Arc<Notify>] {
+        &self.calls
     }
 
     /// A buffer became dirty: its writer starts when too many are.
     pub(crate) fn wake_if_behind(&self, shared: &Shared, pin: &Pin) {
         if let Some(shard) = shared.cache.shard_behind(pin) {
-            self.writer_of_shard(shard).wake.notify_one();
+            self.calls[BufferCache::writer_of_shard(shard, self.calls.len())].notify_one();
         }
     }
 
     /// Asks for every block to be written that recovery would need redo before `target` for.
     pub(crate) fn raise_target(&self, shared: &Shared, target: u64) {
-        for (number, writer) in self.writers.iter().enumerate() {
+        for (number, call) in self.calls.iter().enumerate() {
             if shared.cache.queue(number).raise_target(target) {
-                writer.wake.notify_one();
+                call.notify_one();
             }
         }
     }
@@ -87,8 +74,8 @@ impl Dbwr {
 
     /// Wakes the writers, and who waits for them, to learn that the instance has failed or stops.
     pub(crate) fn wake_all(&self) {
-        for writer in &self.writers {
-            writer.wake.notify_one();
+        for call in &self.calls {
+            call.notify_one();
         }
         self.written.notify_waiters();
     }
@@ -110,12 +97,7 @@ pub(crate) async fn run(shared: Arc<Shared>, number: usize) {
             Ok(false) if shared.health.is_stopping() => return,
             Ok(false) => {
                 // Nothing to do: a timeout is as good as a wake-up.
-                let _ = timeout(
-                    &*shared.env,
-                    IDLE_NS,
-                    shared.dbwr.writers[number].wake.notified(),
-                )
-                .await;
+                let _ = timeout(&*shared.env, IDLE_NS, shared.dbwr.calls[number].notified()).await;
             }
             Err(error) => {
                 shared.process_failed(&format!("DBW{number}"), &error);
@@ -141,20 +123,19 @@ async fn work(
     number: usize,
 ) -> Result<bool> {
     shared.health.check_failed()?;
-    let writer = &shared.dbwr.writers[number];
-    let writers = shared.dbwr.writers.len();
+    let writers = shared.dbwr.calls.len();
     let limit = shared.settings.write_batch_blocks;
     let due = shared.cache.due(number, limit);
     if !due.is_empty() {
         // Sessions must not starve while a checkpoint is written.
-        if writer.demand.swap(false, Ordering::Relaxed) {
+        if shared.cache.is_awaited(number, writers) {
             let cold = shared.cache.cold_dirty(number, writers, limit);
             write_batch(shared, waits, area, cold).await?;
         }
         write_batch(shared, waits, area, due).await?;
         return Ok(true);
     }
-    let is_due = writer.demand.swap(false, Ordering::Relaxed)
+    let is_due = shared.cache.is_awaited(number, writers)
         || shared.cache.is_behind(number, writers)
         || shared.buggify.fires(Switch::DbwrEager);
     if is_due {

@@ -416,10 +416,11 @@ pub(crate) fn make_shared(
     settings: &Settings,
     control: ControlFile,
 ) -> Result<Shared> {
+    let dbwr = Dbwr::new(settings.writers);
     let cache = BufferCache::new(
         settings.buffer_cache_bytes,
         settings.block_bytes,
-        settings.writers,
+        dbwr.calls(),
     )?;
     let undo_segment = control.read(|contents| contents.segments[UNDO_SEGMENT as usize].clone());
     let buffers = cache.arena().frames();
@@ -427,7 +428,7 @@ pub(crate) fn make_shared(
         env: Arc::clone(env),
         log: Log::new(settings.log_buffer_bytes, FIRST_POSITION)?,
         log_files: LogFiles::new(storage.redo.clone(), settings)?,
-        dbwr: Dbwr::new(settings.writers),
+        dbwr,
         checkpoint: Checkpoint::new(),
         pmon: Pmon::new(),
         undo: UndoSegment::new(&undo_segment, undo_segment.row_bytes, settings.block_bytes),

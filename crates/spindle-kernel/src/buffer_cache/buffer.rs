@@ -7,6 +7,7 @@ use spindle_io::arena::{FrameRead, FrameWrite};
 use spindle_io::sync::atomic::{AtomicU32, Ordering, fence};
 use spindle_io::sync::{Latch, Notify, has_planted};
 
+use super::shard::Home;
 use crate::block::BlockAddress;
 use crate::error::Result;
 use crate::instance::Shared;
@@ -17,6 +18,8 @@ const SPINS: usize = 50;
 
 /// Planted race: who waits for a block is called before it is let go.
 pub(crate) const CALLS_THEN_LETS_GO: &str = "a block's waiters are woken before it is let go";
+/// Planted race: who lets a buffer go looks whether anybody waits for one, and then lets it go.
+pub(crate) const LOOKS_THEN_UNPINS: &str = "who waits for buffers is looked up before the unpin";
 
 /// Where a buffer is in its life.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,11 +47,12 @@ pub(crate) struct Buffer {
     /// Its shard, and its place there.
     pub(super) shard: usize,
     pub(super) place: usize,
+    home: Arc<Home>,
     pub(super) pins: AtomicU32,
     pub(super) touch: AtomicU32,
     waiters: AtomicU32,
     pub(super) state: Latch<State>,
-    pub(super) changed: Notify,
+    changed: Notify,
 }
 
 /// Keeps a buffer in the cache, and on its block, while it exists.
@@ -57,19 +61,61 @@ pub(crate) struct Pin {
     pub(super) address: BlockAddress,
 }
 
-impl Clone for Pin {
-    fn clone(&self) -> Pin {
-        self.buffer.pins.fetch_add(1, Ordering::Relaxed);
+impl Pin {
+    /// Pins a buffer that holds `address` and cannot lose it meanwhile: its shard's latch is held, or it is dirty.
+    pub(super) fn new(buffer: &Arc<Buffer>, address: BlockAddress) -> Pin {
+        buffer.pins.fetch_add(1, Ordering::Relaxed);
         Pin {
-            buffer: Arc::clone(&self.buffer),
-            address: self.address,
+            buffer: Arc::clone(buffer),
+            address,
         }
     }
 }
 
 impl Drop for Pin {
+    /// The orders pair with those of a session that begins to wait: it says so and then looks at the pins; here the pin
+    /// goes first. One of the two sees the other.
     fn drop(&mut self) {
-        self.buffer.pins.fetch_sub(1, Ordering::Release);
+        let buffer = &*self.buffer;
+        let looked_early = has_planted(LOOKS_THEN_UNPINS).then(|| buffer.home.is_awaited());
+        let was_last = buffer.pins.fetch_sub(1, Ordering::SeqCst) == 1;
+        if was_last && looked_early.unwrap_or_else(|| buffer.home.is_awaited()) {
+            buffer.unpinned();
+        }
+    }
+}
+
+/// A buffer that is its claimer's to fill with a block. Dropped before that, it becomes empty, and those who wait for the
+/// block look for it again.
+pub(crate) struct Claim(Option<Pin>);
+
+impl Claim {
+    /// `pin` is the claimer's.
+    pub(super) fn new(pin: Pin) -> Claim {
+        Claim(Some(pin))
+    }
+
+    /// The buffer and its block.
+    pub(super) fn pin(&self) -> &Pin {
+        self.0.as_ref().expect("a claim has its pin until it ends")
+    }
+
+    /// The block is there.
+    pub(super) fn now_valid(mut self) -> Pin {
+        let pin = self.0.take().expect("a claim has its pin until it ends");
+        pin.buffer.state.lock().phase = Phase::Valid;
+        pin.buffer.released();
+        pin
+    }
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        if let Some(pin) = self.0.take()
+            && let Some(shard) = pin.buffer.home.shard()
+        {
+            shard.forget(&pin.buffer);
+        }
     }
 }
 
@@ -124,7 +170,7 @@ impl Drop for ExclusiveBlock<'_> {
 
 impl Buffer {
     /// An empty buffer at a place of a shard.
-    pub(super) fn new(frame: Frame, shard: usize, place: usize) -> Buffer {
+    pub(super) fn new(frame: Frame, shard: usize, place: usize, home: Arc<Home>) -> Buffer {
         let state = State {
             address: BlockAddress { file: 0, block: 0 },
             phase: Phase::Empty,
@@ -137,12 +183,26 @@ impl Buffer {
             frame,
             shard,
             place,
+            home,
             pins: AtomicU32::new(0),
             touch: AtomicU32::new(0),
             waiters: AtomicU32::new(0),
             state: Latch::new(state),
             changed: Notify::new(),
         }
+    }
+
+    /// Nobody has it pinned any longer, and sessions wait for a buffer.
+    #[cold]
+    fn unpinned(&self) {
+        if let Some(shard) = self.home.shard() {
+            shard.unpinned(self.place);
+        }
+    }
+
+    /// Wakes everyone who waits for it, to learn that the instance has failed or stops.
+    pub(super) fn wake_all(&self) {
+        self.changed.notify_waiters();
     }
 
     /// Wakes who waits, if anyone does. The fence pairs with the one in `wait_until`: either the waiter sees the frame

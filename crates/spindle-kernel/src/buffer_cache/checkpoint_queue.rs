@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use spindle_io::sync::Latch;
-use spindle_io::sync::atomic::Ordering;
 
 use super::buffer::{Buffer, Pin};
 use crate::block::BlockAddress;
@@ -90,11 +89,7 @@ impl CheckpointQueue {
             .take(limit)
             .map(|((_, address), buffer)| {
                 // A dirty buffer keeps its block, and only the writer that asks here makes it clean.
-                buffer.pins.fetch_add(1, Ordering::Relaxed);
-                Pin {
-                    buffer: Arc::clone(buffer),
-                    address: *address,
-                }
+                Pin::new(buffer, *address)
             })
             .collect()
     }

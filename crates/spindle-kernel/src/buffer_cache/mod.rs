@@ -4,14 +4,13 @@
 
 mod buffer;
 mod checkpoint_queue;
+mod shard;
 pub(crate) mod writing;
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 
-use rustc_hash::FxHashMap;
-use spindle_io::sync::atomic::{AtomicUsize, Ordering};
-use spindle_io::sync::{Latch, Notify, Semaphore, timeout};
+use spindle_io::sync::atomic::Ordering;
+use spindle_io::sync::{Notify, Semaphore};
 use spindle_io::{Arena, Operation, Request, Submission};
 
 use crate::block::{self, BlockAddress, BlockKind};
@@ -22,42 +21,23 @@ use crate::probe::{self, Probe};
 use crate::settings::{PlantedFault, TornBlocks};
 use crate::wait_event::{ProcessWaits, WaitEvent};
 
+use buffer::{Buffer, Claim, Phase, State};
 #[cfg(all(test, feature = "shuttle"))]
-pub(crate) use buffer::CALLS_THEN_LETS_GO;
-use buffer::{Buffer, Phase, State};
+pub(crate) use buffer::{CALLS_THEN_LETS_GO, LOOKS_THEN_UNPINS};
 pub(crate) use buffer::{ExclusiveBlock, Pin};
 pub(crate) use checkpoint_queue::CheckpointQueue;
+#[cfg(all(test, feature = "shuttle"))]
+pub(crate) use shard::LOOKS_THEN_WAITS;
+use shard::{Found, Looked, Shard};
 
-/// A session in need of a buffer looks again after this long.
-const FREE_BUFFER_LOOK_NS: u64 = 10_000_000;
 /// So often a session that needs two blocks tries to get them without waiting for one while it holds the other.
 const UNPINNED_TRIES: u32 = 4;
-const TOUCH_MAX: u32 = 3;
 const SHARDS_MAX: usize = 64;
 const SHARD_BUFFERS_MIN: usize = 256;
 
-struct Shard {
-    map: FxHashMap<BlockAddress, usize>,
-    buffers: Vec<Arc<Buffer>>,
-    hand: usize,
-    /// Places of buffers that DBWR has just made clean: the first to be used again. Some may have been changed or
-    /// pinned since.
-    clean: VecDeque<usize>,
-}
-
-struct ShardCell {
-    shard: Latch<Shard>,
-    dirty: AtomicUsize,
-    buffers: usize,
-    /// A buffer became clean or free: the session that has waited longest is woken.
-    freed: Notify,
-    /// Sessions that wait for one. While there are any, others queue up behind them.
-    waiting: AtomicUsize,
-}
-
 /// The cache.
 pub(crate) struct BufferCache {
-    shards: Vec<ShardCell>,
+    shards: Vec<Arc<Shard>>,
     /// Of each writer.
     queues: Vec<CheckpointQueue>,
     /// The turn of the session that waits for a buffer while it holds another.
@@ -66,8 +46,13 @@ pub(crate) struct BufferCache {
 }
 
 impl BufferCache {
-    /// A cache of `bytes` bytes of blocks, for `writers` DBWRs.
-    pub(crate) fn new(bytes: u64, block_bytes: usize, writers: usize) -> Result<BufferCache> {
+    /// A cache of `bytes` bytes of blocks, for as many DBWRs as there are `calls` for them.
+    pub(crate) fn new(
+        bytes: u64,
+        block_bytes: usize,
+        calls: &[Arc<Notify>],
+    ) -> Result<BufferCache> {
+        let writers = calls.len();
         let frames = ((bytes as usize) / block_bytes).max(16);
         let arena = Arena::new(block_bytes, frames).map_err(|error| KernelError::Memory {
             what: "the buffer cache",
@@ -80,24 +65,8 @@ impl BufferCache {
         let shards = (0..shard_count)
             .map(|shard| {
                 let count = frames / shard_count + usize::from(shard < frames % shard_count);
-                let buffers = (0..count)
-                    .map(|place| {
-                        let frame = arena.allocate().expect("one frame for each buffer");
-                        Arc::new(Buffer::new(frame, shard, place))
-                    })
-                    .collect();
-                ShardCell {
-                    shard: Latch::new(Shard {
-                        map: FxHashMap::default(),
-                        buffers,
-                        hand: 0,
-                        clean: VecDeque::new(),
-                    }),
-                    dirty: AtomicUsize::new(0),
-                    buffers: count,
-                    freed: Notify::new(),
-                    waiting: AtomicUsize::new(0),
-                }
+                let call = &calls[Self::writer_of_shard(shard, writers)];
+                Shard::new(shard, count, &arena, Arc::clone(call))
             })
             .collect();
         Ok(BufferCache {
@@ -115,16 +84,13 @@ impl BufferCache {
 
     /// Buffers that hold changes not yet written.
     pub(crate) fn dirty_buffers(&self) -> usize {
-        self.shards
-            .iter()
-            .map(|cell| cell.dirty.load(Ordering::Relaxed))
-            .sum()
+        self.shards.iter().map(|shard| shard.dirty()).sum()
     }
 
-    fn shard_of(&self, address: BlockAddress) -> usize {
+    fn shard_of(&self, address: BlockAddress) -> &Shard {
         // Fibonacci hashing: neighbouring blocks go to different shards.
         let hash = address.to_u64().wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32;
-        (hash % self.shards.len() as u64) as usize
+        &self.shards[(hash % self.shards.len() as u64) as usize]
     }
 
     /// The block at `address`, read in if it is not in the cache.
@@ -143,29 +109,31 @@ impl BufferCache {
         }
     }
 
-    /// Two blocks. While a buffer for the second is waited for the first is not pinned: sessions that each hold one and
-    /// wait for another could stop each other for good. The first should be the one that is likely to be in the cache,
-    /// for it may have to be found again. Where buffers are so scarce that each block is gone when the other has come,
-    /// a session may hold the first after all; one at a time, so that no two wait for each other.
+    /// Two blocks. While a buffer for one is waited for the other is not pinned: sessions that each hold one and wait for
+    /// another could stop each other for good. The one waited for is kept, and then the other is tried. The first should be
+    /// the one that is likely to be in the cache. Where buffers are so scarce that each block is gone when the other has
+    /// come, a session may hold one after all; one session at a time, so that no two wait for each other.
     pub(crate) async fn get_two(
         &self,
         shared: &Shared,
         waits: &ProcessWaits,
         addresses: [BlockAddress; 2],
     ) -> Result<[Pin; 2]> {
+        let mut kept = 0;
         for _ in 0..UNPINNED_TRIES {
-            let first = self.get(shared, waits, addresses[0]).await?;
+            let first = self.get(shared, waits, addresses[kept]).await?;
             waits.add_logical_read();
-            match self.find_now(shared, addresses[1], Search::Sweep)? {
+            match self.find_now(shared, addresses[1 - kept])? {
                 Some(found) => {
                     if let Some(second) = self.settle(shared, waits, found).await? {
-                        return Ok([first, second]);
+                        return Ok(if kept == 0 {
+                            [first, second]
+                        } else {
+                            [second, first]
+                        });
                     }
                 }
-                None => {
-                    drop(first);
-                    self.get(shared, waits, addresses[1]).await?;
-                }
+                None => kept = 1 - kept,
             }
         }
         probe::hit(Probe::PinnedWait);
@@ -185,16 +153,14 @@ impl BufferCache {
     ) -> Result<Pin> {
         loop {
             let found = self.find(shared, waits, address).await?;
-            if let Found::Claimed(pin) = found {
-                let mut bytes = pin
-                    .buffer
-                    .frame
+            if let Found::Claimed(claim) = found {
+                let frame = &claim.pin().buffer.frame;
+                let mut bytes = frame
                     .try_write()
                     .expect("a claimed buffer is its claimer's");
                 block::format(&mut bytes, BlockKind::Unused, address, 0);
                 drop(bytes);
-                self.now_valid(&pin);
-                return Ok(pin);
+                return Ok(claim.now_valid());
             }
             if let Some(pin) = self.settle(shared, waits, found).await? {
                 return Ok(pin);
@@ -212,22 +178,19 @@ impl BufferCache {
         count: u32,
     ) -> Result<Vec<Pin>> {
         let mut pins: Vec<Pin> = Vec::with_capacity(count as usize);
-        let mut run: Vec<Pin> = Vec::new();
+        let mut run: Vec<Claim> = Vec::new();
         let count = shared.buggify.shorten(Switch::ShortMultiblockRead, count);
         for block in first.block..first.block + count {
             let address = BlockAddress {
                 file: first.file,
                 block,
             };
-            match self.find_now(shared, address, Search::Sweep)? {
-                Some(Found::Claimed(pin)) => {
-                    run.push(pin.clone());
-                    pins.push(pin);
-                }
+            match self.find_now(shared, address)? {
+                Some(Found::Claimed(claim)) => run.push(claim),
                 Some(found) => {
                     // Perhaps to be waited for: what was claimed is read first, lest two sessions wait for each
                     // other's claims.
-                    self.read_run(shared, waits, &mut run).await?;
+                    self.read_run(shared, waits, &mut run, &mut pins).await?;
                     match self.settle(shared, waits, found).await? {
                         Some(pin) => pins.push(pin),
                         None => break,
@@ -237,30 +200,28 @@ impl BufferCache {
             }
             waits.add_logical_read();
         }
-        self.read_run(shared, waits, &mut run).await?;
+        self.read_run(shared, waits, &mut run, &mut pins).await?;
         if pins.is_empty() {
             pins.push(self.get(shared, waits, first).await?);
         }
         Ok(pins)
     }
 
+    /// Reads the blocks of `run`, if there are any, and adds them to `pins`.
     async fn read_run(
         &self,
         shared: &Shared,
         waits: &ProcessWaits,
-        run: &mut Vec<Pin>,
+        run: &mut Vec<Claim>,
+        pins: &mut Vec<Pin>,
     ) -> Result<()> {
-        let Some(first) = run.first() else {
-            return Ok(());
+        let how = match run.len() {
+            0 => return Ok(()),
+            1 => Submission::Alone,
+            _ => Submission::Batched,
         };
-        let address = first.address();
-        let how = if run.len() == 1 {
-            Submission::Alone
-        } else {
-            Submission::Batched
-        };
-        self.read_in(shared, waits, run, address, how).await?;
-        run.clear();
+        let run = std::mem::take(run);
+        pins.extend(self.read_in(shared, waits, run, how).await?);
         Ok(())
     }
 
@@ -271,45 +232,19 @@ impl BufferCache {
         waits: &ProcessWaits,
         address: BlockAddress,
     ) -> Result<Found> {
-        let index = self.shard_of(address);
-        let cell = &self.shards[index];
-        let first_look = match cell.waiting.load(Ordering::Relaxed) {
-            0 => Search::Sweep,
-            _ => Search::Present,
-        };
-        if let Some(found) = self.find_now(shared, address, first_look)? {
+        if let Some(found) = self.find_now(shared, address)? {
             return Ok(found);
         }
-        let wait = waits.begin(&*shared.env);
-        probe::hit(Probe::FreeBufferWait);
-        cell.waiting.fetch_add(1, Ordering::Relaxed);
-        let found = self.wait_for_buffer(shared, index, address).await;
-        cell.waiting.fetch_sub(1, Ordering::Relaxed);
-        wait.end(WaitEvent::FreeBufferWaits);
-        found
-    }
-
-    async fn wait_for_buffer(
-        &self,
-        shared: &Shared,
-        index: usize,
-        address: BlockAddress,
-    ) -> Result<Found> {
-        let cell = &self.shards[index];
-        let mut search = Search::Clean;
-        loop {
-            let mut freed = std::pin::pin!(cell.freed.notified());
-            freed.as_mut().enable();
-            shared.dbwr.wake_for_demand(index);
-            if let Some(found) = self.find_now(shared, address, search)? {
-                return Ok(found);
+        let shard = self.shard_of(address);
+        match shard.find_or_queue(address, &shared.health)? {
+            Looked::Found(found) => Ok(found),
+            Looked::Queued { buffer, event } => {
+                probe::hit(Probe::FreeBufferWait);
+                let wait = waits.begin(&*shared.env);
+                let found = buffer.await;
+                wait.end(event);
+                found.map_err(|_| shared.health.why())
             }
-            // Unpinning a clean buffer wakes nobody: sweep again after a while, whatever DBWR does. Not at every
-            // wake-up, or sweeps would use up the touch counts of the few clean buffers that are in demand.
-            search = match timeout(&*shared.env, FREE_BUFFER_LOOK_NS, freed).await {
-                Ok(()) => Search::Clean,
-                Err(_) => Search::Sweep,
-            };
         }
     }
 
@@ -323,11 +258,9 @@ impl BufferCache {
     ) -> Result<Option<Pin>> {
         let pin = match found {
             Found::Present(pin) => pin,
-            Found::Claimed(pin) => {
-                let (run, address) = (std::slice::from_ref(&pin), pin.address);
-                self.read_in(shared, waits, run, address, Submission::Alone)
-                    .await?;
-                return Ok(Some(pin));
+            Found::Claimed(claim) => {
+                let alone = self.read_in(shared, waits, vec![claim], Submission::Alone);
+                return Ok(alone.await?.pop());
             }
         };
         let holds = |buffer: &Buffer| match buffer.state.lock().phase {
@@ -346,68 +279,29 @@ impl BufferCache {
     }
 
     /// One look, without waiting: the buffer of `address`, or a claimed one, or `None` when no buffer is free.
-    fn find_now(
-        &self,
-        shared: &Shared,
-        address: BlockAddress,
-        search: Search,
-    ) -> Result<Option<Found>> {
+    fn find_now(&self, shared: &Shared, address: BlockAddress) -> Result<Option<Found>> {
         shared.health.check()?;
-        let index = self.shard_of(address);
-        let mut shard = self.shards[index].shard.lock();
-        if let Some(&at) = shard.map.get(&address) {
-            let buffer = &shard.buffers[at];
-            buffer.pins.fetch_add(1, Ordering::Relaxed);
-            if buffer.touch.load(Ordering::Relaxed) < TOUCH_MAX {
-                buffer.touch.fetch_add(1, Ordering::Relaxed);
-            }
-            return Ok(Some(Found::Present(Pin {
-                buffer: Arc::clone(buffer),
-                address,
-            })));
-        }
-        if shared.buggify.fires(Switch::NoFreeBuffer) {
-            return Ok(None);
-        }
-        let Some(at) = shard.victim(search) else {
-            return Ok(None);
-        };
-        let buffer = Arc::clone(&shard.buffers[at]);
-        let mut state = buffer.state.lock();
-        if state.phase != Phase::Empty {
-            shard.map.remove(&state.address);
-        }
-        shard.map.insert(address, at);
-        *state = State {
-            address,
-            phase: Phase::Reading,
-            dirty: false,
-            first_change: 0,
-            image: None,
-            writing: false,
-        };
-        drop(state);
-        buffer.pins.fetch_add(1, Ordering::Relaxed);
-        buffer.touch.store(0, Ordering::Relaxed);
-        Ok(Some(Found::Claimed(Pin { buffer, address })))
+        let scarce = || shared.buggify.fires(Switch::NoFreeBuffer);
+        Ok(self.shard_of(address).find(address, scarce))
     }
 
-    /// Reads adjacent blocks into the buffers claimed for them, in one I/O.
+    /// Reads adjacent blocks into the buffers claimed for them, in one I/O. After an error none of them is claimed any
+    /// longer.
     async fn read_in(
         &self,
         shared: &Shared,
         waits: &ProcessWaits,
-        pins: &[Pin],
-        first: BlockAddress,
+        claims: Vec<Claim>,
         submission: Submission,
-    ) -> Result<()> {
+    ) -> Result<Vec<Pin>> {
+        let first = claims[0].pin().address;
         let device = shared.storage.datafile(first.file);
         let block_bytes = self.arena.frame_bytes();
-        let into = pins
+        let into = claims
             .iter()
-            .map(|pin| {
-                pin.buffer
-                    .frame
+            .map(|claim| {
+                let frame = &claim.pin().buffer.frame;
+                frame
                     .try_write_hold()
                     .expect("a claimed buffer is its claimer's")
             })
@@ -415,13 +309,13 @@ impl BufferCache {
         let wait = waits.begin(&*shared.env);
         let offset = u64::from(first.block) * block_bytes as u64;
         let outcome = device.submit(Request::read(offset, into, submission)).await;
-        let event = if pins.len() == 1 {
+        let event = if claims.len() == 1 {
             WaitEvent::DbFileSequentialRead
         } else {
             WaitEvent::DbFileScatteredRead
         };
         wait.end(event);
-        waits.add_physical_read(pins.len());
+        waits.add_physical_read(claims.len());
         let unreadable = |error| KernelError::UnreadableBlock {
             address: first,
             error,
@@ -430,40 +324,18 @@ impl BufferCache {
             let Operation::Read(holds) = &outcome.operation else {
                 unreachable!("a read was submitted")
             };
-            holds.iter().zip(pins).try_for_each(|(bytes, pin)| {
-                verify(shared, bytes, pin.address).map_err(|reason| KernelError::DamagedBlock {
-                    address: pin.address,
+            holds.iter().zip(&claims).try_for_each(|(bytes, claim)| {
+                let address = claim.pin().address;
+                verify(shared, bytes, address).map_err(|reason| KernelError::DamagedBlock {
+                    address,
                     device: device.name().to_string(),
                     reason,
                 })
             })
         });
         drop(outcome.operation);
-        for pin in pins {
-            match verified {
-                Ok(()) => self.now_valid(pin),
-                Err(_) => self.forget(pin),
-            }
-        }
-        verified
-    }
-
-    fn now_valid(&self, pin: &Pin) {
-        pin.buffer.state.lock().phase = Phase::Valid;
-        pin.buffer.released();
-    }
-
-    /// A claimed buffer whose block could not be read becomes empty again; those who waited try for themselves.
-    fn forget(&self, pin: &Pin) {
-        let cell = &self.shards[pin.buffer.shard];
-        let mut shard = cell.shard.lock();
-        let mut state = pin.buffer.state.lock();
-        shard.map.remove(&state.address);
-        state.phase = Phase::Empty;
-        drop(state);
-        drop(shard);
-        pin.buffer.released();
-        cell.freed.notify_one();
+        verified?;
+        Ok(claims.into_iter().map(Claim::now_valid).collect())
     }
 
     /// Marks a block dirty that is about to be changed; it is held exclusively. To be called before the change is logged,
@@ -537,12 +409,8 @@ impl BufferCache {
 
     /// Wakes every session that waits for a free buffer or a busy one.
     pub(crate) fn wake_all(&self) {
-        for cell in &self.shards {
-            cell.freed.notify_waiters();
-            let buffers = cell.shard.lock().buffers.clone();
-            for buffer in buffers {
-                buffer.changed.notify_waiters();
-            }
+        for shard in &self.shards {
+            shard.wake_all();
         }
     }
 }
@@ -573,76 +441,4 @@ pub(crate) enum Begun {
     Protected,
     /// It was clean; recovery would not find an image of it.
     Unprotected,
-}
-
-enum Found {
-    /// In the cache, perhaps still being read by another session.
-    Present(Pin),
-    /// Not in the cache; the buffer is the caller's to fill.
-    Claimed(Pin),
-}
-
-/// Where to look for a buffer that can be used for another block.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Search {
-    /// Nowhere: others have waited longer.
-    Present,
-    /// Among those that DBWR has made clean.
-    Clean,
-    /// There, and then under the clock hand.
-    Sweep,
-}
-
-impl Shard {
-    /// A clean, unpinned buffer to be used for another block: one just made clean, or the next untouched one under the
-    /// clock hand, which goes round once.
-    fn victim(&mut self, search: Search) -> Option<usize> {
-        if search == Search::Present {
-            return None;
-        }
-        while let Some(at) = self.clean.pop_front() {
-            if self.is_free(at) && self.buffers[at].touch.load(Ordering::Relaxed) == 0 {
-                return Some(at);
-            }
-        }
-        let steps = if search == Search::Sweep {
-            self.buffers.len()
-        } else {
-            0
-        };
-        for _ in 0..steps {
-            let at = self.hand;
-            self.hand = (self.hand + 1) % self.buffers.len();
-            if !self.is_free(at) {
-                continue;
-            }
-            let touch = &self.buffers[at].touch;
-            if touch.load(Ordering::Relaxed) == 0 {
-                return Some(at);
-            }
-            touch.fetch_sub(1, Ordering::Relaxed);
-        }
-        None
-    }
-
-    /// DBWR has written the buffer at a place. The list is as long as the shard at most: where nobody needs buffers, the
-    /// oldest entries are forgotten and left to the clock.
-    fn became_clean(&mut self, place: usize) {
-        if self.clean.len() == self.buffers.len() {
-            self.clean.pop_front();
-        }
-        self.clean.push_back(place);
-    }
-
-    fn is_free(&self, at: usize) -> bool {
-        let buffer = &self.buffers[at];
-        if buffer.pins.load(Ordering::Relaxed) > 0 {
-            return false;
-        }
-        let state = buffer.state.lock();
-        // DBWR pins a dirty buffer without the shard's latch. Under the buffer's own it is seen: it is dirty still, or
-        // pinned until DBWR has let go of it.
-        let is_pinned = buffer.pins.load(Ordering::Acquire) > 0;
-        !is_pinned && !state.dirty && !state.writing && state.phase != Phase::Reading
-    }
 }

@@ -7,7 +7,8 @@ use spindle_io::sync::atomic::Ordering;
 use spindle_io::sync::has_planted;
 
 use super::buffer::{Buffer, Pin, why_busy};
-use super::{BufferCache, CheckpointQueue, ShardCell};
+use super::shard::Shard;
+use super::{BufferCache, CheckpointQueue};
 use crate::block::{self, BlockAddress};
 use crate::error::Result;
 use crate::instance::Shared;
@@ -31,8 +32,9 @@ pub(crate) struct Sealed {
 
 impl BufferCache {
     /// Shards that writer number `writer` of `writers` serves.
-    fn shards_of(&self, writer: usize, writers: usize) -> impl Iterator<Item = &ShardCell> {
-        self.shards.iter().skip(writer).step_by(writers)
+    fn shards_of(&self, writer: usize, writers: usize) -> impl Iterator<Item = &Shard> {
+        let shards = self.shards.iter().skip(writer).step_by(writers);
+        shards.map(|shard| &**shard)
     }
 
     /// The writer that serves a shard.
@@ -44,37 +46,35 @@ impl BufferCache {
     /// as with Oracle's `_db_large_dirty_queue`.
     pub(crate) fn is_behind(&self, writer: usize, writers: usize) -> bool {
         self.shards_of(writer, writers)
-            .any(|cell| cell.dirty.load(Ordering::Relaxed) > cell.buffers / 4)
+            .any(|shard| shard.dirty() > shard.buffers / 4)
+    }
+
+    /// True when a session waits for a buffer of this writer's.
+    pub(crate) fn is_awaited(&self, writer: usize, writers: usize) -> bool {
+        self.shards_of(writer, writers).any(Shard::is_awaited)
     }
 
     /// The buffer's shard, when so many of its buffers are dirty that its writer should start.
     pub(crate) fn shard_behind(&self, pin: &Pin) -> Option<usize> {
-        let cell = &self.shards[pin.buffer.shard];
-        (cell.dirty.load(Ordering::Relaxed) > cell.buffers / 4).then_some(pin.buffer.shard)
+        let shard = &self.shards[pin.buffer.shard];
+        (shard.dirty() > shard.buffers / 4).then_some(pin.buffer.shard)
     }
 
     /// About `limit` dirty, unpinned buffers, from every shard by its share of them and at least one where a session waits;
-    /// in each those that the clock will come to next, cold ones first.
+    /// in each those that the clock will come to next, cold ones first. Where sessions wait and there is nothing to write,
+    /// they get what is free.
     pub(crate) fn cold_dirty(&self, writer: usize, writers: usize, limit: usize) -> Vec<Candidate> {
-        let dirty = |cell: &ShardCell| cell.dirty.load(Ordering::Relaxed);
-        let all: usize = self.shards_of(writer, writers).map(dirty).sum();
+        let all: usize = self.shards_of(writer, writers).map(Shard::dirty).sum();
         let mut chosen = Vec::new();
-        for cell in self
-            .shards_of(writer, writers)
-            .filter(|cell| dirty(cell) > 0)
-        {
-            let quota = (limit * dirty(cell)).div_ceil(all.max(1));
-            let shard = cell.shard.lock();
-            let first = chosen.len();
-            for cold in [true, false] {
-                let length = shard.buffers.len();
-                let places = (0..length).map(|step| (shard.hand + step) % length);
-                let wanted = quota.saturating_sub(chosen.len() - first);
-                chosen.extend(
-                    places
-                        .filter_map(|at| candidate(&shard.buffers[at], cold))
-                        .take(wanted),
-                );
+        for shard in self.shards_of(writer, writers) {
+            let quota = (limit * shard.dirty()).div_ceil(all.max(1));
+            let is_awaited = shard.is_awaited();
+            let before = chosen.len();
+            if quota > 0 {
+                choose(shard, quota, is_awaited, &mut chosen);
+            }
+            if is_awaited && chosen.len() == before {
+                shard.give_away();
             }
         }
         chosen
@@ -150,7 +150,6 @@ impl BufferCache {
     /// changes out until this is noted: one that came between would be taken for written.
     pub(crate) fn written<H>(&self, candidate: Candidate, hold: H, clean: bool) {
         let buffer = &candidate.pin.buffer;
-        let cell = &self.shards[buffer.shard];
         let hold = (!has_planted(LETS_GO_THEN_NOTES)).then_some(hold);
         let mut state = buffer.state.lock();
         state.writing = false;
@@ -160,12 +159,31 @@ impl BufferCache {
         drop(state);
         drop(hold);
         buffer.released();
-        let place = buffer.place;
+        let (shard, place) = (&self.shards[buffer.shard], buffer.place);
+        // Here it goes to who waits for a buffer.
         drop(candidate);
         if clean {
-            cell.shard.lock().became_clean(place);
+            shard.became_clean(place);
         }
-        cell.freed.notify_one();
+    }
+}
+
+/// Adds up to `quota` candidates of a shard. Those chosen because sessions wait go to them when they are clean, unless they
+/// are used meanwhile.
+fn choose(shard: &Shard, quota: usize, is_awaited: bool, chosen: &mut Vec<Candidate>) {
+    let inner = shard.inner.lock();
+    let length = inner.buffers.len();
+    let mut wanted = quota;
+    for cold in [true, false] {
+        let places = (0..length).map(|step| (inner.hand + step) % length);
+        let candidates = places.filter_map(|at| candidate(&inner.buffers[at], cold));
+        for candidate in candidates.take(wanted) {
+            if is_awaited {
+                candidate.pin.buffer.touch.store(0, Ordering::Relaxed);
+            }
+            wanted -= 1;
+            chosen.push(candidate);
+        }
     }
 }
 
@@ -179,9 +197,7 @@ fn candidate(buffer: &Arc<Buffer>, cold: bool) -> Option<Candidate> {
     if !state.dirty || state.writing {
         return None;
     }
-    buffer.pins.fetch_add(1, Ordering::Relaxed);
-    let (buffer, address) = (Arc::clone(buffer), state.address);
     Some(Candidate {
-        pin: Pin { buffer, address },
+        pin: Pin::new(buffer, state.address),
     })
 }

@@ -4,7 +4,7 @@ use super::*;
 use crate::buffer_cache::{CALLS_THEN_LETS_GO, writing::LETS_GO_THEN_NOTES};
 use crate::control_file::read_bytes;
 use crate::settings::PlantedFault;
-use crate::{block, dbwr, lgwr};
+use crate::{dbwr, lgwr};
 use spindle_io::sync::explore::{Shows, WAITS_FROM_ITS_FIRST_POLL, explore, must_find};
 
 /// The number in the row of a block, and its SCN, as they are in the datafile; the block is whole.
@@ -85,33 +85,7 @@ fn changed_meanwhile() {
 /// Three sessions want the same block, which none of them has; one read serves all.
 fn readers() {
     let shared = sga(settings());
-    let formatted = {
-        let mut bytes = vec![0; BLOCK_BYTES];
-        heap::format_heap(&mut bytes, data_block(1), 7);
-        let version = Version::LOADED;
-        heap::put_row(
-            &mut bytes,
-            0,
-            heap::RowKind::Row,
-            version,
-            &5u64.to_le_bytes(),
-        );
-        block::seal(&mut bytes);
-        bytes
-    };
-    let arena = spindle_io::Arena::new(BLOCK_BYTES, 1).unwrap();
-    let frame = arena.allocate().unwrap();
-    let mut hold = frame.try_write_hold().unwrap();
-    hold.copy_from_slice(&formatted);
-    let write = spindle_io::Request::write(
-        BLOCK_BYTES as u64,
-        vec![hold.share(BLOCK_BYTES)],
-        true,
-        spindle_io::Submission::Alone,
-    );
-    block_on(shared.storage.data[0].submit(write))
-        .result
-        .unwrap();
+    store(&shared, 1);
     let sessions = [(), (), ()].map(|()| {
         session(&shared, async move |shared, waits| {
             let pins = shared
@@ -158,5 +132,5 @@ fn a_change_made_while_its_block_is_written_is_not_lost() {
 #[test]
 fn one_read_serves_all_who_want_the_block() {
     explore(500, readers);
-    must_find(WAITS_FROM_ITS_FIRST_POLL, Shows::Deadlock, 2_000, readers);
+    must_find(WAITS_FROM_ITS_FIRST_POLL, Shows::Deadlock, 20_000, readers);
 }

@@ -5,7 +5,7 @@ use crate::checkpoint::CHECKPOINT_AFTER_FAILURE;
 use crate::instance::CHECKPOINT_BEFORE_RECOVERY;
 use crate::{CONTROL_FILE_BYTES, Instance, RowId, Shutdown, create_database};
 use spindle_io::sync::explore::{Shows, explore, must_find};
-use spindle_io::{Completion, IoError, Limits, Operation, Outcome, Request};
+use spindle_io::{Completion, IoError, Limits, Operation, Outcome};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 fn storage() -> Storage {

@@ -3,6 +3,7 @@
 //! wake-up is a deadlock. Each scenario must also fail when a race is planted.
 
 mod blocks;
+mod buffers;
 mod instance;
 mod redo;
 mod rows;
@@ -12,9 +13,9 @@ use std::sync::Arc;
 use spindle_io::env::LocalFuture;
 use spindle_io::real::{MemoryDevice, block_on};
 use spindle_io::sync::explore::{ExploredEnv, JoinHandle, SlowDevice, spawn};
-use spindle_io::{BlockDevice, Env, Join};
+use spindle_io::{Arena, BlockDevice, Env, Join, Request, Submission};
 
-use crate::block::{BlockAddress, Version, heap};
+use crate::block::{self, BlockAddress, Version, heap};
 use crate::buffer_cache::{ExclusiveBlock, Pin};
 use crate::change::change;
 use crate::control_file::{CheckpointRecord, Contents, ControlFile, Extent, Segment};
@@ -30,7 +31,7 @@ use crate::wait_event::ProcessWaits;
 const BLOCK_BYTES: usize = 2048;
 /// Says slot 0, offset or kind 0, and a version that no transaction has made.
 const FIRST_ROW: [u8; 4 + Version::BYTES] = [0; 4 + Version::BYTES];
-const DATA_BLOCKS: u32 = 4;
+const DATA_BLOCKS: u32 = 20;
 const LOG_BUFFER_BYTES: usize = 16 * BLOCK_BYTES;
 const LOG_FILE_BYTES: u64 = 8192 + 6 * LOG_BUFFER_BYTES as u64;
 
@@ -57,7 +58,11 @@ const START: Location = Location {
 
 /// The SGA of an empty database, whose processes a scenario starts as it needs them.
 fn sga(settings: Settings) -> Arc<Shared> {
-    let env: Arc<dyn Env> = ExploredEnv::new(0);
+    sga_in(ExploredEnv::new(0), settings)
+}
+
+fn sga_in(env: Arc<ExploredEnv>, settings: Settings) -> Arc<Shared> {
+    let env: Arc<dyn Env> = env;
     let blocks = |count: u32| u64::from(count) * BLOCK_BYTES as u64;
     let storage = Storage {
         control: memory("control", 4096),
@@ -137,6 +142,22 @@ async fn formatted(shared: &Shared, waits: &ProcessWaits, block: u32) -> Pin {
     let pin = found.unwrap();
     format(shared, waits, &pin, &[0; 8]).await;
     pin
+}
+
+/// Writes a block with the number 5 in its row to the datafile.
+fn store(shared: &Shared, number: u32) {
+    let arena = Arena::new(BLOCK_BYTES, 1).unwrap();
+    let frame = arena.allocate().unwrap();
+    let mut bytes = frame.try_write_hold().unwrap();
+    heap::format_heap(&mut bytes, data_block(number), 7);
+    let row = 5u64.to_le_bytes();
+    heap::put_row(&mut bytes, 0, heap::RowKind::Row, Version::LOADED, &row);
+    block::seal(&mut bytes);
+    let place = u64::from(number) * BLOCK_BYTES as u64;
+    let bytes = vec![bytes.share(BLOCK_BYTES)];
+    let write = Request::write(place, bytes, true, Submission::Alone);
+    let written = block_on(shared.storage.data[0].submit(write));
+    written.result.unwrap();
 }
 
 /// Formats the block afresh with a row of half a block, for the sake of much redo.
