@@ -49,9 +49,9 @@ wait_events! {
     LogBufferSpace => "log buffer space",
     /// The next log file cannot be reused before its checkpoint is complete.
     LogFileSwitchCheckpoint => "log file switch (checkpoint incomplete)",
-    /// No clean buffer is free; DBWR is behind.
+    /// No buffer is free, and most are dirty: DBWR is behind.
     FreeBufferWaits => "free buffer waits",
-    /// Another session has the buffer in an incompatible mode.
+    /// Another session has the buffer in an incompatible mode; or no buffer is free, and others have most of them pinned.
     BufferBusyWaits => "buffer busy waits",
     /// Another session is reading the block into the cache.
     ReadByOtherSession => "read by other session",

@@ -230,6 +230,8 @@ fn harmful(fault: PlantedFault) -> (Scenario, usize) {
         PlantedFault::ScanSeesLatest => (
             Scenario {
                 audits: true,
+                sessions: 4,
+                cache_blocks: 128,
                 ..plain
             },
             31,

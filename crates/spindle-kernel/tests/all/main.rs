@@ -7,6 +7,7 @@ mod drawn;
 mod failures;
 mod files;
 mod isolation;
+mod reading;
 #[allow(dead_code)] // The soak shares it and uses the rest.
 mod simulated;
 mod threads;

@@ -1,0 +1,57 @@
+//! A thousand sessions beside a hundred on one database that is bound by its writers: the crowd waits longer, and does as
+//! much at nearly the same price.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use spindle_engines::kernel::{AccessPath, IoMethod, Shutdown};
+use spindle_io::Env;
+use spindle_io::real::{RealEnv, block_on};
+use spindle_workload::{OltpMix, Workload};
+
+use crate::Pace;
+use crate::database::{DIRECT, Database, work};
+use crate::figures::{Figure, Figures, Goal};
+
+const MANY: usize = 1_000;
+const FEW: usize = 100;
+const CACHE_BYTES: u64 = 64 << 20;
+const LOG_BYTES: u64 = 256 << 20;
+
+pub fn run(pace: Pace, directory: &Path, figures: &mut Figures) {
+    let workload: Arc<dyn Workload> = Arc::new(OltpMix {
+        data_bytes: 512 << 20,
+        clients: MANY as u64,
+        read_percent: 40,
+        row_operations: 8,
+    });
+    let database = Database::create(directory, workload, MANY, CACHE_BYTES, LOG_BYTES);
+    let path = AccessPath {
+        method: IoMethod::Async,
+        ..DIRECT
+    };
+    let env: Arc<dyn Env> = RealEnv::new(1);
+    let engine = database.start(&env, path);
+    let one = |sessions| {
+        let done = work(&env, &engine, &database.workload, sessions, pace);
+        (
+            done.transactions / done.seconds,
+            done.cpu_us / done.transactions,
+        )
+    };
+    // Until the cache is full of changes.
+    one(FEW);
+    let (mut rates, mut costs) = (Vec::new(), Vec::new());
+    for _ in 0..pace.pairs {
+        let ((many, many_us), (few, few_us)) = (one(MANY), one(FEW));
+        rates.push((many, few));
+        costs.push((many_us, few_us));
+    }
+    let engine = Arc::into_inner(engine).expect("every client has gone");
+    block_on(engine.stop(Shutdown::Abort)).expect("the database stops");
+    let peer = format!("{FEW} sessions");
+    let what = format!("transactions/s, {MANY} sessions");
+    figures.add(Figure::of_pairs(what, &peer, &rates, Goal::AtLeast(0.9)));
+    let what = format!("processor us/transaction, {MANY} sessions");
+    figures.add(Figure::of_pairs(what, &peer, &costs, Goal::AtMost(1.3)));
+}
