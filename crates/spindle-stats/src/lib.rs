@@ -6,6 +6,7 @@
 //! arithmetic is right is shown in `tests/reference.rs` (against SciPy); that the verdicts are honest, in
 //! `tests/study.rs` and `tests/sequential.rs` (thousands of synthetic experiments whose truth is known).
 
+mod censored;
 mod comparison;
 mod drift;
 mod error;
@@ -21,6 +22,7 @@ mod standard;
 mod steady_state;
 mod unpaired;
 
+pub use censored::CensoredTimes;
 pub use comparison::{Comparison, MAX_ROUNDS, Verdict, compare_by, compare_paired};
 pub use drift::{Trend, holm, trend};
 pub use error::{Side, StatsError};

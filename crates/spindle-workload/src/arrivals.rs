@@ -60,11 +60,16 @@ impl Schedule {
 
     /// How many are due at `now_ns` and not taken yet.
     pub fn backlog(&self, now_ns: u64) -> u64 {
+        self.waiting_ns(now_ns).count() as u64
+    }
+
+    /// How long each that is due at `now_ns` and not taken yet has waited.
+    pub fn waiting_ns(&self, now_ns: u64) -> impl Iterator<Item = u64> + use<> {
         let mut ahead = self.clone();
-        while ahead.next_due_ns() <= now_ns {
-            ahead.take();
-        }
-        ahead.taken - self.taken
+        std::iter::from_fn(move || {
+            let due_ns = ahead.next_due_ns();
+            (due_ns <= now_ns).then(|| now_ns - ahead.take())
+        })
     }
 
     fn next_due_ns(&self) -> u64 {
@@ -132,6 +137,8 @@ mod tests {
             let mut some = schedule(spacing);
             assert_eq!(some.backlog(times[0] - 1), 0);
             assert_eq!(some.backlog(times[49]), 50);
+            let waited: u64 = times[..50].iter().map(|time| times[49] - time).sum();
+            assert_eq!(some.waiting_ns(times[49]).sum::<u64>(), waited);
             (0..20).for_each(|_| {
                 some.take();
             });

@@ -1,7 +1,9 @@
 //! Runs clients: each a process of its own that executes one transaction after the other, until told to stop; in a closed
 //! loop as soon as it can, in an open one when the next transaction is due ([`crate::arrivals`]). Counts are atomic numbers
-//! that anyone may read meanwhile; latencies count while measuring only. What a transaction is, [`Work`] says.
+//! that anyone may read meanwhile; latencies count while measuring only. A transaction that has not ended when measuring does
+//! counts as at least as long as it is by then. What a transaction is, [`Work`] says.
 
+mod time_spent;
 mod work;
 
 use std::sync::Arc;
@@ -10,8 +12,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use spindle_io::env::LocalFuture;
 use spindle_io::sync::{Latch, Notify, timeout};
 use spindle_io::{Env, Join};
-use spindle_stats::LatencyHistogram;
+use spindle_stats::{CensoredTimes, LatencyHistogram};
 
+pub use time_spent::TimeSpent;
+use time_spent::{ClientClock, Doing, Open};
 pub use work::{RowWork, Work};
 
 use crate::arrivals::{Arrivals, Schedule};
@@ -58,8 +62,10 @@ pub struct ClientRecord {
 pub struct KindRecord {
     /// Its name.
     pub kind: &'static str,
-    /// How long those took that ended while measuring; as many as there were.
+    /// How long those took that ended while measuring; as many as there were. One that began before counts whole.
     pub latencies: LatencyHistogram,
+    /// Those that took at least so long: given up while measuring, or not ended when it did.
+    pub at_least: LatencyHistogram,
     /// Those that failed for good while measuring.
     pub errors: u64,
     /// Bytes that those that ended while measuring have written to temporary files, all together; `None` unless it is known
@@ -72,6 +78,12 @@ struct Board {
     records: Vec<ClientRecord>,
     /// One for each kind, in each.
     latencies: Vec<Latch<Vec<LatencyHistogram>>>,
+    /// Of each kind, those that took longer than this, as [`KindRecord::at_least`]; few, so all clients share one.
+    at_least: Latch<Vec<LatencyHistogram>>,
+    /// What each client does.
+    clocks: Vec<Latch<ClientClock>>,
+    /// How many were open when measuring ended, and the longest of them.
+    left_open: Latch<LeftOpen>,
     /// Failed for good while measuring, one for each kind.
     failed: Vec<AtomicU64>,
     /// Temporary files of each kind while measuring.
@@ -93,11 +105,24 @@ struct TemporarySpace {
     known: u64,
 }
 
+/// Transactions that were under way when measuring ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct LeftOpen {
+    /// How many.
+    pub count: u64,
+    /// Time since the longest of them began, or was to begin, nanoseconds.
+    pub longest_ns: u64,
+}
+
 /// What an open loop has besides.
 struct OpenLoop {
     schedule: Latch<Schedule>,
     /// From the intended begin of each transaction to its begin; shared as latencies are.
     delays: Vec<Latch<LatencyHistogram>>,
+    /// Those that were due and had not begun when measuring ended.
+    not_begun: Latch<LatencyHistogram>,
+    /// All of these delays so far, of transactions that have begun, nanoseconds.
+    queued_ns: AtomicU64,
 }
 
 /// How clients behave.
@@ -117,6 +142,7 @@ pub struct Behaviour {
 
 /// Clients at work.
 pub struct Running {
+    env: Arc<dyn Env>,
     board: Arc<Board>,
     joins: Vec<Join>,
 }
@@ -158,7 +184,11 @@ pub fn start_work<W: Work>(env: &Arc<dyn Env>, work: Arc<W>, behaviour: Behaviou
             env.spawn(&format!("client{number}"), start)
         })
         .collect();
-    Running { board, joins }
+    Running {
+        env: Arc::clone(env),
+        board,
+        joins,
+    }
 }
 
 impl Running {
@@ -221,6 +251,7 @@ impl Running {
                 kind,
                 errors: self.board.failed[number].load(Ordering::Relaxed),
                 temporary_bytes: (temporary.known == latencies.count()).then_some(temporary.bytes),
+                at_least: self.board.at_least.lock()[number].clone(),
                 latencies,
             }
         };
@@ -243,9 +274,40 @@ impl Running {
         self.board.records.iter().map(promised).collect()
     }
 
-    /// From now on latencies count, or no longer. Where each client has a number of transactions, they count from the first.
+    /// From now on latencies count, or no longer: then each transaction under way counts as one that took at least as long as
+    /// it is. Where each client has a number of transactions, they count from the first.
     pub fn measure(&self, measuring: bool) {
-        self.board.measuring.store(measuring, Ordering::Relaxed);
+        let was_measuring = self.board.measuring.swap(measuring, Ordering::Relaxed);
+        if was_measuring && !measuring {
+            self.board.count_open(self.env.now());
+        }
+    }
+
+    /// Transactions committed so far by each client.
+    pub fn committed_by_client(&self) -> Vec<u64> {
+        let records = self.board.records.iter();
+        records
+            .map(|record| record.committed.load(Ordering::Relaxed))
+            .collect()
+    }
+
+    /// What the time of all clients went to until `now_ns`.
+    pub fn time_spent(&self, now_ns: u64) -> TimeSpent {
+        let mut all = TimeSpent::none(self.board.kinds.len());
+        for clock in &self.board.clocks {
+            all.add(&clock.lock().spent(now_ns));
+        }
+        if let Some(open) = &self.board.open {
+            let schedule = open.schedule.lock().clone();
+            let waiting_ns: u64 = schedule.waiting_ns(now_ns).sum();
+            all.queued_ns = open.queued_ns.load(Ordering::Relaxed) + waiting_ns;
+        }
+        all
+    }
+
+    /// Transactions under way when measuring ended.
+    pub fn left_open(&self) -> LeftOpen {
+        *self.board.left_open.lock()
     }
 
     /// The first failure of a client, if any.
@@ -258,10 +320,29 @@ impl Running {
         self.board.merged(0..self.board.kinds.len())
     }
 
-    /// Of the same transactions, how long each began after it was due; empty in a closed loop.
+    /// Times of all transactions while measuring, also of those that had not ended by its end.
+    pub fn times(&self) -> CensoredTimes {
+        let mut at_least = LatencyHistogram::new();
+        let kinds = self.board.at_least.lock();
+        kinds.iter().for_each(|kind| at_least.merge(kind));
+        drop(kinds);
+        if let Some(open) = &self.board.open {
+            at_least.merge(&open.not_begun.lock());
+        }
+        CensoredTimes::new(self.latencies(), &at_least)
+    }
+
+    /// Of the transactions that ended, how long each began after it was due; empty in a closed loop.
     pub fn delays(&self) -> LatencyHistogram {
         let open = self.board.open.as_ref();
         open.map_or_else(LatencyHistogram::new, |open| merged(&open.delays))
+    }
+
+    /// The same of all transactions that were due while measuring, also of those that had not begun by its end.
+    pub fn delay_times(&self) -> CensoredTimes {
+        let open = self.board.open.as_ref();
+        let not_begun = open.map(|open| open.not_begun.lock().clone());
+        CensoredTimes::new(self.delays(), &not_begun.unwrap_or_default())
     }
 
     /// Transactions that are due at `now_ns` and have not begun, for want of a free client; 0 in a closed loop.
@@ -308,12 +389,18 @@ impl Board {
         let open = behaviour.arrivals.map(|arrivals| OpenLoop {
             schedule: Latch::new(Schedule::new(arrivals, env.now(), env.rng(ARRIVAL_STREAM))),
             delays: (0..count).map(|_| Latch::default()).collect(),
+            not_begun: Latch::default(),
+            queued_ns: AtomicU64::new(0),
         });
+        let clock = || Latch::new(ClientClock::new(env.now(), kinds.len()));
         let records = (0..behaviour.clients).map(|_| ClientRecord::default());
         Board {
             kinds,
             records: records.collect(),
             latencies: (0..count).map(|_| of_kinds()).collect(),
+            at_least: of_kinds(),
+            clocks: (0..behaviour.clients).map(|_| clock()).collect(),
+            left_open: Latch::default(),
             failed: kinds.iter().map(|_| AtomicU64::new(0)).collect(),
             temporary: kinds.iter().map(|_| Latch::default()).collect(),
             open,
@@ -333,6 +420,28 @@ impl Board {
             kinds.clone().for_each(|kind| all.merge(&histograms[kind]));
         }
         all
+    }
+
+    /// Counts what is under way at `now_ns`, as at least as long as it is.
+    fn count_open(&self, now_ns: u64) {
+        let count = |open: Open| {
+            let age_ns = now_ns.saturating_sub(open.due_ns);
+            self.at_least.lock()[open.kind].record_ns(age_ns);
+            let mut left_open = self.left_open.lock();
+            left_open.count += 1;
+            left_open.longest_ns = left_open.longest_ns.max(age_ns);
+        };
+        let clocks = self.clocks.iter();
+        clocks
+            .filter_map(|clock| clock.lock().open())
+            .for_each(count);
+        if let Some(open) = &self.open {
+            let schedule = open.schedule.lock().clone();
+            let mut not_begun = open.not_begun.lock();
+            schedule
+                .waiting_ns(now_ns)
+                .for_each(|age_ns| not_begun.record_ns(age_ns));
+        }
     }
 
     fn is_stopping(&self) -> bool {
@@ -402,31 +511,37 @@ impl<W: Work> ClientPlace<'_, W> {
         self.record().at_work_ns[0].store(self.env.now().max(1), Ordering::Relaxed);
         while left > 0 && !board.is_stopping() {
             left -= 1;
+            self.turn_to(Doing::Between, self.env.now());
             let txn = self.work.next(&mut self.client);
             let due_ns = board.open.as_ref().map(|open| open.schedule.lock().take());
             if let Some(due_ns) = due_ns {
+                self.turn_to(Doing::Idle, self.env.now());
                 board.sleep_until(&*self.env, due_ns).await;
                 if board.is_stopping() {
                     break;
                 }
             }
-            let began_ns = self.env.now();
+            let began_ns = self.begin(&txn, due_ns);
             match self.carry_out(&mut session, &txn).await {
                 Ok(()) => {
                     self.count(&txn, began_ns, due_ns);
                     self.count_temporary_space(&txn, &mut session);
                 }
                 Err(error) => {
+                    self.count_given_up(&txn, due_ns.unwrap_or(began_ns));
                     self.count_error(&txn, error, &mut session).await?;
                     // What it has written is none of the next one's.
                     self.work.temporary_bytes(&mut session);
                 }
             }
             if self.behaviour.think_time_ns > 0 {
-                let until_ns = self.env.now() + self.behaviour.think_time_ns;
+                let now_ns = self.env.now();
+                self.turn_to(Doing::Thinking, now_ns);
+                let until_ns = now_ns + self.behaviour.think_time_ns;
                 board.sleep_until(&*self.env, until_ns).await;
             }
         }
+        self.turn_to(Doing::Away, self.env.now());
         self.record().at_work_ns[1].store(self.env.now(), Ordering::Relaxed);
         board.at_work.fetch_sub(1, Ordering::Release);
         // What its thread and its connection have done can be counted as long as they are there.
@@ -438,8 +553,37 @@ impl<W: Work> ClientPlace<'_, W> {
         &self.board.records[self.client.number]
     }
 
+    fn turn_to(&self, doing: Doing, now_ns: u64) {
+        let mut clock = self.board.clocks[self.client.number].lock();
+        clock.turn_to(doing, now_ns);
+    }
+
+    /// A transaction begins now.
+    fn begin(&self, txn: &W::Txn, due_ns: Option<u64>) -> u64 {
+        let began_ns = self.env.now();
+        let open = Open {
+            kind: self.work.kind(txn),
+            due_ns: due_ns.unwrap_or(began_ns),
+        };
+        self.turn_to(Doing::Transaction(open), began_ns);
+        if let Some(open_loop) = &self.board.open {
+            let delay_ns = began_ns.saturating_sub(open.due_ns);
+            open_loop.queued_ns.fetch_add(delay_ns, Ordering::Relaxed);
+        }
+        began_ns
+    }
+
+    /// One that failed for good would have taken longer than it did.
+    fn count_given_up(&self, txn: &W::Txn, due_ns: u64) {
+        if self.board.measuring.load(Ordering::Relaxed) {
+            let age_ns = self.env.now().saturating_sub(due_ns);
+            self.board.at_least.lock()[self.work.kind(txn)].record_ns(age_ns);
+        }
+    }
+
     fn count(&self, txn: &W::Txn, began_ns: u64, due_ns: Option<u64>) {
         let (board, now_ns) = (self.board, self.env.now());
+        self.turn_to(Doing::Between, now_ns);
         let histogram = self.client.number % board.latencies.len();
         if board.measuring.load(Ordering::Relaxed) {
             let latency_ns = now_ns.saturating_sub(due_ns.unwrap_or(began_ns));
@@ -500,7 +644,9 @@ impl<W: Work> ClientPlace<'_, W> {
 
     /// Connects anew, for as long as a database takes to come back.
     async fn reconnect(&self, session: &mut W::Session) -> Result<(), SessionError> {
-        let end_ns = self.env.now() + RECONNECT_PATIENCE_NS;
+        let now_ns = self.env.now();
+        self.turn_to(Doing::Away, now_ns);
+        let end_ns = now_ns + RECONNECT_PATIENCE_NS;
         loop {
             match self.work.connect() {
                 Ok(connected) => {
