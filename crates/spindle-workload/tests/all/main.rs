@@ -2,3 +2,4 @@
 
 mod clients;
 mod open_loop;
+mod starving;

@@ -77,7 +77,8 @@ impl ThreadTimes {
             return (running_us / 2.0, running_us / 2.0);
         }
         let user_us = running_us * self.user_ticks_us as f64 / ticks_us;
-        (user_us, running_us - user_us)
+        // Rounding must not make a time negative.
+        (user_us, (running_us - user_us).max(0.0))
     }
 
     /// The sum of two.

@@ -256,12 +256,11 @@ fn sparkline(series: &TimeSeries, highest: f64) -> String {
 fn why(result: &RunResult) -> String {
     let mut body = String::new();
     for attribution in &result.attributions {
-        let load = format!("{}, {} clients", attribution.workload, attribution.clients);
         let _ = writeln!(
             body,
             "- {} ({})",
             with_names(&attribution.sentence),
-            escaped(&load)
+            escaped(&attribution.workload)
         );
     }
     for finding in &result.findings {

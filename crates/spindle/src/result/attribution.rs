@@ -12,6 +12,10 @@ use super::{
 const SHARE_SAID: f64 = 0.05;
 /// A sentence has no more parts than these.
 const PARTS_SAID: usize = 5;
+/// With fewer rounds nothing is explained: what chance did to one round looks like a cause.
+const ROUNDS_MIN: usize = 2;
+/// With fewer the sentence says from how few rounds it speaks.
+const ROUNDS_SURE: usize = 4;
 
 /// One for each verdict on cases that know what their time went to, in the order of the verdicts.
 pub(super) fn attributions(result: &RunResult) -> Vec<Attribution> {
@@ -32,6 +36,9 @@ fn attribution(result: &RunResult, verdict: &Comparison) -> Option<Attribution> 
     };
     let (a, b) = (case(&verdict.a)?, case(&verdict.b)?);
     let pairs = pairs(a, b);
+    if pairs.len() < ROUNDS_MIN {
+        return None;
+    }
     let differences: Vec<f64> = pairs.iter().map(|(a, b)| b.mean_us - a.mean_us).collect();
     let is_b_slower = differences.iter().sum::<f64>() >= 0.0;
     let (slower, faster) = if is_b_slower { (b, a) } else { (a, b) };
@@ -68,7 +75,7 @@ fn attribution(result: &RunResult, verdict: &Comparison) -> Option<Attribution> 
         parts,
         sentence: String::new(),
     };
-    attribution.sentence = sentence(&attribution);
+    attribution.sentence = sentence(&attribution, pairs.len());
     Some(attribution)
 }
 
@@ -104,12 +111,16 @@ fn explanation(part: &str, us: f64, (slower, faster): (&Layout, &Layout)) -> Opt
     (part == SYSTEM_CPU && us > 0.0 && is_cached_path).then_some("copying through the page cache")
 }
 
-/// The whole in words: "buffered is slower by 9.8 ms per transaction: +6.1 ms `db file sequential read`, ...".
-fn sentence(it: &Attribution) -> String {
+/// The whole in words: "With 8 clients buffered is slower by 9.8 ms per transaction: +6.1 ms `db file sequential read`, ...".
+fn sentence(it: &Attribution, rounds: usize) -> String {
     let unit = Unit::of(it.difference_us);
+    let load = match it.clients {
+        1 => "With 1 client".to_owned(),
+        clients => format!("With {clients} clients"),
+    };
     if let Some((low, high)) = it.ci95_us.filter(|(low, _)| *low <= 0.0) {
         return format!(
-            "{} and {} do not differ in the time of a transaction by what these rounds show: {} ({} to {})",
+            "{load} the difference in transaction time between {} and {} is not yet clear: {} ({} to {})",
             it.slower,
             it.faster,
             unit.words(it.difference_us),
@@ -135,8 +146,12 @@ fn sentence(it: &Attribution) -> String {
     if rest_us.abs() >= SHARE_SAID * it.difference_us {
         words.push(format!("{} in smaller parts", unit.signed(rest_us)));
     }
+    let hedge = match rounds {
+        rounds if rounds < ROUNDS_SURE => format!(", as far as {rounds} rounds can show,"),
+        _ => String::new(),
+    };
     format!(
-        "{} is slower than {} by {} per transaction: {}",
+        "{load}{hedge} {} is slower than {} by {} per transaction: {}",
         it.slower,
         it.faster,
         unit.words(it.difference_us),
@@ -190,6 +205,7 @@ mod tests {
     fn time(parts: &[(&str, f64)]) -> ResponseTime {
         ResponseTime {
             mean_us: parts.iter().map(|(_, us)| us).sum(),
+            excess_us: 0.0,
             parts: parts
                 .iter()
                 .map(|(name, us)| TimePart {
@@ -236,8 +252,8 @@ mod tests {
         };
         assert_eq!(
             attribution.sentence,
-            "buffered is slower than direct by 9.8 ms per transaction: +6.1 ms `db file sequential read`, +2.2 ms system CPU \
-             (copying through the page cache), +1.5 ms `free buffer waits`"
+            "With 8 clients, as far as 2 rounds can show, buffered is slower than direct by 9.8 ms per transaction: +6.1 ms \
+             `db file sequential read`, +2.2 ms system CPU (copying through the page cache), +1.5 ms `free buffer waits`"
         );
         let sum: f64 = attribution.parts.iter().map(|part| part.us).sum();
         assert!((sum - attribution.difference_us).abs() < 1e-6);
@@ -263,7 +279,7 @@ mod tests {
         .unwrap();
         assert_eq!(
             result.attributions[0].sentence,
-            "buffered is slower than direct by 140 us per transaction: +200 us `db file sequential read`, -60 us user CPU"
+            "With 8 clients, as far as 2 rounds can show, buffered is slower than direct by 140 us per transaction: +200 us `db file sequential read`, -60 us user CPU"
         );
     }
 
@@ -276,22 +292,39 @@ mod tests {
         .unwrap();
         let sentence = &result.attributions[0].sentence;
         assert!(
-            sentence.starts_with("buffered and direct do not differ in the time of a transaction"),
+            sentence.starts_with(
+                "With 8 clients the difference in transaction time between buffered and direct is not yet clear: 5.0 us ("
+            ),
             "{sentence}"
         );
     }
 
     #[test]
-    fn rounds_that_do_not_know_are_left_out() {
+    fn rounds_that_do_not_know_are_left_out_and_one_round_explains_nothing() {
         let mut record = record(
             [&[(READ, 300.0)], &[(READ, 900.0)]],
             [&[(READ, 200.0)], &[(READ, 200.0)]],
         );
+        assert_eq!(build(&record).unwrap().attributions.len(), 1);
         record.cases[1].trials[1].response_time = None;
-        let result = build(&record).unwrap();
-        assert_eq!(result.attributions[0].difference_us, 100.0);
-        assert_eq!(result.attributions[0].ci95_us, None);
-        record.cases[1].trials[0].response_time = None;
         assert_eq!(build(&record).unwrap().attributions, []);
+    }
+
+    #[test]
+    fn from_four_rounds_on_it_is_said_without_a_hedge() {
+        let mut record = sample::record(&[
+            ("a", &[100.0, 101.0, 99.0, 100.0]),
+            ("b", &[50.0, 50.0, 51.0, 50.0]),
+        ]);
+        for (case, us) in [(0, 10.0), (1, 20.0)] {
+            record.cases[case].clients = 1;
+            for trial in &mut record.cases[case].trials {
+                trial.response_time = Some(time(&[(READ, us)]));
+            }
+        }
+        assert_eq!(
+            build(&record).unwrap().attributions[0].sentence,
+            "With 1 client b is slower than a by 10.0 us per transaction: +10.0 us `db file sequential read`"
+        );
     }
 }

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::ClientAudit;
+
 /// Reads and writes over one trial, as one side counted them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct IoCounts {
@@ -39,6 +41,13 @@ pub struct Audit {
     pub cached_pages_at_end: Option<u64>,
     /// Time in microseconds that flushing them took, inside the measured time; `None` when nothing was flushed.
     pub flush_at_end_us: Option<f64>,
+    /// Bytes of the data and undo files that the page cache held when the clients had stopped, of cases that are not direct;
+    /// `None` when unknown.
+    #[serde(default)]
+    pub page_cache_bytes_at_end: Option<u64>,
+    /// Whether the transactions account for all clients, and each client got a turn; `None` in runs of older versions.
+    #[serde(default)]
+    pub clients: Option<ClientAudit>,
 }
 
 impl Audit {
@@ -60,6 +69,8 @@ impl Audit {
             dirty_buffer_bytes_at_end: None,
             cached_pages_at_end: None,
             flush_at_end_us: None,
+            page_cache_bytes_at_end: None,
+            clients: None,
         }
     }
 }

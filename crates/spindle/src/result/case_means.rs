@@ -26,6 +26,7 @@ pub(super) fn response_time(trials: &[Trial]) -> Option<ResponseTime> {
     parts.sort_by(|a, b| b.us.total_cmp(&a.us));
     Some(ResponseTime {
         mean_us: known.iter().map(|time| time.mean_us * share).sum(),
+        excess_us: known.iter().map(|time| time.excess_us * share).sum(),
         parts,
     })
 }
@@ -80,6 +81,7 @@ mod tests {
         ResponseTime {
             mean_us,
             parts: parts.iter().map(part).collect(),
+            excess_us: 0.0,
         }
     }
 

@@ -9,6 +9,7 @@ mod attribution;
 mod audit;
 mod build;
 mod case_means;
+mod clients;
 mod device_drift;
 mod disturbance;
 mod doubt;
@@ -34,14 +35,14 @@ pub use fixed_rate::speed;
 pub use headline::{format_ratio, percent, rounds_that_tell};
 pub use kinds::KindMeans;
 pub use model::{
-    Arrivals, Attribution, CLIENT_QUEUE, Case, Comparison, Conditions, CpuMicroseconds, CpuShares,
-    DeviceProbe, Drift, FORMAT_VERSION, Finding, IoPerTransaction, Keeps, KindOfTransaction,
-    Latency, Layout, Measure, Memory, NOT_DIRECT_HERE, NoiseFloor, OF_THE_SERVER, OTHER_TIME,
-    Outcome, OwnCost, Pair, PartDifference, Phase, Place, ProbedTimes, Promise, PromiseReason,
-    QueryRun, QueryTime, QuietWait, RUN_QUEUE, Ranking, RatioEstimate, ResponseTime, Restore,
-    RunResult, SYSTEM_CPU, SegmentSpace, SetAside, Standstill, Stopping, SystemColumn, SystemMean,
-    SystemSeries, Throughput, TimePart, Trial, TrialTimes, USER_CPU, Wait, WarmUp, Warning,
-    is_refresh, is_storage_wait, is_wait_event, nearest_event,
+    Arrivals, Attribution, CLIENT_QUEUE, Case, ClientAudit, Comparison, Conditions,
+    CpuMicroseconds, CpuShares, DeviceProbe, Drift, FORMAT_VERSION, Finding, IoPerTransaction,
+    Keeps, KindOfTransaction, Latency, Layout, Measure, Memory, NOT_DIRECT_HERE, NoiseFloor,
+    OF_THE_SERVER, OTHER_TIME, Outcome, OwnCost, Pair, PartDifference, Phase, Place, ProbedTimes,
+    Promise, PromiseReason, QueryRun, QueryTime, QuietWait, RUN_QUEUE, Ranking, RatioEstimate,
+    ResponseTime, Restore, RunResult, SYSTEM_CPU, SegmentSpace, SetAside, Standstill, Stopping,
+    SystemColumn, SystemMean, SystemSeries, Throughput, TimePart, Trial, TrialTimes, USER_CPU,
+    Wait, WarmUp, Warning, is_refresh, is_storage_wait, is_wait_event, nearest_event,
 };
 pub use queries::{QueryMean, QueryMeans};
 pub use record::{AutoPlan, CaseRecord, RunRecord, SampledTrial};

@@ -90,7 +90,7 @@ impl Case {
     }
 
     /// Whether an event was seen in samples only.
-    fn is_sampled(&self, event: &str) -> bool {
+    pub(super) fn is_sampled(&self, event: &str) -> bool {
         let mut waits = self.trials.iter().flat_map(|trial| &trial.waits);
         waits.any(|wait| wait.sampled && is_of(&wait.event, event))
     }

@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 use super::headline::{MOSTLY_CACHED_SHARE, case_label, format_ratio};
 use super::judge::is_within_noise;
 use super::{
-    Case, Comparison, Drift, OF_THE_SERVER, Outcome, RunRecord, RunResult, Trial, Warning,
+    Case, Comparison, Drift, OF_THE_SERVER, Outcome, RunRecord, RunResult, Trial, Warning, clients,
     disturbance, fixed_rate,
 };
 
@@ -26,7 +26,7 @@ pub(super) fn warnings(result: &RunResult, record: &RunRecord) -> Vec<Warning> {
     let verdicts = result.verdicts.iter();
     texts.extend(verdicts.filter_map(|comparison| within_noise(result, comparison)));
     texts.extend(fixed_rate::note(result));
-    let checks: [fn(&RunResult, &Case) -> Option<String>; 8] = [
+    let checks: [fn(&RunResult, &Case) -> Option<String>; 9] = [
         failed,
         fixed_rate::fell_behind,
         not_restored,
@@ -35,6 +35,7 @@ pub(super) fn warnings(result: &RunResult, record: &RunRecord) -> Vec<Warning> {
         reads_off,
         writes_off,
         uncounted,
+        clients::unaccounted,
     ];
     for check in checks {
         texts.extend(result.cases.iter().filter_map(|case| check(result, case)));

@@ -37,6 +37,8 @@ impl FinishedTrial {
         audit.dirty_buffer_bytes_at_end = outcome.dirty_buffer_bytes;
         audit.cached_pages_at_end = outcome.cached_pages;
         audit.flush_at_end_us = outcome.flush.map(|flush| flush.as_secs_f64() * 1e6);
+        audit.clients = outcome.clients;
+        audit.page_cache_bytes_at_end = outcome.page_cache_bytes;
         let mut warnings = restored.warnings;
         warnings.extend(outcome.warnings);
         if outcome.steal_percent >= 5.0 {
@@ -121,6 +123,7 @@ mod tests {
                 max: 4.0,
                 mean: 1.5,
             },
+            clients: None,
             arrivals: None,
             waits: Vec::new(),
             response_time: None,
@@ -142,6 +145,7 @@ mod tests {
             system: SystemSeries::default(),
             dirty_buffer_bytes: Some(65_536),
             cached_pages: Some(12),
+            page_cache_bytes: None,
             check: String::new(),
             space: Vec::new(),
             written: Vec::new(),

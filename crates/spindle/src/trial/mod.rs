@@ -7,6 +7,7 @@
 //! holds, `open_loop` what a trial needs whose load arrives at a rate; [`supervisor`] the side that starts the process and
 //! listens. Only the run calls the supervisor.
 
+mod clients;
 mod heartbeat;
 pub mod limit_probe;
 mod moment;

@@ -1,6 +1,7 @@
 //! Everything counted at one moment of a trial, and what two moments say of the time between them.
 
 use spindle_engines::engine::{EngineCounts, EngineWait};
+use spindle_workload::driver::TimeSpent;
 
 use super::response_time::{MeanTime, SessionWait, response_time};
 use crate::observe::block_device::DeviceNumber;
@@ -13,6 +14,10 @@ use crate::result::{CpuMicroseconds, CpuShares, IoCounts, ResponseTime, Wait};
 pub(super) struct Moment {
     pub at_ns: u64,
     pub committed: u64,
+    /// By each client.
+    pub committed_by_client: Vec<u64>,
+    /// What the clients did until then.
+    pub spent: TimeSpent,
     pub retries: u64,
     pub deadlocks: u64,
     pub errors: u64,

@@ -8,7 +8,7 @@ use spindle_io::real::facts;
 
 use crate::result::NOT_DIRECT_HERE;
 
-const PAGE_BYTES: u64 = 4096;
+pub(super) const PAGE_BYTES: u64 = 4096;
 
 /// Pages of a block device in the page cache that are nobody's fault. udev looks at each device that somebody wrote to and
 /// closed, through the page cache, and what it read stays there while the next one holds the device open: 261 pages with

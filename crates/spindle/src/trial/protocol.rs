@@ -24,9 +24,9 @@ use crate::experiment::{
 use crate::observe::block_device::DeviceNumber;
 use crate::observe::io_limit::Rates;
 use crate::result::{
-    Arrivals, CpuMicroseconds, CpuShares, IoCounts, KindOfTransaction, Latency, Memory, OwnCost,
-    Promise, QueryRun, ResponseTime, SegmentSpace, Standstill, SystemSeries, TrialTimes, Wait,
-    WarmUp,
+    Arrivals, ClientAudit, CpuMicroseconds, CpuShares, IoCounts, KindOfTransaction, Latency,
+    Memory, OwnCost, Promise, QueryRun, ResponseTime, SegmentSpace, Standstill, SystemSeries,
+    TrialTimes, Wait, WarmUp,
 };
 
 /// What a worker is started for.
@@ -208,6 +208,9 @@ pub struct Outcome {
     pub fetched_bytes: Option<u64>,
     /// Transaction times.
     pub latency_us: Latency,
+    /// What the clients did, all together.
+    #[serde(default)]
+    pub clients: Option<ClientAudit>,
     /// The load that came at a rate, if it did.
     #[serde(default)]
     pub arrivals: Option<Arrivals>,
@@ -244,6 +247,9 @@ pub struct Outcome {
     /// Pages of the data and undo files in the page cache after the clients had stopped; `None` when unknown, or when the
     /// case is buffered.
     pub cached_pages: Option<u64>,
+    /// Bytes of the same files in the page cache, of a case that is not direct; `None` when unknown.
+    #[serde(default)]
+    pub page_cache_bytes: Option<u64>,
     /// What the workload's check said.
     pub check: String,
     /// Space of every segment in the end.

@@ -89,6 +89,7 @@ mod tests {
                 (0..count).for_each(|_| latencies.record_ns(2_000_000_000));
             }
             KindRecord {
+                at_least: LatencyHistogram::new(),
                 kind,
                 latencies,
                 errors: 0,

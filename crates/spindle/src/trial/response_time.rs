@@ -8,6 +8,10 @@
 //! So processor time and run queue are taken whole, and each wait event less its own share of both, which sessions look up
 //! in a sample of their waits. What is left of an event is time in which the session was blocked. The rest of the mean
 //! response time is `other`: latches, page faults, time that the hypervisor took, and the error of the sample.
+//!
+//! Waits may come to more than the room that is left for them: they come from samples, and one that began before the measured
+//! time counts whole when it ends. Then they are scaled to that room, all alike, and by how much is kept. Parts are therefore
+//! never negative, and they add up to the whole.
 
 use std::borrow::Cow;
 
@@ -83,23 +87,47 @@ pub fn response_time(
     }
     let (user_us, system_us) = clients.user_and_system_us();
     let each = |total_us: f64| total_us / transactions as f64;
-    let mut parts: Vec<TimePart> = vec![
+    let mut exact: Vec<TimePart> = vec![
         part(USER_CPU, each(user_us)),
         part(SYSTEM_CPU, each(system_us)),
         part(RUN_QUEUE, each(clients.run_queue_ns as f64 / 1e3)),
     ];
-    let waited = waits.iter().filter(|wait| wait.total_ns > 0);
-    parts.extend(waited.map(|wait| part(&wait.event, each(wait.blocked_ns() / 1e3))));
     if mean.before_begin_us > 0.0 {
-        parts.push(part(CLIENT_QUEUE, mean.before_begin_us));
+        exact.push(part(CLIENT_QUEUE, mean.before_begin_us));
     }
-    let known_us: f64 = parts.iter().map(|part| part.us).sum();
-    parts.push(part(OTHER_TIME, mean.whole_us - known_us));
+    let waited = waits.iter().filter(|wait| wait.total_ns > 0);
+    let waits = waited.map(|wait| part(&wait.event, each(wait.blocked_ns() / 1e3)));
+    Some(fitted(mean.whole_us, exact, waits.collect()))
+}
+
+/// Parts that add up to the whole. What is known exactly goes first; the rest is `other`.
+fn fitted(whole_us: f64, mut exact: Vec<TimePart>, mut waits: Vec<TimePart>) -> ResponseTime {
+    let accounted_us = sum_us(&exact) + sum_us(&waits);
+    let room_us = (whole_us - scale_to(&mut exact, whole_us)).max(0.0);
+    let other_us = (room_us - scale_to(&mut waits, room_us)).max(0.0);
+    let mut parts = exact;
+    parts.append(&mut waits);
+    parts.push(part(OTHER_TIME, other_us));
     parts.sort_by(|a, b| b.us.total_cmp(&a.us));
-    Some(ResponseTime {
-        mean_us: mean.whole_us,
+    ResponseTime {
+        mean_us: whole_us,
         parts,
-    })
+        excess_us: (accounted_us - whole_us).max(0.0),
+    }
+}
+
+/// Scales parts down to what they can be at most together, and returns what they then are.
+fn scale_to(parts: &mut [TimePart], most_us: f64) -> f64 {
+    let sum = sum_us(parts);
+    if sum <= most_us {
+        return sum;
+    }
+    parts.iter_mut().for_each(|part| part.us *= most_us / sum);
+    most_us
+}
+
+fn sum_us(parts: &[TimePart]) -> f64 {
+    parts.iter().map(|part| part.us).sum()
 }
 
 fn part(name: &str, us: f64) -> TimePart {
@@ -111,6 +139,8 @@ fn part(name: &str, us: f64) -> TimePart {
 
 #[cfg(test)]
 mod tests {
+    use rand_xoshiro::rand_core::RngCore;
+
     use super::*;
 
     fn mean(whole_us: f64) -> MeanTime {
@@ -167,6 +197,59 @@ mod tests {
         );
         let sum: f64 = time.parts.iter().map(|part| part.us).sum();
         assert_eq!(sum, time.mean_us);
+    }
+
+    #[test]
+    fn waits_beyond_the_whole_are_scaled_to_the_room_there_is() {
+        let clients = ThreadTimes {
+            user_ticks_us: 10_000,
+            system_ticks_us: 0,
+            running_ns: 1_000_000,
+            run_queue_ns: 0,
+        };
+        let waits = [
+            wait("busy", 30_000_000, (0, 0, 0)),
+            wait("sync", 10_000_000, (0, 0, 0)),
+        ];
+        let time = response_time(mean(900.0), 10, &clients, &waits).expect("transactions");
+        assert_eq!(time.part_us(USER_CPU), 100.0);
+        assert_eq!((time.part_us("busy"), time.part_us("sync")), (600.0, 200.0));
+        assert_eq!((time.part_us(OTHER_TIME), time.excess_us), (0.0, 3_200.0));
+        // Processor time alone is beyond it.
+        let time = response_time(mean(50.0), 10, &clients, &waits).expect("transactions");
+        assert_eq!((time.part_us(USER_CPU), time.part_us("busy")), (50.0, 0.0));
+    }
+
+    /// Whatever the accounts say, and however little they fit together.
+    #[test]
+    fn parts_are_never_negative_and_always_add_up() {
+        let mut rng = spindle_io::env::seeded_rng(40, 1);
+        let mut draw = |below: u64| rng.next_u64() % below;
+        for _ in 0..20_000 {
+            let magnitude = 10_u64.pow(draw(10) as u32);
+            let clients = ThreadTimes {
+                user_ticks_us: draw(magnitude),
+                system_ticks_us: draw(magnitude),
+                running_ns: draw(1_000 * magnitude),
+                run_queue_ns: draw(1_000 * magnitude),
+            };
+            let waits: Vec<SessionWait> = ["a", "b", "c"][..draw(4) as usize]
+                .iter()
+                .map(|event| {
+                    let sampled = (draw(magnitude), draw(magnitude), draw(magnitude));
+                    wait(event, draw(10_000 * magnitude), sampled)
+                })
+                .collect();
+            let whole_us = draw(10 * magnitude) as f64 / 7.0;
+            let mean = MeanTime {
+                whole_us,
+                before_begin_us: draw(2) as f64 * whole_us * draw(100) as f64 / 100.0,
+            };
+            let time = response_time(mean, 1 + draw(1_000), &clients, &waits).expect("some");
+            let sum_us = sum_us(&time.parts);
+            assert!((sum_us - whole_us).abs() <= 1e-9 * whole_us, "{time:?}");
+            assert!(time.parts.iter().all(|part| part.us >= 0.0), "{time:?}");
+        }
     }
 
     #[test]

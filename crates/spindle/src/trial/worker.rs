@@ -10,15 +10,16 @@ use spindle_engines::kernel::{KernelEngine, KernelUnderTest};
 use spindle_engines::sql::{Purpose, SqlUnderTest, foreign_server, server};
 use spindle_io::Env;
 use spindle_io::real::{RealEnv, block_on, facts};
-use spindle_stats::{LatencyHistogram, steady_after};
-use spindle_workload::driver::{KindRecord, Running};
+use spindle_stats::{CensoredTimes, steady_after};
+use spindle_workload::driver::{KindRecord, Running, TimeSpent};
 
+use super::clients::Window;
 use super::heartbeat::Heartbeat;
 use super::moment::{
     Moment, cpu_per_transaction, cpu_shares, device_counts, done_on, fetched_bytes,
     physical_counts, response_time_between, tool_counts, waits, waits_between,
 };
-use super::page_cache::{cached_pages_of, dirty_bytes_of, not_direct};
+use super::page_cache::{PAGE_BYTES, cached_pages_of, dirty_bytes_of, not_direct};
 use super::promise::promise_of;
 use super::protocol::{
     Order, Outcome, Progress, Report, Task, TrialFiles, behaviour_of, engine_path, settings_of,
@@ -122,12 +123,14 @@ async fn measure(
     }
     let heartbeat = Heartbeat::start()
         .map_err(|error| format!("starting the thread that watches for standstills: {error}"))?;
+    let started_ns = env.now();
     let running = engine.start_clients(&env, behaviour);
     let trial = Trial {
         task,
         env: &env,
         engine: &engine,
         running,
+        started_ns,
         instance_bytes,
         times: TrialTimes {
             start_ms,
@@ -188,6 +191,8 @@ struct Trial<'a> {
     env: &'a Arc<dyn Env>,
     engine: &'a Arc<dyn Engine>,
     running: Running,
+    /// When the clients were started.
+    started_ns: u64,
     /// Memory of the process before there were clients.
     instance_bytes: Option<u64>,
     /// Where the time went so far.
@@ -214,9 +219,12 @@ struct Watched {
 
 impl Trial<'_> {
     fn moment(&self, sampler: &Sampler) -> Moment {
+        let at_ns = self.env.now();
         Moment {
-            at_ns: self.env.now(),
+            at_ns,
             committed: self.running.committed(),
+            committed_by_client: self.running.committed_by_client(),
+            spent: self.running.time_spent(at_ns),
             retries: self.running.retries(),
             deadlocks: self.running.deadlocks(),
             errors: self.running.errors(),
@@ -279,6 +287,7 @@ impl Trial<'_> {
         let (dirty_bytes, flush) = self.settle().await?;
         let standstill = heartbeat.finish();
         let cached_pages = self.cached_pages();
+        let page_cache_bytes = self.page_cache_bytes();
         let began = Instant::now();
         let check = self.engine.check(self.running.acknowledged()).await;
         self.times.check_ms = milliseconds(began);
@@ -310,12 +319,10 @@ impl Trial<'_> {
             true => end.committed,
             false => end.committed - begin.committed,
         };
-        let latency_us = latency(&self.running.latencies());
-        let arrivals = self.arrivals(&backlogs);
-        let mean = MeanTime {
-            whole_us: latency_us.mean,
-            before_begin_us: arrivals.map_or(0.0, |arrivals| arrivals.delay_us.mean),
-        };
+        let window = self.window(&begin, &end);
+        let mean = window.mean_time();
+        let latency_us = latency(&self.running.times(), mean.whole_us);
+        let arrivals = self.arrivals(&backlogs, mean);
         let errors = end.errors - begin.errors;
         warnings.extend(failed_for_good(errors, self.running.first_error()));
         let (cpu, steal_percent) = cpu_shares(&begin, &end);
@@ -325,7 +332,7 @@ impl Trial<'_> {
             deadlocks: end.deadlocks - begin.deadlocks,
             errors,
             reconnects: end.reconnects - begin.reconnects,
-            kinds: self.kinds(),
+            kinds: self.kinds(&window.spent),
             queries,
             measured,
             tool: tool_counts(&begin, &end),
@@ -333,6 +340,7 @@ impl Trial<'_> {
             device: device_counts(&begin, &end),
             fetched_bytes: fetched_bytes(&begin, &end),
             latency_us,
+            clients: Some(window.audit(mean)),
             arrivals,
             waits: waits(&begin.waits, &end.waits, self.engine.waits_are_sampled()),
             response_time: response_time_between(&begin, &end, mean, transactions),
@@ -349,6 +357,7 @@ impl Trial<'_> {
             system,
             dirty_buffer_bytes: Some(dirty_buffer_bytes),
             cached_pages,
+            page_cache_bytes,
             check,
             space: space(&**self.engine),
             written: Vec::new(),
@@ -359,6 +368,26 @@ impl Trial<'_> {
             true => as_seen_from_outside(outcome),
             false => outcome,
         })
+    }
+
+    /// What the clients did in the measured time: since they were started, where what ends with the last transaction is measured
+    /// from the first on.
+    fn window(&self, begin: &Moment, end: &Moment) -> Window {
+        let is_counted = self.task.workload.transactions.are_counted();
+        let ended = end.committed_by_client.iter();
+        let ended_before = begin.committed_by_client.iter();
+        let since = |(now, then): (&u64, &u64)| now - if is_counted { 0 } else { *then };
+        let (began_ns, spent) = match is_counted {
+            true => (self.started_ns, end.spent.clone()),
+            false => (begin.at_ns, end.spent.since(&begin.spent)),
+        };
+        Window {
+            length_ns: end.at_ns - began_ns,
+            spent,
+            ended: ended.zip(ended_before).map(since).collect(),
+            left_open: self.running.left_open(),
+            is_counted,
+        }
     }
 
     fn record_series(&self, sampler: Sampler) -> Result<SeriesRecorder, String> {
@@ -454,11 +483,11 @@ impl Trial<'_> {
     }
 
     /// What became of load that came at a rate.
-    fn arrivals(&self, backlogs: &[u64]) -> Option<Arrivals> {
+    fn arrivals(&self, backlogs: &[u64], mean: MeanTime) -> Option<Arrivals> {
         let arrivals = self.task.workload.arrivals?;
         Some(Arrivals {
             rate_per_s: arrivals.rate_per_s,
-            delay_us: latency(&self.running.delays()),
+            delay_us: latency(&self.running.delay_times(), mean.before_begin_us),
             backlog: backlogs.last().copied().unwrap_or(0),
             is_overloaded: open_loop::is_overloaded(backlogs),
         })
@@ -541,17 +570,31 @@ impl Trial<'_> {
     }
 
     /// The kinds of transactions apart, when there are several; queries have a place of their own.
-    fn kinds(&self) -> Vec<KindOfTransaction> {
+    fn kinds(&self, spent: &TimeSpent) -> Vec<KindOfTransaction> {
         let kinds = self.running.by_kind();
         if kinds.len() < 2 || self.task.workload.transactions.queries().is_some() {
             return Vec::new();
         }
-        let of = |record: KindRecord| KindOfTransaction {
-            kind: record.kind.to_owned(),
-            transactions: record.latencies.count(),
-            latency_us: latency(&record.latencies),
+        let of = |(record, time_ns): (KindRecord, &u64)| {
+            let transactions = record.latencies.count();
+            let mean_us = match (transactions, self.task.workload.arrivals) {
+                (0, _) => 0.0,
+                // Which kind a transaction in the queue will be is not drawn yet.
+                (_, Some(_)) => record.latencies.mean_us(),
+                _ => *time_ns as f64 / 1e3 / transactions as f64,
+            };
+            let times = CensoredTimes::new(record.latencies, &record.at_least);
+            KindOfTransaction {
+                kind: record.kind.to_owned(),
+                transactions,
+                latency_us: latency(&times, mean_us),
+            }
         };
-        kinds.into_iter().map(of).collect()
+        kinds
+            .into_iter()
+            .zip(&spent.in_transactions_ns)
+            .map(of)
+            .collect()
     }
 
     /// What the process takes of memory while the clients are at work; a server's is not asked for.
@@ -584,13 +627,20 @@ impl Trial<'_> {
         if self.task.server.is_some() || self.task.io.caching == Caching::Buffered {
             return None;
         }
-        cached_pages_of(
-            self.task
-                .files
-                .data_paths()
-                .iter()
-                .map(|path| path.as_path()),
-        )
+        self.pages_in_cache()
+    }
+
+    /// What the page cache holds of the files of a case that goes through it.
+    fn page_cache_bytes(&self) -> Option<u64> {
+        if self.task.io.caching == Caching::Direct || self.engine.is_foreign() {
+            return None;
+        }
+        self.pages_in_cache().map(|pages| pages * PAGE_BYTES)
+    }
+
+    fn pages_in_cache(&self) -> Option<u64> {
+        let paths = self.task.files.data_paths();
+        cached_pages_of(paths.iter().map(|path| path.as_path()))
     }
 }
 
@@ -609,6 +659,7 @@ fn as_seen_from_outside(outcome: Outcome) -> Outcome {
         flush: None,
         system: SystemSeries::default(),
         cached_pages: None,
+        page_cache_bytes: None,
         ..outcome
     }
 }
@@ -621,13 +672,13 @@ fn failed_for_good(errors: u64, first: Option<String>) -> Option<String> {
     })
 }
 
-fn latency(times: &LatencyHistogram) -> Latency {
+fn latency(times: &CensoredTimes, mean_us: f64) -> Latency {
     Latency {
-        p50: times.p50_us(),
-        p95: times.p95_us(),
-        p99: times.p99_us(),
+        p50: times.percentile_us(50.0),
+        p95: times.percentile_us(95.0),
+        p99: times.percentile_us(99.0),
         max: times.max_us(),
-        mean: times.mean_us(),
+        mean: mean_us,
     }
 }
 

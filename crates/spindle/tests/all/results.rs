@@ -72,6 +72,7 @@ fn full_result() -> RunResult {
         let slow = (6 - index) as f64;
         case.response_time = Some(ResponseTime {
             mean_us: 2_010.0 * slow,
+            excess_us: 0.0,
             parts: vec![
                 part("db file sequential read", 1_200.0 * slow),
                 part("log file sync", 500.0 * slow),

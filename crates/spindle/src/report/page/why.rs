@@ -60,7 +60,7 @@ fn attributions(attributions: &[Attribution]) -> Markup {
             ul.sentences {
                 @for attribution in attributions {
                     li { (with_names(&attribution.sentence)) " "
-                        small { "(" (attribution.workload) ", " (attribution.clients) " clients)" } }
+                        small { "(" (attribution.workload) ")" } }
                 }
             }
         }

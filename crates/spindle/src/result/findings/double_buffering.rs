@@ -1,5 +1,7 @@
-//! The page cache answers reads that the buffer cache could have answered: the same blocks are kept twice.
+//! Blocks are kept twice, in the buffer cache and in the page cache: either the page cache answers reads that the buffer
+//! cache could have answered, or it holds the very same blocks and answers none.
 
+use super::super::summary::mean_of as average_of;
 use super::scene::Scene;
 use super::{Kind, Seen};
 
@@ -7,25 +9,53 @@ use super::{Kind, Seen};
 const PAGE_CACHE_SHARE_MIN: f64 = 0.10;
 /// A database that hardly reads has nothing to gain.
 const READS_PER_S_MIN: f64 = 10.0;
+/// What the page cache holds of the datafiles is worth a word from this share of the buffer cache's size on.
+const HELD_MIN: f64 = 0.25;
 
 pub(super) const KIND: Kind = Kind {
     name: "double buffering",
     text: "Blocks are kept in memory twice, in the buffer cache and in the page cache.",
+    text_where_layouts_differ: None,
     remedy: "Read and write past the page cache (caching = \"direct\"), and give its memory to database.buffer_cache.",
     look,
 };
 
 fn look(scene: &Scene<'_>) -> Option<Seen> {
-    let share = scene.case.page_cache_share()?;
     let reads_per_s = scene.case.summary()?.read_iops;
-    let is_seen = scene.layout.caching == "buffered"
-        && share >= PAGE_CACHE_SHARE_MIN
-        && reads_per_s >= READS_PER_S_MIN;
-    is_seen.then(|| Seen {
+    if scene.layout.caching != "buffered" || reads_per_s < READS_PER_S_MIN {
+        return None;
+    }
+    hits(scene, reads_per_s).or_else(|| held(scene, reads_per_s))
+}
+
+fn hits(scene: &Scene<'_>, reads_per_s: f64) -> Option<Seen> {
+    let share = scene.case.page_cache_share()?;
+    (share >= PAGE_CACHE_SHARE_MIN).then(|| Seen {
         // The system call and the copy are what it costs, not the whole read.
         weight: share / 4.0,
         evidence: format!(
             "the page cache answered {:.0} % of the bytes that the database read, {reads_per_s:.0} reads per second",
+            100.0 * share
+        ),
+    })
+}
+
+/// The page cache has taken memory, and gives nothing for it.
+fn held(scene: &Scene<'_>, reads_per_s: f64) -> Option<Seen> {
+    let share = scene.case.page_cache_share()?;
+    let held = scene.case.trials.iter();
+    let held = held.filter_map(|trial| trial.audit.page_cache_bytes_at_end);
+    let held_bytes = average_of(held.map(|bytes| bytes as f64))?;
+    let buffer_cache_bytes = scene.database?.buffer_cache_bytes as f64;
+    let mib = |bytes: f64| bytes / f64::from(1 << 20);
+    (held_bytes >= HELD_MIN * buffer_cache_bytes).then(|| Seen {
+        // Each read is copied through memory that answers nothing.
+        weight: PAGE_CACHE_SHARE_MIN / 4.0,
+        evidence: format!(
+            "the page cache held {:.0} MiB of the datafiles beside a buffer cache of {:.0} MiB, and answered {:.0} % of the \
+             bytes read, {reads_per_s:.0} reads per second: it holds what the buffer cache holds",
+            mib(held_bytes),
+            mib(buffer_cache_bytes),
             100.0 * share
         ),
     })
@@ -49,6 +79,22 @@ mod tests {
             seen.evidence,
             "the page cache answered 60 % of the bytes that the database read, 20 reads per second"
         );
+    }
+
+    #[test]
+    fn a_page_cache_full_of_the_same_blocks_shows_it_without_a_hit() {
+        let held = |mib: u64| {
+            buffered(0.0).trials(|trial| trial.audit.page_cache_bytes_at_end = Some(mib << 20))
+        };
+        assert_eq!(
+            held(24).look(&KIND).expect("seen").evidence,
+            "the page cache held 24 MiB of the datafiles beside a buffer cache of 16 MiB, and answered 0 % of the bytes read, \
+             20 reads per second: it holds what the buffer cache holds"
+        );
+        assert_eq!(held(3).look(&KIND), None);
+        let mut direct = held(24);
+        direct.layout.caching = "direct".to_owned();
+        assert_eq!(direct.look(&KIND), None);
     }
 
     #[test]

@@ -1,34 +1,69 @@
-//! Most of a transaction's time is waiting for redo.
+//! Most of a transaction's time is waiting for the log: redo, the write-ahead log, a rollback journal.
 
 use super::scene::Scene;
 use super::{Kind, Seen};
+use crate::result::nearest_event;
 
-/// Share of a transaction's time.
-const REDO_MIN: f64 = 0.40;
+/// Share of a transaction's time, that in which it waits for others' locks left out: who holds them waits for the log.
+const LOG_MIN: f64 = 0.40;
+/// And of all of its time: where nearly all of it is lock waits, what the holders do is a guess.
+const LOG_OF_ALL_MIN: f64 = 0.10;
 
 pub(super) const KIND: Kind = Kind {
     name: "log writes dominate",
-    text: "A transaction waits for redo more than for anything else.",
-    remedy: "Give redo a device of its own that is quick with small durable writes (placement.redo of a layout, or \
+    text: "A transaction waits for the log (redo, WAL) more than for anything else.",
+    text_where_layouts_differ: None,
+    remedy: "Give the log a device of its own that is quick with small durable writes (placement.redo of a layout, or \
              database.redo_path).",
     look,
 };
 
-fn is_redo(part: &str) -> bool {
-    part.starts_with("log file") || part == "log buffer space"
+/// By the nearest of Oracle's events, which every engine's waits carry: `log file sync` is PostgreSQL's `WALSync` and
+/// `LWLock:WALWrite`, InnoDB's commit, SQLite's sync of its log.
+fn is_log(part: &str) -> bool {
+    let event = nearest_event(part);
+    let is_written = event.starts_with("log file") && event != "log file sequential read";
+    is_written || event == "log buffer space"
+}
+
+fn is_lock(part: &str) -> bool {
+    nearest_event(part).starts_with("enq: T")
 }
 
 fn look(scene: &Scene<'_>) -> Option<Seen> {
-    let share = scene.share(is_redo)?;
-    let (count, total_us) = scene.case.total_wait("log file parallel write");
-    (share >= REDO_MIN && count > 0).then(|| Seen {
-        weight: share,
-        evidence: format!(
-            "waits for redo are {:.0} % of a transaction's time; a `log file parallel write` takes {:.2} ms",
-            100.0 * share,
-            total_us / count as f64 / 1e3
-        ),
+    let of_all = scene.share(is_log)?;
+    let locks = scene.share(is_lock)?;
+    let share = of_all / (1.0 - locks).max(f64::EPSILON);
+    if share < LOG_MIN || of_all < LOG_OF_ALL_MIN {
+        return None;
+    }
+    let mut evidence = format!(
+        "waits for the log are {:.0} % of a transaction's time",
+        100.0 * of_all
+    );
+    if locks >= LOG_OF_ALL_MIN {
+        evidence += &format!(
+            ", and {:.0} % of what is left without its waits for other transactions' locks",
+            100.0 * share
+        );
+    }
+    if let Some(part) = largest(scene) {
+        evidence += &format!("; most of them are `{part}`");
+    }
+    if let Some(write_ms) = scene.case.mean_wait_ms("log file parallel write") {
+        evidence += &format!("; a write of the log takes {write_ms:.2} ms");
+    }
+    Some(Seen {
+        weight: share.min(1.0),
+        evidence,
     })
+}
+
+fn largest<'a>(scene: &'a Scene<'_>) -> Option<&'a str> {
+    let parts = scene.case.response_time.as_ref()?.parts.iter();
+    let log = parts.filter(|part| is_log(&part.part));
+    let largest = log.max_by(|a, b| a.us.total_cmp(&b.us))?;
+    Some(&largest.part)
 }
 
 #[cfg(test)]
@@ -50,12 +85,36 @@ mod tests {
         let seen = stage(62.0).look(&KIND).expect("seen");
         assert_eq!(
             seen.evidence,
-            "waits for redo are 62 % of a transaction's time; a `log file parallel write` takes 2.50 ms"
+            "waits for the log are 62 % of a transaction's time; most of them are `log file sync`; a write of the log takes \
+             2.50 ms"
         );
+        assert_eq!(seen.weight, 0.62);
     }
 
     #[test]
-    fn waiting_for_it_now_and_then_does_not() {
-        assert_eq!(stage(39.0).look(&KIND), None);
+    fn transactions_that_queue_for_one_that_waits_for_the_log_wait_for_the_log() {
+        let stage = |log_us: f64, lock_us: f64| {
+            Stage::new().parts(&[
+                ("WALSync (log file sync)", log_us),
+                (
+                    "Lock:transactionid (enq: TX - row lock contention)",
+                    lock_us,
+                ),
+                ("user CPU", 100.0 - log_us - lock_us),
+            ])
+        };
+        let seen = stage(24.0, 70.0).look(&KIND).expect("seen");
+        assert_eq!(
+            seen.evidence,
+            "waits for the log are 24 % of a transaction's time, and 80 % of what is left without its waits for other \
+             transactions' locks; most of them are `WALSync (log file sync)`"
+        );
+        assert_eq!(stage(9.0, 90.0).look(&KIND), None);
+        assert_eq!(stage(11.0, 70.0).look(&KIND), None);
+    }
+
+    #[test]
+    fn less_does_not_show_it() {
+        assert_eq!(stage(38.0).look(&KIND), None);
     }
 }

@@ -1,6 +1,7 @@
 //! Findings: what a run's figures show that a person can act on. Each kind is a file: what it is called, what it says, what
 //! helps, and a look at one case that finds it or does not. A new kind is a file and a line in [`KINDS`]. What is not in
-//! the figures is not said: every look asks for all of its evidence, and stays silent where a figure is not known.
+//! the figures is not said: every look asks for all of its evidence, and stays silent where a figure is not known. Nor is
+//! anything said against a verdict: see [`said`].
 
 mod cpu_bound;
 mod dbwr_behind;
@@ -8,14 +9,17 @@ mod device_saturated;
 mod double_buffering;
 mod file_lock;
 mod log_writes;
+#[cfg(test)]
+mod matrix;
 mod noisy_neighbour;
 mod scene;
 #[cfg(test)]
 mod stage;
+mod starved_clients;
 mod throttled;
 
 use self::scene::Scene;
-use super::{Case, Finding, RunRecord, RunResult};
+use super::{Case, Finding, RunRecord, RunResult, Verdict};
 use crate::experiment::Experiment;
 
 /// Every kind of finding.
@@ -28,6 +32,7 @@ const KINDS: &[Kind] = &[
     dbwr_behind::KIND,
     file_lock::KIND,
     double_buffering::KIND,
+    starved_clients::KIND,
 ];
 
 /// One kind of finding.
@@ -36,6 +41,8 @@ struct Kind {
     name: &'static str,
     /// What was found, in a sentence.
     text: &'static str,
+    /// The same at a load level where a verdict says that layouts differ, when `text` says that they hardly can.
+    text_where_layouts_differ: Option<&'static str>,
     /// What can be done about it.
     remedy: &'static str,
     /// Looks for it in a case.
@@ -51,7 +58,8 @@ struct Seen {
     evidence: String,
 }
 
-/// Everything found, the weightiest first; a kind is said once for a workload, with the evidence of each case.
+/// Everything found, the weightiest first. A kind is said once for a workload, with the evidence of each case; twice, where
+/// its words depend on the verdicts and these differ between load levels.
 pub(super) fn findings(result: &RunResult, record: &RunRecord) -> Vec<Finding> {
     let experiment: Option<Experiment> = serde_json::from_value(record.experiment.clone()).ok();
     let cases = || result.cases.iter().filter(|case| case.is_compared());
@@ -70,7 +78,10 @@ pub(super) fn findings(result: &RunResult, record: &RunRecord) -> Vec<Finding> {
                     let scene = Scene::of(case, result, experiment.as_ref())?;
                     Some((case, (kind.look)(&scene)?))
                 });
-            findings.extend(finding(kind, workload, &looks.collect::<Vec<_>>()));
+            let (apart, alike): (Vec<_>, Vec<_>) = looks
+                .partition(|(case, _)| said(kind, do_layouts_differ(result, case)) != kind.text);
+            findings.extend(finding(kind, said(kind, true), workload, &apart));
+            findings.extend(finding(kind, kind.text, workload, &alike));
         }
     }
     findings.sort_by(|(a, _), (b, _)| b.total_cmp(a));
@@ -83,8 +94,31 @@ pub(super) fn is_device_saturated(result: &RunResult, case: &Case) -> bool {
     scene.is_some_and(|scene| (device_saturated::KIND.look)(&scene).is_some())
 }
 
+/// Whether a verdict at the load level of a case says that layouts differ.
+fn do_layouts_differ(result: &RunResult, case: &Case) -> bool {
+    let mut verdicts = result.verdicts.iter();
+    verdicts.any(|verdict| {
+        verdict.workload == case.workload
+            && verdict.clients == case.clients
+            && matches!(verdict.verdict, Verdict::Faster | Verdict::Slower)
+    })
+}
+
+/// The words for a kind that go with the verdicts. The only place where they are chosen.
+fn said(kind: &Kind, do_layouts_differ: bool) -> &'static str {
+    match kind.text_where_layouts_differ {
+        Some(text) if do_layouts_differ => text,
+        _ => kind.text,
+    }
+}
+
 /// One kind in the cases of one workload; `None` when it was seen in none.
-fn finding(kind: &Kind, workload: &str, seen: &[(&Case, Seen)]) -> Option<(f64, Finding)> {
+fn finding(
+    kind: &Kind,
+    text: &str,
+    workload: &str,
+    seen: &[(&Case, Seen)],
+) -> Option<(f64, Finding)> {
     let weight = seen
         .iter()
         .map(|(_, seen)| seen.weight)
@@ -107,7 +141,7 @@ fn finding(kind: &Kind, workload: &str, seen: &[(&Case, Seen)]) -> Option<(f64, 
         layouts,
         workload: workload.to_owned(),
         clients,
-        text: kind.text.to_owned(),
+        text: text.to_owned(),
         evidence: evidence.collect(),
         remedy: kind.remedy.to_owned(),
     };
@@ -116,7 +150,9 @@ fn finding(kind: &Kind, workload: &str, seen: &[(&Case, Seen)]) -> Option<(f64, 
 
 #[cfg(test)]
 mod tests {
-    use super::super::{SystemColumn, SystemSeries, build, sample};
+    use super::super::{
+        ResponseTime, SampledTrial, SystemColumn, SystemSeries, TimePart, USER_CPU, build, sample,
+    };
     use super::*;
 
     #[test]
@@ -134,25 +170,106 @@ mod tests {
         }
     }
 
+    /// Words by which a finding would say that layouts cannot differ.
+    const ALIKE: [&str; 4] = ["hardly matters", "do not differ", "no difference", "alike"];
+
+    #[test]
+    fn no_kind_says_that_layouts_cannot_differ_where_a_verdict_says_that_they_do() {
+        for kind in KINDS {
+            for text in [said(kind, true), kind.remedy] {
+                let text = text.to_lowercase();
+                assert!(ALIKE.iter().all(|words| !text.contains(words)), "{text}");
+            }
+        }
+    }
+
+    /// Two layouts at two load levels, all at the processors' limit: with 8 clients one is twice as fast, with 64 they are
+    /// equal.
+    #[test]
+    fn words_go_with_the_verdicts_of_the_load_level() {
+        let rounds = |tpm: f64| [1.0, 1.001, 0.999, 1.0005, 1.0].map(|factor| factor * tpm);
+        let two = |a: f64, b: f64| sample::record(&[("a", &rounds(a)), ("b", &rounds(b))]);
+        let mut record = two(200.0, 100.0);
+        let equal = two(200.0, 200.0).cases.into_iter();
+        record.cases.extend(equal.map(|mut case| {
+            case.clients = 64;
+            case
+        }));
+        for case in &mut record.cases {
+            for trial in &mut case.trials {
+                let cpu = trial.cpu.as_mut().expect("the sample knows it");
+                (cpu.user, cpu.system) = (80.0, 19.0);
+                trial.response_time = Some(all_on_a_processor());
+            }
+        }
+        let cases = record.cases.iter();
+        record.series = cases
+            .map(|case| {
+                series(
+                    case.layout,
+                    case.clients,
+                    "other_programs_cpu_percent",
+                    &[0.0],
+                )
+            })
+            .collect();
+        let result = build(&record).unwrap();
+        let verdicts = result.verdicts.iter();
+        let verdicts: Vec<_> = verdicts.map(|it| (it.clients, it.verdict)).collect();
+        assert_eq!(verdicts, [(8, Verdict::Faster), (64, Verdict::Draw)]);
+        let said = result.findings.iter();
+        let mut said: Vec<_> = said
+            .map(|it| {
+                (
+                    it.clients[0],
+                    it.clients.len(),
+                    it.text.contains("hardly matters"),
+                )
+            })
+            .collect();
+        said.sort_unstable();
+        assert_eq!(said, [(8, 1, false), (64, 1, true)]);
+    }
+
+    fn all_on_a_processor() -> ResponseTime {
+        ResponseTime {
+            mean_us: 100.0,
+            parts: vec![TimePart {
+                part: USER_CPU.to_owned(),
+                us: 100.0,
+            }],
+            excess_us: 0.0,
+        }
+    }
+
+    fn series(layout: usize, clients: u32, column: &str, values: &[f32]) -> SampledTrial {
+        SampledTrial {
+            layout,
+            workload: "oltp_mix".to_owned(),
+            clients,
+            round: 1,
+            interval_ms: 1000,
+            tps: Vec::new(),
+            system: SystemSeries {
+                interval_ms: 1000,
+                columns: vec![SystemColumn {
+                    name: column.to_owned(),
+                    values: values.iter().copied().map(Some).collect(),
+                }],
+            },
+        }
+    }
+
     #[test]
     fn one_kind_in_several_cases_is_one_finding() {
         let mut record = sample::record(&[("a", &[100.0, 101.0]), ("b", &[200.0, 201.0])]);
         for layout in [0, 1] {
-            record.series.push(super::super::SampledTrial {
+            record.series.push(series(
                 layout,
-                workload: "oltp_mix".to_owned(),
-                clients: 8,
-                round: 1,
-                interval_ms: 1000,
-                tps: Vec::new(),
-                system: SystemSeries {
-                    interval_ms: 1000,
-                    columns: vec![SystemColumn {
-                        name: "other_programs_cpu_percent".to_owned(),
-                        values: vec![Some(30.0), Some(40.0)],
-                    }],
-                },
-            });
+                8,
+                "other_programs_cpu_percent",
+                &[30.0, 40.0],
+            ));
         }
         let findings = build(&record).unwrap().findings;
         let [finding] = findings.as_slice() else {

@@ -11,6 +11,7 @@ const FOREIGN_MIB_PER_S_MIN: f64 = 10.0;
 pub(super) const KIND: Kind = Kind {
     name: "noisy neighbour",
     text: "Something else used the machine while it was measured.",
+    text_where_layouts_differ: None,
     remedy: "Find it and stop it for the time of the run, or use a machine of your own; more rounds make its part smaller.",
     look,
 };

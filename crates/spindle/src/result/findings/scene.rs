@@ -18,6 +18,7 @@ pub(super) struct Scene<'a> {
 pub(super) struct Processes {
     pub(super) writers: u32,
     pub(super) datafiles: u32,
+    pub(super) buffer_cache_bytes: u64,
 }
 
 impl<'a> Scene<'a> {
@@ -35,6 +36,7 @@ impl<'a> Scene<'a> {
             Some(Processes {
                 writers: database.writers,
                 datafiles: database.datafiles,
+                buffer_cache_bytes: database.buffer_cache_bytes,
             })
         };
         let lower = result.cases.iter().filter(|other| {

@@ -4,7 +4,7 @@ use super::super::{Case, Layout, ResponseTime, SystemMean, TimePart, Trial, Wait
 use super::scene::{Processes, Scene};
 use super::{Kind, Seen};
 
-/// A case of two trials of 5 seconds on a direct layout, with 2 writers and 4 datafiles.
+/// A case of two trials of 5 seconds on a direct layout, with 2 writers, 4 datafiles and a buffer cache of 16 MiB.
 pub(super) struct Stage {
     pub(super) case: Case,
     pub(super) layout: Layout,
@@ -30,6 +30,7 @@ impl Stage {
         };
         self.case.response_time = Some(ResponseTime {
             mean_us: parts.iter().map(|(_, us)| us).sum(),
+            excess_us: 0.0,
             parts: parts.iter().map(part).collect(),
         });
         self
@@ -72,6 +73,7 @@ impl Stage {
             database: Some(Processes {
                 writers: 2,
                 datafiles: 4,
+                buffer_cache_bytes: 16 << 20,
             }),
             lower_load: self.lower_load.as_ref(),
         })

@@ -2,6 +2,7 @@
 
 use super::scene::Scene;
 use super::{Kind, Seen};
+use crate::result::nearest_event;
 
 /// Of the measured time, all processors together.
 const CPU_MIN_PERCENT: f64 = 5.0;
@@ -19,6 +20,7 @@ const READS_MIN: u64 = 100;
 pub(super) const KIND: Kind = Kind {
     name: "throttled",
     text: "Something holds the database back that is neither its device nor its processors: a limit or a delay.",
+    text_where_layouts_differ: None,
     remedy: "Look for a limit on processors or I/O of this control group, those above it (cpu.max, io.max, blkio.throttle), the \
              container or the virtual machine; it is right where it stands for the machine to come.",
     look,
@@ -40,10 +42,11 @@ fn processors(scene: &Scene<'_>) -> Option<Seen> {
 
 /// Reads that take the session much longer than the device, which has nothing to do meanwhile.
 fn reads(scene: &Scene<'_>) -> Option<Seen> {
-    let (count, _) = scene.case.total_wait(READ);
-    let share = scene.share(|part| part == READ)?;
+    let count = reads_counted(scene);
+    let share = scene.share(|part| nearest_event(part) == READ)?;
     let transactions: u64 = scene.case.trials.iter().map(|it| it.transactions).sum();
-    let blocked_us = scene.case.response_time.as_ref()?.part_us(READ) * transactions as f64;
+    let time = scene.case.response_time.as_ref()?;
+    let blocked_us = share * time.mean_us * transactions as f64;
     let session_us = blocked_us / count.max(1) as f64;
     let device_us = scene.mean("device_read_time_us")?;
     let utilisation_percent = scene.mean("device_utilisation_percent")?;
@@ -66,6 +69,16 @@ fn reads(scene: &Scene<'_>) -> Option<Seen> {
             evidence,
         }
     })
+}
+
+/// Reads of single blocks: as many as there were waits, or, where those were seen in samples, reads of the database.
+fn reads_counted(scene: &Scene<'_>) -> u64 {
+    if scene.case.is_sampled(READ) {
+        let trials = scene.case.trials.iter();
+        trials.map(|trial| trial.audit.tool.reads).sum()
+    } else {
+        scene.case.total_wait(READ).0
+    }
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! The shape of `result.json`: every type here is written to it and read from it as it stands.
 
 mod cause;
+mod clients;
 mod conditions;
 mod judgement;
 mod promise;
@@ -13,6 +14,7 @@ use serde_json::Value;
 use super::summary::mean_of;
 
 pub use cause::{Attribution, Finding, PartDifference};
+pub use clients::ClientAudit;
 pub use conditions::{Conditions, DeviceProbe, ProbedTimes, QuietWait, Standstill, TrialTimes};
 pub use judgement::{
     Comparison, Drift, Measure, NoiseFloor, Pair, Place, Ranking, RatioEstimate, Stopping,

@@ -42,7 +42,9 @@ pub struct Trial {
     pub write_iops: f64,
     /// KiB per second that the database read and wrote together.
     pub kib_per_s: f64,
-    /// Time from the begin of a transaction, in an open loop from its intended begin, to the end of its commit.
+    /// Time from the begin of a transaction, in an open loop from its intended begin, to the end of its commit. One that had
+    /// not ended when the measured time did, or was given up, counts as longer than it was by then. The mean is all time in
+    /// transactions within the measured time over the transactions that ended in it.
     pub latency_us: Latency,
     /// What sessions and background processes waited for.
     pub waits: Vec<Wait>,
@@ -228,6 +230,10 @@ pub struct ResponseTime {
     pub mean_us: f64,
     /// Its parts, the largest first; they add up to the whole.
     pub parts: Vec<TimePart>,
+    /// Microseconds by which the accounts of the parts were beyond the whole, before they were scaled down to it; 0 when
+    /// they fitted.
+    #[serde(default)]
+    pub excess_us: f64,
 }
 
 impl ResponseTime {
@@ -263,7 +269,7 @@ pub struct TimePart {
     /// `other` (what nothing accounts for). Processor time and run queue are the sessions' wherever they were, in waits
     /// too; a wait event is the time in it that the session was blocked.
     pub part: String,
-    /// Microseconds of one transaction; `other` may be a little below zero, as shares of waits come from a sample.
+    /// Microseconds of one transaction; never below zero (but for `other` in runs of older versions).
     pub us: f64,
 }
 

@@ -305,6 +305,7 @@ fn response_time(layout: usize, mean_us: f64) -> ResponseTime {
     ResponseTime {
         mean_us,
         parts: parts.into_iter().map(part).collect(),
+        excess_us: 0.0,
     }
 }
 

@@ -1,0 +1,230 @@
+//! Each cause planted on each engine, and every kind asked of it: the right one is named, and no other. A scene has the
+//! waits under the engine's own names, as its runs record them.
+
+use super::super::{ClientAudit, IoCounts, RUN_QUEUE, SYSTEM_CPU, USER_CPU};
+use super::KINDS;
+use super::stage::Stage;
+
+/// What an engine's sessions wait for, under the names that it gives.
+struct Engine {
+    name: &'static str,
+    read: &'static str,
+    log: &'static [&'static str],
+    /// Other transactions' locks.
+    lock: &'static str,
+    /// Waits are seen in samples.
+    is_sampled: bool,
+}
+
+const ENGINES: [Engine; 4] = [
+    Engine {
+        name: "the embedded database",
+        read: "db file sequential read",
+        log: &["log file sync", "log buffer space"],
+        lock: "enq: TX - row lock contention",
+        is_sampled: false,
+    },
+    Engine {
+        name: "SQLite",
+        read: "read of the database (db file sequential read)",
+        log: &[
+            "sync of the log (log file sync)",
+            "write of the log (log file parallel write)",
+        ],
+        lock: "busy: another writes (enq: TX - contention)",
+        is_sampled: true,
+    },
+    Engine {
+        name: "PostgreSQL",
+        read: "DataFileRead (db file sequential read)",
+        log: &[
+            "WALSync (log file sync)",
+            "LWLock:WALWrite (log file sync)",
+            "WALWrite (log file parallel write)",
+        ],
+        lock: "Lock:transactionid (enq: TX - row lock contention)",
+        is_sampled: true,
+    },
+    Engine {
+        name: "MariaDB",
+        read: "innodb_data_file read (db file sequential read)",
+        log: &["stage/sql/Commit (log file sync)"],
+        lock: "innodb_row_lock (enq: TX - row lock contention)",
+        is_sampled: false,
+    },
+];
+
+/// A quarter each for processor, reads, log and locks, on a machine with nothing remarkable.
+fn plain(engine: &Engine) -> Vec<(&'static str, f64)> {
+    let mut parts = vec![(USER_CPU, 25.0), (engine.read, 30.0), (engine.lock, 20.0)];
+    let each = 25.0 / engine.log.len() as f64;
+    parts.extend(engine.log.iter().map(|name| (*name, each)));
+    parts
+}
+
+fn quiet_machine(stage: Stage) -> Stage {
+    stage.system(&[
+        ("other_programs_cpu_percent", 2.0),
+        ("cpu_steal_percent", 0.5),
+        ("cpu_throttled_percent", 0.0),
+        ("device_utilisation_percent", 50.0),
+        ("device_queue_requests", 1.0),
+        ("device_reads_per_s", 400.0),
+        ("device_writes_per_s", 100.0),
+        ("device_read_time_us", 1_000.0),
+        ("writers_waiting_for_file_lock", 0.1),
+    ])
+}
+
+/// 1,000 transactions of 100 us a trial with ten reads each, of which the session sees what the parts say.
+fn scene(engine: &Engine, parts: &[(&str, f64)]) -> Stage {
+    let (events, is_sampled) = ((engine.read, 10_000), engine.is_sampled);
+    let stage = Stage::new().parts(parts).waits(events.0, events.1, 1.0);
+    quiet_machine(stage).trials(|trial| {
+        trial.transactions = 1_000;
+        trial
+            .waits
+            .iter_mut()
+            .for_each(|wait| wait.sampled = is_sampled);
+        trial.audit.tool = IoCounts {
+            reads: 10_000,
+            ..trial.audit.tool
+        };
+        trial.audit.clients = Some(all_served());
+    })
+}
+
+fn all_served() -> ClientAudit {
+    ClientAudit {
+        clients: 4,
+        in_transactions: 4.0,
+        thinking: 0.0,
+        idle: 0.0,
+        away: 0.0,
+        open_at_end: 4,
+        longest_open_s: 0.01,
+        got_a_turn: 4,
+        fewest: 240,
+        most: 260,
+    }
+}
+
+/// Changes a figure of the system that is there.
+fn set(mut stage: Stage, column: &str, mean: f64) -> Stage {
+    let found = stage.case.system.iter_mut().find(|it| it.name == column);
+    found.expect("a quiet machine has it").mean = mean;
+    stage
+}
+
+/// Every cause, planted: the kind that must be named, and the scene.
+fn causes(engine: &Engine) -> Vec<(&'static str, Stage)> {
+    let same = || scene(engine, &plain(engine));
+    let log: Vec<(&str, f64)> = engine
+        .log
+        .iter()
+        .map(|name| (*name, 70.0 / engine.log.len() as f64))
+        .chain([(USER_CPU, 15.0), (engine.read, 15.0)])
+        .collect();
+    let queue: Vec<(&str, f64)> = engine
+        .log
+        .iter()
+        .map(|name| (*name, 25.0 / engine.log.len() as f64))
+        .chain([(engine.lock, 65.0), (USER_CPU, 10.0)])
+        .collect();
+    let busy = [
+        (USER_CPU, 50.0),
+        (SYSTEM_CPU, 20.0),
+        (RUN_QUEUE, 20.0),
+        (engine.read, 10.0),
+    ];
+    let reading = [(engine.read, 80.0), (USER_CPU, 20.0)];
+    // 10 reads in 100 ms: 8 ms each, of which the device takes one.
+    let slow = [(engine.read, 80_000.0), (USER_CPU, 20_000.0)];
+    let saturated = set(scene(engine, &reading), "device_utilisation_percent", 99.0);
+    let mut buffered = same().trials(|trial| trial.audit.page_cache_share = Some(0.5));
+    buffered.layout.caching = "buffered".to_owned();
+    let mut held = same().trials(|trial| {
+        trial.audit.page_cache_share = Some(0.0);
+        trial.audit.page_cache_bytes_at_end = Some(20 << 20);
+    });
+    held.layout.caching = "buffered".to_owned();
+    vec![
+        ("log writes dominate", scene(engine, &log)),
+        ("log writes dominate", scene(engine, &queue)),
+        (
+            "CPU-bound",
+            scene(engine, &busy).trials(|trial| {
+                let cpu = trial.cpu.as_mut().expect("the sample knows it");
+                (cpu.user, cpu.system) = (75.0, 22.0);
+            }),
+        ),
+        (
+            "device saturated",
+            set(saturated, "device_queue_requests", 12.0),
+        ),
+        ("throttled", scene(engine, &slow)),
+        ("throttled", set(same(), "cpu_throttled_percent", 40.0)),
+        (
+            "noisy neighbour",
+            set(same(), "other_programs_cpu_percent", 30.0),
+        ),
+        ("double buffering", buffered),
+        ("double buffering", held),
+        (
+            "writers serialised on a file",
+            set(same(), "writers_waiting_for_file_lock", 2.0),
+        ),
+        (
+            "clients starve",
+            same().trials(|trial| {
+                let starving = ClientAudit {
+                    got_a_turn: 1,
+                    fewest: 0,
+                    ..all_served()
+                };
+                trial.audit.clients = Some(starving);
+            }),
+        ),
+    ]
+}
+
+fn named(stage: &Stage) -> Vec<&'static str> {
+    let seen = KINDS.iter().filter(|kind| stage.look(kind).is_some());
+    seen.map(|kind| kind.name).collect()
+}
+
+#[test]
+fn a_planted_cause_is_named_and_no_other() {
+    for engine in &ENGINES {
+        for (number, (cause, stage)) in causes(engine).iter().enumerate() {
+            let what = format!("{cause} (cause {number}) planted on {}", engine.name);
+            assert_eq!(named(stage), [*cause], "{what}");
+        }
+        let plain = scene(engine, &plain(engine));
+        assert_eq!(named(&plain), [""; 0], "nothing planted on {}", engine.name);
+    }
+}
+
+/// Writers that sessions wait for are the embedded database's own.
+#[test]
+fn writers_that_cannot_keep_up_are_named_alone() {
+    let parts = [
+        ("free buffer waits", 60.0),
+        ("db file sequential read", 20.0),
+        (USER_CPU, 20.0),
+    ];
+    let stage = scene(&ENGINES[0], &parts).waits("db file parallel write", 100, 9e6);
+    assert_eq!(named(&stage), ["DBWR cannot keep up"]);
+}
+
+#[test]
+fn every_kind_has_a_cause_that_is_planted() {
+    let mut planted: Vec<&str> = causes(&ENGINES[0])
+        .iter()
+        .map(|(cause, _)| *cause)
+        .collect();
+    planted.push("DBWR cannot keep up");
+    for kind in KINDS {
+        assert!(planted.contains(&kind.name), "{}", kind.name);
+    }
+}
