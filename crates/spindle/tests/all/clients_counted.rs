@@ -44,12 +44,11 @@ rounds = 1
 name = "a"
 "#;
 
-fn run(experiment: &str, set: &[&str]) -> RunResult {
+fn run(experiment: &str) -> RunResult {
     let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     fs::write(directory.path().join("experiment.toml"), experiment).unwrap();
     let output = Command::new(env!("CARGO_BIN_EXE_spindle"))
         .args(["run", "experiment.toml", "--out", "out", "--quiet"])
-        .args(set.iter().flat_map(|change| ["--set", change]))
         .current_dir(directory.path())
         .env("SPINDLE_LEDGER_DIRECTORY", directory.path().join("ledger"))
         .stdin(Stdio::null())
@@ -94,7 +93,7 @@ fn assert_accounts_for_all(trial: &Trial, clients: f64) {
 
 #[test]
 fn four_writers_of_sqlite_are_four_clients() {
-    let result = run(SQLITE, &[]);
+    let result = run(SQLITE);
     assert_eq!(trials(&result).count(), 4);
     for trial in trials(&result) {
         assert_accounts_for_all(trial, 4.0);
@@ -115,12 +114,12 @@ fn four_writers_of_sqlite_are_four_clients() {
 
 #[test]
 fn think_time_and_load_at_a_rate_are_accounted_for() {
-    let result = run(THINKING, &[]);
+    let result = run(THINKING);
     let trial = trials(&result).next().unwrap();
     assert_accounts_for_all(trial, 6.0);
     assert!(trial.audit.clients.unwrap().thinking > 0.5);
-    let at_a_rate = ["workload.rate=\"200/s\"", "workload.think_time=\"0s\""];
-    let result = run(THINKING, &at_a_rate);
+    let at_a_rate = THINKING.replace("think_time = \"5ms\"", "rate = \"200/s\"");
+    let result = run(&at_a_rate);
     let trial = trials(&result).next().unwrap();
     assert_accounts_for_all(trial, 6.0);
     assert!(trial.audit.clients.unwrap().idle > 0.5);
