@@ -97,8 +97,10 @@ impl ControlFile {
     /// Reads the newer whole copy.
     pub(crate) async fn open(device: Arc<dyn BlockDevice>) -> Result<ControlFile> {
         let mut newest: Option<(Contents, u64)> = None;
+        let mut is_empty = true;
         for copy in 0..2 {
             let start = read_bytes(&*device, copy * COPY_BYTES, PIECE_BYTES).await?;
+            is_empty &= start.iter().all(|byte| *byte == 0);
             let Some(length) = stated_length(&start) else {
                 continue;
             };
@@ -110,11 +112,9 @@ impl ControlFile {
             }
         }
         let Some(state) = newest else {
-            let reason =
-                "neither of its copies is whole: this is no Spindle database, or it is damaged";
             return Err(KernelError::ControlFile {
                 device: device.name().to_string(),
-                reason: reason.to_string(),
+                reason: no_copy(is_empty).to_string(),
             });
         };
         Ok(ControlFile {
@@ -295,6 +295,17 @@ fn stated_length(start: &[u8]) -> Option<usize> {
     let length = field(8) as usize;
     let fits = (HEADER_BYTES..=COPY_BYTES as usize).contains(&length);
     (field(0) == MAGIC && fits).then_some(length)
+}
+
+/// Why no copy can be read. A loop device whose file was cut off or replaced reads as zeros, without an error.
+fn no_copy(is_empty: bool) -> &'static str {
+    match is_empty {
+        true => {
+            "both of its copies read as zeros: the file or device beneath was cut off, emptied or replaced since the database was \
+             made"
+        }
+        false => "neither of its copies is whole: this is no Spindle database, or it is damaged",
+    }
 }
 
 /// Reads a whole copy, whatever follows it.

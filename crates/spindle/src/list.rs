@@ -3,7 +3,6 @@
 use std::fmt::Write as _;
 use std::fs;
 use std::io;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use crate::plain_text::one_line;
@@ -30,14 +29,14 @@ pub struct FoundRun {
 /// # Errors
 /// The directory cannot be read.
 pub fn find(below: &Path) -> io::Result<Vec<FoundRun>> {
-    let locks = fs::read_to_string("/proc/locks").unwrap_or_default();
+    let locks = journal::locks();
     let mut directories = Vec::new();
     collect(below, DEPTH_MAX, &mut directories)?;
     let mut found: Vec<FoundRun> = directories
         .into_iter()
         .map(|directory| FoundRun {
             run: StoredRun::read(&directory),
-            is_going_on: is_locked(&directory.join(journal::FILE_NAME), &locks),
+            is_going_on: journal::is_in_use(&directory, &locks),
             directory,
         })
         .collect();
@@ -61,21 +60,6 @@ fn collect(directory: &Path, depth: u32, found: &mut Vec<PathBuf>) -> io::Result
         }
     }
     Ok(())
-}
-
-/// Whether somebody holds a lock on the whole file, as a run does on its journal, by what `/proc/locks` says (proc(5)).
-/// Looking takes no lock: a run that is about to begin is not disturbed.
-fn is_locked(path: &Path, locks: &str) -> bool {
-    let Ok(file) = fs::symlink_metadata(path) else {
-        return false;
-    };
-    let (major, minor) = (rustix::fs::major(file.dev()), rustix::fs::minor(file.dev()));
-    let place = format!("{major:02x}:{minor:02x}:{}", file.ino());
-    let mut locks = locks.lines();
-    locks.any(|lock| {
-        let mut words = lock.split_whitespace();
-        words.any(|word| word == "FLOCK") && words.any(|word| word == place)
-    })
 }
 
 /// The runs for people; `below` is what they are below of.
@@ -139,23 +123,4 @@ fn cases(result: &RunResult) -> String {
 
 fn trials(result: &RunResult) -> usize {
     result.cases.iter().map(|case| case.trials.len()).sum()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_lock_is_known_by_device_and_inode() {
-        let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("file");
-        let file = fs::File::create(&path).unwrap();
-        let locks = || fs::read_to_string("/proc/locks").unwrap_or_default();
-        assert!(!is_locked(&path, &locks()));
-        rustix::fs::flock(&file, rustix::fs::FlockOperation::NonBlockingLockExclusive).unwrap();
-        assert!(is_locked(&path, &locks()));
-        drop(file);
-        assert!(!is_locked(&path, &locks()));
-        assert!(!is_locked(&directory.path().join("none"), &locks()));
-    }
 }

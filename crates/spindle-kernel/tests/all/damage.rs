@@ -207,6 +207,16 @@ fn one_copy_of_the_control_file_may_decay_and_not_both() {
     }
 }
 
+#[test]
+fn a_control_file_that_reads_as_zeros_is_not_called_foreign() {
+    let scenario = Scenario::plain(13);
+    let mut images = loaded(scenario);
+    let bytes = images[CONTROL_DISK].capacity_bytes();
+    images[CONTROL_DISK].zero(0, bytes);
+    let error = start_error(scenario, &images).unwrap();
+    assert!(error.contains("read as zeros"), "{error}");
+}
+
 /// Byte of a disk where a piece of redo is; the disk.
 fn batches(images: &Images) -> Vec<(usize, usize)> {
     let mut found = Vec::new();

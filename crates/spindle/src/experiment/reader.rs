@@ -19,6 +19,8 @@ use crate::plain_text::{is_harmful, is_invisible};
 
 /// Help for mistakes that explain themselves.
 const SEE_REFERENCE: &str = "docs/experiment-file.md describes every key";
+/// `PATH_MAX` of Linux.
+const TEXT_BYTES_MAX: usize = 4096;
 /// Names longer than this do not fit the tables they are shown in.
 pub(super) const NAME_LENGTH_MAX: usize = 100;
 
@@ -694,9 +696,10 @@ fn size_bytes(value: &Value) -> Option<u64> {
     }
 }
 
-/// A text that can be a path or an argument: not empty, and nothing in it that a terminal obeys.
+/// A text that can be a path or an argument: not empty, not longer than a path may be, and nothing in it that a terminal
+/// obeys.
 fn is_plain(text: &str) -> bool {
-    !text.trim().is_empty() && !text.contains(is_harmful)
+    !text.trim().is_empty() && text.len() <= TEXT_BYTES_MAX && !text.contains(is_harmful)
 }
 
 /// Two names that are not the same do not look the same.

@@ -1,6 +1,7 @@
 //! The databases of a run, whichever its engine.
 
 use std::path::Path;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use spindle_engines::sql::ServerRequest;
@@ -28,24 +29,28 @@ pub enum Databases {
 
 impl Databases {
     /// Makes the databases of the layouts `wanted` on what they stand on. `note` hears what is being done. Returns the
-    /// layouts that turned out not to hold theirs, with the reason; what goes wrong elsewhere is an error.
+    /// layouts that turned out not to hold theirs, with the reason; what goes wrong elsewhere is an error. Once `interrupted`,
+    /// no further one is made: the run looks at that itself before it uses any.
     pub fn prepare(
         state: &RunState,
         wanted: &[usize],
         grounds: &Grounds,
+        interrupted: &AtomicBool,
         note: &mut dyn FnMut(&str),
     ) -> Result<(Databases, Vec<(usize, String)>), ImageError> {
         Ok(match state.experiment.database.engine.server() {
             None => {
-                let (images, failed) = Images::prepare(state, wanted, grounds, note)?;
+                let (images, failed) = Images::prepare(state, wanted, grounds, interrupted, note)?;
                 (Databases::Images(images), failed)
             }
             Some(_) if state.experiment.is_foreign() => {
-                let (schemas, failed) = Schemas::prepare(state, wanted, grounds.ledger(), note)?;
+                let (schemas, failed) =
+                    Schemas::prepare(state, wanted, grounds.ledger(), interrupted, note)?;
                 (Databases::Schemas(schemas), failed)
             }
             Some(kind) => {
-                let (trees, failed) = Trees::prepare(kind, state, wanted, grounds, note)?;
+                let (trees, failed) =
+                    Trees::prepare(kind, state, wanted, grounds, interrupted, note)?;
                 (Databases::Trees(trees), failed)
             }
         })

@@ -5,9 +5,12 @@ use std::fmt::Write as _;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
+use serde::Serialize;
+
 use super::journal::{self, JournalError};
 use super::replay::RunState;
 use crate::files::Directory;
+use crate::plain_text::make_plain;
 use crate::report;
 use crate::result::{self, RecordError, RunRecord, RunResult};
 
@@ -27,6 +30,12 @@ pub enum DirectoryError {
         "{path} holds a run already: choose another directory, or go on with it: spindle resume {path}"
     )]
     Taken {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// A run is going on in it.
+    #[error("{path}: a run is going on in it now: choose another directory")]
+    InUse {
         /// The directory.
         path: PathBuf,
     },
@@ -79,7 +88,10 @@ pub fn create(path: &Path) -> Result<Directory, DirectoryError> {
     }
     let path = path.to_path_buf();
     if names.iter().any(|name| name == journal::FILE_NAME) {
-        return Err(DirectoryError::Taken { path });
+        return Err(match journal::is_in_use(&path, &journal::locks()) {
+            true => DirectoryError::InUse { path },
+            false => DirectoryError::Taken { path },
+        });
     }
     let found = name_some(&names);
     Err(DirectoryError::NotEmpty { path, found })
@@ -109,10 +121,10 @@ pub fn discard(directory: &Directory) {
     directory.remove_if_made();
 }
 
-/// Whether the journal has no whole line.
+/// Whether the journal is that of a run which ended before it wrote anything.
 fn is_empty(directory: &Directory) -> bool {
     let text = directory.read(journal::FILE_NAME);
-    text.is_ok_and(|text| !text.contains(&b'\n'))
+    text.is_ok_and(|text| journal::is_before_first_line(&text))
 }
 
 /// `a, b, c and 2 more`.
@@ -197,6 +209,18 @@ pub fn write_reports(path: &Path) -> Result<RunResult, DirectoryError> {
     write_reports_in(&open_run(path)?)
 }
 
+/// Writes data of a run as JSON, its texts harmless.
+pub fn write_json(
+    directory: &Directory,
+    name: &str,
+    data: &impl Serialize,
+) -> Result<(), DirectoryError> {
+    let mut value = serde_json::to_value(data).expect("plain data becomes JSON");
+    make_plain(&mut value);
+    let text = serde_json::to_string_pretty(&value).expect("a value becomes JSON");
+    write(directory, name, &text)
+}
+
 /// As [`write_reports`].
 pub fn write_reports_in(directory: &Directory) -> Result<RunResult, DirectoryError> {
     let StoredRun { record, result, .. } = StoredRun::read_in(directory)?;
@@ -249,10 +273,19 @@ mod tests {
         let path = place.path().join("run");
         create(&path).unwrap();
         create(&path).unwrap();
-        fs::write(path.join(journal::FILE_NAME), "{\"torn").unwrap();
-        create(&path).unwrap();
-        fs::write(path.join(journal::FILE_NAME), "{}\n").unwrap();
-        assert!(matches!(create(&path), Err(DirectoryError::Taken { .. })));
+        for begun in ["", "{\"eve", "{\"event\":\"run_started\",\"ru"] {
+            fs::write(path.join(journal::FILE_NAME), begun).unwrap();
+            create(&path).unwrap();
+        }
+        for kept in ["mine", "{\"event\":\"run_started\"}\n", "\n"] {
+            fs::write(path.join(journal::FILE_NAME), kept).unwrap();
+            assert!(matches!(create(&path), Err(DirectoryError::Taken { .. })));
+        }
+        let opened = Directory::open(&path).unwrap();
+        let file = opened.open_to_add(journal::FILE_NAME, false).unwrap();
+        let lock = rustix::fs::FlockOperation::NonBlockingLockExclusive;
+        rustix::fs::flock(&file, lock).unwrap();
+        assert!(matches!(create(&path), Err(DirectoryError::InUse { .. })));
         fs::remove_file(path.join(journal::FILE_NAME)).unwrap();
         fs::write(path.join("holiday.txt"), "sun").unwrap();
         let error = create(&path).err().unwrap().to_string();

@@ -4,6 +4,7 @@
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use crc32c::crc32c_append;
@@ -194,7 +195,7 @@ impl Journal {
     /// As [`Journal::create`].
     pub fn create_in(directory: &Directory) -> Result<Journal, JournalError> {
         let (mut journal, text) = Journal::open(directory, true)?;
-        if text.contains(&b'\n') {
+        if !is_before_first_line(&text) {
             let error = io::Error::from(ErrorKind::AlreadyExists);
             return Err(wrong(directory.path(), error));
         }
@@ -275,6 +276,32 @@ pub fn replay_in(directory: &Directory) -> Result<Vec<Event>, JournalError> {
     let text = directory.read(FILE_NAME);
     let text = text.map_err(|error| wrong(directory.path(), error))?;
     Ok(parse(&directory.path().join(FILE_NAME), &text)?.0)
+}
+
+/// Whether a journal holds nothing, or the beginning of its first line.
+pub fn is_before_first_line(text: &[u8]) -> bool {
+    const START: &[u8] = b"{\"event\":\"run_started\"";
+    !text.contains(&b'\n') && (text.starts_with(START) || START.starts_with(text))
+}
+
+/// The locks that processes of this machine hold (proc(5)).
+pub fn locks() -> String {
+    std::fs::read_to_string("/proc/locks").unwrap_or_default()
+}
+
+/// Whether somebody holds a lock on the whole journal of a directory, as a run does, by what [`locks`] said. Looking takes
+/// no lock: a run that is about to begin is not disturbed.
+pub fn is_in_use(directory: &Path, locks: &str) -> bool {
+    let Ok(file) = directory.join(FILE_NAME).symlink_metadata() else {
+        return false;
+    };
+    let (major, minor) = (rustix::fs::major(file.dev()), rustix::fs::minor(file.dev()));
+    let place = format!("{major:02x}:{minor:02x}:{}", file.ino());
+    let mut locks = locks.lines();
+    locks.any(|lock| {
+        let mut words = lock.split_whitespace();
+        words.any(|word| word == "FLOCK") && words.any(|word| word == place)
+    })
 }
 
 /// The line of an event, and how far the journal is whole with it.
@@ -421,6 +448,17 @@ mod tests {
                 .to_string()
                 .contains("not the journal")
         );
+    }
+
+    #[test]
+    fn a_journal_in_use_is_known_by_device_and_inode() {
+        let directory = tempfile::tempdir().unwrap();
+        let is_in_use = || is_in_use(directory.path(), &locks());
+        assert!(!is_in_use());
+        let journal = Journal::create(directory.path()).unwrap();
+        assert!(is_in_use());
+        drop(journal);
+        assert!(!is_in_use());
     }
 
     #[test]

@@ -124,8 +124,8 @@ impl Runner {
     fn note_start(&mut self, started: &Event) -> Result<(), RunError> {
         self.journal.append(started)?;
         let experiment = &self.state.experiment;
-        let text = serde_json::to_string_pretty(experiment).expect("plain data becomes JSON");
-        Ok(directory::write(&self.directory, "experiment.json", &text)?)
+        directory::write_json(&self.directory, "experiment.json", experiment)?;
+        Ok(())
     }
 
     /// Whether the run has found out anything: a layout was looked at. Before that nothing is made.
@@ -258,7 +258,8 @@ impl Runner {
         let progress = &mut self.progress;
         let mut note = |text: &str| progress.note(text);
         let began = Instant::now();
-        let (mut databases, failed) = Databases::prepare(&self.state, &wanted, grounds, &mut note)?;
+        let (mut databases, failed) =
+            Databases::prepare(&self.state, &wanted, grounds, &self.interrupted, &mut note)?;
         let (whole, loading) = (began.elapsed(), databases.loading());
         self.phase_done("loading databases", loading)?;
         self.phase_done("copying databases", whole.saturating_sub(loading))?;
@@ -316,8 +317,7 @@ impl Runner {
                 self.warn(text.to_string())?;
             }
         } else {
-            let text = serde_json::to_string_pretty(&machine).expect("plain data becomes JSON");
-            directory::write(&self.directory, "machine.json", &text)?;
+            directory::write_json(&self.directory, "machine.json", &machine)?;
         }
         self.note(Event::Machine {
             machine: Box::new(machine),

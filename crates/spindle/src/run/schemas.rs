@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use spindle_engines::sql::foreign::reload;
@@ -35,6 +36,7 @@ impl Schemas {
         state: &RunState,
         wanted: &[usize],
         ledger: &Arc<Ledger>,
+        interrupted: &AtomicBool,
         note: &mut dyn FnMut(&str),
     ) -> Result<(Schemas, Vec<(usize, String)>), ImageError> {
         let experiment = &state.experiment;
@@ -46,6 +48,9 @@ impl Schemas {
         };
         let mut failed = Vec::new();
         for layout in wanted.iter().copied().collect::<BTreeSet<usize>>() {
+            if interrupted.load(Ordering::Relaxed) {
+                break;
+            }
             match schemas.schema_for(state, layout, note) {
                 Ok(made) => _ = schemas.of_layout.insert(layout, made),
                 Err(error @ ImageError::Ledger(_)) => return Err(error),

@@ -6,6 +6,7 @@ use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use spindle_engines::sql::{ServerKind, ServerRequest, create_and_load, server};
@@ -79,6 +80,7 @@ impl Trees {
         state: &RunState,
         wanted: &[usize],
         grounds: &Grounds,
+        interrupted: &AtomicBool,
         note: &mut dyn FnMut(&str),
     ) -> Result<(Trees, Vec<(usize, String)>), ImageError> {
         let experiment = &state.experiment;
@@ -101,6 +103,9 @@ impl Trees {
         trees.directories.make(&golden_place, None)?;
         let mut failed = Vec::new();
         for layout in wanted {
+            if interrupted.load(Ordering::Relaxed) {
+                break;
+            }
             match trees.image_for(experiment, layout, grounds, &golden_place, note) {
                 Ok(made) => {
                     trees.of_layout.insert(layout, made);

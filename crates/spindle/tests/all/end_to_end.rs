@@ -383,7 +383,7 @@ fn a_run_directory_that_cannot_be_is_one_clear_error() {
 fn a_run_is_never_written_over() {
     let place = Place::new(EXPERIMENT);
     fs::create_dir(place.path().join("out")).unwrap();
-    fs::write(place.path().join("out/journal.jsonl"), "").unwrap();
+    fs::write(place.path().join("out/journal.jsonl"), "a line\n").unwrap();
     let output = place.output(&["run", "experiment.toml", "--out", "out"]);
     assert_eq!(output.status.code(), Some(1));
     assert!(text(&output).1.contains("holds a run already"));

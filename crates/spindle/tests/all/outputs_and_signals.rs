@@ -2,6 +2,7 @@
 //! files, a ledger that cannot be kept. It ends with a code and a reason, never with a panic, and says what it leaves.
 
 use std::fs::{self, File};
+use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -206,6 +207,35 @@ fn a_run_below_nohup_outlives_its_terminal() {
     assert!(child.try_wait().unwrap().is_none());
     send(&child, Signal::TERM);
     assert_eq!(child.wait().unwrap().code(), Some(130));
+}
+
+#[test]
+fn an_interrupt_while_databases_are_made_waits_for_one_and_not_for_all() {
+    const LAYOUTS: usize = 16;
+    let layout = |number| {
+        format!("[[layout]]\nname = \"{number}\"\ndatabase = {{ datafiles = {number} }}\n")
+    };
+    let layouts: String = (1..=LAYOUTS).map(layout).collect();
+    let place = Place::new(&EXPERIMENT.replace("[[layout]]\nname = \"a\"\n", &layouts));
+    let mut child = place
+        .shell("exec \"$0\" run e.toml --out out")
+        .spawn()
+        .unwrap();
+    let lines = BufReader::new(child.stderr.take().unwrap())
+        .lines()
+        .map_while(Result::ok);
+    let mut made = 0;
+    for line in lines {
+        if line.starts_with("making the database files for") {
+            if made == 0 {
+                send(&child, Signal::INT);
+            }
+            made += 1;
+        }
+    }
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    assert!((1..LAYOUTS).contains(&made), "{made} were made");
+    assert_eq!(place.leftovers(), 0);
 }
 
 #[test]

@@ -5,6 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use spindle_engines::kernel::EngineError;
@@ -114,6 +115,7 @@ impl Images {
         state: &RunState,
         wanted: &[usize],
         grounds: &Grounds,
+        interrupted: &AtomicBool,
         note: &mut dyn FnMut(&str),
     ) -> Result<(Images, Vec<(usize, String)>), ImageError> {
         let verify = match state.experiment.plan.restore_verify {
@@ -138,6 +140,9 @@ impl Images {
         check_room(experiment, &wanted, grounds, &golden_place)?;
         let mut failed = Vec::new();
         for layout in wanted {
+            if interrupted.load(Ordering::Relaxed) {
+                break;
+            }
             match images.image_for(experiment, layout, grounds, &golden_place, note) {
                 Ok(made) => {
                     images.of_layout.insert(layout, made);
