@@ -223,6 +223,14 @@ impl DiskHeader {
     }
 }
 
+/// The names of the group and of the disk in the first 4096 bytes of a disk, or in the copy of them; `None` when they are no
+/// header of a disk.
+pub fn names_in_header(block: &[u8]) -> Option<(String, String)> {
+    let block = block.get(..BLOCK_BYTES)?;
+    let header = DiskHeader::decode(block)?;
+    Some((header.group_name, header.disk_name))
+}
+
 /// Whether an allocation unit may have that size.
 pub(super) fn is_allocation_unit(bytes: u64) -> bool {
     bytes.is_power_of_two()

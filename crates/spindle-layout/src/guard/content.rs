@@ -1,26 +1,42 @@
-//! What is on a device: nothing, something with a name (file system, volume, partition table, as libblkid knows them), or
-//! bytes that nobody knows. libblkid is asked through its tool `blkid`, which is wherever `mount` is: a binding would bring
+//! What is on a device or in a file: nothing, something with a name (file system, volume, partition table, as libblkid knows
+//! them; a disk of a Spindle disk group), or bytes that nobody knows. Where it is read, [`places`] says; of a file, all
+//! that was ever written in it is read, as far as `SEEK_DATA` tells. libblkid is asked through its tool `blkid`, which is wherever `mount` is: a binding would bring
 //! a C library to build against, and know no more. Its probe reads the device itself and keeps no cache.
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::fs::File;
+use std::io::{self, Read};
+use std::ops::Range;
 use std::os::unix::fs::FileExt;
 
+use rand_xoshiro::Xoshiro256PlusPlus;
+use rand_xoshiro::rand_core::{RngCore, SeedableRng};
+use rustix::fs::{Advice, SeekFrom};
+use rustix::io::Errno;
+use spindle_io::disk_group::names_in_header;
+
+use super::left::is_as_left;
+use super::places::{BLOCK_BYTES, merged, places};
 use crate::tool::{ToolError, Tools};
 
-/// How much of each end must be zero for a device to count as empty when libblkid knows nothing on it.
-pub const EDGE_BYTES: u64 = 1 << 20;
+/// Of a file that has been written in more than this, so much is read, spread over all of it.
+const DATA_BYTES_MAX: u64 = 1 << 30;
+
+/// Read in pieces of this size.
+const PIECE_BYTES: u64 = 1 << 20;
 
 /// What is on a device.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Content {
-    /// No signature, and zeros at both ends.
+    /// No signature, and zeros wherever it was read.
     Empty,
+    /// What an earlier run of Spindle left between the ends, unchanged since.
+    Left,
     /// A signature that libblkid knows.
     Signature(Signature),
-    /// No known signature, but bytes other than zero at one of the ends.
-    Unknown,
+    /// No signature that libblkid knows, but bytes other than zero: what they are, in words.
+    Unknown(String),
 }
 
 /// What libblkid says of a device, by its own keys: `TYPE`, `UUID`, `LABEL`, `PTTYPE`, ...
@@ -120,50 +136,137 @@ impl fmt::Display for Content {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Content::Empty => f.write_str("nothing"),
+            Content::Left => f.write_str("what an earlier run of Spindle left"),
             Content::Signature(signature) => write!(f, "{signature}"),
-            Content::Unknown => f.write_str("data of an unknown kind in its first or last MiB"),
+            Content::Unknown(words) => f.write_str(words),
         }
     }
 }
 
-/// What the device of that size behind an open descriptor holds. Errors: there is no `blkid`, or it cannot say; the device
-/// cannot be read.
+/// What the device or file of that size behind an open descriptor holds. Errors: there is no `blkid`, or it cannot say; the
+/// device cannot be read.
 pub fn probe(tools: &Tools, device: &File, size_bytes: u64) -> Result<Content, ToolError> {
+    if let Some(signature) = signature(tools, device)? {
+        return Ok(Content::Signature(signature));
+    }
+    let unreadable = |source| ToolError::unreadable("the device", source);
+    let written = written(device, size_bytes).map_err(unreadable)?;
+    let Some(at) = first_data(device, &written).map_err(unreadable)? else {
+        return Ok(Content::Empty);
+    };
+    if is_as_left(device, size_bytes).map_err(unreadable)? {
+        return Ok(Content::Left);
+    }
+    let kind = described(device, at).map_err(unreadable)?;
+    Ok(Content::Unknown(kind))
+}
+
+/// What libblkid knows on a device.
+pub(super) fn signature(tools: &Tools, device: &File) -> Result<Option<Signature>, ToolError> {
     let output = tools.ask("blkid", &["-p", "-o", "export", "/dev/stdin"], device)?;
     let code = output.code;
-    let printed = if output.printed.is_empty() {
-        &output.said
-    } else {
-        &output.printed
+    let printed = match code != NOTHING_FOUND && output.printed.is_empty() {
+        true => &output.said,
+        false => &output.printed,
     };
-    let signature = if code == NOTHING_FOUND {
-        Signature::parse(code, &output.printed)
-    } else {
-        Signature::parse(code, printed)
-    };
-    match signature {
-        Ok(Some(signature)) => Ok(Content::Signature(signature)),
-        Ok(None)
-            if edges_are_zero(device, size_bytes)
-                .map_err(|source| ToolError::unreadable("the device's ends", source))? =>
-        {
-            Ok(Content::Empty)
-        }
-        Ok(None) => Ok(Content::Unknown),
-        Err(error) => Err(ToolError::failed("blkid", error.code, error.said)),
-    }
+    Signature::parse(code, printed)
+        .map_err(|error| ToolError::failed("blkid", error.code, error.said))
 }
 
-fn edges_are_zero(device: &File, size_bytes: u64) -> std::io::Result<bool> {
-    let length = EDGE_BYTES.min(size_bytes);
-    let mut bytes = vec![0; length as usize];
-    for offset in [0, size_bytes - length] {
-        device.read_exact_at(&mut bytes, offset)?;
-        if bytes.iter().any(|byte| *byte != 0) {
-            return Ok(false);
+/// Data in a range of a file that stands behind a device; `None` when there are none.
+pub(super) fn data_in_file(file: &File, range: &Range<u64>) -> io::Result<Option<u64>> {
+    let end = range.end.min(file.metadata()?.len());
+    first_data(file, &data_of_file(file, range.start..end)?)
+}
+
+/// Where a device is read; of a file, all that was written.
+fn written(device: &File, size_bytes: u64) -> io::Result<Vec<Range<u64>>> {
+    if device.metadata()?.is_file() {
+        return data_of_file(device, 0..size_bytes);
+    }
+    Ok(places(size_bytes, seed()?))
+}
+
+/// The parts of a range of a file that are no holes; when these are too many, pieces of them, spread evenly.
+fn data_of_file(file: &File, range: Range<u64>) -> io::Result<Vec<Range<u64>>> {
+    let mut data = Vec::new();
+    let mut at = range.start;
+    while at < range.end {
+        let start = match rustix::fs::seek(file, SeekFrom::Data(at)) {
+            Ok(start) => start.min(range.end),
+            // Nothing but a hole follows.
+            Err(Errno::NXIO) => break,
+            // A file system that cannot tell: all of it may be data.
+            Err(_) => at,
+        };
+        let end = rustix::fs::seek(file, SeekFrom::Hole(start)).unwrap_or(range.end);
+        at = end.clamp(start + 1, range.end.max(start + 1));
+        if start < range.end {
+            data.push(start..at);
         }
     }
-    Ok(true)
+    let total: u64 = data.iter().map(|part| part.end - part.start).sum();
+    if total <= DATA_BYTES_MAX {
+        return Ok(data);
+    }
+    let pieces = DATA_BYTES_MAX / PIECE_BYTES;
+    let mut random = Xoshiro256PlusPlus::seed_from_u64(seed()?);
+    let stretch = total / pieces;
+    let drawn = (0..pieces)
+        .map(|piece| piece * stretch + random.next_u64() % (stretch - PIECE_BYTES).max(1));
+    Ok(merged(
+        drawn.filter_map(|offset| piece_at(&data, offset)).collect(),
+    ))
+}
+
+/// The piece that begins so far into the data, or what there is of it in one part.
+fn piece_at(data: &[Range<u64>], mut offset: u64) -> Option<Range<u64>> {
+    for part in data {
+        let length = part.end - part.start;
+        if offset < length {
+            let start = part.start + offset;
+            return Some(start..(start + PIECE_BYTES).min(part.end));
+        }
+        offset -= length;
+    }
+    None
+}
+
+/// Where to read is drawn anew for each look.
+pub(super) fn seed() -> io::Result<u64> {
+    let mut bytes = [0; 8];
+    File::open("/dev/urandom")?.read_exact(&mut bytes)?;
+    Ok(u64::from_le_bytes(bytes))
+}
+
+/// The first byte in these ranges that is not zero. What the page cache kept from an earlier look is read anew.
+fn first_data(device: &File, ranges: &[Range<u64>]) -> io::Result<Option<u64>> {
+    let (mut bytes, zeros) = (vec![0; PIECE_BYTES as usize], vec![0; PIECE_BYTES as usize]);
+    let _ = rustix::fs::fadvise(device, 0, None, Advice::DontNeed);
+    let _ = rustix::fs::fadvise(device, 0, None, Advice::Random);
+    for range in ranges {
+        let mut at = range.start;
+        while at < range.end {
+            let length = (range.end - at).min(PIECE_BYTES) as usize;
+            device.read_exact_at(&mut bytes[..length], at)?;
+            if bytes[..length] != zeros[..length] {
+                let first = bytes.iter().position(|byte| *byte != 0);
+                return Ok(Some(at + first.unwrap_or(0) as u64));
+            }
+            at += length as u64;
+        }
+    }
+    Ok(None)
+}
+
+/// What bytes that libblkid does not know are, as far as Spindle knows them.
+fn described(device: &File, at_bytes: u64) -> io::Result<String> {
+    let mut block = vec![0; BLOCK_BYTES as usize];
+    let is_header = device.read_exact_at(&mut block, 0).is_ok();
+    if let Some((group, disk)) = names_in_header(&block).filter(|_| is_header) {
+        return Ok(format!("disk {disk} of the Spindle disk group {group}"));
+    }
+    Ok(format!("data of an unknown kind (at byte {at_bytes})"))
 }
 
 #[cfg(test)]

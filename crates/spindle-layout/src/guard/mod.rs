@@ -8,21 +8,24 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::system::{DeviceNumber, SystemTree};
+use crate::system::{DeviceNumber, Storage, SystemTree};
 use crate::tool::Tools;
 
 mod content;
 mod held;
+mod left;
 mod mapped;
 mod nodes;
+mod places;
 mod stack;
 mod survey;
 mod verdict;
 
-pub use content::{Content, EDGE_BYTES, ProbeError, Signature, probe};
+pub use content::{Content, ProbeError, Signature, probe};
 use held::device_at;
 pub use held::{Appearance, HeldDevice};
 pub(crate) use nodes::NodeDirectory;
+pub use places::EDGE_BYTES;
 pub use stack::Footprint;
 pub use survey::Survey;
 pub use verdict::{DeviceState, Permit, Refusal, Use, Want, check_free, verdict};
@@ -116,7 +119,7 @@ impl<'a> Guard<'a> {
     /// signature. (A device that was overwritten to precondition it is not zero.)
     pub(crate) fn check_own(&self, taken: &TakenDevice) -> Result<(), Refusal> {
         match self.check_free_again(taken)? {
-            (_, Content::Empty | Content::Unknown) => Ok(()),
+            (_, Content::Empty | Content::Left | Content::Unknown(_)) => Ok(()),
             (state, content @ Content::Signature(_)) => Err(Refusal::NotEmpty {
                 path: taken.path().to_owned(),
                 content: content.to_string(),
@@ -170,10 +173,31 @@ impl<'a> Guard<'a> {
     }
 
     fn content(&self, file: &File, state: &DeviceState, path: &Path) -> Result<Content, Refusal> {
-        probe(self.tools, file, state.size_bytes).map_err(|error| Refusal::Unknown {
+        let unknown = |reason: String| Refusal::Unknown {
             path: path.to_owned(),
-            reason: error.to_string(),
-        })
+            reason,
+        };
+        let content =
+            probe(self.tools, file, state.size_bytes).map_err(|error| unknown(error.to_string()))?;
+        if content != Content::Empty || state.size_bytes <= places::WHOLE_BYTES {
+            return Ok(content);
+        }
+        // What lies in a file is known better than by samples.
+        let beneath = data_beneath(file, &state.footprint);
+        match beneath.map_err(|error| unknown(error.to_string()))? {
+            Some(words) => Ok(Content::Unknown(words)),
+            None => Ok(Content::Empty),
+        }
+    }
+
+    /// Marks a device that is about to be given back, its ends zero, when there is anything left between them: so the next run
+    /// knows it for Spindle's own.
+    pub(crate) fn leave_mark(&self, device: &File, state: &DeviceState) -> std::io::Result<()> {
+        let content = self.content(device, state, Path::new(&state.name));
+        match content {
+            Ok(Content::Unknown(_)) => left::leave_mark(device, state.size_bytes, content::seed()?),
+            _ => Ok(()),
+        }
     }
 }
 
@@ -202,4 +226,29 @@ impl TakenDevice {
     pub fn permit(&self) -> &Permit {
         &self.permit
     }
+}
+
+/// Data in the files that a device comes down to, in words, as far as their paths lead to them here.
+fn data_beneath(device: &File, footprint: &Footprint) -> std::io::Result<Option<String>> {
+    // What is written to the device may not have come to the file yet.
+    let _ = device.sync_all();
+    for (storage, path, ranges) in footprint.files() {
+        let is_it = |metadata: &Metadata| Storage::of(metadata) == Some(storage);
+        if !std::fs::metadata(path).is_ok_and(|metadata| is_it(&metadata)) {
+            continue;
+        }
+        let Ok(file) = File::open(path) else {
+            continue;
+        };
+        if !is_it(&file.metadata()?) {
+            continue;
+        }
+        for range in ranges {
+            if let Some(at) = content::data_in_file(&file, range)? {
+                let file = path.display();
+                return Ok(Some(format!("data of an unknown kind (at byte {at} of {file})")));
+            }
+        }
+    }
+    Ok(None)
 }

@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::path::{Path, PathBuf};
 
 use crate::system::Storage;
 use crate::system::open_files::{Holder, OpenFor};
@@ -22,7 +23,9 @@ pub struct Footprint {
     /// Pools that are reached through one of their thin volumes.
     pools: Vec<Storage>,
     /// Files that loop devices stand for and that cannot be found, by the kernel's names for them.
-    lost: Vec<(std::path::PathBuf, Range<u64>)>,
+    lost: Vec<(PathBuf, Range<u64>)>,
+    /// By which paths the kernel knows files that loop devices stand for.
+    paths: BTreeMap<Storage, PathBuf>,
 }
 
 impl Footprint {
@@ -43,6 +46,14 @@ impl Footprint {
                 .any(|(other, theirs)| file == other && overlap(range, theirs))
         });
         on_storage || on_lost
+    }
+
+    /// The regular files beneath, the kernel's names for them, and the ranges. They may be other files in this mount namespace.
+    pub(super) fn files(&self) -> impl Iterator<Item = (Storage, &Path, &Vec<Range<u64>>)> {
+        let files = self.paths.iter();
+        files.filter_map(|(storage, path)| {
+            Some((*storage, path.as_path(), self.ranges.get(storage)?))
+        })
     }
 
     fn includes(&self, storage: Storage, range: &Range<u64>) -> bool {
@@ -111,6 +122,9 @@ impl Survey {
             match &layer.lower {
                 Lower::Lost(file) => footprint.lost.push((file.clone(), beneath)),
                 Lower::Known(lower) => {
+                    if let (Storage::File { .. }, Some(file)) = (lower, self.file_behind(storage)) {
+                        footprint.paths.insert(*lower, file.clone());
+                    }
                     match layer.kind {
                         LayerKind::Stacked => footprint.stacked.push(*lower),
                         LayerKind::Thin => footprint.pools.push(*lower),
@@ -119,6 +133,13 @@ impl Survey {
                     self.descend(*lower, beneath, footprint);
                 }
             }
+        }
+    }
+
+    fn file_behind(&self, storage: Storage) -> Option<&PathBuf> {
+        match storage {
+            Storage::Device(number) => self.devices.get(&number)?.file.as_ref(),
+            Storage::File { .. } => None,
         }
     }
 
@@ -249,7 +270,7 @@ impl Survey {
 
     fn uses_of_lost(
         &self,
-        file: &std::path::Path,
+        file: &Path,
         range: &Range<u64>,
         footprint: &Footprint,
         uses: &mut Vec<Use>,

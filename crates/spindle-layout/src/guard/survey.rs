@@ -34,6 +34,8 @@ pub(super) struct Device {
     /// What the kernel says stands on it.
     pub holders: Vec<String>,
     pub below: Vec<Layer>,
+    /// Of a loop device: its file, as the kernel names it.
+    pub file: Option<PathBuf>,
 }
 
 /// That a range of a device is a range of something else.
@@ -209,6 +211,7 @@ fn devices(tree: &SystemTree, mapped_tables: &str) -> BTreeMap<DeviceNumber, Dev
             size_bytes,
             holders: node.holders(),
             below,
+            file: node.loop_backing().map(|backing| backing.file),
         };
         (node.number, device)
     };

@@ -191,7 +191,7 @@ fn remedy(identities: &[String], path: &Path) -> String {
 /// Leave to write to a device.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Permit {
-    /// There is nothing on it.
+    /// There is nothing on it, or only what an earlier run of Spindle left there.
     Empty,
     /// What is on it may be erased, for the experiment names it.
     Erase {
@@ -305,7 +305,7 @@ pub fn verdict(
     content: &Content,
 ) -> Result<Permit, Refusal> {
     check_free(want, state)?;
-    if *content == Content::Empty {
+    if matches!(content, Content::Empty | Content::Left) {
         return Ok(Permit::Empty);
     }
     match state.named_in(tree, want.erase) {

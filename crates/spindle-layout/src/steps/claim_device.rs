@@ -1,6 +1,6 @@
 //! A block device that is there already: taken for this program alone, and erased when the experiment says that it may be.
 //! At the end it is given back as empty as a device must be to be taken: the signature that Spindle made on it goes, and so
-//! do its first and last MiB. Whether what is on it is Spindle's own is proved before: by the identity that was given to
+//! do its first and last MiB; a mark says that the rest is Spindle's. Whether what is on it is Spindle's own is proved before: by the identity that was given to
 //! the file system, volume or partition table on it; or, where there is no signature, by the device having been there
 //! without a break since it was claimed (same start of the system, same number of its appearance).
 
@@ -175,6 +175,9 @@ impl ClaimedDevice {
             return Ok(Undone::NotOurs(reason));
         }
         erase(&taken, &site.tools)?;
+        guard
+            .leave_mark(taken.file(), taken.state())
+            .map_err(|error| StepError::system("mark", &self.path, error))?;
         drop(taken);
         forget_partitions(&held, site)?;
         Ok(Undone::Removed)
@@ -201,7 +204,7 @@ impl ClaimedDevice {
             return Some("it is another device".to_owned());
         }
         match content {
-            Content::Empty => None,
+            Content::Empty | Content::Left => None,
             Content::Signature(signature) => {
                 let bears_our_type = self.file_system_type.as_deref().is_some_and(|kind| signature.tag("TYPE") == Some(kind));
                 let is_ours = signature.has_uuid(&self.uuid)
@@ -209,7 +212,7 @@ impl ClaimedDevice {
                     || stayed && bears_our_type;
                 (!is_ours).then(|| format!("it bears {signature}, which the run did not make"))
             }
-            Content::Unknown => (!stayed).then(|| {
+            Content::Unknown(_) => (!stayed).then(|| {
                 "the device was away since, or the system started anew, and nothing on it says whose it is; name it in \
                  erase to use it again"
                     .to_owned()

@@ -31,7 +31,7 @@ fn judge(machine: &Machine, question: &Question) -> Result<Permit, Refusal> {
     let content = match Signature::parse(*code, printed.as_bytes()) {
         Ok(Some(signature)) => Content::Signature(signature),
         Ok(None) if question.edges_are_zero => Content::Empty,
-        Ok(None) => Content::Unknown,
+        Ok(None) => Content::Unknown("data of an unknown kind".to_owned()),
         Err(error) => {
             return Err(Refusal::Unknown {
                 path: path.to_owned(),

@@ -92,7 +92,9 @@ fn a_device_that_a_line_names_is_never_allowed() {
         let state =
             survey.map(|survey| DeviceState::of(&tree, &survey, "8:16".parse().unwrap(), path));
         state.is_ok_and(|state| {
-            state.is_ok_and(|state| verdict(&tree, &want, &state, &Content::Unknown).is_ok())
+            state.is_ok_and(|state| {
+                verdict(&tree, &want, &state, &Content::Unknown(String::new())).is_ok()
+            })
         })
     };
     let lines = [

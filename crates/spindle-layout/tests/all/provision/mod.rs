@@ -2,6 +2,7 @@
 //! noted before and after, and must be the same, whether a run ends in order, fails, or is killed.
 
 mod devices;
+mod emptiness;
 mod failing;
 mod in_use;
 mod killed;
