@@ -3,7 +3,6 @@
 
 use std::fmt::Write as _;
 use std::io::Read;
-use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -14,17 +13,14 @@ use spindle_io::disk_group::{
 };
 use spindle_io::real::create::OdmCreation;
 use spindle_io::real::facts::{self, DirectProbe};
-use spindle_io::real::{Caching, FileDevice, FileError, Method, RealEnv, block_on};
-use spindle_io::{Arena, BlockDevice, Env, IoError, Operation, Request, Submission};
+use spindle_io::real::{Caching, FileDevice, FileError, Method, RealEnv, block_on, identify};
+use spindle_io::{BlockDevice, Env};
 use spindle_layout::SystemTree;
 use spindle_layout::guard::{Guard, Refusal, TakenDevice, Want};
+use spindle_layout::system::Storage;
 use spindle_layout::tool::Tools;
 
 use crate::experiment::quantity::{parse_size, size_text};
-
-/// A device whose first bytes are all zero is taken to be empty: every file system, partition table and volume manager leaves
-/// a mark there. Bytes.
-const LOOKED_AT_BYTES: usize = 1 << 20;
 
 /// What to do with a disk group.
 #[derive(Subcommand)]
@@ -146,6 +142,8 @@ pub struct Answer {
     pub text: String,
     /// Whether the check found nothing.
     pub is_well: bool,
+    /// What could not be looked at, for standard error.
+    pub unseen: Option<String>,
 }
 
 /// Why a command could not be carried out.
@@ -157,15 +155,20 @@ pub enum CommandError {
     /// A file or device.
     #[error(transparent)]
     File(#[from] FileError),
-    /// A block device that must not be written to.
+    /// A block device or file that must not be written to.
     #[error(transparent)]
-    Refused(#[from] Refusal),
-    /// A disk could not be looked at.
-    #[error(transparent)]
-    Io(#[from] IoError),
+    Refused(Refusal),
     /// A disk that may hold data.
-    #[error("{} is not empty, and what it holds would be lost: to use it all the same, add --erase {}", path.display(), path.display())]
+    #[error("{} is not empty: it bears {content}, which would be lost; to use it all the same, add --erase {}", path.display(), path.display())]
     NotEmpty {
+        /// The path.
+        path: PathBuf,
+        /// What is on it.
+        content: String,
+    },
+    /// A path that came to mean something else.
+    #[error("{} was turned to something else while it was opened: nothing was written", path.display())]
+    Turned {
         /// The path.
         path: PathBuf,
     },
@@ -185,6 +188,16 @@ pub enum CommandError {
     },
 }
 
+impl From<Refusal> for CommandError {
+    /// What an experiment says in `erase`, this command is told by an option.
+    fn from(refusal: Refusal) -> CommandError {
+        match refusal {
+            Refusal::NotEmpty { path, content, .. } => CommandError::NotEmpty { path, content },
+            other => CommandError::Refused(other),
+        }
+    }
+}
+
 /// A disk holds metadata and a few allocation units at the least.
 const LEAST_DEVICE_BYTES: u64 = 16 << 20;
 
@@ -195,17 +208,18 @@ pub fn carry_out(command: DiskGroupCommand) -> Result<Answer, CommandError> {
 }
 
 async fn answer(env: &Arc<dyn Env>, command: DiskGroupCommand) -> Result<Answer, CommandError> {
+    let mut unseen = None;
     let (group, mut text, mut is_well) = match command {
         DiskGroupCommand::Create {
             name,
             new,
             redundancy,
             allocation_unit,
-        } => (
-            create(env, &name, &new, redundancy, allocation_unit).await?,
-            String::new(),
-            true,
-        ),
+        } => {
+            let (group, not_seen) = create(env, &name, &new, redundancy, allocation_unit).await?;
+            unseen = not_seen;
+            (group, String::new(), true)
+        }
         DiskGroupCommand::Show { group } => (mount(env, &group).await?, String::new(), true),
         DiskGroupCommand::Rebalance { group, power } => {
             let group = mount(env, &group).await?;
@@ -219,8 +233,9 @@ async fn answer(env: &Arc<dyn Env>, command: DiskGroupCommand) -> Result<Answer,
                 .disks
                 .last()
                 .map_or(0, |disk| disk.number + 1);
-            let (disks, _taken) = open_new(group.name(), first, &new)?;
-            group.add_disks(disks).await?;
+            let mut opened = open_new(group.name(), first, &new)?;
+            unseen = opened.unseen.take();
+            group.add_disks(std::mem::take(&mut opened.disks)).await?;
             let text = rebalance(&group, power.power).await?;
             (group, text, true)
         }
@@ -243,15 +258,26 @@ async fn answer(env: &Arc<dyn Env>, command: DiskGroupCommand) -> Result<Answer,
         is_well = false;
         let _ = writeln!(text, "{error}");
     }
-    Ok(Answer { text, is_well })
+    Ok(Answer {
+        text,
+        is_well,
+        unseen,
+    })
+}
+
+fn caching_of(path: &Path) -> Result<Caching, FileError> {
+    Ok(match facts::direct_probe(path)? {
+        DirectProbe::Direct => Caching::Direct,
+        DirectProbe::NotDirect { .. } => Caching::Buffered,
+    })
 }
 
 fn open(path: &Path) -> Result<Arc<dyn BlockDevice>, CommandError> {
-    let caching = match facts::direct_probe(path)? {
-        DirectProbe::Direct => Caching::Direct,
-        DirectProbe::NotDirect { .. } => Caching::Buffered,
-    };
-    Ok(Arc::new(FileDevice::open(path, caching, Method::Sync)?))
+    Ok(Arc::new(FileDevice::open(
+        path,
+        caching_of(path)?,
+        Method::Sync,
+    )?))
 }
 
 async fn mount(env: &Arc<dyn Env>, group: &Group) -> Result<DiskGroup, CommandError> {
@@ -269,7 +295,7 @@ async fn create(
     new: &NewDisks,
     redundancy: RedundancyWord,
     allocation_unit_bytes: u64,
-) -> Result<DiskGroup, CommandError> {
+) -> Result<(DiskGroup, Option<String>), CommandError> {
     let identity = draw_identity().map_err(|source| CommandError::System {
         action: "draw an identity from /dev/urandom".to_owned(),
         source,
@@ -279,8 +305,10 @@ async fn create(
         redundancy: redundancy.meaning(),
         identity: Some(identity),
     };
-    let (disks, _taken) = open_new(name, 0, new)?;
-    Ok(DiskGroup::create(env, name, disks, options).await?)
+    let mut opened = open_new(name, 0, new)?;
+    let disks = std::mem::take(&mut opened.disks);
+    let group = DiskGroup::create(env, name, disks, options).await?;
+    Ok((group, opened.unseen))
 }
 
 /// An identity for a group, which no other has. Errors: the system has no chance to give.
@@ -290,14 +318,22 @@ pub(crate) fn draw_identity() -> std::io::Result<[u8; 16]> {
     Ok(identity)
 }
 
-/// Opens devices that are to join, after a look at what they hold. Block devices are nobody else's as long as what is
-/// returned beside them lives.
-fn open_new(
-    group: &str,
-    first: u16,
-    new: &NewDisks,
-) -> Result<(Vec<Disk>, Vec<TakenDevice>), CommandError> {
-    let (mut disks, mut taken) = (Vec::new(), Vec::new());
+/// Disks that are to join, opened.
+struct NewlyOpened {
+    disks: Vec<Disk>,
+    /// Block devices, which are nobody else's as long as these live.
+    _taken: Vec<TakenDevice>,
+    /// What could not be looked at.
+    unseen: Option<String>,
+}
+
+/// Opens devices and files that are to join, after a look at who uses them and what they hold.
+fn open_new(group: &str, first: u16, new: &NewDisks) -> Result<NewlyOpened, CommandError> {
+    let mut opened = NewlyOpened {
+        disks: Vec::new(),
+        _taken: Vec::new(),
+        unseen: None,
+    };
     for (number, text) in (first..).zip(&new.new) {
         let (path, failure_group) = match text.rsplit_once(':') {
             // Names below /dev/disk/by-path have colons of their own.
@@ -314,76 +350,64 @@ fn open_new(
             creation.fill(|_, piece| piece.fill(0))?;
             creation.commit()?;
         }
-        let is_block_device = path
-            .metadata()
-            .is_ok_and(|metadata| metadata.file_type().is_block_device());
-        let device = if is_block_device {
-            let claimed = claim(&path, new)?;
-            // The device that was examined, whatever its path means by now.
-            let device = open(&claimed.held().path())?;
-            taken.push(claimed);
-            device
-        } else {
-            open(&path)?
-        };
-        if !is_block_device {
-            refuse_data(&path, &device, new.erase.contains(&path))?;
-        }
-        disks.push(Disk {
+        let device = opened.take(&path, new)?;
+        opened.disks.push(Disk {
             name: format!("{group}_{number:04}"),
             failure_group,
             device,
         });
     }
-    Ok((disks, taken))
+    Ok(opened)
 }
 
-/// Takes a block device for this program alone, if the guard lets it.
-fn claim(path: &Path, new: &NewDisks) -> Result<TakenDevice, CommandError> {
-    let erase: Vec<String> = new
-        .erase
-        .iter()
-        .map(|path| path.display().to_string())
-        .collect();
-    let want = Want {
-        path,
-        least_bytes: LEAST_DEVICE_BYTES,
-        erase: &erase,
-    };
-    let (tree, tools) = (SystemTree::default(), Tools::new());
-    Ok(Guard::new(&tree, &tools).claim(&want)?)
-}
-
-/// Whether a file may be overwritten, looked at through the descriptor that will write it.
-fn refuse_data(
-    path: &Path,
-    device: &Arc<dyn BlockDevice>,
-    erase: bool,
-) -> Result<(), CommandError> {
-    if erase {
-        return Ok(());
+impl NewlyOpened {
+    /// Looks at a device or file and opens it: that which was looked at, and nothing else.
+    fn take(&mut self, path: &Path, new: &NewDisks) -> Result<Arc<dyn BlockDevice>, CommandError> {
+        let (tree, tools) = (SystemTree::default(), Tools::new());
+        let guard = Guard::new(&tree, &tools);
+        let erase: Vec<String> = new
+            .erase
+            .iter()
+            .map(|path| path.display().to_string())
+            .collect();
+        let is_block_device = path
+            .metadata()
+            .is_ok_and(|metadata| matches!(Storage::of(&metadata), Some(Storage::Device(_))));
+        if !is_block_device {
+            let may_erase = new.erase.iter().any(|named| named == path);
+            let looked = guard.look_at_file(path, may_erase)?;
+            let device = open_this(path, looked.storage)?;
+            // Whoever opened it meanwhile is seen now.
+            self.unseen = guard.look_at_file(path, may_erase)?.unseen;
+            return Ok(device);
+        }
+        let taken = guard.claim(&Want {
+            path,
+            least_bytes: LEAST_DEVICE_BYTES,
+            erase: &erase,
+        })?;
+        self.unseen = taken.state().unseen.clone();
+        // The device that was examined, whatever its path means by now.
+        let examined = Storage::Device(taken.state().number);
+        let device = open_this(&taken.held().path(), examined)?;
+        self._taken.push(taken);
+        Ok(device)
     }
-    let bytes = (device.limits().capacity_bytes as usize).min(LOOKED_AT_BYTES) / 512 * 512;
-    let memory = |source| CommandError::System {
-        action: format!("look at {}", path.display()),
-        source,
-    };
-    let arena = Arena::new(bytes.max(512), 1).map_err(memory)?;
-    let hold = arena
-        .allocate()
-        .and_then(|frame| frame.try_write_hold())
-        .expect("a new arena has its frame");
-    let completion = device.submit(Request::read(0, vec![hold], Submission::Alone));
-    let outcome = completion
-        .already()
-        .expect("a request of its own is done within the call");
-    outcome.result?;
-    match outcome.operation {
-        Operation::Read(into) if into[0].iter().all(|byte| *byte == 0) => Ok(()),
-        _ => Err(CommandError::NotEmpty {
+}
+
+/// Opens a path that must lead to this storage.
+fn open_this(path: &Path, storage: Storage) -> Result<Arc<dyn BlockDevice>, CommandError> {
+    let file = identify(path, caching_of(path)?)?;
+    let found = file
+        .metadata()
+        .ok()
+        .and_then(|metadata| Storage::of(&metadata));
+    if found != Some(storage) {
+        return Err(CommandError::Turned {
             path: path.to_owned(),
-        }),
+        });
     }
+    Ok(Arc::new(FileDevice::on_identified(&file, Method::Sync)?))
 }
 
 async fn rebalance(group: &DiskGroup, power: u32) -> Result<String, CommandError> {
@@ -537,7 +561,8 @@ mod tests {
         let directory = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
         let path = directory.path().join("letters");
         let mut bytes = vec![0; 12 << 20];
-        bytes[70_000] = 1;
+        // Far from both ends.
+        bytes[7_000_000] = 1;
         std::fs::write(&path, &bytes).unwrap();
         let name = path.display();
         let refused = said(&format!("create data --allocation-unit 1MiB {name}"))
@@ -551,7 +576,38 @@ mod tests {
         text(&format!(
             "create data --allocation-unit 1MiB {name} --erase {name}"
         ));
+        let again = said(&format!("create other --allocation-unit 1MiB {name}"));
+        let again = again.err().unwrap();
+        assert!(again.contains("of the Spindle disk group"), "{again}");
         let missing = said(&format!("create data {name}-not")).err().unwrap();
         assert!(missing.contains("give --size"), "{missing}");
+    }
+
+    #[test]
+    fn a_file_that_a_process_has_open_is_not_taken_whatever_is_named() {
+        let directory = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
+        let path = directory.path().join("disk");
+        std::fs::write(&path, vec![0; 12 << 20]).unwrap();
+        // By another name of the same file.
+        let link = directory.path().join("link");
+        std::fs::hard_link(&path, &link).unwrap();
+        let mut holder = std::process::Command::new("sleep")
+            .arg("600")
+            .stdin(std::fs::File::open(&link).unwrap())
+            .spawn()
+            .unwrap();
+        let name = path.display();
+        let refused = said(&format!(
+            "create data --allocation-unit 1MiB {name} --erase {name}"
+        ));
+        holder.kill().unwrap();
+        holder.wait().unwrap();
+        let refused = refused.err().unwrap();
+        assert!(
+            refused.contains("is open for reading by sleep"),
+            "{refused}"
+        );
+        assert!(std::fs::read(&path).unwrap().iter().all(|byte| *byte == 0));
+        text(&format!("create data --allocation-unit 1MiB {name}"));
     }
 }

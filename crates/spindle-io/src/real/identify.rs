@@ -40,6 +40,11 @@ impl Identified {
     pub fn path(&self) -> &Path {
         &self.0.path
     }
+
+    /// What the system says of the open file itself, whatever its path means now. Errors: the system's.
+    pub fn metadata(&self) -> io::Result<std::fs::Metadata> {
+        self.0.file.metadata()
+    }
 }
 
 /// Opens and locks `path`. Errors: [`FileError::InUse`] when it is open already, [`FileError::DirectRefused`], or what

@@ -3,7 +3,7 @@
 //! asks everything again on that very descriptor, which then stays open while Spindle writes. Steps call it; nothing else
 //! opens a device for writing.
 
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Arc;
@@ -12,6 +12,7 @@ use crate::system::{DeviceNumber, Storage, SystemTree};
 use crate::tool::Tools;
 
 mod content;
+mod files;
 mod held;
 mod left;
 mod mapped;
@@ -22,6 +23,7 @@ mod survey;
 mod verdict;
 
 pub use content::{Content, ProbeError, Signature, probe};
+pub use files::LookedFile;
 use held::device_at;
 pub use held::{Appearance, HeldDevice};
 pub(crate) use nodes::NodeDirectory;
@@ -177,8 +179,8 @@ impl<'a> Guard<'a> {
             path: path.to_owned(),
             reason,
         };
-        let content =
-            probe(self.tools, file, state.size_bytes).map_err(|error| unknown(error.to_string()))?;
+        let content = probe(self.tools, file, state.size_bytes)
+            .map_err(|error| unknown(error.to_string()))?;
         if content != Content::Empty || state.size_bytes <= places::WHOLE_BYTES {
             return Ok(content);
         }
@@ -246,7 +248,9 @@ fn data_beneath(device: &File, footprint: &Footprint) -> std::io::Result<Option<
         for range in ranges {
             if let Some(at) = content::data_in_file(&file, range)? {
                 let file = path.display();
-                return Ok(Some(format!("data of an unknown kind (at byte {at} of {file})")));
+                return Ok(Some(format!(
+                    "data of an unknown kind (at byte {at} of {file})"
+                )));
             }
         }
     }

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use crate::system::block_device::{BlockDeviceNode, by_id_names};
+use crate::system::mounts::TableError;
 use crate::system::open_files::Holder;
 use crate::system::{DeviceNumber, Storage, SystemTree};
 
@@ -210,15 +211,14 @@ impl DeviceState {
         number: DeviceNumber,
         path: &Path,
     ) -> Result<DeviceState, Refusal> {
-        let began = Instant::now();
-        loop {
-            let survey = Survey::take(tree).map_err(|error| unknown(path, error.to_string()))?;
-            let state = DeviceState::of(tree, &survey, number, path)?;
-            if !state.is_open_only() || began.elapsed() > PATIENCE {
-                return Ok(state);
-            }
-            std::thread::sleep(PAUSE);
-        }
+        let state = when_quiet(tree, |survey| {
+            let state = DeviceState::of(tree, survey, number, path);
+            let uses = state
+                .as_ref()
+                .map_or_else(|_| Vec::new(), |state| state.uses.clone());
+            (uses, state)
+        });
+        state.map_err(|error| unknown(path, error.to_string()))?.1
     }
 
     /// What a survey of `tree` says of a device that people call `path`. Errors: [`Refusal::Unknown`].
@@ -252,12 +252,6 @@ impl DeviceState {
         })
     }
 
-    /// Whether it is in use, but only by processes that have it open: these may be gone in a moment.
-    pub(super) fn is_open_only(&self) -> bool {
-        let is_open = |found: &Use| matches!(found, Use::Open { .. });
-        !self.uses.is_empty() && self.uses.iter().all(is_open)
-    }
-
     /// Whether one of these names is this device's. (Links below `/dev` may come and go; the hardware's own names do not.)
     pub(crate) fn has_identity_of(&self, identities: &[String]) -> bool {
         let is_known = |identity: &String| self.identities.contains(identity);
@@ -277,6 +271,27 @@ impl DeviceState {
         };
         erase.iter().find(is_this).cloned()
     }
+}
+
+/// Asks a survey who uses something, and asks again for a moment while it is only processes that have it open.
+pub(super) fn when_quiet<T>(
+    tree: &SystemTree,
+    mut ask: impl FnMut(&Survey) -> (Vec<Use>, T),
+) -> Result<(Vec<Use>, T), TableError> {
+    let began = Instant::now();
+    loop {
+        let found = ask(&Survey::take(tree)?);
+        if !are_open_only(&found.0) || began.elapsed() > PATIENCE {
+            return Ok(found);
+        }
+        std::thread::sleep(PAUSE);
+    }
+}
+
+/// Whether there are users, all of them processes that have it open: these may be gone in a moment.
+pub(super) fn are_open_only(uses: &[Use]) -> bool {
+    let is_open = |found: &Use| matches!(found, Use::Open { .. });
+    !uses.is_empty() && uses.iter().all(is_open)
 }
 
 fn unknown(path: &Path, reason: String) -> Refusal {

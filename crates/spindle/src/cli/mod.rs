@@ -210,7 +210,12 @@ fn carry_out(arguments: Arguments) -> ExitCode {
     match arguments.command {
         Command::TrialWorker => trial::worker::run(),
         Command::DiskGroup(command) => match disk_group::carry_out(command) {
-            Ok(answer) => print_then(&answer.text, success_if(answer.is_well)),
+            Ok(answer) => {
+                if let Some(unseen) = &answer.unseen {
+                    say::note(&format!("Could not be looked at: {unseen}."));
+                }
+                print_then(&answer.text, success_if(answer.is_well))
+            }
             Err(error) => fail(&error.to_string()),
         },
         Command::Powercut(asked) => match Experiment::read(&asked.file, &asked.sets) {
