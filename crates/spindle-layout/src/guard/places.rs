@@ -57,7 +57,7 @@ const GROUPS: [u64; 12] = [1, 3, 5, 7, 9, 25, 27, 49, 81, 125, 243, 343];
 /// The places on a device of that size for a seed: in order, none overlapping, within the device.
 pub fn places(size_bytes: u64, seed: u64) -> Vec<Range<u64>> {
     if size_bytes <= WHOLE_BYTES {
-        return vec![0..size_bytes];
+        return std::iter::once(0..size_bytes).collect();
     }
     let mut places = vec![0..EDGE_BYTES, size_bytes - EDGE_BYTES..size_bytes];
     let blocks = known(size_bytes).into_iter().chain(drawn(size_bytes, seed));
