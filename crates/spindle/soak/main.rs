@@ -1,5 +1,6 @@
 //! The soak of the verdicts: small real runs whose truth is known. Half of the pairs are one layout under two names, so every
-//! winner among them is false; in the others one layout is slowed by 5 %, and has to be found. `make soak-verdicts` runs it;
+//! winner among them is false; in the others one layout is slowed by 5 %, and has to be found. And runs of six equal layouts, each
+//! in a directory with files made for it, of which anything that is called different is false. `make soak-verdicts` runs it;
 //! stop it as you like, it goes on where it was. It is an example to Cargo, so that `cargo test` builds it and does not run
 //! it.
 
@@ -28,6 +29,8 @@ use tally::Tally;
 
 /// Runs of each kind, of [`PAIRS_PER_RUN`] pairs each: 200 equal pairs, 100 of them under each plan, and 100 slowed ones.
 const RUNS_PER_KIND: usize = 25;
+/// Equal layouts of a run that has six.
+const LAYOUTS_OF_SIX: usize = 6;
 /// Load levels of a run: each is a pair of its own.
 const PAIRS_PER_RUN: usize = 4;
 /// The most rounds of equal pairs and of slowed ones, where the plan stops by itself.
@@ -50,16 +53,27 @@ enum Kind {
     EqualAuto,
     /// The second layout's I/O takes 5 % longer, and transactions wait for hardly anything else.
     Slowed,
+    /// Six equal layouts, each in a directory with files made for it, five rounds.
+    Six,
 }
 
 impl Kind {
-    const ALL: [Kind; 3] = [Kind::EqualFixed, Kind::EqualAuto, Kind::Slowed];
+    const ALL: [Kind; 4] = [Kind::EqualFixed, Kind::EqualAuto, Kind::Slowed, Kind::Six];
 
     fn name(self) -> &'static str {
         match self {
             Kind::EqualFixed => "equal-fixed",
             Kind::EqualAuto => "equal-auto",
             Kind::Slowed => "slowed",
+            Kind::Six => "six",
+        }
+    }
+
+    /// Layouts beside the best, at all load levels together.
+    fn verdicts_per_run(self) -> usize {
+        match self {
+            Kind::EqualFixed | Kind::EqualAuto | Kind::Slowed => PAIRS_PER_RUN,
+            Kind::Six => LAYOUTS_OF_SIX - 1,
         }
     }
 
@@ -72,9 +86,10 @@ impl Kind {
             Kind::EqualFixed => "rounds = 3".to_string(),
             Kind::EqualAuto => auto("10", ROUNDS_MAX_EQUAL),
             Kind::Slowed => auto("2.5", ROUNDS_MAX_SLOWED),
+            Kind::Six => "rounds = 5".to_string(),
         };
         let measure = match self {
-            Kind::EqualFixed | Kind::EqualAuto => "300ms",
+            Kind::EqualFixed | Kind::EqualAuto | Kind::Six => "300ms",
             Kind::Slowed => "1s",
         };
         format!("[plan]\nwarmup = \"100ms\"\nmeasure = \"{measure}\"\nmargin = \"0%\"\n{rounds}\n")
@@ -85,7 +100,7 @@ impl Kind {
     /// does to its throughput nobody knows.
     fn database(self) -> &'static str {
         match self {
-            Kind::EqualFixed | Kind::EqualAuto => {
+            Kind::EqualFixed | Kind::EqualAuto | Kind::Six => {
                 "size = \"4MiB\"\nmemory = \"4MiB\"\n[workload]\n"
             }
             Kind::Slowed => {
@@ -94,27 +109,46 @@ impl Kind {
         }
     }
 
-    /// A delay that makes up nearly all of a transaction's time, and one that is 5 % longer.
-    fn delays(self) -> [&'static str; 2] {
+    /// The layouts. Slowed ones have a delay that makes up nearly all of a transaction's time, and one that is 5 % longer.
+    fn layouts(self) -> Vec<String> {
+        let delay =
+            |us: u32| format!("delay = {{ read_us = {us}, write_us = {us}, flush_us = {us} }}\n");
         match self {
-            Kind::EqualFixed | Kind::EqualAuto => ["", ""],
-            Kind::Slowed => [
-                "delay = { read_us = 1000, write_us = 1000, flush_us = 1000 }",
-                "delay = { read_us = 1050, write_us = 1050, flush_us = 1050 }",
-            ],
+            Kind::EqualFixed | Kind::EqualAuto => vec![String::new(); 2],
+            Kind::Slowed => vec![delay(1_000), delay(1_050)],
+            Kind::Six => (1..=LAYOUTS_OF_SIX)
+                .map(|layout| format!("path = \"{}\"\n", directory_of(layout)))
+                .collect(),
+        }
+    }
+
+    /// Each load level is a pair of its own; six layouts have one.
+    fn clients(self) -> &'static str {
+        match self {
+            Kind::EqualFixed | Kind::EqualAuto | Kind::Slowed => "[1, 2, 3, 4]",
+            Kind::Six => "[2]",
         }
     }
 
     fn experiment(self, seed: usize) -> Experiment {
-        let [first, second] = self.delays();
+        let named = ["a", "b", "c", "d", "e", "f"].iter().zip(self.layouts());
+        let layouts: String = named
+            .map(|(name, layout)| format!("[[layout]]\nname = \"{name}\"\n{layout}"))
+            .collect();
         let text = format!(
-            "name = \"{}\"\nseed = {seed}\n{DATABASE}{}clients = [1, 2, 3, 4]\n{}[[layout]]\nname = \"a\"\n{first}\n[[layout]]\nname = \"b\"\n{second}\n",
+            "name = \"{}\"\nseed = {seed}\n{DATABASE}{}clients = {}\n{}{layouts}",
             self.name(),
             self.database(),
+            self.clients(),
             self.plan()
         );
         Experiment::parse("soak", &text, &[]).expect("the soak's own experiment is right")
     }
+}
+
+/// Where one of the six equal layouts has its files, below the directory of the soak.
+fn directory_of(layout: usize) -> String {
+    format!("files-{layout}")
 }
 
 /// Small real runs whose truth is known; goes on where it was.
@@ -126,7 +160,7 @@ struct Options {
     /// Begin no more runs after so many minutes
     #[arg(long)]
     minutes: Option<u64>,
-    /// Begin only runs of this kind: equal-fixed, equal-auto or slowed
+    /// Begin only runs of this kind: equal-fixed, equal-auto, slowed or six
     #[arg(long, value_parser = Kind::ALL.map(Kind::name))]
     kind: Option<String>,
     /// Write docs/soak-verdicts.md from the runs so far, and stop
@@ -156,6 +190,9 @@ fn soak(options: &Options) -> Result<(), String> {
     fs::create_dir_all(&options.directory).map_err(at)?;
     let directory = options.directory.canonicalize().map_err(at)?;
     env::set_current_dir(&directory).map_err(at)?;
+    for layout in 1..=LAYOUTS_OF_SIX {
+        fs::create_dir_all(directory_of(layout)).map_err(at)?;
+    }
     let began = Instant::now();
     let budget = options
         .minutes

@@ -7,10 +7,12 @@ use std::process::Command;
 use jiff::Timestamp;
 use spindle::result::{Comparison, RunResult, Verdict};
 
-use crate::{Kind, PAIRS_PER_RUN, ROUNDS_MAX_SLOWED, RUNS_PER_KIND};
+use crate::{Kind, LAYOUTS_OF_SIX, PAIRS_PER_RUN, ROUNDS_MAX_SLOWED, RUNS_PER_KIND};
 
 /// False winners among so many equal pairs that a program with 5 % of them stays below in 98 of 100 soaks.
 const FALSE_WINNERS_MAX: (u32, u32) = (17, 200);
+/// Runs of six equal layouts that call anything different: a program that does so in 1 of 20 stays below in 99 of 100 soaks.
+const FALSE_RUNS_MAX: (u32, u32) = (4, 25);
 /// Share of the slowed pairs that are found, of those that the plan settled.
 const FOUND_MIN: f64 = 0.95;
 /// What the plan of the slowed pairs asks for.
@@ -36,6 +38,10 @@ struct Pairs {
 #[derive(Debug, Clone, Default)]
 pub struct Tally {
     kinds: BTreeMap<Kind, Pairs>,
+    /// Runs of six equal layouts.
+    six: u32,
+    /// Those of them in which any pair is called different in any table.
+    six_called: u32,
     /// Processors and file systems.
     machines: BTreeSet<String>,
     /// Load averages of one minute when runs began.
@@ -45,17 +51,25 @@ pub struct Tally {
 impl Tally {
     /// Fails when a pair of the run has no verdict, as nothing is to be learned from what did not run.
     pub fn add(&mut self, kind: Kind, result: &RunResult) -> Result<(), String> {
-        if result.verdicts.len() != PAIRS_PER_RUN {
+        let wanted = kind.verdicts_per_run();
+        if result.verdicts.len() != wanted {
             let reasons = result.cases.iter().filter_map(|case| case.outcome.reason());
             let reasons: BTreeSet<&str> = reasons.collect();
             return Err(format!(
-                "a run measured {} pairs of {PAIRS_PER_RUN}: {reasons:?}",
+                "a run measured {} pairs of {wanted}: {reasons:?}",
                 result.verdicts.len()
             ));
         }
         self.machines.insert(machine_of(result));
         let load = result.machine.pointer("/load/averages/0");
         self.loads.extend(load.and_then(|load| load.as_f64()));
+        if kind == Kind::Six {
+            let of_best = result.verdicts.iter().map(|pair| pair.verdict);
+            let mut told = of_best.chain(result.pairs.iter().map(|pair| pair.verdict));
+            self.six += 1;
+            self.six_called += u32::from(told.any(is_called));
+            return Ok(());
+        }
         let pairs = self.kinds.entry(kind).or_default();
         for comparison in &result.verdicts {
             pairs.add(comparison);
@@ -68,8 +82,9 @@ impl Tally {
         let (false_winners, equal) = self.equal();
         let slowed = self.of(Kind::Slowed);
         format!(
-            "{false_winners} false winners of {equal}, {} slowed found of {}",
-            slowed.found, slowed.settled
+            "{false_winners} false winners of {equal}, {} slowed found of {}, {} of {} runs of {LAYOUTS_OF_SIX} equal layouts call \
+             anything different",
+            slowed.found, slowed.settled, self.six_called, self.six
         )
     }
 
@@ -80,6 +95,13 @@ impl Tally {
         if false_winners > most && false_winners * of > most * equal {
             return Err(format!(
                 "{false_winners} false winners of {equal} are too many"
+            ));
+        }
+        let (most, of) = FALSE_RUNS_MAX;
+        if self.six_called > most && self.six_called * of > most * self.six {
+            return Err(format!(
+                "{} of {} runs of equal layouts call something different: too many",
+                self.six_called, self.six
             ));
         }
         let slowed = self.of(Kind::Slowed);
@@ -154,10 +176,16 @@ impl Tally {
         let _ = write!(
             text,
             "\nFalse winners: {false_winners} of {equal}; at most {most} of {of} are allowed. A slowed pair counts when its plan \
-             settled it within {ROUNDS_MAX_SLOWED} rounds; {:.0} % of those must be found.\n\n\
+             settled it within {ROUNDS_MAX_SLOWED} rounds; {:.0} % of those must be found. The four load levels of a run share the 5 %.\n\n\
+             Six equal layouts, each in a directory with files made for it, five rounds: {} of {} runs ({RUNS_PER_KIND} planned) called \
+             anything different, in any table; at most {} of {} are allowed.\n\n\
              Machine: {}; its load was {:.1} to {:.1} when runs began. Recorded by the code of git tree `{}` (`crates/`) on {}; runs \
              done before are of the code of their day.\n",
             100.0 * FOUND_MIN,
+            self.six_called,
+            self.six,
+            FALSE_RUNS_MAX.0,
+            FALSE_RUNS_MAX.1,
             machines.join("; "),
             least(&self.loads),
             greatest(&self.loads),
@@ -175,7 +203,7 @@ impl Pairs {
         };
         let half_width = comparison.ratio / low - 1.0;
         let is_first_ahead = comparison.a == "a";
-        let is_winner = matches!(comparison.verdict, Verdict::Faster | Verdict::Slower);
+        let is_winner = is_called(comparison.verdict);
         let is_settled = comparison.rounds < ROUNDS_MAX_SLOWED || half_width <= PRECISION;
         let log_ratio = comparison.ratio.ln();
         self.all += 1;
@@ -204,6 +232,10 @@ fn machine_of(result: &RunResult) -> String {
         text("/processor/model"),
         text("/data_paths/0/file_system/kind")
     )
+}
+
+fn is_called(verdict: Verdict) -> bool {
+    matches!(verdict, Verdict::Faster | Verdict::Slower)
 }
 
 fn mean(values: &[f64]) -> f64 {
