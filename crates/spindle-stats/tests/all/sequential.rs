@@ -5,7 +5,7 @@
 use crate::machine::{Chance, Experiment, Machine};
 use spindle_stats::{
     CaseRounds, Comparison, Family, Looks, ROUNDS_MIN, Standard, Verdict, compare_by,
-    compare_paired, rounds_to_find,
+    compare_paired, pairs, rank, rounds_to_find,
 };
 
 const MARGIN: f64 = 0.03;
@@ -314,4 +314,42 @@ fn a_plain_difference_is_settled_early() {
         rounds_sum += rounds.expect("settled");
     }
     assert!(rounds_sum < 200 * (ROUNDS_MIN + 1), "{rounds_sum}");
+}
+
+/// Six equal cases, each measured until its pair with the best is settled: at most one experiment of 20 calls anything
+/// different, at noise that stops early as at noise that does not.
+#[test]
+fn of_six_equal_cases_that_stop_when_settled_nothing_is_called_different() {
+    const SIX_EXPERIMENTS: u32 = 250;
+    let standard = Plan::auto(0.03).standard();
+    let standard = Standard {
+        margin: 0.0,
+        ..standard
+    };
+    for (seed, machine) in (1_200..).zip([Machine::QUIET, Machine::WANDERING, Machine::TWO_MODES]) {
+        let told = share(seed, SIX_EXPERIMENTS, |chance| {
+            let noise = any_noise(0.03, chance);
+            let machine = Machine { noise, ..machine };
+            let mut experiment = Experiment::new(machine, &[1_000.0; 6], chance);
+            let mut cases: Vec<CaseRounds> = Vec::new();
+            for _ in 0..ROUNDS_MAX {
+                experiment.run_round(chance);
+                cases = experiment
+                    .cases
+                    .iter()
+                    .map(|values| named(values))
+                    .collect();
+                let best = rank(&cases, standard).unwrap().best;
+                let family = Family::of(&cases, standard).unwrap();
+                let mut others = (0..cases.len()).filter(|other| *other != best);
+                if others.all(|other| family.is_settled(best, other, 0.03)) {
+                    break;
+                }
+            }
+            let pairs = pairs(&cases, standard).unwrap();
+            pairs.iter().any(|pair| is_winner(&pair.comparison))
+        });
+        let slack = 3.0 * (PROMISED * (1.0 - PROMISED) / f64::from(SIX_EXPERIMENTS)).sqrt();
+        assert!(told <= PROMISED + slack, "{machine:?}: {told}");
+    }
 }
