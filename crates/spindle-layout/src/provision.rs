@@ -7,7 +7,7 @@ use std::io::{Seek, SeekFrom};
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::guard::TakenDevice;
+use crate::guard::{Refusal, TakenDevice};
 use crate::ledger::{Ledger, LedgerError, undo_all};
 use crate::placement::{DeviceIdentity, RawDevice, Target};
 use crate::plan::{DelayedBy, LayoutPlan, Obstacle, Plan, PlannedTarget};
@@ -28,12 +28,31 @@ pub enum ProvisionError {
         /// Why.
         source: StepError,
     },
+    /// Another layout met a device that is no longer the one that was examined: then nothing more is made.
+    #[error("nothing more was made: {reason}")]
+    Ended {
+        /// What that layout met.
+        reason: String,
+    },
     /// A step failed that layouts share.
     #[error("a layout that shares its devices failed: {reason}")]
     Shared {
         /// Step and reason.
         reason: String,
     },
+}
+
+impl ProvisionError {
+    /// Says so if a device was no longer the one that was examined.
+    fn changed(&self) -> Option<String> {
+        match self {
+            ProvisionError::Step {
+                source: StepError::Refused(Refusal::Changed { .. }),
+                ..
+            } => Some(self.to_string()),
+            _ => None,
+        }
+    }
 }
 
 /// A layout that was made.
@@ -60,6 +79,8 @@ pub struct Provision {
     /// Devices handed out as they are: nobody else may take them.
     taken: BTreeMap<DeviceName, TakenDevice>,
     layouts: Vec<Result<Provisioned, ProvisionError>>,
+    /// See [`Self::changed`], of what layouts share.
+    shared_changed: Option<String>,
     /// Of each layout, the thin volume that its database lies on.
     thin_volumes: Vec<Option<ThinVolume>>,
     is_down: bool,
@@ -81,6 +102,7 @@ impl Provision {
             devices: BTreeMap::new(),
             taken: BTreeMap::new(),
             layouts: Vec::new(),
+            shared_changed: None,
             thin_volumes: Vec::new(),
             is_down: false,
         };
@@ -96,8 +118,13 @@ impl Provision {
         for layout in &plan.layouts {
             let made = match (&shared, layout.obstacles.first()) {
                 (_, Some(obstacle)) => Err(ProvisionError::Obstacle(obstacle.clone())),
-                (Some(error), None) if layout.is_shared => Err(ProvisionError::Shared {
-                    reason: error.to_string(),
+                (Some(error), None) if layout.is_shared || error.changed().is_some() => {
+                    Err(ProvisionError::Shared {
+                        reason: error.to_string(),
+                    })
+                }
+                _ if provision.changed().is_some() => Err(ProvisionError::Ended {
+                    reason: provision.changed().unwrap_or_default(),
                 }),
                 _ => provision.make(layout, &mut workshop, note),
             };
@@ -107,6 +134,7 @@ impl Provision {
             provision.thin_volumes.push(thin_volume.flatten());
             provision.layouts.push(made);
         }
+        provision.shared_changed = shared.as_ref().and_then(ProvisionError::changed);
         provision.devices = workshop.devices;
         provision.taken = workshop.taken;
         // A thin volume goes and comes back under the same number when it is put back.
@@ -158,6 +186,14 @@ impl Provision {
     /// Each layout of the plan, in its order: made, or why not.
     pub fn layouts(&self) -> &[Result<Provisioned, ProvisionError>] {
         &self.layouts
+    }
+
+    /// A device that was no longer the one that was examined, in words, if one was met. The run must end then: nobody knows
+    /// which device is meant.
+    pub fn changed(&self) -> Option<String> {
+        let errors = self.layouts.iter().filter_map(|made| made.as_ref().err());
+        let of_layouts = errors.filter_map(ProvisionError::changed).next();
+        of_layouts.or_else(|| self.shared_changed.clone())
     }
 
     /// Whether the database of a layout of the plan lies on a thin volume, which can be kept and put back; and where that is

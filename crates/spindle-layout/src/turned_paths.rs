@@ -264,7 +264,7 @@ fn file_system(type_name: &str) -> LayoutKind {
 }
 
 /// Every attack in every moment of making, using and taking away; `specs` says what is made.
-fn in_every_moment(size_bytes: u64, tools: &[&str], specs: impl Fn(&Scene) -> Vec<LayoutSpec>) {
+fn in_every_moment(size_bytes: u64, tools: &[&str], specs: impl Fn(&mut Scene) -> Vec<LayoutSpec>) {
     let is_missing = |tool: &&&str| find(tool).is_none();
     let missing: Vec<&&str> = tools.iter().filter(is_missing).collect();
     if !rustix::process::geteuid().is_root() || !missing.is_empty() {
@@ -272,8 +272,8 @@ fn in_every_moment(size_bytes: u64, tools: &[&str], specs: impl Fn(&Scene) -> Ve
         return;
     }
     for attack in [Attack::TurnsTheLink, Attack::GivesTheNumberAway] {
-        let scene = Scene::new(size_bytes);
-        let specs = specs(&scene);
+        let mut scene = Scene::new(size_bytes);
+        let specs = specs(&mut scene);
         let peace = scene.suffer(&specs, attack, 0);
         assert_eq!(peace.refused, None, "without an attack it is made");
         assert_eq!(peace.left, Vec::<String>::new());
@@ -291,6 +291,21 @@ fn in_every_moment(size_bytes: u64, tools: &[&str], specs: impl Fn(&Scene) -> Ve
 }
 
 const TOOLS: [&str; 5] = ["losetup", "blkid", "wipefs", "blockdev", "blkdiscard"];
+
+#[test]
+fn an_empty_device_is_not_taken_in_place_of_the_one_that_was_looked_at() {
+    in_every_moment(16 * MIB, &TOOLS, |scene| {
+        // Nothing on it would stop anybody.
+        let other = OpenOptions::new()
+            .write(true)
+            .open(&scene.other.file)
+            .unwrap();
+        other.set_len(0).unwrap();
+        other.set_len(16 * MIB).unwrap();
+        scene.precious.fill(0);
+        vec![scene.layout(LayoutKind::Raw)]
+    });
+}
 
 #[test]
 fn a_raw_device_stays_the_same() {

@@ -34,6 +34,15 @@ impl Appearance {
         let sequence = BlockDeviceNode::of(tree, number)?.sequence();
         Some(Appearance { number, sequence })
     }
+
+    /// What was there, and what is there now.
+    fn differs_from(self, now: Appearance) -> String {
+        let text = |of: Appearance| match of.sequence {
+            Some(sequence) => format!("device {} (diskseq {sequence})", of.number),
+            None => format!("device {}", of.number),
+        };
+        format!("it was {} and is {}", text(self), text(now))
+    }
 }
 
 /// A block device that stays open, for reading, until it is released. Others may use it beside: only a
@@ -143,7 +152,7 @@ impl HeldDevice {
             .ok_or_else(gone)?
             .path(tree);
         let found = DeviceNumber::of_stat(device_at(&path)?.rdev());
-        self.must_be(found)?;
+        self.has_number(found)?;
         Ok(path)
     }
 
@@ -152,21 +161,22 @@ impl HeldDevice {
     /// # Errors
     /// [`Refusal::Changed`].
     pub fn check(&self, tree: &SystemTree) -> Result<(), Refusal> {
-        let before = self.appearance;
-        match Appearance::now(tree, before.number) {
-            Some(now) if now == before => Ok(()),
+        match Appearance::now(tree, self.appearance.number) {
+            Some(now) if now == self.appearance => Ok(()),
             None => Err(self.changed("it is gone".to_owned())),
-            Some(now) => {
-                let text = |sequence: Option<u64>| {
-                    sequence.map_or("none".to_owned(), |sequence| sequence.to_string())
-                };
-                let (was, is) = (text(before.sequence), text(now.sequence));
-                Err(self.changed(format!(
-                    "another device has its number {} (diskseq {was} before, {is} now)",
-                    before.number
-                )))
-            }
+            Some(now) => Err(self.changed(self.appearance.differs_from(now))),
         }
+    }
+
+    /// Whether this is the device that was looked at before.
+    ///
+    /// # Errors
+    /// [`Refusal::Changed`].
+    pub(crate) fn must_be(&self, looked_at: Appearance) -> Result<(), Refusal> {
+        if self.appearance == looked_at {
+            return Ok(());
+        }
+        Err(self.changed(looked_at.differs_from(self.appearance)))
     }
 
     /// Opens the device once more, for reading and writing and for this program alone. Others may have it so for a moment:
@@ -209,11 +219,11 @@ impl HeldDevice {
         let metadata = file.metadata();
         let metadata = metadata.map_err(|error| self.changed(error.to_string()))?;
         must_be_device(&metadata, &self.called)?;
-        self.must_be(DeviceNumber::of_stat(metadata.rdev()))?;
+        self.has_number(DeviceNumber::of_stat(metadata.rdev()))?;
         self.check(tree)
     }
 
-    fn must_be(&self, number: DeviceNumber) -> Result<(), Refusal> {
+    fn has_number(&self, number: DeviceNumber) -> Result<(), Refusal> {
         let own = self.appearance.number;
         if own == number {
             return Ok(());

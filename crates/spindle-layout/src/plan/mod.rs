@@ -7,7 +7,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::guard::Permit;
+use crate::guard::{Appearance, Permit};
 use crate::spec::{DeviceSpec, FileSystemSpec, LayoutKind, LayoutSpec, Share, size_text};
 use crate::steps::{
     AttachLoop, ClaimDevice, DelayDevice, DeviceName, MakeDirectory, MakeFile, MakeFileSystem,
@@ -213,6 +213,10 @@ fn device_step(
                 erase: spec.erase.clone(),
                 erased_content,
                 file_system_type,
+                looked_at: Appearance {
+                    number: looked.state.number,
+                    sequence: looked.state.sequence,
+                },
             };
             Ok((claim.into(), looked.state.size_bytes))
         }

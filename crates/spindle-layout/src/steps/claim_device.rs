@@ -37,6 +37,8 @@ pub struct ClaimDevice {
     pub erased_content: Option<String>,
     /// The type of a file system that bears no identity of our choice.
     pub file_system_type: Option<String>,
+    /// The device that was looked at when the plan was made.
+    pub looked_at: Appearance,
 }
 
 /// A block device that was taken.
@@ -76,6 +78,7 @@ impl ClaimDevice {
         };
         let uuid = new_uuid(&workshop.site.tree)?;
         let mut taken = workshop.guard().claim(&want)?;
+        taken.held().must_be(self.looked_at)?;
         workshop.note(ClaimedDevice {
             path: self.path.clone(),
             number: taken.state().number,

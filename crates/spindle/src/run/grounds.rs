@@ -32,6 +32,9 @@ pub enum GroundError {
     /// What the run left when it was killed is still there.
     #[error("what this run left when it ended cannot be taken away: {0}; see `spindle clean`")]
     Leftover(String),
+    /// A device is no longer the one that was examined.
+    #[error("the run ends, for {0}")]
+    Changed(String),
     /// There is no current directory.
     #[error("no current directory: {0}")]
     WorkingDirectory(io::Error),
@@ -122,6 +125,12 @@ impl Grounds {
         let wanted: Vec<LayoutSpec> = specs.iter().map(|(spec, _)| spec.clone()).collect();
         let plan = Plan::of(&wanted, &Facts::gather(&wanted, tree), run);
         let provision = Provision::carry_out(&plan, Arc::clone(&self.ledger), tree, note)?;
+        if let Some(mut reason) = provision.changed() {
+            for left in provision.teardown() {
+                reason += &format!("; {left}");
+            }
+            return Err(GroundError::Changed(reason));
+        }
         for (number, ((spec, layouts), made)) in specs.iter().zip(provision.layouts()).enumerate() {
             let of = &experiment.layouts[layouts[0]];
             let group = of.made.as_ref().and_then(|made| made.disk_group.as_ref());
