@@ -146,7 +146,7 @@ fn trials(experiment: &Experiment) -> String {
         let time = Duration::from_millis(trials(rounds) * (plan.warmup_ms + plan.measure_ms));
         duration_text(time.as_secs() * 1000)
     };
-    let (most, rounds_max) = (trials(plan.rounds), plan.rounds);
+    let (most, rounds_max) = (trials(plan.all_rounds()), plan.all_rounds());
     let restore = match experiment.is_foreign() {
         true => "loading again",
         false => plan.restore.as_str(),

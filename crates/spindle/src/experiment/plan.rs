@@ -26,6 +26,10 @@ words! {
 /// How long a trial waits for quiet where nothing is said of it.
 const QUIET_MS: u64 = 30_000;
 
+fn one_run() -> u32 {
+    1
+}
+
 fn quiet_ms() -> u64 {
     QUIET_MS
 }
@@ -52,6 +56,12 @@ pub struct Plan {
     pub measure_ms: u64,
     /// Rounds, each one trial of every case in random order, 1 to 1000; the most of them when the rounds are `auto`.
     pub rounds: u32,
+    /// How often the rounds are repeated as a whole, after a pause, with files and file systems made anew, 1 to 100.
+    #[serde(default = "one_run")]
+    pub runs: u32,
+    /// The pause between two runs, up to 24 h.
+    #[serde(default)]
+    pub pause_ms: u64,
     /// When the rounds themselves say how many it takes; `None`: it takes all of `rounds`.
     #[serde(default)]
     pub auto: Option<Auto>,
@@ -96,6 +106,8 @@ impl Plan {
             warmup_max_ms: warmup.is_none().then_some(warmup_max_ms),
             measure_ms,
             rounds: fixed_rounds.unwrap_or(rounds_max),
+            runs: reader.number("runs", 1, 1..=100)?,
+            pause_ms: reader.duration_ms("pause", MINUTE_MS, 0..=DAY_MS)?,
             auto: fixed_rounds.is_none().then_some(Auto { precision_percent }),
             margin_percent,
             restore: reader.word("restore", RestoreBy::Copy)?,
@@ -120,6 +132,14 @@ impl Plan {
             if self.auto.is_none() && reader.has(key) {
                 return without(key, "rounds", "write rounds = \"auto\", or leave it out");
             }
+        }
+        if self.auto.is_some() && self.runs > 1 {
+            return Err(reader.conflict(
+                &["runs"],
+                "runs is set, and rounds is \"auto\"",
+                "each run has a fixed number of rounds",
+                "write rounds = 5, say; or leave runs out",
+            ));
         }
         if self.warmup_max_ms.is_none() && reader.has("warmup_max") {
             return without(
@@ -162,6 +182,16 @@ impl Plan {
             }
         }
         Ok(())
+    }
+
+    /// Rounds of all runs together; they are numbered through.
+    pub fn all_rounds(&self) -> u32 {
+        self.rounds * self.runs
+    }
+
+    /// The run that a round belongs to, from 1.
+    pub fn run_of(&self, round: u32) -> u32 {
+        (round - 1) / self.rounds + 1
     }
 
     /// What a comparison of this plan's rounds has to meet.

@@ -79,6 +79,8 @@ fn everything_left_out_has_its_default() {
             restore: RestoreBy::Copy,
             noise_check: false,
             restore_verify: RestoreVerify::Full,
+            runs: 1,
+            pause_ms: 60_000,
             quiet_ms: 30_000,
             golden_path: None,
         },

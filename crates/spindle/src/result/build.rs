@@ -5,7 +5,7 @@ use thiserror::Error;
 
 use super::{
     Case, CaseRecord, FORMAT_VERSION, Outcome, Promise, RunRecord, RunResult, Throughput, Trial,
-    attribution, case_means, drift, findings, headline, judge, stopping, warnings,
+    attribution, case_means, drift, findings, headline, judge, levels, stopping, warnings,
 };
 
 /// Why a record has no result: the journal it came from was damaged or changed by hand.
@@ -60,6 +60,7 @@ pub fn build(record: &RunRecord) -> Result<RunResult, RecordError> {
         stopping: None,
         attributions: Vec::new(),
         findings: Vec::new(),
+        variances: Vec::new(),
         phases: record.phases.clone(),
         warnings: Vec::new(),
     };
@@ -70,6 +71,7 @@ pub fn build(record: &RunRecord) -> Result<RunResult, RecordError> {
         result.pairs.extend(judgement.pairs);
         result.noise.extend(judgement.noise);
     }
+    result.variances = levels::variances(&result, record);
     result.drifts = drift::drifts(&result.cases)?;
     result.stopping = stopping::stopping(record, &result.verdicts);
     result.attributions = attribution::attributions(&result);

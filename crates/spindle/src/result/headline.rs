@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use spindle_stats::{ROUNDS_TO_JUDGE, Verdict};
 
 use super::judge::is_within_noise;
-use super::{Case, Comparison, Measure, Ranking, RunResult, disturbance, fixed_rate};
+use super::{Case, Comparison, Measure, Ranking, RunResult, disturbance, fixed_rate, levels};
 
 /// What is said when reads were answered from memory, so that no device was compared.
 const COMPARES_CACHES: &str = "the data fits in memory: this compares caches, not devices";
@@ -72,6 +72,10 @@ fn is_one_answer(result: &RunResult, levels: &[&Ranking]) -> bool {
     let first = levels[0];
     // At a fixed rate each load level has times of its own to tell.
     if first.measure == Measure::P99 {
+        return false;
+    }
+    // Rounds of one run say too little of another to be taken together.
+    if result.cases.iter().any(levels::has_runs) {
         return false;
     }
     let is_same_winner = |other: &&Ranking| {

@@ -8,6 +8,7 @@ use spindle_stats::{
     rounds_to_find,
 };
 
+use super::levels;
 use super::{
     Case, Comparison, NoiseFloor, Pair, Place, Ranking, RatioEstimate, RunRecord, RunResult, Trial,
     fixed_rate,
@@ -257,16 +258,11 @@ fn noise_floor(
     }))
 }
 
-/// What a case is compared by, for each round: its throughput, or its promptness at a fixed rate.
+/// What a case is compared by: its throughput, or its promptness at a fixed rate, of each round or run.
 pub(super) fn rounds_of(case: &Case) -> CaseRounds {
-    let values: BTreeMap<u32, f64> = case
-        .trials
-        .iter()
-        .map(|trial| (trial.round, fixed_rate::speed(trial)))
-        .collect();
     CaseRounds {
         name: case.layout.clone(),
-        values,
+        values: levels::units(case),
     }
 }
 

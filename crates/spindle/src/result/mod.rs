@@ -19,6 +19,7 @@ mod fixed_rate;
 mod headline;
 mod judge;
 mod kinds;
+mod levels;
 mod model;
 mod queries;
 mod record;
@@ -42,7 +43,7 @@ pub use model::{
     Promise, PromiseReason, QueryRun, QueryTime, QuietWait, RUN_QUEUE, Ranking, RatioEstimate,
     ResponseTime, Restore, RunResult, SYSTEM_CPU, SegmentSpace, SetAside, Standstill, Stopping,
     SystemColumn, SystemMean, SystemSeries, Throughput, TimePart, Trial, TrialTimes, USER_CPU,
-    Wait, WarmUp, Warning, is_refresh, is_storage_wait, is_wait_event, nearest_event,
+    Variance, Wait, WarmUp, Warning, is_refresh, is_storage_wait, is_wait_event, nearest_event,
 };
 pub use queries::{QueryMean, QueryMeans};
 pub use record::{AutoPlan, CaseRecord, RunRecord, SampledTrial};

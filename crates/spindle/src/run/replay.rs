@@ -222,7 +222,7 @@ impl RunState {
             experiment: value(serde_json::to_value(experiment)),
             machine: value(serde_json::to_value(&self.machine)),
             margin: experiment.plan.margin_percent / 100.0,
-            planned_rounds: experiment.plan.rounds,
+            planned_rounds: experiment.plan.all_rounds(),
             auto: experiment.plan.auto.map(|auto| AutoPlan {
                 precision: auto.precision_percent / 100.0,
                 is_finished: self.finished,

@@ -43,6 +43,8 @@ use crate::watch::{CaseView, Scene, UnderWay};
 const TRIAL_OVERHEAD: Duration = Duration::from_secs(3);
 /// Samples of throughput in a measured time, about; between 100 ms and 3 s apart.
 const SAMPLES: u64 = 100;
+/// Whether the person wants to stop is looked at as often in a pause.
+const PAUSE_LOOK: Duration = Duration::from_millis(100);
 /// Time between samples of a trial that ends with its last query.
 const QUERY_SAMPLE_MS: u64 = 1000;
 
@@ -224,20 +226,54 @@ impl Runner {
         let budget = self.record_budget()?;
         self.check_redo_place()?;
         self.warn_of_restore()?;
-        let wanted = schedule::layouts_not_done(&self.state);
-        if wanted.is_empty() {
-            return Ok(());
+        let mut left_before = None;
+        loop {
+            let wanted = schedule::layouts_not_done(&self.state);
+            let left = schedule::trials_left(&self.state);
+            // What cannot be measured is left for ever.
+            if wanted.is_empty() || left_before.is_some_and(|before| left == 0 || left >= before) {
+                return Ok(());
+            }
+            if left_before.is_some() {
+                self.pause_before_run()?;
+            }
+            self.run_once(&wanted, budget.as_ref())?;
+            left_before = Some(left);
         }
+    }
+
+    /// What is left of one run of the plan, on layouts made for it and taken away again.
+    fn run_once(
+        &mut self,
+        wanted: &[usize],
+        budget: Option<&MemoryBudget>,
+    ) -> Result<(), RunError> {
         let progress = &mut self.progress;
         let mut note = |text: &str| progress.note(text);
         let began = Instant::now();
-        let grounds = Grounds::prepare(&self.state, &wanted, &mut note)?;
-        self.phase_done("making layouts", began.elapsed())?;
-        let run = self.run_on(&grounds, &wanted, budget.as_ref());
+        let grounds = Grounds::prepare(&self.state, wanted, &mut note)?;
+        let run = self.phase_done("making layouts", began.elapsed());
+        let run = run.and_then(|()| self.run_on(&grounds, wanted, budget));
         for leftover in grounds.teardown() {
             self.warn(leftover)?;
         }
         run
+    }
+
+    /// Lets some time pass before the next run, so that it meets another machine.
+    fn pause_before_run(&mut self) -> Result<(), RunError> {
+        let plan = &self.state.experiment.plan;
+        let pause = Duration::from_millis(plan.pause_ms);
+        let run = schedule::next_run(&self.state).unwrap_or(plan.runs);
+        let seconds = pause.as_secs();
+        self.progress
+            .note(&format!("run {run} of {} begins in {seconds} s", plan.runs));
+        let began = Instant::now();
+        while began.elapsed() < pause {
+            self.check_interrupted()?;
+            std::thread::sleep(PAUSE_LOOK.min(pause.saturating_sub(began.elapsed())));
+        }
+        self.phase_done("pausing between runs", began.elapsed())
     }
 
     fn run_on(
@@ -261,12 +297,15 @@ impl Runner {
         let (mut databases, failed) =
             Databases::prepare(&self.state, &wanted, grounds, &self.interrupted, &mut note)?;
         let (whole, loading) = (began.elapsed(), databases.loading());
-        self.phase_done("loading databases", loading)?;
-        self.phase_done("copying databases", whole.saturating_sub(loading))?;
+        let noted = self.phase_done("loading databases", loading);
+        let copying = whole.saturating_sub(loading);
+        let noted = noted.and_then(|()| self.phase_done("copying databases", copying));
         let skipped = failed
             .into_iter()
             .try_for_each(|(layout, reason)| self.skip(layout, reason));
-        let run = skipped.and_then(|()| self.run_rounds(&mut databases, grounds, budget));
+        let run = noted
+            .and(skipped)
+            .and_then(|()| self.run_rounds(&mut databases, grounds, budget));
         for leftover in databases.remove() {
             self.warn(leftover)?;
         }
@@ -291,9 +330,10 @@ impl Runner {
         grounds: &Grounds,
         budget: Option<&MemoryBudget>,
     ) -> Result<(), RunError> {
+        let run = schedule::next_run(&self.state);
         loop {
             let round = schedule::next_round(&self.state);
-            if round.is_empty() {
+            if round.is_empty() || schedule::next_run(&self.state) != run {
                 return Ok(());
             }
             self.progress.expects(schedule::trials_left(&self.state));
@@ -500,7 +540,9 @@ impl Runner {
         match outcome {
             Ok(outcome) => {
                 databases.written(layout, Some(&outcome.written));
+                let plan = &self.state.experiment.plan;
                 let conditions = Conditions {
+                    run: (plan.runs > 1).then(|| plan.run_of(round)),
                     asked_ms: asked_ms(&self.state.experiment),
                     standstill: outcome.standstill,
                     times: Some(TrialTimes {
@@ -652,7 +694,7 @@ fn scene_of(state: &RunState, interrupted: Arc<AtomicBool>) -> Scene {
         trials_done: 0,
         trials: schedule::trials_left(state),
         ends: None,
-        rounds: state.experiment.plan.rounds,
+        rounds: state.experiment.plan.all_rounds(),
         cases: state.cases().into_iter().map(case_view).collect(),
         under_way: UnderWay::Preparing,
         notes: Vec::new(),

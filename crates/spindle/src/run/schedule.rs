@@ -46,6 +46,12 @@ pub fn next_round(state: &RunState) -> Vec<Planned> {
     Vec::new()
 }
 
+/// The run that the next trial belongs to, from 1; `None` when nothing is left to measure.
+pub fn next_run(state: &RunState) -> Option<u32> {
+    let next = next_round(state);
+    Some(state.experiment.plan.run_of(next.first()?.round))
+}
+
 /// How many trials are left, or may be.
 pub fn trials_left(state: &RunState) -> usize {
     let next = next_round(state);
@@ -57,7 +63,7 @@ pub fn trials_left(state: &RunState) -> usize {
         Some(_) => next.len(),
         None => trials_of(state, round, &runnable(state)).len(),
     };
-    let later = first.round + 1..=state.experiment.plan.rounds;
+    let later = first.round + 1..=state.experiment.plan.all_rounds();
     next.len() + later.map(left_in).sum::<usize>()
 }
 
@@ -91,7 +97,7 @@ fn layouts_of(cases: impl Iterator<Item = CaseKey>) -> Vec<usize> {
 }
 
 fn rounds(state: &RunState) -> std::ops::RangeInclusive<u32> {
-    1..=state.experiment.plan.rounds
+    1..=state.experiment.plan.all_rounds()
 }
 
 /// Cases that can be run.

@@ -21,6 +21,7 @@ mod report_damage;
 mod report_page;
 mod results;
 mod server_by_url;
+mod several_runs;
 mod sqlite_run;
 mod standstill;
 mod watch;

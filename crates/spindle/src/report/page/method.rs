@@ -37,6 +37,12 @@ pub(super) fn section(result: &RunResult) -> Markup {
                 summary { "Order of trials" }
                 (order_table(result))
             }
+            @if !result.variances.is_empty() {
+                details {
+                    summary { "Where the variance is" }
+                    ul { @for variance in &result.variances { li { (variance.sentence) } } }
+                }
+            }
             (times::table(result))
             details {
                 summary { "Checks of every trial" }

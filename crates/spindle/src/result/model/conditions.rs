@@ -6,6 +6,8 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Conditions {
+    /// Which run of the plan it belongs to, from 1; `None` when the plan has one run only.
+    pub run: Option<u32>,
     /// The wait for quiet before it; `None` when there was none.
     pub quiet: Option<QuietWait>,
     /// What the device did just before it; `None` where there is nothing to be probed.

@@ -7,6 +7,7 @@ mod judgement;
 mod promise;
 mod system;
 mod trial;
+mod variance;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -27,6 +28,7 @@ pub use trial::{
     SegmentSpace, TimePart, Trial, USER_CPU, Wait, WarmUp, is_refresh, is_storage_wait,
     is_wait_event, nearest_event,
 };
+pub use variance::Variance;
 
 /// How a layout's note begins when direct I/O was asked for and the file system buffered it all the same. Such a note is
 /// raised to a warning and shown in the table.
@@ -82,6 +84,9 @@ pub struct RunResult {
     /// What can be acted on, the weightiest first.
     #[serde(default)]
     pub findings: Vec<Finding>,
+    /// Where the variance of each verdict is.
+    #[serde(default)]
+    pub variances: Vec<Variance>,
     /// What was done besides trials, and how long it took, in the order in which it was done first.
     #[serde(default)]
     pub phases: Vec<Phase>,

@@ -184,3 +184,20 @@ fn a_layout_that_is_run_again_is_measured_with_the_one_it_repeats() {
     assert_eq!(taken[1], spindle_stats::ROUNDS_MIN as usize);
     assert!(taken[0] > taken[1] && taken[0] == taken[2], "{taken:?}");
 }
+
+#[test]
+fn runs_follow_one_another_with_orders_of_their_own() {
+    let mut state = state("[plan]\nrounds = 2\nruns = 3", &["a", "b"]);
+    assert_eq!(trials_left(&state), 12);
+    let mut seen = Vec::new();
+    while let Some(run) = next_run(&state) {
+        for planned in next_round(&state) {
+            seen.push((run, planned.round));
+            finish(&mut state, planned, 100.0);
+        }
+    }
+    let expected = [1, 2, 3, 4, 5, 6].map(|round| ((round + 1) / 2, round));
+    seen.dedup();
+    assert_eq!(seen, expected);
+    assert!(layouts_not_done(&state).is_empty());
+}
