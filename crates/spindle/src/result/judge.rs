@@ -1,8 +1,6 @@
 //! Who won under each workload and load level: the cases of a group beside each other, by the arithmetic of
 //! `spindle-stats`. What the machine's own noise is, if it was checked, is known before, and no verdict is called within it.
 
-use std::collections::BTreeMap;
-
 use spindle_stats::{
     CaseRounds, Family, Looks, PairVerdict, Standard, StatsError, Verdict, compare_by, pairs, rank,
     rounds_to_find,
