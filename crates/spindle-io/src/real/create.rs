@@ -1,7 +1,8 @@
-//! The two file managers. The plain one makes a file under its name and writes it from front to back. The ODM one does
-//! what Oracle's disk manager does: the file is preallocated, as contiguous as the file system can, initialised, made
-//! durable, and stays invisible until it is committed under its name in one step; a creation that is dropped, or whose
-//! process dies, leaves nothing. Neither ever overwrites a file. Where the file system has no nameless files
+//! The two file managers. The plain one makes a file under its name and writes it through the page cache. The ODM one does
+//! what Oracle's disk manager does: it writes past the page cache, and the file stays invisible until it is committed under
+//! its name in one step; a creation that is dropped, or whose process dies, leaves nothing. Both allocate all space first,
+//! as contiguous as the file system can, then initialise all of it and make it durable: how a file lies must not be what
+//! tells two access paths apart. Neither ever overwrites a file. Where the file system has no nameless files
 //! (O_TMPFILE), a hidden name (`.name.creating-<process>`) stands in, which a killed process leaves behind.
 
 use std::fs::{File, OpenOptions};
@@ -52,6 +53,11 @@ fn write_plain(
     bytes: u64,
     mut fill: impl FnMut(u64, &mut [u8]),
 ) -> io::Result<()> {
+    match allocate(file, bytes) {
+        // A file system without preallocation allocates as it is written to.
+        Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => {}
+        answer => answer?,
+    }
     let mut piece = vec![0; PIECE_BYTES];
     for offset in (0..bytes).step_by(PIECE_BYTES) {
         let piece = &mut piece[..(bytes - offset).min(PIECE_BYTES as u64) as usize];
@@ -100,15 +106,8 @@ impl OdmCreation {
             bytes,
             hidden,
         };
-        if bytes > 0 {
-            let allocated = fallocate(
-                &creation.file,
-                FallocateFlags::empty(),
-                0,
-                bytes.next_multiple_of(GRID_BYTES),
-            );
-            allocated.map_err(|error| explain("allocate space for", path, bytes, error.into()))?;
-        }
+        allocate(&creation.file, bytes.next_multiple_of(GRID_BYTES))
+            .map_err(|error| explain("allocate space for", path, bytes, error))?;
         Ok(creation)
     }
 
@@ -161,6 +160,14 @@ impl Drop for OdmCreation {
         if let Some(hidden) = &self.hidden {
             let _ = std::fs::remove_file(hidden);
         }
+    }
+}
+
+/// Allocates all space of a new file at once.
+fn allocate(file: &File, bytes: u64) -> io::Result<()> {
+    match bytes {
+        0 => Ok(()),
+        _ => Ok(fallocate(file, FallocateFlags::empty(), 0, bytes)?),
     }
 }
 

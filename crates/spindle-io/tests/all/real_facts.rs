@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::Read;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 
 use spindle_io::real::create::{OdmCreation, create_odm, create_plain};
@@ -83,6 +83,32 @@ fn memory_is_not_direct() {
     match facts::direct_probe(shm).unwrap() {
         DirectProbe::NotDirect { reason } => assert!(reason.starts_with("tmpfs"), "{reason}"),
         DirectProbe::Direct => panic!("tmpfs is memory"),
+    }
+}
+
+/// All space is there before the first byte is written: a file that is allocated as it is written lies in more pieces, and
+/// where its neighbours let it.
+#[test]
+fn files_of_both_managers_lie_alike() {
+    const BYTES: u64 = 16 << 20;
+    const BLOCK_OF_STAT: u64 = 512;
+    let Some(directory) = direct_directory() else {
+        return;
+    };
+    let path = |name: &str| directory.path().join(name);
+    let plain = path("plain.dbf");
+    create_plain(&plain, BYTES, |offset, piece| {
+        let allocated_bytes = plain.metadata().unwrap().blocks() * BLOCK_OF_STAT;
+        assert!(allocated_bytes >= BYTES, "{allocated_bytes} at {offset}");
+        pattern(offset, piece);
+    })
+    .unwrap();
+    let odm = path("odm.dbf");
+    create_odm(&odm, BYTES, pattern).unwrap();
+    for path in [plain, odm] {
+        let lies = facts::extents(&File::open(&path).unwrap()).unwrap();
+        assert_eq!(lies.unwritten_bytes, 0, "{}", path.display());
+        assert_pattern(&path, BYTES as usize);
     }
 }
 
