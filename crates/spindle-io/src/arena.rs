@@ -172,12 +172,15 @@ impl FrameCore {
 
     fn unshare(&self) {
         let before = self.state.fetch_sub(1, Ordering::Release);
-        debug_assert!(before > FREE);
+        assert!(before > FREE, "a frame is let go that nobody shares");
     }
 
     fn unexclude(&self) {
         let before = self.state.swap(FREE, Ordering::Release);
-        debug_assert_eq!(before, EXCLUSIVE);
+        assert_eq!(
+            before, EXCLUSIVE,
+            "a frame is let go that nobody has to himself"
+        );
     }
 }
 
@@ -288,7 +291,7 @@ impl ReadHold {
         assert!(start + length <= self.length, "a part lies inside its hold");
         // A reader exists (this one), so the count is positive and no writer can come between.
         let before = self.core.state.fetch_add(1, Ordering::Relaxed);
-        debug_assert!(before > FREE);
+        assert!(before > FREE, "a part of a hold that holds nothing");
         ReadHold {
             core: Arc::clone(&self.core),
             start: self.start + start,

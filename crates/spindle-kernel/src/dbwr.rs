@@ -254,9 +254,14 @@ fn submit(shared: &Shared, sealed: Sealed, under_way: &mut UnderWay) -> Result<(
     let Sealed {
         candidate,
         address,
+        scn,
         bytes,
-        ..
     } = sealed;
+    let flushed = shared.log.flushed();
+    assert!(
+        scn <= flushed,
+        "block {address} of SCN {scn} goes out before its redo, which is on stable storage up to {flushed}"
+    );
     let settings = &shared.settings;
     let block_bytes = bytes.len();
     let durable = settings.write_sync == WriteSync::Dsync

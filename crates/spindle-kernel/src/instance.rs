@@ -1,6 +1,8 @@
 //! The instance: the embedded database, its processes and its public face. Made of a world ([`Env`]) and the devices of
 //! a database ([`Storage`]); knows no files, no SQL and no terminal.
 
+use std::future::poll_fn;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 
 use spindle_io::env::LocalFuture;
@@ -658,16 +660,10 @@ async fn check_file_headers(shared: &Shared) -> Result<()> {
 
 fn start_processes(shared: &Arc<Shared>) -> Vec<Join> {
     let start = |name: String, run: Box<dyn FnOnce(Arc<Shared>) -> LocalFuture + Send>| {
-        let watch = Watch {
-            shared: Arc::clone(shared),
-            name: name.clone(),
-        };
+        let (for_process, process_name) = (Arc::clone(shared), name.clone());
         let start = move || {
-            let process = run(Arc::clone(&watch.shared));
-            Box::pin(async move {
-                let _watch = watch;
-                process.await;
-            }) as LocalFuture
+            let process = run(Arc::clone(&for_process));
+            Box::pin(watched(for_process, process_name, process)) as LocalFuture
         };
         shared.env.spawn(&name, Box::new(start))
     };
@@ -686,16 +682,21 @@ fn start_processes(shared: &Arc<Shared>) -> Vec<Join> {
     processes
 }
 
-/// Fails the instance when a process panics: others would wait for it for ever.
-struct Watch {
-    shared: Arc<Shared>,
-    name: String,
-}
-
-impl Drop for Watch {
-    fn drop(&mut self) {
-        if std::thread::panicking() {
-            self.shared.fail(format!("process {} panicked", self.name));
-        }
+/// Runs a process. One that panics, or ends before the instance stops, fails the instance with the reason: others would wait
+/// for it for ever.
+async fn watched(shared: Arc<Shared>, name: String, mut process: LocalFuture) {
+    let attempt = poll_fn(|context| {
+        let poll = || process.as_mut().poll(context);
+        catch_unwind(AssertUnwindSafe(poll)).unwrap_or_else(|panic| {
+            let text = panic.downcast_ref::<&str>().map(|text| (*text).to_string());
+            let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
+            let words = text.unwrap_or_else(|| "no reason given".to_string());
+            shared.fail(format!("process {name} panicked: {words}"));
+            resume_unwind(panic)
+        })
+    });
+    attempt.await;
+    if !shared.health.is_stopping() {
+        shared.fail(format!("process {name} ended while others need it"));
     }
 }

@@ -210,6 +210,11 @@ impl fmt::Debug for FileDevice {
 }
 
 impl Core {
+    /// The device's name.
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
     pub(super) fn new(file: Arc<OpenFile>, limits: Limits) -> Core {
         let name = file.path.display().to_string();
         Core {

@@ -1,15 +1,17 @@
 //! I/O slaves: threads that make blocking I/O calls for others, as Oracle's `dbwr_io_slaves` do. Requests wait in one
 //! queue, first come first served; whichever slave is free takes the next.
 
+use std::any::Any;
 use std::collections::VecDeque;
 use std::fmt;
 use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::file::Core;
 use super::transfer::perform;
-use crate::device::{Completer, Completion, Operation, Outcome};
+use crate::device::{Completer, Completion, IoError, Operation, Outcome};
 use crate::sync::{Condvar, Mutex, has_planted, thread};
 
 /// Planted race: whether a slave sleeps is looked at before the request is in the queue.
@@ -54,7 +56,8 @@ enum Work {
 }
 
 impl Work {
-    fn carry_out(self) -> Outcome {
+    /// Does it. A panic is a failed I/O, whose buffers are lost: whoever waits hears why, and the slave goes on.
+    fn carry_out(self, slave: usize) -> Outcome {
         match self {
             // The device may be closed by whoever hears of the end: it is let go of before that.
             Work::Transfer {
@@ -62,9 +65,49 @@ impl Work {
                 offset,
                 operation,
                 total,
-            } => perform(&core, offset, operation, total),
-            Work::Call(call) => call(),
+            } => {
+                let name = operation.name();
+                caught(|| perform(&core, offset, operation, total)).unwrap_or_else(|words| {
+                    let device = core.name().to_owned();
+                    lost(slave, device, (name, offset, total), &words)
+                })
+            }
+            Work::Call(call) => caught(call).unwrap_or_else(|words| {
+                let device = "a device behind I/O slaves".to_owned();
+                lost(slave, device, ("call", 0, 0), &words)
+            }),
         }
+    }
+}
+
+/// The outcome, or the words of the panic that came instead.
+fn caught(work: impl FnOnce() -> Outcome) -> Result<Outcome, String> {
+    catch_unwind(AssertUnwindSafe(work)).map_err(|panic| words(&*panic))
+}
+
+/// What a panic said.
+fn words(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
+    text.unwrap_or_else(|| "no reason given".to_owned())
+}
+
+/// An I/O in the middle of which its slave panicked.
+fn lost(
+    slave: usize,
+    device: String,
+    (operation, offset, bytes): (&'static str, u64, usize),
+    words: &str,
+) -> Outcome {
+    Outcome {
+        result: Err(IoError {
+            device,
+            operation,
+            offset,
+            bytes,
+            reason: format!("ioslave{slave} panicked: {words}"),
+        }),
+        operation: Operation::Flush,
     }
 }
 
@@ -146,7 +189,7 @@ impl SlavePool {
 impl Shared {
     fn serve(&self, slave: usize) {
         while let Some(Job { work, completer }) = self.next_job() {
-            let outcome = work.carry_out();
+            let outcome = work.carry_out(slave);
             self.served[slave].fetch_add(1, Ordering::Relaxed);
             completer.complete(outcome);
         }
@@ -179,8 +222,7 @@ impl Drop for SlavePool {
             if thread.thread().id() == own {
                 continue;
             }
-            // A slave that panicked has said so; its request's completion is lost and whoever waits for it hangs, which
-            // is not made better by a second panic here.
+            // What its work panics with is told to who waits for it.
             let _ = thread.join();
         }
     }
@@ -195,6 +237,20 @@ impl fmt::Debug for SlavePool {
 #[cfg(all(test, not(feature = "shuttle")))]
 mod tests {
     use super::*;
+    use crate::real::block_on;
+
+    #[test]
+    fn a_panic_is_told_to_who_waits_and_the_slave_goes_on() {
+        let pool = SlavePool::new(1).unwrap();
+        let panics = pool.call(Box::new(|| panic!("planted")));
+        let failed = block_on(panics).result.unwrap_err();
+        assert_eq!(failed.reason, "ioslave0 panicked: planted");
+        let done = pool.call(Box::new(|| Outcome {
+            result: Ok(()),
+            operation: Operation::Flush,
+        }));
+        assert!(block_on(done).result.is_ok());
+    }
 
     #[test]
     fn a_call_may_let_go_of_the_last_handle() {

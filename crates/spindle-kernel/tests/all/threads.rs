@@ -537,7 +537,7 @@ fn a_process_that_panics_takes_the_instance_down_and_nobody_hangs() {
             for error in errors {
                 let said = error.to_string();
                 assert!(
-                    said.contains(&format!("process {process} panicked")),
+                    said.contains(&format!("process {process} panicked: planned by a test")),
                     "{said}"
                 );
             }
