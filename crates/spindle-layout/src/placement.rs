@@ -36,6 +36,14 @@ pub struct DeviceIdentity {
     pub appearance: Appearance,
 }
 
+impl DeviceIdentity {
+    /// Whether this is the device that is meant; by the number alone when no diskseq was noted.
+    pub(crate) fn is(&self, now: Appearance) -> bool {
+        let noted = self.appearance;
+        noted.number == now.number && (noted.sequence.is_none() || noted.sequence == now.sequence)
+    }
+}
+
 impl RawDevice {
     /// A device or file that nobody holds.
     pub fn new(path: PathBuf, bytes: u64) -> RawDevice {

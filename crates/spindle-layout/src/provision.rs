@@ -12,7 +12,7 @@ use crate::ledger::{Ledger, LedgerError, undo_all};
 use crate::placement::{DeviceIdentity, RawDevice, Target};
 use crate::plan::{DelayedBy, LayoutPlan, Obstacle, Plan, PlannedTarget};
 use crate::steps::{DeviceName, ReadyDevice, Record, Site, Step, StepError, ThinVolume, Workshop};
-use crate::system::SystemTree;
+use crate::system::{BlockDeviceNode, SystemTree};
 
 /// Why a layout was not made.
 #[derive(Debug, thiserror::Error)]
@@ -274,9 +274,18 @@ fn site(ledger: &Ledger, tree: &SystemTree) -> Result<Site, LedgerError> {
 fn raw_device(workshop: &Workshop<'_>, name: &DeviceName) -> Result<RawDevice, StepError> {
     let ready = workshop.device(name)?;
     let path = ready.path.clone();
-    let identity = ready.held.as_ref().map(|held| DeviceIdentity {
-        called: held.called().to_owned(),
-        appearance: held.appearance(),
+    let tree = &workshop.site.tree;
+    let identity = ready.held.as_ref().map(|held| {
+        let mut appearance = held.appearance();
+        let node = BlockDeviceNode::of(tree, appearance.number);
+        if node.is_some_and(|node| node.mapped_name().is_some()) {
+            // A thin volume that was put back has its number, but is another device.
+            appearance.sequence = None;
+        }
+        DeviceIdentity {
+            called: held.called().to_owned(),
+            appearance,
+        }
     });
     let size = File::open(&path).and_then(|mut file| file.seek(SeekFrom::End(0)));
     match size {

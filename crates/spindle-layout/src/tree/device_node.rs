@@ -15,7 +15,9 @@ use rustix::io::Errno;
 
 use super::removal::remove_entry;
 use crate::error::LayoutError;
-use crate::placement::RawDevice;
+use crate::guard::Appearance;
+use crate::placement::{DeviceIdentity, RawDevice};
+use crate::system::{DeviceNumber, SystemTree};
 
 /// A file of a server's data directory that lies on a raw device, from the device's first byte on.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,7 +42,8 @@ impl DeviceNode {
     ///
     /// # Errors
     /// [`LayoutError::NoDeviceNode`]: it is none; or the system's.
-    pub fn of(device: &Path) -> Result<DeviceNode, LayoutError> {
+    pub fn of(raw: &RawDevice) -> Result<DeviceNode, LayoutError> {
+        let device = raw.path.as_path();
         let found = stat(device).map_err(|error| LayoutError::system("examine", device, error))?;
         if FileType::from_raw_mode(found.st_mode) != FileType::BlockDevice {
             return Err(LayoutError::NoDeviceNode {
@@ -49,8 +52,16 @@ impl DeviceNode {
                     .to_owned(),
             });
         }
+        let now = Appearance::now(&SystemTree::default(), DeviceNumber::of_stat(found.st_rdev));
+        let is_other = |identity: &DeviceIdentity| !now.is_some_and(|now| identity.is(now));
+        if let Some(identity) = raw.identity.as_ref().filter(|identity| is_other(identity)) {
+            return Err(LayoutError::NoDeviceNode {
+                device: identity.called.clone(),
+                reason: "another device has its number now, and nothing was written to that one: run again".to_owned(),
+            });
+        }
         Ok(DeviceNode {
-            device: device.to_owned(),
+            device: raw.called().to_owned(),
             number: found.st_rdev,
         })
     }

@@ -176,7 +176,7 @@ impl TreeImage {
                     free_bytes: file.device.bytes,
                 });
             }
-            let node = DeviceNode::of(&file.device.path)?;
+            let node = DeviceNode::of(&file.device)?;
             nodes.insert(directories.data.join(&file.name), node);
         }
         TreeImage::made(golden, directories, nodes, BTreeMap::new())
