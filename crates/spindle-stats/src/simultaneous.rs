@@ -13,7 +13,7 @@
 //! it out (the upper 99 % limit), or else one unsteady case would hide what two steady ones show.
 //!
 //! **Critical value.** Student's t of the pair's rounds, times a factor that depends on the number of cases and rounds and on the
-//! chance of error ([`widening`]). It was found by simulation of the worst of 21 patterns of noise: cases all alike, some of them 2, 4,
+//! chance of error ([`widening`]). It was found by simulation of the worst of some 20 patterns of noise: cases all alike, some of them 2, 4,
 //! 10 or infinitely many times as noisy as the rest. Two cases are one pair: the factor is 1, the variance its own, and the
 //! interval the plain paired one.
 
