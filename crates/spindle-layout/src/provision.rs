@@ -114,6 +114,11 @@ impl Provision {
             taken: BTreeMap::new(),
             nodes: None,
         };
+        if let Some(unseen) = &plan.unseen {
+            note(&format!(
+                "go on, though there could not be looked at: {unseen}"
+            ));
+        }
         let shared = carry_out_steps(&plan.shared, &mut workshop, note).err();
         for layout in &plan.layouts {
             let made = match (&shared, layout.obstacles.first()) {

@@ -191,11 +191,29 @@ impl HeldDevice {
             .read(true)
             .write(true)
             .custom_flags(OFlags::EXCL.bits() as i32);
+        let file = self.open_with(&options)?;
+        self.is_same(tree, &file)?;
+        Ok(file)
+    }
+
+    /// Whether the kernel would give the device to one user alone; it is let go at once.
+    ///
+    /// # Errors
+    /// [`Refusal::Held`].
+    pub(crate) fn check_alone(&self) -> Result<(), Refusal> {
+        let mut options = OpenOptions::new();
+        // Not for writing: udev looks anew at what was open for that.
+        let options = options.read(true).custom_flags(OFlags::EXCL.bits() as i32);
+        self.open_with(options).map(drop)
+    }
+
+    /// Opens the device once more. Others may have it alone for a moment.
+    fn open_with(&self, options: &OpenOptions) -> Result<File, Refusal> {
         let path = format!("/proc/self/fd/{}", self.file.as_raw_fd());
         let began = Instant::now();
-        let file = loop {
+        loop {
             match options.open(&path) {
-                Ok(file) => break file,
+                Ok(file) => return Ok(file),
                 Err(_) if began.elapsed() < PATIENCE => {
                     std::thread::sleep(Duration::from_millis(20));
                 }
@@ -206,9 +224,7 @@ impl HeldDevice {
                     });
                 }
             }
-        };
-        self.is_same(tree, &file)?;
-        Ok(file)
+        }
     }
 
     /// Whether a descriptor that was opened elsewhere is of this very device.

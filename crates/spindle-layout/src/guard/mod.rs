@@ -65,7 +65,10 @@ impl<'a> Guard<'a> {
 
     /// Whether a device may be used. Reads it, changes nothing.
     pub fn look(&self, want: &Want<'_>) -> Result<Looked, Refusal> {
-        Ok(self.hold(want)?.1)
+        let (held, looked) = self.hold(want)?;
+        // Whoever has it alone is not always seen: it may be mounted where no process looks any more.
+        held.check_alone()?;
+        Ok(looked)
     }
 
     /// Resolves the path of a device, once, and says whether the device may be used. Reads it, changes nothing.

@@ -16,6 +16,10 @@ pub struct Facts {
     pub is_root: bool,
     /// What the guard says of each device that is there.
     pub devices: BTreeMap<PathBuf, Result<Looked, Refusal>>,
+    /// Files that layouts want made, and that are there.
+    pub existing_files: BTreeSet<PathBuf>,
+    /// What could not be looked at, in words.
+    pub unseen: Option<String>,
     /// The tools that are installed.
     pub tools: BTreeSet<String>,
     /// Whether volumes can be made.
@@ -51,8 +55,20 @@ impl Facts {
                 }
             }
         }
+        let looked = devices.values().filter_map(|looked| looked.as_ref().ok());
+        let mut unseen = looked.filter_map(|looked| looked.state.unseen.clone());
+        let is_there = |path: &&Path| path.symlink_metadata().is_ok();
         Facts {
             is_root: rustix::process::geteuid().is_root(),
+            unseen: unseen.next(),
+            existing_files: specs
+                .iter()
+                .flat_map(|spec| &spec.devices)
+                .filter(|device| matches!(device, DeviceSpec::File { .. }))
+                .map(DeviceSpec::path)
+                .filter(is_there)
+                .map(Path::to_owned)
+                .collect(),
             devices,
             tools: needed_tools(specs)
                 .into_iter()

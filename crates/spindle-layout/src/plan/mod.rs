@@ -39,6 +39,8 @@ pub struct Plan {
     pub shared: Vec<Step>,
     /// Each layout.
     pub layouts: Vec<LayoutPlan>,
+    /// What could not be looked at, in words.
+    pub unseen: Option<String>,
 }
 
 /// What will be done to make one layout.
@@ -84,12 +86,14 @@ impl Plan {
     pub fn of(specs: &[LayoutSpec], facts: &Facts, run: &str) -> Plan {
         let mut shared = share::cut(specs, facts);
         let taken = taken_twice(specs);
+        let same = same_storage(specs, facts);
         let layouts = specs
             .iter()
             .enumerate()
             .map(|(index, spec)| {
                 let mut obstacles = obstacle::of_spec(spec, facts);
                 obstacles.extend(taken.get(&index).cloned().into_iter().flatten());
+                obstacles.extend(same.get(&index).cloned().into_iter().flatten());
                 let prepared = match spec.share {
                     Some(Share::Fair) => shared.parts_of(index),
                     None => prepare_devices(spec, facts),
@@ -106,6 +110,7 @@ impl Plan {
         Plan {
             shared: shared.steps(),
             layouts,
+            unseen: facts.unseen.clone(),
         }
     }
 
@@ -151,6 +156,40 @@ fn taken_twice(specs: &[LayoutSpec]) -> BTreeMap<usize, Vec<Obstacle>> {
                 path: path.to_owned(),
                 by,
             });
+        }
+    }
+    found
+}
+
+/// Devices under two names, or by two stacks, that come down to the same bytes.
+fn same_storage(specs: &[LayoutSpec], facts: &Facts) -> BTreeMap<usize, Vec<Obstacle>> {
+    let devices: Vec<(usize, &Path)> = specs
+        .iter()
+        .enumerate()
+        .flat_map(|(index, spec)| {
+            spec.devices
+                .iter()
+                .map(move |device| (index, device.path()))
+        })
+        .collect();
+    let footprint = |path: &Path| Some(&facts.devices.get(path)?.as_ref().ok()?.state.footprint);
+    let mut found: BTreeMap<usize, Vec<Obstacle>> = BTreeMap::new();
+    for (index, path) in &devices {
+        let overlaps = |(_, other): &&(usize, &Path)| {
+            other != path
+                && footprint(path)
+                    .zip(footprint(other))
+                    .is_some_and(|(one, other)| one.overlaps(other))
+        };
+        if let Some((by, other)) = devices.iter().find(overlaps) {
+            found
+                .entry(*index)
+                .or_default()
+                .push(Obstacle::SameStorage {
+                    path: (*path).to_owned(),
+                    other: (*other).to_owned(),
+                    by: specs[*by].name.clone(),
+                });
         }
     }
     found
@@ -414,6 +453,9 @@ impl fmt::Display for Plan {
                     writeln!(f, "  -> the database on {}", devices.join(", "))?
                 }
             }
+        }
+        if let Some(unseen) = &self.unseen {
+            writeln!(f, "Could not be looked at: {unseen}.")?;
         }
         let seconds = self.estimated_time().as_secs().max(1);
         let mebibytes = self.written_bytes().div_ceil(1 << 20) << 20;

@@ -41,6 +41,25 @@ pub enum Obstacle {
         /// The other layout.
         by: String,
     },
+    /// Two devices are the same storage, by different stacks.
+    #[error(
+        "{} and {}, which {by:?} names, come down to the same bytes: name one of them, once",
+        path.display(), other.display()
+    )]
+    SameStorage {
+        /// The device.
+        path: PathBuf,
+        /// The other one.
+        other: PathBuf,
+        /// Its layout.
+        by: String,
+    },
+    /// A file is to be made where there is one.
+    #[error("{} exists already, and Spindle makes its own: name another file, or remove it", path.display())]
+    FileExists {
+        /// The file.
+        path: PathBuf,
+    },
     /// Layouts that share do not name the same devices.
     #[error(
         "it shares devices with {other:?}, which names other ones: with share = \"fair\" both must name the same devices, \
@@ -122,6 +141,11 @@ pub(super) fn of_spec(spec: &LayoutSpec, facts: &Facts) -> Vec<Obstacle> {
     };
     let paths = spec.devices.iter().map(|device| device.path().to_owned());
     obstacles.extend(paths.filter(is_odd).map(|path| Obstacle::OddName { path }));
+    let made = spec.devices.iter().map(DeviceSpec::path);
+    let there = made.filter(|path| facts.existing_files.contains(*path));
+    obstacles.extend(there.map(|path| Obstacle::FileExists {
+        path: path.to_owned(),
+    }));
     if spec.devices.is_empty() {
         obstacles.push(Obstacle::DeviceCount {
             what: "a layout".to_owned(),

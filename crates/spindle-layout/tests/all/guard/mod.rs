@@ -3,3 +3,4 @@
 mod fixtures;
 mod machine;
 mod random;
+mod stacks;

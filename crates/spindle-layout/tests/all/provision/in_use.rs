@@ -274,3 +274,47 @@ fn what_lies_beneath_and_beside_a_loop_device_counts() {
     );
     drop(range);
 }
+
+#[test]
+fn one_storage_under_two_names_is_refused() {
+    if !can_run("one_storage_under_two_names_is_refused", &TOOLS) {
+        return;
+    }
+    let scene = Scene::new();
+    let disk = Disk::new(&scene, "disk", 64 * MIB);
+    let alias = scene.path().join("alias");
+    std::os::unix::fs::symlink(&disk.path, &alias).unwrap();
+    let named = |name: &str, path: &Path| {
+        let device = spindle_layout::spec::DeviceSpec::Existing(path.to_owned());
+        layout(name, vec![device], LayoutKind::Raw)
+    };
+    let plan = plan_in(
+        scene.path(),
+        &[named("one", &disk.path), named("two", &alias)],
+    );
+    for layout in &plan.layouts {
+        let said = layout.obstacles[0].to_string();
+        assert!(said.contains("come down to the same bytes"), "{said}");
+    }
+}
+
+#[test]
+fn the_plan_says_what_a_run_would_find() {
+    if !can_run("the_plan_says_what_a_run_would_find", &TOOLS) {
+        return;
+    }
+    let scene = Scene::new();
+    let disk = Disk::new(&scene, "disk", 64 * MIB);
+    let mut alone = fs::OpenOptions::new();
+    let exclusive = rustix::fs::OFlags::EXCL.bits() as i32;
+    let alone = std::os::unix::fs::OpenOptionsExt::custom_flags(alone.read(true), exclusive);
+    // This very process is no holder by its descriptors.
+    let held = alone.open(&disk.path).unwrap();
+    let said = refused(&scene, &disk.path, &["disk"]);
+    assert!(said.contains("O_EXCL"), "{said}");
+    drop(held);
+    let spec = layout("it", vec![scene.file("disk", 64 * MIB)], LayoutKind::Raw);
+    let plan = plan_in(scene.path(), &[spec]);
+    let said = plan.layouts[0].obstacles[0].to_string();
+    assert!(said.contains("exists already"), "{said}");
+}
