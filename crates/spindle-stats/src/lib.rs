@@ -32,7 +32,7 @@ pub use interval::{Estimate, estimate_mean};
 pub use levels::{VarianceParts, rounds_per_run, variance_parts};
 pub use pairs::{Pair, pairs};
 pub use power::rounds_to_find;
-pub use ranking::{CaseRounds, PairVerdict, Ranking, rank};
+pub use ranking::{CaseRounds, PairVerdict, Ranking, rank, rank_in_groups};
 pub use sequential::ROUNDS_MIN;
 pub use series::TimeSeries;
 pub use simultaneous::{Family, ROUNDS_TO_JUDGE};

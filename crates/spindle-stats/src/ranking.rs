@@ -55,20 +55,50 @@ pub struct Ranking {
 /// # Errors
 /// Those of [`Family::of`].
 pub fn rank(cases: &[CaseRounds], standard: Standard) -> Result<Ranking, StatsError> {
+    rank_in_groups(cases, &vec![0; cases.len()], standard)
+}
+
+/// The same for cases of which some may not win: each has a group, and best and winner are found among those of the lowest. The
+/// best is compared with the cases of all groups, by intervals that hold for all of them together; `winner` and `tied` speak of
+/// its own group. Places begin anew in each group, the lowest group first. A case without a group is of group 0.
+///
+/// # Errors
+/// Those of [`Family::of`].
+pub fn rank_in_groups(
+    cases: &[CaseRounds],
+    groups: &[u32],
+    standard: Standard,
+) -> Result<Ranking, StatsError> {
     let family = Family::of(cases, standard)?;
-    let all: Vec<usize> = (0..cases.len()).collect();
+    let mut members: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
+    for case in 0..cases.len() {
+        let group = groups.get(case).copied().unwrap_or(0);
+        members.entry(group).or_default().push(case);
+    }
+    let mut groups = members.values();
+    let contenders = groups.next().ok_or(StatsError::NoCases)?;
     let Standing {
         best,
-        verdicts,
+        mut verdicts,
         tied,
-    } = stand(&family, &all)?;
+    } = stand(&family, contenders)?;
     let winner = (tied.is_empty() && !verdicts.is_empty()).then_some(best);
+    verdicts.extend(groups.flatten().map(|&other| PairVerdict {
+        a: best,
+        b: other,
+        comparison: family.compare(best, other),
+    }));
+    verdicts.sort_by_key(|pair| pair.b);
+    let mut placed = Vec::new();
+    for group in members.into_values() {
+        placed.extend(places(&family, group)?);
+    }
     Ok(Ranking {
         best,
         verdicts,
         winner,
         tied,
-        places: places(&family)?,
+        places: placed,
     })
 }
 
@@ -100,8 +130,7 @@ fn stand(family: &Family<'_>, among: &[usize]) -> Result<Standing, StatsError> {
 }
 
 /// Place after place, each led by the best of those that have none yet.
-fn places(family: &Family<'_>) -> Result<Vec<(usize, u32)>, StatsError> {
-    let mut left: Vec<usize> = (0..family.cases.len()).collect();
+fn places(family: &Family<'_>, mut left: Vec<usize>) -> Result<Vec<(usize, u32)>, StatsError> {
     let mut placed = Vec::new();
     while !left.is_empty() {
         let mut standing = stand(family, &left)?;
@@ -162,6 +191,37 @@ mod tests {
         const NOISE: [f64; 7] = [0.004, -0.011, 0.009, -0.003, 0.012, -0.008, 0.001];
         let value = |round: u32| level * (1.0 + NOISE[(round as usize * (seed + 1) + seed) % 7]);
         case(name, &[1, 2, 3, 4, 5].map(|round| (round, value(round))))
+    }
+
+    /// The fastest of all may not win; it is compared with the winner all the same, and has a place in its own group.
+    #[test]
+    fn the_winner_is_of_the_lowest_group() {
+        let cases = [
+            noisy("weak and fast", 900.0, 0),
+            noisy("strong", 200.0, 1),
+            noisy("strong and slow", 150.0, 2),
+            noisy("weak", 100.0, 3),
+        ];
+        let ranking = rank_in_groups(&cases, &[3, 1, 1, 3], STANDARD).unwrap();
+        assert_eq!((ranking.best, ranking.winner), (1, Some(1)));
+        let verdicts: Vec<_> = ranking
+            .verdicts
+            .iter()
+            .map(|pair| (pair.b, pair.comparison.verdict))
+            .collect();
+        let expected = [
+            (0, Verdict::Slower),
+            (2, Verdict::Faster),
+            (3, Verdict::Faster),
+        ];
+        assert_eq!(verdicts, expected);
+        assert!(ranking.tied.is_empty());
+        assert_eq!(ranking.places, [(1, 1), (2, 2), (0, 1), (3, 2)]);
+        // Alone in its group, it has nobody to win against.
+        let alone = rank_in_groups(&cases, &[3, 1, 2, 3], STANDARD).unwrap();
+        assert_eq!((alone.best, alone.winner), (1, None));
+        let equal = rank_in_groups(&cases, &[7; 4], STANDARD).unwrap();
+        assert_eq!(equal, rank(&cases, STANDARD).unwrap());
     }
 
     #[test]

@@ -9,15 +9,15 @@ use comfy_table::{
     CellAlignment, ColumnConstraint, ContentArrangement, Table, TableComponent, Width, presets,
 };
 
-use crate::report::comparison::{self, COLUMNS, Column, LEGEND, NO_FIGURE};
+use crate::report::comparison::{self, Column, NO_FIGURE};
 use crate::report::{cost, queries, sentences};
 use crate::result::{Case, Comparison, Outcome, Ranking, RunResult, Verdict};
 
 /// Narrower than this, the columns of figures go into two tables.
-const ONE_TABLE_WIDTH: u16 = 100;
+const ONE_TABLE_WIDTH: u16 = 112;
 
 /// From this width, columns stand two blanks apart.
-const ROOMY_WIDTH: u16 = 116;
+const ROOMY_WIDTH: u16 = 130;
 
 /// The column of figures that starts the second table on a narrow terminal.
 const SECOND_TABLE_COLUMN: usize = 5;
@@ -72,22 +72,28 @@ pub fn render(result: &RunResult, style: Style) -> String {
         costs(result),
         warnings(result, style),
     ];
-    format!("{}{headline}\n", parts.concat())
+    format!(
+        "{}\n\n{}{headline}\n",
+        sentences::context(result),
+        parts.concat()
+    )
 }
 
 /// The table of cases, and what the abbreviations in it mean; a blank line at its end.
 pub(crate) fn figures(result: &RunResult, style: Style) -> String {
     let mut text = String::new();
-    let tables: &[&[Column]] = if style.width >= ONE_TABLE_WIDTH {
-        &[&COLUMNS]
-    } else {
-        let (first, second) = COLUMNS.split_at(SECOND_TABLE_COLUMN);
-        &[first, second]
+    let all = comparison::columns(result);
+    let tables: Vec<&[Column]> = match style.width >= ONE_TABLE_WIDTH {
+        true => vec![&all],
+        false => {
+            let (first, second) = all.split_at(SECOND_TABLE_COLUMN.min(all.len()));
+            vec![first, second]
+        }
     };
     for columns in tables {
         let _ = writeln!(text, "{}\n", cases(result, columns, style.width));
     }
-    let _ = writeln!(text, "{}{LEGEND}\n", remarks(result));
+    let _ = writeln!(text, "{}{}\n", remarks(result), comparison::legend(&all));
     text
 }
 
@@ -171,9 +177,14 @@ fn paragraph(lines: impl Iterator<Item = String>) -> String {
 
 fn cases(result: &RunResult, columns: &[Column], width: u16) -> String {
     let mut table = plain_table(width);
-    let mut header = vec!["#".to_owned(), "layout".to_owned(), "cli-\nents".to_owned()];
+    let mut header = vec![
+        "#".to_owned(),
+        "layout".to_owned(),
+        comparison::KEEPS_SHORT.join("\n"),
+        "cli-\nents".to_owned(),
+    ];
     header.extend(columns.iter().map(|column| column.short.join("\n")));
-    let figures = 2..header.len();
+    let figures = 3..header.len();
     table.set_header(header);
     for case in &result.cases {
         table.add_row(row(result, case, columns));
@@ -192,6 +203,7 @@ fn cases(result: &RunResult, columns: &[Column], width: u16) -> String {
         1,
         ColumnConstraint::LowerBoundary(Width::Fixed(14)),
     );
+    set_constraint(&mut table, 2, ColumnConstraint::ContentWidth);
     for index in figures {
         set_constraint(&mut table, index, ColumnConstraint::ContentWidth);
         align_right(&mut table, index);
@@ -204,6 +216,7 @@ fn row(result: &RunResult, case: &Case, columns: &[Column]) -> Vec<String> {
     let mut row = vec![
         number(result, &case.layout),
         case.layout.clone(),
+        comparison::keeps(case),
         case.clients.to_string(),
     ];
     match (&case.outcome, case.summary()) {
@@ -224,13 +237,16 @@ fn remarks(result: &RunResult) -> String {
     for case in &result.cases {
         if let Some(remark) = comparison::remark(result, case) {
             let label = format!(
-                "{} {}, {} clients",
+                "{} {}, {}",
                 number(result, &case.layout),
                 case.layout,
-                case.clients
+                sentences::clients(case.clients)
             );
             let _ = writeln!(text, "{label}: {remark}");
         }
+    }
+    for weakness in comparison::weaknesses(result) {
+        let _ = writeln!(text, "{weakness}");
     }
     text
 }
@@ -266,10 +282,10 @@ fn verdicts(result: &RunResult, ranking: &Ranking, style: Style) -> String {
     }
     align_right(&mut table, 2);
     let mut text = format!(
-        "{} against ({}, {} clients; ratio of {} and its 95 % interval):\n",
+        "{} against ({}, {}; ratio of {} and its 95 % interval):\n",
         ranking.best,
         ranking.workload,
-        ranking.clients,
+        sentences::clients(ranking.clients),
         comparison::ratio_of(ranking.measure)
     );
     for (line, comparison) in lines(&table).lines().zip(&comparisons) {

@@ -24,7 +24,7 @@ use crate::table::Style;
 use crate::{clean, doctor, plan, say, trial};
 
 const EXIT_CODES: &str = "Exit codes: 0 done; 1 the run or a command failed; 2 the experiment file or the command line \
-is wrong, and nothing was created; 3 not one case could be measured; 130 interrupted, go on with `spindle resume`. \
+is wrong, and nothing was created; 3 half of the layouts or more could not be measured; 130 interrupted, go on with `spindle resume`. \
 `spindle compare` has its own.";
 
 /// Where runs are made and looked for, unless told otherwise.

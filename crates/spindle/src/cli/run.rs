@@ -9,7 +9,7 @@ use super::signals::{self, INTERRUPTED};
 use super::{RUNS, Show, fail, style_of_output};
 use crate::experiment::Experiment;
 use crate::files::Directory;
-use crate::result::{Outcome, RunResult};
+use crate::result::RunResult;
 use crate::run::directory::{self, DirectoryError};
 use crate::run::progress::Shown;
 use crate::run::runner::{RunError, Runner};
@@ -124,11 +124,7 @@ pub(super) fn show_result(result: &RunResult, directory: &Path, show: &Show) -> 
             report.display()
         ));
     }
-    let measured = result
-        .cases
-        .iter()
-        .any(|case| case.outcome == Outcome::Measured && !case.trials.is_empty());
-    if measured {
+    if result.is_answered() {
         ExitCode::SUCCESS
     } else {
         ExitCode::from(3)

@@ -102,11 +102,13 @@ mod tests {
 
     fn ranking(places: &[(&str, u32)]) -> Ranking {
         let place = |(layout, place): &(&str, u32)| Place {
+            keeps: crate::result::Keeps::default(),
             layout: (*layout).to_owned(),
             place: *place,
             of_best: None,
         };
         Ranking {
+            keeps: crate::result::Keeps::default(),
             workload: "oltp_mix".to_owned(),
             clients: 8,
             measure: Measure::Throughput,

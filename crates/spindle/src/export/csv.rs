@@ -104,7 +104,12 @@ pub fn csv(result: &RunResult, started_at: &str) -> String {
         .iter()
         .flat_map(|event| ["count", "total_us"].map(|what| format!("wait {event} {what}")));
     let of_parts = parts.iter().map(|part| format!("response_time {part} us"));
-    let header = header.chain(figures).chain(of_waits).chain(of_parts);
+    let promise = ["keeps", "may_lose_ms"].map(str::to_owned);
+    let header = header
+        .chain(figures)
+        .chain(of_waits)
+        .chain(of_parts)
+        .chain(promise);
     write(&mut writer, header.map(|name| text(&name)).collect());
     for case in &result.cases {
         for trial in &case.trials {
@@ -113,6 +118,8 @@ pub fn csv(result: &RunResult, started_at: &str) -> String {
             row.extend(figures.map(field));
             row.extend(waits.iter().flat_map(|event| wait_of(trial, event)));
             row.extend(parts.iter().map(|part| part_of(trial, part)));
+            row.push(trial.promise.keeps.word().to_owned());
+            row.push(field(trial.promise.back_ms.map(|ms| ms as f64)));
             write(&mut writer, row);
         }
     }

@@ -7,6 +7,12 @@ use crate::result::{
     Case, Comparison, IoCounts, Measure, RunResult, Summary, Trial, Verdict, rounds_that_tell,
 };
 
+/// Columns of throughput, which stand there even when a figure is missing.
+const ALWAYS_SHOWN: usize = 2;
+
+/// Shown where the system does not tell.
+const UNKNOWN: &str = "unknown";
+
 /// Shown where a figure is missing.
 pub const NO_FIGURE: &str = "-";
 
@@ -17,6 +23,8 @@ pub struct Column {
     pub title: &'static str,
     /// The title cut to two short lines, for terminals.
     pub short: [&'static str; 2],
+    /// What the short title stands for, where it does not say so itself.
+    pub legend: Option<&'static str>,
     /// The figure of one case.
     pub cell: fn(&Summary) -> String,
 }
@@ -27,41 +35,49 @@ pub const COLUMNS: [Column; 10] = [
     Column {
         title: "transactions per minute",
         short: ["", "tpm"],
+        legend: None,
         cell: |summary| count(summary.tpm),
     },
     Column {
         title: "95 % interval of tpm, ±%",
         short: ["+-", "%"],
+        legend: Some("+-: 95 % interval of tpm"),
         cell: |summary| optional(summary.tpm_half_width_percent, percent),
     },
     Column {
         title: "reads per second",
         short: ["reads", "/s"],
+        legend: None,
         cell: |summary| count(summary.read_iops),
     },
     Column {
         title: "writes per second",
         short: ["writes", "/s"],
+        legend: None,
         cell: |summary| count(summary.write_iops),
     },
     Column {
         title: "KB per second",
         short: ["KB", "/s"],
+        legend: None,
         cell: |summary| count(summary.kib_per_s),
     },
     Column {
         title: "log file parallel write, ms",
-        short: ["lf par", "wr ms"],
+        short: ["log wr", "ms"],
+        legend: Some("log wr: log file parallel write"),
         cell: |summary| optional(summary.log_file_parallel_write_ms, milliseconds),
     },
     Column {
         title: "db file sequential read, ms",
-        short: ["db seq", "rd ms"],
+        short: ["blk rd", "ms"],
+        legend: Some("blk rd: db file sequential read"),
         cell: |summary| optional(summary.db_file_sequential_read_ms, milliseconds),
     },
     Column {
         title: "CPU %, user / system / iowait",
         short: ["CPU %", "us/sy/wa"],
+        legend: Some("CPU: user/system/iowait"),
         cell: |summary| {
             let shares = (
                 summary.cpu_user_percent,
@@ -72,33 +88,48 @@ pub const COLUMNS: [Column; 10] = [
                 (Some(user), Some(system), Some(iowait)) => {
                     format!("{user:.0}/{system:.0}/{iowait:.0}")
                 }
-                _ => "unknown".to_owned(),
+                _ => UNKNOWN.to_owned(),
             }
         },
     },
     Column {
         title: "transaction ms, p50 / p95 / p99",
         short: ["transaction ms", "p50/p95/p99"],
+        legend: None,
         cell: |summary| {
             let percentiles = [summary.p50_ms, summary.p95_ms, summary.p99_ms];
             percentiles.map(milliseconds).join("/")
         },
     },
     Column {
-        title: "program / device bytes, read / written",
-        short: ["tool/dev", "rd/wr"],
+        title: "database / device bytes, read / written",
+        short: ["DB/dev", "rd/wr"],
+        legend: Some("DB/dev: bytes that the database counted over bytes that the device counted"),
         cell: |summary| match (summary.read_ratio, summary.write_ratio) {
-            (None, None) => "unknown".to_owned(),
+            (None, None) => UNKNOWN.to_owned(),
             (read, write) => format!("{}/{}", optional(read, ratio), optional(write, ratio)),
         },
     },
 ];
 
+/// The columns that a figure of a case stands in, the first ones always.
+pub fn columns(result: &RunResult) -> Vec<Column> {
+    let summaries: Vec<Summary> = result.cases.iter().filter_map(Case::summary).collect();
+    let has_figure = |column: &Column| {
+        let cells = summaries.iter().map(|summary| (column.cell)(summary));
+        let is_figure = |cell: String| cell != NO_FIGURE && cell != UNKNOWN;
+        summaries.is_empty() || cells.into_iter().any(is_figure)
+    };
+    let numbered = COLUMNS.into_iter().enumerate();
+    let shown = numbered.filter(|(at, column)| *at < ALWAYS_SHOWN || has_figure(column));
+    shown.map(|(_, column)| column).collect()
+}
+
 /// What the abbreviations of [`Column::short`] stand for, for below a terminal's table.
-pub const LEGEND: &str = "\
-+-: 95 % interval of tpm; lf par wr: log file parallel write;
-db seq rd: db file sequential read; CPU: user/system/iowait;
-tool/dev: bytes that the program counted over bytes that the device counted";
+pub fn legend(columns: &[Column]) -> String {
+    let explained: Vec<&str> = columns.iter().filter_map(|column| column.legend).collect();
+    explained.join("; ")
+}
 
 /// What the table of checks shows.
 pub(super) const CHECKS_NOTE: &str = "\
@@ -189,6 +220,53 @@ pub(super) const CHECKS: [Check; 14] = [
 fn both_sides(trial: &Trial, count: fn(&IoCounts) -> u64) -> String {
     let device = known(trial.audit.device, |device| count(&device).to_string());
     format!("{} / {device}", count(&trial.audit.tool))
+}
+
+/// Heading of what a case keeps when the power goes, which stands behind its clients.
+pub const KEEPS: &str = "after a power cut";
+
+/// The same in two short lines.
+pub const KEEPS_SHORT: [&str; 2] = ["power", "cut"];
+
+/// What a case keeps when the power goes, for a cell; nothing for one that was not measured.
+pub fn keeps(case: &Case) -> String {
+    match case.is_compared() {
+        true => case.promise.to_string(),
+        false => NO_FIGURE.to_owned(),
+    }
+}
+
+/// What weakens what cases keep, a line each; one line for all when all are alike, and none when all keep every commit.
+pub fn weaknesses(result: &RunResult) -> Vec<String> {
+    let mut lines: Vec<(Vec<&str>, String)> = Vec::new();
+    let measured: Vec<&Case> = result
+        .cases
+        .iter()
+        .filter(|case| case.is_compared())
+        .collect();
+    for case in &measured {
+        let reasons = case.promise.weaknesses();
+        let reasons: Vec<String> = reasons
+            .map(|reason| format!("{}: {}", reason.what, reason.effect))
+            .collect();
+        if reasons.is_empty() {
+            continue;
+        }
+        let text = format!("{} ({})", case.promise.clause(), reasons.join("; "));
+        match lines.iter_mut().find(|(_, known)| *known == text) {
+            Some((layouts, _)) if layouts.contains(&&*case.layout) => {}
+            Some((layouts, _)) => layouts.push(&case.layout),
+            None => lines.push((vec![&case.layout], text)),
+        }
+    }
+    let mut layouts: Vec<&str> = measured.iter().map(|case| case.layout.as_str()).collect();
+    layouts.sort_unstable();
+    layouts.dedup();
+    let line = |(of, text): (Vec<&str>, String)| match of.len() == layouts.len() && of.len() > 1 {
+        true => format!("Every layout {text}"),
+        false => format!("{} {text}", of.join(", ")),
+    };
+    lines.into_iter().map(line).collect()
 }
 
 /// What is to be said of a case besides its figures: why there are none, or what is wrong with them. `None` for a case

@@ -8,7 +8,7 @@ use spindle_layout::spec::{DeviceSpec, LayoutKind};
 
 use super::chart::colour_class;
 use crate::experiment::quantity::size_text;
-use crate::experiment::{Database, Experiment, Layout as Candidate, Made, PlacedOn};
+use crate::experiment::{Database, Engine, Experiment, Layout as Candidate, Made, PlacedOn};
 use crate::result::{Layout, RunResult};
 
 /// Units of a drawing from left to right, about its pixels.
@@ -64,7 +64,7 @@ pub(super) fn diagrams(result: &RunResult) -> Markup {
 fn rows(experiment: Option<&Experiment>, index: usize, layout: &Layout) -> Vec<Vec<Part>> {
     let candidate = experiment.and_then(|experiment| experiment.layouts.get(index));
     let mut rows = match (experiment, candidate) {
-        (Some(experiment), Some(candidate)) if candidate.name == layout.name => {
+        (Some(experiment), Some(candidate)) if layout.is_called(&candidate.name) => {
             let database = experiment.database_of(index);
             let mut rows = Vec::new();
             if candidate.candidate {
@@ -107,9 +107,17 @@ fn rows(experiment: Option<&Experiment>, index: usize, layout: &Layout) -> Vec<V
 /// The database's files, and those that lie elsewhere.
 fn files(candidate: &Candidate, database: &Database) -> Vec<Part> {
     let placed: Vec<(&str, &PlacedOn)> = candidate.placement.kinds().collect();
-    let here: Vec<&str> = ["control", "redo", "undo"]
-        .into_iter()
-        .filter(|kind| placed.iter().all(|(elsewhere, _)| elsewhere != kind))
+    // Each kind as the experiment places it, and as the engine calls it.
+    let kinds: &[(&str, &str)] = match database.engine {
+        Engine::Kernel => &[("control", "control"), ("redo", "redo"), ("undo", "undo")],
+        Engine::Sqlite => &[("redo", "WAL or journal")],
+        Engine::Postgres => &[("redo", "WAL")],
+        Engine::MariaDb => &[("redo", "redo log"), ("undo", "undo")],
+    };
+    let here: Vec<&str> = kinds
+        .iter()
+        .filter(|(kind, _)| placed.iter().all(|(elsewhere, _)| elsewhere != kind))
+        .map(|(_, called)| *called)
         .collect();
     let datafiles = match database.server {
         None => format!("{} datafiles", database.datafiles),

@@ -10,6 +10,40 @@ pub(crate) fn facts(document: &Value) -> Vec<(String, String)> {
     facts
 }
 
+/// Settings of the embedded database, which a server does not have.
+const OF_THE_EMBEDDED_DATABASE: [&str; 12] = [
+    "block_size_bytes",
+    "datafiles",
+    "writers",
+    "write_sync",
+    "commit",
+    "torn_blocks",
+    "log_file_size_bytes",
+    "log_files",
+    "checkpoint_interval_ms",
+    "lock_timeout_ms",
+    "fixed_buffers",
+    "redo_io",
+];
+
+/// The settings of an experiment, those left out that its engine does not have.
+pub(crate) fn experiment_facts(experiment: &Value) -> Vec<(String, String)> {
+    let engine = experiment["database"]["engine"].as_str();
+    let is_embedded = engine.is_none_or(|engine| engine == "kernel");
+    let is_of_server = |key: &str| {
+        let Some((_, of_database)) = key.split_once("database.") else {
+            return true;
+        };
+        let name = of_database.split('.').next().unwrap_or_default();
+        !OF_THE_EMBEDDED_DATABASE.contains(&name)
+    };
+    let mut facts = facts(experiment);
+    facts.retain(|(key, value)| {
+        is_embedded || is_of_server(key) && !(key.ends_with("redo_path") && value == "unknown")
+    });
+    facts
+}
+
 fn collect(value: &Value, path: &str, facts: &mut Vec<(String, String)>) {
     match value {
         Value::Object(fields) => {
@@ -47,6 +81,29 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn a_server_has_no_settings_of_the_embedded_database() {
+        let of = |engine: &str| {
+            experiment_facts(&json!({
+                "database": { "engine": engine, "size_bytes": 1, "torn_blocks": "images", "redo_path": null,
+                    "server": { "settings": { "full_page_writes": "off" } } },
+                "layouts": [{ "database": { "write_sync": "dsync" } }],
+            }))
+            .into_iter()
+            .map(|(key, _)| key)
+            .collect::<Vec<_>>()
+        };
+        let expected = [
+            "database.engine",
+            "database.server.settings.full_page_writes",
+            "database.size_bytes",
+        ];
+        let mut found = of("postgres");
+        found.sort();
+        assert_eq!(found, expected);
+        assert_eq!(of("kernel").len(), 6);
+    }
 
     #[test]
     fn nested_settings_are_written_as_paths() {

@@ -3,18 +3,17 @@
 
 use std::fmt::Write as _;
 
-use serde_json::Value;
 use spindle_stats::TimeSeries;
 
-use super::comparison::{self, CHECKS, CHECKS_NOTE, COLUMNS, NO_FIGURE};
-use super::facts::facts;
+use super::comparison::{self, CHECKS, CHECKS_NOTE, NO_FIGURE};
+use super::facts::{experiment_facts, facts};
 use super::kinds::{self, kinds_of};
 use super::page::{events_of, trials_in_order};
 use super::pairs::Matrix;
 use super::queries;
 use super::sentences::{
-    ALL_PAIRS, METHOD, REPEAT, REPEAT_COMMAND, compared_by, costs, drift, emulation_terms,
-    experiment_name, measure_of, memory_terms, noise, stopping,
+    ALL_PAIRS, METHOD, REPEAT, REPEAT_COMMAND, clients, compared_by, context, costs, drift,
+    emulation_terms, experiment_name, measure_of, memory_terms, noise, stopping,
 };
 use super::timeline::{AVERAGED_SAMPLES, Timeline, per_minute};
 use crate::result::{Case, RunResult, SampledTrial};
@@ -25,8 +24,9 @@ const SPARKLINE_CHARS: usize = 40;
 /// The whole text. `series` holds the throughput over time of the trials that were sampled.
 pub fn markdown(result: &RunResult, series: &[SampledTrial]) -> String {
     let mut text = format!(
-        "# {}\n\n**{}**\n",
+        "# {}\n\n{}\n\n**{}**\n",
         escaped(experiment_name(result)),
+        escaped(&context(result)),
         escaped(&result.headline)
     );
     let sections = [
@@ -93,25 +93,35 @@ fn warnings(result: &RunResult) -> String {
 }
 
 fn comparison_table(result: &RunResult) -> String {
-    let mut header = owned(&["layout", "clients"]);
-    header.extend(COLUMNS.iter().map(|column| column.title.to_owned()));
+    let columns = comparison::columns(result);
+    let mut header = owned(&["layout", comparison::KEEPS, "clients"]);
+    header.extend(columns.iter().map(|column| column.title.to_owned()));
     header.push("status".to_owned());
     let row = |case: &Case| {
         let summary = case.summary();
-        let mut row = vec![numbered(result, &case.layout), case.clients.to_string()];
+        let mut row = vec![
+            numbered(result, &case.layout),
+            comparison::keeps(case),
+            case.clients.to_string(),
+        ];
         let cell = |column: &comparison::Column| {
             summary
                 .as_ref()
                 .map_or_else(|| NO_FIGURE.to_owned(), column.cell)
         };
-        row.extend(COLUMNS.iter().map(cell));
+        row.extend(columns.iter().map(cell));
         row.push(
             comparison::remark(result, case).unwrap_or_else(|| case.outcome.status().to_owned()),
         );
         row
     };
     let rows: Vec<Vec<String>> = result.cases.iter().map(row).collect();
-    section("Comparison", &table(&header, &rows))
+    let weaknesses = comparison::weaknesses(result).into_iter();
+    let weaknesses: String = weaknesses
+        .map(|weakness| format!("\n- {}", escaped(&weakness)))
+        .collect();
+    let body = format!("{}\n{weaknesses}", table(&header, &rows).trim_end());
+    section("Comparison", &body)
 }
 
 fn verdicts(result: &RunResult) -> String {
@@ -172,7 +182,7 @@ fn pairs(result: &RunResult) -> String {
                 .collect()
         };
         let rows: Vec<Vec<String>> = matrix.layouts.iter().map(row).collect();
-        let load = format!("{}, {} clients", ranking.workload, ranking.clients);
+        let load = format!("{}, {}", ranking.workload, clients(ranking.clients));
         let _ = write!(body, "{}:\n\n{}\n", escaped(&load), table(&header, &rows));
     }
     if !body.is_empty() {
@@ -317,7 +327,7 @@ fn kinds(result: &RunResult) -> String {
             }));
         }
         if let (Some(first), false) = (group.first(), rows.is_empty()) {
-            let load = format!("{}, {} clients", first.workload, first.clients);
+            let load = format!("{}, {}", first.workload, clients(first.clients));
             let table = table(&owned(&kinds::COLUMNS), &rows);
             let _ = write!(body, "{}:\n\n{table}\n", escaped(&load));
         }
@@ -347,7 +357,7 @@ fn waits(result: &RunResult) -> String {
         };
         let rows: Vec<Vec<String>> = events_of(&cases).into_iter().map(row).collect();
         if !rows.is_empty() {
-            let load = format!("{}, {} clients", first.workload, first.clients);
+            let load = format!("{}, {}", first.workload, clients(first.clients));
             let _ = write!(body, "{}:\n\n{}\n", escaped(&load), table(&header, &rows));
         }
     }
@@ -409,14 +419,17 @@ fn method(result: &RunResult) -> String {
             "To repeat it",
             &format!("{REPEAT}\n\n```\n{REPEAT_COMMAND}\n```\n"),
         ),
-        section("Experiment", &facts_table(&result.experiment)),
-        section("Machine", &facts_table(&result.machine)),
+        section(
+            "Experiment",
+            &facts_table(experiment_facts(&result.experiment)),
+        ),
+        section("Machine", &facts_table(facts(&result.machine))),
     ]
     .concat()
 }
 
-fn facts_table(document: &Value) -> String {
-    let rows: Vec<Vec<String>> = facts(document)
+fn facts_table(facts: Vec<(String, String)>) -> String {
+    let rows: Vec<Vec<String>> = facts
         .into_iter()
         .map(|(key, value)| vec![key, value])
         .collect();

@@ -2,6 +2,7 @@
 //! temporary files: a table each, because their units differ. For the terminal and both reports.
 
 use super::comparison::NO_FIGURE;
+use super::sentences::clients;
 use crate::result::{Case, QueryMean, QueryMeans, RunResult};
 
 /// Stands below seconds.
@@ -55,7 +56,7 @@ pub fn measured<'a>(group: &[&'a Case]) -> Vec<(&'a Case, QueryMeans)> {
 
 /// What one load level is called.
 fn load_of(case: &Case) -> String {
-    format!("{}, {} clients", case.workload, case.clients)
+    format!("{}, {}", case.workload, clients(case.clients))
 }
 
 /// What the rows are, then the layouts.

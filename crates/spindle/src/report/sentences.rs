@@ -16,6 +16,49 @@ pub(super) fn experiment_name(result: &RunResult) -> &str {
         .unwrap_or("experiment")
 }
 
+/// What was tested, in a line: database, size of the data, layouts, rounds, machine, day.
+pub(crate) fn context(result: &RunResult) -> String {
+    let (database, plan) = (&result.experiment["database"], &result.experiment["plan"]);
+    let mut engines: Vec<&str> = Vec::new();
+    for layout in &result.layouts {
+        let engine = layout.engine.as_deref().unwrap_or("embedded database");
+        if !engines.contains(&engine) {
+            engines.push(engine);
+        }
+    }
+    let size = database["size_bytes"].as_u64().map(size_text);
+    let layouts = result.layouts.len();
+    let rounds = result.cases.iter().map(|case| case.trials.len()).max();
+    let seconds = |key: &str| Some(plan[key].as_u64()? as f64 / 1e3);
+    let time = seconds("measure_ms").map(|seconds| format!(" x {seconds} s"));
+    let processors = result.machine["processor"]["logical_processors"].as_u64();
+    let host = result.machine["host"].as_str();
+    let day = result.machine["captured_at"].as_str();
+    let parts = [
+        Some(engines.join(" and ")),
+        size.map(|size| format!("{size} of data")),
+        Some(counted(layouts, "layout")),
+        rounds.map(|rounds| counted(rounds, "round") + &time.unwrap_or_default()),
+        processors.map(|processors| counted(processors as usize, "processor")),
+        host.map(str::to_owned),
+        day.and_then(|day| Some(day.get(..10)?.to_owned())),
+    ];
+    parts.into_iter().flatten().collect::<Vec<_>>().join(" · ")
+}
+
+/// `1 client`, `8 clients`.
+pub(crate) fn counted(number: usize, what: &str) -> String {
+    match number {
+        1 => format!("1 {what}"),
+        _ => format!("{number} {what}s"),
+    }
+}
+
+/// A load level: `1 client`, `8 clients`.
+pub(crate) fn clients(number: u32) -> String {
+    counted(number as usize, "client")
+}
+
 /// What has to be had to repeat a run.
 pub(super) const REPEAT: &str = "\
 On this machine, where it was started: the run directory holds the experiment as it was run, with every default filled in.";

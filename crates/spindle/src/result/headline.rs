@@ -5,7 +5,10 @@ use std::fmt::Write as _;
 use spindle_stats::{ROUNDS_TO_JUDGE, Verdict};
 
 use super::judge::is_within_noise;
-use super::{Case, Comparison, Measure, Ranking, RunResult, disturbance, fixed_rate, levels};
+use super::{
+    Case, Comparison, Measure, Ranking, RunResult, disturbance, durability, fixed_rate, left_out,
+    levels,
+};
 
 /// What is said when reads were answered from memory, so that no device was compared.
 const COMPARES_CACHES: &str = "the data fits in memory: this compares caches, not devices";
@@ -34,18 +37,20 @@ pub(super) fn headline(result: &RunResult) -> String {
             if result.memory_budget_bytes.is_none() && answer.iter().any(is_cached) {
                 let _ = write!(sentence, "; {COMPARES_CACHES}");
             }
-            sentence + "."
+            format!(
+                "{}.{}",
+                durability::group(answer[0], sentence),
+                durability::weaker(result, answer[0])
+            )
         })
         .collect();
+    let missing = left_out::sentence(result);
     if sentences.is_empty() {
-        return "Nothing was measured: the reason stands beside each case.".to_owned();
+        return missing.unwrap_or_else(|| "Nothing was measured: there is no case.".to_owned());
     }
-    let first = disturbance::said_first(result);
-    let all: Vec<String> = Some(first)
-        .filter(|text| !text.is_empty())
-        .into_iter()
-        .chain(sentences)
-        .collect();
+    let disturbed = Some(disturbance::said_first(result)).filter(|text| !text.is_empty());
+    let before = [missing, disturbed].into_iter().flatten();
+    let all: Vec<String> = before.chain(sentences).collect();
     all.join(" ")
 }
 
@@ -70,8 +75,8 @@ fn answers(result: &RunResult) -> Vec<Vec<&Ranking>> {
 /// of its level: a mean over levels would be true of none.
 fn is_one_answer(result: &RunResult, levels: &[&Ranking]) -> bool {
     let first = levels[0];
-    // At a fixed rate each load level has times of its own to tell.
-    if first.measure == Measure::P99 {
+    // At a fixed rate each load level has times of its own to tell, and so have cases that keep less.
+    if first.measure == Measure::P99 || levels.iter().any(|ranking| ranking.has_weaker()) {
         return false;
     }
     // Rounds of one run say too little of another to be taken together.
@@ -189,7 +194,7 @@ fn is_mostly_cached(result: &RunResult, ranking: &Ranking) -> bool {
     })
 }
 
-/// The best against every other, the closest first.
+/// The best against every other that keeps as much, the closest first.
 fn comparisons_of<'a>(result: &'a RunResult, ranking: &Ranking) -> Vec<&'a Comparison> {
     let mut comparisons: Vec<&Comparison> = result
         .verdicts
@@ -197,6 +202,7 @@ fn comparisons_of<'a>(result: &'a RunResult, ranking: &Ranking) -> Vec<&'a Compa
         .filter(|verdict| {
             verdict.workload == ranking.workload && verdict.clients == ranking.clients
         })
+        .filter(|verdict| ranking.keeps_of(&verdict.b) == ranking.keeps)
         .collect();
     comparisons.sort_by(|a, b| a.ratio.total_cmp(&b.ratio));
     comparisons

@@ -2,8 +2,8 @@
 //! `spindle-stats`. What the machine's own noise is, if it was checked, is known before, and no verdict is called within it.
 
 use spindle_stats::{
-    CaseRounds, Family, Looks, PairVerdict, Standard, StatsError, Verdict, compare_by, pairs, rank,
-    rounds_to_find,
+    CaseRounds, Family, Looks, PairVerdict, Standard, StatsError, Verdict, compare_by, pairs,
+    rank_in_groups, rounds_to_find,
 };
 
 use super::levels;
@@ -91,7 +91,9 @@ fn compare(
         return Ok(None);
     };
     let rounds: Vec<CaseRounds> = cases.iter().map(|case| rounds_of(case)).collect();
-    let order = rank(&rounds, standard)?;
+    let keeps = |index: usize| cases[index].promise.keeps;
+    let groups: Vec<u32> = (0..cases.len()).map(|index| keeps(index) as u32).collect();
+    let order = rank_in_groups(&rounds, &groups, standard)?;
     let name = |index: usize| cases[index].layout.clone();
     let of_best = |index: usize| {
         let mut pairs = order.verdicts.iter();
@@ -100,6 +102,7 @@ fn compare(
     };
     let place = |&(index, place): &(usize, u32)| Place {
         layout: name(index),
+        keeps: keeps(index),
         place,
         of_best: of_best(index),
     };
@@ -107,6 +110,7 @@ fn compare(
         workload: first.workload.clone(),
         clients: first.clients,
         measure: fixed_rate::measure_of(cases),
+        keeps: keeps(order.best),
         best: name(order.best),
         // Whoever fell behind a fixed rate has no time of transactions to win by.
         winner: order

@@ -44,6 +44,7 @@ fn layout(name: &str) -> Layout {
         path: ".".to_owned(),
         caching: "direct".to_owned(),
         method: "sync".to_owned(),
+        engine: None,
         description: "files on ext4, direct, one by one".to_owned(),
         emulated: Vec::new(),
         notes: Vec::new(),

@@ -42,6 +42,9 @@ pub fn examine(experiment: &Experiment, grounds: &Grounds, index: usize) -> Exam
             };
         }
     };
+    if let Some(on) = on_plain_files(&placement.data) {
+        layout.name = format!("{} ({on})", layout.name);
+    }
     if let Target::Directory(directory) = &placement.data
         && let Some(file_system) = DataPath::capture(&SystemFiles::default(), directory).file_system
     {
@@ -74,6 +77,20 @@ pub fn examine(experiment: &Experiment, grounds: &Grounds, index: usize) -> Exam
         layout.notes.push(reason.clone());
     }
     Examined { layout, skip }
+}
+
+/// What datafiles without a file system lie on where Spindle may make no devices: files, and with them a file system after all.
+fn on_plain_files(target: &Target) -> Option<&'static str> {
+    let paths = match target {
+        Target::Directory(_) => Vec::new(),
+        Target::Devices(_) | Target::DiskGroup(_) => target.paths(),
+    };
+    let is_file = |path: &&&Path| std::fs::metadata(path).is_ok_and(|found| found.is_file());
+    match paths.iter().filter(is_file).count() {
+        0 => None,
+        1 => Some("on a plain file"),
+        _ => Some("on plain files"),
+    }
 }
 
 /// Looks at a server that somebody else runs; the reason when it cannot be measured.
@@ -182,6 +199,7 @@ fn files_cannot_be_put_back(
 
 /// What was found of a server, among what is told of a layout.
 fn describe_server(layout: &mut Layout, found: FoundServer) {
+    layout.engine = Some(found.version.clone());
     let settings = found.settings.join(", ");
     for more in [found.version, settings] {
         if !more.is_empty() {

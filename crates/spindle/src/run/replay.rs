@@ -344,6 +344,7 @@ pub fn describe(experiment: &Experiment, index: usize) -> Layout {
         path: place,
         caching,
         method,
+        engine: None,
         description,
         emulated,
         notes: Vec::new(),

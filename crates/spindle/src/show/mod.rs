@@ -7,6 +7,7 @@ mod sparkline;
 use std::fmt::Write as _;
 
 use crate::report::comparison::{milliseconds, ratio};
+use crate::report::sentences;
 use crate::result::{Case, Finding, Ranking, ResponseTime, RunRecord, RunResult, TimePart};
 use crate::run::directory::StoredRun;
 use crate::table::{self, BOLD, CYAN, Style, align_right, lines, number, paint, plain_table};
@@ -66,7 +67,7 @@ pub fn render_result(result: &RunResult, record: &RunRecord, style: Style) -> St
 
 /// `(oltp_mix, 8 clients`, to be closed.
 fn of_load(workload: &str, clients: u32) -> String {
-    format!("({workload}, {clients} clients")
+    format!("({workload}, {}", sentences::clients(clients))
 }
 
 fn heading(what: &str, style: Style) -> String {
@@ -79,7 +80,13 @@ fn places(result: &RunResult, ranking: &Ranking, style: Style) -> String {
         return String::new();
     }
     let mut table = plain_table(style.width);
+    let mut group = None;
     for place in &ranking.places {
+        if ranking.has_weaker() && group != Some(place.keeps) {
+            group = Some(place.keeps);
+            let title = format!("layouts that {}:", place.keeps.of_group());
+            table.add_row([String::new(), title]);
+        }
         let of_best = place
             .of_best
             .map_or_else(String::new, |of_best| format!("{} x", ratio(of_best.ratio)));

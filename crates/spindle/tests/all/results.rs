@@ -46,16 +46,19 @@ fn full_result() -> RunResult {
     };
     result.rankings[0].places = vec![
         Place {
+            keeps: spindle::result::Keeps::default(),
             layout: names[5].clone(),
             place: 1,
             of_best: None,
         },
         Place {
+            keeps: spindle::result::Keeps::default(),
             layout: names[3].clone(),
             place: 1,
             of_best: Some(estimate(0.95)),
         },
         Place {
+            keeps: spindle::result::Keeps::default(),
             layout: names[1].clone(),
             place: 3,
             of_best: Some(estimate(0.79)),

@@ -69,6 +69,10 @@ fn names<'a>(timeline: &Timeline<'a>) -> Vec<&'a str> {
 
 /// A figure's name in words, with its unit.
 fn heading(name: &str) -> String {
+    // The system tells it of all that runs there, not of the group that was held to a budget.
+    if name == "page_cache_mib" {
+        return "Page cache of the whole machine, MiB".to_owned();
+    }
     let with_unit = UNITS.iter().find_map(|(end, unit)| {
         let stem = name.strip_suffix(end)?;
         Some(format!("{stem}, {unit}"))

@@ -2,15 +2,16 @@
 
 use maud::{Markup, html};
 
-use super::{layout_name, load_name, pairs, scrolling};
+use super::{layout_name, load_name, pairs, scrolling, unnumbered};
 use crate::report::chart::ranking::{RelativeSpeed, bar, scale};
-use crate::report::comparison::{self, COLUMNS, NO_FIGURE, milliseconds, ratio_title};
+use crate::report::comparison::{self, Column, NO_FIGURE, milliseconds, ratio_title};
 use crate::report::sentences::{compared_by, measure_of};
 use crate::result::{
-    Case, Comparison, Measure, Outcome, Ranking, RatioEstimate, RunResult, Verdict, percent,
+    Case, Comparison, Keeps, Measure, Outcome, Ranking, RatioEstimate, RunResult, Verdict, percent,
 };
 
 pub(super) fn section(result: &RunResult) -> Markup {
+    let columns = comparison::columns(result);
     html! {
         section aria-labelledby="ranking" {
             h2 id="ranking" { "Ranking" }
@@ -35,12 +36,14 @@ pub(super) fn section(result: &RunResult) -> Markup {
                 table {
                     thead { tr {
                         th scope="col" { "layout" }
+                        th scope="col" { (comparison::KEEPS) }
                         th.figure scope="col" { "clients" }
-                        @for column in COLUMNS { th.figure scope="col" { (column.title) } }
+                        @for column in &columns { th.figure scope="col" { (column.title) } }
                     } }
-                    tbody { @for case in &result.cases { (comparison_row(result, case)) } }
+                    tbody { @for case in &result.cases { (comparison_row(result, case, &columns)) } }
                 }
             }))
+            @for weakness in comparison::weaknesses(result) { p.note { (weakness) "." } }
             p.note { "Means over the trials of each case. Reads, writes and KB are the database's own, redo included." }
             (verdicts_table(result))
         }
@@ -60,6 +63,7 @@ fn what_bars_show(result: &RunResult) -> &'static str {
 /// A layout in a ranking.
 struct Placed<'a> {
     layout: &'a str,
+    keeps: Keeps,
     place: Option<u32>,
     speed: RelativeSpeed,
     standing: String,
@@ -71,11 +75,12 @@ fn placed<'a>(result: &'a RunResult, ranking: &'a Ranking) -> Vec<Placed<'a>> {
     let standing = match (&ranking.winner, ranking.measure) {
         (Some(_), Measure::Throughput) => "fastest",
         (Some(_), Measure::P99) => "soonest",
-        (None, Measure::Throughput) => "highest mean",
-        (None, Measure::P99) => "lowest p99",
+        (None, _) if !ranking.tied.is_empty() => "tied",
+        (None, _) => "measured alone",
     };
     let mut placed = vec![Placed {
         layout: &ranking.best,
+        keeps: ranking.keeps,
         place: place_of(&ranking.best).map(|place| place.place),
         speed: RelativeSpeed::BEST,
         standing: standing.to_owned(),
@@ -89,13 +94,14 @@ fn placed<'a>(result: &'a RunResult, ranking: &'a Ranking) -> Vec<Placed<'a>> {
         let of_best = place.and_then(|place| place.of_best.as_ref());
         Placed {
             layout: &other.b,
+            keeps: ranking.keeps_of(&other.b),
             place: place.map(|place| place.place),
             speed: of_best.map_or_else(|| RelativeSpeed::of_other(other), RelativeSpeed::of_best),
             standing: standing_of(other),
         }
     }));
     placed[1..].sort_by(|a, b| {
-        let by_place = a.place.cmp(&b.place);
+        let by_place = (a.keeps, a.place).cmp(&(b.keeps, b.place));
         by_place.then(b.speed.share.total_cmp(&a.speed.share))
     });
     placed
@@ -105,14 +111,17 @@ fn ranking_bars(result: &RunResult, ranking: &Ranking) -> Markup {
     let placed = placed(result, ranking);
     let scale = scale(placed.iter().map(|placed| placed.speed), result.margin);
     let index = |name: &str| result.layout_number(name).map_or(0, |number| number - 1);
+    let before = |position: usize| placed[position - 1].keeps;
     html! {
         ol.ranking {
             @for (position, placed) in placed.iter().enumerate() {
+                @let begins = position == 0 || placed.keeps != before(position);
+                @if ranking.has_weaker() && begins { li.keeps { "Layouts that " (placed.keeps.of_group()) } }
                 li {
                     p {
                         span.name {
                             @if let Some(place) = placed.place { span.place { (place) ". " } }
-                            (layout_name(result, placed.layout))
+                            (unnumbered(result, placed.layout))
                         }
                         span.figures {
                             (figure(result, ranking, placed.layout))
@@ -187,7 +196,7 @@ fn standing_of(comparison: &Comparison) -> String {
 }
 
 /// A case without figures has its status and reason in their place.
-fn comparison_row(result: &RunResult, case: &Case) -> Markup {
+fn comparison_row(result: &RunResult, case: &Case, columns: &[Column]) -> Markup {
     let remark = comparison::remark(result, case);
     let summary = case.summary().filter(|_| case.outcome == Outcome::Measured);
     html! {
@@ -196,10 +205,11 @@ fn comparison_row(result: &RunResult, case: &Case) -> Markup {
                 (layout_name(result, &case.layout))
                 @if let (Some(_), Some(remark)) = (&summary, &remark) { small { (remark) } }
             }
+            td { (comparison::keeps(case)) }
             td.figure { (case.clients) }
             @match summary {
-                Some(summary) => { @for column in COLUMNS { td.figure { ((column.cell)(&summary)) } } }
-                None => { td.words colspan=(COLUMNS.len()) { (remark.as_deref().unwrap_or(case.outcome.status())) } }
+                Some(summary) => { @for column in columns { td.figure { ((column.cell)(&summary)) } } }
+                None => { td.words colspan=(columns.len()) { (remark.as_deref().unwrap_or(case.outcome.status())) } }
             }
         }
     }

@@ -1,12 +1,11 @@
 //! How it was measured: all that is needed to judge the answer and to have it again.
 
 use maud::{Markup, html};
-use serde_json::Value;
 
 use super::{layout_name, scrolling, times};
 use crate::report::comparison::{CHECKS, CHECKS_NOTE};
 use crate::report::diagram;
-use crate::report::facts::facts;
+use crate::report::facts::{experiment_facts, facts};
 use crate::report::sentences::{
     METHOD, REPEAT, REPEAT_COMMAND, costs, emulation_terms, memory_terms,
 };
@@ -25,13 +24,13 @@ pub(super) fn section(result: &RunResult) -> Markup {
                 (layouts_table(result))
             }
             h3 { "Machine" }
-            (facts_table("Machine", &result.machine))
+            (facts_table("Machine", facts(&result.machine)))
             h3 { "To repeat it" }
             p { (REPEAT) }
             pre { code { (REPEAT_COMMAND) } }
             details {
                 summary { "The experiment, with every default" }
-                (facts_table("Experiment", &result.experiment))
+                (facts_table("Experiment", experiment_facts(&result.experiment)))
             }
             details {
                 summary { "Order of trials" }
@@ -178,11 +177,11 @@ pub(in crate::report) fn trials_in_order(result: &RunResult) -> Vec<(&Case, &Tri
     trials
 }
 
-fn facts_table(label: &str, document: &Value) -> Markup {
+fn facts_table(label: &str, facts: Vec<(String, String)>) -> Markup {
     html! {
         (scrolling(label, html! {
             table.facts {
-                tbody { @for (key, value) in facts(document) {
+                tbody { @for (key, value) in facts {
                     tr { th scope="row" { (key) } td.words { (value) } }
                 } }
             }

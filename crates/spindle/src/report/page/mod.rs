@@ -16,7 +16,7 @@ pub(super) use why::events_of;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use super::chart::colour_class;
-use super::sentences::experiment_name;
+use super::sentences::{clients, context, experiment_name};
 use crate::result::{Ranking, RunResult, SampledTrial};
 
 /// The page's style: layout, light and dark colours, print.
@@ -52,7 +52,7 @@ pub fn html(result: &RunResult, series: &[SampledTrial]) -> String {
             }
             body {
                 header {
-                    p.experiment { "Spindle · " (name) }
+                    p.experiment { "Spindle · " (name) br; (context(result)) }
                     h1.long[result.headline.chars().count() > SHORT_HEADLINE] { (result.headline) }
                     (weakness(result))
                 }
@@ -96,9 +96,19 @@ fn layout_name(result: &RunResult, name: &str) -> Markup {
     }
 }
 
+/// Colour and name of a layout, beside another number.
+fn unnumbered(result: &RunResult, name: &str) -> Markup {
+    html! {
+        @if let Some(number) = result.layout_number(name) {
+            span class={ "swatch " (colour_class(number - 1)) } aria-hidden="true" {}
+        }
+        (name)
+    }
+}
+
 /// Workload and load level of a ranking, as headings name it.
 fn load_name(ranking: &Ranking) -> String {
-    format!("{}, {} clients", ranking.workload, ranking.clients)
+    format!("{}, {}", ranking.workload, clients(ranking.clients))
 }
 
 /// A table that scrolls by itself where the screen is narrow; `label` names it for screen readers.

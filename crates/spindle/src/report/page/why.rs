@@ -6,6 +6,7 @@ use super::{layout_name, scrolling};
 use crate::report::chart::stacked::{self, Bar};
 use crate::report::comparison::{self, NO_FIGURE};
 use crate::report::kinds::{self, Kind, kinds_of};
+use crate::report::sentences::clients;
 use crate::report::sentences::{drift, noise, stopping};
 use crate::result::{Attribution, Case, Finding, RunResult};
 
@@ -39,7 +40,7 @@ fn response_times(result: &RunResult, group: &[&Case], index: usize) -> Markup {
         .collect();
     html! {
         @if let (Some(case), false) = (group.first(), bars.is_empty()) {
-            @let heading = format!("Response time: {}, {} clients", case.workload, case.clients);
+            @let heading = format!("Response time: {}, {}", case.workload, clients(case.clients));
             (stacked::figure(&bars, &format!("response-time-{index}"), &heading, RESPONSE_TIME_NOTE))
         }
     }
@@ -121,7 +122,7 @@ fn kinds(result: &RunResult) -> Markup {
             @let kinds = kinds_of(&group);
             @if let (Some(first), false) = (group.first(), kinds.is_empty()) {
                 details {
-                    summary { "Kinds of transactions: " (first.workload) ", " (first.clients) " clients" }
+                    summary { "Kinds of transactions: " (first.workload) ", " (clients(first.clients)) }
                     (scrolling("Kinds of transactions", html! {
                         table {
                             thead { tr {
@@ -160,7 +161,7 @@ fn waits(result: &RunResult) -> Markup {
             @let events = events_of(&cases);
             @if let (Some(first), false) = (cases.first(), events.is_empty()) {
                 details {
-                    summary { "Wait events: " (first.workload) ", " (first.clients) " clients" }
+                    summary { "Wait events: " (first.workload) ", " (clients(first.clients)) }
                     (scrolling("Wait events", html! {
                     table {
                         thead { tr {

@@ -31,7 +31,7 @@ impl<'a> Scene<'a> {
         let layout = result.layout_of(case)?;
         let processes = |experiment: &Experiment| {
             let mut layouts = experiment.layouts.iter();
-            let index = layouts.position(|candidate| candidate.name == layout.name)?;
+            let index = layouts.position(|candidate| layout.is_called(&candidate.name))?;
             let database = experiment.database_of(index);
             Some(Processes {
                 writers: database.writers,

@@ -6,6 +6,8 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use spindle_stats::Verdict;
 
+use super::Keeps;
+
 /// What cases are compared by.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -40,15 +42,33 @@ pub struct Ranking {
     /// What its cases are compared by.
     #[serde(default)]
     pub measure: Measure,
-    /// Name of the layout with the highest throughput, or the shortest time.
+    /// What the best keeps when the power goes: the strongest promise of the cases. Best and winner are found among those that
+    /// keep as much, and so are the tied.
+    #[serde(default)]
+    pub keeps: Keeps,
+    /// Name of the layout with the highest throughput, or the shortest time, of those with the strongest promise.
     pub best: String,
     /// Name of the layout that stands as the winner, always `best`; `None` when none does.
     pub winner: Option<String>,
     /// Names of the layouts that `best` is not faster than.
     pub tied: Vec<String>,
-    /// Every compared case, the best first, with ties.
+    /// Every compared case, the best first, with ties; those that keep less after those that keep more.
     #[serde(default)]
     pub places: Vec<Place>,
+}
+
+impl Ranking {
+    /// What a layout keeps when the power goes; that of the best for one that is not there.
+    pub fn keeps_of(&self, layout: &str) -> Keeps {
+        let mut places = self.places.iter();
+        let place = places.find(|place| place.layout == layout);
+        place.map_or(self.keeps, |place| place.keeps)
+    }
+
+    /// Whether some cases keep less than the best.
+    pub fn has_weaker(&self) -> bool {
+        self.places.iter().any(|place| place.keeps != self.keeps)
+    }
 }
 
 /// Where one layout came in under a workload and load level.
@@ -56,7 +76,10 @@ pub struct Ranking {
 pub struct Place {
     /// Name of the layout.
     pub layout: String,
-    /// Place from 1. Layouts that were not shown to differ from the first of their place share it, as 1, 1, 3.
+    /// What it keeps when the power goes.
+    #[serde(default)]
+    pub keeps: Keeps,
+    /// Place from 1 among those that keep as much. Layouts that were not shown to differ from the first of their place share it, as 1, 1, 3.
     pub place: u32,
     /// Its throughput over that of the best, or the time of the best over its own, and the interval of that ratio; `None`
     /// for the best itself.

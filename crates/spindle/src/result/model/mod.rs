@@ -152,6 +152,9 @@ pub struct Layout {
     pub caching: String,
     /// `sync`, `slaves`, `async` or `odm`.
     pub method: String,
+    /// The database, with its version, as it calls itself; `None` for the embedded one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub engine: Option<String>,
     /// The whole layout in words, for people.
     pub description: String,
     /// How the devices were made slower than they are, such as "limited by Spindle (500 reads/s)" or "delayed by Spindle
@@ -163,6 +166,12 @@ pub struct Layout {
 }
 
 impl Layout {
+    /// Whether it is the layout of this name in the experiment; what it was found to lie on may stand behind its own.
+    pub fn is_called(&self, written: &str) -> bool {
+        let rest = self.name.strip_prefix(written);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(" (on "))
+    }
+
     /// The note that direct I/O was asked for and not had; it begins with [`NOT_DIRECT_HERE`].
     pub fn not_direct_note(&self) -> Option<&str> {
         let mut notes = self.notes.iter();

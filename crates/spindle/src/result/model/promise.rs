@@ -94,6 +94,17 @@ impl fmt::Display for Promise {
 }
 
 impl Keeps {
+    /// As in `result.json`.
+    pub fn word(self) -> &'static str {
+        match self {
+            Keeps::EveryCommit => "every_commit",
+            Keeps::Unknown => "unknown",
+            Keeps::AllButTheLast => "all_but_the_last",
+            Keeps::MayBeDamaged => "may_be_damaged",
+            Keeps::Nothing => "nothing",
+        }
+    }
+
     /// To follow "among layouts that": a group of cases.
     pub fn of_group(self) -> &'static str {
         match self {

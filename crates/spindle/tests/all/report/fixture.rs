@@ -176,6 +176,7 @@ fn layout(path: &Path) -> Layout {
         path: "/srv/spindle".to_owned(),
         caching: path.caching.to_owned(),
         method: path.method.to_owned(),
+        engine: None,
         description: path.description.to_owned(),
         emulated: Vec::new(),
         notes: Vec::new(),

@@ -395,6 +395,7 @@ pub fn result(record: &RunRecord) -> RunResult {
     }
     for ranking in &mut result.rankings {
         let best = Place {
+            keeps: spindle::result::Keeps::default(),
             layout: ranking.best.clone(),
             place: 1,
             of_best: None,
@@ -405,6 +406,7 @@ pub fn result(record: &RunRecord) -> RunResult {
             .collect();
         others.sort_by(|a, b| a.ratio.total_cmp(&b.ratio));
         let others = others.iter().enumerate().map(|(index, verdict)| Place {
+            keeps: spindle::result::Keeps::default(),
             layout: verdict.b.clone(),
             place: if verdict.verdict == Verdict::Draw {
                 1

@@ -103,6 +103,7 @@ fn layout(name: &str) -> Layout {
         path: "/srv/spindle".to_owned(),
         caching: name.to_owned(),
         method: "sync".to_owned(),
+        engine: None,
         description: format!("files on ext4, {name}"),
         emulated: Vec::new(),
         notes: Vec::new(),

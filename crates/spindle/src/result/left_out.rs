@@ -1,0 +1,136 @@
+//! What was asked and not measured: said before the answer, because the answer is then of less than was asked.
+
+use super::{Case, Outcome, RunResult};
+
+/// Characters of a reason that a headline has room for.
+const REASON_MAX: usize = 160;
+
+/// Layouts of a result by whether they have an answer.
+struct Layouts<'a> {
+    measured: Vec<&'a str>,
+    /// With the first of the reasons.
+    missing: Vec<(&'a str, &'a Case)>,
+}
+
+impl<'a> Layouts<'a> {
+    fn of(result: &'a RunResult) -> Layouts<'a> {
+        let mut layouts = Layouts {
+            measured: Vec::new(),
+            missing: Vec::new(),
+        };
+        let compared = result.cases.iter().filter(|case| case.is_compared());
+        for case in compared {
+            if !layouts.measured.contains(&case.layout.as_str()) {
+                layouts.measured.push(&case.layout);
+            }
+        }
+        for case in &result.cases {
+            let is_known = layouts.measured.contains(&case.layout.as_str())
+                || layouts
+                    .missing
+                    .iter()
+                    .any(|(layout, _)| *layout == case.layout);
+            if !is_known {
+                layouts.missing.push((&case.layout, case));
+            }
+        }
+        layouts
+    }
+
+    fn asked(&self) -> usize {
+        self.measured.len() + self.missing.len()
+    }
+}
+
+impl RunResult {
+    /// Whether there is an answer to what was asked: a layout was measured, and more of them than were left out.
+    pub fn is_answered(&self) -> bool {
+        let layouts = Layouts::of(self);
+        layouts.measured.len() > layouts.missing.len()
+    }
+}
+
+/// `Only 1 of 2 layouts was measured: LVM skipped (LVM needs device-mapper).`; nothing when all were.
+pub(super) fn sentence(result: &RunResult) -> Option<String> {
+    let layouts = Layouts::of(result);
+    let (_, case) = layouts.missing.first()?;
+    let reason = shortened(case.outcome.reason().unwrap_or_default());
+    let status = case.outcome.status();
+    let asked = layouts.asked();
+    let is_same = |(_, other): &(&str, &Case)| {
+        matches!((&case.outcome, &other.outcome),
+            (Outcome::Skipped { reason: a }, Outcome::Skipped { reason: b })
+            | (Outcome::Failed { reason: a }, Outcome::Failed { reason: b }) if a == b)
+    };
+    let names: Vec<&str> = layouts.missing.iter().map(|(layout, _)| *layout).collect();
+    let all_alike = layouts.missing.iter().all(is_same);
+    let why = match (names.as_slice(), all_alike) {
+        ([only], _) => format!("{only} {status} ({reason})"),
+        (_, true) => format!("{} {status} ({reason})", names.join(" and ")),
+        ([first, ..], false) => {
+            format!("{first} {status} ({reason}), and {} more", names.len() - 1)
+        }
+        ([], _) => String::new(),
+    };
+    Some(match layouts.measured.len() {
+        0 if all_alike && asked > 1 => {
+            format!("Nothing was measured: all {asked} layouts {status} ({reason}).")
+        }
+        0 => format!("Nothing was measured: {why}."),
+        1 => format!("Only 1 of {asked} layouts was measured: {why}."),
+        measured => format!("Only {measured} of {asked} layouts were measured: {why}."),
+    })
+}
+
+fn shortened(reason: &str) -> String {
+    let reason = reason.trim_end_matches('.');
+    match reason.char_indices().nth(REASON_MAX) {
+        None => reason.to_owned(),
+        Some((end, _)) => format!("{}...", reason[..end].trim_end()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Outcome, build, sample};
+
+    fn headline(skipped: &[usize], why: &str) -> (String, bool) {
+        let tpm: &[f64] = &[100.0, 101.0, 99.0, 100.0, 100.5];
+        let mut record = sample::record(&[("ASM", tpm), ("LVM", tpm)]);
+        for index in skipped {
+            record.cases[*index].trials.clear();
+            record.cases[*index].outcome = Outcome::Skipped {
+                reason: why.to_owned(),
+            };
+        }
+        let result = build(&record).unwrap();
+        let is_answered = result.is_answered();
+        (result.headline, is_answered)
+    }
+
+    #[test]
+    fn half_a_question_is_not_answered_and_that_is_said_first() {
+        let (text, is_answered) = headline(&[1], "LVM needs device-mapper");
+        assert!(
+            text.starts_with(
+                "Only 1 of 2 layouts was measured: LVM skipped (LVM needs device-mapper). "
+            ),
+            "{text}"
+        );
+        assert!(!is_answered);
+        let (text, is_answered) = headline(&[0, 1], "not enough space");
+        assert_eq!(
+            text,
+            "Nothing was measured: all 2 layouts skipped (not enough space)."
+        );
+        assert!(!is_answered);
+        let (text, is_answered) = headline(&[], "");
+        assert!(is_answered && !text.contains("measured:"), "{text}");
+    }
+
+    #[test]
+    fn a_long_reason_is_cut() {
+        let (text, _) = headline(&[1], &"x".repeat(500));
+        assert!(text.contains("xxx...)"), "{text}");
+    }
+}
