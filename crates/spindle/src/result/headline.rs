@@ -472,7 +472,7 @@ mod tests {
         };
         assert_eq!(
             headline_of(&record),
-            "Nothing was measured: the reason stands beside each case."
+            "Nothing was measured: a failed (disk full)."
         );
     }
 
