@@ -11,7 +11,9 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, CWD, FallocateFlags, RenameFlags, fallocate, linkat, renameat_with};
+use rustix::fs::{
+    AtFlags, CWD, FallocateFlags, RenameFlags, fallocate, fstatvfs, linkat, renameat_with,
+};
 
 use super::error::FileError;
 use super::identify::{direct_refused, lock};
@@ -163,12 +165,17 @@ impl Drop for OdmCreation {
     }
 }
 
-/// Allocates all space of a new file at once.
+/// Allocates all space of a new file at once. What is more than is free is refused first: a file system that tries takes all
+/// space there is for a while, and whoever else writes meanwhile fails.
 fn allocate(file: &File, bytes: u64) -> io::Result<()> {
-    match bytes {
-        0 => Ok(()),
-        _ => Ok(fallocate(file, FallocateFlags::empty(), 0, bytes)?),
+    if bytes == 0 {
+        return Ok(());
     }
+    let room = fstatvfs(file)?;
+    if bytes > room.f_bavail.saturating_mul(room.f_frsize) {
+        return Err(io::Error::from(io::ErrorKind::StorageFull));
+    }
+    Ok(fallocate(file, FallocateFlags::empty(), 0, bytes)?)
 }
 
 /// A new file for direct I/O that nobody sees, and its hidden name if it has to have one.
