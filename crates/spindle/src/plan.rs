@@ -12,9 +12,9 @@ use spindle_stats::ROUNDS_MIN;
 use crate::experiment::Experiment;
 use crate::experiment::Layout;
 use crate::experiment::quantity::{duration_text, size_text};
+use crate::experiment::specs_of;
 use crate::observe::SystemFiles;
 use crate::observe::machine::DataPath;
-use crate::run::grounds::specs_of;
 use databases::Databases;
 
 /// A look at what an experiment would do.
@@ -31,7 +31,7 @@ pub struct Look {
 /// There is no current directory for relative paths.
 pub fn look(experiment: &Experiment) -> std::io::Result<Look> {
     let layouts: Vec<usize> = (0..experiment.layouts.len()).collect();
-    let made = specs_of(experiment, &layouts)?;
+    let made = specs_of(&experiment.layouts, &layouts)?;
     let facts = Facts::gather(&named(experiment, &made), &SystemTree::default());
     Ok(describe(experiment, &made, &facts))
 }
@@ -214,7 +214,7 @@ mod tests {
     fn text(is_root: bool) -> String {
         let experiment = Experiment::parse("test.toml", EXPERIMENT, &[]).expect("it is right");
         let layouts: Vec<usize> = (0..experiment.layouts.len()).collect();
-        let made = specs_of(&experiment, &layouts).expect("a directory");
+        let made = specs_of(&experiment.layouts, &layouts).expect("a directory");
         let tools = [
             "blkid", "losetup", "lvm", "mount", "mkfs.xfs", "wipefs", "blockdev",
         ];
@@ -251,7 +251,7 @@ mod tests {
                  delay = {{ read_us = 500 }}\n"
             );
             let experiment = Experiment::parse("test.toml", &text, &[]).expect("it is right");
-            let made = specs_of(&experiment, &[0, 1]).expect("a directory");
+            let made = specs_of(&experiment.layouts, &[0, 1]).expect("a directory");
             let tools = [
                 "blkid", "losetup", "mount", "mkfs.xfs", "wipefs", "blockdev",
             ];

@@ -24,7 +24,8 @@ use spindle_layout::{RawDevice, TreeDirectories};
 use spindle_workload::sql::Dialect;
 
 use crate::sql::{
-    FoundServer, OnRawDevices, Purpose, RunningServer, Server, ServerError, ServerRequest, Stop,
+    FoundServer, OnRawDevices, Purpose, RunningServer, Server, ServerError, ServerIo,
+    ServerRequest, Stop,
 };
 use account::Account;
 use instance::Instance;
@@ -93,6 +94,14 @@ impl Server for MariaDb {
             settings: settings.described(),
             notes,
         })
+    }
+
+    fn check_setting(&self, name: &str, _: &str) -> Result<(), String> {
+        settings::check_name(name)
+    }
+
+    fn check_io(&self, io: ServerIo, _: bool) -> Result<(), String> {
+        settings::check_io(io)
     }
 
     fn on_raw_devices(

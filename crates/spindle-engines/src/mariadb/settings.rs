@@ -130,11 +130,12 @@ impl Settings {
         };
         settings.own(request);
         if let Some(io) = request.io {
+            check_io(io).map_err(ServerError::Unavailable)?;
             settings.access_path(io, programs)?;
         }
         let chosen = settings.options.len();
         for (name, value) in &request.settings {
-            check_name(name)?;
+            check_name(name).map_err(ServerError::Unavailable)?;
             let plain = plain(name);
             let of_io = settings.options[..chosen].iter();
             if request.io.is_some()
@@ -190,11 +191,7 @@ impl Settings {
         }
         match io.method {
             None => Ok(()),
-            Some(ServerIoMethod::Sync) => Err(ServerError::Unavailable(
-                "InnoDB always has I/O threads, so method = \"sync\" cannot be had: choose \"slaves\" for its own threads \
-                 (innodb_use_native_aio = OFF), or \"async\" or \"libaio\""
-                    .to_owned(),
-            )),
+            Some(ServerIoMethod::Sync) => Err(ServerError::Unavailable(NO_SYNC.to_owned())),
             Some(ServerIoMethod::Slaves(slaves)) => self.io_threads(slaves),
             Some(ServerIoMethod::Async) => self.native(Native::IoUring, programs),
             Some(ServerIoMethod::Libaio) => self.native(Native::Libaio, programs),
@@ -203,11 +200,6 @@ impl Settings {
 
     /// InnoDB's own threads, which make blocking calls ("simulated" asynchronous I/O).
     fn io_threads(&mut self, slaves: u32) -> Result<(), ServerError> {
-        if slaves > IO_THREADS_MAX {
-            return Err(ServerError::Unavailable(format!(
-                "InnoDB has {IO_THREADS_MAX} I/O threads of each kind at most, not {slaves}"
-            )));
-        }
         if slaves == 1 {
             self.notes
                 .push("InnoDB has 2 threads that write at least".to_owned());
@@ -317,19 +309,30 @@ const ACCESS_PATH: [&str; 6] = [
     "innodb_write_io_threads",
 ];
 
-fn check_name(name: &str) -> Result<(), ServerError> {
+/// Why it cannot make every call itself.
+const NO_SYNC: &str = "InnoDB always has I/O threads: choose \"slaves\" for its own threads (innodb_use_native_aio = OFF), \"async\" or \"libaio\"";
+
+/// What is wrong with an access path in every version.
+pub(super) fn check_io(io: ServerIo) -> Result<(), String> {
+    match io.method {
+        Some(ServerIoMethod::Sync) => Err(NO_SYNC.to_owned()),
+        Some(ServerIoMethod::Slaves(slaves)) if slaves > IO_THREADS_MAX => Err(format!(
+            "InnoDB has {IO_THREADS_MAX} I/O threads of each kind at most, not {slaves}"
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// What is wrong with the name of a setting in every version.
+pub(super) fn check_name(name: &str) -> Result<(), String> {
     let is_word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
     if name.is_empty() || !name.bytes().all(is_word) || name.starts_with('-') {
-        return Err(ServerError::Unavailable(format!(
-            "{name:?} cannot be the name of a setting"
-        )));
+        return Err(format!("{name:?} cannot be the name of a setting"));
     }
     let plain = plain(name);
     match OWN.iter().find(|(own, _)| *own == plain) {
         None => Ok(()),
-        Some((_, reason)) => Err(ServerError::Unavailable(format!(
-            "{name} is not for an experiment to set: {reason}"
-        ))),
+        Some((_, reason)) => Err(format!("{name} is not for an experiment to set: {reason}")),
     }
 }
 

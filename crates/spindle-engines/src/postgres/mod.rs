@@ -23,7 +23,9 @@ use std::sync::Arc;
 use spindle_layout::TreeDirectories;
 use spindle_workload::sql::Dialect;
 
-use crate::sql::{FoundServer, Purpose, RunningServer, Server, ServerError, ServerRequest, Stop};
+use crate::sql::{
+    FoundServer, Purpose, RunningServer, Server, ServerError, ServerIo, ServerRequest, Stop,
+};
 use cluster::Cluster;
 use programs::Programs;
 use running::RunningPostgres;
@@ -60,6 +62,14 @@ impl Server for Postgres {
             settings: settings.described(&programs),
             notes,
         })
+    }
+
+    fn check_setting(&self, name: &str, value: &str) -> Result<(), String> {
+        settings::check_setting(&name.to_lowercase(), value.trim())
+    }
+
+    fn check_io(&self, io: ServerIo, _: bool) -> Result<(), String> {
+        settings::check_io(io)
     }
 
     fn placed_kinds(&self) -> &'static [&'static str] {

@@ -60,6 +60,7 @@ const DEFAULTS: [(&str, &str, u32); 5] = [
 const MORE_CONNECTIONS: u32 = 16;
 /// Processes that io_method = worker may have (postgresql.org, "io_workers").
 const IO_WORKERS_MAX: u32 = 32;
+const NO_LIBAIO: &str = "PostgreSQL knows no libaio: choose method \"sync\", or with version 18 \"slaves\" or \"async\"";
 /// What `max_wal_size` is when nobody says.
 const MAX_WAL_BYTES: u64 = 1 << 30;
 
@@ -121,11 +122,8 @@ impl Settings {
     }
 
     fn take(&mut self, name: &str, value: &str, programs: &Programs) -> Result<(), ServerError> {
-        if OWN.contains(&name) {
-            return Err(ServerError::Unavailable(format!(
-                "{name} is not the experiment's to set: Spindle runs the server and says where its files, its log and its socket are"
-            )));
-        }
+        let value = value.trim();
+        check_setting(name, value).map_err(ServerError::Unavailable)?;
         if let Some((_, since)) = SINCE.iter().find(|(known, _)| *known == name)
             && programs.major < *since
         {
@@ -134,25 +132,9 @@ impl Settings {
                 programs.version
             )));
         }
-        let value = value.trim();
         match name {
-            "data_checksums" => {
-                let checksums = flag_of(value).ok_or_else(|| {
-                    ServerError::Unavailable(format!(
-                        "data_checksums = {value} means nothing to PostgreSQL; allowed: on, off"
-                    ))
-                })?;
-                self.checksums = Some(checksums);
-            }
-            "wal_segment_size" => {
-                let mib = value.strip_suffix("MB").unwrap_or(value).trim().parse();
-                let allowed = |mib: &u32| mib.is_power_of_two() && *mib <= 1024;
-                self.segment_mib = Some(mib.ok().filter(allowed).ok_or_else(|| {
-                    ServerError::Unavailable(format!(
-                        "wal_segment_size = {value} means nothing to PostgreSQL; allowed: a power of two from 1MB to 1024MB"
-                    ))
-                })?);
-            }
+            "data_checksums" => self.checksums = flag_of(value),
+            "wal_segment_size" => self.segment_mib = segment_mib_of(value),
             _ => self.lines.push((name.to_owned(), value.to_owned())),
         }
         Ok(())
@@ -274,6 +256,50 @@ pub(super) fn wal_bytes(request: &ServerRequest) -> u64 {
     bytes + bytes / 2
 }
 
+/// What is wrong with a setting in every version.
+pub(super) fn check_setting(name: &str, value: &str) -> Result<(), String> {
+    if OWN.contains(&name) {
+        return Err(format!(
+            "{name} is not the experiment's to set: Spindle runs the server and says where its files, its log and its socket are"
+        ));
+    }
+    let (is_allowed, allowed) = match name {
+        "data_checksums" => (flag_of(value).is_some(), "on, off"),
+        "wal_segment_size" => (
+            segment_mib_of(value).is_some(),
+            "a power of two from 1MB to 1024MB",
+        ),
+        _ => return Ok(()),
+    };
+    match is_allowed {
+        true => Ok(()),
+        false => Err(format!(
+            "{name} = {value} means nothing to PostgreSQL; allowed: {allowed}"
+        )),
+    }
+}
+
+/// What is wrong with an access path in every version.
+pub(super) fn check_io(io: ServerIo) -> Result<(), String> {
+    match io.method {
+        Some(ServerIoMethod::Slaves(slaves)) if slaves > IO_WORKERS_MAX => Err(format!(
+            "PostgreSQL has at most {IO_WORKERS_MAX} I/O workers, and slaves = {slaves} asks for more"
+        )),
+        Some(ServerIoMethod::Libaio) => Err(NO_LIBAIO.to_owned()),
+        _ => Ok(()),
+    }
+}
+
+fn segment_mib_of(value: &str) -> Option<u32> {
+    let mib = value
+        .strip_suffix("MB")
+        .unwrap_or(value)
+        .trim()
+        .parse()
+        .ok();
+    mib.filter(|mib: &u32| mib.is_power_of_two() && *mib <= 1024)
+}
+
 /// A size as PostgreSQL writes it; a number alone is in MB, as `max_wal_size` is.
 fn size_of(text: &str) -> Option<u64> {
     let text = text.trim();
@@ -305,6 +331,7 @@ fn io_settings(
     let Some(io) = io else {
         return Ok(settings);
     };
+    check_io(io).map_err(ServerError::Unavailable)?;
     let needs = |what: &str, version: u32| {
         Err(ServerError::Unavailable(format!(
             "{what} needs PostgreSQL {version}; this is {}",
@@ -324,11 +351,6 @@ fn io_settings(
         Some(ServerIoMethod::Slaves(_)) if programs.major < 18 => {
             return needs("method = \"slaves\" (io_method = worker)", 18);
         }
-        Some(ServerIoMethod::Slaves(slaves)) if slaves > IO_WORKERS_MAX => {
-            return Err(ServerError::Unavailable(format!(
-                "PostgreSQL has at most {IO_WORKERS_MAX} I/O workers, and slaves = {slaves} asks for more"
-            )));
-        }
         Some(ServerIoMethod::Slaves(slaves)) => {
             settings.push(("io_method", "worker".to_owned()));
             settings.push(("io_workers", slaves.to_string()));
@@ -338,10 +360,7 @@ fn io_settings(
         }
         Some(ServerIoMethod::Async) => settings.push(("io_method", "io_uring".to_owned())),
         Some(ServerIoMethod::Libaio) => {
-            return Err(ServerError::Unavailable(
-                "PostgreSQL knows no libaio: choose method \"sync\", or with version 18 \"slaves\" or \"async\""
-                    .to_owned(),
-            ));
+            return Err(ServerError::Unavailable(NO_LIBAIO.to_owned()));
         }
     }
     Ok(settings)

@@ -191,6 +191,18 @@ pub trait Server: Send + Sync {
     /// [`ServerError::Unavailable`], for people.
     fn examine(&self, request: &ServerRequest) -> Result<FoundServer, ServerError>;
 
+    /// Looks at one of its settings, as far as its name and value tell, on no machine and for no version.
+    ///
+    /// # Errors
+    /// What is wrong with it, for people.
+    fn check_setting(&self, name: &str, value: &str) -> Result<(), String>;
+
+    /// Looks at an access path likewise, for datafiles in a file system or on devices (raw, or in a disk group).
+    ///
+    /// # Errors
+    /// Why no version has it, for people.
+    fn check_io(&self, io: ServerIo, is_on_devices: bool) -> Result<(), String>;
+
     /// Kinds of files that it can have elsewhere than in its data directory.
     fn placed_kinds(&self) -> &'static [&'static str] {
         &["index", "redo", "undo", "temp"]

@@ -20,7 +20,7 @@ use spindle_workload::sql::{Dialect, SqlConnection};
 use crate::engine::{EngineCounts, EngineWait, Housekeeping, SegmentSize, ThreadOf};
 use crate::promise::{self, Promise, Storage};
 use crate::sql::{
-    FoundServer, InDiskGroup, OnRawDevices, Purpose, RunningServer, Server, ServerError,
+    FoundServer, InDiskGroup, OnRawDevices, Purpose, RunningServer, Server, ServerError, ServerIo,
     ServerRequest, Stop,
 };
 use connection::SqliteConnection;
@@ -78,6 +78,18 @@ impl Server for Sqlite {
                 "SQLite has a cache in every connection: the buffer cache is divided among the clients".to_owned(),
             ],
         })
+    }
+
+    fn check_setting(&self, name: &str, value: &str) -> Result<(), String> {
+        settings::check(name, value)
+    }
+
+    fn check_io(&self, _: ServerIo, is_on_devices: bool) -> Result<(), String> {
+        match is_on_devices {
+            // There its reads and writes go by way of Spindle.
+            true => Ok(()),
+            false => Err(settings::NO_IO.to_owned()),
+        }
     }
 
     fn placed_kinds(&self) -> &'static [&'static str] {

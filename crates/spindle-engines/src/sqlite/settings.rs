@@ -43,6 +43,9 @@ const PRAGMAS: [(&str, &[&str]); 12] = [
 /// And one that is written with its number only.
 const WAL_AUTOCHECKPOINT: &str = "wal_autocheckpoint";
 
+/// Why it takes no access path.
+pub(super) const NO_IO: &str = "SQLite reads and writes as it does, buffered and one call at a time: leave io out, or set mmap_size";
+
 /// Pragmas, by name.
 #[derive(Debug, Clone)]
 pub(super) struct Settings {
@@ -59,17 +62,14 @@ impl Settings {
     /// [`ServerError::Unavailable`]: no such pragma, or no such value.
     pub fn of(request: &ServerRequest) -> Result<Settings, ServerError> {
         if request.io.is_some() {
-            return Err(ServerError::Unavailable(
-                "SQLite reads and writes as it does, buffered and one call at a time: leave io out, or set mmap_size"
-                    .to_owned(),
-            ));
+            return Err(ServerError::Unavailable(NO_IO.to_owned()));
         }
         let mut pragmas = BTreeMap::from([
             ("journal_mode".to_owned(), "wal".to_owned()),
             ("synchronous".to_owned(), "full".to_owned()),
         ]);
         for (name, value) in &request.settings {
-            check(name, value)?;
+            check(name, value).map_err(ServerError::Unavailable)?;
             pragmas.insert(name.clone(), value.to_lowercase());
         }
         let clients = u64::from(request.clients.max(1));
@@ -140,7 +140,8 @@ impl Settings {
     }
 }
 
-fn check(name: &str, value: &str) -> Result<(), ServerError> {
+/// What is wrong with a pragma or its value.
+pub(super) fn check(name: &str, value: &str) -> Result<(), String> {
     let names = || {
         let names = PRAGMAS.iter().map(|(name, _)| *name);
         let names: Vec<&str> = names.chain([WAL_AUTOCHECKPOINT]).collect();
@@ -151,8 +152,10 @@ fn check(name: &str, value: &str) -> Result<(), ServerError> {
         (Some((_, values)), _) => *values,
         (None, WAL_AUTOCHECKPOINT) => NUMBER,
         (None, _) => {
-            let reason = format!("SQLite has no setting {name:?} here; it has {}", names());
-            return Err(ServerError::Unavailable(reason));
+            return Err(format!(
+                "SQLite has no setting {name:?} here; it has {}",
+                names()
+            ));
         }
     };
     let is_allowed = match allowed {
@@ -166,7 +169,7 @@ fn check(name: &str, value: &str) -> Result<(), ServerError> {
         [] => "a whole number".to_owned(),
         words => words.join(", "),
     };
-    Err(ServerError::Unavailable(format!(
+    Err(format!(
         "{name} = {value} means nothing to SQLite; allowed: {words}"
-    )))
+    ))
 }

@@ -21,7 +21,7 @@ mod share;
 
 pub use delayed_by::DelayedBy;
 pub use facts::Facts;
-pub use obstacle::Obstacle;
+pub use obstacle::{Obstacle, mistakes_of};
 
 /// What a device must hold to be of any use.
 const LEAST_DEVICE_BYTES: u64 = 16 << 20;

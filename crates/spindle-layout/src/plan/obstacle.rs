@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use super::Facts;
 use super::facts::tools_of;
+use super::{Facts, share, taken_twice};
 use crate::guard::Refusal;
 use crate::spec::{DeviceSpec, LayoutKind, LayoutSpec};
 use crate::system::DeviceMapper;
@@ -132,15 +132,7 @@ pub(super) fn of_spec(spec: &LayoutSpec, facts: &Facts) -> Vec<Obstacle> {
     if spec.volume.is_some() && facts.device_mapper == DeviceMapper::Missing {
         obstacles.push(Obstacle::NoDeviceMapper);
     }
-    let is_odd = |path: &PathBuf| {
-        let plain =
-            |character: char| character.is_ascii_alphanumeric() || "-_.+:@/".contains(character);
-        !path
-            .to_str()
-            .is_some_and(|text| text.starts_with('/') && text.chars().all(plain))
-    };
-    let paths = spec.devices.iter().map(|device| device.path().to_owned());
-    obstacles.extend(paths.filter(is_odd).map(|path| Obstacle::OddName { path }));
+    obstacles.extend(odd_names(spec));
     let made = spec.devices.iter().map(DeviceSpec::path);
     let there = made.filter(|path| facts.existing_files.contains(*path));
     obstacles.extend(there.map(|path| Obstacle::FileExists {
@@ -187,6 +179,37 @@ pub(super) fn of_pieces(spec: &LayoutSpec, found: usize) -> Option<Obstacle> {
         }
         _ => None,
     }
+}
+
+/// What stands in the way of layouts on any machine and with any devices of these names: each obstacle with the number of its
+/// layout, in order.
+pub fn mistakes_of(specs: &[LayoutSpec]) -> Vec<(usize, Obstacle)> {
+    let mut taken = taken_twice(specs);
+    let pieces = share::pieces_of(specs);
+    let of_layout = |(index, spec): (usize, &LayoutSpec)| {
+        let mut obstacles = taken.remove(&index).unwrap_or_default();
+        match pieces.get(&index) {
+            None => obstacles.extend(of_pieces(spec, spec.devices.len())),
+            Some(Ok(pieces)) => obstacles.extend(of_pieces(spec, *pieces)),
+            Some(Err(obstacle)) => obstacles.push(obstacle.clone()),
+        }
+        obstacles.extend(odd_names(spec));
+        obstacles.into_iter().map(move |obstacle| (index, obstacle))
+    };
+    specs.iter().enumerate().flat_map(of_layout).collect()
+}
+
+/// Names that no tool takes.
+fn odd_names(spec: &LayoutSpec) -> impl Iterator<Item = Obstacle> {
+    let is_odd = |path: &PathBuf| {
+        let plain =
+            |character: char| character.is_ascii_alphanumeric() || "-_.+:@/".contains(character);
+        !path
+            .to_str()
+            .is_some_and(|text| text.starts_with('/') && text.chars().all(plain))
+    };
+    let paths = spec.devices.iter().map(|device| device.path().to_owned());
+    paths.filter(is_odd).map(|path| Obstacle::OddName { path })
 }
 
 #[cfg(test)]

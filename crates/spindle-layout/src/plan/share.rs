@@ -37,13 +37,13 @@ impl Shares {
     }
 }
 
-/// Cuts the devices of all layouts that share.
-pub(super) fn cut(specs: &[LayoutSpec], facts: &Facts) -> Shares {
-    let mut shares = Shares::default();
+/// Layouts that share devices with each other, by their numbers.
+fn groups(specs: &[LayoutSpec]) -> Vec<Vec<usize>> {
     let sharing: Vec<usize> = (0..specs.len())
         .filter(|index| specs[*index].share.is_some())
         .collect();
     let mut done = Vec::new();
+    let mut groups = Vec::new();
     for &first in &sharing {
         if done.contains(&first) {
             continue;
@@ -62,19 +62,54 @@ pub(super) fn cut(specs: &[LayoutSpec], facts: &Facts) -> Shares {
         };
         let group: Vec<usize> = sharing.iter().filter(touches).copied().collect();
         done.extend(&group);
-        let different = group
-            .iter()
-            .find(|other| specs[**other].devices != specs[first].devices);
-        match different {
-            Some(&other) => {
-                for &index in &group {
-                    let other = if index == other { first } else { other };
-                    let obstacle = Obstacle::UnequalShare {
-                        other: specs[other].name.clone(),
-                    };
-                    shares.parts.insert(index, Err(vec![obstacle]));
-                }
+        groups.push(group);
+    }
+    groups
+}
+
+/// For each layout of a group, that another of it names other devices; nothing when all name the same.
+fn unequal(specs: &[LayoutSpec], group: &[usize]) -> Option<Vec<(usize, Obstacle)>> {
+    let first = group[0];
+    let is_different = |other: &&usize| specs[**other].devices != specs[first].devices;
+    let other = *group.iter().find(is_different)?;
+    let obstacle = |index: &usize| {
+        let other = if *index == other { first } else { other };
+        let other = specs[other].name.clone();
+        (*index, Obstacle::UnequalShare { other })
+    };
+    Some(group.iter().map(obstacle).collect())
+}
+
+/// How many parts each layout that shares gets; why it gets none.
+pub(super) fn pieces_of(specs: &[LayoutSpec]) -> BTreeMap<usize, Result<usize, Obstacle>> {
+    let mut pieces = BTreeMap::new();
+    for group in groups(specs) {
+        match unequal(specs, &group) {
+            Some(unequal) => pieces.extend(
+                unequal
+                    .into_iter()
+                    .map(|(index, obstacle)| (index, Err(obstacle))),
+            ),
+            None => {
+                let (_, fair) = fair_parts(group.len(), specs[group[0]].devices.len());
+                let counts = fair.iter().map(|parts| parts.iter().map(Vec::len).sum());
+                pieces.extend(group.into_iter().zip(counts.map(Ok)));
             }
+        }
+    }
+    pieces
+}
+
+/// Cuts the devices of all layouts that share.
+pub(super) fn cut(specs: &[LayoutSpec], facts: &Facts) -> Shares {
+    let mut shares = Shares::default();
+    for group in groups(specs) {
+        match unequal(specs, &group) {
+            Some(unequal) => shares.parts.extend(
+                unequal
+                    .into_iter()
+                    .map(|(index, obstacle)| (index, Err(vec![obstacle]))),
+            ),
             None => cut_group(specs, facts, &group, &mut shares),
         }
     }

@@ -89,11 +89,11 @@ impl AccessPath {
         reader: &mut Reader<'_>,
         default: AccessPath,
     ) -> Result<AccessPath, ExperimentError> {
-        let caching = reader.optional_word("caching")?;
-        let method = reader.optional_word("method")?;
-        let slaves = reader.number("slaves", SLAVES_DEFAULT, 1..=1000)?;
-        let oracle = reader.optional_word::<FilesystemioOptions>("filesystemio_options")?;
-        reader.finish()?;
+        let caching = reader.optional_word("caching");
+        let method = reader.optional_word("method");
+        let slaves = reader.number("slaves", SLAVES_DEFAULT, 1..=1000);
+        let oracle = reader.optional_word::<FilesystemioOptions>("filesystemio_options");
+        reader.finish();
 
         let mut path = match oracle {
             Some(_) if caching.is_some() || method.is_some() => {

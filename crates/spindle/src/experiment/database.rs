@@ -143,9 +143,9 @@ impl Database {
         reader: &mut Reader<'_>,
         inherited: Inherited,
     ) -> Result<Database, ExperimentError> {
-        let engine = reader.word("engine", Engine::Kernel)?;
+        let engine = reader.word("engine", Engine::Kernel);
         let of_workload = inherited.data;
-        let given_bytes = reader.size("size", GIB, SIZE_MIN..=64 * TIB)?;
+        let given_bytes = reader.size("size", GIB, SIZE_MIN..=64 * TIB);
         if of_workload.is_some() && reader.has("size") {
             return Err(reader.conflict(
                 &["size"],
@@ -155,37 +155,37 @@ impl Database {
             ));
         }
         let size_bytes = of_workload.map_or(given_bytes, |data| data.bytes.max(SIZE_MIN));
-        let block_size_bytes = reader.size_among("block_size", 8 * KIB, &BLOCK_SIZES)?;
-        let buffer_cache_bytes = reader.size("buffer_cache", 64 * MIB, MIB..=16 * TIB)?;
+        let block_size_bytes = reader.size_among("block_size", 8 * KIB, &BLOCK_SIZES);
+        let buffer_cache_bytes = reader.size("buffer_cache", 64 * MIB, MIB..=16 * TIB);
         let memory_default_bytes = inherited.memory_bytes.unwrap_or(2 * buffer_cache_bytes);
         let database = Database {
             engine,
             size_bytes,
             block_size_bytes,
             buffer_cache_bytes,
-            memory_bytes: reader.size("memory", memory_default_bytes, MIB..=64 * TIB)?,
-            datafiles: reader.number("datafiles", 4, 1..=1000)?,
-            writers: reader.number("writers", 1, 1..=100)?,
-            write_sync: reader.word("write_sync", WriteSync::Dsync)?,
-            commit: reader.word("commit", Commit::Wait)?,
-            torn_blocks: reader.word("torn_blocks", TornBlocks::Images)?,
-            log_file_size_bytes: reader.size("log_file_size", 64 * MIB, MIB..=TIB)?,
-            log_files: reader.number("log_files", 3, 2..=255)?,
+            memory_bytes: reader.size("memory", memory_default_bytes, MIB..=64 * TIB),
+            datafiles: reader.number("datafiles", 4, 1..=1000),
+            writers: reader.number("writers", 1, 1..=100),
+            write_sync: reader.word("write_sync", WriteSync::Dsync),
+            commit: reader.word("commit", Commit::Wait),
+            torn_blocks: reader.word("torn_blocks", TornBlocks::Images),
+            log_file_size_bytes: reader.size("log_file_size", 64 * MIB, MIB..=TIB),
+            log_files: reader.number("log_files", 3, 2..=255),
             checkpoint_interval_ms: reader.duration_ms(
                 "checkpoint_interval",
                 60_000,
                 100..=86_400_000,
-            )?,
-            lock_timeout_ms: reader.duration_ms("lock_timeout", 5_000, 1..=3_600_000)?,
-            fixed_buffers: reader.flag("fixed_buffers", true)?,
-            redo_path: reader.directory("redo_path")?,
+            ),
+            lock_timeout_ms: reader.duration_ms("lock_timeout", 5_000, 1..=3_600_000),
+            fixed_buffers: reader.flag("fixed_buffers", true),
+            redo_path: reader.directory("redo_path"),
             redo_io: read_redo_io(reader)?,
             server: Server::read(reader, engine)?,
         };
-        reader.finish()?;
+        reader.finish();
         // Nobody here knows the buffer cache of a server that somebody else runs.
         if !inherited.is_foreign && database.address().is_none() {
-            database.check(reader, inherited.data)?;
+            database.check(reader, inherited.data);
         }
         Ok(database)
     }
@@ -205,11 +205,7 @@ impl Database {
     }
 
     /// Checks what no single setting can know.
-    fn check(
-        &self,
-        reader: &Reader<'_>,
-        of_workload: Option<DataOfWorkload>,
-    ) -> Result<(), ExperimentError> {
+    fn check(&self, reader: &Reader<'_>, of_workload: Option<DataOfWorkload>) {
         let [data, cache, memory, block, log_file] = [
             self.size_bytes,
             self.buffer_cache_bytes,
@@ -231,24 +227,24 @@ impl Database {
                      buffer_cache",
                 ),
             };
-            return Err(reader.conflict(
+            reader.refuse(
                 &["buffer_cache", "size"],
                 format!("a buffer cache of {cache} holds all the data, {data}"),
                 label,
                 help,
-            ));
+            );
         }
         if self.memory_bytes < self.buffer_cache_bytes {
-            return Err(reader.conflict(
+            reader.refuse(
                 &["memory", "buffer_cache"],
                 format!("memory is {memory}, less than the buffer cache of {cache}"),
                 "memory is the budget for buffer cache and page cache together",
                 "set memory to at least buffer_cache; left out, it is twice the buffer_cache of [database]",
-            ));
+            );
         }
         let least = size_text(BLOCKS_MIN * self.block_size_bytes);
         let holds_too_little = |key: &'static str, what: &str, size: &str| {
-            reader.conflict(
+            reader.refuse(
                 &[key, "block_size"],
                 format!("{what} of {size} holds fewer than {BLOCKS_MIN} blocks of {block}"),
                 format!("{key} must be at least {least} with this block_size"),
@@ -256,14 +252,14 @@ impl Database {
             )
         };
         if self.buffer_cache_bytes < BLOCKS_MIN * self.block_size_bytes {
-            return Err(holds_too_little("buffer_cache", "a buffer cache", &cache));
+            holds_too_little("buffer_cache", "a buffer cache", &cache);
         }
         if self.log_file_size_bytes < BLOCKS_MIN * self.block_size_bytes {
-            return Err(holds_too_little("log_file_size", "a log file", &log_file));
+            holds_too_little("log_file_size", "a log file", &log_file);
         }
         let datafile_bytes = self.size_bytes / u64::from(self.datafiles);
         if datafile_bytes < BLOCKS_MIN * self.block_size_bytes {
-            return Err(reader.conflict(
+            reader.refuse(
                 &["datafiles", "size", "block_size"],
                 format!(
                     "{} datafiles for {data} hold fewer than {BLOCKS_MIN} blocks of {block} each",
@@ -274,9 +270,8 @@ impl Database {
                     self.datafiles_max()
                 ),
                 "set fewer datafiles or a larger size",
-            ));
+            );
         }
-        Ok(())
     }
 
     fn datafiles_max(&self) -> u64 {
@@ -289,6 +284,6 @@ impl Database {
 fn read_redo_io(reader: &mut Reader<'_>) -> Result<Option<AccessPath>, ExperimentError> {
     let is_given = reader.has("redo_io");
     let default = AccessPath::new(Caching::Direct, Method::Sync);
-    let path = AccessPath::read(&mut reader.section("redo_io")?, default)?;
+    let path = AccessPath::read(&mut reader.section("redo_io"), default)?;
     Ok(is_given.then_some(path))
 }

@@ -3,6 +3,7 @@
 //! TOML comes in here, and `--set key=value` is applied here, before anything is validated; what follows
 //! (`Reader`) sees one tree and can point at the right place for both.
 
+use std::cell::RefCell;
 use std::ops::Range;
 
 use toml::Spanned;
@@ -125,7 +126,12 @@ pub(super) struct Document {
     pub root: Node,
     /// Whether directories named by the experiment are looked for while it is read.
     pub directories_must_exist: bool,
+    /// What was found wrong while it was read.
+    mistakes: RefCell<Vec<ExperimentError>>,
 }
+
+/// So many mistakes are remembered: nobody reads more at once.
+const MISTAKES_MAX: usize = 20;
 
 impl Document {
     /// Parses `text`, known to people as `name`, and applies `sets` in their order.
@@ -142,6 +148,7 @@ impl Document {
                 place: end,
             },
             directories_must_exist: false,
+            mistakes: RefCell::default(),
         };
         let parsed = DeTable::parse(text).map_err(|error| document.syntax_error(&error))?;
         document.root.value = Value::Table(table_of(parsed.get_ref()));
@@ -149,6 +156,24 @@ impl Document {
             document.apply(set)?;
         }
         Ok(document)
+    }
+
+    /// Remembers a mistake, and lets reading go on.
+    pub fn note(&self, mistake: ExperimentError) {
+        let mut mistakes = self.mistakes.borrow_mut();
+        if mistakes.len() < MISTAKES_MAX {
+            mistakes.push(mistake);
+        }
+    }
+
+    /// What a part of the experiment was read as; `None`, and its mistake is noted, when it could not be read.
+    pub fn noted<T>(&self, read: Result<T, ExperimentError>) -> Option<T> {
+        read.map_err(|mistake| self.note(mistake)).ok()
+    }
+
+    /// All mistakes so far as one error.
+    pub fn mistakes(&self) -> Option<ExperimentError> {
+        ExperimentError::all(self.mistakes.take())
     }
 
     /// The error with the text around `place`, `label` beneath it.
@@ -159,7 +184,7 @@ impl Document {
         label: impl Into<String>,
     ) -> ExperimentError {
         let (name, text) = &self.texts[place.text];
-        error.mark(name, text, place.span.clone(), label)
+        error.mark(place.text, name, text, place.span.clone(), label)
     }
 
     fn syntax_error(&self, error: &toml::de::Error) -> ExperimentError {

@@ -3,13 +3,14 @@
 //! An [`ExperimentError`] is made by the reader of the experiment file and shown once, by the program, through
 //! [`miette`]: message, the place in the file (or in a `--set` argument), what is allowed there, what to do.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 use miette::{Diagnostic, LabeledSpan, SourceCode};
 
 use super::shown::{self, Shown};
 
-/// One mistake in an experiment file or in a `--set` argument. The first one found is reported.
+/// A mistake in an experiment file or in a `--set` argument, and the others that were found with it.
 #[derive(Debug, thiserror::Error)]
 #[error("{}", .0.message)]
 pub struct ExperimentError(Box<Details>);
@@ -20,10 +21,18 @@ struct Details {
     key: Option<String>,
     help: Option<String>,
     mark: Option<Mark>,
+    /// For settings that contradict each other: the keys of all of them.
+    between: Vec<String>,
+    others: Vec<ExperimentError>,
 }
 
 #[derive(Debug)]
 struct Mark {
+    /// Which text it is in: 0 is the file, n the n-th `--set` argument.
+    text: usize,
+    start: usize,
+    /// Whether no single setting is the place, but the table that should have one.
+    is_table: bool,
     source: Shown,
     label: String,
 }
@@ -36,7 +45,70 @@ impl ExperimentError {
             key: None,
             help: None,
             mark: None,
+            between: Vec::new(),
+            others: Vec::new(),
         }))
+    }
+
+    /// Several mistakes as one error; `None` when there is none. What only follows from another
+    /// mistake, and what was found twice, is left out.
+    pub(super) fn all(mistakes: Vec<ExperimentError>) -> Option<ExperimentError> {
+        let wrong: BTreeSet<String> = mistakes
+            .iter()
+            .filter(|mistake| mistake.0.between.is_empty())
+            .filter_map(|mistake| mistake.0.key.clone())
+            .collect();
+        let mut told: Vec<ExperimentError> = Vec::new();
+        for mistake in mistakes {
+            let follows = mistake.0.between.iter().any(|key| wrong.contains(key));
+            let is_known = told.iter().any(|other| other.is_same(&mistake));
+            if !follows && !is_known {
+                told.push(mistake);
+            }
+        }
+        told.sort_by_key(ExperimentError::order);
+        let mut told = told.into_iter();
+        let mut first = told.next()?;
+        first.0.others = told.collect();
+        Some(first)
+    }
+
+    /// Whether they are one mistake: a setting of `[database]` is read again for each layout, and what contradicts it there is no
+    /// layout's own.
+    fn is_same(&self, other: &ExperimentError) -> bool {
+        match (&self.0.mark, &other.0.mark) {
+            (Some(one), Some(again)) => {
+                let is_same_place = (one.text, one.start) == (again.text, again.start);
+                let is_same_reason = self.0.message == other.0.message || !again.is_table;
+                one.label == again.label && is_same_reason && (is_same_place || again.is_table)
+            }
+            _ => self.0.message == other.0.message,
+        }
+    }
+
+    /// Wrong values come first, then what contradicts each other or is missing; each kind in the order of the file.
+    fn order(&self) -> (bool, usize, usize) {
+        let mark = self.0.mark.as_ref();
+        let (text, start) = mark.map_or((0, 0), |mark| (mark.text, mark.start));
+        (!self.0.between.is_empty(), text, start)
+    }
+
+    /// That the settings of these keys contradict each other; `is_table` when the table sets none of them.
+    pub(super) fn between(
+        mut self,
+        keys: impl Iterator<Item = String>,
+        is_table: bool,
+    ) -> ExperimentError {
+        self.0.between = keys.collect();
+        if let Some(mark) = &mut self.0.mark {
+            mark.is_table = is_table;
+        }
+        self
+    }
+
+    /// The other mistakes that were found with this one, in the order of the file.
+    pub fn others(&self) -> &[ExperimentError] {
+        &self.0.others
     }
 
     /// The key that is wrong, in full: `database.writers`.
@@ -51,15 +123,19 @@ impl ExperimentError {
         self
     }
 
-    /// Where it is: `span` of `text`, which people know as `name`, and what to say beneath it.
+    /// Where it is: `span` of `text`, the `number`-th, which people know as `name`, and what to say beneath it.
     pub(super) fn mark(
         mut self,
+        number: usize,
         name: &str,
         text: &str,
         span: Range<usize>,
         label: impl Into<String>,
     ) -> ExperimentError {
         self.0.mark = Some(Mark {
+            text: number,
+            start: span.start,
+            is_table: false,
             source: Shown::new(name, text, span),
             label: shown::message(&label.into()),
         });
@@ -82,6 +158,13 @@ impl ExperimentError {
 impl Diagnostic for ExperimentError {
     fn help<'a>(&'a self) -> Option<Box<dyn std::fmt::Display + 'a>> {
         self.0.help.as_ref().map(|help| Box::new(help) as _)
+    }
+
+    fn related<'a>(&'a self) -> Option<Box<dyn Iterator<Item = &'a dyn Diagnostic> + 'a>> {
+        let others = self.0.others.iter().map(|other| other as &dyn Diagnostic);
+        Some(Box::new(others))
+            .filter(|_| !self.0.others.is_empty())
+            .map(|others| others as _)
     }
 
     fn source_code(&self) -> Option<&dyn SourceCode> {

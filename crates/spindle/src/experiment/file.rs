@@ -37,6 +37,7 @@ fn not_utf8(path: &Path, bytes: &[u8], at: usize) -> ExperimentError {
     let path = path.display();
     ExperimentError::new("the experiment file is not UTF-8 text")
         .mark(
+            0,
             &path.to_string(),
             &text,
             at..end,

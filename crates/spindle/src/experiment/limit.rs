@@ -39,17 +39,17 @@ pub struct Limit {
 impl Limit {
     /// Reads the `limit` table of a layout, if there is one.
     pub(super) fn read(layout: &mut Reader<'_>) -> Result<Option<Limit>, ExperimentError> {
-        let mut table = layout.section("limit")?;
+        let mut table = layout.section("limit");
         let limit = Limit::read_table(&mut table)?;
         finish(layout, &table, "limit", &LIMIT_KEYS, "{ read_iops = 500 }")?;
         Ok(layout.has("limit").then_some(limit))
     }
 
     pub(super) fn read_table(table: &mut Reader<'_>) -> Result<Limit, ExperimentError> {
-        let mut iops = |key| table.number(key, 0, IOPS_MIN..=IOPS_MAX).map(set);
-        let (read_iops, write_iops) = (iops(LIMIT_KEYS[0])?, iops(LIMIT_KEYS[1])?);
-        let mut bps = |key| table.size(key, 0, BPS_MIN..=BPS_MAX).map(set);
-        let (read_bps, write_bps) = (bps(LIMIT_KEYS[2])?, bps(LIMIT_KEYS[3])?);
+        let mut iops = |key| set(table.number(key, 0, IOPS_MIN..=IOPS_MAX));
+        let (read_iops, write_iops) = (iops(LIMIT_KEYS[0]), iops(LIMIT_KEYS[1]));
+        let mut bps = |key| set(table.size(key, 0, BPS_MIN..=BPS_MAX));
+        let (read_bps, write_bps) = (bps(LIMIT_KEYS[2]), bps(LIMIT_KEYS[3]));
         Ok(Limit {
             read_iops,
             write_iops,
@@ -90,7 +90,7 @@ pub struct Delay {
 impl Delay {
     /// Reads the `delay` table of a layout, if there is one.
     pub(super) fn read(layout: &mut Reader<'_>) -> Result<Option<Delay>, ExperimentError> {
-        let mut table = layout.section("delay")?;
+        let mut table = layout.section("delay");
         let delay = Delay::read_table(&mut table)?;
         finish(layout, &table, "delay", &DELAY_KEYS, "{ read_us = 5000 }")?;
         Ok(layout.has("delay").then_some(delay))
@@ -99,9 +99,9 @@ impl Delay {
     pub(super) fn read_table(table: &mut Reader<'_>) -> Result<Delay, ExperimentError> {
         let mut time_us = |key| table.number(key, 0, 1..=DELAY_US_MAX);
         Ok(Delay {
-            read_us: time_us(DELAY_KEYS[0])?,
-            write_us: time_us(DELAY_KEYS[1])?,
-            flush_us: time_us(DELAY_KEYS[2])?,
+            read_us: time_us(DELAY_KEYS[0]),
+            write_us: time_us(DELAY_KEYS[1]),
+            flush_us: time_us(DELAY_KEYS[2]),
         })
     }
 }
@@ -136,8 +136,8 @@ fn finish(
     keys: &[&str],
     example: &str,
 ) -> Result<(), ExperimentError> {
-    table.finish()?;
-    if !layout.has(name) || keys.iter().any(|key| table.has(key)) {
+    table.finish();
+    if !layout.has(name) || !table.table().entries.is_empty() {
         return Ok(());
     }
     Err(layout.conflict(

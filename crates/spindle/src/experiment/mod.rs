@@ -1,7 +1,7 @@
 //! The experiment file: one TOML file that says which database, which workload, which layouts and which plan.
 //!
-//! [`Experiment::read`] gives a complete, checked [`Experiment`] (everything left out has its default) or the first
-//! mistake as an [`ExperimentError`] that shows its place. Nothing here looks at devices or starts anything. The
+//! [`Experiment::read`] gives a complete, checked [`Experiment`] (everything left out has its default) or all its
+//! mistakes as an [`ExperimentError`] that shows their places. Nothing here looks at devices or starts anything. The
 //! experiment is kept as JSON in the journal of its run. Every key is described in `docs/experiment-file.md`.
 //!
 //! `document` turns TOML and `--set` arguments into one tree with places, `reader` takes typed settings out of it, and
@@ -28,10 +28,13 @@ mod workload;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+use spindle_layout::LayoutSpec;
+use spindle_layout::plan::mistakes_of;
 
 pub use access_path::{AccessPath, Caching, Method};
 pub use database::{Commit, Database, Engine, TornBlocks, WriteSync};
 pub use error::ExperimentError;
+pub use layout::specs_of;
 pub use layout::{
     DiskGroup, Layout, Made, PlacedOn, Placement, Redundancy, Striping, StripingByKind,
 };
@@ -74,7 +77,7 @@ impl Experiment {
     /// Reads the experiment file at `path`, the `--set` arguments `sets` (each `key=value`) applied in their order.
     ///
     /// # Errors
-    /// The first mistake found; also a file that cannot be read and a directory that does not exist.
+    /// The mistakes found; also a file that cannot be read and a directory that does not exist.
     pub fn read(path: &Path, sets: &[String]) -> Result<Experiment, ExperimentError> {
         let text = file::read(path)?;
         let mut document = Document::parse(&path.display().to_string(), &text, sets)?;
@@ -85,7 +88,7 @@ impl Experiment {
     /// Reads the experiment in `text`, which people know as `name`. Directories are not looked for.
     ///
     /// # Errors
-    /// The first mistake found.
+    /// The mistakes found.
     pub fn parse(name: &str, text: &str, sets: &[String]) -> Result<Experiment, ExperimentError> {
         Experiment::from_document(&Document::parse(name, text, sets)?, Path::new(name))
     }
@@ -157,44 +160,45 @@ impl Experiment {
     }
 
     fn from_document(document: &Document, path: &Path) -> Result<Experiment, ExperimentError> {
+        let experiment = Experiment::read_sections(document, path);
+        match document.mistakes() {
+            Some(mistakes) => Err(mistakes),
+            None => Ok(experiment.expect("what has no mistake is read")),
+        }
+    }
+
+    /// Reads every section, also when one before has a mistake; `None` when one could not be read.
+    fn read_sections(document: &Document, path: &Path) -> Option<Experiment> {
         let mut root = Reader::root(document);
-        let name = match root.name("name")? {
-            Some(name) if name.starts_with('.') || name.contains('/') => {
-                return Err(root.conflict(
-                    &["name"],
-                    format!("name is {name:?}"),
-                    "a name begins without '.' and holds no '/'",
-                    "the name becomes part of the run directory's name",
-                ));
-            }
-            Some(name) => name.to_owned(),
-            None => name_from(path),
-        };
-        let seed = root.number("seed", 1, 0..=u64::MAX)?;
-        let mut database_reader = root.section("database")?;
-        let mut workload_reader = root.section("workload")?;
-        let mut plan_reader = root.section("plan")?;
-        let layout_readers = root.sections("layout")?;
+        let name = read_name(&mut root, path);
+        let seed = root.number("seed", 1, 0..=u64::MAX);
+        let mut database_reader = root.section("database");
+        let mut workload_reader = root.section("workload");
+        let mut plan_reader = root.section("plan");
+        let layout_readers = root.sections("layout");
+        root.finish();
         if layout_readers.len() > LAYOUTS_MAX {
-            return Err(root.conflict(
+            root.refuse(
                 &["layout"],
                 format!("there are {} layouts", layout_readers.len()),
                 format!("allowed: up to {LAYOUTS_MAX}"),
                 "every layout takes part in every round: compare fewer",
-            ));
+            );
+            return None;
         }
-        root.finish()?;
 
+        let plan = document.noted(Plan::read(&mut plan_reader));
         let inherited = Inherited {
             memory_bytes: None,
-            data: workload::data_of(&workload_reader)?,
+            data: document.noted(workload::data_of(&workload_reader))?,
             is_foreign: layout_readers.iter().any(Reader::names_a_server),
         };
-        let database = Database::read(&mut database_reader, inherited)?;
-        let workload = Workload::read(&mut workload_reader, &database)?;
-        let plan = Plan::read(&mut plan_reader)?;
-        if workload.transactions.are_counted() {
-            Plan::check_counted(&plan_reader, workload.kind())?;
+        let database = document.noted(Database::read(&mut database_reader, inherited))?;
+        let workload = document.noted(Workload::read(&mut workload_reader, &database));
+        if let Some(workload) = &workload
+            && workload.transactions.are_counted()
+        {
+            document.noted(Plan::check_counted(&plan_reader, workload.kind()));
         }
         let inherited = Inherited {
             memory_bytes: Some(database.memory_bytes),
@@ -205,16 +209,18 @@ impl Experiment {
             table: database_reader.table(),
             inherited,
         };
-        let mut layouts = read_layouts(&root, layout_readers, &shared)?;
-        check_foreign(&root, &layouts)?;
-        plan.restore.check(&plan_reader, &layouts)?;
+        let layouts = read_layouts(document, &root, layout_readers, &shared);
+        let mut layouts = document.noted(layouts)?;
+        document.noted(check_foreign(&root, &layouts));
+        let (plan, workload) = (plan?, workload?);
+        document.noted(plan.restore.check(&plan_reader, &layouts));
         if layouts.iter().any(|layout| layout.address().is_some()) {
-            Plan::check_foreign(&plan_reader)?;
+            document.noted(Plan::check_foreign(&plan_reader));
         }
         if plan.noise_check {
             layouts.extend(once_more(&layouts));
         }
-        Ok(Experiment {
+        Some(Experiment {
             name,
             seed,
             database,
@@ -223,6 +229,21 @@ impl Experiment {
             layouts,
         })
     }
+}
+
+fn read_name(root: &mut Reader<'_>, path: &Path) -> String {
+    let Some(name) = root.name("name") else {
+        return name_from(path);
+    };
+    if name.starts_with('.') || name.contains('/') {
+        root.refuse(
+            &["name"],
+            format!("name is {name:?}"),
+            "a name begins without '.' and holds no '/'",
+            "the name becomes part of the run directory's name",
+        );
+    }
+    name.to_owned()
 }
 
 /// The database section of the experiment, for layouts to change.
@@ -236,6 +257,7 @@ struct SharedDatabase<'a> {
 }
 
 fn read_layouts(
+    document: &Document,
     root: &Reader<'_>,
     readers: Vec<Reader<'_>>,
     shared: &SharedDatabase<'_>,
@@ -248,28 +270,35 @@ fn read_layouts(
             "add, for example:\n[[layout]]\nname = \"direct, async\"\nio = { caching = \"direct\", method = \"async\" }",
         ));
     }
+    let count = readers.len();
     let mut layouts: Vec<Layout> = Vec::new();
     let mut done = Vec::new();
     for mut reader in readers {
-        let layout = Layout::read(&mut reader, shared)?;
+        let Some(layout) = document.noted(Layout::read(&mut reader, shared)) else {
+            continue;
+        };
         if layouts
             .iter()
             .any(|other| look_alike(&other.name, &layout.name))
         {
-            return Err(reader.conflict(
+            reader.refuse(
                 &["name"],
                 format!("two layouts are called {:?}", layout.name),
                 "this name is taken by a layout above",
                 "give every layout a name of its own, by which tables and verdicts call it",
-            ));
+            );
         }
         layouts.push(layout);
         done.push(reader);
     }
-    for (reader, layout) in done.iter().zip(&layouts) {
-        layout.check_placement(reader, &layouts)?;
+    // What a layout says of others can be judged when all of them could be read.
+    if layouts.len() == count {
+        for (reader, layout) in done.iter().zip(&layouts) {
+            document.noted(layout.check_placement(reader, &layouts));
+        }
+        check_made(&done, &layouts);
     }
-    if layouts.iter().all(|layout| !layout.candidate) {
+    if layouts.iter().all(|layout| !layout.candidate) && layouts.len() == count {
         return Err(root.conflict(
             &["layout"],
             "there is no layout to measure",
@@ -285,6 +314,25 @@ fn look_alike(one: &str, other: &str) -> bool {
     one.split(' ')
         .filter(|word| !word.is_empty())
         .eq(other.split(' ').filter(|word| !word.is_empty()))
+}
+
+/// Refuses what cannot be made of the devices that are named, whatever devices they are.
+fn check_made(readers: &[Reader<'_>], layouts: &[Layout]) {
+    let all: Vec<usize> = (0..layouts.len()).collect();
+    // Without a current directory the run says so.
+    let Ok(made) = specs_of(layouts, &all) else {
+        return;
+    };
+    let specs: Vec<LayoutSpec> = made.iter().map(|(spec, _)| spec.clone()).collect();
+    for (index, obstacle) in mistakes_of(&specs) {
+        let layout = made[index].1[0];
+        readers[layout].refuse(
+            &["devices", "volume", "share"],
+            format!("layout {:?} cannot be made", layouts[layout].name),
+            obstacle.to_string(),
+            "docs/experiment-file.md says what devices, volume and share take",
+        );
+    }
 }
 
 /// Servers of Spindle's own begin each trial with empty caches and nobody else on them; others do not.
@@ -345,8 +393,7 @@ fn keys_by_section() -> Vec<(String, Vec<&'static str>)> {
     let mut sections = vec![(
         "[database]".to_owned(),
         keys_asked_by(|reader| {
-            database = Some(Database::read(reader, Inherited::default())?);
-            Ok(())
+            database = Database::read(reader, Inherited::default()).ok();
         }),
     )];
     let database = database.expect("every database setting has a default");

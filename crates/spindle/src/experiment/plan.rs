@@ -93,30 +93,30 @@ pub struct Auto {
 impl Plan {
     /// Reads the plan section.
     pub(super) fn read(reader: &mut Reader<'_>) -> Result<Plan, ExperimentError> {
-        let warmup = reader.duration_ms_or_auto("warmup", 0..=DAY_MS)?;
-        let warmup_max_ms = reader.duration_ms("warmup_max", MINUTE_MS, 1_000..=DAY_MS)?;
-        let measure_ms = reader.duration_ms("measure", 20_000, 100..=DAY_MS)?;
-        let fixed_rounds = reader.number_or_auto("rounds", 3, ROUNDS)?;
-        let margin_percent = reader.percent("margin", 3.0, 0.0..=50.0)?;
+        let warmup = reader.duration_ms_or_auto("warmup", 0..=DAY_MS);
+        let warmup_max_ms = reader.duration_ms("warmup_max", MINUTE_MS, 1_000..=DAY_MS);
+        let measure_ms = reader.duration_ms("measure", 20_000, 100..=DAY_MS);
+        let fixed_rounds = reader.number_or_auto("rounds", 3, ROUNDS);
+        let margin_percent = reader.percent("margin", 3.0, 0.0..=50.0);
         let precision_percent =
-            reader.percent("precision", (margin_percent / 2.0).max(0.1), 0.1..=50.0)?;
-        let rounds_max = reader.number("max", 30, spindle_stats::ROUNDS_MIN..=*ROUNDS.end())?;
+            reader.percent("precision", (margin_percent / 2.0).max(0.1), 0.1..=50.0);
+        let rounds_max = reader.number("max", 30, spindle_stats::ROUNDS_MIN..=*ROUNDS.end());
         let plan = Plan {
             warmup_ms: warmup.unwrap_or((measure_ms / 4).max(WARMUP_MIN_MS).min(warmup_max_ms)),
             warmup_max_ms: warmup.is_none().then_some(warmup_max_ms),
             measure_ms,
             rounds: fixed_rounds.unwrap_or(rounds_max),
-            runs: reader.number("runs", 1, 1..=100)?,
-            pause_ms: reader.duration_ms("pause", MINUTE_MS, 0..=DAY_MS)?,
+            runs: reader.number("runs", 1, 1..=100),
+            pause_ms: reader.duration_ms("pause", MINUTE_MS, 0..=DAY_MS),
             auto: fixed_rounds.is_none().then_some(Auto { precision_percent }),
             margin_percent,
-            restore: reader.word("restore", RestoreBy::Copy)?,
-            noise_check: reader.flag("noise_check", false)?,
-            restore_verify: reader.word("restore_verify", RestoreVerify::Full)?,
-            quiet_ms: reader.duration_ms("quiet", QUIET_MS, 0..=10 * MINUTE_MS)?,
-            golden_path: reader.directory("golden_path")?,
+            restore: reader.word("restore", RestoreBy::Copy),
+            noise_check: reader.flag("noise_check", false),
+            restore_verify: reader.word("restore_verify", RestoreVerify::Full),
+            quiet_ms: reader.duration_ms("quiet", QUIET_MS, 0..=10 * MINUTE_MS),
+            golden_path: reader.directory("golden_path"),
         };
-        reader.finish()?;
+        reader.finish();
         plan.check(reader)?;
         Ok(plan)
     }

@@ -1,7 +1,8 @@
 //! Reads the settings of one table: for each, one line in the section's code gives its key, default and allowed range.
 //!
 //! A [`Reader`] remembers the keys it was asked for, so [`Reader::finish`] knows a misspelt one when it sees it, and every
-//! complaint comes with the key in full, its place, what is allowed and what to do. The sections of the experiment file
+//! complaint comes with the key in full, its place, what is allowed and what to do. A wrong value is noted in the document, and
+//! the default is read in its place: so a person is told all mistakes at once. The sections of the experiment file
 //! (database, workload, plan, layout) are read through it.
 
 use std::collections::BTreeMap;
@@ -44,9 +45,7 @@ pub(super) enum Item<'a> {
 }
 
 /// The keys that `read` asks a table for.
-pub(super) fn keys_asked_by<T>(
-    read: impl FnOnce(&mut Reader<'_>) -> Result<T, ExperimentError>,
-) -> Vec<&'static str> {
+pub(super) fn keys_asked_by<T>(read: impl FnOnce(&mut Reader<'_>) -> T) -> Vec<&'static str> {
     let nothing = Document::parse("", "", &[]).expect("an empty document is TOML");
     let mut reader = Reader {
         document: &nothing,
@@ -96,6 +95,17 @@ impl<'a> Reader<'a> {
         self.table.get(key).is_some()
     }
 
+    /// Says whether `key` is set to a list.
+    pub fn is_list(&self, key: &str) -> bool {
+        matches!(
+            self.table.get(key),
+            Some(Node {
+                value: Value::List(_),
+                ..
+            })
+        )
+    }
+
     /// Says whether the database of a layout is on a server that somebody else runs.
     pub fn names_a_server(&self) -> bool {
         let database = self.table.get("database").map(|node| &node.value);
@@ -103,42 +113,44 @@ impl<'a> Reader<'a> {
     }
 
     /// The table under `key`; read as empty when it is left out.
-    pub fn section(&mut self, key: &'static str) -> Result<Reader<'a>, ExperimentError> {
+    pub fn section(&mut self, key: &'static str) -> Reader<'a> {
         let path = self.full(key);
+        let empty = (const { &Table::EMPTY }, self.place);
         let (table, place) = match self.node(key) {
-            None => (const { &Table::EMPTY }, self.place),
+            None => empty,
             Some(Node {
                 value: Value::Table(table),
                 place,
             }) => (table, place),
-            Some(node) => return Err(self.wrong(key, node, "a table of settings")),
+            Some(node) => self.refuse_value(key, node, "a table of settings", empty),
         };
-        Ok(Reader {
+        Reader {
             document: self.document,
             path,
             place,
             table,
             known: Vec::new(),
-        })
+        }
     }
 
     /// The tables of a list of tables, `[[key]]` in the file; each is called by its name, else by its position.
-    pub fn sections(&mut self, key: &'static str) -> Result<Vec<Reader<'a>>, ExperimentError> {
+    pub fn sections(&mut self, key: &'static str) -> Vec<Reader<'a>> {
         let items = match self.node(key) {
-            None => return Ok(Vec::new()),
+            None => return Vec::new(),
             Some(Node {
                 value: Value::List(items),
                 ..
             }) => items,
             Some(node) => {
                 let allowed = format!("a list of tables: write [[{key}]], in two brackets");
-                return Err(self.wrong(key, node, allowed));
+                return self.refuse_value(key, node, allowed, Vec::new());
             }
         };
         let mut sections = Vec::new();
         for (index, item) in items.iter().enumerate() {
             let Value::Table(table) = &item.value else {
-                return Err(self.wrong(key, item, "a list of tables"));
+                self.refuse_value(key, item, "a list of tables", ());
+                continue;
             };
             let path = match table.get("name") {
                 Some(Node {
@@ -156,16 +168,11 @@ impl<'a> Reader<'a> {
                 known: Vec::new(),
             });
         }
-        Ok(sections)
+        sections
     }
 
     /// A whole number.
-    pub fn number<T>(
-        &mut self,
-        key: &'static str,
-        default: T,
-        range: RangeInclusive<T>,
-    ) -> Result<T, ExperimentError>
+    pub fn number<T>(&mut self, key: &'static str, default: T, range: RangeInclusive<T>) -> T
     where
         T: Copy + Display + PartialOrd + TryFrom<i128>,
     {
@@ -179,15 +186,14 @@ impl<'a> Reader<'a> {
         key: &'static str,
         default: u32,
         range: RangeInclusive<u32>,
-    ) -> Result<Option<u32>, ExperimentError> {
+    ) -> Option<u32> {
         if self.is_auto(key) {
             self.known.push(key);
-            return Ok(None);
+            return None;
         }
         let (least, most) = (range.start(), range.end());
         let allowed = format!("a whole number from {least} to {most}, or \"auto\"");
-        self.within(key, default, &range, &allowed, whole_number)
-            .map(Some)
+        Some(self.within(key, default, &range, &allowed, whole_number))
     }
 
     /// A duration in milliseconds, or `None` for the word `"auto"`, which is the default.
@@ -195,19 +201,20 @@ impl<'a> Reader<'a> {
         &mut self,
         key: &'static str,
         range: RangeInclusive<u64>,
-    ) -> Result<Option<u64>, ExperimentError> {
+    ) -> Option<u64> {
         if !self.has(key) || self.is_auto(key) {
             self.known.push(key);
-            return Ok(None);
+            return None;
         }
         let (least, most) = (duration_text(*range.start()), duration_text(*range.end()));
         let allowed =
             format!("\"auto\", or a duration from \"{least}\" to \"{most}\", in ms, s, m or h");
-        self.within(key, 0, &range, &allowed, |value| match value {
+        let least_ms = *range.start();
+        let duration_ms = self.within(key, least_ms, &range, &allowed, |value| match value {
             Value::Text(text) => parse_duration_ms(text),
             _ => None,
-        })
-        .map(Some)
+        });
+        Some(duration_ms)
     }
 
     fn is_auto(&self, key: &str) -> bool {
@@ -220,14 +227,14 @@ impl<'a> Reader<'a> {
         key: &'static str,
         default: u32,
         range: RangeInclusive<u32>,
-    ) -> Result<Vec<u32>, ExperimentError> {
+    ) -> Vec<u32> {
         let allowed = format!(
             "a whole number from {} to {}, or a list of different ones such as [8, 16]",
             range.start(),
             range.end()
         );
         let Some(node) = self.node(key) else {
-            return Ok(vec![default]);
+            return vec![default];
         };
         let items = match &node.value {
             Value::List(items) if !items.is_empty() => items,
@@ -237,9 +244,12 @@ impl<'a> Reader<'a> {
         for item in items {
             let number =
                 whole_number(&item.value).filter(|n| range.contains(n) && !numbers.contains(n));
-            numbers.push(number.ok_or_else(|| self.wrong(key, item, &allowed))?);
+            match number {
+                Some(number) => numbers.push(number),
+                None => return self.refuse_value(key, item, &allowed, vec![default]),
+            }
         }
-        Ok(numbers)
+        numbers
     }
 
     /// A size in bytes.
@@ -248,31 +258,23 @@ impl<'a> Reader<'a> {
         key: &'static str,
         default_bytes: u64,
         range: RangeInclusive<u64>,
-    ) -> Result<u64, ExperimentError> {
+    ) -> u64 {
         let (least, most) = (size_text(*range.start()), size_text(*range.end()));
         let allowed = format!("a size from \"{least}\" to \"{most}\", in KiB, MiB, GiB or TiB");
         self.within(key, default_bytes, &range, &allowed, size_bytes)
     }
 
     /// A size in bytes out of a few.
-    pub fn size_among(
-        &mut self,
-        key: &'static str,
-        default_bytes: u64,
-        sizes: &[u64],
-    ) -> Result<u64, ExperimentError> {
+    pub fn size_among(&mut self, key: &'static str, default_bytes: u64, sizes: &[u64]) -> u64 {
         let Some(node) = self.node(key) else {
-            return Ok(default_bytes);
+            return default_bytes;
         };
-        size_bytes(&node.value)
-            .filter(|bytes| sizes.contains(bytes))
-            .ok_or_else(|| {
-                let texts: Vec<String> = sizes
-                    .iter()
-                    .map(|bytes| format!("{:?}", size_text(*bytes)))
-                    .collect();
-                self.wrong(key, node, alternatives(&texts))
-            })
+        let size = size_bytes(&node.value).filter(|bytes| sizes.contains(bytes));
+        size.unwrap_or_else(|| {
+            let text = |bytes: &u64| format!("{:?}", size_text(*bytes));
+            let texts: Vec<String> = sizes.iter().map(text).collect();
+            self.refuse_value(key, node, alternatives(&texts), default_bytes)
+        })
     }
 
     /// A duration in milliseconds.
@@ -281,7 +283,7 @@ impl<'a> Reader<'a> {
         key: &'static str,
         default_ms: u64,
         range: RangeInclusive<u64>,
-    ) -> Result<u64, ExperimentError> {
+    ) -> u64 {
         let (least, most) = (duration_text(*range.start()), duration_text(*range.end()));
         let allowed = format!("a duration from \"{least}\" to \"{most}\", in ms, s, m or h");
         self.within(key, default_ms, &range, &allowed, |value| match value {
@@ -291,12 +293,7 @@ impl<'a> Reader<'a> {
     }
 
     /// A percentage that needs its sign, as `"3%"`: a bare 0.03 might mean either.
-    pub fn percent(
-        &mut self,
-        key: &'static str,
-        default: f64,
-        range: RangeInclusive<f64>,
-    ) -> Result<f64, ExperimentError> {
+    pub fn percent(&mut self, key: &'static str, default: f64, range: RangeInclusive<f64>) -> f64 {
         let allowed = format!(
             "a percentage with its sign, from \"{}%\" to \"{}%\"",
             range.start(),
@@ -309,12 +306,7 @@ impl<'a> Reader<'a> {
     }
 
     /// A number that need not be whole.
-    pub fn scale(
-        &mut self,
-        key: &'static str,
-        default: f64,
-        range: RangeInclusive<f64>,
-    ) -> Result<f64, ExperimentError> {
+    pub fn scale(&mut self, key: &'static str, default: f64, range: RangeInclusive<f64>) -> f64 {
         let allowed = format!("a number from {} to {}", range.start(), range.end());
         self.within(key, default, &range, &allowed, |value| match value {
             Value::Float(number) => Some(*number),
@@ -324,199 +316,170 @@ impl<'a> Reader<'a> {
     }
 
     /// A rate per second, if the key is set.
-    pub fn rate_per_s(
-        &mut self,
-        key: &'static str,
-        range: RangeInclusive<f64>,
-    ) -> Result<Option<f64>, ExperimentError> {
+    pub fn rate_per_s(&mut self, key: &'static str, range: RangeInclusive<f64>) -> Option<f64> {
         let allowed = format!(
             "a rate from \"{}/s\" to \"{}/s\", per s, m or h",
             range.start(),
             range.end()
         );
-        let Some(node) = self.node(key) else {
-            return Ok(None);
-        };
+        let node = self.node(key)?;
         let rate = match &node.value {
             Value::Text(text) => parse_rate_per_s(text),
             _ => None,
         };
         match rate.filter(|rate| range.contains(rate)) {
-            Some(rate) => Ok(Some(rate)),
-            None => Err(self.wrong(key, node, allowed)),
+            Some(rate) => Some(rate),
+            None => self.refuse_value(key, node, allowed, None),
         }
     }
 
     /// `true` or `false`.
-    pub fn flag(&mut self, key: &'static str, default: bool) -> Result<bool, ExperimentError> {
+    pub fn flag(&mut self, key: &'static str, default: bool) -> bool {
         match self.node(key) {
-            None => Ok(default),
+            None => default,
             Some(Node {
                 value: Value::Bool(flag),
                 ..
-            }) => Ok(*flag),
-            Some(node) => Err(self.wrong(key, node, "true or false")),
+            }) => *flag,
+            Some(node) => self.refuse_value(key, node, "true or false", default),
         }
     }
 
     /// One word out of those of `T`.
-    pub fn word<T: Word>(&mut self, key: &'static str, default: T) -> Result<T, ExperimentError> {
-        Ok(self.optional_word(key)?.unwrap_or(default))
+    pub fn word<T: Word>(&mut self, key: &'static str, default: T) -> T {
+        self.optional_word(key).unwrap_or(default)
     }
 
     /// One word out of those of `T`, if the key is set.
-    pub fn optional_word<T: Word>(
-        &mut self,
-        key: &'static str,
-    ) -> Result<Option<T>, ExperimentError> {
-        let Some(node) = self.node(key) else {
-            return Ok(None);
-        };
+    pub fn optional_word<T: Word>(&mut self, key: &'static str) -> Option<T> {
+        let node = self.node(key)?;
         let words: Vec<String> = T::ALLOWED
             .iter()
             .map(|(word, _)| format!("{word:?}"))
             .collect();
         let Value::Text(text) = &node.value else {
-            return Err(self.wrong(key, node, alternatives(&words)));
+            return self.refuse_value(key, node, alternatives(&words), None);
         };
         if let Some((_, value)) = T::ALLOWED.iter().find(|(word, _)| word == text) {
-            return Ok(Some(*value));
+            return Some(*value);
         }
         if T::LATER.contains(&text.as_str()) {
             let message = format!("{} = {text:?} is not built yet", self.full(key));
             let label = format!("allowed today: {}", alternatives(&words));
-            return Err(self
-                .error(&node.place, key, message, label)
-                .help(SEE_REFERENCE));
+            let error = self.error(&node.place, key, message, label);
+            self.document.note(error.help(SEE_REFERENCE));
+            return None;
         }
         let error = self.wrong(key, node, alternatives(&words));
-        Err(
+        self.document.note(
             match nearest(text, T::ALLOWED.iter().map(|(word, _)| *word)) {
                 Some(word) => error.help(format!("did you mean {word:?}?")),
                 None => error,
             },
-        )
+        );
+        None
     }
 
     /// A text or a table; `allowed` says what they are.
-    pub fn item(
-        &mut self,
-        key: &'static str,
-        allowed: &str,
-    ) -> Result<Option<Item<'a>>, ExperimentError> {
+    pub fn item(&mut self, key: &'static str, allowed: &str) -> Option<Item<'a>> {
         let path = self.full(key);
-        let node = self.node(key);
-        node.map(|node| self.item_of(key, node, path, allowed))
-            .transpose()
+        let node = self.node(key)?;
+        self.item_of(key, node, path, allowed)
     }
 
     /// A list of texts and tables, at least one of them; empty when the key is left out.
-    pub fn items(
-        &mut self,
-        key: &'static str,
-        allowed: &str,
-    ) -> Result<Vec<Item<'a>>, ExperimentError> {
+    pub fn items(&mut self, key: &'static str, allowed: &str) -> Vec<Item<'a>> {
         let Some(node) = self.node(key) else {
-            return Ok(Vec::new());
+            return Vec::new();
         };
         let items = match &node.value {
             Value::List(items) if !items.is_empty() => items,
-            _ => return Err(self.wrong(key, node, allowed)),
+            _ => return self.refuse_value(key, node, allowed, Vec::new()),
         };
         let path_of = |index| format!("{}.{index}", self.full(key));
         items
             .iter()
             .enumerate()
-            .map(|(index, node)| self.item_of(key, node, path_of(index), allowed))
+            .filter_map(|(index, node)| self.item_of(key, node, path_of(index), allowed))
             .collect()
     }
 
-    fn item_of(
-        &self,
-        key: &str,
-        node: &'a Node,
-        path: String,
-        allowed: &str,
-    ) -> Result<Item<'a>, ExperimentError> {
+    fn item_of(&self, key: &str, node: &'a Node, path: String, allowed: &str) -> Option<Item<'a>> {
         match &node.value {
-            Value::Text(text) if is_plain(text) => Ok(Item::Text(text)),
-            Value::Table(table) => Ok(Item::Table(Reader {
+            Value::Text(text) if is_plain(text) => Some(Item::Text(text)),
+            Value::Table(table) => Some(Item::Table(Reader {
                 document: self.document,
                 path,
                 place: &node.place,
                 table,
                 known: Vec::new(),
             })),
-            _ => Err(self.wrong(key, node, allowed)),
+            _ => self.refuse_value(key, node, allowed, None),
         }
     }
 
     /// A text that is not empty, if the key is set.
-    pub fn text(
-        &mut self,
-        key: &'static str,
-        allowed: &str,
-    ) -> Result<Option<&'a str>, ExperimentError> {
-        match self.node(key) {
-            None => Ok(None),
-            Some(Node {
-                value: Value::Text(text),
-                ..
-            }) if is_plain(text) => Ok(Some(text)),
-            Some(node) => Err(self.wrong(key, node, allowed)),
+    pub fn text(&mut self, key: &'static str, allowed: &str) -> Option<&'a str> {
+        let node = self.node(key)?;
+        match &node.value {
+            Value::Text(text) if is_plain(text) => Some(text),
+            _ => self.refuse_value(key, node, allowed, None),
         }
     }
 
     /// A table of settings that are none of Spindle's: any names, with texts, numbers or flags as values.
+    ///
+    /// `check` says what is wrong with a name and its value.
     pub fn settings(
         &mut self,
         key: &'static str,
-    ) -> Result<BTreeMap<String, String>, ExperimentError> {
+        check: impl Fn(&str, &str) -> Result<(), String>,
+    ) -> BTreeMap<String, String> {
         let Some(node) = self.node(key) else {
-            return Ok(BTreeMap::new());
+            return BTreeMap::new();
         };
         let allowed = "a table of names, each with a text, a number, true or false";
         let Value::Table(table) = &node.value else {
-            return Err(self.wrong(key, node, allowed));
+            return self.refuse_value(key, node, allowed, BTreeMap::new());
         };
         let setting = |entry: &Entry| {
             let value = match &entry.node.value {
-                _ if !is_plain(&entry.key) => return Err(self.wrong(key, &entry.node, allowed)),
+                _ if !is_plain(&entry.key) => {
+                    return self.refuse_value(key, &entry.node, allowed, None);
+                }
                 Value::Text(text) if !text.contains(is_harmful) => text.clone(),
                 Value::Integer(number) => number.to_string(),
                 Value::Float(number) => number.to_string(),
                 Value::Bool(true) => "on".to_owned(),
                 Value::Bool(false) => "off".to_owned(),
-                _ => return Err(self.wrong(key, &entry.node, allowed)),
+                _ => return self.refuse_value(key, &entry.node, allowed, None),
             };
-            Ok((entry.key.clone(), value))
+            if let Err(reason) = check(&entry.key, &value) {
+                let name = format!("{key}.{}", entry.key);
+                let message = format!("{} cannot be set so", self.full(&name));
+                self.document
+                    .note(self.error(&entry.node.place, &name, message, reason));
+            }
+            Some((entry.key.clone(), value))
         };
-        table.entries.iter().map(setting).collect()
+        table.entries.iter().filter_map(setting).collect()
     }
 
     /// A list of texts, none of them empty; empty when the key is left out.
-    pub fn texts(
-        &mut self,
-        key: &'static str,
-        allowed: &str,
-    ) -> Result<Vec<String>, ExperimentError> {
+    pub fn texts(&mut self, key: &'static str, allowed: &str) -> Vec<String> {
         match self.node(key) {
-            None => Ok(Vec::new()),
+            None => Vec::new(),
             Some(node) => self.texts_of(key, node, allowed),
         }
     }
 
     /// A list of lists of texts; empty when the key is left out.
-    pub fn lists_of_texts(
-        &mut self,
-        key: &'static str,
-        allowed: &str,
-    ) -> Result<Vec<Vec<String>>, ExperimentError> {
+    pub fn lists_of_texts(&mut self, key: &'static str, allowed: &str) -> Vec<Vec<String>> {
         let Some(node) = self.node(key) else {
-            return Ok(Vec::new());
+            return Vec::new();
         };
         let Value::List(lists) = &node.value else {
-            return Err(self.wrong(key, node, allowed));
+            return self.refuse_value(key, node, allowed, Vec::new());
         };
         lists
             .iter()
@@ -524,48 +487,38 @@ impl<'a> Reader<'a> {
             .collect()
     }
 
-    fn texts_of(
-        &self,
-        key: &str,
-        node: &Node,
-        allowed: &str,
-    ) -> Result<Vec<String>, ExperimentError> {
+    fn texts_of(&self, key: &str, node: &Node, allowed: &str) -> Vec<String> {
         let items = match &node.value {
             Value::List(items) if !items.is_empty() => items,
-            _ => return Err(self.wrong(key, node, allowed)),
+            _ => return self.refuse_value(key, node, allowed, Vec::new()),
         };
         let text = |item: &Node| match &item.value {
-            Value::Text(text) if is_plain(text) => Ok(text.clone()),
-            _ => Err(self.wrong(key, item, allowed)),
+            Value::Text(text) if is_plain(text) => Some(text.clone()),
+            _ => self.refuse_value(key, item, allowed, None),
         };
-        items.iter().map(text).collect()
+        items.iter().filter_map(text).collect()
     }
 
     /// A name for people: some visible text on one line.
-    pub fn name(&mut self, key: &'static str) -> Result<Option<&'a str>, ExperimentError> {
-        let Some(node) = self.node(key) else {
-            return Ok(None);
+    pub fn name(&mut self, key: &'static str) -> Option<&'a str> {
+        let node = self.node(key)?;
+        let allowed = || {
+            format!(
+                "1 to {NAME_LENGTH_MAX} characters on one line, all of them visible, no space first or last"
+            )
         };
         match &node.value {
-            Value::Text(name) if is_name(name) => Ok(Some(name)),
-            _ => Err(self.wrong(
-                key,
-                node,
-                format!(
-                    "1 to {NAME_LENGTH_MAX} characters on one line, all of them visible, no space first or last"
-                ),
-            )),
+            Value::Text(name) if is_name(name) => Some(name),
+            _ => self.refuse_value(key, node, allowed(), None),
         }
     }
 
     /// An existing directory.
-    pub fn directory(&mut self, key: &'static str) -> Result<Option<PathBuf>, ExperimentError> {
-        let Some(node) = self.node(key) else {
-            return Ok(None);
-        };
+    pub fn directory(&mut self, key: &'static str) -> Option<PathBuf> {
+        let node = self.node(key)?;
         let path = match &node.value {
             Value::Text(text) if is_plain(text) => Path::new(text),
-            _ => return Err(self.wrong(key, node, "the path of an existing directory")),
+            _ => return self.refuse_value(key, node, "the path of an existing directory", None),
         };
         if self.document.directories_must_exist && !path.is_dir() {
             let message = format!("{} is {:?}", self.full(key), path);
@@ -576,9 +529,11 @@ impl<'a> Reader<'a> {
             };
             let help = "name an existing directory on the file system to be tested, or make it first; \
                         a relative path starts where spindle is started";
-            return Err(self.error(&node.place, key, message, label).help(help));
+            let error = self.error(&node.place, key, message, label);
+            self.document.note(error.help(help));
+            return None;
         }
-        Ok(Some(path.to_owned()))
+        Some(path.to_owned())
     }
 
     /// Refuses what the settings say together: points at that one of `keys` which was set last (by `--set`, in a
@@ -598,15 +553,29 @@ impl<'a> Reader<'a> {
             Some((_, entry)) => (entry.key.as_str(), &entry.node.place),
             None => (keys[0], self.place),
         };
-        self.error(place, key, message, label).help(help)
+        let keys = keys.iter().map(|key| self.full(key));
+        self.error(place, key, message, label)
+            .help(help)
+            .between(keys, last.is_none())
+    }
+
+    /// Notes what [`Reader::conflict`] refuses, where reading can go on.
+    pub fn refuse(
+        &self,
+        keys: &[&str],
+        message: impl Into<String>,
+        label: impl Into<String>,
+        help: impl Into<String>,
+    ) {
+        self.document
+            .note(self.conflict(keys, message, label, help));
     }
 
     /// Refuses any key that nothing asked for.
-    pub fn finish(&self) -> Result<(), ExperimentError> {
+    pub fn finish(&self) {
         let is_unknown = |entry: &&Entry| !self.known.contains(&entry.key.as_str());
-        match self.table.entries.iter().find(is_unknown) {
-            None => Ok(()),
-            Some(entry) => Err(self.unknown(entry)),
+        for entry in self.table.entries.iter().filter(is_unknown) {
+            self.document.note(self.unknown(entry));
         }
     }
 
@@ -632,13 +601,19 @@ impl<'a> Reader<'a> {
         range: &RangeInclusive<T>,
         allowed: &str,
         convert: impl Fn(&Value) -> Option<T>,
-    ) -> Result<T, ExperimentError> {
+    ) -> T {
         let Some(node) = self.node(key) else {
-            return Ok(default);
+            return default;
         };
         convert(&node.value)
             .filter(|value| range.contains(value))
-            .ok_or_else(|| self.wrong(key, node, allowed))
+            .unwrap_or_else(|| self.refuse_value(key, node, allowed, default))
+    }
+
+    /// Notes a value that is not `allowed`, and gives what is read in its place.
+    fn refuse_value<T>(&self, key: &str, node: &Node, allowed: impl Display, instead: T) -> T {
+        self.document.note(self.wrong(key, node, allowed));
+        instead
     }
 
     fn error(

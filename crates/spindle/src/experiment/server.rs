@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
-use spindle_engines::sql::{Address, ServerIo, ServerIoMethod, ServerKind};
+use spindle_engines::sql::{Address, ServerIo, ServerIoMethod, ServerKind, server};
 
 use super::access_path::{AccessPath, Caching, Method};
 use super::database::Engine;
@@ -72,11 +72,14 @@ impl Server {
         engine: Engine,
     ) -> Result<Option<Server>, ExperimentError> {
         let server = Server {
-            settings: reader.settings("settings")?,
-            bin_dir: reader.directory("bin_dir")?,
+            settings: reader.settings("settings", |name, value| match engine.server() {
+                Some(kind) => server(kind).check_setting(name, value),
+                None => Ok(()),
+            }),
+            bin_dir: reader.directory("bin_dir"),
             url: read_url(reader, engine)?,
             password_env: reader
-                .text("password_env", "the name of an environment variable")?
+                .text("password_env", "the name of an environment variable")
                 .map(str::to_owned),
         };
         let (foreign, whose, help): (&[&'static str], _, _) = match engine {
@@ -120,7 +123,7 @@ impl Server {
 fn read_url(reader: &mut Reader<'_>, engine: Engine) -> Result<Option<Address>, ExperimentError> {
     const ALLOWED: &str = "the address of a server that is running: \"postgres://user:password@host:port/database\", or \
                            \"mysql://user:password@host:port\"";
-    let Some(text) = reader.text("url", ALLOWED)? else {
+    let Some(text) = reader.text("url", ALLOWED) else {
         return Ok(None);
     };
     let refused = |title: String, label: String| {
@@ -149,10 +152,12 @@ impl Engine {
     }
 }
 
-/// What an `io` table asks of a server: only what is written in it.
+/// What an `io` table asks of a server of this kind, with datafiles in a file system or on devices: only what is written in it.
 pub(super) fn server_io(
     reader: &Reader<'_>,
     io: AccessPath,
+    kind: ServerKind,
+    is_on_devices: bool,
 ) -> Result<Option<ServerIo>, ExperimentError> {
     let whole = reader.has("filesystemio_options");
     let method = match io.method {
@@ -173,7 +178,16 @@ pub(super) fn server_io(
         direct: (whole || reader.has("caching")).then_some(io.caching == Caching::Direct),
         method: (whole || reader.has("method")).then_some(method),
     };
-    Ok((asked.direct.is_some() || asked.method.is_some()).then_some(asked))
+    let asked = (asked.direct.is_some() || asked.method.is_some()).then_some(asked);
+    if let Some(Err(reason)) = asked.map(|asked| server(kind).check_io(asked, is_on_devices)) {
+        reader.refuse(
+            &["caching", "method", "filesystemio_options", "slaves"],
+            "this engine cannot read and write so",
+            reason,
+            "leave io out, and the engine does as it usually does",
+        );
+    }
+    Ok(asked)
 }
 
 #[cfg(test)]

@@ -99,8 +99,8 @@ pub struct Arrivals {
 
 impl Arrivals {
     fn read(reader: &mut Reader<'_>) -> Result<Option<Arrivals>, ExperimentError> {
-        let rate_per_s = reader.rate_per_s("rate", 0.01..=10_000_000.0)?;
-        let spacing = reader.optional_word("arrivals")?;
+        let rate_per_s = reader.rate_per_s("rate", 0.01..=10_000_000.0);
+        let spacing = reader.optional_word("arrivals");
         match (rate_per_s, spacing) {
             (None, None) => Ok(None),
             (None, Some(_)) => Err(reader.conflict(
@@ -227,20 +227,20 @@ const BYTES_PER_SCALE: f64 = 1.6e9;
 impl Queries {
     fn read(reader: &mut Reader<'_>, kind: WorkloadKind) -> Result<Queries, ExperimentError> {
         let most = if kind == WorkloadKind::Tpcd { 17 } else { 22 };
-        let scale = reader.scale("scale", 1.0, 0.01..=10_000.0)?;
+        let scale = reader.scale("scale", 1.0, 0.01..=10_000.0);
         let queries = match reader.has("queries") {
-            true => reader.numbers("queries", 1, 1..=most)?,
+            true => reader.numbers("queries", 1, 1..=most),
             false => {
-                reader.numbers("queries", 1, 1..=most)?;
+                reader.numbers("queries", 1, 1..=most);
                 (1..=most).collect()
             }
         };
         Ok(Queries {
             scale,
             queries,
-            refresh: reader.flag("refresh", false)?,
-            query_limit_ms: reader.duration_ms("query_limit", 600_000, 100..=3_600_000)?,
-            parameters: reader.word("parameters", QueryParameters::Random)?,
+            refresh: reader.flag("refresh", false),
+            query_limit_ms: reader.duration_ms("query_limit", 600_000, 100..=3_600_000),
+            parameters: reader.word("parameters", QueryParameters::Random),
         })
     }
 
@@ -278,7 +278,7 @@ pub(super) struct DataOfWorkload {
 pub(super) fn data_of(reader: &Reader<'_>) -> Result<Option<DataOfWorkload>, ExperimentError> {
     // Read in a copy: the keys are looked at when the whole section is.
     let mut reader = reader.over(reader.table());
-    let kind = reader.word("kind", WorkloadKind::OltpMix)?;
+    let kind = reader.word("kind", WorkloadKind::OltpMix);
     let bytes = match kind {
         WorkloadKind::Tpch | WorkloadKind::Tpcd => Queries::read(&mut reader, kind)?.data_bytes(),
         WorkloadKind::OltpMix | WorkloadKind::Slob => return Ok(None),
@@ -311,7 +311,7 @@ impl Workload {
         reader: &mut Reader<'_>,
         database: &Database,
     ) -> Result<Workload, ExperimentError> {
-        let kind = reader.word("kind", WorkloadKind::OltpMix)?;
+        let kind = reader.word("kind", WorkloadKind::OltpMix);
         let is_of_queries = matches!(kind, WorkloadKind::Tpch | WorkloadKind::Tpcd);
         if is_of_queries {
             Queries::check(reader, kind)?;
@@ -321,11 +321,11 @@ impl Workload {
             false => (8, ERROR_LIMIT_PERCENT),
         };
         let workload = Workload {
-            clients: reader.numbers("clients", clients, 1..=4096)?,
-            think_time_ms: reader.duration_ms("think_time", 0, 0..=3_600_000)?,
+            clients: reader.numbers("clients", clients, 1..=4096),
+            think_time_ms: reader.duration_ms("think_time", 0, 0..=3_600_000),
             arrivals: Arrivals::read(reader)?,
-            reconnect: reader.flag("reconnect", false)?,
-            error_limit_percent: reader.percent("error_limit", error_limit, 0.0..=100.0)?,
+            reconnect: reader.flag("reconnect", false),
+            error_limit_percent: reader.percent("error_limit", error_limit, 0.0..=100.0),
             transactions: match kind {
                 WorkloadKind::OltpMix => Transactions::OltpMix(OltpMix::read(reader)?),
                 WorkloadKind::Slob => Transactions::Slob(Slob::read(reader, database)?),
@@ -336,7 +336,7 @@ impl Workload {
                 WorkloadKind::Junk => Transactions::Junk(Junk::read(reader)?),
             },
         };
-        reader.finish()?;
+        reader.finish();
         in_sql::check(reader, &workload, database.engine)?;
         Ok(workload)
     }
@@ -345,8 +345,8 @@ impl Workload {
 impl OltpMix {
     fn read(reader: &mut Reader<'_>) -> Result<OltpMix, ExperimentError> {
         Ok(OltpMix {
-            read_percent: reader.number("read_percent", 40, 0..=100)?,
-            row_operations: reader.number("row_operations", 5, 1..=1000)?,
+            read_percent: reader.number("read_percent", 40, 0..=100),
+            row_operations: reader.number("row_operations", 5, 1..=1000),
         })
     }
 }
@@ -354,11 +354,11 @@ impl OltpMix {
 impl Slob {
     fn read(reader: &mut Reader<'_>, database: &Database) -> Result<Slob, ExperimentError> {
         let slob = Slob {
-            update_percent: reader.number("update_percent", 10, 0..=100)?,
-            scan_percent: reader.number("scan_percent", 0, 0..=100)?,
-            scan_blocks: reader.number("scan_blocks", 128, 1..=1 << 24)?,
-            work_unit: reader.number("work_unit", 64, 1..=10_000)?,
-            redo_stress: reader.word("redo_stress", RedoStress::Lite)?,
+            update_percent: reader.number("update_percent", 10, 0..=100),
+            scan_percent: reader.number("scan_percent", 0, 0..=100),
+            scan_blocks: reader.number("scan_blocks", 128, 1..=1 << 24),
+            work_unit: reader.number("work_unit", 64, 1..=10_000),
+            redo_stress: reader.word("redo_stress", RedoStress::Lite),
             hotspot: Hotspot::read(reader)?,
         };
         slob.check(reader, database)?;
@@ -403,13 +403,13 @@ impl Slob {
 
 impl Hotspot {
     fn read(reader: &mut Reader<'_>) -> Result<Option<Hotspot>, ExperimentError> {
-        let mut table = reader.section("hotspot")?;
+        let mut table = reader.section("hotspot");
         let hotspot = Hotspot {
-            size_bytes: table.size("size", 8 * MIB, MIB..=TIB)?,
-            offset_bytes: table.size("offset", 16 * MIB, 0..=TIB)?,
-            every: table.number("every", 3, 1..=1000)?,
+            size_bytes: table.size("size", 8 * MIB, MIB..=TIB),
+            offset_bytes: table.size("offset", 16 * MIB, 0..=TIB),
+            every: table.number("every", 3, 1..=1000),
         };
-        table.finish()?;
+        table.finish();
         Ok(reader.has("hotspot").then_some(hotspot))
     }
 }

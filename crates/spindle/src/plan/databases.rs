@@ -190,12 +190,12 @@ fn has_file_system(ground: &Ground, specs: &[(LayoutSpec, Vec<usize>)]) -> bool 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::run::grounds::specs_of;
+    use crate::experiment::specs_of;
 
     fn told(text: &str) -> String {
         let experiment = Experiment::parse("test.toml", text, &[]).expect("it is right");
         let layouts: Vec<usize> = (0..experiment.layouts.len()).collect();
-        let specs = specs_of(&experiment, &layouts).expect("a directory");
+        let specs = specs_of(&experiment.layouts, &layouts).expect("a directory");
         Databases::of(&experiment, &specs).to_string()
     }
 

@@ -21,7 +21,9 @@ use spindle_layout::{
 use super::replay::RunState;
 use super::schemas::drop_recorded;
 use crate::disk_group::draw_identity;
-use crate::experiment::{Delay, DiskGroup, Experiment, Layout, PlacedOn, Redundancy, Striping};
+use crate::experiment::{
+    Delay, DiskGroup, Experiment, Layout, PlacedOn, Redundancy, Striping, specs_of,
+};
 
 /// Why nothing can be made at all.
 #[derive(Debug, thiserror::Error)]
@@ -87,7 +89,8 @@ impl Grounds {
             ledger,
         };
         let layouts = with_placements(&state.experiment, wanted);
-        let specs = specs_of(&state.experiment, &layouts).map_err(GroundError::WorkingDirectory)?;
+        let specs =
+            specs_of(&state.experiment.layouts, &layouts).map_err(GroundError::WorkingDirectory)?;
         grounds.stand_on_directories(&state.experiment, &layouts);
         if !specs.is_empty() {
             grounds.make(&state.experiment, &specs, &state.run, &tree, note)?;
@@ -339,40 +342,6 @@ fn with_placements(experiment: &Experiment, wanted: &[usize]) -> Vec<usize> {
             || placements.any(|placement| placement.layouts().any(|on| on == name))
     };
     (0..experiment.layouts.len()).filter(is_needed).collect()
-}
-
-/// What is to be made, each with the layouts that stand on it: those that differ in their names at most.
-pub fn specs_of(
-    experiment: &Experiment,
-    layouts: &[usize],
-) -> io::Result<Vec<(LayoutSpec, Vec<usize>)>> {
-    let mut specs: Vec<(LayoutSpec, Vec<usize>)> = Vec::new();
-    for &index in layouts {
-        let Some(made) = &experiment.layouts[index].made else {
-            continue;
-        };
-        let mut spec = made.absolute()?;
-        let is_same = |(other, layouts): &&mut (LayoutSpec, Vec<usize>)| {
-            let of_other = experiment.layouts[layouts[0]].made.as_ref();
-            let named = LayoutSpec {
-                name: other.name.clone(),
-                ..spec.clone()
-            };
-            named == *other
-                && of_other.is_some_and(|of| match (&of.disk_group, &made.disk_group) {
-                    (Some(other), Some(group)) => group.is_made_as(other),
-                    (other, group) => other == group,
-                })
-        };
-        match specs.iter_mut().find(is_same) {
-            Some((_, layouts)) => layouts.push(index),
-            None => {
-                spec.name.clone_from(&experiment.layouts[index].name);
-                specs.push((spec, vec![index]));
-            }
-        }
-    }
-    Ok(specs)
 }
 
 /// What files are put on; a disk group is made here, of devices that were made ready for it.

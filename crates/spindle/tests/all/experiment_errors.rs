@@ -166,6 +166,183 @@ wrong! {
     set_of_no_layout: message_with(LAYOUT, &["layout.buffered.path=/mnt"]);
 }
 
+const TWO_FILES: &str =
+    "devices = [{ file = \"a.img\", size = \"1GiB\" }, { file = \"b.img\", size = \"1GiB\" }]";
+
+/// Mistakes that the file alone shows: what is written, the key that is named, and a word of the reason. Nothing is made for any
+/// of them, and no server need be installed.
+#[test]
+fn what_the_file_alone_shows_is_a_mistake_of_the_file() {
+    let one = "devices = [{ file = \"a.img\", size = \"1GiB\" }]";
+    let layout = |keys: &str| format!("[[layout]]\nname = \"a\"\n{keys}\n");
+    let other = |keys: &str| format!("[[layout]]\nname = \"b\"\n{keys}\n");
+    let of = |engine: &str, settings: &str| {
+        let database = format!("[database]\nengine = \"{engine}\"\n{settings}\n");
+        database + &layout("")
+    };
+    let io = |engine: &str, io: &str| {
+        format!("[database]\nengine = \"{engine}\"\n") + &layout(&format!("io = {{ {io} }}"))
+    };
+    for (text, key, reason) in [
+        (
+            layout(&format!("{TWO_FILES}\nfilesystem = \"ext4\"")),
+            "devices",
+            "one device",
+        ),
+        (
+            layout(&format!("{TWO_FILES}\nfilesystem = \"xfs\"")),
+            "devices",
+            "one device",
+        ),
+        (
+            layout(&format!("{one}\nshare = \"fair\"\nfilesystem = \"ext4\""))
+                + &other(&format!("{one}\nshare = \"fair\"\nraw = true")),
+            "share",
+            "one device",
+        ),
+        (
+            layout(&format!(
+                "{one}\nvolume = {{ stripes = 4 }}\nfilesystem = \"ext4\""
+            )),
+            "volume",
+            "at least 4",
+        ),
+        (
+            layout(&format!("{one}\nvolume = {{ mirrors = 1 }}\nraw = true")),
+            "volume",
+            "at least 2",
+        ),
+        (
+            layout(
+                "devices = [{ file = \"a.img\", size = \"1GiB\" }, { file = \"./a.img\", size = \"1GiB\" }]\nraw = true",
+            ),
+            "devices",
+            "named by",
+        ),
+        (
+            layout(&format!("{one}\nraw = true"))
+                + &other("devices = [{ file = \"a.img\", size = \"2GiB\" }]\nraw = true"),
+            "devices",
+            "named by",
+        ),
+        (
+            layout(&format!("{one}\nshare = \"fair\"\nraw = true"))
+                + &other(
+                    "devices = [{ file = \"a.img\", size = \"2GiB\" }]\nshare = \"fair\"\nraw = true",
+                ),
+            "share",
+            "same devices",
+        ),
+        (
+            layout("devices = [\"/dev/sd a\"]\nraw = true"),
+            "devices",
+            "no name",
+        ),
+        (
+            of("sqlite", "settings = { no_such = 1 }"),
+            "no_such",
+            "no setting",
+        ),
+        (
+            of(
+                "sqlite",
+                "settings = { \"journal_mode=off; drop table x; --\" = 1 }",
+            ),
+            "journal_mode=off",
+            "no setting",
+        ),
+        (
+            of("sqlite", "settings = { journal_mode = \"wall\" }"),
+            "journal_mode",
+            "allowed",
+        ),
+        (
+            of("postgres", "settings = { data_directory = \"/x\" }"),
+            "data_directory",
+            "not the experiment's",
+        ),
+        (
+            of("postgres", "settings = { wal_segment_size = \"3MB\" }"),
+            "wal_segment_size",
+            "power of two",
+        ),
+        (
+            of("mariadb", "settings = { datadir = \"/x\" }"),
+            "datadir",
+            "not for an experiment",
+        ),
+        (io("sqlite", "method = \"async\""), "method", "leave io out"),
+        (
+            io("sqlite", "caching = \"direct\""),
+            "caching",
+            "leave io out",
+        ),
+        (io("postgres", "method = \"libaio\""), "method", "no libaio"),
+        (io("mariadb", "method = \"sync\""), "method", "I/O threads"),
+        (
+            io("mariadb", "method = \"slaves\", slaves = 65"),
+            "slaves",
+            "at most",
+        ),
+    ] {
+        let error = Experiment::parse("wrong.toml", &text, &[]).expect_err(&text);
+        let named = error.key().unwrap_or_default();
+        assert!(named.contains(key), "{named} is not {key}:\n{text}");
+        assert!(error.place().is_some(), "{text}");
+        let told = shown(&error);
+        let told: String = told.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(told.contains(reason), "{told}\n{text}");
+    }
+}
+
+#[test]
+fn sqlite_on_devices_has_access_paths() {
+    let text = "[database]\nengine = \"sqlite\"\n[[layout]]\nname = \"a\"\ndevices = [{ file = \"a.img\", size = \"1GiB\" }]\n\
+                raw = true\nio = { method = \"async\" }\n";
+    Experiment::parse("right.toml", text, &[]).unwrap();
+}
+
+#[test]
+fn all_mistakes_are_told_at_once() {
+    let text = "\
+[database]
+engine = \"kernel\"
+size = \"a lot\"
+buffer_cach = \"64MiB\"
+memory = \"16MiB\"
+log_file_size = 3
+
+[workload]
+read_percent = 140
+
+[plan]
+rounds = 0
+precision = \"1%\"
+
+[[layout]]
+name = \"a\"
+io = { caching = \"maybe\", method = \"slaves\" }
+database = { writers = 4 }
+
+[[layout]]
+name = \"a\"
+wal = \"/mnt\"
+";
+    insta::assert_snapshot!(shown(
+        &Experiment::parse("wrong.toml", text, &[]).unwrap_err()
+    ));
+}
+
+/// A wrong value in [database] is one mistake, however many layouts read it again, and what contradicts the default that is read in
+/// its place is none.
+#[test]
+fn a_mistake_is_told_once_and_nothing_that_follows_from_it() {
+    let text = "[database]\nsize = \"a lot\"\nbuffer_cache = \"4GiB\"\n[[layout]]\nname = \"a\"\n[[layout]]\nname = \"b\"\n";
+    let error = Experiment::parse("wrong.toml", text, &[]).unwrap_err();
+    assert_eq!(error.key(), Some("database.size"));
+    assert!(error.others().is_empty(), "{:?}", error.others());
+}
+
 #[test]
 fn no_such_file() {
     let error = Experiment::read(Path::new("no/such/file.toml"), &[]).expect_err("no such file");

@@ -64,11 +64,11 @@ impl StripingByKind {
     pub(super) fn read_table(table: &mut Reader<'_>) -> Result<StripingByKind, ExperimentError> {
         let default = StripingByKind::default();
         Ok(StripingByKind {
-            control: table.word("control", default.control)?,
-            redo: table.word("redo", default.redo)?,
-            undo: table.word("undo", default.undo)?,
-            data: table.word("data", default.data)?,
-            temp: table.word("temp", default.temp)?,
+            control: table.word("control", default.control),
+            redo: table.word("redo", default.redo),
+            undo: table.word("undo", default.undo),
+            data: table.word("data", default.data),
+            temp: table.word("temp", default.temp),
         })
     }
 }
@@ -104,32 +104,32 @@ impl DiskGroup {
         reader: &mut Reader<'_>,
         devices: &[DeviceSpec],
     ) -> Result<Option<DiskGroup>, ExperimentError> {
-        let mut table = reader.section("diskgroup")?;
+        let mut table = reader.section("diskgroup");
         let group = DiskGroup::read_table(&mut table)?;
-        table.finish()?;
+        table.finish();
         group.check(&table, devices)?;
         Ok(reader.has("diskgroup").then_some(group))
     }
 
     pub(super) fn read_table(table: &mut Reader<'_>) -> Result<DiskGroup, ExperimentError> {
         let sizes = [1, 2, 4, 8, 16, 32, 64].map(|mebibytes| mebibytes * MIB);
-        let mut striping = table.section("striping")?;
+        let mut striping = table.section("striping");
         let by_kind = StripingByKind::read_table(&mut striping)?;
-        striping.finish()?;
+        striping.finish();
         Ok(DiskGroup {
             striping: by_kind,
             preferred_read: table
                 .text(
                 "preferred_read",
                 "a device as it is written in devices, such as \"disk1.img\"",
-            )?
+            )
             .map(str::to_owned),
-            allocation_unit_bytes: table.size_among("allocation_unit", MIB, &sizes)?,
-            redundancy: table.word("redundancy", Redundancy::External)?,
+            allocation_unit_bytes: table.size_among("allocation_unit", MIB, &sizes),
+            redundancy: table.word("redundancy", Redundancy::External),
             failure_groups: table.lists_of_texts(
                 "failure_groups",
                 "a list of lists of devices as they are written in devices, such as [[\"disk1.img\"], [\"disk2.img\"]]",
-            )?,
+            ),
         })
     }
 

@@ -11,6 +11,7 @@ use spindle_layout::spec::{
     DeviceSpec, FileSystemSpec, LayoutKind, Preparation, Share, VolumeSpec,
 };
 
+use super::Layout;
 use super::disk_group::{DiskGroup, StripingByKind};
 use super::placement::Placement;
 use crate::experiment::error::ExperimentError;
@@ -91,17 +92,17 @@ impl Made {
         name: &str,
     ) -> Result<Option<Made>, ExperimentError> {
         let devices = read_devices(reader)?;
-        let raw = reader.flag("raw", false)?;
+        let raw = reader.flag("raw", false);
         let file_system = read_file_system(reader)?;
         let volume = read_volume(reader)?;
         let disk_group = DiskGroup::read(reader, &devices)?;
-        let share = reader.optional_word::<ShareWord>("share")?;
+        let share = reader.optional_word::<ShareWord>("share");
         let erase = reader.texts(
             "erase",
             "a list of devices by name, each a by-id name, a serial number, a world-wide name or a path",
-        )?;
+        );
         let preparation = Preparation {
-            discard: reader.flag("discard", false)?,
+            discard: reader.flag("discard", false),
             overwrite_passes: read_precondition(reader)?,
         };
         let uses = [raw, file_system.is_some(), disk_group.is_some()];
@@ -147,9 +148,44 @@ impl Made {
     }
 }
 
+/// What is to be made for the `wanted` of some layouts, by their numbers, each with those that stand on it: they differ in their
+/// names at most.
+///
+/// # Errors
+/// There is no current directory for relative paths.
+pub fn specs_of(layouts: &[Layout], wanted: &[usize]) -> io::Result<Vec<(LayoutSpec, Vec<usize>)>> {
+    let mut specs: Vec<(LayoutSpec, Vec<usize>)> = Vec::new();
+    for &index in wanted {
+        let Some(made) = &layouts[index].made else {
+            continue;
+        };
+        let mut spec = made.absolute()?;
+        let is_same = |(other, standing): &&mut (LayoutSpec, Vec<usize>)| {
+            let of_other = layouts[standing[0]].made.as_ref();
+            let named = LayoutSpec {
+                name: other.name.clone(),
+                ..spec.clone()
+            };
+            named == *other
+                && of_other.is_some_and(|of| match (&of.disk_group, &made.disk_group) {
+                    (Some(other), Some(group)) => group.is_made_as(other),
+                    (other, group) => other == group,
+                })
+        };
+        match specs.iter_mut().find(is_same) {
+            Some((_, standing)) => standing.push(index),
+            None => {
+                spec.name.clone_from(&layouts[index].name);
+                specs.push((spec, vec![index]));
+            }
+        }
+    }
+    Ok(specs)
+}
+
 fn read_devices(reader: &mut Reader<'_>) -> Result<Vec<DeviceSpec>, ExperimentError> {
     let mut devices = Vec::new();
-    for item in reader.items("devices", DEVICES_ALLOWED)? {
+    for item in reader.items("devices", DEVICES_ALLOWED) {
         let device = match item {
             Item::Text(path) if path.starts_with('/') => DeviceSpec::Existing(PathBuf::from(path)),
             Item::Text(path) => {
@@ -168,9 +204,9 @@ fn read_devices(reader: &mut Reader<'_>) -> Result<Vec<DeviceSpec>, ExperimentEr
 }
 
 fn read_file(table: &mut Reader<'_>) -> Result<DeviceSpec, ExperimentError> {
-    let path = table.text("file", "the path of a file, which is made")?;
-    let size_bytes = table.size("size", 0, 16 * MIB..=64 * TIB)?;
-    table.finish()?;
+    let path = table.text("file", "the path of a file, which is made");
+    let size_bytes = table.size("size", 0, 16 * MIB..=64 * TIB);
+    table.finish();
     match path {
         Some(path) if size_bytes > 0 => Ok(DeviceSpec::File {
             path: PathBuf::from(path),
@@ -188,12 +224,12 @@ fn read_file(table: &mut Reader<'_>) -> Result<DeviceSpec, ExperimentError> {
 fn read_file_system(reader: &mut Reader<'_>) -> Result<Option<FileSystemSpec>, ExperimentError> {
     let allowed = "the type of a file system such as \"xfs\", or { type = \"ext4\", mkfs = \"-b 4096\", mount = \"noatime\" }";
     let type_allowed = "the type of a file system: \"ext2\", \"ext3\", \"ext4\", \"xfs\", \"btrfs\", or another that has a mkfs.TYPE";
-    let (type_name, mkfs, mount) = match reader.item("filesystem", allowed)? {
+    let (type_name, mkfs, mount) = match reader.item("filesystem", allowed) {
         None => return Ok(None),
         Some(Item::Text(type_name)) => (Some(type_name), None, None),
         Some(Item::Table(mut table)) => {
             let keys = read_file_system_table(&mut table, type_allowed)?;
-            table.finish()?;
+            table.finish();
             keys
         }
     };
@@ -224,16 +260,16 @@ fn read_file_system_table<'a>(
     type_allowed: &str,
 ) -> Result<FileSystemKeys<'a>, ExperimentError> {
     Ok((
-        table.text("type", type_allowed)?,
-        table.text("mkfs", "arguments for mkfs, separated by blanks")?,
-        table.text("mount", "mount options, separated by commas")?,
+        table.text("type", type_allowed),
+        table.text("mkfs", "arguments for mkfs, separated by blanks"),
+        table.text("mount", "mount options, separated by commas"),
     ))
 }
 
 fn read_volume(reader: &mut Reader<'_>) -> Result<Option<VolumeSpec>, ExperimentError> {
-    let mut table = reader.section("volume")?;
+    let mut table = reader.section("volume");
     let volume = read_volume_table(&mut table)?;
-    table.finish()?;
+    table.finish();
     if volume.thin && volume.mirrors > 0 {
         return Err(table.conflict(
             &["thin", "mirrors"],
@@ -247,18 +283,18 @@ fn read_volume(reader: &mut Reader<'_>) -> Result<Option<VolumeSpec>, Experiment
 
 fn read_volume_table(table: &mut Reader<'_>) -> Result<VolumeSpec, ExperimentError> {
     Ok(VolumeSpec {
-        stripes: table.number("stripes", 1, 1..=128)?,
-        stripe_size_bytes: table.size_among("stripe_size", 64 * KIB, &STRIPE_SIZES)?,
-        mirrors: table.number("mirrors", 0, 0..=9)?,
-        thin: table.flag("thin", false)?,
+        stripes: table.number("stripes", 1, 1..=128),
+        stripe_size_bytes: table.size_among("stripe_size", 64 * KIB, &STRIPE_SIZES),
+        mirrors: table.number("mirrors", 0, 0..=9),
+        thin: table.flag("thin", false),
     })
 }
 
 /// How often devices are overwritten.
 fn read_precondition(reader: &mut Reader<'_>) -> Result<u32, ExperimentError> {
-    let mut table = reader.section("precondition")?;
-    let passes = table.number("passes", 1, 1..=10)?;
-    table.finish()?;
+    let mut table = reader.section("precondition");
+    let passes = table.number("passes", 1, 1..=10);
+    table.finish();
     Ok(if reader.has("precondition") {
         passes
     } else {

@@ -12,13 +12,13 @@ mod made;
 mod placement;
 
 pub use disk_group::{DiskGroup, Redundancy, Striping, StripingByKind};
-pub use made::Made;
+pub use made::{Made, specs_of};
 pub use placement::{PlacedOn, Placement};
 
 pub(super) use made::keys_of_tables;
 
 use super::access_path::{AccessPath, Caching, Method};
-use super::database::{Database, Engine, SAME_IN_EVERY_CASE};
+use super::database::{Database, SAME_IN_EVERY_CASE};
 
 use super::SharedDatabase;
 use super::error::ExperimentError;
@@ -75,13 +75,13 @@ impl Layout {
         reader: &mut Reader<'_>,
         shared: &SharedDatabase<'_>,
     ) -> Result<Layout, ExperimentError> {
-        let name = reader.name("name")?;
+        let name = reader.name("name");
         let path = reader
-            .directory("path")?
+            .directory("path")
             .unwrap_or_else(|| PathBuf::from("."));
         let mut made = Made::read(reader, name.unwrap_or_default())?;
         let placement = Placement::read(reader)?;
-        let candidate = reader.flag("candidate", true)?;
+        let candidate = reader.flag("candidate", true);
         let is_raw = made.as_ref().is_some_and(Made::is_raw);
         let default_caching = if is_raw {
             Caching::Direct
@@ -89,18 +89,18 @@ impl Layout {
             Caching::Buffered
         };
         let default_io = AccessPath::new(default_caching, Method::Sync);
-        let mut io_reader = reader.section("io")?;
+        let mut io_reader = reader.section("io");
         let io = AccessPath::read(&mut io_reader, default_io)?;
-        let server_io = match shared.database.engine {
-            Engine::Kernel => None,
-            _ => server_io(&io_reader, io)?,
+        let server_io = match shared.database.engine.server() {
+            None => None,
+            Some(kind) => server_io(&io_reader, io, kind, is_raw)?,
         };
         let (limit, delay) = (Limit::read(reader)?, Delay::read(reader)?);
         if let Some(made) = &mut made {
             made.spec.delay = delay.map(DelaySpec::from);
         }
-        let database = read_database(&reader.section("database")?, shared)?;
-        reader.finish()?;
+        let database = read_database(&reader.section("database"), shared)?;
+        reader.finish();
         if let Some(address) = database.address() {
             check_foreign(reader, address, candidate)?;
         }
@@ -113,15 +113,15 @@ impl Layout {
             ));
         };
         if is_raw && io.caching == Caching::Buffered {
-            return Err(io_reader.conflict(
+            io_reader.refuse(
                 &["caching"],
                 "raw devices and disk groups are never buffered",
                 "\"direct\" is what they imply",
                 "leave caching out",
-            ));
+            );
         }
         if io.method == Method::Slaves && database.writers > 1 {
-            return Err(io_reader.conflict(
+            io_reader.refuse(
                 &["method"],
                 format!(
                     "layout {name:?} has I/O slaves and {} writers",
@@ -129,7 +129,7 @@ impl Layout {
                 ),
                 "I/O slaves serve a single DBWR, as in Oracle",
                 "add database = { writers = 1 } to this layout",
-            ));
+            );
         }
         Ok(Layout {
             name: name.to_owned(),

@@ -40,9 +40,9 @@ pub struct Placement {
 
 impl Placement {
     pub(super) fn read(reader: &mut Reader<'_>) -> Result<Placement, ExperimentError> {
-        let mut table = reader.section("placement")?;
+        let mut table = reader.section("placement");
         let placement = Placement::read_table(&mut table)?;
-        table.finish()?;
+        table.finish();
         Ok(placement)
     }
 
@@ -179,11 +179,12 @@ fn placed_on(
     table: &mut Reader<'_>,
     kind: &'static str,
 ) -> Result<Option<PlacedOn>, ExperimentError> {
-    if let Ok(name) = table.text(kind, ALLOWED) {
+    if !table.is_list(kind) {
+        let name = table.text(kind, ALLOWED);
         return Ok(name.map(|name| PlacedOn::Layout(name.to_owned())));
     }
     let mut devices = Vec::new();
-    for item in table.items(kind, ALLOWED)? {
+    for item in table.items(kind, ALLOWED) {
         match item {
             Item::Text(device) => devices.push(device.to_owned()),
             Item::Table(_) => {

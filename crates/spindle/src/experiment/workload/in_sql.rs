@@ -56,8 +56,8 @@ pub struct Junk {
 impl Tpcb {
     pub(super) fn read(reader: &mut Reader<'_>) -> Result<Tpcb, ExperimentError> {
         Ok(Tpcb {
-            scale: reader.number("scale", 10, 1..=20_000)?,
-            select_only: reader.flag("select_only", false)?,
+            scale: reader.number("scale", 10, 1..=20_000),
+            select_only: reader.flag("select_only", false),
         })
     }
 }
@@ -65,8 +65,8 @@ impl Tpcb {
 impl Tpcc {
     pub(super) fn read(reader: &mut Reader<'_>) -> Result<Tpcc, ExperimentError> {
         Ok(Tpcc {
-            warehouses: reader.number("warehouses", 10, 1..=10_000)?,
-            procedures: reader.flag("procedures", false)?,
+            warehouses: reader.number("warehouses", 10, 1..=10_000),
+            procedures: reader.flag("procedures", false),
             mix: Mix::read(reader)?,
         })
     }
@@ -74,7 +74,7 @@ impl Tpcc {
 
 impl Mix {
     fn read(reader: &mut Reader<'_>) -> Result<Mix, ExperimentError> {
-        let mut table = reader.section("mix")?;
+        let mut table = reader.section("mix");
         let standard = spindle_workload::sql::Mix::STANDARD;
         let mut share = |key, default| match reader.has("mix") {
             // A kind that is left out of a mix does not take place.
@@ -82,13 +82,13 @@ impl Mix {
             false => table.number(key, default, 0..=100),
         };
         let mix = Mix {
-            new_order: share("new_order", standard.new_order)?,
-            payment: share("payment", standard.payment)?,
-            order_status: share("order_status", standard.order_status)?,
-            delivery: share("delivery", standard.delivery)?,
-            stock_level: share("stock_level", standard.stock_level)?,
+            new_order: share("new_order", standard.new_order),
+            payment: share("payment", standard.payment),
+            order_status: share("order_status", standard.order_status),
+            delivery: share("delivery", standard.delivery),
+            stock_level: share("stock_level", standard.stock_level),
         };
-        table.finish()?;
+        table.finish();
         let sum = mix.sum();
         if sum != 100 {
             return Err(reader.conflict(
@@ -117,9 +117,9 @@ impl Mix {
 impl Junk {
     pub(super) fn read(reader: &mut Reader<'_>) -> Result<Junk, ExperimentError> {
         Ok(Junk {
-            rows: reader.number("rows", 1_000_000, 1..=10_000_000_000)?,
-            commit_every: reader.number("commit_every", 100, 1..=1_000_000)?,
-            procedure: reader.flag("procedure", false)?,
+            rows: reader.number("rows", 1_000_000, 1..=10_000_000_000),
+            commit_every: reader.number("commit_every", 100, 1..=1_000_000),
+            procedure: reader.flag("procedure", false),
         })
     }
 }
