@@ -133,7 +133,7 @@ fn two_rounds_of_a_machine_with_two_speeds_agree_by_luck() {
         share(400, |chance| {
             let cases = measured(machine, &[1_000.0; 2], rounds, chance);
             let pair = pairs(&cases, Standard::fixed(0.0)).unwrap()[0].comparison;
-            assert_eq!(rounds < ROUNDS_TO_JUDGE && is_called(pair.verdict), false);
+            assert!(rounds >= ROUNDS_TO_JUDGE || !is_called(pair.verdict));
             let (low, high) = pair.ci95.unwrap();
             low > 1.0 || high < 1.0
         })
@@ -142,6 +142,9 @@ fn two_rounds_of_a_machine_with_two_speeds_agree_by_luck() {
     assert!(of_two > 2.0 * PROMISED, "{of_two}");
     assert!(of_three <= PROMISED + slack(PROMISED), "{of_three}");
 }
+
+/// What one value of a kind of noise is, as a logarithm.
+type Noise = fn(&mut Chance) -> f64;
 
 /// Noise with heavy tails (Student's t with 2 degrees of freedom) and noise that only slows (the logarithm of an exponential): three
 /// rounds stay honest.
@@ -152,7 +155,7 @@ fn noise_that_is_not_normal_makes_no_false_winners() {
         0.02 * chance.normal() / (squares / 2.0).sqrt()
     };
     let only_slows = |chance: &mut Chance| 0.1 * chance.uniform().ln();
-    let kinds: [(&str, fn(&mut Chance) -> f64); 2] = [("heavy", heavy), ("slows", only_slows)];
+    let kinds: [(&str, Noise); 2] = [("heavy", heavy), ("slows", only_slows)];
     for (seed, (name, noise)) in (500..).zip(kinds) {
         for (cases, rounds) in [(2, 3), (2, 5), (CASES, 3), (CASES, 5), (CASES, 10)] {
             let told = share(seed, |chance| {

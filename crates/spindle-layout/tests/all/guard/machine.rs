@@ -128,7 +128,7 @@ impl Machine {
             }
             ("mapped", [name, number, sectors, mapped_name, slaves @ ..]) => {
                 self.add(
-                    &format!("above {name} {number} {sectors} {}", slaves.join(" ")).trim_end(),
+                    format!("above {name} {number} {sectors} {}", slaves.join(" ")).trim_end(),
                 );
                 self.write(&format!("sys/devices/{name}/dm/name"), mapped_name);
             }

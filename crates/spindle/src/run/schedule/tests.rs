@@ -196,7 +196,7 @@ fn runs_follow_one_another_with_orders_of_their_own() {
             finish(&mut state, planned, 100.0);
         }
     }
-    let expected = [1, 2, 3, 4, 5, 6].map(|round| ((round + 1) / 2, round));
+    let expected = [1_u32, 2, 3, 4, 5, 6].map(|round| (round.div_ceil(2), round));
     seen.dedup();
     assert_eq!(seen, expected);
     assert!(layouts_not_done(&state).is_empty());
