@@ -38,6 +38,8 @@ test-vm:
 		scripts/test-vm --time-limit 1800 --disk 160M --disk 160M --disk 160M --disk 160M "$$@" \
 			"$$(scripts/test-program $$crate)" $$name:: --include-ignored --skip child --test-threads=1 --nocapture || exit; \
 	done
+	scripts/test-vm --time-limit 1800 --scratch 2G "$$(scripts/test-program spindle-layout lib)" \
+		turned_paths::a_device_of_a_volume --include-ignored --nocapture
 	$(MAKE) powercut-short
 
 # Power cuts of raw and ext4, recorded in the virtual machine. The program is built as

@@ -99,7 +99,7 @@ struct Scene {
 
 impl Scene {
     fn new(size_bytes: u64) -> Scene {
-        let directory = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
+        let directory = tempfile::tempdir().unwrap();
         let path = directory.path().canonicalize().unwrap();
         let first = Disk::new(path.join("first"), size_bytes);
         let other = Disk::new(path.join("other"), size_bytes);
@@ -379,11 +379,8 @@ fn a_device_that_is_cut_stays_the_same() {
 }
 
 #[test]
+#[ignore = "needs device-mapper: make test-vm"]
 fn a_device_of_a_volume_stays_the_same() {
-    if SystemTree::default().device_mapper() == crate::system::DeviceMapper::Missing {
-        spindle_harness::skip("volumes take device-mapper, which this kernel has not");
-        return;
-    }
     let tools = [&TOOLS[..], &["mkfs.ext4", "lvm"]].concat();
     in_every_moment(64 * MIB, &tools, |scene| {
         let mut volume = scene.layout(file_system("ext4"));

@@ -187,6 +187,11 @@ impl Progress {
         ));
     }
 
+    /// Nothing is shown any more, and a dashboard gives the terminal back.
+    pub fn close(&mut self) {
+        self.manner = Manner::Quiet;
+    }
+
     fn time_left(&self) -> Duration {
         let spent = self
             .trial

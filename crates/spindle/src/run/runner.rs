@@ -181,6 +181,13 @@ impl Runner {
 
     /// Runs what is left of the plan and writes the reports, also when it is interrupted after a trial.
     pub fn run(&mut self) -> Result<RunResult, RunError> {
+        let result = self.run_and_report();
+        // What is said of the run from now on is to stand on the terminal as it was.
+        self.progress.close();
+        result
+    }
+
+    fn run_and_report(&mut self) -> Result<RunResult, RunError> {
         let run = self.run_trials();
         if run.is_ok() && !self.state.finished {
             self.note(Event::RunFinished)?;

@@ -17,6 +17,7 @@ buffer_cache = "1MiB"
 clients = 4
 read_percent = 0
 [plan]
+quiet = "0s"
 warmup = "300ms"
 measure = "1500ms"
 rounds = 2
@@ -37,6 +38,7 @@ memory = "16MiB"
 clients = 6
 think_time = "5ms"
 [plan]
+quiet = "0s"
 warmup = "200ms"
 measure = "1s"
 rounds = 1

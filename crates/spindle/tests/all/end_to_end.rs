@@ -21,6 +21,7 @@ log_file_size = "2MiB"
 [workload]
 clients = 4
 [plan]
+quiet = "0s"
 warmup = "200ms"
 measure = "600ms"
 rounds = 2

@@ -27,6 +27,7 @@ kind = "junk"
 clients = 2
 rows = 60000
 [plan]
+quiet = "0s"
 rounds = 1
 [[layout]]
 name = "small"
@@ -89,10 +90,13 @@ impl Scene {
 
     /// Where the layout is mounted.
     fn mounted_at(&self) -> Option<PathBuf> {
+        // Tools are given a node of their own, which keeps the device's name.
         let device = self.device()?;
+        let name = Path::new(&device).file_name()?;
         let mounts = fs::read_to_string("/proc/self/mounts").unwrap();
         let mut mounts = mounts.lines().map(|line| line.split(' '));
-        let found = mounts.find_map(|mut words| (words.next() == Some(&device)).then_some(words));
+        let is_it = |source: &str| Path::new(source).file_name() == Some(name);
+        let found = mounts.find_map(|mut words| words.next().is_some_and(is_it).then_some(words));
         found?.next().map(PathBuf::from)
     }
 

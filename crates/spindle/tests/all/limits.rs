@@ -258,6 +258,7 @@ const PLAN: &str = r#"
 [workload]
 clients = 4
 [plan]
+quiet = "0s"
 warmup = "200ms"
 measure = "1500ms"
 rounds = 1
@@ -275,7 +276,8 @@ fn run(place: &Path, database: &str, layouts: &str) -> (Value, String) {
         .output()
         .unwrap();
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(output.status.success(), "{said}");
+    // 3 where a test has half of its layouts left out.
+    assert!(matches!(output.status.code(), Some(0 | 3)), "{said}");
     let result = fs::read_to_string(place.join("out/result.json")).unwrap();
     (serde_json::from_str(&result).unwrap(), said)
 }

@@ -18,6 +18,7 @@ settings = { innodb_log_file_size = "8M" }
 [workload]
 clients = 2
 [plan]
+quiet = "0s"
 warmup = "100ms"
 measure = "500ms"
 rounds = 1
@@ -47,6 +48,7 @@ innodb_data_file_path = "ibdata1:48M"
 [workload]
 clients = 2
 [plan]
+quiet = "0s"
 warmup = "100ms"
 measure = "500ms"
 rounds = 1

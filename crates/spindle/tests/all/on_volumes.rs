@@ -17,6 +17,7 @@ log_file_size = "1MiB"
 [workload]
 clients = 2
 [plan]
+quiet = "0s"
 warmup = "100ms"
 measure = "500ms"
 rounds = 2
@@ -119,6 +120,7 @@ buffer_cache = "1MiB"
 [workload]
 clients = 2
 [plan]
+quiet = "0s"
 warmup = "100ms"
 measure = "500ms"
 rounds = 2

@@ -17,6 +17,7 @@ buffer_cache = "4MiB"
 [workload]
 clients = 3
 [plan]
+quiet = "0s"
 warmup = "300ms"
 measure = "1500ms"
 rounds = 2

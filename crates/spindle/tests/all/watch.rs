@@ -241,6 +241,7 @@ log_file_size = "2MiB"
 [workload]
 clients = 2
 [plan]
+quiet = "0s"
 warmup = "0s"
 measure = "60s"
 rounds = 2

@@ -18,6 +18,7 @@ log_file_size = "2MiB"
 [workload]
 clients = 4
 [plan]
+quiet = "0s"
 warmup = "300ms"
 measure = "2s"
 rounds = 2

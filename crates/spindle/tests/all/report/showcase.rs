@@ -49,13 +49,13 @@ diskgroup = { redundancy = "normal" }
 io = { method = "async" }
 [[layout]]
 name = "raw, sync"
-devices = ["/dev/disk/by-id/nvme-ACME_0001"]
+devices = ["/dev/disk/by-id/nvme-ACME_0005"]
 raw = true
 io = { method = "sync" }
 placement = { redo = "redo" }
 [[layout]]
 name = "raw, async"
-devices = ["/dev/disk/by-id/nvme-ACME_0001"]
+devices = ["/dev/disk/by-id/nvme-ACME_0005"]
 raw = true
 io = { method = "async" }
 placement = { redo = "redo" }
