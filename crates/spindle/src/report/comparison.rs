@@ -4,7 +4,8 @@
 use spindle_stats::ROUNDS_TO_JUDGE;
 
 use crate::result::{
-    Case, Comparison, IoCounts, Measure, RunResult, Summary, Trial, Verdict, rounds_that_tell,
+    Case, Comparison, IoCounts, Keeps, Measure, RunResult, Summary, Trial, Verdict,
+    rounds_that_tell,
 };
 
 /// Columns of throughput, which stand there even when a figure is missing.
@@ -252,7 +253,12 @@ pub fn weaknesses(result: &RunResult) -> Vec<String> {
         if reasons.is_empty() {
             continue;
         }
-        let text = format!("{} ({})", case.promise.clause(), reasons.join("; "));
+        let clause = match case.promise.keeps {
+            // What is unknown stands among the reasons.
+            Keeps::Unknown => "keeps an unknown part of its commits".to_owned(),
+            _ => case.promise.clause(),
+        };
+        let text = format!("{clause} ({})", reasons.join("; "));
         match lines.iter_mut().find(|(_, known)| *known == text) {
             Some((layouts, _)) if layouts.contains(&&*case.layout) => {}
             Some((layouts, _)) => layouts.push(&case.layout),

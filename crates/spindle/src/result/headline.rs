@@ -122,6 +122,14 @@ fn envelope(comparisons: &[&Comparison]) -> Option<(f64, f64)> {
     all.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)))
 }
 
+/// `1 client`, `8 clients`.
+pub(super) fn clients_text(clients: u32) -> String {
+    match clients {
+        1 => "1 client".to_owned(),
+        clients => format!("{clients} clients"),
+    }
+}
+
 /// `at 8 clients`, `at 50 and at 150 clients`.
 fn at_clients(answer: &[&Ranking]) -> String {
     let levels: Vec<String> = answer
@@ -352,7 +360,7 @@ pub(super) fn case_label(result: &RunResult, case: &Case) -> String {
         .iter()
         .any(|other| other.clients != first.clients)
     {
-        let _ = write!(label, " at {} clients", case.clients);
+        let _ = write!(label, " at {}", clients_text(case.clients));
     }
     if result
         .cases

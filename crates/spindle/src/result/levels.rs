@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use spindle_stats::{VarianceParts, rounds_per_run, variance_parts};
 
+use super::headline::clients_text;
 use super::{Case, Comparison, RunRecord, RunResult, Trial, Variance, fixed_rate};
 
 /// A trial's samples are taken together in so many stretches, long enough not to depend on each other (batch means).
@@ -139,10 +140,10 @@ fn within_trial(
 fn sentence(verdict: &Comparison, parts: &VarianceParts, rounds: Option<u32>) -> String {
     let percent = |part: f64| format!("{:.1} %", 100.0 * part);
     let mut text = format!(
-        "{} against {} at {} clients: the ratio varies by {} within trials and by {} from trial to trial",
+        "{} against {} at {}: the ratio varies by {} within trials and by {} from trial to trial",
         verdict.a,
         verdict.b,
-        verdict.clients,
+        clients_text(verdict.clients),
         percent(parts.within),
         percent(parts.trials)
     );

@@ -1,6 +1,7 @@
 //! What a plan that stops by itself came to: whether every ratio was known well enough before the limit of rounds, and what it saved
 //! to measure no more of what was settled, in trials and time.
 
+use super::headline::clients_text;
 use super::{AutoPlan, CaseRecord, Comparison, Outcome, RunRecord, Stopping, Trial};
 
 /// `None` for a plan with a fixed number of rounds, and where nothing was measured.
@@ -39,8 +40,10 @@ pub(super) fn stopping(record: &RunRecord, verdicts: &[Comparison]) -> Option<St
         reached: least_known.map(|(_, half_width)| half_width),
         least_known: least_known.map(|(pair, _)| {
             format!(
-                "the ratio of {} and {} at {} clients",
-                pair.a, pair.b, pair.clients
+                "the ratio of {} and {} at {}",
+                pair.a,
+                pair.b,
+                clients_text(pair.clients)
             )
         }),
     })
