@@ -22,7 +22,6 @@ log_file_size = "2MiB"
 [workload]
 clients = 2
 [plan]
-quiet = "0s"
 warmup = "200ms"
 measure = "600ms"
 rounds = 1

@@ -17,7 +17,6 @@ log_file_size = "2MiB"
 [workload]
 clients = 2
 [plan]
-quiet = "0s"
 warmup = "100ms"
 measure = "300ms"
 rounds = 1

@@ -19,7 +19,6 @@ log_file_size = "2MiB"
 [workload]
 clients = 2
 [plan]
-quiet = "0s"
 warmup = "1s"
 measure = "1500ms"
 rounds = 1
