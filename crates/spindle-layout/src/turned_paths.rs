@@ -7,7 +7,7 @@ use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::{FileExt, MetadataExt, symlink};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::moment::with_hook;
 use crate::spec::{DeviceSpec, FileSystemSpec, LayoutKind, Preparation, Share, VolumeSpec};
@@ -93,12 +93,16 @@ struct Scene {
     other: Disk,
     link: PathBuf,
     precious: Vec<u8>,
+    /// A number that is given away must not be taken by another of these tests.
+    _alone: MutexGuard<'static, ()>,
     /// Goes last: a loop device is known by its file's name.
     directory: tempfile::TempDir,
 }
 
 impl Scene {
     fn new(size_bytes: u64) -> Scene {
+        static ALONE: Mutex<()> = Mutex::new(());
+        let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().canonicalize().unwrap();
         let first = Disk::new(path.join("first"), size_bytes);
@@ -117,6 +121,7 @@ impl Scene {
             other,
             link,
             precious,
+            _alone: alone,
         }
     }
 
