@@ -44,6 +44,7 @@ mod tests {
         CaseRounds {
             name: name.to_owned(),
             values: (1..).zip(values.iter().copied()).collect(),
+            ..CaseRounds::default()
         }
     }
 
@@ -81,6 +82,7 @@ mod tests {
         let late = CaseRounds {
             name: "late".to_owned(),
             values: [(7, 50.0)].into(),
+            ..CaseRounds::default()
         };
         let all = pairs(&[early, late], STANDARD).unwrap();
         assert_eq!(

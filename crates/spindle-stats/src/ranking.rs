@@ -12,12 +12,15 @@ use crate::simultaneous::log_lead;
 use crate::{Comparison, Family, Standard, StatsError, Verdict};
 
 /// The values of one case, one for each round that it finished.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct CaseRounds {
     /// Name of the case, for messages.
     pub name: String,
     /// Round to value; more is better. A round whose trial failed is absent.
     pub values: BTreeMap<u32, f64>,
+    /// Round to the run that it belongs to, where all rounds are repeated in runs. Cases are then compared by their runs: the
+    /// ratio of a run is the mean of those of the rounds that both finished in it. Empty: each round counts by itself.
+    pub runs: BTreeMap<u32, u32>,
 }
 
 /// The best case against one other.
@@ -183,6 +186,7 @@ mod tests {
         CaseRounds {
             name: name.to_owned(),
             values: values.iter().copied().collect(),
+            ..CaseRounds::default()
         }
     }
 
@@ -327,6 +331,26 @@ mod tests {
             compare_paired(&[110.0, 111.0, 109.0], &[100.0, 101.0, 99.5], MARGIN).unwrap();
         assert_eq!(comparison, expected);
         assert_eq!(comparison.rounds, 3);
+    }
+
+    /// The slow rounds of the first run are those of one case alone: they say nothing of the other.
+    #[test]
+    fn runs_are_compared_by_the_rounds_that_both_finished_in_them() {
+        let in_runs = |values: &[(u32, f64)]| CaseRounds {
+            runs: (1..=6).map(|round| (round, (round - 1) / 2 + 1)).collect(),
+            ..case("", values)
+        };
+        let cases = [
+            in_runs(&[(1, 110.0), (2, 11.0), (3, 220.0), (5, 100.0), (6, 121.0)]),
+            in_runs(&[(1, 100.0), (3, 200.0), (4, 2.0), (5, 100.0), (6, 100.0)]),
+        ];
+        let comparison = rank(&cases, STANDARD).unwrap().verdicts[0].comparison;
+        let expected = compare_paired(&[1.1; 3], &[1.0; 3], MARGIN).unwrap();
+        assert!((comparison.ratio - expected.ratio).abs() < 1e-12);
+        assert_eq!(
+            (comparison.rounds, comparison.verdict),
+            (3, Verdict::Faster)
+        );
     }
 
     #[test]

@@ -86,6 +86,7 @@ mod tests {
         CaseRounds {
             name: String::new(),
             values: (1..).zip(values).collect(),
+            ..CaseRounds::default()
         }
     }
 

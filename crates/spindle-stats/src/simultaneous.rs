@@ -19,6 +19,8 @@
 
 mod widening;
 
+use std::collections::BTreeMap;
+
 use statrs::distribution::{ChiSquared, ContinuousCDF};
 
 use crate::comparison::{Comparison, check_margin, compare_spread, is_comparable};
@@ -238,13 +240,21 @@ fn check_cases(cases: &[CaseRounds]) -> Result<(), StatsError> {
     Ok(())
 }
 
-/// Logarithms of the ratio of two cases in the rounds up to `until` that both finished.
+/// Logarithms of the ratio of two cases in the rounds up to `until` that both finished, or their means in each run.
 pub(crate) fn log_ratios(a: &CaseRounds, b: &CaseRounds, until: u32) -> Vec<f64> {
     let both = a.values.range(..=until).filter_map(|(round, value)| {
         // A difference of logarithms, because the quotient of two extreme values may overflow.
-        Some(value.ln() - b.values.get(round)?.ln())
+        Some((round, value.ln() - b.values.get(round)?.ln()))
     });
-    both.collect()
+    if a.runs.is_empty() {
+        return both.map(|(_, log)| log).collect();
+    }
+    let mut runs: BTreeMap<Option<&u32>, Vec<f64>> = BTreeMap::new();
+    for (round, log) in both {
+        runs.entry(a.runs.get(round)).or_default().push(log);
+    }
+    let mean = |logs: Vec<f64>| logs.iter().sum::<f64>() / logs.len() as f64;
+    runs.into_values().map(mean).collect()
 }
 
 /// Logarithm of the ratio of two cases' geometric means over the rounds that both finished, or each over its own when

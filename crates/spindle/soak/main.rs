@@ -1,6 +1,7 @@
 //! The soak of the verdicts: small real runs whose truth is known. Half of the pairs are one layout under two names, so every
 //! winner among them is false; in the others one layout is slowed by 5 %, and has to be found. And runs of six equal layouts, each
-//! in a directory with files made for it, of which anything that is called different is false. `make soak-verdicts` runs it;
+//! in a directory with files made for it, of which anything that is called different is false. The same pairs again, each layout on an
+//! image, a loop device and a file system of its own, which may lie well or badly: those want root. `make soak-verdicts` runs it;
 //! stop it as you like, it goes on where it was. It is an example to Cargo, so that `cargo test` builds it and does not run
 //! it.
 
@@ -27,8 +28,12 @@ use spindle::run::runner::{RunError, Runner};
 use spindle::trial::supervisor::WORKER_COMMAND;
 use tally::Tally;
 
-/// Runs of each kind, of [`PAIRS_PER_RUN`] pairs each: 200 equal pairs, 100 of them under each plan, and 100 slowed ones.
+/// Runs of six equal layouts, and of each kind that has [`PAIRS_PER_RUN`] pairs a run: 200 equal pairs, 100 of them under each
+/// plan, and 100 slowed ones.
 const RUNS_PER_KIND: usize = 25;
+/// Equal and slowed pairs on images of their own: a run each, so that every pair has images that no other has.
+const RUNS_ON_IMAGES: usize = 200;
+const RUNS_ON_IMAGES_SLOWED: usize = 100;
 /// Equal layouts of a run that has six.
 const LAYOUTS_OF_SIX: usize = 6;
 /// Load levels of a run: each is a pair of its own.
@@ -55,10 +60,21 @@ enum Kind {
     Slowed,
     /// Six equal layouts, each in a directory with files made for it, five rounds.
     Six,
+    /// Equal, each on an image, a loop device and a file system of its own, five rounds.
+    Images,
+    /// The same, with the I/O of the second slowed as in `Slowed`.
+    ImagesSlowed,
 }
 
 impl Kind {
-    const ALL: [Kind; 4] = [Kind::EqualFixed, Kind::EqualAuto, Kind::Slowed, Kind::Six];
+    const ALL: [Kind; 6] = [
+        Kind::EqualFixed,
+        Kind::EqualAuto,
+        Kind::Slowed,
+        Kind::Six,
+        Kind::Images,
+        Kind::ImagesSlowed,
+    ];
 
     fn name(self) -> &'static str {
         match self {
@@ -66,6 +82,25 @@ impl Kind {
             Kind::EqualAuto => "equal-auto",
             Kind::Slowed => "slowed",
             Kind::Six => "six",
+            Kind::Images => "images",
+            Kind::ImagesSlowed => "images-slowed",
+        }
+    }
+
+    /// Whether a layout is a file system on an image of its own, which only root can mount.
+    fn is_on_images(self) -> bool {
+        matches!(self, Kind::Images | Kind::ImagesSlowed)
+    }
+
+    fn is_slowed(self) -> bool {
+        matches!(self, Kind::Slowed | Kind::ImagesSlowed)
+    }
+
+    fn runs(self) -> usize {
+        match self {
+            Kind::EqualFixed | Kind::EqualAuto | Kind::Slowed | Kind::Six => RUNS_PER_KIND,
+            Kind::Images => RUNS_ON_IMAGES,
+            Kind::ImagesSlowed => RUNS_ON_IMAGES_SLOWED,
         }
     }
 
@@ -74,6 +109,7 @@ impl Kind {
         match self {
             Kind::EqualFixed | Kind::EqualAuto | Kind::Slowed => PAIRS_PER_RUN,
             Kind::Six => LAYOUTS_OF_SIX - 1,
+            Kind::Images | Kind::ImagesSlowed => 1,
         }
     }
 
@@ -85,25 +121,28 @@ impl Kind {
         let rounds = match self {
             Kind::EqualFixed => "rounds = 3".to_string(),
             Kind::EqualAuto => auto("10", ROUNDS_MAX_EQUAL),
-            Kind::Slowed => auto("2.5", ROUNDS_MAX_SLOWED),
-            Kind::Six => "rounds = 5".to_string(),
+            Kind::Slowed | Kind::ImagesSlowed => auto("2.5", ROUNDS_MAX_SLOWED),
+            Kind::Six | Kind::Images => "rounds = 5".to_string(),
         };
-        let measure = match self {
-            Kind::EqualFixed | Kind::EqualAuto | Kind::Six => "300ms",
-            Kind::Slowed => "1s",
+        let measure = if self.is_slowed() { "1s" } else { "300ms" };
+        // Pairs on images are to survive whatever else the machine does: they wait for no rest.
+        let quiet = if self.is_on_images() {
+            "quiet = \"0s\"\n"
+        } else {
+            ""
         };
-        format!("[plan]\nwarmup = \"100ms\"\nmeasure = \"{measure}\"\nmargin = \"0%\"\n{rounds}\n")
+        format!(
+            "[plan]\nwarmup = \"100ms\"\nmeasure = \"{measure}\"\nmargin = \"0%\"\n{quiet}{rounds}\n"
+        )
     }
 
     /// How large the database is, and what runs on it. Slowed pairs only read, each transaction one block that is seldom
     /// cached: in the mixture of the others clients wait for each other too, by turns of luck, and what 5 % more of each I/O
     /// does to its throughput nobody knows.
     fn database(self) -> &'static str {
-        match self {
-            Kind::EqualFixed | Kind::EqualAuto | Kind::Six => {
-                "size = \"4MiB\"\nmemory = \"4MiB\"\n[workload]\n"
-            }
-            Kind::Slowed => {
+        match self.is_slowed() {
+            false => "size = \"4MiB\"\nmemory = \"4MiB\"\n[workload]\n",
+            true => {
                 "size = \"8MiB\"\nmemory = \"8MiB\"\n[workload]\nkind = \"slob\"\nupdate_percent = 0\nwork_unit = 1\n"
             }
         }
@@ -119,6 +158,8 @@ impl Kind {
             Kind::Six => (1..=LAYOUTS_OF_SIX)
                 .map(|layout| format!("path = \"{}\"\n", directory_of(layout)))
                 .collect(),
+            Kind::Images => [1, 2].map(on_image).into(),
+            Kind::ImagesSlowed => [on_image(1) + &delay(1_000), on_image(2) + &delay(1_050)].into(),
         }
     }
 
@@ -127,6 +168,7 @@ impl Kind {
         match self {
             Kind::EqualFixed | Kind::EqualAuto | Kind::Slowed => "[1, 2, 3, 4]",
             Kind::Six => "[2]",
+            Kind::Images | Kind::ImagesSlowed => "[1]",
         }
     }
 
@@ -146,6 +188,13 @@ impl Kind {
     }
 }
 
+/// A layout on an image that is made for the run, and gone after it.
+fn on_image(layout: usize) -> String {
+    format!(
+        "devices = [{{ file = \"image-{layout}\", size = \"128MiB\" }}]\nfilesystem = \"ext4\"\n"
+    )
+}
+
 /// Where one of the six equal layouts has its files, below the directory of the soak.
 fn directory_of(layout: usize) -> String {
     format!("files-{layout}")
@@ -160,7 +209,7 @@ struct Options {
     /// Begin no more runs after so many minutes
     #[arg(long)]
     minutes: Option<u64>,
-    /// Begin only runs of this kind: equal-fixed, equal-auto, slowed or six
+    /// Begin only runs of this kind: equal-fixed, equal-auto, slowed, six, images or images-slowed
     #[arg(long, value_parser = Kind::ALL.map(Kind::name))]
     kind: Option<String>,
     /// Write docs/soak-verdicts.md from the runs so far, and stop
@@ -199,8 +248,8 @@ fn soak(options: &Options) -> Result<(), String> {
         .map(|minutes| Duration::from_secs(60 * minutes));
     let mut tally = Tally::default();
     let mut is_complete = true;
-    for run in 0..RUNS_PER_KIND {
-        for kind in Kind::ALL {
+    for run in 0..RUNS_ON_IMAGES {
+        for kind in Kind::ALL.into_iter().filter(|kind| run < kind.runs()) {
             let place = directory.join(format!("{}-{run:02}", kind.name()));
             let is_other = options
                 .kind
@@ -210,10 +259,10 @@ fn soak(options: &Options) -> Result<(), String> {
                 || is_other
                 || budget.is_some_and(|budget| began.elapsed() >= budget);
             match finished(&place) {
-                Some(result) => tally.add(kind, &result)?,
+                Some(result) => tally.add(kind, &result),
                 None if is_over => is_complete = false,
                 None => {
-                    tally.add(kind, &run_in(&place, kind.experiment(run + 1))?)?;
+                    tally.add(kind, &run_in(&place, kind.experiment(run + 1))?);
                     eprintln!("{}: {}", place.display(), tally.line());
                 }
             }

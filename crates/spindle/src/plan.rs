@@ -163,12 +163,13 @@ fn trials(experiment: &Experiment) -> String {
             time(rounds_max)
         );
     };
-    let (least, precision) = (trials(ROUNDS_MIN), auto.precision_percent);
+    let rounds_min = ROUNDS_MIN * plan.runs;
+    let (least, precision) = (trials(rounds_min), auto.precision_percent);
     format!(
-        "Then {least} to {most} trials ({cases} cases, {ROUNDS_MIN} to {rounds_max} rounds): {} to {} or more, and a restore \
+        "Then {least} to {most} trials ({cases} cases, {rounds_min} to {rounds_max} rounds): {} to {} or more, and a restore \
          before each (by {restore}). A pair of cases is measured until it is beyond doubt, or its ratio known to {precision} %: a difference \
          of {} % or more is then found in 95 of 100 cases.",
-        time(ROUNDS_MIN),
+        time(rounds_min),
         time(rounds_max),
         2.0 * precision
     )

@@ -289,7 +289,7 @@ fn verdicts(result: &RunResult, ranking: &Ranking, style: Style) -> String {
         comparison::ratio_of(ranking.measure)
     );
     for (line, comparison) in lines(&table).lines().zip(&comparisons) {
-        let verdict = comparison::verdict(comparison);
+        let verdict = comparison::verdict(result, comparison);
         let _ = writeln!(
             text,
             "{line}  {}",

@@ -24,6 +24,7 @@ fn named(cases: Vec<Vec<f64>>) -> Vec<CaseRounds> {
     let named = cases.into_iter().map(|values| CaseRounds {
         name: String::new(),
         values: (1..).zip(values).collect(),
+        ..CaseRounds::default()
     });
     named.collect()
 }

@@ -1,9 +1,11 @@
 //! Runs as a level above rounds: in synthetic experiments in which each run adds something of its own to the ratio, the interval
 //! of the runs' means holds the truth as often as it says; the interval over all rounds, a wrong rule, does not.
 
-use spindle_stats::{compare_paired, variance_parts};
+use spindle_stats::{
+    CaseRounds, Comparison, Family, Looks, Standard, Verdict, compare_paired, variance_parts,
+};
 
-use crate::machine::Chance;
+use crate::machine::{Chance, Experiment, Machine};
 
 const RUNS: usize = 3;
 const ROUNDS: usize = 5;
@@ -53,6 +55,89 @@ fn an_interval_of_runs_holds_the_truth_and_one_of_rounds_does_not() {
             );
         }
     }
+}
+
+/// The most rounds of a run whose rounds say themselves when they suffice.
+const ROUNDS_MAX: u32 = 20;
+const PRECISION: f64 = 0.03;
+
+/// Two cases in runs of `rounds = "auto"`: each run ends when the pair is settled by the rounds of that run alone, and adds
+/// something of its own to the ratio. Judged by the runs.
+fn auto_in_runs(machine: Machine, truth: f64, of_runs: f64, chance: &mut Chance) -> Comparison {
+    let every_round = Standard {
+        looks: Looks::EveryRound,
+        ..Standard::fixed(0.0)
+    };
+    let mut cases = [CaseRounds::default(), CaseRounds::default()];
+    for run in 1..=RUNS as u32 {
+        let speeds = [truth * (of_runs * chance.normal()).exp(), 1.0];
+        let mut experiment = Experiment::new(machine, &speeds, chance);
+        let is_settled = |values: &[Vec<f64>]| {
+            let named = |values: &Vec<f64>| CaseRounds {
+                values: (1..).zip(values.iter().copied()).collect(),
+                ..CaseRounds::default()
+            };
+            let of_run = [named(&values[0]), named(&values[1])];
+            let family = Family::of(&of_run, every_round).unwrap();
+            family.is_settled(0, 1, PRECISION)
+        };
+        for round in 1..=ROUNDS_MAX {
+            experiment.run_round(chance);
+            if is_settled(&experiment.cases) || round == ROUNDS_MAX {
+                break;
+            }
+        }
+        let first = (run - 1) * ROUNDS_MAX + 1;
+        for (case, values) in cases.iter_mut().zip(experiment.cases) {
+            for (round, value) in (first..).zip(values) {
+                case.values.insert(round, value);
+                case.runs.insert(round, run);
+            }
+        }
+    }
+    let family = Family::of(&cases, Standard::fixed(0.0)).unwrap();
+    family.compare(0, 1)
+}
+
+/// Where each run stops by itself its mean is still one of its own, so the interval of the runs' means needs no more room for that
+/// the rounds were looked at. A fixed number of rounds is not wanted.
+#[test]
+fn runs_that_stop_by_themselves_hold_the_truth_as_often_as_they_say() {
+    const OF_EACH: u32 = 1_000;
+    let slack = 3.0 * (0.05 * 0.95 / f64::from(OF_EACH)).sqrt();
+    let mut all = 0.0;
+    let machines = [
+        Machine::QUIET,
+        Machine::WANDERING,
+        Machine::DRIFTING,
+        Machine::AWKWARD,
+    ];
+    for (seed, machine) in (40..).zip(machines) {
+        for of_runs in [0.0, 0.05] {
+            let mut chance = Chance::new(seed);
+            let (mut false_winners, mut missed) = (0, 0);
+            for _ in 0..OF_EACH {
+                let noise = PRECISION / 4.0 * 16_f64.powf(chance.uniform());
+                let machine = Machine { noise, ..machine };
+                let equal = auto_in_runs(machine, 1.0, of_runs, &mut chance).verdict;
+                let is_winner = matches!(equal, Verdict::Faster | Verdict::Slower);
+                false_winners += u32::from(is_winner);
+                let unlike = auto_in_runs(machine, 1.1, of_runs, &mut chance);
+                let (low, high) = unlike.ci95.unwrap();
+                missed += u32::from(!(low..=high).contains(&1.1));
+            }
+            let share = |count: u32| f64::from(count) / f64::from(OF_EACH);
+            assert!(
+                share(false_winners) <= 0.05 + slack && share(missed) <= 0.05 + slack,
+                "{machine:?}, {of_runs}: {} false, {} missed",
+                share(false_winners),
+                share(missed)
+            );
+            all += share(missed) / 8.0;
+        }
+    }
+    // Of all together the luck of the seed is small, and an interval that is never wrong is too wide.
+    assert!((0.04..=0.06).contains(&all), "{all}");
 }
 
 #[test]

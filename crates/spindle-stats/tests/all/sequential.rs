@@ -79,6 +79,7 @@ fn named(values: &[f64]) -> CaseRounds {
     CaseRounds {
         name: String::new(),
         values: (1..).zip(values.iter().copied()).collect(),
+        ..CaseRounds::default()
     }
 }
 

@@ -200,6 +200,7 @@ fn named(cases: Vec<Vec<f64>>) -> Vec<CaseRounds> {
         CaseRounds {
             name: format!("case {index}"),
             values,
+            ..CaseRounds::default()
         }
     });
     named.collect()

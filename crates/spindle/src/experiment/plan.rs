@@ -54,7 +54,7 @@ pub struct Plan {
     pub warmup_max_ms: Option<u64>,
     /// Time a trial is measured, 100 ms to 24 h.
     pub measure_ms: u64,
-    /// Rounds, each one trial of every case in random order, 1 to 1000; the most of them when the rounds are `auto`.
+    /// Rounds of a run, each one trial of every case in random order, 1 to 1000; the most of them when the rounds are `auto`.
     pub rounds: u32,
     /// How often the rounds are repeated as a whole, after a pause, with files and file systems made anew, 1 to 100.
     #[serde(default = "one_run")]
@@ -133,14 +133,6 @@ impl Plan {
                 return without(key, "rounds", "write rounds = \"auto\", or leave it out");
             }
         }
-        if self.auto.is_some() && self.runs > 1 {
-            return Err(reader.conflict(
-                &["runs"],
-                "runs is set, and rounds is \"auto\"",
-                "each run has a fixed number of rounds",
-                "write rounds = 5, say; or leave runs out",
-            ));
-        }
         if self.warmup_max_ms.is_none() && reader.has("warmup_max") {
             return without(
                 "warmup_max",
@@ -187,6 +179,11 @@ impl Plan {
     /// Rounds of all runs together; they are numbered through.
     pub fn all_rounds(&self) -> u32 {
         self.rounds * self.runs
+    }
+
+    /// The rounds that a run may have, the first run being 1.
+    pub fn rounds_of(&self, run: u32) -> RangeInclusive<u32> {
+        (run - 1) * self.rounds + 1..=run * self.rounds
     }
 
     /// The run that a round belongs to, from 1.

@@ -5,7 +5,7 @@ use spindle_stats::ROUNDS_TO_JUDGE;
 
 use crate::result::{
     Case, Comparison, IoCounts, Keeps, Measure, RunResult, Summary, Trial, Verdict,
-    rounds_that_tell,
+    rounds_that_tell, unit, why_not_called,
 };
 
 /// Columns of throughput, which stand there even when a figure is missing.
@@ -309,14 +309,14 @@ pub fn interval(comparison: &Comparison) -> String {
 }
 
 /// The verdict in words, with what it lacks to be certain.
-pub fn verdict(comparison: &Comparison) -> String {
-    let word = comparison.verdict.to_string();
+pub fn verdict(result: &RunResult, comparison: &Comparison) -> String {
+    let (word, unit) = (comparison.verdict.to_string(), unit(result));
     match (comparison.verdict, comparison.rounds_needed) {
         (Verdict::Undecided, _) if comparison.rounds < ROUNDS_TO_JUDGE => {
-            format!("{word}, {ROUNDS_TO_JUDGE} rounds or more are needed")
+            format!("{word}, {ROUNDS_TO_JUDGE} {unit} or more are needed")
         }
-        (Verdict::Undecided, Some(needed)) => format!("{word}, {}", rounds_that_tell(needed)),
-        (Verdict::Undecided, None) => format!("{word}, within the machine's own noise"),
+        (Verdict::Undecided, Some(needed)) => format!("{word}, {}", rounds_that_tell(needed, unit)),
+        (Verdict::Undecided, None) => format!("{word}, {}", why_not_called(result, comparison)),
         _ => word,
     }
 }
@@ -361,6 +361,7 @@ pub(crate) fn milliseconds(value: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::result::{build, sample};
 
     fn comparison(verdict: Verdict, rounds_needed: Option<u32>) -> Comparison {
         Comparison {
@@ -382,7 +383,9 @@ mod tests {
 
     #[test]
     fn a_verdict_says_what_it_lacks() {
-        let words = |verdict_, rounds| verdict(&comparison(verdict_, rounds));
+        let mut record = sample::record(&[("a", &[100.0; 3]), ("b", &[100.0; 3])]);
+        let result = build(&record).unwrap();
+        let words = |verdict_, rounds| verdict(&result, &comparison(verdict_, rounds));
         assert_eq!(words(Verdict::Faster, None), "faster");
         assert_eq!(words(Verdict::Draw, None), "draw");
         assert_eq!(
@@ -395,15 +398,21 @@ mod tests {
         );
         assert_eq!(
             words(Verdict::Undecided, None),
-            "undecided, within the machine's own noise"
+            "undecided, the machine was too busy"
         );
         let two_rounds = Comparison {
             rounds: 2,
             ..comparison(Verdict::Undecided, Some(3))
         };
         assert_eq!(
-            verdict(&two_rounds),
+            verdict(&result, &two_rounds),
             "undecided, 3 rounds or more are needed"
+        );
+        record.cases[0].trials[0].conditions.run = Some(1);
+        let of_runs = build(&record).unwrap();
+        assert_eq!(
+            verdict(&of_runs, &comparison(Verdict::Undecided, Some(9))),
+            "undecided, about 9 runs in all would tell"
         );
     }
 

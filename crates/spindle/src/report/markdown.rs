@@ -139,7 +139,7 @@ fn verdicts(result: &RunResult) -> String {
                 numbered(result, &comparison.b),
                 comparison::ratio(comparison.ratio),
                 comparison::interval(comparison),
-                comparison::verdict(comparison),
+                comparison::verdict(result, comparison),
             ]
         }));
     }

@@ -69,8 +69,9 @@ pub(super) const REPEAT_COMMAND: &str = "spindle run RUN-DIRECTORY";
 /// How trials were ordered and compared.
 pub(super) const METHOD: &str = "\
 Every round ran every case once, in random order, each from the same restored database. Cases of one workload and load \
-are compared round by round: the logarithms of their ratios, a Student's t interval at 95 %. A winner must beat every \
-other of k cases with a two-sided p-value of at most 0.10 / k, so that at most 5 % of experiments name a false one.";
+are compared round by round, or run by run where the plan has several: the logarithms of their ratios, in Student's t intervals. All \
+intervals of the run hold together: in at most 5 of 100 runs does any of them miss the true ratio. A winner is faster than every \
+other case by these intervals.";
 
 /// Whether every case had the same memory.
 pub(super) fn memory_terms(result: &RunResult) -> String {
@@ -184,6 +185,18 @@ pub(crate) fn stopping(stopping: &Stopping) -> String {
             stopping.least_known.as_deref().unwrap_or("the ratio"),
         );
     }
+    if stopping.runs > 1 && stopping.is_finished {
+        return format!(
+            "In each of {} runs cases were measured until each ratio was known to {precision} % or decided beyond doubt, for \
+             {} rounds at most: {} trials, where {} rounds of every case take {}. That saved {}.",
+            stopping.runs,
+            stopping.rounds_max / stopping.runs,
+            stopping.trials,
+            stopping.rounds_max,
+            stopping.trials_of_fixed_plan,
+            time(stopping.saved_s)
+        );
+    }
     if !stopping.is_finished {
         return format!(
             "{} trials so far, of at most {}; the run goes on until each ratio is known to {precision} %.",
@@ -254,6 +267,7 @@ mod tests {
             is_finished: true,
             reached: None,
             least_known: None,
+            runs: 1,
         };
         assert_eq!(
             stopping(&early),
@@ -266,7 +280,9 @@ mod tests {
             stopping(&early),
             "Reached the limit of 30 rounds; the ratio of a and b at 8 clients is known to 54 %, not to 3 %."
         );
-        (early.reached, early.is_finished) = (None, false);
+        (early.reached, early.runs) = (None, 3);
+        assert!(stopping(&early).starts_with("In each of 3 runs cases were measured until"));
+        (early.is_finished, early.runs) = (false, 1);
         assert_eq!(
             stopping(&early),
             "74 trials so far, of at most 180; the run goes on until each ratio is known to 3 %."

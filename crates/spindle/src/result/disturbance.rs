@@ -15,6 +15,10 @@ pub(super) const PROGRAMS_MIN_PERCENT: f64 = 10.0;
 pub(super) const STEAL_MIN_PERCENT: f64 = 5.0;
 /// Both together: from here on small differences mean nothing.
 const GRAVE_PERCENT: f64 = 30.0;
+/// Layouts may differ by so much in the part of a transaction's time that they spend on processors.
+const PROCESSOR_PART: f64 = 0.25;
+/// Whoever is twice as fast is so on any machine.
+const BUSY_FLOOR_MAX: f64 = 1.0;
 /// Cases whose figures lie farther apart than this are told as from and to, percentage points.
 const UNEVEN_PERCENT: f64 = 10.0;
 /// A flush that takes more of the measured time than this is told of.
@@ -53,6 +57,26 @@ pub(super) fn warnings(result: &RunResult) -> Vec<String> {
     texts
 }
 
+/// How far a ratio lies from 1 that others may have made who took much of the processors; `None` when they took less. With a part `p` gone,
+/// whatever runs on them takes `1 / (1 - p)` times as long. A layout that spends [`PROCESSOR_PART`] more of its time there so loses
+/// that part times `p / (1 - p)`, in every round alike: no interval tells.
+pub(super) fn busy_floor(result: &RunResult) -> Option<f64> {
+    let columns = ["other_programs_cpu_percent", "cpu_steal_percent"];
+    let taken = columns
+        .into_iter()
+        .zip([PROGRAMS_MIN_PERCENT, STEAL_MIN_PERCENT]);
+    let most = taken.filter_map(|(column, least)| {
+        let most = Range::of(result, column)?.most;
+        (most >= least).then_some(most)
+    });
+    let sum_percent = most.sum::<f64>();
+    if sum_percent < GRAVE_PERCENT {
+        return None;
+    }
+    let part = (sum_percent / 100.0).min(1.0);
+    Some((PROCESSOR_PART * part / (1.0 - part)).min(BUSY_FLOOR_MAX))
+}
+
 /// Who else used the processors, if it was much.
 fn processors(result: &RunResult) -> Option<String> {
     let (programs, steal) = (
@@ -61,11 +85,6 @@ fn processors(result: &RunResult) -> Option<String> {
     );
     let programs = programs.filter(|range| range.most >= PROGRAMS_MIN_PERCENT);
     let steal = steal.filter(|range| range.most >= STEAL_MIN_PERCENT);
-    let sum_percent = [&programs, &steal]
-        .into_iter()
-        .flatten()
-        .map(|range| range.most)
-        .sum::<f64>();
     let mut text = match (programs, steal) {
         (None, None) => return None,
         (Some(programs), None) => format!("Other programs took {programs} of the processors"),
@@ -76,8 +95,13 @@ fn processors(result: &RunResult) -> Option<String> {
             "Other programs took {programs} of the processors, and the hypervisor gave {steal} to other guests"
         ),
     };
-    if sum_percent >= GRAVE_PERCENT {
-        text += ": do not trust small differences";
+    if let Some(floor) = busy_floor(result) {
+        text += &match floor {
+            floor if floor >= BUSY_FLOOR_MAX => {
+                ": nothing below twice as fast is called".to_owned()
+            }
+            floor => format!(": no difference below {:.0} % is called", 100.0 * floor),
+        };
     }
     Some(text + ".")
 }
@@ -273,13 +297,46 @@ mod tests {
         let text = with(84.0, 84.0);
         assert!(
             text.starts_with(
-                "Other programs took 84 % of the processors: do not trust small differences. b is"
+                "Other programs took 84 % of the processors: nothing below twice as fast is called. Not \
+                 decided between b and a"
             ),
             "{text}"
         );
         assert!(with(12.0, 14.0).starts_with("Other programs took 13 % of the processors. b is"));
         assert!(with(20.0, 84.0).starts_with("Other programs took 20 to 84 % of the processors:"));
         assert!(with(9.0, 9.0).starts_with("b is"));
+    }
+
+    #[test]
+    fn a_busy_machine_decides_nothing_that_others_may_have_made() {
+        let with = |taken: f64, ratio: f64| {
+            let quick = STEADY.map(|tpm| tpm * ratio);
+            let mut record = sample::record(&[("a", &STEADY), ("b", &quick)]);
+            system(&mut record, 0, &[("other_programs_cpu_percent", taken)]);
+            build(&record).unwrap()
+        };
+        let busy = with(40.0, 1.10);
+        assert_eq!(busy.rankings[0].winner, None);
+        assert_eq!(busy.rankings[0].tied, ["a"]);
+        assert!(
+            busy.headline.ends_with(
+                "no difference below 17 % is called. Not decided between b and a (1.10 x, 1.10-1.10: the machine was too busy), \
+                 at 8 clients."
+            ),
+            "{}",
+            busy.headline
+        );
+        // The interval has to lie beyond, not the ratio alone.
+        let quick = [100.0, 150.0, 110.0, 140.0];
+        let mut record = sample::record(&[("a", &[100.0; 4]), ("b", &quick.map(|tpm| 1.2 * tpm))]);
+        system(&mut record, 0, &[("other_programs_cpu_percent", 40.0)]);
+        let unsure = build(&record).unwrap();
+        assert!(unsure.verdicts[0].ratio > 1.4 && unsure.verdicts[0].ci95.unwrap().0 > 1.0);
+        assert_eq!(unsure.rankings[0].winner, None);
+        for (taken, ratio) in [(40.0, 1.20), (29.0, 1.10), (100.0, 2.1)] {
+            let robust = with(taken, ratio);
+            assert_eq!(robust.rankings[0].winner.as_deref(), Some("b"), "{taken}");
+        }
     }
 
     #[test]
@@ -296,7 +353,8 @@ mod tests {
         let text = headline(&record);
         assert!(
             text.starts_with(
-                "Other programs took 20 % of the processors, and the hypervisor gave 12 % to other guests: do not trust"
+                "Other programs took 20 % of the processors, and the hypervisor gave 12 % to other guests: no \
+                 difference below 12 % is called. b is"
             ),
             "{text}"
         );

@@ -5,7 +5,7 @@
 use spindle_stats::{StatsError, Trend, holm, trend};
 
 use super::fixed_rate::measure_of;
-use super::levels;
+use super::judge::rounds_of;
 use super::{Case, Drift, Measure};
 
 /// A drift is listed when it would come about by chance in fewer runs than this, all cases of a run together.
@@ -15,7 +15,7 @@ const FALSE_DRIFT_CHANCE: f64 = 0.05;
 pub(super) fn drifts(cases: &[Case]) -> Result<Vec<Drift>, StatsError> {
     let mut trends: Vec<(&Case, Trend)> = Vec::new();
     for case in cases.iter().filter(|case| case.is_compared()) {
-        if let Some(trend) = trend(&levels::rounds(case))? {
+        if let Some(trend) = trend(&rounds_of(case).values)? {
             trends.push((case, trend));
         }
     }

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use spindle_stats::{ROUNDS_TO_JUDGE, Verdict};
 
-use super::judge::is_within_noise;
+use super::judge::{is_within_noise, own_noise, why_not_called};
 use super::{
     Case, Comparison, Measure, Ranking, RunResult, disturbance, durability, fixed_rate, left_out,
     levels,
@@ -246,8 +246,9 @@ fn sentence(result: &RunResult, ranking: &Ranking, load: &str) -> String {
                 .all(|comparison| comparison.rounds < ROUNDS_TO_JUDGE) =>
         {
             format!(
-                "Undecided {load}: {best} came out best ({}), but a verdict needs {ROUNDS_TO_JUDGE} finished rounds or more",
-                times(&[slowest])
+                "Undecided {load}: {best} came out best ({}), but a verdict needs {ROUNDS_TO_JUDGE} finished {} or more",
+                times(&[slowest]),
+                levels::unit(result)
             )
         }
         _ if ranking.winner.is_some() => fastest(result, &[ranking], load),
@@ -269,8 +270,16 @@ fn too_close(
     let best = &ranking.best;
     let mut names = vec![best.as_str()];
     names.extend(close.iter().map(|comparison| comparison.b.as_str()));
+    let is_too_busy = close
+        .iter()
+        .any(|pair| is_within_noise(pair) && own_noise(result, pair).is_none());
     let mut sentence = format!(
-        "Too close to call between {} ({}), {load}",
+        "{} between {} ({}), {load}",
+        if is_too_busy {
+            "Not decided"
+        } else {
+            "Too close to call"
+        },
         listed(&names),
         closeness(result, &close)
     );
@@ -315,24 +324,24 @@ fn closeness(result: &RunResult, tied: &[&Comparison]) -> String {
         .all(|comparison| comparison.verdict == Verdict::Draw)
     {
         let _ = write!(text, ": a draw within {} %", percent(result.margin));
-    } else if tied.iter().any(|comparison| is_within_noise(comparison)) {
-        text.push_str(": within the machine's own noise");
+    } else if let Some(noise) = tied.iter().find(|comparison| is_within_noise(comparison)) {
+        let _ = write!(text, ": {}", why_not_called(result, noise));
     } else if let Some(needed) = tied
         .iter()
         .filter_map(|comparison| comparison.rounds_needed)
         .max()
     {
-        let _ = write!(text, "; {}", rounds_that_tell(needed));
+        let _ = write!(text, "; {}", rounds_that_tell(needed, levels::unit(result)));
     }
     text
 }
 
-/// What would decide an open question: so many rounds in all.
-pub fn rounds_that_tell(needed: u32) -> String {
+/// What would decide an open question: so many rounds or runs in all.
+pub fn rounds_that_tell(needed: u32, unit: &str) -> String {
     if needed >= spindle_stats::MAX_ROUNDS {
-        "the noise is too large for any number of rounds".to_owned()
+        format!("the noise is too large for any number of {unit}")
     } else {
-        format!("about {needed} rounds in all would tell")
+        format!("about {needed} {unit} in all would tell")
     }
 }
 

@@ -1,15 +1,16 @@
 //! Who won under each workload and load level: the cases of a group beside each other, by the arithmetic of
-//! `spindle-stats`. What the machine's own noise is, if it was checked, is known before, and no verdict is called within it.
+//! `spindle-stats`. What the machine's own noise is, if it was checked, is known before, and no verdict is called within it; nor
+//! within what others may have moved who took much of the processors.
 
 use spindle_stats::{
-    CaseRounds, Family, Looks, PairVerdict, Standard, StatsError, Verdict, compare_by, pairs,
-    rank_in_groups, rounds_to_find,
+    CaseRounds, Family, Looks, PairVerdict, Standard, StatsError, Verdict, pairs, rank_in_groups,
+    rounds_to_find,
 };
 
 use super::levels;
 use super::{
     Case, Comparison, NoiseFloor, Pair, Place, Ranking, RatioEstimate, RunRecord, RunResult, Trial,
-    fixed_rate,
+    disturbance, fixed_rate,
 };
 
 /// What is said of the cases of one workload and load level.
@@ -55,6 +56,7 @@ pub(super) fn judge(result: &RunResult, record: &RunRecord) -> Result<Vec<Judgem
             None => None,
         };
         standard.noise_floor = noise.as_ref().map_or(0.0, |noise| noise.floor);
+        standard.disturbance = disturbance::busy_floor(result).unwrap_or(0.0);
         let compared: Vec<&Case> = measured
             .into_iter()
             .filter(|case| !is_again(case))
@@ -71,12 +73,15 @@ pub(super) fn judge(result: &RunResult, record: &RunRecord) -> Result<Vec<Judgem
     Ok(judgements)
 }
 
-/// What a comparison of this run has to meet, but for the machine's noise and for the number of tables.
+/// What a comparison of this run has to meet, but for the machine's noise and for the number of tables. Runs are as many as
+/// planned, whatever their rounds said: nobody looked at them to stop.
 pub(super) fn standard_of(record: &RunRecord) -> Standard {
+    let mut trials = record.cases.iter().flat_map(|case| &case.trials);
+    let has_runs = trials.any(|trial| trial.conditions.run.is_some());
     Standard {
         looks: match record.auto {
-            None => Looks::Once,
-            Some(_) => Looks::EveryRound,
+            Some(_) if !has_runs => Looks::EveryRound,
+            _ => Looks::Once,
         },
         ..Standard::fixed(record.margin)
     }
@@ -120,8 +125,12 @@ fn compare(
         tied: order.tied.iter().map(|&index| name(index)).collect(),
         places: order.places.iter().map(place).collect(),
     };
-    let p99 = figures(cases, |trial| Some(trial.latency_us.p99));
-    let cpu = figures(cases, |trial| {
+    let figures = |figure: fn(&Trial) -> Option<f64>| -> Vec<CaseRounds> {
+        let of_case = |case: &&Case| levels::figure_of(case, figure);
+        cases.iter().map(of_case).collect()
+    };
+    let p99 = figures(|trial| Some(trial.latency_us.p99));
+    let cpu = figures(|trial| {
         let used = trial.cpu_us_per_transaction?;
         Some(used.user + used.system)
     });
@@ -178,19 +187,6 @@ fn all_pairs(cases: &[&Case], standard: Standard) -> Result<Vec<Pair>, StatsErro
     Ok(told.collect())
 }
 
-/// Any figure of the cases in the rounds that have it.
-fn figures(cases: &[&Case], figure: impl Fn(&Trial) -> Option<f64>) -> Vec<CaseRounds> {
-    let of_case = |case: &&Case| {
-        let trials = case.trials.iter();
-        let known = trials.filter_map(|trial| Some((trial.round, figure(trial)?)));
-        CaseRounds {
-            name: case.layout.clone(),
-            values: known.filter(|(_, value)| *value > 0.0).collect(),
-        }
-    };
-    cases.iter().map(of_case).collect()
-}
-
 /// The ratio of a figure of two of the cases, in an interval that holds for all pairs together; `None` when no round has it of
 /// both.
 fn ratio_among(
@@ -237,16 +233,8 @@ fn noise_floor(
     let (Some(first), Some(second)) = (find(layout), find(again)) else {
         return Ok(None);
     };
-    let (first_rounds, second_rounds) = (rounds_of(first), rounds_of(second));
-    let both = second_rounds
-        .values
-        .iter()
-        .filter_map(|(round, value)| Some((*value, *first_rounds.values.get(round)?)));
-    let (of_second, of_first): (Vec<f64>, Vec<f64>) = both.unzip();
-    if of_first.is_empty() {
-        return Ok(None);
-    }
-    let comparison = compare_by(&of_second, &of_first, standard)?;
+    let of_both = [second, first].map(|case| rounds_of(case));
+    let comparison = Family::of(&of_both, standard)?.compare(0, 1);
     Ok(comparison.ci95.map(|(low, high)| NoiseFloor {
         workload: first.workload.clone(),
         clients: first.clients,
@@ -260,15 +248,33 @@ fn noise_floor(
     }))
 }
 
-/// What a case is compared by: its throughput, or its promptness at a fixed rate, of each round or run.
+/// What a case is compared by: its throughput, or its promptness at a fixed rate, of each round.
 pub(super) fn rounds_of(case: &Case) -> CaseRounds {
-    CaseRounds {
-        name: case.layout.clone(),
-        values: levels::units(case),
+    levels::figure_of(case, |trial| Some(fixed_rate::speed(trial)))
+}
+
+/// Why an interval that leaves out 1 decides nothing, for people.
+pub fn why_not_called(result: &RunResult, comparison: &Comparison) -> &'static str {
+    match own_noise(result, comparison) {
+        Some(_) => "within the machine's own noise",
+        None => "the machine was too busy",
     }
 }
 
-/// Whether a comparison is left undecided only because the machine's own noise is as large.
+/// What the machine's own noise was found to be at the load of a comparison, if the ratio lies within it.
+pub(super) fn own_noise<'a>(
+    result: &'a RunResult,
+    comparison: &Comparison,
+) -> Option<&'a NoiseFloor> {
+    let mut noise = result.noise.iter();
+    noise.find(|noise| {
+        noise.workload == comparison.workload
+            && noise.clients == comparison.clients
+            && comparison.ratio.ln().abs() < noise.floor.ln_1p()
+    })
+}
+
+/// Whether a comparison is left undecided only because noise is as large.
 pub(super) fn is_within_noise(comparison: &Comparison) -> bool {
     let is_apart = |(low, high): (f64, f64)| low > 1.0 || high < 1.0;
     comparison.verdict == Verdict::Undecided && comparison.ci95.is_some_and(is_apart)

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use spindle_stats::{VarianceParts, rounds_per_run, variance_parts};
+use spindle_stats::{CaseRounds, VarianceParts, rounds_per_run, variance_parts};
 
 use super::headline::clients_text;
 use super::{Case, Comparison, RunRecord, RunResult, Trial, Variance, fixed_rate};
@@ -13,31 +13,27 @@ use super::{Case, Comparison, RunRecord, RunResult, Trial, Variance, fixed_rate}
 /// A trial's samples are taken together in so many stretches, long enough not to depend on each other (batch means).
 const STRETCHES: usize = 10;
 
-/// What a case is compared by: of each round its throughput (or promptness at a fixed rate); where the plan has several
-/// runs, of each run the geometric mean of its rounds.
-pub(super) fn units(case: &Case) -> BTreeMap<u32, f64> {
-    if !has_runs(case) {
-        return rounds(case);
+/// Any figure of a case in the rounds that have it, to be compared by rounds, or by runs where the plan has several.
+pub(super) fn figure_of(case: &Case, figure: impl Fn(&Trial) -> Option<f64>) -> CaseRounds {
+    let trials = case.trials.iter();
+    let known = trials
+        .clone()
+        .filter_map(|trial| Some((trial.round, figure(trial)?)));
+    CaseRounds {
+        name: case.layout.clone(),
+        values: known.filter(|(_, value)| *value > 0.0).collect(),
+        runs: trials
+            .filter_map(|trial| Some((trial.round, trial.conditions.run?)))
+            .collect(),
     }
-    let mut runs: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
-    for trial in &case.trials {
-        let run = trial.conditions.run.unwrap_or(1);
-        runs.entry(run)
-            .or_default()
-            .push(fixed_rate::speed(trial).ln());
-    }
-    let mean = |logs: Vec<f64>| (logs.iter().sum::<f64>() / logs.len() as f64).exp();
-    runs.into_iter()
-        .map(|(run, logs)| (run, mean(logs)))
-        .collect()
 }
 
-/// The same of each round, whatever runs there are.
-pub(super) fn rounds(case: &Case) -> BTreeMap<u32, f64> {
-    let trials = case.trials.iter();
-    trials
-        .map(|trial| (trial.round, fixed_rate::speed(trial)))
-        .collect()
+/// What cases are compared by, for people.
+pub fn unit(result: &RunResult) -> &'static str {
+    match result.cases.iter().any(has_runs) {
+        true => "runs",
+        false => "rounds",
+    }
 }
 
 /// Whether the plan of a case's trials has several runs.
@@ -152,8 +148,15 @@ fn sentence(verdict: &Comparison, parts: &VarianceParts, rounds: Option<u32>) ->
         .max(parts.trials)
         .max(parts.runs.unwrap_or(0.0));
     match parts.runs {
-        None => text += "; what varies from run to run is not known without plan.runs",
-        Some(runs) => text += &format!(", and by {} from run to run", percent(runs)),
+        None => {
+            text += "; what varies from run to run, with files made anew, is not known without plan.runs"
+        }
+        Some(runs) => {
+            text += &format!(
+                ", and by {} from run to run, each on files made anew",
+                percent(runs)
+            )
+        }
     }
     text += ". ";
     text += match largest {
@@ -201,6 +204,50 @@ mod tests {
         );
         let steady = result([1.20, 1.21, 1.19]);
         assert_eq!(steady.verdicts[0].verdict, spindle_stats::Verdict::Faster);
+    }
+
+    /// Rounds of three runs agree with each other and runs do not, in all that is compared.
+    #[test]
+    fn latency_and_processor_time_are_compared_by_runs_too() {
+        let mut record = sample::record(&[("a", &[200.0; 9]), ("b", &[100.0; 9])]);
+        for case in &mut record.cases {
+            let is_first = case.layout == 0;
+            for trial in &mut case.trials {
+                let run = (trial.round - 1) / 3;
+                trial.conditions.run = Some(run + 1);
+                let factor = if is_first {
+                    [0.6, 1.1, 0.8][run as usize]
+                } else {
+                    1.0
+                };
+                trial.latency_us.p99 = 3_000.0 * factor;
+                let used = trial.cpu_us_per_transaction.as_mut().unwrap();
+                (used.user, used.system) = (50.0 * factor, 90.0 * factor);
+            }
+        }
+        let verdict = &build(&record).unwrap().verdicts[0];
+        for ratio in [verdict.p99.unwrap(), verdict.cpu.unwrap()] {
+            // Over nine rounds it would be 0.65 to 1.02.
+            let (low, high) = ratio.ci95.unwrap();
+            assert!(low < 0.5 && high > 1.2, "{ratio:?}");
+        }
+    }
+
+    /// A run in which one of them was measured more often says of both what it says of their common rounds.
+    #[test]
+    fn runs_are_compared_by_their_common_rounds() {
+        let mut record = sample::record(&[
+            ("a", &[100.0, 50.0, 100.0, 100.0, 100.0, 100.0]),
+            ("b", &[100.0; 6]),
+        ]);
+        for case in &mut record.cases {
+            for trial in &mut case.trials {
+                trial.conditions.run = Some((trial.round - 1) / 2 + 1);
+            }
+        }
+        record.cases[1].trials.remove(1);
+        let verdict = &build(&record).unwrap().verdicts[0];
+        assert_eq!((verdict.ratio, verdict.rounds), (1.0, 3));
     }
 
     #[test]

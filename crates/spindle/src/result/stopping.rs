@@ -38,6 +38,7 @@ pub(super) fn stopping(record: &RunRecord, verdicts: &[Comparison]) -> Option<St
         saved_s: if plan.is_finished { saved_s } else { 0.0 },
         is_finished: plan.is_finished,
         reached: least_known.map(|(_, half_width)| half_width),
+        runs: runs(&measured),
         least_known: least_known.map(|(pair, _)| {
             format!(
                 "the ratio of {} and {} at {}",
@@ -47,6 +48,12 @@ pub(super) fn stopping(record: &RunRecord, verdicts: &[Comparison]) -> Option<St
             )
         }),
     })
+}
+
+fn runs(measured: &[&CaseRecord]) -> u32 {
+    let trials = measured.iter().flat_map(|case| &case.trials);
+    let runs = trials.filter_map(|trial| trial.conditions.run);
+    runs.max().unwrap_or(1)
 }
 
 /// Of the pairs that were measured up to the limit and are less precise than asked for: the one with the widest interval, and how
@@ -122,6 +129,16 @@ mod tests {
         let nothing = sample::record(&[("a", &[]), ("b", &[])]);
         record.cases = nothing.cases;
         assert_eq!(build(&record).unwrap().stopping, None);
+    }
+
+    #[test]
+    fn each_run_has_stopped_by_itself() {
+        let mut record = record(true);
+        for trial in record.cases.iter_mut().flat_map(|case| &mut case.trials) {
+            trial.conditions.run = Some((trial.round - 1) / 3 + 1);
+        }
+        let stopping = build(&record).unwrap().stopping.unwrap();
+        assert_eq!((stopping.runs, stopping.reached), (3, None));
     }
 
     #[test]

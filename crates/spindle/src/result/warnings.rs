@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 
 use super::headline::{MOSTLY_CACHED_SHARE, case_label, format_ratio};
-use super::judge::is_within_noise;
+use super::judge::{is_within_noise, own_noise};
 use super::{
     Case, Comparison, Drift, OF_THE_SERVER, Outcome, RunRecord, RunResult, Trial, Warning, clients,
     disturbance, fixed_rate,
@@ -97,10 +97,7 @@ fn failed(result: &RunResult, case: &Case) -> Option<String> {
 fn within_noise(result: &RunResult, comparison: &Comparison) -> Option<String> {
     let is_of =
         |case: &&Case| case.workload == comparison.workload && case.clients == comparison.clients;
-    let mut noise = result.noise.iter();
-    let noise = noise.find(|noise| {
-        noise.workload == comparison.workload && noise.clients == comparison.clients
-    })?;
+    let noise = own_noise(result, comparison)?;
     let case = result
         .cases
         .iter()

@@ -5,16 +5,18 @@
 //! With `rounds = "auto"` each case is compared with the best so far under the same load, as the verdicts will be. A pair
 //! that is settled (see `spindle_stats::Family::is_settled`) needs no further round; a case all of whose pairs are settled is
 //! measured no more. Should another case become the best, its pairs count from then on, and one that is not settled brings
-//! its case back.
+//! its case back. Of layouts that keep unlike promises, pairs count that decide the answer: those among the layouts of the strongest
+//! promise, from which the winner comes. With several runs each begins anew, and its own rounds say how many it takes.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
 use rand_xoshiro::rand_core::RngCore;
 use spindle_io::env::seeded_rng;
-use spindle_stats::{CaseRounds, Family, Standard, rank};
+use spindle_stats::{CaseRounds, Family, Standard, rank_in_groups};
 
 use super::replay::{CaseKey, RunState};
-use crate::result::speed;
+use crate::result::{Keeps, speed};
 
 /// Streams of chance from here on are the orders of rounds.
 const ORDER_STREAMS: u64 = 1 << 40;
@@ -33,14 +35,17 @@ pub struct Planned {
 /// The trials of the first round that is not done, in order; none when nothing is left to measure. Skipped and failed cases
 /// have none.
 pub fn next_round(state: &RunState) -> Vec<Planned> {
-    for round in rounds(state) {
-        let wanted = wanted_in(state, round);
-        if wanted.is_empty() {
-            break;
-        }
-        let left = trials_of(state, round, &wanted);
-        if !left.is_empty() {
-            return left;
+    let plan = &state.experiment.plan;
+    for run in 1..=plan.runs {
+        for round in plan.rounds_of(run) {
+            let wanted = wanted_in(state, round);
+            if wanted.is_empty() {
+                break;
+            }
+            let left = trials_of(state, round, &wanted);
+            if !left.is_empty() {
+                return left;
+            }
         }
     }
     Vec::new()
@@ -58,12 +63,13 @@ pub fn trials_left(state: &RunState) -> usize {
     let Some(first) = next.first() else {
         return 0;
     };
-    let left_in = |round| match state.experiment.plan.auto {
-        // Nobody knows what later rounds will need; no more than the next, as a rule.
-        Some(_) => next.len(),
-        None => trials_of(state, round, &runnable(state)).len(),
+    let plan = &state.experiment.plan;
+    let left_in = |round| match plan.auto {
+        // Nobody knows what later rounds of the run will need; no more than the next, as a rule.
+        Some(_) if plan.run_of(round) == plan.run_of(first.round) => next.len(),
+        _ => trials_of(state, round, &runnable(state)).len(),
     };
-    let later = first.round + 1..=state.experiment.plan.all_rounds();
+    let later = first.round + 1..=plan.all_rounds();
     next.len() + later.map(left_in).sum::<usize>()
 }
 
@@ -132,33 +138,32 @@ fn order(state: &RunState, round: u32) -> Vec<CaseKey> {
     cases
 }
 
-/// The cases that a round is to measure, from what the rounds before it showed.
+/// The cases that a round is to measure, from what the rounds of its run before it showed.
 fn wanted_in(state: &RunState, round: u32) -> BTreeSet<CaseKey> {
     let runnable = runnable(state);
-    let Some(auto) = state.experiment.plan.auto else {
+    let plan = &state.experiment.plan;
+    let Some(auto) = plan.auto else {
         return runnable;
     };
-    if round <= spindle_stats::ROUNDS_MIN {
+    let first = *plan.rounds_of(plan.run_of(round)).start();
+    if round < first + spindle_stats::ROUNDS_MIN {
         return runnable;
     }
     let mut loads: BTreeMap<u32, Vec<Measured>> = BTreeMap::new();
     let mut wanted = BTreeSet::new();
     for case in runnable {
-        let values = speed_before(state, case, round);
+        let measured = Measured::between(state, case, first..round);
         // One that failed so far, or committed nothing, has nothing to be compared by.
-        if values.is_empty() {
+        if measured.rounds.values.is_empty() {
             wanted.insert(case);
         } else {
-            loads
-                .entry(case.1)
-                .or_default()
-                .push(Measured { case, values });
+            loads.entry(case.1).or_default().push(measured);
         }
     }
     let precision = auto.precision_percent / 100.0;
     let standard = Standard {
         tables: loads.values().filter(|cases| cases.len() > 1).count() as u32,
-        ..state.experiment.plan.standard()
+        ..plan.standard()
     };
     for cases in loads.values() {
         wanted.extend(unsettled(state, cases, standard, precision));
@@ -166,17 +171,29 @@ fn wanted_in(state: &RunState, round: u32) -> BTreeSet<CaseKey> {
     wanted
 }
 
-/// A case and what it is compared by, for each round.
+/// A case, what it is compared by, and what it keeps, as the verdicts will have it.
 struct Measured {
     case: CaseKey,
-    values: BTreeMap<u32, f64>,
+    rounds: CaseRounds,
+    keeps: Keeps,
 }
 
-fn speed_before(state: &RunState, case: CaseKey, round: u32) -> BTreeMap<u32, f64> {
-    let before = state
-        .finished(case)
-        .filter(|trial| trial.round < round && trial.tpm > 0.0);
-    before.map(|trial| (trial.round, speed(trial))).collect()
+impl Measured {
+    fn between(state: &RunState, case: CaseKey, rounds: Range<u32>) -> Measured {
+        let trials = state.finished(case);
+        let values = trials
+            .filter(|trial| rounds.contains(&trial.round) && trial.tpm > 0.0)
+            .map(|trial| (trial.round, speed(trial)));
+        let keeps = state.finished(case).map(|trial| trial.promise.keeps);
+        Measured {
+            case,
+            rounds: CaseRounds {
+                values: values.collect(),
+                ..CaseRounds::default()
+            },
+            keeps: keeps.max().unwrap_or_default(),
+        }
+    }
 }
 
 /// Of the cases of one load level those that belong to a pair that is not settled: the best and another, or a layout and
@@ -199,14 +216,16 @@ fn unsettled(
             wanted.extend(unsettled_beside(&[first, again], 0, standard, precision));
         }
     }
-    let best = rank(&rounds_of(&competing), standard).map(|ranking| ranking.best);
-    if let Ok(best) = best {
+    let groups: Vec<u32> = competing.iter().map(|case| case.keeps as u32).collect();
+    let best = rank_in_groups(&rounds_of(&competing), &groups, standard);
+    if let Ok(best) = best.map(|ranking| ranking.best) {
         wanted.extend(unsettled_beside(&competing, best, standard, precision));
     }
     wanted
 }
 
-/// The cases of the pairs with the one at index `best` that are not settled.
+/// The cases of the pairs with the one at index `best` that are not settled: pairs with those that keep as much, for among them is
+/// the winner. Where none does, the others are all there is to be told.
 fn unsettled_beside(
     cases: &[&Measured],
     best: usize,
@@ -217,18 +236,18 @@ fn unsettled_beside(
     let Ok(family) = Family::of(&rounds, standard) else {
         return BTreeSet::new();
     };
+    let keeps_as_much = |other: &usize| cases[*other].keeps == cases[best].keeps;
     let others = (0..cases.len()).filter(|other| *other != best);
+    let is_alone = !others.clone().any(|other| keeps_as_much(&other));
     others
+        .filter(|other| is_alone || keeps_as_much(other))
         .filter(|other| !family.is_settled(best, *other, precision))
         .flat_map(|other| [cases[best].case, cases[other].case])
         .collect()
 }
 
 fn rounds_of(cases: &[&Measured]) -> Vec<CaseRounds> {
-    let of_case = |measured: &&Measured| CaseRounds {
-        name: String::new(),
-        values: measured.values.clone(),
-    };
+    let of_case = |measured: &&Measured| measured.rounds.clone();
     cases.iter().map(of_case).collect()
 }
 

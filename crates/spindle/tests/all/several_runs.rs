@@ -1,9 +1,10 @@
 //! A plan of several runs: each on files made anew, killed in the middle and gone on with, judged by its runs.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant, SystemTime};
 
 use serde_json::Value;
 
@@ -50,6 +51,33 @@ fn events(place: &Path, kind: &str) -> usize {
     events.filter(|event| event["event"] == kind).count()
 }
 
+/// When the datafile that trials use was made, if it is there now. The number of an inode may come again, a time does not.
+fn births(place: &Path) -> Vec<SystemTime> {
+    let of_runs = fs::read_dir(place).unwrap().flatten();
+    let images = of_runs.map(|run| run.path().join("image-1/data1.dbf"));
+    let born = images.filter_map(|path| fs::metadata(path).ok()?.created().ok());
+    born.collect()
+}
+
+/// Waits until so many trials have finished or the run has ended, and keeps all births that were seen meanwhile.
+fn watch(
+    child: &mut Child,
+    place: &Path,
+    trials: usize,
+    seen: &mut BTreeSet<SystemTime>,
+) -> Option<ExitStatus> {
+    let began = Instant::now();
+    while events(place, "trial_finished") < trials {
+        seen.extend(births(place));
+        if let Some(status) = child.try_wait().unwrap() {
+            return Some(status);
+        }
+        assert!(began.elapsed() < PATIENCE, "the trials did not come");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    None
+}
+
 #[test]
 fn runs_are_made_anew_go_on_after_a_kill_and_are_what_is_judged() {
     let place = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
@@ -57,19 +85,19 @@ fn runs_are_made_anew_go_on_after_a_kill_and_are_what_is_judged() {
     fs::write(place.path().join("experiment.toml"), EXPERIMENT).unwrap();
     let run = ["run", "experiment.toml", "--out", "out"];
     let mut child = spindle(place.path(), ledger.path(), &run).spawn().unwrap();
-    let began = Instant::now();
+    let mut seen = BTreeSet::new();
     // In the second run.
-    while events(place.path(), "trial_finished") < 3 {
-        assert!(child.try_wait().unwrap().is_none(), "it ended too soon");
-        assert!(began.elapsed() < PATIENCE, "the second run did not begin");
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    let ended = watch(&mut child, place.path(), 3, &mut seen);
+    assert_eq!(ended, None, "it ended too soon");
     child.kill().unwrap();
     child.wait().unwrap();
-    let resumed = spindle(place.path(), ledger.path(), &["resume", "out"])
-        .output()
+    let mut resumed = spindle(place.path(), ledger.path(), &["resume", "out"])
+        .spawn()
         .unwrap();
-    assert!(resumed.status.success(), "{resumed:?}");
+    let ended = watch(&mut resumed, place.path(), usize::MAX, &mut seen);
+    assert!(ended.unwrap().success());
+    // Of three runs, and of the one that was killed.
+    assert_eq!(seen.len(), 4, "{seen:?}");
     assert_eq!(events(place.path(), "trial_finished"), 6);
 
     let result = fs::read_to_string(place.path().join("out/result.json")).unwrap();

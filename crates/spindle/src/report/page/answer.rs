@@ -97,7 +97,7 @@ fn placed<'a>(result: &'a RunResult, ranking: &'a Ranking) -> Vec<Placed<'a>> {
             keeps: ranking.keeps_of(&other.b),
             place: place.map(|place| place.place),
             speed: of_best.map_or_else(|| RelativeSpeed::of_other(other), RelativeSpeed::of_best),
-            standing: standing_of(other),
+            standing: standing_of(result, other),
         }
     }));
     placed[1..].sort_by(|a, b| {
@@ -187,11 +187,11 @@ fn share(speed: RelativeSpeed) -> String {
 }
 
 /// What the comparison says of the other case, which is the reverse of what it says of the best.
-fn standing_of(comparison: &Comparison) -> String {
+fn standing_of(result: &RunResult, comparison: &Comparison) -> String {
     match comparison.verdict {
         Verdict::Faster => "slower".to_owned(),
         Verdict::Slower => "faster".to_owned(),
-        Verdict::Draw | Verdict::Undecided => comparison::verdict(comparison),
+        Verdict::Draw | Verdict::Undecided => comparison::verdict(result, comparison),
     }
 }
 
@@ -249,7 +249,7 @@ fn verdicts_table(result: &RunResult) -> Markup {
                             td { (layout_name(result, &comparison.b)) }
                             td.figure { (comparison::ratio(comparison.ratio)) }
                             td.figure { (comparison::interval(comparison)) }
-                            td { (comparison::verdict(comparison)) }
+                            td { (comparison::verdict(result, comparison)) }
                             @if with_p99 { td.figure { (estimate(comparison.p99)) } }
                             @if with_cpu { td.figure { (estimate(comparison.cpu)) } }
                         }

@@ -116,7 +116,7 @@ pub struct Comparison {
     pub verdict: Verdict,
     /// For an undecided comparison: how many rounds in all decide it in 95 of 100 runs, if the ratio is what it seems (or off
     /// by the margin, where that is more); at most 1,000, which stands for that many or more. `None` when decided or unknown, or
-    /// when the ratio lies within the machine's own noise, which no number of rounds would change.
+    /// when the ratio lies within the machine's own noise or what a busy one may make, which no number of rounds would change.
     pub rounds_needed: Option<u32>,
     /// For the same comparisons: rounds in all of a fixed plan that finds a difference as large as the margin in 95 of 100
     /// runs, if rounds spread as they did; at most 1,000, which stands for that many or more. `None` without a margin, too.
@@ -230,6 +230,13 @@ pub struct Stopping {
     /// That pair, for people: `the ratio of a and b at 8 clients`.
     #[serde(default)]
     pub least_known: Option<String>,
+    /// Runs of the plan, in each of which the rounds said when to stop; [`rounds_max`](Stopping::rounds_max) are of all runs together.
+    #[serde(default = "one")]
+    pub runs: u32,
+}
+
+fn one() -> u32 {
+    1
 }
 
 fn is_true() -> bool {

@@ -20,10 +20,16 @@ fn state(plan: &str, layouts: &[&str]) -> RunState {
 }
 
 fn finish(state: &mut RunState, planned: Planned, tpm: f64) {
+    finish_keeping(state, planned, tpm, Keeps::EveryCommit);
+}
+
+fn finish_keeping(state: &mut RunState, planned: Planned, tpm: f64, keeps: Keeps) {
+    let mut trial = sample_trial(planned.round, tpm);
+    trial.promise.keeps = keeps;
     state.add(&Event::TrialFinished {
         layout: planned.case.0,
         clients: planned.case.1,
-        trial: Box::new(sample_trial(planned.round, tpm)),
+        trial: Box::new(trial),
         sample_ms: 100,
         samples: Vec::new(),
         system: Default::default(),
@@ -96,6 +102,73 @@ fn what_is_settled_is_measured_no_more() {
     let taken = rounds_taken(&mut state, &[100.0, 200.0, 198.0]);
     assert_eq!(taken[0], spindle_stats::ROUNDS_MIN as usize);
     assert!(taken[1] > taken[0] && taken[1] == taken[2], "{taken:?}");
+    assert_eq!((trials_left(&state), layouts_not_done(&state)), (0, vec![]));
+}
+
+/// The quickest may lose commits: whether it is much or very much quicker decides nothing, and who wins among the others does.
+#[test]
+fn rounds_go_to_the_layouts_that_keep_the_most() {
+    let taken = |keeps: [Keeps; 3]| {
+        let mut state = state(AUTO, &["careful", "as careful", "careless"]);
+        loop {
+            let round = next_round(&state);
+            if round.is_empty() {
+                break;
+            }
+            for planned in round {
+                let tpm = [100.0, 99.0, 101.0][planned.case.0] * noise(planned.case, planned.round);
+                finish_keeping(&mut state, planned, tpm, keeps[planned.case.0]);
+            }
+        }
+        [0, 1, 2].map(|layout| state.finished((layout, 8)).count())
+    };
+    let least = spindle_stats::ROUNDS_MIN as usize;
+    let every = Keeps::EveryCommit;
+    let [careful, as_careful, careless] = taken([every, every, Keeps::AllButTheLast]);
+    assert!(
+        careful > least && careful == as_careful,
+        "{careful} {as_careful}"
+    );
+    assert_eq!(careless, least);
+    assert!(taken([every; 3])[2] > least);
+    // Nobody keeps as much as the first: then the others are what is told of it.
+    let [careful, careless, _] = taken([every, Keeps::AllButTheLast, Keeps::MayBeDamaged]);
+    assert!(careful > least && careless > least, "{careful} {careless}");
+}
+
+#[test]
+fn each_run_takes_the_rounds_that_it_needs_by_itself() {
+    let plan = AUTO.replace("[plan]", "[plan]\nruns = 3");
+    let mut state = state(&plan, &["a", "b"]);
+    let mut left_before = usize::MAX;
+    loop {
+        let round = next_round(&state);
+        let Some(first) = round.first() else {
+            break;
+        };
+        let run = state.experiment.plan.run_of(first.round);
+        assert_eq!(next_run(&state), Some(run));
+        // A run that goes on later must not look like one without progress.
+        let left = trials_left(&state);
+        assert!(left < left_before, "{left} after {left_before}");
+        left_before = left;
+        for planned in round {
+            // Only in the second run are they hard to tell apart.
+            let of_second = if run == 2 { 199.0 } else { 100.0 };
+            let tpm = [200.0, of_second][planned.case.0] * noise(planned.case, planned.round);
+            finish(&mut state, planned, tpm);
+        }
+    }
+    let taken = |run: u32| {
+        let rounds = state.experiment.plan.rounds_of(run);
+        state
+            .finished((0, 8))
+            .filter(|trial| rounds.contains(&trial.round))
+            .count()
+    };
+    let least = spindle_stats::ROUNDS_MIN as usize;
+    assert_eq!((taken(1), taken(3)), (least, least));
+    assert!(taken(2) > least, "{}", taken(2));
     assert_eq!((trials_left(&state), layouts_not_done(&state)), (0, vec![]));
 }
 

@@ -454,6 +454,7 @@ pub fn result(record: &RunRecord) -> RunResult {
         is_finished: true,
         reached: None,
         least_known: None,
+        runs: 1,
     });
     result.attributions = clients
         .iter()
