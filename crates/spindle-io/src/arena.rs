@@ -227,6 +227,11 @@ impl Frame {
         })
     }
 
+    /// True when nobody has access at this moment.
+    pub fn is_free(&self) -> bool {
+        self.core.state.load(Ordering::Acquire) == FREE
+    }
+
     /// Bytes in the frame.
     pub fn bytes(&self) -> usize {
         self.core.arena.frame_bytes

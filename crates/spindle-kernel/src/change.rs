@@ -8,7 +8,8 @@ use crate::buffer_cache::{Begun, ExclusiveBlock, Pin};
 use crate::buggify::Switch;
 use crate::error::Result;
 use crate::instance::Shared;
-use crate::log::Append;
+use crate::log::{Append, record_bytes};
+use crate::log_room::Room;
 use crate::redo::{RecordBuilder, apply};
 use crate::settings::{PlantedFault, TornBlocks};
 use crate::wait_event::ProcessWaits;
@@ -23,6 +24,7 @@ pub(crate) async fn change<T>(
     pins: &[&Pin],
     mut plan: impl FnMut(&[ExclusiveBlock<'_>], &mut RecordBuilder) -> Result<T>,
 ) -> Result<(T, u64)> {
+    let mut room = None;
     loop {
         shared.pause(Switch::SessionPausesBeforeChange).await;
         let mut blocks = hold_all(shared, waits, pins).await?;
@@ -32,7 +34,7 @@ pub(crate) async fn change<T>(
         if builder.bytes().is_empty() {
             return Ok((planned, shared.log.end()));
         }
-        match log(shared, pins, &blocks, builder) {
+        match log(shared, pins, &blocks, builder, &mut room) {
             Append::Done { end, .. } => {
                 carry_out(pins, &mut blocks, builder, end);
                 if shared.buggify.fires(Switch::LgwrEager) {
@@ -40,9 +42,9 @@ pub(crate) async fn change<T>(
                 }
                 return Ok((planned, end));
             }
-            Append::Full => {
+            Append::Full { bytes } => {
                 drop(blocks);
-                shared.log.wait_for_space(shared, waits).await?;
+                room = Some(Room::wait(shared, waits, bytes, room).await?);
             }
         }
     }
@@ -88,6 +90,7 @@ fn log(
     pins: &[&Pin],
     blocks: &[ExclusiveBlock<'_>],
     builder: &RecordBuilder,
+    room: &mut Option<Room<'_>>,
 ) -> Append {
     let lost = shared.settings.has_planted(PlantedFault::DirtyFlagLost);
     let left_out = shared.settings.has_planted(PlantedFault::ImagesLeftOut);
@@ -117,8 +120,10 @@ fn log(
         count += 1;
     }
     let outcome = match shared.buggify.fires(Switch::LogBufferFull) {
-        true => Append::Full,
-        false => shared.log.append(&list[..count], builder.bytes()),
+        true => Append::Full {
+            bytes: record_bytes(&list[..count], builder.bytes()),
+        },
+        false => shared.log.append(&list[..count], builder.bytes(), room),
     };
     for ((pin, begun), is_whole) in pins.iter().zip(begun).zip(is_whole) {
         let was_clean = begun.is_some_and(|begun| begun != Begun::AlreadyDirty);
@@ -131,8 +136,8 @@ fn log(
                     shared.dbwr.wake_if_behind(shared, pin);
                 }
             }
-            Append::Full if was_clean => shared.cache.give_up_change(pin),
-            Append::Full => {}
+            Append::Full { .. } if was_clean => shared.cache.give_up_change(pin),
+            Append::Full { .. } => {}
         }
     }
     outcome

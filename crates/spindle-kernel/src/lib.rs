@@ -21,6 +21,7 @@ mod interleavings;
 mod lgwr;
 mod log;
 mod log_reader;
+mod log_room;
 mod pmon;
 #[cfg(feature = "planted")]
 pub mod probe;

@@ -10,17 +10,18 @@ use spindle_io::{Arena, Frame, ReadHold, WriteHold};
 use crate::block::BlockAddress;
 use crate::error::{KernelError, Result};
 use crate::instance::Shared;
-use crate::probe::{self, Probe};
+use crate::log_room::{Queue, Room};
 use crate::redo::{RECORD_HEADER_BYTES, VectorKind, batch, image_vector_bytes, vector_header};
-use crate::wait_event::{ProcessWaits, WaitEvent};
 
 /// The first position of a new database; blocks never changed have SCN 0, which is before it.
 pub(crate) const FIRST_POSITION: u64 = 1;
 
-struct Inner {
+pub(crate) struct Inner {
     active: WriteHold,
     /// Bytes used in the active frame, batch header included.
     used: usize,
+    /// Who waits for room in it, and what is reserved for whom.
+    pub(crate) queue: Queue,
     /// Position of the first record in the active frame.
     first_position: u64,
     /// The other frame, when LGWR is not writing it.
@@ -31,11 +32,16 @@ impl Inner {
     fn end(&self) -> u64 {
         self.first_position + (self.used - batch::HEADER_BYTES) as u64
     }
+
+    /// Bytes of the active frame that hold nothing.
+    pub(crate) fn free(&self) -> usize {
+        self.active.len() - self.used
+    }
 }
 
 /// The log buffer and who waits on it.
 pub(crate) struct Log {
-    inner: Latch<Inner>,
+    pub(crate) inner: Latch<Inner>,
     frames: [Frame; 2],
     arena: Arc<Arena>,
     /// [`Log::end`], to be read without the latch.
@@ -47,7 +53,6 @@ pub(crate) struct Log {
     /// a checkpoint, so that LGWR itself never has to: DBWR may need it to complete that checkpoint.
     ring_has_room: AtomicBool,
     pub(crate) lgwr: Notify,
-    space: Notify,
 }
 
 /// Planted race: LGWR looks who waits, and then says how far it has come.
@@ -69,8 +74,20 @@ pub(crate) enum Append {
         /// Position after its last.
         end: u64,
     },
-    /// No room until LGWR takes the buffer.
-    Full,
+    /// No room until LGWR takes the buffer, or none before others who have waited longer.
+    Full {
+        /// Bytes that the record takes.
+        bytes: usize,
+    },
+}
+
+/// Bytes of a record of these images and vectors.
+pub(crate) fn record_bytes(images: &[(BlockAddress, &[u8])], vectors: &[u8]) -> usize {
+    let images = images.iter();
+    let image_bytes: usize = images
+        .map(|(_, block)| image_vector_bytes(block.len()))
+        .sum();
+    RECORD_HEADER_BYTES + image_bytes + vectors.len()
 }
 
 /// Redo that LGWR takes to write.
@@ -93,6 +110,7 @@ impl Log {
         let inner = Inner {
             active: take(&frames[0]),
             used: batch::HEADER_BYTES,
+            queue: Queue::default(),
             first_position: position,
             spare: Some(take(&frames[1])),
         };
@@ -106,7 +124,6 @@ impl Log {
             commits: Latch::default(),
             ring_has_room: AtomicBool::new(true),
             lgwr: Notify::new(),
-            space: Notify::new(),
         })
     }
 
@@ -140,19 +157,20 @@ impl Log {
         self.flushed.load(Ordering::Acquire)
     }
 
-    /// Adds a record: images of blocks as they are, then the vectors.
-    pub(crate) fn append(&self, images: &[(BlockAddress, &[u8])], vectors: &[u8]) -> Append {
-        let image_bytes: usize = images
-            .iter()
-            .map(|(_, block)| image_vector_bytes(block.len()))
-            .sum();
-        let length = RECORD_HEADER_BYTES + image_bytes + vectors.len();
+    /// Adds a record: images of blocks as they are, then the vectors; into `room` if that was reserved for it, and then
+    /// nothing is left of the room.
+    pub(crate) fn append(
+        &self,
+        images: &[(BlockAddress, &[u8])],
+        vectors: &[u8],
+        room: &mut Option<Room<'_>>,
+    ) -> Append {
+        let length = record_bytes(images, vectors);
         let mut guard = self.inner.lock();
         let inner = &mut *guard;
-        if inner.used + length > inner.active.len() || !self.ring_has_room() {
-            drop(guard);
-            self.request(self.end());
-            return Append::Full;
+        let free = inner.free();
+        if !self.ring_has_room() || !inner.queue.admits(length, free, room.as_ref()) {
+            return Append::Full { bytes: length };
         }
         let start = inner.end();
         let mut at = inner.used;
@@ -170,8 +188,12 @@ impl Log {
         inner.used = at;
         let end = inner.end();
         self.appended.store(end, Ordering::Release);
-        let wake = !was_third_full && at * 3 > inner.active.len();
+        let given = inner.queue.used(room.take(), inner.free());
+        // Whoever waits for room is given it when LGWR has taken what stands here.
+        let now_third_full = !was_third_full && at * 3 > inner.active.len();
+        let wake = now_third_full || !inner.queue.is_empty();
         drop(guard);
+        self.deliver(given);
         let end = if has_planted(READS_END_LATE) {
             self.end()
         } else {
@@ -222,36 +244,9 @@ impl Log {
         receiver.await.map_err(|_| shared.health.why())
     }
 
-    /// Waits for room in the log buffer.
-    pub(crate) async fn wait_for_space(&self, shared: &Shared, waits: &ProcessWaits) -> Result<()> {
-        let wait = waits.begin(&*shared.env);
-        let mut space = std::pin::pin!(self.space.notified());
-        space.as_mut().enable();
-        let ring_has_room = self.ring_has_room();
-        self.request(self.end());
-        shared.health.check()?;
-        if !ring_has_room || self.is_full() {
-            space.await;
-        }
-        let event = if ring_has_room {
-            WaitEvent::LogBufferSpace
-        } else {
-            probe::hit(Probe::LogFileWait);
-            WaitEvent::LogFileSwitchCheckpoint
-        };
-        wait.end(event);
-        shared.health.check()
-    }
-
-    fn is_full(&self) -> bool {
-        // Half a frame is more than any record takes: see the check of settings at start.
-        let inner = self.inner.lock();
-        inner.used * 2 > inner.active.len()
-    }
-
     /// LGWR takes what there is. `None` when there is nothing.
     pub(crate) fn take(&self, database: u64, sequence: u32) -> Option<Batch> {
-        let (mut hold, used, first_position, end) = {
+        let (mut hold, used, first_position, end, given) = {
             let mut guard = self.inner.lock();
             let inner = &mut *guard;
             if inner.used == batch::HEADER_BYTES {
@@ -265,9 +260,10 @@ impl Log {
             let taken = std::mem::replace(&mut inner.active, spare);
             let used = std::mem::replace(&mut inner.used, batch::HEADER_BYTES);
             let first_position = std::mem::replace(&mut inner.first_position, end);
-            (taken, used, first_position, end)
+            let given = self.give(inner);
+            (taken, used, first_position, end, given)
         };
-        self.space.notify_waiters();
+        self.deliver(given);
         batch::seal(&mut hold[..used], database, sequence, first_position);
         let whole = hold.len();
         hold[used..whole.min(used + PADDING_MAX)].fill(0);
@@ -310,7 +306,8 @@ impl Log {
     pub(crate) fn set_ring_has_room(&self, has_room: bool) {
         let had_room = self.ring_has_room.swap(has_room, Ordering::AcqRel);
         if has_room && !had_room {
-            self.space.notify_waiters();
+            let given = self.give(&mut self.inner.lock());
+            self.deliver(given);
         }
     }
 
@@ -337,7 +334,8 @@ impl Log {
     /// Wakes everyone who waits here, to learn that the instance has failed or stops.
     pub(crate) fn wake_all(&self) {
         self.commits.lock().clear();
-        self.space.notify_waiters();
+        let sent_away = self.inner.lock().queue.clear();
+        drop(sent_away);
         self.lgwr.notify_one();
     }
 }

@@ -1,6 +1,8 @@
 //! Reads of which so many find their block in the cache, by few sessions and by many. Each session is on a processor or has
-//! a read under way all the time, whatever the cache holds: so throughput rises with the hit ratio, and what sessions wait
-//! for besides reads is next to nothing. Levels take turns, so that a noisy machine troubles all of them.
+//! a read under way all the time, whatever the cache holds: so throughput rises with the hit ratio, what sessions wait
+//! for besides reads is next to nothing, and the processors or the disk are at their limit. One session alone cannot keep
+//! either busy all the time: what limits it is the latency of its own reads. Levels take turns, so that a noisy machine
+//! troubles all of them.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,7 +15,8 @@ use spindle_workload::{OltpMix, Workload};
 
 use crate::Pace;
 use crate::database::{DIRECT, Database, read_everything, work};
-use crate::figures::{Figure, Figures, Goal};
+use crate::figures::{Figure, Figures, Goal, median};
+use crate::machine::{Busy, Moment};
 
 const DATA_BYTES: u64 = 32 << 20;
 /// Share of the blocks that the cache holds, per mille; the last holds more than all of them.
@@ -29,7 +32,11 @@ struct Point {
     waits: f64,
     /// Share of the logical reads that needed no I/O, percent.
     hits: f64,
+    busy: Busy,
 }
+
+/// The busier of processors and disk is at its limit when it is busy for this share of the time.
+const LIMIT: f64 = 0.9;
 
 pub fn run(pace: Pace, directory: &Path, figures: &mut Figures) {
     let workload: Arc<dyn Workload> = Arc::new(OltpMix {
@@ -51,40 +58,73 @@ pub fn run(pace: Pace, directory: &Path, figures: &mut Figures) {
                 buffer_cache_bytes: DATA_BYTES / 1000 * level,
                 ..database.settings
             };
-            for (point, points) in points_of(&database, pace).into_iter().zip(points) {
+            for (point, points) in points_of(&database, directory, pace)
+                .into_iter()
+                .zip(points)
+            {
                 points.push(point);
             }
         }
     }
     for (number, sessions) in SESSIONS.into_iter().enumerate() {
-        for levels in points.windows(2) {
-            let of = |level: usize| levels[level][number].iter();
-            let rates = |level| of(level).map(|point: &Point| point.rows_per_second);
-            let hits =
-                |level| of(level).map(|point: &Point| point.hits).sum::<f64>() / pace.pairs as f64;
-            let pairs: Vec<(f64, f64)> = rates(1).zip(rates(0)).collect();
-            figures.add(Figure::of_pairs(
-                format!("rows/s, {:.1} % hits, {sessions} sessions", hits(1)),
-                &format!("{:.1} % hits", hits(0)),
-                &pairs,
-                Goal::AtLeast(1.0),
-            ));
-        }
-        let mut waits = points
-            .iter()
-            .flat_map(|level| &level[number])
-            .map(|point| point.waits);
-        let worst = waits.by_ref().fold(0.0, f64::max);
+        let levels: Vec<&[Point]> = points.iter().map(|level| &level[number][..]).collect();
+        rises(sessions, &levels, figures);
+        limits(sessions, &levels, figures);
+        let waits = levels.iter().copied().flatten().map(|point| point.waits);
         figures.add(Figure::alone(
             format!("waits but reads, share of time, {sessions} sessions"),
-            std::iter::once(worst),
+            std::iter::once(waits.fold(0.0, f64::max)),
             Some(Goal::AtMost(0.05)),
         ));
     }
 }
 
+/// Each level beside the one before.
+fn rises(sessions: usize, levels: &[&[Point]], figures: &mut Figures) {
+    for pair in levels.windows(2) {
+        let rates = |level: &[Point]| -> Vec<f64> {
+            level.iter().map(|point| point.rows_per_second).collect()
+        };
+        let pairs: Vec<(f64, f64)> = rates(pair[1]).into_iter().zip(rates(pair[0])).collect();
+        figures.add(Figure::of_pairs(
+            format!("rows/s, {}, {sessions} sessions", hits(pair[1])),
+            &hits(pair[0]),
+            &pairs,
+            Goal::AtLeast(1.0),
+        ));
+    }
+}
+
+/// How busy processors and disk were at each level, and whether one of them was as busy as it can be.
+fn limits(sessions: usize, levels: &[&[Point]], figures: &mut Figures) {
+    for level in levels {
+        let share = |of: fn(Busy) -> Option<f64>| {
+            let known = level.iter().filter_map(|point| of(point.busy));
+            median(known)
+        };
+        let (processors, disk) = (share(|busy| busy.processors), share(|busy| busy.disk));
+        for (what, busy) in [("processors", processors), ("disk", disk)] {
+            let what = format!("{what} busy, {}, {sessions} sessions", hits(level));
+            figures.add(Figure::alone(what, busy.into_iter(), None));
+        }
+        let (name, goal) = match sessions {
+            1 => ("one session's latency", None),
+            _ => ("the busier", Some(Goal::AtLeast(LIMIT))),
+        };
+        let busier = [processors, disk].into_iter().flatten().reduce(f64::max);
+        let what = format!("{name}, {}, {sessions} sessions", hits(level));
+        figures.add(Figure::alone(what, busier.into_iter(), goal));
+    }
+}
+
+/// The hit ratio of a level as it was measured.
+fn hits(level: &[Point]) -> String {
+    let hits = median(level.iter().map(|point| point.hits)).unwrap_or(0.0);
+    format!("{hits:.1} % hits")
+}
+
 /// One start of the database, and each number of sessions in turn.
-fn points_of(database: &Database, pace: Pace) -> Vec<Point> {
+fn points_of(database: &Database, directory: &Path, pace: Pace) -> Vec<Point> {
     let path = AccessPath {
         method: IoMethod::Async,
         ..DIRECT
@@ -93,7 +133,7 @@ fn points_of(database: &Database, pace: Pace) -> Vec<Point> {
     let engine = database.start(&env, path);
     read_everything(&engine, &*database.workload, SESSIONS[3]);
     let point = |sessions: usize| {
-        let before = waited_ns(&engine);
+        let (before, began) = (waited_ns(&engine), Moment::now(directory));
         let done = work(&env, &engine, &database.workload, sessions, pace);
         let waited_s = (waited_ns(&engine) - before) as f64 / 1e9;
         // Waits of the warm-up are in, and so is its time.
@@ -106,6 +146,7 @@ fn points_of(database: &Database, pace: Pace) -> Vec<Point> {
             rows_per_second: done.transactions * 20.0 / done.seconds,
             waits: waited_s / (seconds * sessions as f64),
             hits: 100.0 * (1.0 - misses / reads.max(1.0)),
+            busy: began.busy_until(Moment::now(directory)),
         }
     };
     let points = SESSIONS.map(point).to_vec();

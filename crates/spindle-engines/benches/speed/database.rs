@@ -11,7 +11,7 @@ use spindle_engines::kernel::{
 use spindle_io::Env;
 use spindle_io::env::seeded_rng;
 use spindle_io::real::create::create_plain;
-use spindle_io::real::facts::ProcessorTime;
+use spindle_io::real::facts::{self, ProcessorTime};
 use spindle_io::real::{RealEnv, block_on};
 use spindle_kernel::StatisticsSnapshot;
 use spindle_layout::DatabaseFiles;
@@ -111,6 +111,8 @@ pub struct Done {
     pub statistics: StatisticsSnapshot,
     /// Processor time of the whole process, microseconds.
     pub cpu_us: f64,
+    /// How often its threads went to sleep, and so were woken.
+    pub sleeps: f64,
 }
 
 /// Lets clients work.
@@ -136,6 +138,7 @@ pub fn work(
             counts,
             statistics,
             ProcessorTime::now(),
+            facts::sleeps(),
         )
     };
     let began = moment();
@@ -152,5 +155,6 @@ pub fn work(
         },
         statistics: ended.3 - began.3,
         cpu_us: (ended.4 - began.4).total().as_secs_f64() * 1e6,
+        sleeps: (ended.5 - began.5) as f64,
     }
 }

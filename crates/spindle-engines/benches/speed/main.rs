@@ -12,6 +12,7 @@ mod database;
 mod disk_group;
 mod figures;
 mod fio;
+mod machine;
 mod memory;
 mod postgres;
 mod random_io;

@@ -6,6 +6,7 @@ mod mariadb;
 mod postgres;
 mod power_cut;
 mod promise;
+mod reading;
 mod sessions;
 mod small;
 mod sql_workloads;

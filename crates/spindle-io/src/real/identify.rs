@@ -58,7 +58,8 @@ pub fn identify(path: &Path, caching: Caching) -> Result<Identified, FileError> 
 /// How long the requests of a killed process may take to end.
 const LOCK_PATIENCE: Duration = Duration::from_secs(1);
 
-/// Takes the lock of an open file, which goes with the open file.
+/// Takes the lock of an open file, which goes with the open file. It asks again and again, because the system's call that
+/// waits has no limit, and whoever holds the lock calls nobody; files are opened before anything is measured.
 pub(super) fn lock(file: &File, path: &Path) -> Result<(), FileError> {
     let began = Instant::now();
     loop {

@@ -50,9 +50,25 @@ pub(crate) struct Buffer {
     home: Arc<Home>,
     pub(super) pins: AtomicU32,
     pub(super) touch: AtomicU32,
-    waiters: AtomicU32,
     pub(super) state: Latch<State>,
-    changed: Notify,
+    /// Sessions that wait to share it: all of them go on together.
+    sharers: Waiters,
+    /// Sessions and writers that wait to have it to themselves: one goes on at a time, and calls the next.
+    takers: Waiters,
+}
+
+/// How a buffer is wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Access {
+    Shared,
+    Exclusive,
+}
+
+/// Those who wait for a buffer in one way.
+#[derive(Default)]
+struct Waiters {
+    count: AtomicU32,
+    call: Notify,
 }
 
 /// Keeps a buffer in the cache, and on its block, while it exists.
@@ -153,6 +169,9 @@ impl std::ops::DerefMut for ExclusiveBlock<'_> {
 
 impl Drop for SharedBlock<'_> {
     fn drop(&mut self) {
+        if has_planted(CALLS_THEN_LETS_GO) {
+            return self.buffer.released();
+        }
         self.bytes = None;
         self.buffer.released();
     }
@@ -186,9 +205,9 @@ impl Buffer {
             home,
             pins: AtomicU32::new(0),
             touch: AtomicU32::new(0),
-            waiters: AtomicU32::new(0),
             state: Latch::new(state),
-            changed: Notify::new(),
+            sharers: Waiters::default(),
+            takers: Waiters::default(),
         }
     }
 
@@ -202,15 +221,20 @@ impl Buffer {
 
     /// Wakes everyone who waits for it, to learn that the instance has failed or stops.
     pub(super) fn wake_all(&self) {
-        self.changed.notify_waiters();
+        self.sharers.call.notify_waiters();
+        self.takers.call.notify_waiters();
     }
 
-    /// Wakes who waits, if anyone does. The fence pairs with the one in `wait_until`: either the waiter sees the frame
-    /// free, or we see the waiter.
+    /// Wakes who can go on, if anyone waits: all who share it, and one who wants it to himself when nobody has it. Whoever
+    /// else has it will come here, too. The fence pairs with the one in `wait_until`: either the waiter sees the frame free, or
+    /// we see the waiter.
     pub(super) fn released(&self) {
         fence(Ordering::SeqCst);
-        if self.waiters.load(Ordering::Relaxed) > 0 {
-            self.changed.notify_waiters();
+        if self.sharers.count.load(Ordering::Relaxed) > 0 {
+            self.sharers.call.notify_waiters();
+        }
+        if self.takers.count.load(Ordering::Relaxed) > 0 && self.frame.is_free() {
+            self.takers.call.notify_one();
         }
     }
 
@@ -220,7 +244,7 @@ impl Buffer {
         &'a self,
         shared: &Shared,
         waits: &ProcessWaits,
-        event: impl Fn(&State) -> WaitEvent,
+        (access, event): (Access, impl Fn(&State) -> WaitEvent),
         attempt: impl Fn(&'a Buffer) -> Option<T>,
     ) -> Result<T> {
         for _ in 0..SPINS {
@@ -231,10 +255,15 @@ impl Buffer {
         }
         let event = event(&self.state.lock());
         let wait = waits.begin(&*shared.env);
-        self.waiters.fetch_add(1, Ordering::SeqCst);
+        let waiters = match access {
+            Access::Shared => &self.sharers,
+            Access::Exclusive => &self.takers,
+        };
+        waiters.count.fetch_add(1, Ordering::SeqCst);
         let found = loop {
-            let mut changed = std::pin::pin!(self.changed.notified());
-            changed.as_mut().enable();
+            // One that is called and goes away without having waited hands the call on.
+            let mut called = std::pin::pin!(waiters.call.notified());
+            called.as_mut().enable();
             fence(Ordering::SeqCst);
             if let Some(found) = attempt(self) {
                 break Ok(found);
@@ -242,9 +271,9 @@ impl Buffer {
             if let Err(error) = shared.health.check() {
                 break Err(error);
             }
-            changed.await;
+            called.await;
         };
-        self.waiters.fetch_sub(1, Ordering::SeqCst);
+        waiters.count.fetch_sub(1, Ordering::SeqCst);
         wait.end(event);
         found
     }
@@ -268,7 +297,9 @@ impl Pin {
     ) -> Result<SharedBlock<'_>> {
         let buffer = &*self.buffer;
         let bytes = buffer
-            .wait_until(shared, waits, why_busy, |buffer| buffer.frame.try_read())
+            .wait_until(shared, waits, (Access::Shared, why_busy), |buffer| {
+                buffer.frame.try_read()
+            })
             .await?;
         Ok(SharedBlock {
             bytes: Some(bytes),
@@ -293,7 +324,9 @@ impl Pin {
     ) -> Result<ExclusiveBlock<'_>> {
         let buffer = &*self.buffer;
         let bytes = buffer
-            .wait_until(shared, waits, why_busy, |buffer| buffer.frame.try_write())
+            .wait_until(shared, waits, (Access::Exclusive, why_busy), |buffer| {
+                buffer.frame.try_write()
+            })
             .await?;
         Ok(ExclusiveBlock {
             bytes: Some(bytes),

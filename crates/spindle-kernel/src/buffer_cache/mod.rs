@@ -21,7 +21,7 @@ use crate::probe::{self, Probe};
 use crate::settings::{PlantedFault, TornBlocks};
 use crate::wait_event::{ProcessWaits, WaitEvent};
 
-use buffer::{Buffer, Claim, Phase, State};
+use buffer::{Access, Buffer, Claim, Phase, State};
 #[cfg(all(test, feature = "shuttle"))]
 pub(crate) use buffer::{CALLS_THEN_LETS_GO, LOOKS_THEN_UNPINS};
 pub(crate) use buffer::{ExclusiveBlock, Pin};
@@ -270,8 +270,9 @@ impl BufferCache {
         let valid = match holds(&pin.buffer) {
             Some(valid) => valid,
             None => {
+                let reading = |_: &State| WaitEvent::ReadByOtherSession;
                 pin.buffer
-                    .wait_until(shared, waits, |_| WaitEvent::ReadByOtherSession, holds)
+                    .wait_until(shared, waits, (Access::Shared, reading), holds)
                     .await?
             }
         };

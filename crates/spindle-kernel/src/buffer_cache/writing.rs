@@ -6,7 +6,7 @@ use spindle_io::ReadHold;
 use spindle_io::sync::atomic::Ordering;
 use spindle_io::sync::has_planted;
 
-use super::buffer::{Buffer, Pin, why_busy};
+use super::buffer::{Access, Buffer, Pin, why_busy};
 use super::shard::Shard;
 use super::{BufferCache, CheckpointQueue};
 use crate::block::{self, BlockAddress};
@@ -120,7 +120,7 @@ impl BufferCache {
     ) -> Result<Option<Sealed>> {
         let buffer = &*candidate.pin.buffer;
         let mut hold = buffer
-            .wait_until(shared, waits, why_busy, |buffer| {
+            .wait_until(shared, waits, (Access::Exclusive, why_busy), |buffer| {
                 buffer.frame.try_write_hold()
             })
             .await?;

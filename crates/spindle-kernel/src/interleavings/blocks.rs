@@ -104,6 +104,45 @@ fn readers() {
     assert_eq!(reads.physical_ios, 1);
 }
 
+/// Two sessions change a block that two others read.
+fn takers_and_sharers() {
+    let shared = sga(settings());
+    let waits = shared.waits.register();
+    block_on(formatted(&shared, &waits, 1));
+    let takers = [(), ()].map(|()| {
+        session(&shared, async move |shared, waits| {
+            let pin = shared.cache.get(&shared, &waits, data_block(1)).await;
+            add_one(&shared, &waits, &[&pin.unwrap()]).await.unwrap();
+        })
+    });
+    let sharers = [(), ()].map(|()| {
+        session(&shared, async move |shared, waits| {
+            let pin = shared.cache.get(&shared, &waits, data_block(1)).await;
+            let in_row = number_in(&pin.unwrap().read(&shared, &waits).await.unwrap());
+            assert!(in_row <= 2);
+        })
+    });
+    let sessions = takers.into_iter().chain(sharers);
+    sessions.for_each(|session| session.join().unwrap());
+}
+
+#[test]
+fn who_wants_a_block_to_himself_gets_it_after_those_who_share_it() {
+    explore(2_000, takers_and_sharers);
+    must_find(
+        CALLS_THEN_LETS_GO,
+        Shows::Deadlock,
+        5_000,
+        takers_and_sharers,
+    );
+    must_find(
+        WAITS_FROM_ITS_FIRST_POLL,
+        Shows::Deadlock,
+        20_000,
+        takers_and_sharers,
+    );
+}
+
 #[test]
 fn what_a_checkpoint_promises_is_in_the_datafile() {
     explore(200, checkpoint);

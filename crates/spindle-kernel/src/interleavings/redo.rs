@@ -2,10 +2,12 @@
 
 use super::*;
 use crate::log;
+use crate::log_room::{self, Room};
 use crate::redo::{RECORD_HEADER_BYTES, batch};
 use crate::settings::PlantedFault;
 use crate::{control_file, lgwr};
-use spindle_io::sync::explore::{Shows, WAITS_FROM_ITS_FIRST_POLL, explore, must_find};
+use spindle_io::sync::explore::{Shows, explore, must_find};
+use spindle_io::sync::timeout;
 
 /// What is in the first log file: the end of each record, batch after batch.
 async fn ends_on_disk(shared: &Shared) -> Vec<u64> {
@@ -106,6 +108,29 @@ fn full_buffer() {
     stop(&shared, [lgwr]);
 }
 
+/// Three sessions share a log buffer that takes the redo of one of them at a time; one gives up waiting at any moment.
+fn one_gives_up() {
+    let shared = sga_in(ExploredEnv::new(2), settings());
+    let lgwr = process(&shared, lgwr::run);
+    let sessions = [1, 2, 3].map(|number| {
+        session(&shared, async move |shared, waits| {
+            for _ in 0..2 {
+                let most = LOG_BUFFER_BYTES * 3 / 4;
+                let waits_for_room = Room::wait(&shared, &waits, most, None);
+                let room = match number {
+                    1 => timeout(&*shared.env, 1, waits_for_room).await.ok(),
+                    _ => Some(waits_for_room.await),
+                };
+                drop(room);
+            }
+        })
+    });
+    sessions
+        .into_iter()
+        .for_each(|session| session.join().unwrap());
+    stop(&shared, [lgwr]);
+}
+
 /// Two sessions wait for redo that nobody writes; the instance fails.
 fn failure() {
     let shared = sga(settings());
@@ -145,10 +170,21 @@ fn all_commits_of_a_batch_return() {
 fn who_waits_for_room_in_the_log_buffer_gets_it() {
     explore(100, full_buffer);
     must_find(
-        WAITS_FROM_ITS_FIRST_POLL,
+        log_room::LOOKS_THEN_QUEUES,
         Shows::Deadlock,
         10_000,
         full_buffer,
+    );
+}
+
+#[test]
+fn room_that_is_given_back_goes_to_who_comes_next() {
+    explore(500, one_gives_up);
+    must_find(
+        log_room::GIVES_BACK_SILENTLY,
+        Shows::Deadlock,
+        2_000,
+        one_gives_up,
     );
 }
 

@@ -54,7 +54,17 @@ pub fn files(directory: &Path) -> DatabaseFiles {
 /// Makes the files and loads the database.
 pub async fn load(env: &Arc<dyn Env>, directory: &Path) -> DatabaseFiles {
     let (workload, settings, shape) = (workload(), settings(WriteSync::Dsync), shape());
-    let files = files(directory);
+    let files = create(&shape, directory);
+    let plain = path(false, IoMethod::Sync);
+    create_and_load(env, &files, plain, &settings, &*workload, 7, CLIENTS)
+        .await
+        .unwrap();
+    files
+}
+
+/// Makes the files of a database, all of them written.
+pub fn create(shape: &Shape, directory: &Path) -> DatabaseFiles {
+    let files = DatabaseFiles::in_directory(shape, directory);
     let create = |place: &Place, bytes: u64| {
         create_plain(place.path(), bytes, |_, piece| piece.fill(0x5A)).unwrap();
     };
@@ -64,10 +74,6 @@ pub async fn load(env: &Arc<dyn Env>, directory: &Path) -> DatabaseFiles {
     redo.for_each(|(place, bytes)| create(place, *bytes));
     let data = files.data.iter().zip(&shape.data_bytes);
     data.for_each(|(place, bytes)| create(place, *bytes));
-    let plain = path(false, IoMethod::Sync);
-    create_and_load(env, &files, plain, &settings, &*workload, 7, CLIENTS)
-        .await
-        .unwrap();
     files
 }
 

@@ -22,7 +22,7 @@ pub use loop_device::{LoopTarget, loop_target};
 pub use page_cache::{CacheState, cached, drop_cache, resident_pages};
 pub use process::{
     ProcessorTime, anonymous_bytes, processor_time_of_thread, processor_use_of_thread,
-    share_open_files,
+    share_open_files, sleeps,
 };
 
 /// Whether this process can use io_uring; else why not and what would help, in words for people.

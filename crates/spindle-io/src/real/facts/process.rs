@@ -19,12 +19,7 @@ pub struct ProcessorTime {
 impl ProcessorTime {
     /// What has been used since the process began (`getrusage`).
     pub fn now() -> ProcessorTime {
-        let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
-        // SAFETY: the call fills the structure it is given; zeroed, it is a valid one from the beginning.
-        let usage = unsafe {
-            libc::getrusage(libc::RUSAGE_SELF, usage.as_mut_ptr());
-            usage.assume_init()
-        };
+        let usage = usage();
         let duration = |time: libc::timeval| {
             Duration::from_secs(time.tv_sec as u64) + Duration::from_micros(time.tv_usec as u64)
         };
@@ -38,6 +33,21 @@ impl ProcessorTime {
     pub fn total(&self) -> Duration {
         self.user + self.system
     }
+}
+
+fn usage() -> libc::rusage {
+    let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
+    // SAFETY: the call fills the structure it is given; zeroed, it is a valid one from the beginning.
+    unsafe {
+        libc::getrusage(libc::RUSAGE_SELF, usage.as_mut_ptr());
+        usage.assume_init()
+    }
+}
+
+/// How often threads of this process have given up a processor to wait (`getrusage`, voluntary context switches): once for
+/// each time they are woken.
+pub fn sleeps() -> u64 {
+    usage().ru_nvcsw as u64
 }
 
 impl std::ops::Sub for ProcessorTime {
