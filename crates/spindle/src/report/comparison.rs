@@ -4,7 +4,7 @@
 use spindle_stats::ROUNDS_TO_JUDGE;
 
 use crate::result::{
-    Case, Comparison, IoCounts, Keeps, Measure, RunResult, Summary, Trial, Verdict,
+    Case, ClientAudit, Comparison, IoCounts, Keeps, Measure, RunResult, Summary, Trial, Verdict,
     rounds_that_tell, unit, why_not_called,
 };
 
@@ -148,8 +148,11 @@ pub(super) struct Check {
 /// The columns of the checks, from left to right; the layout stands before them.
 pub(super) const CHECKS: [Check; 14] = [
     Check {
-        title: "clients",
-        cell: |case, _| case.clients.to_string(),
+        title: "clients / in tpm x mean time",
+        cell: |case, trial| match trial.audit.clients {
+            Some(audit) => clients(audit),
+            None => case.clients.to_string(),
+        },
     },
     Check {
         title: "round",
@@ -217,6 +220,15 @@ pub(super) const CHECKS: [Check; 14] = [
         },
     },
 ];
+
+/// Clients beside those that throughput times mean transaction time accounts for (Little's law), those that had nothing to do
+/// included; and whether the two differ.
+fn clients(audit: ClientAudit) -> String {
+    let had_nothing_to_do = audit.clients as f64 - audit.at_work();
+    let accounted_for = audit.in_transactions + had_nothing_to_do;
+    let fails = if audit.holds() { "" } else { ", differ" };
+    format!("{} / {accounted_for:.2}{fails}", audit.clients)
+}
 
 fn both_sides(trial: &Trial, count: fn(&IoCounts) -> u64) -> String {
     let device = known(trial.audit.device, |device| count(&device).to_string());
@@ -379,6 +391,24 @@ mod tests {
             p99: None,
             cpu: None,
         }
+    }
+
+    #[test]
+    fn clients_that_are_not_accounted_for_are_marked() {
+        let audit = |in_transactions| ClientAudit {
+            clients: 8,
+            in_transactions,
+            thinking: 1.0,
+            idle: 0.0,
+            away: 0.0,
+            open_at_end: 0,
+            longest_open_s: 0.0,
+            got_a_turn: 8,
+            fewest: 9,
+            most: 11,
+        };
+        assert_eq!(clients(audit(6.9)), "8 / 7.90");
+        assert_eq!(clients(audit(6.0)), "8 / 7.00, differ");
     }
 
     #[test]

@@ -30,8 +30,9 @@ fn look(scene: &Scene<'_>) -> Option<Seen> {
     (share >= FREE_BUFFER_WAITS_MIN && writing >= WRITING_MIN).then(|| Seen {
         weight: share,
         evidence: format!(
-            "`free buffer waits` are {:.0} % of a transaction's time, and {} spent {:.0} % of the time writing",
+            "`free buffer waits` are {:.0} % {}, and {} spent {:.0} % of the time writing",
             100.0 * share,
+            scene.of_time(),
             match writers {
                 1 => "the writer".to_owned(),
                 writers => format!("the {writers} writers"),

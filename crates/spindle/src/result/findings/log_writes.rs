@@ -1,5 +1,7 @@
 //! Most of a transaction's time is waiting for the log: redo, the write-ahead log, a rollback journal.
 
+use super::checkpoints::is_checkpoint;
+use super::locks::is_lock;
 use super::scene::Scene;
 use super::{Kind, Seen};
 use crate::result::nearest_event;
@@ -19,15 +21,11 @@ pub(super) const KIND: Kind = Kind {
 };
 
 /// By the nearest of Oracle's events, which every engine's waits carry: `log file sync` is PostgreSQL's `WALSync` and
-/// `LWLock:WALWrite`, InnoDB's commit, SQLite's sync of its log.
+/// `LWLock:WALWrite`, InnoDB's commit, SQLite's sync of its log. A log that waits for a checkpoint waits for datafiles.
 fn is_log(part: &str) -> bool {
     let event = nearest_event(part);
     let is_written = event.starts_with("log file") && event != "log file sequential read";
-    is_written || event == "log buffer space"
-}
-
-fn is_lock(part: &str) -> bool {
-    nearest_event(part).starts_with("enq: T")
+    is_written && !is_checkpoint(part) || event == "log buffer space"
 }
 
 fn look(scene: &Scene<'_>) -> Option<Seen> {
@@ -38,8 +36,9 @@ fn look(scene: &Scene<'_>) -> Option<Seen> {
         return None;
     }
     let mut evidence = format!(
-        "waits for the log are {:.0} % of a transaction's time",
-        100.0 * of_all
+        "waits for the log are {:.0} % {}",
+        100.0 * of_all,
+        scene.of_time()
     );
     if locks >= LOG_OF_ALL_MIN {
         evidence += &format!(
@@ -47,7 +46,7 @@ fn look(scene: &Scene<'_>) -> Option<Seen> {
             100.0 * share
         );
     }
-    if let Some(part) = largest(scene) {
+    if let Some(part) = scene.largest(is_log) {
         evidence += &format!("; most of them are `{part}`");
     }
     if let Some(write_ms) = scene.case.mean_wait_ms("log file parallel write") {
@@ -57,13 +56,6 @@ fn look(scene: &Scene<'_>) -> Option<Seen> {
         weight: share.min(1.0),
         evidence,
     })
-}
-
-fn largest<'a>(scene: &'a Scene<'_>) -> Option<&'a str> {
-    let parts = scene.case.response_time.as_ref()?.parts.iter();
-    let log = parts.filter(|part| is_log(&part.part));
-    let largest = log.max_by(|a, b| a.us.total_cmp(&b.us))?;
-    Some(&largest.part)
 }
 
 #[cfg(test)]
@@ -114,7 +106,10 @@ mod tests {
     }
 
     #[test]
-    fn less_does_not_show_it() {
+    fn less_does_not_show_it_nor_does_waiting_for_a_checkpoint() {
         assert_eq!(stage(38.0).look(&KIND), None);
+        let checkpoint = ("log file switch (checkpoint incomplete)", 60.0);
+        let stage = Stage::new().parts(&[checkpoint, ("log file sync", 35.0), ("user CPU", 5.0)]);
+        assert_eq!(stage.look(&KIND), None);
     }
 }

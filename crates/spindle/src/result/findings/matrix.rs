@@ -131,6 +131,7 @@ fn causes(engine: &Engine) -> Vec<(&'static str, Stage)> {
         .map(|name| (*name, 25.0 / engine.log.len() as f64))
         .chain([(engine.lock, 65.0), (USER_CPU, 10.0)])
         .collect();
+    let contended = [(engine.lock, 80.0), (USER_CPU, 15.0), (engine.read, 5.0)];
     let busy = [
         (USER_CPU, 50.0),
         (SYSTEM_CPU, 20.0),
@@ -151,6 +152,7 @@ fn causes(engine: &Engine) -> Vec<(&'static str, Stage)> {
     vec![
         ("log writes dominate", scene(engine, &log)),
         ("log writes dominate", scene(engine, &queue)),
+        ("locks dominate", scene(engine, &contended)),
         (
             "CPU-bound",
             scene(engine, &busy).trials(|trial| {
@@ -217,13 +219,67 @@ fn writers_that_cannot_keep_up_are_named_alone() {
     assert_eq!(named(&stage), ["DBWR cannot keep up"]);
 }
 
+/// As seen on a machine on which others built programs: the run queue is theirs, and of what is left the log has most.
+#[test]
+fn a_cause_is_named_where_other_programs_take_the_processors() {
+    let busy = |stage: Stage| {
+        let stage = stage.trials(|trial| {
+            let cpu = trial.cpu.as_mut().expect("the sample knows it");
+            (cpu.user, cpu.system) = (90.0, 10.0);
+        });
+        set(stage, "other_programs_cpu_percent", 88.0)
+    };
+    for engine in &ENGINES {
+        let log = (engine.log[0], 28.0);
+        let parts = [(RUN_QUEUE, 53.0), log, (engine.read, 17.0), (USER_CPU, 2.0)];
+        let stage = busy(scene(engine, &parts));
+        let both = ["noisy neighbour", "log writes dominate"];
+        assert_eq!(named(&stage), both, "{}", engine.name);
+        let parts = [(RUN_QUEUE, 60.0), (USER_CPU, 30.0), (engine.read, 10.0)];
+        let stage = busy(scene(engine, &parts));
+        assert_eq!(
+            named(&stage),
+            ["noisy neighbour", "CPU-bound"],
+            "{}",
+            engine.name
+        );
+    }
+}
+
+/// PostgreSQL with its data in the page cache that it went through unasked, and the embedded database with most of the budget in
+/// the buffer cache.
+#[test]
+fn what_the_page_cache_holds_beside_the_buffer_cache_is_seen() {
+    for (engine, caching, share, mib) in [(2, "server's", 0.0, 14), (0, "buffered", 0.0, 3)] {
+        let engine = &ENGINES[engine];
+        let mut stage = scene(engine, &plain(engine)).trials(|trial| {
+            trial.audit.page_cache_share = Some(share);
+            trial.audit.page_cache_bytes_at_end = Some(mib << 20);
+        });
+        stage.layout.caching = caching.to_owned();
+        assert_eq!(named(&stage), ["double buffering"], "{}", engine.name);
+    }
+}
+
+/// A ring of redo logs is the embedded database's own.
+#[test]
+fn a_log_that_waits_for_checkpoints_is_named_alone() {
+    let parts = [
+        ("log file switch (checkpoint incomplete)", 50.0),
+        ("log file sync", 30.0),
+        (USER_CPU, 20.0),
+    ];
+    let stage = scene(&ENGINES[0], &parts);
+    assert_eq!(named(&stage), ["checkpoints hold up the log"]);
+}
+
 #[test]
 fn every_kind_has_a_cause_that_is_planted() {
     let mut planted: Vec<&str> = causes(&ENGINES[0])
         .iter()
         .map(|(cause, _)| *cause)
         .collect();
-    planted.push("DBWR cannot keep up");
+    planted.extend(["DBWR cannot keep up", "checkpoints hold up the log"]);
     for kind in KINDS {
         assert!(planted.contains(&kind.name), "{}", kind.name);
     }

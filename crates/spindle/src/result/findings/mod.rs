@@ -3,11 +3,13 @@
 //! the figures is not said: every look asks for all of its evidence, and stays silent where a figure is not known. Nor is
 //! anything said against a verdict: see [`said`].
 
+mod checkpoints;
 mod cpu_bound;
 mod dbwr_behind;
 mod device_saturated;
 mod double_buffering;
 mod file_lock;
+mod locks;
 mod log_writes;
 #[cfg(test)]
 mod matrix;
@@ -29,6 +31,8 @@ const KINDS: &[Kind] = &[
     cpu_bound::KIND,
     device_saturated::KIND,
     log_writes::KIND,
+    locks::KIND,
+    checkpoints::KIND,
     dbwr_behind::KIND,
     file_lock::KIND,
     double_buffering::KIND,

@@ -1,7 +1,10 @@
 //! A case as findings look at it: its figures by the names under which they are known elsewhere.
 
-use super::super::{Case, Layout, RunResult, is_storage_wait};
+use super::super::{Case, Layout, RUN_QUEUE, RunResult, is_storage_wait};
 use crate::experiment::Experiment;
+
+/// Shares of a transaction's time are said to leave out waits for other programs' processors when these take so much of it.
+const FOREIGN_SAID: f64 = 0.10;
 
 /// One case with all that belongs to it.
 pub(super) struct Scene<'a> {
@@ -58,11 +61,56 @@ impl<'a> Scene<'a> {
         mean_of(self.case, column)
     }
 
-    /// Share of a transaction's time, 0 to 1, that the named parts take together; `None` when it is not known.
+    /// Share of a transaction's own time, 0 to 1, that the named parts take together; `None` when it is not known.
     pub(super) fn share(&self, is_part: impl Fn(&str) -> bool) -> Option<f64> {
+        let own_us = self.own_us()?;
+        let parts = self.case.response_time.as_ref()?.parts.iter();
+        let named = parts.filter(|part| is_part(&part.part));
+        let us: f64 = named
+            .map(|part| match part.part.as_str() {
+                RUN_QUEUE => part.us - self.foreign_us(),
+                _ => part.us,
+            })
+            .sum();
+        (own_us > 0.0).then(|| us / own_us)
+    }
+
+    /// A transaction's time without what it waited for processors that other programs had: how busy they are says nothing of
+    /// the layout.
+    pub(super) fn own_us(&self) -> Option<f64> {
         let time = self.case.response_time.as_ref()?;
-        let parts = time.parts.iter().filter(|part| is_part(&part.part));
-        (time.mean_us > 0.0).then(|| parts.map(|part| part.us).sum::<f64>() / time.mean_us)
+        Some(time.mean_us - self.foreign_us())
+    }
+
+    /// The time that shares are of, in words.
+    pub(super) fn of_time(&self) -> &'static str {
+        let mean_us = self.case.response_time.as_ref().map(|time| time.mean_us);
+        match mean_us {
+            Some(mean_us) if self.foreign_us() >= FOREIGN_SAID * mean_us => {
+                "of a transaction's time (not counting its waits for processors that other programs had)"
+            }
+            _ => "of a transaction's time",
+        }
+    }
+
+    /// The part of the run queue that other programs account for: as much as they had of the processors that were busy.
+    fn foreign_us(&self) -> f64 {
+        let time = self.case.response_time.as_ref();
+        let run_queue_us = time.map_or(0.0, |time| time.part_us(RUN_QUEUE));
+        let others_percent = self.mean("other_programs_cpu_percent").unwrap_or(0.0);
+        let busy_percent = self.busy_percent().unwrap_or(100.0).max(others_percent);
+        match others_percent {
+            0.0 => 0.0,
+            _ => run_queue_us * others_percent / busy_percent,
+        }
+    }
+
+    /// The largest of the named parts.
+    pub(super) fn largest(&self, is_part: impl Fn(&str) -> bool) -> Option<&'a str> {
+        let parts = self.case.response_time.as_ref()?.parts.iter();
+        let named = parts.filter(|part| is_part(&part.part));
+        let largest = named.max_by(|a, b| a.us.total_cmp(&b.us))?;
+        Some(&largest.part)
     }
 
     /// The share in which sessions wait for devices, or for processes that wait for devices.

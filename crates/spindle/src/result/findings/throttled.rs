@@ -9,6 +9,8 @@ const CPU_MIN_PERCENT: f64 = 5.0;
 const READ: &str = "db file sequential read";
 /// A read that takes the session so many times as long as the device was held up before it got there.
 const TIMES_MIN: f64 = 5.0;
+/// The same where the experiment itself asks for a limit or a delay.
+const TIMES_MIN_EMULATED: f64 = 2.0;
 /// And so long, in microseconds: shorter ones are scheduling.
 const READ_MIN_US: f64 = 1_000.0;
 /// A busy device has a queue of its own.
@@ -45,14 +47,17 @@ fn reads(scene: &Scene<'_>) -> Option<Seen> {
     let count = reads_counted(scene);
     let share = scene.share(|part| nearest_event(part) == READ)?;
     let transactions: u64 = scene.case.trials.iter().map(|it| it.transactions).sum();
-    let time = scene.case.response_time.as_ref()?;
-    let blocked_us = share * time.mean_us * transactions as f64;
+    let blocked_us = share * scene.own_us()? * transactions as f64;
     let session_us = blocked_us / count.max(1) as f64;
     let device_us = scene.mean("device_read_time_us")?;
     let utilisation_percent = scene.mean("device_utilisation_percent")?;
+    let times_min = match scene.layout.emulated.is_empty() {
+        true => TIMES_MIN,
+        false => TIMES_MIN_EMULATED,
+    };
     let is_seen = count >= READS_MIN
         && share >= SHARE_MIN
-        && session_us >= READ_MIN_US.max(TIMES_MIN * device_us)
+        && session_us >= READ_MIN_US.max(times_min * device_us)
         && utilisation_percent <= UTILISATION_MAX_PERCENT;
     is_seen.then(|| {
         let mut evidence = format!(
@@ -113,6 +118,9 @@ mod tests {
     fn a_slow_or_busy_device_does_not() {
         assert_eq!(stage(8_000.0, 2_000.0, 12.0).look(&KIND), None);
         assert_eq!(stage(8_000.0, 100.0, 70.0).look(&KIND), None);
+        let mut emulated = stage(8_000.0, 2_000.0, 12.0);
+        emulated.layout.emulated = vec!["delayed by Spindle (5000 us a read)".to_owned()];
+        assert!(emulated.look(&KIND).is_some());
         // Scheduling: quick in both eyes.
         assert_eq!(stage(900.0, 100.0, 12.0).look(&KIND), None);
     }
