@@ -8,6 +8,7 @@ use std::path::Path;
 use rustix::fs::OFlags;
 
 use super::Guard;
+use super::Survey;
 use super::content::{Content, probe};
 use super::verdict::{Refusal, when_quiet};
 use crate::system::Storage;
@@ -35,9 +36,10 @@ impl Guard<'_> {
             .map_err(|error| unknown(error.to_string()))?;
         let storage = Storage::of(&metadata)
             .ok_or_else(|| unknown("it is neither a file nor a block device".to_owned()))?;
-        let (uses, unseen) =
-            when_quiet(self.tree, |survey| (survey.uses(storage), survey.unseen()))
-                .map_err(|error| unknown(error.to_string()))?;
+        let ask = |survey: &Survey| (survey.uses(storage), survey.unseen());
+        let (uses, unseen) = Survey::take(self.tree)
+            .and_then(|mut survey| when_quiet(self.tree, &mut survey, ask))
+            .map_err(|error| unknown(error.to_string()))?;
         if !uses.is_empty() {
             let path = path.to_owned();
             return Err(Refusal::InUse { path, uses });

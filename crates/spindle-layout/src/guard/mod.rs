@@ -65,20 +65,29 @@ impl<'a> Guard<'a> {
 
     /// Whether a device may be used. Reads it, changes nothing.
     pub fn look(&self, want: &Want<'_>) -> Result<Looked, Refusal> {
-        let (held, looked) = self.hold(want)?;
+        self.look_in(&mut self.survey(want.path)?, want)
+    }
+
+    /// As [`Guard::look`], by a survey that answers for all devices of a plan. It is taken anew only for a device that a
+    /// process has open. Enough for a plan, which writes nothing: before each write a device is surveyed again.
+    pub fn look_in(&self, survey: &mut Survey, want: &Want<'_>) -> Result<Looked, Refusal> {
+        let (held, looked) = self.hold(survey, want)?;
         // Whoever has it alone is not always seen: it may be mounted where no process looks any more.
         held.check_alone()?;
         Ok(looked)
     }
 
     /// Resolves the path of a device, once, and says whether the device may be used. Reads it, changes nothing.
-    fn hold(&self, want: &Want<'_>) -> Result<(HeldDevice, Looked), Refusal> {
+    fn hold(&self, survey: &mut Survey, want: &Want<'_>) -> Result<(HeldDevice, Looked), Refusal> {
         // Before it is opened: who uses it says more than that it cannot be opened.
         let number = DeviceNumber::of_stat(device_at(want.path)?.rdev());
-        let state = DeviceState::read(self.tree, number, want.path)?;
-        check_free(want, &state)?;
+        let before = DeviceState::read(self.tree, survey, number, want.path)?;
+        check_free(want, &before)?;
         let held = HeldDevice::at(self.tree, want.path)?;
-        let state = self.same_device(&held, &state)?;
+        held.check(self.tree)?;
+        let number = held.appearance().number;
+        let state = DeviceState::of(self.tree, survey, number, want.path)?;
+        must_be_same(&held, &before, &state)?;
         let content = self.content(held.file(), &state, want.path)?;
         let permit = verdict(self.tree, want, &state, &content)?;
         Ok((held, Looked { state, permit }))
@@ -86,7 +95,7 @@ impl<'a> Guard<'a> {
 
     /// Takes a device for this program alone, and judges it again through the descriptor that holds it.
     pub fn claim(&self, want: &Want<'_>) -> Result<TakenDevice, Refusal> {
-        let (held, looked) = self.hold(want)?;
+        let (held, looked) = self.hold(&mut self.survey(want.path)?, want)?;
         let taken = TakenDevice {
             file: held.open_alone(self.tree)?,
             held: Arc::new(held),
@@ -109,44 +118,48 @@ impl<'a> Guard<'a> {
         Ok(())
     }
 
-    /// Takes a device that this run has made or claimed before, for this program alone.
+    /// Takes a device that this run has made or claimed before, for this program alone, to be written to now: used by nobody,
+    /// and without any signature. (A device that was overwritten to precondition it is not zero.)
     pub(crate) fn take(&self, held: &Arc<HeldDevice>) -> Result<TakenDevice, Refusal> {
+        let (taken, content) = self.take_whatever_it_bears(held)?;
+        without_signature(&taken, content)?;
+        Ok(taken)
+    }
+
+    /// As [`Guard::take`], for a device that is taken already: it must still be the same.
+    pub(crate) fn check_own(&self, taken: &TakenDevice) -> Result<(), Refusal> {
+        let state = self.same_device(&taken.held, &taken.state)?;
+        without_signature(taken, self.content_if_free(taken, &state)?)
+    }
+
+    /// Takes a device of the run that nobody uses, and says what is on it.
+    pub(crate) fn take_whatever_it_bears(
+        &self,
+        held: &Arc<HeldDevice>,
+    ) -> Result<(TakenDevice, Content), Refusal> {
         let file = held.open_alone(self.tree)?;
-        Ok(TakenDevice {
+        let taken = TakenDevice {
             held: Arc::clone(held),
             file,
             state: self.state(held)?,
             permit: Permit::Empty,
-        })
+        };
+        let content = self.content_if_free(&taken, &taken.state)?;
+        Ok((taken, content))
     }
 
-    /// Whether a device of the run may be written to now: the same as when it was opened, used by nobody, and without any
-    /// signature. (A device that was overwritten to precondition it is not zero.)
-    pub(crate) fn check_own(&self, taken: &TakenDevice) -> Result<(), Refusal> {
-        match self.check_free_again(taken)? {
-            (_, Content::Empty | Content::Left | Content::Unknown(_)) => Ok(()),
-            (state, content @ Content::Signature(_)) => Err(Refusal::NotEmpty {
-                path: taken.path().to_owned(),
-                content: content.to_string(),
-                identities: state.identities,
-            }),
-        }
-    }
-
-    /// What is on a device that is taken, which must still be the same and used by nobody.
-    pub(crate) fn check_free_again(
+    fn content_if_free(
         &self,
         taken: &TakenDevice,
-    ) -> Result<(DeviceState, Content), Refusal> {
+        state: &DeviceState,
+    ) -> Result<Content, Refusal> {
         let want = Want {
             path: taken.path(),
             least_bytes: 0,
             erase: &[],
         };
-        let state = self.same_device(&taken.held, &taken.state)?;
-        check_free(&want, &state)?;
-        let content = self.content(&taken.file, &state, taken.path())?;
-        Ok((state, content))
+        check_free(&want, state)?;
+        self.content(&taken.file, state, taken.path())
     }
 
     /// What a device is, and what is on it, whoever uses it. Reads it, changes nothing.
@@ -158,23 +171,23 @@ impl<'a> Guard<'a> {
 
     fn same_device(&self, held: &HeldDevice, before: &DeviceState) -> Result<DeviceState, Refusal> {
         let state = self.state(held)?;
-        if state.number != before.number || state.sequence != before.sequence {
-            return Err(held.changed(format!(
-                "it was device {} and is device {}",
-                before.number, state.number
-            )));
-        }
-        let renamed = !before.identities.is_empty() && !state.has_identity_of(&before.identities);
-        if state.size_bytes != before.size_bytes || renamed {
-            return Err(held.changed("its size or its names differ".to_owned()));
-        }
+        must_be_same(held, before, &state)?;
         Ok(state)
     }
 
     /// What the system says of a device now, which must still be the one that is held.
     pub(crate) fn state(&self, held: &HeldDevice) -> Result<DeviceState, Refusal> {
         held.check(self.tree)?;
-        DeviceState::read(self.tree, held.appearance().number, held.called())
+        let mut survey = self.survey(held.called())?;
+        let number = held.appearance().number;
+        DeviceState::read(self.tree, &mut survey, number, held.called())
+    }
+
+    fn survey(&self, path: &Path) -> Result<Survey, Refusal> {
+        Survey::take(self.tree).map_err(|error| Refusal::Unknown {
+            path: path.to_owned(),
+            reason: error.to_string(),
+        })
     }
 
     fn content(&self, file: &File, state: &DeviceState, path: &Path) -> Result<Content, Refusal> {
@@ -230,6 +243,32 @@ impl TakenDevice {
     /// What may be done with it.
     pub fn permit(&self) -> &Permit {
         &self.permit
+    }
+}
+
+/// Whether what the system said of a device before and says now is of the device that is held.
+fn must_be_same(held: &HeldDevice, before: &DeviceState, now: &DeviceState) -> Result<(), Refusal> {
+    if now.number != before.number || now.sequence != before.sequence {
+        return Err(held.changed(format!(
+            "it was device {} and is device {}",
+            before.number, now.number
+        )));
+    }
+    let renamed = !before.identities.is_empty() && !now.has_identity_of(&before.identities);
+    if now.size_bytes != before.size_bytes || renamed {
+        return Err(held.changed("its size or its names differ".to_owned()));
+    }
+    Ok(())
+}
+
+fn without_signature(taken: &TakenDevice, content: Content) -> Result<(), Refusal> {
+    match content {
+        Content::Empty | Content::Left | Content::Unknown(_) => Ok(()),
+        Content::Signature(_) => Err(Refusal::NotEmpty {
+            path: taken.path().to_owned(),
+            content: content.to_string(),
+            identities: taken.state.identities.clone(),
+        }),
     }
 }
 

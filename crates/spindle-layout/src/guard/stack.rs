@@ -202,14 +202,14 @@ impl Survey {
             device: device.clone(),
             by: format!("btrfs {id}"),
         }));
-        let counts = |holder: &&Holder| !is_stacked || holder.open_for != OpenFor::Reading;
+        let counts = |holder: &Holder| !is_stacked || holder.open_for != OpenFor::Reading;
         uses.extend(
             self.open
                 .holders(storage)
                 .filter(counts)
                 .map(|by| Use::Open {
                     device: device.clone(),
-                    by: by.clone(),
+                    by,
                 }),
         );
     }

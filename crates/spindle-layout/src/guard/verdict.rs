@@ -204,14 +204,15 @@ pub enum Permit {
 }
 
 impl DeviceState {
-    /// Reads what `tree` says of a device that people call `path`. Waits a moment for processes that have it open.
-    /// Errors: [`Refusal::Unknown`].
+    /// Reads what `tree` says of a device that people call `path`. Waits a moment for processes that have it open; the survey
+    /// is taken anew meanwhile. Errors: [`Refusal::Unknown`].
     pub fn read(
         tree: &SystemTree,
+        survey: &mut Survey,
         number: DeviceNumber,
         path: &Path,
     ) -> Result<DeviceState, Refusal> {
-        let state = when_quiet(tree, |survey| {
+        let state = when_quiet(tree, survey, |survey| {
             let state = DeviceState::of(tree, survey, number, path);
             let uses = state
                 .as_ref()
@@ -273,18 +274,20 @@ impl DeviceState {
     }
 }
 
-/// Asks a survey who uses something, and asks again for a moment while it is only processes that have it open.
+/// Asks a survey who uses something. While it is only processes that have it open, asks new surveys for a moment.
 pub(super) fn when_quiet<T>(
     tree: &SystemTree,
+    survey: &mut Survey,
     mut ask: impl FnMut(&Survey) -> (Vec<Use>, T),
 ) -> Result<(Vec<Use>, T), TableError> {
     let began = Instant::now();
     loop {
-        let found = ask(&Survey::take(tree)?);
+        let found = ask(survey);
         if !are_open_only(&found.0) || began.elapsed() > PATIENCE {
             return Ok(found);
         }
         std::thread::sleep(PAUSE);
+        *survey = Survey::take(tree)?;
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use super::{LEAST_DEVICE_BYTES, Obstacle};
-use crate::guard::{Guard, Looked, Refusal, Want};
+use crate::guard::{Guard, Looked, Refusal, Survey, Want};
 use crate::spec::{DeviceSpec, LayoutKind, LayoutSpec};
 use crate::system::{DeviceMapper, SystemTree};
 use crate::tool::{Tools, find};
@@ -35,6 +35,11 @@ impl Facts {
     pub fn gather(specs: &[LayoutSpec], tree: &SystemTree) -> Facts {
         let tools = Tools::new();
         let guard = Guard::new(tree, &tools);
+        let mut existing = specs.iter().flat_map(|spec| &spec.devices);
+        let mut survey = existing
+            .any(|device| matches!(device, DeviceSpec::Existing(_)))
+            .then(|| Survey::take(tree).ok())
+            .flatten();
         let mut devices = BTreeMap::new();
         for spec in specs {
             for device in &spec.devices {
@@ -45,7 +50,10 @@ impl Facts {
                         erase: &spec.erase,
                     };
                     // Layouts that share a device must all allow what is done to it.
-                    let looked = guard.look(&want);
+                    let looked = match &mut survey {
+                        Some(survey) => guard.look_in(survey, &want),
+                        None => guard.look(&want),
+                    };
                     let before = devices
                         .entry(path.clone())
                         .or_insert_with(|| looked.clone());

@@ -95,7 +95,6 @@ impl ClaimDevice {
             drop(taken);
             forget_partitions(&held, workshop.site)?;
             taken = workshop.guard().take(&held)?;
-            workshop.guard().check_own(&taken)?;
         }
         workshop.ready(&self.device, held, uuid)?;
         workshop.taken.insert(self.device.clone(), taken);
@@ -172,9 +171,8 @@ impl ClaimedDevice {
             forget_partitions(&held, site)?;
             return Ok(Undone::WasNot);
         }
-        let taken = guard.take(&held)?;
-        let (state, content) = guard.check_free_again(&taken)?;
-        if let Some(reason) = self.why_not_ours(site, &state, &content) {
+        let (taken, content) = guard.take_whatever_it_bears(&held)?;
+        if let Some(reason) = self.why_not_ours(site, taken.state(), &content) {
             return Ok(Undone::NotOurs(reason));
         }
         erase(&taken, &site.tools)?;

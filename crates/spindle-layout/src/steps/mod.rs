@@ -381,15 +381,12 @@ impl Workshop<'_> {
     /// Takes a device for writing: checked on its descriptor, and ours alone as long as what is returned lives. Tools that
     /// take a device for themselves (`mkfs`, `pvcreate`) are started right after it was let go.
     pub fn take(&mut self, name: &DeviceName) -> Result<TakenDevice, StepError> {
-        let taken = match self.taken.remove(name) {
-            Some(taken) => taken,
-            None => {
-                let held = Arc::clone(self.device(name)?.held()?);
-                self.guard().take(&held)?
-            }
-        };
-        self.guard().check_own(&taken)?;
-        Ok(taken)
+        if let Some(taken) = self.taken.remove(name) {
+            self.guard().check_own(&taken)?;
+            return Ok(taken);
+        }
+        let held = Arc::clone(self.device(name)?.held()?);
+        Ok(self.guard().take(&held)?)
     }
 
     /// What the system says of a device.

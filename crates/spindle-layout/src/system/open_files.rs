@@ -64,7 +64,10 @@ impl fmt::Display for Holder {
 /// Who has what open, but for this process itself.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct OpenFiles {
-    holders: BTreeMap<Storage, BTreeSet<Holder>>,
+    /// By process; one that the kernel does not name has none.
+    holders: BTreeMap<Storage, BTreeSet<(Option<u32>, OpenFor)>>,
+    /// Their programs: each is asked for once, as a process has hundreds of mappings.
+    programs: BTreeMap<u32, String>,
     unseen: Unseen,
 }
 
@@ -113,8 +116,16 @@ impl OpenFiles {
     }
 
     /// Who has it open.
-    pub fn holders(&self, storage: Storage) -> impl Iterator<Item = &Holder> {
-        self.holders.get(&storage).into_iter().flatten()
+    pub fn holders(&self, storage: Storage) -> impl Iterator<Item = Holder> {
+        let holder = |(pid, open_for): &(Option<u32>, OpenFor)| Holder {
+            pid: *pid,
+            program: pid
+                .and_then(|pid| self.programs.get(&pid).cloned())
+                .unwrap_or_default(),
+            open_for: *open_for,
+        };
+        let found = self.holders.get(&storage).into_iter().flatten();
+        found.map(holder)
     }
 
     /// What could not be looked at.
@@ -122,8 +133,9 @@ impl OpenFiles {
         &self.unseen
     }
 
-    fn add(&mut self, storage: Storage, holder: Holder) {
-        self.holders.entry(storage).or_default().insert(holder);
+    fn add(&mut self, storage: Storage, pid: Option<u32>, open_for: OpenFor) {
+        let holders = self.holders.entry(storage).or_default();
+        holders.insert((pid, open_for));
     }
 }
 
@@ -169,8 +181,10 @@ impl Scan<'_> {
                 false => directory.join("task").join(thread.to_string()),
             };
             if !tables.iter().any(known) {
-                may_see &= self.descriptors(pid, &of_thread);
-                tables.push(thread);
+                match self.descriptors(pid, &of_thread) {
+                    true => tables.push(thread),
+                    false => may_see = false,
+                }
             }
             if mappings.as_ref().is_ok_and(Vec::is_empty) {
                 mappings = std::fs::read(of_thread.join("maps"));
@@ -192,24 +206,24 @@ impl Scan<'_> {
             Ok(entries) => entries,
             Err(error) => return is_gone(&error),
         };
-        let mut may_see = true;
         for entry in entries.flatten() {
             let link = entry.path();
             let about = directory.join("fdinfo").join(entry.file_name());
             let found = std::fs::metadata(&link);
             match &found {
                 Ok(metadata) if Storage::of(metadata).is_some() => {
-                    if let Some(storage) = self.tree.storage_at(&link) {
+                    if let Some(storage) = self.tree.storage_of(&link, metadata) {
                         self.add(storage, pid, open_for(&about));
                     }
                 }
                 Ok(metadata) if has_type(metadata) => {}
-                Err(error) if !is_gone(error) => may_see = false,
+                // The kernel asks of each descriptor whether this process may look into that one: the answer is the same.
+                Err(error) if !is_gone(error) => return false,
                 // What the kernel made without a type, such as a ring.
                 _ => self.ring(pid, &link, &about),
             }
         }
-        may_see
+        true
     }
 
     fn ring(&mut self, pid: u32, link: &Path, about: &Path) {
@@ -256,13 +270,12 @@ impl Scan<'_> {
     }
 
     fn add(&mut self, storage: Storage, pid: u32, open_for: OpenFor) {
-        let program = text(&self.tree.proc.join(pid.to_string()).join("comm"));
-        let holder = Holder {
-            pid: Some(pid),
-            program: plain(&program.unwrap_or_else(|| "a program without a name".to_owned())),
-            open_for,
+        let program = || {
+            let name = text(&self.tree.proc.join(pid.to_string()).join("comm"));
+            plain(&name.unwrap_or_else(|| "a program without a name".to_owned()))
         };
-        self.found.add(storage, holder);
+        self.found.programs.entry(pid).or_insert_with(program);
+        self.found.add(storage, Some(pid), open_for);
     }
 
     /// Locks, which everybody may see. A lock on the node of a device is known by the node's inode.
@@ -303,14 +316,7 @@ impl Scan<'_> {
                 match (is_known, pid) {
                     (true, _) => {}
                     (false, Some(pid)) => self.add(storage, pid, OpenFor::Locked),
-                    (false, None) => self.found.add(
-                        storage,
-                        Holder {
-                            pid: None,
-                            program: String::new(),
-                            open_for: OpenFor::Locked,
-                        },
-                    ),
+                    (false, None) => self.found.add(storage, None, OpenFor::Locked),
                 }
             }
         }

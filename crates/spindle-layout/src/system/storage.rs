@@ -56,10 +56,15 @@ impl SystemTree {
             Ok(rest) => self.dev.join(rest),
             Err(_) => path.to_owned(),
         };
-        let storage = Storage::of(&std::fs::metadata(&here).ok()?)?;
+        self.storage_of(&here, &std::fs::metadata(&here).ok()?)
+    }
+
+    /// What a path leads to that `stat` has answered for.
+    pub(crate) fn storage_of(&self, path: &Path, metadata: &Metadata) -> Option<Storage> {
+        let storage = Storage::of(metadata)?;
         match storage {
             Storage::File { file_system, .. } if self.stands_in_for_dev(file_system) => {
-                Some(self.node_stood_in_for(&here).unwrap_or(storage))
+                Some(self.node_stood_in_for(path).unwrap_or(storage))
             }
             _ => Some(storage),
         }
