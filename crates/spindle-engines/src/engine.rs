@@ -116,7 +116,7 @@ pub trait Engine: Send + Sync {
         Vec::new()
     }
 
-    /// Whether it is run by somebody else: what its files, devices and processors do is not known then.
+    /// Whether it is an existing server: what its files, devices and processors do is not known then.
     fn is_foreign(&self) -> bool {
         false
     }

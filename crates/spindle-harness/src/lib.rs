@@ -1,6 +1,8 @@
 //! What the tests of every crate share: the one way to skip a test, and the one way to start a test as a process.
 //! A development dependency only; the program never sees it.
 //!
+//! Long proofs try a part of their cases in `make test`, and all of them in `make test-all` ([`stride`]).
+//!
 //! A skipped test is not a passed one. Two environment variables say what becomes of a skip:
 //! - `SPINDLE_REQUIRE=all`: it fails the test. Set where the machine has everything, as in CI.
 //! - `SPINDLE_SKIPPED=FILE`: it adds a line to that file, the test's name and the reason, so that `scripts/test` can count them.
@@ -39,6 +41,14 @@ pub fn is_root_or_skip(reason: &str) -> bool {
         skip(reason);
     }
     is_root
+}
+
+/// How far apart the cases lie that a long proof tries: each of them in `make test-all`, which sets `SPINDLE_THOROUGH=1`, one of
+/// `usual` in `make test`. The cases are the same in every run.
+#[must_use]
+pub fn stride(usual: usize) -> usize {
+    let is_thorough = std::env::var("SPINDLE_THOROUGH").as_deref() == Ok("1");
+    if is_thorough { 1 } else { usual }
 }
 
 /// The command that runs one ignored test of the module it stands in as a process, for a test that kills or limits one.

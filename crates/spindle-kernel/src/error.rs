@@ -62,7 +62,7 @@ pub enum KernelError {
         /// What does not fit.
         reason: String,
     },
-    /// Memory for the buffer cache or the log buffer is not to be had.
+    /// Memory for the buffer cache or the log buffer is not available.
     #[error("no memory for {what}: {reason}")]
     Memory {
         /// What it was for.

@@ -178,7 +178,7 @@ impl LogFiles {
         self.marks.lock().changed_by(at_ns)
     }
 
-    /// An image before this position is better replaced by a new one, lest its block have to be written again soon.
+    /// An image before this position is better replaced by a new one, so that its block need not be written again soon.
     pub(crate) fn images_from(&self) -> u64 {
         self.images_from.load(Ordering::Relaxed)
     }

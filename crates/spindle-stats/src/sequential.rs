@@ -3,7 +3,7 @@
 //!
 //! Whoever tests at 5 % after every round and stops at the first success finds differences among equals far more often
 //! than in 5 of 100 cases. Here a pair is settled for one of two reasons, each of which leaves the error rate alone:
-//! - **it is decided beyond doubt**: the interval of all pairs allows a verdict, and so does that of the pair alone at
+//! - **it is decided with certainty**: the interval of all pairs allows a verdict, and so does that of the pair alone at
 //!   99.9 %. Looks as strict as that take next to nothing from the error rate of the end (J. Haybittle, "Repeated assessment
 //!   of results in clinical trials of cancer treatment", British Journal of Radiology 44, 1971; R. Peto and others, British
 //!   Journal of Cancer 34, 1976);

@@ -32,7 +32,7 @@ pub struct Schedule {
     began_ns: u64,
     rng: Xoshiro256PlusPlus,
     taken: u64,
-    /// When the next is due, nanoseconds since the beginning. Not rounded, lest the rate drift.
+    /// When the next is due, nanoseconds since the beginning. Not rounded, so that the rate does not drift.
     next_ns: f64,
 }
 

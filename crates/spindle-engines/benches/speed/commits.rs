@@ -55,7 +55,7 @@ fn one(pace: Pace, directory: &Path, engine: &Arc<KernelEngine>, figures: &mut F
         .write(true)
         .custom_flags(libc::O_DIRECT)
         .open(&beside)
-        .expect("direct I/O is to be had");
+        .expect("direct I/O works here");
     let mut pairs = Vec::new();
     let mut bytes = 512;
     for _ in 0..pace.pairs {

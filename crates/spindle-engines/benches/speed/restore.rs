@@ -254,7 +254,7 @@ fn open(files: &DatabaseFiles) -> Vec<File> {
     options.read(true).write(true).custom_flags(libc::O_DIRECT);
     let open = |place: &spindle_layout::Place| {
         let file = options.open(place.path());
-        file.expect("direct I/O is to be had")
+        file.expect("direct I/O works here")
     };
     files.data.iter().map(open).collect()
 }

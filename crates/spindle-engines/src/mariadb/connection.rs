@@ -1,4 +1,4 @@
-//! A connection to a server: of Spindle's own over its socket, of somebody else's as its address says.
+//! A connection to a server: to Spindle's server over its socket, to an existing one as its address says.
 
 use std::fs::File;
 use std::os::fd::AsRawFd;
@@ -58,7 +58,7 @@ impl Access {
         }
     }
 
-    /// To a server that somebody else runs, and to a database of it or none.
+    /// To an existing server, and to a database of it or none.
     pub fn foreign(
         address: &Address,
         password: Option<&Password>,

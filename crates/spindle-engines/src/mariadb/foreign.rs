@@ -1,4 +1,4 @@
-//! A MariaDB or MySQL that somebody else runs, or a database that speaks its protocol. All that is done there is done in a
+//! An existing MariaDB or MySQL, or a database that speaks its protocol. All that is done there is done in a
 //! database of Spindle's own, with a table that holds its token. What the user may not see is not known then.
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -25,7 +25,7 @@ const SETTINGS: &str = "show global variables where variable_name in ('innodb_bu
      'innodb_read_io_threads', 'innodb_write_io_threads', 'log_bin', 'sync_binlog', 'local_infile')";
 /// The table that holds the token.
 const TOKEN: &str = "spindle_token";
-/// Somebody else's transaction may hold what is to be dropped, but not for ever.
+/// Another transaction may hold what is to be dropped, but not for ever.
 const PATIENCE: &str = "set lock_wait_timeout = 60";
 /// A server that is silent for so long when it is looked at or changed is given up.
 const SILENCE: Duration = Duration::from_secs(120);

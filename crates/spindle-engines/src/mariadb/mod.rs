@@ -1,7 +1,7 @@
 //! MariaDB, and MySQL by the same means: a server that Spindle makes in directories of its own, starts for a trial and ends
 //! after it. `programs` finds it, `settings` and `check` say what it is started with, `account` who it runs as, `instance`
 //! makes and starts it, `raw` has its datafiles on raw devices, `process` watches it; `connection`, `values` and `load` are
-//! the client; `monitor` and `waits` what is counted. `foreign` is one that somebody else runs.
+//! the client; `monitor` and `waits` what is counted. `foreign` is an existing one.
 
 mod account;
 mod check;

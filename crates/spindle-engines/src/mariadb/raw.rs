@@ -41,7 +41,7 @@ pub(super) fn on_raw_devices(
     let files = parse(&list)?;
     if files.len() != devices.len() {
         return Err(no(format!(
-            "{DATA_FILE_PATH} names {} files, and the layout has {} raw devices: each file lies on a device of its own",
+            "{DATA_FILE_PATH} names {} files, and the layout has {} raw devices: each file needs its own device",
             files.len(),
             devices.len()
         )));

@@ -50,7 +50,7 @@ pub(super) struct PostgresConnection {
     statements: Vec<Statement>,
     /// Where to sign off.
     backends: Option<Backends>,
-    /// The server's log; `None` when it is somebody else's.
+    /// The server's log; `None` for an existing server.
     log: Option<PathBuf>,
     shared_files: Option<SharedFiles>,
 }

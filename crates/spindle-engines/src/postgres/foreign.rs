@@ -1,4 +1,4 @@
-//! A PostgreSQL that somebody else runs, or a database that speaks its protocol. All that is done there is done in a schema
+//! An existing PostgreSQL, or a database that speaks its protocol. All that is done there is done in a schema
 //! of Spindle's own, whose comment is its token. What such a database does not know of PostgreSQL's views is not known then.
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -26,7 +26,7 @@ const SETTINGS: &str = "select name, current_setting(name) from pg_settings wher
      'effective_io_concurrency', 'io_method', 'debug_io_direct', 'fsync', 'synchronous_commit', 'full_page_writes', \
      'wal_sync_method', 'max_wal_size', 'checkpoint_timeout', 'data_checksums', 'wal_level', \
      'synchronous_standby_names', 'autovacuum') order by name";
-/// Somebody else's transaction may hold what is to be dropped, but not for ever.
+/// Another transaction may hold what is to be dropped, but not for ever.
 const PATIENCE: &str = "set lock_timeout = '60s'";
 /// The version that [`Counters`] takes a server for that does not tell.
 const OLDEST: u32 = 13;

@@ -14,7 +14,7 @@ use super::{Line, Promise, Reason};
 /// What lies beneath the files of a database that a commit needs: data, redo, undo, indexes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Storage {
-    /// One for each place of files; none when somebody else runs the server.
+    /// One for each place of files; none for an existing server.
     pub places: Vec<Beneath>,
 }
 

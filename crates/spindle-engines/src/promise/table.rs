@@ -194,7 +194,7 @@ table! {
         F2FS_NO_BARRIER: "F2FS, `nobarrier` or `fsync_mode=nobarrier`" => MayBeDamaged,
             "flushes do not reach the device: its cache is lost, and with it the order of writes", F2FS;
         IN_MEMORY: "tmpfs, ramfs and hugetlbfs" => Nothing, "files are in memory: a power cut loses all of them", TMPFS;
-        OVERLAY_DEFAULT: "overlay" => EveryCommit, "flushes go to the upper file system, which has a line of its own", OVERLAY;
+        OVERLAY_DEFAULT: "overlay" => EveryCommit, "flushes go to the upper file system: see its line", OVERLAY;
         OVERLAY_VOLATILE: "overlay, `volatile`" => MayBeDamaged, "flushes are left out: a power cut can damage the files", OVERLAY;
         NETWORK: "NFS, CIFS, 9p, virtiofs and FUSE" => Unknown,
             "what its server keeps when it says that it has flushed is not seen from here", NFS;
@@ -215,7 +215,7 @@ table! {
             "its server takes no flushes, and what it keeps is not seen from here", SYSFS_BLOCK;
         DEVICE_UNKNOWN: "a device or directory that cannot be looked at" => Unknown,
             "what lies there is not seen from here", NOWHERE;
-        STORAGE_FOREIGN: "the storage of a server that somebody else runs" => Unknown,
+        STORAGE_FOREIGN: "the storage of an existing server" => Unknown,
             "the disks of the server are not seen from here", NOWHERE;
     }
 }

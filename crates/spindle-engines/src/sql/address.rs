@@ -1,4 +1,4 @@
-//! The address of a server that somebody else runs, as a person writes it: `postgres://user:password@host:port/database`,
+//! The address of an existing server, as a person writes it: `postgres://user:password@host:port/database`,
 //! `mysql://...`. It is read here once, and shown without the password wherever it is shown. A password that does not stand
 //! in it is looked for where the server's own clients look (https://www.postgresql.org/docs/current/libpq-pgpass.html,
 //! https://mariadb.com/kb/en/mariadb-environment-variables/).

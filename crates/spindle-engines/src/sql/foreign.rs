@@ -1,4 +1,4 @@
-//! Servers that somebody else runs. Spindle comes to one as any client does, makes a schema of its own there (a database, where
+//! Existing servers. Spindle comes to one as any client does, makes a schema of its own there (a database, where
 //! schemas are databases), and touches nothing else: it neither starts nor stops nor sets anything. A schema bears a token, by
 //! which it is known as ours before it is dropped.
 
@@ -10,7 +10,7 @@ use spindle_workload::sql::SqlWorkload;
 use super::address::{Address, Password};
 use super::{FoundServer, Purpose, RunningServer, ServerError, Stop, load};
 
-/// A schema of Spindle's own on a server that somebody else runs.
+/// A schema of Spindle's own on an existing server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Schema {
     /// The server, and as whom to come to it.
@@ -58,7 +58,7 @@ pub enum Dropped {
     NotOurs,
 }
 
-/// One kind of server that somebody else runs. It keeps nothing between calls.
+/// One kind of existing server. It keeps nothing between calls.
 pub trait ForeignServer: Send + Sync {
     /// Looks at a server: what it is, what it says of its settings, and whether a schema may be made there. Changes nothing.
     ///

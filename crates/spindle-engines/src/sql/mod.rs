@@ -1,7 +1,7 @@
 //! Databases that speak SQL. A [`Server`] is one kind of them: it knows its programs, makes a database in directories, and
 //! starts it; a [`RunningServer`] is connected to, counted and stopped. What is the same for all of them, loading a workload
-//! and being an [`crate::engine::Engine`], is here. A new one is one folder, and one line in [`server`]. Those that somebody else
-//! runs are in [`foreign`].
+//! and being an [`crate::engine::Engine`], is here. A new one is one folder, and one line in [`server`]. Existing
+//! servers are in [`foreign`].
 
 pub mod address;
 pub mod foreign;
@@ -51,7 +51,7 @@ pub fn server(kind: ServerKind) -> &'static dyn Server {
     }
 }
 
-/// Those of them that somebody else may run, to be come to by an address; `None`: it is no such server.
+/// Those that can be an existing server, reached by its address; `None` for the others.
 pub fn foreign_server(kind: ServerKind) -> Option<&'static dyn ForeignServer> {
     match kind {
         ServerKind::Sqlite => None,

@@ -19,7 +19,7 @@ use crate::promise::{Promise, Storage};
 pub struct SqlUnderTest {
     server: Arc<dyn RunningServer>,
     workload: Arc<dyn SqlWorkload>,
-    /// `None`: somebody else runs it.
+    /// `None`: an existing server.
     directories: Option<TreeDirectories>,
 }
 
@@ -37,7 +37,7 @@ impl SqlUnderTest {
         }
     }
 
-    /// A server that somebody else runs, come to, and its workload.
+    /// An existing server, come to, and its workload.
     pub fn foreign(server: Arc<dyn RunningServer>, workload: Arc<dyn SqlWorkload>) -> SqlUnderTest {
         SqlUnderTest {
             server,

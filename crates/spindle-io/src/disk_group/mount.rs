@@ -187,10 +187,7 @@ pub(super) fn check_names<'a>(
         None => Ok(()),
         Some(pair) => Err(DiskGroupError::Invalid {
             group: group.to_owned(),
-            what: format!(
-                "two disks are called {}: each needs a name of its own",
-                pair[0]
-            ),
+            what: format!("two disks are called {}: each needs its own name", pair[0]),
         }),
     }
 }

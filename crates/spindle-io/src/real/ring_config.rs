@@ -1,4 +1,4 @@
-//! What a layout says about its rings, and what it hears back: whether fixed buffers and registered files were to be had.
+//! What a layout says about its rings, and what it learns: whether there were fixed buffers and registered files.
 
 use std::fmt;
 use std::sync::Arc;

@@ -3,7 +3,7 @@
 //! and rooms for rows, taken from the end of the block downwards.
 //!
 //! Slot: where its room begins (2), bytes in the room (2), length of the row in it (2; all ones: no row), kind (1),
-//! unused (1), version (16): which change made it so, be it an empty slot. A room is never given back by a row that shrinks or goes, only when somebody who knows that no roll-back
+//! unused (1), version (16): which change made it so, also for an empty slot. A room is never given back by a row that shrinks or goes, only when somebody who knows that no roll-back
 //! will want it has the block compacted: so a change can always be undone in place.
 
 use super::{BlockAddress, BlockKind, HEADER_BYTES, RowId, Version, format, get_u16, kind, put};
@@ -38,7 +38,7 @@ impl RowKind {
     }
 }
 
-/// How room for a row is to be had in a block.
+/// How a block makes room for a row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Fit {
     /// It is there.
@@ -49,12 +49,12 @@ pub enum Fit {
     No,
 }
 
-/// Loaded rows in a block of `block_bytes`: as many as it takes when each is of the longest kind, `row_bytes`.
+/// Loaded rows in a block of `block_bytes`: as many as fit when each is of the longest kind, `row_bytes`.
 pub fn slots_per_block(block_bytes: usize, row_bytes: usize) -> usize {
     (block_bytes - FIXED) / (SLOT_BYTES + room_bytes(row_bytes))
 }
 
-/// The longest row of which one fits into a block, be it migrated.
+/// The longest row of which one fits into a block, also after it migrated.
 pub fn row_bytes_max(block_bytes: usize) -> usize {
     block_bytes - FIXED - SLOT_BYTES - RowId::BYTES
 }

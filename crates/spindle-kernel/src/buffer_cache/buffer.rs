@@ -307,7 +307,7 @@ impl Pin {
         })
     }
 
-    /// Exclusive access if it is to be had at once.
+    /// Exclusive access, if it is free at once.
     pub(crate) fn try_write(&self) -> Option<ExclusiveBlock<'_>> {
         let bytes = self.buffer.frame.try_write()?;
         Some(ExclusiveBlock {

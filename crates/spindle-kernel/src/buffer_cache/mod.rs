@@ -188,7 +188,7 @@ impl BufferCache {
             match self.find_now(shared, address)? {
                 Some(Found::Claimed(claim)) => run.push(claim),
                 Some(found) => {
-                    // Perhaps to be waited for: what was claimed is read first, lest two sessions wait for each
+                    // Perhaps to be waited for: what was claimed is read first, so that two sessions never wait for each
                     // other's claims.
                     self.read_run(shared, waits, &mut run, &mut pins).await?;
                     match self.settle(shared, waits, found).await? {

@@ -112,7 +112,7 @@ fn process<F: Future<Output = ()> + 'static>(
     shared.env.spawn("process", Box::new(start))
 }
 
-/// A session on a thread of its own; what it returns is to be had from the handle.
+/// A session on a thread of its own; the handle gives what it returns.
 fn session<T: Send + 'static, F: Future<Output = T> + 'static>(
     shared: &Arc<Shared>,
     run: impl FnOnce(Arc<Shared>, Arc<ProcessWaits>) -> F + Send + 'static,

@@ -3,7 +3,7 @@
 //! paths reached.
 
 use crate::simulated::crashes::{
-    FIRST, Loss, crash_points, recovered, sweep, sweep_recoveries, with_flipped_bit,
+    CrashPoint, FIRST, Loss, crash_points, recovered, sweep, sweep_recoveries, with_flipped_bit,
 };
 use crate::simulated::{Scenario, loaded, recover_and_check, run};
 use spindle_io::sim::PowerCut;
@@ -17,6 +17,12 @@ fn cuts(io: u64, seeds: u64) -> Vec<PowerCut> {
         .into_iter()
         .chain(damage)
         .collect()
+}
+
+/// All of these I/Os in `make test-all`, one of so many in `make test`.
+fn some_of(points: Vec<CrashPoint>, usual: usize) -> Vec<CrashPoint> {
+    let stride = spindle_harness::stride(usual);
+    points.into_iter().step_by(stride).collect()
 }
 
 #[test]
@@ -36,6 +42,7 @@ fn no_crash_loses_an_acknowledged_commit() {
         assert!(probe::hits(rare) > 0, "{rare:?} was not reached");
     }
     assert!(points.len() >= 2000, "only {} I/Os", points.len());
+    let points = some_of(points, 5);
     let swept = sweep(scenario, &points, |io| cuts(io, 8));
     println!(
         "{} I/Os, {} recoveries, torn blocks repaired in {} of those looked at",
@@ -54,7 +61,7 @@ fn nor_with_flushes_at_checkpoints_and_two_writers() {
         writers: 2,
         ..Scenario::plain(2)
     };
-    let points = crash_points(scenario).unwrap();
+    let points = some_of(crash_points(scenario).unwrap(), 3);
     assert_eq!(sweep(scenario, &points, |io| cuts(io, 4)).loss, None);
 }
 
@@ -69,6 +76,7 @@ fn nor_with_the_checkpoint_close_behind() {
         let before = [Probe::CheckpointAdvanced, Probe::ImageUsedAgain].map(probe::hits);
         let points = crash_points(scenario).unwrap();
         let after = [Probe::CheckpointAdvanced, Probe::ImageUsedAgain].map(probe::hits);
+        let points = some_of(points, 5);
         let swept = sweep(scenario, &points, |io| cuts(io, 2));
         println!(
             "{write_sync:?}: {} I/Os, {} recoveries; positions noted and images used again: {before:?} to {after:?}; torn \
@@ -93,7 +101,7 @@ fn nor_with_a_double_write() {
             writers,
             ..Scenario::plain(10)
         };
-        let points = crash_points(scenario).unwrap();
+        let points = some_of(crash_points(scenario).unwrap(), 3);
         let swept = sweep(scenario, &points, |io| cuts(io, 2));
         println!(
             "{write_sync:?}: {} I/Os, {} recoveries, torn blocks restored in {}",

@@ -65,7 +65,7 @@ fn a_misdirected_write_is_reported_or_harmless() {
             write_sync,
             ..scenario(None)
         };
-        let ends = misdirect(scenario, 8);
+        let ends = misdirect(scenario, 8 / spindle_harness::stride(4) as u64);
         println!("{write_sync:?}: {ends:?}");
         assert_eq!(ends.wrong, None);
         assert!(ends.right > 0 && ends.reported.len() >= 2, "{ends:?}");

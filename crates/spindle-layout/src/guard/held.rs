@@ -141,7 +141,7 @@ impl HeldDevice {
         format!("/proc/{process}/fd/{}", self.file.as_raw_fd()).into()
     }
 
-    /// The kernel's own name of it in `/dev`, for tools that take no other, when the run's nodes are not to be had any more.
+    /// The kernel's own name of it in `/dev`, for tools that take no other, when the run's nodes are gone.
     ///
     /// # Errors
     /// [`Refusal::Changed`]: that name leads to another device.

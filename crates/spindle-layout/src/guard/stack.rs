@@ -70,7 +70,7 @@ fn overlap(one: &Range<u64>, other: &Range<u64>) -> bool {
     one.start < other.end && other.start < one.end
 }
 
-/// Which bytes beneath a layer a range above it comes to; `None` when it is none of the layer's.
+/// Which bytes beneath a layer a range above it comes to; `None` when it is not the layer's.
 fn down(layer: &Layer, range: &Range<u64>) -> Option<Range<u64>> {
     if !overlap(&layer.upper, range) {
         return None;

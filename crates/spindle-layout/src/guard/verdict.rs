@@ -23,7 +23,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// Between two looks at who has a device open.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// What somebody else does with a device, its partitions, or what it stands on.
+/// What another program does with a device, its partitions, or what it stands on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Use {
     /// A file system on it is mounted.

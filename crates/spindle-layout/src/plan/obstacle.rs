@@ -16,7 +16,7 @@ pub enum Obstacle {
     #[error(transparent)]
     Refused(#[from] Refusal),
     /// Rights are missing.
-    #[error("{what} can only be made by root: run Spindle as root, or use raw on files")]
+    #[error("{what} needs root: run Spindle as root, or use raw on files")]
     NeedsRoot {
         /// What.
         what: &'static str,

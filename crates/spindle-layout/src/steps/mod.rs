@@ -112,7 +112,7 @@ pub enum StepError {
         /// Its file.
         file: PathBuf,
     },
-    /// No loop device is to be had.
+    /// No loop device is free.
     #[error("no loop device is free: {0} were taken by others while they were asked for")]
     NoLoopDevice(u32),
     /// Partitions do not appear.
@@ -395,7 +395,7 @@ impl Workshop<'_> {
     }
 }
 
-/// How often a tool is started on a device that somebody else has for a moment.
+/// How often a tool is started on a device that another program holds for a moment.
 const TRIES: u32 = 5;
 
 /// Runs a tool that takes these devices for itself (`O_EXCL`), each checked and let go just before. A tool that finds one

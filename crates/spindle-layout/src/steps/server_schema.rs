@@ -1,4 +1,4 @@
-//! A schema on a server that somebody else runs, noted so that `clean` finds it. The program makes it itself, and it alone can
+//! A schema on an existing server, noted so that `clean` finds it. The program makes it itself, and it alone can
 //! come to the server: whoever undoes a ledger brings along what drops schemas.
 
 use std::fmt;

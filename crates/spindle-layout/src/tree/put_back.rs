@@ -117,7 +117,7 @@ impl PutBack {
         Ok(())
     }
 
-    /// Makes the directory `to`, which is there, like `from`.
+    /// Makes the existing directory `to` like `from`.
     fn directory(&mut self, from: &Path, to: &Path) -> Result<(), LayoutError> {
         let open = |path: &Path| {
             let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;

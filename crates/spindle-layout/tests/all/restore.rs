@@ -497,7 +497,7 @@ fn files_may_lie_in_several_directories() {
 fn regions_of_raw_devices_are_put_back_in_place() {
     let place = tempfile::tempdir().unwrap();
     if direct_probe(place.path()).unwrap() != DirectProbe::Direct {
-        spindle_harness::skip("raw devices are direct, and direct I/O is not to be had here");
+        spindle_harness::skip("raw devices are direct, and there is no direct I/O here");
         return;
     }
     let golden = golden(place.path());

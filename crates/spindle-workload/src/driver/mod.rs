@@ -530,7 +530,7 @@ impl<W: Work> ClientPlace<'_, W> {
                 Err(error) => {
                     self.count_given_up(&txn, due_ns.unwrap_or(began_ns));
                     self.count_error(&txn, error, &mut session).await?;
-                    // What it has written is none of the next one's.
+                    // What it has written does not count for the next one.
                     self.work.temporary_bytes(&mut session);
                 }
             }

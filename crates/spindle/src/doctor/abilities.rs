@@ -146,7 +146,7 @@ fn io_controller(files: &SystemFiles) -> Finding {
         )),
         None => Finding::missing(
             "I/O limits: neither the controller blkio (v1) nor io (v2) is there",
-            "limit is not to be had; mount the controller, or boot with it",
+            "layouts with `limit` are skipped; mount the controller, or boot with it",
         ),
     }
 }

@@ -124,7 +124,7 @@ fn governor(machine: &Machine) -> Finding {
             format!("governor: {other}"),
             "the clock follows the load, so latencies at low load are too high: cpupower frequency-set -g performance",
         ),
-        None => Finding::ok("governor: not told (the host's affair in a virtual machine)"),
+        None => Finding::ok("CPU governor: unknown (virtual machine)"),
     }
 }
 
@@ -146,7 +146,7 @@ fn idle_states(files: &SystemFiles) -> Finding {
         Some(latency_us) => Finding::ok(format!(
             "idle states: the deepest takes {latency_us} us to leave"
         )),
-        None => Finding::ok("idle states: none, or the host's affair"),
+        None => Finding::ok("idle states: none seen (the host decides in a virtual machine)"),
     }
 }
 
@@ -309,7 +309,7 @@ fn disk(disk: &BlockDevice) -> Vec<Finding> {
         )),
         ("write back", _) => Finding::ok(format!("{name}: volatile write cache, flushed for durable writes")),
         ("write through", _) => Finding::ok(format!(
-            "{name}: no volatile write cache, says the device (or somebody has set it so: then commits are not safe)"
+            "{name}: the device reports no volatile write cache (if someone set it to report that, commits are not safe)"
         )),
         (other, _) => Finding::ok(format!("{name}: write cache {other}")),
     });

@@ -133,7 +133,7 @@ pub(super) struct Inherited {
     pub memory_bytes: Option<u64>,
     /// The data of a workload that says itself how much there is.
     pub data: Option<DataOfWorkload>,
-    /// Whether it is said elsewhere that somebody else runs the server.
+    /// Whether the experiment says elsewhere that it is an existing server.
     pub is_foreign: bool,
 }
 
@@ -183,14 +183,14 @@ impl Database {
             server: Server::read(reader, engine)?,
         };
         reader.finish();
-        // Nobody here knows the buffer cache of a server that somebody else runs.
+        // Nobody here knows the buffer cache of an existing server.
         if !inherited.is_foreign && database.address().is_none() {
             database.check(reader, inherited.data);
         }
         Ok(database)
     }
 
-    /// The server that somebody else runs, if it is one.
+    /// The existing server, if it is one.
     pub fn address(&self) -> Option<&Address> {
         self.server.as_ref()?.url.as_ref()
     }

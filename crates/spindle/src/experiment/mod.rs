@@ -107,7 +107,7 @@ impl Experiment {
         self.layouts[layout].database.clone()
     }
 
-    /// Whether its servers are somebody else's.
+    /// Whether its servers are existing ones.
     pub fn is_foreign(&self) -> bool {
         self.layouts.iter().any(|layout| layout.address().is_some())
     }
@@ -285,7 +285,7 @@ fn read_layouts(
                 &["name"],
                 format!("two layouts are called {:?}", layout.name),
                 "this name is taken by a layout above",
-                "give every layout a name of its own, by which tables and verdicts call it",
+                "give every layout its own name: tables and verdicts use it",
             );
         }
         layouts.push(layout);
@@ -348,7 +348,7 @@ fn check_foreign(root: &Reader<'_>, layouts: &[Layout]) -> Result<(), Experiment
             "layout {:?} has a url, and layout {:?} has none",
             foreign.name, own.name
         ),
-        "a server that somebody else runs and one of Spindle's own are not on equal terms: the latter is started anew before \
+        "an existing server and one that Spindle starts are not on equal terms: the latter is started anew before \
          each trial, with empty caches",
         "give every layout a url, or none",
     ))

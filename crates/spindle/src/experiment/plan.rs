@@ -161,13 +161,13 @@ impl Plan {
         Ok(())
     }
 
-    /// Keys that mean nothing to servers that somebody else runs.
+    /// Keys that mean nothing to existing servers.
     pub(super) fn check_foreign(reader: &Reader<'_>) -> Result<(), ExperimentError> {
         for key in ["golden_path", "restore_verify"] {
             if reader.has(key) {
                 return Err(reader.conflict(
                     &[key],
-                    format!("{key} is set for a server that somebody else runs"),
+                    format!("{key} is set for an existing server"),
                     "such a server is loaded anew before each trial: there is no copy to be kept, and no file to be compared",
                     "leave it out",
                 ));

@@ -106,7 +106,7 @@ impl<'a> Reader<'a> {
         )
     }
 
-    /// Says whether the database of a layout is on a server that somebody else runs.
+    /// Says whether the database of a layout is on an existing server.
     pub fn names_a_server(&self) -> bool {
         let database = self.table.get("database").map(|node| &node.value);
         matches!(database, Some(Value::Table(table)) if table.get("url").is_some())

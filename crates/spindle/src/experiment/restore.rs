@@ -69,7 +69,7 @@ impl RestoreBy {
         match self {
             RestoreBy::Copy => None,
             RestoreBy::Snapshot if type_name != "btrfs" => Some(format!(
-                "{type_name} has no snapshots of its own, and what lies beneath it is not Spindle's"
+                "{type_name} has no snapshots, and Spindle did not make the volume beneath it"
             )),
             RestoreBy::Reflink | RestoreBy::Snapshot => {
                 let cannot = ["ext2", "ext3", "ext4", "tmpfs"].contains(&type_name);
@@ -106,7 +106,7 @@ impl RestoreBy {
             return None;
         }
         if layout.address().is_some() {
-            return Some("the server is somebody else's, and is loaded again".to_owned());
+            return Some("an existing server: its schema is loaded again".to_owned());
         }
         let database_has_redo_path = layout.database.redo_path.is_some();
         let put_back = self.of(layout);

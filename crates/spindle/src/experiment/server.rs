@@ -57,7 +57,7 @@ pub struct Server {
     pub settings: BTreeMap<String, String>,
     /// Directory of its programs; where such programs usually are when absent.
     pub bin_dir: Option<PathBuf>,
-    /// A server that somebody else runs, such as `postgres://user@host/database`; one of Spindle's own when absent. Its
+    /// An existing server, such as `postgres://user@host/database`; one of Spindle's own when absent. Its
     /// password is never written down.
     pub url: Option<Address>,
     /// The environment variable that its password is in; where the server's own clients look for one when absent.
@@ -102,7 +102,7 @@ impl Server {
         if let (Some(address), Some(key)) = (&server.url, of_own()) {
             return Err(reader.conflict(
                 &[key],
-                format!("{key} is set for a server that somebody else runs, {address}"),
+                format!("{key} is set for an existing server, {address}"),
                 "Spindle neither starts such a server nor sets anything of it",
                 format!("leave {key} out; what the server says of its settings is recorded"),
             ));
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_had_of_somebody_elses_server_is_refused() {
+    fn what_an_existing_server_does_not_have_is_refused() {
         for (more, key) in [
             ("settings = { work_mem = \"1MB\" }", "settings"),
             ("buffer_cache = \"4MiB\"", "buffer_cache"),
@@ -237,7 +237,7 @@ mod tests {
         ] {
             let told = told(&database(more), &[]);
             assert!(
-                told.contains(&format!("{key} is set for a server")),
+                told.contains(&format!("{key} is set for an existing server")),
                 "{told}"
             );
         }
@@ -251,7 +251,7 @@ mod tests {
             let text = format!("{}{more}\n", database(""));
             let told = told(&text, &[]);
             assert!(
-                told.contains(&format!("{key} is set for a server")),
+                told.contains(&format!("{key} is set for an existing server")),
                 "{told}"
             );
         }

@@ -660,7 +660,7 @@ fn a_preferred_read_needs_a_device_and_copies_to_choose_from() {
         ),
         (
             "{ preferred_read = \"/dev/sdx\", redundancy = \"normal\" }",
-            "is none of the devices",
+            "is not one of `devices`",
         ),
     ] {
         let error = error_of(&group(table), &[]);

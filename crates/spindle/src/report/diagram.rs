@@ -82,7 +82,7 @@ fn rows(experiment: Option<&Experiment>, index: usize, layout: &Layout) -> Vec<V
                 None => rows.push(vec![Part::new(
                     "system",
                     match candidate.address() {
-                        Some(_) => "somebody else's server",
+                        Some(_) => "an existing server",
                         None => "existing directory",
                     },
                     &layout.path,

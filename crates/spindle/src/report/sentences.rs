@@ -59,7 +59,7 @@ pub(crate) fn clients(number: u32) -> String {
     counted(number as usize, "client")
 }
 
-/// What has to be had to repeat a run.
+/// What a run needs to be repeated.
 pub(super) const REPEAT: &str = "\
 On this machine, where it was started: the run directory holds the experiment as it was run, with every default filled in.";
 
@@ -187,7 +187,7 @@ pub(crate) fn stopping(stopping: &Stopping) -> String {
     }
     if stopping.runs > 1 && stopping.is_finished {
         return format!(
-            "In each of {} runs cases were measured until each ratio was known to {precision} % or decided beyond doubt, for \
+            "In each of {} runs cases were measured until each ratio was known to {precision} % or decided with certainty, for \
              {} rounds at most: {} trials, where {} rounds of every case take {}. That saved {}.",
             stopping.runs,
             stopping.rounds_max / stopping.runs,
@@ -204,7 +204,7 @@ pub(crate) fn stopping(stopping: &Stopping) -> String {
         );
     }
     format!(
-        "Stopped when each ratio was known to {precision} % or decided beyond doubt: {} trials, where {} rounds of every case take {}. That \
+        "Stopped when each ratio was known to {precision} % or a difference was certain: {} trials, where {} rounds of every case take {}. That \
          saved {}.",
         stopping.trials,
         stopping.rounds_max,
@@ -271,7 +271,7 @@ mod tests {
         };
         assert_eq!(
             stopping(&early),
-            "Stopped when each ratio was known to 3 % or decided beyond doubt: 74 trials, where 30 rounds of every case take 180. \
+            "Stopped when each ratio was known to 3 % or a difference was certain: 74 trials, where 30 rounds of every case take 180. \
              That saved 2.6 hours."
         );
         early.reached = Some(0.537);

@@ -5,14 +5,14 @@ use spindle_stats::estimate_mean;
 
 use super::{
     Attribution, Case, Comparison, Layout, PartDifference, ResponseTime, RunResult, SYSTEM_CPU,
-    Trial, levels,
+    Trial,
 };
 
 /// Parts below this share of the difference are not worth a place in the sentence.
 const SHARE_SAID: f64 = 0.05;
 /// A sentence has no more parts than these.
 const PARTS_SAID: usize = 5;
-/// With fewer rounds, or runs where there are several, nothing is explained: what chance did to one round looks like a cause.
+/// With fewer rounds nothing is explained: what chance did to one round looks like a cause.
 const ROUNDS_MIN: usize = 2;
 /// With fewer the sentence says from how few rounds it speaks.
 const ROUNDS_SURE: usize = 4;
@@ -36,21 +36,21 @@ fn attribution(result: &RunResult, verdict: &Comparison) -> Option<Attribution> 
     };
     let (a, b) = (case(&verdict.a)?, case(&verdict.b)?);
     let pairs = pairs(a, b);
-    let differences = pairs.iter();
-    let differences = differences.map(|pair| (pair.run, pair.b.mean_us - pair.a.mean_us));
-    let differences = levels::by_runs(differences);
-    if differences.len() < ROUNDS_MIN {
+    if pairs.len() < ROUNDS_MIN {
         return None;
     }
+    let differences: Vec<f64> = pairs.iter().map(|(a, b)| b.mean_us - a.mean_us).collect();
     let is_b_slower = differences.iter().sum::<f64>() >= 0.0;
     let (slower, faster) = if is_b_slower { (b, a) } else { (a, b) };
     // As faster and slower, whichever way the verdict put them.
     let sign = if is_b_slower { 1.0 } else { -1.0 };
     let estimate = |figure: &dyn Fn(&ResponseTime) -> f64| {
-        let difference = |pair: &Pair| sign * (figure(pair.b) - figure(pair.a));
-        let differences = pairs.iter().map(|pair| (pair.run, difference(pair)));
+        let differences: Vec<f64> = pairs
+            .iter()
+            .map(|(a, b)| sign * (figure(b) - figure(a)))
+            .collect();
         // No pairs, or figures that are none: nothing is said.
-        estimate_mean(&levels::by_runs(differences)).ok()
+        estimate_mean(&differences).ok()
     };
     let whole = estimate(&|time| time.mean_us)?;
     let layouts = (result.layout_of(slower)?, result.layout_of(faster)?);
@@ -75,36 +75,28 @@ fn attribution(result: &RunResult, verdict: &Comparison) -> Option<Attribution> 
         parts,
         sentence: String::new(),
     };
-    attribution.sentence = sentence(&attribution, differences.len(), levels::unit(result));
+    attribution.sentence = sentence(&attribution, pairs.len());
     Some(attribution)
 }
 
-/// Response times of both cases in a round, and the run that it belongs to where the plan has several.
-struct Pair<'a> {
-    run: Option<u32>,
-    a: &'a ResponseTime,
-    b: &'a ResponseTime,
-}
-
-/// One for each round that both finished.
-fn pairs<'a>(a: &'a Case, b: &'a Case) -> Vec<Pair<'a>> {
-    let pair = |of_a: &'a Trial| {
-        let mut trials = b.trials.iter();
-        let of_b = trials.find(|trial| trial.round == of_a.round)?;
-        Some(Pair {
-            run: of_a.conditions.run,
-            a: of_a.response_time.as_ref()?,
-            b: of_b.response_time.as_ref()?,
-        })
+/// Response times of both cases in the rounds that both finished.
+fn pairs<'a>(a: &'a Case, b: &'a Case) -> Vec<(&'a ResponseTime, &'a ResponseTime)> {
+    let of_round = |case: &'a Case, round: u32| {
+        let mut trials = case.trials.iter();
+        let trial: &'a Trial = trials.find(|trial| trial.round == round)?;
+        trial.response_time.as_ref()
     };
-    a.trials.iter().filter_map(pair).collect()
+    let rounds = a.trials.iter().map(|trial| trial.round);
+    rounds
+        .filter_map(|round| Some((of_round(a, round)?, of_round(b, round)?)))
+        .collect()
 }
 
-fn names<'a>(pairs: &[Pair<'a>]) -> Vec<&'a str> {
+fn names<'a>(pairs: &[(&'a ResponseTime, &'a ResponseTime)]) -> Vec<&'a str> {
     let mut names: Vec<&str> = Vec::new();
     for part in pairs
         .iter()
-        .flat_map(|pair| pair.a.parts.iter().chain(&pair.b.parts))
+        .flat_map(|(a, b)| a.parts.iter().chain(&b.parts))
     {
         if !names.contains(&part.part.as_str()) {
             names.push(&part.part);
@@ -120,7 +112,7 @@ fn explanation(part: &str, us: f64, (slower, faster): (&Layout, &Layout)) -> Opt
 }
 
 /// The whole in words: "With 8 clients buffered is slower by 9.8 ms per transaction: +6.1 ms `db file sequential read`, ...".
-fn sentence(it: &Attribution, rounds: usize, unit_of_rounds: &str) -> String {
+fn sentence(it: &Attribution, rounds: usize) -> String {
     let unit = Unit::of(it.difference_us);
     let load = match it.clients {
         1 => "With 1 client".to_owned(),
@@ -155,9 +147,7 @@ fn sentence(it: &Attribution, rounds: usize, unit_of_rounds: &str) -> String {
         words.push(format!("{} in smaller parts", unit.signed(rest_us)));
     }
     let hedge = match rounds {
-        rounds if rounds < ROUNDS_SURE => {
-            format!(", as far as {rounds} {unit_of_rounds} can show,")
-        }
+        rounds if rounds < ROUNDS_SURE => format!(", as far as {rounds} rounds can show,"),
         _ => String::new(),
     };
     format!(
@@ -291,29 +281,6 @@ mod tests {
             result.attributions[0].sentence,
             "With 8 clients, as far as 2 rounds can show, buffered is slower than direct by 140 us per transaction: +200 us `db file sequential read`, -60 us user CPU"
         );
-    }
-
-    #[test]
-    fn several_runs_are_what_an_interval_is_of() {
-        let mut record = sample::record(&[("slow", &[100.0; 4]), ("quick", &[300.0; 4])]);
-        for (case, us) in record
-            .cases
-            .iter_mut()
-            .zip([[200.0, 210.0, 400.0, 410.0], [100.0; 4]])
-        {
-            for (trial, us) in case.trials.iter_mut().zip(us) {
-                trial.response_time = Some(time(&[(READ, us)]));
-            }
-        }
-        let of_rounds = build(&record).unwrap().attributions[0].ci95_us.unwrap();
-        for trial in record.cases.iter_mut().flat_map(|case| &mut case.trials) {
-            trial.conditions.run = Some((trial.round - 1) / 2 + 1);
-        }
-        let of_runs = build(&record).unwrap().attributions[0].clone();
-        // Two runs that differ know next to nothing, four rounds that agree within them seemed to.
-        assert!(of_rounds.0 > 0.0, "{of_rounds:?}");
-        assert!(of_runs.ci95_us.unwrap().0 < 0.0, "{of_runs:?}");
-        assert_eq!(of_runs.difference_us, 205.0);
     }
 
     #[test]

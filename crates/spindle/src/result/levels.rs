@@ -36,21 +36,6 @@ pub fn unit(result: &RunResult) -> &'static str {
     }
 }
 
-/// Values of rounds, each with its run; where there are runs, their means, which is what intervals are of.
-pub(super) fn by_runs(values: impl Iterator<Item = (Option<u32>, f64)>) -> Vec<f64> {
-    let mut alone = Vec::new();
-    let mut runs: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
-    for (run, value) in values {
-        match run {
-            None => alone.push(value),
-            Some(run) => runs.entry(run).or_default().push(value),
-        }
-    }
-    let mean = |of_run: Vec<f64>| of_run.iter().sum::<f64>() / of_run.len() as f64;
-    alone.extend(runs.into_values().map(mean));
-    alone
-}
-
 /// Whether the plan of a case's trials has several runs.
 pub(super) fn has_runs(case: &Case) -> bool {
     case.trials

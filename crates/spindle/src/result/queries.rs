@@ -57,7 +57,7 @@ impl Case {
                 ),
             }
         };
-        // A figure that one trial lacks, for a query that failed, is none of the case's.
+        // A figure that one trial lacks, for a query that failed, does not belong to the case.
         let all = |figure: fn(&QueryRun) -> Option<f64>| mean_of_all(runs().map(figure));
         let first = runs().next()?;
         Some(QueryMeans {

@@ -237,7 +237,7 @@ fn audit_off(
     let cause = if worst > 1.0 {
         "the rest was answered by a cache or is still on its way"
     } else {
-        "something else used the device, or the file system added work of its own"
+        "another program used the device, or the file system added its own I/O"
     };
     Some(format!(
         "{}: the database {verb} {} x the bytes that the device {verb} ({rounds}): {cause}.",
@@ -249,7 +249,7 @@ fn audit_off(
 fn uncounted(result: &RunResult, case: &Case) -> Option<String> {
     let rounds = rounds_where(case, |trial| trial.audit.device.is_none())?;
     Some(format!(
-        "{}: what the device did is unknown here ({rounds}), so the program's own counts stand unconfirmed.",
+        "{}: no device counters here ({rounds}), so the database's own I/O counts are not confirmed.",
         case_label(result, case)
     ))
 }
@@ -443,8 +443,8 @@ mod tests {
         assert_eq!(
             warnings,
             [
-                "a: the database wrote 0.50 x the bytes that the device wrote (rounds 2, 3): something else used the device, \
-                 or the file system added work of its own."
+                "a: the database wrote 0.50 x the bytes that the device wrote (rounds 2, 3): another program used the \
+                 device, or the file system added its own I/O."
             ]
         );
     }
@@ -574,7 +574,7 @@ mod tests {
                 "a: that the database was put back to its loaded state was not verified (every round), so its trials may \
                  have started from different data.",
                 "a: not direct here: tmpfs keeps files in memory.",
-                "a: what the device did is unknown here (every round), so the program's own counts stand unconfirmed.",
+                "a: no device counters here (every round), so the database's own I/O counts are not confirmed.",
                 "a (every round): steal time was 4 %",
             ]
         );

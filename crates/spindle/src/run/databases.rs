@@ -23,7 +23,7 @@ pub enum Databases {
     Images(Images),
     /// Of a server.
     Trees(Trees),
-    /// On servers that somebody else runs.
+    /// On existing servers.
     Schemas(Schemas),
 }
 
@@ -86,7 +86,7 @@ impl Databases {
         }
     }
 
-    /// Where the devices beneath a layout's data and beneath its redo are probed; `None` for a server that somebody else runs.
+    /// Where the devices beneath a layout's data and beneath its redo are probed; `None` for an existing server.
     pub fn probed(&self, layout: usize) -> Option<(Probed, Probed)> {
         match self {
             Databases::Images(images) => {
@@ -109,7 +109,7 @@ impl Databases {
         }
     }
 
-    /// Whether they are on servers that somebody else runs.
+    /// Whether they are on existing servers.
     pub fn are_foreign(&self) -> bool {
         matches!(self, Databases::Schemas(_))
     }

@@ -93,7 +93,7 @@ fn on_plain_files(target: &Target) -> Option<&'static str> {
     }
 }
 
-/// Looks at a server that somebody else runs; the reason when it cannot be measured.
+/// Looks at an existing server; the reason when it cannot be measured.
 fn look_at(
     address: &Address,
     experiment: &Experiment,

@@ -172,8 +172,8 @@ pub fn prepare(
             .collect();
         if let Some((disk, _)) = limited.into_iter().find(|(disk, _)| disks.contains(disk)) {
             return Err(format!(
-                "no limit here: {} has none, and lies on disk {disk}, which is held to one; give both the same, or each a \
-                 disk of its own",
+                "no limit here: {} has none, and lies on disk {disk}, which is held to one; give both the same limit, or \
+                 separate disks",
                 name(part)
             ));
         }

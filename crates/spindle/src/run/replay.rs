@@ -323,7 +323,7 @@ pub fn describe(experiment: &Experiment, index: usize) -> Layout {
             database.datafiles, layout.io, database.writers, redo,
         ),
         Some(_) if layout.address().is_some() => {
-            format!("a schema on {place}, which somebody else runs")
+            format!("a schema on {place}, an existing server")
         }
         Some(_) => format!("{} on {place}", database.engine),
     };

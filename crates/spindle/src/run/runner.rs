@@ -456,7 +456,7 @@ impl Runner {
         match redo_places(&self.state.experiment) {
             0 | 1 => Ok(()),
             places => self.warn(format!(
-                "redo lies beside the data, in {places} places: a part of any difference may be redo's. \
+                "each layout has its redo log beside its data, in {places} places, so the log is part of the comparison. \
                  Set database.redo_path to hold it constant"
             )),
         }
@@ -525,7 +525,7 @@ impl Runner {
         })?;
         let restored = match databases.restore(layout, grounds) {
             Ok(restored) => restored,
-            // A device of Spindle's own that fails takes its layout along, and no other; so does a server of somebody else's.
+            // A device of Spindle's own that fails takes its layout along, and no other; so does an existing server.
             Err(error) if grounds.is_made(layout) || databases.are_foreign() => {
                 databases.written(layout, None);
                 return self.trial_failed(case, round, format!("restoring the database: {error}"));

@@ -1,4 +1,4 @@
-//! The databases of a run whose servers somebody else runs: for each address a schema of the run's own, noted in the ledger
+//! The databases of a run on existing servers: for each address a schema of the run's own, noted in the ledger
 //! before it is made, loaded anew before every trial, dropped at the end. Layouts with the same address share one.
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -305,7 +305,7 @@ impl Trees {
         match devices.find(|device| taken.contains(device.as_path())) {
             None => Ok(()),
             Some(device) => Err(ImageError::Ground(format!(
-                "{} holds the database of another layout, whose files are made otherwise: give each devices of its own",
+                "{} holds the database of another layout, whose files are made differently: give each its own devices",
                 device.display()
             ))),
         }

@@ -88,7 +88,7 @@ pub enum TrialFiles {
     Blocks(DatabaseFiles),
     /// The directories of a server.
     Tree(TreeDirectories),
-    /// A schema on a server that somebody else runs.
+    /// A schema on an existing server.
     Schema(Schema),
 }
 

@@ -165,7 +165,7 @@ async fn open(task: &Task, env: &Arc<dyn Env>) -> Result<Arc<dyn Engine>, String
             Ok(Arc::new(under_test))
         }
         (TrialFiles::Schema(schema), Some(kind), _) => {
-            let server = foreign_server(kind).ok_or("no such server is run by somebody else")?;
+            let server = foreign_server(kind).ok_or("no such existing server")?;
             let opened = server.open(schema, Purpose::Trial);
             let opened = opened.map_err(|error| error.to_string())?;
             let workload = sql_workload_of(&task.workload, database, task.data_seed);
@@ -415,14 +415,14 @@ impl Trial<'_> {
             let charged = (*after).zip(*before).map(|(now, then)| now.since(&then));
             let Some(done) = done_on(device, begin, end) else {
                 return Err(format!(
-                    "what device {device} did is unknown, so whether its limit held is, too"
+                    "what device {device} did is unknown, so it is also unknown whether its limit held"
                 ));
             };
             let done = io_limit::held_to_account(done, charged);
             if let Some(exceeded) = limited.rates.exceeded(&done, time) {
                 return Err(format!(
-                    "the limit was not held: device {device} did {exceeded}. Either writes went out in the name of another \
-                     process, such as the kernel's flusher or a file system's journal, or something else used the device"
+                    "the limit was not held: device {device} did {exceeded}. Either another \
+                     process wrote for it (the kernel flusher, a file system journal), or another program used the device"
                 ));
             }
         }
@@ -644,7 +644,7 @@ impl Trial<'_> {
     }
 }
 
-/// What a trial on a server that somebody else runs can tell: what this machine did meanwhile says nothing of the server, not
+/// What a trial on an existing server can tell: what this machine did meanwhile says nothing of the server, not
 /// even where it is this machine's.
 fn as_seen_from_outside(outcome: Outcome) -> Outcome {
     Outcome {

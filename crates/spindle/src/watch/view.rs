@@ -183,7 +183,7 @@ fn draw_waits(frame: &mut Frame<'_>, scene: &Scene, area: Rect) {
         .take(WAITS.into())
         .map(|wait| wait_row(wait, longest_us))
         .collect();
-    let block = titled("Waits so far: time of all together, number, mean");
+    let block = titled("Waits so far: total, count, mean");
     if rows.is_empty() {
         frame.render_widget(Paragraph::new("  none yet").dim().block(block), area);
         return;

@@ -21,7 +21,7 @@ fn shown(error: &ExperimentError) -> String {
         .collect()
 }
 
-/// A layout on a server that somebody else runs.
+/// A layout on an existing server.
 const FOREIGN: &str =
     "\n[[layout]]\nname = \"there\"\ndatabase = { url = \"postgres://me@host/bench\" }\n";
 

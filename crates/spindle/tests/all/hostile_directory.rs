@@ -1,5 +1,5 @@
 //! Run directories as a stranger could leave them: links, pipes and devices in the places of files. Nothing outside is
-//! written, nothing hangs, and a directory that holds files of somebody else's is not taken for a run.
+//! written, nothing hangs, and a directory that holds a stranger's files is not taken for a run.
 
 use std::fs;
 use std::os::unix::fs::symlink;

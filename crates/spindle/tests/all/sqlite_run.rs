@@ -153,13 +153,14 @@ fn journal_modes_are_compared_and_nothing_is_left() {
     }
     let skipped = cases[3].to_string();
     assert!(skipped.contains("does not delay its own I/O"), "{skipped}");
-    // A flush that is waited for is seen.
+    // A flush that is waited for is seen, if not in each short trial: waits are sampled.
     let waits = |case: &Value| -> f64 {
-        let waits = case["trials"][0]["waits"].as_array().unwrap().clone();
-        let sync = waits
-            .iter()
-            .find(|wait| wait["event"] == "sync of the log (log file sync)");
-        sync.unwrap()["total_us"].as_f64().unwrap()
+        let trials = case["trials"].as_array().unwrap().iter();
+        let waits = trials.flat_map(|trial| trial["waits"].as_array().unwrap());
+        waits
+            .filter(|wait| wait["event"] == "sync of the log (log file sync)")
+            .map(|wait| wait["total_us"].as_f64().unwrap())
+            .sum()
     };
     assert!(waits(&cases[0]) > 0.0);
     assert_eq!(waits(&cases[1]), 0.0);

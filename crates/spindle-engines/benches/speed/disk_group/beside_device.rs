@@ -25,7 +25,7 @@ pub fn run(pace: Pace, directory: &Path, figures: &mut Figures) {
         let path = directory.join(name);
         written(&path, bytes);
         let device = FileDevice::open(&path, Caching::Direct, Method::Sync);
-        Arc::new(device.expect("direct I/O is to be had"))
+        Arc::new(device.expect("direct I/O works here"))
     };
     let one = file("one".to_owned(), FILE_BYTES);
     let disk_bytes = FILE_BYTES / DISKS + MEMBER_OVERHEAD_BYTES;

@@ -50,7 +50,7 @@ struct Private {
 }
 
 impl Private {
-    /// What is asked of it; says why, when there is no server to be had.
+    /// What is asked of it; says why, when there is no server.
     fn request(clients: usize, data_bytes: u64) -> Option<ServerRequest> {
         let request = ServerRequest {
             settings: Default::default(),
@@ -67,7 +67,7 @@ impl Private {
         Some(request)
     }
 
-    /// Empty directories that a server can use which runs as somebody else.
+    /// Empty directories for a server that runs as another user.
     fn directories(directory: &Path) -> TreeDirectories {
         let place = directory.parent().expect("the bench's place");
         for path in [place, directory] {

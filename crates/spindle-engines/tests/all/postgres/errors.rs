@@ -152,7 +152,7 @@ fn a_wrong_password_is_refused() {
 #[test]
 fn a_directory_that_the_server_cannot_get_to_is_named() {
     if !is_installed() || !rustix::process::geteuid().is_root() {
-        spindle_harness::skip("only root's servers run as somebody else");
+        spindle_harness::skip("only root's servers run as another user");
         return;
     }
     let home = Home::new();

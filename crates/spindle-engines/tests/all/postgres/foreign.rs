@@ -1,4 +1,4 @@
-//! A schema on a server that somebody else runs: made once, known by its token, loaded again as often as one likes.
+//! A schema on an existing server: made once, known by its token, loaded again as often as one likes.
 
 use spindle_engines::sql::foreign::reload;
 use spindle_engines::sql::{Address, Dropped, Purpose, Schema, ServerKind, Stop, foreign_server};

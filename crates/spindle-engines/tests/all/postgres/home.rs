@@ -63,7 +63,7 @@ pub struct Home {
 impl Home {
     pub fn new() -> Home {
         let directory = tempfile::tempdir().unwrap();
-        // The server may run as somebody else.
+        // The server may run as another user.
         let open = std::fs::Permissions::from_mode(0o755);
         std::fs::set_permissions(directory.path(), open).unwrap();
         Home { directory }

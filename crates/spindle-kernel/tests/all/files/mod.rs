@@ -118,7 +118,7 @@ impl Files {
         self.directory.path().join(name)
     }
 
-    /// Opens everything; `None` (with a note) where the way is not to be had here.
+    /// Opens everything; `None` (with a note) where this machine lacks the way.
     pub fn open(&self, way: Way) -> Option<Storage> {
         let method = way.io_method()?;
         let open =

@@ -1,5 +1,5 @@
 //! Killed at any moment, by SIGKILL, a run leaves nothing that `clean` does not find. The run is a process of its own: this
-//! test, called again. `SPINDLE_KILLS` says how often it is killed (20 if not set), `SPINDLE_KILLS_FROM` which kill of their
+//! test, called again. `SPINDLE_KILLS` says how often it is killed (20 in `make test-all` and 5 in `make test`, if not set), `SPINDLE_KILLS_FROM` which kill of their
 //! endless row is the first, so that `scripts/soak-layouts` can go on where it was.
 
 use std::os::unix::process::ExitStatusExt;
@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{RngCore, SeedableRng};
+use spindle_harness::stride;
 use spindle_layout::guard::Permit;
 use spindle_layout::spec::{DeviceSpec, LayoutKind, Share};
 use spindle_layout::steps::RunDirectory;
@@ -34,6 +35,7 @@ const DIRECTORY: &str = "SPINDLE_TEST_DIRECTORY";
 const DISKS: &str = "SPINDLE_TEST_DISKS";
 
 const KILLS: &str = "SPINDLE_KILLS";
+const KILLS_DEFAULT: u32 = 20;
 const KILLS_FROM: &str = "SPINDLE_KILLS_FROM";
 
 fn specs(directory: &std::path::Path, disks: &[PathBuf]) -> Vec<LayoutSpec> {
@@ -124,7 +126,10 @@ fn nothing_is_left_of_a_run_that_was_killed_at_any_moment() {
         return;
     }
     let number = |name, default| std::env::var(name).map_or(default, |text| text.parse().unwrap());
-    let (kills, first): (u32, u32) = (number(KILLS, 20), number(KILLS_FROM, 0));
+    let (kills, first): (u32, u32) = (
+        number(KILLS, KILLS_DEFAULT / stride(4) as u32),
+        number(KILLS_FROM, 0),
+    );
     let scene = Scene::new();
     let disks = [
         Disk::new(&scene, "disk1", 320 * MIB),

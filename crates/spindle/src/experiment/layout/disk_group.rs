@@ -143,7 +143,7 @@ impl DiskGroup {
                 let what = if is_device {
                     "stands in it twice"
                 } else {
-                    "is none of the devices"
+                    "is not one of `devices`"
                 };
                 return Err(table.conflict(
                     &["failure_groups"],
@@ -160,7 +160,7 @@ impl DiskGroup {
                 .any(|device| device.path().to_str() == Some(name));
             let (what, help) = match self.redundancy {
                 _ if !is_device => (
-                    "is none of the devices",
+                    "is not one of `devices`",
                     "name a device as it is written in devices",
                 ),
                 Redundancy::External => (

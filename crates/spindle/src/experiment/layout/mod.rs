@@ -65,7 +65,7 @@ fn yes() -> bool {
 }
 
 impl Layout {
-    /// The server that somebody else runs, if it is one.
+    /// The existing server, if it is one.
     pub fn address(&self) -> Option<&Address> {
         self.database.address()
     }
@@ -109,7 +109,7 @@ impl Layout {
                 &["name"],
                 "a layout has no name",
                 "name is missing",
-                "every layout needs a name of its own, by which tables and verdicts call it",
+                "every layout needs its own name: tables and verdicts use it",
             ));
         };
         if is_raw && io.caching == Caching::Buffered {
@@ -147,7 +147,7 @@ impl Layout {
     }
 }
 
-/// Refuses what cannot be had of a server that somebody else runs.
+/// Refuses what cannot be had of an existing server.
 fn check_foreign(
     reader: &Reader<'_>,
     address: &Address,
@@ -156,7 +156,7 @@ fn check_foreign(
     if let Some(key) = OF_OWN_GROUND.into_iter().find(|key| reader.has(key)) {
         return Err(reader.conflict(
             &[key],
-            format!("{key} is set for a server that somebody else runs, {address}"),
+            format!("{key} is set for an existing server, {address}"),
             "what it stands on, and how it reads and writes there, is not Spindle's to say",
             format!(
                 "leave {key} out: compare servers that stand on different storage, each by its url"
@@ -167,7 +167,7 @@ fn check_foreign(
         true => Ok(()),
         false => Err(reader.conflict(
             &["candidate"],
-            "a server that somebody else runs holds no files of others",
+            "an existing server holds no files of others",
             "candidate = false means nothing to it",
             "leave candidate out, or the layout",
         )),

@@ -151,7 +151,7 @@ impl Layout {
             }
             if !is_own(name) {
                 return wrong(
-                    format!("files are placed on {name:?}, which is none of the devices"),
+                    format!("files are placed on {name:?}, which is not one of `devices`"),
                     "none of this layout's devices",
                     "write the device as it is written in devices",
                 );

@@ -15,7 +15,7 @@ pub(super) const KIND: Kind = Kind {
     name: "log writes dominate",
     text: "A transaction waits for the log (redo, WAL) more than for anything else.",
     text_where_layouts_differ: None,
-    remedy: "Give the log a device of its own that is quick with small durable writes (placement.redo of a layout, or \
+    remedy: "Give the log its own device with faster synchronous writes (placement.redo of a layout, or \
              database.redo_path).",
     look,
 };

@@ -10,9 +10,9 @@ const FOREIGN_MIB_PER_S_MIN: f64 = 10.0;
 
 pub(super) const KIND: Kind = Kind {
     name: "noisy neighbour",
-    text: "Something else used the machine while it was measured.",
+    text: "Other programs used the machine during the measurement. Do not trust small differences.",
     text_where_layouts_differ: None,
-    remedy: "Find it and stop it for the time of the run, or use a machine of your own; more rounds make its part smaller.",
+    remedy: "Stop them for the run, or use an idle machine; more rounds reduce their effect.",
     look,
 };
 

@@ -48,8 +48,8 @@ pub struct Trial {
     pub latency_us: Latency,
     /// What sessions and background processes waited for.
     pub waits: Vec<Wait>,
-    /// How the machine's processors spent the measured time; `None` when unknown, as where the database is on a server that
-    /// somebody else runs.
+    /// How the machine's processors spent the measured time; `None` when unknown, as where the database is on an existing
+    /// server.
     pub cpu: Option<CpuShares>,
     /// Processor time that one transaction cost; `None` when no transaction was committed.
     pub cpu_us_per_transaction: Option<CpuMicroseconds>,

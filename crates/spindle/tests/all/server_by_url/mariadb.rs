@@ -21,7 +21,7 @@ const DATABASES: &str =
     "select schema_name from information_schema.schemata where schema_name like 'spindle\\_%'";
 
 #[test]
-fn a_server_that_somebody_else_runs_is_measured_and_left_as_it_was() {
+fn an_existing_server_is_measured_and_left_as_it_was() {
     let Some(scene) = Scene::of(ServerKind::MariaDb) else {
         return;
     };

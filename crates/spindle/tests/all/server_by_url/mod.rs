@@ -1,4 +1,4 @@
-//! Runs on servers that somebody else runs, as people start them: here a server of the test's own, come to by its port and by
+//! Runs on existing servers, as people start them: here a server of the test's own, come to by its port and by
 //! its socket. Without such a server installed a test says so and does nothing.
 
 mod mariadb;

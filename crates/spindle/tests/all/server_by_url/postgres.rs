@@ -30,7 +30,7 @@ fn layout(name: &str, url: &str) -> String {
 }
 
 #[test]
-fn servers_that_somebody_else_runs_are_compared_and_left_as_they_were() {
+fn existing_servers_are_compared_and_left_as_they_were() {
     let Some(scene) = Scene::of(ServerKind::Postgres) else {
         return;
     };

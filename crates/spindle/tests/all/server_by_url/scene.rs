@@ -1,4 +1,4 @@
-//! A server that a test runs as somebody else would, and runs of the program beside it.
+//! A server that a test runs as its owner would, and runs of the program beside it.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -23,7 +23,7 @@ pub struct Scene {
 }
 
 impl Scene {
-    /// A server of this kind; `None`, said, when there is none to be had.
+    /// A server of this kind; `None`, and says so, when there is none.
     pub fn of(kind: ServerKind) -> Option<Scene> {
         let request = ServerRequest {
             settings: Default::default(),
@@ -38,7 +38,7 @@ impl Scene {
             return None;
         }
         let place = tempfile::tempdir().unwrap();
-        // The server may run as somebody else.
+        // The server may run as another user.
         fs::set_permissions(place.path(), fs::Permissions::from_mode(0o755)).unwrap();
         let top = place.path().join("server");
         fs::create_dir(&top).unwrap();

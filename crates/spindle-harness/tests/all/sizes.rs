@@ -1,0 +1,94 @@
+//! Lengths of functions and files.
+
+use std::collections::BTreeMap;
+
+use crate::sources::{code, product, sources};
+
+const FILE_LINES_MAX: usize = 800;
+const FUNCTION_LINES_MAX: usize = 70;
+
+/// Functions that are longer, and how long they are.
+const LONG: [(&str, usize); 4] = [
+    ("crates/spindle/src/experiment/layout/mod.rs read", 74),
+    ("crates/spindle/src/trial/worker.rs carry_out", 115),
+    ("crates/spindle-layout/src/plan/mod.rs of", 74),
+    (
+        "crates/spindle-workload/src/sql/tpch/parameters.rs parameters",
+        73,
+    ),
+];
+
+/// Where code is.
+const CODE: [&str; 2] = ["crates", "fuzz"];
+
+#[test]
+fn files_can_be_read_in_one_sitting() {
+    let long: Vec<String> = sources(&CODE, "rs")
+        .iter()
+        .filter(|source| source.text.lines().count() > FILE_LINES_MAX)
+        .map(|source| source.path.clone())
+        .collect();
+    assert_eq!(
+        long,
+        Vec::<String>::new(),
+        "files of more than {FILE_LINES_MAX} lines"
+    );
+}
+
+#[test]
+fn functions_fit_a_screen() {
+    let known: BTreeMap<&str, usize> = LONG.into_iter().collect();
+    let mut long = Vec::new();
+    for source in product() {
+        for (name, lines) in functions(&code(&source.text)) {
+            let name = format!("{} {name}", source.path);
+            if lines > *known.get(name.as_str()).unwrap_or(&FUNCTION_LINES_MAX) {
+                long.push(format!("{name}: {lines}"));
+            }
+        }
+    }
+    assert_eq!(
+        long,
+        Vec::<String>::new(),
+        "functions of more than {FUNCTION_LINES_MAX} lines"
+    );
+}
+
+/// The functions of formatted code, and how many lines each has from its first to its closing brace.
+fn functions(code: &str) -> Vec<(String, usize)> {
+    let lines: Vec<&str> = code.lines().collect();
+    let mut found = Vec::new();
+    for (first, line) in lines.iter().enumerate() {
+        let Some(name) = name_of_function(line) else {
+            continue;
+        };
+        let indent = line.len() - line.trim_start().len();
+        let closing = format!("{}}}", " ".repeat(indent));
+        let body = lines[first..].iter().take_while(|each| **each != closing);
+        let is_declaration = lines[first..]
+            .iter()
+            .take_while(|each| !each.ends_with('{'))
+            .any(|each| each.ends_with(';') || each.ends_with('}'));
+        if !is_declaration {
+            found.push((name, body.count() + 1));
+        }
+    }
+    found
+}
+
+fn name_of_function(line: &str) -> Option<String> {
+    let words = line.trim_start();
+    let (before, after) = words.split_once("fn ")?;
+    let is_start = before.split_whitespace().all(|word| {
+        word.starts_with("pub")
+            || ["async", "const", "unsafe", "crate)", "extern", "super)"].contains(&word)
+    });
+    let end = after.find(|each: char| !each.is_alphanumeric() && each != '_')?;
+    (is_start && end > 0).then(|| after[..end].to_owned())
+}
+
+#[test]
+fn functions_are_measured_from_end_to_end() {
+    let code = "fn short() {}\ntrait T {\n    fn declared(\n        &self,\n    );\n}\npub(crate) async fn long(\n    a: u8,\n) {\n    b();\n}\n";
+    assert_eq!(functions(code), [("long".to_owned(), 5)]);
+}
