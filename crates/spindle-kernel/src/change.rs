@@ -35,7 +35,10 @@ pub(crate) async fn change<T>(
             return Ok((planned, shared.log.end()));
         }
         match log(shared, pins, &blocks, builder, &mut room) {
-            Append::Done { end, .. } => {
+            Append::Done { start, end } => {
+                let planted = shared.settings.has_planted(PlantedFault::ScnHandedOutTwice);
+                let end = if planted { start } else { end };
+                check_newer(shared, pins, &blocks, end)?;
                 carry_out(pins, &mut blocks, builder, end);
                 if shared.buggify.fires(Switch::LgwrEager) {
                     shared.log.request(end);
@@ -141,6 +144,23 @@ fn log(
         }
     }
     outcome
+}
+
+/// A change makes its blocks newer: the redo up to `end` holds more changes of them than they have.
+fn check_newer(
+    shared: &Shared,
+    pins: &[&Pin],
+    blocks: &[ExclusiveBlock<'_>],
+    end: u64,
+) -> Result<()> {
+    for (pin, block) in pins.iter().zip(blocks) {
+        let scn = block::scn(block);
+        shared.require(
+            || scn < end,
+            || format!("block {} of SCN {scn} would go to {end}", pin.address()),
+        )?;
+    }
+    Ok(())
 }
 
 fn carry_out(pins: &[&Pin], blocks: &mut [ExclusiveBlock<'_>], builder: &RecordBuilder, end: u64) {

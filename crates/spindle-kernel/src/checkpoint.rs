@@ -181,6 +181,17 @@ async fn note_position(shared: &Shared, waits: &ProcessWaits, instead: Option<u6
     if shared.cache.dirty_buffers() > 0 {
         probe::hit(Probe::CheckpointAdvanced);
     }
+    if shared
+        .settings
+        .has_planted(PlantedFault::CheckpointBeyondRedo)
+    {
+        position = shared.log.end() + 1;
+    }
+    let flushed = shared.log.flushed();
+    shared.require(
+        || position <= flushed,
+        || format!("a checkpoint at {position}, and redo is on stable storage up to {flushed}"),
+    )?;
     let location = shared.log_files.place_of(position);
     shared
         .control

@@ -1,12 +1,9 @@
 //! The instance: the embedded database, its processes and its public face. Made of a world ([`Env`]) and the devices of
 //! a database ([`Storage`]); knows no files, no SQL and no terminal.
 
-use std::future::poll_fn;
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 
-use spindle_io::env::LocalFuture;
-use spindle_io::sync::atomic::{AtomicBool, Ordering};
+use spindle_io::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use spindle_io::sync::{Latch, Semaphore, has_planted};
 use spindle_io::{Arena, BlockDevice, Env, Join, Request, Submission};
 
@@ -15,12 +12,13 @@ use crate::buffer_cache::BufferCache;
 use crate::buggify::{Buggify, Switch};
 use crate::checkpoint::{self, Checkpoint, hold_back};
 use crate::control_file::{CheckpointRecord, Contents, ControlFile, Extent, Segment, read_bytes};
-use crate::dbwr::{self, Dbwr};
+use crate::dbwr::Dbwr;
 use crate::double_write;
 use crate::error::{KernelError, Result};
-use crate::lgwr::{self, LOG_FILE_HEADER_BYTES, Location, LogFiles, seal_file_header};
+use crate::lgwr::{LOG_FILE_HEADER_BYTES, Location, LogFiles, seal_file_header};
 use crate::log::{FIRST_POSITION, Log};
 use crate::pmon::{self, Pmon};
+use crate::processes::start_processes;
 use crate::recovery::{RecoveryReport, recover};
 use crate::row_lock::RowLocks;
 use crate::session::Session;
@@ -124,6 +122,8 @@ pub(crate) struct Shared {
     /// One flush of the datafiles at a time.
     flush_turn: Semaphore,
     pub(crate) buggify: Buggify,
+    /// Sessions that have not ended.
+    pub(crate) sessions: AtomicUsize,
     /// One change of the space map at a time.
     pub(crate) space_turn: Semaphore,
     /// Blocks of a multi-block read, held down where the cache is tiny.
@@ -185,6 +185,24 @@ impl Shared {
         self.dbwr.wake_all();
         self.checkpoint.wake_all();
         self.pmon.wake_all();
+    }
+
+    /// When sessions and processes have ended, nobody has anything of the instance.
+    fn check_unused(&self) -> Result<()> {
+        if self.sessions.load(Ordering::SeqCst) > 0 {
+            return Ok(());
+        }
+        self.require_ok(self.cache.check_unused())?;
+        self.require_ok(self.log.check_unused())
+    }
+
+    /// When sessions have ended, and then PMON has cleaned up behind them, no row is locked, unless something could not be
+    /// rolled back. Before the instance stops: who is cut off by that may keep locks.
+    fn check_unlocked(&self) -> Result<()> {
+        match self.pmon.is_done() {
+            true => self.require_ok(self.locks.check_unused()),
+            false => Ok(()),
+        }
     }
 
     /// The number by which the files of one database know each other.
@@ -440,6 +458,7 @@ pub(crate) fn make_shared(
         health: Health::default(),
         flush_turn: Semaphore::new(1),
         buggify: Buggify::new(&**env, settings.switches),
+        sessions: AtomicUsize::new(0),
         space_turn: Semaphore::new(1),
         multiblock_read_blocks: settings.multiblock_read_blocks.min(buffers / 64).max(1),
         settings: settings.clone(),
@@ -589,9 +608,17 @@ impl Instance {
     pub async fn shutdown(mut self, how: Shutdown) -> Result<()> {
         let checkpointed = match how {
             Shutdown::Normal => {
+                let have_ended = self.shared.sessions.load(Ordering::SeqCst) == 0;
                 // What cannot be rolled back now, the next start will.
                 let _ = pmon::clean_up(&self.shared, &self.waits).await;
-                checkpoint::perform(&self.shared, &self.waits).await
+                let unlocked = match have_ended {
+                    true => self.shared.check_unlocked(),
+                    false => Ok(()),
+                };
+                match unlocked {
+                    Ok(()) => checkpoint::perform(&self.shared, &self.waits).await,
+                    broken => broken,
+                }
             }
             Shutdown::Abort => {
                 self.shared.fail("shut down with abort".to_string());
@@ -604,7 +631,11 @@ impl Instance {
             // A process that panicked has said so itself.
             let _ = process.ended().await;
         }
-        checkpointed
+        checkpointed?;
+        match how {
+            Shutdown::Normal => self.shared.check_unused(),
+            Shutdown::Abort => Ok(()),
+        }
     }
 }
 
@@ -656,47 +687,4 @@ async fn check_file_headers(shared: &Shared) -> Result<()> {
         }
     }
     Ok(())
-}
-
-fn start_processes(shared: &Arc<Shared>) -> Vec<Join> {
-    let start = |name: String, run: Box<dyn FnOnce(Arc<Shared>) -> LocalFuture + Send>| {
-        let (for_process, process_name) = (Arc::clone(shared), name.clone());
-        let start = move || {
-            let process = run(Arc::clone(&for_process));
-            Box::pin(watched(for_process, process_name, process)) as LocalFuture
-        };
-        shared.env.spawn(&name, Box::new(start))
-    };
-    let mut processes = vec![
-        start("lgwr".to_string(), Box::new(|it| Box::pin(lgwr::run(it)))),
-        start(
-            "ckpt".to_string(),
-            Box::new(|it| Box::pin(checkpoint::run(it))),
-        ),
-        start("pmon".to_string(), Box::new(|it| Box::pin(pmon::run(it)))),
-    ];
-    for number in 0..shared.settings.writers {
-        let run = Box::new(move |it| Box::pin(dbwr::run(it, number)) as LocalFuture);
-        processes.push(start(format!("dbw{number}"), run));
-    }
-    processes
-}
-
-/// Runs a process. One that panics, or ends before the instance stops, fails the instance with the reason: others would wait
-/// for it for ever.
-async fn watched(shared: Arc<Shared>, name: String, mut process: LocalFuture) {
-    let attempt = poll_fn(|context| {
-        let poll = || process.as_mut().poll(context);
-        catch_unwind(AssertUnwindSafe(poll)).unwrap_or_else(|panic| {
-            let text = panic.downcast_ref::<&str>().map(|text| (*text).to_string());
-            let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
-            let words = text.unwrap_or_else(|| "no reason given".to_string());
-            shared.fail(format!("process {name} panicked: {words}"));
-            resume_unwind(panic)
-        })
-    });
-    attempt.await;
-    if !shared.health.is_stopping() {
-        shared.fail(format!("process {name} ended while others need it"));
-    }
 }

@@ -350,9 +350,10 @@ async fn write_batch(
     location: Location,
 ) -> Result<()> {
     let files = &shared.log_files;
-    let bytes = batch::HEADER_BYTES + (batch.end - location.position) as usize;
+    let bytes = batch::HEADER_BYTES + (batch.end - batch.start) as usize;
     let padded = files.padded(bytes as u64) as usize;
     let device = &files.devices[location.file];
+    check_place(shared, &batch, padded as u64, location)?;
     let piece_bytes = shared
         .settings
         .log_write_bytes_max
@@ -390,8 +391,9 @@ async fn write_batch(
         result?;
     }
     shared.statistics.add_redo_write(bytes, padded);
+    let lost_count = shared.settings.has_planted(PlantedFault::RedoEndMiscounted);
     let next = Location {
-        position: batch.end,
+        position: batch.end + u64::from(lost_count),
         offset: location.offset + padded as u64,
         ..location
     };
@@ -399,16 +401,40 @@ async fn write_batch(
     Ok(())
 }
 
+/// A batch continues where the last one ended, and fits its file.
+fn check_place(shared: &Shared, batch: &Batch, padded: u64, location: Location) -> Result<()> {
+    let device = &shared.log_files.devices[location.file];
+    let capacity_bytes = device.limits().capacity_bytes;
+    shared.require(
+        || {
+            let continues = batch.start == location.position && batch.start < batch.end;
+            continues && location.offset + padded <= capacity_bytes
+        },
+        || {
+            format!(
+                "redo from position {} to {} would go to {location:?}, and the file has {capacity_bytes} bytes",
+                batch.start, batch.end
+            )
+        },
+    )
+}
+
 /// Goes on to the next log file, which is free: changes were held back in time (see [`LogFiles::has_room`]).
 async fn switch(shared: &Shared, position: u64) -> Result<()> {
     let files = &shared.log_files;
-    assert!(
-        files.next_is_free()
-            || shared
-                .settings
-                .has_planted(PlantedFault::LogFileReusedEarly),
-        "redo was let into the buffer that has no room in the log files"
-    );
+    let reused = shared
+        .settings
+        .has_planted(PlantedFault::LogFileReusedEarly);
+    shared.require(
+        || files.next_is_free() || reused,
+        || {
+            let (end, from) = (
+                files.end_of_next(),
+                files.needed_from.load(Ordering::Acquire),
+            );
+            format!("the next log file holds redo up to {end}, and recovery would begin at {from}")
+        },
+    )?;
     files.open_next(shared, position).await?;
     if files.location().sequence as usize > files.devices.len() {
         probe::hit(Probe::LogRingWrapped);
@@ -423,7 +449,8 @@ pub(crate) fn update_room(shared: &Shared) {
     let has_room = shared.log_files.has_room(shared.log.arena().frame_bytes())
         || shared
             .settings
-            .has_planted(PlantedFault::LogFileReusedEarly);
+            .has_planted(PlantedFault::LogFileReusedEarly)
+        || shared.settings.has_planted(PlantedFault::RoomOverstated);
     if !has_room {
         shared.checkpoint.request();
     }

@@ -18,6 +18,10 @@ mod error;
 mod instance;
 #[cfg(all(test, feature = "shuttle"))]
 mod interleavings;
+#[cfg(feature = "switchable")]
+pub mod invariant;
+#[cfg(not(feature = "switchable"))]
+mod invariant;
 mod lgwr;
 mod log;
 mod log_reader;
@@ -27,6 +31,7 @@ mod pmon;
 pub mod probe;
 #[cfg(not(feature = "planted"))]
 mod probe;
+mod processes;
 mod recovery;
 mod redo;
 mod ring_marks;

@@ -94,6 +94,8 @@ pub(crate) fn record_bytes(images: &[(BlockAddress, &[u8])], vectors: &[u8]) -> 
 pub(crate) struct Batch {
     /// Header and records, sealed.
     pub(crate) bytes: ReadHold,
+    /// Position of the first record.
+    pub(crate) start: u64,
     /// Position after the last record.
     pub(crate) end: u64,
 }
@@ -269,6 +271,7 @@ impl Log {
         hold[used..whole.min(used + PADDING_MAX)].fill(0);
         Some(Batch {
             bytes: hold.share(whole),
+            start: first_position,
             end,
         })
     }
@@ -284,6 +287,11 @@ impl Log {
             },
             inner.first_position,
         )
+    }
+
+    /// Error when the log buffer is not as a stopped instance leaves it.
+    pub(crate) fn check_unused(&self) -> std::result::Result<(), String> {
+        self.inner.lock().queue.check_unused()
     }
 
     /// LGWR gives the written frame back: everything before `end` is on stable storage.

@@ -67,6 +67,17 @@ impl Queue {
         given
     }
 
+    /// Error when somebody has room or waits for it.
+    pub(crate) fn check_unused(&self) -> std::result::Result<(), String> {
+        let (reserved, waiting) = (self.reserved, self.waiting.len());
+        if reserved == 0 && waiting == 0 {
+            return Ok(());
+        }
+        Err(format!(
+            "everybody has gone, and {reserved} bytes of the log buffer are still reserved, or waited for by {waiting}"
+        ))
+    }
+
     /// Sends everyone away, when the result is dropped.
     pub(crate) fn clear(&mut self) -> impl Sized + use<> {
         std::mem::take(&mut self.waiting)

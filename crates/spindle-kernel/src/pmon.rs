@@ -40,6 +40,11 @@ impl Pmon {
         self.wanted.notify_one();
     }
 
+    /// True when nothing is left that could not be rolled back.
+    pub(crate) fn is_done(&self) -> bool {
+        self.abandoned.lock().is_empty()
+    }
+
     /// Wakes PMON, to learn that the instance has failed or stops.
     pub(crate) fn wake_all(&self) {
         self.wanted.notify_one();

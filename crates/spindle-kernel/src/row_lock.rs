@@ -106,6 +106,19 @@ impl RowLocks {
         self.shard(row).lock().contains_key(&row)
     }
 
+    /// Error when a row is still locked.
+    pub(crate) fn check_unused(&self) -> std::result::Result<(), String> {
+        for shard in &self.shards {
+            if let Some((row, entry)) = shard.lock().iter().next() {
+                return Err(format!(
+                    "everybody has gone, and row {row} is still locked by transaction {}",
+                    entry.owner
+                ));
+            }
+        }
+        Ok(())
+    }
+
     /// Wakes everyone who waits for a row, to learn that the instance has failed or stops.
     pub(crate) fn wake_all(&self) {
         for shard in &self.shards {

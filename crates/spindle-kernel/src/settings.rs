@@ -164,6 +164,22 @@ pub enum PlantedFault {
     ScanSeesLatest,
     /// A reader who does not find the undo record it needs takes the row as it is.
     OverwrittenUndoServed,
+    /// A record is given the position at which the one before it ended.
+    ScnHandedOutTwice,
+    /// A heap block bears the address of another when it is about to be written.
+    BlockMisplaced,
+    /// Who has used a block does not let its buffer go.
+    PinKept,
+    /// LGWR is wrong by one about where its batch ended.
+    RedoEndMiscounted,
+    /// Changes are let in although no log file is free for their redo.
+    RoomOverstated,
+    /// CKPT notes a position that LGWR has not reached.
+    CheckpointBeyondRedo,
+    /// A background process of that name ends when others need it.
+    ProcessEnds(&'static str),
+    /// A background process of that name panics.
+    ProcessPanics(&'static str),
 }
 
 #[cfg(feature = "planted")]

@@ -1,6 +1,6 @@
 //! Is the embedded database fast enough not to measure itself? Each figure stands beside its peer, measured in the same run:
 //! ours and the peer in turn, several pairs, medians. `cargo bench -p spindle-engines --bench speed [-- NAME ...]` runs
-//! all or the named of: reads, updates, cache, accounting, hits, crowd, commits, disk_group, volume, restore,
+//! all or the named of: reads, updates, cache, accounting, invariants, hits, crowd, commits, disk_group, volume, restore,
 //! postgres, tpcc, tpch. `--check` ends with 1 when a goal is missed, `--quick` takes moments and proves only that the benches
 //! work. Takes 3 GB in the target directory while it runs, and leaves the results in `target/bench/`.
 #![allow(clippy::disallowed_methods)] // It lives in the real world.
@@ -47,11 +47,12 @@ const QUICK: Pace = Pace {
 
 type Bench = fn(Pace, &Path, &mut Figures);
 
-const BENCHES: [(&str, Bench); 13] = [
+const BENCHES: [(&str, Bench); 14] = [
     ("reads", reads::run),
     ("updates", updates::run),
     ("cache", memory::cache),
     ("accounting", memory::accounting),
+    ("invariants", memory::invariants),
     ("hits", cache_hits::run),
     ("crowd", crowd::run),
     ("commits", commits::run),

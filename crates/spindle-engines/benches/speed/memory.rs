@@ -1,14 +1,19 @@
-//! Row reads from the buffer cache: how many a core carries out, and what accounting for waits takes of them.
+//! Databases without devices to wait for: how many row reads from the buffer cache a core carries out, what accounting for
+//! waits takes of them, and what looking at its own invariants takes of a transaction.
 
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use spindle_engines::kernel::{KernelEngine, Settings, Shutdown, files_of};
 use spindle_io::env::{LocalFuture, ProcessStart};
+use spindle_io::real::facts::ProcessorTime;
 use spindle_io::real::{RealEnv, block_on};
 use spindle_io::{Env, Join};
+use spindle_kernel::invariant;
+use spindle_workload::driver::{self, Behaviour};
 use spindle_workload::{OltpMix, Workload};
 
 use crate::Pace;
@@ -27,15 +32,20 @@ struct Cached {
 
 impl Cached {
     fn new(env: Arc<dyn Env>) -> Cached {
+        Cached::with(env, 100, 64 << 20)
+    }
+
+    /// With so much of the data in the cache, and so many reads of a hundred rows.
+    fn with(env: Arc<dyn Env>, read_percent: u32, cache_bytes: u64) -> Cached {
         let workload: Arc<dyn Workload> = Arc::new(OltpMix {
             data_bytes: 32 << 20,
             clients: CLIENTS as u64,
-            read_percent: 100,
+            read_percent,
             row_operations: ROWS_A_TRANSACTION,
         });
         let settings = Settings {
             block_bytes: BLOCK_BYTES,
-            buffer_cache_bytes: 64 << 20,
+            buffer_cache_bytes: cache_bytes,
             ..Settings::default()
         };
         let shape = files_of(&*workload, CLIENTS, BLOCK_BYTES, 1, 3, 16 << 20);
@@ -92,6 +102,66 @@ pub fn accounting(pace: Pace, _: &Path, figures: &mut Figures) {
     figures.add(Figure::of_pairs(what, "the same, no clock", &pairs, goal));
     timed.stop();
     untimed.stop();
+}
+
+/// Pairs of the bench of the invariants for each of others: many short ones, as what is sought is smaller than the noise.
+const INVARIANT_PAIRS: usize = 40;
+
+/// Processor time of a transaction that reads and changes rows of a database that is twice its cache, with the invariants
+/// looked at and without, in turn, while the same clients work on. Devices are memory: there is nothing else to wait for.
+pub fn invariants(pace: Pace, _: &Path, figures: &mut Figures) {
+    let cached = Cached::with(RealEnv::new(1), 40, 16 << 20);
+    let behaviour = Behaviour {
+        clients: CLIENTS,
+        ..Behaviour::default()
+    };
+    let (tables, connector) = (cached.engine.tables(), cached.engine.connector());
+    let mut running = driver::start(&cached.env, &cached.workload, &tables, behaviour, connector);
+    std::thread::sleep(pace.warm_up);
+    let cpu_us = |left_out: bool| {
+        invariant::LEFT_OUT.store(left_out, Ordering::Relaxed);
+        let (before, committed) = (ProcessorTime::now(), running.committed());
+        std::thread::sleep(pace.measure / 20);
+        let used = (ProcessorTime::now() - before).total();
+        used.as_secs_f64() * 1e6 / (running.committed() - committed).max(1) as f64
+    };
+    let pairs: Vec<(f64, f64)> = (0..INVARIANT_PAIRS * pace.pairs)
+        .map(|turn| {
+            // Who goes first changes, so that what drifts troubles both.
+            let is_first = turn % 2 == 0;
+            let (first, second) = (cpu_us(!is_first), cpu_us(is_first));
+            if is_first {
+                (first, second)
+            } else {
+                (second, first)
+            }
+        })
+        .collect();
+    invariant::LEFT_OUT.store(false, Ordering::Relaxed);
+    block_on(running.stop()).expect("no client fails");
+    drop(running);
+    cached.stop();
+    let what = "processor us/transaction, invariants checked".to_owned();
+    let goal = Goal::AtMost(1.02);
+    figures.add(Figure::of_pairs(what, "not checked", &pairs, goal));
+    let (low, high) = interval(&pairs);
+    for (end, value) in [("from", low), ("to", high)] {
+        let what = format!("95 % interval of that ratio, {end}");
+        figures.add(Figure::alone(what, std::iter::once(value), None));
+    }
+}
+
+/// The mean of the pairs' ratios, in logarithms, with what two standard errors make of it: from, to.
+fn interval(pairs: &[(f64, f64)]) -> (f64, f64) {
+    let logs: Vec<f64> = pairs
+        .iter()
+        .map(|(ours, peer)| (ours / peer).ln())
+        .collect();
+    let count = logs.len() as f64;
+    let mean = logs.iter().sum::<f64>() / count;
+    let squares: f64 = logs.iter().map(|log| (log - mean).powi(2)).sum();
+    let two_errors = 2.0 * (squares / (count - 1.0) / count).sqrt();
+    ((mean - two_errors).exp(), (mean + two_errors).exp())
 }
 
 /// The real world without a clock to look at.

@@ -113,7 +113,7 @@ impl Slot {
     }
 }
 
-fn slot_at(slot: u16) -> usize {
+pub(super) fn slot_at(slot: u16) -> usize {
     FIXED + usize::from(slot) * SLOT_BYTES
 }
 
@@ -145,6 +145,34 @@ pub fn stored(block: &[u8], slot: u16) -> Option<(RowKind, &[u8])> {
     let entry = get_slot(block, slot);
     let length = entry.length?;
     Some((entry.kind, &block[entry.start..entry.start + length]))
+}
+
+/// Checks that directory and rooms lie where they can, and take no more than there is.
+pub fn check(block: &[u8]) -> Result<(), String> {
+    let (count, rooms) = (slots(block), rooms_start(block));
+    if slot_at(count) > rooms || rooms > block.len() {
+        return Err(format!(
+            "its {count} slots end at byte {}, its rooms begin at byte {rooms} of its {}",
+            slot_at(count),
+            block.len()
+        ));
+    }
+    // Without a branch in the loop: every block passes here before it is written.
+    let (mut taken, mut fits) = (0, true);
+    for slot in block[FIXED..slot_at(count)].chunks_exact(SLOT_BYTES) {
+        let number = |at: usize| usize::from(u16::from_le_bytes([slot[at], slot[at + 1]]));
+        let (start, room, length) = (number(0), number(2), number(4));
+        fits &= (room == 0) | ((start >= rooms) & (start + room <= block.len()));
+        fits &= (length == usize::from(NO_ROW)) | (room_bytes(length) <= room);
+        taken += room;
+    }
+    if fits && taken <= block.len() - rooms {
+        return Ok(());
+    }
+    Err(format!(
+        "the rooms of its {count} slots, {taken} bytes, are not all within the {} at its end, or too small for their rows",
+        block.len() - rooms
+    ))
 }
 
 /// Which change made a slot what it is. A slot that does not exist has never been changed.

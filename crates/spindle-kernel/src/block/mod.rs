@@ -203,6 +203,10 @@ pub fn verify(block: &[u8], address: BlockAddress) -> Result<(), String> {
             "its checksum is {stored:08x}, its bytes say {computed:08x} (torn or overwritten)"
         ));
     }
+    check_header(block, address)
+}
+
+fn check_header(block: &[u8], address: BlockAddress) -> Result<(), String> {
     let found = BlockAddress::from_u64(get_u64(block, 8));
     if found != address {
         return Err(format!(
@@ -216,6 +220,22 @@ pub fn verify(block: &[u8], address: BlockAddress) -> Result<(), String> {
         ));
     }
     Ok(())
+}
+
+/// Checks a block that is about to be written at `address`: its header, and that what its body says of itself can be. Its
+/// checksum is yet to be stored.
+pub fn check(block: &[u8], address: BlockAddress) -> Result<(), String> {
+    check_header(block, address)?;
+    let is = |wanted: BlockKind| kind(block) == wanted as u8;
+    if is(BlockKind::Heap) {
+        heap::check(block)
+    } else if is(BlockKind::Undo) {
+        undo::check(block)
+    } else if is(BlockKind::TransactionTable) || is(BlockKind::Unused) {
+        Ok(())
+    } else {
+        Err(format!("it is of kind {}", kind(block)))
+    }
 }
 
 #[cfg(test)]
@@ -237,5 +257,39 @@ mod tests {
         );
         block[4000] ^= 1;
         assert!(verify(&block, ADDRESS).unwrap_err().contains("checksum"));
+    }
+
+    #[test]
+    fn a_block_that_cannot_be_is_not_written() {
+        let mut heap = vec![0; 4096];
+        heap::format_heap(&mut heap, ADDRESS, 1);
+        for (slot, row) in [[7; 20], [8; 20]].iter().enumerate() {
+            heap::put_row(
+                &mut heap,
+                slot as u16,
+                heap::RowKind::Row,
+                Version::LOADED,
+                row,
+            );
+        }
+        assert_eq!(check(&heap, ADDRESS), Ok(()));
+        let mut undo = vec![0; 4096];
+        undo::format_undo(&mut undo, ADDRESS, 1);
+        undo::append(&mut undo, b"record");
+        assert_eq!(check(&undo, ADDRESS), Ok(()));
+
+        let said = |block: &[u8], at: usize, byte: u8| {
+            let mut block = block.to_vec();
+            block[at] = byte;
+            check(&block, ADDRESS).unwrap_err()
+        };
+        assert!(said(&heap, 8, 99).contains("the address 3.99"));
+        assert!(said(&heap, 4, 77).contains("of kind 77"));
+        assert!(said(&heap, 4, BlockKind::FileHeader as u8).contains("of kind 2"));
+        // The number of slots, where rooms begin, and where the first slot's room is.
+        for at in [HEADER_BYTES + 1, HEADER_BYTES + 3, heap::slot_at(0) + 1] {
+            assert!(said(&heap, at, 0xFF).contains("of its"), "byte {at}");
+        }
+        assert!(said(&undo, HEADER_BYTES + 1, 0xFF).contains("of its 4096 bytes"));
     }
 }

@@ -33,6 +33,15 @@ pub fn takes(block: &[u8], record_bytes: usize) -> bool {
         && stored_bytes(record_bytes) <= block.len() - used(block)
 }
 
+/// Checks that no more is in use than there is.
+pub fn check(block: &[u8]) -> Result<(), String> {
+    if (EMPTY_BYTES..=block.len()).contains(&used(block)) {
+        return Ok(());
+    }
+    let used = used(block);
+    Err(format!("{used} of its {} bytes are in use", block.len()))
+}
+
 /// Adds a record; it must fit.
 pub fn append(block: &mut [u8], record: &[u8]) {
     let at = used(block);

@@ -94,8 +94,13 @@ impl Drop for Pin {
     fn drop(&mut self) {
         let buffer = &*self.buffer;
         let looked_early = has_planted(LOOKS_THEN_UNPINS).then(|| buffer.home.is_awaited());
-        let was_last = buffer.pins.fetch_sub(1, Ordering::SeqCst) == 1;
-        if was_last && looked_early.unwrap_or_else(|| buffer.home.is_awaited()) {
+        let pins = buffer.pins.fetch_sub(1, Ordering::SeqCst);
+        assert!(
+            pins > 0,
+            "the buffer of block {} is let go once too often",
+            self.address
+        );
+        if pins == 1 && looked_early.unwrap_or_else(|| buffer.home.is_awaited()) {
             buffer.unpinned();
         }
     }

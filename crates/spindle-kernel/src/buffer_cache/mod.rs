@@ -104,6 +104,9 @@ impl BufferCache {
         loop {
             let found = self.find(shared, waits, address).await?;
             if let Some(pin) = self.settle(shared, waits, found).await? {
+                if shared.settings.has_planted(PlantedFault::PinKept) {
+                    std::mem::forget(Pin::new(&pin.buffer, address));
+                }
                 return Ok(pin);
             }
         }
@@ -406,6 +409,13 @@ impl BufferCache {
 
     fn queue_of(&self, buffer: &Buffer) -> &CheckpointQueue {
         &self.queues[Self::writer_of_shard(buffer.shard, self.queues.len())]
+    }
+
+    /// Error when a buffer is not as a stopped instance leaves it.
+    pub(crate) fn check_unused(&self) -> std::result::Result<(), String> {
+        self.shards
+            .iter()
+            .try_for_each(|shard| shard.check_unused())
     }
 
     /// Wakes every session that waits for a free buffer or a busy one.

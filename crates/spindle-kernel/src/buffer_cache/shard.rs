@@ -22,6 +22,7 @@ use super::buffer::{Buffer, Claim, Phase, Pin, State};
 use crate::block::BlockAddress;
 use crate::error::Result;
 use crate::instance::Health;
+use crate::invariant::are_checked;
 use crate::wait_event::WaitEvent;
 
 /// A buffer's touch count goes up to this.
@@ -268,6 +269,26 @@ impl Shard {
             buffer.wake_all();
         }
     }
+
+    /// Error when a buffer is not as a stopped instance leaves it: nobody's.
+    pub(super) fn check_unused(&self) -> std::result::Result<(), String> {
+        let inner = self.inner.lock();
+        for buffer in &inner.buffers {
+            let pins = buffer.pins.load(Ordering::SeqCst);
+            if pins > 0 || !buffer.frame.is_free() {
+                let address = buffer.state.lock().address;
+                return Err(format!(
+                    "everybody has gone, and {pins} still have the buffer of block {address} pinned, or its frame in use"
+                ));
+            }
+        }
+        match inner.wanted.len() {
+            0 => Ok(()),
+            left => Err(format!(
+                "everybody has gone, and {left} blocks still wait for buffers"
+            )),
+        }
+    }
 }
 
 /// A buffer on its way to those who waited for its block: to the first of them to fill, to the others to share.
@@ -351,6 +372,13 @@ impl Inner {
     fn claim(&mut self, at: usize, address: BlockAddress) -> Claim {
         let buffer = &self.buffers[at];
         let mut state = buffer.state.lock();
+        let pins = buffer.pins.load(Ordering::Relaxed);
+        let is_clean = !state.dirty && !state.writing && state.phase != Phase::Reading;
+        assert!(
+            !are_checked() || pins == 0 && is_clean && buffer.frame.is_free(),
+            "the buffer of block {} is in use ({pins} pins, clean: {is_clean}) and taken for block {address}",
+            state.address
+        );
         if state.phase != Phase::Empty {
             self.map.remove(&state.address);
         }
@@ -385,5 +413,64 @@ impl Inner {
             return Some(Grant { claim, to, others });
         }
         None
+    }
+}
+
+#[cfg(all(test, not(feature = "shuttle")))]
+mod tests {
+    use super::*;
+
+    const A_BLOCK: BlockAddress = BlockAddress { file: 1, block: 7 };
+    const ANOTHER: BlockAddress = BlockAddress { file: 1, block: 8 };
+
+    fn shard() -> Arc<Shard> {
+        let arena = Arena::new(4096, 1).unwrap();
+        Shard::new(0, 1, &arena, Arc::new(Notify::new()))
+    }
+
+    fn found(shard: &Shard) -> Pin {
+        match shard.find(A_BLOCK, || false) {
+            Some(Found::Claimed(claim)) => claim.now_valid(),
+            _ => unreachable!("the buffer is free"),
+        }
+    }
+
+    #[test]
+    #[should_panic(
+        expected = "the buffer of block 1.7 is in use (1 pins, clean: true) and taken for block 1.8"
+    )]
+    fn a_pinned_buffer_is_not_used_for_another_block() {
+        let shard = shard();
+        let _pin = found(&shard);
+        let _claim = shard.inner.lock().claim(0, ANOTHER);
+    }
+
+    #[test]
+    #[should_panic(expected = "clean: false")]
+    fn a_changed_buffer_is_not_used_for_another_block() {
+        let shard = shard();
+        found(&shard).buffer.state.lock().dirty = true;
+        let _claim = shard.inner.lock().claim(0, ANOTHER);
+    }
+
+    #[test]
+    #[should_panic(expected = "the buffer of block 1.7 is let go once too often")]
+    fn a_pin_is_let_go_once() {
+        let shard = shard();
+        let pin = found(&shard);
+        pin.buffer.pins.fetch_sub(1, Ordering::SeqCst);
+    }
+
+    #[test]
+    fn what_is_kept_when_everybody_has_gone_is_told() {
+        let shard = shard();
+        let pin = found(&shard);
+        let said = shard.check_unused().unwrap_err();
+        assert!(
+            said.contains("1 still have the buffer of block 1.7"),
+            "{said}"
+        );
+        drop(pin);
+        assert_eq!(shard.check_unused(), Ok(()));
     }
 }

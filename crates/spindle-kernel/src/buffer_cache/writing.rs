@@ -9,13 +9,21 @@ use spindle_io::sync::has_planted;
 use super::buffer::{Access, Buffer, Pin, why_busy};
 use super::shard::Shard;
 use super::{BufferCache, CheckpointQueue};
-use crate::block::{self, BlockAddress};
+use crate::block::{self, BlockAddress, BlockKind};
 use crate::error::Result;
 use crate::instance::Shared;
+use crate::invariant::are_checked;
+use crate::settings::PlantedFault;
 use crate::wait_event::ProcessWaits;
 
 /// Planted race: changes are let in before the block is noted as written.
 pub(crate) const LETS_GO_THEN_NOTES: &str = "a written block is let go before it is noted clean";
+
+/// The address of a planted fault.
+const NOWHERE: BlockAddress = BlockAddress {
+    file: 9,
+    block: 999,
+};
 
 /// A dirty buffer chosen to be written.
 pub(crate) struct Candidate {
@@ -133,6 +141,17 @@ impl BufferCache {
         }
         state.writing = true;
         drop(state);
+        let planted = shared.settings.has_planted(PlantedFault::BlockMisplaced);
+        let address = candidate.pin.address;
+        if planted && block::kind(&hold) == BlockKind::Heap as u8 {
+            block::format(&mut hold, BlockKind::Heap, NOWHERE, 0);
+        }
+        if are_checked() {
+            let checked = block::check(&hold, address);
+            shared.require_ok(checked.map_err(|what| {
+                format!("block {address} is not written, for it cannot be one: {what}")
+            }))?;
+        }
         block::seal(&mut hold);
         let scn = block::scn(&hold);
         let bytes = hold.share(self.arena.frame_bytes());

@@ -7,6 +7,8 @@ mod read;
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
+use spindle_io::sync::assert_no_latch_held;
+use spindle_io::sync::atomic::Ordering;
 
 use crate::block::{BlockAddress, RowId};
 use crate::error::Result;
@@ -30,6 +32,7 @@ pub struct Session {
 impl Session {
     pub(crate) fn new(shared: Arc<Shared>) -> Session {
         let waits = shared.waits.register_session();
+        shared.sessions.fetch_add(1, Ordering::SeqCst);
         Session {
             shared,
             waits,
@@ -125,6 +128,10 @@ impl Drop for Session {
     fn drop(&mut self) {
         if let Some(transaction) = self.transaction.take() {
             self.shared.pmon.adopt(transaction);
+        }
+        self.shared.sessions.fetch_sub(1, Ordering::SeqCst);
+        if !std::thread::panicking() {
+            assert_no_latch_held();
         }
     }
 }

@@ -6,6 +6,7 @@ mod damage;
 mod drawn;
 mod failures;
 mod files;
+mod invariants;
 mod isolation;
 mod reading;
 #[allow(dead_code)] // The soak shares it and uses the rest.
