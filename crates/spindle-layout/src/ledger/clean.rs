@@ -81,7 +81,7 @@ pub fn made_by(directory: &Path, pid: u32) -> Vec<String> {
     let ledgers = entries.map(|entry| entry.path());
     let ledgers = ledgers.filter(|path| path.extension().is_some_and(|ending| ending == ENDING));
     let replayed = ledgers.filter_map(|path| {
-        let file = std::fs::File::open(&path).ok()?;
+        let file = super::open_own(&path, std::fs::OpenOptions::new().read(true)).ok()?;
         super::replay(&path, &file).ok()
     });
     replayed

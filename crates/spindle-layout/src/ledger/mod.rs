@@ -9,7 +9,7 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use rustix::fs::FlockOperation;
+use rustix::fs::{FlockOperation, OFlags};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
@@ -344,6 +344,32 @@ struct Replayed {
     whole_bytes: u64,
 }
 
+/// Opens a ledger: what it says is taken away, so it must be a file of this user. No link is followed, and a pipe makes nobody
+/// wait.
+fn open_own(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
+    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    let file = match options.custom_flags(flags.bits() as i32).open(path) {
+        Err(error) if Errno::from_io_error(&error) == Some(Errno::LOOP) => {
+            return Err(io::Error::other(
+                "it is a link, and a ledger is a file; remove the link if it is not needed",
+            ));
+        }
+        opened => opened?,
+    };
+    let metadata = file.metadata()?;
+    let user = rustix::process::geteuid().as_raw();
+    if !metadata.is_file() {
+        return Err(io::Error::other("it is no regular file"));
+    }
+    if metadata.uid() != user {
+        return Err(io::Error::other(format!(
+            "it belongs to user {}, and this is user {user}; run `spindle clean` as its owner",
+            metadata.uid()
+        )));
+    }
+    Ok(file)
+}
+
 /// Opens, locks and reads the ledger of a dead run; `None` when somebody holds it, or it has just gone.
 fn open_of_dead(path: &Path) -> Result<Option<(File, Replayed)>, LedgerError> {
     let wrong = |action| {
@@ -354,7 +380,7 @@ fn open_of_dead(path: &Path) -> Result<Option<(File, Replayed)>, LedgerError> {
             source,
         }
     };
-    let file = match OpenOptions::new().append(true).read(true).open(path) {
+    let file = match open_own(path, OpenOptions::new().append(true).read(true)) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(wrong("open")(error)),

@@ -299,3 +299,47 @@ fn cleaned_nothing(cleaned: &Cleaned) {
         "{cleaned:?}"
     );
 }
+
+#[test]
+fn a_ledger_that_is_no_file_of_ones_own_is_not_obeyed() {
+    let scene = Scene::new();
+    fs::create_dir(scene.ledgers()).unwrap();
+    let victim = scene.path().join("victim");
+    fs::create_dir(&victim).unwrap();
+    let text = format!(
+        "{{\"run\":{{\"format\":1,\"run\":\"x\",\"pid\":1,\"boot_id\":null}}}}\n\
+         {{\"making\":{{\"number\":1,\"layout\":null,\"record\":{{\"made\":\"made_directory\",\"path\":{victim:?}}}}}}}\n"
+    );
+    let refused = |words: &str| {
+        let cleaned = cleaned(&scene);
+        assert!(cleaned.left[0].contains(words), "{cleaned:?}");
+        assert!(victim.exists());
+    };
+    let (path, elsewhere) = (
+        scene.ledgers().join("dead.jsonl"),
+        scene.path().join("mine"),
+    );
+    fs::write(&elsewhere, &text).unwrap();
+    std::os::unix::fs::symlink(&elsewhere, &path).unwrap();
+    refused("it is a link");
+    assert_eq!(fs::read_to_string(&elsewhere).unwrap(), text);
+    fs::remove_file(&path).unwrap();
+    rustix::fs::mknodat(
+        rustix::fs::CWD,
+        &path,
+        rustix::fs::FileType::Fifo,
+        rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR,
+        0,
+    )
+    .unwrap();
+    refused("no regular file");
+    fs::remove_file(&path).unwrap();
+    fs::write(&path, &text).unwrap();
+    if rustix::process::geteuid().is_root() {
+        std::os::unix::fs::chown(&path, Some(65534), None).unwrap();
+        refused("belongs to user 65534");
+        std::os::unix::fs::chown(&path, Some(0), None).unwrap();
+    }
+    assert_eq!(cleaned(&scene).removed.len(), 1, "one's own is obeyed");
+    assert!(!victim.exists());
+}
