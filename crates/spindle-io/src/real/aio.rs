@@ -20,6 +20,7 @@ use super::block_on;
 use super::file::Core;
 use super::flights::{Finished, Flight, Flights};
 use super::parker::Parker;
+use super::queue_calls::QueueCalls;
 use super::transfer::{Memory, Transfer};
 use crate::device::{Completion, Operation, Outcome};
 
@@ -206,6 +207,7 @@ impl Context {
                 )
             };
             let taken = usize::try_from(answer).unwrap_or(0);
+            QueueCalls::count(taken);
             let error = (answer < 0).then(io::Error::last_os_error);
             self.queued = queued[taken..].to_vec();
             if let Some(error) = error {
@@ -294,6 +296,7 @@ impl Context {
                 timeout,
             )
         };
+        QueueCalls::count(0);
         let Ok(count) = usize::try_from(answer) else {
             let error = io::Error::last_os_error();
             // The kernel owns buffers and does not say until when: nothing can be saved.

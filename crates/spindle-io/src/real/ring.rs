@@ -18,6 +18,7 @@ use rustix::io::Errno;
 use super::file::Core;
 use super::flights::{Finished, Flight, Flights};
 use super::parker::Parker;
+use super::queue_calls::QueueCalls;
 use super::ring_config::RingConfig;
 use super::ring_tables::{Buffers, Files};
 use super::transfer::{Memory, Transfer};
@@ -314,6 +315,7 @@ impl Ring {
             }
             None => submitter.submit_and_wait(want),
         };
+        QueueCalls::count(*answer.as_ref().unwrap_or(&0));
         let Err(error) = answer else { return };
         match Errno::from_io_error(&error) {
             Some(Errno::TIME | Errno::INTR) => {}

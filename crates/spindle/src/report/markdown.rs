@@ -7,6 +7,7 @@ use spindle_stats::TimeSeries;
 
 use super::comparison::{self, CHECKS, CHECKS_NOTE, NO_FIGURE};
 use super::facts::{experiment_facts, facts};
+use super::io_calls;
 use super::kinds::{self, kinds_of};
 use super::page::{events_of, trials_in_order};
 use super::pairs::Matrix;
@@ -205,10 +206,11 @@ fn checks(result: &RunResult) -> String {
     if rows.is_empty() {
         return String::new();
     }
-    section(
-        "Checks",
-        &format!("{CHECKS_NOTE}\n\n{}", table(&header, &rows)),
-    )
+    let mut body = format!("{CHECKS_NOTE}\n\n{}", table(&header, &rows));
+    for line in io_calls::lines(result) {
+        let _ = write!(body, "\n- {}", escaped(&line));
+    }
+    section("Checks", &body)
 }
 
 /// Throughput over time as a row of block characters, all on one scale.

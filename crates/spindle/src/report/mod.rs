@@ -10,6 +10,7 @@ pub mod comparison;
 pub mod cost;
 mod diagram;
 pub(crate) mod facts;
+mod io_calls;
 mod kinds;
 mod markdown;
 mod page;

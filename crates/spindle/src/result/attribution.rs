@@ -4,8 +4,8 @@
 use spindle_stats::estimate_mean;
 
 use super::{
-    Attribution, Case, Comparison, Layout, PartDifference, ResponseTime, RunResult, SYSTEM_CPU,
-    Trial,
+    Attribution, Case, Comparison, IoCalls, Layout, PartDifference, ResponseTime, RunResult,
+    SYSTEM_CPU, Trial,
 };
 
 /// Parts below this share of the difference are not worth a place in the sentence.
@@ -16,6 +16,11 @@ const PARTS_SAID: usize = 5;
 const ROUNDS_MIN: usize = 2;
 /// With fewer the sentence says from how few rounds it speaks.
 const ROUNDS_SURE: usize = 4;
+
+/// Cases whose transactions have no more than so many times the requests of each other's do the same I/O.
+const SAME_IO: f64 = 1.15;
+/// System calls are worth a word when one case makes so many times those of the other.
+const MORE_CALLS: f64 = 1.25;
 
 /// One for each verdict on cases that know what their time went to, in the order of the verdicts.
 pub(super) fn attributions(result: &RunResult) -> Vec<Attribution> {
@@ -54,6 +59,7 @@ fn attribution(result: &RunResult, verdict: &Comparison) -> Option<Attribution> 
     };
     let whole = estimate(&|time| time.mean_us)?;
     let layouts = (result.layout_of(slower)?, result.layout_of(faster)?);
+    let calls = system_calls(slower, faster);
     let mut parts: Vec<PartDifference> = Vec::new();
     for name in names(&pairs) {
         let difference = estimate(&|time| time.part_us(name))?;
@@ -61,7 +67,7 @@ fn attribution(result: &RunResult, verdict: &Comparison) -> Option<Attribution> 
             part: name.to_owned(),
             us: difference.mean,
             ci95_us: difference.ci95,
-            explanation: explanation(name, difference.mean, layouts).map(str::to_owned),
+            explanation: explanation(name, difference.mean, layouts, calls.as_deref()),
         });
     }
     parts.sort_by(|a, b| b.us.abs().total_cmp(&a.us.abs()));
@@ -106,9 +112,37 @@ fn names<'a>(pairs: &[(&'a ResponseTime, &'a ResponseTime)]) -> Vec<&'a str> {
 }
 
 /// What a part is on this pair of layouts, where its name does not say it.
-fn explanation(part: &str, us: f64, (slower, faster): (&Layout, &Layout)) -> Option<&'static str> {
-    let is_cached_path = slower.caching == "buffered" && faster.caching == "direct";
-    (part == SYSTEM_CPU && us > 0.0 && is_cached_path).then_some("copying through the page cache")
+fn explanation(
+    part: &str,
+    us: f64,
+    (slower, faster): (&Layout, &Layout),
+    calls: Option<&str>,
+) -> Option<String> {
+    if part != SYSTEM_CPU || us <= 0.0 {
+        return None;
+    }
+    match slower.caching == "buffered" && faster.caching == "direct" {
+        true => Some("copying through the page cache".to_owned()),
+        false => calls.map(str::to_owned),
+    }
+}
+
+/// That one case made many more system calls for the same I/O: "async made 0.83 system calls per I/O, odm 0.40".
+fn system_calls(slower: &Case, faster: &Case) -> Option<String> {
+    let of = |case: &Case| {
+        let transactions: u64 = case.trials.iter().map(|trial| trial.transactions).sum();
+        let calls = IoCalls::sum(case.trials.iter().filter_map(|trial| trial.io_calls))?;
+        let requests = calls.requests as f64 / transactions as f64;
+        Some((calls.per_request()?, requests))
+    };
+    let ((slower_calls, slower_io), (faster_calls, faster_io)) = (of(slower)?, of(faster)?);
+    let is_same_io = (slower_io / faster_io).ln().abs() <= SAME_IO.ln();
+    (is_same_io && slower_calls >= MORE_CALLS * faster_calls).then(|| {
+        format!(
+            "{} made {slower_calls:.2} system calls per I/O, {} {faster_calls:.2}",
+            slower.layout, faster.layout
+        )
+    })
 }
 
 /// The whole in words: "With 8 clients buffered is slower by 9.8 ms per transaction: +6.1 ms `db file sequential read`, ...".
@@ -261,6 +295,50 @@ mod tests {
         assert_eq!(attribution.parts[3].part, USER_CPU);
         let mean = result.cases[0].response_time.as_ref().expect("known");
         assert_eq!(mean.parts[0].us, 8_100.0);
+    }
+
+    /// Two rounds of "async" and "odm", with so many system calls for 1,000 requests and so many transactions.
+    fn sentence_of(calls: [u64; 2], transactions: u64) -> String {
+        let part = |us| [(READ, 300.0), (SYSTEM_CPU, us)];
+        let (slow, fast) = (part(200.0), part(100.0));
+        let mut record = record([&slow, &slow], [&fast, &fast]);
+        for (layout, name) in record.layouts.iter_mut().zip(["async", "odm"]) {
+            (layout.name, layout.caching) = (name.to_owned(), "direct".to_owned());
+        }
+        for (case, calls) in record.cases.iter_mut().zip(calls) {
+            for trial in &mut case.trials {
+                trial.transactions = 100;
+                trial.io_calls = Some(IoCalls {
+                    requests: 1_000,
+                    calls,
+                    submits: calls / 2,
+                    queued: 1_000,
+                    kernel_workers_us: 0,
+                    sleeps: 0,
+                    preemptions: 0,
+                });
+            }
+        }
+        for trial in &mut record.cases[0].trials {
+            trial.transactions = transactions;
+        }
+        build(&record).unwrap().attributions[0].sentence.clone()
+    }
+
+    #[test]
+    fn system_calls_are_said_where_they_differ_for_the_same_io() {
+        let said = sentence_of([830, 400], 100);
+        assert!(
+            said.ends_with("+100 us system CPU (async made 0.83 system calls per I/O, odm 0.40)"),
+            "{said}"
+        );
+        for other in [
+            sentence_of([480, 400], 100),
+            sentence_of([830, 400], 80),
+            sentence_of([400, 830], 100),
+        ] {
+            assert!(other.ends_with("+100 us system CPU"), "{other}");
+        }
     }
 
     #[test]

@@ -115,6 +115,7 @@ pub(crate) fn trial(round: u32, tpm: f64) -> Trial {
         promise: super::Promise::default(),
         warm_up: None,
         conditions: Conditions::default(),
+        io_calls: None,
         arrivals: None,
         response_time: None,
         io: None,

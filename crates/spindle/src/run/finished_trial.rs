@@ -77,6 +77,7 @@ impl FinishedTrial {
             arrivals: outcome.arrivals,
             response_time: outcome.response_time,
             conditions,
+            io_calls: outcome.io_calls,
             io: IoPerTransaction::of(outcome.transactions, tool, outcome.device),
         };
         FinishedTrial {
@@ -146,6 +147,7 @@ mod tests {
             dirty_buffer_bytes: Some(65_536),
             cached_pages: Some(12),
             page_cache_bytes: None,
+            io_calls: None,
             check: String::new(),
             space: Vec::new(),
             written: Vec::new(),

@@ -1,14 +1,16 @@
 //! Everything counted at one moment of a trial, and what two moments say of the time between them.
 
 use spindle_engines::engine::{EngineCounts, EngineWait};
+use spindle_io::real::{QueueCalls, facts};
 use spindle_workload::driver::TimeSpent;
 
 use super::response_time::{MeanTime, SessionWait, response_time};
+use crate::observe::SystemFiles;
 use crate::observe::block_device::DeviceNumber;
 use crate::observe::disk::DiskCounters;
 use crate::observe::sampler::Sample;
 use crate::observe::threads::ThreadTimes;
-use crate::result::{CpuMicroseconds, CpuShares, IoCounts, ResponseTime, Wait};
+use crate::result::{CpuMicroseconds, CpuShares, IoCalls, IoCounts, ResponseTime, Wait};
 
 /// Everything counted, at one moment.
 pub(super) struct Moment {
@@ -28,8 +30,51 @@ pub(super) struct Moment {
     /// The threads of the clients, and those of a server that serve them; `None` when the system does not tell of them.
     pub clients: Option<ThreadTimes>,
     pub system: Sample,
+    /// What this process did beside its I/O.
+    pub process: ProcessCounts,
     /// What this process was charged with on the disks of the limit, in their order.
     pub charged: Vec<Option<DiskCounters>>,
+}
+
+/// System calls and context switches of this process, and the kernel's workers for it.
+#[derive(Clone, Copy)]
+pub(super) struct ProcessCounts {
+    queue: QueueCalls,
+    sleeps: u64,
+    preemptions: u64,
+    workers_ns: u64,
+}
+
+/// What the threads are called on which io_uring carries out what would block.
+const KERNEL_WORKERS: &str = "iou-wrk";
+
+impl ProcessCounts {
+    pub(super) fn now(files: &SystemFiles) -> ProcessCounts {
+        let workers = ThreadTimes::of(files, std::process::id(), KERNEL_WORKERS);
+        ProcessCounts {
+            queue: QueueCalls::now(),
+            sleeps: facts::sleeps(),
+            preemptions: facts::preemptions(),
+            workers_ns: workers.map_or(0, |workers| workers.running_ns),
+        }
+    }
+}
+
+pub(super) fn io_calls(begin: &Moment, end: &Moment) -> IoCalls {
+    let done = physical_counts(begin, end);
+    let (before, after) = (begin.process, end.process);
+    let queue = after.queue - before.queue;
+    let requests = done.reads + done.writes;
+    IoCalls {
+        requests,
+        // What was not queued blocked its thread in a call of its own.
+        calls: requests.saturating_sub(queue.requests) + queue.calls,
+        submits: queue.submits,
+        queued: queue.requests,
+        kernel_workers_us: after.workers_ns.saturating_sub(before.workers_ns) / 1_000,
+        sleeps: after.sleeps - before.sleeps,
+        preemptions: after.preemptions - before.preemptions,
+    }
 }
 
 pub(super) fn tool_counts(begin: &Moment, end: &Moment) -> IoCounts {

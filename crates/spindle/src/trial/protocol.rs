@@ -24,9 +24,9 @@ use crate::experiment::{
 use crate::observe::block_device::DeviceNumber;
 use crate::observe::io_limit::Rates;
 use crate::result::{
-    Arrivals, ClientAudit, CpuMicroseconds, CpuShares, IoCounts, KindOfTransaction, Latency,
-    Memory, OwnCost, Promise, QueryRun, ResponseTime, SegmentSpace, Standstill, SystemSeries,
-    TrialTimes, Wait, WarmUp,
+    Arrivals, ClientAudit, CpuMicroseconds, CpuShares, IoCalls, IoCounts, KindOfTransaction,
+    Latency, Memory, OwnCost, Promise, QueryRun, ResponseTime, SegmentSpace, Standstill,
+    SystemSeries, TrialTimes, Wait, WarmUp,
 };
 
 /// What a worker is started for.
@@ -250,6 +250,9 @@ pub struct Outcome {
     /// Bytes of the same files in the page cache, of a case that is not direct; `None` when unknown.
     #[serde(default)]
     pub page_cache_bytes: Option<u64>,
+    /// By how many system calls the I/O was done; of the embedded database only.
+    #[serde(default)]
+    pub io_calls: Option<IoCalls>,
     /// What the workload's check said.
     pub check: String,
     /// Space of every segment in the end.

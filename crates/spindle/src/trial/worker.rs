@@ -16,8 +16,8 @@ use spindle_workload::driver::{KindRecord, Running, TimeSpent};
 use super::clients::Window;
 use super::heartbeat::Heartbeat;
 use super::moment::{
-    Moment, cpu_per_transaction, cpu_shares, device_counts, done_on, fetched_bytes,
-    physical_counts, response_time_between, tool_counts, waits, waits_between,
+    Moment, ProcessCounts, cpu_per_transaction, cpu_shares, device_counts, done_on, fetched_bytes,
+    io_calls, physical_counts, response_time_between, tool_counts, waits, waits_between,
 };
 use super::page_cache::{PAGE_BYTES, cached_pages_of, dirty_bytes_of, not_direct};
 use super::promise::promise_of;
@@ -234,8 +234,14 @@ impl Trial<'_> {
             session_waits: self.engine.session_waits(),
             clients: self.client_times(),
             system: sampler.sample(),
+            process: ProcessCounts::now(&SystemFiles::default()),
             charged: self.charged(),
         }
+    }
+
+    /// Whether all of the database's I/O is this process's own.
+    fn is_embedded(&self) -> bool {
+        matches!(self.task.files, TrialFiles::Blocks(_))
     }
 
     fn client_times(&self) -> Option<ThreadTimes> {
@@ -358,6 +364,7 @@ impl Trial<'_> {
             dirty_buffer_bytes: Some(dirty_buffer_bytes),
             cached_pages,
             page_cache_bytes,
+            io_calls: self.is_embedded().then(|| io_calls(&begin, &end)),
             check,
             space: space(&**self.engine),
             written: Vec::new(),

@@ -214,6 +214,12 @@ fn a_short_run_ends_with_a_table_a_verdict_and_a_valid_result() {
         );
     }
     assert_complete(&place, 2);
+    for case in place.result()["cases"].as_array().unwrap() {
+        let calls = &case["trials"][0]["io_calls"];
+        let is_queued = case["layout"] == "buffered, async";
+        assert_eq!(calls["queued"].as_u64().unwrap() > 0, is_queued, "{calls}");
+        assert!(is_queued || calls["calls"] == calls["requests"], "{calls}");
+    }
     let schema_path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/result.schema.json");
     let schema: Value = serde_json::from_str(&fs::read_to_string(schema_path).unwrap()).unwrap();
     let validator = jsonschema::validator_for(&schema).unwrap();

@@ -21,7 +21,7 @@ pub use file_system::{FsFacts, file_system};
 pub use loop_device::{LoopTarget, loop_target};
 pub use page_cache::{CacheState, cached, drop_cache, resident_pages};
 pub use process::{
-    ProcessorTime, anonymous_bytes, processor_time_of_thread, processor_use_of_thread,
+    ProcessorTime, anonymous_bytes, preemptions, processor_time_of_thread, processor_use_of_thread,
     share_open_files, sleeps,
 };
 

@@ -50,6 +50,11 @@ pub fn sleeps() -> u64 {
     usage().ru_nvcsw as u64
 }
 
+/// How often threads of this process had to leave a processor to another, those that have ended included.
+pub fn preemptions() -> u64 {
+    usage().ru_nivcsw as u64
+}
+
 impl std::ops::Sub for ProcessorTime {
     type Output = ProcessorTime;
     fn sub(self, earlier: ProcessorTime) -> ProcessorTime {

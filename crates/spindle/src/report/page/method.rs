@@ -6,6 +6,7 @@ use super::{layout_name, scrolling, times};
 use crate::report::comparison::{CHECKS, CHECKS_NOTE};
 use crate::report::diagram;
 use crate::report::facts::{experiment_facts, facts};
+use crate::report::io_calls;
 use crate::report::sentences::{
     METHOD, REPEAT, REPEAT_COMMAND, costs, emulation_terms, memory_terms,
 };
@@ -105,6 +106,7 @@ fn checks_table(result: &RunResult) -> Markup {
                 } } }
             }
         }))
+        @for line in io_calls::lines(result) { p.note { (line) } }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::super::{OTHER_TIME, RUN_QUEUE, SYSTEM_CPU, USER_CPU};
 use super::scene::Scene;
-use super::{Kind, Seen};
+use super::{Kind, Seen, throttled};
 
 /// Of the processor time that other programs left.
 const BUSY_MIN_PERCENT: f64 = 85.0;
@@ -23,6 +23,10 @@ pub(super) const KIND: Kind = Kind {
 };
 
 fn look(scene: &Scene<'_>) -> Option<Seen> {
+    // A limit on processor time is not their limit.
+    if throttled::processors(scene).is_some() {
+        return None;
+    }
     let others_percent = scene.mean("other_programs_cpu_percent")?;
     let left_percent = 100.0 - others_percent;
     let own_percent = scene.busy_percent()? - others_percent;
@@ -83,6 +87,8 @@ mod tests {
         assert_eq!(stage(75.0, 1.0, 45.0).look(&KIND), None);
         assert!(stage(80.0, 40.0, 20.0).look(&KIND).is_some());
         assert_eq!(stage(80.0, 90.0, 30.0).look(&KIND), None);
+        let limited = stage(75.0, 1.0, 20.0).system(&[("cpu_throttled_percent", 40.0)]);
+        assert_eq!(limited.look(&KIND), None);
     }
 
     #[test]

@@ -32,7 +32,8 @@ fn look(scene: &Scene<'_>) -> Option<Seen> {
     processors(scene).or_else(|| reads(scene))
 }
 
-fn processors(scene: &Scene<'_>) -> Option<Seen> {
+/// A limit on processor time was reached.
+pub(super) fn processors(scene: &Scene<'_>) -> Option<Seen> {
     let percent = scene.mean("cpu_throttled_percent")?;
     (percent >= CPU_MIN_PERCENT).then(|| Seen {
         weight: (percent / 100.0).min(1.0),

@@ -3,6 +3,7 @@
 mod cause;
 mod clients;
 mod conditions;
+mod io_calls;
 mod judgement;
 mod promise;
 mod system;
@@ -17,6 +18,7 @@ use super::summary::mean_of;
 pub use cause::{Attribution, Finding, PartDifference};
 pub use clients::ClientAudit;
 pub use conditions::{Conditions, DeviceProbe, ProbedTimes, QuietWait, Standstill, TrialTimes};
+pub use io_calls::IoCalls;
 pub use judgement::{
     Comparison, Drift, Measure, NoiseFloor, Pair, Place, Ranking, RatioEstimate, Stopping,
 };

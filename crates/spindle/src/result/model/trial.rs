@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Promise;
 use super::conditions::Conditions;
+use super::io_calls::IoCalls;
 use crate::result::{Audit, IoCounts};
 
 /// One measured run of a case. The journal holds it in this form too.
@@ -80,6 +81,9 @@ pub struct Trial {
     /// I/O of one transaction; `None` without transactions.
     #[serde(default)]
     pub io: Option<IoPerTransaction>,
+    /// By how many system calls the I/O was done; of the embedded database only.
+    #[serde(default)]
+    pub io_calls: Option<IoCalls>,
     /// What it was measured under.
     #[serde(default)]
     pub conditions: Conditions,

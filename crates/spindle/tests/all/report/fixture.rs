@@ -255,6 +255,7 @@ pub fn trial(case: usize, round: u32) -> Trial {
         promise: Promise::default(),
         warm_up: None,
         conditions: Conditions::default(),
+        io_calls: None,
         arrivals: None,
         response_time: None,
         io: None,

@@ -259,6 +259,7 @@ fn trial(layout: usize, clients: u32, round: u32) -> Trial {
         response_time: Some(response_time),
         io: None,
         conditions: Conditions::default(),
+        io_calls: None,
     }
 }
 
