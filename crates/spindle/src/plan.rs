@@ -1,39 +1,56 @@
-//! `spindle plan`: what an experiment would make, write and take, before anything is touched.
+//! `spindle plan`: what an experiment would make, write and take, before anything is touched. `run` looks at the same first.
 
-mod databases;
-
+use std::collections::BTreeSet;
 use std::fmt::Write;
-use std::time::Duration;
+use std::path::Path;
 
+use spindle_io::real::facts::FsFacts;
 use spindle_layout::plan::{DelayedBy, LayoutPlan};
 use spindle_layout::{Facts, LayoutSpec, Plan, SystemTree};
 use spindle_stats::ROUNDS_MIN;
 
 use crate::experiment::Experiment;
 use crate::experiment::Layout;
-use crate::experiment::quantity::{duration_text, size_text};
+use crate::experiment::quantity::size_text;
 use crate::experiment::specs_of;
 use crate::observe::SystemFiles;
 use crate::observe::machine::DataPath;
-use databases::Databases;
+use crate::run::reckoning::{Grounds, MachineMemory, Reckoning, Seen, file_system_of, trials_of};
 
 /// A look at what an experiment would do.
 pub struct Look {
     /// For people.
     pub text: String,
-    /// Whether at least one layout can be made here.
-    pub can_run: bool,
+    /// What it would take.
+    pub reckoning: Reckoning,
+    /// Whether more layouts can be had here than cannot, by what was looked at: fewer leave a run without an answer.
+    pub can_be_answered: bool,
 }
 
-/// Looks at devices, tools and rights; changes nothing.
+/// What is known of the machine.
+struct Known<'a> {
+    facts: &'a Facts,
+    memory: Option<MachineMemory>,
+    file_system: &'a dyn Fn(&Path) -> Option<FsFacts>,
+    /// Where the run's directory is to be.
+    results: &'a Path,
+}
+
+/// Looks at devices, tools and rights, and reckons what a run takes whose directory is made in `results`; changes nothing.
 ///
 /// # Errors
 /// There is no current directory for relative paths.
-pub fn look(experiment: &Experiment) -> std::io::Result<Look> {
+pub fn look(experiment: &Experiment, results: &Path) -> std::io::Result<Look> {
     let layouts: Vec<usize> = (0..experiment.layouts.len()).collect();
     let made = specs_of(&experiment.layouts, &layouts)?;
     let facts = Facts::gather(&named(experiment, &made), &SystemTree::default());
-    Ok(describe(experiment, &made, &facts))
+    let known = Known {
+        facts: &facts,
+        memory: MachineMemory::look(),
+        file_system: &file_system_of,
+        results,
+    };
+    Ok(describe(experiment, &made, &known))
 }
 
 /// What Spindle makes itself, with the names of all layouts that stand on it.
@@ -50,20 +67,70 @@ fn named(experiment: &Experiment, made: &[(LayoutSpec, Vec<usize>)]) -> Vec<Layo
     made.iter().map(named).collect()
 }
 
-/// The text for what is `made` on a machine with these facts.
-fn describe(experiment: &Experiment, made: &[(LayoutSpec, Vec<usize>)], facts: &Facts) -> Look {
+/// What is told of what is `made`, with what is known of the machine.
+fn describe(experiment: &Experiment, made: &[(LayoutSpec, Vec<usize>)], known: &Known<'_>) -> Look {
     let specs = named(experiment, made);
-    let plan = Plan::of(&specs, facts, &experiment.name);
+    let plan = Plan::of(&specs, known.facts, &experiment.name);
     let mut text = String::new();
-    let there: Vec<_> = experiment
-        .layouts
-        .iter()
-        .filter(|layout| layout.made.is_none() && layout.address().is_none())
-        .collect();
-    let mut can_be_used = false;
+    let mut unusable = describe_those_there(experiment, &mut text);
+    if !specs.is_empty() {
+        let _ = writeln!(text, "{plan}");
+    }
+    let is_server = experiment.database.engine.server().is_some();
+    let is_undelayed = |layout: &LayoutPlan| {
+        is_server && matches!(layout.delayed_by, Some(DelayedBy::Database { .. }))
+    };
+    for (layout, (_, standing)) in plan.layouts.iter().zip(made) {
+        if !layout.obstacles.is_empty() || is_undelayed(layout) {
+            unusable.extend(standing);
+        }
+    }
+    let can_be_used = |layout: usize| {
+        let placement = &experiment.layouts[layout].placement;
+        let is_named = |name: &str| {
+            unusable
+                .iter()
+                .any(|of| experiment.layouts[*of].name == name)
+        };
+        !unusable.contains(&layout) && !placement.layouts().any(is_named)
+    };
+    let reckoning = Reckoning::of(Seen {
+        grounds: Grounds {
+            experiment,
+            specs: made,
+            plan: &plan,
+        },
+        can_be_used: &can_be_used,
+        file_system: known.file_system,
+        memory: known.memory,
+        results: known.results,
+    });
+    let databases = reckoning.databases.as_ref();
+    let databases = databases.map_or_else(|| loaded_anew(experiment), ToString::to_string);
+    let _ = writeln!(text, "{databases}");
+    let _ = writeln!(text, "{}", trials(experiment));
+    let _ = write!(text, "{reckoning}");
+    if let Some(price) = experiment.plan.restore.price() {
+        let _ = writeln!(text, "Warning: {price}.");
+    }
+    for layout in plan.layouts.iter().filter(|layout| is_undelayed(layout)) {
+        let why = not_delayed(experiment);
+        let _ = writeln!(text, "{} cannot be used: {why}.", layout.name);
+    }
+    let (usable, others): (Vec<usize>, Vec<usize>) = experiment
+        .candidates()
+        .partition(|layout| can_be_used(*layout));
+    Look {
+        text,
+        reckoning,
+        can_be_answered: usable.len() > others.len(),
+    }
+}
+
+/// Tells of layouts that Spindle does not make. Returns those that cannot be used.
+fn describe_those_there(experiment: &Experiment, text: &mut String) -> BTreeSet<usize> {
     for layout in &experiment.layouts {
         if let Some(address) = layout.address() {
-            can_be_used = true;
             let _ = writeln!(
                 text,
                 "{}: the server at {address}, which somebody else runs: a schema of Spindle's own is made there, and dropped \
@@ -72,52 +139,28 @@ fn describe(experiment: &Experiment, made: &[(LayoutSpec, Vec<usize>)], facts: &
             );
         }
     }
-    for layout in &there {
+    let is_server = experiment.database.engine.server().is_some();
+    let mut unusable = BTreeSet::new();
+    let is_there = |layout: &Layout| layout.made.is_none() && layout.address().is_none();
+    let layouts = experiment.layouts.iter().enumerate();
+    for (index, layout) in layouts.filter(|(_, layout)| is_there(layout)) {
+        let path = layout.path.display();
         let _ = writeln!(
             text,
-            "{}: the directory {}, which is there",
-            layout.name,
-            layout.path.display()
+            "{}: the directory {path}, which is there",
+            layout.name
         );
-        let is_server = experiment.database.engine.server().is_some();
         let is_undelayed = layout.delay.is_some() && is_server;
         if layout.delay.is_some() && !is_server {
             let _ = writeln!(text, "  delayed in the database, its own I/O only");
         }
         let undelayed = is_undelayed.then(|| not_delayed(experiment));
-        match undelayed.or_else(|| cannot_be_put_back(experiment, layout)) {
-            Some(reason) => {
-                let _ = writeln!(text, "  cannot be used: {reason}");
-            }
-            None => can_be_used = true,
+        if let Some(reason) = undelayed.or_else(|| cannot_be_put_back(experiment, layout)) {
+            let _ = writeln!(text, "  cannot be used: {reason}");
+            unusable.insert(index);
         }
     }
-    if !specs.is_empty() {
-        let _ = writeln!(text, "{plan}");
-    }
-    let databases = match experiment.is_foreign() {
-        true => loaded_anew(experiment),
-        false => Databases::of(experiment, made).to_string(),
-    };
-    let _ = writeln!(text, "{databases}");
-    let _ = writeln!(text, "{}", trials(experiment));
-    if let Some(price) = experiment.plan.restore.price() {
-        let _ = writeln!(text, "Warning: {price}.");
-    }
-    let is_server = experiment.database.engine.server().is_some();
-    let is_undelayed = |layout: &LayoutPlan| {
-        is_server && matches!(layout.delayed_by, Some(DelayedBy::Database { .. }))
-    };
-    for layout in plan.layouts.iter().filter(|layout| is_undelayed(layout)) {
-        let why = not_delayed(experiment);
-        let _ = writeln!(text, "{} cannot be used: {why}.", layout.name);
-    }
-    let mut layouts = plan.layouts.iter();
-    let can_be_made = layouts.any(|layout| layout.obstacles.is_empty() && !is_undelayed(layout));
-    Look {
-        text,
-        can_run: can_be_made || can_be_used,
-    }
+    unusable
 }
 
 fn not_delayed(experiment: &Experiment) -> String {
@@ -141,12 +184,8 @@ fn loaded_anew(experiment: &Experiment) -> String {
 fn trials(experiment: &Experiment) -> String {
     let plan = &experiment.plan;
     let cases = experiment.candidates().count() * experiment.workload.clients.len();
-    let trials = |rounds: u32| cases as u64 * u64::from(rounds);
-    let time = |rounds| {
-        let time = Duration::from_millis(trials(rounds) * (plan.warmup_ms + plan.measure_ms));
-        duration_text(time.as_secs() * 1000)
-    };
-    let (most, rounds_max) = (trials(plan.all_rounds()), plan.all_rounds());
+    let rounds_max = plan.all_rounds();
+    let (least, most) = trials_of(experiment);
     let restore = match experiment.is_foreign() {
         true => "loading again",
         false => plan.restore.as_str(),
@@ -159,26 +198,21 @@ fn trials(experiment: &Experiment) -> String {
     }
     let Some(auto) = plan.auto else {
         return format!(
-            "Then {most} trials ({cases} cases, {rounds_max} rounds): at least {}, and a restore before each (by {restore}).",
-            time(rounds_max)
+            "Then {most} trials ({cases} cases, {rounds_max} rounds), and a restore before each (by {restore})."
         );
     };
     let rounds_min = ROUNDS_MIN * plan.runs;
-    let (least, precision) = (trials(rounds_min), auto.precision_percent);
+    let precision = auto.precision_percent;
     format!(
-        "Then {least} to {most} trials ({cases} cases, {rounds_min} to {rounds_max} rounds): {} to {} or more, and a restore \
-         before each (by {restore}). A pair of cases is measured until it is beyond doubt, or its ratio known to {precision} %: a difference \
-         of {} % or more is then found in 95 of 100 cases.",
-        time(rounds_min),
-        time(rounds_max),
+        "Then {least} to {most} trials ({cases} cases, {rounds_min} to {rounds_max} rounds), and a restore before each (by \
+         {restore}). A pair of cases is measured until it is beyond doubt, or its ratio known to {precision} %: a difference of {} % or \
+         more is then found in 95 of 100 cases.",
         2.0 * precision
     )
 }
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
-
     use spindle_layout::system::DeviceMapper;
 
     use super::*;
@@ -229,7 +263,35 @@ mod tests {
             mounts_under: "/run/spindle".into(),
             ..Facts::default()
         };
-        describe(&experiment, &made, &facts).text
+        looked(&experiment, &made, &facts).text
+    }
+
+    /// On a machine whose sizes are known.
+    fn looked(experiment: &Experiment, made: &[(LayoutSpec, Vec<usize>)], facts: &Facts) -> Look {
+        let file_system = |path: &Path| {
+            let of = path.starts_with("/d");
+            Some(FsFacts {
+                type_name: "ext4".to_owned(),
+                magic: 0xEF53,
+                device_major: 8,
+                device_minor: u32::from(of),
+                free_bytes: 50 << 30,
+                block_bytes: 4096,
+                mount_point: if of { "/d".into() } else { "/".into() },
+                source: "/dev/sda".to_owned(),
+                options: String::new(),
+            })
+        };
+        let known = Known {
+            facts,
+            memory: Some(MachineMemory {
+                all_bytes: 16 << 30,
+                available_bytes: 12 << 30,
+            }),
+            file_system: &file_system,
+            results: Path::new("."),
+        };
+        describe(experiment, made, &known)
     }
 
     #[test]
@@ -262,15 +324,15 @@ mod tests {
                 mounts_under: "/run/spindle".into(),
                 ..Facts::default()
             };
-            describe(&experiment, &made, &facts)
+            looked(&experiment, &made, &facts)
         };
         let (kernel, sqlite) = (of("kernel"), of("sqlite"));
-        assert!(kernel.can_run && kernel.text.contains("delayed in the database"));
+        assert!(kernel.can_be_answered && kernel.text.contains("delayed in the database"));
         let refusals = sqlite
             .text
             .matches("cannot be used: sqlite does not delay its own I/O");
         assert_eq!(
-            (refusals.count(), sqlite.can_run),
+            (refusals.count(), sqlite.can_be_answered),
             (2, false),
             "{}",
             sqlite.text

@@ -24,7 +24,7 @@ use spindle_layout::{RawDevice, TreeDirectories};
 use spindle_workload::sql::Dialect;
 
 use crate::sql::{
-    FoundServer, OnRawDevices, Purpose, RunningServer, Server, ServerError, ServerIo,
+    FoundServer, OnRawDevices, Purpose, Room, RunningServer, Server, ServerError, ServerIo,
     ServerRequest, Stop,
 };
 use account::Account;
@@ -39,8 +39,10 @@ const MARIADB_BYTES: u64 = 160 << 20;
 const MYSQL_BYTES: u64 = 350 << 20;
 /// And of each session: its stack, its buffers, its share of caches.
 const SESSION_BYTES: u64 = 1 << 20;
-/// What the files grow by in a trial beside the data: undo, temporary tables, the server's own.
-const ROOM_BYTES: u64 = 256 << 20;
+/// The server's own files: system tablespace, undo, temporary tablespace, dictionary.
+const OWN_BYTES: u64 = 96 << 20;
+/// What they grow by in a trial beside the data: undo, temporary tables.
+const GROWTH_BYTES: u64 = 64 << 20;
 
 /// MariaDB and MySQL.
 pub struct MariaDb;
@@ -109,7 +111,7 @@ impl Server for MariaDb {
         request: &ServerRequest,
         devices: &[RawDevice],
     ) -> Result<OnRawDevices, ServerError> {
-        let bytes = request.data_bytes + self.room_bytes(request);
+        let bytes = request.data_bytes + self.room(request).total_bytes();
         raw::on_raw_devices(request, devices, bytes)
     }
 
@@ -117,8 +119,12 @@ impl Server for MariaDb {
         settings::shapes_files(setting)
     }
 
-    fn room_bytes(&self, request: &ServerRequest) -> u64 {
-        ROOM_BYTES + request.data_bytes / 4
+    fn room(&self, request: &ServerRequest) -> Room {
+        Room {
+            own_bytes: OWN_BYTES,
+            redo_bytes: settings::redo_bytes(request),
+            growth_bytes: GROWTH_BYTES + request.data_bytes / 4,
+        }
     }
 
     fn overhead_bytes(&self, request: &ServerRequest) -> u64 {

@@ -24,7 +24,7 @@ use spindle_layout::TreeDirectories;
 use spindle_workload::sql::Dialect;
 
 use crate::sql::{
-    FoundServer, Purpose, RunningServer, Server, ServerError, ServerIo, ServerRequest, Stop,
+    FoundServer, Purpose, Room, RunningServer, Server, ServerError, ServerIo, ServerRequest, Stop,
 };
 use cluster::Cluster;
 use programs::Programs;
@@ -80,8 +80,14 @@ impl Server for Postgres {
         settings::shapes_files(setting)
     }
 
-    fn room_bytes(&self, request: &ServerRequest) -> u64 {
-        CLUSTER_BYTES + settings::wal_bytes(request) + request.data_bytes / 2
+    fn room(&self, request: &ServerRequest) -> Room {
+        let redo_bytes = settings::wal_bytes(request);
+        Room {
+            own_bytes: CLUSTER_BYTES,
+            redo_bytes,
+            // The log is cut back when a checkpoint has ended, so there may be half as much again.
+            growth_bytes: request.data_bytes / 2 + redo_bytes / 2,
+        }
     }
 
     fn overhead_bytes(&self, request: &ServerRequest) -> u64 {

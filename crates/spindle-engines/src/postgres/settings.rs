@@ -246,14 +246,13 @@ pub(super) fn shapes_files(setting: &str) -> bool {
     OF_CREATION.contains(&setting.to_lowercase().as_str())
 }
 
-/// Bytes that the write-ahead log may take: it is cut back when a checkpoint has ended, so there may be half as much again.
+/// Bytes that the write-ahead log is held to.
 pub(super) fn wal_bytes(request: &ServerRequest) -> u64 {
     let asked = request.settings.iter();
     let asked = asked
         .filter(|(name, _)| name.eq_ignore_ascii_case("max_wal_size"))
         .find_map(|(_, value)| size_of(value));
-    let bytes = asked.unwrap_or(MAX_WAL_BYTES);
-    bytes + bytes / 2
+    asked.unwrap_or(MAX_WAL_BYTES)
 }
 
 /// What is wrong with a setting in every version.

@@ -24,6 +24,7 @@ pub use address::{Address, Password};
 pub use foreign::{Dropped, ForeignServer, Schema};
 pub use load::create_and_load;
 pub(crate) use parent::if_this_process_lives;
+pub use room::Room;
 pub(crate) use room::said_of_full_disks;
 pub use under_test::SqlUnderTest;
 
@@ -239,8 +240,8 @@ pub trait Server: Send + Sync {
     /// Whether a setting takes part in how the database is made: databases that differ in no such setting are loaded once.
     fn shapes_files(&self, setting: &str) -> bool;
 
-    /// Bytes that its files take beside the loaded data, about, in each kind of directory: a guard against full devices.
-    fn room_bytes(&self, request: &ServerRequest) -> u64;
+    /// What its files take beside the loaded data, about: a guard against full devices.
+    fn room(&self, request: &ServerRequest) -> Room;
 
     /// Makes an empty database in directories that are there and empty.
     ///

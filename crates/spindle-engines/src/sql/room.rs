@@ -1,6 +1,25 @@
-//! What a server that has ended may not have been able to say: that its disk is full, and with it the file of its own log.
+//! The room that a server's files take. And what a server that has ended may not have been able to say: that its disk is full, and
+//! with it the file of its own log.
 
 use std::path::Path;
+
+/// Bytes that a server's files take beside the loaded data, about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Room {
+    /// Its own files, which are there from the beginning: catalogues, system tablespaces, undo.
+    pub own_bytes: u64,
+    /// Redo (the write-ahead log), as large as its settings let it be.
+    pub redo_bytes: u64,
+    /// What trials may add: new versions of rows, more undo, temporary files, redo beyond its limit.
+    pub growth_bytes: u64,
+}
+
+impl Room {
+    /// All of it.
+    pub fn total_bytes(&self) -> u64 {
+        self.own_bytes + self.redo_bytes + self.growth_bytes
+    }
+}
 
 /// With less than that a server may end: PostgreSQL makes its log in pieces of this size, InnoDB its temporary tablespace of
 /// nearly as much.

@@ -20,8 +20,8 @@ use spindle_workload::sql::{Dialect, SqlConnection};
 use crate::engine::{EngineCounts, EngineWait, Housekeeping, SegmentSize, ThreadOf};
 use crate::promise::{self, Promise, Storage};
 use crate::sql::{
-    FoundServer, InDiskGroup, OnRawDevices, Purpose, RunningServer, Server, ServerError, ServerIo,
-    ServerRequest, Stop,
+    FoundServer, InDiskGroup, OnRawDevices, Purpose, Room, RunningServer, Server, ServerError,
+    ServerIo, ServerRequest, Stop,
 };
 use connection::SqliteConnection;
 use observer::Observer;
@@ -109,7 +109,7 @@ impl Server for Sqlite {
         request: &ServerRequest,
         disks: &[PathBuf],
     ) -> Result<InDiskGroup, ServerError> {
-        let bytes = request.data_bytes + self.room_bytes(request);
+        let bytes = request.data_bytes + self.room(request).total_bytes();
         raw::in_disk_group(request, disks, FILE, bytes)
     }
 
@@ -117,9 +117,13 @@ impl Server for Sqlite {
         matches!(setting, "page_size" | "auto_vacuum" | "encoding")
     }
 
-    fn room_bytes(&self, request: &ServerRequest) -> u64 {
-        // A log that no checkpoint gets to the end of may grow as long as the data.
-        request.data_bytes
+    fn room(&self, request: &ServerRequest) -> Room {
+        Room {
+            own_bytes: 0,
+            redo_bytes: 0,
+            // A log that no checkpoint gets to the end of may grow as long as the data.
+            growth_bytes: request.data_bytes,
+        }
     }
 
     fn overhead_bytes(&self, request: &ServerRequest) -> u64 {

@@ -141,6 +141,12 @@ impl DiskLayout {
     }
 }
 
+/// Bytes that a disk of this size has for files in a group with such allocation units; 0 when it is too small to be in one.
+pub fn room_bytes(capacity_bytes: u64, au_bytes: u64) -> u64 {
+    DiskLayout::new(capacity_bytes, au_bytes)
+        .map_or(0, |layout| u64::from(layout.data_aus()) * au_bytes)
+}
+
 /// Where the copy of the header lies on a disk with such allocation units.
 pub(super) fn backup_at(au_bytes: u64) -> u64 {
     2 * au_bytes - BLOCK_BYTES as u64

@@ -47,7 +47,9 @@ pub use check::{CheckReport, Finding};
 pub use creation::{FileCreation, Template};
 pub use description::{DiskDescription, FileDescription, GroupDescription};
 pub use error::DiskGroupError;
-pub use format::{ALLOCATION_UNIT_BYTES_MAX, ALLOCATION_UNIT_BYTES_MIN, names_in_header};
+pub use format::{
+    ALLOCATION_UNIT_BYTES_MAX, ALLOCATION_UNIT_BYTES_MIN, names_in_header, room_bytes,
+};
 pub use rebalance::{POWER_MAX, Rebalanced};
 pub use state::Redundancy;
 pub use striping::{STRIPE_BYTES, STRIPE_WIDTH, Striping};

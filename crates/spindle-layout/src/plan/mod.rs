@@ -8,7 +8,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::guard::{Appearance, Permit};
-use crate::spec::{DeviceSpec, FileSystemSpec, LayoutKind, LayoutSpec, Share, size_text};
+use crate::spec::{
+    DelaySpec, DeviceSpec, FileSystemSpec, LayoutKind, LayoutSpec, Share, size_text,
+};
 use crate::steps::{
     AttachLoop, ClaimDevice, DelayDevice, DeviceName, MakeDirectory, MakeFile, MakeFileSystem,
     MakeVolume, MakeVolumeGroup, MountFileSystem, OverwriteDevice, Step, takes_our_uuid,
@@ -17,6 +19,7 @@ use crate::steps::{
 mod delayed_by;
 mod facts;
 mod obstacle;
+mod room;
 mod share;
 
 pub use delayed_by::DelayedBy;
@@ -56,6 +59,8 @@ pub struct LayoutPlan {
     pub is_shared: bool,
     /// What it comes to.
     pub target: PlannedTarget,
+    /// Bytes of each device of the target; of a file system, what it will have for files, about.
+    pub room_bytes: Vec<u64>,
     /// From the devices up, for people: `disk1.img, disk2.img -> volume of 2 stripes of 64 KiB -> xfs`.
     pub description: String,
     /// What delays its I/O, if that was asked for.
@@ -306,23 +311,18 @@ impl LayoutPlan {
                 steps: Vec::new(),
                 is_shared,
                 target: PlannedTarget::Devices(Vec::new()),
+                room_bytes: Vec::new(),
                 description,
                 delayed_by,
             };
         }
         steps.extend(preparation(spec, &pieces));
         if let (Some(DelayedBy::DeviceMapper), Some(delay)) = (delayed_by, spec.delay) {
-            let delayed = (1..).zip(&pieces).map(|(number, piece)| {
-                Step::from(DelayDevice {
-                    device: piece.name.clone(),
-                    mapped_name: format!("{unique}-disk{number}"),
-                    delay,
-                })
-            });
-            steps.extend(delayed);
+            steps.extend(delays(&pieces, delay, unique));
         }
         let mut devices: Vec<DeviceName> = pieces.iter().map(|piece| piece.name.clone()).collect();
-        let size_bytes = pieces.iter().map(|piece| piece.size_bytes).sum();
+        let mut sizes_bytes: Vec<u64> = pieces.iter().map(|piece| piece.size_bytes).collect();
+        let size_bytes = sizes_bytes.iter().sum();
         if let Some(volume) = &spec.volume {
             steps.push(Step::from(MakeVolumeGroup {
                 devices: devices.clone(),
@@ -336,10 +336,12 @@ impl LayoutPlan {
                 device: device.clone(),
             }));
             devices = vec![device];
+            sizes_bytes = vec![room::of_volume(volume, &sizes_bytes)];
         }
         let target = match &spec.kind {
             LayoutKind::Raw | LayoutKind::DiskGroup => PlannedTarget::Devices(devices),
             LayoutKind::FileSystem(file_system) => {
+                sizes_bytes = vec![room::of_file_system(file_system, &sizes_bytes)];
                 steps.extend(file_system_steps(file_system, &devices, size_bytes, &at));
                 PlannedTarget::Directory(at)
             }
@@ -350,10 +352,22 @@ impl LayoutPlan {
             steps,
             is_shared,
             target,
+            room_bytes: sizes_bytes,
             description,
             delayed_by,
         }
     }
+}
+
+fn delays(pieces: &[Piece], delay: DelaySpec, unique: &str) -> Vec<Step> {
+    let delayed = |(number, piece): (usize, &Piece)| {
+        Step::from(DelayDevice {
+            device: piece.name.clone(),
+            mapped_name: format!("{unique}-disk{number}"),
+            delay,
+        })
+    };
+    (1..).zip(pieces).map(delayed).collect()
 }
 
 fn preparation(spec: &LayoutSpec, pieces: &[Piece]) -> Vec<Step> {

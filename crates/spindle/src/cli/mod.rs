@@ -287,13 +287,25 @@ fn no_run(directory: &Path) -> ExitCode {
 }
 
 fn show_plan(experiment: &Experiment) -> ExitCode {
-    match plan::look(experiment) {
-        Ok(look) => {
-            let code = if look.can_run { 0 } else { 3 };
-            print_then(&look.text, ExitCode::from(code))
+    let look = match plan::look(experiment, Path::new(".")) {
+        Ok(look) => look,
+        Err(error) => return no_current_directory(&error),
+    };
+    match look.reckoning.refusal() {
+        Some(refusal) => {
+            let shown = print_then(&look.text, ExitCode::from(2));
+            fail(&refusal);
+            shown
         }
-        Err(error) => fail(&format!("there is no current directory: {error}")),
+        None => print_then(
+            &look.text,
+            ExitCode::from(if look.can_be_answered { 0 } else { 3 }),
+        ),
     }
+}
+
+fn no_current_directory(error: &std::io::Error) -> ExitCode {
+    fail(&format!("there is no current directory: {error}"))
 }
 
 fn show_cleaning(dry_run: bool) -> ExitCode {

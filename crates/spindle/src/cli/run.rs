@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use jiff::Zoned;
 
 use super::signals::{self, INTERRUPTED};
-use super::{RUNS, Show, fail, style_of_output};
+use super::{RUNS, Show, fail, no_current_directory, style_of_output};
 use crate::experiment::Experiment;
 use crate::files::Directory;
 use crate::result::RunResult;
@@ -14,7 +14,7 @@ use crate::run::directory::{self, DirectoryError};
 use crate::run::progress::Shown;
 use crate::run::runner::{RunError, Runner};
 use crate::watch::terminal;
-use crate::{say, table};
+use crate::{plan, say, table};
 
 /// Runs an experiment.
 pub(super) fn begin(
@@ -26,12 +26,22 @@ pub(super) fn begin(
     let Some(shown) = shown(show, watch) else {
         return no_terminal();
     };
+    let results = out.as_deref().unwrap_or(Path::new(RUNS));
+    let reckoning = match plan::look(&experiment, results) {
+        Ok(look) => look.reckoning,
+        Err(error) => return no_current_directory(&error),
+    };
+    if let Some(refusal) = reckoning.refusal() {
+        fail(&refusal);
+        return ExitCode::from(2);
+    }
     let directory = match out {
         Some(path) => directory::create(&path),
         None => directory::create_named(Path::new(RUNS), &name_of_directory(&experiment)),
     };
     carry_out(directory, show, |directory, path| {
-        Runner::begin(experiment, directory, shown, signals::interrupts(path))
+        let runner = Runner::begin(experiment, directory, shown, signals::interrupts(path))?;
+        runner.foretell(&reckoning)
     })
 }
 

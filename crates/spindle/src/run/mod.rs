@@ -16,6 +16,7 @@ mod limits;
 mod own_directories;
 pub mod progress;
 mod quiet;
+pub mod reckoning;
 pub mod replay;
 pub mod runner;
 pub mod schedule;

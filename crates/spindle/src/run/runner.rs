@@ -23,6 +23,7 @@ use super::journal::{Event, Journal, JournalError};
 use super::limits::{self, Flushes, LayoutLimit};
 use super::progress::{Progress, Shown};
 use super::quiet::Quiet;
+use super::reckoning::Reckoning;
 use super::replay::{CaseKey, RunState};
 use super::schedule::{self, Planned};
 use crate::experiment::Experiment;
@@ -128,6 +129,21 @@ impl Runner {
         let experiment = &self.state.experiment;
         directory::write_json(&self.directory, "experiment.json", experiment)?;
         Ok(())
+    }
+
+    /// Says what the run will take, and keeps what may go wrong with that.
+    pub fn foretell(mut self, reckoning: &Reckoning) -> Result<Runner, RunError> {
+        for line in reckoning.lines() {
+            self.progress.note(&line);
+        }
+        let mut warnings = reckoning.warnings().into_iter();
+        match warnings.try_for_each(|warning| self.warn(warning)) {
+            Ok(()) => Ok(self),
+            Err(error) => {
+                self.discard();
+                Err(error)
+            }
+        }
     }
 
     /// Whether the run has found out anything: a layout was looked at. Before that nothing is made.

@@ -239,7 +239,6 @@ impl Trees {
         let name = &experiment.layouts[layout].name;
         note(&format!("copying the database for {name}"));
         let owner = grounds.is_made(layout).then_some(name.as_str());
-        let room_bytes = server(self.kind).room_bytes(&request);
         let raw = wanted.raw.iter().map(|file| file.bytes);
         let grouped = wanted.grouped.iter().map(|file| file.bytes);
         let elsewhere_bytes: u64 = raw.chain(grouped).sum();
@@ -250,9 +249,8 @@ impl Trees {
                 PutBack::Clones => 2,
                 PutBack::Copy | PutBack::ThinVolumes => 1,
             };
-            // What a trial adds is the server's to say.
             let bytes = golden.bytes().saturating_sub(elsewhere_bytes);
-            check_space(place, copies * bytes + room_bytes)?;
+            check_space(place, copies * bytes)?;
         }
         let directories = self.make_directories(|kind| wanted.places[kind].clone())?;
         let devices = devices_of(&wanted);
@@ -345,8 +343,8 @@ impl Trees {
             return Ok(Arc::clone(golden));
         }
         let database = experiment.database_of(layout);
-        let room_bytes = server(self.kind).room_bytes(request);
-        check_space(place, 2 * database.size_bytes + room_bytes)?;
+        let own_bytes = server(self.kind).room(request).own_bytes;
+        check_space(place, database.size_bytes + own_bytes)?;
         note(&format!(
             "loading {} MiB of data",
             database.size_bytes >> 20

@@ -368,9 +368,9 @@ fn too_little_room_is_said_before_anything_is_written() {
         "database.size=32TiB",
     ]);
     let (_, stderr) = text(&output);
-    assert_eq!(output.status.code(), Some(1));
-    assert!(stderr.contains("spindle resume"), "{stderr}");
-    assert!(stderr.contains("free"), "{stderr}");
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr.contains("are free"), "{stderr}");
+    assert!(!place.path().join("out").exists());
     assert_eq!(place.leftovers(), Vec::<PathBuf>::new());
 }
 

@@ -230,7 +230,9 @@ fn files_that_cannot_be_made_leave_nothing_in_the_way_of_the_next() {
             "[[layout]]\nname = \"{name}\"\n{stands_on}\nio = {{ caching = \"direct\", method = \"{method}\" }}\n"
         )
     };
-    let small = "devices = [{ file = \"small.img\", size = \"24MiB\" }]\nfilesystem = \"ext4\"";
+    // A journal this large is not reckoned with.
+    let small = "devices = [{ file = \"small.img\", size = \"64MiB\" }]\n\
+                 filesystem = { type = \"ext4\", mkfs = \"-J size=24\" }";
     let text = head.to_owned()
         + &layout("small, sync", small, "sync")
         + &layout("small, libaio", small, "libaio")

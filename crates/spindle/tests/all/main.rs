@@ -16,6 +16,7 @@ mod outputs_and_signals;
 mod postgres_run;
 mod provision_commands;
 mod random_bytes;
+mod reckoning;
 mod report;
 mod report_damage;
 mod report_page;

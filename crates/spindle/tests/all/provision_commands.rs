@@ -18,9 +18,18 @@ fn printed(output: &Output) -> String {
 }
 
 const MADE: &str = r#"
+[database]
+size = "8MiB"
+buffer_cache = "1MiB"
+log_file_size = "1MiB"
 [[layout]]
 name = "raw"
 devices = [{ file = "disk1.img", size = "64MiB" }]
+raw = true
+
+[[layout]]
+name = "also raw"
+devices = [{ file = "disk2.img", size = "64MiB" }]
 raw = true
 
 [[layout]]
@@ -50,7 +59,7 @@ fn a_plan_touches_nothing() {
         "disk1.img of 64 MiB",
         "cannot be made: ",
         "no-such-disk",
-        "Then 4 trials",
+        "Then 6 trials",
     ] {
         assert!(text.contains(words), "{words}: {text}");
     }
@@ -60,9 +69,17 @@ fn a_plan_touches_nothing() {
 #[test]
 fn a_plan_of_which_nothing_can_be_made_has_an_exit_code_of_its_own() {
     let place = tempfile::tempdir().unwrap();
-    let gone = MADE.split("\n\n").nth(1).unwrap();
+    let gone = MADE.split("\n\n").nth(2).unwrap();
     fs::write(place.path().join("gone.toml"), gone).unwrap();
     let plan = spindle(place.path(), &["plan", "gone.toml"]);
+    assert_eq!(plan.status.code(), Some(3), "{plan:?}");
+    // A run of which as many layouts are missing as are measured has no answer: the plan says so.
+    let half = MADE.replace(
+        r#"{ file = "disk2.img", size = "64MiB" }"#,
+        r#""/dev/no-such-disk2""#,
+    );
+    fs::write(place.path().join("half.toml"), half).unwrap();
+    let plan = spindle(place.path(), &["plan", "half.toml"]);
     assert_eq!(plan.status.code(), Some(3), "{plan:?}");
     fs::write(place.path().join("wrong.toml"), "[[layout]]\n").unwrap();
     assert_eq!(

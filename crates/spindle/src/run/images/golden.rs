@@ -77,13 +77,20 @@ fn kept(experiment: &Experiment, shape: &Shape) -> Kept {
     )
 }
 
-/// The same, when so much memory is there and trials may have so much of it.
 fn kept_in(available_bytes: u64, budget_bytes: u64, golden_bytes: u64) -> Kept {
-    let spare_bytes = available_bytes.saturating_sub(budget_bytes) / MEMORY_SHARE;
-    match golden_bytes <= spare_bytes {
+    match is_kept_in_memory(available_bytes, budget_bytes, golden_bytes) {
         true => Kept::InMemory,
         false => Kept::OnDisk,
     }
+}
+
+/// Whether a golden copy is kept in memory when so much is there and trials may have so much of it.
+pub(crate) fn is_kept_in_memory(
+    available_bytes: u64,
+    budget_bytes: u64,
+    golden_bytes: u64,
+) -> bool {
+    golden_bytes <= available_bytes.saturating_sub(budget_bytes) / MEMORY_SHARE
 }
 
 /// The sizes of a layout's files.

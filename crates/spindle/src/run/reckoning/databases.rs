@@ -1,0 +1,315 @@
+//! How many databases a run makes, and how large, before there is anything that they could stand on. Layouts share what `run`
+//! lets them share: a golden copy when their files have one shape, and its copy when they lie in the same places, too.
+
+use std::fmt;
+
+use spindle_engines::sql::{Room, Server, ServerKind, ServerRequest, server};
+use spindle_layout::Shape;
+
+use super::ground::{Ground, Grounds};
+use crate::experiment::quantity::{MIB, size_text};
+use crate::experiment::{Method, PutBack};
+use crate::run::images::golden::shape_of;
+use crate::trial::protocol::server_request;
+
+/// The databases of a run.
+pub struct Databases {
+    /// Golden copies.
+    pub goldens: Vec<Golden>,
+    /// Copies of them.
+    pub images: Vec<Image>,
+    layouts: usize,
+}
+
+/// The files of a database.
+#[derive(PartialEq)]
+pub enum Files {
+    /// Of the embedded database.
+    Kernel(Shape),
+    /// Of a server.
+    Server {
+        /// Which.
+        kind: ServerKind,
+        /// The settings that shape them.
+        shaping: Vec<(String, String)>,
+        /// Its tables, bytes.
+        data_bytes: u64,
+    },
+}
+
+/// A loaded database.
+pub struct Golden {
+    /// Its files.
+    pub files: Files,
+    /// What they take beside the tables, of a server.
+    room: Option<Room>,
+    /// Its datafiles, made as long as they are to be on devices.
+    on_devices_bytes: Option<u64>,
+}
+
+/// A copy of a golden copy.
+pub struct Image {
+    /// Number of the golden copy.
+    pub golden: usize,
+    /// The first layout that uses it.
+    pub layout: usize,
+    /// What its files beside the tables may take, of a server.
+    pub room: Option<Room>,
+    /// Its datafiles, where they lie on raw devices or in a disk group, of a server.
+    pub on_devices_bytes: Option<u64>,
+    /// How it is put back.
+    pub put_back: PutBack,
+    grounds: Vec<Ground>,
+    /// Made by the disk manager, where there is a file system to make files in.
+    by_odm: bool,
+}
+
+impl Files {
+    /// Of a layout's database, with what a server adds; and its datafiles on devices, if that is where they lie.
+    fn of(grounds: Grounds<'_>, layout: usize) -> (Files, Option<Room>, Option<u64>) {
+        let experiment = grounds.experiment;
+        let database = experiment.database_of(layout);
+        let io = experiment.layouts[layout].server_io;
+        let asked = server_request(&experiment.workload, &database, io);
+        match (experiment.database.engine.server(), asked) {
+            (Some(kind), Some(request)) => {
+                let room = server(kind).room(&request);
+                let (request, on_devices_bytes) = on_devices(grounds, layout, kind, request);
+                let settings = request.settings.into_iter();
+                let shaping = settings.filter(|(name, _)| server(kind).shapes_files(name));
+                let files = Files::Server {
+                    kind,
+                    shaping: shaping.collect(),
+                    data_bytes: database.size_bytes,
+                };
+                (files, Some(room), on_devices_bytes)
+            }
+            _ => (Files::Kernel(shape_of(experiment, &database)), None, None),
+        }
+    }
+
+    /// The server that they are of.
+    pub fn server(&self) -> Option<&'static dyn Server> {
+        match self {
+            Files::Kernel(_) => None,
+            Files::Server { kind, .. } => Some(server(*kind)),
+        }
+    }
+
+    /// All files of the embedded database, the tables of a server.
+    pub fn bytes(&self) -> u64 {
+        match self {
+            Files::Kernel(shape) => shape.total_bytes(),
+            Files::Server { data_bytes, .. } => *data_bytes,
+        }
+    }
+}
+
+/// What is asked of a server whose datafiles lie on raw devices or in a disk group, and how large they are there.
+fn on_devices(
+    grounds: Grounds<'_>,
+    layout: usize,
+    kind: ServerKind,
+    request: ServerRequest,
+) -> (ServerRequest, Option<u64>) {
+    let data = grounds.of(layout, "data");
+    if data.has_file_system(grounds.specs) {
+        return (request, None);
+    }
+    let data_bytes = request.data_bytes;
+    let Some(devices) = grounds.devices_of(layout, &data) else {
+        let bytes = data_bytes + server(kind).room(&request).total_bytes();
+        return (request, Some(bytes));
+    };
+    match server(kind).on_raw_devices(&request, &devices) {
+        // Its file is as long as the device.
+        Ok(on) if kind == ServerKind::Sqlite => (on.request, Some(data_bytes)),
+        Ok(on) => {
+            let bytes = on.files.iter().map(|file| file.bytes).sum();
+            (on.request, Some(bytes))
+        }
+        // What is wrong is said when the layout is examined.
+        Err(_) => (request, Some(data_bytes)),
+    }
+}
+
+impl Golden {
+    /// What a golden copy takes, about. Loading a server's tables, written as a whole, fills its log with them at most.
+    pub fn bytes(&self) -> u64 {
+        let data_bytes = self.files.bytes().max(self.on_devices_bytes.unwrap_or(0));
+        let added = |room: Room| room.own_bytes + room.redo_bytes.min(data_bytes);
+        data_bytes + self.room.map_or(0, added)
+    }
+}
+
+impl Databases {
+    /// Those of the layouts that are measured and `can_be_used`.
+    pub fn of(grounds: Grounds<'_>, can_be_used: impl Fn(usize) -> bool) -> Databases {
+        let experiment = grounds.experiment;
+        let layouts: Vec<usize> = experiment
+            .candidates()
+            .filter(|of| can_be_used(*of))
+            .collect();
+        let mut databases = Databases {
+            goldens: Vec::new(),
+            images: Vec::new(),
+            layouts: layouts.len(),
+        };
+        for layout in layouts {
+            databases.add(grounds, layout);
+        }
+        databases
+    }
+
+    fn add(&mut self, grounds: Grounds<'_>, layout: usize) {
+        let experiment = grounds.experiment;
+        let (files, room, on_devices_bytes) = Files::of(grounds, layout);
+        let known = self.goldens.iter().position(|other| other.files == files);
+        let golden = known.unwrap_or_else(|| {
+            self.goldens.push(Golden {
+                files,
+                room,
+                on_devices_bytes,
+            });
+            self.goldens.len() - 1
+        });
+        let of_kinds = grounds.of_all_kinds(layout);
+        let mut with_files = of_kinds.iter();
+        let has_files = with_files.any(|ground| ground.has_file_system(grounds.specs));
+        let image = Image {
+            golden,
+            layout,
+            room,
+            on_devices_bytes,
+            by_odm: has_files && experiment.layouts[layout].io.method == Method::Odm,
+            put_back: experiment.put_back(layout),
+            grounds: of_kinds,
+        };
+        match self.images.iter_mut().find(|other| other.is_same(&image)) {
+            None => self.images.push(image),
+            Some(same) => same.grow_to(room),
+        }
+    }
+
+    /// All golden copies and images, without what servers add.
+    pub fn bytes(&self) -> u64 {
+        let goldens = self.goldens.iter().map(|golden| golden.files.bytes());
+        let images = self.images.iter();
+        let images = images.map(|image| self.goldens[image.golden].files.bytes());
+        goldens.chain(images).sum()
+    }
+}
+
+impl Image {
+    fn is_same(&self, other: &Image) -> bool {
+        let of = |image: &Image| (image.golden, image.put_back, image.by_odm);
+        of(self) == of(other) && self.grounds == other.grounds
+    }
+
+    /// Of layouts that share an image, the one that takes most counts.
+    fn grow_to(&mut self, other: Option<Room>) {
+        if let (Some(room), Some(other)) = (&mut self.room, other) {
+            *room = Room {
+                own_bytes: room.own_bytes.max(other.own_bytes),
+                redo_bytes: room.redo_bytes.max(other.redo_bytes),
+                growth_bytes: room.growth_bytes.max(other.growth_bytes),
+            };
+        }
+    }
+}
+
+impl fmt::Display for Databases {
+    fn fmt(&self, text: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let number = |count: usize, one: &str, many: &str| match count {
+            1 => format!("1 {one}"),
+            count => format!("{count} {many}"),
+        };
+        let grow = match self.goldens.iter().any(|golden| golden.room.is_some()) {
+            true => ", and what the server adds",
+            false => "",
+        };
+        write!(
+            text,
+            "Then the database is loaded: {} and {} for {}, about {} in all{grow}.",
+            number(self.goldens.len(), "golden copy", "golden copies"),
+            number(self.images.len(), "image", "images"),
+            number(self.layouts, "layout", "layouts"),
+            size_text(self.bytes().div_ceil(MIB) * MIB),
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use spindle_layout::{Facts, Plan};
+
+    use super::*;
+    use crate::experiment::{Experiment, specs_of};
+
+    fn told(text: &str) -> String {
+        let experiment = Experiment::parse("test.toml", text, &[]).expect("it is right");
+        let layouts: Vec<usize> = (0..experiment.layouts.len()).collect();
+        let specs = specs_of(&experiment.layouts, &layouts).expect("a directory");
+        let grounds = Grounds {
+            experiment: &experiment,
+            specs: &specs,
+            plan: &Plan::of(&[], &Facts::default(), "test"),
+        };
+        Databases::of(grounds, |_| true).to_string()
+    }
+
+    #[test]
+    fn layouts_of_a_server_share_what_lies_in_the_same_place_and_has_the_same_shape() {
+        let of = |layouts: &str| {
+            told(&format!(
+                "[database]\nengine = \"sqlite\"\nsize = \"64MiB\"\nbuffer_cache = \"4MiB\"\n{layouts}"
+            ))
+        };
+        let shared = of(
+            "[[layout]]\nname = \"a\"\n[[layout]]\nname = \"b\"\ndatabase = { settings = { synchronous = \"off\" } }",
+        );
+        assert_eq!(
+            shared,
+            "Then the database is loaded: 1 golden copy and 1 image for 2 layouts, about 128MiB in all, and what the server adds."
+        );
+        let apart = of("[[layout]]\nname = \"a\"\n[[layout]]\nname = \"b\"\npath = \"/tmp\"");
+        assert!(
+            apart.contains("1 golden copy and 2 images for 2 layouts, about 192MiB"),
+            "{apart}"
+        );
+        let shaped = of(
+            "[[layout]]\nname = \"a\"\n[[layout]]\nname = \"b\"\ndatabase = { settings = { page_size = 8192 } }",
+        );
+        assert!(
+            shaped.contains("2 golden copies and 2 images for 2 layouts, about 256MiB"),
+            "{shaped}"
+        );
+    }
+
+    #[test]
+    fn layouts_of_the_embedded_database_share_by_place_file_manager_and_sizes() {
+        let told = told(
+            r#"
+            [[layout]]
+            name = "buffered"
+            [[layout]]
+            name = "direct"
+            io = { caching = "direct", method = "async" }
+            [[layout]]
+            name = "odm"
+            io = { method = "odm" }
+            [[layout]]
+            name = "redo apart"
+            placement = { redo = "log" }
+            [[layout]]
+            name = "log"
+            path = "/tmp"
+            candidate = false
+            "#,
+        );
+        assert!(
+            told.contains("1 golden copy and 3 images for 4 layouts"),
+            "{told}"
+        );
+    }
+}

@@ -1,0 +1,145 @@
+//! What files will be put on, as far as the experiment tells, before any of it is made.
+
+use std::path::{Path, PathBuf};
+
+use spindle_layout::plan::PlannedTarget;
+use spindle_layout::spec::LayoutKind;
+use spindle_layout::{LayoutSpec, Plan, RawDevice};
+
+use crate::experiment::{DiskGroup, Experiment, PlacedOn};
+
+/// What files are put on.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Ground {
+    /// A directory that is there.
+    Directory(PathBuf),
+    /// What Spindle makes.
+    Made {
+        /// Its number among that.
+        number: usize,
+        /// How it stripes and reads, if it is a disk group.
+        group: Option<DiskGroup>,
+        /// Which of its devices, as they are written; none: those that are not set aside for other files.
+        devices: Vec<String>,
+    },
+}
+
+impl Ground {
+    /// Whether files are made on it, by their names.
+    pub fn has_file_system(&self, specs: &[(LayoutSpec, Vec<usize>)]) -> bool {
+        match self {
+            Ground::Directory(_) => true,
+            Ground::Made { number, .. } => {
+                matches!(specs[*number].0.kind, LayoutKind::FileSystem(_))
+            }
+        }
+    }
+}
+
+/// What an experiment's files are put on: `specs` are what is made, with the layouts that stand on each.
+#[derive(Clone, Copy)]
+pub struct Grounds<'a> {
+    /// The experiment.
+    pub experiment: &'a Experiment,
+    /// What is made.
+    pub specs: &'a [(LayoutSpec, Vec<usize>)],
+    /// How that is made.
+    pub plan: &'a Plan,
+}
+
+impl Grounds<'_> {
+    /// What files of a kind are put on that the engine can have elsewhere than with its data.
+    pub fn of(&self, layout: usize, kind: &str) -> Ground {
+        let placement = &self.experiment.layouts[layout].placement;
+        let redo_path = self.experiment.redo_apart(layout);
+        match (placement.kinds().find(|(of, _)| *of == kind), redo_path) {
+            (None, Some(path)) if kind == "redo" => directory(path),
+            (placed, _) => self.placed(layout, placed.map(|(_, on)| on)),
+        }
+    }
+
+    /// What files of a server are put on, of a kind that is not its tables; `None`: they need a file system and have none.
+    pub fn of_server(&self, layout: usize, kind: &str, placed_kinds: &[&str]) -> Option<Ground> {
+        let data = self.of(layout, "data");
+        let placement = &self.experiment.layouts[layout].placement;
+        let is_placed = placement.kinds().any(|(of, _)| of == kind);
+        let follows_data = ["index", "temp"].contains(&kind) && !is_placed;
+        if placed_kinds.contains(&kind) && !follows_data {
+            let ground = self.of(layout, kind);
+            if ground.has_file_system(self.specs) {
+                return Some(ground);
+            }
+        }
+        if data.has_file_system(self.specs) {
+            return Some(data);
+        }
+        // Beside datafiles on devices, all else is with the control file or with redo.
+        let homes = ["control", "redo"].map(|kind| self.of(layout, kind));
+        let mut homes = homes.into_iter();
+        homes.find(|ground| ground.has_file_system(self.specs))
+    }
+
+    /// What each kind of file is put on: layouts that agree in this, and in their files, share an image.
+    pub fn of_all_kinds(&self, layout: usize) -> Vec<Ground> {
+        let kinds = ["control", "redo", "undo", "index", "temp", "data"];
+        kinds.map(|kind| self.of(layout, kind)).to_vec()
+    }
+
+    /// The raw devices that files lie on; `None` where they lie in a file system or a disk group.
+    pub fn devices_of(&self, layout: usize, ground: &Ground) -> Option<Vec<RawDevice>> {
+        let Ground::Made {
+            number,
+            group: None,
+            devices,
+        } = ground
+        else {
+            return None;
+        };
+        let (_, standing) = &self.specs[*number];
+        let plan = &self.plan.layouts[*number];
+        let PlannedTarget::Devices(names) = &plan.target else {
+            return None;
+        };
+        let of = |(name, bytes): (&String, &u64)| RawDevice::new(PathBuf::from(name), *bytes);
+        let all: Vec<RawDevice> = names.iter().zip(&plan.room_bytes).map(of).collect();
+        let of = &self.experiment.layouts[layout];
+        let Some(made) = of.made.as_ref().filter(|_| standing.contains(&layout)) else {
+            return Some(all);
+        };
+        let is_wanted = |path: &Path| match devices.is_empty() {
+            true => !of.placement.devices().any(|name| Path::new(name) == path),
+            false => devices.iter().any(|name| Path::new(name) == path),
+        };
+        let of_each = made.spec.device_of_each(&all);
+        let wanted = of_each.filter(|(written, _)| is_wanted(written.path()));
+        let wanted: Vec<RawDevice> = wanted.map(|(_, device)| device.clone()).collect();
+        Some(if wanted.is_empty() { all } else { wanted })
+    }
+
+    fn placed(&self, layout: usize, on: Option<&PlacedOn>) -> Ground {
+        let (beneath, devices) = match on {
+            Some(PlacedOn::Layout(name)) => {
+                let mut layouts = self.experiment.layouts.iter();
+                let index = layouts.position(|other| other.name == *name);
+                (index.unwrap_or(layout), Vec::new())
+            }
+            Some(PlacedOn::Devices(devices)) => (layout, devices.clone()),
+            None => (layout, Vec::new()),
+        };
+        let of = &self.experiment.layouts[beneath];
+        let mut specs = self.specs.iter();
+        let number = specs.position(|(_, layouts)| layouts.contains(&beneath));
+        match (number, &of.made) {
+            (Some(number), Some(made)) => Ground::Made {
+                number,
+                group: made.disk_group.clone(),
+                devices,
+            },
+            _ => directory(of.path.clone()),
+        }
+    }
+}
+
+fn directory(path: PathBuf) -> Ground {
+    Ground::Directory(path.canonicalize().unwrap_or(path))
+}

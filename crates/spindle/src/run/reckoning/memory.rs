@@ -1,0 +1,141 @@
+//! The memory that a run takes: one database runs at a time, beside golden copies that are kept in memory and files on file systems that
+//! lie in it.
+
+use std::fmt;
+
+use spindle_engines::sql::server;
+
+use super::databases::{Databases, Files};
+use super::room::Room;
+use super::text::about_size;
+use crate::experiment::Experiment;
+use crate::observe::SystemFiles;
+use crate::observe::cgroup::GroupLimits;
+use crate::observe::sampler::MemoryState;
+use crate::run::images::golden::is_kept_in_memory;
+use crate::trial::protocol::server_request;
+
+/// What a trial of the embedded database takes beside its caches: its programs and threads, about.
+const WORKER_BYTES: u64 = 48 << 20;
+/// And each of its clients.
+const CLIENT_BYTES: u64 = 128 << 10;
+/// A run that takes more of the machine's memory, per cent, is warned of.
+const COMFORTABLE_PERCENT: u64 = 80;
+
+/// The machine's memory, or what control groups let this process have of it.
+#[derive(Debug, Clone, Copy)]
+pub struct MachineMemory {
+    /// All of it.
+    pub all_bytes: u64,
+    /// What programs could get now.
+    pub available_bytes: u64,
+}
+
+impl MachineMemory {
+    /// Looks at the machine; `None` when it does not tell.
+    pub fn look() -> Option<MachineMemory> {
+        let files = SystemFiles::default();
+        let state = MemoryState::read(&files)?;
+        let limit = GroupLimits::read(&files).memory_bytes.unwrap_or(u64::MAX);
+        Some(MachineMemory {
+            all_bytes: state.total_bytes.min(limit),
+            available_bytes: state.available_bytes.min(limit),
+        })
+    }
+}
+
+/// What a run takes of it.
+pub struct Memory {
+    machine: MachineMemory,
+    parts: Vec<(&'static str, u64)>,
+}
+
+impl Memory {
+    pub(super) fn of(
+        machine: MachineMemory,
+        experiment: &Experiment,
+        databases: &Databases,
+        rooms: &[Room],
+    ) -> Memory {
+        let images = databases.images.iter();
+        let trials = images.map(|image| of_trial(experiment, image.layout));
+        let trial = trials.max_by_key(|trial| trial.iter().sum::<u64>());
+        let [caches_bytes, beside_bytes] = trial.unwrap_or_default();
+        let budgets =
+            (0..experiment.layouts.len()).map(|of| experiment.database_of(of).memory_bytes);
+        let budget_bytes = budgets.max().unwrap_or(0);
+        let mut golden_bytes = 0;
+        for golden in &databases.goldens {
+            let bytes = golden.files.bytes();
+            let available_bytes = machine.available_bytes.saturating_sub(golden_bytes);
+            let is_kept = is_kept_in_memory(available_bytes, budget_bytes, bytes);
+            if matches!(golden.files, Files::Kernel(_)) && is_kept {
+                golden_bytes += bytes;
+            }
+        }
+        let in_memory = rooms.iter().filter(|room| room.is_in_memory);
+        let files_bytes = in_memory.map(Room::sure_bytes).sum();
+        Memory {
+            machine,
+            parts: vec![
+                ("buffer cache and page cache", caches_bytes),
+                ("sessions and programs", beside_bytes),
+                ("golden copy in memory", golden_bytes),
+                ("files in memory (tmpfs)", files_bytes),
+            ],
+        }
+    }
+
+    fn bytes(&self) -> u64 {
+        self.parts.iter().map(|(_, bytes)| bytes).sum()
+    }
+
+    /// Why the machine cannot have it, for people.
+    pub fn refusal(&self) -> Option<String> {
+        (self.bytes() > self.machine.all_bytes).then(|| {
+            format!("{self}. Make database.memory and database.buffer_cache smaller, or use fewer clients")
+        })
+    }
+
+    /// What may go wrong, for people.
+    pub fn warning(&self) -> Option<String> {
+        let bytes = self.bytes();
+        let is_much = bytes > self.machine.all_bytes / 100 * COMFORTABLE_PERCENT;
+        let reason = match (is_much, bytes > self.machine.available_bytes) {
+            (_, true) => "other programs have the rest, and the machine may swap or end a trial",
+            (true, false) => "little is left for the system, which may swap or end a trial",
+            (false, false) => return None,
+        };
+        Some(format!("{self}: {reason}"))
+    }
+}
+
+/// The budget of a layout's caches, and what its trials take beside it.
+fn of_trial(experiment: &Experiment, layout: usize) -> [u64; 2] {
+    let database = experiment.database_of(layout);
+    let io = experiment.layouts[layout].server_io;
+    let asked = server_request(&experiment.workload, &database, io);
+    let beside_bytes = match (experiment.database.engine.server(), asked) {
+        (Some(kind), Some(request)) => server(kind).overhead_bytes(&request),
+        _ => {
+            let clients = experiment.workload.clients.iter().max();
+            WORKER_BYTES + CLIENT_BYTES * u64::from(clients.copied().unwrap_or(1))
+        }
+    };
+    [database.memory_bytes, beside_bytes]
+}
+
+impl fmt::Display for Memory {
+    fn fmt(&self, text: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let parts = self.parts.iter().filter(|(_, bytes)| *bytes > 0);
+        let parts = parts.map(|(what, bytes)| format!("{what} {}", about_size(*bytes)));
+        write!(
+            text,
+            "Memory: about {} of {}, of which {} are available: {}",
+            about_size(self.bytes()),
+            about_size(self.machine.all_bytes),
+            about_size(self.machine.available_bytes),
+            parts.collect::<Vec<_>>().join(", ")
+        )
+    }
+}

@@ -1,0 +1,170 @@
+//! What a run will take of the machine, reckoned from the experiment and what was looked up, before anything is made: room on
+//! each file system and device, memory, time. `plan` shows it, `run` says it first, and both refuse what cannot fit. Only sums
+//! that are sure refuse; what trials may add is warned of. `plan` calls this.
+
+mod databases;
+mod ground;
+mod memory;
+mod room;
+mod text;
+mod time;
+
+use std::fmt;
+use std::path::Path;
+
+use spindle_io::real::facts::{self, FsFacts};
+
+pub use databases::Databases;
+pub use ground::Grounds;
+pub use memory::{MachineMemory, Memory};
+pub use room::Room;
+pub use time::{Time, trials_of};
+
+use room::Rooms;
+use text::about_size;
+
+/// What is reckoned from.
+#[derive(Clone, Copy)]
+pub struct Seen<'a> {
+    /// The experiment, and what is made for it.
+    pub grounds: Grounds<'a>,
+    /// Whether a layout can be had here, as far as was looked.
+    pub can_be_used: &'a dyn Fn(usize) -> bool,
+    /// The file system of a directory.
+    pub file_system: &'a dyn Fn(&Path) -> Option<FsFacts>,
+    /// The machine's memory, if it tells.
+    pub memory: Option<MachineMemory>,
+    /// Where the run's directory will be: a directory that is there.
+    pub results: &'a Path,
+}
+
+/// What a run takes.
+pub struct Reckoning {
+    /// The databases that are made; `None` when existing servers hold them.
+    pub databases: Option<Databases>,
+    rooms: Vec<Room>,
+    misfits: Vec<String>,
+    memory: Option<Memory>,
+    time: Time,
+}
+
+impl Reckoning {
+    /// Reckons.
+    pub fn of(seen: Seen<'_>) -> Reckoning {
+        let experiment = seen.grounds.experiment;
+        let is_foreign = experiment.is_foreign();
+        let databases = Databases::of(seen.grounds, |layout| {
+            !is_foreign && (seen.can_be_used)(layout)
+        });
+        let (_, trials_max) = trials_of(experiment);
+        let (rooms, misfits) = Rooms::of(seen, &databases, trials_max);
+        let has_databases = !databases.goldens.is_empty();
+        let memory = seen.memory.filter(|_| has_databases);
+        Reckoning {
+            memory: memory.map(|machine| Memory::of(machine, experiment, &databases, &rooms)),
+            time: Time::of(seen, &databases),
+            databases: (!is_foreign).then_some(databases),
+            rooms,
+            misfits,
+        }
+    }
+
+    /// Why it cannot be run here, for people; a line for each reason.
+    pub fn refusal(&self) -> Option<String> {
+        let is_short = |room: &&Room| room.sure_bytes() > room.free_bytes;
+        let mut reasons: Vec<String> = self.rooms.iter().filter(is_short).map(too_little).collect();
+        if reasons.is_empty() {
+            reasons.extend(self.misfits.iter().cloned());
+        }
+        if !reasons.is_empty() {
+            reasons.push(
+                "Free some, choose other places or larger devices, or make the database (database.size, or the workload's scale) or \
+                 its log smaller"
+                    .to_owned(),
+            );
+        }
+        reasons.extend(self.memory.as_ref().and_then(Memory::refusal));
+        (!reasons.is_empty()).then(|| {
+            format!(
+                "this machine has too little for the experiment, and nothing was made.\n{}",
+                reasons.join("\n")
+            )
+        })
+    }
+
+    /// What may go wrong, for people.
+    pub fn warnings(&self) -> Vec<String> {
+        let is_tight = |room: &&Room| {
+            room.sure_bytes() <= room.free_bytes && room.all_bytes() > room.free_bytes
+        };
+        let tight = self.rooms.iter().filter(is_tight).map(|room| {
+            format!(
+                "room on {} may run out in trials: {} are free, and with what trials may add {} are taken ({})",
+                room.place,
+                about_size(room.free_bytes),
+                about_size(room.all_bytes()),
+                room.parts()
+            )
+        });
+        let refused = self.memory.as_ref().and_then(Memory::refusal);
+        let memory = self.memory.as_ref().filter(|_| refused.is_none());
+        tight.chain(memory.and_then(Memory::warning)).collect()
+    }
+
+    /// The sums, a line each.
+    pub fn lines(&self) -> Vec<String> {
+        let rows: Vec<[String; 4]> = self.rooms.iter().map(row).collect();
+        let head = ["Room", "needs", "free", "for"].map(str::to_owned);
+        let table: Vec<&[String; 4]> = std::iter::once(&head).chain(&rows).collect();
+        let width = |column: usize| {
+            let cells = table.iter().map(|row| row[column].chars().count());
+            cells.max().unwrap_or(0)
+        };
+        let [place, needs, free] = [0, 1, 2].map(width);
+        let line = |row: &&[String; 4]| {
+            let [of, needed, there, parts] = row;
+            format!("{of:place$}  {needed:>needs$}  {there:>free$}  {parts}")
+        };
+        let mut lines: Vec<String> = table.iter().map(line).collect();
+        lines.extend(self.memory.as_ref().map(|memory| format!("{memory}.")));
+        lines.push(format!("{}.", self.time));
+        lines
+    }
+}
+
+fn row(room: &Room) -> [String; 4] {
+    let (sure, free) = (about_size(room.sure_bytes()), about_size(room.free_bytes));
+    [room.place.clone(), sure, free, room.parts()]
+}
+
+fn too_little(room: &Room) -> String {
+    format!(
+        "Room on {}: {} are needed ({}), and {} are free",
+        room.place,
+        about_size(room.sure_bytes()),
+        room.parts(),
+        about_size(room.free_bytes)
+    )
+}
+
+impl fmt::Display for Reckoning {
+    fn fmt(&self, text: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for line in self.lines() {
+            writeln!(text, "{line}")?;
+        }
+        for warning in self.warnings() {
+            writeln!(text, "Warning: {warning}.")?;
+        }
+        Ok(())
+    }
+}
+
+/// The file system of a directory, or of the nearest one above it that is there; `None` for one that holds no files of ours, such
+/// as `/proc`: what is wrong with that is said when it is tried.
+pub fn file_system_of(directory: &Path) -> Option<FsFacts> {
+    let there = std::path::absolute(directory).ok()?;
+    let holds_files = |path: &Path| rustix::fs::statvfs(path).is_ok_and(|found| found.f_blocks > 0);
+    let mut above = there.ancestors();
+    let (path, found) = above.find_map(|path| Some((path, facts::file_system(path).ok()?)))?;
+    holds_files(path).then_some(found)
+}

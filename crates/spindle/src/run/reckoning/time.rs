@@ -1,0 +1,190 @@
+//! How long a run takes, about. What the plan says is certain; how fast the machine reads, writes and loads is assumed, and said.
+
+use std::fmt;
+
+use spindle_stats::ROUNDS_MIN;
+
+use super::Seen;
+use super::databases::{Databases, Image};
+use super::text::about_time;
+use crate::experiment::{Experiment, PutBack, RestoreVerify};
+
+/// Assumed: what is copied, or read to compare it, in a second.
+const BYTES_PER_S: u64 = 200 << 20;
+/// Assumed: what the embedded database loads in a second, and what a server does.
+const KERNEL_LOADS_PER_S: u64 = 100 << 20;
+const SERVER_LOADS_PER_S: u64 = 40 << 20;
+/// Assumed: part of a database that a trial changes, per cent.
+const CHANGED_PERCENT: u64 = 10;
+/// Assumed: putting a volume back to its snapshot.
+const ROLL_BACK_MS: u64 = 3_000;
+/// Assumed: flushing, checking, starting and stopping a database, beside probing its devices.
+const KERNEL_ENDS_MS: u64 = 3_000;
+const SERVER_ENDS_MS: u64 = 6_000;
+
+/// How long a run takes.
+pub struct Time {
+    /// What is done once in each run of the plan.
+    once: Vec<(&'static str, u64)>,
+    /// What each trial takes.
+    trial: Vec<(&'static str, u64)>,
+    runs: u64,
+    pauses_ms: u64,
+    /// Fewest trials, and most.
+    trials: (u64, u64),
+    /// The longest wait before each trial for quiet devices.
+    quiet_ms: u64,
+    /// Trials last as long as what they ask takes, which nobody knows.
+    is_open: bool,
+}
+
+/// Fewest and most trials of a plan.
+pub fn trials_of(experiment: &Experiment) -> (u64, u64) {
+    let cases = experiment.candidates().count() * experiment.workload.clients.len();
+    let rounds_max = experiment.plan.all_rounds();
+    let rounds_min = match experiment.plan.auto {
+        Some(_) => ROUNDS_MIN * experiment.plan.runs,
+        None => rounds_max,
+    };
+    let trials = |rounds: u32| cases as u64 * u64::from(rounds);
+    (trials(rounds_min), trials(rounds_max))
+}
+
+impl Time {
+    pub(super) fn of(seen: Seen<'_>, databases: &Databases) -> Time {
+        let experiment = seen.grounds.experiment;
+        let plan = &experiment.plan;
+        let is_server = experiment.database.engine.server().is_some();
+        let loads_per_s = if is_server {
+            SERVER_LOADS_PER_S
+        } else {
+            KERNEL_LOADS_PER_S
+        };
+        let (mut loaded_bytes, mut copied_bytes) = (0, 0);
+        for golden in &databases.goldens {
+            loaded_bytes += golden.files.bytes();
+        }
+        for image in &databases.images {
+            copied_bytes += databases.goldens[image.golden].bytes();
+        }
+        let is_made = !seen.grounds.specs.is_empty();
+        let making_ms = if is_made {
+            seen.grounds.plan.estimated_time().as_millis() as u64
+        } else {
+            0
+        };
+        let images = databases.images.len().max(1) as u64;
+        let restores = databases.images.iter();
+        let restores_ms: u64 = restores
+            .map(|image| restore_ms(experiment, databases, image))
+            .sum();
+        let is_open = experiment.workload.transactions.are_counted();
+        let (warmup_ms, measure_ms) = match is_open {
+            true => (0, 0),
+            false => (plan.warmup_ms, plan.measure_ms),
+        };
+        let restore_ms = match experiment.is_foreign() {
+            true => ms_of(experiment.database.size_bytes, SERVER_LOADS_PER_S),
+            false => restores_ms / images,
+        };
+        Time {
+            once: vec![
+                ("making layouts", making_ms),
+                ("loading", ms_of(loaded_bytes, loads_per_s)),
+                ("copying", ms_of(copied_bytes, BYTES_PER_S)),
+            ],
+            trial: vec![
+                ("restore", restore_ms),
+                ("warm-up", warmup_ms),
+                ("measured", measure_ms),
+                (
+                    "start, flush, check and stop",
+                    if is_server {
+                        SERVER_ENDS_MS
+                    } else {
+                        KERNEL_ENDS_MS
+                    },
+                ),
+            ],
+            runs: u64::from(plan.runs),
+            pauses_ms: plan.pause_ms * u64::from(plan.runs.saturating_sub(1)),
+            trials: trials_of(experiment),
+            quiet_ms: plan.quiet_ms,
+            is_open,
+        }
+    }
+
+    fn ms(&self, trials: u64) -> u64 {
+        let sum = |parts: &[(&str, u64)]| parts.iter().map(|(_, ms)| ms).sum::<u64>();
+        self.runs * sum(&self.once) + self.pauses_ms + trials * sum(&self.trial)
+    }
+}
+
+/// What it takes to put an image back, mean of all trials.
+fn restore_ms(experiment: &Experiment, databases: &Databases, image: &Image) -> u64 {
+    let bytes = databases.goldens[image.golden].bytes();
+    let changed_ms = ms_of(bytes / 100 * CHANGED_PERCENT, BYTES_PER_S);
+    let put_back_ms = match image.put_back {
+        PutBack::ThinVolumes => ROLL_BACK_MS,
+        PutBack::Copy | PutBack::Clones => changed_ms,
+    };
+    let verified_ms = match experiment.plan.restore_verify {
+        RestoreVerify::Full => ms_of(bytes, BYTES_PER_S),
+        RestoreVerify::Changed => changed_ms,
+    };
+    put_back_ms + verified_ms
+}
+
+fn ms_of(bytes: u64, bytes_per_s: u64) -> u64 {
+    bytes / (bytes_per_s / 1000)
+}
+
+impl fmt::Display for Time {
+    fn fmt(&self, text: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (least, most) = self.trials;
+        let whole = match least == most {
+            true => about_time(self.ms(most)),
+            false => format!(
+                "{} to {}",
+                about_time(self.ms(least)),
+                about_time(self.ms(most))
+            ),
+        };
+        let said = |parts: &[(&str, u64)]| {
+            let parts = parts.iter().filter(|(_, ms)| *ms > 0);
+            let parts = parts.map(|(what, ms)| format!("{what} {}", about_time(*ms)));
+            parts.collect::<Vec<_>>().join(" + ")
+        };
+        let trials = match least == most {
+            true => format!("{most} trials"),
+            false => format!("{least} to {most} trials"),
+        };
+        write!(text, "Time: about {whole}")?;
+        if self.is_open {
+            write!(text, " beside what the transactions themselves take")?;
+        }
+        write!(text, ": ")?;
+        let once = said(&self.once);
+        if !once.is_empty() && self.runs > 1 {
+            write!(text, "{} x ({once}) + ", self.runs)?;
+        } else if !once.is_empty() {
+            write!(text, "{once} + ")?;
+        }
+        write!(text, "{trials} x ({})", said(&self.trial))?;
+        if self.pauses_ms > 0 {
+            write!(text, " + pauses of {}", about_time(self.pauses_ms))?;
+        }
+        write!(
+            text,
+            ". An estimate: 200 MiB/s are assumed for copies and restores"
+        )?;
+        if self.quiet_ms > 0 {
+            write!(
+                text,
+                ", and waits for quiet devices (up to {} each) come on top",
+                about_time(self.quiet_ms)
+            )?;
+        }
+        Ok(())
+    }
+}
