@@ -8,7 +8,7 @@ use spindle_io::{Arena, BlockDevice, Operation, Request, Submission};
 
 use crate::error::{KernelError, Result};
 use crate::instance::Shared;
-use crate::lgwr::Location;
+use crate::ring_marks::Location;
 use crate::settings::PlantedFault;
 use crate::wait_event::{ProcessWaits, WaitEvent};
 

@@ -15,11 +15,13 @@ use crate::control_file::{CheckpointRecord, Contents, ControlFile, Extent, Segme
 use crate::dbwr::Dbwr;
 use crate::double_write;
 use crate::error::{KernelError, Result};
-use crate::lgwr::{LOG_FILE_HEADER_BYTES, Location, LogFiles, seal_file_header};
+use crate::invariant::are_checked;
+use crate::lgwr::{LOG_FILE_HEADER_BYTES, LogFiles, seal_file_header};
 use crate::log::{FIRST_POSITION, Log};
 use crate::pmon::{self, Pmon};
 use crate::processes::start_processes;
 use crate::recovery::{RecoveryReport, recover};
+use crate::ring_marks::Location;
 use crate::row_lock::RowLocks;
 use crate::session::Session;
 use crate::settings::{PlantedFault, Settings, TornBlocks};
@@ -203,6 +205,30 @@ impl Shared {
             true => self.require_ok(self.locks.check_unused()),
             false => Ok(()),
         }
+    }
+
+    /// Fails the instance unless `holds` says yes; `otherwise` says what is wrong.
+    #[inline]
+    pub(crate) fn require(
+        &self,
+        holds: impl FnOnce() -> bool,
+        otherwise: impl FnOnce() -> String,
+    ) -> Result<()> {
+        if !are_checked() || holds() {
+            return Ok(());
+        }
+        Err(self.is_broken(otherwise()))
+    }
+
+    /// Fails the instance if something was found broken.
+    pub(crate) fn require_ok(&self, found: std::result::Result<(), String>) -> Result<()> {
+        found.map_err(|what| self.is_broken(what))
+    }
+
+    #[cold]
+    fn is_broken(&self, what: String) -> KernelError {
+        self.fail(format!("the database found itself broken: {what}"));
+        self.health.why()
     }
 
     /// The number by which the files of one database know each other.

@@ -15,9 +15,6 @@
 //!
 //! What they cost together is measured by `invariants` in `make bench`.
 
-use crate::error::{KernelError, Result};
-use crate::instance::Shared;
-
 /// Benches measure what the checks cost: with the feature `switchable`, which only they have, they can be left out.
 #[cfg(feature = "switchable")]
 pub static LEFT_OUT: std::sync::atomic::AtomicBool = std::sync::atomic::AtomicBool::new(false);
@@ -29,30 +26,4 @@ pub(crate) fn are_checked() -> bool {
     return !LEFT_OUT.load(std::sync::atomic::Ordering::Relaxed);
     #[cfg(not(feature = "switchable"))]
     true
-}
-
-impl Shared {
-    /// Fails the instance unless `holds` says yes; `otherwise` says what is wrong.
-    #[inline]
-    pub(crate) fn require(
-        &self,
-        holds: impl FnOnce() -> bool,
-        otherwise: impl FnOnce() -> String,
-    ) -> Result<()> {
-        if !are_checked() || holds() {
-            return Ok(());
-        }
-        Err(self.is_broken(otherwise()))
-    }
-
-    /// Fails the instance if something was found broken.
-    pub(crate) fn require_ok(&self, found: std::result::Result<(), String>) -> Result<()> {
-        found.map_err(|what| self.is_broken(what))
-    }
-
-    #[cold]
-    fn is_broken(&self, what: String) -> KernelError {
-        self.fail(format!("the database found itself broken: {what}"));
-        self.health.why()
-    }
 }

@@ -14,7 +14,7 @@ use crate::instance::Shared;
 use crate::log::{Batch, PADDING_MAX};
 use crate::probe::{self, Probe};
 use crate::redo::batch;
-use crate::ring_marks::RingMarks;
+use crate::ring_marks::{Location, RingMarks};
 use crate::settings::{PlantedFault, Settings};
 use crate::wait_event::{ProcessWaits, WaitEvent};
 
@@ -23,19 +23,6 @@ pub(crate) const LOG_FILE_HEADER_BYTES: u64 = 4096;
 const MAGIC: u32 = 0x5350_4C46;
 /// LGWR looks for redo that nobody waits for as often as Oracle's: every 3 seconds.
 const IDLE_NS: u64 = 3_000_000_000;
-
-/// Where in the ring a position of the redo is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Location {
-    /// Position of the first record of the batch at this place.
-    pub(crate) position: u64,
-    /// Which log file.
-    pub(crate) file: usize,
-    /// Its sequence number then.
-    pub(crate) sequence: u32,
-    /// Byte in the file.
-    pub(crate) offset: u64,
-}
 
 /// The ring of log files.
 pub(crate) struct LogFiles {

@@ -8,8 +8,9 @@ use spindle_io::{Arena, BlockDevice, Operation, Request, Submission};
 
 use crate::error::{KernelError, Result};
 use crate::instance::Shared;
-use crate::lgwr::{LOG_FILE_HEADER_BYTES, Location, read_file_header};
+use crate::lgwr::{LOG_FILE_HEADER_BYTES, read_file_header};
 use crate::redo::batch;
+use crate::ring_marks::Location;
 use crate::settings::PlantedFault;
 
 /// Read in one I/O, of pieces of [`PIECE_BYTES`].

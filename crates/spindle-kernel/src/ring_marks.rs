@@ -4,7 +4,18 @@
 
 use std::collections::VecDeque;
 
-use crate::lgwr::Location;
+/// Where in the ring a position of the redo is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Location {
+    /// Position of the first record of the batch at this place.
+    pub(crate) position: u64,
+    /// Which log file.
+    pub(crate) file: usize,
+    /// Its sequence number then.
+    pub(crate) sequence: u32,
+    /// Byte in the file.
+    pub(crate) offset: u64,
+}
 
 /// A lag, or an interval, is divided into so many parts; a mark stands in each of them.
 const PARTS: u64 = 256;
