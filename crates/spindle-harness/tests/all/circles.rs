@@ -10,7 +10,7 @@ const LARGEST: [(&str, usize); 7] = [
     ("spindle", 8),
     ("spindle-engines", 4),
     ("spindle-io", 18),
-    ("spindle-kernel", 23),
+    ("spindle-kernel", 25),
     ("spindle-layout", 3),
     ("spindle-stats", 4),
     ("spindle-workload", 2),
