@@ -1,6 +1,6 @@
-//! Any bytes in the metadata of a disk group: headers, change maps, snapshots and logs of two disks are altered here and
-//! there and, so that it is not the checksums that refuse them all, sealed again. The group is mounted, read and checked,
-//! or refused with a reason; nothing is written past the end of a disk.
+//! Any bytes in the metadata of a disk group: headers, change maps, snapshots and logs of two disks are altered here
+//! and there and, so that it is not the checksums that refuse them all, sealed again. The group is mounted, read and
+//! checked, or refused with a reason; nothing is written past the end of a disk.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock};
@@ -18,8 +18,8 @@ const DISK_BYTES: usize = 10 * AU;
 /// Blocks of a disk that are altered: header and change maps, the header's copy, the begin of both slots.
 const ALTERED: [(usize, usize); 4] = [(0, 3), (2 * AU / BLOCK - 1, 1), (512, 6), (768, 6)];
 
-/// Pieces of five bytes: disk and block, place in it (two bytes), a value, and how it is put there. An odd first byte: blocks
-/// that were altered are not sealed again.
+/// Pieces of five bytes: disk and block, place in it (two bytes), a value, and how it is put there. An odd first byte:
+/// blocks that were altered are not sealed again.
 pub fn run(bytes: &[u8]) {
     let disks: Vec<Arc<Altered>> = group().iter().map(Altered::of).collect();
     let (seals, pieces) = match bytes.split_first() {
@@ -161,8 +161,8 @@ impl Altered {
         bytes.into()
     }
 
-    /// Enters the checksum of what was altered: CRC32C at byte 8 of a block, or of a record of several whose length is at
-    /// byte 48 of its first.
+    /// Enters the checksum of what was altered: CRC32C at byte 8 of a block, or of a record of several whose length is
+    /// at byte 48 of its first.
     fn seal(&self) {
         let altered: Vec<usize> = {
             let blocks = self.blocks.lock().expect("nobody panics with it");

@@ -1,5 +1,5 @@
-//! Bytes for the tests that have no fuzzer: beginnings that make sense, changed here and there. The same seed gives the same
-//! bytes. `SPINDLE_FUZZ_CASES` says how many there are to be.
+//! Bytes for the tests that have no fuzzer: beginnings that make sense, changed here and there. The same seed gives the
+//! same bytes. `SPINDLE_FUZZ_CASES` says how many there are to be.
 
 use std::fmt::Debug;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -51,8 +51,8 @@ pub fn mutated(beginnings: &[Vec<u8>], seed: u64) -> Vec<u8> {
     bytes
 }
 
-/// Runs `body` on the beginnings as they are, and on `cases` changed ones, or as many as `SPINDLE_FUZZ_CASES` says. When one
-/// fails, its seed is said.
+/// Runs `body` on the beginnings as they are, and on `cases` changed ones, or as many as `SPINDLE_FUZZ_CASES` says.
+/// When one fails, its seed is said.
 pub fn each_case(beginnings: &[Vec<u8>], cases: u64, body: impl Fn(&[u8])) {
     let asked = std::env::var("SPINDLE_FUZZ_CASES").ok();
     let cases = asked.map_or(cases, |text| text.parse().expect("a number of cases"));

@@ -1,5 +1,5 @@
-//! What a trial needs of a database under test, whichever it is: clients that work on it, what it counts and waits for, and
-//! its end.
+//! What a trial needs of a database under test, whichever it is: clients that work on it, what it counts and waits for,
+//! and its end.
 
 use std::borrow::Cow;
 use std::future::Future;

@@ -85,7 +85,8 @@ pub enum IoMethod {
     Odm,
 }
 
-/// The files, but for double write areas, that a workload's database takes for `clients` clients, with `datafiles` datafiles and `log_files` log files of `log_file_bytes`.
+/// The files, but for double write areas, that a workload's database takes for `clients` clients, with `datafiles`
+/// datafiles and `log_files` log files of `log_file_bytes`.
 pub fn files_of(
     workload: &dyn Workload,
     clients: usize,
@@ -102,7 +103,8 @@ pub fn files_of(
             table_blocks(block_bytes, row_bytes, rows)
         })
         .sum();
-    // Extents are dealt out file by file: one may get an extent of every table more than another. Block 0 is the header.
+    // Extents are dealt out file by file: one may get an extent of every table more than another. Block 0 is the
+    // header.
     let extent_blocks = table_blocks(block_bytes, 1, 1);
     let extents_per_file =
         (blocks / extent_blocks).div_ceil(datafiles as u64) + workload.tables().len() as u64;

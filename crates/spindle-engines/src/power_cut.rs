@@ -1,6 +1,6 @@
 //! The embedded database through a power cut. While it runs, a [`Ledger`] hears of every commit before the client does
-//! anything else ([`Noted`] sessions); after the cut, [`survey`] says what became of what was promised. The program records
-//! with the one and judges with the other; so do tests, on devices of their own.
+//! anything else ([`Noted`] sessions); after the cut, [`survey`] says what became of what was promised. The program
+//! records with the one and judges with the other; so do tests, on devices of their own.
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -179,8 +179,8 @@ pub async fn survey(
     })
 }
 
-/// Reads every row, and returns how many acknowledged transactions are gone. What is there must be whole transactions, and
-/// none that nobody began.
+/// Reads every row, and returns how many acknowledged transactions are gone. What is there must be whole transactions,
+/// and none that nobody began.
 async fn compare(
     engine: &Arc<KernelEngine>,
     workload: &dyn Workload,

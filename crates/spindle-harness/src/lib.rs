@@ -5,7 +5,8 @@
 //!
 //! A skipped test is not a passed one. Two environment variables say what becomes of a skip:
 //! - `SPINDLE_REQUIRE=all`: it fails the test. Set where the machine has everything, as in CI.
-//! - `SPINDLE_SKIPPED=FILE`: it adds a line to that file, the test's name and the reason, so that `scripts/test` can count them.
+//! - `SPINDLE_SKIPPED=FILE`: it adds a line to that file, the test's name and the reason, so that `scripts/test` can
+//!   count them.
 
 use std::fmt::Display;
 use std::fs::OpenOptions;
@@ -43,8 +44,8 @@ pub fn is_root_or_skip(reason: &str) -> bool {
     is_root
 }
 
-/// How far apart the cases lie that a long proof tries: each of them in `make test-all`, which sets `SPINDLE_THOROUGH=1`, one of
-/// `usual` in `make test`. The cases are the same in every run.
+/// How far apart the cases lie that a long proof tries: each of them in `make test-all`, which sets
+/// `SPINDLE_THOROUGH=1`, one of `usual` in `make test`. The cases are the same in every run.
 #[must_use]
 pub fn stride(usual: usize) -> usize {
     let is_thorough = std::env::var("SPINDLE_THOROUGH").as_deref() == Ok("1");

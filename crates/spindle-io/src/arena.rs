@@ -30,9 +30,9 @@ unsafe impl Sync for Arena {}
 
 impl Arena {
     /// Maps `frames` frames of `frame_bytes` bytes each (a multiple of 512) and touches every page, so that memory is
-    /// paid for here and not in the middle of a measurement. Huge pages are asked for and not insisted on, as for an SGA:
-    /// blocks are visited at random, and each is one piece of memory to the device. Errors: the mapping is refused (out of
-    /// memory or limits).
+    /// paid for here and not in the middle of a measurement. Huge pages are asked for and not insisted on, as for an
+    /// SGA: blocks are visited at random, and each is one piece of memory to the device. Errors: the mapping is refused
+    /// (out of memory or limits).
     pub fn new(frame_bytes: usize, frames: usize) -> io::Result<Arc<Arena>> {
         assert!(
             frame_bytes > 0 && frame_bytes.is_multiple_of(512),

@@ -1,7 +1,8 @@
-//! The soak: a million crashes, each recovered from and checked. Scenarios are drawn from one seed after the other; each is
-//! run twice (one history?), crashed at some hundred of its I/Os with several kinds of damage, and its recoveries
-//! are crashed in turn; the fixed scenario of much redo is crashed at every I/O. `make soak` runs it; stop it as you
-//! like, it goes on where it was. It is an example to Cargo, so that `cargo test` builds it and does not run it.
+//! The soak: a million crashes, each recovered from and checked. Scenarios are drawn from one seed after the other;
+//! each is run twice (one history?), crashed at some hundred of its I/Os with several kinds of damage, and its
+//! recoveries are crashed in turn; the fixed scenario of much redo is crashed at every I/O. `make soak` runs it; stop
+//! it as you like, it goes on where it was. It is an example to Cargo, so that `cargo test` builds it and does not run
+//! it.
 
 #![allow(clippy::disallowed_methods)] // It lives in the real world.
 

@@ -1,7 +1,7 @@
 //! How blocks are changed: the one path by which sessions, roll-back and recovery of transactions alter anything. All
 //! blocks of a change are held exclusively together, none is held while waiting for another; they are marked dirty, the
-//! record goes into the log buffer, the blocks change: all of it happens or nothing. Which blocks need their image in the
-//! record is said in [`crate::checkpoint`].
+//! record goes into the log buffer, the blocks change: all of it happens or nothing. Which blocks need their image in
+//! the record is said in [`crate::checkpoint`].
 
 use crate::block::{self, BlockAddress};
 use crate::buffer_cache::{Begun, ExclusiveBlock, Pin};
@@ -14,9 +14,9 @@ use crate::redo::{RecordBuilder, apply};
 use crate::settings::{PlantedFault, TornBlocks};
 use crate::wait_event::ProcessWaits;
 
-/// Changes up to three blocks in one redo record. `plan` looks at the blocks (in the order of `pins`) and puts the vectors
-/// of the change into the builder; it may be called again, after a wait, and must then plan afresh. Returns what `plan`
-/// returned and the redo position after the record.
+/// Changes up to three blocks in one redo record. `plan` looks at the blocks (in the order of `pins`) and puts the
+/// vectors of the change into the builder; it may be called again, after a wait, and must then plan afresh. Returns
+/// what `plan` returned and the redo position after the record.
 pub(crate) async fn change<T>(
     shared: &Shared,
     waits: &ProcessWaits,
@@ -86,8 +86,8 @@ async fn hold_all<'a>(
     }
 }
 
-/// Marks the blocks dirty and puts the record into the log buffer, with an image of every block that needs one. When there
-/// is no room the blocks are what they were.
+/// Marks the blocks dirty and puts the record into the log buffer, with an image of every block that needs one. When
+/// there is no room the blocks are what they were.
 fn log(
     shared: &Shared,
     pins: &[&Pin],

@@ -1,29 +1,30 @@
-//! CKPT: moves the position from which recovery would begin. Checkpoints are incremental, as Oracle's: DBWR writes what was
-//! changed longest ago, all the time, and CKPT notes every few seconds in the control file how far that has come, which
-//! frees the log files before it. A full checkpoint, which has DBWR write everything, is made at a shutdown, on demand,
-//! and when the ring of log files has no room left.
+//! CKPT: moves the position from which recovery would begin. Checkpoints are incremental, as Oracle's: DBWR writes what
+//! was changed longest ago, all the time, and CKPT notes every few seconds in the control file how far that has come,
+//! which frees the log files before it. A full checkpoint, which has DBWR write everything, is made at a shutdown, on
+//! demand, and when the ring of log files has no room left.
 //!
-//! **What must hold.** Let P be the position in the control file, and let I(c) be the record with the last image of a block
-//! at or before its change c (or the record that formats the block anew).
+//! **What must hold.** Let P be the position in the control file, and let I(c) be the record with the last image of a
+//! block at or before its change c (or the record that formats the block anew).
 //!
 //! 1. *A change is on stable storage, or its redo is read*: each change c before P is in its block on stable storage.
 //! 2. *A block that may be torn has an image that is read*: while a write of a block is not on stable storage, P is not
 //!    after the image I(c) of any change c that this write carries and earlier ones did not make stable.
 //!
-//! Then recovery from P finds, at each change c of a block: either P <= I(c), and the image has come before; or I(c) < P,
-//! and the change is on stable storage, so that a whole block has it (its SCN says so) and a torn one was written again
-//! since with an image after P, which is still to come: until then recovery passes over the block. It never writes a block
-//! of which it has not read an image, so it may crash anywhere itself.
+//! Then recovery from P finds, at each change c of a block: either P <= I(c), and the image has come before; or I(c) <
+//! P, and the change is on stable storage, so that a whole block has it (its SCN says so) and a torn one was written
+//! again since with an image after P, which is still to come: until then recovery passes over the block. It never
+//! writes a block of which it has not read an image, so it may crash anywhere itself.
 //!
-//! **How it is kept.** A block becomes dirty *at a position*: where its last image is, if that still counts, else at the end
-//! of the redo, and then the record carries an image. So while it is dirty this position bounds both 1 and 2. DBWR's queue
-//! of dirty blocks is ordered by it; a block leaves the queue when its write is complete. CKPT takes for P the lowest
-//! position of all queues. To look at a queue and to raise its *floor* to what was seen is one step; an image before the
-//! floor no longer counts, so nothing enters before it later, and the looks at several queues need not be at one moment.
-//! Where complete writes are not stable (`write_sync = Checkpoint`) the datafiles are flushed between the look and the
-//! note: every block that had left its queue is stable then.
+//! **How it is kept.** A block becomes dirty *at a position*: where its last image is, if that still counts, else at
+//! the end of the redo, and then the record carries an image. So while it is dirty this position bounds both 1 and 2.
+//! DBWR's queue of dirty blocks is ordered by it; a block leaves the queue when its write is complete. CKPT takes for P
+//! the lowest position of all queues. To look at a queue and to raise its *floor* to what was seen is one step; an
+//! image before the floor no longer counts, so nothing enters before it later, and the looks at several queues need not
+//! be at one moment. Where complete writes are not stable (`write_sync = Checkpoint`) the datafiles are flushed between
+//! the look and the note: every block that had left its queue is stable then.
 //!
-//! An image counts for half of the lag only. A block that is written and changed in turn would else be due again at once.
+//! An image counts for half of the lag only. A block that is written and changed in turn would else be due again at
+//! once.
 
 use std::sync::Arc;
 
@@ -121,8 +122,8 @@ pub(crate) async fn hold_back(shared: &Shared) -> impl Sized + use<'_> {
         .expect("the semaphore is never closed")
 }
 
-/// The turn to make a checkpoint. Error when the instance has failed meanwhile: recovery perhaps, and what it left behind
-/// says nothing of how far the datafiles have come.
+/// The turn to make a checkpoint. Error when the instance has failed meanwhile: recovery perhaps, and what it left
+/// behind says nothing of how far the datafiles have come.
 async fn turn(shared: &Shared) -> Result<impl Sized + use<'_>> {
     let turn = hold_back(shared).await;
     if !has_planted(CHECKPOINT_AFTER_FAILURE) {

@@ -169,8 +169,8 @@ impl ControlFile {
         written.map(|()| value)
     }
 
-    /// As [`ControlFile::update`], for the data dictionary: both copies know of the change when it returns, so that either
-    /// may be lost.
+    /// As [`ControlFile::update`], for the data dictionary: both copies know of the change when it returns, so that
+    /// either may be lost.
     pub(crate) async fn update_both<T>(
         &self,
         shared: &Shared,

@@ -1,7 +1,7 @@
-//! DBWR: the database writers. Each serves its own shards of the buffer cache. A writer makes buffers clean when a quarter
-//! of them is dirty or a session finds none free, and from the head of its checkpoint queue when recovery would have to
-//! read too far back for them. A batch is handed to the datafiles' devices as one: how much of it is under way together is
-//! the access path's business. No block goes out before its redo is on stable storage.
+//! DBWR: the database writers. Each serves its own shards of the buffer cache. A writer makes buffers clean when a
+//! quarter of them is dirty or a session finds none free, and from the head of its checkpoint queue when recovery would
+//! have to read too far back for them. A batch is handed to the datafiles' devices as one: how much of it is under way
+//! together is the access path's business. No block goes out before its redo is on stable storage.
 
 use std::sync::Arc;
 
@@ -168,8 +168,8 @@ async fn write_batch(
     result
 }
 
-/// Seals and submits each block of the batch, then waits for those still under way, whatever happened to others. A block
-/// is unchangeable only from its own sealing to its own completion.
+/// Seals and submits each block of the batch, then waits for those still under way, whatever happened to others. A
+/// block is unchangeable only from its own sealing to its own completion.
 async fn write_once(shared: &Shared, waits: &ProcessWaits, batch: Vec<Candidate>) -> Result<()> {
     let wait = waits.begin(&*shared.env);
     let mut under_way = UnderWay::with_capacity(batch.len());

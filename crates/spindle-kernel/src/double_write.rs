@@ -3,10 +3,10 @@
 //! again when all of the batch is on stable storage. At a start, before anything is rolled forward, torn blocks are
 //! restored from the areas.
 //!
-//! The file of the areas has one region for each writer: a header block, and [`AREA_BLOCKS`] blocks. Header: CRC32C of the
-//! rest (4 bytes), magic (4), database (8), batch number (8), blocks (4), unused (4), and for each block its address (8)
-//! and its checksum (4). A copy counts when it is whole and bears the header's checksum; of several, the newest. A block
-//! that is whole in its place is left alone: what it lacks is in the redo.
+//! The file of the areas has one region for each writer: a header block, and [`AREA_BLOCKS`] blocks. Header: CRC32C of
+//! the rest (4 bytes), magic (4), database (8), batch number (8), blocks (4), unused (4), and for each block its
+//! address (8) and its checksum (4). A copy counts when it is whole and bears the header's checksum; of several, the
+//! newest. A block that is whole in its place is left alone: what it lacks is in the redo.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

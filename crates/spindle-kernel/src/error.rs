@@ -80,8 +80,8 @@ pub enum KernelError {
         /// How long the session waited.
         waited_ms: u64,
     },
-    /// The transaction would have waited for a row whose holder waits, by way of others or not, for this transaction: as
-    /// ORA-00060. It keeps its changes and locks; until it is rolled back the others wait for it.
+    /// The transaction would have waited for a row whose holder waits, by way of others or not, for this transaction:
+    /// as ORA-00060. It keeps its changes and locks; until it is rolled back the others wait for it.
     #[error(
         "deadlock: row {row} is locked by a transaction that waits for this one (the circle: {}); roll back and try again",
         circle(transactions)

@@ -41,7 +41,8 @@ pub struct Storage {
     pub undo: Arc<dyn BlockDevice>,
     /// The data tablespace's datafiles, at least one.
     pub data: Vec<Arc<dyn BlockDevice>>,
-    /// The areas of [`TornBlocks::DoubleWrite`], [`crate::double_write_bytes`] long; looked at by every recovery when there.
+    /// The areas of [`TornBlocks::DoubleWrite`], [`crate::double_write_bytes`] long; looked at by every recovery when
+    /// there.
     pub double_write: Option<Arc<dyn BlockDevice>>,
 }
 
@@ -153,9 +154,9 @@ impl Shared {
         }
     }
 
-    /// Makes every completed write to a datafile durable. A failure fails the instance: the system tells of it once, and
-    /// the next flush may succeed although the bytes are lost. So flushes take turns: one that overlaps with a failed one
-    /// would succeed before anybody has heard of the failure, and a checkpoint would count on it.
+    /// Makes every completed write to a datafile durable. A failure fails the instance: the system tells of it once,
+    /// and the next flush may succeed although the bytes are lost. So flushes take turns: one that overlaps with a
+    /// failed one would succeed before anybody has heard of the failure, and a checkpoint would count on it.
     pub(crate) async fn flush_datafiles(&self) -> Result<()> {
         self.flush(self.storage.datafiles()).await
     }
@@ -198,8 +199,8 @@ impl Shared {
         self.require_ok(self.log.check_unused())
     }
 
-    /// When sessions have ended, and then PMON has cleaned up behind them, no row is locked, unless something could not be
-    /// rolled back. Before the instance stops: who is cut off by that may keep locks.
+    /// When sessions have ended, and then PMON has cleaned up behind them, no row is locked, unless something could not
+    /// be rolled back. Before the instance stops: who is cut off by that may keep locks.
     fn check_unlocked(&self) -> Result<()> {
         match self.pmon.is_done() {
             true => self.require_ok(self.locks.check_unused()),

@@ -1,5 +1,6 @@
-//! What the kernel promises itself, looked at in every build. What is found broken is told as the instance's failure, or as a
-//! panic where there is nobody to tell: memory cannot be trusted any longer, and nothing of it may reach a datafile.
+//! What the kernel promises itself, looked at in every build. What is found broken is told as the instance's failure,
+//! or as a panic where there is nobody to tell: memory cannot be trusted any longer, and nothing of it may reach a
+//! datafile.
 //!
 //! | must hold | looked at |
 //! | --- | --- |

@@ -1,6 +1,7 @@
-//! LGWR and the online log files: a ring of preallocated files. The writer takes all redo there is (group commit), writes
-//! it durably, and lets the commits return. When a batch does not fit it switches to the next file. What it writes moves the
-//! checkpoint's target along. When the ring runs short of files that a checkpoint has freed, changes are held back, never LGWR.
+//! LGWR and the online log files: a ring of preallocated files. The writer takes all redo there is (group commit),
+//! writes it durably, and lets the commits return. When a batch does not fit it switches to the next file. What it
+//! writes moves the checkpoint's target along. When the ring runs short of files that a checkpoint has freed, changes
+//! are held back, never LGWR.
 
 use std::sync::Arc;
 
@@ -170,8 +171,8 @@ impl LogFiles {
         self.images_from.load(Ordering::Relaxed)
     }
 
-    /// The checkpoint has moved, and recovery would read from `location` on. (The checkpoint's own position may lie in a
-    /// later file, but the way there leads through this one.)
+    /// The checkpoint has moved, and recovery would read from `location` on. (The checkpoint's own position may lie in
+    /// a later file, but the way there leads through this one.)
     pub(crate) fn checkpointed(&self, location: Location) {
         self.marks.lock().forget_before(location.position);
         self.needed_from
@@ -245,9 +246,9 @@ impl LogFiles {
     }
 }
 
-/// 90 % of what the smallest log file takes before changes are held back for the next to become free. Oracle's bound is 90 %
-/// of the smallest log file (Database Reference, V$INSTANCE_RECOVERY: the size of the smallest redo log is one of the
-/// mechanisms that limit recovery); here its four log buffers of reserve do not count.
+/// 90 % of what the smallest log file takes before changes are held back for the next to become free. Oracle's bound is
+/// 90 % of the smallest log file (Database Reference, V$INSTANCE_RECOVERY: the size of the smallest redo log is one of
+/// the mechanisms that limit recovery); here its four log buffers of reserve do not count.
 fn lag_bytes_max(devices: &[Arc<dyn BlockDevice>], log_buffer_bytes: usize) -> u64 {
     let sizes = devices.iter().map(|device| device.limits().capacity_bytes);
     let smallest = sizes.min().unwrap_or(0);
@@ -308,8 +309,8 @@ async fn write_pending(shared: &Shared, waits: &ProcessWaits) -> Result<()> {
     Ok(())
 }
 
-/// Moves along what DBWR is to have written, so that recovery never has to read more than the lag; and has CKPT note the
-/// position when that frees the next log file.
+/// Moves along what DBWR is to have written, so that recovery never has to read more than the lag; and has CKPT note
+/// the position when that frees the next log file.
 fn move_target(shared: &Shared) {
     let files = &shared.log_files;
     let (target, images_from) = {

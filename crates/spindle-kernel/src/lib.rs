@@ -1,7 +1,7 @@
-//! The embedded database: small, real, of Oracle's architecture. A buffer cache with database writers (DBWR), a log writer
-//! (LGWR) with group commit over a ring of log files, an undo segment with roll-back, row locks, checkpoints (CKPT) and
-//! crash recovery. It is plain `async` code over [`spindle_io::Env`] and [`spindle_io::BlockDevice`], so the same code runs
-//! on threads and files and in the simulated world. Start at [`Instance`]; sessions are [`Session`]s.
+//! The embedded database: small, real, of Oracle's architecture. A buffer cache with database writers (DBWR), a log
+//! writer (LGWR) with group commit over a ring of log files, an undo segment with roll-back, row locks, checkpoints
+//! (CKPT) and crash recovery. It is plain `async` code over [`spindle_io::Env`] and [`spindle_io::BlockDevice`], so the
+//! same code runs on threads and files and in the simulated world. Start at [`Instance`]; sessions are [`Session`]s.
 
 pub mod block;
 mod buffer_cache;

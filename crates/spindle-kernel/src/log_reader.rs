@@ -1,6 +1,6 @@
-//! Reading the redo at the start of an instance: batch after batch, file after file, from the place of a checkpoint to the
-//! end of the redo, in large reads. The end is where the next batch is not as expected, which is what a crash in the middle
-//! of a write leaves; redo that goes on behind such a place says that it is no end but damage.
+//! Reading the redo at the start of an instance: batch after batch, file after file, from the place of a checkpoint to
+//! the end of the redo, in large reads. The end is where the next batch is not as expected, which is what a crash in
+//! the middle of a write leaves; redo that goes on behind such a place says that it is no end but damage.
 
 use std::sync::Arc;
 
@@ -189,8 +189,9 @@ impl LogReader<'_> {
         Ok(true)
     }
 
-    /// Makes sure that the place reached is the end of the redo. LGWR writes a batch, and opens a log file, only when all
-    /// redo before it is on stable storage: where later redo is found, what lies here was written once and is damaged.
+    /// Makes sure that the place reached is the end of the redo. LGWR writes a batch, and opens a log file, only when
+    /// all redo before it is on stable storage: where later redo is found, what lies here was written once and is
+    /// damaged.
     pub(crate) async fn check_end(&mut self) -> Result<()> {
         let settings = &self.shared.settings;
         if settings.has_planted(PlantedFault::RedoEndUnverified) {

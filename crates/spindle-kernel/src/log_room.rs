@@ -1,7 +1,7 @@
-//! Room in the log buffer: who waits for it, and for whom it is reserved. First come, first served: as soon as there is room
-//! for the record of whoever has waited longest it is reserved, and that one is woken. Nobody is woken in vain, and
-//! while anybody waits no newcomer takes the room. Who waits has let its blocks go: its record may have grown meanwhile, and
-//! then it waits again, before all others.
+//! Room in the log buffer: who waits for it, and for whom it is reserved. First come, first served: as soon as there is
+//! room for the record of whoever has waited longest it is reserved, and that one is woken. Nobody is woken in vain,
+//! and while anybody waits no newcomer takes the room. Who waits has let its blocks go: its record may have grown
+//! meanwhile, and then it waits again, before all others.
 
 use std::collections::VecDeque;
 
@@ -126,8 +126,8 @@ pub(crate) struct Room<'a> {
 }
 
 impl<'a> Room<'a> {
-    /// Waits for room for a record of so many bytes. Who `had` room that turned out to be too small gives it back and comes
-    /// next. Error: the instance has failed or stops.
+    /// Waits for room for a record of so many bytes. Who `had` room that turned out to be too small gives it back and
+    /// comes next. Error: the instance has failed or stops.
     pub(crate) async fn wait(
         shared: &'a Shared,
         waits: &ProcessWaits,

@@ -1,7 +1,7 @@
 //! PMON: cleans up behind sessions that ended in mid-transaction. A session that is dropped hands its transaction over;
-//! PMON rolls it back and lets its row locks go, as Oracle's process monitor does for a session that died. What it cannot
-//! roll back now (a block cannot be read) it tries again later; what is left when the instance stops, the next start rolls
-//! back.
+//! PMON rolls it back and lets its row locks go, as Oracle's process monitor does for a session that died. What it
+//! cannot roll back now (a block cannot be read) it tries again later; what is left when the instance stops, the next
+//! start rolls back.
 
 use std::sync::Arc;
 

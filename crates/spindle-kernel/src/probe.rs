@@ -1,6 +1,6 @@
-//! Probes: rare paths that a test must have reached to prove anything. Counted for each thread, which in the simulated world
-//! is the whole world; without the feature `planted` they cost nothing. A new one is one line in the list and one call of
-//! `hit`: `tests/drawn.rs` and the soak then demand it by themselves.
+//! Probes: rare paths that a test must have reached to prove anything. Counted for each thread, which in the simulated
+//! world is the whole world; without the feature `planted` they cost nothing. A new one is one line in the list and one
+//! call of `hit`: `tests/drawn.rs` and the soak then demand it by themselves.
 
 use std::cell::Cell;
 

@@ -51,8 +51,8 @@ fn planted(settings: &Settings, process: &str) -> Option<LocalFuture> {
     }
 }
 
-/// Runs a process. One that panics, or ends before the instance stops, fails the instance with the reason: others would wait
-/// for it for ever.
+/// Runs a process. One that panics, or ends before the instance stops, fails the instance with the reason: others would
+/// wait for it for ever.
 async fn watched(shared: Arc<Shared>, name: String, mut process: LocalFuture) {
     let attempt = poll_fn(|context| {
         let poll = || process.as_mut().poll(context);

@@ -1,6 +1,6 @@
-//! Recovery, the same at every start: restore torn blocks from the double write areas, find the end of the redo, roll forward from the last checkpoint, make that a
-//! checkpoint, open a new log file, roll back what had not committed. After a clean shutdown there is nothing to
-//! roll in either direction, and this takes a moment.
+//! Recovery, the same at every start: restore torn blocks from the double write areas, find the end of the redo, roll
+//! forward from the last checkpoint, make that a checkpoint, open a new log file, roll back what had not committed.
+//! After a clean shutdown there is nothing to roll in either direction, and this takes a moment.
 
 use std::collections::BTreeMap;
 
@@ -124,9 +124,9 @@ async fn roll_forward(
     }
 }
 
-/// Blocks that were found damaged where the redo has no image of them yet, with what was wrong. A block that a crash has
-/// torn was written once more after these changes, and an image precedes every such write: it comes later in the redo. So
-/// does PostgreSQL keep a list of invalid pages in recovery.
+/// Blocks that were found damaged where the redo has no image of them yet, with what was wrong. A block that a crash
+/// has torn was written once more after these changes, and an image precedes every such write: it comes later in the
+/// redo. So does PostgreSQL keep a list of invalid pages in recovery.
 type TornBlocks = BTreeMap<BlockAddress, KernelError>;
 
 /// Carries out the vectors of one record, on each block that does not have them yet.
@@ -166,9 +166,9 @@ async fn roll_record(
         };
         let mut bytes = pin.write(shared, waits).await?;
         if !vector.kind.replaces_block() && block::scn(&bytes) >= end {
-            // It can be read, and yet be lost at the next power cut, if the write or the flush that should have made it stable
-            // failed before this start: it is written once more. With images that would be one write too many, which a
-            // crash might tear: there the block is stable, or its image has just replaced it.
+            // It can be read, and yet be lost at the next power cut, if the write or the flush that should have made it
+            // stable failed before this start: it is written once more. With images that would be one write too many,
+            // which a crash might tear: there the block is stable, or its image has just replaced it.
             if shared.settings.torn_blocks != settings::TornBlocks::Images {
                 shared.cache.begin_roll_forward(&pin, at.position);
             }

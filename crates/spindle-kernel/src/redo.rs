@@ -259,8 +259,8 @@ pub fn check(vector: Vector<'_>, bytes: &[u8]) -> Result<(), String> {
     })
 }
 
-/// Carries out a vector of a record that ends at position `end`. The caller sets the block's SCN after the last vector of
-/// the record for it.
+/// Carries out a vector of a record that ends at position `end`. The caller sets the block's SCN after the last vector
+/// of the record for it.
 pub fn apply(vector: Vector<'_>, bytes: &mut [u8], end: u64) {
     let payload = vector.payload;
     let version = || Version::from_bytes(&payload[4..]);

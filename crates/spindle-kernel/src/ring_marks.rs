@@ -1,6 +1,6 @@
-//! Marks in the ring of log files: places at which a batch begins, with how much redo had been written by then and when.
-//! They turn "this much redo ago", "this long ago" and "this position" into places from which the redo can be read. Not
-//! every batch is marked, but enough of them to be exact within a small share of what is asked for.
+//! Marks in the ring of log files: places at which a batch begins, with how much redo had been written by then and
+//! when. They turn "this much redo ago", "this long ago" and "this position" into places from which the redo can be
+//! read. Not every batch is marked, but enough of them to be exact within a small share of what is asked for.
 
 use std::collections::VecDeque;
 

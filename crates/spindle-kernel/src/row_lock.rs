@@ -1,7 +1,7 @@
-//! Row locks. A transaction locks a row before it first changes it; readers take none. Locks go when the transaction ends,
-//! each to the transaction that has waited longest. Were it up for whoever comes first, the victim of a deadlock, which tries
-//! again at once, would take it from under those it made room for. Whoever would wait for itself, by way of others, is
-//! told so at once (a deadlock); who waits too long gives up.
+//! Row locks. A transaction locks a row before it first changes it; readers take none. Locks go when the transaction
+//! ends, each to the transaction that has waited longest. Were it up for whoever comes first, the victim of a deadlock,
+//! which tries again at once, would take it from under those it made room for. Whoever would wait for itself, by way of
+//! others, is told so at once (a deadlock); who waits too long gives up.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -65,7 +65,8 @@ impl RowLocks {
         &self.shards[(mixed >> 58) as usize]
     }
 
-    /// Locks the row for `owner` if nobody else has it; `None` when somebody has. True when it was not the owner's before.
+    /// Locks the row for `owner` if nobody else has it; `None` when somebody has. True when it was not the owner's
+    /// before.
     pub(crate) fn try_lock(&self, row: RowId, owner: u64) -> Option<bool> {
         let mut shard = self.shard(row).lock();
         match shard.get(&row) {

@@ -124,8 +124,8 @@ impl Table {
         (within < extent.blocks).then_some((address, extent.blocks - within))
     }
 
-    /// Gives the table another extent; safe to be asked by several sessions at once, for `number` is the block they lack.
-    /// The new blocks are formatted before the control file knows them.
+    /// Gives the table another extent; safe to be asked by several sessions at once, for `number` is the block they
+    /// lack. The new blocks are formatted before the control file knows them.
     pub(crate) async fn extend(&self, shared: &Shared, number: u64) -> Result<()> {
         let _turn = shared
             .space_turn

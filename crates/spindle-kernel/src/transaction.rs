@@ -1,6 +1,6 @@
-//! Transactions: beginning, ending and undoing them. A transaction is a slot of the transaction table and a chain of undo
-//! records; it is committed when the redo that frees its slot is on stable storage, and one whose slot is found in use
-//! after a crash is undone.
+//! Transactions: beginning, ending and undoing them. A transaction is a slot of the transaction table and a chain of
+//! undo records; it is committed when the redo that frees its slot is on stable storage, and one whose slot is found in
+//! use after a crash is undone.
 
 use crate::block::{BlockAddress, RowId, Version, transaction_table, undo};
 use crate::buffer_cache::Pin;
@@ -63,8 +63,8 @@ pub(crate) fn id_of(slot: usize, wrap: u32) -> u64 {
     (slot as u64) << 32 | u64::from(wrap)
 }
 
-/// The SCN of a statement that begins now: it sees the transactions that have ended by then. A commit is seen when it is
-/// on stable storage and nothing can take it back, unless commits do not wait for that.
+/// The SCN of a statement that begins now: it sees the transactions that have ended by then. A commit is seen when it
+/// is on stable storage and nothing can take it back, unless commits do not wait for that.
 pub(crate) fn statement_scn(shared: &Shared) -> u64 {
     match shared.settings.commit_wait {
         CommitWait::Wait => shared.log.flushed(),

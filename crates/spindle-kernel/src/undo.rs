@@ -1,7 +1,7 @@
-//! The undo segment: one, whose first blocks are the transaction table and whose others hold undo records. A transaction
-//! owns the undo block it writes to; a block is used again when every transaction that wrote to it has ended, the longest
-//! unused first, for readers may want what is in it.
-//! Everything here is bookkeeping in memory; what must survive is in the blocks, protected by redo.
+//! The undo segment: one, whose first blocks are the transaction table and whose others hold undo records. A
+//! transaction owns the undo block it writes to; a block is used again when every transaction that wrote to it has
+//! ended, the longest unused first, for readers may want what is in it. Everything here is bookkeeping in memory; what
+//! must survive is in the blocks, protected by redo.
 
 use std::collections::VecDeque;
 
@@ -181,8 +181,8 @@ pub(crate) enum UndoRecord<'a> {
 pub(crate) const UNDO_RECORD_OVERHEAD_BYTES: usize = 24 + Version::BYTES;
 
 impl<'a> UndoRecord<'a> {
-    /// As stored: what it says (1), kind of the row (1), slot (2), offset (2), unused (2), transaction (8), address (8),
-    /// version of the row before (16), bytes.
+    /// As stored: what it says (1), kind of the row (1), slot (2), offset (2), unused (2), transaction (8), address
+    /// (8), version of the row before (16), bytes.
     pub(crate) fn header(
         &self,
         transaction: u64,

@@ -1,6 +1,6 @@
-//! Which transactions a statement sees: those that had ended by its SCN. The transaction table says when each slot's last
-//! transaction ended; this look-aside in memory knows it of the last few dozen of every slot, and of older ones a bound.
-//! After a restart it is recalled from the table.
+//! Which transactions a statement sees: those that had ended by its SCN. The transaction table says when each slot's
+//! last transaction ended; this look-aside in memory knows it of the last few dozen of every slot, and of older ones a
+//! bound. After a restart it is recalled from the table.
 
 use spindle_io::sync::Latch;
 
@@ -65,8 +65,8 @@ impl Endings {
         }
     }
 
-    /// What the transaction table said at a start. A transaction that had not ended is about to be rolled back; no row will
-    /// bear its name.
+    /// What the transaction table said at a start. A transaction that had not ended is about to be rolled back; no row
+    /// will bear its name.
     pub(crate) fn recall(&self, slot: usize, entry: Entry) {
         let mut it = self.slots[slot].lock();
         it.wrap = entry.wrap;

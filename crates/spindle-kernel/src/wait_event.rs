@@ -2,9 +2,9 @@
 //! is counted as often as anything is. Each process counts into a table of its own, so that counting costs an addition
 //! or two and no two processors write to the same memory; [`WaitEvents`] adds them up.
 //!
-//! A wait is elapsed time, as in Oracle: a session that reads with a blocking call is on the processor for a part of it,
-//! and in the run queue for another, when nobody was free to take it up. What parts those are is looked up in one of
-//! [`SAMPLED_EVERY`] waits of each session.
+//! A wait is elapsed time, as in Oracle: a session that reads with a blocking call is on the processor for a part of
+//! it, and in the run queue for another, when nobody was free to take it up. What parts those are is looked up in one
+//! of [`SAMPLED_EVERY`] waits of each session.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -51,7 +51,8 @@ wait_events! {
     LogFileSwitchCheckpoint => "log file switch (checkpoint incomplete)",
     /// No buffer is free, and most are dirty: DBWR is behind.
     FreeBufferWaits => "free buffer waits",
-    /// Another session has the buffer in an incompatible mode; or no buffer is free, and others have most of them pinned.
+    /// Another session has the buffer in an incompatible mode; or no buffer is free, and others have most of them
+    /// pinned.
     BufferBusyWaits => "buffer busy waits",
     /// Another session is reading the block into the cache.
     ReadByOtherSession => "read by other session",

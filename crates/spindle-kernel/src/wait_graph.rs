@@ -1,9 +1,10 @@
-//! Who waits for whom. A transaction waits for one row at a time, so the graph is a set of chains, and a circle is found
-//! by following one of them from the transaction that begins to wait (the wait-for graph of Gray and Reuter, "Transaction
-//! Processing", 1993, 7.11). Whoever would close a circle learns of it and does not wait; the others never notice.
+//! Who waits for whom. A transaction waits for one row at a time, so the graph is a set of chains, and a circle is
+//! found by following one of them from the transaction that begins to wait (the wait-for graph of Gray and Reuter,
+//! "Transaction Processing", 1993, 7.11). Whoever would close a circle learns of it and does not wait; the others never
+//! notice.
 //!
-//! Why nothing is missed on real threads: a transaction enters its wait and looks under one latch, after it has made sure
-//! to be called when the row is released, and again whenever it finds another holder. In a circle every entry is
+//! Why nothing is missed on real threads: a transaction enters its wait and looks under one latch, after it has made
+//! sure to be called when the row is released, and again whenever it finds another holder. In a circle every entry is
 //! therefore true, and whoever entered the last one saw all others. Why nothing is made up: an entry that is no longer
 //! true names a holder that has ended. That one waits for nobody, so no chain leads through it.
 
@@ -17,8 +18,8 @@ pub(crate) struct WaitGraph {
 }
 
 impl WaitGraph {
-    /// Notes that `waiter` waits for `holder`, in place of any other before. When that would close a circle it waits for
-    /// nobody, and the error holds the transactions of the circle, each waiting for the next, `waiter` first.
+    /// Notes that `waiter` waits for `holder`, in place of any other before. When that would close a circle it waits
+    /// for nobody, and the error holds the transactions of the circle, each waiting for the next, `waiter` first.
     pub(crate) fn wait_for(&self, waiter: u64, holder: u64) -> Result<(), Vec<u64>> {
         let mut holders = self.holders.lock();
         holders.remove(&waiter);

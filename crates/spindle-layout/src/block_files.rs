@@ -22,7 +22,8 @@ use crate::shape::{DatabaseFiles, Shape};
 const RUN_BYTES: u64 = 1 << 20;
 
 /// Threads that each have one I/O under way. They mostly wait: a few saturate a device when runs are long, but single
-/// changed blocks scattered over a file take as many as a device queues. So there are more of them the shorter the runs.
+/// changed blocks scattered over a file take as many as a device queues. So there are more of them the shorter the
+/// runs.
 const THREADS_MIN: usize = 16;
 const THREADS_MAX: usize = 64;
 /// What they have under way together, unless there are only [`THREADS_MIN`].
@@ -222,8 +223,8 @@ impl FileSet {
     }
 }
 
-/// Does `work` for each item, in at most so many threads, each of which begins with what `prepare` returns. Returns what it
-/// returned, in no order. The first error ends it.
+/// Does `work` for each item, in at most so many threads, each of which begins with what `prepare` returns. Returns
+/// what it returned, in no order. The first error ends it.
 fn in_threads<I: Sync, P, T: Send>(
     threads: usize,
     items: &[I],
@@ -327,8 +328,8 @@ impl OpenFiles<'_> {
         ended.unwrap_or_else(block_on).result
     }
 
-    /// Makes everything written durable and drops the files from the page cache, so that what is read next comes from the
-    /// device. Returns the pages that stayed. Errors: the system's.
+    /// Makes everything written durable and drops the files from the page cache, so that what is read next comes from
+    /// the device. Returns the pages that stayed. Errors: the system's.
     pub(crate) fn settle(&self) -> Result<u64, LayoutError> {
         self.settle_these(self.facts.keys().map(PathBuf::as_path))
     }
@@ -342,8 +343,8 @@ impl OpenFiles<'_> {
         Ok(())
     }
 
-    /// The same for files that the page cache holds something of: what is not in it needs no flush, which takes the device a
-    /// moment for each file. Returns the pages that stayed. Errors: the system's.
+    /// The same for files that the page cache holds something of: what is not in it needs no flush, which takes the
+    /// device a moment for each file. Returns the pages that stayed. Errors: the system's.
     pub(crate) fn settle_cached(&self) -> Result<u64, LayoutError> {
         let cached = self.facts.iter().filter(|(_, file)| {
             // Or not known.

@@ -1,5 +1,5 @@
-//! The data directory of a run: everything a run writes outside its results is below it, so that one directory goes when
-//! the run ends. It bears a marker file, which says whose it is and is locked while that run is alive; without the
+//! The data directory of a run: everything a run writes outside its results is below it, so that one directory goes
+//! when the run ends. It bears a marker file, which says whose it is and is locked while that run is alive; without the
 //! marker nothing is ever removed.
 
 use std::ffi::CString;
@@ -34,9 +34,9 @@ struct Marker {
     created_unix_s: u64,
 }
 
-/// A directory of a run that is alive, held by the lock of its marker. Dropping it removes it as [`Self::remove`] does, but
-/// silently and without a second try, so that whatever ends a run in disorder (an error, a panic) leaves nothing behind;
-/// only a killed process does, and then [`Self::leftover`] finds it.
+/// A directory of a run that is alive, held by the lock of its marker. Dropping it removes it as [`Self::remove`] does,
+/// but silently and without a second try, so that whatever ends a run in disorder (an error, a panic) leaves nothing
+/// behind; only a killed process does, and then [`Self::leftover`] finds it.
 pub struct DataDirectory {
     path: PathBuf,
     directory: File,
@@ -83,8 +83,8 @@ impl DataDirectory {
     }
 
     /// The data directory that a killed run left in `parent`, for removing; `None` when there is none. Errors:
-    /// [`LayoutError::RunAlive`], [`LayoutError::NotADataDirectory`] when what has its name is no directory or bears not
-    /// the marker of this run, or the system's.
+    /// [`LayoutError::RunAlive`], [`LayoutError::NotADataDirectory`] when what has its name is no directory or bears
+    /// not the marker of this run, or the system's.
     pub fn leftover(parent: &Path, run_id: &str) -> Result<Option<DataDirectory>, LayoutError> {
         let path = path_of(parent, run_id)?;
         let directory = match open_directory(&path) {
@@ -127,14 +127,14 @@ impl DataDirectory {
         self.make_directory(format!("image-{number}"))
     }
 
-    /// Makes the directory for the originals of an image's files, which it shares blocks with. Errors: it exists, or the
-    /// system's.
+    /// Makes the directory for the originals of an image's files, which it shares blocks with. Errors: it exists, or
+    /// the system's.
     pub fn make_original_directory(&self, number: u32) -> Result<PathBuf, LayoutError> {
         self.make_directory(format!("original-{number}"))
     }
 
-    /// Makes the directory for the files of a database server, in which everything is Spindle's whatever its name. Others
-    /// may pass through it: servers run as users of their own. Errors: it exists, or the system's.
+    /// Makes the directory for the files of a database server, in which everything is Spindle's whatever its name.
+    /// Others may pass through it: servers run as users of their own. Errors: it exists, or the system's.
     pub fn make_server_directory(&self, number: u32) -> Result<PathBuf, LayoutError> {
         let path = self.make_directory(format!("{SERVER_PREFIX}{number}"))?;
         for path in [&self.path, &path] {
@@ -152,8 +152,8 @@ impl DataDirectory {
         Ok(path)
     }
 
-    /// Removes a directory that was made in it, when what it was made for came to nothing. What Spindle did not make stays, and
-    /// so does what lies elsewhere. Errors: as of [`Self::remove`].
+    /// Removes a directory that was made in it, when what it was made for came to nothing. What Spindle did not make
+    /// stays, and so does what lies elsewhere. Errors: as of [`Self::remove`].
     pub fn take_back(&self, directory: &Path) -> Result<(), LayoutError> {
         let name = directory.strip_prefix(&self.path).ok();
         match name.and_then(|name| CString::new(name.as_os_str().as_bytes()).ok()) {
@@ -167,9 +167,9 @@ impl DataDirectory {
         self.removed = true;
     }
 
-    /// Removes the golden copies and images in it, and itself. What Spindle did not make stays, and with it the directory
-    /// and its marker: see [`Removal`]. Errors: [`spindle_io::real::FileError::InUse`] when a process of a killed trial
-    /// still has a file open, or the system's; what is left then is found by [`Self::leftover`].
+    /// Removes the golden copies and images in it, and itself. What Spindle did not make stays, and with it the
+    /// directory and its marker: see [`Removal`]. Errors: [`spindle_io::real::FileError::InUse`] when a process of a
+    /// killed trial still has a file open, or the system's; what is left then is found by [`Self::leftover`].
     pub fn remove(mut self) -> Result<Removal, LayoutError> {
         self.take_away()
     }
@@ -204,8 +204,8 @@ pub(crate) fn is_run_id(run_id: &str) -> bool {
     (1..=100).contains(&run_id.len()) && !run_id.starts_with('.') && run_id.bytes().all(is_allowed)
 }
 
-/// Makes sure that the file system of a directory has room for `needed_bytes` more (of golden copies and images; its own
-/// metadata are not counted). Errors: [`LayoutError::NotEnoughSpace`], or the system's.
+/// Makes sure that the file system of a directory has room for `needed_bytes` more (of golden copies and images; its
+/// own metadata are not counted). Errors: [`LayoutError::NotEnoughSpace`], or the system's.
 pub fn check_space(directory: &Path, needed_bytes: u64) -> Result<(), LayoutError> {
     let free_bytes = facts::file_system(directory)?.free_bytes;
     if free_bytes < needed_bytes {

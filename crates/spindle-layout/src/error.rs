@@ -149,7 +149,8 @@ pub enum LayoutError {
         /// Its size.
         file_bytes: u64,
     },
-    /// A loaded file compresses well: a device or file system that compresses would do less I/O than the database asks for.
+    /// A loaded file compresses well: a device or file system that compresses would do less I/O than the database asks
+    /// for.
     #[error(
         "the data of {file} are not real: LZ4 packs them into {packed_percent} % of their size (at least \
          {least_percent} % is needed); load rows whose bytes do not repeat"

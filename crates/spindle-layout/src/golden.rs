@@ -17,8 +17,8 @@ use crate::creation::{Unfinished, create_file};
 use crate::error::LayoutError;
 use crate::shape::{DatabaseFiles, FileKind, FileManager, Shape};
 
-/// What must be left of a data or undo file when LZ4 has packed it, in percent of its size. Short rows have counters and
-/// empty fields, a fifth of their bytes; what compresses storage in units of 4 KiB or larger gains nothing in most
+/// What must be left of a data or undo file when LZ4 has packed it, in percent of its size. Short rows have counters
+/// and empty fields, a fifth of their bytes; what compresses storage in units of 4 KiB or larger gains nothing in most
 /// database blocks of 8 KiB before two thirds.
 const LEAST_PACKED_PERCENT: u64 = 66;
 
@@ -102,9 +102,9 @@ impl LoadingGolden {
         &self.files
     }
 
-    /// Reads and judges what was loaded, after the engine has closed the files, and keeps it in memory if asked. Control and
-    /// redo files are mostly what they were filled with, or mostly empty in engines that clear them, and are written before
-    /// they are read: they must be written, but may compress. Errors: [`LayoutError::Unwritten`],
+    /// Reads and judges what was loaded, after the engine has closed the files, and keeps it in memory if asked.
+    /// Control and redo files are mostly what they were filled with, or mostly empty in engines that clear them, and
+    /// are written before they are read: they must be written, but may compress. Errors: [`LayoutError::Unwritten`],
     /// [`LayoutError::Compressible`], [`LayoutError::Memory`], [`spindle_io::real::FileError::InUse`], or the device's.
     pub fn seal(self, kept: Kept) -> Result<Arc<Golden>, LayoutError> {
         let files = FileSet::new(&self.shape, &self.files)?;
@@ -151,8 +151,8 @@ struct Examined {
     packed_bytes: u64,
 }
 
-/// Reads everything, into `blocks` if they are given: checksums of all blocks, and how far the files that hold data can be
-/// packed.
+/// Reads everything, into `blocks` if they are given: checksums of all blocks, and how far the files that hold data can
+/// be packed.
 fn examine(
     shape: &Shape,
     files: &FileSet,
@@ -259,8 +259,8 @@ impl Golden {
 }
 
 impl OpenGolden<'_> {
-    /// Blocks of the golden copy, read into `frames` unless they are kept in memory, and made sure to be what was sealed.
-    /// Errors: [`LayoutError::GoldenDamaged`], or the device's.
+    /// Blocks of the golden copy, read into `frames` unless they are kept in memory, and made sure to be what was
+    /// sealed. Errors: [`LayoutError::GoldenDamaged`], or the device's.
     pub(crate) fn blocks<'a>(
         &'a self,
         run: &Run,

@@ -1,9 +1,10 @@
 //! The image: the files that trials use, made from the golden copy by a file manager and put back to it, in place,
 //! before every trial. In place means that blocks are overwritten where they lie: no truncating, no renaming, no new
-//! extents, so that no trial pays for allocation. Either the blocks that the last trial says it wrote are copied back, or
-//! (after a trial that died) every block is compared and those that differ are. Reading everything again afterwards shows
-//! any block that the list missed. When a person asks for it, the files share their blocks with originals beside them and are
-//! put back by sharing them again, or the volume beneath them is put back; they are verified in the same way.
+//! extents, so that no trial pays for allocation. Either the blocks that the last trial says it wrote are copied back,
+//! or (after a trial that died) every block is compared and those that differ are. Reading everything again afterwards
+//! shows any block that the list missed. When a person asks for it, the files share their blocks with originals beside
+//! them and are put back by sharing them again, or the volume beneath them is put back; they are verified in the same
+//! way.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -168,8 +169,8 @@ fn copy_golden(
 }
 
 impl Image {
-    /// Makes the files of an image with the golden copy's contents, reads them back past the page cache, and remembers how
-    /// they lie. Errors: a file exists, no space, direct I/O refused (to the ODM manager),
+    /// Makes the files of an image with the golden copy's contents, reads them back past the page cache, and remembers
+    /// how they lie. Errors: a file exists, no space, direct I/O refused (to the ODM manager),
     /// [`LayoutError::GoldenDamaged`], [`LayoutError::CopyDiffers`], [`LayoutError::Unwritten`]; the files made so far
     /// are removed then.
     pub fn provision(golden: &Arc<Golden>, spec: &ImageSpec) -> Result<Image, LayoutError> {
@@ -244,14 +245,15 @@ impl Image {
         &self.golden
     }
 
-    /// Puts the image back to the golden copy and leaves nothing of either in the page cache. With a list, its blocks are
-    /// copied, then verified as asked. Without one, every block is read and compared, and those that differ are copied and
-    /// read again, which verifies all of them whatever is asked. Files that share blocks with originals share all of them
-    /// again instead, and everything is verified unless only the list is asked for. Files are locked meanwhile. Errors:
-    /// [`LayoutError::RestoreMissed`] when blocks differ in the end (listed ones have been copied back nevertheless), or
-    /// [`LayoutError::NotPutBack`] when they share blocks, [`LayoutError::NoSuchBlock`] before anything is done,
-    /// [`LayoutError::SizeChanged`], [`LayoutError::GoldenDamaged`], [`spindle_io::real::FileError::InUse`] when a process
-    /// still has a file open after a second's waiting, or the device's.
+    /// Puts the image back to the golden copy and leaves nothing of either in the page cache. With a list, its blocks
+    /// are copied, then verified as asked. Without one, every block is read and compared, and those that differ are
+    /// copied and read again, which verifies all of them whatever is asked. Files that share blocks with originals
+    /// share all of them again instead, and everything is verified unless only the list is asked for. Files are locked
+    /// meanwhile. Errors: [`LayoutError::RestoreMissed`] when blocks differ in the end (listed ones have been copied
+    /// back nevertheless), or [`LayoutError::NotPutBack`] when they share blocks, [`LayoutError::NoSuchBlock`] before
+    /// anything is done, [`LayoutError::SizeChanged`], [`LayoutError::GoldenDamaged`],
+    /// [`spindle_io::real::FileError::InUse`] when a process still has a file open after a second's waiting, or the
+    /// device's.
     pub fn restore(
         &self,
         changed: Option<&ChangedBlocks>,
@@ -281,8 +283,8 @@ impl Image {
         self.verify(restored, verify, &image, &golden)
     }
 
-    /// Makes sure, as [`Self::restore`] does, that an image is the golden copy after the volume beneath it was put back,
-    /// which began at `started`. Errors: [`LayoutError::NotPutBack`], or as there.
+    /// Makes sure, as [`Self::restore`] does, that an image is the golden copy after the volume beneath it was put
+    /// back, which began at `started`. Errors: [`LayoutError::NotPutBack`], or as there.
     pub fn rolled_back(
         &self,
         changed: Option<&ChangedBlocks>,

@@ -1,9 +1,9 @@
 //! Where a trial's database lives: the [`DataDirectory`] of a run, the [`Golden`] copy of the loaded database, and the
-//! [`Image`] that trials use, put back in place to the loaded state before every trial, and verified. And what it lives on,
-//! when Spindle makes that itself: [`LayoutSpec`] says what is wanted, [`Plan`] what will be done, [`Provision`] does it and
-//! takes it away again, the [`guard`] stands before every device, and the [`Ledger`] remembers what a dead run left for
-//! [`clean()`]. Only the program calls this crate, from one thread, between trials; everything here blocks. The database
-//! itself knows neither this crate nor files.
+//! [`Image`] that trials use, put back in place to the loaded state before every trial, and verified. And what it lives
+//! on, when Spindle makes that itself: [`LayoutSpec`] says what is wanted, [`Plan`] what will be done, [`Provision`]
+//! does it and takes it away again, the [`guard`] stands before every device, and the [`Ledger`] remembers what a dead
+//! run left for [`clean()`]. Only the program calls this crate, from one thread, between trials; everything here
+//! blocks. The database itself knows neither this crate nor files.
 
 mod block_files;
 mod changed;

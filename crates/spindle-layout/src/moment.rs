@@ -1,6 +1,6 @@
-//! Moments between the parts of a step: before a tool starts, after a note in the ledger, before a device is opened again.
-//! Tests change the machine in such a moment, as another program might. Outside of this crate's own tests there is nothing
-//! here: the call is empty, and nothing can give it something to do.
+//! Moments between the parts of a step: before a tool starts, after a note in the ledger, before a device is opened
+//! again. Tests change the machine in such a moment, as another program might. Outside of this crate's own tests there
+//! is nothing here: the call is empty, and nothing can give it something to do.
 
 /// A moment has come; `what` follows, or has just been.
 #[cfg(not(test))]

@@ -1,6 +1,6 @@
-//! Where one file of a database is: a file of a file system, a region of a raw device, or a file of a disk group; and how
-//! it is opened. Golden copies and images, the engine and the worker of a trial all open database files here, so that a
-//! file is the same thing to each of them.
+//! Where one file of a database is: a file of a file system, a region of a raw device, or a file of a disk group; and
+//! how it is opened. Golden copies and images, the engine and the worker of a trial all open database files here, so
+//! that a file is the same thing to each of them.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -117,8 +117,8 @@ fn tracker(device: &dyn BlockDevice, block_bytes: Option<u64>) -> Option<Arc<Wri
     block_bytes.map(|bytes| WrittenBlocks::new(device.limits().capacity_bytes, bytes))
 }
 
-/// Files of a database while they are opened. Regions of one device share one open file, and files of a disk group its one
-/// mount: either can be open but once.
+/// Files of a database while they are opened. Regions of one device share one open file, and files of a disk group its
+/// one mount: either can be open but once.
 #[derive(Default)]
 pub struct Opening {
     /// Of the disks of disk groups. (Other files are delayed by whoever opens them.)
@@ -146,9 +146,9 @@ impl Opening {
         }
     }
 
-    /// Opens and locks a database file; with `block_bytes`, notes which blocks of that size are written. Raw devices and
-    /// disk groups are direct whatever `caching` says: there is no file system to cache. The disks of a group work by the
-    /// method of the first file opened. Errors: [`LayoutError::File`], [`LayoutError::DiskGroup`].
+    /// Opens and locks a database file; with `block_bytes`, notes which blocks of that size are written. Raw devices
+    /// and disk groups are direct whatever `caching` says: there is no file system to cache. The disks of a group work
+    /// by the method of the first file opened. Errors: [`LayoutError::File`], [`LayoutError::DiskGroup`].
     pub async fn open(
         &mut self,
         place: &Place,
@@ -184,8 +184,8 @@ impl Opening {
         }
     }
 
-    /// The disk group of these disks, mounted if it is not yet; then copies of `preferred` are read where there are some.
-    /// Errors: see [`Opening::open`].
+    /// The disk group of these disks, mounted if it is not yet; then copies of `preferred` are read where there are
+    /// some. Errors: see [`Opening::open`].
     pub(crate) async fn group(
         &mut self,
         disks: &[PathBuf],
@@ -233,8 +233,8 @@ impl Opening {
         Ok(&self.devices[device])
     }
 
-    /// Dismounts disk groups in order, after their files were closed. Errors: a file is still open, or the last metadata
-    /// could not be written; the next mount then does what was left.
+    /// Dismounts disk groups in order, after their files were closed. Errors: a file is still open, or the last
+    /// metadata could not be written; the next mount then does what was left.
     pub async fn close(self) -> Result<(), DiskGroupError> {
         for open in self.groups.into_values() {
             open.group.dismount().await?;

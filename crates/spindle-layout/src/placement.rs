@@ -1,5 +1,5 @@
-//! Which files of a database go where: a target for each kind of file (a directory, or raw devices), and from that a place
-//! for each file. On raw devices a file is a region; regions are dealt out here, so that two never overlap.
+//! Which files of a database go where: a target for each kind of file (a directory, or raw devices), and from that a
+//! place for each file. On raw devices a file is a region; regions are dealt out here, so that two never overlap.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -1,5 +1,6 @@
 //! Carrying out a plan, and taking away what it made. A layout that fails is undone at once and the others go on. The
-//! program calls [`Provision::carry_out`] before the databases are loaded, and [`Provision::teardown`] after they are gone.
+//! program calls [`Provision::carry_out`] before the databases are loaded, and [`Provision::teardown`] after they are
+//! gone.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -87,8 +88,8 @@ pub struct Provision {
 }
 
 impl Provision {
-    /// Does what `plan` says. `note` hears each step before it is done. Errors: the ledger cannot be kept; then nothing was
-    /// done. What goes wrong with a layout is in [`Self::layouts`].
+    /// Does what `plan` says. `note` hears each step before it is done. Errors: the ledger cannot be kept; then nothing
+    /// was done. What goes wrong with a layout is in [`Self::layouts`].
     pub fn carry_out(
         plan: &Plan,
         ledger: Arc<Ledger>,
@@ -193,29 +194,29 @@ impl Provision {
         &self.layouts
     }
 
-    /// A device that was no longer the one that was examined, in words, if one was met. The run must end then: nobody knows
-    /// which device is meant.
+    /// A device that was no longer the one that was examined, in words, if one was met. The run must end then: nobody
+    /// knows which device is meant.
     pub fn changed(&self) -> Option<String> {
         let errors = self.layouts.iter().filter_map(|made| made.as_ref().err());
         let of_layouts = errors.filter_map(ProvisionError::changed).next();
         of_layouts.or_else(|| self.shared_changed.clone())
     }
 
-    /// Whether the database of a layout of the plan lies on a thin volume, which can be kept and put back; and where that is
-    /// mounted.
+    /// Whether the database of a layout of the plan lies on a thin volume, which can be kept and put back; and where
+    /// that is mounted.
     pub fn thin_volume(&self, layout: usize) -> Option<Option<&Path>> {
         let volume = self.thin_volumes.get(layout)?.as_ref()?;
         Some(volume.mounted_at())
     }
 
-    /// Keeps the thin volume of a layout as it is now, if it has one. No file on it may be open. Errors: the pool is too
-    /// small, or a tool's.
+    /// Keeps the thin volume of a layout as it is now, if it has one. No file on it may be open. Errors: the pool is
+    /// too small, or a tool's.
     pub fn keep(&self, layout: usize) -> Result<(), StepError> {
         self.on_thin_volume(layout, ThinVolume::keep)
     }
 
-    /// Puts the thin volume of a layout back to what was kept. No file on it may be open. Errors: one is, or a tool's; then
-    /// the volume is not to be used any more.
+    /// Puts the thin volume of a layout back to what was kept. No file on it may be open. Errors: one is, or a tool's;
+    /// then the volume is not to be used any more.
     pub fn roll_back(&self, layout: usize) -> Result<(), StepError> {
         self.on_thin_volume(layout, ThinVolume::roll_back)
     }
@@ -237,8 +238,8 @@ impl Provision {
         self.is_down = true;
     }
 
-    /// Takes everything away, last made first. Returns what could not be, or was no longer the run's, in words; what could
-    /// not be stays in the ledger for `spindle clean`.
+    /// Takes everything away, last made first. Returns what could not be, or was no longer the run's, in words; what
+    /// could not be stays in the ledger for `spindle clean`.
     pub fn teardown(mut self) -> Vec<String> {
         self.take_away()
     }

@@ -1,6 +1,6 @@
-//! Files that share their blocks with an original until one of them is overwritten: reflinks (FICLONE, ioctl_ficlone(2)), as
-//! XFS and btrfs make them. An image that is put back so costs no copying before a trial; the trial pays, for each first
-//! overwrite takes a new place.
+//! Files that share their blocks with an original until one of them is overwritten: reflinks (FICLONE,
+//! ioctl_ficlone(2)), as XFS and btrfs make them. An image that is put back so costs no copying before a trial; the
+//! trial pays, for each first overwrite takes a new place.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};

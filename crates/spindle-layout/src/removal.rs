@@ -1,6 +1,6 @@
-//! Taking a data directory away without harm: only regular files of known names in directories of known names go, by way
-//! of open directories, so that no symbolic link is ever followed and no mounted file system entered. Everything else is
-//! foreign: it stays and is reported.
+//! Taking a data directory away without harm: only regular files of known names in directories of known names go, by
+//! way of open directories, so that no symbolic link is ever followed and no mounted file system entered. Everything
+//! else is foreign: it stays and is reported.
 
 use std::ffi::{CStr, CString};
 use std::fs::File;
@@ -35,8 +35,8 @@ const DIRECTORY_NAMES: [&str; 3] = ["golden-", "image-", "original-"];
 /// Directories whose contents are a database server's, and go whatever their names.
 pub(crate) const SERVER_PREFIX: &str = "server-";
 
-/// Removes what Spindle makes in the open data directory at `path`, except `marker`. Errors: [`FileError::InUse`] when a
-/// process still has a file open, or the system's.
+/// Removes what Spindle makes in the open data directory at `path`, except `marker`. Errors: [`FileError::InUse`] when
+/// a process still has a file open, or the system's.
 pub(crate) fn remove_contents(
     directory: &File,
     path: &Path,

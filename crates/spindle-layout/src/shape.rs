@@ -1,6 +1,6 @@
 //! Which files a database has: their sizes ([`Shape`]), the names they bear, and where they are ([`DatabaseFiles`]). A
-//! file is known by its name (`control`, `redo1`, `undo`, `data1`, `double_write`), which stays the same in the golden copy and in
-//! every image.
+//! file is known by its name (`control`, `redo1`, `undo`, `data1`, `double_write`), which stays the same in the golden
+//! copy and in every image.
 
 use serde::{Deserialize, Serialize};
 
@@ -163,7 +163,8 @@ pub(crate) fn is_known_file_name(name: &str) -> bool {
 pub enum FileManager {
     /// Files are made under their names and written from front to back through the page cache.
     Plain,
-    /// Oracle's disk manager: preallocated, initialised, invisible until committed. The file system must take direct I/O.
+    /// Oracle's disk manager: preallocated, initialised, invisible until committed. The file system must take direct
+    /// I/O.
     Odm,
 }
 

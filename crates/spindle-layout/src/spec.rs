@@ -32,7 +32,8 @@ pub struct LayoutSpec {
 pub enum DeviceSpec {
     /// A block device, by a path such as `/dev/disk/by-id/...`.
     Existing(PathBuf),
-    /// A file that is made, and stands in for a device: through a loop device, or as it is when there are no rights for one.
+    /// A file that is made, and stands in for a device: through a loop device, or as it is when there are no rights for
+    /// one.
     File {
         /// Where.
         path: PathBuf,
@@ -51,8 +52,8 @@ impl DeviceSpec {
 }
 
 impl LayoutSpec {
-    /// Each of the devices that the layout came to stand on, with the device of the experiment that it is, or that it is a
-    /// part of: `made` has equally many of each, in the order of [`LayoutSpec::devices`].
+    /// Each of the devices that the layout came to stand on, with the device of the experiment that it is, or that it
+    /// is a part of: `made` has equally many of each, in the order of [`LayoutSpec::devices`].
     pub fn device_of_each<'a, T>(
         &'a self,
         made: &'a [T],
@@ -133,8 +134,8 @@ pub enum Share {
 pub struct Preparation {
     /// Tell the device that all its blocks are free.
     pub discard: bool,
-    /// Overwrite every block this many times with data that do not compress, so that a solid-state device is measured as it
-    /// is in use and not as it is new.
+    /// Overwrite every block this many times with data that do not compress, so that a solid-state device is measured
+    /// as it is in use and not as it is new.
     pub overwrite_passes: u32,
 }
 

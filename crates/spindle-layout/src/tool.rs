@@ -1,6 +1,6 @@
-//! Runs the system's own tools (`mkfs.xfs`, `losetup`, `lvcreate`, ...): directly, without a shell, in the C locale, apart
-//! from the terminal's signals. What a tool said is kept for the person who has to put it right. Steps and the guard call
-//! this; nothing else in the crate starts processes.
+//! Runs the system's own tools (`mkfs.xfs`, `losetup`, `lvcreate`, ...): directly, without a shell, in the C locale,
+//! apart from the terminal's signals. What a tool said is kept for the person who has to put it right. Steps and the
+//! guard call this; nothing else in the crate starts processes.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -106,8 +106,8 @@ pub(crate) struct Answer {
     pub said: Vec<u8>,
 }
 
-/// The means to run tools. Each holds the lock of the run's ledger, so that a run is not taken for dead while a tool that it
-/// started is still at work.
+/// The means to run tools. Each holds the lock of the run's ledger, so that a run is not taken for dead while a tool
+/// that it started is still at work.
 #[derive(Debug, Default)]
 pub struct Tools {
     lock: Option<File>,

@@ -1,6 +1,6 @@
-//! Proof that a device stays the same from the look at it to its release: in each moment of making a layout, using it and
-//! taking it away, the path that names its device is turned to another one, or its number is given to another file. The
-//! other device must stay as it was, byte for byte, and the layout must stand on the first one or be refused.
+//! Proof that a device stays the same from the look at it to its release: in each moment of making a layout, using it
+//! and taking it away, the path that names its device is turned to another one, or its number is given to another file.
+//! The other device must stay as it was, byte for byte, and the layout must stand on the first one or be refused.
 
 use std::cell::{Cell, RefCell};
 use std::fs::{self, File, OpenOptions};
@@ -194,8 +194,8 @@ impl Scene {
         }
     }
 
-    /// The system, but for other processes: nobody but the tests knows these devices, and who has a device open is asked
-    /// many times over. (`provision/in_use.rs` is about processes.)
+    /// The system, but for other processes: nobody but the tests knows these devices, and who has a device open is
+    /// asked many times over. (`provision/in_use.rs` is about processes.)
     fn tree(&self) -> SystemTree {
         let proc = self.directory.path().join("proc");
         if fs::create_dir(&proc).is_ok() {

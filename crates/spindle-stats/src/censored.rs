@@ -1,14 +1,15 @@
-//! Times of which some are known to be "at least so long" only: a transaction that had not ended when measuring did, or was
-//! given up. Leaving these out would hide the longest waits of all; taking them as they stand would make them too short.
-//! The product-limit estimate (E. L. Kaplan and P. Meier, "Nonparametric Estimation from Incomplete Observations", Journal of
-//! the American Statistical Association 53, 1958) does neither: until its last moment such a transaction counts among those
-//! that had not ended, and from then on it says nothing.
+//! Times of which some are known to be "at least so long" only: a transaction that had not ended when measuring did, or
+//! was given up. Leaving these out would hide the longest waits of all; taking them as they stand would make them too
+//! short. The product-limit estimate (E. L. Kaplan and P. Meier, "Nonparametric Estimation from Incomplete
+//! Observations", Journal of the American Statistical Association 53, 1958) does neither: until its last moment such a
+//! transaction counts among those that had not ended, and from then on it says nothing.
 
 use crate::histogram::LatencyHistogram;
 
 const NS_PER_US: f64 = 1_000.0;
 
-/// The distribution of times of which some are lower bounds. Without any of these it is the histogram's own, to the digit.
+/// The distribution of times of which some are lower bounds. Without any of these it is the histogram's own, to the
+/// digit.
 #[derive(Debug, Clone)]
 pub struct CensoredTimes {
     ended: LatencyHistogram,
@@ -29,8 +30,8 @@ impl CensoredTimes {
         }
     }
 
-    /// The time, in microseconds, that `percent` (0 to 100) of all were no longer than. Where too many had not ended to tell,
-    /// the longest time seen: the true one is at least that. 0 without any times.
+    /// The time, in microseconds, that `percent` (0 to 100) of all were no longer than. Where too many had not ended to
+    /// tell, the longest time seen: the true one is at least that. 0 without any times.
     pub fn percentile_us(&self, percent: f64) -> f64 {
         if self.at_least_count == 0 {
             return self.ended.percentile_us(percent);
@@ -96,7 +97,8 @@ mod tests {
         assert_eq!((none.percentile_us(99.0), none.max_us()), (0.0, 0.0));
     }
 
-    /// Kaplan and Meier's own example (their section 2): deaths at 0.8, 3.1, 5.4, 9.2 months, losses at 1.0, 2.7, 7.0, 12.1.
+    /// Kaplan and Meier's own example (their section 2): deaths at 0.8, 3.1, 5.4, 9.2 months, losses at 1.0, 2.7, 7.0,
+    /// 12.1.
     #[test]
     fn the_example_of_the_paper_comes_out() {
         let times = CensoredTimes::new(

@@ -47,17 +47,17 @@ impl fmt::Display for Verdict {
 pub struct Comparison {
     /// Geometric mean of `a / b` over the rounds; above 1 when `a` has the greater values.
     pub ratio: f64,
-    /// 95 % interval of the ratio; `None` with fewer than two rounds, whose spread nobody can know. Of a [`Family`](crate::Family) all
-    /// intervals together hold the truth in 95 of 100 experiments.
+    /// 95 % interval of the ratio; `None` with fewer than two rounds, whose spread nobody can know. Of a
+    /// [`Family`](crate::Family) all intervals together hold the truth in 95 of 100 experiments.
     pub ci95: Option<(f64, f64)>,
     /// What may be said of `a`.
     pub verdict: Verdict,
     /// How many rounds were paired.
     pub rounds: u32,
-    /// For an undecided comparison of two rounds or more: how many rounds in all decide it in 95 of 100 experiments, if the ratio is
-    /// what it seems (or off by the margin, where that is more) and the rounds spread as they did. An estimate made from few rounds
-    /// is itself rough. At most [`MAX_ROUNDS`], which stands for "that many or more". `None` where only the machine's noise
-    /// forbids a verdict, which more rounds do not.
+    /// For an undecided comparison of two rounds or more: how many rounds in all decide it in 95 of 100 experiments, if
+    /// the ratio is what it seems (or off by the margin, where that is more) and the rounds spread as they did. An
+    /// estimate made from few rounds is itself rough. At most [`MAX_ROUNDS`], which stands for "that many or more".
+    /// `None` where only the machine's noise forbids a verdict, which more rounds do not.
     pub rounds_needed: Option<u32>,
     /// How far the ratio spreads from round to round: standard deviation of its logarithm, 0.02 for about 2 %; in a
     /// [`Family`](crate::Family) moderated by what the other pairs show. `None` with fewer than two rounds.
@@ -90,8 +90,8 @@ impl Comparison {
 /// `b[i]` are of one round. More is better (transactions per minute); for a time, name the cases the other way round.
 ///
 /// With the 95 % interval `[low, high]` of the ratio `a / b` and `margin` as a fraction (0.03 for 3 %), the verdict is
-/// 1. [`Verdict::Draw`] when `1 - margin <= low` and `high <= 1 + margin`, even if the interval excludes 1: a difference
-///    that is sure but too small to matter;
+/// 1. [`Verdict::Draw`] when `1 - margin <= low` and `high <= 1 + margin`, even if the interval excludes 1: a
+///    difference that is sure but too small to matter;
 /// 2. [`Verdict::Faster`] when `low > 1`, [`Verdict::Slower`] when `high < 1`;
 /// 3. [`Verdict::Undecided`] otherwise, and always with fewer than [`ROUNDS_TO_JUDGE`] rounds.
 ///
@@ -205,8 +205,8 @@ pub(crate) fn judge((low, high): (f64, f64), margin: f64) -> Verdict {
     }
 }
 
-/// The fewest rounds that tell the ratio seen, or the margin where that is more, from 1 in 95 of 100 experiments, by the formula
-/// of [`rounds_to_find`](crate::rounds_to_find).
+/// The fewest rounds that tell the ratio seen, or the margin where that is more, from 1 in 95 of 100 experiments, by
+/// the formula of [`rounds_to_find`](crate::rounds_to_find).
 fn rounds_needed(moments: &Moments, spread: &Spread, standard: Standard) -> u32 {
     let difference = moments.mean.abs().max(standard.margin.ln_1p());
     let decides = |rounds: u32| {
@@ -217,8 +217,8 @@ fn rounds_needed(moments: &Moments, spread: &Spread, standard: Standard) -> u32 
     fewest_rounds(moments.count.max(ROUNDS_TO_JUDGE - 1), decides)
 }
 
-/// The fewest rounds above `rounds` that decide. Intervals only shrink with more rounds, and one that is decided stays so:
-/// bisect.
+/// The fewest rounds above `rounds` that decide. Intervals only shrink with more rounds, and one that is decided stays
+/// so: bisect.
 fn fewest_rounds(rounds: u32, decided: impl Fn(u32) -> bool) -> u32 {
     let mut undecided = rounds;
     let mut enough = MAX_ROUNDS.max(undecided.saturating_add(1));

@@ -1,5 +1,5 @@
-//! Does the throughput of a case move from round to round? A line through the logarithms of its rounds, and the correction
-//! for having looked at many cases.
+//! Does the throughput of a case move from round to round? A line through the logarithms of its rounds, and the
+//! correction for having looked at many cases.
 
 use std::collections::BTreeMap;
 
@@ -21,9 +21,9 @@ pub struct Trend {
     pub p_value: f64,
 }
 
-/// The trend of a case's values (round to value) by least squares on the logarithms, with Student's t interval of the slope
-/// for `n - 2` degrees of freedom (any textbook, such as N. Draper and H. Smith, "Applied Regression Analysis", 1998,
-/// chapter 1). `None` with fewer than 4 rounds.
+/// The trend of a case's values (round to value) by least squares on the logarithms, with Student's t interval of the
+/// slope for `n - 2` degrees of freedom (any textbook, such as N. Draper and H. Smith, "Applied Regression Analysis",
+/// 1998, chapter 1). `None` with fewer than 4 rounds.
 ///
 /// # Errors
 /// [`StatsError::NotFinite`] for a value that has no logarithm.
@@ -65,9 +65,9 @@ pub fn trend(values: &BTreeMap<u32, f64>) -> Result<Option<Trend>, StatsError> {
     }))
 }
 
-/// P-values of several tests, each raised so that the chance of any false finding among all of them is at most the level
-/// it is held against (S. Holm, "A simple sequentially rejective multiple test procedure", Scandinavian Journal of
-/// Statistics 6, 1979). In the order given.
+/// P-values of several tests, each raised so that the chance of any false finding among all of them is at most the
+/// level it is held against (S. Holm, "A simple sequentially rejective multiple test procedure", Scandinavian Journal
+/// of Statistics 6, 1979). In the order given.
 pub fn holm(p_values: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..p_values.len()).collect();
     order.sort_by(|&a, &b| p_values[a].total_cmp(&p_values[b]));

@@ -13,8 +13,8 @@ const NS_PER_US: f64 = 1_000.0;
 /// [HdrHistogram](http://hdrhistogram.org). It takes about a quarter of a megabyte whatever it holds, and recording
 /// never allocates.
 ///
-/// Percentiles, maximum and mean are those of the buckets, so a histogram restored by [`LatencyHistogram::from_buckets`]
-/// answers exactly as the original did.
+/// Percentiles, maximum and mean are those of the buckets, so a histogram restored by
+/// [`LatencyHistogram::from_buckets`] answers exactly as the original did.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LatencyHistogram {
     counts: Histogram<u64>,

@@ -1,10 +1,12 @@
 //! At which level the variance of a comparison is: within trials, between trials, or between runs that were made anew
-//! (files, file systems, another hour). Repetition narrows an interval only at the level where the variance is, or above.
+//! (files, file systems, another hour). Repetition narrows an interval only at the level where the variance is, or
+//! above.
 //!
-//! The parts are those of T. Kalibera and R. Jones, "Rigorous benchmarking in reasonable time" (ISMM 2013), section 6: with
-//! `S_i^2` the variance of means at level `i` within one of level `i + 1`, averaged, and `n_i` repetitions at level `i`,
-//! `T_1^2 = S_1^2` and `T_i^2 = S_i^2 - S_(i-1)^2 / n_(i-1)`, none below zero. Their section 8 gives the repetitions that
-//! make an interval narrowest for its time: `n_i = sqrt(c_(i+1) / c_i * T_i^2 / T_(i+1)^2)`, `c_i` being the cost of one more at level `i`.
+//! The parts are those of T. Kalibera and R. Jones, "Rigorous benchmarking in reasonable time" (ISMM 2013), section 6:
+//! with `S_i^2` the variance of means at level `i` within one of level `i + 1`, averaged, and `n_i` repetitions at
+//! level `i`, `T_1^2 = S_1^2` and `T_i^2 = S_i^2 - S_(i-1)^2 / n_(i-1)`, none below zero. Their section 8 gives the
+//! repetitions that make an interval narrowest for its time: `n_i = sqrt(c_(i+1) / c_i * T_i^2 / T_(i+1)^2)`, `c_i`
+//! being the cost of one more at level `i`.
 
 use crate::interval::Moments;
 
@@ -23,8 +25,8 @@ pub struct VarianceParts {
 }
 
 /// The parts of a ratio's variance: `runs` holds for each run the logarithms of the ratio, one for each round, and
-/// `within_variance` the part of one such logarithm's variance that comes from within its trials (0 when it is not known,
-/// which leaves it to the trials). `None` unless some run has two rounds.
+/// `within_variance` the part of one such logarithm's variance that comes from within its trials (0 when it is not
+/// known, which leaves it to the trials). `None` unless some run has two rounds.
 pub fn variance_parts(runs: &[Vec<f64>], within_variance: f64) -> Option<VarianceParts> {
     let moments: Vec<Moments> = runs.iter().filter_map(|run| Moments::of(run)).collect();
     let inner: Vec<f64> = moments
@@ -53,8 +55,9 @@ pub fn variance_parts(runs: &[Vec<f64>], within_variance: f64) -> Option<Varianc
     })
 }
 
-/// How many rounds a run should have so that the interval is narrowest for its time, when a run costs `run_s` besides its
-/// rounds and a round `round_s`; `None` where only one run is known. Without any variance between runs, as many as possible.
+/// How many rounds a run should have so that the interval is narrowest for its time, when a run costs `run_s` besides
+/// its rounds and a round `round_s`; `None` where only one run is known. Without any variance between runs, as many as
+/// possible.
 pub fn rounds_per_run(parts: &VarianceParts, run_s: f64, round_s: f64) -> Option<u32> {
     let runs = parts.runs?;
     let of_rounds = parts.within.powi(2) + parts.trials.powi(2);

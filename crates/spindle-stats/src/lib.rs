@@ -1,5 +1,5 @@
-//! The arithmetic behind a verdict: histograms, series, steady states, intervals, comparisons, when to stop, drift and the
-//! ranking of cases.
+//! The arithmetic behind a verdict: histograms, series, steady states, intervals, comparisons, when to stop, drift and
+//! the ranking of cases.
 //!
 //! Everything here is a pure function of its arguments: no files, no clock, no randomness, no terminal. Any crate may
 //! call it; it calls none of them. Why these methods and no others: `docs/decisions/0003-statistics.md`. That the

@@ -1,5 +1,6 @@
 //! Every case beside every other: what a reader may take from a table of all pairs. The comparisons are those of
-//! [`Family`], which hold for all pairs together, so that this table says of a pair what the ranking and the headline say of it.
+//! [`Family`], which hold for all pairs together, so that this table says of a pair what the ranking and the headline
+//! say of it.
 
 use serde::{Deserialize, Serialize};
 

@@ -6,13 +6,13 @@ use crate::interval::quantile;
 /// The chance of finding the difference.
 pub(crate) const POWER: f64 = 0.95;
 
-/// The fewest rounds that find a ratio of `1 + difference` (0.05 for 5 %) in 95 of 100 experiments, when the ratio of two
-/// cases spreads by `spread` from round to round (standard deviation of its logarithm: 0.02 for about 2 %). Of a fixed plan;
-/// at most [`MAX_ROUNDS`], which stands for "that many or more". `None` unless both are above zero.
+/// The fewest rounds that find a ratio of `1 + difference` (0.05 for 5 %) in 95 of 100 experiments, when the ratio of
+/// two cases spreads by `spread` from round to round (standard deviation of its logarithm: 0.02 for about 2 %). Of a
+/// fixed plan; at most [`MAX_ROUNDS`], which stands for "that many or more". `None` unless both are above zero.
 ///
-/// The paired t test at 5 %: the least `n` with `sqrt(n) d / s >= t(0.975) + t(0.95)`, `n - 1` degrees of freedom (W. Guenther,
-/// "Sample size formulas for normal theory t tests", The American Statistician 35, 1981, speaks of the same sum and of
-/// how little it is off; `tests/reference.rs` compares it with the noncentral t).
+/// The paired t test at 5 %: the least `n` with `sqrt(n) d / s >= t(0.975) + t(0.95)`, `n - 1` degrees of freedom (W.
+/// Guenther, "Sample size formulas for normal theory t tests", The American Statistician 35, 1981, speaks of the same
+/// sum and of how little it is off; `tests/reference.rs` compares it with the noncentral t).
 pub fn rounds_to_find(difference: f64, spread: f64) -> Option<u32> {
     let logarithm = difference.ln_1p();
     if !(logarithm > 0.0 && spread > 0.0) {

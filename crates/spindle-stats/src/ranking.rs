@@ -1,8 +1,8 @@
 //! Which of several cases is best, whether it may be called the winner, and the places of all.
 //!
-//! The best was chosen *because* its values came out high, so what is said of it must hold whichever of the cases came out so. Every
-//! comparison here is one of [`Family`], whose intervals hold for all pairs together: the winner is the case that is faster than each
-//! other one by just the verdict that stands in the tables.
+//! The best was chosen *because* its values came out high, so what is said of it must hold whichever of the cases came
+//! out so. Every comparison here is one of [`Family`], whose intervals hold for all pairs together: the winner is the
+//! case that is faster than each other one by just the verdict that stands in the tables.
 
 use std::collections::BTreeMap;
 
@@ -18,8 +18,9 @@ pub struct CaseRounds {
     pub name: String,
     /// Round to value; more is better. A round whose trial failed is absent.
     pub values: BTreeMap<u32, f64>,
-    /// Round to the run that it belongs to, where all rounds are repeated in runs. Cases are then compared by their runs: the
-    /// ratio of a run is the mean of those of the rounds that both finished in it. Empty: each round counts by itself.
+    /// Round to the run that it belongs to, where all rounds are repeated in runs. Cases are then compared by their
+    /// runs: the ratio of a run is the mean of those of the rounds that both finished in it. Empty: each round counts
+    /// by itself.
     pub runs: BTreeMap<u32, u32>,
 }
 
@@ -45,11 +46,11 @@ pub struct Ranking {
     pub verdicts: Vec<PairVerdict>,
     /// The best, when it is faster than every other case; always `None` when there is no other.
     pub winner: Option<usize>,
-    /// The other cases that the best is not faster than, in the order of the cases: draws within the margin as well as open
-    /// questions. Empty when there is a winner.
+    /// The other cases that the best is not faster than, in the order of the cases: draws within the margin as well as
+    /// open questions. Empty when there is a winner.
     pub tied: Vec<usize>,
-    /// Every case and its place, from 1, the best place first. The best and those tied with it share the first; the best
-    /// of the rest, and those of the rest that it is not faster than, share the next, as 1, 1, 3.
+    /// Every case and its place, from 1, the best place first. The best and those tied with it share the first; the
+    /// best of the rest, and those of the rest that it is not faster than, share the next, as 1, 1, 3.
     pub places: Vec<(usize, u32)>,
 }
 
@@ -61,9 +62,10 @@ pub fn rank(cases: &[CaseRounds], standard: Standard) -> Result<Ranking, StatsEr
     rank_in_groups(cases, &vec![0; cases.len()], standard)
 }
 
-/// The same for cases of which some may not win: each has a group, and best and winner are found among those of the lowest. The
-/// best is compared with the cases of all groups, by intervals that hold for all of them together; `winner` and `tied` speak of
-/// its own group. Places begin anew in each group, the lowest group first. A case without a group is of group 0.
+/// The same for cases of which some may not win: each has a group, and best and winner are found among those of the
+/// lowest. The best is compared with the cases of all groups, by intervals that hold for all of them together; `winner`
+/// and `tied` speak of its own group. Places begin anew in each group, the lowest group first. A case without a group
+/// is of group 0.
 ///
 /// # Errors
 /// Those of [`Family::of`].
@@ -153,8 +155,8 @@ fn places(family: &Family<'_>, mut left: Vec<usize>) -> Result<Vec<(usize, u32)>
     Ok(placed)
 }
 
-/// The case that no other is ahead of, pair by pair over the rounds that both finished, so that none looks best because it
-/// missed a slow round. From the first on, whoever is furthest ahead of the best so far takes its stead; where cases
+/// The case that no other is ahead of, pair by pair over the rounds that both finished, so that none looks best because
+/// it missed a slow round. From the first on, whoever is furthest ahead of the best so far takes its stead; where cases
 /// finished different rounds that may go in a circle, and ends after as many steps as there are cases.
 fn best_of(cases: &[CaseRounds], among: &[usize]) -> Result<usize, StatsError> {
     let mut best = *among.first().ok_or(StatsError::NoCases)?;

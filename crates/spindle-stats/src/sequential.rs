@@ -1,20 +1,20 @@
-//! When a pair of cases has been measured often enough, if that is asked after every round. Called by the runner, for plans
-//! of `rounds = "auto"`.
+//! When a pair of cases has been measured often enough, if that is asked after every round. Called by the runner, for
+//! plans of `rounds = "auto"`.
 //!
 //! Whoever tests at 5 % after every round and stops at the first success finds differences among equals far more often
 //! than in 5 of 100 cases. Here a pair is settled for one of two reasons, each of which leaves the error rate alone:
-//! - **it is decided with certainty**: the interval of all pairs allows a verdict, and so does that of the pair alone at
-//!   99.9 %. Looks as strict as that take next to nothing from the error rate of the end (J. Haybittle, "Repeated assessment
-//!   of results in clinical trials of cancer treatment", British Journal of Radiology 44, 1971; R. Peto and others, British
-//!   Journal of Cancer 34, 1976);
-//! - **it is precise**: the interval has become as narrow as the plan asks for, whatever it says (Y. S. Chow and
-//!   H. Robbins, "On the asymptotic theory of fixed-width sequential confidence intervals for the mean", Annals of
+//! - **it is decided with certainty**: the interval of all pairs allows a verdict, and so does that of the pair alone
+//!   at 99.9 %. Looks as strict as that take next to nothing from the error rate of the end (J. Haybittle, "Repeated
+//!   assessment of results in clinical trials of cancer treatment", British Journal of Radiology 44, 1971; R. Peto and
+//!   others, British Journal of Cancer 34, 1976);
+//! - **it is precise**: the interval has become as narrow as the plan asks for, whatever it says (Y. S. Chow and H.
+//!   Robbins, "On the asymptotic theory of fixed-width sequential confidence intervals for the mean", Annals of
 //!   Mathematical Statistics 36, 1965). How narrow it is tells nothing of where it lies: of normal values the mean is
 //!   independent of all the standard deviations so far. What remains is that one stops rather when the spread came out
-//!   small, so that intervals miss the truth a little more often than they are made for (N. Starr, "The performance of a
-//!   sequential procedure for the fixed-width interval estimation of the mean", same journal 37, 1966). Against that: no
-//!   look before the fifth round, a reason must hold after two rounds in a row (a few rounds more than the rule wants
-//!   mend it: G. Simons, same journal 39, 1968), and intervals are made for 97 % ([`Looks`]).
+//!   small, so that intervals miss the truth a little more often than they are made for (N. Starr, "The performance of
+//!   a sequential procedure for the fixed-width interval estimation of the mean", same journal 37, 1966). Against that:
+//!   no look before the fifth round, a reason must hold after two rounds in a row (a few rounds more than the rule
+//!   wants mend it: G. Simons, same journal 39, 1968), and intervals are made for 97 % ([`Looks`]).
 //!
 //! That false winners then stay below 5 % and intervals hold the truth in 95 of 100 cases, at every ratio of noise to
 //! precision, is measured in `tests/sequential.rs`.
@@ -31,9 +31,9 @@ pub const ROUNDS_MIN: u32 = 6;
 const EARLY_ERROR_CHANCE: f64 = 0.001;
 
 impl Family<'_> {
-    /// Whether cases `a` and `b` need no more rounds beside each other. `precision` is how far the ends of the interval may lie from
-    /// the ratio, as a fraction of it: 0.03 for 3 %. A difference of twice the precision is then found in 95 of 100 experiments or
-    /// more.
+    /// Whether cases `a` and `b` need no more rounds beside each other. `precision` is how far the ends of the interval
+    /// may lie from the ratio, as a fraction of it: 0.03 for 3 %. A difference of twice the precision is then found in
+    /// 95 of 100 experiments or more.
     ///
     /// # Panics
     /// When there is no such case.

@@ -1,21 +1,22 @@
-//! The cases of an experiment beside each other, every pair at once: the one place from which the table of verdicts, the
-//! table of all pairs, the ranking and the headline take their intervals.
+//! The cases of an experiment beside each other, every pair at once: the one place from which the table of verdicts,
+//! the table of all pairs, the ranking and the headline take their intervals.
 //!
-//! Of six equal cases the data pick the one that looks best. An interval that holds the truth in 95 of 100 pairs, chosen
-//! beforehand, excludes 1 for some pair of the six in a third of all experiments. The intervals here hold *together*: in 95 of 100
-//! experiments every one of them holds the truth, so in at most 5 is any pair called different that is not, wherever a
-//! reader looks. Comparisons with the best alone (J. Hsu, "Multiple Comparisons", 1996) are narrower, but of equal cases they call
-//! some "not the best", which is true and reads like a difference.
+//! Of six equal cases the data pick the one that looks best. An interval that holds the truth in 95 of 100 pairs,
+//! chosen beforehand, excludes 1 for some pair of the six in a third of all experiments. The intervals here hold
+//! *together*: in 95 of 100 experiments every one of them holds the truth, so in at most 5 is any pair called different
+//! that is not, wherever a reader looks. Comparisons with the best alone (J. Hsu, "Multiple Comparisons", 1996) are
+//! narrower, but of equal cases they call some "not the best", which is true and reads like a difference.
 //!
-//! **Variance.** Three rounds tell the spread of one pair badly, and all pairs tell it well if they are alike. So the variance of a
-//! pair is *moderated* (G. Smyth, "Linear models and empirical Bayes methods", Statistical Applications in Genetics 3, 2004): its own
-//! weighs as its rounds less one, the mean of all pairs as [`PRIOR_ROUNDS`] more. That mean is cut off where the pair's own rounds rule
-//! it out (the upper 99 % limit), or else one unsteady case would hide what two steady ones show.
+//! **Variance.** Three rounds tell the spread of one pair badly, and all pairs tell it well if they are alike. So the
+//! variance of a pair is *moderated* (G. Smyth, "Linear models and empirical Bayes methods", Statistical Applications
+//! in Genetics 3, 2004): its own weighs as its rounds less one, the mean of all pairs as [`PRIOR_ROUNDS`] more. That
+//! mean is cut off where the pair's own rounds rule it out (the upper 99 % limit), or else one unsteady case would hide
+//! what two steady ones show.
 //!
-//! **Critical value.** Student's t of the pair's rounds, times a factor that depends on the number of cases and rounds and on the
-//! chance of error ([`widening`]). It was found by simulation of the worst of some 20 patterns of noise: cases all alike, some of them 2, 4,
-//! 10 or infinitely many times as noisy as the rest. Two cases are one pair: the factor is 1, the variance its own, and the
-//! interval the plain paired one.
+//! **Critical value.** Student's t of the pair's rounds, times a factor that depends on the number of cases and rounds
+//! and on the chance of error ([`widening`]). It was found by simulation of the worst of some 20 patterns of noise:
+//! cases all alike, some of them 2, 4, 10 or infinitely many times as noisy as the rest. Two cases are one pair: the
+//! factor is 1, the variance its own, and the interval the plain paired one.
 
 mod widening;
 
@@ -29,9 +30,9 @@ use crate::ranking::CaseRounds;
 use crate::{Standard, StatsError};
 use widening::{CASES, CHANCES, ROUNDS, WIDENING};
 
-/// The fewest common rounds of two cases of which one is called faster or slower, or both a draw. Of two rounds the interval
-/// holds what it promises for normal noise only; machines have two speeds, and two rounds then agree by luck too often
-/// (`tests/all/few_rounds.rs`).
+/// The fewest common rounds of two cases of which one is called faster or slower, or both a draw. Of two rounds the
+/// interval holds what it promises for normal noise only; machines have two speeds, and two rounds then agree by luck
+/// too often (`tests/all/few_rounds.rs`).
 pub const ROUNDS_TO_JUDGE: u32 = 3;
 
 /// How many rounds the mean variance of all pairs weighs.
@@ -51,8 +52,8 @@ pub struct Family<'a> {
 
 impl<'a> Family<'a> {
     /// # Errors
-    /// [`StatsError::NoCases`], [`StatsError::CaseWithoutRounds`], [`StatsError::BadCaseValue`] for a value that is zero,
-    /// negative, infinite or not a number, [`StatsError::BadMargin`] unless the margin is 0 or more and below 1.
+    /// [`StatsError::NoCases`], [`StatsError::CaseWithoutRounds`], [`StatsError::BadCaseValue`] for a value that is
+    /// zero, negative, infinite or not a number, [`StatsError::BadMargin`] unless the margin is 0 or more and below 1.
     pub fn of(cases: &'a [CaseRounds], standard: Standard) -> Result<Family<'a>, StatsError> {
         check_margin(standard.margin)?;
         check_cases(cases)?;
@@ -63,8 +64,8 @@ impl<'a> Family<'a> {
         })
     }
 
-    /// Case `a` beside case `b`, both indices into the cases, over the rounds that both finished. Without such a round the ratio is that
-    /// of their geometric means, undecided, of 0 rounds.
+    /// Case `a` beside case `b`, both indices into the cases, over the rounds that both finished. Without such a round
+    /// the ratio is that of their geometric means, undecided, of 0 rounds.
     ///
     /// # Panics
     /// When there is no such case.
@@ -147,7 +148,8 @@ fn moderated(own: f64, mean: f64, rounds: u32) -> f64 {
     (freedom * own + PRIOR_ROUNDS * mean.min(upper_limit)) / (freedom + PRIOR_ROUNDS)
 }
 
-/// Mean variance of the log ratios of all pairs over rounds up to `until`, each pair weighted by its degrees of freedom.
+/// Mean variance of the log ratios of all pairs over rounds up to `until`, each pair weighted by its degrees of
+/// freedom.
 pub(crate) fn mean_variance(cases: &[CaseRounds], until: u32) -> Option<f64> {
     let (mut squares, mut freedom) = (0.0, 0.0);
     for (index, a) in cases.iter().enumerate() {
@@ -168,9 +170,9 @@ fn critical_value(cases: usize, rounds: u32, error_chance: f64) -> f64 {
     quantile(rounds, 1.0 - error_chance / 2.0) * widening(cases, rounds, error_chance)
 }
 
-/// How much wider an interval is that holds for all pairs, by the table: between its numbers of cases and its chances of error
-/// in their logarithms, between its numbers of rounds in their inverse. Beyond the table's last number of cases it goes on as
-/// between the last two, beyond the other ends it stays.
+/// How much wider an interval is that holds for all pairs, by the table: between its numbers of cases and its chances
+/// of error in their logarithms, between its numbers of rounds in their inverse. Beyond the table's last number of
+/// cases it goes on as between the last two, beyond the other ends it stays.
 fn widening(cases: usize, rounds: u32, error_chance: f64) -> f64 {
     let Some(beyond_two) = cases.checked_sub(2).filter(|beyond| *beyond > 0) else {
         return 1.0;

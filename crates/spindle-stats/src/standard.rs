@@ -8,14 +8,14 @@ pub struct Standard {
     pub margin: f64,
     /// When the rounds were looked at.
     pub looks: Looks,
-    /// By how much two equal things differ on this machine, as a fraction; 0 when that is not known. No case is faster or
-    /// slower by less.
+    /// By how much two equal things differ on this machine, as a fraction; 0 when that is not known. No case is faster
+    /// or slower by less.
     pub noise_floor: f64,
-    /// By how much what disturbed the experiment may have moved every round alike, as a fraction; 0 when nothing did. No interval tells, so
-    /// a case is faster or slower only where the whole interval lies farther from 1.
+    /// By how much what disturbed the experiment may have moved every round alike, as a fraction; 0 when nothing did.
+    /// No interval tells, so a case is faster or slower only where the whole interval lies farther from 1.
     pub disturbance: f64,
-    /// How many tables of cases the experiment has, 1 or more: one for each workload and load level. The chance of error is theirs
-    /// together.
+    /// How many tables of cases the experiment has, 1 or more: one for each workload and load level. The chance of
+    /// error is theirs together.
     pub tables: u32,
 }
 
@@ -36,7 +36,8 @@ impl Standard {
         self.looks.error_chance() / f64::from(self.tables.max(1))
     }
 
-    /// Whether a ratio lies nearer to 1 than the machine's own noise, or an interval that leaves out 1 may have been moved away from it.
+    /// Whether a ratio lies nearer to 1 than the machine's own noise, or an interval that leaves out 1 may have been
+    /// moved away from it.
     pub(crate) fn is_noise(&self, ratio: f64, (low, high): (f64, f64)) -> bool {
         let nearest = low.ln().abs().min(high.ln().abs());
         ratio.ln().abs() < self.noise_floor.ln_1p() || nearest < self.disturbance.ln_1p()
@@ -53,9 +54,9 @@ pub enum Looks {
 }
 
 impl Looks {
-    /// The chance that any interval of an experiment misses its true value, for which intervals are made, so that one does in 5 of
-    /// 100 experiments at most. Somebody who may stop after any round stops more often when the spread came out small by luck; a little
-    /// less is allowed then (why so little less: `sequential`).
+    /// The chance that any interval of an experiment misses its true value, for which intervals are made, so that one
+    /// does in 5 of 100 experiments at most. Somebody who may stop after any round stops more often when the spread
+    /// came out small by luck; a little less is allowed then (why so little less: `sequential`).
     pub const fn error_chance(self) -> f64 {
         match self {
             Looks::Once => 0.05,

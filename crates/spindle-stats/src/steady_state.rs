@@ -1,19 +1,21 @@
 //! Has a trial come to a steady state? Asked of its throughput while it warms up, again and again as the series grows.
 //!
 //! The method is **MSER-5** (K. P. White, "An effective truncation heuristic for bias reduction in simulation output",
-//! Simulation 69, 1997; K. P. White, M. J. Cobb and S. C. Spratt, "A comparison of five steady-state truncation heuristics
-//! for simulation", Winter Simulation Conference 2000): average the samples by fives, and leave out as many at the
-//! beginning as make the standard error of the mean of the rest smallest. Of 44 methods it was the one recommended for
-//! automation (K. Hoad, S. Robinson and R. Davies, "Automating warm-up length estimation", Journal of the Operational
-//! Research Society 61, 2010), and for the reasons that matter here: it has nothing to tune, it needs no estimate of the
-//! correlation of neighbouring samples, which multiplies all its standard errors alike, and it assumes no shape of the
-//! warm-up. A machine that goes back and forth between two speeds is steady by it as soon as the beginning of the series
-//! has seen both about as the rest has; a test of trend or of equal means calls it unsteady for ever.
+//! Simulation 69, 1997; K. P. White, M. J. Cobb and S. C. Spratt, "A comparison of five steady-state truncation
+//! heuristics for simulation", Winter Simulation Conference 2000): average the samples by fives, and leave out as many
+//! at the beginning as make the standard error of the mean of the rest smallest. Of 44 methods it was the one
+//! recommended for automation (K. Hoad, S. Robinson and R. Davies, "Automating warm-up length estimation", Journal of
+//! the Operational Research Society 61, 2010), and for the reasons that matter here: it has nothing to tune, it needs
+//! no estimate of the correlation of neighbouring samples, which multiplies all its standard errors alike, and it
+//! assumes no shape of the warm-up. A machine that goes back and forth between two speeds is steady by it as soon as
+//! the beginning of the series has seen both about as the rest has; a test of trend or of equal means calls it unsteady
+//! for ever.
 //!
-//! A series is steady when what is to be left out ends in its first quarter. (The sources ask for the first half, of a series
-//! that is looked at once. Here each look is one more chance to be wrong, and the stricter rule costs steady series next to
-//! nothing: `tests/steady_state.rs`.) While a throughput still rises or falls, leaving out more is always better, and the
-//! cut lies as late as it may. What changes so slowly that noise hides it in a series as short as this goes unseen.
+//! A series is steady when what is to be left out ends in its first quarter. (The sources ask for the first half, of a
+//! series that is looked at once. Here each look is one more chance to be wrong, and the stricter rule costs steady
+//! series next to nothing: `tests/steady_state.rs`.) While a throughput still rises or falls, leaving out more is
+//! always better, and the cut lies as late as it may. What changes so slowly that noise hides it in a series as short
+//! as this goes unseen.
 
 /// Samples that are averaged to one value.
 const BATCH: usize = 5;
@@ -25,8 +27,8 @@ const REST_MIN: usize = 5;
 /// The fewest samples of which anything can be said.
 pub const STEADY_SAMPLES_MIN: usize = BATCH * BATCHES_MIN;
 
-/// How many samples at the beginning belong to the warm-up, when the rest is a steady state; `None` when the series has not
-/// come to one yet, or is shorter than [`STEADY_SAMPLES_MIN`]. Samples are equally spaced.
+/// How many samples at the beginning belong to the warm-up, when the rest is a steady state; `None` when the series has
+/// not come to one yet, or is shorter than [`STEADY_SAMPLES_MIN`]. Samples are equally spaced.
 pub fn steady_after(samples: &[f64]) -> Option<usize> {
     if samples.len() < STEADY_SAMPLES_MIN {
         return None;
@@ -39,12 +41,12 @@ pub fn steady_after(samples: &[f64]) -> Option<usize> {
     (4 * cut <= batches.len()).then_some(cut * BATCH)
 }
 
-/// The number of values to leave out at the beginning; the least of several that are as good. White's statistic is the sum
-/// of the squared deviations of the rest over the square of its count.
+/// The number of values to leave out at the beginning; the least of several that are as good. White's statistic is the
+/// sum of the squared deviations of the rest over the square of its count.
 fn best_cut(values: &[f64]) -> usize {
     let (mut cut, mut least) = (0, f64::INFINITY);
-    // From the end, so that each value is looked at once (B. Welford, "Note on a method for calculating corrected sums of
-    // squares and products", Technometrics 4, 1962).
+    // From the end, so that each value is looked at once (B. Welford, "Note on a method for calculating corrected sums
+    // of squares and products", Technometrics 4, 1962).
     let (mut mean, mut squares) = (0.0, 0.0);
     for (first, value) in values.iter().enumerate().rev() {
         let count = values.len() - first;

@@ -1,7 +1,7 @@
 //! Two runs beside each other, whose rounds have nothing in common: Welch's interval of the ratio of their values.
 //!
-//! Rounds of one run share whatever the machine was doing and are compared in pairs ([`crate::compare_paired`]). Rounds of
-//! two runs share nothing, so each run's own spread counts, and neither is taken to be that of the other.
+//! Rounds of one run share whatever the machine was doing and are compared in pairs ([`crate::compare_paired`]). Rounds
+//! of two runs share nothing, so each run's own spread counts, and neither is taken to be that of the other.
 
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
@@ -22,24 +22,24 @@ pub struct UnpairedRatio {
 
 /// Compares the values of two runs, as many of each as there are.
 ///
-/// With means `ma`, `mb`, variances `va`, `vb` and counts `na`, `nb` of the logarithms, the interval is the exponential of
-/// `ma - mb -+ t * sqrt(va / na + vb / nb)`. `t` is the 97.5 % quantile of Student's t with the degrees of freedom
+/// With means `ma`, `mb`, variances `va`, `vb` and counts `na`, `nb` of the logarithms, the interval is the exponential
+/// of `ma - mb -+ t * sqrt(va / na + vb / nb)`. `t` is the 97.5 % quantile of Student's t with the degrees of freedom
 /// `(va / na + vb / nb)^2 / ((va / na)^2 / (na - 1) + (vb / nb)^2 / (nb - 1))` (B. L. Welch, "The generalization of
 /// 'Student's' problem when several different population variances are involved", Biometrika 34, 1947; F. E.
 /// Satterthwaite, "An approximate distribution of estimates of variance components", Biometrics Bulletin 2, 1946).
 ///
-/// The interval knows the noise within each run. What changed between them (another day, another state of the machine) is
-/// part of the ratio.
+/// The interval knows the noise within each run. What changed between them (another day, another state of the machine)
+/// is part of the ratio.
 ///
 /// # Errors
-/// [`StatsError::NoValues`] when either is empty, [`StatsError::NotPositive`] for a value that is zero, negative, infinite
-/// or not a number.
+/// [`StatsError::NoValues`] when either is empty, [`StatsError::NotPositive`] for a value that is zero, negative,
+/// infinite or not a number.
 pub fn compare_unpaired(a: &[f64], b: &[f64]) -> Result<UnpairedRatio, StatsError> {
     compare_unpaired_among(a, b, 1)
 }
 
-/// The same as one of several comparisons whose intervals hold together in 95 of 100 cases: each is made for its share of the 5 %
-/// (Bonferroni). The p-value is raised likewise.
+/// The same as one of several comparisons whose intervals hold together in 95 of 100 cases: each is made for its share
+/// of the 5 % (Bonferroni). The p-value is raised likewise.
 ///
 /// # Errors
 /// Those of [`compare_unpaired`].
@@ -88,8 +88,8 @@ fn log_moments(values: &[f64], side: Side) -> Result<Moments, StatsError> {
     Moments::of(&logs).ok_or(StatsError::NoValues)
 }
 
-/// Standard error of the difference of two means, and the distribution of the difference in units of it: `None` where all
-/// values of each side are equal. Nothing when either side has a single value.
+/// Standard error of the difference of two means, and the distribution of the difference in units of it: `None` where
+/// all values of each side are equal. Nothing when either side has a single value.
 fn spread(a: &Moments, b: &Moments) -> Option<(f64, Option<StudentsT>)> {
     let part = |moments: &Moments| {
         let standard_deviation = moments.standard_deviation?;

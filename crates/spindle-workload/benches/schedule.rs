@@ -1,6 +1,6 @@
-//! `cargo bench -p spindle-workload --bench schedule`: a thousand users with a think time, and a thousand clients of an open loop,
-//! on a database that costs nothing. How late their transactions begin is the driver's own doing. Goal: the 99th percentile
-//! of begin minus intended begin is below 5 ms on two processors.
+//! `cargo bench -p spindle-workload --bench schedule`: a thousand users with a think time, and a thousand clients of an
+//! open loop, on a database that costs nothing. How late their transactions begin is the driver's own doing. Goal: the
+//! 99th percentile of begin minus intended begin is below 5 ms on two processors.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

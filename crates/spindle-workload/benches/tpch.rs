@@ -1,6 +1,6 @@
-//! How fast the rows of TPC-H are made, beside `tpchgen-cli`, which has the same generators, where it is found: by `TPCHGEN_CLI` or in
-//! PATH. Both make scale 1 with as many threads as there are processors and throw it away; by turns, medians of the pairs.
-//! `cargo bench -p spindle-workload --bench tpch`.
+//! How fast the rows of TPC-H are made, beside `tpchgen-cli`, which has the same generators, where it is found: by
+//! `TPCHGEN_CLI` or in PATH. Both make scale 1 with as many threads as there are processors and throw it away; by
+//! turns, medians of the pairs. `cargo bench -p spindle-workload --bench tpch`.
 
 // A bench times the machine that it runs on.
 #![allow(clippy::disallowed_methods)]

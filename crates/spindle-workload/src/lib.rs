@@ -1,6 +1,6 @@
-//! What clients do to a database. A [`Workload`] says which tables there are, makes transactions (plain data), and checks
-//! afterwards that nothing was lost; [`driver`] runs clients that execute them on a [`Session`] of whatever engine. A new
-//! workload is one file here, and one line in the list of the experiment file.
+//! What clients do to a database. A [`Workload`] says which tables there are, makes transactions (plain data), and
+//! checks afterwards that nothing was lost; [`driver`] runs clients that execute them on a [`Session`] of whatever
+//! engine. A new workload is one file here, and one line in the list of the experiment file.
 
 mod arrivals;
 pub mod driver;

@@ -1,5 +1,5 @@
-//! `oltp_mix`: short transactions of row operations on rows drawn evenly from the whole table, some reads, some updates,
-//! as in the published comparison of raw devices and file systems (40 % reads, 60 % writes).
+//! `oltp_mix`: short transactions of row operations on rows drawn evenly from the whole table, some reads, some
+//! updates, as in the published comparison of raw devices and file systems (40 % reads, 60 % writes).
 
 use rand_xoshiro::rand_core::RngCore;
 

@@ -45,8 +45,8 @@ impl Edit {
     }
 }
 
-/// One step of a transaction. Tables and rows are numbers: the table's place in the workload's list, the row's number as
-/// loaded.
+/// One step of a transaction. Tables and rows are numbers: the table's place in the workload's list, the row's number
+/// as loaded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Operation {
     /// Read one row.

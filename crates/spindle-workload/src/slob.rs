@@ -1,5 +1,5 @@
-//! `slob`: the shape of Kevin Closson's Silly Little Oracle Benchmark. Each client has a schema of its own, one row to a
-//! block; a transaction works on `work_unit` random rows of it, reading them, updating them (`update_percent`), or
+//! `slob`: the shape of Kevin Closson's Silly Little Oracle Benchmark. Each client has a schema of its own, one row to
+//! a block; a transaction works on `work_unit` random rows of it, reading them, updating them (`update_percent`), or
 //! scanning adjacent blocks (`scan_percent`). Its settings bear SLOB's names (UPDATE_PCT and so on) in lower case.
 
 use rand_xoshiro::rand_core::RngCore;

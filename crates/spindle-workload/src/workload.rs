@@ -61,8 +61,8 @@ pub struct Client {
 pub struct Acknowledged {
     /// Number of the last whose commit returned.
     pub last: u64,
-    /// How many failed for good: refused, or cut off, in which case nobody knows whether it was committed. Their numbers are
-    /// not used again.
+    /// How many failed for good: refused, or cut off, in which case nobody knows whether it was committed. Their
+    /// numbers are not used again.
     pub failed: u64,
 }
 

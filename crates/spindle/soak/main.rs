@@ -1,9 +1,9 @@
-//! The soak of the verdicts: small real runs whose truth is known. Half of the pairs are one layout under two names, so every
-//! winner among them is false; in the others one layout is slowed by 5 %, and has to be found. And runs of six equal layouts, each
-//! in a directory with files made for it, of which anything that is called different is false. The same pairs again, each layout on an
-//! image, a loop device and a file system of its own, which may lie well or badly: those want root. `make soak-verdicts` runs it;
-//! stop it as you like, it goes on where it was. It is an example to Cargo, so that `cargo test` builds it and does not run
-//! it.
+//! The soak of the verdicts: small real runs whose truth is known. Half of the pairs are one layout under two names, so
+//! every winner among them is false; in the others one layout is slowed by 5 %, and has to be found. And runs of six
+//! equal layouts, each in a directory with files made for it, of which anything that is called different is false. The
+//! same pairs again, each layout on an image, a loop device and a file system of its own, which may lie well or badly:
+//! those want root. `make soak-verdicts` runs it; stop it as you like, it goes on where it was. It is an example to
+//! Cargo, so that `cargo test` builds it and does not run it.
 
 #![allow(clippy::disallowed_methods)]
 
@@ -28,8 +28,8 @@ use spindle::run::runner::{RunError, Runner};
 use spindle::trial::supervisor::WORKER_COMMAND;
 use tally::Tally;
 
-/// Runs of six equal layouts, and of each kind that has [`PAIRS_PER_RUN`] pairs a run: 200 equal pairs, 100 of them under each
-/// plan, and 100 slowed ones.
+/// Runs of six equal layouts, and of each kind that has [`PAIRS_PER_RUN`] pairs a run: 200 equal pairs, 100 of them
+/// under each plan, and 100 slowed ones.
 const RUNS_PER_KIND: usize = 25;
 /// Equal and slowed pairs on images of their own: a run each, so that every pair has images that no other has.
 const RUNS_ON_IMAGES: usize = 200;
@@ -136,9 +136,9 @@ impl Kind {
         )
     }
 
-    /// How large the database is, and what runs on it. Slowed pairs only read, each transaction one block that is seldom
-    /// cached: in the mixture of the others clients wait for each other too, by turns of luck, and what 5 % more of each I/O
-    /// does to its throughput nobody knows.
+    /// How large the database is, and what runs on it. Slowed pairs only read, each transaction one block that is
+    /// seldom cached: in the mixture of the others clients wait for each other too, by turns of luck, and what 5 % more
+    /// of each I/O does to its throughput nobody knows.
     fn database(self) -> &'static str {
         match self.is_slowed() {
             false => "size = \"4MiB\"\nmemory = \"4MiB\"\n[workload]\n",
@@ -148,7 +148,8 @@ impl Kind {
         }
     }
 
-    /// The layouts. Slowed ones have a delay that makes up nearly all of a transaction's time, and one that is 5 % longer.
+    /// The layouts. Slowed ones have a delay that makes up nearly all of a transaction's time, and one that is 5 %
+    /// longer.
     fn layouts(self) -> Vec<String> {
         let delay =
             |us: u32| format!("delay = {{ read_us = {us}, write_us = {us}, flush_us = {us} }}\n");

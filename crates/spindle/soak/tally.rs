@@ -11,7 +11,8 @@ use crate::{Kind, LAYOUTS_OF_SIX, ROUNDS_MAX_SLOWED, RUNS_PER_KIND};
 
 /// False winners among so many equal pairs that a program with 5 % of them stays below in 98 of 100 soaks.
 const FALSE_WINNERS_MAX: (u32, u32) = (17, 200);
-/// Runs of six equal layouts that call anything different: a program that does so in 1 of 20 stays below in 99 of 100 soaks.
+/// Runs of six equal layouts that call anything different: a program that does so in 1 of 20 stays below in 99 of 100
+/// soaks.
 const FALSE_RUNS_MAX: (u32, u32) = (4, 25);
 /// Kinds whose pairs are counted together: on the same files every winner is false, whatever the plan.
 const EQUAL: [Kind; 2] = [Kind::EqualFixed, Kind::EqualAuto];
@@ -58,7 +59,8 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// A run in which a pair has no verdict does not count, and is counted as such: nothing is to be learned from what did not run.
+    /// A run in which a pair has no verdict does not count, and is counted as such: nothing is to be learned from what
+    /// did not run.
     pub fn add(&mut self, kind: Kind, result: &RunResult) {
         self.runs += 1;
         if result.verdicts.len() != kind.verdicts_per_run() {
@@ -291,7 +293,8 @@ fn machine_of(result: &RunResult) -> String {
     )
 }
 
-/// Whether an interval calls two layouts different. A busy machine may keep the verdict back; what is judged here are the intervals.
+/// Whether an interval calls two layouts different. A busy machine may keep the verdict back; what is judged here are
+/// the intervals.
 fn is_called(ci95: Option<(f64, f64)>) -> bool {
     ci95.is_some_and(|(low, high)| low > 1.0 || high < 1.0)
 }

@@ -1,5 +1,5 @@
-//! `spindle diskgroup`: disk groups made, shown, changed and checked by hand, on block devices and files. What is said to
-//! people is returned; `cli` prints it. Nothing that holds data becomes a disk unless it is named after `--erase`.
+//! `spindle diskgroup`: disk groups made, shown, changed and checked by hand, on block devices and files. What is said
+//! to people is returned; `cli` prints it. Nothing that holds data becomes a disk unless it is named after `--erase`.
 
 use std::fmt::Write as _;
 use std::io::Read;

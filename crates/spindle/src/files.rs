@@ -1,8 +1,9 @@
-//! The only place that makes, changes and opens files of run directories. Such a directory may come from a stranger or lie
-//! where others write: a name in it can be a link to a file of root's, a pipe that never answers, a device. So a
-//! [`Directory`] is a descriptor, resolved once; every name is looked up in it by `openat`, no link is followed, and only
-//! regular files are opened. A file is written as a new one under a name that nobody can guess, then renamed: it is there as
-//! a whole or not at all, and what stood in its place is never written to. `clippy.toml` keeps other code from making files.
+//! The only place that makes, changes and opens files of run directories. Such a directory may come from a stranger or
+//! lie where others write: a name in it can be a link to a file of root's, a pipe that never answers, a device. So a
+//! [`Directory`] is a descriptor, resolved once; every name is looked up in it by `openat`, no link is followed, and
+//! only regular files are opened. A file is written as a new one under a name that nobody can guess, then renamed: it
+//! is there as a whole or not at all, and what stood in its place is never written to. `clippy.toml` keeps other code
+//! from making files.
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -113,7 +114,8 @@ impl Directory {
         })
     }
 
-    /// Writes a file as a whole: whoever reads it sees the old one or the new one. When that fails, nothing of it is left.
+    /// Writes a file as a whole: whoever reads it sees the old one or the new one. When that fails, nothing of it is
+    /// left.
     ///
     /// # Errors
     /// The system's.
@@ -155,8 +157,8 @@ impl Directory {
         self.regular(name, OFlags::RDONLY)
     }
 
-    /// Opens a file to be read and added to; `makes` it when it is not there. It must have this name only, and belong to
-    /// this process's user or to the directory's: nobody else's file is changed.
+    /// Opens a file to be read and added to; `makes` it when it is not there. It must have this name only, and belong
+    /// to this process's user or to the directory's: nobody else's file is changed.
     ///
     /// # Errors
     /// It is no such file; or the system's.

@@ -1,4 +1,5 @@
-//! `spindle list`: the runs below a directory, each in a few lines: which experiment, when, how far it came, what it says.
+//! `spindle list`: the runs below a directory, each in a few lines: which experiment, when, how far it came, what it
+//! says.
 
 use std::fmt::Write as _;
 use std::fs;

@@ -1,19 +1,20 @@
-//! Text that shows as what it is. A name may come from a journal that a stranger sent, a volume's label, a directory or the
-//! words of a tool, and hold characters that a terminal obeys (escape sequences, U+009B, carriage returns) or that turn what
-//! follows round (Unicode's bidirectional controls). Such characters become visible here, as `\u{1b}`: when a journal is
-//! read ([`crate::run::journal`]), and again when anything is printed ([`crate::say`]).
+//! Text that shows as what it is. A name may come from a journal that a stranger sent, a volume's label, a directory or
+//! the words of a tool, and hold characters that a terminal obeys (escape sequences, U+009B, carriage returns) or that
+//! turn what follows round (Unicode's bidirectional controls). Such characters become visible here, as `\u{1b}`: when a
+//! journal is read ([`crate::run::journal`]), and again when anything is printed ([`crate::say`]).
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use serde_json::Value;
 
-/// Whether a terminal, or a reader of text, does something else with a character than show it. Line feed and tab count, too.
+/// Whether a terminal, or a reader of text, does something else with a character than show it. Line feed and tab count,
+/// too.
 pub fn is_harmful(character: char) -> bool {
     character.is_control()
         || matches!(character,
-        // Arabic letter mark, left-to-right and right-to-left mark; line and paragraph separator; embeddings and overrides;
-        // isolates and deprecated formatting; byte order mark; interlinear annotations; tags.
+        // Arabic letter mark, left-to-right and right-to-left mark; line and paragraph separator; embeddings and
+        // overrides; isolates and deprecated formatting; byte order mark; interlinear annotations; tags.
         '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{206f}' | '\u{feff}'
         | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
 }
@@ -46,8 +47,8 @@ pub fn lines(text: &str) -> Cow<'_, str> {
     })
 }
 
-/// As [`lines`], but colours and weights (the control sequence `ESC [ ... m` of ECMA-48, "SGR") stay. For text whose foreign
-/// parts are harmless already.
+/// As [`lines`], but colours and weights (the control sequence `ESC [ ... m` of ECMA-48, "SGR") stay. For text whose
+/// foreign parts are harmless already.
 pub fn coloured(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     let mut rest = text;
@@ -74,7 +75,8 @@ pub fn coloured(text: &str) -> String {
     shown
 }
 
-/// The text with a stand-in for each harmful character that takes as many bytes, so that places in it stay what they are.
+/// The text with a stand-in for each harmful character that takes as many bytes, so that places in it stay what they
+/// are.
 pub fn of_same_length(text: &str) -> String {
     let mut characters = text.chars().peekable();
     let mut shown = String::with_capacity(text.len());
@@ -113,7 +115,8 @@ pub fn make_plain(value: &mut Value) {
     }
 }
 
-/// The beginning and the end of a text that is too long to be shown; all of one that has `length_max` characters or fewer.
+/// The beginning and the end of a text that is too long to be shown; all of one that has `length_max` characters or
+/// fewer.
 pub fn shortened(text: &str, length_max: usize) -> Cow<'_, str> {
     let length = text.chars().count();
     if length <= length_max {

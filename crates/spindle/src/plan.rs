@@ -1,4 +1,5 @@
-//! `spindle plan`: what an experiment would make, write and take, before anything is touched. `run` looks at the same first.
+//! `spindle plan`: what an experiment would make, write and take, before anything is touched. `run` looks at the same
+//! first.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -36,7 +37,8 @@ struct Known<'a> {
     results: &'a Path,
 }
 
-/// Looks at devices, tools and rights, and reckons what a run takes whose directory is made in `results`; changes nothing.
+/// Looks at devices, tools and rights, and reckons what a run takes whose directory is made in `results`; changes
+/// nothing.
 ///
 /// # Errors
 /// There is no current directory for relative paths.
@@ -133,7 +135,7 @@ fn describe_those_there(experiment: &Experiment, text: &mut String) -> BTreeSet<
         if let Some(address) = layout.address() {
             let _ = writeln!(
                 text,
-                "{}: the server at {address}, which somebody else runs: a schema of Spindle's own is made there, and dropped \
+                "{}: the existing server at {address}: a schema of Spindle's own is made there, and dropped \
                  after the run",
                 layout.name
             );
@@ -145,11 +147,7 @@ fn describe_those_there(experiment: &Experiment, text: &mut String) -> BTreeSet<
     let layouts = experiment.layouts.iter().enumerate();
     for (index, layout) in layouts.filter(|(_, layout)| is_there(layout)) {
         let path = layout.path.display();
-        let _ = writeln!(
-            text,
-            "{}: the directory {path}, which is there",
-            layout.name
-        );
+        let _ = writeln!(text, "{}: existing directory {path}", layout.name);
         let is_undelayed = layout.delay.is_some() && is_server;
         if layout.delay.is_some() && !is_server {
             let _ = writeln!(text, "  delayed in the database, its own I/O only");
@@ -205,7 +203,7 @@ fn trials(experiment: &Experiment) -> String {
     let precision = auto.precision_percent;
     format!(
         "Then {least} to {most} trials ({cases} cases, {rounds_min} to {rounds_max} rounds), and a restore before each (by \
-         {restore}). A pair of cases is measured until it is beyond doubt, or its ratio known to {precision} %: a difference of {} % or \
+         {restore}). A pair of cases is measured until it is decided, or its ratio known to {precision} %: a difference of {} % or \
          more is then found in 95 of 100 cases.",
         2.0 * precision
     )

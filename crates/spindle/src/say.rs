@@ -1,6 +1,6 @@
 //! The only place that writes to standard output and standard error. What is written is made harmless first
-//! ([`crate::plain_text`]). An output that is full or closed never ends the program with a panic, which `println!` would:
-//! results that cannot be written are an error for the caller, notes that cannot be written are lost.
+//! ([`crate::plain_text`]). An output that is full or closed never ends the program with a panic, which `println!`
+//! would: results that cannot be written are an error for the caller, notes that cannot be written are lost.
 
 use std::io::{self, ErrorKind, IsTerminal, Write};
 

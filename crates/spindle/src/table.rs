@@ -45,8 +45,8 @@ impl Default for Style {
 }
 
 impl Style {
-    /// In colour and as wide as a terminal, within 80 to 200 columns. A terminal that does not know how many `columns` it
-    /// has says 0, and gets the usual width.
+    /// In colour and as wide as a terminal, within 80 to 200 columns. A terminal that does not know how many `columns`
+    /// it has says 0, and gets the usual width.
     pub fn of_terminal(columns: u16) -> Style {
         let width = match columns {
             0 => Style::default().width,

@@ -1,5 +1,5 @@
-//! Group commit, and what one commit costs beside the least that could be done: overwriting as many bytes of a file that
-//! was written before, and flushing it.
+//! Group commit, and what one commit costs beside the least that could be done: overwriting as many bytes of a file
+//! that was written before, and flushing it.
 
 use std::fs::File;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};

@@ -1,5 +1,5 @@
-//! A thousand sessions beside a hundred on one database that is bound by its writers: the crowd waits longer, and does as
-//! much at nearly the same price. Nobody is woken in vain: what a transaction costs in wake-ups stands beside it.
+//! A thousand sessions beside a hundred on one database that is bound by its writers: the crowd waits longer, and does
+//! as much at nearly the same price. Nobody is woken in vain: what a transaction costs in wake-ups stands beside it.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! Databases without devices to wait for: how many row reads from the buffer cache a core carries out, what accounting for
-//! waits takes of them, and what looking at its own invariants takes of a transaction.
+//! Databases without devices to wait for: how many row reads from the buffer cache a core carries out, what accounting
+//! for waits takes of them, and what looking at its own invariants takes of a transaction.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -104,11 +104,13 @@ pub fn accounting(pace: Pace, _: &Path, figures: &mut Figures) {
     untimed.stop();
 }
 
-/// Pairs of the bench of the invariants for each of others: many short ones, as what is sought is smaller than the noise.
+/// Pairs of the bench of the invariants for each of others: many short ones, as what is sought is smaller than the
+/// noise.
 const INVARIANT_PAIRS: usize = 40;
 
-/// Processor time of a transaction that reads and changes rows of a database that is twice its cache, with the invariants
-/// looked at and without, in turn, while the same clients work on. Devices are memory: there is nothing else to wait for.
+/// Processor time of a transaction that reads and changes rows of a database that is twice its cache, with the
+/// invariants looked at and without, in turn, while the same clients work on. Devices are memory: there is nothing else
+/// to wait for.
 pub fn invariants(pace: Pace, _: &Path, figures: &mut Figures) {
     let cached = Cached::with(RealEnv::new(1), 40, 16 << 20);
     let behaviour = Behaviour {

@@ -1,8 +1,8 @@
-//! The restore before a trial: a database of 1 GiB of which blocks were changed, put back in place. It should take as long as
-//! what was changed asks for, at no less than half the speed at which the device copies from front to back. It is measured
-//! with the golden copy in memory, as runs have it where there is room, and with it on the same disk. There single blocks take
-//! a read and a write each, and how near it can come is a matter of how many small I/Os the device makes: the goal is a part of
-//! the second peer, the same blocks copied with many I/Os under way and nothing checked.
+//! The restore before a trial: a database of 1 GiB of which blocks were changed, put back in place. It should take as
+//! long as what was changed asks for, at no less than half the speed at which the device copies from front to back. It
+//! is measured with the golden copy in memory, as runs have it where there is room, and with it on the same disk. There
+//! single blocks take a read and a write each, and how near it can come is a matter of how many small I/Os the device
+//! makes: the goal is a part of the second peer, the same blocks copied with many I/Os under way and nothing checked.
 
 use std::fs::File;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
@@ -272,7 +272,8 @@ fn change(image: &DatabaseFiles, changed: &ChangedBlocks) {
     }
 }
 
-/// Copies pieces of the golden copy to where the same bytes lie already, and makes them durable: millions of bytes per second.
+/// Copies pieces of the golden copy to where the same bytes lie already, and makes them durable: millions of bytes per
+/// second.
 fn copy_mb_per_s(
     golden: &DatabaseFiles,
     image: &DatabaseFiles,

@@ -1,5 +1,5 @@
-//! The embedded database on devices that are open already, whatever they are: recorded ones, disk groups, files opened by
-//! [`OpenStorage`]. Nothing is counted or listed as written for it; trials use [`KernelEngine::start`].
+//! The embedded database on devices that are open already, whatever they are: recorded ones, disk groups, files opened
+//! by [`OpenStorage`]. Nothing is counted or listed as written for it; trials use [`KernelEngine::start`].
 
 use std::sync::Arc;
 
@@ -39,7 +39,8 @@ impl OpenStorage {
     }
 }
 
-/// Makes the database on its devices, loads the workload's tables and shuts it down, as [`super::create_and_load`] does.
+/// Makes the database on its devices, loads the workload's tables and shuts it down, as [`super::create_and_load`]
+/// does.
 pub async fn create_and_load_on(
     env: &Arc<dyn Env>,
     storage: &Storage,

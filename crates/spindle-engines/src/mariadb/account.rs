@@ -1,5 +1,5 @@
-//! The user a server runs as. As root that is one without rights of its own, so that a server that goes wrong harms nothing
-//! but its own files.
+//! The user a server runs as. As root that is one without rights of its own, so that a server that goes wrong harms
+//! nothing but its own files.
 
 use std::ffi::OsString;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
@@ -87,8 +87,8 @@ fn account(users: &str, name: &str) -> Option<Account> {
     })
 }
 
-/// A command that runs `program` as that user and that the kernel ends as soon as the thread that started it is gone, by
-/// `setpriv` of util-linux. It is a process group of its own: what a terminal sends to this program is not for it.
+/// A command that runs `program` as that user and that the kernel ends as soon as the thread that started it is gone,
+/// by `setpriv` of util-linux. It is a process group of its own: what a terminal sends to this program is not for it.
 pub(super) fn command(account: Option<&Account>, program: &Path) -> Command {
     let mut words: Vec<OsString> = Vec::new();
     if let Some(Account { uid, gid, .. }) = account {

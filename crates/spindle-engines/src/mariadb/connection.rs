@@ -21,8 +21,8 @@ use crate::sql::{Address, Password};
 
 /// The database that workloads have their tables in.
 pub(super) const DATABASE: &str = "spindle";
-/// The thread of the system that serves a connection. MySQL keeps intermediate results in mapped files, which nobody counts: it
-/// answers null.
+/// The thread of the system that serves a connection. MySQL keeps intermediate results in mapped files, which nobody
+/// counts: it answers null.
 const THREAD: &str = "select if(version() like '%mariadb%', thread_os_id, null) \
      from performance_schema.threads where processlist_id = connection_id()";
 /// The largest statement or row, as the server is told, too.
@@ -327,9 +327,9 @@ impl SqlConnection for MariaDbConnection {
         Ok(())
     }
 
-    /// MariaDB has no count of it (performance_schema does not see the files of sorts, and `Created_tmp_files` and the like are
-    /// numbers of files). A thread whose client has changed nothing has written to temporary files only, and that the system
-    /// counts.
+    /// MariaDB has no count of it (performance_schema does not see the files of sorts, and `Created_tmp_files` and the
+    /// like are numbers of files). A thread whose client has changed nothing has written to temporary files only, and
+    /// that the system counts.
     fn temporary_bytes(&mut self) -> Option<u64> {
         let written = self.written.as_mut()?;
         let bytes = written_bytes(&written.thread)?;

@@ -1,6 +1,7 @@
-//! A database of MariaDB or MySQL in directories of its own: made, and started. Every path is an option of each start and none
-//! is kept in a file, so that the files can be copied to other directories. Nobody but this program can connect: there is
-//! only a socket, in a directory that is closed to others, and a password that lives as long as the server.
+//! A database of MariaDB or MySQL in directories of its own: made, and started. Every path is an option of each start
+//! and none is kept in a file, so that the files can be copied to other directories. Nobody but this program can
+//! connect: there is only a socket, in a directory that is closed to others, and a password that lives as long as the
+//! server.
 
 use std::fs::{File, OpenOptions, Permissions};
 use std::io::{ErrorKind, Read, Write};
@@ -20,8 +21,8 @@ use super::running::RunningMariaDb;
 use super::settings::{Native, Settings};
 use crate::sql::ServerError;
 
-/// The socket and the file with the process's number, in the directory of the data, where the server works: a name without a
-/// directory is never too long for a socket (108 bytes with its zero, unix(7)).
+/// The socket and the file with the process's number, in the directory of the data, where the server works: a name
+/// without a directory is never too long for a socket (108 bytes with its zero, unix(7)).
 const SOCKET: &str = "spindle.sock";
 /// MySQL's, in which it notes its process.
 const SOCKET_LOCK: &str = "spindle.sock.lock";
@@ -32,8 +33,8 @@ const LOG: &str = "spindle.log";
 /// How long a server may take to start; recovery reads all redo since the last checkpoint.
 const START_PATIENCE: Duration = Duration::from_secs(600);
 const START_PAUSE: Duration = Duration::from_millis(20);
-/// What performance_schema is not asked for takes no memory and no time: all instruments are off but those of files and of
-/// commits, and most of its tables have no rows. `loose`: not every version has every one.
+/// What performance_schema is not asked for takes no memory and no time: all instruments are off but those of files and
+/// of commits, and most of its tables have no rows. `loose`: not every version has every one.
 const PERFORMANCE_SCHEMA: [&str; 29] = [
     "--performance-schema=ON",
     "--performance-schema-instrument=%=OFF",
@@ -270,7 +271,8 @@ impl Instance<'_> {
         Ok(path)
     }
 
-    /// Whether the server does asynchronous I/O as the layout wants it: it goes on otherwise when it cannot, and says so.
+    /// Whether the server does asynchronous I/O as the layout wants it: it goes on otherwise when it cannot, and says
+    /// so.
     fn is_as_asked(&self, process: &Process) -> Result<(), ServerError> {
         let words = match self.settings.native {
             Some(Native::IoUring) => "InnoDB: Using io_uring",

@@ -1,5 +1,5 @@
-//! Bulk loading: `LOAD DATA LOCAL INFILE`, whose "file" is made in memory while the server reads it. Fields end with a tab
-//! and rows with a newline; these and the backslash have one before them.
+//! Bulk loading: `LOAD DATA LOCAL INFILE`, whose "file" is made in memory while the server reads it. Fields end with a
+//! tab and rows with a newline; these and the backslash have one before them.
 
 use std::io::Write;
 use std::sync::Mutex;

@@ -1,7 +1,7 @@
-//! MariaDB, and MySQL by the same means: a server that Spindle makes in directories of its own, starts for a trial and ends
-//! after it. `programs` finds it, `settings` and `check` say what it is started with, `account` who it runs as, `instance`
-//! makes and starts it, `raw` has its datafiles on raw devices, `process` watches it; `connection`, `values` and `load` are
-//! the client; `monitor` and `waits` what is counted. `foreign` is an existing one.
+//! MariaDB, and MySQL by the same means: a server that Spindle makes in directories of its own, starts for a trial and
+//! ends after it. `programs` finds it, `settings` and `check` say what it is started with, `account` who it runs as,
+//! `instance` makes and starts it, `raw` has its datafiles on raw devices, `process` watches it; `connection`, `values`
+//! and `load` are the client; `monitor` and `waits` what is counted. `foreign` is an existing one.
 
 mod account;
 mod check;
@@ -33,8 +33,8 @@ use programs::{Make, Programs};
 use running::RunningMariaDb;
 use settings::Settings;
 
-/// Memory of the server beside its buffer pool, as seen in 10.11 and in 9.7: programs (25 and 50 MiB, which the system holds as
-/// page cache), dictionary, performance_schema. What is too much here, a buffered case gets as page cache.
+/// Memory of the server beside its buffer pool, as seen in 10.11 and in 9.7: programs (25 and 50 MiB, which the system
+/// holds as page cache), dictionary, performance_schema. What is too much here, a buffered case gets as page cache.
 const MARIADB_BYTES: u64 = 160 << 20;
 const MYSQL_BYTES: u64 = 350 << 20;
 /// And of each session: its stack, its buffers, its share of caches.

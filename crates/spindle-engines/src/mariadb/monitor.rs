@@ -259,8 +259,8 @@ pub(super) fn counts(found: &Found) -> EngineCounts {
     }
 }
 
-/// MySQL with the redo log of 8.0.30 counts the bytes of redo and of the doublewrite buffer, and not those of pages that it
-/// writes asynchronously (seen in 9.7): these are as many as the pages.
+/// MySQL with the redo log of 8.0.30 counts the bytes of redo and of the doublewrite buffer, and not those of pages
+/// that it writes asynchronously (seen in 9.7): these are as many as the pages.
 fn uncounted_page_bytes(found: &Found) -> u64 {
     let of = |name: &str| found.number(name);
     let page_bytes = of("innodb_page_size");

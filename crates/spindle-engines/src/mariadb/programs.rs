@@ -146,8 +146,8 @@ fn find_one(directories: &[PathBuf], names: &[&str]) -> Option<PathBuf> {
     candidates.find(|path| path.is_file())
 }
 
-/// What `--version` answers, such as `mariadbd  Ver 10.11.19-MariaDB-0+deb12u1 for debian-linux-gnu on x86_64 (Debian 12)` or
-/// `/usr/sbin/mysqld  Ver 8.0.36 for Linux on x86_64 (MySQL Community Server - GPL)`.
+/// What `--version` answers, such as `mariadbd  Ver 10.11.19-MariaDB-0+deb12u1 for debian-linux-gnu on x86_64 (Debian
+/// 12)` or `/usr/sbin/mysqld  Ver 8.0.36 for Linux on x86_64 (MySQL Community Server - GPL)`.
 fn version_of(server: &Path) -> Result<(Make, (u32, u32), String), ServerError> {
     let strange = |reason: String| {
         let server = server.display();

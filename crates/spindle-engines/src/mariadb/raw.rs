@@ -1,8 +1,8 @@
 //! InnoDB's system tablespace on raw devices: each of its files is a device, and all tables are in it
-//! (https://dev.mysql.com/doc/refman/8.0/en/innodb-system-tablespace.html#innodb-raw-devices). A database is made and loaded
-//! with files of the same names and sizes; their bytes are then put on the devices, whose nodes stand in the data directory
-//! where the files would. So a device is never made a new datafile (`newraw`): a server that finds one under the name of a
-//! datafile is started with `raw` behind its size.
+//! (https://dev.mysql.com/doc/refman/8.0/en/innodb-system-tablespace.html#innodb-raw-devices). A database is made and
+//! loaded with files of the same names and sizes; their bytes are then put on the devices, whose nodes stand in the
+//! data directory where the files would. So a device is never made a new datafile (`newraw`): a server that finds one
+//! under the name of a datafile is started with `raw` behind its size.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::FileTypeExt;
@@ -21,8 +21,8 @@ const MIB: u64 = 1 << 20;
 /// InnoDB demands 5 MiB of the first file (MariaDB 10.11 writes 12 MiB by default).
 const FILE_MIN_BYTES: u64 = 12 * MIB;
 
-/// What is asked of a server whose system tablespace lies on these devices; `bytes` is what it must hold when the experiment
-/// says nothing of it.
+/// What is asked of a server whose system tablespace lies on these devices; `bytes` is what it must hold when the
+/// experiment says nothing of it.
 ///
 /// # Errors
 /// [`ServerError::Unavailable`]: settings that say otherwise, or devices that are too small.

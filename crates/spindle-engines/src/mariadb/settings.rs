@@ -1,5 +1,5 @@
-//! The options a server is started with: Spindle's own, what the layout's `io` asks for, and the experiment's settings as
-//! they are written, in this order, so that the last word is the experiment's
+//! The options a server is started with: Spindle's own, what the layout's `io` asks for, and the experiment's settings
+//! as they are written, in this order, so that the last word is the experiment's
 //! (https://mariadb.com/docs/server/server-usage/storage-engines/innodb/innodb-system-variables).
 
 use std::path::Path;

@@ -1,5 +1,5 @@
-//! Values as MariaDB and MySQL send and take them. Answers to prepared statements are binary, others are texts whose type the
-//! column tells.
+//! Values as MariaDB and MySQL send and take them. Answers to prepared statements are binary, others are texts whose
+//! type the column tells.
 
 use mysql::consts::ColumnType;
 use spindle_workload::SessionError;

@@ -1,5 +1,5 @@
-//! What the server waited for, in the order in which results list it. Its own names stand in front, the nearest of Oracle's
-//! behind them; what it calls a file or a stage is timed by performance_schema, in picoseconds.
+//! What the server waited for, in the order in which results list it. Its own names stand in front, the nearest of
+//! Oracle's behind them; what it calls a file or a stage is timed by performance_schema, in picoseconds.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -126,7 +126,8 @@ impl Found {
             count: self.number("innodb_row_lock_waits"),
             total_ns: self.number("innodb_row_lock_time") * 1_000_000,
         };
-        // Every statement passes through that stage, those within a transaction in no time: only the time is the commits'.
+        // Every statement passes through that stage, those within a transaction in no time: only the time is the
+        // commits'.
         let commits = Time {
             count: self.number("com_commit"),
             total_ns: self.session(COMMIT).total_ns,

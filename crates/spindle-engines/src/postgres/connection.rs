@@ -1,5 +1,5 @@
-//! A client's connection to PostgreSQL. Statements are prepared once; a call is Bind, Execute and Sync in one write, its
-//! parameters and its answer in binary. It is what measures, so it is to cost less than the peers' clients do.
+//! A client's connection to PostgreSQL. Statements are prepared once; a call is Bind, Execute and Sync in one write,
+//! its parameters and its answer in binary. It is what measures, so it is to cost less than the peers' clients do.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;

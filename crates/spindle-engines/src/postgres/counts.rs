@@ -1,5 +1,5 @@
-//! What the server counts: reads and writes of its blocks and of its write-ahead log, checkpoints, sizes. Where it counts
-//! them has moved from version to version; each statement here names the views of those that it is for
+//! What the server counts: reads and writes of its blocks and of its write-ahead log, checkpoints, sizes. Where it
+//! counts them has moved from version to version; each statement here names the views of those that it is for
 //! (https://www.postgresql.org/docs/current/monitoring-stats.html).
 
 use std::sync::{Mutex, PoisonError};

@@ -1,5 +1,6 @@
-//! An existing PostgreSQL, or a database that speaks its protocol. All that is done there is done in a schema
-//! of Spindle's own, whose comment is its token. What such a database does not know of PostgreSQL's views is not known then.
+//! An existing PostgreSQL, or a database that speaks its protocol. All that is done there is done in a schema of
+//! Spindle's own, whose comment is its token. What such a database does not know of PostgreSQL's views is not known
+//! then.
 
 use std::sync::{Arc, Mutex, PoisonError};
 

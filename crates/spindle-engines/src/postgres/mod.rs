@@ -1,7 +1,7 @@
-//! PostgreSQL: an installed server, run on a cluster of its own that lies in the layout's directories. `programs` finds it,
-//! `settings` has it check what the experiment sets, `cluster` is its files, `postmaster` its process, `stream`, `wire`, `values`
-//! and `connection` the client, `temporary` what its queries spill, `running` a server at work with `counts` and `waits`.
-//! `foreign` is an existing one.
+//! PostgreSQL: an installed server, run on a cluster of its own that lies in the layout's directories. `programs` finds
+//! it, `settings` has it check what the experiment sets, `cluster` is its files, `postmaster` its process, `stream`,
+//! `wire`, `values` and `connection` the client, `temporary` what its queries spill, `running` a server at work with
+//! `counts` and `waits`. `foreign` is an existing one.
 
 mod cluster;
 mod connection;

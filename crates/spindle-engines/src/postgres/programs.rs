@@ -1,5 +1,5 @@
-//! The programs of an installed PostgreSQL, and the user they run as: the server refuses to run as root, so that for root
-//! it is a user without privileges, through `setpriv` of util-linux.
+//! The programs of an installed PostgreSQL, and the user they run as: the server refuses to run as root, so that for
+//! root it is a user without privileges, through `setpriv` of util-linux.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -140,8 +140,8 @@ impl Programs {
         self.command_with(["--".into(), self.path(program).into()])
     }
 
-    /// The same for a program that ends, as PostgreSQL does at once (SIGQUIT), when the thread that started it does. Changing
-    /// the user would undo that (PR_SET_PDEATHSIG(2const)): `setpriv` does both in the right order.
+    /// The same for a program that ends, as PostgreSQL does at once (SIGQUIT), when the thread that started it does.
+    /// Changing the user would undo that (PR_SET_PDEATHSIG(2const)): `setpriv` does both in the right order.
     pub fn command_of_thread(&self, program: &str) -> Command {
         let mut words: Vec<OsString> = ["--pdeathsig", "QUIT", "--"].map(OsString::from).into();
         words.extend(if_this_process_lives());
@@ -258,7 +258,8 @@ pub(super) fn last_words(output: &Output) -> String {
     }
 }
 
-/// The directory of the server that is on the path. Where that is a link, the other programs may be beside its target only.
+/// The directory of the server that is on the path. Where that is a link, the other programs may be beside its target
+/// only.
 fn on_path() -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     let programs = std::env::split_paths(&path).map(|directory| directory.join("postgres"));

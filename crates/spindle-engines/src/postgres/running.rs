@@ -1,5 +1,5 @@
-//! A server at work: connected to through its socket, watched by one connection that looks at its waits and one that asks
-//! for its counts.
+//! A server at work: connected to through its socket, watched by one connection that looks at its waits and one that
+//! asks for its counts.
 
 use std::fs::File;
 use std::os::fd::AsRawFd;
@@ -27,8 +27,8 @@ use crate::sql::{Purpose, RunningServer, ServerError, Stop};
 const START_LIMIT: Duration = Duration::from_secs(1800);
 const START_LOOK: Duration = Duration::from_millis(10);
 
-/// The way to a server's socket. A socket's path may be no longer than 107 bytes (unix(7)), and a layout's may be any: it
-/// is reached through the open directory.
+/// The way to a server's socket. A socket's path may be no longer than 107 bytes (unix(7)), and a layout's may be any:
+/// it is reached through the open directory.
 struct Access {
     run: File,
     login: Login,

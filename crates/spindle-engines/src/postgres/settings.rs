@@ -1,5 +1,5 @@
-//! PostgreSQL's settings: those of an experiment, checked by the server itself before anything runs, and `postgresql.conf`
-//! as they make it.
+//! PostgreSQL's settings: those of an experiment, checked by the server itself before anything runs, and
+//! `postgresql.conf` as they make it.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -28,8 +28,8 @@ const OWN: [&str; 12] = [
     "temp_tablespaces",
     "unix_socket_directories",
 ];
-/// The first version that knows a setting (release notes of PostgreSQL 14 to 18); those left out are older than any that
-/// runs here.
+/// The first version that knows a setting (release notes of PostgreSQL 14 to 18); those left out are older than any
+/// that runs here.
 const SINCE: [(&str, u32); 16] = [
     ("huge_page_size", 14),
     ("recovery_init_sync_method", 14),
@@ -95,7 +95,8 @@ impl Settings {
     /// What a request says, as far as it can be judged without asking the server.
     ///
     /// # Errors
-    /// [`ServerError::Unavailable`]: a setting that is not the experiment's to make, or that this version does not know.
+    /// [`ServerError::Unavailable`]: a setting that is not the experiment's to make, or that this version does not
+    /// know.
     pub fn of(request: &ServerRequest, programs: &Programs) -> Result<Settings, ServerError> {
         let mut settings = Settings {
             lines: vec![
@@ -217,8 +218,8 @@ impl Settings {
             line(name, value);
         }
         if purpose == Purpose::Load {
-            // Commits are written to the log at once, though not flushed: vacuum cannot mark rows as visible to all whose
-            // commit is still in memory, and the trials would have to.
+            // Commits are written to the log at once, though not flushed: vacuum cannot mark rows as visible to all
+            // whose commit is still in memory, and the trials would have to.
             for (name, value) in [
                 ("fsync", "off"),
                 ("synchronous_commit", "on"),

@@ -11,8 +11,8 @@ use spindle_workload::SessionError;
 
 /// How long a server on a network may take to answer at all.
 const CONNECT_LIMIT: Duration = Duration::from_secs(10);
-/// A server that is silent is asked whether it is still there after so long, and so often; one that does not take what was
-/// sent to it is given up after as long.
+/// A server that is silent is asked whether it is still there after so long, and so often; one that does not take what
+/// was sent to it is given up after as long.
 const SILENCE: Duration = Duration::from_secs(15);
 const QUESTION: Duration = Duration::from_secs(5);
 const QUESTIONS: u32 = 3;

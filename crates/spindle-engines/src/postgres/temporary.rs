@@ -1,17 +1,19 @@
 //! What a session's queries write to temporary files: the server tells of each file, with its size, as it removes it
-//! (`ReportTemporaryFileUsage` in its `fd.c`, the function in which `pg_stat_database` counts, too). It tells the session,
-//! for its parallel workers as well, and its own log.
+//! (`ReportTemporaryFileUsage` in its `fd.c`, the function in which `pg_stat_database` counts, too). It tells the
+//! session, for its parallel workers as well, and its own log.
 //!
-//! Files that parallel workers share are removed by the process that is the last to let go of them. Where that is a worker,
-//! it has said its last word to the session by then, and what it tells is lost. So these files are taken from the log: their
-//! names bear the process that began them, which is the session's, and a session goes on when its workers have ended.
+//! Files that parallel workers share are removed by the process that is the last to let go of them. Where that is a
+//! worker, it has said its last word to the session by then, and what it tells is lost. So these files are taken from
+//! the log: their names bear the process that began them, which is the session's, and a session goes on when its
+//! workers have ended.
 
 use std::fs::File;
 use std::io::{Error, Seek, SeekFrom};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-/// Has the server tell session and log ("Error Reporting and Logging", `log_temp_files`), the log without the statements.
+/// Has the server tell session and log ("Error Reporting and Logging", `log_temp_files`), the log without the
+/// statements.
 pub(super) const TELL: &str = "set log_temp_files = 0; set client_min_messages = log; \
      set log_min_messages = log; set log_min_error_statement = panic; set lc_messages = 'C'";
 

@@ -1,6 +1,6 @@
-//! What the server's processes wait for. PostgreSQL does not time its waits; it shows what each process waits for at the
-//! moment (`pg_stat_activity`), so a thread looks again and again. An event that `n` looks have seen counts `n`, and the
-//! time between two looks for each. Names are PostgreSQL's with the nearest of Oracle's behind them
+//! What the server's processes wait for. PostgreSQL does not time its waits; it shows what each process waits for at
+//! the moment (`pg_stat_activity`), so a thread looks again and again. An event that `n` looks have seen counts `n`,
+//! and the time between two looks for each. Names are PostgreSQL's with the nearest of Oracle's behind them
 //! (https://www.postgresql.org/docs/current/monitoring-stats.html, "Wait Events").
 
 use std::borrow::Cow;
@@ -21,8 +21,8 @@ const LOOK: &str = "select backend_type = 'client backend', wait_event_type, wai
      from pg_stat_activity \
      where wait_event is not null and wait_event_type <> 'Activity' and pid <> pg_backend_pid() \
      and (state = 'active' or backend_type <> 'client backend')";
-/// Of the sessions those that are called as the one that asks, and come to the same database; of the others none that serve
-/// somebody.
+/// Of the sessions those that are called as the one that asks, and come to the same database; of the others none that
+/// serve somebody.
 const OWN: &str = "and (application_name = current_setting('application_name') and datname = current_database() \
      or backend_type not in ('client backend', 'parallel worker', 'walsender'))";
 const GROUPED: &str = "group by 1, 2, 3";
@@ -36,7 +36,8 @@ pub(super) enum Whose {
     Own,
 }
 
-/// Events by type and name, with the nearest of Oracle's. A list, so that two looks have the same events in the same order.
+/// Events by type and name, with the nearest of Oracle's. A list, so that two looks have the same events in the same
+/// order.
 const KNOWN: [(&str, &str, &str); 53] = [
     ("IO", "DataFileRead", "db file sequential read"),
     ("IO", "DataFilePrefetch", "db file scattered read"),

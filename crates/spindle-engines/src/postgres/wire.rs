@@ -1,6 +1,6 @@
-//! Messages to and from a server (https://www.postgresql.org/docs/current/protocol.html) over its socket or a network, with blocking
-//! calls: a request is one write, an answer as few reads as it comes in. Buffers are kept, and nothing is allocated for a
-//! call.
+//! Messages to and from a server (https://www.postgresql.org/docs/current/protocol.html) over its socket or a network,
+//! with blocking calls: a request is one write, an answer as few reads as it comes in. Buffers are kept, and nothing is
+//! allocated for a call.
 
 use std::borrow::Cow;
 use std::io::{Read, Write};
@@ -215,8 +215,8 @@ impl Wire {
         }
     }
 
-    /// Takes every message until the server is ready again, and tells `visit` of each. The first error is returned, be it
-    /// the server's or `visit`'s, after the rest was taken.
+    /// Takes every message until the server is ready again, and tells `visit` of each. The first error is returned, be
+    /// it the server's or `visit`'s, after the rest was taken.
     pub fn ready(
         &mut self,
         mut visit: impl FnMut(&mut Wire, Message) -> Result<(), SessionError>,

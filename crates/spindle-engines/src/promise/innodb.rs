@@ -1,5 +1,6 @@
-//! InnoDB, in MariaDB and MySQL. What one of the two does not have is not asked of it: MariaDB's `innodb_flush_log_at_trx_commit
-//! = 3`, MySQL's `innodb_doublewrite = DETECT_ONLY` and its redo log that can be disabled.
+//! InnoDB, in MariaDB and MySQL. What one of the two does not have is not asked of it: MariaDB's
+//! `innodb_flush_log_at_trx_commit = 3`, MySQL's `innodb_doublewrite = DETECT_ONLY` and its redo log that can be
+//! disabled.
 
 use super::table::{
     INNODB_ATOMIC, INNODB_BINLOG, INNODB_BINLOG_SYNC, INNODB_COMMIT_FLUSHED, INNODB_COMMIT_LATER,

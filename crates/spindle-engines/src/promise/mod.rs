@@ -1,7 +1,7 @@
-//! What a database keeps when the power goes: a promise, worked out from its settings in force, from the file systems beneath
-//! its files and from their devices. [`table`] is the one place that says what each of them costs, with its source
-//! (`docs/durability.md` shows it); `kernel`, `sqlite`, `postgres` and `innodb` find the lines of an engine, `storage` those of
-//! what lies beneath. The weakest line wins.
+//! What a database keeps when the power goes: a promise, worked out from its settings in force, from the file systems
+//! beneath its files and from their devices. [`table`] is the one place that says what each of them costs, with its
+//! source (`docs/durability.md` shows it); `kernel`, `sqlite`, `postgres` and `innodb` find the lines of an engine,
+//! `storage` those of what lies beneath. The weakest line wins.
 
 pub mod innodb;
 pub mod kernel;
@@ -41,7 +41,8 @@ pub enum Keeps {
 pub struct Promise {
     /// The weakest of its reasons.
     pub keeps: Keeps,
-    /// For [`Keeps::AllButTheLast`]: how far back a lost commit may lie, milliseconds, about; `None` when nothing bounds it.
+    /// For [`Keeps::AllButTheLast`]: how far back a lost commit may lie, milliseconds, about; `None` when nothing
+    /// bounds it.
     pub back_ms: Option<u64>,
     /// What it follows from, the weakest first.
     pub reasons: Vec<Reason>,

@@ -1,5 +1,5 @@
-//! PostgreSQL. Its settings are asked of a session like those of the clients: a role or a database may set `synchronous_commit`
-//! for itself.
+//! PostgreSQL. Its settings are asked of a session like those of the clients: a role or a database may set
+//! `synchronous_commit` for itself.
 
 use super::table::{
     POSTGRES_COMMIT_OFF, POSTGRES_FSYNC_OFF, POSTGRES_ON, POSTGRES_PAGES_ATOMIC,
@@ -18,7 +18,8 @@ pub const ASKED: [&str; 5] = [
 
 /// PostgreSQL's page, unless it was built otherwise.
 const PAGE_BYTES: u64 = 8192;
-/// How long a commit that is not waited for may stay in memory (`wal-async-commit`): this many times `wal_writer_delay`.
+/// How long a commit that is not waited for may stay in memory (`wal-async-commit`): this many times
+/// `wal_writer_delay`.
 const DELAYS: u64 = 3;
 
 /// What these settings keep.

@@ -1,5 +1,5 @@
-//! SQLite. `fullfsync` and `checkpoint_fullfsync` mean something on macOS only; `mmap_size` changes how pages are read, and
-//! `locking_mode` who may come: none of them changes what is flushed.
+//! SQLite. `fullfsync` and `checkpoint_fullfsync` mean something on macOS only; `mmap_size` changes how pages are read,
+//! and `locking_mode` who may come: none of them changes what is flushed.
 
 use super::table::{
     SQLITE_DELETE_EXTRA, SQLITE_DELETE_FULL, SQLITE_JOURNAL_NORMAL, SQLITE_KEPT_JOURNAL,

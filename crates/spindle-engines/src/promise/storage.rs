@@ -33,7 +33,8 @@ impl Storage {
             .expect("there is a place, as was just seen")
     }
 
-    /// The age that unflushed bytes of a file may reach, milliseconds; `None` when nothing writes them back, or nobody knows.
+    /// The age that unflushed bytes of a file may reach, milliseconds; `None` when nothing writes them back, or nobody
+    /// knows.
     pub fn write_back_ms(&self) -> Option<u64> {
         let ages = self.places.iter().map(|place| place.write_back_ms);
         let pages_ms = ages.collect::<Option<Vec<u64>>>()?.into_iter().max()?;

@@ -1,5 +1,6 @@
-//! The table of promises: every setting, mount option and device that decides what a database keeps when the power goes, with
-//! the place where that is written. Nothing else in Spindle knows such a thing; a line that no rule uses fails a test.
+//! The table of promises: every setting, mount option and device that decides what a database keeps when the power
+//! goes, with the place where that is written. Nothing else in Spindle knows such a thing; a line that no rule uses
+//! fails a test.
 
 use super::Keeps::{self, AllButTheLast, EveryCommit, MayBeDamaged, Nothing, Unknown};
 

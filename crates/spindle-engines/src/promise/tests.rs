@@ -1,5 +1,5 @@
-//! Every line of the table is found by some case, every combination of settings has one promise, and the document shows what
-//! the table says.
+//! Every line of the table is found by some case, every combination of settings has one promise, and the document shows
+//! what the table says.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;

@@ -1,6 +1,7 @@
 //! The address of an existing server, as a person writes it: `postgres://user:password@host:port/database`,
-//! `mysql://...`. It is read here once, and shown without the password wherever it is shown. A password that does not stand
-//! in it is looked for where the server's own clients look (https://www.postgresql.org/docs/current/libpq-pgpass.html,
+//! `mysql://...`. It is read here once, and shown without the password wherever it is shown. A password that does not
+//! stand in it is looked for where the server's own clients look
+//! (https://www.postgresql.org/docs/current/libpq-pgpass.html,
 //! https://mariadb.com/kb/en/mariadb-environment-variables/).
 
 use std::fmt;
@@ -155,8 +156,8 @@ impl Address {
         Ok(())
     }
 
-    /// The password to come with: the one in the address; else that of the environment variable `named`; else that which the
-    /// server's own clients would find. `None`: there is none, which may be right.
+    /// The password to come with: the one in the address; else that of the environment variable `named`; else that
+    /// which the server's own clients would find. `None`: there is none, which may be right.
     ///
     /// # Errors
     /// The variable is not set, or the file of passwords is not to be used.
@@ -202,8 +203,8 @@ impl Address {
         Ok(self.among(&text))
     }
 
-    /// The password in the first line of a file of passwords that is this server's: `host:port:database:user:password`, `*`
-    /// for any, with a backslash before a colon or a backslash that is meant as such.
+    /// The password in the first line of a file of passwords that is this server's: `host:port:database:user:password`,
+    /// `*` for any, with a backslash before a colon or a backslash that is meant as such.
     fn among(&self, passfile: &str) -> Option<Password> {
         let (host, port) = match &self.reach {
             Reach::Host { host, port } => (host.as_str(), port.to_string()),

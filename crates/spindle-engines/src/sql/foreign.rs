@@ -1,6 +1,6 @@
 //! Existing servers. Spindle comes to one as any client does, makes a schema of its own there (a database, where
-//! schemas are databases), and touches nothing else: it neither starts nor stops nor sets anything. A schema bears a token, by
-//! which it is known as ours before it is dropped.
+//! schemas are databases), and touches nothing else: it neither starts nor stops nor sets anything. A schema bears a
+//! token, by which it is known as ours before it is dropped.
 
 use std::sync::Arc;
 
@@ -60,7 +60,8 @@ pub enum Dropped {
 
 /// One kind of existing server. It keeps nothing between calls.
 pub trait ForeignServer: Send + Sync {
-    /// Looks at a server: what it is, what it says of its settings, and whether a schema may be made there. Changes nothing.
+    /// Looks at a server: what it is, what it says of its settings, and whether a schema may be made there. Changes
+    /// nothing.
     ///
     /// # Errors
     /// [`ServerError::Unavailable`], for people.

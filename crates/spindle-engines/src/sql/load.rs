@@ -12,8 +12,8 @@ use super::{Purpose, RunningServer, Server, ServerError, ServerRequest, Stop};
 /// Connections that load at once, at most: a server sorts and writes for each of them.
 const LOADERS_MAX: usize = 8;
 
-/// Makes a database in empty directories, loads the workload's tables and stops it in order: the state every trial starts
-/// from.
+/// Makes a database in empty directories, loads the workload's tables and stops it in order: the state every trial
+/// starts from.
 ///
 /// # Errors
 /// See [`ServerError`]; no server is left running.
@@ -56,7 +56,8 @@ pub(super) fn load(
     running.after_load(&mut *connection)
 }
 
-/// Loads parts on as many connections as there are processors; one after the other where a database has one writer only.
+/// Loads parts on as many connections as there are processors; one after the other where a database has one writer
+/// only.
 fn load_rows(running: &dyn RunningServer, parts: &[LoadPart]) -> Result<(), ServerError> {
     let mut first = running.connect()?;
     let processors = std::thread::available_parallelism().map_or(1, |count| count.get());

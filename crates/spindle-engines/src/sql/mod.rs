@@ -1,7 +1,7 @@
-//! Databases that speak SQL. A [`Server`] is one kind of them: it knows its programs, makes a database in directories, and
-//! starts it; a [`RunningServer`] is connected to, counted and stopped. What is the same for all of them, loading a workload
-//! and being an [`crate::engine::Engine`], is here. A new one is one folder, and one line in [`server`]. Existing
-//! servers are in [`foreign`].
+//! Databases that speak SQL. A [`Server`] is one kind of them: it knows its programs, makes a database in directories,
+//! and starts it; a [`RunningServer`] is connected to, counted and stopped. What is the same for all of them, loading a
+//! workload and being an [`crate::engine::Engine`], is here. A new one is one folder, and one line in [`server`].
+//! Existing servers are in [`foreign`].
 
 pub mod address;
 pub mod foreign;
@@ -237,7 +237,8 @@ pub trait Server: Send + Sync {
         ))
     }
 
-    /// Whether a setting takes part in how the database is made: databases that differ in no such setting are loaded once.
+    /// Whether a setting takes part in how the database is made: databases that differ in no such setting are loaded
+    /// once.
     fn shapes_files(&self, setting: &str) -> bool;
 
     /// What its files take beside the loaded data, about: a guard against full devices.
@@ -256,8 +257,8 @@ pub trait Server: Send + Sync {
     /// Memory that it takes beside its buffer cache, about: its own, and that of its sessions.
     fn overhead_bytes(&self, request: &ServerRequest) -> u64;
 
-    /// Starts a database that [`Server::create`] made, in these directories or in others that it was copied from, and waits
-    /// until it takes connections. It ends with this process at the latest.
+    /// Starts a database that [`Server::create`] made, in these directories or in others that it was copied from, and
+    /// waits until it takes connections. It ends with this process at the latest.
     fn start(
         &self,
         request: &ServerRequest,
@@ -265,8 +266,8 @@ pub trait Server: Send + Sync {
         purpose: Purpose,
     ) -> Result<Arc<dyn RunningServer>, ServerError>;
 
-    /// Looks through the files of a database that is stopped, or at the database itself, with the server's own checker; what
-    /// was found, for people.
+    /// Looks through the files of a database that is stopped, or at the database itself, with the server's own checker;
+    /// what was found, for people.
     fn verify(
         &self,
         request: &ServerRequest,
@@ -319,13 +320,15 @@ pub trait RunningServer: Send + Sync {
     /// Space of every table and index.
     fn segments(&self) -> Vec<SegmentSize>;
 
-    /// Its processes, of which every descendant belongs to it; none when it runs in this process, or nobody knows where.
+    /// Its processes, of which every descendant belongs to it; none when it runs in this process, or nobody knows
+    /// where.
     fn processes(&self) -> Vec<u32>;
 
     /// Its threads that serve clients.
     fn session_threads(&self) -> Vec<ThreadOf>;
 
-    /// What it keeps when the power goes, by its settings in force for a client's session, on what lies beneath its files.
+    /// What it keeps when the power goes, by its settings in force for a client's session, on what lies beneath its
+    /// files.
     fn promise(&self, storage: &Storage) -> Promise;
 
     /// What was noticed, for people.

@@ -1,10 +1,11 @@
-//! A server that the kernel ends together with this process (`setpriv --pdeathsig`), without the gap at its beginning: a
-//! process that dies before the new one has asked for that signal leaves one that never gets it (PR_SET_PDEATHSIG(2const)).
+//! A server that the kernel ends together with this process (`setpriv --pdeathsig`), without the gap at its beginning:
+//! a process that dies before the new one has asked for that signal leaves one that never gets it
+//! (PR_SET_PDEATHSIG(2const)).
 
 use std::ffi::OsString;
 
-/// Words to put between `setpriv --pdeathsig` and the program: the program is run only if this process is there when the
-/// signal has been asked for.
+/// Words to put between `setpriv --pdeathsig` and the program: the program is run only if this process is there when
+/// the signal has been asked for.
 pub(crate) fn if_this_process_lives() -> [OsString; 4] {
     if_parent_is(std::process::id())
 }

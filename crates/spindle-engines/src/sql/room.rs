@@ -1,5 +1,5 @@
-//! The room that a server's files take. And what a server that has ended may not have been able to say: that its disk is full, and
-//! with it the file of its own log.
+//! The room that a server's files take. And what a server that has ended may not have been able to say: that its disk
+//! is full, and with it the file of its own log.
 
 use std::path::Path;
 
@@ -21,11 +21,12 @@ impl Room {
     }
 }
 
-/// With less than that a server may end: PostgreSQL makes its log in pieces of this size, InnoDB its temporary tablespace of
-/// nearly as much.
+/// With less than that a server may end: PostgreSQL makes its log in pieces of this size, InnoDB its temporary
+/// tablespace of nearly as much.
 const LITTLE_BYTES: u64 = 16 << 20;
 
-/// What is to be said of the first of these directories whose file system has next to no room left; nothing when all have.
+/// What is to be said of the first of these directories whose file system has next to no room left; nothing when all
+/// have.
 pub(crate) fn said_of_full_disks<'a>(directories: impl IntoIterator<Item = &'a Path>) -> String {
     let free_bytes = |directory: &Path| {
         let found = rustix::fs::statvfs(directory).ok()?;

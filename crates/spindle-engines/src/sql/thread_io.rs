@@ -1,5 +1,5 @@
-//! What a single thread has written, as the system counts it: by this a client that has changed nothing knows how much its
-//! queries wrote to temporary files, where the database itself does not tell. Sockets are not in that count.
+//! What a single thread has written, as the system counts it: by this a client that has changed nothing knows how much
+//! its queries wrote to temporary files, where the database itself does not tell. Sockets are not in that count.
 
 use std::fs;
 use std::path::Path;

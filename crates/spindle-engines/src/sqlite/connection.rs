@@ -87,8 +87,8 @@ fn session_error(error: rusqlite::Error) -> SessionError {
     }
 }
 
-/// A value on its way in. Exact numbers go as texts: the affinity of their column makes numbers of them. Days go as ISO texts,
-/// which SQLite's own functions take.
+/// A value on its way in. Exact numbers go as texts: the affinity of their column makes numbers of them. Days go as ISO
+/// texts, which SQLite's own functions take.
 struct Parameter<'a>(&'a Value<'a>);
 
 impl ToSql for Parameter<'_> {
@@ -240,8 +240,8 @@ impl SqlConnection for SqliteConnection {
         Ok(())
     }
 
-    /// SQLite's own count (`SQLITE_DBSTATUS_TEMPBUF_SPILL`) is of sorts and not of intermediate results. A client that has
-    /// changed nothing has written to nothing but temporary files, and that the system counts.
+    /// SQLite's own count (`SQLITE_DBSTATUS_TEMPBUF_SPILL`) is of sorts and not of intermediate results. A client that
+    /// has changed nothing has written to nothing but temporary files, and that the system counts.
     fn temporary_bytes(&mut self) -> Option<u64> {
         let before = self.written.take()?;
         self.written = self.written();

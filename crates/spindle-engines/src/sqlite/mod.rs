@@ -1,5 +1,5 @@
-//! SQLite, within this process: a database is one file, or lies on a raw device, and every client is a connection on a thread of
-//! its own.
+//! SQLite, within this process: a database is one file, or lies on a raw device, and every client is a connection on a
+//! thread of its own.
 
 mod connection;
 mod observer;

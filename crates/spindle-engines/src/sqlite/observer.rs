@@ -1,7 +1,7 @@
-//! What SQLite's connections do, as the system sees it, since SQLite itself does not tell: the threads of clients are asked
-//! many times a second which system call each of them waits in, and on which file (proc_pid_syscall(5)). So the time of each
-//! call is known as a share of samples, as with `v$active_session_history`; what they read and wrote the system counts for
-//! every thread (`io`, proc_pid_io(5)).
+//! What SQLite's connections do, as the system sees it, since SQLite itself does not tell: the threads of clients are
+//! asked many times a second which system call each of them waits in, and on which file (proc_pid_syscall(5)). So the
+//! time of each call is known as a share of samples, as with `v$active_session_history`; what they read and wrote the
+//! system counts for every thread (`io`, proc_pid_io(5)).
 
 use std::borrow::Cow;
 use std::fs;
@@ -47,7 +47,8 @@ fn events_of_file(path: &Path) -> Option<usize> {
     is_ours.then_some(if is_log { 3 } else { 0 })
 }
 
-/// The event of a waiting thread's `syscall` line; `None` when it is running, or waits for something of the client's own.
+/// The event of a waiting thread's `syscall` line; `None` when it is running, or waits for something of the client's
+/// own.
 fn event_of(line: &str, file_of: impl Fn(u64) -> Option<usize>) -> Option<usize> {
     let mut words = line.split_whitespace();
     let number: i64 = words.next()?.parse().ok()?;

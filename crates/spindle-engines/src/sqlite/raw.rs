@@ -1,6 +1,7 @@
-//! SQLite's database on a raw device or in a disk group. It is made and loaded in a file of the same name; the file's bytes are then put
-//! there, and in the data directory stands a node of the device where the file would, or a file that says where it is in its group. A
-//! database found so is opened through `vfs`, which is built with the feature `sqlite-devices`.
+//! SQLite's database on a raw device or in a disk group. It is made and loaded in a file of the same name; the file's
+//! bytes are then put there, and in the data directory stands a node of the device where the file would, or a file that
+//! says where it is in its group. A database found so is opened through `vfs`, which is built with the feature
+//! `sqlite-devices`.
 
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};

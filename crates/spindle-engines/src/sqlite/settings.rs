@@ -55,8 +55,8 @@ pub(super) struct Settings {
 }
 
 impl Settings {
-    /// What is asked for, checked; what is left out is SQLite's own default, but for `journal_mode`, which is `wal`, and
-    /// `synchronous`, which is `full`: a commit that returns is kept.
+    /// What is asked for, checked; what is left out is SQLite's own default, but for `journal_mode`, which is `wal`,
+    /// and `synchronous`, which is `full`: a commit that returns is kept.
     ///
     /// # Errors
     /// [`ServerError::Unavailable`]: no such pragma, or no such value.

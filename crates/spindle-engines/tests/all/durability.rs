@@ -61,8 +61,8 @@ fn skipped_flushes_are_seen_and_durable_writes_leave_nothing() {
         };
         assert_eq!(durable, 0, "{method:?}");
     }
-    // Writes are left to the checkpoint, and the instance is stopped before it comes: what a skipped flush looks like. Where
-    // CKPT flushed after DBWR's last write there is none, and another instance is tried.
+    // Writes are left to the checkpoint, and the instance is stopped before it comes: what a skipped flush looks like.
+    // Where CKPT flushed after DBWR's last write there is none, and another instance is tried.
     let is_skipped = |_| dirty_pages(WriteSync::Checkpoint, IoMethod::Sync) > Some(0);
     assert!((0..100).any(is_skipped), "no skipped flush was seen");
 }

@@ -1,6 +1,6 @@
-//! Power cuts without a virtual machine: the database runs on a disk of memory that logs what dm-log-writes would, and the
-//! log is replayed as a recorded one is. With honoured flushes nothing may be lost; the control, which ignores them, must
-//! lose, and so must commits that do not wait; and the check must see a single commit that is gone.
+//! Power cuts without a virtual machine: the database runs on a disk of memory that logs what dm-log-writes would, and
+//! the log is replayed as a recorded one is. With honoured flushes nothing may be lost; the control, which ignores
+//! them, must lose, and so must commits that do not wait; and the check must see a single commit that is gone.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -25,7 +25,8 @@ const CLIENTS: usize = 3;
 const TRANSACTIONS: u64 = 400;
 const CUTS: usize = 60;
 
-/// A disk of memory with a write cache. Its log is that of dm-log-writes: a write appears with the flush that covers it.
+/// A disk of memory with a write cache. Its log is that of dm-log-writes: a write appears with the flush that covers
+/// it.
 struct Disk {
     /// It makes single writes durable by itself.
     has_fua: bool,

@@ -1,4 +1,5 @@
-//! What running databases keep when the power goes, by the settings that they are found to run with: a weaker setting is named.
+//! What running databases keep when the power goes, by the settings that they are found to run with: a weaker setting
+//! is named.
 
 use spindle_engines::promise::{Keeps, Promise, Storage};
 use spindle_layout::SystemTree;

@@ -1,5 +1,6 @@
-//! Clients that only read, of a database that the cache just does not hold: nothing is dirty, so nobody waits for a writer,
-//! however many there are. With one client each wait once took 12 ms, and with eight they were 85 % of all time.
+//! Clients that only read, of a database that the cache just does not hold: nothing is dirty, so nobody waits for a
+//! writer, however many there are. With one client each wait once took 12 ms, and with eight they were 85 % of all
+//! time.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! SQLite on a raw device: a loop device, as root; without root these tests say so and do nothing. And in a disk group of files.
-//! Built with the feature `sqlite-devices`.
+//! SQLite on a raw device: a loop device, as root; without root these tests say so and do nothing. And in a disk group
+//! of files. Built with the feature `sqlite-devices`.
 #![cfg(feature = "sqlite-devices")]
 
 use std::collections::BTreeMap;
@@ -87,7 +87,8 @@ fn directories(place: &Path, name: &str) -> TreeDirectories {
     directories
 }
 
-/// A loaded database on a device, or in a disk group. Fields are dropped in this order: the device, then the directory with its file.
+/// A loaded database on a device, or in a disk group. Fields are dropped in this order: the device, then the directory
+/// with its file.
 struct OnDevice {
     image: TreeImage,
     request: ServerRequest,

@@ -1,5 +1,6 @@
 //! TPC-H on real databases: the answers to its 22 queries are the right ones, a changed row is noticed, its refresh
-//! functions add and remove what they should, what takes too long is cancelled, and what is written to temporary files is counted.
+//! functions add and remove what they should, what takes too long is cancelled, and what is written to temporary files
+//! is counted.
 
 use std::os::unix::fs::PermissionsExt;
 use std::sync::Arc;

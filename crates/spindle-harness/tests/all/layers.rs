@@ -1,4 +1,5 @@
-//! Layers: the crates are the road of the data, and imports only go down it. In the program, results and reports are pure.
+//! Layers: the crates are the road of the data, and imports only go down it. In the program, results and reports are
+//! pure.
 
 use std::collections::BTreeMap;
 

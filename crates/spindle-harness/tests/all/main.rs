@@ -1,6 +1,6 @@
-//! The rules of the house, as tests: what `CONTRIBUTING.md` says about lengths, layers, dependencies and words fails the build
-//! when it is broken. `sources` reads the tree; each other module holds one kind of rule and the exceptions known today, which
-//! may become fewer and never more.
+//! The rules of the house, as tests: what `CONTRIBUTING.md` says about lengths, layers, dependencies and words fails
+//! the build when it is broken. `sources` reads the tree; each other module holds one kind of rule and the exceptions
+//! known today, which may become fewer and never more.
 
 mod circles;
 mod dependencies;

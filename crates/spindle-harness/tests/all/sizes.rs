@@ -1,9 +1,10 @@
-//! Lengths of functions and files.
+//! Lengths of lines, functions and files.
 
 use std::collections::BTreeMap;
 
-use crate::sources::{code, product, sources};
+use crate::sources::{code, product, sources, without_texts};
 
+const LINE_MAX: usize = 120;
 const FILE_LINES_MAX: usize = 800;
 const FUNCTION_LINES_MAX: usize = 70;
 
@@ -18,8 +19,51 @@ const LONG: [(&str, usize); 4] = [
     ),
 ];
 
-/// Where code is.
+/// Where code and documents are.
 const CODE: [&str; 2] = ["crates", "fuzz"];
+const DOCUMENTS: [&str; 3] = ["README.md", "CONTRIBUTING.md", "docs"];
+
+#[test]
+fn lines_of_code_are_narrow() {
+    let mut wide = Vec::new();
+    for source in sources(&CODE, "rs") {
+        // A text that people read is not broken for the sake of the code around it, nor is an address.
+        let code = without_texts(&source.text);
+        for (number, (line, code)) in source.text.lines().zip(code.lines()).enumerate() {
+            let comment = line.trim_start().strip_prefix("//");
+            let is_free = comment.is_some_and(|text| text.contains("http") || text.contains("| "));
+            let is_wide = line.chars().count() > LINE_MAX;
+            if is_wide && !is_free && (comment.is_some() || code.chars().count() > LINE_MAX) {
+                wide.push(format!("{}:{}", source.path, number + 1));
+            }
+        }
+    }
+    assert_eq!(
+        wide,
+        Vec::<String>::new(),
+        "lines of more than {LINE_MAX} characters"
+    );
+}
+
+#[test]
+fn lines_of_documents_are_narrow() {
+    let mut wide = Vec::new();
+    for source in sources(&DOCUMENTS, "md") {
+        let mut is_verbatim = false;
+        for (number, line) in source.text.lines().enumerate() {
+            is_verbatim ^= line.trim_start().starts_with("```");
+            let is_free = is_verbatim || line.trim_start().starts_with('|') || line.contains("](");
+            if line.chars().count() > LINE_MAX && !is_free {
+                wide.push(format!("{}:{}", source.path, number + 1));
+            }
+        }
+    }
+    assert_eq!(
+        wide,
+        Vec::<String>::new(),
+        "lines of more than {LINE_MAX} characters"
+    );
+}
 
 #[test]
 fn files_can_be_read_in_one_sitting() {

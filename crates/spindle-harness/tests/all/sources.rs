@@ -87,12 +87,14 @@ fn modules_for_tests(source: &Source) -> Vec<String> {
         .collect()
 }
 
-/// The code with comments and the insides of texts left out, and without what stands behind `#[cfg(test)]`. Line breaks stay.
+/// The code with comments and the insides of texts left out, and without what stands behind `#[cfg(test)]`. Line breaks
+/// stay.
 pub fn code(text: &str) -> String {
     without_tests(&without_texts(text))
 }
 
-fn without_texts(text: &str) -> String {
+/// The code with comments and the insides of texts left out. Line breaks stay.
+pub fn without_texts(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(first) = rest.chars().next() {

@@ -39,8 +39,8 @@ pub fn modules(sources: &[Source], crate_name: &str) -> Vec<Module> {
     sources.iter().filter_map(below).collect()
 }
 
-/// The modules that one module uses, by their places in the list. What it only hands on (`pub use`) of its own children, and that a
-/// child belongs to it (`mod`), is no use.
+/// The modules that one module uses, by their places in the list. What it only hands on (`pub use`) of its own
+/// children, and that a child belongs to it (`mod`), is no use.
 pub fn uses_of(module: &Module, modules: &[Module]) -> BTreeSet<usize> {
     let uses = module.uses.iter();
     let mut used: BTreeSet<usize> = uses.filter_map(|path| resolve(path, modules)).collect();

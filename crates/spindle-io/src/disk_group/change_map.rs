@@ -1,13 +1,14 @@
-//! The change map: which extents may differ from copy to copy. It does three things with one bit for each allocation unit (or
-//! some, on large disks) of each disk:
+//! The change map: which extents may differ from copy to copy. It does three things with one bit for each allocation
+//! unit (or some, on large disks) of each disk:
 //!
-//! - **After a crash** the copies of an extent that was being written may differ, and a reader must not see one and then the
-//!   other. Before the first write to a mirrored extent its bits are set, durably, on all disks that hold a copy; a mount
-//!   makes the copies of all extents with a bit set equal before anybody reads.
-//! - **While a disk is offline** no bit of an extent with a copy on it is cleared. What the disk missed is then what has a
-//!   bit set: this is all that is copied when the disk returns.
-//! - **Cheaply**: a write whose bits are set looks them up in memory and goes on. Bits are cleared lazily, with a map that is
-//!   written anyway, when their extents have not been written for a while and everything written is on stable storage.
+//! - **After a crash** the copies of an extent that was being written may differ, and a reader must not see one and
+//!   then the other. Before the first write to a mirrored extent its bits are set, durably, on all disks that hold a
+//!   copy; a mount makes the copies of all extents with a bit set equal before anybody reads.
+//! - **While a disk is offline** no bit of an extent with a copy on it is cleared. What the disk missed is then what
+//!   has a bit set: this is all that is copied when the disk returns.
+//! - **Cheaply**: a write whose bits are set looks them up in memory and goes on. Bits are cleared lazily, with a map
+//!   that is written anyway, when their extents have not been written for a while and everything written is on stable
+//!   storage.
 
 use std::sync::Arc;
 
@@ -155,7 +156,8 @@ impl ChangeMap {
 }
 
 impl Core {
-    /// Sets the bits of copies that are about to be written, durably. A disk whose map cannot be written is taken offline.
+    /// Sets the bits of copies that are about to be written, durably. A disk whose map cannot be written is taken
+    /// offline.
     pub(super) async fn mark(&self, places: &[Place]) -> Result<(), DiskGroupError> {
         let members = self.members.load_full();
         let unmarked = || {

@@ -1,5 +1,5 @@
-//! Whether a group is as it should be: all copies of every extent equal, the allocation table as the extent maps say, and
-//! the metadata on every disk whole and the same.
+//! Whether a group is as it should be: all copies of every extent equal, the allocation table as the extent maps say,
+//! and the metadata on every disk whole and the same.
 
 use std::fmt;
 use std::sync::Arc;
@@ -112,8 +112,8 @@ pub struct CheckReport {
 }
 
 impl DiskGroup {
-    /// Reads and compares every copy of every extent, and the metadata of every disk. Writes to an extent wait while it is
-    /// compared. Errors: the group is dismounted.
+    /// Reads and compares every copy of every extent, and the metadata of every disk. Writes to an extent wait while it
+    /// is compared. Errors: the group is dismounted.
     pub async fn check(&self) -> Result<CheckReport, DiskGroupError> {
         let core = &self.core;
         core.check_mounted()?;

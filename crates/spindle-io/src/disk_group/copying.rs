@@ -54,8 +54,8 @@ pub(super) async fn copy(
 }
 
 impl Core {
-    /// Makes the attached copies of an extent (only those on disk `only`, if given) equal to the first that may be read. A
-    /// disk that fails meanwhile is taken offline. Nobody may write the extent. Errors: that would lose data.
+    /// Makes the attached copies of an extent (only those on disk `only`, if given) equal to the first that may be
+    /// read. A disk that fails meanwhile is taken offline. Nobody may write the extent. Errors: that would lose data.
     pub(super) async fn equalise(
         &self,
         map: &ExtentMap,

@@ -1,6 +1,6 @@
-//! A mounted group's heart: its metadata in memory, the one path by which they change ([`Core::change`]), and taking a disk
-//! offline. A change is made in memory and then on every disk that is online; it counts when all of them have it. A disk
-//! that cannot take it goes offline with the next change; if that would lose data, the group is dismounted.
+//! A mounted group's heart: its metadata in memory, the one path by which they change ([`Core::change`]), and taking a
+//! disk offline. A change is made in memory and then on every disk that is online; it counts when all of them have it.
+//! A disk that cannot take it goes offline with the next change; if that would lose data, the group is dismounted.
 //!
 //! Whoever waits holds locks in this order: an extent's, `marking`, `flushing`, the turn of the metadata.
 
@@ -134,8 +134,8 @@ impl Core {
         files.chain(made).collect()
     }
 
-    /// Carries out a change, in memory and on every disk that is online; what it is, or why not, is decided when nothing can
-    /// come between.
+    /// Carries out a change, in memory and on every disk that is online; what it is, or why not, is decided when
+    /// nothing can come between.
     pub(super) async fn change(
         &self,
         _turn: &Turn<'_>,
@@ -178,8 +178,8 @@ impl Core {
         &self,
         change: Option<Change>,
     ) -> Result<Vec<(u16, IoError)>, DiskGroupError> {
-        // Who joins or returns comes first: were the others to say that it belongs, and it not to know, it would be taken for an
-        // old copy after a crash.
+        // Who joins or returns comes first: were the others to say that it belongs, and it not to know, it would be
+        // taken for an old copy after a crash.
         let joins = match &change {
             Some(Change::DiskAdded { disk, .. } | Change::DiskOnline { disk }) => Some(*disk),
             _ => None,

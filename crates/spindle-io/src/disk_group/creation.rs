@@ -1,7 +1,7 @@
-//! Files made atomically, as Oracle's disk manager does: space is reserved in memory, the file is filled through a device of
-//! its own, and exists for others when its creation is in the metadata. Nothing of a creation that is dropped, or cut
-//! short by a crash, is left. A file is initialised: what nobody has written when it is committed is zero, in all copies.
-//! Filled from front to back, each byte is written once.
+//! Files made atomically, as Oracle's disk manager does: space is reserved in memory, the file is filled through a
+//! device of its own, and exists for others when its creation is in the metadata. Nothing of a creation that is
+//! dropped, or cut short by a crash, is left. A file is initialised: what nobody has written when it is committed is
+//! zero, in all copies. Filled from front to back, each byte is written once.
 
 use std::sync::{Arc, Weak};
 
@@ -53,8 +53,8 @@ pub struct FileCreation {
 }
 
 impl DiskGroup {
-    /// Reserves space for a file of `bytes` bytes, whole blocks of 4096. Errors: the name is taken or cannot be one, there is
-    /// no room, or the group has too few failure groups for the template.
+    /// Reserves space for a file of `bytes` bytes, whole blocks of 4096. Errors: the name is taken or cannot be one,
+    /// there is no room, or the group has too few failure groups for the template.
     pub async fn begin_file(
         &self,
         name: &str,
@@ -180,8 +180,9 @@ impl FileCreation {
         Arc::clone(&self.filling) as Arc<dyn BlockDevice>
     }
 
-    /// Zeroes what was not written, makes everything durable, and gives the file its name, in that order. Errors: a write was
-    /// lost, a file of that name has appeared meanwhile, or the group is dismounted; then there is no such file.
+    /// Zeroes what was not written, makes everything durable, and gives the file its name, in that order. Errors: a
+    /// write was lost, a file of that name has appeared meanwhile, or the group is dismounted; then there is no such
+    /// file.
     pub async fn commit(self) -> Result<(), DiskGroupError> {
         let capacity = self.file.limits().capacity_bytes;
         self.filling.zero_up_to(capacity).await?;
@@ -227,8 +228,8 @@ struct Mark {
     is_moving: bool,
 }
 
-/// A file that is being filled: what lies before the mark is initialised. A write beyond it has what lies between zeroed
-/// first.
+/// A file that is being filled: what lies before the mark is initialised. A write beyond it has what lies between
+/// zeroed first.
 struct Filling {
     me: Weak<Filling>,
     file: Arc<GroupFile>,

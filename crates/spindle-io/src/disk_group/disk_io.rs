@@ -1,5 +1,5 @@
-//! The group's own I/O to its disks: headers, metadata, change maps and copies of extents. Buffers are made for each use;
-//! none of this is on the way of a database's I/O.
+//! The group's own I/O to its disks: headers, metadata, change maps and copies of extents. Buffers are made for each
+//! use; none of this is on the way of a database's I/O.
 
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
-//! Where things lie on a disk of a group, and the blocks that do not depend on the group's state: disk header and change
-//! map. Pure functions on bytes. The disk header in block 0 of allocation unit 0, metadata blocks of 4 KB and the copy of
-//! the header in allocation unit 1 are as in Oracle's ASM (Automatic Storage Management Administrator's Guide 12.1;
-//! public dumps of `kfed`); the encoding is our own.
+//! Where things lie on a disk of a group, and the blocks that do not depend on the group's state: disk header and
+//! change map. Pure functions on bytes. The disk header in block 0 of allocation unit 0, metadata blocks of 4 KB and
+//! the copy of the header in allocation unit 1 are as in Oracle's ASM (Automatic Storage Management Administrator's
+//! Guide 12.1; public dumps of `kfed`); the encoding is our own.
 //!
 //! All numbers are little-endian. A disk is divided into allocation units (AU) of 1 to 64 MiB:
 //!
@@ -32,9 +32,9 @@
 //! | 144 | 4 | allocation units on the disk |
 //! | 148 | 4 | allocation units of a metadata slot |
 //!
-//! Change map: `SPNDLMAP` (8), CRC32C (4), log2 of the allocation units for each bit (4), incarnation of the disk (8), step
-//! of the map (8), zeros to 64, then a bit for each so many allocation units: extents that begin in them have had writes
-//! under way, or may have been changed while a disk that holds a copy was offline.
+//! Change map: `SPNDLMAP` (8), CRC32C (4), log2 of the allocation units for each bit (4), incarnation of the disk (8),
+//! step of the map (8), zeros to 64, then a bit for each so many allocation units: extents that begin in them have had
+//! writes under way, or may have been changed while a disk that holds a copy was offline.
 //!
 //! Metadata records (snapshots and changes) are in `store`.
 
@@ -141,7 +141,8 @@ impl DiskLayout {
     }
 }
 
-/// Bytes that a disk of this size has for files in a group with such allocation units; 0 when it is too small to be in one.
+/// Bytes that a disk of this size has for files in a group with such allocation units; 0 when it is too small to be in
+/// one.
 pub fn room_bytes(capacity_bytes: u64, au_bytes: u64) -> u64 {
     DiskLayout::new(capacity_bytes, au_bytes)
         .map_or(0, |layout| u64::from(layout.data_aus()) * au_bytes)
@@ -229,8 +230,8 @@ impl DiskHeader {
     }
 }
 
-/// The names of the group and of the disk in the first 4096 bytes of a disk, or in the copy of them; `None` when they are no
-/// header of a disk.
+/// The names of the group and of the disk in the first 4096 bytes of a disk, or in the copy of them; `None` when they
+/// are no header of a disk.
 pub fn names_in_header(block: &[u8]) -> Option<(String, String)> {
     let block = block.get(..BLOCK_BYTES)?;
     let header = DiskHeader::decode(block)?;

@@ -1,7 +1,8 @@
-//! A file of a group as a `BlockDevice`. A request that lies within one extent (or fine stripe) is looked up and handed to
-//! the disk as it is: no latch, no wait, and for one copy or a read no allocation. Whatever else there is goes another
-//! way: a request that crosses a border (`pieces`), one that has to wait because its extent is being moved or its first
-//! write must be noted in the change map ([`GroupFile::patiently`]), one that fails (`mend`, `mirrored_write`).
+//! A file of a group as a `BlockDevice`. A request that lies within one extent (or fine stripe) is looked up and handed
+//! to the disk as it is: no latch, no wait, and for one copy or a read no allocation. Whatever else there is goes
+//! another way: a request that crosses a border (`pieces`), one that has to wait because its extent is being moved or
+//! its first write must be noted in the change map ([`GroupFile::patiently`]), one that fails (`mend`,
+//! `mirrored_write`).
 
 use std::future::Future;
 use std::pin::Pin;

@@ -1,5 +1,5 @@
-//! The disks of a mounted group as an I/O sees them: which are attached, and which copies may be read. The list is replaced as
-//! a whole when something changes, and read without a latch.
+//! The disks of a mounted group as an I/O sees them: which are attached, and which copies may be read. The list is
+//! replaced as a whole when something changes, and read without a latch.
 
 use std::sync::Arc;
 
@@ -18,7 +18,8 @@ pub(super) struct Member {
     pub(super) layout: DiskLayout,
     /// Its copies are good; else it is being brought up to date: written, but not read.
     pub(super) is_readable: bool,
-    /// A write or a flush of it has failed, and it has not been decided what follows: read only where there is no other copy.
+    /// A write or a flush of it has failed, and it has not been decided what follows: read only where there is no other
+    /// copy.
     pub(super) is_suspect: bool,
     /// Read rather than others.
     pub(super) is_preferred: bool,
@@ -61,8 +62,8 @@ impl Members {
         }
     }
 
-    /// The copy of an extent to read: one of the preferred failure group, else the first that may be read; one on a suspect
-    /// disk only if there is no other.
+    /// The copy of an extent to read: one of the preferred failure group, else the first that may be read; one on a
+    /// suspect disk only if there is no other.
     #[inline]
     pub(super) fn to_read<'a>(&'a self, extent: &'a Extent) -> Option<(&'a Arc<Member>, Place)> {
         let mut best: Option<(&Arc<Member>, Place)> = None;

@@ -18,8 +18,8 @@ use crate::disk_group::store::Store;
 use crate::disk_group::{Disk, DiskGroup};
 
 impl DiskGroup {
-    /// Adds disks; what they hold is lost. Files are spread to them by the next rebalance. Errors: names, sizes, or a disk that
-    /// cannot be written.
+    /// Adds disks; what they hold is lost. Files are spread to them by the next rebalance. Errors: names, sizes, or a
+    /// disk that cannot be written.
     pub async fn add_disks(&self, disks: Vec<Disk>) -> Result<(), DiskGroupError> {
         for disk in disks {
             self.core.add_disk(disk).await?;
@@ -27,8 +27,9 @@ impl DiskGroup {
         Ok(())
     }
 
-    /// Has a disk leave: nothing new goes there, the next rebalance empties it, and then it is no longer of the group. It may be
-    /// offline if everything has another copy. Errors: no such disk, or too few failure groups or too little space without it.
+    /// Has a disk leave: nothing new goes there, the next rebalance empties it, and then it is no longer of the group.
+    /// It may be offline if everything has another copy. Errors: no such disk, or too few failure groups or too little
+    /// space without it.
     pub async fn drop_disk(&self, name: &str) -> Result<(), DiskGroupError> {
         let turn = self.core.turn().await?;
         let decide = |book: &mut Book| {
@@ -39,9 +40,9 @@ impl DiskGroup {
         self.core.change(&turn, decide).await
     }
 
-    /// Takes a disk back that was offline, and brings it up to date: only what has changed meanwhile is copied, unless the disk
-    /// is not as it was when it went. Returns the bytes copied. Errors: another disk, one that is online, or one that fails
-    /// again.
+    /// Takes a disk back that was offline, and brings it up to date: only what has changed meanwhile is copied, unless
+    /// the disk is not as it was when it went. Returns the bytes copied. Errors: another disk, one that is online, or
+    /// one that fails again.
     pub async fn online_disk(&self, device: Arc<dyn BlockDevice>) -> Result<u64, DiskGroupError> {
         self.core.bring_online(&device).await
     }
@@ -292,7 +293,8 @@ impl Core {
         extent.has_writes() || extent.has_diverged() || is_marked
     }
 
-    /// The returning disk's change map gets the bits that other copies have: they may stand for what a further disk misses.
+    /// The returning disk's change map gets the bits that other copies have: they may stand for what a further disk
+    /// misses.
     async fn carry_bits(&self, joined: &Member) -> Result<(), DiskGroupError> {
         let _turn = self.marking.acquire().await.expect("never closed");
         for map in self.all_maps() {
@@ -314,8 +316,8 @@ impl Core {
     }
 }
 
-/// Whether a disk that has these metadata is as it was when the group last had it online: it may have missed the very last
-/// change, and has none of its own.
+/// Whether a disk that has these metadata is as it was when the group last had it online: it may have missed the very
+/// last change, and has none of its own.
 fn follows(has: Moment, last: Moment) -> bool {
     has.mount == last.mount && has.step + 1 >= last.step && has.step <= last.step
 }

@@ -1,6 +1,6 @@
-//! What follows a read that failed on a mirrored file: the other copies are asked, and the bad one is rewritten in place from
-//! a good one, and read again. A disk that cannot be mended so is taken offline, if the group can spare it (OSTMG 12.1,
-//! "Read failures").
+//! What follows a read that failed on a mirrored file: the other copies are asked, and the bad one is rewritten in
+//! place from a good one, and read again. A disk that cannot be mended so is taken offline, if the group can spare it
+//! (OSTMG 12.1, "Read failures").
 
 use std::sync::Arc;
 

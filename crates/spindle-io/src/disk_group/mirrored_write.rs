@@ -1,5 +1,6 @@
-//! One write to all copies of an extent. It is acknowledged when every attached copy has it; or, when some failed, at least
-//! one has it and the disks that failed are offline in the metadata, durably: then nobody can ever read what they hold.
+//! One write to all copies of an extent. It is acknowledged when every attached copy has it; or, when some failed, at
+//! least one has it and the disks that failed are offline in the metadata, durably: then nobody can ever read what they
+//! hold.
 
 use std::sync::Arc;
 

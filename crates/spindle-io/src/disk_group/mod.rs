@@ -1,7 +1,7 @@
-//! Disk groups, as Oracle's ASM makes them: files spread and mirrored over disks, without a file system. A file of a group
-//! is a `BlockDevice` made of `BlockDevice`s: an I/O looks its place up in memory and goes straight to the disk. The same code
-//! runs on real devices and on simulated ones. Layouts and the program make, mount and change groups here; the database
-//! sees only the devices of its files.
+//! Disk groups, as Oracle's ASM makes them: files spread and mirrored over disks, without a file system. A file of a
+//! group is a `BlockDevice` made of `BlockDevice`s: an I/O looks its place up in memory and goes straight to the disk.
+//! The same code runs on real devices and on simulated ones. Layouts and the program make, mount and change groups
+//! here; the database sees only the devices of its files.
 //!
 //! | module | holds |
 //! | --- | --- |
@@ -108,8 +108,8 @@ pub struct DiskGroup {
 }
 
 impl DiskGroup {
-    /// Makes a group of these disks and mounts it; what the disks held is lost. Errors: names, sizes, too few failure groups, or a
-    /// disk that cannot be written.
+    /// Makes a group of these disks and mounts it; what the disks held is lost. Errors: names, sizes, too few failure
+    /// groups, or a disk that cannot be written.
     pub async fn create(
         env: &Arc<dyn Env>,
         name: &str,
@@ -119,9 +119,10 @@ impl DiskGroup {
         mount::create(env, name, disks, options).await
     }
 
-    /// Mounts the group whose disks these are, in any order, and repairs what a crash left. Disks may be missing if the others
-    /// have every extent and are more than half. Errors: disks that are of no group, of another, given twice, out of date or
-    /// missing. That nobody else has mounted the group is for the caller to see to: a `FileDevice` holds a lock.
+    /// Mounts the group whose disks these are, in any order, and repairs what a crash left. Disks may be missing if the
+    /// others have every extent and are more than half. Errors: disks that are of no group, of another, given twice,
+    /// out of date or missing. That nobody else has mounted the group is for the caller to see to: a `FileDevice` holds
+    /// a lock.
     pub async fn mount(
         env: &Arc<dyn Env>,
         devices: &[Arc<dyn BlockDevice>],
@@ -143,7 +144,8 @@ impl DiskGroup {
         &self.core.name
     }
 
-    /// Reads copies of a failure group where there is one, from now on; `None`: primary copies. Errors: no such failure group.
+    /// Reads copies of a failure group where there is one, from now on; `None`: primary copies. Errors: no such failure
+    /// group.
     pub fn prefer_failure_group(&self, preferred: Option<&str>) -> Result<(), DiskGroupError> {
         let members = self.core.members.load_full();
         let is_it = |failure_group: &str| preferred == Some(failure_group);

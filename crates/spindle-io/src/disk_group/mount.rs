@@ -1,5 +1,5 @@
-//! Making a group, and mounting one: finding its disks by their headers, its newest metadata, and making copies equal that a
-//! crash may have left different.
+//! Making a group, and mounting one: finding its disks by their headers, its newest metadata, and making copies equal
+//! that a crash may have left different.
 //!
 //! Which metadata are the newest can be told when more than half of the disks that they call online are there: a change
 //! that took disks offline is on all that stayed, never fewer than half. With fewer, the missing ones may have gone on

@@ -1,6 +1,6 @@
-//! Requests that cross the border of an extent or a fine stripe: each piece goes its own way, all at once. A write's buffers
-//! are cut where the border falls; a read's belong to one piece each, and where one does not, the read goes by way of
-//! buffers that do.
+//! Requests that cross the border of an extent or a fine stripe: each piece goes its own way, all at once. A write's
+//! buffers are cut where the border falls; a read's belong to one piece each, and where one does not, the read goes by
+//! way of buffers that do.
 
 use crate::arena::{Arena, WriteHold};
 use crate::device::{BlockDevice, Completion, Operation, Outcome, Request, Submission};

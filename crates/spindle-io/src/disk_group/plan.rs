@@ -1,7 +1,7 @@
-//! Which copies of extents a rebalance moves, and where to: a pure function of what lies where. Every file is to lie on each
-//! disk in proportion to its size, primary copies and others each for themselves, so that reads are even, too; copies of an
-//! extent stay in different failure groups; disks that leave are emptied. The copy that weighs most is moved to where
-//! least is, until no move makes it more even.
+//! Which copies of extents a rebalance moves, and where to: a pure function of what lies where. Every file is to lie on
+//! each disk in proportion to its size, primary copies and others each for themselves, so that reads are even, too;
+//! copies of an extent stay in different failure groups; disks that leave are emptied. The copy that weighs most is
+//! moved to where least is, until no move makes it more even.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,5 @@
-//! Deliberate bugs of disk groups that their tests must catch; never there outside this crate's own tests. A bug is planted
-//! for the calling thread, which in the simulated world is the whole world.
+//! Deliberate bugs of disk groups that their tests must catch; never there outside this crate's own tests. A bug is
+//! planted for the calling thread, which in the simulated world is the whole world.
 
 /// A deliberate bug.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

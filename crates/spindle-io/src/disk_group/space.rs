@@ -1,5 +1,5 @@
-//! Which allocation units are free, and which disk the next extent goes to. Every file is spread evenly over all disks by
-//! their size; copies of an extent go to partner disks in other failure groups (OSTMG 12.1, "Mirroring and Failure
+//! Which allocation units are free, and which disk the next extent goes to. Every file is spread evenly over all disks
+//! by their size; copies of an extent go to partner disks in other failure groups (OSTMG 12.1, "Mirroring and Failure
 //! Groups"). The allocation table is kept in memory: it is what the extent maps say, and is made of them at each mount.
 
 use std::collections::BTreeMap;
@@ -204,8 +204,8 @@ impl<'a> Spread<'a> {
         Some(places)
     }
 
-    /// Candidates for a copy, best first: partners of the primary before others, then those with the least of this file for
-    /// their size, all of them in failure groups that have no copy yet.
+    /// Candidates for a copy, best first: partners of the primary before others, then those with the least of this file
+    /// for their size, all of them in failure groups that have no copy yet.
     fn order(&self, copy: usize, places: &[Place]) -> Vec<usize> {
         let count = self.candidates.len();
         let group_of = |disk: u16| {

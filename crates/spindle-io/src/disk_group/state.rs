@@ -1,6 +1,6 @@
-//! What a group's metadata say: its disks and files, and the changes to them. Every disk of the group carries all of it, as
-//! a snapshot and a log of changes (`store`, whose bytes are in `snapshot`), so any disk that has the newest step knows
-//! everything.
+//! What a group's metadata say: its disks and files, and the changes to them. Every disk of the group carries all of
+//! it, as a snapshot and a log of changes (`store`, whose bytes are in `snapshot`), so any disk that has the newest
+//! step knows everything.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

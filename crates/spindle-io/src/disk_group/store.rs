@@ -1,5 +1,5 @@
-//! The metadata on one disk: two slots, of which one holds the newest snapshot and the log of changes since. A change is
-//! written behind the last one; when the log is full, or long, the next step is a snapshot into the other slot. So
+//! The metadata on one disk: two slots, of which one holds the newest snapshot and the log of changes since. A change
+//! is written behind the last one; when the log is full, or long, the next step is a snapshot into the other slot. So
 //! whatever a crash tears is newer than a state that is whole. A record (snapshot or change) takes whole blocks:
 //!
 //! | offset | bytes | what |
@@ -13,8 +13,8 @@
 //! | 48 | 8 | bytes from offset 64 on (`state` says which) |
 //! | 56 | 8 | identity of the mount that wrote it |
 //!
-//! Steps of a log follow each other without a gap, under one snapshot and one mount; the first block that is not so ends it:
-//! what an earlier use of the slot left behind is never taken for a change.
+//! Steps of a log follow each other without a gap, under one snapshot and one mount; the first block that is not so
+//! ends it: what an earlier use of the slot left behind is never taken for a change.
 
 use crate::device::IoError;
 use crate::disk_group::disk_io::{self, Device};

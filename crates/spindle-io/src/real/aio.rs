@@ -1,11 +1,11 @@
 //! The calling thread's context of the kernel's older asynchronous I/O (io_setup(2), used through libaio by Oracle and
 //! InnoDB). Requests are queued and handed over by one `io_submit` when the thread waits (`block_on`), and it waits in
-//! `io_getevents`, as those databases do. A poll of the parker's eventfd (Linux 4.18) is always among what is under way,
-//! so that another thread can end the wait. As with a ring, a request owns its buffers and its open file until its event
-//! has arrived.
+//! `io_getevents`, as those databases do. A poll of the parker's eventfd (Linux 4.18) is always among what is under
+//! way, so that another thread can end the wait. As with a ring, a request owns its buffers and its open file until its
+//! event has arrived.
 //!
-//! What the kernel does not make asynchronous, blocks in `io_submit`: every buffered read and write, and direct ones where
-//! the file system must allocate. That is how databases meet it, too.
+//! What the kernel does not make asynchronous, blocks in `io_submit`: every buffered read and write, and direct ones
+//! where the file system must allocate. That is how databases meet it, too.
 #![allow(unsafe_code)]
 
 use std::cell::RefCell;

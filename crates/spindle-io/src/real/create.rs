@@ -1,9 +1,10 @@
-//! The two file managers. The plain one makes a file under its name and writes it through the page cache. The ODM one does
-//! what Oracle's disk manager does: it writes past the page cache, and the file stays invisible until it is committed under
-//! its name in one step; a creation that is dropped, or whose process dies, leaves nothing. Both allocate all space first,
-//! as contiguous as the file system can, then initialise all of it and make it durable: how a file lies must not be what
-//! tells two access paths apart. Neither ever overwrites a file. Where the file system has no nameless files
-//! (O_TMPFILE), a hidden name (`.name.creating-<process>`) stands in, which a killed process leaves behind.
+//! The two file managers. The plain one makes a file under its name and writes it through the page cache. The ODM one
+//! does what Oracle's disk manager does: it writes past the page cache, and the file stays invisible until it is
+//! committed under its name in one step; a creation that is dropped, or whose process dies, leaves nothing. Both
+//! allocate all space first, as contiguous as the file system can, then initialise all of it and make it durable: how a
+//! file lies must not be what tells two access paths apart. Neither ever overwrites a file. Where the file system has
+//! no nameless files (O_TMPFILE), a hidden name (`.name.creating-<process>`) stands in, which a killed process leaves
+//! behind.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -165,8 +166,8 @@ impl Drop for OdmCreation {
     }
 }
 
-/// Allocates all space of a new file at once. What is more than is free is refused first: a file system that tries takes all
-/// space there is for a while, and whoever else writes meanwhile fails.
+/// Allocates all space of a new file at once. What is more than is free is refused first: a file system that tries
+/// takes all space there is for a while, and whoever else writes meanwhile fails.
 fn allocate(file: &File, bytes: u64) -> io::Result<()> {
     if bytes == 0 {
         return Ok(());
@@ -202,8 +203,8 @@ fn open_invisible(path: &Path) -> io::Result<(File, Option<PathBuf>)> {
     }
 }
 
-/// Names a nameless file. By way of /proc, which every process may take; naming by descriptor alone (AT_EMPTY_PATH) is a
-/// privilege before Linux 6.10, kept for places without /proc.
+/// Names a nameless file. By way of /proc, which every process may take; naming by descriptor alone (AT_EMPTY_PATH) is
+/// a privilege before Linux 6.10, kept for places without /proc.
 fn link(file: &File, path: &Path) -> io::Result<()> {
     let by_proc = format!("/proc/self/fd/{}", file.as_raw_fd());
     match linkat(CWD, by_proc, CWD, path, AtFlags::SYMLINK_FOLLOW) {

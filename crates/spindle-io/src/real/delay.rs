@@ -86,8 +86,8 @@ impl BlockDevice for DelayedDevice {
         self.inner.limits()
     }
 
-    /// A batched request of a method that has several under way together begins when its delay has passed and the calling
-    /// thread waits in `block_on`; its completion must be awaited by that same thread.
+    /// A batched request of a method that has several under way together begins when its delay has passed and the
+    /// calling thread waits in `block_on`; its completion must be awaited by that same thread.
     fn submit(&self, request: Request) -> Completion {
         sync::assert_no_latch_held();
         let delay = self.delay.of(&request.operation);

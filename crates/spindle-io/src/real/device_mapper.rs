@@ -1,5 +1,5 @@
-//! Messages to devices of device-mapper, as `dmsetup message` sends them, without a process for each. Who records a log of
-//! writes marks it so.
+//! Messages to devices of device-mapper, as `dmsetup message` sends them, without a process for each. Who records a log
+//! of writes marks it so.
 
 #![allow(unsafe_code)]
 
@@ -47,8 +47,8 @@ impl DeviceMapper {
         Ok(DeviceMapper(control?))
     }
 
-    /// Sends `text` to the first target of the device called `name`. Errors: there is no such device, its target does not
-    /// understand the message, or name or text is too long (127 and 511 bytes).
+    /// Sends `text` to the first target of the device called `name`. Errors: there is no such device, its target does
+    /// not understand the message, or name or text is too long (127 and 511 bytes).
     pub fn send(&self, name: &str, text: &str) -> io::Result<()> {
         let mut message = Message {
             version: VERSION,

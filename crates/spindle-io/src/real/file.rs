@@ -31,8 +31,8 @@ pub enum Method {
     /// Queued on the caller's io_uring and submitted together when it next waits; one call submits, another reaps, as
     /// `io_submit` and `io_getevents` do.
     Async(Arc<RingConfig>),
-    /// As `Async`, by the kernel's older asynchronous I/O (libaio), which Oracle and InnoDB use; what is buffered, or has
-    /// to be allocated, blocks at submission.
+    /// As `Async`, by the kernel's older asynchronous I/O (libaio), which Oracle and InnoDB use; what is buffered, or
+    /// has to be allocated, blocks at submission.
     Libaio,
     /// As Oracle's disk manager: like `Async`, the file identified once for all threads (and registered with their
     /// rings), submitting and reaping in a single call.
@@ -86,8 +86,8 @@ impl FileDevice {
     }
 
     /// A device on `bytes` bytes of an identified file or block device, from `first_byte` on: one database file of
-    /// several on a raw device. Errors: [`FileError::BadRegion`] when it reaches past the end or its edges do not suit the
-    /// device's alignment, or see [`FileError`].
+    /// several on a raw device. Errors: [`FileError::BadRegion`] when it reaches past the end or its edges do not suit
+    /// the device's alignment, or see [`FileError`].
     pub fn on_region(
         file: &Identified,
         first_byte: u64,
@@ -162,8 +162,8 @@ impl BlockDevice for FileDevice {
         self.core.limits.clone()
     }
 
-    /// Batched requests of [`Method::Async`], [`Method::Libaio`] and [`Method::Odm`] go out when the calling thread next waits in
-    /// `block_on`, and their completions must be awaited by that same thread.
+    /// Batched requests of [`Method::Async`], [`Method::Libaio`] and [`Method::Odm`] go out when the calling thread
+    /// next waits in `block_on`, and their completions must be awaited by that same thread.
     fn submit(&self, request: Request) -> Completion {
         sync::assert_no_latch_held();
         let total = request.bytes();
@@ -265,8 +265,8 @@ impl Core {
     }
 }
 
-/// What every disk writes whole at the least, and the alignment assumed where the system names none. Larger units are for
-/// direct writes that ask for atomicity (RWF_ATOMIC), where the system says that the device keeps the promise.
+/// What every disk writes whole at the least, and the alignment assumed where the system names none. Larger units are
+/// for direct writes that ask for atomicity (RWF_ATOMIC), where the system says that the device keeps the promise.
 const SECTOR_BYTES: u32 = 512;
 
 fn limits(file: &OpenFile) -> Result<Limits, FileError> {

@@ -1,6 +1,6 @@
-//! Requests under way in a thread's ring or context: each has a number while the kernel has it, owns its buffers and its
-//! open file, and is delivered to whoever waits when the ring or context is no longer borrowed, because who hears of an end
-//! may close a file or submit more.
+//! Requests under way in a thread's ring or context: each has a number while the kernel has it, owns its buffers and
+//! its open file, and is delivered to whoever waits when the ring or context is no longer borrowed, because who hears
+//! of an end may close a file or submit more.
 
 use std::sync::Arc;
 

@@ -1,11 +1,11 @@
 //! Open files. A file is open once at a time, for whatever method: opening takes its lock (`flock`), so that no second
-//! instance writes it and `create::remove` leaves it alone. (The lock is advice: `rm` does not ask.) [`identify`] opens a
-//! file once for all threads, as Oracle's disk manager does: what it returns is the identifier that threads and devices
-//! share, and it has a place in every ring's table of registered files.
+//! instance writes it and `create::remove` leaves it alone. (The lock is advice: `rm` does not ask.) [`identify`] opens
+//! a file once for all threads, as Oracle's disk manager does: what it returns is the identifier that threads and
+//! devices share, and it has a place in every ring's table of registered files.
 //!
 //! The lock has a second use. The kernel may carry out a killed process's io_uring requests after the process is gone,
-//! and such a late write could land on top of what recovery writes. A request holds its open file, and with it the lock:
-//! who waits for the lock has waited for the last of them.
+//! and such a late write could land on top of what recovery writes. A request holds its open file, and with it the
+//! lock: who waits for the lock has waited for the last of them.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Seek, SeekFrom};
@@ -58,8 +58,8 @@ pub fn identify(path: &Path, caching: Caching) -> Result<Identified, FileError> 
 /// How long the requests of a killed process may take to end.
 const LOCK_PATIENCE: Duration = Duration::from_secs(1);
 
-/// Takes the lock of an open file, which goes with the open file. It asks again and again, because the system's call that
-/// waits has no limit, and whoever holds the lock calls nobody; files are opened before anything is measured.
+/// Takes the lock of an open file, which goes with the open file. It asks again and again, because the system's call
+/// that waits has no limit, and whoever holds the lock calls nobody; files are opened before anything is measured.
 pub(super) fn lock(file: &File, path: &Path) -> Result<(), FileError> {
     let began = Instant::now();
     loop {

@@ -1,6 +1,6 @@
 //! [`MemoryDevice`]: a device that is memory. Every request is done within `submit`, whatever its submission, and the
-//! bytes are kept, so that a database on it works and its blocks verify. What a transaction costs there is what clients,
-//! database and bookkeeping cost without storage.
+//! bytes are kept, so that a database on it works and its blocks verify. What a transaction costs there is what
+//! clients, database and bookkeeping cost without storage.
 
 use std::sync::Arc;
 

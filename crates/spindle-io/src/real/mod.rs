@@ -1,9 +1,8 @@
 //! The real world: threads, files, the clock. A process of [`RealEnv`] is a thread inside [`block_on()`]; a
-//! [`FileDevice`] reads and writes one file or block device by one of five methods; a [`MemoryDevice`] costs what no device costs, a
-//! [`DelayedDevice`] takes longer than the one beneath;
-//! [`facts`] says what a file, its
-//! page cache and the machine are like; [`create`] makes files the plain way and the ODM way. Layouts, engines and the
-//! program open files here; the database sees only `Env` and `BlockDevice`.
+//! [`FileDevice`] reads and writes one file or block device by one of five methods; a [`MemoryDevice`] costs what no
+//! device costs, a [`DelayedDevice`] takes longer than the one beneath; [`facts`] says what a file, its page cache and
+//! the machine are like; [`create`] makes files the plain way and the ODM way. Layouts, engines and the program open
+//! files here; the database sees only `Env` and `BlockDevice`.
 
 mod aio;
 mod block_on;

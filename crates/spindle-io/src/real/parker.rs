@@ -10,8 +10,8 @@
 //!   word with ON_FUTEX itself, and the eventfd stays readable, for which a poll is armed on the ring, or is submitted
 //!   by the very call that waits.
 //! - *Rise* (the owner): `compare_exchange(ON_FUTEX | IN_RING -> EMPTY)`; a NOTIFIED that came meanwhile stays.
-//! - *Take* (the owner, right before it polls its future): `NOTIFIED -> EMPTY` with Acquire, which pairs with the swap of
-//!   the wake: what the waker did before is seen by the poll.
+//! - *Take* (the owner, right before it polls its future): `NOTIFIED -> EMPTY` with Acquire, which pairs with the swap
+//!   of the wake: what the waker did before is seen by the poll.
 //!
 //! A write to the eventfd that arrives after the owner rose for another reason costs a later wait one needless turn.
 

@@ -3,35 +3,36 @@
 //! Order and time
 //! - A read sees every write that completed before it ended; what racing I/Os to the same bytes leave is the order of
 //!   their completion.
-//! - A disk serves a limited number of I/Os at once; others wait, first come, first served. Each takes a service time by
-//!   its kind, and a jitter drawn from the world's seed. Size and place of an I/O do not matter.
+//! - A disk serves a limited number of I/Os at once; others wait, first come, first served. Each takes a service time
+//!   by its kind, and a jitter drawn from the world's seed. Size and place of an I/O do not matter.
 //!
 //! Power cuts
-//! - A completed write sits in a volatile cache. It is on stable storage when it was `durable` (FUA, O_DSYNC), or when a
-//!   flush that was submitted after its completion has completed.
-//! - A power cut takes each write that is not on stable storage (completed or in flight, durable or not) on its own: it is
-//!   kept whole, lost, or torn: each aligned atomic unit of it is kept or lost. Since each is drawn on its own, later
-//!   writes may survive earlier ones (reordering). Stable bytes never change, except under a torn write's own units.
+//! - A completed write sits in a volatile cache. It is on stable storage when it was `durable` (FUA, O_DSYNC), or when
+//!   a flush that was submitted after its completion has completed.
+//! - A power cut takes each write that is not on stable storage (completed or in flight, durable or not) on its own: it
+//!   is kept whole, lost, or torn: each aligned atomic unit of it is kept or lost. Since each is drawn on its own,
+//!   later writes may survive earlier ones (reordering). Stable bytes never change, except under a torn write's own
+//!   units.
 //! - The atomic unit is a sector of 512 bytes, or more for writes that ask for it, as the disk is told.
-//! - [`PowerCut::Misdirect`] asks for worse: a write that is not on stable storage may also land, whole, somewhere else on
-//!   the same disk, at any place aligned as its own, over stable bytes.
+//! - [`PowerCut::Misdirect`] asks for worse: a write that is not on stable storage may also land, whole, somewhere else
+//!   on the same disk, at any place aligned as its own, over stable bytes.
 //!
-//! I/O errors ([`IoFault`]): any I/O fails once, or it and all like it on that disk from then on. The error comes when the
-//! I/O would have ended; devices promise all or an error, so a short transfer is an error, too.
+//! I/O errors ([`IoFault`]): any I/O fails once, or it and all like it on that disk from then on. The error comes when
+//! the I/O would have ended; devices promise all or an error, so a short transfer is an error, too.
 //! - A failed read may have filled any number of sectors of its buffers.
 //! - A failed write leaves its range unknown: old, new, or torn, and, even if it was durable, not on stable storage: a
 //!   power cut may change it once more. Nothing outside the range changes.
-//! - A failed flush takes each write that it covers on its own: it is stable after all; or lost at once, so that reads see
-//!   what was there before; or still read, but lost at the next power cut. All of them are taken for clean: a later flush
-//!   says yes and does nothing for them, as `fsync` of Linux does (Rebello et al., "Can Applications Recover from fsync
-//!   Failures?", USENIX ATC 2020).
+//! - A failed flush takes each write that it covers on its own: it is stable after all; or lost at once, so that reads
+//!   see what was there before; or still read, but lost at the next power cut. All of them are taken for clean: a later
+//!   flush says yes and does nothing for them, as `fsync` of Linux does (Rebello et al., "Can Applications Recover from
+//!   fsync Failures?", USENIX ATC 2020).
 //!
 //! Decay: [`SimDisk::decay`] and [`DiskImage::flip`] change bits of stable bytes.
 //!
 //! Not modelled, and so not proved against: writes acknowledged and never made (a disk that lies about flushes), reads
 //! that return another place's bytes, misdirected writes without a power cut, misdirected writes that are torn as well,
-//! writes that spoil their neighbours, decay that nobody asks for, an I/O that never ends or takes very long while others
-//! go on, a disk that vanishes or comes back smaller, and the cost of seeks and of transfers.
+//! writes that spoil their neighbours, decay that nobody asks for, an I/O that never ends or takes very long while
+//! others go on, a disk that vanishes or comes back smaller, and the cost of seeks and of transfers.
 
 use std::sync::Arc;
 

@@ -116,8 +116,8 @@ impl SimEnv {
         self.core.lock().power_cut
     }
 
-    /// Counts an I/O that a disk has taken, mixes it and its place into the trace, shows it to the observer, and says what
-    /// becomes of it.
+    /// Counts an I/O that a disk has taken, mixes it and its place into the trace, shows it to the observer, and says
+    /// what becomes of it.
     pub(crate) fn count_io(&self, taken: FailedIo, place: [u64; 2]) -> Fate {
         let (io, fate) = self.enter_io(taken, place);
         // Taken out while it looks around, so that no latch is held meanwhile.

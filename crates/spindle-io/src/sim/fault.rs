@@ -1,5 +1,5 @@
-//! I/O errors that a simulated disk is told to return: which I/O fails, for how long, and by which seed it is drawn what
-//! the failed I/O left behind. The head of [`super::disk`] says what a failure may leave.
+//! I/O errors that a simulated disk is told to return: which I/O fails, for how long, and by which seed it is drawn
+//! what the failed I/O left behind. The head of [`super::disk`] says what a failure may leave.
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 

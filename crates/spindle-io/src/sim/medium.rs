@@ -1,5 +1,5 @@
-//! What a simulated disk holds: the bytes that reads see, the bytes that a power cut cannot take, and the writes between
-//! the two. The rules are those of the fault model at the head of [`super::disk`].
+//! What a simulated disk holds: the bytes that reads see, the bytes that a power cut cannot take, and the writes
+//! between the two. The rules are those of the fault model at the head of [`super::disk`].
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -141,8 +141,8 @@ impl Medium {
         }
     }
 
-    /// A write has failed: what reads see is the old, the new, or unit by unit either of them, and none of it is on stable
-    /// storage.
+    /// A write has failed: what reads see is the old, the new, or unit by unit either of them, and none of it is on
+    /// stable storage.
     pub(super) fn fail_write(
         &mut self,
         ticket: Ticket,
@@ -174,8 +174,8 @@ impl Medium {
         }
     }
 
-    /// A flush has failed: each write it covered is stable, or lost at once, or still to be read but lost at the next power
-    /// cut. Whatever it is, the disk takes it for clean: no later flush does anything for it.
+    /// A flush has failed: each write it covered is stable, or lost at once, or still to be read but lost at the next
+    /// power cut. Whatever it is, the disk takes it for clean: no later flush does anything for it.
     pub(super) fn fail_flush(&mut self, covered: &[u64], chance: &mut Xoshiro256PlusPlus) {
         for number in covered {
             let outcome = chance.next_u64() % 3;

@@ -125,8 +125,8 @@ fn run<F: Fn() + Send + Sync + 'static>(
     Runner::new(scheduler, config).run(move || scenario())
 }
 
-/// The world of a scenario: its processes are threads of the checker. Time stands still, so that whoever waits for a call
-/// that was lost is not helped by a timeout; but the first few sleeps may end at any moment.
+/// The world of a scenario: its processes are threads of the checker. Time stands still, so that whoever waits for a
+/// call that was lost is not helped by a timeout; but the first few sleeps may end at any moment.
 pub struct ExploredEnv {
     short_sleeps: AtomicUsize,
 }

@@ -3,8 +3,8 @@
 //! operation as sequentially consistent: orders that only weaker memory allows are not seen.
 //!
 //! `tokio`'s `Notify`, `Semaphore`, `oneshot` and `mpsc` are the ones the program uses. A call of theirs is one step,
-//! for nothing in them changes over (their insides are proved by `tokio`'s own use of `loom`); around a [`Notify`] there
-//! is a place to change over, and the others are used next to atomics or latches.
+//! for nothing in them changes over (their insides are proved by `tokio`'s own use of `loom`); around a [`Notify`]
+//! there is a place to change over, and the others are used next to atomics or latches.
 
 use std::cell::Cell;
 use std::future::Future;

@@ -232,7 +232,8 @@ fn errors_and_limits_are_those_of_the_device() {
     }
 }
 
-/// What a delay comes to here, for the decision record: `cargo test -p spindle-io --test all delayed_device -- --ignored --nocapture`.
+/// What a delay comes to here, for the decision record: `cargo test -p spindle-io --test all delayed_device --
+/// --ignored --nocapture`.
 #[test]
 #[ignore = "prints times, proves nothing"]
 fn precision() {

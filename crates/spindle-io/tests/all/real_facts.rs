@@ -86,8 +86,8 @@ fn memory_is_not_direct() {
     }
 }
 
-/// All space is there before the first byte is written: a file that is allocated as it is written lies in more pieces, and
-/// where its neighbours let it.
+/// All space is there before the first byte is written: a file that is allocated as it is written lies in more pieces,
+/// and where its neighbours let it.
 #[test]
 fn files_of_both_managers_lie_alike() {
     const BYTES: u64 = 16 << 20;

@@ -1,10 +1,11 @@
-//! Heap blocks: rows of a table, each of a length of its own, in a slotted block. After the block's header: number of slots
-//! (2 bytes), where the lowest room begins (2), unused (4); then the slot directory, which grows upwards; free space;
-//! and rooms for rows, taken from the end of the block downwards.
+//! Heap blocks: rows of a table, each of a length of its own, in a slotted block. After the block's header: number of
+//! slots (2 bytes), where the lowest room begins (2), unused (4); then the slot directory, which grows upwards; free
+//! space; and rooms for rows, taken from the end of the block downwards.
 //!
 //! Slot: where its room begins (2), bytes in the room (2), length of the row in it (2; all ones: no row), kind (1),
-//! unused (1), version (16): which change made it so, also for an empty slot. A room is never given back by a row that shrinks or goes, only when somebody who knows that no roll-back
-//! will want it has the block compacted: so a change can always be undone in place.
+//! unused (1), version (16): which change made it so, also for an empty slot. A room is never given back by a row that
+//! shrinks or goes, only when somebody who knows that no roll-back will want it has the block compacted: so a change
+//! can always be undone in place.
 
 use super::{BlockAddress, BlockKind, HEADER_BYTES, RowId, Version, format, get_u16, kind, put};
 
@@ -193,7 +194,8 @@ fn gap(block: &[u8]) -> usize {
 }
 
 /// How `row_bytes` get a room in a slot, which may be one that does not exist yet. Room that another row has beyond its
-/// needs is taken unless the slot `is_kept`. After that `reserve_bytes` must be left free, unless the block has no other row.
+/// needs is taken unless the slot `is_kept`. After that `reserve_bytes` must be left free, unless the block has no
+/// other row.
 pub fn fit(
     block: &[u8],
     slot: u16,
@@ -447,7 +449,8 @@ mod tests {
     /// A slot and what it held, or that it was empty.
     type Undo = (u16, Option<Vec<u8>>);
 
-    /// Random rows put, patched and deleted in transactions of which some are rolled back, against a plain list of rows.
+    /// Random rows put, patched and deleted in transactions of which some are rolled back, against a plain list of
+    /// rows.
     #[test]
     fn random_changes_and_roll_backs_do_what_they_do_to_a_list() {
         for seed in 0..200 {

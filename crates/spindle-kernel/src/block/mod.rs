@@ -1,5 +1,5 @@
-//! The database block: its header, and the checks that a block read from a device must pass; in modules of their own the
-//! three kinds of body (heap, undo, transaction table). Pure functions on bytes; everything else in the kernel goes
+//! The database block: its header, and the checks that a block read from a device must pass; in modules of their own
+//! the three kinds of body (heap, undo, transaction table). Pure functions on bytes; everything else in the kernel goes
 //! through them.
 //!
 //! Header, little-endian: CRC32C of the rest (4 bytes), kind (1), format version (1), unused (2), address (8), SCN (8),
@@ -92,7 +92,8 @@ impl fmt::Display for RowId {
     }
 }
 
-/// Which change made a row what it is: the transaction, and where its undo record is, which leads to the version before.
+/// Which change made a row what it is: the transaction, and where its undo record is, which leads to the version
+/// before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Version {
     /// Slot of the transaction table and wrap number in one; 0: the row is as it was loaded, or has never been there.
@@ -222,8 +223,8 @@ fn check_header(block: &[u8], address: BlockAddress) -> Result<(), String> {
     Ok(())
 }
 
-/// Checks a block that is about to be written at `address`: its header, and that what its body says of itself can be. Its
-/// checksum is yet to be stored.
+/// Checks a block that is about to be written at `address`: its header, and that what its body says of itself can be.
+/// Its checksum is yet to be stored.
 pub fn check(block: &[u8], address: BlockAddress) -> Result<(), String> {
     check_header(block, address)?;
     let is = |wanted: BlockKind| kind(block) == wanted as u8;

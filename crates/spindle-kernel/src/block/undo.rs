@@ -1,5 +1,5 @@
-//! Undo records, newest last: the offset of the first free byte (4 bytes), then each record with its length after it, so
-//! that a chain can be walked backwards.
+//! Undo records, newest last: the offset of the first free byte (4 bytes), then each record with its length after it,
+//! so that a chain can be walked backwards.
 
 use super::{BlockAddress, BlockKind, HEADER_BYTES, format, get_u16, get_u32, kind, put};
 

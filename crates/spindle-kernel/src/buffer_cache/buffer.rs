@@ -106,8 +106,8 @@ impl Drop for Pin {
     }
 }
 
-/// A buffer that is its claimer's to fill with a block. Dropped before that, it becomes empty, and those who wait for the
-/// block look for it again.
+/// A buffer that is its claimer's to fill with a block. Dropped before that, it becomes empty, and those who wait for
+/// the block look for it again.
 pub(crate) struct Claim(Option<Pin>);
 
 impl Claim {
@@ -230,9 +230,9 @@ impl Buffer {
         self.takers.call.notify_waiters();
     }
 
-    /// Wakes who can go on, if anyone waits: all who share it, and one who wants it to himself when nobody has it. Whoever
-    /// else has it will come here, too. The fence pairs with the one in `wait_until`: either the waiter sees the frame free, or
-    /// we see the waiter.
+    /// Wakes who can go on, if anyone waits: all who share it, and one who wants it to himself when nobody has it.
+    /// Whoever else has it will come here, too. The fence pairs with the one in `wait_until`: either the waiter sees
+    /// the frame free, or we see the waiter.
     pub(super) fn released(&self) {
         fence(Ordering::SeqCst);
         if self.sharers.count.load(Ordering::Relaxed) > 0 {
@@ -243,8 +243,8 @@ impl Buffer {
         }
     }
 
-    /// Waits until `attempt` succeeds, trying again whenever the buffer changes. Error: the instance has failed or stops,
-    /// and who has the buffer may be gone.
+    /// Waits until `attempt` succeeds, trying again whenever the buffer changes. Error: the instance has failed or
+    /// stops, and who has the buffer may be gone.
     pub(super) async fn wait_until<'a, T>(
         &'a self,
         shared: &Shared,

@@ -23,8 +23,8 @@ pub(crate) struct CheckpointQueue {
 }
 
 impl CheckpointQueue {
-    /// Takes a buffer in that is about to be changed: at the position of its image if that still counts, else at the end of
-    /// the redo. Returns the position.
+    /// Takes a buffer in that is about to be changed: at the position of its image if that still counts, else at the
+    /// end of the redo. Returns the position.
     pub(super) fn enter(
         &self,
         buffer: &Arc<Buffer>,

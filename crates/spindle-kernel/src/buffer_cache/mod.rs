@@ -1,6 +1,7 @@
 //! The buffer cache: frames of the SGA that hold blocks. Sharded by block address; each shard replaces by clock with a
 //! small touch count, among clean and unpinned buffers only. No latch is held across an await or an I/O: a buffer under
-//! I/O is protected by its frame's own hold and by its phase, and who must wait does so under the wait event that says why.
+//! I/O is protected by its frame's own hold and by its phase, and who must wait does so under the wait event that says
+//! why.
 
 mod buffer;
 mod checkpoint_queue;
@@ -112,10 +113,10 @@ impl BufferCache {
         }
     }
 
-    /// Two blocks. While a buffer for one is waited for the other is not pinned: sessions that each hold one and wait for
-    /// another could stop each other for good. The one waited for is kept, and then the other is tried. The first should be
-    /// the one that is likely to be in the cache. Where buffers are so scarce that each block is gone when the other has
-    /// come, a session may hold one after all; one session at a time, so that no two wait for each other.
+    /// Two blocks. While a buffer for one is waited for the other is not pinned: sessions that each hold one and wait
+    /// for another could stop each other for good. The one waited for is kept, and then the other is tried. The first
+    /// should be the one that is likely to be in the cache. Where buffers are so scarce that each block is gone when
+    /// the other has come, a session may hold one after all; one session at a time, so that no two wait for each other.
     pub(crate) async fn get_two(
         &self,
         shared: &Shared,
@@ -171,8 +172,8 @@ impl BufferCache {
         }
     }
 
-    /// Up to `count` blocks from `first`, at least one, pinned and in order; those that are not in the cache are read in
-    /// runs of one I/O each. Fewer when buffers are scarce: they are waited for with none pinned.
+    /// Up to `count` blocks from `first`, at least one, pinned and in order; those that are not in the cache are read
+    /// in runs of one I/O each. Fewer when buffers are scarce: they are waited for with none pinned.
     pub(crate) async fn get_run(
         &self,
         shared: &Shared,
@@ -191,8 +192,8 @@ impl BufferCache {
             match self.find_now(shared, address)? {
                 Some(Found::Claimed(claim)) => run.push(claim),
                 Some(found) => {
-                    // Perhaps to be waited for: what was claimed is read first, so that two sessions never wait for each
-                    // other's claims.
+                    // Perhaps to be waited for: what was claimed is read first, so that two sessions never wait for
+                    // each other's claims.
                     self.read_run(shared, waits, &mut run, &mut pins).await?;
                     match self.settle(shared, waits, found).await? {
                         Some(pin) => pins.push(pin),
@@ -251,8 +252,8 @@ impl BufferCache {
         }
     }
 
-    /// Makes what was found fit for use: reads a claimed block in, or waits for another session's read of it. `None` when
-    /// that read failed: the block is to be looked for again.
+    /// Makes what was found fit for use: reads a claimed block in, or waits for another session's read of it. `None`
+    /// when that read failed: the block is to be looked for again.
     async fn settle(
         &self,
         shared: &Shared,
@@ -342,8 +343,8 @@ impl BufferCache {
         Ok(claims.into_iter().map(Claim::now_valid).collect())
     }
 
-    /// Marks a block dirty that is about to be changed; it is held exclusively. To be called before the change is logged,
-    /// so that the checkpoint position cannot go past it.
+    /// Marks a block dirty that is about to be changed; it is held exclusively. To be called before the change is
+    /// logged, so that the checkpoint position cannot go past it.
     pub(crate) fn begin_change(&self, shared: &Shared, pin: &Pin) -> Begun {
         let mut state = pin.buffer.state.lock();
         if state.dirty {
@@ -371,8 +372,8 @@ impl BufferCache {
         }
     }
 
-    /// The change was logged, and its record, which begins at `position`, holds all there is to know of the block. Of use
-    /// with [`TornBlocks::Images`] only.
+    /// The change was logged, and its record, which begins at `position`, holds all there is to know of the block. Of
+    /// use with [`TornBlocks::Images`] only.
     pub(crate) fn note_image(&self, pin: &Pin, position: u64) {
         pin.buffer.state.lock().image = Some(position);
     }

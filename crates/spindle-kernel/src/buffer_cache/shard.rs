@@ -1,14 +1,15 @@
-//! A shard of the cache: which of its buffers holds which block, which one is used next for another block, and who waits
-//! for one.
+//! A shard of the cache: which of its buffers holds which block, which one is used next for another block, and who
+//! waits for one.
 //!
-//! A buffer is *free* when nobody has it pinned and it is clean. Every way of becoming free ends with a pin let go: a session
-//! has done with its block, a writer has written it, a read has failed. So there is one place, [`Shard::unpinned`], where a
-//! buffer passes to the session that has waited longest, and no session has to look for one again: one is woken for one.
-//! Nobody starts to wait while a buffer is free, and while anybody waits no newcomer takes one.
+//! A buffer is *free* when nobody has it pinned and it is clean. Every way of becoming free ends with a pin let go: a
+//! session has done with its block, a writer has written it, a read has failed. So there is one place,
+//! [`Shard::unpinned`], where a buffer passes to the session that has waited longest, and no session has to look for
+//! one again: one is woken for one. Nobody starts to wait while a buffer is free, and while anybody waits no newcomer
+//! takes one.
 //!
-//! A buffer in demand (its touch count says so) is spared while the writer has others to clean, as the clock would spare it:
-//! at the price of one touch, and no more often in a row than the shard has buffers. Whoever does not pass a buffer on calls
-//! the writer, which cleans one, or gives away what is free if it has nothing to write.
+//! A buffer in demand (its touch count says so) is spared while the writer has others to clean, as the clock would
+//! spare it: at the price of one touch, and no more often in a row than the shard has buffers. Whoever does not pass a
+//! buffer on calls the writer, which cleans one, or gives away what is free if it has nothing to write.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Weak};
@@ -143,8 +144,8 @@ impl Shard {
         self.home.is_awaited()
     }
 
-    /// One look, without waiting: the buffer of `address`, or a claimed one, or `None` when none is free. `scarce` plays
-    /// that none is.
+    /// One look, without waiting: the buffer of `address`, or a claimed one, or `None` when none is free. `scarce`
+    /// plays that none is.
     pub(super) fn find(
         &self,
         address: BlockAddress,
@@ -161,7 +162,8 @@ impl Shard {
         Some(Found::Claimed(inner.claim(at, address)))
     }
 
-    /// The buffer of `address`, or a claimed one, or a place in the queue for one. Error: the instance has failed or stops.
+    /// The buffer of `address`, or a claimed one, or a place in the queue for one. Error: the instance has failed or
+    /// stops.
     pub(super) fn find_or_queue(&self, address: BlockAddress, health: &Health) -> Result<Looked> {
         let mut guard = self.inner.lock();
         let inner = &mut *guard;
@@ -219,7 +221,8 @@ impl Shard {
         }
     }
 
-    /// Gives free buffers to those who wait, whether they are in demand or not. For the writer that has nothing to write.
+    /// Gives free buffers to those who wait, whether they are in demand or not. For the writer that has nothing to
+    /// write.
     pub(super) fn give_away(&self) {
         loop {
             let grant = {
@@ -247,8 +250,8 @@ impl Shard {
         buffer.released();
     }
 
-    /// A writer has written the buffer at a place. The list is as long as the shard at most: where nobody needs buffers,
-    /// the oldest entries are forgotten and left to the clock.
+    /// A writer has written the buffer at a place. The list is as long as the shard at most: where nobody needs
+    /// buffers, the oldest entries are forgotten and left to the clock.
     pub(super) fn became_clean(&self, place: usize) {
         let mut inner = self.inner.lock();
         if inner.clean.len() == inner.buffers.len() {
@@ -299,7 +302,8 @@ struct Grant {
 }
 
 impl Grant {
-    /// Outside every latch, for it wakes. What a session that has gone was to get is let go of, and so goes to the next.
+    /// Outside every latch, for it wakes. What a session that has gone was to get is let go of, and so goes to the
+    /// next.
     fn deliver(self) {
         let _ = self.to.send(Found::Claimed(self.claim));
         for (session, pin) in self.others {
@@ -351,8 +355,8 @@ impl Inner {
             return false;
         }
         let state = buffer.state.lock();
-        // A writer pins a dirty buffer without the shard's latch. Under the buffer's own it is seen: it is dirty still, or
-        // pinned until the writer has let go of it.
+        // A writer pins a dirty buffer without the shard's latch. Under the buffer's own it is seen: it is dirty still,
+        // or pinned until the writer has let go of it.
         let is_pinned = buffer.pins.load(Ordering::SeqCst) > 0;
         !is_pinned && !state.dirty && !state.writing && state.phase != Phase::Reading
     }

@@ -68,9 +68,9 @@ impl BufferCache {
         (shard.dirty() > shard.buffers / 4).then_some(pin.buffer.shard)
     }
 
-    /// About `limit` dirty, unpinned buffers, from every shard by its share of them and at least one where a session waits;
-    /// in each those that the clock will come to next, cold ones first. Where sessions wait and there is nothing to write,
-    /// they get what is free.
+    /// About `limit` dirty, unpinned buffers, from every shard by its share of them and at least one where a session
+    /// waits; in each those that the clock will come to next, cold ones first. Where sessions wait and there is nothing
+    /// to write, they get what is free.
     pub(crate) fn cold_dirty(&self, writer: usize, writers: usize, limit: usize) -> Vec<Candidate> {
         let all: usize = self.shards_of(writer, writers).map(Shard::dirty).sum();
         let mut chosen = Vec::new();
@@ -99,8 +99,8 @@ impl BufferCache {
         due.map(|pin| Candidate { pin }).collect()
     }
 
-    /// The lowest position of all queues, or the end of the redo, whichever comes first; nothing enters a queue before it
-    /// from here on.
+    /// The lowest position of all queues, or the end of the redo, whichever comes first; nothing enters a queue before
+    /// it from here on.
     pub(crate) fn settle_lowest(&self, shared: &Shared) -> u64 {
         let queues = self.queues.iter();
         let lowest = queues.map(|queue| queue.settle_lowest(|| shared.log.end()));
@@ -187,8 +187,8 @@ impl BufferCache {
     }
 }
 
-/// Adds up to `quota` candidates of a shard. Those chosen because sessions wait go to them when they are clean, unless they
-/// are used meanwhile.
+/// Adds up to `quota` candidates of a shard. Those chosen because sessions wait go to them when they are clean, unless
+/// they are used meanwhile.
 fn choose(shard: &Shard, quota: usize, is_awaited: bool, chosen: &mut Vec<Candidate>) {
     let inner = shard.inner.lock();
     let length = inner.buffers.len();

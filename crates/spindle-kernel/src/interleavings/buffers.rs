@@ -15,8 +15,8 @@ async fn pinned(shared: &Shared, waits: &ProcessWaits, block: u32) -> Pin {
     found.unwrap()
 }
 
-/// Three sessions, two of which want the same block, share the one buffer that nobody keeps. Nothing is dirty, and there
-/// is no writer that could help.
+/// Three sessions, two of which want the same block, share the one buffer that nobody keeps. Nothing is dirty, and
+/// there is no writer that could help.
 fn one_for_all() {
     let shared = sga(settings());
     let waits = shared.waits.register();

@@ -56,8 +56,8 @@ impl BlockDevice for Breakable {
     }
 }
 
-/// Recovery fails when it has read the redo and before its blocks are written, while CKPT's time comes now and then. The
-/// next start has what was committed before.
+/// Recovery fails when it has read the redo and before its blocks are written, while CKPT's time comes now and then.
+/// The next start has what was committed before.
 fn recovery_fails() {
     let env = |short_sleeps| ExploredEnv::new(short_sleeps) as Arc<dyn Env>;
     let (mut storage, settings) = (storage(), settings());

@@ -40,9 +40,9 @@ enum Attempt {
 }
 
 impl Session {
-    /// Changes the bytes `range` of a row in place: `edit` gets them as they are. Waits for the row's lock up to the lock
-    /// timeout, or fails at once when that would be a deadlock; the transaction goes on either way, and is best rolled
-    /// back. `edit` may be called again, with fresh bytes, when the change had to wait.
+    /// Changes the bytes `range` of a row in place: `edit` gets them as they are. Waits for the row's lock up to the
+    /// lock timeout, or fails at once when that would be a deadlock; the transaction goes on either way, and is best
+    /// rolled back. `edit` may be called again, with fresh bytes, when the change had to wait.
     pub async fn update_row(
         &mut self,
         row: RowId,
@@ -91,8 +91,8 @@ impl Session {
         .await
     }
 
-    /// Puts another row, perhaps longer or shorter, in a row's place; its rowid stays. Where its block has no room for it
-    /// the row migrates to another one. Waits for the row's lock up to the lock timeout. Error when the row is
+    /// Puts another row, perhaps longer or shorter, in a row's place; its rowid stays. Where its block has no room for
+    /// it the row migrates to another one. Waits for the row's lock up to the lock timeout. Error when the row is
     /// longer than the table allows.
     pub async fn replace_row(&mut self, table: &Table, row: RowId, row_bytes: &[u8]) -> Result<()> {
         table.check_row_bytes(row_bytes.len())?;
@@ -105,7 +105,8 @@ impl Session {
             },
         };
         probe::hit(Probe::RowMigrated);
-        // Were a step to fail, what the steps before it left behind is a migrated row that no slot leads to: dead space.
+        // Were a step to fail, what the steps before it left behind is a migrated row that no slot leads to: dead
+        // space.
         let migrated = [&row.to_bytes()[..], row_bytes].concat();
         let place = self.insert(table, RowKind::Migrated, &migrated).await?;
         self.change_slot(row, kept_bytes(table), |before, builder| {

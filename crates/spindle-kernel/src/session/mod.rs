@@ -18,8 +18,9 @@ use crate::settings::{CommitWait, PlantedFault};
 use crate::transaction::{self, Ending, Transaction};
 use crate::wait_event::ProcessWaits;
 
-/// One client's connection to an instance. A transaction is to be ended by [`Session::commit`] or [`Session::rollback`]; that
-/// of a session dropped in its middle is rolled back by PMON, and keeps its row locks until then.
+/// One client's connection to an instance. A transaction is to be ended by [`Session::commit`] or
+/// [`Session::rollback`]; that of a session dropped in its middle is rolled back by PMON, and keeps its row locks until
+/// then.
 pub struct Session {
     shared: Arc<Shared>,
     waits: Arc<ProcessWaits>,
@@ -88,9 +89,10 @@ impl Session {
         self.transaction.is_some()
     }
 
-    /// Ends the transaction; returns when its redo is on stable storage (unless the instance was told not to wait). Nothing
-    /// to do when there were no changes. After an error [`Session::in_transaction`] says whether the transaction goes on,
-    /// to be committed again or rolled back; if not, whether it survives is known only after recovery.
+    /// Ends the transaction; returns when its redo is on stable storage (unless the instance was told not to wait).
+    /// Nothing to do when there were no changes. After an error [`Session::in_transaction`] says whether the
+    /// transaction goes on, to be committed again or rolled back; if not, whether it survives is known only after
+    /// recovery.
     pub async fn commit(&mut self) -> Result<()> {
         let Some(transaction) = &self.transaction else {
             return Ok(());
@@ -108,8 +110,8 @@ impl Session {
         Ok(())
     }
 
-    /// Undoes every change of the transaction. Nothing to do when there were none. After an error the transaction goes on,
-    /// with its locks, and can only be rolled back again.
+    /// Undoes every change of the transaction. Nothing to do when there were none. After an error the transaction goes
+    /// on, with its locks, and can only be rolled back again.
     pub async fn rollback(&mut self) -> Result<()> {
         let Some(transaction) = &mut self.transaction else {
             return Ok(());

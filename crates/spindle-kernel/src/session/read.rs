@@ -1,6 +1,7 @@
-//! How a session reads: every statement sees what had been committed when it began, and what its own transaction has done.
-//! A row that another transaction has changed since is followed back through undo records, which may have to be read
-//! from the datafile, to the version that the statement sees. Where the undo has been used again, that is an error.
+//! How a session reads: every statement sees what had been committed when it began, and what its own transaction has
+//! done. A row that another transaction has changed since is followed back through undo records, which may have to be
+//! read from the datafile, to the version that the statement sees. Where the undo has been used again, that is an
+//! error.
 
 use super::Session;
 use crate::block::heap::{self, RowKind};
@@ -56,9 +57,9 @@ impl Session {
         }
     }
 
-    /// Reads every row of `count` blocks from block number `first`, with multi-block reads, all as of one moment; `read`
-    /// gets each row's rowid and bytes, those of a block in no order. A row that has migrated is read with the block of
-    /// its rowid. Ends early at the end of the table.
+    /// Reads every row of `count` blocks from block number `first`, with multi-block reads, all as of one moment;
+    /// `read` gets each row's rowid and bytes, those of a block in no order. A row that has migrated is read with the
+    /// block of its rowid. Ends early at the end of the table.
     pub async fn scan(
         &mut self,
         table: &Table,
@@ -98,8 +99,8 @@ impl Session {
         Ok(())
     }
 
-    /// Reads the rows of up to `count` blocks from `first`; notes those that have to be looked for elsewhere. Returns how
-    /// many blocks it were.
+    /// Reads the rows of up to `count` blocks from `first`; notes those that have to be looked for elsewhere. Returns
+    /// how many blocks it were.
     async fn scan_run(
         &self,
         scn: u64,
@@ -281,10 +282,10 @@ impl Session {
         }
     }
 
-    /// Undoes the change that made a version in the copy of what its slot held; returns the version before. `None` when the
-    /// undo record is not where it was written. Whether it is, is told by what is there: a whole record, of that
-    /// transaction, for that row. No transaction's name is used twice, and it writes to no place of the undo segment twice
-    /// unless it rolls back.
+    /// Undoes the change that made a version in the copy of what its slot held; returns the version before. `None` when
+    /// the undo record is not where it was written. Whether it is, is told by what is there: a whole record, of that
+    /// transaction, for that row. No transaction's name is used twice, and it writes to no place of the undo segment
+    /// twice unless it rolls back.
     async fn undo_change(
         &self,
         place: RowId,

@@ -1,6 +1,6 @@
-//! Consistent reads in the simulated world: clients move amounts between accounts while others add them all up. Whatever
-//! a statement sees was there at one moment, so the sum is always the same; or the statement says that it cannot know
-//! any more. Planted bugs must break it.
+//! Consistent reads in the simulated world: clients move amounts between accounts while others add them all up.
+//! Whatever a statement sees was there at one moment, so the sum is always the same; or the statement says that it
+//! cannot know any more. Planted bugs must break it.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;

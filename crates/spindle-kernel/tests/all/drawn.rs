@@ -1,5 +1,5 @@
-//! Scenarios drawn from seeds: each is one history, whoever runs it; crashes lose nothing; and all of them together reach
-//! every rare path there is a probe for.
+//! Scenarios drawn from seeds: each is one history, whoever runs it; crashes lose nothing; and all of them together
+//! reach every rare path there is a probe for.
 
 use std::fmt::Write;
 use std::sync::Mutex;

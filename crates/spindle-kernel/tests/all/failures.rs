@@ -1,5 +1,5 @@
-//! Each I/O of a database's story failed, once and for ever, in the simulated world; blocks that were damaged or written
-//! to the wrong place; sessions that die. Nothing hangs, nothing wrong is served, nothing acknowledged is lost.
+//! Each I/O of a database's story failed, once and for ever, in the simulated world; blocks that were damaged or
+//! written to the wrong place; sessions that die. Nothing hangs, nothing wrong is served, nothing acknowledged is lost.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

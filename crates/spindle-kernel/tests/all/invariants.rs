@@ -1,5 +1,5 @@
-//! What the kernel promises itself is looked at in every build: each fault planted here trips a check, and the instance fails
-//! with the reason. Background processes that end or panic fail it, too, and nobody waits for them for ever.
+//! What the kernel promises itself is looked at in every build: each fault planted here trips a check, and the instance
+//! fails with the reason. Background processes that end or panic fail it, too, and nobody waits for them for ever.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! Sessions that only read wait for reads, and for nothing else: nothing is dirty, so nobody may wait for a writer, however
-//! little of the data the cache holds and however hot what it holds is.
+//! Sessions that only read wait for reads, and for nothing else: nothing is dirty, so nobody may wait for a writer,
+//! however little of the data the cache holds and however hot what it holds is.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,6 +1,6 @@
-//! The database on real threads and files: clients, writers and readers at once over every access path, with a cache and
-//! log files so small that everybody waits for everybody; and devices that fail, which must end in an error for all,
-//! never in a hang or a lie.
+//! The database on real threads and files: clients, writers and readers at once over every access path, with a cache
+//! and log files so small that everybody waits for everybody; and devices that fail, which must end in an error for
+//! all, never in a hang or a lie.
 #![allow(clippy::disallowed_methods)] // It lives in the real world.
 
 use std::path::PathBuf;
@@ -60,8 +60,8 @@ fn run_clients(
     )
 }
 
-/// A reader sees committed versions of rows only, one by one and in a scan: their halves make a whole. In a scan of all, the
-/// points that transactions moved between accounts make nothing together.
+/// A reader sees committed versions of rows only, one by one and in a scan: their halves make a whole. In a scan of
+/// all, the points that transactions moved between accounts make nothing together.
 fn read_wholes(bank: &Bank, ended: &AtomicBool) {
     let mut session = bank.instance.session();
     let whole = |row: &[u8]| {

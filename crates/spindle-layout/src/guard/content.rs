@@ -1,7 +1,8 @@
-//! What is on a device or in a file: nothing, something with a name (file system, volume, partition table, as libblkid knows
-//! them; a disk of a Spindle disk group), or bytes that nobody knows. Where it is read, [`places`] says; of a file, all
-//! that was ever written in it is read, as far as `SEEK_DATA` tells. libblkid is asked through its tool `blkid`, which is wherever `mount` is: a binding would bring
-//! a C library to build against, and know no more. Its probe reads the device itself and keeps no cache.
+//! What is on a device or in a file: nothing, something with a name (file system, volume, partition table, as libblkid
+//! knows them; a disk of a Spindle disk group), or bytes that nobody knows. Where it is read, [`places`] says; of a
+//! file, all that was ever written in it is read, as far as `SEEK_DATA` tells. libblkid is asked through its tool
+//! `blkid`, which is wherever `mount` is: a binding would bring a C library to build against, and know no more. Its
+//! probe reads the device itself and keeps no cache.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -63,8 +64,9 @@ const NOTHING_FOUND: i32 = 2;
 const AMBIVALENT: i32 = 8;
 
 impl Signature {
-    /// Reads what `blkid -p -o export` printed and its exit code; `None` when it found nothing. What describes the device
-    /// and not its content (its name, its entry in the partition table of its disk) is no signature; every other word is.
+    /// Reads what `blkid -p -o export` printed and its exit code; `None` when it found nothing. What describes the
+    /// device and not its content (its name, its entry in the partition table of its disk) is no signature; every other
+    /// word is.
     pub fn parse(code: i32, printed: &[u8]) -> Result<Option<Signature>, ProbeError> {
         let printed = String::from_utf8_lossy(printed);
         let describes_device = |key: &str| key == "DEVNAME" || key.starts_with("PART_ENTRY_");
@@ -143,8 +145,8 @@ impl fmt::Display for Content {
     }
 }
 
-/// What the device or file of that size behind an open descriptor holds. Errors: there is no `blkid`, or it cannot say; the
-/// device cannot be read.
+/// What the device or file of that size behind an open descriptor holds. Errors: there is no `blkid`, or it cannot say;
+/// the device cannot be read.
 pub fn probe(tools: &Tools, device: &File, size_bytes: u64) -> Result<Content, ToolError> {
     if let Some(signature) = signature(tools, device)? {
         return Ok(Content::Signature(signature));

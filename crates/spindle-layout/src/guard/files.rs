@@ -1,5 +1,5 @@
-//! Regular files that are to be written over, as disks of a disk group: looked at as devices are. A file is known by its
-//! inode, so that hard links, loop devices and mappings of it count, under whatever name.
+//! Regular files that are to be written over, as disks of a disk group: looked at as devices are. A file is known by
+//! its inode, so that hard links, loop devices and mappings of it count, under whatever name.
 
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::OpenOptionsExt;
@@ -23,8 +23,8 @@ pub struct LookedFile {
 }
 
 impl Guard<'_> {
-    /// Whether a file may be written over: nobody else uses it, and it holds nothing, or may be `erase`d. Reads it, changes
-    /// nothing.
+    /// Whether a file may be written over: nobody else uses it, and it holds nothing, or may be `erase`d. Reads it,
+    /// changes nothing.
     pub fn look_at_file(&self, path: &Path, erase: bool) -> Result<LookedFile, Refusal> {
         let unknown = |reason: String| Refusal::Unknown {
             path: path.to_owned(),

@@ -1,7 +1,8 @@
-//! One block device from the look at it to its release. A path is resolved once, to an open descriptor. Everything after
-//! that goes through the descriptor or through a private node of the device's number, never through the path again: so a
-//! path that comes to mean another device leads nobody astray. The kernel gives the number of a device that is open to no
-//! other one. Yet each time it is opened again, its number and the number of its appearance (diskseq) are compared.
+//! One block device from the look at it to its release. A path is resolved once, to an open descriptor. Everything
+//! after that goes through the descriptor or through a private node of the device's number, never through the path
+//! again: so a path that comes to mean another device leads nobody astray. The kernel gives the number of a device that
+//! is open to no other one. Yet each time it is opened again, its number and the number of its appearance (diskseq) are
+//! compared.
 
 use std::fs::{File, Metadata, OpenOptions};
 use std::os::fd::AsRawFd;
@@ -58,8 +59,8 @@ impl HeldDevice {
     /// Resolves a path to the block device that it means now.
     ///
     /// # Errors
-    /// [`Refusal::Missing`], [`Refusal::NotABlockDevice`], or [`Refusal::Unknown`] when it cannot be opened or `/sys` does
-    /// not show it.
+    /// [`Refusal::Missing`], [`Refusal::NotABlockDevice`], or [`Refusal::Unknown`] when it cannot be opened or `/sys`
+    /// does not show it.
     pub fn at(tree: &SystemTree, path: &Path) -> Result<HeldDevice, Refusal> {
         moment::reached("resolve a path");
         // Opening what is no device may do something.
@@ -134,8 +135,8 @@ impl HeldDevice {
         self.appearance
     }
 
-    /// A path that leads to the device through the descriptor. It holds for this process and those that may look into it,
-    /// as long as the device is held.
+    /// A path that leads to the device through the descriptor. It holds for this process and those that may look into
+    /// it, as long as the device is held.
     pub fn path(&self) -> PathBuf {
         let process = std::process::id();
         format!("/proc/{process}/fd/{}", self.file.as_raw_fd()).into()
@@ -179,8 +180,8 @@ impl HeldDevice {
         Err(self.changed(looked_at.differs_from(self.appearance)))
     }
 
-    /// Opens the device once more, for reading and writing and for this program alone. Others may have it so for a moment:
-    /// who looks for a free loop device, or looks at devices when they change.
+    /// Opens the device once more, for reading and writing and for this program alone. Others may have it so for a
+    /// moment: who looks for a free loop device, or looks at devices when they change.
     ///
     /// # Errors
     /// [`Refusal::Held`]: another has it for longer. [`Refusal::Changed`].

@@ -1,8 +1,9 @@
-//! The mark that Spindle leaves on a device that it gives back with its own data between the ends: a database on raw devices,
-//! the blocks of a file system. Without it the next run would have to ask for `erase`, and people would write that
-//! everywhere. The mark is no word to be trusted: it says from which places the rest of the device was read when it was
-//! given back, and the checksum of all that was read. Only while every one of these bytes is the same does the device
-//! count as empty. It lies in the last block of the first MiB, and goes with the first thing that anybody puts there.
+//! The mark that Spindle leaves on a device that it gives back with its own data between the ends: a database on raw
+//! devices, the blocks of a file system. Without it the next run would have to ask for `erase`, and people would write
+//! that everywhere. The mark is no word to be trusted: it says from which places the rest of the device was read when
+//! it was given back, and the checksum of all that was read. Only while every one of these bytes is the same does the
+//! device count as empty. It lies in the last block of the first MiB, and goes with the first thing that anybody puts
+//! there.
 //!
 //! | offset | bytes | what (little-endian) |
 //! | --- | --- | --- |

@@ -1,7 +1,7 @@
-//! Tables of device-mapper, as `dmsetup table` prints them: which range of a device is which range of another. Two volumes
-//! of one group lie side by side on one disk; without the tables they could not be told from two that overlap. A target
-//! that is not known here leads to no mapping, and is taken to lie anywhere on what `/sys` shows beneath it. Source: Linux
-//! Documentation/admin-guide/device-mapper.
+//! Tables of device-mapper, as `dmsetup table` prints them: which range of a device is which range of another. Two
+//! volumes of one group lie side by side on one disk; without the tables they could not be told from two that overlap.
+//! A target that is not known here leads to no mapping, and is taken to lie anywhere on what `/sys` shows beneath it.
+//! Source: Linux Documentation/admin-guide/device-mapper.
 
 use std::collections::BTreeMap;
 use std::ops::Range;

@@ -1,7 +1,7 @@
-//! Stands before every block device that is to be written to. [`Guard::look`] says whether a device may be used and changes
-//! nothing; [`Guard::claim`] resolves its path once to a [`HeldDevice`], opens that for this program alone (`O_EXCL`) and
-//! asks everything again on that very descriptor, which then stays open while Spindle writes. Steps call it; nothing else
-//! opens a device for writing.
+//! Stands before every block device that is to be written to. [`Guard::look`] says whether a device may be used and
+//! changes nothing; [`Guard::claim`] resolves its path once to a [`HeldDevice`], opens that for this program alone
+//! (`O_EXCL`) and asks everything again on that very descriptor, which then stays open while Spindle writes. Steps call
+//! it; nothing else opens a device for writing.
 
 use std::fs::{File, Metadata};
 use std::os::unix::fs::MetadataExt;
@@ -68,8 +68,8 @@ impl<'a> Guard<'a> {
         self.look_in(&mut self.survey(want.path)?, want)
     }
 
-    /// As [`Guard::look`], by a survey that answers for all devices of a plan. It is taken anew only for a device that a
-    /// process has open. Enough for a plan, which writes nothing: before each write a device is surveyed again.
+    /// As [`Guard::look`], by a survey that answers for all devices of a plan. It is taken anew only for a device that
+    /// a process has open. Enough for a plan, which writes nothing: before each write a device is surveyed again.
     pub fn look_in(&self, survey: &mut Survey, want: &Want<'_>) -> Result<Looked, Refusal> {
         let (held, looked) = self.hold(survey, want)?;
         // Whoever has it alone is not always seen: it may be mounted where no process looks any more.
@@ -106,8 +106,8 @@ impl<'a> Guard<'a> {
         Ok(taken)
     }
 
-    /// Asks everything again on the descriptor: the same device, still free, and nothing on it that was not there. To be
-    /// called just before the first write.
+    /// Asks everything again on the descriptor: the same device, still free, and nothing on it that was not there. To
+    /// be called just before the first write.
     pub fn check_again(&self, taken: &TakenDevice, want: &Want<'_>) -> Result<(), Refusal> {
         let state = self.same_device(&taken.held, &taken.state)?;
         let content = self.content(&taken.file, &state, taken.path())?;
@@ -118,8 +118,8 @@ impl<'a> Guard<'a> {
         Ok(())
     }
 
-    /// Takes a device that this run has made or claimed before, for this program alone, to be written to now: used by nobody,
-    /// and without any signature. (A device that was overwritten to precondition it is not zero.)
+    /// Takes a device that this run has made or claimed before, for this program alone, to be written to now: used by
+    /// nobody, and without any signature. (A device that was overwritten to precondition it is not zero.)
     pub(crate) fn take(&self, held: &Arc<HeldDevice>) -> Result<TakenDevice, Refusal> {
         let (taken, content) = self.take_whatever_it_bears(held)?;
         without_signature(&taken, content)?;
@@ -208,8 +208,8 @@ impl<'a> Guard<'a> {
         }
     }
 
-    /// Marks a device that is about to be given back, its ends zero, when there is anything left between them: so the next run
-    /// knows it for Spindle's own.
+    /// Marks a device that is about to be given back, its ends zero, when there is anything left between them: so the
+    /// next run knows it for Spindle's own.
     pub(crate) fn leave_mark(&self, device: &File, state: &DeviceState) -> std::io::Result<()> {
         let content = self.content(device, state, Path::new(&state.name));
         match content {

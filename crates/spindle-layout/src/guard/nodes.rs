@@ -1,6 +1,6 @@
-//! The run's own directory of device nodes. Tools that resolve the path they are given (`mount`, LVM, `sfdisk`) get a node
-//! in it: made for the number of a device that is held, in a directory where only root comes. It lies below `/dev`, the one
-//! file system that always lets nodes be opened and where LVM looks for devices.
+//! The run's own directory of device nodes. Tools that resolve the path they are given (`mount`, LVM, `sfdisk`) get a
+//! node in it: made for the number of a device that is held, in a directory where only root comes. It lies below
+//! `/dev`, the one file system that always lets nodes be opened and where LVM looks for devices.
 
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io;

@@ -1,8 +1,8 @@
-//! What lies beneath and beside a device or file, and who uses any of it. From the storage that is asked for the walk goes down
-//! through partitions, loop devices, volumes, arrays and caches to what keeps the bytes, with the range of each. Whoever else
-//! uses a range that overlaps, at any level, uses the storage: by a mount, as swap, with an open file, or by another
-//! device that stands there. A regular file ends the walk: the file system beneath gives its blocks to nobody else. Pure
-//! functions of a [`Survey`].
+//! What lies beneath and beside a device or file, and who uses any of it. From the storage that is asked for the walk
+//! goes down through partitions, loop devices, volumes, arrays and caches to what keeps the bytes, with the range of
+//! each. Whoever else uses a range that overlaps, at any level, uses the storage: by a mount, as swap, with an open
+//! file, or by another device that stands there. A regular file ends the walk: the file system beneath gives its blocks
+//! to nobody else. Pure functions of a [`Survey`].
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -48,7 +48,8 @@ impl Footprint {
         on_storage || on_lost
     }
 
-    /// The regular files beneath, the kernel's names for them, and the ranges. They may be other files in this mount namespace.
+    /// The regular files beneath, the kernel's names for them, and the ranges. They may be other files in this mount
+    /// namespace.
     pub(super) fn files(&self) -> impl Iterator<Item = (Storage, &Path, &Vec<Range<u64>>)> {
         let files = self.paths.iter();
         files.filter_map(|(storage, path)| {
@@ -173,8 +174,8 @@ impl Survey {
         uses
     }
 
-    /// Who uses a storage directly. What the kernel keeps for a volume or an array may be read by those who watch over its
-    /// paths (multipathd keeps them open); writing there is everybody's business.
+    /// Who uses a storage directly. What the kernel keeps for a volume or an array may be read by those who watch over
+    /// its paths (multipathd keeps them open); writing there is everybody's business.
     fn uses_here(&self, storage: Storage, is_stacked: bool, uses: &mut Vec<Use>) {
         let device = self.name(storage);
         let mounted = self

@@ -1,6 +1,6 @@
-//! What the machine looked like at one moment, as far as the use of storage goes: every block device, what each stands on and
-//! by which ranges, mounts of all namespaces, swap, and who has what open. One survey answers for all devices of a plan;
-//! `stack` asks it. Reads only.
+//! What the machine looked like at one moment, as far as the use of storage goes: every block device, what each stands
+//! on and by which ranges, mounts of all namespaces, swap, and who has what open. One survey answers for all devices of
+//! a plan; `stack` asks it. Reads only.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;

@@ -1,6 +1,6 @@
 //! May this device be written to? The answer from what the system says of it ([`DeviceState`]) and what is on it
-//! ([`Content`]): pure functions, so that fixtures and random texts can stand in for a machine. Whatever is not known or
-//! not understood is a no.
+//! ([`Content`]): pure functions, so that fixtures and random texts can stand in for a machine. Whatever is not known
+//! or not understood is a no.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -16,8 +16,8 @@ use super::content::Content;
 use super::stack::Footprint;
 use super::survey::Survey;
 
-/// How long a process may have a device open without counting. udev, blkid and others look at a device when it changes, for
-/// a moment. They are not known by name, which any program may give itself: whoever stays is a holder.
+/// How long a process may have a device open without counting. udev, blkid and others look at a device when it changes,
+/// for a moment. They are not known by name, which any program may give itself: whoever stays is a holder.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Between two looks at who has a device open.
@@ -204,8 +204,8 @@ pub enum Permit {
 }
 
 impl DeviceState {
-    /// Reads what `tree` says of a device that people call `path`. Waits a moment for processes that have it open; the survey
-    /// is taken anew meanwhile. Errors: [`Refusal::Unknown`].
+    /// Reads what `tree` says of a device that people call `path`. Waits a moment for processes that have it open; the
+    /// survey is taken anew meanwhile. Errors: [`Refusal::Unknown`].
     pub fn read(
         tree: &SystemTree,
         survey: &mut Survey,
@@ -253,14 +253,15 @@ impl DeviceState {
         })
     }
 
-    /// Whether one of these names is this device's. (Links below `/dev` may come and go; the hardware's own names do not.)
+    /// Whether one of these names is this device's. (Links below `/dev` may come and go; the hardware's own names do
+    /// not.)
     pub(crate) fn has_identity_of(&self, identities: &[String]) -> bool {
         let is_known = |identity: &String| self.identities.contains(identity);
         identities.iter().any(is_known)
     }
 
-    /// By which of these words the experiment names this device for erasing: a by-id name (with or without its directory),
-    /// a serial number, a world-wide name, or a path that is this device now.
+    /// By which of these words the experiment names this device for erasing: a by-id name (with or without its
+    /// directory), a serial number, a world-wide name, or a path that is this device now.
     fn named_in(&self, tree: &SystemTree, erase: &[String]) -> Option<String> {
         let is_this = |word: &&String| {
             let word = word.trim();

@@ -1,5 +1,5 @@
-//! Taking away what dead runs left: for each ledger that nobody holds, its entries in reverse. What is no longer ours is
-//! left alone, and said; what cannot be taken away now (a mount in use) stays in the ledger for the next time.
+//! Taking away what dead runs left: for each ledger that nobody holds, its entries in reverse. What is no longer ours
+//! is left alone, and said; what cannot be taken away now (a mount in use) stays in the ledger for the next time.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -25,8 +25,9 @@ pub struct Cleaned {
     pub left: Vec<String>,
 }
 
-/// Takes away what dead runs left, by the ledgers in `directory`; with `dry_run`, only says what would be. Schemas on servers
-/// stay, for nothing drops them. Errors: the directory cannot be read. A ledger that cannot be understood is reported as left.
+/// Takes away what dead runs left, by the ledgers in `directory`; with `dry_run`, only says what would be. Schemas on
+/// servers stay, for nothing drops them. Errors: the directory cannot be read. A ledger that cannot be understood is
+/// reported as left.
 pub fn clean(
     directory: &Path,
     tree: &SystemTree,
@@ -74,8 +75,8 @@ pub fn clean_run(
     Ok(path.exists().then(clean))
 }
 
-/// What the ledgers in `directory` say that a living process has made, last made first, in words. For a process that is about
-/// to end without taking it away: nothing is locked or changed, and what cannot be read is left out.
+/// What the ledgers in `directory` say that a living process has made, last made first, in words. For a process that is
+/// about to end without taking it away: nothing is locked or changed, and what cannot be read is left out.
 pub fn made_by(directory: &Path, pid: u32) -> Vec<String> {
     let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
     let ledgers = entries.map(|entry| entry.path());
@@ -134,15 +135,15 @@ pub(crate) struct UndoneAll {
     pub left: Vec<String>,
 }
 
-/// Takes away all that the ledger of a living run still names. Returns what could not be taken away, or was no longer the
-/// run's, in words.
+/// Takes away all that the ledger of a living run still names. Returns what could not be taken away, or was no longer
+/// the run's, in words.
 pub fn undo_everything(ledger: &Ledger, tree: &SystemTree) -> Vec<String> {
     let undone = undo_all(ledger, tree, None, |_| true);
     [undone.left, undone.not_ours].concat()
 }
 
-/// Undoes the entries of a ledger that `chosen` picks, last made first. When one fails, what it stands on is not touched:
-/// the earlier entries of its layout, and what layouts share.
+/// Undoes the entries of a ledger that `chosen` picks, last made first. When one fails, what it stands on is not
+/// touched: the earlier entries of its layout, and what layouts share.
 pub(crate) fn undo_all(
     ledger: &Ledger,
     tree: &SystemTree,

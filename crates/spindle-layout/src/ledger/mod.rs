@@ -1,7 +1,7 @@
-//! What a run has made and must take away again, on stable storage before it is made. A ledger is a file of JSON lines: a
-//! heading that says whose it is, then for each step what is about to be made, then, when it is gone again, that it is. It
-//! is locked while the run lives, and by the tools that it started. [`clean`](crate::clean()) works through the ledgers of
-//! dead runs.
+//! What a run has made and must take away again, on stable storage before it is made. A ledger is a file of JSON lines:
+//! a heading that says whose it is, then for each step what is about to be made, then, when it is gone again, that it
+//! is. It is locked while the run lives, and by the tools that it started. [`clean`](crate::clean()) works through the
+//! ledgers of dead runs.
 
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Write};
@@ -205,8 +205,8 @@ impl Ledger {
         Ok(ledger)
     }
 
-    /// The ledger of a dead run, for undoing; `None` when the run is alive, or when its last entry was taken away meanwhile.
-    /// Errors: [`LedgerError::Line`], or the system's.
+    /// The ledger of a dead run, for undoing; `None` when the run is alive, or when its last entry was taken away
+    /// meanwhile. Errors: [`LedgerError::Line`], or the system's.
     pub(crate) fn take_over(path: &Path) -> Result<Option<Ledger>, LedgerError> {
         let Some((file, replayed)) = open_of_dead(path)? else {
             return Ok(None);
@@ -344,8 +344,8 @@ struct Replayed {
     whole_bytes: u64,
 }
 
-/// Opens a ledger: what it says is taken away, so it must be a file of this user. No link is followed, and a pipe makes nobody
-/// wait.
+/// Opens a ledger: what it says is taken away, so it must be a file of this user. No link is followed, and a pipe makes
+/// nobody wait.
 fn open_own(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
     let file = match options.custom_flags(flags.bits() as i32).open(path) {

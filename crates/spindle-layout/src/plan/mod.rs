@@ -1,6 +1,6 @@
-//! From what layouts are to be made of to the steps that make them. [`Plan::of`] is a pure function of the layouts and of
-//! [`Facts`], which were looked up before; neither changes anything. What stands in the way of a layout is in its plan, and
-//! concerns it alone.
+//! From what layouts are to be made of to the steps that make them. [`Plan::of`] is a pure function of the layouts and
+//! of [`Facts`], which were looked up before; neither changes anything. What stands in the way of a layout is in its
+//! plan, and concerns it alone.
 
 use std::collections::BTreeMap;
 use std::fmt;

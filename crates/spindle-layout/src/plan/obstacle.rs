@@ -148,8 +148,8 @@ pub(super) fn of_spec(spec: &LayoutSpec, facts: &Facts) -> Vec<Obstacle> {
     obstacles
 }
 
-/// Whether the layout can stand on so many devices, or parts of shared ones. A file system takes one, unless it is btrfs or
-/// stands on a volume; a volume as many as it has stripes and copies.
+/// Whether the layout can stand on so many devices, or parts of shared ones. A file system takes one, unless it is
+/// btrfs or stands on a volume; a volume as many as it has stripes and copies.
 pub(super) fn of_pieces(spec: &LayoutSpec, found: usize) -> Option<Obstacle> {
     let wrong = |what: String, wanted: String| {
         Some(Obstacle::DeviceCount {
@@ -181,8 +181,8 @@ pub(super) fn of_pieces(spec: &LayoutSpec, found: usize) -> Option<Obstacle> {
     }
 }
 
-/// What stands in the way of layouts on any machine and with any devices of these names: each obstacle with the number of its
-/// layout, in order.
+/// What stands in the way of layouts on any machine and with any devices of these names: each obstacle with the number
+/// of its layout, in order.
 pub fn mistakes_of(specs: &[LayoutSpec]) -> Vec<(usize, Obstacle)> {
     let mut taken = taken_twice(specs);
     let pieces = share::pieces_of(specs);

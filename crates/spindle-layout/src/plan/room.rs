@@ -1,6 +1,6 @@
-//! How much room volumes and file systems will have that are not made yet. Each figure leans to the large side: who reckons with
-//! it refuses what cannot fit, and nothing that might. The figures of file systems were read off `df` (what it calls available)
-//! after mke2fs 1.47, mkfs.xfs 6.1 and mkfs.btrfs 6.2 on devices of 16 MiB to 100 GiB.
+//! How much room volumes and file systems will have that are not made yet. Each figure leans to the large side: who
+//! reckons with it refuses what cannot fit, and nothing that might. The figures of file systems were read off `df`
+//! (what it calls available) after mke2fs 1.47, mkfs.xfs 6.1 and mkfs.btrfs 6.2 on devices of 16 MiB to 100 GiB.
 
 use crate::spec::{FileSystemSpec, VolumeSpec};
 

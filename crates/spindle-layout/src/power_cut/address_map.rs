@@ -79,7 +79,8 @@ impl AddressMap {
         self.capacity_bytes
     }
 
-    /// The parts of the volume that lie in a range of the logged device: where in the range, where in the volume, bytes.
+    /// The parts of the volume that lie in a range of the logged device: where in the range, where in the volume,
+    /// bytes.
     pub fn within(&self, first_byte: u64, bytes: u64) -> impl Iterator<Item = (u64, u64, u64)> {
         let end = first_byte + bytes;
         let first = self

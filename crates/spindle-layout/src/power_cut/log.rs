@@ -168,8 +168,8 @@ impl WriteLog {
         Ok(WriteLog { entries })
     }
 
-    /// The number of entries that flush the device: a log without any comes from a device without a write cache, and power
-    /// cuts drawn from it would show nothing.
+    /// The number of entries that flush the device: a log without any comes from a device without a write cache, and
+    /// power cuts drawn from it would show nothing.
     pub fn flushes(&self) -> usize {
         let promises = |entry: &&Entry| entry.is_flush || entry.is_durable;
         self.entries.iter().filter(promises).count()

@@ -1,7 +1,7 @@
-//! Power cuts on real parts: the writes of a layout's device as dm-log-writes recorded them ([`WriteLog`]), what had been
-//! promised at each of them ([`Notes`]), where a volume's bytes lie on that device ([`AddressMap`]), and what the layout's
-//! devices would hold had the power gone at some moment ([`Replay`]). Everything here is pure: no device is opened. The
-//! program records, and recovers the database on what comes out.
+//! Power cuts on real parts: the writes of a layout's device as dm-log-writes recorded them ([`WriteLog`]), what had
+//! been promised at each of them ([`Notes`]), where a volume's bytes lie on that device ([`AddressMap`]), and what the
+//! layout's devices would hold had the power gone at some moment ([`Replay`]). Everything here is pure: no device is
+//! opened. The program records, and recovers the database on what comes out.
 
 mod address_map;
 mod log;

@@ -1,6 +1,6 @@
-//! What had been promised when: the recording program marks the log after every acknowledged commit, before the client does
-//! anything else. A mark is an entry of its own and flushes nothing, so it hides no flush that a layout forgot. The log
-//! itself then says what had been acknowledged before each of its entries, without a clock.
+//! What had been promised when: the recording program marks the log after every acknowledged commit, before the client
+//! does anything else. A mark is an entry of its own and flushes nothing, so it hides no flush that a layout forgot.
+//! The log itself then says what had been acknowledged before each of its entries, without a clock.
 
 use super::log::{Entry, WriteLog};
 
@@ -43,8 +43,8 @@ impl Notes {
         )
     }
 
-    /// The numbers of entries after which the power may be cut, first and last: while the workload ran. `None` when it did
-    /// not run.
+    /// The numbers of entries after which the power may be cut, first and last: while the workload ran. `None` when it
+    /// did not run.
     pub fn running(&self) -> Option<(usize, usize)> {
         let (first, last) = (self.0.first()?, self.0.last()?);
         (first.0 < last.0).then_some((first.0 + 1, last.0))

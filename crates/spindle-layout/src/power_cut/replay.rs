@@ -1,14 +1,14 @@
-//! What a layout's devices hold after a power cut, worked out from the log of writes. Two kinds of cuts, because the order
-//! of a log alone shows neither reordering nor tears:
+//! What a layout's devices hold after a power cut, worked out from the log of writes. Two kinds of cuts, because the
+//! order of a log alone shows neither reordering nor tears:
 //!
 //! - *in order*: the first so many entries, and nothing after them;
 //! - *scattered*: everything up to the last flush before the cut, and of the writes since then each kept, lost, or torn
-//!   (each sector kept or lost), drawn on its own. A FUA write is kept: it was promised. The first entry after the cut was
-//!   under way, FUA or not, and is kept, lost or torn as well. Of writes to the same bytes a later one that is kept
+//!   (each sector kept or lost), drawn on its own. A FUA write is kept: it was promised. The first entry after the cut
+//!   was under way, FUA or not, and is kept, lost or torn as well. Of writes to the same bytes a later one that is kept
 //!   stays on top, as in a write cache, which holds one copy of each sector.
 //!
-//! A device that *ignores flushes* is the control: its last writes are scattered whatever was promised, as they would be in
-//! a cache that is flushed to nobody. A replay that shows no loss there shows nothing anywhere.
+//! A device that *ignores flushes* is the control: its last writes are scattered whatever was promised, as they would
+//! be in a cache that is flushed to nobody. A replay that shows no loss there shows nothing anywhere.
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::RngCore;
@@ -46,8 +46,8 @@ pub struct Cut {
     pub seed: u64,
 }
 
-/// Draws `count` cuts of the given kinds, taken in turn, after entries `first` to `last`; sorted by kind and entry, so that a
-/// replay goes forward. The same seed draws the same cuts.
+/// Draws `count` cuts of the given kinds, taken in turn, after entries `first` to `last`; sorted by kind and entry, so
+/// that a replay goes forward. The same seed draws the same cuts.
 pub fn draw_cuts(first: usize, last: usize, kinds: &[Kind], count: usize, seed: u64) -> Vec<Cut> {
     let mut rng = seeded_rng(seed, 0);
     let span = (last.saturating_sub(first) + 1) as u64;

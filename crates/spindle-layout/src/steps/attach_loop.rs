@@ -1,5 +1,5 @@
-//! A loop device: a file, or a range of it, as a block device. Which one is chosen, and noted, before it is attached, so
-//! that a run that dies in between is found out.
+//! A loop device: a file, or a range of it, as a block device. Which one is chosen, and noted, before it is attached,
+//! so that a run that dies in between is found out.
 
 use std::fmt;
 use std::os::unix::fs::MetadataExt;
@@ -139,7 +139,8 @@ fn backing(tree: &SystemTree, device: &Path) -> Option<LoopBacking> {
     node(tree, device)?.loop_backing()
 }
 
-/// The loop device of this name, which no other file can be attached to as long as it is held; `None` when there is none.
+/// The loop device of this name, which no other file can be attached to as long as it is held; `None` when there is
+/// none.
 fn hold(tree: &SystemTree, device: &Path) -> Result<Option<HeldDevice>, StepError> {
     let Some(node) = node(tree, device) else {
         return Ok(None);

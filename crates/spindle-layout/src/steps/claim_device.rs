@@ -1,8 +1,9 @@
-//! A block device that is there already: taken for this program alone, and erased when the experiment says that it may be.
-//! At the end it is given back as empty as a device must be to be taken: the signature that Spindle made on it goes, and so
-//! do its first and last MiB; a mark says that the rest is Spindle's. Whether what is on it is Spindle's own is proved before: by the identity that was given to
-//! the file system, volume or partition table on it; or, where there is no signature, by the device having been there
-//! without a break since it was claimed (same start of the system, same number of its appearance).
+//! A block device that is there already: taken for this program alone, and erased when the experiment says that it may
+//! be. At the end it is given back as empty as a device must be to be taken: the signature that Spindle made on it
+//! goes, and so do its first and last MiB; a mark says that the rest is Spindle's. Whether what is on it is Spindle's
+//! own is proved before: by the identity that was given to the file system, volume or partition table on it; or, where
+//! there is no signature, by the device having been there without a break since it was claimed (same start of the
+//! system, same number of its appearance).
 
 use std::fmt;
 use std::fs::File;
@@ -119,8 +120,8 @@ pub(super) fn zero_ends(device: &File, start_bytes: u64, size_bytes: u64) -> io:
     device.sync_all()
 }
 
-/// Has the kernel forget the partitions of a device that was erased. Others that look at partitions when they appear may
-/// have one open for a moment, and the kernel then refuses.
+/// Has the kernel forget the partitions of a device that was erased. Others that look at partitions when they appear
+/// may have one open for a moment, and the kernel then refuses.
 fn forget_partitions(held: &HeldDevice, site: &Site) -> Result<(), StepError> {
     let number = held.appearance().number;
     let partitions = || {
@@ -184,8 +185,8 @@ impl ClaimedDevice {
         Ok(Undone::Removed)
     }
 
-    /// The very device that was claimed, whatever its path means now; when it has been away since, or the system was started
-    /// anew, what its path means, to be judged by what is on it.
+    /// The very device that was claimed, whatever its path means now; when it has been away since, or the system was
+    /// started anew, what its path means, to be judged by what is on it.
     fn find(&self, site: &Site) -> Result<HeldDevice, Refusal> {
         let claimed = Appearance {
             number: self.number,
@@ -207,7 +208,8 @@ impl ClaimedDevice {
         match content {
             Content::Empty | Content::Left => None,
             Content::Signature(signature) => {
-                let bears_our_type = self.file_system_type.as_deref().is_some_and(|kind| signature.tag("TYPE") == Some(kind));
+                let ours = self.file_system_type.as_deref();
+                let bears_our_type = ours.is_some() && signature.tag("TYPE") == ours;
                 let is_ours = signature.has_uuid(&self.uuid)
                     || signature.has_uuid(&physical_volume_uuid(&self.uuid))
                     || stayed && bears_our_type;

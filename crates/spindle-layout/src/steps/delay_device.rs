@@ -1,5 +1,5 @@
-//! A device made slower: dm-delay takes its place, and whatever is made of it (volume, file system with its journal, disk
-//! group) waits as on a slower disk.
+//! A device made slower: dm-delay takes its place, and whatever is made of it (volume, file system with its journal,
+//! disk group) waits as on a slower disk.
 
 use std::fmt;
 use std::path::Path;

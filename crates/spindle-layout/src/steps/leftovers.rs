@@ -1,5 +1,5 @@
-//! What a run makes outside its layouts, noted so that `clean` finds it: its data directories and its control groups. The
-//! program makes them itself.
+//! What a run makes outside its layouts, noted so that `clean` finds it: its data directories and its control groups.
+//! The program makes them itself.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -72,8 +72,8 @@ impl fmt::Display for ControlGroup {
 }
 
 impl ControlGroup {
-    /// A control group goes by `rmdir`, which the kernel refuses while a process is in it; what is no control group and has
-    /// files in it stays likewise.
+    /// A control group goes by `rmdir`, which the kernel refuses while a process is in it; what is no control group and
+    /// has files in it stays likewise.
     pub(super) fn undo(&self, _: &Site) -> Result<Undone, StepError> {
         let mut answer = Ok(());
         wait_until(|| {

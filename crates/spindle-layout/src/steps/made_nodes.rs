@@ -1,5 +1,5 @@
-//! The directory of private device nodes of a run (see [`NodeDirectory`](crate::guard)): noted before it is made, and the
-//! last thing to go.
+//! The directory of private device nodes of a run (see [`NodeDirectory`](crate::guard)): noted before it is made, and
+//! the last thing to go.
 
 use std::fmt;
 use std::fs::DirEntry;

@@ -1,5 +1,5 @@
-//! A file that stands in for a device. It is made without a name, and gets its name only when the ledger knows its inode:
-//! so nobody else's file can ever be taken for it, however the run ends.
+//! A file that stands in for a device. It is made without a name, and gets its name only when the ledger knows its
+//! inode: so nobody else's file can ever be taken for it, however the run ends.
 
 use std::fmt;
 use std::fs::{File, OpenOptions};

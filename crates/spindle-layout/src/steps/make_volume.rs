@@ -1,5 +1,5 @@
-//! A logical volume over all devices of a volume group. Copies are not brought into step first (`--nosync`): nothing is read
-//! that was not written, and copying in the background would be measured.
+//! A logical volume over all devices of a volume group. Copies are not brought into step first (`--nosync`): nothing is
+//! read that was not written, and copying in the background would be measured.
 
 use std::fmt;
 use std::sync::Arc;

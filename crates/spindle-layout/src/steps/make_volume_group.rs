@@ -1,6 +1,6 @@
 //! A volume group of LVM. It bears a tag that only this run knows, and its devices identities noted before: what has
-//! another is never removed. LVM is told to look at these devices only (`--devices`), and to keep no backup of metadata in
-//! `/etc`, which would outlive the group.
+//! another is never removed. LVM is told to look at these devices only (`--devices`), and to keep no backup of metadata
+//! in `/etc`, which would outlive the group.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -11,7 +11,8 @@ use super::{DeviceName, Site, StepError, Undone, Workshop, run_on_devices};
 use crate::guard::{Appearance, HeldDevice, Refusal};
 use crate::tool::{ToolError, argument};
 
-/// Metadata are kept on the devices only, and no daemon watches the volumes, which would go on after the run: lvm.conf(5).
+/// Metadata are kept on the devices only, and no daemon watches the volumes, which would go on after the run:
+/// lvm.conf(5).
 pub(super) const LVM_SETTINGS: &str = "backup{backup=0 archive=0} activation{monitoring=0}";
 
 /// Makes a volume group of devices.

@@ -1,5 +1,5 @@
-//! A device of device-mapper with a table of the caller's own: what writes are recorded on ([`crate::power_cut`]), or what
-//! makes a device slower. It bears an identity that only this run knows, by which it is found again.
+//! A device of device-mapper with a table of the caller's own: what writes are recorded on ([`crate::power_cut`]), or
+//! what makes a device slower. It bears an identity that only this run knows, by which it is found again.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -21,8 +21,8 @@ pub struct MappedDevice {
 }
 
 impl MappedDevice {
-    /// Makes the device called `name` with a table as `dmsetup` takes it, the ledger first. Returns its path. Errors: the
-    /// tool's, or the ledger's.
+    /// Makes the device called `name` with a table as `dmsetup` takes it, the ledger first. Returns its path. Errors:
+    /// the tool's, or the ledger's.
     pub fn make(
         ledger: &Ledger,
         tree: &SystemTree,

@@ -1,7 +1,7 @@
 //! The steps by which a layout is made: one file for each kind. A [`Step`] is planned data; carrying it out notes a
 //! [`Record`] in the ledger first, which says exactly what is about to be made, and by which it is undone, by the run
-//! itself or, when that died, by `clean`. Undoing looks before it touches: what was never made is no error, and what is not
-//! the run's (any more) is left alone.
+//! itself or, when that died, by `clean`. Undoing looks before it touches: what was never made is no error, and what is
+//! not the run's (any more) is left alone.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -59,7 +59,8 @@ pub(crate) use thin_volume::ThinVolume;
 /// How long something that is just being let go may take: a mount whose last process is ending, a loop device.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// The name by which the steps of a plan speak of a device, as people do: a path, or `disk1.img`, `/dev/sdb part 2 of 4`.
+/// The name by which the steps of a plan speak of a device, as people do: a path, or `disk1.img`, `/dev/sdb part 2 of
+/// 4`.
 pub type DeviceName = String;
 
 /// Why a step failed, or could not be undone.
@@ -225,8 +226,8 @@ impl Site {
         self.boot_id.is_some() && self.boot_id == self.tree.boot_id()
     }
 
-    /// The device that appeared so, whatever its path means now; when it has been away since, what its path means now. Errors:
-    /// see [`HeldDevice::at`].
+    /// The device that appeared so, whatever its path means now; when it has been away since, what its path means now.
+    /// Errors: see [`HeldDevice::at`].
     pub fn find(&self, noted: Appearance, called: &Path) -> Result<HeldDevice, Refusal> {
         let stayed = noted.sequence.is_some()
             && self.boot_is_the_same()
@@ -378,8 +379,8 @@ impl Workshop<'_> {
         names.iter().map(|name| self.path_for(tool, name)).collect()
     }
 
-    /// Takes a device for writing: checked on its descriptor, and ours alone as long as what is returned lives. Tools that
-    /// take a device for themselves (`mkfs`, `pvcreate`) are started right after it was let go.
+    /// Takes a device for writing: checked on its descriptor, and ours alone as long as what is returned lives. Tools
+    /// that take a device for themselves (`mkfs`, `pvcreate`) are started right after it was let go.
     pub fn take(&mut self, name: &DeviceName) -> Result<TakenDevice, StepError> {
         if let Some(taken) = self.taken.remove(name) {
             self.guard().check_own(&taken)?;
@@ -398,8 +399,8 @@ impl Workshop<'_> {
 /// How often a tool is started on a device that another program holds for a moment.
 const TRIES: u32 = 5;
 
-/// Runs a tool that takes these devices for itself (`O_EXCL`), each checked and let go just before. A tool that finds one
-/// taken has done nothing yet, and is started again: others may have it so for a moment.
+/// Runs a tool that takes these devices for itself (`O_EXCL`), each checked and let go just before. A tool that finds
+/// one taken has done nothing yet, and is started again: others may have it so for a moment.
 pub(crate) fn run_on_devices(
     workshop: &mut Workshop<'_>,
     devices: &[DeviceName],

@@ -1,5 +1,5 @@
-//! Bringing a device into a known state before it is used: all blocks told to be free (discard), or all blocks written with
-//! data that do not compress, once or more.
+//! Bringing a device into a known state before it is used: all blocks told to be free (discard), or all blocks written
+//! with data that do not compress, once or more.
 
 use std::fmt;
 use std::os::unix::fs::FileExt;

@@ -12,8 +12,8 @@ use super::{Site, StepError, Undone};
 pub struct ServerSchema {
     /// Which, and where, for people.
     pub title: String,
-    /// All that the program needs to come to it, in the program's words. There may be a password in it: it is for the ledger,
-    /// which this user alone can read, and shown nowhere.
+    /// All that the program needs to come to it, in the program's words. There may be a password in it: it is for the
+    /// ledger, which this user alone can read, and shown nowhere.
     pub access: String,
 }
 

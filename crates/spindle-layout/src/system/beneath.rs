@@ -1,7 +1,7 @@
-//! What lies beneath a path, from its file system down to the devices, as far as it decides what a flush is worth: mount
-//! options, write caches, and whether a flush at the top arrives at the bottom. It only looks; what follows for a database is
-//! in `spindle_engines::promise`.
-//! Sources: proc_pid_mountinfo(5), Linux Documentation/ABI/stable/sysfs-block, Documentation/admin-guide/{ext4,xfs}.rst,
+//! What lies beneath a path, from its file system down to the devices, as far as it decides what a flush is worth:
+//! mount options, write caches, and whether a flush at the top arrives at the bottom. It only looks; what follows for a
+//! database is in `spindle_engines::promise`. Sources: proc_pid_mountinfo(5), Linux
+//! Documentation/ABI/stable/sysfs-block, Documentation/admin-guide/{ext4,xfs}.rst,
 //! Documentation/block/writeback_cache_control.rst.
 
 use std::fs;
@@ -13,7 +13,8 @@ use super::{DeviceNumber, SystemTree, names, text};
 
 /// Deeper stacks than this are not followed: a loop in what the kernel shows must end.
 const DEPTH_MAX: u32 = 16;
-/// ext4 commits its journal this often when nobody says (ext4.rst, `commit`); btrfs its transactions (btrfs(5), `commit`).
+/// ext4 commits its journal this often when nobody says (ext4.rst, `commit`); btrfs its transactions (btrfs(5),
+/// `commit`).
 const EXT4_COMMIT_MS: u64 = 5_000;
 const BTRFS_COMMIT_MS: u64 = 30_000;
 
@@ -117,7 +118,8 @@ impl Beneath {
     }
 }
 
-/// The age at which dirty pages are written, and the time until somebody looks for them (Documentation/admin-guide/sysctl/vm.rst).
+/// The age at which dirty pages are written, and the time until somebody looks for them
+/// (Documentation/admin-guide/sysctl/vm.rst).
 fn write_back_ms(tree: &SystemTree) -> Option<u64> {
     let centiseconds =
         |name: &str| -> Option<u64> { text(&tree.proc.join("sys/vm").join(name))?.parse().ok() };

@@ -69,8 +69,8 @@ impl BlockDeviceNode {
         self.says("ro").as_deref() != Some("0")
     }
 
-    /// The number the kernel gives a disk when it appears, never twice between two starts of the system; a partition has its
-    /// disk's. Kernels before 5.15 have none.
+    /// The number the kernel gives a disk when it appears, never twice between two starts of the system; a partition
+    /// has its disk's. Kernels before 5.15 have none.
     pub fn sequence(&self) -> Option<u64> {
         let own = self.says("diskseq");
         let disk = || text(&self.directory.parent()?.join("diskseq"));
@@ -164,7 +164,8 @@ pub struct LoopBacking {
     pub direct: bool,
 }
 
-/// Devices that file systems of several devices have taken, by file system: btrfs names but one of them in the mount table.
+/// Devices that file systems of several devices have taken, by file system: btrfs names but one of them in the mount
+/// table.
 pub fn btrfs_members(tree: &SystemTree) -> Vec<(String, Vec<String>)> {
     let top = tree.sys.join("fs/btrfs");
     names(&top)

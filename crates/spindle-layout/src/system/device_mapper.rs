@@ -1,5 +1,5 @@
-//! Whether the kernel has device-mapper, and what it can make with it. A module that is there but not loaded counts: it is
-//! loaded when it is needed.
+//! Whether the kernel has device-mapper, and what it can make with it. A module that is there but not loaded counts: it
+//! is loaded when it is needed.
 
 use super::{SystemTree, text};
 use crate::tool::Tools;

@@ -1,5 +1,5 @@
-//! What the system says of mounts, swap and block devices, read from `/proc`, `/sys` and `/dev` through [`SystemTree`], so
-//! that tests stand on fixture trees. The guard and the undoing of steps call it; nothing here changes anything.
+//! What the system says of mounts, swap and block devices, read from `/proc`, `/sys` and `/dev` through [`SystemTree`],
+//! so that tests stand on fixture trees. The guard and the undoing of steps call it; nothing here changes anything.
 
 use std::fs::Metadata;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
@@ -21,7 +21,8 @@ pub use mounts::Mount;
 pub use open_files::OpenFiles;
 pub use storage::Storage;
 
-/// Where the system's own trees are found: `/proc`, `/sys`, `/dev` and `/lib/modules`, or fixtures standing in for them.
+/// Where the system's own trees are found: `/proc`, `/sys`, `/dev` and `/lib/modules`, or fixtures standing in for
+/// them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SystemTree {
     /// Stands for `/proc`.
@@ -47,8 +48,8 @@ impl Default for SystemTree {
 }
 
 impl SystemTree {
-    /// The kernel's name (`sdb1`, `dm-0`) of what a path means, links followed; what its path says when there is nothing (any
-    /// more).
+    /// The kernel's name (`sdb1`, `dm-0`) of what a path means, links followed; what its path says when there is
+    /// nothing (any more).
     pub(crate) fn kernel_name(&self, device: &Path) -> Option<String> {
         let here = match device.strip_prefix("/dev") {
             Ok(rest) => self.dev.join(rest),

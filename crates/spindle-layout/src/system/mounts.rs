@@ -1,5 +1,5 @@
-//! The mount table and the list of swap areas, as the kernel writes them. A line that is not understood is an error, not
-//! skipped: what it hides might be the device that is about to be erased.
+//! The mount table and the list of swap areas, as the kernel writes them. A line that is not understood is an error,
+//! not skipped: what it hides might be the device that is about to be erased.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -53,8 +53,8 @@ pub fn mounts(tree: &SystemTree) -> Result<Vec<Mount>, TableError> {
     parse_mounts(&std::fs::read(&path).map_err(|error| unreadable(path, &error))?)
 }
 
-/// Every mount that any process sees, in whatever mount namespace, each once. Those of this process come first; its own table
-/// must be readable. Other processes may end while they are asked.
+/// Every mount that any process sees, in whatever mount namespace, each once. Those of this process come first; its own
+/// table must be readable. Other processes may end while they are asked.
 pub fn mounts_of_all(tree: &SystemTree) -> Result<Vec<Mount>, TableError> {
     let mut all = mounts(tree)?;
     let own = std::fs::read(tree.proc.join("self/mountinfo")).unwrap_or_default();

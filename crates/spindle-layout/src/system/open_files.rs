@@ -1,8 +1,8 @@
-//! Which processes have which devices and files open, in any mount namespace: one scan of `/proc` answers for all devices of a
-//! plan. A device is known by its number and a file by its inode, so no name can hide it. Looked at are the descriptors of
-//! every thread that has a table of its own, what is mapped into memory (the descriptor may be closed by then), files that
-//! an io_uring keeps, and locks. What may not be looked at is counted, and said by whoever asks. Sources: proc(5),
-//! proc_pid_fd(5), proc_pid_maps(5), proc_pid_map_files(5), proc_locks(5).
+//! Which processes have which devices and files open, in any mount namespace: one scan of `/proc` answers for all
+//! devices of a plan. A device is known by its number and a file by its inode, so no name can hide it. Looked at are
+//! the descriptors of every thread that has a table of its own, what is mapped into memory (the descriptor may be
+//! closed by then), files that an io_uring keeps, and locks. What may not be looked at is counted, and said by whoever
+//! asks. Sources: proc(5), proc_pid_fd(5), proc_pid_maps(5), proc_pid_map_files(5), proc_locks(5).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -13,7 +13,8 @@ use spindle_io::real::facts::share_open_files;
 
 use super::{Storage, SystemTree, names, text};
 
-/// The number of `/proc/self/ns/pid` where all processes of the machine are seen (`PROC_PID_INIT_INO`, linux/proc_ns.h).
+/// The number of `/proc/self/ns/pid` where all processes of the machine are seen (`PROC_PID_INIT_INO`,
+/// linux/proc_ns.h).
 const FIRST_PID_NAMESPACE: &str = "pid:[4026531836]";
 
 /// What the descriptor of an io_uring leads to.
@@ -161,7 +162,8 @@ fn hidden(tree: &SystemTree) -> Option<String> {
 struct Scan<'a> {
     tree: &'a SystemTree,
     found: OpenFiles,
-    /// What a line of a list of mappings leads to, by device and inode as the list has them: libraries are mapped by all.
+    /// What a line of a list of mappings leads to, by device and inode as the list has them: libraries are mapped by
+    /// all.
     mapped: BTreeMap<(String, String), Option<Storage>>,
 }
 
@@ -217,7 +219,8 @@ impl Scan<'_> {
                     }
                 }
                 Ok(metadata) if has_type(metadata) => {}
-                // The kernel asks of each descriptor whether this process may look into that one: the answer is the same.
+                // The kernel asks of each descriptor whether this process may look into that one: the answer is the
+                // same.
                 Err(error) if !is_gone(error) => return false,
                 // What the kernel made without a type, such as a ring.
                 _ => self.ring(pid, &link, &about),

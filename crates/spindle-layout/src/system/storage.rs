@@ -1,5 +1,6 @@
-//! What a path or an open file leads to: a block device, known by its number, or a regular file, known by file system and
-//! inode. Paths are never compared: links, second nodes of one device, and other mount namespaces give one thing many names.
+//! What a path or an open file leads to: a block device, known by its number, or a regular file, known by file system
+//! and inode. Paths are never compared: links, second nodes of one device, and other mount namespaces give one thing
+//! many names.
 
 use std::fmt;
 use std::fs::Metadata;

@@ -1,7 +1,7 @@
-//! Files of a server's database that lie on raw devices. Where the golden tree has a regular file, the image then has a node
-//! of the device: one of its own, in the server's directory and for the server's user alone. So nobody gets a right to a
-//! device that he did not have, the node in `/dev` stays as it is, and the image's directory takes the node along when
-//! it goes.
+//! Files of a server's database that lie on raw devices. Where the golden tree has a regular file, the image then has a
+//! node of the device: one of its own, in the server's directory and for the server's user alone. So nobody gets a
+//! right to a device that he did not have, the node in `/dev` stays as it is, and the image's directory takes the node
+//! along when it goes.
 
 use std::ffi::CStr;
 use std::fs::File;
@@ -71,8 +71,8 @@ impl DeviceNode {
             && found.st_rdev == self.number
     }
 
-    /// Opens the node of this name in an open directory, which is made if it is not there or is something else; it belongs to
-    /// whoever owns `like`.
+    /// Opens the node of this name in an open directory, which is made if it is not there or is something else; it
+    /// belongs to whoever owns `like`.
     ///
     /// # Errors
     /// [`LayoutError::NoDeviceNode`], or the system's.

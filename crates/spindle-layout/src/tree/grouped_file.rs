@@ -1,5 +1,5 @@
-//! Files of a server's database that lie in a disk group. Where the golden tree has a regular file, the image then has a small one
-//! that says where it is, for the server to open it there ([`place_of`]).
+//! Files of a server's database that lie in a disk group. Where the golden tree has a regular file, the image then has
+//! a small one that says where it is, for the server to open it there ([`place_of`]).
 
 use std::fs::File;
 use std::io::Read;

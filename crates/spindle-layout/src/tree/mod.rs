@@ -1,9 +1,9 @@
 //! The files of a database server. What files there are is the server's own affair, so a golden copy here is a tree of
-//! directories, one for each kind of file, made by the server; an image is a copy of it, put back before every trial: what
-//! differs is written in place, what is missing is made, what is new goes. Files keep owner and mode. Symbolic links are
-//! left alone on both sides: they are the server's way to its other directories, which lie elsewhere in every copy. Files of
-//! an image may lie on raw devices (`device_node`) or in a disk group (`grouped_file`), or share their blocks with a copy beside
-//! them.
+//! directories, one for each kind of file, made by the server; an image is a copy of it, put back before every trial:
+//! what differs is written in place, what is missing is made, what is new goes. Files keep owner and mode. Symbolic
+//! links are left alone on both sides: they are the server's way to its other directories, which lie elsewhere in every
+//! copy. Files of an image may lie on raw devices (`device_node`) or in a disk group (`grouped_file`), or share their
+//! blocks with a copy beside them.
 
 mod device_node;
 mod grouped_file;
@@ -28,8 +28,8 @@ pub use grouped_file::{GroupedFile, place_of};
 use put_back::{By, PutBack, Stamp};
 pub(crate) use removal::{remove_tree, wait_until_left};
 
-/// The directories of a server's database, by what they are for. All are there; a server that has nothing of a kind leaves
-/// its directory empty.
+/// The directories of a server's database, by what they are for. All are there; a server that has nothing of a kind
+/// leaves its directory empty.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct TreeDirectories {
     /// Tables, and whatever has no directory of its own.
@@ -155,9 +155,9 @@ impl TreeImage {
         TreeImage::provision_on(golden, directories, &[])
     }
 
-    /// The same, with files of the data directory that lie on raw devices, each of which the caller has for itself: they are
-    /// written over. Errors: [`LayoutError::NoRoomOnDevices`] and [`LayoutError::NoDeviceNode`], before anything is
-    /// written there; or the system's.
+    /// The same, with files of the data directory that lie on raw devices, each of which the caller has for itself:
+    /// they are written over. Errors: [`LayoutError::NoRoomOnDevices`] and [`LayoutError::NoDeviceNode`], before
+    /// anything is written there; or the system's.
     pub fn provision_on(
         golden: &Arc<GoldenTree>,
         directories: TreeDirectories,
@@ -182,8 +182,9 @@ impl TreeImage {
         TreeImage::made(golden, directories, nodes, BTreeMap::new())
     }
 
-    /// The same, with files of the data directory that lie in disk groups, where they are made: their names there begin with
-    /// `prefix`, as no others do. Errors: [`LayoutError::NoRoomInGroup`], [`LayoutError::DiskGroup`], or the system's.
+    /// The same, with files of the data directory that lie in disk groups, where they are made: their names there begin
+    /// with `prefix`, as no others do. Errors: [`LayoutError::NoRoomInGroup`], [`LayoutError::DiskGroup`], or the
+    /// system's.
     pub fn provision_in_groups(
         golden: &Arc<GoldenTree>,
         directories: TreeDirectories,
@@ -227,8 +228,8 @@ impl TreeImage {
         Ok(image)
     }
 
-    /// The same, with files that share their blocks with those of a copy in `originals`, directories that are there, empty, and
-    /// on the same file systems. Errors: the system's, and those of a file system that cannot do so
+    /// The same, with files that share their blocks with those of a copy in `originals`, directories that are there,
+    /// empty, and on the same file systems. Errors: the system's, and those of a file system that cannot do so
     /// ([`crate::reflink_refusal`]).
     pub fn provision_clones(
         golden: &Arc<GoldenTree>,
@@ -253,11 +254,12 @@ impl TreeImage {
         &self.directories
     }
 
-    /// Makes the image the golden tree again; a server that is still ending, as that of a killed trial, is waited for. With
-    /// [`Verify::Full`] every byte of every file is compared; with [`Verify::Changed`] those of files that were written to
-    /// since, as their times of change tell, and of raw devices. Files that share blocks with originals share all of them again
-    /// when they were written to; they are compared with the golden tree only by [`Verify::Full`]. Nothing of the files is in
-    /// the page cache afterwards, as far as the file system lets it go. Errors: [`LayoutError::NotPutBack`], or the system's.
+    /// Makes the image the golden tree again; a server that is still ending, as that of a killed trial, is waited for.
+    /// With [`Verify::Full`] every byte of every file is compared; with [`Verify::Changed`] those of files that were
+    /// written to since, as their times of change tell, and of raw devices. Files that share blocks with originals
+    /// share all of them again when they were written to; they are compared with the golden tree only by
+    /// [`Verify::Full`]. Nothing of the files is in the page cache afterwards, as far as the file system lets it go.
+    /// Errors: [`LayoutError::NotPutBack`], or the system's.
     pub fn restore(&self, verify: Verify) -> Result<RestoreReport, LayoutError> {
         let started = Instant::now();
         for (_, directory) in self.directories.named() {
@@ -281,8 +283,8 @@ impl TreeImage {
         Ok(report)
     }
 
-    /// Makes sure, as [`Self::restore`] does, that an image is the golden tree after the volumes beneath it were put back, which
-    /// began at `started`: with [`Verify::Full`] by every byte, else by the times of its files. Errors:
+    /// Makes sure, as [`Self::restore`] does, that an image is the golden tree after the volumes beneath it were put
+    /// back, which began at `started`: with [`Verify::Full`] by every byte, else by the times of its files. Errors:
     /// [`LayoutError::NotPutBack`], or the system's.
     pub fn rolled_back(
         &self,

@@ -1,5 +1,6 @@
-//! Makes one tree of directories like another, changing as little as possible: blocks that differ are written in place, so
-//! that files keep the extents they have; or files that were written to are made anew, of the blocks of the other tree's.
+//! Makes one tree of directories like another, changing as little as possible: blocks that differ are written in place,
+//! so that files keep the extents they have; or files that were written to are made anew, of the blocks of the other
+//! tree's.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{CStr, CString};
@@ -224,7 +225,8 @@ impl PutBack {
                     facts::drop_cache(golden).map_err(wrong)?;
                 }
                 By::Cloning => {
-                    // A new file: one that was longer, or that its server keeps from copying on write, would not take the blocks.
+                    // A new file: one that was longer, or that its server keeps from copying on write, would not take
+                    // the blocks.
                     remove_entry(image, name, to)?;
                     file = open_file(image, name, to)?;
                     own_alike(golden, &file, to)?;

@@ -1,5 +1,5 @@
-//! Takes a server's tree away: everything within a directory that Spindle made for it, by way of open directories, so that
-//! no symbolic link is followed and no other file system entered.
+//! Takes a server's tree away: everything within a directory that Spindle made for it, by way of open directories, so
+//! that no symbolic link is followed and no other file system entered.
 
 use std::ffi::CStr;
 use std::fs::File;

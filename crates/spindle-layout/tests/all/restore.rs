@@ -1,5 +1,5 @@
-//! The golden copy and the image on real files: what is put back, what is detected, what is left behind. Runs on the file
-//! system of the temporary directory, and on tmpfs, where direct I/O is not direct.
+//! The golden copy and the image on real files: what is put back, what is detected, what is left behind. Runs on the
+//! file system of the temporary directory, and on tmpfs, where direct I/O is not direct.
 #![allow(clippy::single_range_in_vec_init)] // lists of blocks are vectors of ranges, often of one
 
 use std::collections::BTreeMap;

@@ -1,4 +1,5 @@
-//! Files of a server that lie in a disk group: put there, said where they are, and put back in place. The disks are files.
+//! Files of a server that lie in a disk group: put there, said where they are, and put back in place. The disks are
+//! files.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};

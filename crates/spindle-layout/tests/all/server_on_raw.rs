@@ -1,5 +1,5 @@
-//! Files of a server that lie on raw devices: put on them, put back in place, and nobody given a right that he had not. On
-//! loop devices, as root; without root these tests say so and do nothing.
+//! Files of a server that lie on raw devices: put on them, put back in place, and nobody given a right that he had not.
+//! On loop devices, as root; without root these tests say so and do nothing.
 
 use std::fs::{self, OpenOptions, Permissions};
 use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, PermissionsExt, chown};

@@ -1,5 +1,5 @@
-//! Logical volumes and partitions on disks of a kernel that has device-mapper, in a virtual machine: `make test-vm` names
-//! empty disks in `SPINDLE_TEST_DISKS`. Without them nothing is done here. Everything on these disks is lost.
+//! Logical volumes and partitions on disks of a kernel that has device-mapper, in a virtual machine: `make test-vm`
+//! names empty disks in `SPINDLE_TEST_DISKS`. Without them nothing is done here. Everything on these disks is lost.
 
 use std::fs;
 use std::os::unix::process::ExitStatusExt;

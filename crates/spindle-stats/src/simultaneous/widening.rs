@@ -6,7 +6,8 @@ pub(super) const CASES: [u32; 8] = [3, 4, 5, 6, 8, 10, 14, 20];
 pub(super) const ROUNDS: [u32; 12] = [2, 3, 4, 5, 6, 8, 10, 14, 20, 30, 60, 200];
 /// Chances of any error among all pairs.
 pub(super) const CHANCES: [f64; 4] = [0.05, 0.025, 0.01, 0.003];
-/// Half the width of a simultaneous interval over that of a pair alone, at the same variance: by cases, rounds and chance.
+/// Half the width of a simultaneous interval over that of a pair alone, at the same variance: by cases, rounds and
+/// chance.
 pub(super) const WIDENING: [[[f64; 4]; 12]; 8] = [
     [
         [1.136, 1.128, 1.130, 1.161],

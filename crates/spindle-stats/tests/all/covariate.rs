@@ -1,7 +1,7 @@
-//! Should the probe of the device, taken before each trial, narrow intervals? The study behind decision 0043, which says no.
-//! Analysis of covariance on pairs (R. Fisher, "Statistical methods for research workers", 4th edition, 1932): the log ratio of two trials
-//! is regressed on the log ratio of their probes, and the ratio at equal probes is the answer. Here are what it would gain, and the
-//! days on which it names false winners. Nothing of it is in the library.
+//! Should the probe of the device, taken before each trial, narrow intervals? The study behind decision 0043, which
+//! says no. Analysis of covariance on pairs (R. Fisher, "Statistical methods for research workers", 4th edition, 1932):
+//! the log ratio of two trials is regressed on the log ratio of their probes, and the ratio at equal probes is the
+//! answer. Here are what it would gain, and the days on which it names false winners. Nothing of it is in the library.
 
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
@@ -28,8 +28,8 @@ enum Day {
     Bursts,
     /// Bursts shorter than a trial: a probe sees one or none, a trial some of each.
     ShortBursts,
-    /// Bursts; and before trials of the first case the probe takes 10 % longer: it goes to another place, or its restore has left the
-    /// device otherwise. Trials do not.
+    /// Bursts; and before trials of the first case the probe takes 10 % longer: it goes to another place, or its
+    /// restore has left the device otherwise. Trials do not.
     UnlikeProbes,
 }
 
@@ -106,7 +106,8 @@ struct Answers {
     plain: Answer,
     /// The ratio at equal probes, always.
     adjusted: Answer,
-    /// The same from six rounds on, where the slope is as steep as chance has it in 1 of 1,000 (a rule about the slope alone).
+    /// The same from six rounds on, where the slope is as steep as chance has it in 1 of 1,000 (a rule about the slope
+    /// alone).
     by_slope: Answer,
     /// A planted fault: whichever interval is narrower.
     narrower: Answer,
@@ -194,8 +195,8 @@ fn a_probe_that_sees_what_the_trial_meets_narrows_intervals() {
     }
 }
 
-/// At the rounds that people take there is next to nothing: the rule has no slope to rest on, and always adjusting pays a degree of
-/// freedom. Random order in a round has taken drift out before.
+/// At the rounds that people take there is next to nothing: the rule has no slope to rest on, and always adjusting pays
+/// a degree of freedom. Random order in a round has taken drift out before.
 #[test]
 fn few_rounds_and_drift_gain_nothing() {
     for day in [Day::Steady, Day::Drifting] {
@@ -211,8 +212,8 @@ fn few_rounds_and_drift_gain_nothing() {
     }
 }
 
-/// "Equal probes" is the wrong question for layouts whose probes differ by themselves. That nobody can tell from the series: a difference of
-/// the probes may be luck of these trials or of these layouts.
+/// "Equal probes" is the wrong question for layouts whose probes differ by themselves. That nobody can tell from the
+/// series: a difference of the probes may be luck of these trials or of these layouts.
 #[test]
 fn probes_that_differ_by_themselves_make_false_winners() {
     let plain = study(Day::UnlikeProbes, 20, |answers| answers.plain);

@@ -1,6 +1,7 @@
-//! How few rounds may name a winner, and what finds more in the same time: the variances of all cases taken together from three
-//! rounds on, or each pair's own from five rounds on. Synthetic experiments of which the truth is known, with noise that is
-//! normal and noise that is not; the study is told in `docs/decisions/0036-intervals-that-hold-together.md`.
+//! How few rounds may name a winner, and what finds more in the same time: the variances of all cases taken together
+//! from three rounds on, or each pair's own from five rounds on. Synthetic experiments of which the truth is known,
+//! with noise that is normal and noise that is not; the study is told in
+//! `docs/decisions/0036-intervals-that-hold-together.md`.
 
 use super::machine::{Chance, Experiment, Machine};
 use spindle_stats::{CaseRounds, ROUNDS_TO_JUDGE, Standard, Verdict, compare_paired, pairs, rank};
@@ -71,8 +72,8 @@ fn six_equal_cases_are_honest_on_every_machine() {
     }
 }
 
-/// One case is faster than five others by 20 %, or by 8 %, under 2 % noise. At no number of rounds does the rival find more, and
-/// up to five it finds next to nothing.
+/// One case is faster than five others by 20 %, or by 8 %, under 2 % noise. At no number of rounds does the rival find
+/// more, and up to five it finds next to nothing.
 #[test]
 fn variances_taken_together_find_more_in_the_same_time() {
     for (seed, ahead) in [(200, 1.2), (201, 1.08)] {
@@ -120,8 +121,9 @@ fn differences_of_5_percent_are_found_among_six() {
     assert!(all_found > 0.95, "{all_found}");
 }
 
-/// A machine that has two speeds in turn, as luck wills, and little noise besides: nothing like a normal distribution. Two rounds
-/// agree by luck in one experiment of eight, which no interval of two rounds can know: this is why three are wanted.
+/// A machine that has two speeds in turn, as luck wills, and little noise besides: nothing like a normal distribution.
+/// Two rounds agree by luck in one experiment of eight, which no interval of two rounds can know: this is why three are
+/// wanted.
 #[test]
 fn two_rounds_of_a_machine_with_two_speeds_agree_by_luck() {
     let machine = Machine {
@@ -147,8 +149,8 @@ fn two_rounds_of_a_machine_with_two_speeds_agree_by_luck() {
 /// What one value of a kind of noise is, as a logarithm.
 type Noise = fn(&mut Chance) -> f64;
 
-/// Noise with heavy tails (Student's t with 2 degrees of freedom) and noise that only slows (the logarithm of an exponential): three
-/// rounds stay honest.
+/// Noise with heavy tails (Student's t with 2 degrees of freedom) and noise that only slows (the logarithm of an
+/// exponential): three rounds stay honest.
 #[test]
 fn noise_that_is_not_normal_makes_no_false_winners() {
     let heavy = |chance: &mut Chance| {

@@ -1,5 +1,6 @@
-//! Runs as a level above rounds: in synthetic experiments in which each run adds something of its own to the ratio, the interval
-//! of the runs' means holds the truth as often as it says; the interval over all rounds, a wrong rule, does not.
+//! Runs as a level above rounds: in synthetic experiments in which each run adds something of its own to the ratio, the
+//! interval of the runs' means holds the truth as often as it says; the interval over all rounds, a wrong rule, does
+//! not.
 
 use spindle_stats::{
     CaseRounds, Comparison, Family, Looks, Standard, Verdict, compare_paired, variance_parts,
@@ -61,8 +62,8 @@ fn an_interval_of_runs_holds_the_truth_and_one_of_rounds_does_not() {
 const ROUNDS_MAX: u32 = 20;
 const PRECISION: f64 = 0.03;
 
-/// Two cases in runs of `rounds = "auto"`: each run ends when the pair is settled by the rounds of that run alone, and adds
-/// something of its own to the ratio. Judged by the runs.
+/// Two cases in runs of `rounds = "auto"`: each run ends when the pair is settled by the rounds of that run alone, and
+/// adds something of its own to the ratio. Judged by the runs.
 fn auto_in_runs(machine: Machine, truth: f64, of_runs: f64, chance: &mut Chance) -> Comparison {
     let every_round = Standard {
         looks: Looks::EveryRound,
@@ -99,8 +100,8 @@ fn auto_in_runs(machine: Machine, truth: f64, of_runs: f64, chance: &mut Chance)
     family.compare(0, 1)
 }
 
-/// Where each run stops by itself its mean is still one of its own, so the interval of the runs' means needs no more room for that
-/// the rounds were looked at. A fixed number of rounds is not wanted.
+/// Where each run stops by itself its mean is still one of its own, so the interval of the runs' means needs no more
+/// room for that the rounds were looked at. A fixed number of rounds is not wanted.
 #[test]
 fn runs_that_stop_by_themselves_hold_the_truth_as_often_as_they_say() {
     const OF_EACH: u32 = 1_000;

@@ -1,5 +1,5 @@
-//! The arithmetic against independent reference values: SciPy, NumPy and statsmodels answered in `reference.json`; how to make that
-//! file again is written in `reference.py`.
+//! The arithmetic against independent reference values: SciPy, NumPy and statsmodels answered in `reference.json`; how
+//! to make that file again is written in `reference.py`.
 
 use serde::Deserialize;
 use spindle_stats::{

@@ -1,6 +1,6 @@
-//! Does a warm-up that ends by itself end in time, and not too early? Throughput that rises to its level at many speeds, with
-//! noise that hangs together and machines with two speeds; all from fixed seeds. A warm-up of a fixed length beside it
-//! shows what would be lost.
+//! Does a warm-up that ends by itself end in time, and not too early? Throughput that rises to its level at many
+//! speeds, with noise that hangs together and machines with two speeds; all from fixed seeds. A warm-up of a fixed
+//! length beside it shows what would be lost.
 
 use crate::machine::Chance;
 use spindle_stats::{STEADY_SAMPLES_MIN, steady_after};

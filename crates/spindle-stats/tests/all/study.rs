@@ -2,8 +2,8 @@
 //!
 //! An A/A experiment measures the same thing under several names, so every winner it names is false. A/A experiments
 //! alone would be passed by a program that never decides anything; experiments with a true difference catch that one.
-//! For each check a planted fault shows that it can fail. All noise comes from fixed seeds: a run is repeatable, and the
-//! slack below only says how far an honest program may be from its nominal rate by the luck of the seed.
+//! For each check a planted fault shows that it can fail. All noise comes from fixed seeds: a run is repeatable, and
+//! the slack below only says how far an honest program may be from its nominal rate by the luck of the seed.
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{RngCore, SeedableRng};

@@ -1,7 +1,7 @@
-//! Runs clients: each a process of its own that executes one transaction after the other, until told to stop; in a closed
-//! loop as soon as it can, in an open one when the next transaction is due ([`crate::arrivals`]). Counts are atomic numbers
-//! that anyone may read meanwhile; latencies count while measuring only. A transaction that has not ended when measuring does
-//! counts as at least as long as it is by then. What a transaction is, [`Work`] says.
+//! Runs clients: each a process of its own that executes one transaction after the other, until told to stop; in a
+//! closed loop as soon as it can, in an open one when the next transaction is due ([`crate::arrivals`]). Counts are
+//! atomic numbers that anyone may read meanwhile; latencies count while measuring only. A transaction that has not
+//! ended when measuring does counts as at least as long as it is by then. What a transaction is, [`Work`] says.
 
 mod time_spent;
 mod work;
@@ -68,8 +68,8 @@ pub struct KindRecord {
     pub at_least: LatencyHistogram,
     /// Those that failed for good while measuring.
     pub errors: u64,
-    /// Bytes that those that ended while measuring have written to temporary files, all together; `None` unless it is known
-    /// of each.
+    /// Bytes that those that ended while measuring have written to temporary files, all together; `None` unless it is
+    /// known of each.
     pub temporary_bytes: Option<u64>,
 }
 
@@ -274,8 +274,8 @@ impl Running {
         self.board.records.iter().map(promised).collect()
     }
 
-    /// From now on latencies count, or no longer: then each transaction under way counts as one that took at least as long as
-    /// it is. Where each client has a number of transactions, they count from the first.
+    /// From now on latencies count, or no longer: then each transaction under way counts as one that took at least as
+    /// long as it is. Where each client has a number of transactions, they count from the first.
     pub fn measure(&self, measuring: bool) {
         let was_measuring = self.board.measuring.swap(measuring, Ordering::Relaxed);
         if was_measuring && !measuring {

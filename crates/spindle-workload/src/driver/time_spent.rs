@@ -1,7 +1,7 @@
-//! What each client's time goes to, without a gap: a client is in a transaction, or thinking, or has nothing due, or is away,
-//! or between two of these. Two looks at all clients say how much of each there was in the time between, including what a
-//! transaction that began before had to it, and one that has not ended yet. A client that waits for its turn all the time
-//! therefore counts with all of its time, though it never ends a transaction.
+//! What each client's time goes to, without a gap: a client is in a transaction, or thinking, or has nothing due, or is
+//! away, or between two of these. Two looks at all clients say how much of each there was in the time between,
+//! including what a transaction that began before had to it, and one that has not ended yet. A client that waits for
+//! its turn all the time therefore counts with all of its time, though it never ends a transaction.
 
 /// What a client is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,8 +57,8 @@ impl TimeSpent {
         self.in_transactions_ns.iter().sum()
     }
 
-    /// What came after an earlier look. Looks go from client to client, so one that is counted in a moment of the other may be
-    /// ahead by nanoseconds.
+    /// What came after an earlier look. Looks go from client to client, so one that is counted in a moment of the other
+    /// may be ahead by nanoseconds.
     pub fn since(&self, before: &TimeSpent) -> TimeSpent {
         let kinds = self.in_transactions_ns.iter();
         let kinds = kinds.zip(&before.in_transactions_ns);

@@ -48,8 +48,8 @@ pub trait Work: Send + Sync + 'static {
         txn: &Self::Txn,
     ) -> impl Future<Output = Result<(), SessionError>>;
 
-    /// Bytes that the session has written to temporary files since this was asked last; `None` when that is not known. It is
-    /// asked between transactions, so that it takes none of their time.
+    /// Bytes that the session has written to temporary files since this was asked last; `None` when that is not known.
+    /// It is asked between transactions, so that it takes none of their time.
     fn temporary_bytes(&self, _session: &mut Self::Session) -> Option<u64> {
         None
     }

@@ -162,7 +162,8 @@ pub trait SqlConnection: Send {
     /// Loads rows the fastest way there is, in a transaction of its own; how many.
     fn load(&mut self, part: &LoadPart) -> Result<u64, SessionError>;
 
-    /// From now on a statement that takes longer is cancelled and [`SessionError::Refused`]; `None`: it may take its time.
+    /// From now on a statement that takes longer is cancelled and [`SessionError::Refused`]; `None`: it may take its
+    /// time.
     fn limit_statement(&mut self, _: Option<Duration>) -> Result<(), SessionError> {
         Ok(())
     }
@@ -175,7 +176,8 @@ pub trait SqlConnection: Send {
         Ok(())
     }
 
-    /// Bytes that its statements have written to temporary files since this was asked last; `None` when that is not known.
+    /// Bytes that its statements have written to temporary files since this was asked last; `None` when that is not
+    /// known.
     fn temporary_bytes(&mut self) -> Option<u64> {
         None
     }

@@ -1,8 +1,8 @@
 //! What differs between databases that speak SQL, as far as workloads must know.
 //!
-//! Exact numbers, such as amounts of money, are `numeric` and [`Value::Decimal`] where a database has them. SQLite, which would
-//! make floats of them, keeps whole numbers of the last place instead (cents): sums and comparisons are the same, and no
-//! workload multiplies or divides them in SQL.
+//! Exact numbers, such as amounts of money, are `numeric` and [`Value::Decimal`] where a database has them. SQLite,
+//! which would make floats of them, keeps whole numbers of the last place instead (cents): sums and comparisons are the
+//! same, and no workload multiplies or divides them in SQL.
 
 use super::connection::Row;
 use super::value::Value;
@@ -86,8 +86,8 @@ impl Dialect {
         self != Dialect::MariaDb
     }
 
-    /// Makes a table whose rows have a key. InnoDB, and SQLite where the key is one whole number, keep rows in it: it must be
-    /// there before them. Where it need not be, [`Dialect::add_key`] makes it later, which is faster.
+    /// Makes a table whose rows have a key. InnoDB, and SQLite where the key is one whole number, keep rows in it: it
+    /// must be there before them. Where it need not be, [`Dialect::add_key`] makes it later, which is faster.
     pub fn create_table(self, name: &str, columns: &str, key: &str) -> String {
         match self.keeps_rows_in(key) {
             true => format!("create table {name} ({columns}, primary key ({key}))"),
@@ -153,8 +153,8 @@ impl Dialect {
         }
     }
 
-    /// A statement as this dialect takes it, and the parameters it takes, by their numbers from 0, in the order in which it
-    /// takes them. In `sql` they are written `$1`, `$2` and so on.
+    /// A statement as this dialect takes it, and the parameters it takes, by their numbers from 0, in the order in
+    /// which it takes them. In `sql` they are written `$1`, `$2` and so on.
     ///
     /// A `$` within quotes is left alone.
     pub fn placeholders(self, sql: &str) -> (String, Vec<usize>) {

@@ -1,7 +1,7 @@
 //! Workloads in SQL: what clients do to a database that speaks it. A [`SqlWorkload`] says how its tables are made and
-//! filled, which statements it runs, makes transactions, and checks afterwards that nothing was lost; an engine implements
-//! [`SqlConnection`] and knows no workload. A new workload is one file or folder here, and one line in the list of the
-//! experiment file; what differs between dialects stands in [`dialect`] or beside the statement.
+//! filled, which statements it runs, makes transactions, and checks afterwards that nothing was lost; an engine
+//! implements [`SqlConnection`] and knows no workload. A new workload is one file or folder here, and one line in the
+//! list of the experiment file; what differs between dialects stands in [`dialect`] or beside the statement.
 
 pub mod connection;
 pub mod dialect;
@@ -43,8 +43,8 @@ pub trait SqlWorkload: Send + Sync {
     /// The rows to load, in parts that may be loaded in any order and at once.
     fn load_parts(&self, dialect: Dialect) -> Vec<LoadPart>;
 
-    /// Statements that make keys and indexes when the rows are there. An engine may put what they make elsewhere than the
-    /// tables.
+    /// Statements that make keys and indexes when the rows are there. An engine may put what they make elsewhere than
+    /// the tables.
     fn create_indexes(&self, dialect: Dialect) -> Vec<String>;
 
     /// The statements of transactions, in the order of their numbers. Parameters are written `$1`, `$2` and so on, for
@@ -85,8 +85,8 @@ pub trait SqlTransaction: Send {
         0
     }
 
-    /// For a transaction that changes something and is looked for by the check, its number among the client's (the first is 1);
-    /// else 0.
+    /// For a transaction that changes something and is looked for by the check, its number among the client's (the
+    /// first is 1); else 0.
     fn number(&self) -> u64 {
         0
     }

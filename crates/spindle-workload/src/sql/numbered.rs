@@ -1,5 +1,5 @@
-//! Rows that say which transaction made them: its client, and its number among the client's, which begin with 1 and leave
-//! none out. So a transaction that was promised and is gone shows, and one that was carried out twice.
+//! Rows that say which transaction made them: its client, and its number among the client's, which begin with 1 and
+//! leave none out. So a transaction that was promised and is gone shows, and one that was carried out twice.
 
 use std::collections::BTreeMap;
 

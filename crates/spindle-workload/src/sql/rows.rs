@@ -1,6 +1,6 @@
-//! A workload of row operations in SQL: the same inputs, the same mix and the same check as on the embedded database. Each of
-//! its tables has the row's number as the key, the three counters that the check looks at, the bytes that updates replace,
-//! and the rest.
+//! A workload of row operations in SQL: the same inputs, the same mix and the same check as on the embedded database.
+//! Each of its tables has the row's number as the key, the three counters that the check looks at, the bytes that
+//! updates replace, and the rest.
 
 use std::sync::Arc;
 
@@ -16,8 +16,8 @@ use crate::session::{Edit, Operation, SessionError, Txn};
 use crate::workload::{Acknowledged, Client, RowLength, Table, TableSize, TableSpec, Workload};
 
 /// A row that fills a block has so many bytes. PostgreSQL's pages of 8 KiB are half filled when it is loaded
-/// (`fillfactor`), so that there is one to a page and room for its next version; InnoDB has two to its page of 16 KiB, as it
-/// demands; SQLite one to its page of 4 KiB.
+/// (`fillfactor`), so that there is one to a page and room for its next version; InnoDB has two to its page of 16 KiB,
+/// as it demands; SQLite one to its page of 4 KiB.
 const BLOCK_ROW_BYTES: usize = 4000 - CHECKED_BYTES;
 /// What a row of a block counts for when a table is to have a size.
 const BLOCK_BYTES: u64 = 8192;

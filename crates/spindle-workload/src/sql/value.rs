@@ -60,8 +60,8 @@ pub fn decimal_text(digits: i64, scale: u8) -> String {
     format!("{sign}{whole}.{part}")
 }
 
-/// The digits of an exact number that is written with up to `scale` places; `None` when it is none, or has more that are not
-/// zero.
+/// The digits of an exact number that is written with up to `scale` places; `None` when it is none, or has more that
+/// are not zero.
 pub fn parse_decimal(text: &str, scale: u8) -> Option<i64> {
     let (sign, text) = match text.strip_prefix('-') {
         Some(rest) => (-1, rest),

@@ -1,5 +1,5 @@
-//! Load at a fixed rate, in the simulated world, where time is exact: intended begins are held, a stall is charged with all
-//! that arrived meanwhile, a driver that leaves that out is caught, and a backlog is counted.
+//! Load at a fixed rate, in the simulated world, where time is exact: intended begins are held, a stall is charged with
+//! all that arrived meanwhile, a driver that leaves that out is caught, and a backlog is counted.
 
 use std::sync::Arc;
 
@@ -197,8 +197,8 @@ fn a_slower_database_changes_no_intended_begin() {
     );
 }
 
-/// A stall of a second under 1000 transactions a second: the thousand that arrive meanwhile are late by up to a second, on
-/// average by half of one. Fails for times that leave those out.
+/// A stall of a second under 1000 transactions a second: the thousand that arrive meanwhile are late by up to a second,
+/// on average by half of one. Fails for times that leave those out.
 fn charged_with_the_stall(latencies: &LatencyHistogram) -> Result<(), String> {
     // 1000 of 10000 came in the stall, and some more before the queue was worked off.
     let p95_us = latencies.p95_us();

@@ -1,5 +1,5 @@
-//! Clients that wait are counted, in the simulated world, where time is exact: one that gets no turn, one that thinks, one
-//! whose tries and rollbacks take time, load that stands in a queue when the measured time ends.
+//! Clients that wait are counted, in the simulated world, where time is exact: one that gets no turn, one that thinks,
+//! one whose tries and rollbacks take time, load that stands in a queue when the measured time ends.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! What the system tells the program from outside: stop (Ctrl-C, SIGTERM, the terminal is gone), and that a file would be
-//! larger than allowed. Handlers are set before anything is made.
+//! What the system tells the program from outside: stop (Ctrl-C, SIGTERM, the terminal is gone), and that a file would
+//! be larger than allowed. Handlers are set before anything is made.
 
 use std::fs;
 use std::io::IsTerminal;
@@ -20,8 +20,8 @@ const NAMED_MAX: usize = 12;
 /// The exit code of a run that was interrupted.
 pub(super) const INTERRUPTED: u8 = 130;
 
-/// Set by the first Ctrl-C, SIGTERM or SIGHUP. The second ends the program at once, the terminal as it was, and says what
-/// is left behind and how it goes away. `directory` is the run's.
+/// Set by the first Ctrl-C, SIGTERM or SIGHUP. The second ends the program at once, the terminal as it was, and says
+/// what is left behind and how it goes away. `directory` is the run's.
 pub(super) fn interrupts(directory: PathBuf) -> Arc<AtomicBool> {
     let flag = Arc::new(AtomicBool::new(false));
     let mut numbers = vec![SIGINT, SIGTERM];

@@ -20,8 +20,8 @@ pub struct Difference {
     pub after: String,
 }
 
-/// Words in the path of a machine's setting by which it may differ: moments, loads, names and numbers that a boot or a run
-/// deals out, and places.
+/// Words in the path of a machine's setting by which it may differ: moments, loads, names and numbers that a boot or a
+/// run deals out, and places.
 const FREE_OF_MACHINE: [&str; 13] = [
     "captured_at",
     "load",
@@ -38,8 +38,8 @@ const FREE_OF_MACHINE: [&str; 13] = [
     "minor",
 ];
 
-/// Options of a mount whose values are dealt out when something is mounted or made, or are places: numbers of subvolumes, directories
-/// of containers, open files and processes.
+/// Options of a mount whose values are dealt out when something is mounted or made, or are places: numbers of
+/// subvolumes, directories of containers, open files and processes.
 const FREE_OPTIONS: [&str; 8] = [
     "subvolid", "subvol", "lowerdir", "upperdir", "workdir", "fd", "pgrp", "pipe_ino",
 ];
@@ -122,9 +122,9 @@ fn without(document: &Value, free: &[&str]) -> BTreeMap<String, String> {
         .collect()
 }
 
-/// What of a value stays the same for as long as the machine does. The system deals out names and numbers of devices anew at each
-/// boot and each attachment, and what a device is stands in facts of its own (model, size, scheduler). `None` for a value that is such
-/// a number.
+/// What of a value stays the same for as long as the machine does. The system deals out names and numbers of devices
+/// anew at each boot and each attachment, and what a device is stands in facts of its own (model, size, scheduler).
+/// `None` for a value that is such a number.
 fn lasting(value: &str) -> Option<String> {
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     let is_device_number = value
@@ -207,8 +207,8 @@ mod tests {
         );
     }
 
-    /// Identifiers that change while the machine does not: device numbers wherever they stand, names of device nodes, what a mount
-    /// deals out. What a device is made of does count.
+    /// Identifiers that change while the machine does not: device numbers wherever they stand, names of device nodes,
+    /// what a mount deals out. What a device is made of does count.
     #[test]
     fn what_the_system_deals_out_anew_is_no_difference() {
         let machine = |number: &str, node: &str, sub: u32, scheduler: &str| {

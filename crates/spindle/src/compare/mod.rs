@@ -1,7 +1,7 @@
 //! `spindle compare`: what became of the cases of a run in other runs, of another day or another machine. Rounds of
-//! different runs share nothing, so cases are compared by Welch's interval ([`spindle_stats::compare_unpaired_among`]) and not in
-//! pairs; the intervals of all cases hold together. Where machines or settings differ nothing is called faster or slower, unless the person says that just this
-//! difference is the question.
+//! different runs share nothing, so cases are compared by Welch's interval ([`spindle_stats::compare_unpaired_among`])
+//! and not in pairs; the intervals of all cases hold together. Where machines or settings differ nothing is called
+//! faster or slower, unless the person says that just this difference is the question.
 
 mod differences;
 mod json;
@@ -158,7 +158,8 @@ impl RunComparison {
         }
     }
 
-    /// The cases that were judged, and would not surely have shown a regression: how much slower each would have had to become.
+    /// The cases that were judged, and would not surely have shown a regression: how much slower each would have had to
+    /// become.
     pub fn too_imprecise(&self) -> impl Iterator<Item = f64> {
         let judged = self.cases.iter().filter_map(CaseComparison::speed_judged);
         let threshold = self.threshold;
@@ -204,7 +205,8 @@ impl CaseComparison {
     }
 }
 
-/// The smallest loss of speed, as a fraction, that an interval as wide as this one tells from none; `None` without an interval.
+/// The smallest loss of speed, as a fraction, that an interval as wide as this one tells from none; `None` without an
+/// interval.
 pub fn sees(speed: &UnpairedRatio) -> Option<f64> {
     let (low, high) = speed.ci95?;
     Some(1.0 - (low / high).sqrt())
@@ -333,8 +335,8 @@ fn compared(
     })
 }
 
-/// Slower and faster when the interval excludes 1, a draw when it lies within the threshold of 1. A regression is surely
-/// slower, and its ratio is below 1 by more than the threshold.
+/// Slower and faster when the interval excludes 1, a draw when it lies within the threshold of 1. A regression is
+/// surely slower, and its ratio is below 1 by more than the threshold.
 fn call(speed: &UnpairedRatio, threshold: f64) -> Call {
     let verdict = match speed.ci95 {
         Some((low, high)) if 1.0 - threshold <= low && high <= 1.0 + threshold => Verdict::Draw,

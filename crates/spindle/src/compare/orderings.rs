@@ -1,5 +1,5 @@
-//! The same layouts under two databases: figures of different engines say nothing beside each other, but the order in which each
-//! puts the layouts does. Where the orders are contrary, a layout that is good for one is bad for the other.
+//! The same layouts under two databases: figures of different engines say nothing beside each other, but the order in
+//! which each puts the layouts does. Where the orders are contrary, a layout that is good for one is bad for the other.
 
 use std::cmp::Ordering;
 

@@ -1,7 +1,8 @@
 //! The `[database]` section: size and shape of the database under test, its processes and its promise of durability.
 //!
-//! Read once for the whole experiment and once more for every layout with that layout's own values in place, so that each
-//! case has complete settings; those that would make the comparison void can only be set here (`SAME_IN_EVERY_CASE`).
+//! Read once for the whole experiment and once more for every layout with that layout's own values in place, so that
+//! each case has complete settings; those that would make the comparison void can only be set here
+//! (`SAME_IN_EVERY_CASE`).
 
 use std::path::PathBuf;
 

@@ -73,8 +73,8 @@ impl ExperimentError {
         Some(first)
     }
 
-    /// Whether they are one mistake: a setting of `[database]` is read again for each layout, and what contradicts it there is no
-    /// layout's own.
+    /// Whether they are one mistake: a setting of `[database]` is read again for each layout, and what contradicts it
+    /// there is no layout's own.
     fn is_same(&self, other: &ExperimentError) -> bool {
         match (&self.0.mark, &other.0.mark) {
             (Some(one), Some(again)) => {
@@ -147,8 +147,8 @@ impl ExperimentError {
         self.0.key.as_deref()
     }
 
-    /// The name of the file (or "command line" for a `--set`), with line and column counted from 1; `None` when the file
-    /// could not be read at all.
+    /// The name of the file (or "command line" for a `--set`), with line and column counted from 1; `None` when the
+    /// file could not be read at all.
     pub fn place(&self) -> Option<(&str, usize, usize)> {
         let source = &self.0.mark.as_ref()?.source;
         Some((source.name(), source.line, source.column))

@@ -17,7 +17,8 @@ const DELAY_KEYS: [&str; 3] = ["read_us", "write_us", "flush_us"];
 
 /// A slower rate than this would measure little more than itself.
 const IOPS_MIN: u64 = 10;
-/// Version 1 control groups keep requests per second in 32 bits: more than these wrap round, and the last means no limit.
+/// Version 1 control groups keep requests per second in 32 bits: more than these wrap round, and the last means no
+/// limit.
 const IOPS_MAX: u64 = 1_000_000_000;
 const BPS_MIN: u64 = 64 * KIB;
 const BPS_MAX: u64 = TIB;

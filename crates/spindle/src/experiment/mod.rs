@@ -120,8 +120,8 @@ impl Experiment {
         self.plan.restore.of(&self.layouts[layout])
     }
 
-    /// The directory that a layout's redo lies in, if that is one of its own: it lies on no other layout, and belongs to this
-    /// one.
+    /// The directory that a layout's redo lies in, if that is one of its own: it lies on no other layout, and belongs
+    /// to this one.
     ///
     /// # Panics
     /// When there is no such layout.
@@ -131,8 +131,9 @@ impl Experiment {
         of.database.redo_path.clone().filter(|_| !is_placed)
     }
 
-    /// How much longer the database is to make the I/O of a layout's datafiles, and that of its redo: each by the layout that
-    /// it lies on, unless that `is_slow` already. Nothing beneath a layout delays redo in a directory of its own.
+    /// How much longer the database is to make the I/O of a layout's datafiles, and that of its redo: each by the
+    /// layout that it lies on, unless that `is_slow` already. Nothing beneath a layout delays redo in a directory of
+    /// its own.
     ///
     /// # Panics
     /// When there is no such layout.

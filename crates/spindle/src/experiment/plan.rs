@@ -54,7 +54,8 @@ pub struct Plan {
     pub warmup_max_ms: Option<u64>,
     /// Time a trial is measured, 100 ms to 24 h.
     pub measure_ms: u64,
-    /// Rounds of a run, each one trial of every case in random order, 1 to 1000; the most of them when the rounds are `auto`.
+    /// Rounds of a run, each one trial of every case in random order, 1 to 1000; the most of them when the rounds are
+    /// `auto`.
     pub rounds: u32,
     /// How often the rounds are repeated as a whole, after a pause, with files and file systems made anew, 1 to 100.
     #[serde(default = "one_run")]

@@ -30,8 +30,9 @@ const DURATION_UNITS: [(&str, u64); 4] = [
     ("ms", 1),
 ];
 
-/// The bytes meant by a text such as `8KiB`, `1.5 GiB`, `64M` or `512B` (any case); `None` when it is no whole number of
-/// bytes with a known unit. Decimal units (`MB`) are not known: a gigabyte that is not a gibibyte surprises people here.
+/// The bytes meant by a text such as `8KiB`, `1.5 GiB`, `64M` or `512B` (any case); `None` when it is no whole number
+/// of bytes with a known unit. Decimal units (`MB`) are not known: a gigabyte that is not a gibibyte surprises people
+/// here.
 pub fn parse_size(text: &str) -> Option<u64> {
     parse_with_unit(text, |unit| {
         let is_named = |name: &str| {

@@ -1,9 +1,9 @@
 //! Reads the settings of one table: for each, one line in the section's code gives its key, default and allowed range.
 //!
-//! A [`Reader`] remembers the keys it was asked for, so [`Reader::finish`] knows a misspelt one when it sees it, and every
-//! complaint comes with the key in full, its place, what is allowed and what to do. A wrong value is noted in the document, and
-//! the default is read in its place: so a person is told all mistakes at once. The sections of the experiment file
-//! (database, workload, plan, layout) are read through it.
+//! A [`Reader`] remembers the keys it was asked for, so [`Reader::finish`] knows a misspelt one when it sees it, and
+//! every complaint comes with the key in full, its place, what is allowed and what to do. A wrong value is noted in the
+//! document, and the default is read in its place: so a person is told all mistakes at once. The sections of the
+//! experiment file (database, workload, plan, layout) are read through it.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -671,8 +671,8 @@ fn size_bytes(value: &Value) -> Option<u64> {
     }
 }
 
-/// A text that can be a path or an argument: not empty, not longer than a path may be, and nothing in it that a terminal
-/// obeys.
+/// A text that can be a path or an argument: not empty, not longer than a path may be, and nothing in it that a
+/// terminal obeys.
 fn is_plain(text: &str) -> bool {
     !text.trim().is_empty() && text.len() <= TEXT_BYTES_MAX && !text.contains(is_harmful)
 }

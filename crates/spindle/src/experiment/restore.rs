@@ -1,6 +1,6 @@
-//! How databases are put back before each trial: by copying changed blocks back, or, when a person asks for it, by sharing
-//! blocks with an original or putting a volume back to a snapshot. One way for all cases of an experiment; which layouts can
-//! have it shows here, as far as the experiment says what they are.
+//! How databases are put back before each trial: by copying changed blocks back, or, when a person asks for it, by
+//! sharing blocks with an original or putting a volume back to a snapshot. One way for all cases of an experiment;
+//! which layouts can have it shows here, as far as the experiment says what they are.
 
 use spindle_layout::spec::LayoutKind;
 

@@ -152,7 +152,8 @@ impl Engine {
     }
 }
 
-/// What an `io` table asks of a server of this kind, with datafiles in a file system or on devices: only what is written in it.
+/// What an `io` table asks of a server of this kind, with datafiles in a file system or on devices: only what is
+/// written in it.
 pub(super) fn server_io(
     reader: &Reader<'_>,
     io: AccessPath,

@@ -1,5 +1,6 @@
-//! What of an experiment's text is shown when something is wrong with it. The text may hold passwords, what a terminal obeys,
-//! and lines of a hundred thousand characters: passwords are stars, the rest is harmless ([`crate::plain_text`]) and short.
+//! What of an experiment's text is shown when something is wrong with it. The text may hold passwords, what a terminal
+//! obeys, and lines of a hundred thousand characters: passwords are stars, the rest is harmless ([`crate::plain_text`])
+//! and short.
 
 use std::ops::Range;
 
@@ -134,8 +135,8 @@ impl SourceCode for Shown {
     }
 }
 
-/// A text in which passwords are stars, as long as they were, so that places in it stay what they are. Whatever looks like
-/// `user:password@` counts, for people mistype addresses; rather too much is hidden than too little.
+/// A text in which passwords are stars, as long as they were, so that places in it stay what they are. Whatever looks
+/// like `user:password@` counts, for people mistype addresses; rather too much is hidden than too little.
 pub(super) fn without_passwords(text: &str) -> String {
     let mut hidden = text.to_owned().into_bytes();
     let mut start = 0;
@@ -204,8 +205,8 @@ fn addresses(lower: &str) -> Vec<Range<usize>> {
         .collect()
 }
 
-/// The password of an address without its scheme: what stands between the user and the last `@`. What a person forgot to
-/// encode may hold any sign. Where there is no `@`, what looks like no port.
+/// The password of an address without its scheme: what stands between the user and the last `@`. What a person forgot
+/// to encode may hold any sign. Where there is no `@`, what looks like no port.
 fn secret_of_address(line: &str, address: Range<usize>) -> Option<Range<usize>> {
     let text = &line[address.clone()];
     let is_of_name =

@@ -1,5 +1,5 @@
-//! Right experiment files: defaults, overrides, `--set`, the round trip through JSON; and the reference in `docs/`, whose
-//! keys and defaults must be the program's. Wrong files are in `tests/experiment_errors.rs`.
+//! Right experiment files: defaults, overrides, `--set`, the round trip through JSON; and the reference in `docs/`,
+//! whose keys and defaults must be the program's. Wrong files are in `tests/experiment_errors.rs`.
 
 use std::collections::BTreeMap;
 

@@ -1,6 +1,7 @@
 //! The `[workload]` section: what the clients do, and how many of them there are.
 //!
-//! Each kind of workload has its own keys and its own `read`; a key of one kind used with another is told where it belongs.
+//! Each kind of workload has its own keys and its own `read`; a key of one kind used with another is told where it
+//! belongs.
 
 mod in_sql;
 

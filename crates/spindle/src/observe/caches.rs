@@ -164,9 +164,9 @@ impl DeviceBacklog {
     }
 }
 
-/// Waits until, for half a second, `devices` have had no I/O under way and moved next to nothing, and the machine's dirty
-/// and written-back page cache has settled; gives up after `limit`, or when `hear`, which is told at each look what is in
-/// the way, says so. Sync what was written before calling: dirty pages that merely wait look settled.
+/// Waits until, for half a second, `devices` have had no I/O under way and moved next to nothing, and the machine's
+/// dirty and written-back page cache has settled; gives up after `limit`, or when `hear`, which is told at each look
+/// what is in the way, says so. Sync what was written before calling: dirty pages that merely wait look settled.
 pub fn wait_until_quiet(
     files: &SystemFiles,
     devices: &[DeviceNumber],

@@ -1,7 +1,7 @@
-//! How quick a device is at this moment, whatever database it carries: a fixed number of direct reads and durable writes,
-//! one after the other, just before a trial. In a file system they go to a file without a name (`O_TMPFILE`) that is filled
-//! first, so that no unwritten extent is read and nothing stays behind, whatever happens. On a raw device only reads are made,
-//! of what the database holds there: nothing of it is ever written.
+//! How quick a device is at this moment, whatever database it carries: a fixed number of direct reads and durable
+//! writes, one after the other, just before a trial. In a file system they go to a file without a name (`O_TMPFILE`)
+//! that is filled first, so that no unwritten extent is read and nothing stays behind, whatever happens. On a raw
+//! device only reads are made, of what the database holds there: nothing of it is ever written.
 
 use std::fs::File;
 use std::io;
@@ -125,8 +125,8 @@ fn read_from(file: &File, first_byte: u64, places: u64) -> Option<ProbedTimes> {
     })
 }
 
-/// Carries out requests at places that are the same in every probe, one after the other, and times each; `None` when one
-/// fails, or there are too few.
+/// Carries out requests at places that are the same in every probe, one after the other, and times each; `None` when
+/// one fails, or there are too few.
 fn timed(
     requests: usize,
     first_byte: u64,

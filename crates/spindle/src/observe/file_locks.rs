@@ -1,13 +1,13 @@
-//! Whether the threads that write are waiting for the lock of a file: every file system lets one buffered write at a time
-//! into a file, and some direct ones. Where a thread sleeps is in `/proc/PID/task/TID/wchan` (proc_pid_wchan(5)): the
-//! function outside the scheduler and the locks themselves that it was in.
+//! Whether the threads that write are waiting for the lock of a file: every file system lets one buffered write at a
+//! time into a file, and some direct ones. Where a thread sleeps is in `/proc/PID/task/TID/wchan` (proc_pid_wchan(5)):
+//! the function outside the scheduler and the locks themselves that it was in.
 
 use std::path::PathBuf;
 
 use super::SystemFiles;
 
-/// Names that the writing threads of a database begin with: database writers, LGWR, I/O slaves, and the threads on which
-/// io_uring carries out what would block (`iou-wrk-`).
+/// Names that the writing threads of a database begin with: database writers, LGWR, I/O slaves, and the threads on
+/// which io_uring carries out what would block (`iou-wrk-`).
 const WRITERS: [&str; 4] = ["dbw", "lgwr", "ioslave", "iou-wrk-"];
 /// io_uring makes threads as it needs them: so many looks later they are listed anew.
 const LISTED_FOR_LOOKS: u32 = 16;
@@ -62,8 +62,8 @@ impl WritingThreads {
 }
 
 /// Whether a thread that sleeps in this function of the kernel waits for the lock of an inode: ext4 takes it in
-/// `ext4_file_write_iter` and `ext4_buffered_write_iter`, XFS in `xfs_ilock`, btrfs in `btrfs_inode_lock`; kernels that count
-/// the lock itself among the functions say `rwsem_down_write_slowpath` or the like.
+/// `ext4_file_write_iter` and `ext4_buffered_write_iter`, XFS in `xfs_ilock`, btrfs in `btrfs_inode_lock`; kernels that
+/// count the lock itself among the functions say `rwsem_down_write_slowpath` or the like.
 fn is_lock_of_file(function: &str) -> bool {
     function.ends_with("_write_iter")
         || function.starts_with("xfs_ilock")

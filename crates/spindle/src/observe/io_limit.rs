@@ -1,12 +1,12 @@
-//! The limit of a layout: a control group that holds the processes in it to so many requests and bytes per second on each
-//! of some devices. Throttles are the kernel's, per whole disk: those of a partition are its disk's.
+//! The limit of a layout: a control group that holds the processes in it to so many requests and bytes per second on
+//! each of some devices. Throttles are the kernel's, per whole disk: those of a partition are its disk's.
 //!
 //! What they hold is what the group's own processes submit, and what a loop device does on their behalf. In version 1,
 //! dirty pages that the kernel's flusher writes, or anybody else, are nobody's and pass unthrottled; so does a file
 //! system's journal, and the flush that ends a durable direct write which was submitted asynchronously. Whether a limit
-//! really holds must therefore be tried, and looked at after each trial: the caller's part, with [`Rates::exceeded`] and
-//! [`held_to_account`].
-//! Sources: Linux Documentation/admin-guide/cgroup-v1/blkio-controller.rst and cgroup-v2.rst, "IO".
+//! really holds must therefore be tried, and looked at after each trial: the caller's part, with [`Rates::exceeded`]
+//! and [`held_to_account`]. Sources: Linux Documentation/admin-guide/cgroup-v1/blkio-controller.rst and cgroup-v2.rst,
+//! "IO".
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -23,8 +23,8 @@ use super::{SystemFiles, number, text};
 
 /// What is seen may exceed a limit by so much, as a share: clocks and counters are not read at one instant.
 const TOLERANCE: f64 = 0.05;
-/// The kernel grants I/O in slices of time, of which one may fall to either side of the time looked at (`DFL_THROTL_SLICE`
-/// in block/blk-throttle.c, a tenth of a second).
+/// The kernel grants I/O in slices of time, of which one may fall to either side of the time looked at
+/// (`DFL_THROTL_SLICE` in block/blk-throttle.c, a tenth of a second).
 const SLICE: Duration = Duration::from_millis(100);
 
 /// Rates per second that are not to be exceeded on a device; `None` where there is no limit.
@@ -84,8 +84,8 @@ impl Rates {
     }
 }
 
-/// What a group was charged with on a disk, in the words of the disk's own counters: requests and bytes, the rest is 0. Read
-/// by a process for its own group; `None` where the kernel keeps no account.
+/// What a group was charged with on a disk, in the words of the disk's own counters: requests and bytes, the rest is 0.
+/// Read by a process for its own group; `None` where the kernel keeps no account.
 pub fn charged_to_self(files: &SystemFiles, disk: DeviceNumber) -> Option<DiskCounters> {
     if let Some(hierarchy) = Hierarchy::of_self(files, "blkio") {
         let figure = |file: &str, kind: &str| {
@@ -124,9 +124,9 @@ pub fn charged_to_self(files: &SystemFiles, disk: DeviceNumber) -> Option<DiskCo
     })
 }
 
-/// What is to be compared with a limit: what the device did, but of its writes only those charged to the group when (nearly) all
-/// bytes written were. What the device counts besides is then flushes, which carry no bytes and may be made in the name of
-/// the kernel.
+/// What is to be compared with a limit: what the device did, but of its writes only those charged to the group when
+/// (nearly) all bytes written were. What the device counts besides is then flushes, which carry no bytes and may be
+/// made in the name of the kernel.
 pub fn held_to_account(device: DiskCounters, charged: Option<DiskCounters>) -> DiskCounters {
     let writes = match charged {
         Some(charged)
@@ -223,8 +223,8 @@ impl IoLimit {
         Ok(self)
     }
 
-    /// Moves a process into a group that is held to the rates. In version 2 a process is in one group only: `memory_group`
-    /// is the one that holds its memory, if there is one, and that is then limited, too.
+    /// Moves a process into a group that is held to the rates. In version 2 a process is in one group only:
+    /// `memory_group` is the one that holds its memory, if there is one, and that is then limited, too.
     pub fn hold(
         &self,
         process_id: u32,

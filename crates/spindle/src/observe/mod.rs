@@ -64,7 +64,8 @@ impl SystemFiles {
             .unwrap_or_else(|| absolute.to_path_buf())
     }
 
-    /// The text of a file of these trees, without the white space around it; `None` if it cannot be read or says nothing.
+    /// The text of a file of these trees, without the white space around it; `None` if it cannot be read or says
+    /// nothing.
     pub fn text_of(&self, file: &Path) -> Option<String> {
         text(file)
     }

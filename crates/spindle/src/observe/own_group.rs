@@ -91,8 +91,8 @@ pub(super) fn patiently<E>(mut attempt: impl FnMut() -> Result<(), E>) -> Result
     }
 }
 
-/// Whether a version 2 group gives its children a controller, or can be told to: only the root of all and groups without
-/// processes of their own can ("no internal processes"); the root alone has no `cgroup.type`.
+/// Whether a version 2 group gives its children a controller, or can be told to: only the root of all and groups
+/// without processes of their own can ("no internal processes"); the root alone has no `cgroup.type`.
 pub(super) fn can_hand_down(group: &Path, controller: &str) -> bool {
     if has_word(&group.join("cgroup.subtree_control"), controller) {
         return true;
@@ -120,8 +120,8 @@ pub struct Leftover {
     pub removed: bool,
 }
 
-/// Removes the groups, in our own group and in all above, whose process no longer exists. Groups that cannot be removed,
-/// because something still runs in them, are left and reported.
+/// Removes the groups, in our own group and in all above, whose process no longer exists. Groups that cannot be
+/// removed, because something still runs in them, are left and reported.
 pub fn remove_leftovers(files: &SystemFiles) -> Vec<Leftover> {
     let hierarchies = CONTROLLERS
         .iter()

@@ -1,5 +1,5 @@
-//! What the system did during a trial as columns over time: each value is of the interval between two snapshots. One list
-//! says what columns there are; a column more is a line more.
+//! What the system did during a trial as columns over time: each value is of the interval between two snapshots. One
+//! list says what columns there are; a column more is a line more.
 
 use crate::result::{SystemColumn, SystemSeries};
 
@@ -41,7 +41,8 @@ struct Interval<'a> {
 
 type Figure = fn(&Interval<'_>) -> Option<f64>;
 
-/// The columns. Those of devices are the sums over all devices of the layout, but for utilisation, which is the busiest one's.
+/// The columns. Those of devices are the sums over all devices of the layout, but for utilisation, which is the busiest
+/// one's.
 const COLUMNS: &[(&str, Figure)] = &[
     ("device_reads_per_s", |it| it.rate(it.disk()?.reads)),
     ("device_writes_per_s", |it| it.rate(it.disk()?.writes)),

@@ -1,6 +1,7 @@
-//! Processor time of a process's threads by name: what clients used, apart from the database's own processes. Threads say
-//! in `/proc/PID/task/TID/stat` how their time divides between program and kernel (proc_pid_stat(5)), and in `schedstat`
-//! how long they ran and how long they were ready to run and did not (Linux Documentation/scheduler/sched-stats.rst).
+//! Processor time of a process's threads by name: what clients used, apart from the database's own processes. Threads
+//! say in `/proc/PID/task/TID/stat` how their time divides between program and kernel (proc_pid_stat(5)), and in
+//! `schedstat` how long they ran and how long they were ready to run and did not (Linux
+//! Documentation/scheduler/sched-stats.rst).
 
 use super::SystemFiles;
 use super::cpu::ProcessCpu;
@@ -19,8 +20,8 @@ pub struct ThreadTimes {
 }
 
 impl ThreadTimes {
-    /// The sum over all threads of a process whose name begins with `name`; `None` when there is none, or when the kernel
-    /// does not keep the time that threads wait for a processor.
+    /// The sum over all threads of a process whose name begins with `name`; `None` when there is none, or when the
+    /// kernel does not keep the time that threads wait for a processor.
     pub fn of(files: &SystemFiles, process_id: u32, name: &str) -> Option<ThreadTimes> {
         let tasks = files.proc.join(process_id.to_string()).join("task");
         let mut sum: Option<ThreadTimes> = None;

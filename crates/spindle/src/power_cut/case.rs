@@ -1,6 +1,6 @@
-//! The cases of a power-cut table: each candidate of an experiment, made small on a device whose writes are logged, once
-//! with commits that wait and once with commits that do not. What a candidate is made of stays as the experiment says;
-//! sizes do not, because every case is recovered hundreds of times.
+//! The cases of a power-cut table: each candidate of an experiment, made small on a device whose writes are logged,
+//! once with commits that wait and once with commits that do not. What a candidate is made of stays as the experiment
+//! says; sizes do not, because every case is recovered hundreds of times.
 
 use std::path::PathBuf;
 

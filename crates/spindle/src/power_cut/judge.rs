@@ -1,6 +1,6 @@
-//! Judging a recorded case: the power is cut at many moments of its log, and each time the layout is attached, the database
-//! recovered and compared with what had been promised by then. A file system is mounted, so that it recovers first, and
-//! checked afterwards; raw devices are files in the place of devices.
+//! Judging a recorded case: the power is cut at many moments of its log, and each time the layout is attached, the
+//! database recovered and compared with what had been promised by then. A file system is mounted, so that it recovers
+//! first, and checked afterwards; raw devices are files in the place of devices.
 
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -317,8 +317,8 @@ impl Scene<'_> {
         })
     }
 
-    /// Every cut is recovered from by one access path, the simplest: it is the recording that differs. The inner error: the
-    /// database did not survive.
+    /// Every cut is recovered from by one access path, the simplest: it is the recording that differs. The inner error:
+    /// the database did not survive.
     fn survey(
         &self,
         target: &Target,
@@ -364,8 +364,8 @@ async fn compare_copies(disks: &[PathBuf]) -> Result<Vec<String>, PowerCutError>
     Ok(checked.findings.iter().map(ToString::to_string).collect())
 }
 
-/// A new sparse file. Not the old one again: a loop device that still lets go of that one would be mounted in its place,
-/// with all it remembers.
+/// A new sparse file. Not the old one again: a loop device that still lets go of that one would be mounted in its
+/// place, with all it remembers.
 fn write_image(path: &Path, image: &DiskImage) -> std::io::Result<()> {
     match std::fs::remove_file(path) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
@@ -386,7 +386,8 @@ struct Mounted {
 }
 
 impl Mounted {
-    /// Mounts an image, which lets the file system recover. The inner error: it does not come back, in the tool's words.
+    /// Mounts an image, which lets the file system recover. The inner error: it does not come back, in the tool's
+    /// words.
     fn mount(
         image: &Path,
         at: &Path,

@@ -1,6 +1,6 @@
-//! Devices whose writes are logged, made with device-mapper: one dm-log-writes below everything, so that there is one log in
-//! one order, and linear parts of it that stand in for a layout's devices. They
-//! are in the ledger of their run, and are taken away with the layout.
+//! Devices whose writes are logged, made with device-mapper: one dm-log-writes below everything, so that there is one
+//! log in one order, and linear parts of it that stand in for a layout's devices. They are in the ledger of their run,
+//! and are taken away with the layout.
 
 use std::path::{Path, PathBuf};
 

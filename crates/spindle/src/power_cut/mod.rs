@@ -1,8 +1,8 @@
-//! `spindle powercut`: what an experiment's layouts keep when the power goes. Each case is recorded once with dm-log-writes
-//! beneath its layout ([`record`]), then the power is cut at hundreds of moments of that log and the database recovered
-//! ([`judge`]); the rows make a table ([`table`]). Recordings and rows are kept in a directory as they are made
-//! ([`state`]), so that what was interrupted goes on. Recording needs device-mapper, judging does not: a virtual machine
-//! can do the one, and this machine the other.
+//! `spindle powercut`: what an experiment's layouts keep when the power goes. Each case is recorded once with
+//! dm-log-writes beneath its layout ([`record`]), then the power is cut at hundreds of moments of that log and the
+//! database recovered ([`judge`]); the rows make a table ([`table`]). Recordings and rows are kept in a directory as
+//! they are made ([`state`]), so that what was interrupted goes on. Recording needs device-mapper, judging does not: a
+//! virtual machine can do the one, and this machine the other.
 
 pub mod case;
 pub mod judge;
@@ -195,8 +195,8 @@ impl Judging {
     }
 }
 
-/// Records and judges what is not done yet. `tell` hears what is being done. Errors: nothing could be done, or a case could
-/// not be carried to its end.
+/// Records and judges what is not done yet. `tell` hears what is being done. Errors: nothing could be done, or a case
+/// could not be carried to its end.
 pub fn run(
     experiment: &Experiment,
     options: &Options,

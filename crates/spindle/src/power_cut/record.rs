@@ -1,5 +1,5 @@
-//! Recording a case: its layout is made on logged devices, the database runs on it, and every acknowledged commit is marked
-//! in the log. What the replay needs to know is in a [`Recording`]; the log itself is on the log device.
+//! Recording a case: its layout is made on logged devices, the database runs on it, and every acknowledged commit is
+//! marked in the log. What the replay needs to know is in a [`Recording`]; the log itself is on the log device.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;

@@ -1,5 +1,5 @@
-//! The directory of a power-cut table: `recordings.jsonl` and `rows.jsonl`, a line for each case as it is done, each file
-//! headed by a line that says what it belongs to. What has its line is not done again.
+//! The directory of a power-cut table: `recordings.jsonl` and `rows.jsonl`, a line for each case as it is done, each
+//! file headed by a line that says what it belongs to. What has its line is not done again.
 
 use std::fs::File;
 use std::io::Write;

@@ -221,8 +221,8 @@ pub(super) const CHECKS: [Check; 14] = [
     },
 ];
 
-/// Clients beside those that throughput times mean transaction time accounts for (Little's law), those that had nothing to do
-/// included; and whether the two differ.
+/// Clients beside those that throughput times mean transaction time accounts for (Little's law), those that had nothing
+/// to do included; and whether the two differ.
 fn clients(audit: ClientAudit) -> String {
     let had_nothing_to_do = audit.clients as f64 - audit.at_work();
     let accounted_for = audit.in_transactions + had_nothing_to_do;

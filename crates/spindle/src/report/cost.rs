@@ -1,5 +1,5 @@
-//! What the instrument itself takes, in words: processor time of a transaction without storage, and memory. Printed with
-//! every run, because a benchmark that is dear measures itself.
+//! What the instrument itself takes, in words: processor time of a transaction without storage, and memory. Printed
+//! with every run, because a benchmark that is dear measures itself.
 
 use crate::result::{Case, Memory, RunResult};
 

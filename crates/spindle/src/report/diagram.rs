@@ -1,5 +1,5 @@
-//! Layouts as drawings: files above, then the access path, the file system or disk group, the volume, the devices. Made from
-//! the experiment that the run recorded; a layout of an unknown shape is drawn from its description alone.
+//! Layouts as drawings: files above, then the access path, the file system or disk group, the volume, the devices. Made
+//! from the experiment that the run recorded; a layout of an unknown shape is drawn from its description alone.
 
 use std::path::Path;
 

@@ -1,4 +1,5 @@
-//! A JSON document as a flat list of settings, so that an experiment or a machine can be shown without knowing its shape.
+//! A JSON document as a flat list of settings, so that an experiment or a machine can be shown without knowing its
+//! shape.
 
 use serde_json::Value;
 

@@ -1,5 +1,5 @@
-//! Kinds of transactions apart (new order, payment, ...): for each workload and load level the layouts of each kind together, for
-//! both reports.
+//! Kinds of transactions apart (new order, payment, ...): for each workload and load level the layouts of each kind
+//! together, for both reports.
 
 use super::comparison::{count, milliseconds};
 use crate::result::{Case, KindMeans};

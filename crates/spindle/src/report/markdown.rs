@@ -1,5 +1,5 @@
-//! `report.md`: the content of the page for places that render Markdown, such as a pull request. The dialect is GitHub's,
-//! for its tables.
+//! `report.md`: the content of the page for places that render Markdown, such as a pull request. The dialect is
+//! GitHub's, for its tables.
 
 use std::fmt::Write as _;
 
@@ -316,7 +316,8 @@ fn per_query(result: &RunResult) -> String {
         .collect()
 }
 
-/// The kinds of transactions apart, a table for each workload and load level that has several: the layouts of each kind together.
+/// The kinds of transactions apart, a table for each workload and load level that has several: the layouts of each kind
+/// together.
 fn kinds(result: &RunResult) -> String {
     let mut body = String::new();
     for group in result.groups() {

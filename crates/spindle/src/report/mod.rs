@@ -1,9 +1,10 @@
-//! What a finished run looks like on paper: `report.html`, one page that opens offline, and `report.md` for a pull request.
+//! What a finished run looks like on paper: `report.html`, one page that opens offline, and `report.md` for a pull
+//! request.
 //!
-//! Both are pure functions of a [`RunResult`](crate::result::RunResult) and the sampled throughput; they ask neither the
-//! clock nor the machine, so the same journal gives the same pages. The columns of the comparison table are declared
-//! once, in [`comparison`], for the terminal too. Why the pages are made this way: `docs/decisions/0004-report.md` and
-//! `docs/decisions/0024-the-page.md`.
+//! Both are pure functions of a [`RunResult`](crate::result::RunResult) and the sampled throughput; they ask neither
+//! the clock nor the machine, so the same journal gives the same pages. The columns of the comparison table are
+//! declared once, in [`comparison`], for the terminal too. Why the pages are made this way:
+//! `docs/decisions/0004-report.md` and `docs/decisions/0024-the-page.md`.
 
 mod chart;
 pub mod comparison;

@@ -1,4 +1,5 @@
-//! All pairs of layouts of one workload and load level as a table: a row and a column for each layout, for both reports.
+//! All pairs of layouts of one workload and load level as a table: a row and a column for each layout, for both
+//! reports.
 
 use super::comparison::ratio;
 use crate::result::{Pair, Ranking, RunResult, Verdict};

@@ -1,5 +1,5 @@
-//! Queries side by side: a row for each query, a column for each layout. Seconds, the standard's rates, and what queries wrote to
-//! temporary files: a table each, because their units differ. For the terminal and both reports.
+//! Queries side by side: a row for each query, a column for each layout. Seconds, the standard's rates, and what
+//! queries wrote to temporary files: a table each, because their units differ. For the terminal and both reports.
 
 use super::comparison::NO_FIGURE;
 use super::sentences::clients;
@@ -33,7 +33,8 @@ pub struct QueryTable {
     pub note: &'static str,
 }
 
-/// For each load level that has queries, one of seconds and, where they are known, one of rates and one of temporary space.
+/// For each load level that has queries, one of seconds and, where they are known, one of rates and one of temporary
+/// space.
 pub fn tables(result: &RunResult) -> Vec<QueryTable> {
     let groups = result.groups();
     let tables = groups.iter().flat_map(|group| {
@@ -121,8 +122,8 @@ fn row(
     is_known.then(|| std::iter::once(title.to_owned()).chain(cells).collect())
 }
 
-/// Temporary space of the cases of one load level, the queries that any layout has written some for, and all of them; `None`
-/// where nothing is known of it.
+/// Temporary space of the cases of one load level, the queries that any layout has written some for, and all of them;
+/// `None` where nothing is known of it.
 pub fn temporary_space_table(result: &RunResult, group: &[&Case]) -> Option<QueryTable> {
     let cases = measured(group);
     let (first, means) = cases.first()?;

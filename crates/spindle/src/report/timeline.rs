@@ -17,8 +17,8 @@ pub(super) const CHECKPOINTS: &str = "checkpoints";
 pub(super) struct Timeline<'a> {
     /// Trials that have samples.
     pub(super) trials: Vec<&'a SampledTrial>,
-    /// The round to be drawn: the one in which throughput was nearest to the means of the cases. All layouts are shown in the
-    /// same round, as they then shared whatever the machine was doing.
+    /// The round to be drawn: the one in which throughput was nearest to the means of the cases. All layouts are shown
+    /// in the same round, as they then shared whatever the machine was doing.
     pub(super) typical_round: u32,
 }
 

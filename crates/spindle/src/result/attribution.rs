@@ -1,5 +1,5 @@
-//! Why one layout is slower than another: the difference of their response times, part by part, over the rounds that both
-//! finished, and in a sentence.
+//! Why one layout is slower than another: the difference of their response times, part by part, over the rounds that
+//! both finished, and in a sentence.
 
 use spindle_stats::estimate_mean;
 
@@ -145,7 +145,8 @@ fn system_calls(slower: &Case, faster: &Case) -> Option<String> {
     })
 }
 
-/// The whole in words: "With 8 clients buffered is slower by 9.8 ms per transaction: +6.1 ms `db file sequential read`, ...".
+/// The whole in words: "With 8 clients buffered is slower by 9.8 ms per transaction: +6.1 ms `db file sequential read`,
+/// ...".
 fn sentence(it: &Attribution, rounds: usize) -> String {
     let unit = Unit::of(it.difference_us);
     let load = match it.clients {

@@ -28,21 +28,23 @@ pub struct Audit {
     /// page cache answered some reads; below 1 the device read more than was asked for.
     pub read_ratio: Option<f64>,
     /// Bytes the database wrote over bytes the device wrote; `None` when unknown or the device wrote nothing. Above 1
-    /// some writes have not reached the device; below 1 it wrote more than was asked for, such as a file system's journal.
+    /// some writes have not reached the device; below 1 it wrote more than was asked for, such as a file system's
+    /// journal.
     pub write_ratio: Option<f64>,
     /// Share of the bytes read by the database that never reached the device, from 0 to 1; `None` when unknown.
     pub page_cache_share: Option<f64>,
     /// Bytes of the database's files not yet on the device when the clock stopped; `None` when unknown.
     pub dirty_bytes_at_end: Option<u64>,
-    /// Bytes of changed blocks that the buffer cache still held when the clock stopped, DBWR's debt; `None` when unknown.
+    /// Bytes of changed blocks that the buffer cache still held when the clock stopped, DBWR's debt; `None` when
+    /// unknown.
     pub dirty_buffer_bytes_at_end: Option<u64>,
-    /// Pages of the data and undo files in the page cache after the clients had stopped. Of a direct case only, where it
-    /// must be 0; `None` when unknown.
+    /// Pages of the data and undo files in the page cache after the clients had stopped. Of a direct case only, where
+    /// it must be 0; `None` when unknown.
     pub cached_pages_at_end: Option<u64>,
     /// Time in microseconds that flushing them took, inside the measured time; `None` when nothing was flushed.
     pub flush_at_end_us: Option<f64>,
-    /// Bytes of the data and undo files that the page cache held when the clients had stopped, of cases that are not direct;
-    /// `None` when unknown.
+    /// Bytes of the data and undo files that the page cache held when the clients had stopped, of cases that are not
+    /// direct; `None` when unknown.
     #[serde(default)]
     pub page_cache_bytes_at_end: Option<u64>,
     /// Whether the transactions account for all clients, and each client got a turn; `None` in runs of older versions.
@@ -51,7 +53,8 @@ pub struct Audit {
 }
 
 impl Audit {
-    /// Derives ratios and page-cache share from both sides' counts; what was found at the end is the caller's to fill in.
+    /// Derives ratios and page-cache share from both sides' counts; what was found at the end is the caller's to fill
+    /// in.
     pub fn of_counts(tool: IoCounts, device: Option<IoCounts>) -> Audit {
         let ratio = |tool_bytes: u64, device_bytes: u64| {
             (device_bytes > 0).then(|| tool_bytes as f64 / device_bytes as f64)

@@ -1,5 +1,5 @@
-//! Whether the devices themselves stayed as they were: what the probes before the trials found, round by round. It matters
-//! whatever the verdicts say, because they are about these devices on this day.
+//! Whether the devices themselves stayed as they were: what the probes before the trials found, round by round. It
+//! matters whatever the verdicts say, because they are about these devices on this day.
 
 use std::collections::BTreeMap;
 
@@ -29,8 +29,8 @@ pub(super) fn warnings(result: &RunResult) -> Vec<String> {
         .collect()
 }
 
-/// For each round the middle of its trials' times, microseconds, each beside what is usual for its layout; so layouts on
-/// slow and on quick devices count alike, and a missing trial moves nothing.
+/// For each round the middle of its trials' times, microseconds, each beside what is usual for its layout; so layouts
+/// on slow and on quick devices count alike, and a missing trial moves nothing.
 fn of_rounds(
     result: &RunResult,
     of: fn(&DeviceProbe) -> Option<ProbedTimes>,

@@ -1,6 +1,6 @@
-//! What went on around the trials and weakens the answer: other programs, other guests of the host, a device at its limit,
-//! trials that stood still, devices that were never at rest, flushes that take a part of the measured time. What is grave
-//! is said first, with its figure; the rest is a warning. The thresholds stand here, and nowhere else.
+//! What went on around the trials and weakens the answer: other programs, other guests of the host, a device at its
+//! limit, trials that stood still, devices that were never at rest, flushes that take a part of the measured time. What
+//! is grave is said first, with its figure; the rest is a warning. The thresholds stand here, and nowhere else.
 
 use super::device_drift;
 use super::doubt::doubt;
@@ -57,9 +57,10 @@ pub(super) fn warnings(result: &RunResult) -> Vec<String> {
     texts
 }
 
-/// How far a ratio lies from 1 that others may have made who took much of the processors; `None` when they took less. With a part `p` gone,
-/// whatever runs on them takes `1 / (1 - p)` times as long. A layout that spends [`PROCESSOR_PART`] more of its time there so loses
-/// that part times `p / (1 - p)`, in every round alike: no interval tells.
+/// How far a ratio lies from 1 that others may have made who took much of the processors; `None` when they took less.
+/// With a part `p` gone, whatever runs on them takes `1 / (1 - p)` times as long. A layout that spends
+/// [`PROCESSOR_PART`] more of its time there so loses that part times `p / (1 - p)`, in every round alike: no interval
+/// tells.
 pub(super) fn busy_floor(result: &RunResult) -> Option<f64> {
     let columns = ["other_programs_cpu_percent", "cpu_steal_percent"];
     let taken = columns

@@ -1,6 +1,6 @@
 //! Trials that say nothing of their layout: the process or the machine stood still meanwhile, or the trial lasted much
-//! longer than asked. Such a trial is set aside and measured again; it stays in the journal and in the result, and counts
-//! for nothing.
+//! longer than asked. Such a trial is set aside and measured again; it stays in the journal and in the result, and
+//! counts for nothing.
 
 use std::fmt;
 

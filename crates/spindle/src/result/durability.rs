@@ -1,5 +1,5 @@
-//! What the headline says of durability: among which cases the winner is, and what of those that keep less. Nothing where all
-//! keep the same.
+//! What the headline says of durability: among which cases the winner is, and what of those that keep less. Nothing
+//! where all keep the same.
 
 use spindle_stats::Verdict;
 
@@ -172,7 +172,8 @@ mod tests {
         );
     }
 
-    /// What is unknown may be as strong as it likes: it is not called the strongest, nor weaker than what is known to lose.
+    /// What is unknown may be as strong as it likes: it is not called the strongest, nor weaker than what is known to
+    /// lose.
     #[test]
     fn unknown_stands_between_all_and_less() {
         let headline = |first, second| result(&[("a", first, SLOW), ("b", second, FAST)]).headline;

@@ -1,14 +1,15 @@
-//! Cases whose load arrived at a fixed rate. All that keep up have the same throughput, namely the rate, so they are judged
-//! by the time of their transactions: the 99th percentile, counted from the intended begin. A case that fell behind has no
-//! such time, as it grows for as long as the trial lasts; it comes out slowest all the same, and is named.
+//! Cases whose load arrived at a fixed rate. All that keep up have the same throughput, namely the rate, so they are
+//! judged by the time of their transactions: the 99th percentile, counted from the intended begin. A case that fell
+//! behind has no such time, as it grows for as long as the trial lasts; it comes out slowest all the same, and is
+//! named.
 
 use spindle_stats::Verdict;
 
 use super::headline::{case_label, format_ratio, listed};
 use super::{Case, Comparison, Measure, Ranking, RunResult, Trial};
 
-/// What cases are compared by, the greater the better: throughput, and at a fixed rate the inverse of the 99th percentile of
-/// the transaction time, per second.
+/// What cases are compared by, the greater the better: throughput, and at a fixed rate the inverse of the 99th
+/// percentile of the transaction time, per second.
 pub fn speed(trial: &Trial) -> f64 {
     match trial.arrivals {
         None => trial.tpm,

@@ -71,8 +71,8 @@ fn answers(result: &RunResult) -> Vec<Vec<&Ranking>> {
     answers
 }
 
-/// Whether the same layout won at all levels, before the same others, and by ratios whose intervals overlap. Each ratio stays that
-/// of its level: a mean over levels would be true of none.
+/// Whether the same layout won at all levels, before the same others, and by ratios whose intervals overlap. Each ratio
+/// stays that of its level: a mean over levels would be true of none.
 fn is_one_answer(result: &RunResult, levels: &[&Ranking]) -> bool {
     let first = levels[0];
     // At a fixed rate each load level has times of its own to tell, and so have cases that keep less.

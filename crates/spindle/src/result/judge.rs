@@ -1,6 +1,6 @@
 //! Who won under each workload and load level: the cases of a group beside each other, by the arithmetic of
-//! `spindle-stats`. What the machine's own noise is, if it was checked, is known before, and no verdict is called within it; nor
-//! within what others may have moved who took much of the processors.
+//! `spindle-stats`. What the machine's own noise is, if it was checked, is known before, and no verdict is called
+//! within it; nor within what others may have moved who took much of the processors.
 
 use spindle_stats::{
     CaseRounds, Family, Looks, PairVerdict, Standard, StatsError, Verdict, pairs, rank_in_groups,
@@ -73,8 +73,8 @@ pub(super) fn judge(result: &RunResult, record: &RunRecord) -> Result<Vec<Judgem
     Ok(judgements)
 }
 
-/// What a comparison of this run has to meet, but for the machine's noise and for the number of tables. Runs are as many as
-/// planned, whatever their rounds said: nobody looked at them to stop.
+/// What a comparison of this run has to meet, but for the machine's noise and for the number of tables. Runs are as
+/// many as planned, whatever their rounds said: nobody looked at them to stop.
 pub(super) fn standard_of(record: &RunRecord) -> Standard {
     let mut trials = record.cases.iter().flat_map(|case| &case.trials);
     let has_runs = trials.any(|trial| trial.conditions.run.is_some());
@@ -187,8 +187,8 @@ fn all_pairs(cases: &[&Case], standard: Standard) -> Result<Vec<Pair>, StatsErro
     Ok(told.collect())
 }
 
-/// The ratio of a figure of two of the cases, in an interval that holds for all pairs together; `None` when no round has it of
-/// both.
+/// The ratio of a figure of two of the cases, in an interval that holds for all pairs together; `None` when no round
+/// has it of both.
 fn ratio_among(
     figures: &[CaseRounds],
     pair: &PairVerdict,

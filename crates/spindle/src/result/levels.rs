@@ -1,7 +1,7 @@
-//! Repetition in levels: runs made anew, rounds within a run, time within a trial. What was repeated only within one run says
-//! nothing of another hour and other files, so where there are runs, a run is what cases are compared by: the interval is of
-//! the runs' means, as by T. Kalibera and R. Jones, "Rigorous benchmarking in reasonable time" (ISMM 2013). The parts of the
-//! variance say which level is worth repeating.
+//! Repetition in levels: runs made anew, rounds within a run, time within a trial. What was repeated only within one
+//! run says nothing of another hour and other files, so where there are runs, a run is what cases are compared by: the
+//! interval is of the runs' means, as by T. Kalibera and R. Jones, "Rigorous benchmarking in reasonable time" (ISMM
+//! 2013). The parts of the variance say which level is worth repeating.
 
 use std::collections::BTreeMap;
 
@@ -104,7 +104,8 @@ fn variance(result: &RunResult, record: &RunRecord, verdict: &Comparison) -> Opt
     })
 }
 
-/// The part of the variance of a trial's logarithm of throughput that comes from within it; `None` without enough samples.
+/// The part of the variance of a trial's logarithm of throughput that comes from within it; `None` without enough
+/// samples.
 fn within_trial(
     record: &RunRecord,
     result: &RunResult,

@@ -13,8 +13,8 @@ pub struct RunRecord {
     pub machine: Value,
     /// Half the width of the band around a ratio of 1 that counts as a draw, 0 to below 1; 0.03 stands for 3 %.
     pub margin: f64,
-    /// Rounds that the plan asks for, or the most of them; fewer finished ones make the result one of an unfinished run,
-    /// unless there is an `auto`.
+    /// Rounds that the plan asks for, or the most of them; fewer finished ones make the result one of an unfinished
+    /// run, unless there is an `auto`.
     pub planned_rounds: u32,
     /// What a plan adds whose rounds said themselves when they sufficed.
     pub auto: Option<AutoPlan>,

@@ -1,5 +1,5 @@
-//! What a plan that stops by itself came to: whether every ratio was known well enough before the limit of rounds, and what it saved
-//! to measure no more of what was settled, in trials and time.
+//! What a plan that stops by itself came to: whether every ratio was known well enough before the limit of rounds, and
+//! what it saved to measure no more of what was settled, in trials and time.
 
 use super::headline::clients_text;
 use super::{AutoPlan, CaseRecord, Comparison, Outcome, RunRecord, Stopping, Trial};
@@ -56,8 +56,8 @@ fn runs(measured: &[&CaseRecord]) -> u32 {
     runs.max().unwrap_or(1)
 }
 
-/// Of the pairs that were measured up to the limit and are less precise than asked for: the one with the widest interval, and how
-/// far its ends lie from the ratio.
+/// Of the pairs that were measured up to the limit and are less precise than asked for: the one with the widest
+/// interval, and how far its ends lie from the ratio.
 fn least_known(
     verdicts: &[Comparison],
     plan: AutoPlan,

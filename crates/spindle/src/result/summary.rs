@@ -95,8 +95,8 @@ impl Case {
         waits.any(|wait| wait.sampled && is_of(&wait.event, event))
     }
 
-    /// Time waited for an event per committed transaction in microseconds, all processes together, over all trials; `None` when
-    /// nobody waited or no transaction was committed.
+    /// Time waited for an event per committed transaction in microseconds, all processes together, over all trials;
+    /// `None` when nobody waited or no transaction was committed.
     pub fn wait_us_per_transaction(&self, event: &str) -> Option<f64> {
         let transactions: u64 = self.trials.iter().map(|trial| trial.transactions).sum();
         let (count, total_us) = self.total_wait(event);

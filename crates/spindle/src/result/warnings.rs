@@ -12,7 +12,8 @@ use super::{
 /// Ratios of the program's to the device's byte counts that count as agreement.
 const AGREEMENT: RangeInclusive<f64> = 0.90..=1.10;
 
-/// Shares of reads answered by the page cache that matter in a buffered layout, up to where [`mostly_cached`] takes over.
+/// Shares of reads answered by the page cache that matter in a buffered layout, up to where [`mostly_cached`] takes
+/// over.
 const PARTLY_CACHED_SHARES: RangeInclusive<f64> = 0.05..=MOSTLY_CACHED_SHARE;
 
 /// All warnings of a run, the gravest first: what the runner noticed, then what the figures show.

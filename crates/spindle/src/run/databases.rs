@@ -29,8 +29,8 @@ pub enum Databases {
 
 impl Databases {
     /// Makes the databases of the layouts `wanted` on what they stand on. `note` hears what is being done. Returns the
-    /// layouts that turned out not to hold theirs, with the reason; what goes wrong elsewhere is an error. Once `interrupted`,
-    /// no further one is made: the run looks at that itself before it uses any.
+    /// layouts that turned out not to hold theirs, with the reason; what goes wrong elsewhere is an error. Once
+    /// `interrupted`, no further one is made: the run looks at that itself before it uses any.
     pub fn prepare(
         state: &RunState,
         wanted: &[usize],

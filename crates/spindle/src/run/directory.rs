@@ -78,8 +78,8 @@ fn system(path: &Path) -> impl Fn(io::Error) -> DirectoryError + '_ {
     }
 }
 
-/// Makes the directory of a new run, or takes one that is empty. A run that ended before it wrote anything may have left
-/// its journal there, empty.
+/// Makes the directory of a new run, or takes one that is empty. A run that ended before it wrote anything may have
+/// left its journal there, empty.
 pub fn create(path: &Path) -> Result<Directory, DirectoryError> {
     let directory = Directory::make(path).map_err(system(path))?;
     let names = directory.names().map_err(system(path))?;

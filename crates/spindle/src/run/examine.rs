@@ -79,7 +79,8 @@ pub fn examine(experiment: &Experiment, grounds: &Grounds, index: usize) -> Exam
     Examined { layout, skip }
 }
 
-/// What datafiles without a file system lie on where Spindle may make no devices: files, and with them a file system after all.
+/// What datafiles without a file system lie on where Spindle may make no devices: files, and with them a file system
+/// after all.
 fn on_plain_files(target: &Target) -> Option<&'static str> {
     let paths = match target {
         Target::Directory(_) => Vec::new(),
@@ -209,7 +210,8 @@ fn describe_server(layout: &mut Layout, found: FoundServer) {
     layout.notes.extend(found.notes);
 }
 
-/// What is placed and a server keeps with its data. Beside datafiles on devices `control`, or else `redo`, says where its other files are.
+/// What is placed and a server keeps with its data. Beside datafiles on devices `control`, or else `redo`, says where
+/// its other files are.
 fn not_placed(
     server: &dyn Server,
     experiment: &Experiment,

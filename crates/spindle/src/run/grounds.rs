@@ -1,6 +1,6 @@
-//! What the layouts of a run stand on: directories that are there, and what Spindle makes for the run and takes away after
-//! it. Layouts that are made alike (they differ in access path or database only) stand on the same. Here the words of the
-//! experiment (`devices`, `placement`) become targets for files.
+//! What the layouts of a run stand on: directories that are there, and what Spindle makes for the run and takes away
+//! after it. Layouts that are made alike (they differ in access path or database only) stand on the same. Here the
+//! words of the experiment (`devices`, `placement`) become targets for files.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -193,8 +193,8 @@ impl Grounds {
         self.standings.get(&layout)?.as_ref().ok()?.delayed_by
     }
 
-    /// How much longer the database is to make the I/O of a layout's datafiles, and that of its redo, where nothing beneath
-    /// them does.
+    /// How much longer the database is to make the I/O of a layout's datafiles, and that of its redo, where nothing
+    /// beneath them does.
     pub fn delays(&self, experiment: &Experiment, layout: usize) -> (Option<Delay>, Option<Delay>) {
         experiment.delays_of(layout, |on| {
             self.delayed_by(on) == Some(DelayedBy::DeviceMapper)
@@ -364,7 +364,8 @@ pub(crate) fn target_of(
     Ok(used_as(spec, group, &target))
 }
 
-/// A disk group as a layout uses it: of several that stand on one group, each may stripe its files and read them as it likes.
+/// A disk group as a layout uses it: of several that stand on one group, each may stripe its files and read them as it
+/// likes.
 fn used_as(spec: &LayoutSpec, group: &DiskGroup, target: &Target) -> Target {
     let Target::DiskGroup(target) = target else {
         return target.clone();

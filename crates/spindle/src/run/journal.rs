@@ -1,6 +1,6 @@
 //! The journal of a run: one JSON object a line, on stable storage before the run goes on. Whatever happens to the
-//! program or the machine, what the journal says has happened; a last line cut short is taken for never written. Each line
-//! ends with a checksum. A result and a report are pure functions of it.
+//! program or the machine, what the journal says has happened; a last line cut short is taken for never written. Each
+//! line ends with a checksum. A result and a report are pure functions of it.
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Write};
@@ -161,8 +161,8 @@ pub enum JournalError {
 /// The name of the file in a run directory.
 pub const FILE_NAME: &str = "journal.jsonl";
 
-/// What ends a line: a checksum of the line and of all that stands before it, so that neither a changed line nor one that is
-/// missing, doubled or in another place goes unseen. Journals of earlier versions have none.
+/// What ends a line: a checksum of the line and of all that stands before it, so that neither a changed line nor one
+/// that is missing, doubled or in another place goes unseen. Journals of earlier versions have none.
 const CHECKSUM_KEY: &str = ",\"crc32c\":\"";
 const CHECKSUM_DIGITS: usize = 8;
 /// What follows the digits.
@@ -230,8 +230,8 @@ impl Journal {
         cut.map_err(|error| self.failed(error))
     }
 
-    /// Adds an event; it is on stable storage when this returns. When that fails, nothing of it stays, so that the next one
-    /// is not spoilt.
+    /// Adds an event; it is on stable storage when this returns. When that fails, nothing of it stays, so that the next
+    /// one is not spoilt.
     pub fn append(&mut self, event: &Event) -> Result<(), JournalError> {
         let text = serde_json::to_string(event).map_err(|error| self.failed(error.into()))?;
         let (line, whole) = with_checksum(&text, self.whole);
@@ -289,8 +289,8 @@ pub fn locks() -> String {
     std::fs::read_to_string("/proc/locks").unwrap_or_default()
 }
 
-/// Whether somebody holds a lock on the whole journal of a directory, as a run does, by what [`locks`] said. Looking takes
-/// no lock: a run that is about to begin is not disturbed.
+/// Whether somebody holds a lock on the whole journal of a directory, as a run does, by what [`locks`] said. Looking
+/// takes no lock: a run that is about to begin is not disturbed.
 pub fn is_in_use(directory: &Path, locks: &str) -> bool {
     let Ok(file) = directory.join(FILE_NAME).symlink_metadata() else {
         return false;

@@ -1,5 +1,5 @@
-//! The limits of a run's layouts: made ready, and tried before anything is measured with them. A limit that cannot be had
-//! here, or that does not hold, makes its layout skipped; no trial ever runs without it.
+//! The limits of a run's layouts: made ready, and tried before anything is measured with them. A limit that cannot be
+//! had here, or that does not hold, makes its layout skipped; no trial ever runs without it.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -18,8 +18,8 @@ use crate::trial::limit_probe::{LimitProbe, ProbedWrites, SCRATCH_BYTES};
 use crate::trial::protocol::Limited;
 use crate::trial::supervisor::{self, TrialError};
 
-/// What files of a layout lie on: the layout itself, the directory that its redo is in, or another layout that its `placement`
-/// names.
+/// What files of a layout lie on: the layout itself, the directory that its redo is in, or another layout that its
+/// `placement` names.
 pub struct Part {
     /// What messages call it; `None` for the layout itself.
     name: Option<String>,
@@ -30,8 +30,8 @@ pub struct Part {
     writes: ProbedWrites,
 }
 
-/// What files of a layout lie on, itself first. `paths_of` knows the directories and devices of layouts. Redo in a directory
-/// of its own is the layout's, and so held to its limit.
+/// What files of a layout lie on, itself first. `paths_of` knows the directories and devices of layouts. Redo in a
+/// directory of its own is the layout's, and so held to its limit.
 pub fn parts_of(
     experiment: &Experiment,
     index: usize,
@@ -247,8 +247,8 @@ fn rates_of(limit: Limit) -> Rates {
     }
 }
 
-/// Has a process in the limited group do I/O in the directory of each limited part (on a raw device only reads). Returns why
-/// the layout must be skipped, if so.
+/// Has a process in the limited group do I/O in the directory of each limited part (on a raw device only reads).
+/// Returns why the layout must be skipped, if so.
 pub fn try_out(
     parts: &[Part],
     limit: &LayoutLimit,

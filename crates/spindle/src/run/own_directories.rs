@@ -1,5 +1,5 @@
-//! The run's own directories, one in each place that its databases lie in: noted in the ledger before they are there, and
-//! taken away with all that is Spindle's in them.
+//! The run's own directories, one in each place that its databases lie in: noted in the ledger before they are there,
+//! and taken away with all that is Spindle's in them.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -38,7 +38,8 @@ impl OwnDirectories {
         }
     }
 
-    /// Makes the run's directory in a place, noted before it is there; for the layout of that name alone, if it is given.
+    /// Makes the run's directory in a place, noted before it is there; for the layout of that name alone, if it is
+    /// given.
     pub fn make(&mut self, place: &Path, layout: Option<&str>) -> Result<(), OwnDirectoryError> {
         if self.directories.contains_key(place) {
             return Ok(());
@@ -69,8 +70,8 @@ impl OwnDirectories {
             .expect("volumes are put back only after all images are made")
     }
 
-    /// Removes directories that were made in these, when what they were made for came to nothing: their room and their numbers
-    /// are for the next.
+    /// Removes directories that were made in these, when what they were made for came to nothing: their room and their
+    /// numbers are for the next.
     pub fn take_back(&self, made: &[PathBuf]) {
         let own = || self.directories.values().filter_map(|(of, _)| of.as_ref());
         for directory in made {

@@ -1,5 +1,5 @@
-//! What people see while a run goes on: one line that is written over on a terminal, plain lines elsewhere, a dashboard or
-//! nothing when asked for. The lines are on standard error, so that standard output holds results only.
+//! What people see while a run goes on: one line that is written over on a terminal, plain lines elsewhere, a dashboard
+//! or nothing when asked for. The lines are on standard error, so that standard output holds results only.
 
 use std::io::{self, IsTerminal};
 use std::time::{Duration, Instant};

@@ -1,6 +1,6 @@
-//! Waiting before a trial until the devices are at rest, so that what came before is not billed to it. On a machine that
-//! never is, the wait is learnt from: once it has run out twice in a row, later trials wait a tenth as long, until one
-//! finds quiet again.
+//! Waiting before a trial until the devices are at rest, so that what came before is not billed to it. On a machine
+//! that never is, the wait is learnt from: once it has run out twice in a row, later trials wait a tenth as long, until
+//! one finds quiet again.
 
 use std::ops::ControlFlow;
 use std::time::Duration;
@@ -38,8 +38,8 @@ impl Quiet {
         }
     }
 
-    /// Waits until `devices` are at rest. `hear` is told what is in the way and how long the wait may take in all, and may end
-    /// it. `None` when nothing is to be waited for.
+    /// Waits until `devices` are at rest. `hear` is told what is in the way and how long the wait may take in all, and
+    /// may end it. `None` when nothing is to be waited for.
     pub(super) fn wait(
         &mut self,
         devices: &[DeviceNumber],

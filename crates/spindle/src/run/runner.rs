@@ -1,6 +1,6 @@
-//! The whole story of a run. Examine the candidates, make their databases, then round by round every case once in random
-//! order (`schedule` says which): put the database back, run the trial, write down what it found. Interrupted or killed at any moment, a run goes
-//! on later where it was; what its trials wrote is thrown away.
+//! The whole story of a run. Examine the candidates, make their databases, then round by round every case once in
+//! random order (`schedule` says which): put the database back, run the trial, write down what it found. Interrupted or
+//! killed at any moment, a run goes on later where it was; what its trials wrote is thrown away.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
@@ -467,7 +467,8 @@ impl Runner {
         }
     }
 
-    /// Redo is held constant unless the experiment varies it; left beside the data of layouts in several places it is not.
+    /// Redo is held constant unless the experiment varies it; left beside the data of layouts in several places it is
+    /// not.
     fn check_redo_place(&mut self) -> Result<(), RunError> {
         match redo_places(&self.state.experiment) {
             0 | 1 => Ok(()),

@@ -1,12 +1,13 @@
-//! Which trials a run has before it: the rounds in their random order, and, when the rounds themselves say how many it takes,
-//! which cases still need one. A pure function of the state that the journal tells, so a run that goes on later goes on
-//! alike.
+//! Which trials a run has before it: the rounds in their random order, and, when the rounds themselves say how many it
+//! takes, which cases still need one. A pure function of the state that the journal tells, so a run that goes on later
+//! goes on alike.
 //!
-//! With `rounds = "auto"` each case is compared with the best so far under the same load, as the verdicts will be. A pair
-//! that is settled (see `spindle_stats::Family::is_settled`) needs no further round; a case all of whose pairs are settled is
-//! measured no more. Should another case become the best, its pairs count from then on, and one that is not settled brings
-//! its case back. Of layouts that keep unlike promises, pairs count that decide the answer: those among the layouts of the strongest
-//! promise, from which the winner comes. With several runs each begins anew, and its own rounds say how many it takes.
+//! With `rounds = "auto"` each case is compared with the best so far under the same load, as the verdicts will be. A
+//! pair that is settled (see `spindle_stats::Family::is_settled`) needs no further round; a case all of whose pairs are
+//! settled is measured no more. Should another case become the best, its pairs count from then on, and one that is not
+//! settled brings its case back. Of layouts that keep unlike promises, pairs count that decide the answer: those among
+//! the layouts of the strongest promise, from which the winner comes. With several runs each begins anew, and its own
+//! rounds say how many it takes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -32,8 +33,8 @@ pub struct Planned {
     pub case: CaseKey,
 }
 
-/// The trials of the first round that is not done, in order; none when nothing is left to measure. Skipped and failed cases
-/// have none.
+/// The trials of the first round that is not done, in order; none when nothing is left to measure. Skipped and failed
+/// cases have none.
 pub fn next_round(state: &RunState) -> Vec<Planned> {
     let plan = &state.experiment.plan;
     for run in 1..=plan.runs {
@@ -196,8 +197,8 @@ impl Measured {
     }
 }
 
-/// Of the cases of one load level those that belong to a pair that is not settled: the best and another, or a layout and
-/// the same once more for the noise check.
+/// Of the cases of one load level those that belong to a pair that is not settled: the best and another, or a layout
+/// and the same once more for the noise check.
 fn unsettled(
     state: &RunState,
     cases: &[Measured],
@@ -224,8 +225,8 @@ fn unsettled(
     wanted
 }
 
-/// The cases of the pairs with the one at index `best` that are not settled: pairs with those that keep as much, for among them is
-/// the winner. Where none does, the others are all there is to be told.
+/// The cases of the pairs with the one at index `best` that are not settled: pairs with those that keep as much, for
+/// among them is the winner. Where none does, the others are all there is to be told.
 fn unsettled_beside(
     cases: &[&Measured],
     best: usize,

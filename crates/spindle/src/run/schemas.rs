@@ -30,8 +30,8 @@ pub struct Schemas {
 }
 
 impl Schemas {
-    /// Makes the schemas of the layouts `wanted`, empty. `note` hears what is being done. Returns the layouts that cannot have
-    /// theirs, with the reason.
+    /// Makes the schemas of the layouts `wanted`, empty. `note` hears what is being done. Returns the layouts that
+    /// cannot have theirs, with the reason.
     pub fn prepare(
         state: &RunState,
         wanted: &[usize],

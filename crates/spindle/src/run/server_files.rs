@@ -1,5 +1,5 @@
-//! Where the files of a server's database go on a layout, and what is asked of the server for that. Where the datafiles are
-//! placed on raw devices or in a disk group, all its other files need a file system.
+//! Where the files of a server's database go on a layout, and what is asked of the server for that. Where the datafiles
+//! are placed on raw devices or in a disk group, all its other files need a file system.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -105,8 +105,8 @@ fn grouped_file(group: &DiskGroupTarget, name: String, bytes: u64) -> GroupedFil
     }
 }
 
-/// The file system for what is no datafile: that of the control file, which here stands for all that a server knows of its
-/// files, or else that of redo.
+/// The file system for what is no datafile: that of the control file, which here stands for all that a server knows of
+/// its files, or else that of redo.
 fn home(control: &Target, redo: &Target) -> Option<Target> {
     let is_directory = |target: &&Target| matches!(target, Target::Directory(_));
     [control, redo].into_iter().find(is_directory).cloned()

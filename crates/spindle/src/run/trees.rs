@@ -1,6 +1,6 @@
-//! The databases of a run whose engine is a server: for each set of settings that shapes its files one golden tree, loaded by
-//! the server; for each place one image of it, which all layouts that agree in both share. See `images` for the same of the
-//! embedded database.
+//! The databases of a run whose engine is a server: for each set of settings that shapes its files one golden tree,
+//! loaded by the server; for each place one image of it, which all layouts that agree in both share. See `images` for
+//! the same of the embedded database.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
@@ -73,8 +73,8 @@ pub struct Trees {
 }
 
 impl Trees {
-    /// Makes the databases of the layouts `wanted`. `note` hears what is being done. Returns the layouts that cannot have
-    /// theirs, with the reason.
+    /// Makes the databases of the layouts `wanted`. `note` hears what is being done. Returns the layouts that cannot
+    /// have theirs, with the reason.
     pub fn prepare(
         kind: ServerKind,
         state: &RunState,
@@ -117,8 +117,8 @@ impl Trees {
         Ok((trees, failed))
     }
 
-    /// Keeps the volumes that are to be put back as a whole, now that every database on them is loaded. Returns the layouts
-    /// that lie on one which cannot be kept, with the reason.
+    /// Keeps the volumes that are to be put back as a whole, now that every database on them is loaded. Returns the
+    /// layouts that lie on one which cannot be kept, with the reason.
     fn keep_volumes(
         &mut self,
         grounds: &Grounds,

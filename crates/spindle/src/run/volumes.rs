@@ -1,5 +1,5 @@
-//! Thin volumes that databases lie on and that are put back to a snapshot before each trial. While that is done nothing on
-//! them may be open.
+//! Thin volumes that databases lie on and that are put back to a snapshot before each trial. While that is done nothing
+//! on them may be open.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,8 +9,8 @@ use super::grounds::Grounds;
 use super::images::ImageError;
 use super::own_directories::OwnDirectories;
 
-/// Keeps the volumes beneath some images, now that every database on them is loaded. Returns those that cannot be kept, with
-/// the reason.
+/// Keeps the volumes beneath some images, now that every database on them is loaded. Returns those that cannot be kept,
+/// with the reason.
 pub(super) fn keep<'a>(
     beneath: impl Iterator<Item = &'a Vec<usize>>,
     directories: &mut OwnDirectories,

@@ -1,6 +1,6 @@
-//! `spindle show`: a run on a terminal, from the answer down to what weakens it. The table and its parts are those that end
-//! a run ([`crate::table`]); what is added here needs more room: the ranking, throughput over time, what a transaction's
-//! time went to, why layouts differ, and findings.
+//! `spindle show`: a run on a terminal, from the answer down to what weakens it. The table and its parts are those that
+//! end a run ([`crate::table`]); what is added here needs more room: the ranking, throughput over time, what a
+//! transaction's time went to, why layouts differ, and findings.
 
 mod sparkline;
 

@@ -1,10 +1,10 @@
 //! From the clocks of the clients to the mean time of a transaction, and to the account of all clients.
 //!
-//! The mean is all time that clients were in transactions within the measured time, over the transactions that ended in it: the
-//! response time of operational analysis (P. J. Denning and J. P. Buzen, "The Operational Analysis of Queueing Network Models",
-//! ACM Computing Surveys 10, 1978). A transaction that began earlier counts with its time within, one that has not ended
-//! with its time so far, and one that was given up with what it took. So a client that waits for its turn all the time
-//! counts whole, though it ends nothing.
+//! The mean is all time that clients were in transactions within the measured time, over the transactions that ended in
+//! it: the response time of operational analysis (P. J. Denning and J. P. Buzen, "The Operational Analysis of Queueing
+//! Network Models", ACM Computing Surveys 10, 1978). A transaction that began earlier counts with its time within, one
+//! that has not ended with its time so far, and one that was given up with what it took. So a client that waits for its
+//! turn all the time counts whole, though it ends nothing.
 
 use spindle_workload::driver::{LeftOpen, TimeSpent};
 

@@ -1,6 +1,7 @@
 //! A thread beside a trial that wakes at short steps and notices when it could not: the process was stopped (SIGSTOP, a
-//! frozen control group), the machine was suspended, or the hypervisor paused it. Throughput and latencies of such a trial
-//! say nothing of its layout. Waiting for a processor is no standstill: the kernel accounts for that time, and it is taken out.
+//! frozen control group), the machine was suspended, or the hypervisor paused it. Throughput and latencies of such a
+//! trial say nothing of its layout. Waiting for a processor is no standstill: the kernel accounts for that time, and it
+//! is taken out.
 
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread::JoinHandle;

@@ -1,6 +1,6 @@
-//! Whether a limit really holds: for each rate that is limited, I/O of that kind as fast as it goes, for about a second,
-//! by a process in the limited group. It counts what it knows to have reached the device, so that nothing else that uses
-//! the device is taken for its own. Asked for by the run before the first trial of a limited layout.
+//! Whether a limit really holds: for each rate that is limited, I/O of that kind as fast as it goes, for about a
+//! second, by a process in the limited group. It counts what it knows to have reached the device, so that nothing else
+//! that uses the device is taken for its own. Asked for by the run before the first trial of a limited layout.
 
 use std::fs::File;
 use std::path::PathBuf;
@@ -18,7 +18,8 @@ use crate::observe::io_limit::Rates;
 pub const SCRATCH_BYTES: u64 = 16 << 20;
 /// Requests under way together.
 const AT_ONCE: usize = 4;
-/// Writes that are left in the page cache before a flush, whose own requests may be held and hide that the writes are not.
+/// Writes that are left in the page cache before a flush, whose own requests may be held and hide that the writes are
+/// not.
 const WRITES_PER_FLUSH: usize = 32;
 /// Length of the requests that rates of requests are tried with: no more than a block.
 const SMALL_BYTES: u64 = 4096;

@@ -91,8 +91,8 @@ pub(super) fn physical_counts(begin: &Moment, end: &Moment) -> IoCounts {
     on_disks(tool, grouped, disks)
 }
 
-/// What was asked for, with what disk groups were asked for replaced by what they did on their disks. The three are counted
-/// one after the other while I/O goes on, so the groups may be ahead of the whole by what came between.
+/// What was asked for, with what disk groups were asked for replaced by what they did on their disks. The three are
+/// counted one after the other while I/O goes on, so the groups may be ahead of the whole by what came between.
 fn on_disks(tool: IoCounts, grouped: IoCounts, disks: IoCounts) -> IoCounts {
     let of = |field: fn(&IoCounts) -> u64| {
         (field(&tool) + field(&disks)).saturating_sub(field(&grouped))

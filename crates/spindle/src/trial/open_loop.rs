@@ -10,9 +10,9 @@ pub(super) fn begin_on_time() {
     let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
 }
 
-/// Whether the database fell behind for good, by the transactions that were due and had not begun, sampled over the measured
-/// time: in the second half there was always a backlog, and it grew. One that keeps up has none now and then, even right
-/// after a stall.
+/// Whether the database fell behind for good, by the transactions that were due and had not begun, sampled over the
+/// measured time: in the second half there was always a backlog, and it grew. One that keeps up has none now and then,
+/// even right after a stall.
 pub(super) fn is_overloaded(backlogs: &[u64]) -> bool {
     let second_half = &backlogs[backlogs.len() / 2..];
     let (third, last) = second_half.split_at(second_half.len() / 2);

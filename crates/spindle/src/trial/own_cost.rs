@@ -1,6 +1,7 @@
-//! What Spindle itself costs: the experiment's workload, one client, on a small database whose devices are memory. Storage
-//! costs nothing there, so the processor time of a transaction is that of clients, database and bookkeeping. Measured
-//! once a run, before the trials, in a process of its own; what it says of a trial is a share, not a correction.
+//! What Spindle itself costs: the experiment's workload, one client, on a small database whose devices are memory.
+//! Storage costs nothing there, so the processor time of a transaction is that of clients, database and bookkeeping.
+//! Measured once a run, before the trials, in a process of its own; what it says of a trial is a share, not a
+//! correction.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,5 @@
-//! What the page cache holds of a trial's files: what is yet to be written, and what a direct case should not have there.
+//! What the page cache holds of a trial's files: what is yet to be written, and what a direct case should not have
+//! there.
 
 use std::fs::File;
 use std::os::unix::fs::FileTypeExt;
@@ -10,12 +11,13 @@ use crate::result::NOT_DIRECT_HERE;
 
 pub(super) const PAGE_BYTES: u64 = 4096;
 
-/// Pages of a block device in the page cache that are nobody's fault. udev looks at each device that somebody wrote to and
-/// closed, through the page cache, and what it read stays there while the next one holds the device open: 261 pages with
-/// systemd 252.
+/// Pages of a block device in the page cache that are nobody's fault. udev looks at each device that somebody wrote to
+/// and closed, through the page cache, and what it read stays there while the next one holds the device open: 261 pages
+/// with systemd 252.
 const PAGES_READ_BY_UDEV_MAX: u64 = 512;
 
-/// Pages of files in the page cache, without those that udev read of a block device; `None` when the system does not say.
+/// Pages of files in the page cache, without those that udev read of a block device; `None` when the system does not
+/// say.
 pub(super) fn cached_pages_of<'a>(files: impl IntoIterator<Item = &'a Path>) -> Option<u64> {
     let pages_of = |path: &Path| {
         let file = File::open(path).ok()?;

@@ -1,6 +1,6 @@
 //! A panic in the process of a trial, told to the run. The standard library's own report reads the program's debug
-//! information when a backtrace is asked for, which takes more memory than a small budget leaves: the kernel would kill the
-//! process, and the run blame the budget.
+//! information when a backtrace is asked for, which takes more memory than a small budget leaves: the kernel would kill
+//! the process, and the run blame the budget.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, set_hook};
 use std::sync::{Mutex, PoisonError};

@@ -1,4 +1,5 @@
-//! What the database of a trial keeps when the power goes: its settings in force, asked of it, on what lies beneath its files.
+//! What the database of a trial keeps when the power goes: its settings in force, asked of it, on what lies beneath its
+//! files.
 
 use std::collections::BTreeSet;
 use std::os::unix::fs::FileTypeExt;

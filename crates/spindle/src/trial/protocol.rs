@@ -1,6 +1,6 @@
-//! What the run and the process of a trial say to each other: lines of JSON. The run sends one [`Order`] and then, when the
-//! worker is [`Report::Opened`], a line to say that measuring may begin. A worker whose standard input ends has lost its
-//! run, and exits.
+//! What the run and the process of a trial say to each other: lines of JSON. The run sends one [`Order`] and then, when
+//! the worker is [`Report::Opened`], a line to say that measuring may begin. A worker whose standard input ends has
+//! lost its run, and exits.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -244,8 +244,8 @@ pub struct Outcome {
     pub system: SystemSeries,
     /// Changed blocks still in the buffer cache when the clock stopped, bytes; `None` when unknown.
     pub dirty_buffer_bytes: Option<u64>,
-    /// Pages of the data and undo files in the page cache after the clients had stopped; `None` when unknown, or when the
-    /// case is buffered.
+    /// Pages of the data and undo files in the page cache after the clients had stopped; `None` when unknown, or when
+    /// the case is buffered.
     pub cached_pages: Option<u64>,
     /// Bytes of the same files in the page cache, of a case that is not direct; `None` when unknown.
     #[serde(default)]
@@ -269,7 +269,8 @@ pub struct Outcome {
 /// The workload of row operations of an experiment, for its database.
 ///
 /// # Panics
-/// When it is one that only SQL can say: experiments with such a workload have a server, and [`sql_workload_of`] makes it.
+/// When it is one that only SQL can say: experiments with such a workload have a server, and [`sql_workload_of`] makes
+/// it.
 pub fn workload_of(workload: &experiment::Workload, database: &Database) -> Box<dyn Workload> {
     let clients = u64::from(workload.clients.iter().copied().max().unwrap_or(1));
     let data_bytes = database.size_bytes;
@@ -418,8 +419,8 @@ const ROW_LOCK_BYTES: u64 = 192;
 /// redo and undo.
 const ROW_COPIES: u64 = 4;
 
-/// Memory that the transactions of all clients may take at once, besides what the clients themselves do: a lock for each
-/// row they change, and copies of rows on the way.
+/// Memory that the transactions of all clients may take at once, besides what the clients themselves do: a lock for
+/// each row they change, and copies of rows on the way.
 pub fn transaction_bytes(task: &Task) -> u64 {
     let rows = match &task.workload.transactions {
         Transactions::OltpMix(mix) => mix.row_operations,

@@ -1,18 +1,19 @@
-//! What a transaction's time went to, as its session saw it. Three accounts that overlap are made into parts that do not:
+//! What a transaction's time went to, as its session saw it. Three accounts that overlap are made into parts that do
+//! not:
 //!
-//! - The sessions' wait events are elapsed time. A session that reads with a blocking call is on the processor for some of
-//!   it (system calls, copying from the page cache, starting the I/O), and in the run queue for some more, when the I/O
-//!   was done and no processor free.
+//! - The sessions' wait events are elapsed time. A session that reads with a blocking call is on the processor for some
+//!   of it (system calls, copying from the page cache, starting the I/O), and in the run queue for some more, when the
+//!   I/O was done and no processor free.
 //! - Processor time and run queue of the clients' threads are theirs wherever they were, inside waits and outside.
 //!
-//! So processor time and run queue are taken whole, and each wait event less its own share of both, which sessions look up
-//! in a sample of their waits; all shares together are no more than there was. What is left of an event is time in which the
-//! session was blocked. The rest of the mean response time is `other`: latches, page faults, time that the hypervisor
-//! took, and the error of the sample.
+//! So processor time and run queue are taken whole, and each wait event less its own share of both, which sessions look
+//! up in a sample of their waits; all shares together are no more than there was. What is left of an event is time in
+//! which the session was blocked. The rest of the mean response time is `other`: latches, page faults, time that the
+//! hypervisor took, and the error of the sample.
 //!
-//! Waits may come to more than the room that is left for them: they come from samples, and one that began before the measured
-//! time counts whole when it ends. Then they are scaled to that room, all alike, and by how much is kept. Parts are therefore
-//! never negative, and they add up to the whole.
+//! Waits may come to more than the room that is left for them: they come from samples, and one that began before the
+//! measured time counts whole when it ends. Then they are scaled to that room, all alike, and by how much is kept.
+//! Parts are therefore never negative, and they add up to the whole.
 
 use std::borrow::Cow;
 
@@ -54,8 +55,8 @@ impl SessionWait {
         pairs.map(difference).collect()
     }
 
-    /// Time of it in which sessions were on a processor or waiting for one, as far as the sample tells; none of it when no wait of the
-    /// sample was of this event.
+    /// Time of it in which sessions were on a processor or waiting for one, as far as the sample tells; none of it when
+    /// no wait of the sample was of this event.
     fn on_processors_ns(&self) -> f64 {
         let sampled = &self.sampled;
         let used_ns = (sampled.running_ns + sampled.run_queue_ns) as f64;
@@ -264,7 +265,8 @@ mod tests {
         assert_eq!(wait.on_processors_ns(), 1_000.0);
     }
 
-    /// Seen on a busy machine with 13 waits in the sample: sessions that did nothing but read were half of their time in `other`.
+    /// Seen on a busy machine with 13 waits in the sample: sessions that did nothing but read were half of their time
+    /// in `other`.
     #[test]
     fn waits_take_no_more_processor_time_than_there_was() {
         let clients = ThreadTimes {

@@ -1,5 +1,5 @@
-//! A thread beside a trial that looks at the system at equal steps, from the first moment of the measured time to the last.
-//! It measures what it costs itself, by its own processor time.
+//! A thread beside a trial that looks at the system at equal steps, from the first moment of the measured time to the
+//! last. It measures what it costs itself, by its own processor time.
 
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread::JoinHandle;

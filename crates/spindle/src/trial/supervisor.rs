@@ -1,5 +1,5 @@
-//! Starts the process of a trial, holds it to its memory budget and its layout's limit, passes its progress on, and ends it when the run is
-//! interrupted. Only the process started here is ever killed, by its own handle.
+//! Starts the process of a trial, holds it to its memory budget and its layout's limit, passes its progress on, and
+//! ends it when the run is interrupted. Only the process started here is ever killed, by its own handle.
 
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::process::CommandExt;
@@ -19,8 +19,8 @@ use crate::result::OwnCost;
 
 /// The hidden command that turns the program into a worker.
 pub const WORKER_COMMAND: &str = "trial-worker";
-/// What a worker allocates to add up what it measured, bytes: histograms above all, a quarter of a megabyte each; 0.75 MiB
-/// were seen. The same for every case.
+/// What a worker allocates to add up what it measured, bytes: histograms above all, a quarter of a megabyte each; 0.75
+/// MiB were seen. The same for every case.
 const BOOKKEEPING_BYTES: u64 = 2 << 20;
 /// What a client allocates until it is at work, at most, bytes: its thread and its session.
 const CLIENT_BYTES: u64 = 128 << 10;
@@ -243,8 +243,8 @@ fn limit_memory(worker: &Worker, task: &Task, to_come_bytes: u64) -> Result<(), 
         .map_err(|error| error.to_string())
 }
 
-/// What a group holds that is no page cache: its programs' memory, and what the kernel holds for them (stacks of threads, page
-/// tables, I/O under way), which counts against the limit, too.
+/// What a group holds that is no page cache: its programs' memory, and what the kernel holds for them (stacks of
+/// threads, page tables, I/O under way), which counts against the limit, too.
 fn own_bytes(usage: &MemoryUsage) -> u64 {
     usage.total_bytes.saturating_sub(usage.file_bytes)
 }

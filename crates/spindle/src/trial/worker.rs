@@ -377,8 +377,8 @@ impl Trial<'_> {
         })
     }
 
-    /// What the clients did in the measured time: since they were started, where what ends with the last transaction is measured
-    /// from the first on.
+    /// What the clients did in the measured time: since they were started, where what ends with the last transaction is
+    /// measured from the first on.
     fn window(&self, begin: &Moment, end: &Moment) -> Window {
         let is_counted = self.task.workload.transactions.are_counted();
         let ended = end.committed_by_client.iter();
@@ -628,8 +628,8 @@ impl Trial<'_> {
         paths.iter().map(|path| dirty_bytes_of(path)).sum()
     }
 
-    /// What the page cache holds of the datafiles of a direct case, which is nothing where direct is direct. Which files a
-    /// server reads otherwise is its own affair.
+    /// What the page cache holds of the datafiles of a direct case, which is nothing where direct is direct. Which
+    /// files a server reads otherwise is its own affair.
     fn cached_pages(&self) -> Option<u64> {
         if self.task.server.is_some() || self.task.io.caching == Caching::Buffered {
             return None;

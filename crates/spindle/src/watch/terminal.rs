@@ -1,8 +1,9 @@
-//! Takes the terminal for a dashboard and gives it back as it was, however the program ends: in order, by a panic in any
-//! thread, or by a second Ctrl-C. (What kills the program outright, `kill -9`, leaves the terminal as it is; `reset` mends it.)
+//! Takes the terminal for a dashboard and gives it back as it was, however the program ends: in order, by a panic in
+//! any thread, or by a second Ctrl-C. (What kills the program outright, `kill -9`, leaves the terminal as it is;
+//! `reset` mends it.)
 //!
-//! Keys are not read. What is typed is not shown, Ctrl-C still makes its signal, and Ctrl-Z and Ctrl-\\, which would leave the
-//! picture standing, do nothing. `tests/watch.rs` tries each of these on a terminal of its own.
+//! Keys are not read. What is typed is not shown, Ctrl-C still makes its signal, and Ctrl-Z and Ctrl-\\, which would
+//! leave the picture standing, do nothing. `tests/watch.rs` tries each of these on a terminal of its own.
 
 use std::cell::{Cell, RefCell};
 use std::io::{self, IsTerminal, Stdout};
@@ -20,8 +21,8 @@ use rustix::termios::{
 
 use crate::say;
 
-/// What the terminal was like before it was taken; `None` when it is not taken. Whoever draws holds this, so that nothing is
-/// drawn on a terminal that was given back.
+/// What the terminal was like before it was taken; `None` when it is not taken. Whoever draws holds this, so that
+/// nothing is drawn on a terminal that was given back.
 static BEFORE: Mutex<Option<Termios>> = Mutex::new(None);
 
 thread_local! {
@@ -78,8 +79,8 @@ impl Screen {
     }
 }
 
-/// Somebody draws. A panic meanwhile cannot give the terminal back by itself, because the lock is held: this does, and tells it
-/// then. The run goes on without a dashboard.
+/// Somebody draws. A panic meanwhile cannot give the terminal back by itself, because the lock is held: this does, and
+/// tells it then. The run goes on without a dashboard.
 struct Drawing {
     before: MutexGuard<'static, Option<Termios>>,
 }

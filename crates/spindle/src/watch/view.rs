@@ -1,5 +1,5 @@
-//! Draws a scene: what is done now and how long it will take, throughput for each case, what the trial under way waits for,
-//! and what happened.
+//! Draws a scene: what is done now and how long it will take, throughput for each case, what the trial under way waits
+//! for, and what happened.
 
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};

@@ -1,6 +1,6 @@
-//! Every client is counted, from runs of the program: SQLite with four writers, of which one after the other gets its turn, or
-//! does not; the embedded database with think time; load at a rate. Whatever the machine does meanwhile, throughput times
-//! mean time is the clients at work, and the parts of the mean add up to it.
+//! Every client is counted, from runs of the program: SQLite with four writers, of which one after the other gets its
+//! turn, or does not; the embedded database with think time; load at a rate. Whatever the machine does meanwhile,
+//! throughput times mean time is the clients at work, and the parts of the mean add up to it.
 
 use std::fs;
 use std::process::{Command, Stdio};

@@ -137,8 +137,8 @@ fn assert_complete(place: &Place, rounds: u64) {
     assert_eq!(place.leftovers(), Vec::<PathBuf>::new());
 }
 
-/// Rounds that say themselves how many it takes, a layout run twice, a warm-up that ends by itself: none of it is told in a
-/// time as short as this, and the result says so.
+/// Rounds that say themselves how many it takes, a layout run twice, a warm-up that ends by itself: none of it is told
+/// in a time as short as this, and the result says so.
 #[test]
 fn a_plan_that_stops_by_itself_tells_what_it_saved() {
     let experiment = EXPERIMENT
@@ -424,8 +424,8 @@ fn a_dashboard_without_a_terminal_is_refused_before_anything_is_made() {
     assert!(!place.path().join("out").exists());
 }
 
-/// The run directory lies on a file system that is too small, and is made larger before the run goes on. All of it happens
-/// in a mount namespace of its own: no mount outlives it, whatever happens.
+/// The run directory lies on a file system that is too small, and is made larger before the run goes on. All of it
+/// happens in a mount namespace of its own: no mount outlives it, whatever happens.
 #[test]
 fn a_full_disk_is_one_clear_error_and_the_run_goes_on_when_there_is_room() {
     if !rustix::process::geteuid().is_root() {

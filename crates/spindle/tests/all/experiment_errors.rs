@@ -169,8 +169,8 @@ wrong! {
 const TWO_FILES: &str =
     "devices = [{ file = \"a.img\", size = \"1GiB\" }, { file = \"b.img\", size = \"1GiB\" }]";
 
-/// Mistakes that the file alone shows: what is written, the key that is named, and a word of the reason. Nothing is made for any
-/// of them, and no server need be installed.
+/// Mistakes that the file alone shows: what is written, the key that is named, and a word of the reason. Nothing is
+/// made for any of them, and no server need be installed.
 #[test]
 fn what_the_file_alone_shows_is_a_mistake_of_the_file() {
     let one = "devices = [{ file = \"a.img\", size = \"1GiB\" }]";
@@ -333,8 +333,8 @@ wal = \"/mnt\"
     ));
 }
 
-/// A wrong value in [database] is one mistake, however many layouts read it again, and what contradicts the default that is read in
-/// its place is none.
+/// A wrong value in [database] is one mistake, however many layouts read it again, and what contradicts the default
+/// that is read in its place is none.
 #[test]
 fn a_mistake_is_told_once_and_nothing_that_follows_from_it() {
     let text = "[database]\nsize = \"a lot\"\nbuffer_cache = \"4GiB\"\n[[layout]]\nname = \"a\"\n[[layout]]\nname = \"b\"\n";

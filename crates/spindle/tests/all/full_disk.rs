@@ -1,6 +1,6 @@
 //! A disk that fills up beneath a server in the middle of a trial: the error is told, the trial is marked as failed, no
-//! server lives on, and the run goes on when there is room. On small file systems on loop devices, as root; without root, or
-//! without a server, these tests say so and do nothing.
+//! server lives on, and the run goes on when there is room. On small file systems on loop devices, as root; without
+//! root, or without a server, these tests say so and do nothing.
 
 use std::fs;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};

@@ -1,5 +1,5 @@
-//! Journals and experiment files whose texts hold what a terminal obeys, a spreadsheet calculates, or a message should not
-//! repeat: over all commands.
+//! Journals and experiment files whose texts hold what a terminal obeys, a spreadsheet calculates, or a message should
+//! not repeat: over all commands.
 
 use std::fs;
 use std::path::Path;

@@ -13,8 +13,8 @@ use serde_json::Value;
 /// The exit code of a run that measured half of the layouts, or fewer.
 const HALF_LEFT_OUT: i32 = 3;
 
-/// Small, with redo on a device of its own in every layout. The disk group shares three devices with a raw layout: each has
-/// two parts of each.
+/// Small, with redo on a device of its own in every layout. The disk group shares three devices with a raw layout: each
+/// has two parts of each.
 const EXPERIMENT: &str = r#"
 name = "layouts"
 [database]
@@ -216,8 +216,8 @@ fn layouts_are_made_measured_and_taken_away() {
     assert!(cleaned.contains("nothing to clean"), "{cleaned}");
 }
 
-/// Layouts that differ in their access path share files. When these cannot be made, each is told why, and the second not what
-/// the first has left.
+/// Layouts that differ in their access path share files. When these cannot be made, each is told why, and the second
+/// not what the first has left.
 #[test]
 fn files_that_cannot_be_made_leave_nothing_in_the_way_of_the_next() {
     if is_skipped() {

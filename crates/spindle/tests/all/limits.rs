@@ -1,5 +1,5 @@
-//! Limits as the kernel holds them, on loop devices of the tests' own, and delays, through the program as people use it. What
-//! needs root says so in one line when it is not had.
+//! Limits as the kernel holds them, on loop devices of the tests' own, and delays, through the program as people use
+//! it. What needs root says so in one line when it is not had.
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Write};
@@ -215,8 +215,9 @@ fn files_are_held_direct_and_buffered() {
     }
 }
 
-/// The faults that a probe must find: a limit on another device, and writes that the kernel's flusher makes: with version 1 of
-/// control groups in nobody's name, with version 2 in the name of the group that wrote the file first, here the test's own.
+/// The faults that a probe must find: a limit on another device, and writes that the kernel's flusher makes: with
+/// version 1 of control groups in nobody's name, with version 2 in the name of the group that wrote the file first,
+/// here the test's own.
 #[test]
 fn a_limit_that_does_not_hold_is_noticed() {
     if !can_limit() {

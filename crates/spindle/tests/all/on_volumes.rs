@@ -1,5 +1,5 @@
-//! Whole runs on volumes and slow devices, in a virtual machine whose kernel has device-mapper: `make test-vm` names empty
-//! disks in `SPINDLE_TEST_DISKS`. Without them nothing is done here. Everything on these disks is lost.
+//! Whole runs on volumes and slow devices, in a virtual machine whose kernel has device-mapper: `make test-vm` names
+//! empty disks in `SPINDLE_TEST_DISKS`. Without them nothing is done here. Everything on these disks is lost.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,5 +1,6 @@
-//! What the system may do to the program while it works: an output that is full or closed, a signal, a limit on the size of
-//! files, a ledger that cannot be kept. It ends with a code and a reason, never with a panic, and says what it leaves.
+//! What the system may do to the program while it works: an output that is full or closed, a signal, a limit on the
+//! size of files, a ledger that cannot be kept. It ends with a code and a reason, never with a panic, and says what it
+//! leaves.
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};

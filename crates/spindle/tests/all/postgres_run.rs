@@ -1,4 +1,5 @@
-//! A run on PostgreSQL, as people start it: the write-ahead log flushed in two ways, and a layout that the server cannot have.
+//! A run on PostgreSQL, as people start it: the write-ahead log flushed in two ways, and a layout that the server
+//! cannot have.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

@@ -1,5 +1,6 @@
-//! What a run takes is reckoned before anything is made: what cannot fit ends in `plan` and in `run` alike, with the sum, and what
-//! just fits runs to its end. On small file systems in memory, as root; without root those tests say so and do nothing.
+//! What a run takes is reckoned before anything is made: what cannot fit ends in `plan` and in `run` alike, with the
+//! sum, and what just fits runs to its end. On small file systems in memory, as root; without root those tests say so
+//! and do nothing.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,5 @@
-//! What people see of a finished run: table, headline and Markdown as snapshots, the page and `result.json` by their rules.
+//! What people see of a finished run: table, headline and Markdown as snapshots, the page and `result.json` by their
+//! rules.
 
 pub(crate) mod browser;
 pub(crate) mod fixture;

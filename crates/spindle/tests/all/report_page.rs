@@ -1,5 +1,5 @@
-//! The page as people meet it: its size and the time it takes, and, in headless Chromium, its layout on a screen and on a phone,
-//! light and dark, with scripts and without.
+//! The page as people meet it: its size and the time it takes, and, in headless Chromium, its layout on a screen and on
+//! a phone, light and dark, with scripts and without.
 
 use std::path::PathBuf;
 use std::time::Instant;
@@ -112,8 +112,8 @@ const PAPER: View = View {
     scripts: true,
 };
 
-/// The page as it is laid out for paper: its width, what overlaps, faint texts, controls that nobody can use there, folded
-/// parts, the colour of the paper, and what leaves it.
+/// The page as it is laid out for paper: its width, what overlaps, faint texts, controls that nobody can use there,
+/// folded parts, the colour of the paper, and what leaves it.
 fn printed(browser: &Browser, page: &str) -> Value {
     let page = page.replacen("@media print", "@media all", 1);
     let probe = r#"[page.documentElement.scrollWidth, overlaps(), faint(),

@@ -1,4 +1,5 @@
-//! `show`, `export`, `compare` and `list`: what people read as snapshots, what programs read by its rules, and exit codes.
+//! `show`, `export`, `compare` and `list`: what people read as snapshots, what programs read by its rules, and exit
+//! codes.
 
 pub(crate) mod journals;
 mod openmetrics_text;

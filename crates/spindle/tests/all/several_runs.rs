@@ -51,7 +51,8 @@ fn events(place: &Path, kind: &str) -> usize {
     events.filter(|event| event["event"] == kind).count()
 }
 
-/// When the datafile that trials use was made, if it is there now. The number of an inode may come again, a time does not.
+/// When the datafile that trials use was made, if it is there now. The number of an inode may come again, a time does
+/// not.
 fn births(place: &Path) -> Vec<SystemTime> {
     let of_runs = fs::read_dir(place).unwrap().flatten();
     let images = of_runs.map(|run| run.path().join("image-1/data1.dbf"));

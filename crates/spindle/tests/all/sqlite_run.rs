@@ -1,4 +1,5 @@
-//! A run on SQLite, as people start it: three journal modes side by side, one that cannot be had, killed and gone on with.
+//! A run on SQLite, as people start it: three journal modes side by side, one that cannot be had, killed and gone on
+//! with.
 
 use std::fs;
 use std::path::Path;

@@ -1,5 +1,5 @@
-//! A trial whose process is stopped for a while (SIGSTOP), at several moments: it is set aside, said and measured again,
-//! unless nothing was measured or warmed up at that moment.
+//! A trial whose process is stopped for a while (SIGSTOP), at several moments: it is set aside, said and measured
+//! again, unless nothing was measured or warmed up at that moment.
 
 use std::fs;
 use std::path::Path;
@@ -102,8 +102,8 @@ fn send(process: u32, signal: Signal) {
     let _ = kill_process(Pid::from_raw(process as i32).unwrap(), signal);
 }
 
-/// Runs the experiment, stops the worker at a moment, with the run itself or alone. The journal and the result; nothing when the
-/// moment was too short to be met.
+/// Runs the experiment, stops the worker at a moment, with the run itself or alone. The journal and the result; nothing
+/// when the moment was too short to be met.
 fn run_stopped(moment: Moment, with_run: bool) -> Option<(Vec<Value>, Value, String)> {
     let place = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let ledger = tempfile::tempdir().unwrap();

@@ -1,4 +1,5 @@
-//! The dashboard on a terminal of its own: however the program ends, the terminal is as it was, and what was said stands on it.
+//! The dashboard on a terminal of its own: however the program ends, the terminal is as it was, and what was said
+//! stands on it.
 //!
 //! Programs that end in such ways are tests of this file that are ignored: this file runs itself with one of them.
 

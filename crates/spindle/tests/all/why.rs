@@ -1,5 +1,6 @@
-//! Why one layout is slower, from runs of the program: response times add up on a real trial, a delay that was put in is
-//! found where it was put, and the system is sampled. How long things take is not looked at: the machine may be busy.
+//! Why one layout is slower, from runs of the program: response times add up on a real trial, a delay that was put in
+//! is found where it was put, and the system is sampled. How long things take is not looked at: the machine may be
+//! busy.
 
 use std::fs;
 use std::process::{Command, Stdio};

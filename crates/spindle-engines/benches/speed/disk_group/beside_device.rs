@@ -1,5 +1,5 @@
-//! A disk group of four files beside one file of the same size, on the same file system, both direct: what the group costs
-//! on a real device.
+//! A disk group of four files beside one file of the same size, on the same file system, both direct: what the group
+//! costs on a real device.
 
 use std::path::Path;
 use std::sync::Arc;

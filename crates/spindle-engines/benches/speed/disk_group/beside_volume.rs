@@ -1,7 +1,7 @@
 //! A disk group beside LVM's stripes over the same four disks, and beside one raw disk of the same size. It needs
-//! device-mapper, so it runs in a virtual machine (`scripts/test-vm`), this very program inside it. The machine emulates its
-//! processor: only ratios between figures of the same run mean anything. What is shown is how much longer or shorter the
-//! way through the database's own striping is than the way through the kernel's.
+//! device-mapper, so it runs in a virtual machine (`scripts/test-vm`), this very program inside it. The machine
+//! emulates its processor: only ratios between figures of the same run mean anything. What is shown is how much longer
+//! or shorter the way through the database's own striping is than the way through the kernel's.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -1,5 +1,5 @@
-//! What the mapping of a disk group costs: the same random single-block I/Os to a device of memory, bare and as a file of a
-//! group of four. Memory costs the same in both, so the difference is the group's.
+//! What the mapping of a disk group costs: the same random single-block I/Os to a device of memory, bare and as a file
+//! of a group of four. Memory costs the same in both, so the difference is the group's.
 
 use std::sync::Arc;
 

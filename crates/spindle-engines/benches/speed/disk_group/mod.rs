@@ -1,5 +1,5 @@
-//! Disk groups: what their mapping costs, what four disks bring, and how a group compares with other ways to put the same
-//! files on the same disks.
+//! Disk groups: what their mapping costs, what four disks bring, and how a group compares with other ways to put the
+//! same files on the same disks.
 
 mod beside_device;
 mod beside_volume;

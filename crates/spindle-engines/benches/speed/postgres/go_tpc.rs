@@ -69,7 +69,8 @@ impl Peer for GoTpc {
     }
 }
 
-/// Transactions of a kind: `[Summary] DELIVERY - Takes(s): 5.9, Count: 312, ...`; those that failed have a kind of their own.
+/// Transactions of a kind: `[Summary] DELIVERY - Takes(s): 5.9, Count: 312, ...`; those that failed have a kind of
+/// their own.
 fn count(line: &str) -> Option<f64> {
     let rest = line.strip_prefix("[Summary] ")?;
     let (kind, figures) = rest.split_once(" - Takes")?;

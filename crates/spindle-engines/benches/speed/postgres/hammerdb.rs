@@ -1,7 +1,8 @@
-//! HammerDB (github.com/TPC-Council/HammerDB) by the server's socket: the tables and routines, and the script of a timed run,
-//! that its own code writes, carried out by `tclsh` without its interface (`hammerdb.tcl`). Each virtual user is a process; it
-//! has no keying or thinking time, keeps to one warehouse and writes nothing about its transactions. It calls either procedures, with
-//! the statement's text, or functions by prepared statements, which is its default.
+//! HammerDB (github.com/TPC-Council/HammerDB) by the server's socket: the tables and routines, and the script of a
+//! timed run, that its own code writes, carried out by `tclsh` without its interface (`hammerdb.tcl`). Each virtual
+//! user is a process; it has no keying or thinking time, keeps to one warehouse and writes nothing about its
+//! transactions. It calls either procedures, with the statement's text, or functions by prepared statements, which is
+//! its default.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::PathBuf;
@@ -87,8 +88,8 @@ impl HammerDb {
         assert!(output.status.success(), "HammerDB's tables: {said}");
     }
 
-    /// Runs its users for a while: their processor time, and their transactions as the server counts them, from the moment they are
-    /// set off. By then they are connected and have carried out a few.
+    /// Runs its users for a while: their processor time, and their transactions as the server counts them, from the
+    /// moment they are set off. By then they are connected and have carried out a few.
     pub(super) fn run(&self, private: &Private, measure: Duration) -> Reached {
         let user = |_| {
             let mut command = self.command("drive");
@@ -121,8 +122,8 @@ impl HammerDb {
         command
     }
 
-    /// HammerDB's settings (config/postgresql.xml), as it comes but for the warehouses, the procedures, the server, and that errors end
-    /// a user. It is killed long before it has carried out so many transactions.
+    /// HammerDB's settings (config/postgresql.xml), as it comes but for the warehouses, the procedures, the server, and
+    /// that errors end a user. It is killed long before it has carried out so many transactions.
     fn set<'a>(&self, command: &'a mut Command, private: &Private) -> &'a mut Command {
         let socket = private.socket_directory().display().to_string();
         let password = private.password();
@@ -161,8 +162,8 @@ impl HammerDb {
         command
     }
 
-    /// Transactions that did what they were to do. A procedure of HammerDB's that finds a deadlock rolls back and says nothing, and
-    /// what is left of the call then counts as a commit, too; a function fails, which ends the user.
+    /// Transactions that did what they were to do. A procedure of HammerDB's that finds a deadlock rolls back and says
+    /// nothing, and what is left of the call then counts as a commit, too; a function fails, which ends the user.
     fn transactions(&self, private: &Private) -> i64 {
         let question = "select xact_commit - xact_rollback from pg_stat_database";
         self.ask(private, question)

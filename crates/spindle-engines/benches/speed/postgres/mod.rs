@@ -1,6 +1,6 @@
-//! The client of PostgreSQL beside other people's clients on the same server: `pgbench` has TPC-B and the point select, `tpcc`
-//! go-tpc, BenchBase and HammerDB, `tpch` psql. What a client takes of the processors is missing to the server, so its time for
-//! a transaction counts as much as the throughput.
+//! The client of PostgreSQL beside other people's clients on the same server: `pgbench` has TPC-B and the point select,
+//! `tpcc` go-tpc, BenchBase and HammerDB, `tpch` psql. What a client takes of the processors is missing to the server,
+//! so its time for a transaction counts as much as the throughput.
 
 mod benchbase;
 mod go_tpc;

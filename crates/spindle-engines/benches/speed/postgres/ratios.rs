@@ -1,4 +1,5 @@
-//! Ratios of pairs, and how much they tell: their median, and the interval in which the true median lies 95 times of 100.
+//! Ratios of pairs, and how much they tell: their median, and the interval in which the true median lies 95 times of
+//! 100.
 
 use crate::figures::median;
 
@@ -9,8 +10,8 @@ pub(super) struct Ratios {
 }
 
 impl Ratios {
-    /// Of the first of each pair to the second. The interval reaches from one ratio to another, so a few that something disturbed
-    /// do not widen it. Fewer than six pairs do not tell; then it is everything.
+    /// Of the first of each pair to the second. The interval reaches from one ratio to another, so a few that something
+    /// disturbed do not widen it. Fewer than six pairs do not tell; then it is everything.
     pub(super) fn of(pairs: &[(f64, f64)]) -> Ratios {
         let mut sorted: Vec<f64> = pairs.iter().map(|(a, b)| a / b).collect();
         sorted.sort_by(f64::total_cmp);
@@ -38,9 +39,10 @@ impl std::fmt::Display for Ratios {
     }
 }
 
-/// Which of so many sorted values is the first of the interval; as many at the other end are outside, too. As many values lie below the
-/// true median as heads come when a coin is thrown that often. So it is the value below which there are so many others that fewer or as
-/// many heads come at most once in 40 times (the sign test turned round: Conover, Practical Nonparametric Statistics, 3.2).
+/// Which of so many sorted values is the first of the interval; as many at the other end are outside, too. As many
+/// values lie below the true median as heads come when a coin is thrown that often. So it is the value below which
+/// there are so many others that fewer or as many heads come at most once in 40 times (the sign test turned round:
+/// Conover, Practical Nonparametric Statistics, 3.2).
 fn first_inside(count: usize) -> Option<usize> {
     let throws = 0.5_f64.powi(count as i32);
     // Ways to get just so many heads, and the chance of at most so many.

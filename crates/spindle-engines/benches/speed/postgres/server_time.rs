@@ -1,6 +1,7 @@
-//! How long the server itself was at a statement, as its log says (`log_min_duration_statement`, "Error Reporting and Logging"
-//! of its manual). What a client tells of the same execution goes beyond that by the client's and the way's own time only,
-//! whatever else the machine did meanwhile: two clients' times can be compared by it though they never time the same execution.
+//! How long the server itself was at a statement, as its log says (`log_min_duration_statement`, "Error Reporting and
+//! Logging" of its manual). What a client tells of the same execution goes beyond that by the client's and the way's
+//! own time only, whatever else the machine did meanwhile: two clients' times can be compared by it though they never
+//! time the same execution.
 
 use std::fs::File;
 use std::io::{Seek, SeekFrom};
@@ -53,8 +54,8 @@ impl ServerTimes {
     }
 }
 
-/// What a log tells of a statement: of the whole, or, by the extended protocol, of parsing it, of binding (and planning) it, and of
-/// executing it.
+/// What a log tells of a statement: of the whole, or, by the extended protocol, of parsing it, of binding (and
+/// planning) it, and of executing it.
 fn server_ms(log: &str, statement: &str) -> f64 {
     // The lines of a message behind its first begin with a tab.
     let log = log.replace("\n\t", "\n");

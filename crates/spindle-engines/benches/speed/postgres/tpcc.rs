@@ -1,8 +1,8 @@
-//! TPC-C with client-side SQL beside go-tpc and BenchBase, four warehouses and four clients each, every program on the tables
-//! it loads itself; and how fast each loads them (ours with making the cluster, the others into one that is there). By procedures
-//! beside HammerDB, each calling its own, in HammerDB's mix. The peers are used where they are found: go-tpc on the path, BenchBase
-//! (built for PostgreSQL, `benchbase.jar`) and HammerDB (its source) in the directories that the environment variables
-//! BENCHBASE and HAMMERDB name.
+//! TPC-C with client-side SQL beside go-tpc and BenchBase, four warehouses and four clients each, every program on the
+//! tables it loads itself; and how fast each loads them (ours with making the cluster, the others into one that is
+//! there). By procedures beside HammerDB, each calling its own, in HammerDB's mix. The peers are used where they are
+//! found: go-tpc on the path, BenchBase (built for PostgreSQL, `benchbase.jar`) and HammerDB (its source) in the
+//! directories that the environment variables BENCHBASE and HAMMERDB name.
 
 use std::path::Path;
 use std::time::Instant;

@@ -1,5 +1,5 @@
-//! TPC-H at scale 1: making the rows and copying them into the tables beside making them alone and `psql`'s `\copy` alone; and
-//! the times of the 22 queries beside those that `psql` tells with `\timing`, each query by both in turn.
+//! TPC-H at scale 1: making the rows and copying them into the tables beside making them alone and `psql`'s `\copy`
+//! alone; and the times of the 22 queries beside those that `psql` tells with `\timing`, each query by both in turn.
 
 use std::ops::RangeInclusive;
 use std::path::Path;
@@ -215,8 +215,9 @@ fn queries(
     add_queries(&measured, figures);
 }
 
-/// How far the clients' times are apart: both against the server's own time of the same execution, which says whether they time
-/// the same; and against each other, with an interval, which says what single executions of this machine can tell.
+/// How far the clients' times are apart: both against the server's own time of the same execution, which says whether
+/// they time the same; and against each other, with an interval, which says what single executions of this machine can
+/// tell.
 fn add_queries(measured: &[Vec<(Timed, Timed)>], figures: &mut Figures) {
     let mut beyond = Vec::new();
     let mut with_1 = 0;

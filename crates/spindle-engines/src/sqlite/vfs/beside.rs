@@ -1,5 +1,5 @@
-//! The files beside a database that lies on a device: rollback journal, log, temporary files. SQLite's own VFS for Unix carries
-//! them, so that they are read, written and flushed as they are for a database in a file.
+//! The files beside a database that lies on a device: rollback journal, log, temporary files. SQLite's own VFS for Unix
+//! carries them, so that they are read, written and flushed as they are for a database in a file.
 #![allow(unsafe_code)]
 
 use std::ffi::{CString, c_int};
@@ -17,8 +17,8 @@ use super::database::Database;
 pub(super) const SECTOR_BYTES: i32 = 4096;
 /// Files are flushed with all that is needed to find them again.
 const SYNC: c_int = ffi::SQLITE_SYNC_NORMAL;
-/// The directory is not flushed when a file is removed: SQLite asks for that with `synchronous = extra` only, which `raw` refuses,
-/// as the crate that calls us does not pass the question on.
+/// The directory is not flushed when a file is removed: SQLite asks for that with `synchronous = extra` only, which
+/// `raw` refuses, as the crate that calls us does not pass the question on.
 const DIRECTORY_IS_NOT_SYNCED: c_int = 0;
 
 fn result(code: c_int) -> VfsResult<()> {
@@ -91,8 +91,8 @@ impl BesideFile {
         let pointer = path.as_ref().map_or(ptr::null(), |path| path.as_ptr());
         // Names have no parameters behind them here, where those of URIs would be looked for.
         let flags = flags & !ffi::SQLITE_OPEN_URI;
-        // SAFETY: `unix` is a VFS that SQLite has registered; the file's memory has the size that it asks for, is aligned, and like
-        // the name stays where it is until the file is closed.
+        // SAFETY: `unix` is a VFS that SQLite has registered; the file's memory has the size that it asks for, is
+        // aligned, and like the name stays where it is until the file is closed.
         unsafe {
             let bytes = (*unix).szOsFile.unsigned_abs() as usize;
             let mut file = BesideFile {
@@ -113,7 +113,8 @@ impl BesideFile {
 
     /// The VFS's functions for the file; `None` when it is closed.
     fn methods(&mut self) -> Option<&'static ffi::sqlite3_io_methods> {
-        // SAFETY: the memory begins with a `sqlite3_file`, zeros or written by the VFS, whose tables of functions are static.
+        // SAFETY: the memory begins with a `sqlite3_file`, zeros or written by the VFS, whose tables of functions are
+        // static.
         unsafe { (*self.pointer()).pMethods.as_ref() }
     }
 

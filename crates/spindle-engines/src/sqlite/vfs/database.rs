@@ -133,8 +133,8 @@ fn header_of(device: &dyn BlockDevice, block_bytes: u32) -> Result<Header, Strin
     Header::read(&frame.try_read().expect("the read has ended"))
 }
 
-/// Carries out an I/O to its end. Devices that are files end it in the call; on others, such as disk groups, it may take
-/// steps, which another thread then goes through: the caller may be a future that its own thread runs.
+/// Carries out an I/O to its end. Devices that are files end it in the call; on others, such as disk groups, it may
+/// take steps, which another thread then goes through: the caller may be a future that its own thread runs.
 fn perform(device: &dyn BlockDevice, request: Request) -> Outcome {
     match device.submit(request).already() {
         Ok(outcome) => outcome,

@@ -1,4 +1,5 @@
-//! One connection's open database file: its reads and writes, its lock, its share of the memory that all have in common.
+//! One connection's open database file: its reads and writes, its lock, its share of the memory that all have in
+//! common.
 
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -46,8 +47,8 @@ impl DeviceFile {
         &self.database
     }
 
-    /// Reads to the end of `data`, or of the file; returns how many bytes. SQLite reads whole pages, but for some bytes of the
-    /// header.
+    /// Reads to the end of `data`, or of the file; returns how many bytes. SQLite reads whole pages, but for some bytes
+    /// of the header.
     pub fn read(&mut self, offset: u64, data: &mut [u8]) -> VfsResult<usize> {
         let in_file = self.database.file_bytes().saturating_sub(offset);
         let length = in_file.min(data.len() as u64) as usize;

@@ -1,6 +1,6 @@
-//! What the first bytes of a database say of its size (https://www.sqlite.org/fileformat2.html#the_database_header). They lie in one
-//! sector, which is written whole or not at all, so that they can be read after a crash, before SQLite has recovered the
-//! database: they are then those of before or of after what was cut short.
+//! What the first bytes of a database say of its size (https://www.sqlite.org/fileformat2.html#the_database_header).
+//! They lie in one sector, which is written whole or not at all, so that they can be read after a crash, before SQLite
+//! has recovered the database: they are then those of before or of after what was cut short.
 
 /// Bytes of a header.
 pub(super) const HEADER_BYTES: usize = 100;
@@ -21,7 +21,8 @@ pub(super) struct Header {
 }
 
 impl Header {
-    /// Reads the first [`HEADER_BYTES`] bytes of a database. Error: why they are none that can be relied on, for people.
+    /// Reads the first [`HEADER_BYTES`] bytes of a database. Error: why they are none that can be relied on, for
+    /// people.
     pub fn read(bytes: &[u8]) -> Result<Header, String> {
         let number = |at: usize| {
             let four = bytes.get(at..at + 4);

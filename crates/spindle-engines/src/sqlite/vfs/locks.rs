@@ -50,7 +50,8 @@ impl Locks {
     /// Raises a lock to this level.
     ///
     /// # Errors
-    /// `SQLITE_BUSY`: another's is in the way. Who asked for `Exclusive` may then hold `Pending`, which lets nobody new in.
+    /// `SQLITE_BUSY`: another's is in the way. Who asked for `Exclusive` may then hold `Pending`, which lets nobody new
+    /// in.
     pub fn lock(&self, held: &mut Held, wanted: LockLevel) -> VfsResult<()> {
         if wanted <= held.level {
             return Ok(());

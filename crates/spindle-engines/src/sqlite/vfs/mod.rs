@@ -1,21 +1,23 @@
-//! SQLite's database file on a block device: a VFS (https://www.sqlite.org/vfs.html) over [`spindle_io::BlockDevice`]. The main
-//! database file lies on a device from its first byte on, as the same bytes would in a file; its rollback journal or log, and
-//! temporary files, lie in the file system beside the device's node, by SQLite's own VFS (`beside`).
+//! SQLite's database file on a block device: a VFS (https://www.sqlite.org/vfs.html) over [`spindle_io::BlockDevice`].
+//! The main database file lies on a device from its first byte on, as the same bytes would in a file; its rollback
+//! journal or log, and temporary files, lie in the file system beside the device's node, by SQLite's own VFS
+//! (`beside`).
 //!
-//! A device has no length that tells where a database ends, so **the database file is as long as the device**, in whole pages,
-//! always. That is right at every moment, also after a crash: how many pages a database has is in its header, which SQLite trusts
-//! before the length of the file (https://www.sqlite.org/fileformat2.html#in_header_database_size) when it has itself written
-//! it, and `header` refuses any other. A length guessed from that header would not be right: between the end of a
-//! transaction that shrinks the database and the end of its journal the header says the new size, and rolling back would put an empty
-//! page where the last page of the old one is. Nor would none at all: SQLite removes the journal of an empty database unread. A
-//! length that is too large harms nothing: what is read beyond the header's pages is never used, a rollback cuts off
-//! what is already nobody's, and truncating is nothing to do. Growing ends at the device's end by `max_page_count`, so that a
-//! transaction is refused in time, and not a checkpoint of what was promised.
+//! A device has no length that tells where a database ends, so **the database file is as long as the device**, in whole
+//! pages, always. That is right at every moment, also after a crash: how many pages a database has is in its header,
+//! which SQLite trusts before the length of the file (https://www.sqlite.org/fileformat2.html#in_header_database_size)
+//! when it has itself written it, and `header` refuses any other. A length guessed from that header would not be right:
+//! between the end of a transaction that shrinks the database and the end of its journal the header says the new size,
+//! and rolling back would put an empty page where the last page of the old one is. Nor would none at all: SQLite
+//! removes the journal of an empty database unread. A length that is too large harms nothing: what is read beyond the
+//! header's pages is never used, a rollback cuts off what is already nobody's, and truncating is nothing to do. Growing
+//! ends at the device's end by `max_page_count`, so that a transaction is refused in time, and not a checkpoint of what
+//! was promised.
 //!
-//! Reads go to the device in whole blocks, writes in whole pages, and pages are no smaller than blocks: nothing is ever read to
-//! be written again beside something new. A database belongs to one process, by the lock of its node; its connections lock each other out
-//! in memory (`locks`), and share the index of the log there (`shared_memory`), which is made anew from the log by the first
-//! connection, as after every crash.
+//! Reads go to the device in whole blocks, writes in whole pages, and pages are no smaller than blocks: nothing is ever
+//! read to be written again beside something new. A database belongs to one process, by the lock of its node; its
+//! connections lock each other out in memory (`locks`), and share the index of the log there (`shared_memory`), which
+//! is made anew from the log by the first connection, as after every crash.
 //!
 //! Only `sqlite` may come here.
 
@@ -63,7 +65,8 @@ fn databases() -> MutexGuard<'static, BTreeMap<String, Arc<Database>>> {
     DATABASES.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A database on a device or in a disk group, which SQLite can be connected to while this lives. Fields are dropped in this order.
+/// A database on a device or in a disk group, which SQLite can be connected to while this lives. Fields are dropped in
+/// this order.
 pub struct Attached {
     database: Arc<Database>,
     mounted: Mounted,

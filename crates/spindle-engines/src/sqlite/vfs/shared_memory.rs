@@ -1,6 +1,6 @@
-//! The memory that connections to one database share: the index of its log (https://www.sqlite.org/walformat.html#the_wal_index_file_format),
-//! in regions, and eight locks. SQLite keeps it in a file, for several processes; a database on a device belongs to one, and it
-//! is gone with that.
+//! The memory that connections to one database share: the index of its log
+//! (https://www.sqlite.org/walformat.html#the_wal_index_file_format), in regions, and eight locks. SQLite keeps it in a
+//! file, for several processes; a database on a device belongs to one, and it is gone with that.
 
 use std::ptr::NonNull;
 use std::sync::atomic::AtomicU64;

@@ -1,6 +1,6 @@
-//! MariaDB as a database under test, with the server that is installed: loaded, worked on, killed, put back, looked through.
-//! Without one these tests say so and do nothing. More kills, in minutes:
-//! `SPINDLE_KILLS=30 cargo test -p spindle-engines --test all mariadb::killed_under_load`. Another installation, of MySQL for one:
+//! MariaDB as a database under test, with the server that is installed: loaded, worked on, killed, put back, looked
+//! through. Without one these tests say so and do nothing. More kills, in minutes: `SPINDLE_KILLS=30 cargo test -p
+//! spindle-engines --test all mariadb::killed_under_load`. Another installation, of MySQL for one:
 //! `SPINDLE_MARIADB_BIN_DIR=/opt/mysql/bin`.
 
 mod client;

@@ -1,4 +1,5 @@
-//! What a running server is found to keep when the power goes: its settings in force, also those that a role has of its own.
+//! What a running server is found to keep when the power goes: its settings in force, also those that a role has of its
+//! own.
 
 use spindle_engines::promise::{Keeps, Promise, Storage};
 use spindle_engines::sql::{Address, Purpose, Schema, ServerKind, Stop, foreign_server};

@@ -1,7 +1,7 @@
-//! The server is killed under load, again and again on the same files: it recovers, everything it has promised is there,
-//! and its own checker finds nothing wrong. (This says nothing about flushes: the page cache survives a killed process.)
-//! `SPINDLE_KILLS=30 cargo test -p spindle-engines --test all postgres::kills` kills more often than a test has time
-//! for.
+//! The server is killed under load, again and again on the same files: it recovers, everything it has promised is
+//! there, and its own checker finds nothing wrong. (This says nothing about flushes: the page cache survives a killed
+//! process.) `SPINDLE_KILLS=30 cargo test -p spindle-engines --test all postgres::kills` kills more often than a test
+//! has time for.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,5 +1,5 @@
-//! PostgreSQL as a database under test, with the server that is installed: made, loaded, worked on, killed, put back. Where
-//! there is none, each test says so and does nothing.
+//! PostgreSQL as a database under test, with the server that is installed: made, loaded, worked on, killed, put back.
+//! Where there is none, each test says so and does nothing.
 
 mod client;
 mod errors;

@@ -13,7 +13,8 @@ struct Told {
     offline: usize,
 }
 
-/// Clients work; the I/O `fails_after` I/Os from their start fails. With `cuts`, the power is cut at many I/Os after it.
+/// Clients work; the I/O `fails_after` I/Os from their start fails. With `cuts`, the power is cut at many I/Os after
+/// it.
 fn failing(seed: u64, redundancy: Redundancy, fails_after: u64, lasts: Lasts, cuts: bool) -> Told {
     let mut room = Room::blank(seed, 4, 12);
     let (env, members, devices) = (room.env(), room.members(), room.devices());

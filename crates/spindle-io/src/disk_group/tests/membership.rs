@@ -175,7 +175,8 @@ fn every_file_is_even_after_a_rebalance() {
     });
 }
 
-/// A disk fails under load, misses a lot, returns under load, and then the others fail. With `cuts`, power is cut meanwhile.
+/// A disk fails under load, misses a lot, returns under load, and then the others fail. With `cuts`, power is cut
+/// meanwhile.
 fn returning(seed: u64, cuts: bool) -> Option<String> {
     let mut room = Room::blank(seed, 2, 12);
     let (env, members, devices) = (room.env(), room.members(), room.devices());

@@ -66,8 +66,8 @@ const EXTENT_LAST: u32 = 0x1;
 const EXTENT_DELALLOC: u32 = 0x4;
 const EXTENT_UNWRITTEN: u32 = 0x800;
 
-/// Looks at the extents of a regular file. Dirty pages are not written first: what is not on the device yet may count as
-/// unwritten. Errors: the system's, for a file that is neither mapped nor sought.
+/// Looks at the extents of a regular file. Dirty pages are not written first: what is not on the device yet may count
+/// as unwritten. Errors: the system's, for a file that is neither mapped nor sought.
 pub fn extents(file: &File) -> io::Result<Extents> {
     let file_bytes = file.metadata()?.len();
     match by_fiemap(file, file_bytes) {

@@ -30,8 +30,8 @@ pub fn io_uring_available() -> Result<(), String> {
     ring::probe().map_err(|error| io_uring_refusal(&error))
 }
 
-/// Whether this process can use the kernel's older asynchronous I/O (libaio); else why not and what would help, in words
-/// for people.
+/// Whether this process can use the kernel's older asynchronous I/O (libaio); else why not and what would help, in
+/// words for people.
 pub fn libaio_available() -> Result<(), String> {
     aio::probe().map_err(|error| aio::refusal(&error))
 }

@@ -39,8 +39,8 @@ struct Cachestat {
 /// The same number on every architecture (added after the tables were unified).
 const SYS_CACHESTAT: libc::c_long = 451;
 
-/// The page cache's state for `length` bytes from `offset` (0: to the end). `None` when the kernel does not tell: before
-/// Linux 6.5, or for a file that is not the caller's to write.
+/// The page cache's state for `length` bytes from `offset` (0: to the end). `None` when the kernel does not tell:
+/// before Linux 6.5, or for a file that is not the caller's to write.
 pub fn cached(file: &File, offset: u64, length: u64) -> Option<CacheState> {
     let range = CachestatRange { offset, length };
     let mut state = Cachestat::default();
@@ -61,7 +61,8 @@ pub fn cached(file: &File, offset: u64, length: u64) -> Option<CacheState> {
     })
 }
 
-/// Pages of the whole file, or device, in the page cache, by cachestat or else by mincore. Errors: the file cannot be mapped.
+/// Pages of the whole file, or device, in the page cache, by cachestat or else by mincore. Errors: the file cannot be
+/// mapped.
 pub fn resident_pages(file: &File) -> io::Result<u64> {
     match cached(file, 0, 0) {
         Some(state) => Ok(state.cached_pages),

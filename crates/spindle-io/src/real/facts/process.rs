@@ -44,8 +44,8 @@ fn usage() -> libc::rusage {
     }
 }
 
-/// How often threads of this process have given up a processor to wait (`getrusage`, voluntary context switches): once for
-/// each time they are woken.
+/// How often threads of this process have given up a processor to wait (`getrusage`, voluntary context switches): once
+/// for each time they are woken.
 pub fn sleeps() -> u64 {
     usage().ru_nvcsw as u64
 }
@@ -65,8 +65,8 @@ impl std::ops::Sub for ProcessorTime {
     }
 }
 
-/// Time that the calling thread has been on a processor (`clock_gettime` of `CLOCK_THREAD_CPUTIME_ID`), which counts the
-/// current turn too.
+/// Time that the calling thread has been on a processor (`clock_gettime` of `CLOCK_THREAD_CPUTIME_ID`), which counts
+/// the current turn too.
 pub fn processor_time_of_thread() -> Duration {
     let mut time = libc::timespec {
         tv_sec: 0,
@@ -92,8 +92,8 @@ pub fn processor_use_of_thread() -> Option<ProcessorUse> {
     })
 }
 
-/// The second of its three numbers: time on the processor, time waiting for one, turns. A kernel that does not count says
-/// `0 0 0`, and a thread that reads this has had a turn.
+/// The second of its three numbers: time on the processor, time waiting for one, turns. A kernel that does not count
+/// says `0 0 0`, and a thread that reads this has had a turn.
 fn run_queue_ns(schedstat: &str) -> Option<u64> {
     let mut words = schedstat.split_whitespace().skip(1);
     let waited_ns = words.next()?.parse().ok()?;
@@ -113,8 +113,8 @@ pub fn anonymous_bytes() -> Option<u64> {
     Some(kib * 1024)
 }
 
-/// Whether two processes or threads have one and the same table of open files (kcmp(2)). Errors: one of them ended, or there
-/// is no right to compare them, or the kernel cannot.
+/// Whether two processes or threads have one and the same table of open files (kcmp(2)). Errors: one of them ended, or
+/// there is no right to compare them, or the kernel cannot.
 pub fn share_open_files(one: u32, other: u32) -> std::io::Result<bool> {
     const FILES: libc::c_int = 2;
     let [one, other] = [one, other].map(|id| id as libc::pid_t);

@@ -276,8 +276,8 @@ impl Bank {
         }
     }
 
-    /// Says what of each client is there, and panics unless it is exactly what those transactions make, and at least what
-    /// was acknowledged (and at most one more).
+    /// Says what of each client is there, and panics unless it is exactly what those transactions make, and at least
+    /// what was acknowledged (and at most one more).
     pub fn check(&self, acknowledged: [u64; CLIENTS]) -> [u64; CLIENTS] {
         block_on(async {
             let mut session = self.instance.session();

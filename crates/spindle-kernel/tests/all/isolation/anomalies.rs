@@ -1,4 +1,5 @@
-//! The checker itself, on histories made by hand: each anomaly is found, and named, and what read committed allows is not.
+//! The checker itself, on histories made by hand: each anomaly is found, and named, and what read committed allows is
+//! not.
 
 use super::checker::{Scans, judge};
 use super::history::{Ending, History, Key, Kind, Step, Value};

@@ -1,8 +1,8 @@
-//! Judges a history: recovers the order of each row's versions from the lists that were read, draws who depends on whom,
-//! and looks for what read committed forbids (see `history::Kind`). Depending on others is one of three things (Adya's
-//! names): `ww`, writing the version after theirs; `wr`, reading their version; `rw`, writing the version after the one
-//! they read. Histories here have some hundred transactions, so circles are found by breadth-first search from each of
-//! them: that needs no library of graphs, and gives the shortest circle, which is what people want to see.
+//! Judges a history: recovers the order of each row's versions from the lists that were read, draws who depends on
+//! whom, and looks for what read committed forbids (see `history::Kind`). Depending on others is one of three things
+//! (Adya's names): `ww`, writing the version after theirs; `wr`, reading their version; `rw`, writing the version after
+//! the one they read. Histories here have some hundred transactions, so circles are found by breadth-first search from
+//! each of them: that needs no library of graphs, and gives the shortest circle, which is what people want to see.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
@@ -158,8 +158,8 @@ impl<'a> Checker<'a> {
         self.history.last.get(&key).map_or(&[], |values| values)
     }
 
-    /// What is wrong with a list by itself, seen by `who` (nobody's own values among it). False when it says nothing of the
-    /// order of versions.
+    /// What is wrong with a list by itself, seen by `who` (nobody's own values among it). False when it says nothing of
+    /// the order of versions.
     fn judge_list(&mut self, who: &str, key: Key, values: &[Value]) -> bool {
         let before = self.anomalies.len();
         for (place, value) in values.iter().enumerate() {
@@ -251,8 +251,8 @@ impl<'a> Checker<'a> {
         views
     }
 
-    /// One row that `reader` saw after its `own` appends to it. Returns how many committed values it saw, if the list is
-    /// in order.
+    /// One row that `reader` saw after its `own` appends to it. Returns how many committed values it saw, if the list
+    /// is in order.
     fn judge_read(
         &mut self,
         reader: usize,
@@ -382,9 +382,9 @@ impl<'a> Checker<'a> {
         (0..count).map(reached).collect()
     }
 
-    /// Every statement saw the state after some number of commits, and no older one than when it was called: what it did
-    /// not see of a row was not committed before anything that it did see, nor before it was called. (With `rw` from the
-    /// statement to what it did not see this is Adya's G-single; and real time counts.)
+    /// Every statement saw the state after some number of commits, and no older one than when it was called: what it
+    /// did not see of a row was not committed before anything that it did see, nor before it was called. (With `rw`
+    /// from the statement to what it did not see this is Adya's G-single; and real time counts.)
     fn judge_views(&mut self, views: &[View]) {
         let later = self.later();
         for view in views {

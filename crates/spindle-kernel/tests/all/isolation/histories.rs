@@ -1,6 +1,6 @@
-//! Histories of simulated runs: several clients append to few rows, read and scan, deadlock, roll back; the power is cut
-//! in the middle of most runs, and they go on after recovery. Nothing that read committed forbids is found, and planted
-//! faults are.
+//! Histories of simulated runs: several clients append to few rows, read and scan, deadlock, roll back; the power is
+//! cut in the middle of most runs, and they go on after recovery. Nothing that read committed forbids is found, and
+//! planted faults are.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;

@@ -1,7 +1,7 @@
-//! What clients did and saw, to be judged by `checker`: transactions that append unique values to rows which hold lists,
-//! read rows and scan. Lists make the order of versions visible, which is the idea of Elle (K. Kingsbury, P. Alvaro,
-//! "Elle: Inferring Isolation Anomalies from Experimental Observations", VLDB 2020): whoever reads `[3, 1, 7]` has seen
-//! three versions and who came before whom.
+//! What clients did and saw, to be judged by `checker`: transactions that append unique values to rows which hold
+//! lists, read rows and scan. Lists make the order of versions visible, which is the idea of Elle (K. Kingsbury, P.
+//! Alvaro, "Elle: Inferring Isolation Anomalies from Experimental Observations", VLDB 2020): whoever reads `[3, 1, 7]`
+//! has seen three versions and who came before whom.
 
 use std::collections::BTreeMap;
 use std::fmt;

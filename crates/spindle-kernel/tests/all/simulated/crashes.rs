@@ -277,7 +277,8 @@ pub fn sweep(
 /// A sweep looks for torn blocks at every so many I/Os.
 const LOOK_EVERY: u64 = 16;
 
-/// Crashes at one point, with each of `cuts`, until something is lost; looks for torn blocks before and after if asked to.
+/// Crashes at one point, with each of `cuts`, until something is lost; looks for torn blocks before and after if asked
+/// to.
 pub fn crash_at(scenario: Scenario, point: &CrashPoint, cuts: &[PowerCut], look: bool) -> Sweep {
     let mut outcome = Sweep::default();
     for &cut in cuts {
@@ -364,7 +365,8 @@ pub fn crash_recovery(scenario: Scenario, point: &CrashPoint, crashes: usize, to
     }
 }
 
-/// The images with one bit changed in the middle of a block of the first data file, each block in another byte of its rows.
+/// The images with one bit changed in the middle of a block of the first data file, each block in another byte of its
+/// rows.
 pub fn with_flipped_bit(scenario: Scenario, images: &Images, block: usize) -> Images {
     let mut images = images.clone();
     let (image, at) = (

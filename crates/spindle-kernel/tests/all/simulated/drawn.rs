@@ -1,5 +1,5 @@
-//! Scenarios drawn from a seed: every size, timing and rare behaviour that a database can have here, and the history that a
-//! seed makes.
+//! Scenarios drawn from a seed: every size, timing and rare behaviour that a database can have here, and the history
+//! that a seed makes.
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::RngCore;

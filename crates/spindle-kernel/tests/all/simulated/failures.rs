@@ -1,6 +1,6 @@
 //! I/Os that fail, each of a whole story of a database: a start after a crash, clients, a new table, an extent, a
-//! checkpoint, a shutdown. What must hold then: whoever asked for a failed read gets an error and everything else goes on;
-//! a failed write or flush aborts the instance; and what was acknowledged is there after the next start.
+//! checkpoint, a shutdown. What must hold then: whoever asked for a failed read gets an error and everything else goes
+//! on; a failed write or flush aborts the instance; and what was acknowledged is there after the next start.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! The methods of real devices (`sync`, `slaves`, `async`) in the simulated world: what becomes of batched requests. As on
-//! real files, a request submitted alone is the process's own in every case.
+//! The methods of real devices (`sync`, `slaves`, `async`) in the simulated world: what becomes of batched requests. As
+//! on real files, a request submitted alone is the process's own in every case.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

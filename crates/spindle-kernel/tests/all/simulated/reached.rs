@@ -1,5 +1,5 @@
-//! Which rare paths were reached, which rare behaviour happened, and how much work was done, over many worlds on several
-//! threads.
+//! Which rare paths were reached, which rare behaviour happened, and how much work was done, over many worlds on
+//! several threads.
 
 use std::cell::Cell;
 
@@ -52,7 +52,8 @@ impl Reached {
         Reached(counts)
     }
 
-    /// Names of what was never reached. Undo that is too old takes a scan longer than any here: `consistent_reads.rs` has it.
+    /// Names of what was never reached. Undo that is too old takes a scan longer than any here: `consistent_reads.rs`
+    /// has it.
     pub fn missing(&self) -> Vec<String> {
         let elsewhere = format!("{:?}", Probe::SnapshotTooOld);
         let names = Reached::names().into_iter().enumerate();

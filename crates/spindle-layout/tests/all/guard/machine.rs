@@ -1,4 +1,5 @@
-//! A machine in a temporary directory: the parts of `/proc`, `/sys` and `/dev` that the guard reads, made from short lines.
+//! A machine in a temporary directory: the parts of `/proc`, `/sys` and `/dev` that the guard reads, made from short
+//! lines.
 
 use std::collections::BTreeMap;
 use std::fs::{self, OpenOptions};

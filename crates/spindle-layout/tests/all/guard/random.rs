@@ -1,5 +1,5 @@
-//! Tables of random bytes: the guard never panics, and never allows a device that a line names as mounted, swap or held,
-//! whatever stands around that line. The same seeds in every run; `SPINDLE_FUZZ_CASES` asks for more of them.
+//! Tables of random bytes: the guard never panics, and never allows a device that a line names as mounted, swap or
+//! held, whatever stands around that line. The same seeds in every run; `SPINDLE_FUZZ_CASES` asks for more of them.
 
 use std::path::Path;
 

@@ -1,7 +1,7 @@
-//! Stacks of devices drawn at random: loop devices over partitions over loop devices over files, some of them in use. What the
-//! guard says is compared with an oracle that knows of every unit of every device which unit of which file it is, and
-//! walks nowhere: a device is free when no used device, and no other loop device, has one of its units. The same seeds in
-//! every run; `SPINDLE_FUZZ_CASES` asks for more of them.
+//! Stacks of devices drawn at random: loop devices over partitions over loop devices over files, some of them in use.
+//! What the guard says is compared with an oracle that knows of every unit of every device which unit of which file it
+//! is, and walks nowhere: a device is free when no used device, and no other loop device, has one of its units. The
+//! same seeds in every run; `SPINDLE_FUZZ_CASES` asks for more of them.
 
 use std::collections::BTreeSet;
 use std::path::Path;

@@ -1,5 +1,5 @@
-//! "Empty" means looked at: data anywhere on a device are refused unless the experiment names it, and what an earlier run of
-//! Spindle left is known for that, as long as nobody has changed it.
+//! "Empty" means looked at: data anywhere on a device are refused unless the experiment names it, and what an earlier
+//! run of Spindle left is known for that, as long as nobody has changed it.
 
 use std::fs::{self, OpenOptions};
 use std::os::unix::fs::FileExt;

@@ -78,7 +78,8 @@ fn a_layout_that_fails_leaves_the_others() {
     assert_eq!(scene.state(), before);
 }
 
-/// The plan says so. Without it LVM gets as far as the volume itself; where there is device-mapper, `volumes.rs` goes on.
+/// The plan says so. Without it LVM gets as far as the volume itself; where there is device-mapper, `volumes.rs` goes
+/// on.
 #[test]
 fn a_volume_without_device_mapper_says_so_and_leaves_nothing() {
     let test = "a_volume_without_device_mapper_says_so_and_leaves_nothing";

@@ -1,6 +1,6 @@
-//! Real devices that others use, in ways that `O_EXCL` does not tell: open in a process, mounted in another namespace, reached
-//! by another stack of devices. Each is refused, in the plan too, also when the experiment names the device for erasing; and
-//! not a byte is written.
+//! Real devices that others use, in ways that `O_EXCL` does not tell: open in a process, mounted in another namespace,
+//! reached by another stack of devices. Each is refused, in the plan too, also when the experiment names the device for
+//! erasing; and not a byte is written.
 
 use std::fs;
 use std::io::Read;

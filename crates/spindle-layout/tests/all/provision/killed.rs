@@ -1,6 +1,7 @@
-//! Killed at any moment, by SIGKILL, a run leaves nothing that `clean` does not find. The run is a process of its own: this
-//! test, called again. `SPINDLE_KILLS` says how often it is killed (20 in `make test-all` and 5 in `make test`, if not set), `SPINDLE_KILLS_FROM` which kill of their
-//! endless row is the first, so that `scripts/soak-layouts` can go on where it was.
+//! Killed at any moment, by SIGKILL, a run leaves nothing that `clean` does not find. The run is a process of its own:
+//! this test, called again. `SPINDLE_KILLS` says how often it is killed (20 in `make test-all` and 5 in `make test`, if
+//! not set), `SPINDLE_KILLS_FROM` which kill of their endless row is the first, so that `scripts/soak-layouts` can go
+//! on where it was.
 
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;

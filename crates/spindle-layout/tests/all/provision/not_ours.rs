@@ -1,4 +1,5 @@
-//! `clean` leaves alone what is not, or no longer, a dead run's. Each of these breaks one of the marks by which it knows.
+//! `clean` leaves alone what is not, or no longer, a dead run's. Each of these breaks one of the marks by which it
+//! knows.
 
 use std::fs;
 use std::io::Write;

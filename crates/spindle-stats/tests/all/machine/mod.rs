@@ -1,6 +1,7 @@
-//! A machine that does not measure the same thing twice alike, for synthetic experiments: each trial has noise of its own,
-//! and the machine beneath drifts, is slow for a while (noise of neighbouring trials is correlated), or goes back and
-//! forth between two speeds. Trials run one after the other, those of a round in random order, as the runner has them.
+//! A machine that does not measure the same thing twice alike, for synthetic experiments: each trial has noise of its
+//! own, and the machine beneath drifts, is slow for a while (noise of neighbouring trials is correlated), or goes back
+//! and forth between two speeds. Trials run one after the other, those of a round in random order, as the runner has
+//! them.
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{RngCore, SeedableRng};
@@ -35,8 +36,8 @@ impl Chance {
 pub struct Machine {
     /// Standard deviation of each trial's own noise.
     pub noise: f64,
-    /// Standard deviation of what the machine adds to neighbouring trials alike (a Markov process, correlation 0.7 from one
-    /// trial to the next).
+    /// Standard deviation of what the machine adds to neighbouring trials alike (a Markov process, correlation 0.7 from
+    /// one trial to the next).
     pub wander: f64,
     /// What is lost from each trial to the next.
     pub drift: f64,

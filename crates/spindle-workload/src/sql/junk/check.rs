@@ -1,5 +1,5 @@
-//! What must hold after `junk`: each client's rows are those of whole commits, none of which it was promised is missing, and
-//! the columns of both keys agree.
+//! What must hold after `junk`: each client's rows are those of whole commits, none of which it was promised is
+//! missing, and the columns of both keys agree.
 
 use crate::sql::connection::SqlConnection;
 use crate::workload::Acknowledged;

@@ -1,7 +1,7 @@
 //! The bulk load of the study of ASM and LVM (Oracle 10g R2 on Red Hat 4): rows inserted one by one into a table with a
-//! primary key and a unique key, a commit every so many. A transaction is the rows of one commit. The client inserts them
-//! itself, or calls a procedure that does, as the study's PL/SQL loop did; it calls once for each commit, so that commits are
-//! counted alike.
+//! primary key and a unique key, a commit every so many. A transaction is the rows of one commit. The client inserts
+//! them itself, or calls a procedure that does, as the study's PL/SQL loop did; it calls once for each commit, so that
+//! commits are counted alike.
 
 mod check;
 mod statements;

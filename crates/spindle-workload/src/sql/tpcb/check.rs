@@ -1,5 +1,5 @@
-//! What must hold after TPC-B: the balances of accounts, tellers and branches, and what history says moved them, are the same
-//! in sum, and history has every transaction that a client was promised.
+//! What must hold after TPC-B: the balances of accounts, tellers and branches, and what history says moved them, are
+//! the same in sum, and history has every transaction that a client was promised.
 
 use crate::sql::connection::SqlConnection;
 use crate::sql::numbered;

@@ -1,6 +1,6 @@
 //! TPC-B, as PostgreSQL's `pgbench` has it, so that the two can be compared: its tables with its row widths, and its
-//! transaction of seven round trips (`pgbench -M prepared`), or the select alone (`pgbench -S`). History rows carry their
-//! client and number besides, by which a lost transaction shows. Never called an official result.
+//! transaction of seven round trips (`pgbench -M prepared`), or the select alone (`pgbench -S`). History rows carry
+//! their client and number besides, by which a lost transaction shows. Never called an official result.
 
 mod check;
 mod tables;

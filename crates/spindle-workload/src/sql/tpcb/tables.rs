@@ -1,4 +1,5 @@
-//! The tables of TPC-B and their rows, as `pgbench -i` makes them: balances of 0, and fillers of blanks in accounts alone.
+//! The tables of TPC-B and their rows, as `pgbench -i` makes them: balances of 0, and fillers of blanks in accounts
+//! alone.
 
 use super::{ACCOUNTS, TELLERS};
 use crate::sql::connection::{LoadPart, MakeRows};

@@ -1,5 +1,5 @@
-//! What must hold in TPC-C's database at any time: the conditions of consistency of clause 3.3.2 that can be asked for in one
-//! statement each, and every order and payment that a client was promised.
+//! What must hold in TPC-C's database at any time: the conditions of consistency of clause 3.3.2 that can be asked for
+//! in one statement each, and every order and payment that a client was promised.
 
 use crate::sql::connection::SqlConnection;
 use crate::sql::numbered;

@@ -1,5 +1,5 @@
-//! Delivery (clause 2.7): the oldest order of every district that has not been delivered yet, all in one transaction. It is
-//! carried out at once, not queued.
+//! Delivery (clause 2.7): the oldest order of every district that has not been delivered yet, all in one transaction.
+//! It is carried out at once, not queued.
 
 use super::random::uniform;
 use super::statements::{

@@ -1,7 +1,7 @@
-//! TPC-C after revision 5.11 of the standard: nine tables, five kinds of transactions, 3.3.2's conditions of consistency. A
-//! transaction's file says what it draws and what it does; `statements` has its SQL, and `procedures` the same as procedures
-//! of the database, one call each. Clients have no keying or think times of the standard's, unless the experiment gives them
-//! a think time. Never called an official result.
+//! TPC-C after revision 5.11 of the standard: nine tables, five kinds of transactions, 3.3.2's conditions of
+//! consistency. A transaction's file says what it draws and what it does; `statements` has its SQL, and `procedures`
+//! the same as procedures of the database, one call each. Clients have no keying or think times of the standard's,
+//! unless the experiment gives them a think time. Never called an official result.
 
 mod check;
 mod customer;

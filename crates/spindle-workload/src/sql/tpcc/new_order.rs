@@ -1,5 +1,5 @@
-//! New order (clause 2.4): an order of 5 to 15 lines entered. One in a hundred names an item that does not exist, and is rolled
-//! back, by the standard's rules a transaction that has done what it should.
+//! New order (clause 2.4): an order of 5 to 15 lines entered. One in a hundred names an item that does not exist, and
+//! is rolled back, by the standard's rules a transaction that has done what it should.
 
 use super::random::{happens, uniform};
 use super::statements::{

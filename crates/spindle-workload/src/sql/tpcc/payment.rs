@@ -1,5 +1,5 @@
-//! Payment (clause 2.5): a customer pays; warehouse and district take note. The warehouse, which every payment there changes,
-//! is changed last, so that it is locked for the shortest time.
+//! Payment (clause 2.5): a customer pays; warehouse and district take note. The warehouse, which every payment there
+//! changes, is changed last, so that it is locked for the shortest time.
 
 use super::customer::{Statements, Who};
 use super::random::{happens, uniform};

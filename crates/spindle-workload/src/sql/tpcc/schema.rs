@@ -1,5 +1,6 @@
-//! The nine tables of TPC-C (clause 1.3), their keys and indexes. Orders and history have two columns more than the standard's:
-//! the client that made them and its transaction's number, empty in rows that were loaded; by them a lost transaction shows.
+//! The nine tables of TPC-C (clause 1.3), their keys and indexes. Orders and history have two columns more than the
+//! standard's: the client that made them and its transaction's number, empty in rows that were loaded; by them a lost
+//! transaction shows.
 
 use crate::sql::dialect::Dialect;
 

@@ -1,6 +1,6 @@
-//! The statements of TPC-C's transactions, by their numbers, and what differs in them between dialects. Where a transaction
-//! needs several rows it asks for all of them at once; a statement for fewer rows than it has parameters for is given the last
-//! of them again, which changes nothing.
+//! The statements of TPC-C's transactions, by their numbers, and what differs in them between dialects. Where a
+//! transaction needs several rows it asks for all of them at once; a statement for fewer rows than it has parameters
+//! for is given the last of them again, which changes nothing.
 
 use super::{DISTRICTS, LINES_MAX};
 use crate::sql::dialect::Dialect;
@@ -263,8 +263,8 @@ fn stock_level() -> String {
         .to_owned()
 }
 
-/// The calls of procedures, by the numbers of the kinds of transactions. A procedure that answers has in PostgreSQL a last
-/// parameter for it.
+/// The calls of procedures, by the numbers of the kinds of transactions. A procedure that answers has in PostgreSQL a
+/// last parameter for it.
 pub fn calls(dialect: Dialect) -> Vec<String> {
     let call = |(name, parameters): (&str, usize)| {
         let mut parameters: Vec<String> = (1..=parameters).map(|n| format!("${n}")).collect();

@@ -1,4 +1,5 @@
-//! Stock level (clause 2.8): how many of the items last ordered in a district run short. One statement, which changes nothing.
+//! Stock level (clause 2.8): how many of the items last ordered in a district run short. One statement, which changes
+//! nothing.
 
 use super::random::uniform;
 use super::statements::LOW_STOCK;

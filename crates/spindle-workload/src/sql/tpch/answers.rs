@@ -1,8 +1,8 @@
-//! Answers to queries with the validation parameters, and whether they are right. The standard's answers at scale 1 come with
-//! the crate `tpchgen`, which has them from the TPC's own tools.
+//! Answers to queries with the validation parameters, and whether they are right. The standard's answers at scale 1
+//! come with the crate `tpchgen`, which has them from the TPC's own tools.
 //!
-//! Clause 2.1.3.5 lets sums differ by 100 dollars, and averages and ratios by 1 %. Here texts, dates and whole numbers must be
-//! equal, and all others no further from the right one than a hundredth, to which it is rounded.
+//! Clause 2.1.3.5 lets sums differ by 100 dollars, and averages and ratios by 1 %. Here texts, dates and whole numbers
+//! must be equal, and all others no further from the right one than a hundredth, to which it is rounded.
 
 use std::fmt::Write;
 

@@ -1,5 +1,5 @@
-//! The rows of the eight tables, made by the crate `tpchgen`, a port of the standard's DBGEN: the same rows, byte for byte. They
-//! go straight to the database, in parts that may be made and loaded at once, and never through a file.
+//! The rows of the eight tables, made by the crate `tpchgen`, a port of the standard's DBGEN: the same rows, byte for
+//! byte. They go straight to the database, in parts that may be made and loaded at once, and never through a file.
 
 use std::fmt::{Display, Write};
 

@@ -1,5 +1,5 @@
-//! The figures that the standard makes of a run's times (clause 5.4). What comes out of here is never an official TPC result:
-//! those are audited, and carry a price.
+//! The figures that the standard makes of a run's times (clause 5.4). What comes out of here is never an official TPC
+//! result: those are audited, and carry a price.
 
 /// The longest interval is at most so many times the one that it is weighed with (clause 5.4.1.4).
 const RATIO_MAX: f64 = 1000.0;
@@ -11,9 +11,9 @@ pub fn geometric_mean(seconds: &[f64]) -> Option<f64> {
     is_mean.then(|| (logarithms / seconds.len() as f64).exp())
 }
 
-/// Power: queries per hour of a single stream, times the scale factor. `seconds` are the times of the 22 queries and, when
-/// they were carried out, the two refresh functions. Where the longest is more than 1000 times another, that one counts as a
-/// thousandth of the longest.
+/// Power: queries per hour of a single stream, times the scale factor. `seconds` are the times of the 22 queries and,
+/// when they were carried out, the two refresh functions. Where the longest is more than 1000 times another, that one
+/// counts as a thousandth of the longest.
 pub fn power(scale: f64, seconds: &[f64]) -> Option<f64> {
     let longest = seconds.iter().copied().fold(0.0, f64::max);
     let weighed: Vec<f64> = seconds
@@ -26,8 +26,8 @@ pub fn power(scale: f64, seconds: &[f64]) -> Option<f64> {
     geometric_mean(&weighed).map(|mean| 3600.0 * scale / mean)
 }
 
-/// Throughput: queries per hour of all streams together, times the scale factor. `elapsed_s` goes from the begin of the first
-/// query to the end of the last.
+/// Throughput: queries per hour of all streams together, times the scale factor. `elapsed_s` goes from the begin of the
+/// first query to the end of the last.
 pub fn throughput(scale: f64, queries: u64, elapsed_s: f64) -> Option<f64> {
     (queries > 0 && elapsed_s > 0.0).then(|| queries as f64 * 3600.0 / elapsed_s * scale)
 }

@@ -1,10 +1,12 @@
-//! TPC-H (revision 3 of the standard), and TPC-D, of which it took 17 of its queries: eight tables of a wholesale supplier, 22
-//! questions of a manager about them, and two functions that refresh them. A client is a stream of queries: one alone is
-//! the power run (RF1, the queries in the order of stream 0, RF2), several are the throughput run (a stream each, and one more
-//! client that refreshes, once for each stream). Times are no official TPC results, whatever they are: those are audited.
+//! TPC-H (revision 3 of the standard), and TPC-D, of which it took 17 of its queries: eight tables of a wholesale
+//! supplier, 22 questions of a manager about them, and two functions that refresh them. A client is a stream of
+//! queries: one alone is the power run (RF1, the queries in the order of stream 0, RF2), several are the throughput run
+//! (a stream each, and one more client that refreshes, once for each stream). Times are no official TPC results,
+//! whatever they are: those are audited.
 //!
-//! [`schema`] and [`load`] make the tables, [`queries`] and [`parameters`] the questions, [`streams`] their order, [`refresh`]
-//! the functions; [`answers`] compares what came back with what is right, and [`metrics`] has the standard's figures.
+//! [`schema`] and [`load`] make the tables, [`queries`] and [`parameters`] the questions, [`streams`] their order,
+//! [`refresh`] the functions; [`answers`] compares what came back with what is right, and [`metrics`] has the
+//! standard's figures.
 
 pub mod answers;
 mod load;

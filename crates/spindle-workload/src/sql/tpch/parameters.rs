@@ -1,5 +1,5 @@
-//! The values that a query's parameters take, by the rules of clause 2.4 as the standard's QGEN carries them out, and the
-//! values with which answers are validated.
+//! The values that a query's parameters take, by the rules of clause 2.4 as the standard's QGEN carries them out, and
+//! the values with which answers are validated.
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::RngCore;

@@ -1,8 +1,8 @@
-//! The refresh functions (clause 2.5 to 2.7): RF1 brings in new orders with their lines, RF2 takes old ones away, each a thousandth
-//! of all orders. Which, is DBGEN's rule: of every 32 keys the loaded orders have 8, and set `n` of new orders has the next 8
-//! behind the keys of the n-th thousandth of loaded orders, which are those that RF2 removes. What is in the new rows comes
-//! from DBGEN's streams of chance where the loaded rows ended. Only comments are cut from a shorter text than DBGEN's, which
-//! would take 300 MB of the memory of a trial.
+//! The refresh functions (clause 2.5 to 2.7): RF1 brings in new orders with their lines, RF2 takes old ones away, each
+//! a thousandth of all orders. Which, is DBGEN's rule: of every 32 keys the loaded orders have 8, and set `n` of new
+//! orders has the next 8 behind the keys of the n-th thousandth of loaded orders, which are those that RF2 removes.
+//! What is in the new rows comes from DBGEN's streams of chance where the loaded rows ended. Only comments are cut from
+//! a shorter text than DBGEN's, which would take 300 MB of the memory of a trial.
 
 use std::sync::OnceLock;
 

@@ -1,6 +1,6 @@
 //! The eight tables of TPC-H (clause 1.4 of the standard), their types in each dialect, keys and indexes. Types are the
-//! standard's: `decimal(15,2)` for money, `date`, `char` and `varchar`. SQLite has neither exact numbers nor dates: it keeps
-//! money as `real` and dates as ISO text, which sort and compare as dates do.
+//! standard's: `decimal(15,2)` for money, `date`, `char` and `varchar`. SQLite has neither exact numbers nor dates: it
+//! keeps money as `real` and dates as ISO text, which sort and compare as dates do.
 
 use crate::sql::Dialect;
 
@@ -236,8 +236,8 @@ pub(super) const TABLES: [&Table; 8] = [
 ];
 
 impl Table {
-    /// The statement that makes it. InnoDB keeps rows in their primary key, and SQLite in a key of one column: those are made
-    /// with the table, the others when the rows are there.
+    /// The statement that makes it. InnoDB keeps rows in their primary key, and SQLite in a key of one column: those
+    /// are made with the table, the others when the rows are there.
     pub fn create(&self, dialect: Dialect) -> String {
         let columns = self.columns.iter().zip(self.types);
         let mut lines: Vec<String> = columns

@@ -1,5 +1,5 @@
-//! The order of the queries in each stream: appendix A of the standard. Stream 0 is the power run's; a throughput run has those
-//! from 1 on. Query 14 comes first in the power run, for example.
+//! The order of the queries in each stream: appendix A of the standard. Stream 0 is the power run's; a throughput run
+//! has those from 1 on. Query 14 comes first in the power run, for example.
 
 /// Queries, by their numbers from 1, of streams 0 to 40; further streams begin again with 0.
 const ORDERS: [[u8; 22]; 41] = [

@@ -91,8 +91,8 @@ pub struct DiskGroup {
 }
 
 impl DiskGroup {
-    /// Whether the other group would be made of its devices as this one is. How files lie in it and are read is not its own
-    /// affair.
+    /// Whether the other group would be made of its devices as this one is. How files lie in it and are read is not its
+    /// own affair.
     pub fn is_made_as(&self, other: &DiskGroup) -> bool {
         self.allocation_unit_bytes == other.allocation_unit_bytes
             && self.redundancy == other.redundancy

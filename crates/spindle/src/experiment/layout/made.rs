@@ -1,5 +1,5 @@
-//! The keys of a `[[layout]]` by which Spindle makes it itself: `devices`, then what becomes of them (`raw`, `filesystem`,
-//! `volume`, `diskgroup`), and how they are treated before (`share`, `erase`, `discard`, `precondition`).
+//! The keys of a `[[layout]]` by which Spindle makes it itself: `devices`, then what becomes of them (`raw`,
+//! `filesystem`, `volume`, `diskgroup`), and how they are treated before (`share`, `erase`, `discard`, `precondition`).
 
 use std::fmt;
 use std::io;
@@ -148,8 +148,8 @@ impl Made {
     }
 }
 
-/// What is to be made for the `wanted` of some layouts, by their numbers, each with those that stand on it: they differ in their
-/// names at most.
+/// What is to be made for the `wanted` of some layouts, by their numbers, each with those that stand on it: they differ
+/// in their names at most.
 ///
 /// # Errors
 /// There is no current directory for relative paths.

@@ -1,5 +1,5 @@
-//! A `[[layout]]` section: one candidate of the comparison. `made` reads what Spindle is to make for it: devices, and what
-//! becomes of them.
+//! A `[[layout]]` section: one candidate of the comparison. `made` reads what Spindle is to make for it: devices, and
+//! what becomes of them.
 
 use std::path::PathBuf;
 

@@ -1,5 +1,5 @@
-//! The `placement` table of a layout: which kinds of files lie elsewhere than on the layout itself. On another layout, by its
-//! name; or on some of its own devices, where it is raw.
+//! The `placement` table of a layout: which kinds of files lie elsewhere than on the layout itself. On another layout,
+//! by its name; or on some of its own devices, where it is raw.
 
 use serde::{Deserialize, Serialize};
 use spindle_layout::spec::LayoutKind;

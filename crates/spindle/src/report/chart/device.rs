@@ -1,4 +1,5 @@
-//! What devices and the system did over time: a small chart for each figure that was sampled, all layouts on the same axes.
+//! What devices and the system did over time: a small chart for each figure that was sampled, all layouts on the same
+//! axes.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! What stands around a drawing: its heading, what its colours mean, its figures as a table, and the buttons that keep it as SVG
-//! or CSV, which show when scripts run.
+//! What stands around a drawing: its heading, what its colours mean, its figures as a table, and the buttons that keep
+//! it as SVG or CSV, which show when scripts run.
 
 use maud::{Markup, PreEscaped, html};
 use serde_json::Value;

@@ -1,7 +1,8 @@
-//! The drawings of the page. One file holds one chart: it says which marks stand where, and gives them to [`draw`]. Axes, ticks,
-//! grid and the way from a value to a place on the paper are those of the library `plotters`; [`sheet`] is its paper, which
-//! writes SVG that the page's own style colours, so that one drawing serves light, dark and print. A chart is drawn twice, for
-//! a screen and for a phone, as text that shrinks with its drawing cannot be read. Why so: `docs/decisions/0024-the-page.md`.
+//! The drawings of the page. One file holds one chart: it says which marks stand where, and gives them to [`draw`].
+//! Axes, ticks, grid and the way from a value to a place on the paper are those of the library `plotters`; [`sheet`] is
+//! its paper, which writes SVG that the page's own style colours, so that one drawing serves light, dark and print. A
+//! chart is drawn twice, for a screen and for a phone, as text that shrinks with its drawing cannot be read. Why so:
+//! `docs/decisions/0024-the-page.md`.
 
 mod axis;
 pub(super) mod device;

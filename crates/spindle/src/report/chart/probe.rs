@@ -1,5 +1,5 @@
-//! The devices themselves over the run: what a probe found before each trial, beside what is usual for its layout. A line that
-//! leaves 100 % says that the device, and not the layout, was another.
+//! The devices themselves over the run: what a probe found before each trial, beside what is usual for its layout. A
+//! line that leaves 100 % says that the device, and not the layout, was another.
 
 use maud::{Markup, html};
 

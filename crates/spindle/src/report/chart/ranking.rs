@@ -1,5 +1,5 @@
-//! The bars of the ranking, which are part of a list of texts: percentages of the width that the list has, so that they suit
-//! a phone and a wide screen alike.
+//! The bars of the ranking, which are part of a list of texts: percentages of the width that the list has, so that they
+//! suit a phone and a wide screen alike.
 
 use maud::{Markup, html};
 
@@ -45,11 +45,12 @@ impl RelativeSpeed {
     }
 }
 
-/// The greatest share that is drawn. The interval of a few unsteady rounds may reach a thousand times as far, and would leave
-/// nothing of the bars to be seen.
+/// The greatest share that is drawn. The interval of a few unsteady rounds may reach a thousand times as far, and would
+/// leave nothing of the bars to be seen.
 const SHARE_MAX: f64 = 1.5;
 
-/// The scale of a ranking's bars, which begin at 0: the margin around the best fits, and so do the intervals if they can.
+/// The scale of a ranking's bars, which begin at 0: the margin around the best fits, and so do the intervals if they
+/// can.
 pub(in crate::report) fn scale(speeds: impl Iterator<Item = RelativeSpeed>, margin: f64) -> f64 {
     let ends = speeds.map(|speed| speed.end().min(SHARE_MAX));
     ends.fold(1.0 + margin, f64::max)

@@ -1,5 +1,5 @@
-//! The paper that `plotters` draws on: SVG without colours of its own. Lines that the library draws are the grid; everything
-//! else is a [`super::Mark`], which brings its class.
+//! The paper that `plotters` draws on: SVG without colours of its own. Lines that the library draws are the grid;
+//! everything else is a [`super::Mark`], which brings its class.
 
 use std::convert::Infallible;
 use std::fmt::Write as _;
@@ -13,7 +13,8 @@ use plotters_backend::{
 /// The library counts in whole steps; a unit of the drawing has this many.
 pub(super) const SUBUNITS: u32 = 10;
 
-/// Width of a character on average, as a share of its height: that of common sans-serif fonts, a little more to be safe.
+/// Width of a character on average, as a share of its height: that of common sans-serif fonts, a little more to be
+/// safe.
 const CHARACTER_WIDTH: f64 = 0.58;
 
 /// A position in units of the drawing.

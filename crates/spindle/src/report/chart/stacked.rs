@@ -91,8 +91,8 @@ impl Group {
     }
 }
 
-/// The colour that a part has in every drawing in which it is still free. Of those that share one, some are of sessions and
-/// some of background processes, which are seldom drawn together.
+/// The colour that a part has in every drawing in which it is still free. Of those that share one, some are of sessions
+/// and some of background processes, which are seldom drawn together.
 fn colour_wished(part: &str) -> Option<usize> {
     let colour = match nearest_event(part) {
         "db file sequential read" => 1,

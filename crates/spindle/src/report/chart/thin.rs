@@ -1,7 +1,7 @@
 //! Long series drawn with no more points than the eye can tell apart.
 
-/// The values of a series with the lowest and the highest of each of `buckets` equal stretches, in their order: what stands out
-/// still does. A series that is short enough is kept as it is.
+/// The values of a series with the lowest and the highest of each of `buckets` equal stretches, in their order: what
+/// stands out still does. A series that is short enough is kept as it is.
 pub(in crate::report) fn thin(values: &[(f64, f64)], buckets: usize) -> Vec<(f64, f64)> {
     if values.len() <= 2 * buckets {
         return values.to_vec();

@@ -1,5 +1,5 @@
-//! Throughput over time: the samples faint, their moving average strong, checkpoints as ticks above, all layouts on the same
-//! axes. One round is drawn; the script shows the others, and other windows of the average.
+//! Throughput over time: the samples faint, their moving average strong, checkpoints as ticks above, all layouts on the
+//! same axes. One round is drawn; the script shows the others, and other windows of the average.
 
 use maud::{Markup, html};
 use serde_json::json;

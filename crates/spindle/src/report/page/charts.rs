@@ -22,7 +22,9 @@ pub(super) fn section(result: &RunResult, series: &[SampledTrial]) -> Markup {
                     @let heading = format!("Scaling: {workload}");
                     @if let Some(figure) = scaling::figure(result, workload, &format!("scaling-{index}"), &heading) { (figure) }
                 }
-                @for (index, ranking) in result.rankings.iter().enumerate() { (of_load(result, series, ranking, index)) }
+                @for (index, ranking) in result.rankings.iter().enumerate() {
+                    (of_load(result, series, ranking, index))
+                }
                 @if let Some(figure) = probe::figure(result) { (figure) }
             }
         }

@@ -1,5 +1,5 @@
-//! `report.html`: one page for people, answer first. All of it is there without scripts; the script adds what a pointer asks for:
-//! values under it, other rounds, other windows of the moving average, drawings and figures as files.
+//! `report.html`: one page for people, answer first. All of it is there without scripts; the script adds what a pointer
+//! asks for: values under it, other rounds, other windows of the moving average, drawings and figures as files.
 //!
 //! Each section is a file: [`answer`] (ranking, comparison; in [`pairs`] every pair), [`why`], [`charts`], [`method`].
 

@@ -1,4 +1,5 @@
-//! Why: what a transaction's time goes to, what makes the difference, what can be done; and how far the machine is to be trusted.
+//! Why: what a transaction's time goes to, what makes the difference, what can be done; and how far the machine is to
+//! be trusted.
 
 use maud::{Markup, html};
 
@@ -115,7 +116,8 @@ fn trust(result: &RunResult) -> Markup {
     }
 }
 
-/// The kinds of transactions apart, one table per workload and load level that has several: the layouts of each kind together.
+/// The kinds of transactions apart, one table per workload and load level that has several: the layouts of each kind
+/// together.
 fn kinds(result: &RunResult) -> Markup {
     html! {
         @for group in result.groups() {

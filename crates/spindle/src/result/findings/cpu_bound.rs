@@ -8,8 +8,8 @@ use super::{Kind, Seen, throttled};
 const BUSY_MIN_PERCENT: f64 = 85.0;
 /// Share of a transaction's time that is on a processor or waiting for one.
 const PROCESSOR_MIN: f64 = 0.60;
-/// What nothing accounts for is left out of that time: latches whose holders wait for a processor, page faults. Where it is more than
-/// this, it may be anything.
+/// What nothing accounts for is left out of that time: latches whose holders wait for a processor, page faults. Where
+/// it is more than this, it may be anything.
 const OTHER_MAX: f64 = 0.55;
 
 pub(super) const KIND: Kind = Kind {

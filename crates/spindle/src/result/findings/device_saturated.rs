@@ -1,12 +1,13 @@
-//! The device is at its limit: busy all the time, with requests queued, and sessions that are blocked by it. (Time in which
-//! they wait for a processor is not storage's in the parts of a response time.)
+//! The device is at its limit: busy all the time, with requests queued, and sessions that are blocked by it. (Time in
+//! which they wait for a processor is not storage's in the parts of a response time.)
 
 use super::super::Case;
 use super::scene::{Scene, mean_of};
 use super::{Kind, Seen};
 
-/// How busy it is, percent, and how many requests are under way at the least: a device that is busy all the time and has few of
-/// them is one that nobody presses. With many it may rest at moments in which processors are busy with something else.
+/// How busy it is, percent, and how many requests are under way at the least: a device that is busy all the time and
+/// has few of them is one that nobody presses. With many it may rest at moments in which processors are busy with
+/// something else.
 const PRESSED: [(f64, f64); 2] = [(90.0, 4.0), (80.0, 12.0)];
 /// Share of a transaction's time that is waiting for storage.
 const STORAGE_MIN: f64 = 0.50;

@@ -1,5 +1,5 @@
-//! Blocks are kept twice, in the buffer cache and in the page cache: either the page cache answers reads that the buffer
-//! cache could have answered, or it holds the very same blocks and answers none.
+//! Blocks are kept twice, in the buffer cache and in the page cache: either the page cache answers reads that the
+//! buffer cache could have answered, or it holds the very same blocks and answers none.
 
 use super::super::summary::mean_of as average_of;
 use super::scene::Scene;
@@ -9,8 +9,8 @@ use super::{Kind, Seen};
 const PAGE_CACHE_SHARE_MIN: f64 = 0.10;
 /// A database that hardly reads has nothing to gain.
 const READS_PER_S_MIN: f64 = 10.0;
-/// What the page cache holds of the datafiles is worth a word from this share of the buffer cache's size on: by so much it
-/// could be larger.
+/// What the page cache holds of the datafiles is worth a word from this share of the buffer cache's size on: by so much
+/// it could be larger.
 const HELD_MIN: f64 = 0.10;
 
 pub(super) const KIND: Kind = Kind {

@@ -1,5 +1,5 @@
-//! Writing threads wait for each other at the lock of a file: a file system lets one buffered write at a time into a file,
-//! and some direct ones.
+//! Writing threads wait for each other at the lock of a file: a file system lets one buffered write at a time into a
+//! file, and some direct ones.
 
 use super::scene::Scene;
 use super::{Kind, Seen};

@@ -1,4 +1,5 @@
-//! Transactions wait for each other: for rows that others have locked, or for a database that lets one of them write at a time.
+//! Transactions wait for each other: for rows that others have locked, or for a database that lets one of them write at
+//! a time.
 
 use super::log_writes;
 use super::scene::Scene;

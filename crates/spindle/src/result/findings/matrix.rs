@@ -246,8 +246,8 @@ fn a_cause_is_named_where_other_programs_take_the_processors() {
     }
 }
 
-/// PostgreSQL with its data in the page cache that it went through unasked, and the embedded database with most of the budget in
-/// the buffer cache.
+/// PostgreSQL with its data in the page cache that it went through unasked, and the embedded database with most of the
+/// budget in the buffer cache.
 #[test]
 fn what_the_page_cache_holds_beside_the_buffer_cache_is_seen() {
     for (engine, caching, share, mib) in [(2, "server's", 0.0, 14), (0, "buffered", 0.0, 3)] {

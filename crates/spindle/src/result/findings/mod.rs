@@ -1,7 +1,7 @@
-//! Findings: what a run's figures show that a person can act on. Each kind is a file: what it is called, what it says, what
-//! helps, and a look at one case that finds it or does not. A new kind is a file and a line in [`KINDS`]. What is not in
-//! the figures is not said: every look asks for all of its evidence, and stays silent where a figure is not known. Nor is
-//! anything said against a verdict: see [`said`].
+//! Findings: what a run's figures show that a person can act on. Each kind is a file: what it is called, what it says,
+//! what helps, and a look at one case that finds it or does not. A new kind is a file and a line in [`KINDS`]. What is
+//! not in the figures is not said: every look asks for all of its evidence, and stays silent where a figure is not
+//! known. Nor is anything said against a verdict: see [`said`].
 
 mod checkpoints;
 mod cpu_bound;
@@ -62,8 +62,8 @@ struct Seen {
     evidence: String,
 }
 
-/// Everything found, the weightiest first. A kind is said once for a workload, with the evidence of each case; twice, where
-/// its words depend on the verdicts and these differ between load levels.
+/// Everything found, the weightiest first. A kind is said once for a workload, with the evidence of each case; twice,
+/// where its words depend on the verdicts and these differ between load levels.
 pub(super) fn findings(result: &RunResult, record: &RunRecord) -> Vec<Finding> {
     let experiment: Option<Experiment> = serde_json::from_value(record.experiment.clone()).ok();
     let cases = || result.cases.iter().filter(|case| case.is_compared());
@@ -187,8 +187,8 @@ mod tests {
         }
     }
 
-    /// Two layouts at two load levels, all at the processors' limit: with 8 clients one is twice as fast, with 64 they are
-    /// equal.
+    /// Two layouts at two load levels, all at the processors' limit: with 8 clients one is twice as fast, with 64 they
+    /// are equal.
     #[test]
     fn words_go_with_the_verdicts_of_the_load_level() {
         let rounds = |tpm: f64| [1.0, 1.001, 0.999, 1.0005, 1.0].map(|factor| factor * tpm);

@@ -4,7 +4,8 @@ use super::super::disturbance::{PROGRAMS_MIN_PERCENT, STEAL_MIN_PERCENT};
 use super::scene::Scene;
 use super::{Kind, Seen};
 
-/// Bytes read from the device beyond those that the database read past the page cache: no layout reads more than it is asked for.
+/// Bytes read from the device beyond those that the database read past the page cache: no layout reads more than it is
+/// asked for.
 const FOREIGN_READS_MIN: f64 = 0.5;
 const FOREIGN_MIB_PER_S_MIN: f64 = 10.0;
 

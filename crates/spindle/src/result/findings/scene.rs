@@ -3,7 +3,8 @@
 use super::super::{Case, Layout, RUN_QUEUE, RunResult, is_storage_wait};
 use crate::experiment::Experiment;
 
-/// Shares of a transaction's time are said to leave out waits for other programs' processors when these take so much of it.
+/// Shares of a transaction's time are said to leave out waits for other programs' processors when these take so much of
+/// it.
 const FOREIGN_SAID: f64 = 0.10;
 
 /// One case with all that belongs to it.
@@ -75,8 +76,8 @@ impl<'a> Scene<'a> {
         (own_us > 0.0).then(|| us / own_us)
     }
 
-    /// A transaction's time without what it waited for processors that other programs had: how busy they are says nothing of
-    /// the layout.
+    /// A transaction's time without what it waited for processors that other programs had: how busy they are says
+    /// nothing of the layout.
     pub(super) fn own_us(&self) -> Option<f64> {
         let time = self.case.response_time.as_ref()?;
         Some(time.mean_us - self.foreign_us())

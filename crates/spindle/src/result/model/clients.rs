@@ -8,8 +8,8 @@ const TOLERANCE: f64 = 0.03;
 const TOLERANCE_CLIENTS: f64 = 0.02;
 
 /// What the clients of a trial did, all together. By Little's law (J. D. C. Little, Operations Research 9, 1961) the
-/// transactions under way are throughput times mean transaction time, so in a trial that left nothing out these are the clients
-/// that were at work.
+/// transactions under way are throughput times mean transaction time, so in a trial that left nothing out these are the
+/// clients that were at work.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct ClientAudit {
     /// Clients there were.
@@ -26,7 +26,8 @@ pub struct ClientAudit {
     pub open_at_end: u64,
     /// Seconds since the oldest of these began; 0 without any.
     pub longest_open_s: f64,
-    /// Clients that ended at least a tenth of an equal share of the transactions; all, where an equal share is below five.
+    /// Clients that ended at least a tenth of an equal share of the transactions; all, where an equal share is below
+    /// five.
     pub got_a_turn: u64,
     /// Transactions of the client that ended fewest.
     pub fewest: u64,

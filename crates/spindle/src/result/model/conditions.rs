@@ -20,8 +20,8 @@ pub struct Conditions {
     pub times: Option<TrialTimes>,
 }
 
-/// How quick the devices of a case were just before a trial: direct reads beneath its data, durable writes beneath its redo,
-/// 8 KiB each, one after the other.
+/// How quick the devices of a case were just before a trial: direct reads beneath its data, durable writes beneath its
+/// redo, 8 KiB each, one after the other.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct DeviceProbe {
     /// Reads; `None` where none could be made.

@@ -7,15 +7,15 @@ use serde::{Deserialize, Serialize};
 pub struct IoCalls {
     /// Reads and writes of the database.
     pub requests: u64,
-    /// System calls that carried them out: one for each that blocks its thread, and those by which queues are handed over and
-    /// results collected (`io_uring_enter`, `io_submit`, `io_getevents`).
+    /// System calls that carried them out: one for each that blocks its thread, and those by which queues are handed
+    /// over and results collected (`io_uring_enter`, `io_submit`, `io_getevents`).
     pub calls: u64,
     /// Those of `calls` that handed over requests in a queue.
     pub submits: u64,
     /// Requests that they handed over.
     pub queued: u64,
-    /// Processor time in microseconds of workers of the kernel (`iou-wrk`), to which io_uring gives what would block; those that ended
-    /// meanwhile are not in it.
+    /// Processor time in microseconds of workers of the kernel (`iou-wrk`), to which io_uring gives what would block;
+    /// those that ended meanwhile are not in it.
     pub kernel_workers_us: u64,
     /// Times that a thread gave its processor away to wait.
     pub sleeps: u64,

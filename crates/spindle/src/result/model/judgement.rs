@@ -1,5 +1,5 @@
-//! What is said of cases beside each other: rankings, comparisons of pairs, the machine's own noise, drift over rounds and
-//! what stopping early saved.
+//! What is said of cases beside each other: rankings, comparisons of pairs, the machine's own noise, drift over rounds
+//! and what stopping early saved.
 
 use std::fmt;
 
@@ -15,8 +15,8 @@ pub enum Measure {
     /// Transactions per minute.
     #[default]
     Throughput,
-    /// The 99th percentile of the transaction time from its intended begin, where load came at a fixed rate: the shorter the
-    /// better.
+    /// The 99th percentile of the transaction time from its intended begin, where load came at a fixed rate: the
+    /// shorter the better.
     P99,
 }
 
@@ -31,8 +31,8 @@ impl fmt::Display for Measure {
 
 /// The outcome of one workload at one load level.
 ///
-/// It follows from the verdicts: the winner is faster than every other case, by intervals that hold together for all cases (see
-/// `spindle_stats::Family`).
+/// It follows from the verdicts: the winner is faster than every other case, by intervals that hold together for all
+/// cases (see `spindle_stats::Family`).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Ranking {
     /// Kind of workload.
@@ -42,8 +42,8 @@ pub struct Ranking {
     /// What its cases are compared by.
     #[serde(default)]
     pub measure: Measure,
-    /// What the best keeps when the power goes: the strongest promise of the cases. Best and winner are found among those that
-    /// keep as much, and so are the tied.
+    /// What the best keeps when the power goes: the strongest promise of the cases. Best and winner are found among
+    /// those that keep as much, and so are the tied.
     #[serde(default)]
     pub keeps: Keeps,
     /// Name of the layout with the highest throughput, or the shortest time, of those with the strongest promise.
@@ -79,10 +79,11 @@ pub struct Place {
     /// What it keeps when the power goes.
     #[serde(default)]
     pub keeps: Keeps,
-    /// Place from 1 among those that keep as much. Layouts that were not shown to differ from the first of their place share it, as 1, 1, 3.
+    /// Place from 1 among those that keep as much. Layouts that were not shown to differ from the first of their place
+    /// share it, as 1, 1, 3.
     pub place: u32,
-    /// Its throughput over that of the best, or the time of the best over its own, and the interval of that ratio; `None`
-    /// for the best itself.
+    /// Its throughput over that of the best, or the time of the best over its own, and the interval of that ratio;
+    /// `None` for the best itself.
     pub of_best: Option<RatioEstimate>,
 }
 
@@ -106,24 +107,26 @@ pub struct Comparison {
     pub a: String,
     /// Name of the layout it is compared with.
     pub b: String,
-    /// Throughput of `a` over that of `b`, or time of `b` over that of `a`, as the ranking's measure says: geometric mean of
-    /// the ratios of the rounds that both finished.
+    /// Throughput of `a` over that of `b`, or time of `b` over that of `a`, as the ranking's measure says: geometric
+    /// mean of the ratios of the rounds that both finished.
     pub ratio: f64,
-    /// 95 % interval of the ratio, which holds together with those of all other pairs of the run; `None` with fewer than two
-    /// common rounds.
+    /// 95 % interval of the ratio, which holds together with those of all other pairs of the run; `None` with fewer
+    /// than two common rounds.
     pub ci95: Option<(f64, f64)>,
     /// What may be said of `a`; undecided with fewer than three common rounds.
     pub verdict: Verdict,
-    /// For an undecided comparison: how many rounds in all decide it in 95 of 100 runs, if the ratio is what it seems (or off
-    /// by the margin, where that is more); at most 1,000, which stands for that many or more. `None` when decided or unknown, or
-    /// when the ratio lies within the machine's own noise or what a busy one may make, which no number of rounds would change.
+    /// For an undecided comparison: how many rounds in all decide it in 95 of 100 runs, if the ratio is what it seems
+    /// (or off by the margin, where that is more); at most 1,000, which stands for that many or more. `None` when
+    /// decided or unknown, or when the ratio lies within the machine's own noise or what a busy one may make, which no
+    /// number of rounds would change.
     pub rounds_needed: Option<u32>,
-    /// For the same comparisons: rounds in all of a fixed plan that finds a difference as large as the margin in 95 of 100
-    /// runs, if rounds spread as they did; at most 1,000, which stands for that many or more. `None` without a margin, too.
+    /// For the same comparisons: rounds in all of a fixed plan that finds a difference as large as the margin in 95 of
+    /// 100 runs, if rounds spread as they did; at most 1,000, which stands for that many or more. `None` without a
+    /// margin, too.
     #[serde(default)]
     pub rounds_to_find: Option<u32>,
-    /// `None` since a pair has one verdict. Older results have here how many rounds would make an `a` the winner that was faster as
-    /// a pair and not sure among all.
+    /// `None` since a pair has one verdict. Older results have here how many rounds would make an `a` the winner that
+    /// was faster as a pair and not sure among all.
     #[serde(default)]
     pub rounds_to_win: Option<u32>,
     /// Rounds that both finished.
@@ -157,8 +160,8 @@ pub struct Pair {
     pub rounds: u32,
     /// Two-sided p-value of "the ratio is 1", of the pair alone; `None` with fewer than two common rounds.
     pub p_value: Option<f64>,
-    /// The same, raised for all pairs of the run: the interval excludes 1 when it is at most 0.05, or 0.03 in a plan that stops by
-    /// itself.
+    /// The same, raised for all pairs of the run: the interval excludes 1 when it is at most 0.05, or 0.03 in a plan
+    /// that stops by itself.
     pub p_value_of_all: Option<f64>,
     /// What may be said of `a`: any false difference among all pairs is called in 5 of 100 runs at most.
     pub verdict: Verdict,
@@ -186,8 +189,8 @@ pub struct NoiseFloor {
     pub floor: f64,
 }
 
-/// How the throughput of a case, or its 99th percentile, moved from round to round. Only drifts that the rounds show are
-/// listed.
+/// How the throughput of a case, or its 99th percentile, moved from round to round. Only drifts that the rounds show
+/// are listed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Drift {
     /// Name of the layout.
@@ -223,14 +226,16 @@ pub struct Stopping {
     /// The run has ended by its plan.
     #[serde(default = "is_true")]
     pub is_finished: bool,
-    /// How far the ends of an interval lie from its ratio, as a fraction of it: the widest of the pairs that were measured up to
-    /// [`rounds_max`](Stopping::rounds_max) and are not known to the precision. `None` when there is no such pair.
+    /// How far the ends of an interval lie from its ratio, as a fraction of it: the widest of the pairs that were
+    /// measured up to [`rounds_max`](Stopping::rounds_max) and are not known to the precision. `None` when there is no
+    /// such pair.
     #[serde(default)]
     pub reached: Option<f64>,
     /// That pair, for people: `the ratio of a and b at 8 clients`.
     #[serde(default)]
     pub least_known: Option<String>,
-    /// Runs of the plan, in each of which the rounds said when to stop; [`rounds_max`](Stopping::rounds_max) are of all runs together.
+    /// Runs of the plan, in each of which the rounds said when to stop; [`rounds_max`](Stopping::rounds_max) are of all
+    /// runs together.
     #[serde(default = "one")]
     pub runs: u32,
 }

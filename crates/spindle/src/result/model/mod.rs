@@ -32,8 +32,8 @@ pub use trial::{
 };
 pub use variance::Variance;
 
-/// How a layout's note begins when direct I/O was asked for and the file system buffered it all the same. Such a note is
-/// raised to a warning and shown in the table.
+/// How a layout's note begins when direct I/O was asked for and the file system buffered it all the same. Such a note
+/// is raised to a warning and shown in the table.
 pub const NOT_DIRECT_HERE: &str = "not direct here";
 
 /// What stands for caching or method when a server chooses them itself.
@@ -159,8 +159,8 @@ pub struct Layout {
     pub engine: Option<String>,
     /// The whole layout in words, for people.
     pub description: String,
-    /// How the devices were made slower than they are, such as "limited by Spindle (500 reads/s)" or "delayed by Spindle
-    /// (read 5 ms)"; empty when they were not.
+    /// How the devices were made slower than they are, such as "limited by Spindle (500 reads/s)" or "delayed by
+    /// Spindle (read 5 ms)"; empty when they were not.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub emulated: Vec<String>,
     /// What was found about the layout on this machine, such as "not direct here: tmpfs keeps files in memory".

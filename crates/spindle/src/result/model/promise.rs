@@ -28,7 +28,8 @@ pub enum Keeps {
 pub struct Promise {
     /// The weakest of its reasons.
     pub keeps: Keeps,
-    /// For [`Keeps::AllButTheLast`]: how far back a lost commit may lie, milliseconds, about; `None` when nothing bounds it.
+    /// For [`Keeps::AllButTheLast`]: how far back a lost commit may lie, milliseconds, about; `None` when nothing
+    /// bounds it.
     #[serde(default)]
     pub back_ms: Option<u64>,
     /// What it follows from, the weakest first; empty in results of versions that did not look.

@@ -27,8 +27,8 @@ impl SystemSeries {
 pub struct SystemColumn {
     /// What it is, its unit last, such as `device_utilisation_percent`.
     pub name: String,
-    /// A value for each sample, of four figures; `None` where it was not known. Written as one text, numbers separated by
-    /// spaces and `-` where there is none: a run may have millions of them.
+    /// A value for each sample, of four figures; `None` where it was not known. Written as one text, numbers separated
+    /// by spaces and `-` where there is none: a run may have millions of them.
     #[serde(with = "compact")]
     pub values: Vec<Option<f32>>,
 }

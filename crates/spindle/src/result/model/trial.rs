@@ -34,8 +34,8 @@ pub struct Trial {
     /// What became of queries, for a workload of them.
     #[serde(default)]
     pub queries: Option<QueryRun>,
-    /// Measured time in seconds, the flush at the end included; for a workload of queries from the first one's begin to the
-    /// end of the last.
+    /// Measured time in seconds, the flush at the end included; for a workload of queries from the first one's begin to
+    /// the end of the last.
     pub measured_s: f64,
     /// Reads per second that the database issued.
     pub read_iops: f64,
@@ -43,14 +43,14 @@ pub struct Trial {
     pub write_iops: f64,
     /// KiB per second that the database read and wrote together.
     pub kib_per_s: f64,
-    /// Time from the begin of a transaction, in an open loop from its intended begin, to the end of its commit. One that had
-    /// not ended when the measured time did, or was given up, counts as longer than it was by then. The mean is all time in
-    /// transactions within the measured time over the transactions that ended in it.
+    /// Time from the begin of a transaction, in an open loop from its intended begin, to the end of its commit. One
+    /// that had not ended when the measured time did, or was given up, counts as longer than it was by then. The mean
+    /// is all time in transactions within the measured time over the transactions that ended in it.
     pub latency_us: Latency,
     /// What sessions and background processes waited for.
     pub waits: Vec<Wait>,
-    /// How the machine's processors spent the measured time; `None` when unknown, as where the database is on an existing
-    /// server.
+    /// How the machine's processors spent the measured time; `None` when unknown, as where the database is on an
+    /// existing server.
     pub cpu: Option<CpuShares>,
     /// Processor time that one transaction cost; `None` when no transaction was committed.
     pub cpu_us_per_transaction: Option<CpuMicroseconds>,
@@ -66,7 +66,8 @@ pub struct Trial {
     pub space: Vec<SegmentSpace>,
     /// What the runner noticed during this trial, for people.
     pub warnings: Vec<String>,
-    /// What the database keeps when the power goes, by its settings in force; unknown in journals of versions that did not look.
+    /// What the database keeps when the power goes, by its settings in force; unknown in journals of versions that did
+    /// not look.
     #[serde(default)]
     pub promise: Promise,
     /// How the trial came to a steady state; `None` when that was not looked at.
@@ -90,7 +91,8 @@ pub struct Trial {
 }
 
 impl Trial {
-    /// Seconds that the flush at the end took, a part of `measured_s`; `None` when there was none, or it is not part of it.
+    /// Seconds that the flush at the end took, a part of `measured_s`; `None` when there was none, or it is not part of
+    /// it.
     pub fn flush_s(&self) -> Option<f64> {
         let flush_s = self.audit.flush_at_end_us? / 1e6;
         self.queries.is_none().then_some(flush_s)
@@ -115,13 +117,13 @@ pub struct QueryRun {
     pub times: Vec<QueryTime>,
     /// Geometric mean of the queries' seconds, refresh functions left out; `None` when one of them never had an answer.
     pub geometric_mean_s: Option<f64>,
-    /// The standard's power, with the refresh functions when they ran; `None` unless a single stream answered every query of
-    /// the benchmark.
+    /// The standard's power, with the refresh functions when they ran; `None` unless a single stream answered every
+    /// query of the benchmark.
     pub power: Option<f64>,
     /// The standard's throughput; `None` unless several streams answered every query of the benchmark.
     pub throughput: Option<f64>,
-    /// Bytes that the queries that ended well wrote to temporary files, all streams together, refresh functions left out; `None` unless it
-    /// is known of each.
+    /// Bytes that the queries that ended well wrote to temporary files, all streams together, refresh functions left
+    /// out; `None` unless it is known of each.
     #[serde(default)]
     pub temporary_bytes: Option<u64>,
 }
@@ -154,8 +156,8 @@ pub fn is_refresh(query: &str) -> bool {
     query.starts_with("RF")
 }
 
-/// I/O in the measured time over the transactions committed in it: what the database asked for, and what its devices did.
-/// What a flush at the end wrote is not in it. Devices of others' files do theirs, too.
+/// I/O in the measured time over the transactions committed in it: what the database asked for, and what its devices
+/// did. What a flush at the end wrote is not in it. Devices of others' files do theirs, too.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct IoPerTransaction {
     /// Reads of the database.
@@ -234,8 +236,8 @@ pub struct ResponseTime {
     pub mean_us: f64,
     /// Its parts, the largest first; they add up to the whole.
     pub parts: Vec<TimePart>,
-    /// Microseconds by which the accounts of the parts were beyond the whole, before they were scaled down to it; 0 when
-    /// they fitted.
+    /// Microseconds by which the accounts of the parts were beyond the whole, before they were scaled down to it; 0
+    /// when they fitted.
     #[serde(default)]
     pub excess_us: f64,
 }
@@ -319,8 +321,8 @@ pub struct Wait {
     pub sampled: bool,
 }
 
-/// Oracle's event that one of a server's is nearest to: it stands in parentheses behind the server's own name. Oracle's own
-/// are their own; so are those that are like none of them.
+/// Oracle's event that one of a server's is nearest to: it stands in parentheses behind the server's own name. Oracle's
+/// own are their own; so are those that are like none of them.
 pub fn nearest_event(event: &str) -> &str {
     // Oracle has names with parentheses of its own.
     if event.starts_with("log file switch") {
@@ -381,8 +383,8 @@ pub struct Memory {
     pub buffer_cache_bytes: u64,
     /// All else that the process had before there were clients: log buffers, headers of buffers, code's own data.
     pub instance_bytes: u64,
-    /// What it had grown by when the measured time ended, for each session: its thread and session, and its share of all
-    /// that grew with use.
+    /// What it had grown by when the measured time ended, for each session: its thread and session, and its share of
+    /// all that grew with use.
     pub session_bytes: u64,
 }
 

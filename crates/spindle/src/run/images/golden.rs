@@ -1,4 +1,5 @@
-//! Golden copies of a run: which shape of database a layout needs, where its golden copy goes, and having the engine load it.
+//! Golden copies of a run: which shape of database a layout needs, where its golden copy goes, and having the engine
+//! load it.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -59,8 +60,8 @@ fn load(
     ))
 }
 
-/// Golden copies in memory take at most this part of it, counted without what trials may have: a database that lives on the
-/// page cache, for want of a memory budget, is to notice nothing.
+/// Golden copies in memory take at most this part of it, counted without what trials may have: a database that lives on
+/// the page cache, for want of a memory budget, is to notice nothing.
 const MEMORY_SHARE: u64 = 4;
 
 /// Whether a golden copy can be kept in memory.

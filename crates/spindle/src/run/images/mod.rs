@@ -110,7 +110,8 @@ pub struct Images {
 
 impl Images {
     /// Makes the databases of the layouts `wanted` on what they stand on. `note` hears what is being done. Returns the
-    /// layouts made by Spindle that turned out not to hold theirs, with the reason; what goes wrong elsewhere is an error.
+    /// layouts made by Spindle that turned out not to hold theirs, with the reason; what goes wrong elsewhere is an
+    /// error.
     pub fn prepare(
         state: &RunState,
         wanted: &[usize],
@@ -155,8 +156,8 @@ impl Images {
         Ok((images, failed))
     }
 
-    /// Keeps the volumes that are to be put back as a whole, now that every database on them is loaded. Returns the layouts
-    /// that lie on one which cannot be kept, with the reason.
+    /// Keeps the volumes that are to be put back as a whole, now that every database on them is loaded. Returns the
+    /// layouts that lie on one which cannot be kept, with the reason.
     fn keep_volumes(
         &mut self,
         grounds: &Grounds,

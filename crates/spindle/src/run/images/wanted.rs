@@ -45,7 +45,8 @@ impl Wanted {
         })
     }
 
-    /// Bytes that it takes in each directory: what shares blocks with originals takes as much again when it is overwritten.
+    /// Bytes that it takes in each directory: what shares blocks with originals takes as much again when it is
+    /// overwritten.
     pub fn directories(&self) -> BTreeMap<PathBuf, u64> {
         let mut directories = self.placement.directories(&self.shape);
         if self.put_back == PutBack::Clones {

@@ -1,5 +1,6 @@
-//! How many databases a run makes, and how large, before there is anything that they could stand on. Layouts share what `run`
-//! lets them share: a golden copy when their files have one shape, and its copy when they lie in the same places, too.
+//! How many databases a run makes, and how large, before there is anything that they could stand on. Layouts share what
+//! `run` lets them share: a golden copy when their files have one shape, and its copy when they lie in the same places,
+//! too.
 
 use std::fmt;
 

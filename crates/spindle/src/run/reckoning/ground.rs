@@ -58,7 +58,8 @@ impl Grounds<'_> {
         }
     }
 
-    /// What files of a server are put on, of a kind that is not its tables; `None`: they need a file system and have none.
+    /// What files of a server are put on, of a kind that is not its tables; `None`: they need a file system and have
+    /// none.
     pub fn of_server(&self, layout: usize, kind: &str, placed_kinds: &[&str]) -> Option<Ground> {
         let data = self.of(layout, "data");
         let placement = &self.experiment.layouts[layout].placement;

@@ -1,5 +1,5 @@
-//! The memory that a run takes: one database runs at a time, beside golden copies that are kept in memory and files on file systems that
-//! lie in it.
+//! The memory that a run takes: one database runs at a time, beside golden copies that are kept in memory and files on
+//! file systems that lie in it.
 
 use std::fmt;
 

@@ -1,6 +1,6 @@
-//! What a run will take of the machine, reckoned from the experiment and what was looked up, before anything is made: room on
-//! each file system and device, memory, time. `plan` shows it, `run` says it first, and both refuse what cannot fit. Only sums
-//! that are sure refuse; what trials may add is warned of. `plan` calls this.
+//! What a run will take of the machine, reckoned from the experiment and what was looked up, before anything is made:
+//! room on each file system and device, memory, time. `plan` shows it, `run` says it first, and both refuse what cannot
+//! fit. Only sums that are sure refuse; what trials may add is warned of. `plan` calls this.
 
 mod databases;
 mod ground;
@@ -159,8 +159,8 @@ impl fmt::Display for Reckoning {
     }
 }
 
-/// The file system of a directory, or of the nearest one above it that is there; `None` for one that holds no files of ours, such
-/// as `/proc`: what is wrong with that is said when it is tried.
+/// The file system of a directory, or of the nearest one above it that is there; `None` for one that holds no files of
+/// ours, such as `/proc`: what is wrong with that is said when it is tried.
 pub fn file_system_of(directory: &Path) -> Option<FsFacts> {
     let there = std::path::absolute(directory).ok()?;
     let holds_files = |path: &Path| rustix::fs::statvfs(path).is_ok_and(|found| found.f_blocks > 0);

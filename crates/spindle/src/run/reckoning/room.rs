@@ -1,4 +1,5 @@
-//! The room that a run takes on each file system and on each device that it makes, as a sum of parts beside what is free.
+//! The room that a run takes on each file system and on each device that it makes, as a sum of parts beside what is
+//! free.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

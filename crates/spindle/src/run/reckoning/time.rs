@@ -1,4 +1,5 @@
-//! How long a run takes, about. What the plan says is certain; how fast the machine reads, writes and loads is assumed, and said.
+//! How long a run takes, about. What the plan says is certain; how fast the machine reads, writes and loads is assumed,
+//! and said.
 
 use std::fmt;
 

@@ -105,7 +105,8 @@ fn what_is_settled_is_measured_no_more() {
     assert_eq!((trials_left(&state), layouts_not_done(&state)), (0, vec![]));
 }
 
-/// The quickest may lose commits: whether it is much or very much quicker decides nothing, and who wins among the others does.
+/// The quickest may lose commits: whether it is much or very much quicker decides nothing, and who wins among the
+/// others does.
 #[test]
 fn rounds_go_to_the_layouts_that_keep_the_most() {
     let taken = |keeps: [Keeps; 3]| {
@@ -235,7 +236,8 @@ fn a_new_best_brings_back_what_is_not_settled_beside_it() {
         let number = round.first().map_or(0, |planned| planned.round);
         came_back |= number > 7 && round.iter().any(|planned| planned.case.0 == 0);
         for planned in round {
-            // The last one is wild, and overtakes after the first has beaten the third; the third has not been beaten by it.
+            // The last one is wild, and overtakes after the first has beaten the third; the third has not been beaten
+            // by it.
             let wild = if planned.round <= 6 {
                 [60.0, 140.0][planned.round as usize % 2]
             } else {

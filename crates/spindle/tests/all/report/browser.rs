@@ -1,7 +1,7 @@
 //! A page in headless Chromium: what its own document says after it was laid out, and what it looks like.
 //!
-//! The page stands in a frame of the width that is wanted, because a window cannot be made as narrow as a phone. A probe, a
-//! function of the frame's document, writes what it finds into the outer document, which Chromium prints.
+//! The page stands in a frame of the width that is wanted, because a window cannot be made as narrow as a phone. A
+//! probe, a function of the frame's document, writes what it finds into the outer document, which Chromium prints.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,5 +1,6 @@
-//! A run of the size that people look at: six layouts that Spindle made, at several loads, with everything that a result can
-//! say. Figures are invented, of the size that the published comparison of raw devices and file systems reports.
+//! A run of the size that people look at: six layouts that Spindle made, at several loads, with everything that a
+//! result can say. Figures are invented, of the size that the published comparison of raw devices and file systems
+//! reports.
 
 use serde_json::json;
 use spindle::experiment::Experiment;

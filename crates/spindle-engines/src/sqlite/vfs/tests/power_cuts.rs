@@ -1,5 +1,5 @@
-//! The power is cut at an I/O of the device: of what was not flushed there, any part may be gone. Journal and log are then as
-//! they were at that moment, and the database is opened anew.
+//! The power is cut at an I/O of the device: of what was not flushed there, any part may be gone. Journal and log are
+//! then as they were at that moment, and the database is opened anew.
 
 use super::*;
 
@@ -95,8 +95,8 @@ fn cut(
     (ios, Some(found))
 }
 
-/// Cuts spread over a run; what was wrong after the first of them that shows something. Connections of one process share
-/// their memory for pages, so that what other tests do makes a run a little shorter or longer.
+/// Cuts spread over a run; what was wrong after the first of them that shows something. Connections of one process
+/// share their memory for pages, so that what other tests do makes a run a little shorter or longer.
 fn cuts(mode: &str, flush_does_nothing: bool) -> Result<(), String> {
     let (ios, _) = cut(mode, None, 0, flush_does_nothing);
     let mut reached = 0;

@@ -1,5 +1,6 @@
-//! The text of the 22 queries (clause 2.4), one file each, as the standard writes them, and query 13 of TPC-D. `:1`, `:2` stand
-//! for parameters. What databases write differently stands in brackets, and is written out here, in one place:
+//! The text of the 22 queries (clause 2.4), one file each, as the standard writes them, and query 13 of TPC-D. `:1`,
+//! `:2` stand for parameters. What databases write differently stands in brackets, and is written out here, in one
+//! place:
 //!
 //! | in brackets | is |
 //! | --- | --- |
@@ -9,8 +10,8 @@
 //! | `[first 2 of C]` | the first letters of a text |
 //! | `[C within 0.01 of N]` | an exact number that is so near to another |
 //!
-//! Two of the texts are variants that appendix B allows or databases demand: query 15 names its view in the query itself
-//! (variant A), and query 13 names the columns of its derived table within it.
+//! Two of the texts are variants that appendix B allows or databases demand: query 15 names its view in the query
+//! itself (variant A), and query 13 names the columns of its derived table within it.
 
 use crate::sql::Dialect;
 use crate::sql::value::{decimal_text, parse_decimal};
