@@ -5,6 +5,7 @@ mod on_devices;
 mod under_test;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde::{Deserialize, Serialize};
 pub use spindle_io::real::Delay;
@@ -276,7 +277,7 @@ struct Opened {
 }
 
 /// Makes the database in files that exist, loads the workload's tables and shuts it down: the state every trial starts
-/// from. `database` is the number by which its files know each other.
+/// from. `database` is the number by which its files know each other. Ends early, with an error, once `interrupted`.
 pub async fn create_and_load(
     env: &Arc<dyn Env>,
     places: &DatabaseFiles,
@@ -285,10 +286,20 @@ pub async fn create_and_load(
     workload: &dyn Workload,
     database: u64,
     clients: usize,
+    interrupted: &Arc<AtomicBool>,
 ) -> Result<(), EngineError> {
     let opened = open(places, path, path, settings.block_bytes).await?;
     let storage = &opened.storage;
-    create_and_load_on(env, storage, settings, workload, database, clients).await
+    create_and_load_on(
+        env,
+        storage,
+        settings,
+        workload,
+        database,
+        clients,
+        interrupted,
+    )
+    .await
 }
 
 /// Makes the database on its devices, starts it, and loads the workload's tables.
@@ -299,16 +310,17 @@ async fn create(
     workload: &dyn Workload,
     database: u64,
     clients: usize,
+    interrupted: &Arc<AtomicBool>,
 ) -> Result<Instance, EngineError> {
     let transactions = clients + SPARE_TRANSACTIONS;
     create_database(env, storage, settings, database, transactions).await?;
     let instance = Instance::startup(env, storage, settings).await?;
     for (number, spec) in workload.tables().iter().enumerate() {
         let (row_bytes, rows) = row_shape(spec, settings.block_bytes);
+        let fill = |row, bytes: &mut Vec<u8>| workload.fill(number, row, bytes);
+        let is_interrupted = || interrupted.load(Ordering::Relaxed);
         instance
-            .create_table(spec.name, row_bytes, rows, |row, bytes| {
-                workload.fill(number, row, bytes)
-            })
+            .create_table_unless(spec.name, row_bytes, rows, fill, is_interrupted)
             .await?;
     }
     Ok(instance)
@@ -371,7 +383,9 @@ impl KernelEngine {
         clients: usize,
     ) -> Result<KernelEngine, EngineError> {
         let storage = memory_storage(shape);
-        let instance = create(env, &storage, settings, workload, 1, clients).await?;
+        let never = Arc::default();
+        let created = create(env, &storage, settings, workload, 1, clients, &never);
+        let instance = created.await?;
         KernelEngine::of_instance(instance, settings, workload)
     }
 

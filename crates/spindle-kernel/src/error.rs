@@ -70,6 +70,9 @@ pub enum KernelError {
         /// The system's own words.
         reason: String,
     },
+    /// Loading a table was interrupted. The table is not made.
+    #[error("interrupted")]
+    LoadInterrupted,
     /// A row stayed locked by another transaction for longer than the lock timeout.
     #[error(
         "row {row} stayed locked by another transaction for {waited_ms} ms; roll back and try again"

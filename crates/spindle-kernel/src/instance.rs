@@ -555,7 +555,25 @@ impl Instance {
         rows: u64,
         fill: impl FnMut(u64, &mut Vec<u8>),
     ) -> Result<Arc<Table>> {
-        let table = table::create(&self.shared, name, row_bytes, rows, fill).await?;
+        let never = || false;
+        self.create_table_unless(name, row_bytes, rows, fill, never)
+            .await
+    }
+
+    /// The same, until `is_interrupted`, which is asked before each extent.
+    ///
+    /// # Errors
+    /// [`KernelError::LoadInterrupted`] then.
+    pub async fn create_table_unless(
+        &self,
+        name: &str,
+        row_bytes: usize,
+        rows: u64,
+        fill: impl FnMut(u64, &mut Vec<u8>),
+        is_interrupted: impl Fn() -> bool,
+    ) -> Result<Arc<Table>> {
+        let table = table::create(&self.shared, name, row_bytes, rows, fill, is_interrupted);
+        let table = table.await?;
         self.tables.lock().push(Arc::clone(&table));
         Ok(table)
     }

@@ -219,6 +219,7 @@ pub(crate) async fn create(
     row_bytes: usize,
     rows: u64,
     mut fill: impl FnMut(u64, &mut Vec<u8>),
+    is_interrupted: impl Fn() -> bool,
 ) -> Result<Arc<Table>> {
     let block_bytes = shared.settings.block_bytes;
     assert!(
@@ -244,6 +245,9 @@ pub(crate) async fn create(
     let table = Table::new(&plan.segments[index], block_bytes);
     let mut filler = shared.env.rng(u64::from(table.segment));
     for (order, extent) in plan.segments[index].extents.iter().enumerate() {
+        if is_interrupted() {
+            return Err(KernelError::LoadInterrupted);
+        }
         let first_number = order as u64 * u64::from(table.extent_blocks);
         write_extent(shared, *extent, |step, address, bytes| {
             fill_block(

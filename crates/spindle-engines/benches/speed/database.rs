@@ -65,7 +65,10 @@ impl Database {
             written(place.path(), *bytes);
         }
         let env: Arc<dyn Env> = RealEnv::new(1);
-        let loaded = create_and_load(&env, &files, DIRECT, &settings, &*workload, 1, clients);
+        let never = Arc::default();
+        let loaded = create_and_load(
+            &env, &files, DIRECT, &settings, &*workload, 1, clients, &never,
+        );
         block_on(loaded).expect("the database can be loaded");
         Database {
             files,

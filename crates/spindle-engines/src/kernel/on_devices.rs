@@ -2,6 +2,7 @@
 //! by [`OpenStorage`]. Nothing is counted or listed as written for it; trials use [`KernelEngine::start`].
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use spindle_io::{BlockDevice, Env};
 use spindle_kernel::{Instance, Shutdown, Storage};
@@ -48,8 +49,18 @@ pub async fn create_and_load_on(
     workload: &dyn Workload,
     database: u64,
     clients: usize,
+    interrupted: &Arc<AtomicBool>,
 ) -> Result<(), EngineError> {
-    let instance = create(env, storage, settings, workload, database, clients).await?;
+    let created = create(
+        env,
+        storage,
+        settings,
+        workload,
+        database,
+        clients,
+        interrupted,
+    );
+    let instance = created.await?;
     Ok(instance.shutdown(Shutdown::Normal).await?)
 }
 

@@ -3,6 +3,7 @@
 //! token, by which it is known as ours before it is dropped.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use serde::{Deserialize, Serialize};
 use spindle_workload::sql::SqlWorkload;
@@ -88,7 +89,8 @@ pub trait ForeignServer: Send + Sync {
     ) -> Result<Arc<dyn RunningServer>, ServerError>;
 }
 
-/// Drops a schema and makes and loads it again: the state every trial starts from.
+/// Drops a schema and makes and loads it again: the state every trial starts from. Ends early, with an error, once
+/// `interrupted`.
 ///
 /// # Errors
 /// See [`ServerError`].
@@ -96,6 +98,7 @@ pub fn reload(
     server: &dyn ForeignServer,
     schema: &Schema,
     workload: &dyn SqlWorkload,
+    interrupted: &Arc<AtomicBool>,
 ) -> Result<(), ServerError> {
     if server.drop_schema(schema)? == Dropped::NotOurs {
         return Err(ServerError::failed(
@@ -108,7 +111,7 @@ pub fn reload(
     }
     server.make(schema)?;
     let running = server.open(schema, Purpose::Load)?;
-    let loaded = load::load(&*running, workload);
+    let loaded = load::load(&*running, workload, interrupted);
     // The first error is the one to tell.
     loaded.and(running.stop(Stop::Clean))
 }

@@ -1,11 +1,11 @@
 //! Makes a database and loads a workload into it.
 
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
 use spindle_layout::TreeDirectories;
 use spindle_workload::SessionError;
-use spindle_workload::sql::{LoadPart, SqlConnection, SqlWorkload};
+use spindle_workload::sql::{LoadPart, RowSink, SqlConnection, SqlWorkload, Value};
 
 use super::{Purpose, RunningServer, Server, ServerError, ServerRequest, Stop};
 
@@ -22,10 +22,11 @@ pub fn create_and_load(
     request: &ServerRequest,
     directories: &TreeDirectories,
     workload: &dyn SqlWorkload,
+    interrupted: &Arc<AtomicBool>,
 ) -> Result<(), ServerError> {
     server.create(request, directories)?;
     let running = server.start(request, directories, Purpose::Load)?;
-    match load(&*running, workload) {
+    match load(&*running, workload, interrupted) {
         Ok(()) => running.stop(Stop::Clean),
         Err(error) => {
             // The first error is the one to tell.
@@ -42,15 +43,19 @@ pub fn create_and_load(
 pub(super) fn load(
     running: &dyn RunningServer,
     workload: &dyn SqlWorkload,
+    interrupted: &Arc<AtomicBool>,
 ) -> Result<(), ServerError> {
     let mut connection = running.connect()?;
     let dialect = connection.dialect();
     for statement in workload.create_tables(dialect) {
         connection.run(&statement)?;
     }
-    load_rows(running, &workload.load_parts(dialect))?;
+    let parts = workload.load_parts(dialect).into_iter();
+    let parts: Vec<LoadPart> = parts.map(|part| until(part, interrupted)).collect();
+    load_rows(running, &parts)?;
     running.before_indexes(&mut *connection)?;
     for statement in workload.create_indexes(dialect) {
+        check(interrupted)?;
         connection.run(&statement)?;
     }
     running.after_load(&mut *connection)
@@ -95,4 +100,43 @@ fn load_rows(running: &dyn RunningServer, parts: &[LoadPart]) -> Result<(), Serv
         .into_inner()
         .unwrap_or_else(|poisoned| poisoned.into_inner());
     failure.map_or(Ok(()), |error| Err(error.into()))
+}
+
+fn check(interrupted: &AtomicBool) -> Result<(), SessionError> {
+    match interrupted.load(Ordering::Relaxed) {
+        true => Err(SessionError::Failed("interrupted".to_owned())),
+        false => Ok(()),
+    }
+}
+
+/// The part, which makes no more rows once interrupted.
+fn until(part: LoadPart, interrupted: &Arc<AtomicBool>) -> LoadPart {
+    let interrupted = Arc::clone(interrupted);
+    let LoadPart {
+        table,
+        columns,
+        rows,
+    } = part;
+    let rows = move |sink: &mut dyn RowSink| {
+        let interrupted = &interrupted;
+        rows(&mut Until { sink, interrupted })
+    };
+    LoadPart {
+        table,
+        columns,
+        rows: Box::new(rows),
+    }
+}
+
+/// Passes rows on until it is interrupted.
+struct Until<'a> {
+    sink: &'a mut dyn RowSink,
+    interrupted: &'a AtomicBool,
+}
+
+impl RowSink for Until<'_> {
+    fn row(&mut self, values: &[Value<'_>]) -> Result<(), SessionError> {
+        check(self.interrupted)?;
+        self.sink.row(values)
+    }
 }

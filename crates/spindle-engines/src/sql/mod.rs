@@ -25,7 +25,7 @@ pub use foreign::{Dropped, ForeignServer, Schema};
 pub use load::create_and_load;
 pub(crate) use parent::if_this_process_lives;
 pub use room::Room;
-pub(crate) use room::said_of_full_disks;
+pub use room::said_of_full_disks;
 pub use under_test::SqlUnderTest;
 
 use crate::engine::{EngineCounts, EngineWait, Housekeeping, SegmentSize, ThreadOf};

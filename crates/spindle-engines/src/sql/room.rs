@@ -27,7 +27,7 @@ const LITTLE_BYTES: u64 = 16 << 20;
 
 /// What is to be said of the first of these directories whose file system has next to no room left; nothing when all
 /// have.
-pub(crate) fn said_of_full_disks<'a>(directories: impl IntoIterator<Item = &'a Path>) -> String {
+pub fn said_of_full_disks<'a>(directories: impl IntoIterator<Item = &'a Path>) -> String {
     let free_bytes = |directory: &Path| {
         let found = rustix::fs::statvfs(directory).ok()?;
         Some(found.f_bavail.saturating_mul(found.f_frsize))

@@ -213,9 +213,17 @@ fn record(settings: &Settings, has_fua: bool) -> WriteLog {
     let disk = Disk::of(DiskImage::zeroed(disk_bytes() as usize), has_fua);
     let (storage, workload) = (storage(&disk), workload());
     block_on(async {
-        create_and_load_on(&env, &storage, settings, &*workload, 5, CLIENTS)
-            .await
-            .unwrap();
+        create_and_load_on(
+            &env,
+            &storage,
+            settings,
+            &*workload,
+            5,
+            CLIENTS,
+            &Arc::default(),
+        )
+        .await
+        .unwrap();
         let engine = KernelEngine::start_on(&env, &storage, settings, &*workload).await;
         let engine = Arc::new(engine.unwrap());
         let paper = Arc::clone(&disk);

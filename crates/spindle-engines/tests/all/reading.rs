@@ -47,7 +47,17 @@ fn load(env: &Arc<dyn Env>, directory: &Path) -> DatabaseFiles {
     let shape = files_of(&*workload, CLIENTS_MAX, block_bytes, 1, 2, 16 << 20);
     let files = small::create(&shape, directory);
     let plain = small::path(false, IoMethod::Sync);
-    let loaded = create_and_load(env, &files, plain, &settings, &*workload, 7, CLIENTS_MAX);
+    let never = Arc::default();
+    let loaded = create_and_load(
+        env,
+        &files,
+        plain,
+        &settings,
+        &*workload,
+        7,
+        CLIENTS_MAX,
+        &never,
+    );
     block_on(loaded).unwrap();
     files
 }

@@ -74,7 +74,14 @@ impl Loaded {
         open_to_all(place.path());
         let directories = TreeDirectories::within(|_| place.path().to_owned());
         directories.make().unwrap();
-        create_and_load(server, &request(server), &directories, workload).unwrap();
+        create_and_load(
+            server,
+            &request(server),
+            &directories,
+            workload,
+            &Arc::default(),
+        )
+        .unwrap();
         let server = server.start(&request(server), &directories, Purpose::Trial);
         Loaded {
             server: server.unwrap(),

@@ -117,7 +117,7 @@ fn the_workloads_of_rows_run_on_it_and_their_checks_pass() {
             let place = tempfile::tempdir().unwrap();
             let (request, made) = (request(settings), directories(place.path(), "made"));
             let sqlite = server(ServerKind::Sqlite);
-            create_and_load(sqlite, &request, &made, &*workload).unwrap();
+            create_and_load(sqlite, &request, &made, &*workload, &Arc::default()).unwrap();
             let (committed, check) = work(&request, &made, &workload);
             assert!(committed > 0 && check.is_ok(), "{committed} {check:?}");
             sqlite.verify(&request, &made).unwrap();
@@ -129,7 +129,14 @@ fn the_workloads_of_rows_run_on_it_and_their_checks_pass() {
 fn a_lost_change_is_found() {
     let place = tempfile::tempdir().unwrap();
     let (request, made, workload) = (request(&[]), directories(place.path(), "made"), oltp_mix());
-    create_and_load(server(ServerKind::Sqlite), &request, &made, &*workload).unwrap();
+    create_and_load(
+        server(ServerKind::Sqlite),
+        &request,
+        &made,
+        &*workload,
+        &Arc::default(),
+    )
+    .unwrap();
     let started = server(ServerKind::Sqlite).start(&request, &made, Purpose::Trial);
     let started = started.unwrap();
     let mut connection = started.connect().unwrap();
@@ -221,7 +228,14 @@ fn a_database_is_put_back_and_starts_again() {
     let place = tempfile::tempdir().unwrap();
     let (request, workload) = (request(&[]), oltp_mix());
     let golden = directories(place.path(), "golden");
-    create_and_load(server(ServerKind::Sqlite), &request, &golden, &*workload).unwrap();
+    create_and_load(
+        server(ServerKind::Sqlite),
+        &request,
+        &golden,
+        &*workload,
+        &Arc::default(),
+    )
+    .unwrap();
     let golden = GoldenTree::seal(golden).unwrap();
     let image = TreeImage::provision(&golden, directories(place.path(), "image")).unwrap();
     for verify in [Verify::Changed, Verify::Full] {
@@ -262,7 +276,7 @@ fn killed_under_load_it_keeps_what_it_acknowledged() {
     let (request, workload) = (request(&[]), oltp_mix());
     let golden = directories(place.path(), "golden");
     let sqlite = server(ServerKind::Sqlite);
-    create_and_load(sqlite, &request, &golden, &*workload).unwrap();
+    create_and_load(sqlite, &request, &golden, &*workload, &Arc::default()).unwrap();
     let golden = GoldenTree::seal(golden).unwrap();
     let image = TreeImage::provision(&golden, directories(place.path(), "image")).unwrap();
     let mut acknowledged_in_all = 0;

@@ -140,7 +140,14 @@ impl OnDevice {
             .unwrap();
         sqlite().examine(&on.request).unwrap();
         let golden = directories(place.path(), "golden");
-        create_and_load(sqlite(), &on.request, &golden, &*workload()).unwrap();
+        create_and_load(
+            sqlite(),
+            &on.request,
+            &golden,
+            &*workload(),
+            &Arc::default(),
+        )
+        .unwrap();
         let golden = GoldenTree::seal(golden).unwrap();
         let image = directories(place.path(), "image");
         let image = TreeImage::provision_on(&golden, image, &on.files).unwrap();
@@ -158,7 +165,14 @@ impl OnDevice {
         let within = sqlite().in_disk_group(&request(journal_mode), &disks);
         let within = within.unwrap();
         let golden = directories(place.path(), "golden");
-        create_and_load(sqlite(), &within.request, &golden, &*workload()).unwrap();
+        create_and_load(
+            sqlite(),
+            &within.request,
+            &golden,
+            &*workload(),
+            &Arc::default(),
+        )
+        .unwrap();
         let golden = GoldenTree::seal(golden).unwrap();
         let file = |(name, bytes): &(String, u64)| GroupedFile {
             name: name.clone(),

@@ -83,7 +83,7 @@ impl Loaded {
         directories.make().unwrap();
         let request = request(kind, workload.scale);
         let server = server(kind);
-        create_and_load(server, &request, &directories, workload).unwrap();
+        create_and_load(server, &request, &directories, workload, &Arc::default()).unwrap();
         let running = server
             .start(&request, &directories, Purpose::Trial)
             .unwrap();

@@ -141,7 +141,18 @@ async fn run_database(
     let env: Arc<dyn Env> = RealEnv::new(seed);
     let workload: Arc<dyn Workload> = Arc::new(case.workload());
     let (settings, [data, redo]) = (case.settings(), case.paths());
-    create_and_load(&env, files, data, &settings, &*workload, DATABASE, CLIENTS).await?;
+    let interrupted = Arc::default();
+    create_and_load(
+        &env,
+        files,
+        data,
+        &settings,
+        &*workload,
+        DATABASE,
+        CLIENTS,
+        &interrupted,
+    )
+    .await?;
     let engine = KernelEngine::start(&env, files, data, redo, &settings, &*workload).await?;
     let engine = Arc::new(engine);
     let promised = promises_marked_on(logged)?;

@@ -1,6 +1,7 @@
 //! The databases of a run, whichever its engine.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
@@ -30,12 +31,12 @@ pub enum Databases {
 impl Databases {
     /// Makes the databases of the layouts `wanted` on what they stand on. `note` hears what is being done. Returns the
     /// layouts that turned out not to hold theirs, with the reason; what goes wrong elsewhere is an error. Once
-    /// `interrupted`, no further one is made: the run looks at that itself before it uses any.
+    /// `interrupted`, loading ends and no further one is made: the run looks at that itself before it uses any.
     pub fn prepare(
         state: &RunState,
         wanted: &[usize],
         grounds: &Grounds,
-        interrupted: &AtomicBool,
+        interrupted: &Arc<AtomicBool>,
         note: &mut dyn FnMut(&str),
     ) -> Result<(Databases, Vec<(usize, String)>), ImageError> {
         Ok(match state.experiment.database.engine.server() {

@@ -542,6 +542,9 @@ impl Runner {
         })?;
         let restored = match databases.restore(layout, grounds) {
             Ok(restored) => restored,
+            Err(_) if self.interrupted.load(Ordering::Relaxed) => {
+                return Err(RunError::Interrupted);
+            }
             // A device of Spindle's own that fails takes its layout along, and no other; so does an existing server.
             Err(error) if grounds.is_made(layout) || databases.are_foreign() => {
                 databases.written(layout, None);

@@ -27,6 +27,8 @@ pub struct Schemas {
     of_layout: BTreeMap<usize, usize>,
     workload: Arc<dyn SqlWorkload>,
     ledger: Arc<Ledger>,
+    /// Ends loading.
+    interrupted: Arc<AtomicBool>,
 }
 
 impl Schemas {
@@ -36,7 +38,7 @@ impl Schemas {
         state: &RunState,
         wanted: &[usize],
         ledger: &Arc<Ledger>,
-        interrupted: &AtomicBool,
+        interrupted: &Arc<AtomicBool>,
         note: &mut dyn FnMut(&str),
     ) -> Result<(Schemas, Vec<(usize, String)>), ImageError> {
         let experiment = &state.experiment;
@@ -45,6 +47,7 @@ impl Schemas {
             of_layout: BTreeMap::new(),
             workload: sql_workload_of(&experiment.workload, &experiment.database, experiment.seed),
             ledger: Arc::clone(ledger),
+            interrupted: Arc::clone(interrupted),
         };
         let mut failed = Vec::new();
         for layout in wanted.iter().copied().collect::<BTreeSet<usize>>() {
@@ -112,7 +115,8 @@ impl Schemas {
     pub fn restore(&self, layout: usize) -> Result<Restored, ImageError> {
         let schema = self.schema(layout);
         let began = Instant::now();
-        reload(server_of(&schema.address)?, schema, &*self.workload)?;
+        let server = server_of(&schema.address)?;
+        reload(server, schema, &*self.workload, &self.interrupted)?;
         Ok(Restored {
             restore: Restore {
                 method: "schema dropped, made and loaded again".to_owned(),

@@ -70,6 +70,8 @@ pub struct Trees {
     loading: Duration,
     /// Directories of servers made so far.
     made: u32,
+    /// Ends loading.
+    interrupted: Arc<AtomicBool>,
 }
 
 impl Trees {
@@ -80,7 +82,7 @@ impl Trees {
         state: &RunState,
         wanted: &[usize],
         grounds: &Grounds,
-        interrupted: &AtomicBool,
+        interrupted: &Arc<AtomicBool>,
         note: &mut dyn FnMut(&str),
     ) -> Result<(Trees, Vec<(usize, String)>), ImageError> {
         let experiment = &state.experiment;
@@ -96,6 +98,7 @@ impl Trees {
             loading: Duration::ZERO,
             directories: OwnDirectories::new(&state.run, grounds.ledger()),
             made: 0,
+            interrupted: Arc::clone(interrupted),
         };
         let wanted: BTreeSet<usize> = wanted.iter().copied().collect();
         let layouts: Vec<usize> = wanted.iter().copied().collect();
@@ -110,6 +113,7 @@ impl Trees {
                 Ok(made) => {
                     trees.of_layout.insert(layout, made);
                 }
+                Err(_) if interrupted.load(Ordering::Relaxed) => break,
                 Err(error) => failed.push((layout, error.to_string())),
             }
         }
@@ -352,7 +356,8 @@ impl Trees {
         let directories = self.make_directories(|_| place.to_path_buf())?;
         let workload = sql_workload_of(&experiment.workload, &database, experiment.seed);
         let began = Instant::now();
-        create_and_load(server(self.kind), request, &directories, &*workload)?;
+        let server = server(self.kind);
+        create_and_load(server, request, &directories, &*workload, &self.interrupted)?;
         self.loading += began.elapsed();
         let golden = GoldenTree::seal(directories)?;
         self.goldens.push((shape.clone(), Arc::clone(&golden)));

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use spindle_engines::engine::Engine;
 use spindle_engines::kernel::{KernelEngine, KernelUnderTest};
-use spindle_engines::sql::{Purpose, SqlUnderTest, foreign_server, server};
+use spindle_engines::sql::{Purpose, SqlUnderTest, foreign_server, said_of_full_disks, server};
 use spindle_io::Env;
 use spindle_io::real::{RealEnv, block_on, facts};
 use spindle_stats::{CensoredTimes, steady_after};
@@ -70,7 +70,9 @@ pub fn run() -> ! {
     };
     let report = match order {
         Order::Trial(task) => panics::told(|| {
-            block_on(measure(&task, lines)).map(|outcome| Report::Done(Box::new(outcome)))
+            block_on(measure(&task, lines))
+                .map(|outcome| Report::Done(Box::new(outcome)))
+                .map_err(|reason| with_full_disks(&task.files, reason))
         }),
         Order::OwnCost(task) => panics::told(|| {
             exit_with_run(lines);
@@ -146,6 +148,17 @@ async fn measure(
         .map(|(place, blocks)| (place, runs(&blocks)))
         .collect();
     Ok(outcome)
+}
+
+/// A server whose disk is full may fail with words that do not say so.
+fn with_full_disks(files: &TrialFiles, reason: String) -> String {
+    match files {
+        TrialFiles::Tree(directories) if !reason.contains("disk is full") => {
+            let places = directories.named().map(|(_, path)| path);
+            reason + &said_of_full_disks(places)
+        }
+        _ => reason,
+    }
 }
 
 fn milliseconds(since: Instant) -> u64 {

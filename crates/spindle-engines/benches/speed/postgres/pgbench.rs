@@ -43,7 +43,14 @@ pub fn run(pace: Pace, directory: &Path, figures: &mut Figures) {
         select_only: false,
     };
     let postgres = server(ServerKind::Postgres);
-    create_and_load(postgres, &request, &directories, &loaded).expect("TPC-B is loaded");
+    create_and_load(
+        postgres,
+        &request,
+        &directories,
+        &loaded,
+        &std::sync::Arc::default(),
+    )
+    .expect("TPC-B is loaded");
     let private = Private::start(&request, directories, Purpose::Trial);
     for (what, select_only, script) in [("TPC-B", false, TPCB), ("select", true, SELECT)] {
         let engine = private.engine(Tpcb {

@@ -47,7 +47,14 @@ pub fn run(pace: Pace, directory: &Path, figures: &mut Figures) {
     let postgres = server(ServerKind::Postgres);
     let began = Instant::now();
     let loaded = workload(Mix::STANDARD, true);
-    create_and_load(postgres, &request, &directories, &loaded).expect("it is loaded");
+    create_and_load(
+        postgres,
+        &request,
+        &directories,
+        &loaded,
+        &std::sync::Arc::default(),
+    )
+    .expect("it is loaded");
     let load_s = began.elapsed().as_secs_f64();
     BenchBase::let_in(&directories.data);
     let loading = Private::start(&request, directories.clone(), Purpose::Load);

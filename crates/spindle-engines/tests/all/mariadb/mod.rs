@@ -228,7 +228,7 @@ fn the_workloads_of_rows_run_on_it_and_their_checks_pass() {
         let (request, made) = (request(settings), ground.directories("made"));
         let mariadb = server(ServerKind::MariaDb);
         mariadb.examine(&request).unwrap();
-        create_and_load(mariadb, &request, &made, &*workload).unwrap();
+        create_and_load(mariadb, &request, &made, &*workload, &Arc::default()).unwrap();
         let (committed, check) = work(&request, &made, &workload);
         assert!(committed > 0 && check.is_ok(), "{committed} {check:?}");
         let found = mariadb.verify(&request, &made).unwrap();
@@ -273,7 +273,14 @@ fn a_lost_change_is_found() {
     let ground = Ground::new();
     let (request, made) = (request(&[]), ground.directories("made"));
     let workload = oltp_mix();
-    create_and_load(server(ServerKind::MariaDb), &request, &made, &*workload).unwrap();
+    create_and_load(
+        server(ServerKind::MariaDb),
+        &request,
+        &made,
+        &*workload,
+        &Arc::default(),
+    )
+    .unwrap();
     let running = started(&request, &made);
     let mut connection = running.connect().unwrap();
     workload
@@ -389,7 +396,14 @@ fn no_file_knows_where_it_lies() {
     }
     let ground = Ground::new();
     let (request, made) = (request(&[]), ground.directories("made"));
-    create_and_load(server(ServerKind::MariaDb), &request, &made, &*oltp_mix()).unwrap();
+    create_and_load(
+        server(ServerKind::MariaDb),
+        &request,
+        &made,
+        &*oltp_mix(),
+        &Arc::default(),
+    )
+    .unwrap();
     let path = made.data.parent().unwrap().to_str().unwrap().to_owned();
     let log = made.temp.join("spindle.log");
     for file in made.files().unwrap() {
@@ -417,7 +431,14 @@ fn a_database_is_put_back_and_starts_again() {
     let ground = Ground::new();
     let (request, workload) = (request(&[]), oltp_mix());
     let golden = ground.directories("golden");
-    create_and_load(server(ServerKind::MariaDb), &request, &golden, &*workload).unwrap();
+    create_and_load(
+        server(ServerKind::MariaDb),
+        &request,
+        &golden,
+        &*workload,
+        &Arc::default(),
+    )
+    .unwrap();
     let golden = GoldenTree::seal(golden).unwrap();
     let image = TreeImage::provision(&golden, ground.directories("image")).unwrap();
     let copy = started(&request, image.directories());
@@ -445,7 +466,7 @@ fn killed_under_load_it_keeps_what_it_acknowledged() {
     let (request, workload) = (request(&[]), oltp_mix());
     let golden = ground.directories("golden");
     let mariadb = server(ServerKind::MariaDb);
-    create_and_load(mariadb, &request, &golden, &*workload).unwrap();
+    create_and_load(mariadb, &request, &golden, &*workload, &Arc::default()).unwrap();
     let golden = GoldenTree::seal(golden).unwrap();
     let image = TreeImage::provision(&golden, ground.directories("image")).unwrap();
     let mut acknowledged_in_all = 0;
@@ -517,7 +538,14 @@ fn a_promise_that_is_not_kept_is_found() {
     let ground = Ground::new();
     let request = request(&[("innodb_flush_log_at_trx_commit", "0")]);
     let (made, workload) = (ground.directories("made"), oltp_mix());
-    create_and_load(server(ServerKind::MariaDb), &request, &made, &*workload).unwrap();
+    create_and_load(
+        server(ServerKind::MariaDb),
+        &request,
+        &made,
+        &*workload,
+        &Arc::default(),
+    )
+    .unwrap();
     // Once a second redo is written all the same: a kill may come just then.
     let mut kills = (0..5).map(|_| survives_a_kill(&request, &made, &workload));
     let lost = kills.find_map(Result::err);

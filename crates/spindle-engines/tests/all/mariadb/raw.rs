@@ -75,7 +75,7 @@ impl OnDevice {
         let on = mariadb.on_raw_devices(&asked, &[of]).unwrap();
         mariadb.examine(&on.request).unwrap();
         let (golden, workload) = (ground.directories("golden"), oltp_mix());
-        create_and_load(mariadb, &on.request, &golden, &*workload).unwrap();
+        create_and_load(mariadb, &on.request, &golden, &*workload, &Arc::default()).unwrap();
         let golden = GoldenTree::seal(golden).unwrap();
         let image = TreeImage::provision_on(&golden, ground.directories("image"), &on.files);
         Some(OnDevice {

@@ -177,7 +177,14 @@ fn a_server_that_cannot_start_says_why() {
     let home = Home::new();
     let asked = request(&[]);
     let directories = home.directories("made");
-    create_and_load(postgres(), &asked, &directories, &*workload()).unwrap();
+    create_and_load(
+        postgres(),
+        &asked,
+        &directories,
+        &*workload(),
+        &std::sync::Arc::default(),
+    )
+    .unwrap();
     std::fs::write(directories.data.join("cluster/global/pg_control"), "").unwrap();
     let refused = postgres().start(&asked, &directories, spindle_engines::sql::Purpose::Trial);
     let refused = refused.err().expect("it cannot start").to_string();

@@ -51,12 +51,12 @@ fn a_schema_is_dropped_only_by_its_token() {
         ..schema.clone()
     };
     assert_eq!(server.drop_schema(&others).unwrap(), Dropped::NotOurs);
-    let refused = reload(server, &others, &*workload())
+    let refused = reload(server, &others, &*workload(), &std::sync::Arc::default())
         .unwrap_err()
         .to_string();
     assert!(refused.contains("not this run's"), "{refused}");
     for _ in 0..2 {
-        reload(server, &schema, &*workload()).unwrap();
+        reload(server, &schema, &*workload(), &std::sync::Arc::default()).unwrap();
         let opened = server.open(&schema, Purpose::Trial).unwrap();
         let mut connection = opened.connect().unwrap();
         let found = workload().check(&mut *connection, &[]);

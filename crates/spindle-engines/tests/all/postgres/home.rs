@@ -85,7 +85,14 @@ impl Home {
     /// A cluster with the workload loaded.
     pub fn loaded(&self, name: &str, request: &ServerRequest) -> TreeDirectories {
         let directories = self.directories(name);
-        create_and_load(postgres(), request, &directories, &*workload()).unwrap();
+        create_and_load(
+            postgres(),
+            request,
+            &directories,
+            &*workload(),
+            &Arc::default(),
+        )
+        .unwrap();
         directories
     }
 

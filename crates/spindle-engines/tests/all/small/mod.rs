@@ -56,9 +56,18 @@ pub async fn load(env: &Arc<dyn Env>, directory: &Path) -> DatabaseFiles {
     let (workload, settings, shape) = (workload(), settings(WriteSync::Dsync), shape());
     let files = create(&shape, directory);
     let plain = path(false, IoMethod::Sync);
-    create_and_load(env, &files, plain, &settings, &*workload, 7, CLIENTS)
-        .await
-        .unwrap();
+    create_and_load(
+        env,
+        &files,
+        plain,
+        &settings,
+        &*workload,
+        7,
+        CLIENTS,
+        &Arc::default(),
+    )
+    .await
+    .unwrap();
     files
 }
 

@@ -163,8 +163,20 @@ mod tests {
         assert_eq!(run_queue_ns("123\n"), None);
     }
 
+    /// In a process of its own: other tests give memory back meanwhile.
     #[test]
     fn memory_counts_when_it_is_touched() {
+        let ended = spindle_harness::child!(memory_is_touched).output().unwrap();
+        assert!(
+            ended.status.success(),
+            "{}",
+            String::from_utf8_lossy(&ended.stdout)
+        );
+    }
+
+    #[test]
+    #[ignore = "a process that another test starts"]
+    fn memory_is_touched() {
         let Some(before) = anonymous_bytes() else {
             spindle_harness::skip("the system does not tell a process's memory");
             return;

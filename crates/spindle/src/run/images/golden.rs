@@ -3,6 +3,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use spindle_engines::kernel::{self, EngineError};
 use spindle_io::Env;
@@ -23,9 +24,10 @@ pub(super) fn make(
     database: &Database,
     shape: &Shape,
     directory: &Path,
+    interrupted: &Arc<AtomicBool>,
 ) -> Result<Arc<Golden>, ImageError> {
     let loading = Golden::create(directory, shape, experiment.seed)?;
-    load(experiment, database, loading.files())?;
+    load(experiment, database, loading.files(), interrupted)?;
     Ok(loading.seal(kept(experiment, shape))?)
 }
 
@@ -34,6 +36,7 @@ fn load(
     experiment: &Experiment,
     database: &Database,
     files: &DatabaseFiles,
+    interrupted: &Arc<AtomicBool>,
 ) -> Result<(), EngineError> {
     let env: Arc<dyn Env> = RealEnv::new(experiment.seed);
     let workload = workload_of(&experiment.workload, database);
@@ -57,6 +60,7 @@ fn load(
         &*workload,
         experiment.seed,
         clients,
+        interrupted,
     ))
 }
 

@@ -106,6 +106,8 @@ pub struct Images {
     directories: OwnDirectories,
     /// Time that loading took.
     loading: Duration,
+    /// Ends loading.
+    interrupted: Arc<AtomicBool>,
 }
 
 impl Images {
@@ -116,7 +118,7 @@ impl Images {
         state: &RunState,
         wanted: &[usize],
         grounds: &Grounds,
-        interrupted: &AtomicBool,
+        interrupted: &Arc<AtomicBool>,
         note: &mut dyn FnMut(&str),
     ) -> Result<(Images, Vec<(usize, String)>), ImageError> {
         let verify = match state.experiment.plan.restore_verify {
@@ -129,6 +131,7 @@ impl Images {
             goldens: Vec::new(),
             of_layout: BTreeMap::new(),
             loading: Duration::ZERO,
+            interrupted: Arc::clone(interrupted),
             space: RawSpace::default(),
             directories: OwnDirectories::new(&state.run, grounds.ledger()),
         };
@@ -148,6 +151,7 @@ impl Images {
                 Ok(made) => {
                     images.of_layout.insert(layout, made);
                 }
+                Err(_) if interrupted.load(Ordering::Relaxed) => break,
                 Err(error) if grounds.is_made(layout) => failed.push((layout, error.to_string())),
                 Err(error) => return Err(error),
             }
@@ -376,7 +380,7 @@ impl Images {
         let number = self.goldens.len() as u32 + 1;
         let directory = self.directories.of(place).make_golden_directory(number)?;
         let began = Instant::now();
-        let golden = golden::make(experiment, database, shape, &directory);
+        let golden = golden::make(experiment, database, shape, &directory, &self.interrupted);
         self.loading += began.elapsed();
         let golden = golden.inspect_err(|_| self.directories.take_back(&[directory]))?;
         self.goldens.push(MadeGolden {
