@@ -276,30 +276,30 @@ struct Opened {
     rings: Vec<Arc<RingConfig>>,
 }
 
+/// What a new database is loaded with.
+#[derive(Clone, Copy)]
+pub struct Load<'a> {
+    /// Its tables and rows.
+    pub workload: &'a dyn Workload,
+    /// The number by which the database's files know each other.
+    pub database: u64,
+    /// The most clients that will work on it.
+    pub clients: usize,
+    /// Ends the load early, with an error, when it is set.
+    pub interrupted: &'a AtomicBool,
+}
+
 /// Makes the database in files that exist, loads the workload's tables and shuts it down: the state every trial starts
-/// from. `database` is the number by which its files know each other. Ends early, with an error, once `interrupted`.
+/// from.
 pub async fn create_and_load(
     env: &Arc<dyn Env>,
     places: &DatabaseFiles,
     path: AccessPath,
     settings: &Settings,
-    workload: &dyn Workload,
-    database: u64,
-    clients: usize,
-    interrupted: &Arc<AtomicBool>,
+    load: Load<'_>,
 ) -> Result<(), EngineError> {
     let opened = open(places, path, path, settings.block_bytes).await?;
-    let storage = &opened.storage;
-    create_and_load_on(
-        env,
-        storage,
-        settings,
-        workload,
-        database,
-        clients,
-        interrupted,
-    )
-    .await
+    create_and_load_on(env, &opened.storage, settings, load).await
 }
 
 /// Makes the database on its devices, starts it, and loads the workload's tables.
@@ -307,18 +307,15 @@ async fn create(
     env: &Arc<dyn Env>,
     storage: &Storage,
     settings: &Settings,
-    workload: &dyn Workload,
-    database: u64,
-    clients: usize,
-    interrupted: &Arc<AtomicBool>,
+    load: Load<'_>,
 ) -> Result<Instance, EngineError> {
-    let transactions = clients + SPARE_TRANSACTIONS;
-    create_database(env, storage, settings, database, transactions).await?;
+    let transactions = load.clients + SPARE_TRANSACTIONS;
+    create_database(env, storage, settings, load.database, transactions).await?;
     let instance = Instance::startup(env, storage, settings).await?;
-    for (number, spec) in workload.tables().iter().enumerate() {
+    for (number, spec) in load.workload.tables().iter().enumerate() {
         let (row_bytes, rows) = row_shape(spec, settings.block_bytes);
-        let fill = |row, bytes: &mut Vec<u8>| workload.fill(number, row, bytes);
-        let is_interrupted = || interrupted.load(Ordering::Relaxed);
+        let fill = |row, bytes: &mut Vec<u8>| load.workload.fill(number, row, bytes);
+        let is_interrupted = || load.interrupted.load(Ordering::Relaxed);
         instance
             .create_table_unless(spec.name, row_bytes, rows, fill, is_interrupted)
             .await?;
@@ -383,9 +380,13 @@ impl KernelEngine {
         clients: usize,
     ) -> Result<KernelEngine, EngineError> {
         let storage = memory_storage(shape);
-        let never = Arc::default();
-        let created = create(env, &storage, settings, workload, 1, clients, &never);
-        let instance = created.await?;
+        let load = Load {
+            workload,
+            database: 1,
+            clients,
+            interrupted: &AtomicBool::new(false),
+        };
+        let instance = create(env, &storage, settings, load).await?;
         KernelEngine::of_instance(instance, settings, workload)
     }
 

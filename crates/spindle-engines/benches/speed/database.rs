@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use spindle_engines::engine::EngineCounts;
 use spindle_engines::kernel::{
-    AccessPath, Delay, IoMethod, KernelEngine, Settings, create_and_load, files_of,
+    AccessPath, Delay, IoMethod, KernelEngine, Load, Settings, create_and_load, files_of,
 };
 use spindle_io::Env;
 use spindle_io::env::seeded_rng;
@@ -65,9 +65,18 @@ impl Database {
             written(place.path(), *bytes);
         }
         let env: Arc<dyn Env> = RealEnv::new(1);
-        let never = Arc::default();
+        let never = std::sync::atomic::AtomicBool::new(false);
         let loaded = create_and_load(
-            &env, &files, DIRECT, &settings, &*workload, 1, clients, &never,
+            &env,
+            &files,
+            DIRECT,
+            &settings,
+            Load {
+                workload: &*workload,
+                database: 1,
+                clients,
+                interrupted: &never,
+            },
         );
         block_on(loaded).expect("the database can be loaded");
         Database {

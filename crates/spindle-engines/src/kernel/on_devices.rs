@@ -2,14 +2,15 @@
 //! by [`OpenStorage`]. Nothing is counted or listed as written for it; trials use [`KernelEngine::start`].
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use spindle_io::{BlockDevice, Env};
 use spindle_kernel::{Instance, Shutdown, Storage};
 use spindle_layout::{DatabaseFiles, Opening};
 use spindle_workload::Workload;
 
-use super::{AccessPath, EngineError, KernelEngine, OpenFiles, Settings, create, open, tables_of};
+use super::{
+    AccessPath, EngineError, KernelEngine, Load, OpenFiles, Settings, create, open, tables_of,
+};
 
 /// The files of a database, open as its devices.
 pub struct OpenStorage {
@@ -46,21 +47,9 @@ pub async fn create_and_load_on(
     env: &Arc<dyn Env>,
     storage: &Storage,
     settings: &Settings,
-    workload: &dyn Workload,
-    database: u64,
-    clients: usize,
-    interrupted: &Arc<AtomicBool>,
+    load: Load<'_>,
 ) -> Result<(), EngineError> {
-    let created = create(
-        env,
-        storage,
-        settings,
-        workload,
-        database,
-        clients,
-        interrupted,
-    );
-    let instance = created.await?;
+    let instance = create(env, storage, settings, load).await?;
     Ok(instance.shutdown(Shutdown::Normal).await?)
 }
 

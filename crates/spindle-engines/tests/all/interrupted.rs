@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use spindle_engines::kernel::{EngineError, IoMethod, WriteSync, create_and_load, files_of};
+use spindle_engines::kernel::{EngineError, IoMethod, Load, WriteSync, create_and_load, files_of};
 use spindle_engines::sql::{self, ServerKind, ServerRequest, server};
 use spindle_io::Env;
 use spindle_io::real::{RealEnv, block_on};
@@ -81,8 +81,18 @@ fn load(workload: &Interrupting) -> (Result<(), EngineError>, u64) {
     let files = small::create(&shape, place.path());
     let env: Arc<dyn Env> = RealEnv::new(1);
     let path = small::path(false, IoMethod::Sync);
-    let interrupted = &workload.interrupted;
-    let loaded = create_and_load(&env, &files, path, &settings, workload, 7, 1, interrupted);
+    let loaded = create_and_load(
+        &env,
+        &files,
+        path,
+        &settings,
+        Load {
+            workload,
+            database: 7,
+            clients: 1,
+            interrupted: &workload.interrupted,
+        },
+    );
     (block_on(loaded), workload.filled.load(Ordering::Relaxed))
 }
 

@@ -7,7 +7,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use spindle_engines::kernel::{
-    CommitWait, KernelEngine, Settings, Shutdown, Storage, WriteSync, create_and_load_on, files_of,
+    CommitWait, KernelEngine, Load, Settings, Shutdown, Storage, WriteSync, create_and_load_on,
+    files_of,
 };
 use spindle_engines::power_cut::{Broken, Ledger, Noted, Promises, Survey, survey};
 use spindle_io::real::{RealEnv, block_on};
@@ -213,14 +214,17 @@ fn record(settings: &Settings, has_fua: bool) -> WriteLog {
     let disk = Disk::of(DiskImage::zeroed(disk_bytes() as usize), has_fua);
     let (storage, workload) = (storage(&disk), workload());
     block_on(async {
+        let never = std::sync::atomic::AtomicBool::new(false);
         create_and_load_on(
             &env,
             &storage,
             settings,
-            &*workload,
-            5,
-            CLIENTS,
-            &Arc::default(),
+            Load {
+                workload: &*workload,
+                database: 5,
+                clients: CLIENTS,
+                interrupted: &never,
+            },
         )
         .await
         .unwrap();

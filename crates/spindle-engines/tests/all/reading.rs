@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use spindle_engines::kernel::{
-    IoMethod, KernelEngine, Settings, Shutdown, create_and_load, files_of,
+    IoMethod, KernelEngine, Load, Settings, Shutdown, create_and_load, files_of,
 };
 use spindle_io::Env;
 use spindle_io::real::{RealEnv, block_on};
@@ -47,16 +47,18 @@ fn load(env: &Arc<dyn Env>, directory: &Path) -> DatabaseFiles {
     let shape = files_of(&*workload, CLIENTS_MAX, block_bytes, 1, 2, 16 << 20);
     let files = small::create(&shape, directory);
     let plain = small::path(false, IoMethod::Sync);
-    let never = Arc::default();
+    let never = std::sync::atomic::AtomicBool::new(false);
     let loaded = create_and_load(
         env,
         &files,
         plain,
         &settings,
-        &*workload,
-        7,
-        CLIENTS_MAX,
-        &never,
+        Load {
+            workload: &*workload,
+            database: 7,
+            clients: CLIENTS_MAX,
+            interrupted: &never,
+        },
     );
     block_on(loaded).unwrap();
     files

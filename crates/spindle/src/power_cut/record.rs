@@ -4,10 +4,11 @@
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
-use spindle_engines::kernel::{KernelEngine, Shutdown, create_and_load};
+use spindle_engines::kernel::{KernelEngine, Load, Shutdown, create_and_load};
 use spindle_engines::power_cut::{Ledger as Promised, Noted};
 use spindle_io::Env;
 use spindle_io::real::device_mapper::DeviceMapper;
@@ -141,18 +142,13 @@ async fn run_database(
     let env: Arc<dyn Env> = RealEnv::new(seed);
     let workload: Arc<dyn Workload> = Arc::new(case.workload());
     let (settings, [data, redo]) = (case.settings(), case.paths());
-    let interrupted = Arc::default();
-    create_and_load(
-        &env,
-        files,
-        data,
-        &settings,
-        &*workload,
-        DATABASE,
-        CLIENTS,
-        &interrupted,
-    )
-    .await?;
+    let load = Load {
+        workload: &*workload,
+        database: DATABASE,
+        clients: CLIENTS,
+        interrupted: &AtomicBool::new(false),
+    };
+    create_and_load(&env, files, data, &settings, load).await?;
     let engine = KernelEngine::start(&env, files, data, redo, &settings, &*workload).await?;
     let engine = Arc::new(engine);
     let promised = promises_marked_on(logged)?;

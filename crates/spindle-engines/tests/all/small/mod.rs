@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use spindle_engines::kernel::{
-    AccessPath, Delay, IoMethod, KernelEngine, Settings, WriteSync, create_and_load, files_of,
+    AccessPath, Delay, IoMethod, KernelEngine, Load, Settings, WriteSync, create_and_load, files_of,
 };
 use spindle_io::Env;
 use spindle_io::real::create::create_plain;
@@ -56,15 +56,18 @@ pub async fn load(env: &Arc<dyn Env>, directory: &Path) -> DatabaseFiles {
     let (workload, settings, shape) = (workload(), settings(WriteSync::Dsync), shape());
     let files = create(&shape, directory);
     let plain = path(false, IoMethod::Sync);
+    let never = std::sync::atomic::AtomicBool::new(false);
     create_and_load(
         env,
         &files,
         plain,
         &settings,
-        &*workload,
-        7,
-        CLIENTS,
-        &Arc::default(),
+        Load {
+            workload: &*workload,
+            database: 7,
+            clients: CLIENTS,
+            interrupted: &never,
+        },
     )
     .await
     .unwrap();

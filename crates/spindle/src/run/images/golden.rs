@@ -24,7 +24,7 @@ pub(super) fn make(
     database: &Database,
     shape: &Shape,
     directory: &Path,
-    interrupted: &Arc<AtomicBool>,
+    interrupted: &AtomicBool,
 ) -> Result<Arc<Golden>, ImageError> {
     let loading = Golden::create(directory, shape, experiment.seed)?;
     load(experiment, database, loading.files(), interrupted)?;
@@ -36,7 +36,7 @@ fn load(
     experiment: &Experiment,
     database: &Database,
     files: &DatabaseFiles,
-    interrupted: &Arc<AtomicBool>,
+    interrupted: &AtomicBool,
 ) -> Result<(), EngineError> {
     let env: Arc<dyn Env> = RealEnv::new(experiment.seed);
     let workload = workload_of(&experiment.workload, database);
@@ -52,16 +52,13 @@ fn load(
         ..settings_of(database)
     };
     let path = engine_path(path, database, None);
-    block_on(kernel::create_and_load(
-        &env,
-        files,
-        path,
-        &settings,
-        &*workload,
-        experiment.seed,
+    let load = kernel::Load {
+        workload: &*workload,
+        database: experiment.seed,
         clients,
         interrupted,
-    ))
+    };
+    block_on(kernel::create_and_load(&env, files, path, &settings, load))
 }
 
 /// Golden copies in memory take at most this part of it, counted without what trials may have: a database that lives on
