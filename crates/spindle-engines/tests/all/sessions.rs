@@ -1,6 +1,6 @@
-//! A thousand clients start, run and stop, and what a session takes of memory stays within its bound. They have a process
-//! to themselves, because the memory of the whole process is measured. The database is in memory: devices are not the
-//! matter.
+//! A thousand clients start, run and stop, and what a session takes of memory stays within its bound. They have a
+//! process to themselves, because the memory of the whole process is measured. The database is in memory: devices do
+//! not matter here.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

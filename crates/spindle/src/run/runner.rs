@@ -18,7 +18,7 @@ use super::directory::{self, DirectoryError};
 use super::examine::examine;
 use super::finished_trial::FinishedTrial;
 use super::grounds::{GroundError, Grounds};
-use super::images::ImageError;
+use super::images::{ImageError, Restored};
 use super::journal::{Event, Journal, JournalError};
 use super::limits::{self, Flushes, LayoutLimit};
 use super::progress::{Progress, Shown};
@@ -519,6 +519,28 @@ impl Runner {
         }
     }
 
+    /// Puts a case's database back to its loaded state; `None` when that failed its trial.
+    fn put_back(
+        &mut self,
+        case: (usize, u32),
+        round: u32,
+        databases: &mut Databases,
+        grounds: &Grounds,
+    ) -> Result<Option<Restored>, RunError> {
+        let (layout, _) = case;
+        match databases.restore(layout, grounds) {
+            Ok(restored) => Ok(Some(restored)),
+            Err(_) if self.interrupted.load(Ordering::Relaxed) => Err(RunError::Interrupted),
+            // A device of Spindle's own that fails takes its layout along, and no other; so does an existing server.
+            Err(error) if grounds.is_made(layout) || databases.are_foreign() => {
+                databases.written(layout, None);
+                let reason = format!("restoring the database: {error}");
+                self.trial_failed(case, round, reason).map(|()| None)
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
     fn run_trial(
         &mut self,
         planned: Planned,
@@ -540,17 +562,8 @@ impl Runner {
             clients,
             round,
         })?;
-        let restored = match databases.restore(layout, grounds) {
-            Ok(restored) => restored,
-            Err(_) if self.interrupted.load(Ordering::Relaxed) => {
-                return Err(RunError::Interrupted);
-            }
-            // A device of Spindle's own that fails takes its layout along, and no other; so does an existing server.
-            Err(error) if grounds.is_made(layout) || databases.are_foreign() => {
-                databases.written(layout, None);
-                return self.trial_failed(case, round, format!("restoring the database: {error}"));
-            }
-            Err(error) => return Err(error.into()),
+        let Some(restored) = self.put_back(case, round, databases, grounds)? else {
+            return Ok(());
         };
         let quiet = self.wait_for_quiet(&databases.devices(layout))?;
         let probed = databases.probed(layout);
