@@ -11,9 +11,6 @@ pub struct Standard {
     /// By how much two equal things differ on this machine, as a fraction; 0 when that is not known. No case is faster
     /// or slower by less.
     pub noise_floor: f64,
-    /// By how much what disturbed the experiment may have moved every round alike, as a fraction; 0 when nothing did.
-    /// No interval tells, so a case is faster or slower only where the whole interval lies farther from 1.
-    pub disturbance: f64,
     /// How many tables of cases the experiment has, 1 or more: one for each workload and load level. The chance of
     /// error is theirs together.
     pub tables: u32,
@@ -26,7 +23,6 @@ impl Standard {
             margin,
             looks: Looks::Once,
             noise_floor: 0.0,
-            disturbance: 0.0,
             tables: 1,
         }
     }
@@ -36,11 +32,9 @@ impl Standard {
         self.looks.error_chance() / f64::from(self.tables.max(1))
     }
 
-    /// Whether a ratio lies nearer to 1 than the machine's own noise, or an interval that leaves out 1 may have been
-    /// moved away from it.
-    pub(crate) fn is_noise(&self, ratio: f64, (low, high): (f64, f64)) -> bool {
-        let nearest = low.ln().abs().min(high.ln().abs());
-        ratio.ln().abs() < self.noise_floor.ln_1p() || nearest < self.disturbance.ln_1p()
+    /// Whether a ratio lies nearer to 1 than the machine's own noise.
+    pub(crate) fn is_noise(&self, ratio: f64) -> bool {
+        ratio.ln().abs() < self.noise_floor.ln_1p()
     }
 }
 

@@ -16,6 +16,7 @@ use crate::experiment::quantity::size_text;
 use crate::experiment::specs_of;
 use crate::observe::SystemFiles;
 use crate::observe::machine::DataPath;
+use crate::report::sentences::counted;
 use crate::run::reckoning::{Grounds, MachineMemory, Reckoning, Seen, file_system_of, trials_of};
 
 /// A look at what an experiment would do.
@@ -182,6 +183,7 @@ fn loaded_anew(experiment: &Experiment) -> String {
 fn trials(experiment: &Experiment) -> String {
     let plan = &experiment.plan;
     let cases = experiment.candidates().count() * experiment.workload.clients.len();
+    let cases = counted(cases, "case");
     let rounds_max = plan.all_rounds();
     let (least, most) = trials_of(experiment);
     let restore = match experiment.is_foreign() {
@@ -190,19 +192,22 @@ fn trials(experiment: &Experiment) -> String {
     };
     if experiment.workload.transactions.queries().is_some() {
         return format!(
-            "Then up to {most} trials ({cases} cases, {rounds_max} rounds), each as long as its queries take, and a restore before \
-             each (by {restore})."
+            "Then up to {} ({cases}, {}), each as long as its queries take, and a restore before each (by {restore}).",
+            counted(most as usize, "trial"),
+            counted(rounds_max as usize, "round"),
         );
     }
     let Some(auto) = plan.auto else {
         return format!(
-            "Then {most} trials ({cases} cases, {rounds_max} rounds), and a restore before each (by {restore})."
+            "Then {} ({cases}, {}), and a restore before each (by {restore}).",
+            counted(most as usize, "trial"),
+            counted(rounds_max as usize, "round"),
         );
     };
     let rounds_min = ROUNDS_MIN * plan.runs;
     let precision = auto.precision_percent;
     format!(
-        "Then {least} to {most} trials ({cases} cases, {rounds_min} to {rounds_max} rounds), and a restore before each (by \
+        "Then {least} to {most} trials ({cases}, {rounds_min} to {rounds_max} rounds), and a restore before each (by \
          {restore}). A pair of cases is measured until it is decided, or its ratio known to {precision} %: a difference of {} % or \
          more is then found in 95 of 100 cases.",
         2.0 * precision

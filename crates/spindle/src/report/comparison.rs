@@ -5,7 +5,7 @@ use spindle_stats::ROUNDS_TO_JUDGE;
 
 use crate::result::{
     Case, ClientAudit, Comparison, IoCounts, Keeps, Measure, RunResult, Summary, Trial, Verdict,
-    rounds_that_tell, unit, why_not_called,
+    rounds_that_tell, unit,
 };
 
 /// Columns of throughput, which stand there even when a figure is missing.
@@ -328,7 +328,7 @@ pub fn verdict(result: &RunResult, comparison: &Comparison) -> String {
             format!("{word}, {ROUNDS_TO_JUDGE} {unit} or more are needed")
         }
         (Verdict::Undecided, Some(needed)) => format!("{word}, {}", rounds_that_tell(needed, unit)),
-        (Verdict::Undecided, None) => format!("{word}, {}", why_not_called(result, comparison)),
+        (Verdict::Undecided, None) => format!("{word}, within the machine's own noise"),
         _ => word,
     }
 }
@@ -428,7 +428,7 @@ mod tests {
         );
         assert_eq!(
             words(Verdict::Undecided, None),
-            "undecided, the machine was too busy"
+            "undecided, within the machine's own noise"
         );
         let two_rounds = Comparison {
             rounds: 2,

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use spindle_stats::{ROUNDS_TO_JUDGE, Verdict};
 
-use super::judge::{is_within_noise, own_noise, why_not_called};
+use super::judge::is_within_noise;
 use super::{
     Case, Comparison, Measure, Ranking, RunResult, disturbance, durability, fixed_rate, left_out,
     levels,
@@ -270,16 +270,8 @@ fn too_close(
     let best = &ranking.best;
     let mut names = vec![best.as_str()];
     names.extend(close.iter().map(|comparison| comparison.b.as_str()));
-    let is_too_busy = close
-        .iter()
-        .any(|pair| is_within_noise(pair) && own_noise(result, pair).is_none());
     let mut sentence = format!(
-        "{} between {} ({}), {load}",
-        if is_too_busy {
-            "Not decided"
-        } else {
-            "Too close to call"
-        },
+        "Too close to call between {} ({}), {load}",
         listed(&names),
         closeness(result, &close)
     );
@@ -324,8 +316,8 @@ fn closeness(result: &RunResult, tied: &[&Comparison]) -> String {
         .all(|comparison| comparison.verdict == Verdict::Draw)
     {
         let _ = write!(text, ": a draw within {} %", percent(result.margin));
-    } else if let Some(noise) = tied.iter().find(|comparison| is_within_noise(comparison)) {
-        let _ = write!(text, ": {}", why_not_called(result, noise));
+    } else if tied.iter().any(|comparison| is_within_noise(comparison)) {
+        text.push_str(": within the machine's own noise");
     } else if let Some(needed) = tied
         .iter()
         .filter_map(|comparison| comparison.rounds_needed)

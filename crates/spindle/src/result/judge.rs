@@ -10,7 +10,7 @@ use spindle_stats::{
 use super::levels;
 use super::{
     Case, Comparison, NoiseFloor, Pair, Place, Ranking, RatioEstimate, RunRecord, RunResult, Trial,
-    disturbance, fixed_rate,
+    fixed_rate,
 };
 
 /// What is said of the cases of one workload and load level.
@@ -56,7 +56,6 @@ pub(super) fn judge(result: &RunResult, record: &RunRecord) -> Result<Vec<Judgem
             None => None,
         };
         standard.noise_floor = noise.as_ref().map_or(0.0, |noise| noise.floor);
-        standard.disturbance = disturbance::busy_floor(result).unwrap_or(0.0);
         let compared: Vec<&Case> = measured
             .into_iter()
             .filter(|case| !is_again(case))
@@ -251,14 +250,6 @@ fn noise_floor(
 /// What a case is compared by: its throughput, or its promptness at a fixed rate, of each round.
 pub(super) fn rounds_of(case: &Case) -> CaseRounds {
     levels::figure_of(case, |trial| Some(fixed_rate::speed(trial)))
-}
-
-/// Why an interval that leaves out 1 decides nothing, for people.
-pub fn why_not_called(result: &RunResult, comparison: &Comparison) -> &'static str {
-    match own_noise(result, comparison) {
-        Some(_) => "within the machine's own noise",
-        None => "the machine was too busy",
-    }
 }
 
 /// What the machine's own noise was found to be at the load of a comparison, if the ratio lies within it.

@@ -36,7 +36,6 @@ pub use build::{RecordError, build};
 pub use doubt::{Doubt, TRIES_MAX, doubt};
 pub use fixed_rate::speed;
 pub use headline::{format_ratio, percent, rounds_that_tell};
-pub use judge::why_not_called;
 pub use kinds::KindMeans;
 pub use levels::unit;
 pub use model::{

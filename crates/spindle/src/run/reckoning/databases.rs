@@ -8,7 +8,6 @@ use spindle_engines::sql::{Room, Server, ServerKind, ServerRequest, server};
 use spindle_layout::Shape;
 
 use super::ground::{Ground, Grounds};
-use crate::experiment::quantity::{MIB, size_text};
 use crate::experiment::{Method, PutBack};
 use crate::run::images::golden::shape_of;
 use crate::trial::protocol::server_request;
@@ -191,14 +190,6 @@ impl Databases {
             Some(same) => same.grow_to(room),
         }
     }
-
-    /// All golden copies and images, without what servers add.
-    pub fn bytes(&self) -> u64 {
-        let goldens = self.goldens.iter().map(|golden| golden.files.bytes());
-        let images = self.images.iter();
-        let images = images.map(|image| self.goldens[image.golden].files.bytes());
-        goldens.chain(images).sum()
-    }
 }
 
 impl Image {
@@ -225,17 +216,12 @@ impl fmt::Display for Databases {
             1 => format!("1 {one}"),
             count => format!("{count} {many}"),
         };
-        let grow = match self.goldens.iter().any(|golden| golden.room.is_some()) {
-            true => ", and what the server adds",
-            false => "",
-        };
         write!(
             text,
-            "Then the database is loaded: {} and {} for {}, about {} in all{grow}.",
+            "Then the database is loaded: {} and {} for {}.",
             number(self.goldens.len(), "golden copy", "golden copies"),
             number(self.images.len(), "image", "images"),
             number(self.layouts, "layout", "layouts"),
-            size_text(self.bytes().div_ceil(MIB) * MIB),
         )
     }
 }
@@ -271,18 +257,18 @@ mod tests {
         );
         assert_eq!(
             shared,
-            "Then the database is loaded: 1 golden copy and 1 image for 2 layouts, about 128MiB in all, and what the server adds."
+            "Then the database is loaded: 1 golden copy and 1 image for 2 layouts."
         );
         let apart = of("[[layout]]\nname = \"a\"\n[[layout]]\nname = \"b\"\npath = \"/tmp\"");
         assert!(
-            apart.contains("1 golden copy and 2 images for 2 layouts, about 192MiB"),
+            apart.contains("1 golden copy and 2 images for 2 layouts"),
             "{apart}"
         );
         let shaped = of(
             "[[layout]]\nname = \"a\"\n[[layout]]\nname = \"b\"\ndatabase = { settings = { page_size = 8192 } }",
         );
         assert!(
-            shaped.contains("2 golden copies and 2 images for 2 layouts, about 256MiB"),
+            shaped.contains("2 golden copies and 2 images for 2 layouts"),
             "{shaped}"
         );
     }
