@@ -26,6 +26,8 @@ const SEED: u64 = 0x5350_494E;
 const DEPTH: usize = 3;
 /// More steps than any scenario takes: who gets here goes round in circles.
 const STEPS_MAX: usize = 200_000;
+/// The stack of a thread: recovery without optimisation takes more than the checker's 32 KiB.
+const STACK_BYTES: usize = 512 << 10;
 
 /// Runs `scenario` in `orders` orders drawn evenly at every step, and in as many drawn by priorities (PCT).
 pub fn explore(orders: usize, scenario: impl Fn() + Send + Sync + 'static) {
@@ -119,6 +121,7 @@ fn run<F: Fn() + Send + Sync + 'static>(
     config.failure_persistence = persistence;
     config.max_steps = MaxSteps::FailAfter(STEPS_MAX);
     config.silence_warnings = true;
+    config.stack_size = STACK_BYTES;
     config
         .ungraceful_shutdown_config
         .immediately_return_on_panic = true;

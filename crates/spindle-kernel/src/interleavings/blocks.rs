@@ -165,7 +165,7 @@ fn what_a_checkpoint_promises_is_in_the_datafile() {
 #[test]
 fn a_change_made_while_its_block_is_written_is_not_lost() {
     explore(500, changed_meanwhile);
-    must_find(LETS_GO_THEN_NOTES, Shows::Panic, 5_000, changed_meanwhile);
+    must_find(LETS_GO_THEN_NOTES, Shows::Panic, 40_000, changed_meanwhile);
 }
 
 #[test]
