@@ -293,8 +293,7 @@ fn machine_of(result: &RunResult) -> String {
     )
 }
 
-/// Whether an interval calls two layouts different. A busy machine may keep the verdict back; what is judged here are
-/// the intervals.
+/// Whether an interval calls two layouts different.
 fn is_called(ci95: Option<(f64, f64)>) -> bool {
     ci95.is_some_and(|(low, high)| low > 1.0 || high < 1.0)
 }

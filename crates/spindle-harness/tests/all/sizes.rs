@@ -23,6 +23,11 @@ const LONG: [(&str, usize); 4] = [
 const CODE: [&str; 2] = ["crates", "fuzz"];
 const DOCUMENTS: [&str; 3] = ["README.md", "CONTRIBUTING.md", "docs"];
 
+/// Fails when anything was found that breaks a rule.
+fn none(found: &[String], what: &str) {
+    assert!(found.is_empty(), "{what}:\n{}", found.join("\n"));
+}
+
 #[test]
 fn lines_of_code_are_narrow() {
     let mut wide = Vec::new();
@@ -38,11 +43,7 @@ fn lines_of_code_are_narrow() {
             }
         }
     }
-    assert_eq!(
-        wide,
-        Vec::<String>::new(),
-        "lines of more than {LINE_MAX} characters"
-    );
+    none(&wide, &format!("lines of more than {LINE_MAX} characters"));
 }
 
 #[test]
@@ -58,11 +59,7 @@ fn lines_of_documents_are_narrow() {
             }
         }
     }
-    assert_eq!(
-        wide,
-        Vec::<String>::new(),
-        "lines of more than {LINE_MAX} characters"
-    );
+    none(&wide, &format!("lines of more than {LINE_MAX} characters"));
 }
 
 #[test]
@@ -72,11 +69,7 @@ fn files_can_be_read_in_one_sitting() {
         .filter(|source| source.text.lines().count() > FILE_LINES_MAX)
         .map(|source| source.path.clone())
         .collect();
-    assert_eq!(
-        long,
-        Vec::<String>::new(),
-        "files of more than {FILE_LINES_MAX} lines"
-    );
+    none(&long, &format!("files of more than {FILE_LINES_MAX} lines"));
 }
 
 #[test]
@@ -91,10 +84,9 @@ fn functions_fit_a_screen() {
             }
         }
     }
-    assert_eq!(
-        long,
-        Vec::<String>::new(),
-        "functions of more than {FUNCTION_LINES_MAX} lines"
+    none(
+        &long,
+        &format!("functions of more than {FUNCTION_LINES_MAX} lines"),
     );
 }
 
