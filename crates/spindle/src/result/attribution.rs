@@ -4,8 +4,8 @@
 use spindle_stats::estimate_mean;
 
 use super::{
-    Attribution, Case, Comparison, IoCalls, Layout, PartDifference, ResponseTime, RunResult,
-    SYSTEM_CPU, Trial,
+    Attribution, Case, Comparison, IoCalls, Layout, PageCache, PartDifference, ResponseTime,
+    RunResult, SYSTEM_CPU, Trial,
 };
 
 /// Parts below this share of the difference are not worth a place in the sentence.
@@ -121,7 +121,7 @@ fn explanation(
     if part != SYSTEM_CPU || us <= 0.0 {
         return None;
     }
-    match slower.caching == "buffered" && faster.caching == "direct" {
+    match slower.caching == PageCache::Buffered && faster.caching == PageCache::Direct {
         true => Some("copying through the page cache".to_owned()),
         false => calls.map(str::to_owned),
     }
@@ -255,7 +255,7 @@ mod tests {
     fn record(buffered: [&[(&str, f64)]; 2], direct: [&[(&str, f64)]; 2]) -> RunRecord {
         let mut record =
             sample::record(&[("buffered", &[100.0, 101.0]), ("direct", &[200.0, 203.0])]);
-        record.layouts[0].caching = "buffered".to_owned();
+        record.layouts[0].caching = PageCache::Buffered;
         for (case, times) in [(0, buffered), (1, direct)] {
             for (trial, parts) in record.cases[case].trials.iter_mut().zip(times) {
                 trial.response_time = Some(time(parts));
@@ -304,7 +304,7 @@ mod tests {
         let (slow, fast) = (part(200.0), part(100.0));
         let mut record = record([&slow, &slow], [&fast, &fast]);
         for (layout, name) in record.layouts.iter_mut().zip(["async", "odm"]) {
-            (layout.name, layout.caching) = (name.to_owned(), "direct".to_owned());
+            (layout.name, layout.caching) = (name.to_owned(), PageCache::Direct);
         }
         for (case, calls) in record.cases.iter_mut().zip(calls) {
             for trial in &mut case.trials {

@@ -75,7 +75,7 @@ pub fn build(record: &RunRecord) -> Result<RunResult, RecordError> {
     result.drifts = drift::drifts(&result.cases)?;
     result.stopping = stopping::stopping(record, &result.verdicts);
     result.attributions = attribution::attributions(&result);
-    result.findings = findings::findings(&result, record);
+    result.findings = findings::findings(&result);
     result.headline = headline::headline(&result);
     result.warnings = warnings::warnings(&result, record);
     Ok(result)

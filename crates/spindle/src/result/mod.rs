@@ -40,14 +40,14 @@ pub use kinds::KindMeans;
 pub use levels::unit;
 pub use model::{
     Arrivals, Attribution, CLIENT_QUEUE, Case, ClientAudit, Comparison, Conditions,
-    CpuMicroseconds, CpuShares, DeviceProbe, Drift, FORMAT_VERSION, Finding, IoCalls,
-    IoPerTransaction, Keeps, KindOfTransaction, Latency, Layout, Measure, Memory, NOT_DIRECT_HERE,
-    NoiseFloor, OF_THE_SERVER, OTHER_TIME, Outcome, OwnCost, Pair, PartDifference, Phase, Place,
-    ProbedTimes, Promise, PromiseReason, QueryRun, QueryTime, QuietWait, RUN_QUEUE, Ranking,
-    RatioEstimate, ResponseTime, Restore, RunResult, SYSTEM_CPU, SegmentSpace, SetAside,
-    Standstill, Stopping, SystemColumn, SystemMean, SystemSeries, Throughput, TimePart, Trial,
-    TrialTimes, USER_CPU, Variance, Wait, WarmUp, Warning, is_refresh, is_storage_wait,
-    is_wait_event, nearest_event,
+    CpuMicroseconds, CpuShares, DatabaseFacts, DeviceProbe, Drift, FORMAT_VERSION, Finding,
+    IoCalls, IoPerTransaction, Keeps, KindOfTransaction, Latency, Layout, Measure, Memory,
+    NOT_DIRECT_HERE, NoiseFloor, OF_THE_SERVER, OTHER_TIME, Outcome, OwnCost, PageCache, Pair,
+    PartDifference, Phase, Place, ProbedTimes, Promise, PromiseReason, QueryRun, QueryTime,
+    QuietWait, RUN_QUEUE, Ranking, RatioEstimate, ResponseTime, Restore, RunResult, SYSTEM_CPU,
+    SegmentSpace, SetAside, StackKind, StackPart, Standstill, Stopping, SystemColumn, SystemMean,
+    SystemSeries, Throughput, TimePart, Trial, TrialTimes, USER_CPU, Variance, Wait, WarmUp,
+    Warning, is_refresh, is_storage_wait, is_wait_event, nearest_event,
 };
 pub use queries::{QueryMean, QueryMeans};
 pub use record::{AutoPlan, CaseRecord, RunRecord, SampledTrial};

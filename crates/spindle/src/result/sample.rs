@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::{
     Audit, CaseRecord, Conditions, CpuMicroseconds, CpuShares, IoCounts, Latency, Layout, Outcome,
-    Restore, RunRecord, SegmentSpace, Trial,
+    PageCache, Restore, RunRecord, SegmentSpace, Trial,
 };
 
 /// One direct layout per `(name, tpm of round 1, 2, ...)`, under `oltp_mix` with 8 clients, without any warning.
@@ -42,12 +42,14 @@ fn layout(name: &str) -> Layout {
     Layout {
         name: name.to_owned(),
         path: ".".to_owned(),
-        caching: "direct".to_owned(),
+        caching: PageCache::Direct,
         method: "sync".to_owned(),
         engine: None,
         description: "files on ext4, direct, one by one".to_owned(),
         emulated: Vec::new(),
         notes: Vec::new(),
+        database: None,
+        stack: Vec::new(),
     }
 }
 

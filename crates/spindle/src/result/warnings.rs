@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 use super::headline::{MOSTLY_CACHED_SHARE, case_label, format_ratio};
 use super::judge::{is_within_noise, own_noise};
 use super::{
-    Case, Comparison, Drift, OF_THE_SERVER, Outcome, RunRecord, RunResult, Trial, Warning, clients,
+    Case, Comparison, Drift, Outcome, PageCache, RunRecord, RunResult, Trial, Warning, clients,
     disturbance, fixed_rate,
 };
 
@@ -205,14 +205,14 @@ fn reads_off(result: &RunResult, case: &Case) -> Option<String> {
 fn is_buffered(result: &RunResult, case: &Case) -> bool {
     result
         .layout_of(case)
-        .is_some_and(|layout| layout.caching == "buffered")
+        .is_some_and(|layout| layout.caching == PageCache::Buffered)
 }
 
 /// Whether a server chooses how it reads and writes: through the page cache then, for all that is known.
 fn is_servers_own(result: &RunResult, case: &Case) -> bool {
     result
         .layout_of(case)
-        .is_some_and(|layout| layout.caching == OF_THE_SERVER)
+        .is_some_and(|layout| layout.caching == PageCache::OfTheServer)
 }
 
 fn writes_off(result: &RunResult, case: &Case) -> Option<String> {
@@ -463,7 +463,7 @@ mod tests {
         ));
         let buffered = warnings_after(|record| {
             cached(record);
-            record.layouts[0].caching = "buffered".to_owned();
+            record.layouts[0].caching = PageCache::Buffered;
             record.memory_budget_bytes = Some(1 << 30);
         });
         assert_eq!(buffered, Vec::<String>::new());
@@ -474,7 +474,7 @@ mod tests {
         let cached = |record: &mut RunRecord, shares: [f64; 2], budget_bytes: Option<u64>| {
             record.memory_budget_bytes = budget_bytes;
             for (case, share) in record.cases.iter_mut().zip(shares) {
-                record.layouts[case.layout].caching = "buffered".to_owned();
+                record.layouts[case.layout].caching = PageCache::Buffered;
                 for trial in &mut case.trials {
                     trial.audit.page_cache_share = Some(share);
                 }
@@ -499,7 +499,7 @@ mod tests {
         assert!(mostly[0].starts_with("a: 51 % of the bytes it read"));
         let direct = warnings_after(|record| {
             cached(record, [0.3, 0.0], None);
-            record.layouts[0].caching = "direct".to_owned();
+            record.layouts[0].caching = PageCache::Direct;
         });
         assert_eq!(direct, none);
         let failed = warnings_after(|record| {

@@ -8,8 +8,8 @@ use spindle_io::real::facts::{self, DirectProbe};
 use spindle_layout::plan::DelayedBy;
 use spindle_layout::{Placement, Target, reflink_refusal};
 
+use super::description::describe;
 use super::grounds::Grounds;
-use super::replay::describe;
 use super::server_files::ServerFiles;
 use crate::experiment::{
     self, AccessPath, Caching, Database, Experiment, Method, PutBack, RestoreBy, TornBlocks,

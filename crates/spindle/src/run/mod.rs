@@ -5,6 +5,7 @@
 //! [`directory`], and what people see meanwhile ([`progress`]). Only the command line calls this module.
 
 mod databases;
+pub mod description;
 pub mod directory;
 pub mod examine;
 mod finished_trial;

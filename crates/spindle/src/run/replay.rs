@@ -4,12 +4,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
+use super::description::describe;
 use super::journal::Event;
 use crate::experiment::Experiment;
 use crate::observe::machine::Machine;
 use crate::result::{
-    AutoPlan, CaseRecord, Layout, OF_THE_SERVER, Outcome, OwnCost, Phase, RunRecord, SampledTrial,
-    SetAside, SystemSeries, TRIES_MAX, Trial, Warning,
+    AutoPlan, CaseRecord, Layout, Outcome, OwnCost, Phase, RunRecord, SampledTrial, SetAside,
+    SystemSeries, TRIES_MAX, Trial, Warning,
 };
 
 /// A case: layout and load level.
@@ -243,11 +244,17 @@ impl RunState {
         }
     }
 
-    /// A candidate, with what was found out about it.
+    /// A candidate, with what was found out about it. Journals of older versions lack what the experiment says.
     pub fn layout(&self, index: usize) -> Layout {
+        let described = describe(&self.experiment, index);
         match self.layouts.get(&index) {
+            Some((layout, _)) if layout.database.is_none() => Layout {
+                database: described.database,
+                stack: described.stack,
+                ..layout.clone()
+            },
             Some((layout, _)) => layout.clone(),
-            None => describe(&self.experiment, index),
+            None => described,
         }
     }
 
@@ -293,60 +300,4 @@ fn noise_check(experiment: &Experiment) -> Option<(usize, usize)> {
     let repeated = experiment.layouts[again].repeats.as_ref();
     let first = layouts().position(|layout| Some(&layout.name) == repeated)?;
     Some((first, again))
-}
-
-/// A candidate in words, before anything was found out about it.
-pub fn describe(experiment: &Experiment, index: usize) -> Layout {
-    let layout = &experiment.layouts[index];
-    let database = experiment.database_of(index);
-    let redo = database.redo_access_path(layout.io);
-    // A server does as it likes where nothing is asked of it.
-    let is_asked = database.server.is_none();
-    let asks = layout.server_io;
-    let word = |is_asked: bool, word: &str| if is_asked { word } else { OF_THE_SERVER }.to_owned();
-    let caching = word(
-        is_asked || asks.is_some_and(|io| io.direct.is_some()),
-        layout.io.caching.as_str(),
-    );
-    let method = word(
-        is_asked || asks.is_some_and(|io| io.method.is_some()),
-        layout.io.method.as_str(),
-    );
-    let place = match (&layout.made, layout.address()) {
-        (Some(made), _) => made.to_string(),
-        (None, Some(address)) => address.to_string(),
-        (None, None) => layout.path.display().to_string(),
-    };
-    let mut description = match database.engine.server() {
-        None => format!(
-            "{} datafiles on {place} ({}), {} DBWR; redo {}",
-            database.datafiles, layout.io, database.writers, redo,
-        ),
-        Some(_) if layout.address().is_some() => {
-            format!("a schema on {place}, an existing server")
-        }
-        Some(_) => format!("{} on {place}", database.engine),
-    };
-    let limited = layout.limit.map(|limit| limit.to_string());
-    let delayed = layout.delay.map(|delay| delay.to_string());
-    let emulated: Vec<String> = limited.into_iter().chain(delayed).collect();
-    if let Some(first) = &layout.repeats {
-        description.push_str(&format!(
-            "; {first} once more, to learn the machine's own noise"
-        ));
-    }
-    for emulation in &emulated {
-        description.push_str("; ");
-        description.push_str(emulation);
-    }
-    Layout {
-        name: layout.name.clone(),
-        path: place,
-        caching,
-        method,
-        engine: None,
-        description,
-        emulated,
-        notes: Vec::new(),
-    }
 }

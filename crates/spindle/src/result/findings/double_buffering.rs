@@ -1,6 +1,7 @@
 //! Blocks are kept twice, in the buffer cache and in the page cache: either the page cache answers reads that the
 //! buffer cache could have answered, or it holds the very same blocks and answers none.
 
+use super::super::PageCache;
 use super::super::summary::mean_of as average_of;
 use super::scene::Scene;
 use super::{Kind, Seen};
@@ -24,10 +25,10 @@ pub(super) const KIND: Kind = Kind {
 fn look(scene: &Scene<'_>) -> Option<Seen> {
     let reads_per_s = scene.case.summary()?.read_iops;
     // A server that does as it likes may go past the page cache: then that holds next to nothing of its files.
-    let is_through = match scene.layout.caching.as_str() {
-        "direct" => false,
-        "buffered" => true,
-        _ => is_held(scene)?,
+    let is_through = match scene.layout.caching {
+        PageCache::Direct => false,
+        PageCache::Buffered => true,
+        PageCache::OfTheServer => is_held(scene)?,
     };
     if !is_through || reads_per_s < READS_PER_S_MIN {
         return None;
@@ -85,7 +86,7 @@ mod tests {
 
     fn buffered(share: f64) -> Stage {
         let mut stage = Stage::new().trials(|trial| trial.audit.page_cache_share = Some(share));
-        stage.layout.caching = "buffered".to_owned();
+        stage.layout.caching = PageCache::Buffered;
         stage
     }
 
@@ -111,7 +112,7 @@ mod tests {
         assert!(held(2).look(&KIND).is_some());
         assert_eq!(held(1).look(&KIND), None);
         let mut direct = held(24);
-        direct.layout.caching = "direct".to_owned();
+        direct.layout.caching = PageCache::Direct;
         assert_eq!(direct.look(&KIND), None);
     }
 
@@ -120,7 +121,7 @@ mod tests {
         let server = |mib: u64| {
             let mut stage =
                 buffered(0.6).trials(|trial| trial.audit.page_cache_bytes_at_end = Some(mib << 20));
-            stage.layout.caching = "server's".to_owned();
+            stage.layout.caching = PageCache::OfTheServer;
             stage
         };
         assert!(server(24).look(&KIND).is_some());
@@ -133,7 +134,7 @@ mod tests {
         let hardly_reads = buffered(0.6).trials(|trial| trial.read_iops = 9.0);
         assert_eq!(hardly_reads.look(&KIND), None);
         let mut direct = buffered(0.6);
-        direct.layout.caching = "direct".to_owned();
+        direct.layout.caching = PageCache::Direct;
         assert_eq!(direct.look(&KIND), None);
     }
 }

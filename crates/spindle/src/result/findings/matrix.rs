@@ -1,7 +1,7 @@
 //! Each cause planted on each engine, and every kind asked of it: the right one is named, and no other. A scene has the
 //! waits under the engine's own names, as its runs record them.
 
-use super::super::{ClientAudit, IoCounts, RUN_QUEUE, SYSTEM_CPU, USER_CPU};
+use super::super::{ClientAudit, IoCounts, PageCache, RUN_QUEUE, SYSTEM_CPU, USER_CPU};
 use super::KINDS;
 use super::stage::Stage;
 
@@ -143,12 +143,12 @@ fn causes(engine: &Engine) -> Vec<(&'static str, Stage)> {
     let slow = [(engine.read, 80_000.0), (USER_CPU, 20_000.0)];
     let saturated = set(scene(engine, &reading), "device_utilisation_percent", 99.0);
     let mut buffered = same().trials(|trial| trial.audit.page_cache_share = Some(0.5));
-    buffered.layout.caching = "buffered".to_owned();
+    buffered.layout.caching = PageCache::Buffered;
     let mut held = same().trials(|trial| {
         trial.audit.page_cache_share = Some(0.0);
         trial.audit.page_cache_bytes_at_end = Some(20 << 20);
     });
-    held.layout.caching = "buffered".to_owned();
+    held.layout.caching = PageCache::Buffered;
     vec![
         ("log writes dominate", scene(engine, &log)),
         ("log writes dominate", scene(engine, &queue)),
@@ -250,13 +250,16 @@ fn a_cause_is_named_where_other_programs_take_the_processors() {
 /// budget in the buffer cache.
 #[test]
 fn what_the_page_cache_holds_beside_the_buffer_cache_is_seen() {
-    for (engine, caching, share, mib) in [(2, "server's", 0.0, 14), (0, "buffered", 0.0, 3)] {
+    for (engine, caching, share, mib) in [
+        (2, PageCache::OfTheServer, 0.0, 14),
+        (0, PageCache::Buffered, 0.0, 3),
+    ] {
         let engine = &ENGINES[engine];
         let mut stage = scene(engine, &plain(engine)).trials(|trial| {
             trial.audit.page_cache_share = Some(share);
             trial.audit.page_cache_bytes_at_end = Some(mib << 20);
         });
-        stage.layout.caching = caching.to_owned();
+        stage.layout.caching = caching;
         assert_eq!(named(&stage), ["double buffering"], "{}", engine.name);
     }
 }

@@ -21,8 +21,7 @@ mod starved_clients;
 mod throttled;
 
 use self::scene::Scene;
-use super::{Case, Finding, RunRecord, RunResult, Verdict};
-use crate::experiment::Experiment;
+use super::{Case, Finding, RunResult, Verdict};
 
 /// Every kind of finding.
 const KINDS: &[Kind] = &[
@@ -64,8 +63,7 @@ struct Seen {
 
 /// Everything found, the weightiest first. A kind is said once for a workload, with the evidence of each case; twice,
 /// where its words depend on the verdicts and these differ between load levels.
-pub(super) fn findings(result: &RunResult, record: &RunRecord) -> Vec<Finding> {
-    let experiment: Option<Experiment> = serde_json::from_value(record.experiment.clone()).ok();
+pub(super) fn findings(result: &RunResult) -> Vec<Finding> {
     let cases = || result.cases.iter().filter(|case| case.is_compared());
     let mut workloads: Vec<&str> = Vec::new();
     for case in cases() {
@@ -79,7 +77,7 @@ pub(super) fn findings(result: &RunResult, record: &RunRecord) -> Vec<Finding> {
             let looks = cases()
                 .filter(|case| case.workload == workload)
                 .filter_map(|case| {
-                    let scene = Scene::of(case, result, experiment.as_ref())?;
+                    let scene = Scene::of(case, result)?;
                     Some((case, (kind.look)(&scene)?))
                 });
             let (apart, alike): (Vec<_>, Vec<_>) = looks
@@ -94,7 +92,7 @@ pub(super) fn findings(result: &RunResult, record: &RunRecord) -> Vec<Finding> {
 
 /// Whether a case's device was at its limit.
 pub(super) fn is_device_saturated(result: &RunResult, case: &Case) -> bool {
-    let scene = Scene::of(case, result, None);
+    let scene = Scene::of(case, result);
     scene.is_some_and(|scene| (device_saturated::KIND.look)(&scene).is_some())
 }
 

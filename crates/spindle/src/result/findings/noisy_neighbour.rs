@@ -1,5 +1,6 @@
 //! Something else used the machine or its device meanwhile.
 
+use super::super::PageCache;
 use super::super::disturbance::{PROGRAMS_MIN_PERCENT, STEAL_MIN_PERCENT};
 use super::scene::Scene;
 use super::{Kind, Seen};
@@ -44,7 +45,7 @@ fn look(scene: &Scene<'_>) -> Option<Seen> {
 
 /// MiB per second that were read from the device and not by the database; `None` when they are few.
 fn foreign_reads(scene: &Scene<'_>) -> Option<f64> {
-    if scene.layout.caching != "direct" {
+    if scene.layout.caching != PageCache::Direct {
         return None;
     }
     let (mut own, mut all) = (0, 0);
@@ -109,7 +110,7 @@ mod tests {
         assert_eq!(stage(100, 145).look(&KIND), None);
         assert_eq!(stage(10, 55).look(&KIND), None);
         let mut read_ahead = stage(100, 200);
-        read_ahead.layout.caching = "buffered".to_owned();
+        read_ahead.layout.caching = PageCache::Buffered;
         assert_eq!(read_ahead.look(&KIND), None);
     }
 }

@@ -1,7 +1,6 @@
 //! A case as findings look at it: its figures by the names under which they are known elsewhere.
 
-use super::super::{Case, Layout, RUN_QUEUE, RunResult, is_storage_wait};
-use crate::experiment::Experiment;
+use super::super::{Case, DatabaseFacts, Layout, RUN_QUEUE, RunResult, is_storage_wait};
 
 /// Shares of a transaction's time are said to leave out waits for other programs' processors when these take so much of
 /// it.
@@ -12,37 +11,15 @@ pub(super) struct Scene<'a> {
     pub(super) case: &'a Case,
     pub(super) layout: &'a Layout,
     /// Its database's own settings; `None` when the record does not hold them.
-    pub(super) database: Option<Processes>,
+    pub(super) database: Option<DatabaseFacts>,
     /// The same layout and workload at the next lower load level, if it was measured.
     pub(super) lower_load: Option<&'a Case>,
 }
 
-/// What a layout's database was set up with.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Processes {
-    pub(super) writers: u32,
-    pub(super) datafiles: u32,
-    pub(super) buffer_cache_bytes: u64,
-}
-
 impl<'a> Scene<'a> {
     /// `None` for a case of no known layout.
-    pub(super) fn of(
-        case: &'a Case,
-        result: &'a RunResult,
-        experiment: Option<&Experiment>,
-    ) -> Option<Scene<'a>> {
+    pub(super) fn of(case: &'a Case, result: &'a RunResult) -> Option<Scene<'a>> {
         let layout = result.layout_of(case)?;
-        let processes = |experiment: &Experiment| {
-            let mut layouts = experiment.layouts.iter();
-            let index = layouts.position(|candidate| layout.is_called(&candidate.name))?;
-            let database = experiment.database_of(index);
-            Some(Processes {
-                writers: database.writers,
-                datafiles: database.datafiles,
-                buffer_cache_bytes: database.buffer_cache_bytes,
-            })
-        };
         let lower = result.cases.iter().filter(|other| {
             other.is_compared()
                 && other.layout == case.layout
@@ -52,7 +29,7 @@ impl<'a> Scene<'a> {
         Some(Scene {
             case,
             layout,
-            database: experiment.and_then(processes),
+            database: layout.database,
             lower_load: lower.max_by_key(|other| other.clients),
         })
     }

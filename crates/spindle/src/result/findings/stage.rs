@@ -1,7 +1,9 @@
 //! Cases for the tests of findings: nothing remarkable but what a test sets.
 
-use super::super::{Case, Layout, ResponseTime, SystemMean, TimePart, Trial, Wait, build, sample};
-use super::scene::{Processes, Scene};
+use super::super::{
+    Case, DatabaseFacts, Layout, ResponseTime, SystemMean, TimePart, Trial, Wait, build, sample,
+};
+use super::scene::Scene;
 use super::{Kind, Seen};
 
 /// A case of two trials of 5 seconds on a direct layout, with 2 writers, 4 datafiles and a buffer cache of 16 MiB.
@@ -70,7 +72,7 @@ impl Stage {
         (kind.look)(&Scene {
             case: &self.case,
             layout: &self.layout,
-            database: Some(Processes {
+            database: Some(DatabaseFacts {
                 writers: 2,
                 datafiles: 4,
                 buffer_cache_bytes: 16 << 20,

@@ -5,6 +5,7 @@ mod clients;
 mod conditions;
 mod io_calls;
 mod judgement;
+mod layout;
 mod promise;
 mod system;
 mod trial;
@@ -22,6 +23,9 @@ pub use io_calls::IoCalls;
 pub use judgement::{
     Comparison, Drift, Measure, NoiseFloor, Pair, Place, Ranking, RatioEstimate, Stopping,
 };
+pub use layout::{
+    DatabaseFacts, Layout, NOT_DIRECT_HERE, OF_THE_SERVER, PageCache, StackKind, StackPart,
+};
 pub use promise::{Keeps, Promise, PromiseReason};
 pub use system::{SystemColumn, SystemMean, SystemSeries};
 pub use trial::{
@@ -31,13 +35,6 @@ pub use trial::{
     is_wait_event, nearest_event,
 };
 pub use variance::Variance;
-
-/// How a layout's note begins when direct I/O was asked for and the file system buffered it all the same. Such a note
-/// is raised to a warning and shown in the table.
-pub const NOT_DIRECT_HERE: &str = "not direct here";
-
-/// What stands for caching or method when a server chooses them itself.
-pub const OF_THE_SERVER: &str = "server's";
 
 /// Version of the format of `result.json`. It rises when a field changes its meaning or goes away; a new field alone
 /// leaves it as it is.
@@ -140,46 +137,6 @@ impl RunResult {
             }
         }
         groups
-    }
-}
-
-/// One candidate: where the database stood and how its blocks were read and written.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Layout {
-    /// Name from the experiment file, unique in it.
-    pub name: String,
-    /// Directory or device that held the datafiles.
-    pub path: String,
-    /// `buffered` or `direct`.
-    pub caching: String,
-    /// `sync`, `slaves`, `async` or `odm`.
-    pub method: String,
-    /// The database, with its version, as it calls itself; `None` for the embedded one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub engine: Option<String>,
-    /// The whole layout in words, for people.
-    pub description: String,
-    /// How the devices were made slower than they are, such as "limited by Spindle (500 reads/s)" or "delayed by
-    /// Spindle (read 5 ms)"; empty when they were not.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub emulated: Vec<String>,
-    /// What was found about the layout on this machine, such as "not direct here: tmpfs keeps files in memory".
-    pub notes: Vec<String>,
-}
-
-impl Layout {
-    /// Whether it is the layout of this name in the experiment; what it was found to lie on may stand behind its own.
-    pub fn is_called(&self, written: &str) -> bool {
-        let rest = self.name.strip_prefix(written);
-        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(" (on "))
-    }
-
-    /// The note that direct I/O was asked for and not had; it begins with [`NOT_DIRECT_HERE`].
-    pub fn not_direct_note(&self) -> Option<&str> {
-        let mut notes = self.notes.iter();
-        notes
-            .find(|note| note.starts_with(NOT_DIRECT_HERE))
-            .map(String::as_str)
     }
 }
 

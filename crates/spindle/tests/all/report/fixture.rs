@@ -4,8 +4,8 @@
 use serde_json::json;
 use spindle::result::{
     Audit, CaseRecord, Conditions, CpuMicroseconds, CpuShares, IoCounts, Latency, Layout, Memory,
-    Outcome, OwnCost, Promise, Restore, RunRecord, SampledTrial, SegmentSpace, SystemSeries, Trial,
-    Wait, Warning,
+    Outcome, OwnCost, PageCache, Promise, Restore, RunRecord, SampledTrial, SegmentSpace,
+    SystemSeries, Trial, Wait, Warning,
 };
 
 /// Block size of the fixture's database.
@@ -18,7 +18,7 @@ const INTERVAL_MS: u64 = 100;
 /// What distinguishes one access path of the fixture.
 struct Path {
     name: &'static str,
-    caching: &'static str,
+    caching: PageCache,
     method: &'static str,
     description: &'static str,
     tpm: f64,
@@ -32,7 +32,7 @@ struct Path {
 const PATHS: [Path; 6] = [
     Path {
         name: "buffered, sync",
-        caching: "buffered",
+        caching: PageCache::Buffered,
         method: "sync",
         description: "files on ext4 through the page cache, one DBWR that writes block by block",
         tpm: 31_400.0,
@@ -43,7 +43,7 @@ const PATHS: [Path; 6] = [
     },
     Path {
         name: "buffered, 8 slaves",
-        caching: "buffered",
+        caching: PageCache::Buffered,
         method: "slaves",
         description: "files on ext4 through the page cache, one DBWR with 8 I/O slaves",
         tpm: 48_900.0,
@@ -54,7 +54,7 @@ const PATHS: [Path; 6] = [
     },
     Path {
         name: "direct, sync",
-        caching: "direct",
+        caching: PageCache::Direct,
         method: "sync",
         description: "files on ext4 without the page cache, one DBWR that writes block by block",
         tpm: 34_200.0,
@@ -65,7 +65,7 @@ const PATHS: [Path; 6] = [
     },
     Path {
         name: "direct, 8 slaves",
-        caching: "direct",
+        caching: PageCache::Direct,
         method: "slaves",
         description: "files on ext4 without the page cache, one DBWR with 8 I/O slaves",
         tpm: 58_700.0,
@@ -76,7 +76,7 @@ const PATHS: [Path; 6] = [
     },
     Path {
         name: "direct, async",
-        caching: "direct",
+        caching: PageCache::Direct,
         method: "async",
         description: "files on ext4 without the page cache, one DBWR that submits batches through io_uring",
         tpm: 60_300.0,
@@ -87,7 +87,7 @@ const PATHS: [Path; 6] = [
     },
     Path {
         name: "odm <registered & shared>",
-        caching: "direct",
+        caching: PageCache::Direct,
         method: "odm",
         description: "preallocated files identified once, io_uring with registered files and buffers",
         tpm: 62_000.0,
@@ -174,12 +174,14 @@ fn layout(path: &Path) -> Layout {
     Layout {
         name: path.name.to_owned(),
         path: "/srv/spindle".to_owned(),
-        caching: path.caching.to_owned(),
+        caching: path.caching,
         method: path.method.to_owned(),
         engine: None,
         description: path.description.to_owned(),
         emulated: Vec::new(),
         notes: Vec::new(),
+        database: None,
+        stack: Vec::new(),
     }
 }
 
@@ -285,7 +287,7 @@ fn audit(case: usize, round: u32, reads: u64, writes: u64) -> Audit {
     Audit {
         dirty_bytes_at_end: Some(0),
         dirty_buffer_bytes_at_end: Some(case as u64 * 16 * BLOCK_BYTES),
-        cached_pages_at_end: (PATHS[case].caching == "direct").then_some(0),
+        cached_pages_at_end: (PATHS[case].caching == PageCache::Direct).then_some(0),
         ..Audit::of_counts(tool, Some(device))
     }
 }

@@ -11,7 +11,7 @@ use spindle::result::{
     SegmentSpace, Stopping, SystemColumn, SystemMean, SystemSeries, TimePart, Trial, Verdict, Wait,
     WarmUp, Warning, build,
 };
-use spindle::run::replay::describe;
+use spindle::run::description::describe;
 
 const EXPERIMENT: &str = r#"
 name = "raw-or-filesystem"

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use spindle::experiment::Experiment;
-use spindle::result::{Layout, SystemSeries};
+use spindle::result::{Layout, PageCache, SystemSeries};
 use spindle::run::journal::{Event, Journal};
 
 use crate::report::fixture;
@@ -101,11 +101,16 @@ fn layout(name: &str) -> Layout {
     Layout {
         name: name.to_owned(),
         path: "/srv/spindle".to_owned(),
-        caching: name.to_owned(),
+        caching: match name {
+            "buffered" => PageCache::Buffered,
+            _ => PageCache::Direct,
+        },
         method: "sync".to_owned(),
         engine: None,
         description: format!("files on ext4, {name}"),
         emulated: Vec::new(),
         notes: Vec::new(),
+        database: None,
+        stack: Vec::new(),
     }
 }

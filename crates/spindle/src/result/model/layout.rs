@@ -1,0 +1,115 @@
+//! A candidate as results know it: what it is called, how its blocks travel, and what the run says of it, so that
+//! nothing has to be read from the experiment again.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// How a layout's note begins when direct I/O was asked for and the file system buffered it all the same. Such a note
+/// is raised to a warning and shown in the table.
+pub const NOT_DIRECT_HERE: &str = "not direct here";
+
+/// What stands for the method when a server chooses it itself.
+pub const OF_THE_SERVER: &str = "server's";
+
+/// Whether blocks pass through the page cache.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum PageCache {
+    /// They do.
+    Buffered,
+    /// They do not.
+    Direct,
+    /// The server decides.
+    #[serde(rename = "server's")]
+    OfTheServer,
+}
+
+impl fmt::Display for PageCache {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.pad(match self {
+            PageCache::Buffered => "buffered",
+            PageCache::Direct => "direct",
+            PageCache::OfTheServer => OF_THE_SERVER,
+        })
+    }
+}
+
+/// One candidate: where the database stood and how its blocks were read and written.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Layout {
+    /// Name from the experiment file, unique in it; what it was found to lie on may stand behind it.
+    pub name: String,
+    /// Directory or device that held the datafiles.
+    pub path: String,
+    /// Whether blocks passed through the page cache.
+    pub caching: PageCache,
+    /// `sync`, `slaves`, `async`, `libaio`, `odm`, or [`OF_THE_SERVER`].
+    pub method: String,
+    /// The database, with its version, as it calls itself; `None` for the embedded one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub engine: Option<String>,
+    /// The whole layout in words, for people.
+    pub description: String,
+    /// How the devices were made slower than they are, such as "limited by Spindle (500 reads/s)" or "delayed by
+    /// Spindle (read 5 ms)"; empty when they were not.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub emulated: Vec<String>,
+    /// What was found about the layout on this machine, such as "not direct here: tmpfs keeps files in memory".
+    pub notes: Vec<String>,
+    /// The settings of its database that findings weigh; `None` in the results of older versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub database: Option<DatabaseFacts>,
+    /// Its parts from the files down to the devices, those of a row side by side; empty in the results of older
+    /// versions.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub stack: Vec<Vec<StackPart>>,
+}
+
+impl Layout {
+    /// The note that direct I/O was asked for and not had; it begins with [`NOT_DIRECT_HERE`].
+    pub fn not_direct_note(&self) -> Option<&str> {
+        let mut notes = self.notes.iter();
+        notes
+            .find(|note| note.starts_with(NOT_DIRECT_HERE))
+            .map(String::as_str)
+    }
+}
+
+/// What a layout's database was set up with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DatabaseFacts {
+    /// DBWR processes.
+    pub writers: u32,
+    /// Datafiles.
+    pub datafiles: u32,
+    /// Its cache, bytes.
+    pub buffer_cache_bytes: u64,
+}
+
+/// One part of a layout: what it is, and more about it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StackPart {
+    /// What kind of part.
+    pub kind: StackKind,
+    /// Such as `8 datafiles`, `xfs` or `sdb`.
+    pub title: String,
+    /// More, for people; may be empty.
+    pub detail: String,
+}
+
+/// What a part of a layout is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StackKind {
+    /// Files of the database.
+    Files,
+    /// The access path.
+    AccessPath,
+    /// A file system, a disk group, an existing directory or server.
+    FileSystem,
+    /// A volume.
+    Volume,
+    /// A device.
+    Device,
+}
