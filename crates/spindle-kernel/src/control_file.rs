@@ -7,8 +7,8 @@ use spindle_io::sync::{Latch, Semaphore};
 use spindle_io::{Arena, BlockDevice, Operation, Request, Submission};
 
 use crate::error::{KernelError, Result};
-use crate::instance::Shared;
-use crate::ring_marks::Location;
+use crate::fixed_sga::FixedSga;
+use crate::log::marks::Location;
 use crate::settings::PlantedFault;
 use crate::wait_event::{ProcessWaits, WaitEvent};
 
@@ -133,7 +133,7 @@ impl ControlFile {
     /// next one would go over the only whole copy.
     pub(crate) async fn update<T>(
         &self,
-        shared: &Shared,
+        fixed: &FixedSga,
         change: impl FnOnce(&mut Contents) -> Result<T>,
     ) -> Result<T> {
         let _turn = self
@@ -159,12 +159,12 @@ impl ControlFile {
             *state = (contents, number);
             (bytes, number, value)
         };
-        let durable = !shared
+        let durable = !fixed
             .settings
             .has_planted(PlantedFault::ControlFileNotDurable);
         let written = write_bytes(&*self.device, (number % 2) * COPY_BYTES, &bytes, durable).await;
         if let Err(error) = &written {
-            shared.fail(format!("control file: {error}"));
+            fixed.fail(format!("control file: {error}"));
         }
         written.map(|()| value)
     }
@@ -173,23 +173,23 @@ impl ControlFile {
     /// either may be lost.
     pub(crate) async fn update_both<T>(
         &self,
-        shared: &Shared,
+        fixed: &FixedSga,
         change: impl FnOnce(&mut Contents) -> Result<T>,
     ) -> Result<T> {
-        let value = self.update(shared, change).await?;
-        self.update(shared, |_| Ok(())).await?;
+        let value = self.update(fixed, change).await?;
+        self.update(fixed, |_| Ok(())).await?;
         Ok(value)
     }
 
     /// Enters a complete checkpoint.
     pub(crate) async fn set_checkpoint(
         &self,
-        shared: &Shared,
+        fixed: &FixedSga,
         waits: &ProcessWaits,
         checkpoint: CheckpointRecord,
     ) -> Result<()> {
-        let wait = waits.begin(&*shared.env);
-        self.update(shared, |contents| {
+        let wait = waits.begin(&*fixed.env);
+        self.update(fixed, |contents| {
             contents.checkpoint = checkpoint;
             Ok(())
         })

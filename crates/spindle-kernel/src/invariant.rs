@@ -10,8 +10,8 @@
 //! | a batch of redo continues where the last one ended, and fits its log file | `lgwr`, at each write |
 //! | a log file is written again when recovery does not need it | `lgwr`, at each switch |
 //! | a checkpoint moves on, over redo on stable storage | `checkpoint`, at each note of the position |
-//! | a block is what its place says, inside and out | `buffer_cache::writing`, before each write |
-//! | a buffer used for another block is clean, and nobody's | `buffer_cache::shard`, at each reuse |
+//! | a block is what its place says, inside and out | `cache::writing`, before each write |
+//! | a buffer used for another block is clean, and nobody's | `cache::shard`, at each reuse |
 //! | pins, latches, row locks and room in the log buffer are given back | when a pin is let go, a session ends, the instance stops |
 //!
 //! What they cost together is measured by `invariants` in `make bench`.

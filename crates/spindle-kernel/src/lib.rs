@@ -4,17 +4,15 @@
 //! same code runs on threads and files and in the simulated world. Start at [`Instance`]; sessions are [`Session`]s.
 
 pub mod block;
-mod buffer_cache;
 #[cfg(feature = "planted")]
 pub mod buggify;
 #[cfg(not(feature = "planted"))]
 mod buggify;
+mod cache;
 mod change;
-mod checkpoint;
 mod control_file;
-mod dbwr;
-mod double_write;
 mod error;
+mod fixed_sga;
 mod instance;
 #[cfg(all(test, feature = "shuttle"))]
 mod interleavings;
@@ -22,39 +20,32 @@ mod interleavings;
 pub mod invariant;
 #[cfg(not(feature = "switchable"))]
 mod invariant;
-mod lgwr;
 mod log;
-mod log_reader;
-mod log_room;
-mod pmon;
 #[cfg(feature = "planted")]
 pub mod probe;
 #[cfg(not(feature = "planted"))]
 mod probe;
 mod processes;
 mod recovery;
-mod redo;
-mod ring_marks;
-mod row_lock;
 mod session;
 mod settings;
+mod sga;
 mod statistics;
+mod storage;
 mod table;
 mod transaction;
-mod undo;
-mod visibility;
 mod wait_event;
-mod wait_graph;
 
 pub use block::{BlockAddress, RowId};
 pub use buggify::{Switch, Switches};
 pub use control_file::CONTROL_FILE_BYTES;
-pub use double_write::double_write_bytes;
 pub use error::{KernelError, Result};
-pub use instance::{Instance, SegmentSpace, Shutdown, Storage, create_database};
+pub use instance::{Instance, SegmentSpace, Shutdown, create_database};
+pub use processes::double_write::double_write_bytes;
 pub use recovery::RecoveryReport;
 pub use session::Session;
 pub use settings::{CommitWait, PlantedFault, Settings, TornBlocks, WriteSync};
 pub use statistics::StatisticsSnapshot;
+pub use storage::Storage;
 pub use table::{Table, row_bytes_max, table_blocks};
 pub use wait_event::{SampledWaits, WaitEvent, WaitTotal};

@@ -14,8 +14,8 @@ use crate::block::heap::{self, RowKind};
 use crate::block::{self, BlockAddress, BlockKind, RowId, Version};
 use crate::control_file::{Contents, Extent, Segment};
 use crate::error::{KernelError, Result};
-use crate::instance::Shared;
-use crate::undo::UNDO_RECORD_OVERHEAD_BYTES;
+use crate::sga::Sga;
+use crate::transaction::undo_record::UNDO_RECORD_OVERHEAD_BYTES;
 
 /// Extents are this long, so that multi-block reads stay within one (1 MiB, as Oracle's `AUTOALLOCATE` soon gives).
 const EXTENT_BYTES: usize = 1 << 20;
@@ -126,13 +126,13 @@ impl Table {
 
     /// Gives the table another extent; safe to be asked by several sessions at once, for `number` is the block they
     /// lack. The new blocks are formatted before the control file knows them.
-    pub(crate) async fn extend(&self, shared: &Shared, number: u64) -> Result<()> {
-        let _turn = shared
+    pub(crate) async fn extend(&self, sga: &Sga, number: u64) -> Result<()> {
+        let _turn = sga
             .space_turn
             .acquire()
             .await
             .expect("the semaphore is never closed");
-        let mut plan = shared.control.read(Clone::clone);
+        let mut plan = sga.control.read(Clone::clone);
         let index = plan.segment_index(self.segment);
         let have = plan.segments[index].extents.len();
         if number < have as u64 * u64::from(self.extent_blocks) {
@@ -140,12 +140,11 @@ impl Table {
         }
         add_extents(&mut plan, index, self.extent_blocks, self.extent_blocks)?;
         for extent in &plan.segments[index].extents[have..] {
-            format_extent(shared, *extent).await?;
+            format_extent(sga, *extent).await?;
         }
         let extents = plan.segments[index].extents.clone();
-        shared
-            .control
-            .update_both(shared, |contents| {
+        sga.control
+            .update_both(sga, |contents| {
                 contents.next_free = plan.next_free;
                 contents.segments = plan.segments;
                 Ok(())
@@ -214,24 +213,24 @@ pub fn row_bytes_max(block_bytes: usize) -> usize {
 /// Makes a table of rows of up to `row_bytes` and loads it: `fill` is called for each row in order with as many random
 /// bytes as the longest has, and may make it shorter.
 pub(crate) async fn create(
-    shared: &Shared,
+    sga: &Sga,
     name: &str,
     row_bytes: usize,
     rows: u64,
     mut fill: impl FnMut(u64, &mut Vec<u8>),
     is_interrupted: impl Fn() -> bool,
 ) -> Result<Arc<Table>> {
-    let block_bytes = shared.settings.block_bytes;
+    let block_bytes = sga.settings.block_bytes;
     assert!(
         (1..=row_bytes_max(block_bytes)).contains(&row_bytes),
         "a row of {row_bytes} bytes does not fit a block of {block_bytes}"
     );
-    let _turn = shared
+    let _turn = sga
         .space_turn
         .acquire()
         .await
         .expect("the semaphore is never closed");
-    let mut plan = shared.control.read(Clone::clone);
+    let mut plan = sga.control.read(Clone::clone);
     let index = plan.segments.len();
     plan.segments.push(Segment {
         number: index as u32,
@@ -243,13 +242,13 @@ pub(crate) async fn create(
     let blocks = table_blocks(block_bytes, row_bytes, rows) as u32;
     add_extents(&mut plan, index, blocks, extent_blocks(block_bytes))?;
     let table = Table::new(&plan.segments[index], block_bytes);
-    let mut filler = shared.env.rng(u64::from(table.segment));
+    let mut filler = sga.env.rng(u64::from(table.segment));
     for (order, extent) in plan.segments[index].extents.iter().enumerate() {
         if is_interrupted() {
             return Err(KernelError::LoadInterrupted);
         }
         let first_number = order as u64 * u64::from(table.extent_blocks);
-        write_extent(shared, *extent, |step, address, bytes| {
+        write_extent(sga, *extent, |step, address, bytes| {
             fill_block(
                 &table,
                 first_number + u64::from(step),
@@ -261,10 +260,9 @@ pub(crate) async fn create(
         })
         .await?;
     }
-    shared.flush_datafiles().await?;
-    shared
-        .control
-        .update_both(shared, |contents| {
+    sga.flush_datafiles().await?;
+    sga.control
+        .update_both(sga, |contents| {
             contents.next_free = plan.next_free;
             contents.segments = plan.segments;
             Ok(())
@@ -274,15 +272,15 @@ pub(crate) async fn create(
 }
 
 /// Writes unused blocks over an extent.
-async fn format_extent(shared: &Shared, extent: Extent) -> Result<()> {
-    let mut filler = shared
+async fn format_extent(sga: &Sga, extent: Extent) -> Result<()> {
+    let mut filler = sga
         .env
         .rng(u64::from(extent.first_block) << 16 | u64::from(extent.file));
-    write_extent(shared, extent, |_, address, bytes| {
+    write_extent(sga, extent, |_, address, bytes| {
         format_unused(address, bytes, &mut filler)
     })
     .await?;
-    shared.flush_datafiles().await
+    sga.flush_datafiles().await
 }
 
 /// An unused block: a header, and bytes that do not compress.
@@ -298,11 +296,11 @@ pub(crate) fn format_unused(
 
 /// Writes every block of an extent past the cache; `fill` makes the block of a number within it.
 pub(crate) async fn write_extent(
-    shared: &Shared,
+    sga: &Sga,
     extent: Extent,
     mut fill: impl FnMut(u32, BlockAddress, &mut [u8]),
 ) -> Result<()> {
-    let block_bytes = shared.settings.block_bytes;
+    let block_bytes = sga.settings.block_bytes;
     let arena =
         Arena::new(block_bytes, LOAD_BATCH_BLOCKS).map_err(|error| KernelError::Memory {
             what: "loading",
@@ -329,9 +327,9 @@ pub(crate) async fn write_extent(
         }
         let offset = u64::from(extent.first_block + done) * block_bytes as u64;
         let request = Request::write(offset, holds, false, Submission::Alone);
-        let device = shared.storage.datafile(extent.file);
+        let device = sga.storage.datafile(extent.file);
         if let Err(error) = device.submit(request).await.result {
-            shared.fail(error.to_string());
+            sga.fail(error.to_string());
             return Err(error.into());
         }
         done += count;

@@ -15,7 +15,8 @@ pub struct Module {
 }
 
 impl Module {
-    fn new(path: Vec<String>, text: &str) -> Module {
+    /// The module at a path, of this text.
+    pub fn new(path: Vec<String>, text: &str) -> Module {
         let code = code(text);
         Module {
             uses: paths(&code, &path),

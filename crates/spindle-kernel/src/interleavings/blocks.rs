@@ -1,60 +1,56 @@
 //! Blocks: sessions that change them, DBWR that writes them.
 
 use super::*;
-use crate::buffer_cache::{CALLS_THEN_LETS_GO, writing::LETS_GO_THEN_NOTES};
+use crate::cache::{CALLS_THEN_LETS_GO, writing::LETS_GO_THEN_NOTES};
 use crate::control_file::read_bytes;
+use crate::processes::{dbwr, lgwr};
 use crate::settings::PlantedFault;
-use crate::{dbwr, lgwr};
 use spindle_io::sync::explore::{Shows, WAITS_FROM_ITS_FIRST_POLL, explore, must_find};
 
 /// The number in the row of a block, and its SCN, as they are in the datafile; the block is whole.
-fn on_disk(shared: &Shared, number: u32) -> Option<(u64, u64)> {
+fn on_disk(sga: &Sga, number: u32) -> Option<(u64, u64)> {
     let offset = u64::from(number) * BLOCK_BYTES as u64;
-    let bytes = block_on(read_bytes(&*shared.storage.data[0], offset, BLOCK_BYTES)).unwrap();
+    let bytes = block_on(read_bytes(&*sga.storage.data[0], offset, BLOCK_BYTES)).unwrap();
     block::verify(&bytes, data_block(number)).ok()?;
     Some((number_in(&bytes), block::scn(&bytes)))
 }
 
 /// Two sessions change two blocks together, in opposite order, while a checkpoint has them written.
 fn checkpoint_with(settings: Settings) {
-    let shared = sga(settings);
+    let sga = new_sga(settings);
     let processes = [
-        process(&shared, lgwr::run),
-        process(&shared, |shared| dbwr::run(shared, 0)),
+        process(&sga, lgwr::run),
+        process(&sga, |sga| dbwr::run(sga, 0)),
     ];
-    let waits = shared.waits.register();
+    let waits = sga.waits.register();
     for number in [1, 2] {
-        block_on(formatted(&shared, &waits, number));
+        block_on(formatted(&sga, &waits, number));
     }
     let sessions = [[1, 2], [2, 1]].map(|order| {
-        session(&shared, async move |shared, waits| {
+        session(&sga, async move |sga, waits| {
             for _ in 0..2 {
                 let addresses = order.map(data_block);
-                let [first, second] = shared
-                    .cache
-                    .get_two(&shared, &waits, addresses)
-                    .await
-                    .unwrap();
-                add_one(&shared, &waits, &[&first, &second]).await.unwrap();
+                let [first, second] = sga.cache.get_two(&sga, &waits, addresses).await.unwrap();
+                add_one(&sga, &waits, &[&first, &second]).await.unwrap();
             }
         })
     });
-    let position = shared.log.end();
-    block_on(shared.dbwr.write_before(&shared, position)).unwrap();
+    let position = sga.log.end();
+    block_on(sga.cache.write_before(&sga.health, position)).unwrap();
     for number in [1, 2] {
-        let (_, scn) = on_disk(&shared, number).expect("written by the checkpoint");
-        assert!(scn <= shared.log.flushed(), "a block is ahead of its redo");
+        let (_, scn) = on_disk(&sga, number).expect("written by the checkpoint");
+        assert!(scn <= sga.log.flushed(), "a block is ahead of its redo");
     }
     sessions
         .into_iter()
         .for_each(|session| session.join().unwrap());
-    block_on(shared.dbwr.write_before(&shared, shared.log.end())).unwrap();
+    block_on(sga.cache.write_before(&sga.health, sga.log.end())).unwrap();
     for number in [1, 2] {
-        let (in_row, _) = on_disk(&shared, number).expect("written by the checkpoint");
+        let (in_row, _) = on_disk(&sga, number).expect("written by the checkpoint");
         assert_eq!(in_row, 4, "a change was taken for written");
     }
-    assert_eq!(shared.cache.dirty_buffers(), 0);
-    stop(&shared, processes);
+    assert_eq!(sga.cache.dirty_buffers(), 0);
+    stop(&sga, processes);
 }
 
 fn checkpoint() {
@@ -63,62 +59,62 @@ fn checkpoint() {
 
 /// A session changes a block while it is written.
 fn changed_meanwhile() {
-    let shared = sga(settings());
-    let waits = shared.waits.register();
-    block_on(formatted(&shared, &waits, 1));
+    let sga = new_sga(settings());
+    let waits = sga.waits.register();
+    block_on(formatted(&sga, &waits, 1));
     let processes = [
-        process(&shared, lgwr::run),
-        process(&shared, |shared| dbwr::run(shared, 0)),
+        process(&sga, lgwr::run),
+        process(&sga, |sga| dbwr::run(sga, 0)),
     ];
-    let changes = session(&shared, async move |shared, waits| {
-        let pin = shared.cache.get(&shared, &waits, data_block(1)).await;
-        add_one(&shared, &waits, &[&pin.unwrap()]).await.unwrap();
+    let changes = session(&sga, async move |sga, waits| {
+        let pin = sga.cache.get(&sga, &waits, data_block(1)).await;
+        add_one(&sga, &waits, &[&pin.unwrap()]).await.unwrap();
     });
-    block_on(shared.dbwr.write_before(&shared, shared.log.end())).unwrap();
+    block_on(sga.cache.write_before(&sga.health, sga.log.end())).unwrap();
     changes.join().unwrap();
-    block_on(shared.dbwr.write_before(&shared, shared.log.end())).unwrap();
-    let (in_row, _) = on_disk(&shared, 1).expect("written by the checkpoint");
+    block_on(sga.cache.write_before(&sga.health, sga.log.end())).unwrap();
+    let (in_row, _) = on_disk(&sga, 1).expect("written by the checkpoint");
     assert_eq!(in_row, 1, "a change was taken for written");
-    stop(&shared, processes);
+    stop(&sga, processes);
 }
 
 /// Three sessions want the same block, which none of them has; one read serves all.
 fn readers() {
-    let shared = sga(settings());
-    store(&shared, 1);
+    let sga = new_sga(settings());
+    store(&sga, 1);
     let sessions = [(), (), ()].map(|()| {
-        session(&shared, async move |shared, waits| {
-            let pins = shared
+        session(&sga, async move |sga, waits| {
+            let pins = sga
                 .cache
-                .get_run(&shared, &waits, data_block(1), 1)
+                .get_run(&sga, &waits, data_block(1), 1)
                 .await
                 .unwrap();
-            let bytes = pins[0].read(&shared, &waits).await.unwrap();
+            let bytes = pins[0].read(&sga, &waits).await.unwrap();
             assert_eq!(number_in(&bytes), 5);
         })
     });
     sessions
         .into_iter()
         .for_each(|session| session.join().unwrap());
-    let reads = shared.waits.reads();
+    let reads = sga.waits.reads();
     assert_eq!(reads.physical_ios, 1);
 }
 
 /// Two sessions change a block that two others read.
 fn takers_and_sharers() {
-    let shared = sga(settings());
-    let waits = shared.waits.register();
-    block_on(formatted(&shared, &waits, 1));
+    let sga = new_sga(settings());
+    let waits = sga.waits.register();
+    block_on(formatted(&sga, &waits, 1));
     let takers = [(), ()].map(|()| {
-        session(&shared, async move |shared, waits| {
-            let pin = shared.cache.get(&shared, &waits, data_block(1)).await;
-            add_one(&shared, &waits, &[&pin.unwrap()]).await.unwrap();
+        session(&sga, async move |sga, waits| {
+            let pin = sga.cache.get(&sga, &waits, data_block(1)).await;
+            add_one(&sga, &waits, &[&pin.unwrap()]).await.unwrap();
         })
     });
     let sharers = [(), ()].map(|()| {
-        session(&shared, async move |shared, waits| {
-            let pin = shared.cache.get(&shared, &waits, data_block(1)).await;
-            let in_row = number_in(&pin.unwrap().read(&shared, &waits).await.unwrap());
+        session(&sga, async move |sga, waits| {
+            let pin = sga.cache.get(&sga, &waits, data_block(1)).await;
+            let in_row = number_in(&pin.unwrap().read(&sga, &waits).await.unwrap());
             assert!(in_row <= 2);
         })
     });

@@ -1,32 +1,32 @@
 //! Sessions that wait for a buffer: one is woken for one, none is forgotten, whoever goes away in between.
 
 use super::*;
-use crate::buffer_cache::{LOOKS_THEN_UNPINS, LOOKS_THEN_WAITS};
+use crate::cache::{LOOKS_THEN_UNPINS, LOOKS_THEN_WAITS};
+use crate::processes::{dbwr, lgwr};
 use crate::wait_event::WaitEvent;
-use crate::{dbwr, lgwr};
 use spindle_io::sync::explore::{Shows, explore, must_find};
 use spindle_io::sync::timeout;
 
 /// Buffers of the cache: the fewest that one has.
 const BUFFERS: u32 = 16;
 
-async fn pinned(shared: &Shared, waits: &ProcessWaits, block: u32) -> Pin {
-    let found = shared.cache.get_new(shared, waits, data_block(block)).await;
+async fn pinned(sga: &Sga, waits: &ProcessWaits, block: u32) -> Pin {
+    let found = sga.cache.get_new(sga, waits, data_block(block)).await;
     found.unwrap()
 }
 
 /// Three sessions, two of which want the same block, share the one buffer that nobody keeps. Nothing is dirty, and
 /// there is no writer that could help.
 fn one_for_all() {
-    let shared = sga(settings());
-    let waits = shared.waits.register();
+    let sga = new_sga(settings());
+    let waits = sga.waits.register();
     let kept: Vec<Pin> = (1..BUFFERS)
-        .map(|block| block_on(pinned(&shared, &waits, block)))
+        .map(|block| block_on(pinned(&sga, &waits, block)))
         .collect();
     let sessions = [[16, 17], [17, 16], [18, 17]].map(|blocks| {
-        session(&shared, async move |shared, waits| {
+        session(&sga, async move |sga, waits| {
             for block in blocks {
-                let pin = pinned(&shared, &waits, block).await;
+                let pin = pinned(&sga, &waits, block).await;
                 assert_eq!(pin.address(), data_block(block));
             }
         })
@@ -34,7 +34,7 @@ fn one_for_all() {
     sessions
         .into_iter()
         .for_each(|session| session.join().unwrap());
-    let totals = shared.waits.totals();
+    let totals = sga.waits.totals();
     let of_writers = totals[WaitEvent::FreeBufferWaits as usize];
     assert_eq!(
         of_writers.count, 0,
@@ -45,17 +45,17 @@ fn one_for_all() {
 
 /// The same, and one of them gives up waiting at any moment.
 fn one_gives_up() {
-    let shared = sga_in(ExploredEnv::new(2), settings());
-    let waits = shared.waits.register();
+    let sga = new_sga_in(ExploredEnv::new(2), settings());
+    let waits = sga.waits.register();
     let kept: Vec<Pin> = (1..BUFFERS)
-        .map(|block| block_on(pinned(&shared, &waits, block)))
+        .map(|block| block_on(pinned(&sga, &waits, block)))
         .collect();
-    let last = block_on(pinned(&shared, &waits, 16));
+    let last = block_on(pinned(&sga, &waits, 16));
     let sessions = [17, 17, 18].map(|block| {
-        session(&shared, async move |shared, waits| {
-            let gets = pinned(&shared, &waits, block);
+        session(&sga, async move |sga, waits| {
+            let gets = pinned(&sga, &waits, block);
             match block {
-                17 => drop(timeout(&*shared.env, 1, gets).await),
+                17 => drop(timeout(&*sga.env, 1, gets).await),
                 _ => drop(gets.await),
             }
         })
@@ -70,21 +70,21 @@ fn one_gives_up() {
 
 /// Every buffer is dirty, and sessions want others: a writer makes room, for one after the other.
 fn written_for_all() {
-    let shared = sga(settings());
-    let waits = shared.waits.register();
+    let sga = new_sga(settings());
+    let waits = sga.waits.register();
     let processes = [
-        process(&shared, lgwr::run),
-        process(&shared, |shared| dbwr::run(shared, 0)),
+        process(&sga, lgwr::run),
+        process(&sga, |sga| dbwr::run(sga, 0)),
     ];
     for block in 1..=BUFFERS {
-        block_on(formatted(&shared, &waits, block));
+        block_on(formatted(&sga, &waits, block));
     }
-    (17..20).for_each(|block| store(&shared, block));
+    (17..20).for_each(|block| store(&sga, block));
     let sessions = [[17, 18], [18, 19]].map(|blocks| {
-        session(&shared, async move |shared, waits| {
+        session(&sga, async move |sga, waits| {
             let [first, second] = blocks.map(data_block);
             for addresses in [[first, second], [second, first]] {
-                let pins = shared.cache.get_two(&shared, &waits, addresses).await;
+                let pins = sga.cache.get_two(&sga, &waits, addresses).await;
                 assert_eq!(pins.unwrap().map(|pin| pin.address()), addresses);
             }
         })
@@ -92,7 +92,7 @@ fn written_for_all() {
     sessions
         .into_iter()
         .for_each(|session| session.join().unwrap());
-    stop(&shared, processes);
+    stop(&sga, processes);
 }
 
 #[test]

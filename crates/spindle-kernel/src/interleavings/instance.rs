@@ -1,8 +1,8 @@
 //! The whole instance.
 
 use super::*;
-use crate::checkpoint::CHECKPOINT_AFTER_FAILURE;
 use crate::instance::CHECKPOINT_BEFORE_RECOVERY;
+use crate::processes::checkpoint::CHECKPOINT_AFTER_FAILURE;
 use crate::{CONTROL_FILE_BYTES, Instance, RowId, Shutdown, create_database};
 use spindle_io::sync::explore::{Shows, explore, must_find};
 use spindle_io::{Completion, IoError, Limits, Operation, Outcome};

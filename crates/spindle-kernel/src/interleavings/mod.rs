@@ -16,17 +16,18 @@ use spindle_io::sync::explore::{ExploredEnv, JoinHandle, SlowDevice, spawn};
 use spindle_io::{Arena, BlockDevice, Env, Join, Request, Submission};
 
 use crate::block::{self, BlockAddress, Version, heap};
-use crate::buffer_cache::{ExclusiveBlock, Pin};
-use crate::change::change;
+use crate::cache::{ExclusiveBlock, Pin};
+use crate::change::blocks::change;
 use crate::control_file::{CheckpointRecord, Contents, ControlFile, Extent, Segment};
 use crate::error::Result;
-use crate::instance::{Shared, Storage, make_shared};
-use crate::lgwr::LOG_FILE_HEADER_BYTES;
-use crate::log::FIRST_POSITION;
-use crate::redo::{RecordBuilder, VectorKind};
-use crate::ring_marks::Location;
+use crate::log::buffer::FIRST_POSITION;
+use crate::log::files::LOG_FILE_HEADER_BYTES;
+use crate::log::marks::Location;
+use crate::log::redo::{RecordBuilder, VectorKind};
 use crate::settings::Settings;
-use crate::undo::{UNDO_FILE, UNDO_SEGMENT};
+use crate::sga::Sga;
+use crate::storage::{Storage, UNDO_FILE};
+use crate::transaction::undo_segment::UNDO_SEGMENT;
 use crate::wait_event::ProcessWaits;
 
 const BLOCK_BYTES: usize = 2048;
@@ -58,11 +59,11 @@ const START: Location = Location {
 };
 
 /// The SGA of an empty database, whose processes a scenario starts as it needs them.
-fn sga(settings: Settings) -> Arc<Shared> {
-    sga_in(ExploredEnv::new(0), settings)
+fn new_sga(settings: Settings) -> Arc<Sga> {
+    new_sga_in(ExploredEnv::new(0), settings)
 }
 
-fn sga_in(env: Arc<ExploredEnv>, settings: Settings) -> Arc<Shared> {
+fn new_sga_in(env: Arc<ExploredEnv>, settings: Settings) -> Arc<Sga> {
     let env: Arc<dyn Env> = env;
     let blocks = |count: u32| u64::from(count) * BLOCK_BYTES as u64;
     let storage = Storage {
@@ -98,36 +99,36 @@ fn sga_in(env: Arc<ExploredEnv>, settings: Settings) -> Arc<Shared> {
         segments: vec![undo],
     };
     let control = ControlFile::create(Arc::clone(&storage.control), contents);
-    let shared = make_shared(&env, &storage, &settings, control).unwrap();
-    shared.log_files.reset(START);
-    Arc::new(shared)
+    let sga = Sga::new(&env, &storage, &settings, control).unwrap();
+    sga.log_files.reset(START);
+    sga
 }
 
 /// A background process on a thread of its own.
 fn process<F: Future<Output = ()> + 'static>(
-    shared: &Arc<Shared>,
-    run: impl FnOnce(Arc<Shared>) -> F + Send + 'static,
+    sga: &Arc<Sga>,
+    run: impl FnOnce(Arc<Sga>) -> F + Send + 'static,
 ) -> Join {
-    let for_process = Arc::clone(shared);
+    let for_process = Arc::clone(sga);
     let start = move || Box::pin(run(for_process)) as LocalFuture;
-    shared.env.spawn("process", Box::new(start))
+    sga.env.spawn("process", Box::new(start))
 }
 
 /// A session on a thread of its own; the handle gives what it returns.
 fn session<T: Send + 'static, F: Future<Output = T> + 'static>(
-    shared: &Arc<Shared>,
-    run: impl FnOnce(Arc<Shared>, Arc<ProcessWaits>) -> F + Send + 'static,
+    sga: &Arc<Sga>,
+    run: impl FnOnce(Arc<Sga>, Arc<ProcessWaits>) -> F + Send + 'static,
 ) -> JoinHandle<T> {
-    let shared = Arc::clone(shared);
+    let sga = Arc::clone(sga);
     spawn(move || {
-        let waits = shared.waits.register();
-        block_on(run(shared, waits))
+        let waits = sga.waits.register();
+        block_on(run(sga, waits))
     })
 }
 
 /// Stops the processes and waits for them to end.
-fn stop(shared: &Shared, processes: impl IntoIterator<Item = Join>) {
-    shared.fail("the scenario is over".to_string());
+fn stop(sga: &Sga, processes: impl IntoIterator<Item = Join>) {
+    sga.fail("the scenario is over".to_string());
     for process in processes {
         block_on(process.ended()).unwrap();
     }
@@ -138,15 +139,15 @@ fn data_block(block: u32) -> BlockAddress {
 }
 
 /// The block in the cache, its present bytes not being asked for, formatted as a heap block with a row in slot 0.
-async fn formatted(shared: &Shared, waits: &ProcessWaits, block: u32) -> Pin {
-    let found = shared.cache.get_new(shared, waits, data_block(block)).await;
+async fn formatted(sga: &Sga, waits: &ProcessWaits, block: u32) -> Pin {
+    let found = sga.cache.get_new(sga, waits, data_block(block)).await;
     let pin = found.unwrap();
-    format(shared, waits, &pin, &[0; 8]).await;
+    format(sga, waits, &pin, &[0; 8]).await;
     pin
 }
 
 /// Writes a block with the number 5 in its row to the datafile.
-fn store(shared: &Shared, number: u32) {
+fn store(sga: &Sga, number: u32) {
     let arena = Arena::new(BLOCK_BYTES, 1).unwrap();
     let frame = arena.allocate().unwrap();
     let mut bytes = frame.try_write_hold().unwrap();
@@ -157,16 +158,16 @@ fn store(shared: &Shared, number: u32) {
     let place = u64::from(number) * BLOCK_BYTES as u64;
     let bytes = vec![bytes.share(BLOCK_BYTES)];
     let write = Request::write(place, bytes, true, Submission::Alone);
-    let written = block_on(shared.storage.data[0].submit(write));
+    let written = block_on(sga.storage.data[0].submit(write));
     written.result.unwrap();
 }
 
 /// Formats the block afresh with a row of half a block, for the sake of much redo.
-async fn refill(shared: &Shared, waits: &ProcessWaits, pin: &Pin) {
-    format(shared, waits, pin, &[1; BLOCK_BYTES / 2]).await;
+async fn refill(sga: &Sga, waits: &ProcessWaits, pin: &Pin) {
+    format(sga, waits, pin, &[1; BLOCK_BYTES / 2]).await;
 }
 
-async fn format(shared: &Shared, waits: &ProcessWaits, pin: &Pin, row: &[u8]) {
+async fn format(sga: &Sga, waits: &ProcessWaits, pin: &Pin, row: &[u8]) {
     let mut builder = RecordBuilder::default();
     let plan = |_: &[ExclusiveBlock<'_>], builder: &mut RecordBuilder| {
         let segment = 7u32.to_le_bytes();
@@ -174,13 +175,13 @@ async fn format(shared: &Shared, waits: &ProcessWaits, pin: &Pin, row: &[u8]) {
         builder.push(VectorKind::SetRow, pin.address(), &[&FIRST_ROW, row]);
         Ok(())
     };
-    change(shared, waits, &mut builder, &[pin], plan)
+    change(sga, waits, &mut builder, &[pin], plan)
         .await
         .unwrap();
 }
 
 /// Adds one to the row of each block, in one redo record; returns the position after it.
-async fn add_one(shared: &Shared, waits: &ProcessWaits, pins: &[&Pin]) -> Result<u64> {
+async fn add_one(sga: &Sga, waits: &ProcessWaits, pins: &[&Pin]) -> Result<u64> {
     let mut builder = RecordBuilder::default();
     let plan = |blocks: &[ExclusiveBlock<'_>], builder: &mut RecordBuilder| {
         for (pin, block) in pins.iter().zip(blocks) {
@@ -190,7 +191,7 @@ async fn add_one(shared: &Shared, waits: &ProcessWaits, pins: &[&Pin]) -> Result
         }
         Ok(())
     };
-    let changed = change(shared, waits, &mut builder, pins, plan).await?;
+    let changed = change(sga, waits, &mut builder, pins, plan).await?;
     Ok(changed.1)
 }
 

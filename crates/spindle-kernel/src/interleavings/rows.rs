@@ -14,23 +14,19 @@ const ROW: RowId = RowId {
 
 /// Three sessions want one row, two of them twice, in a transaction of its own each time.
 fn one_row() {
-    let shared = sga(settings());
+    let sga = new_sga(settings());
     let inside = Arc::new(AtomicU64::new(0));
     let sessions = [1, 2, 3].map(|number: u64| {
         let inside = Arc::clone(&inside);
-        session(&shared, async move |shared, waits| {
+        session(&sga, async move |sga, waits| {
             for turn in 0..=number % 2 {
                 let owner = 10 * turn + number;
-                let new = shared
-                    .locks
-                    .lock(&shared, &waits, ROW, owner)
-                    .await
-                    .unwrap();
+                let new = sga.locks.lock(&sga, &waits, ROW, owner).await.unwrap();
                 assert!(new, "it had no lock before");
                 assert_eq!(inside.swap(owner, Ordering::Relaxed), 0, "two owners");
                 yield_now();
                 assert_eq!(inside.swap(0, Ordering::Relaxed), owner, "two owners");
-                shared.locks.release(&[ROW]);
+                sga.locks.release(&[ROW]);
             }
         })
     });
@@ -41,19 +37,15 @@ fn one_row() {
 
 /// Two transactions wait for a row whose owner never ends; the instance fails.
 fn failure() {
-    let shared = sga(settings());
-    let waits = shared.waits.register();
-    block_on(shared.locks.lock(&shared, &waits, ROW, 9)).unwrap();
+    let sga = new_sga(settings());
+    let waits = sga.waits.register();
+    block_on(sga.locks.lock(&sga, &waits, ROW, 9)).unwrap();
     let sessions = [1, 2].map(|owner: u64| {
-        session(&shared, async move |shared, waits| {
-            shared
-                .locks
-                .lock(&shared, &waits, ROW, owner)
-                .await
-                .unwrap_err();
+        session(&sga, async move |sga, waits| {
+            sga.locks.lock(&sga, &waits, ROW, owner).await.unwrap_err();
         })
     });
-    stop(&shared, []);
+    stop(&sga, []);
     sessions
         .into_iter()
         .for_each(|session| session.join().unwrap());
@@ -61,22 +53,22 @@ fn failure() {
 
 /// Two transactions lock two rows in opposite order. Who is told of a deadlock lets the other go on.
 fn opposite_order(settings: Settings) {
-    let shared = sga(settings);
+    let sga = new_sga(settings);
     let sessions = [1, 2].map(|owner: u64| {
-        session(&shared, async move |shared, waits| {
+        session(&sga, async move |sga, waits| {
             let mut rows = [0, 1].map(|slot| RowId { slot, ..ROW });
             if owner == 2 {
                 rows.reverse();
             }
             let (mut held, mut told) = (Vec::new(), false);
             for row in rows {
-                match shared.locks.lock(&shared, &waits, row, owner).await {
+                match sga.locks.lock(&sga, &waits, row, owner).await {
                     Ok(_) => held.push(row),
                     Err(KernelError::Deadlock { .. }) => told = true,
                     Err(error) => panic!("{error}"),
                 }
             }
-            shared.locks.release(&held);
+            sga.locks.release(&held);
             told
         })
     });

@@ -7,15 +7,15 @@ use std::sync::Arc;
 use super::Session;
 use crate::block::heap::{self, Fit, RowKind};
 use crate::block::{self, BlockAddress, BlockKind, RowId, Version, undo};
-use crate::change::change;
+use crate::change::blocks::change;
+use crate::change::transaction;
 use crate::error::{KernelError, Result};
-use crate::instance::Shared;
+use crate::log::redo::{RecordBuilder, VectorKind, row_head};
 use crate::probe::{self, Probe};
-use crate::redo::{RecordBuilder, VectorKind, row_head};
 use crate::settings::PlantedFault;
+use crate::sga::Sga;
 use crate::table::{Table, next_insert_block};
-use crate::transaction;
-use crate::undo::{UNDO_RECORD_OVERHEAD_BYTES, UndoRecord};
+use crate::transaction::undo_record::{UNDO_RECORD_OVERHEAD_BYTES, UndoRecord};
 
 /// Share of a block that inserts leave free, for rows that grow (Oracle's `PCTFREE`, whose default is the same).
 const PCT_FREE: usize = 10;
@@ -129,13 +129,13 @@ impl Session {
         place: RowId,
         row_bytes: &[u8],
     ) -> Result<Attempt> {
-        let shared = Arc::clone(&self.shared);
+        let sga = Arc::clone(&self.sga);
         self.change_slot(place, kept_bytes(table), |before, builder| {
             let row_at = match held(row, place, before)? {
                 Ok(row_at) => row_at,
                 Err(moved_to) => return Ok((Attempt::At(moved_to), None)),
             };
-            let is_kept = |slot| is_kept(&shared, place.address, slot);
+            let is_kept = |slot| is_kept(&sga, place.address, slot);
             let needed = row_at + row_bytes.len();
             match heap::fit(before.block, place.slot, needed, 0, is_kept) {
                 Fit::No => return Ok((Attempt::NoRoom, None)),
@@ -190,14 +190,14 @@ impl Session {
         let (id, undo_address) = self
             .prepare(Some(place), UNDO_RECORD_OVERHEAD_BYTES + kept_bytes)
             .await?;
-        let shared = &*self.shared;
-        let [undo, data] = shared
+        let sga = &*self.sga;
+        let [undo, data] = sga
             .cache
-            .get_two(shared, &self.waits, [undo_address, place.address])
+            .get_two(sga, &self.waits, [undo_address, place.address])
             .await?;
         let pins = [&data, &undo];
         let ((value, kept), _) = change(
-            shared,
+            sga,
             &self.waits,
             &mut self.builder,
             &pins,
@@ -247,7 +247,7 @@ impl Session {
                 .entry(table.segment)
                 .or_insert_with(|| next_insert_block(table));
             let Some(address) = table.block(number) else {
-                table.extend(&self.shared, number).await?;
+                table.extend(&self.sga, number).await?;
                 continue;
             };
             match self.insert_into(table, address, kind, bytes).await? {
@@ -269,14 +269,14 @@ impl Session {
         bytes: &[u8],
     ) -> Result<Option<RowId>> {
         let (id, undo_address) = self.prepare(None, UNDO_RECORD_OVERHEAD_BYTES).await?;
-        let shared = &*self.shared;
-        let [undo, data] = shared
+        let sga = &*self.sga;
+        let [undo, data] = sga
             .cache
-            .get_two(shared, &self.waits, [undo_address, address])
+            .get_two(sga, &self.waits, [undo_address, address])
             .await?;
         let mut locked = Vec::new();
         let inserted = change(
-            shared,
+            sga,
             &self.waits,
             &mut self.builder,
             &[&data, &undo],
@@ -289,7 +289,7 @@ impl Session {
                     .filter(|slot| *slot == slots || heap::stored(block, *slot).is_none())
                     .map(|slot| RowId { address, slot })
                     .find(|row| {
-                        let lock = shared.locks.try_lock(*row, id);
+                        let lock = sga.locks.try_lock(*row, id);
                         if lock == Some(true) {
                             locked.push(*row);
                         }
@@ -301,7 +301,7 @@ impl Session {
                     builder.push(VectorKind::FormatHeap, address, &[&segment]);
                 } else {
                     let reserve_bytes = block.len() * PCT_FREE / 100;
-                    let is_kept = |slot| is_kept(shared, address, slot);
+                    let is_kept = |slot| is_kept(sga, address, slot);
                     match heap::fit(block, row.slot, bytes.len(), reserve_bytes, is_kept) {
                         Fit::No => return Ok(None),
                         Fit::Compacted(cut) => push_compact(builder, row, &cut),
@@ -356,9 +356,9 @@ fn held(row: RowId, place: RowId, before: Before<'_>) -> Result<std::result::Res
 }
 
 /// The room of a row whose transaction has not ended is wanted by its roll-back.
-fn is_kept(shared: &Shared, address: BlockAddress, slot: u16) -> bool {
-    let planted = shared.settings.has_planted(PlantedFault::FreedSpaceNotKept);
-    !planted && shared.locks.is_locked(RowId { address, slot })
+fn is_kept(sga: &Sga, address: BlockAddress, slot: u16) -> bool {
+    let planted = sga.settings.has_planted(PlantedFault::FreedSpaceNotKept);
+    !planted && sga.locks.is_locked(RowId { address, slot })
 }
 
 /// The most that undoing a change of a whole slot keeps.

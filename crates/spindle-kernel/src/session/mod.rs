@@ -11,18 +11,20 @@ use spindle_io::sync::assert_no_latch_held;
 use spindle_io::sync::atomic::Ordering;
 
 use crate::block::{BlockAddress, RowId};
+use crate::change::roll_back::roll_back;
+use crate::change::transaction;
 use crate::error::Result;
-use crate::instance::Shared;
-use crate::redo::RecordBuilder;
+use crate::log::redo::RecordBuilder;
 use crate::settings::{CommitWait, PlantedFault};
-use crate::transaction::{self, Ending, Transaction};
+use crate::sga::Sga;
+use crate::transaction::{Ending, Transaction};
 use crate::wait_event::ProcessWaits;
 
 /// One client's connection to an instance. A transaction is to be ended by [`Session::commit`] or
 /// [`Session::rollback`]; that of a session dropped in its middle is rolled back by PMON, and keeps its row locks until
 /// then.
 pub struct Session {
-    shared: Arc<Shared>,
+    sga: Arc<Sga>,
     waits: Arc<ProcessWaits>,
     transaction: Option<Transaction>,
     builder: RecordBuilder,
@@ -31,11 +33,11 @@ pub struct Session {
 }
 
 impl Session {
-    pub(crate) fn new(shared: Arc<Shared>) -> Session {
-        let waits = shared.waits.register_session();
-        shared.sessions.fetch_add(1, Ordering::SeqCst);
+    pub(crate) fn new(sga: Arc<Sga>) -> Session {
+        let waits = sga.waits.register_session();
+        sga.sessions.fetch_add(1, Ordering::SeqCst);
         Session {
-            shared,
+            sga,
             waits,
             transaction: None,
             builder: RecordBuilder::default(),
@@ -50,37 +52,25 @@ impl Session {
         row: Option<RowId>,
         undo_bytes: usize,
     ) -> Result<(u64, BlockAddress)> {
-        let shared = &*self.shared;
+        let sga = &*self.sga;
         if self.transaction.is_none() {
-            self.transaction =
-                Some(transaction::begin(shared, &self.waits, &mut self.builder).await?);
+            self.transaction = Some(transaction::begin(sga, &self.waits, &mut self.builder).await?);
         }
         let transaction = self.transaction.as_mut().expect("begun above");
         transaction.check_not_rolling_back()?;
-        if shared
-            .settings
-            .has_planted(PlantedFault::RowLockReleasedEarly)
-        {
-            shared
-                .locks
-                .release(&std::mem::take(&mut transaction.locks));
+        if sga.settings.has_planted(PlantedFault::RowLockReleasedEarly) {
+            sga.locks.release(&std::mem::take(&mut transaction.locks));
         }
         if let Some(row) = row
-            && shared
+            && sga
                 .locks
-                .lock(shared, &self.waits, row, transaction.id)
+                .lock(sga, &self.waits, row, transaction.id)
                 .await?
         {
             transaction.locks.push(row);
         }
-        transaction::make_room(
-            shared,
-            &self.waits,
-            &mut self.builder,
-            transaction,
-            undo_bytes,
-        )
-        .await?;
+        transaction::make_room(sga, &self.waits, &mut self.builder, transaction, undo_bytes)
+            .await?;
         Ok((transaction.id, transaction.undo_block()))
     }
 
@@ -98,15 +88,15 @@ impl Session {
             return Ok(());
         };
         transaction.check_not_rolling_back()?;
-        let shared = &*self.shared;
-        let end = transaction::end(shared, &self.waits, &mut self.builder, transaction).await?;
+        let sga = &*self.sga;
+        let end = transaction::end(sga, &self.waits, &mut self.builder, transaction).await?;
         let transaction = self.transaction.take().expect("looked at above");
-        match shared.settings.commit_wait {
-            CommitWait::Wait => transaction::wait_stable(shared, &self.waits, end).await?,
-            CommitWait::NoWait => shared.log.request(end),
+        match sga.settings.commit_wait {
+            CommitWait::Wait => transaction::wait_stable(sga, &self.waits, end).await?,
+            CommitWait::NoWait => sga.log.request(end),
         }
-        transaction::forget(shared, &transaction, Ending::Committed);
-        shared.statistics.add_commit();
+        transaction::forget(sga, &transaction, Ending::Committed);
+        sga.statistics.add_commit();
         Ok(())
     }
 
@@ -117,11 +107,11 @@ impl Session {
             return Ok(());
         };
         transaction.rolling_back = true;
-        let shared = &*self.shared;
-        transaction::roll_back(shared, &self.waits, &mut self.builder, transaction.id).await?;
+        let sga = &*self.sga;
+        roll_back(sga, &self.waits, &mut self.builder, transaction.id).await?;
         let transaction = self.transaction.take().expect("looked at above");
-        transaction::forget(shared, &transaction, Ending::RolledBack);
-        shared.statistics.add_rollback();
+        transaction::forget(sga, &transaction, Ending::RolledBack);
+        sga.statistics.add_rollback();
         Ok(())
     }
 }
@@ -129,9 +119,9 @@ impl Session {
 impl Drop for Session {
     fn drop(&mut self) {
         if let Some(transaction) = self.transaction.take() {
-            self.shared.pmon.adopt(transaction);
+            self.sga.abandoned.adopt(transaction);
         }
-        self.shared.sessions.fetch_sub(1, Ordering::SeqCst);
+        self.sga.sessions.fetch_sub(1, Ordering::SeqCst);
         if !std::thread::panicking() {
             assert_no_latch_held();
         }

@@ -6,13 +6,15 @@
 use super::Session;
 use crate::block::heap::{self, RowKind};
 use crate::block::{BlockAddress, RowId, Version, transaction_table, undo};
+use crate::change::transaction::statement_scn;
 use crate::error::{KernelError, Result};
 use crate::probe::{self, Probe};
 use crate::settings::PlantedFault;
+use crate::storage::UNDO_FILE;
 use crate::table::Table;
-use crate::transaction::{slot_of, statement_scn};
-use crate::undo::{StoredUndo, UNDO_FILE, UndoRecord};
-use crate::visibility::Visibility;
+use crate::transaction::slot_of;
+use crate::transaction::undo_record::{StoredUndo, UndoRecord};
+use crate::transaction::visibility::Visibility;
 
 /// One statement's view.
 #[derive(Clone, Copy)]
@@ -38,11 +40,11 @@ enum Way {
 impl Session {
     /// Reads a row; `read` gets its bytes, and must be short.
     pub async fn read_row<T>(&mut self, row: RowId, read: impl FnOnce(&[u8]) -> T) -> Result<T> {
-        let shared = &*self.shared;
-        let scn = statement_scn(shared);
+        let sga = &*self.sga;
+        let scn = statement_scn(sga);
         {
-            let pin = shared.cache.get(shared, &self.waits, row.address).await?;
-            let block = pin.read(shared, &self.waits).await?;
+            let pin = sga.cache.get(sga, &self.waits, row.address).await?;
+            let block = pin.read(sga, &self.waits).await?;
             if self.sees(heap::version(&block, row.slot), scn) {
                 match heap::stored(&block, row.slot) {
                     Some((RowKind::Row, bytes)) => return Ok(read(bytes)),
@@ -67,14 +69,11 @@ impl Session {
         count: u64,
         mut read: impl FnMut(RowId, &[u8]),
     ) -> Result<()> {
-        let planted = self
-            .shared
-            .settings
-            .has_planted(PlantedFault::ScanSeesLatest);
+        let planted = self.sga.settings.has_planted(PlantedFault::ScanSeesLatest);
         let statement = self.statement(if planted {
             u64::MAX
         } else {
-            statement_scn(&self.shared)
+            statement_scn(&self.sga)
         });
         let mut number = first;
         let end = first.saturating_add(count);
@@ -85,7 +84,7 @@ impl Session {
             };
             let run = u64::from(in_extent)
                 .min(end - number)
-                .min(self.shared.multiblock_read_blocks as u64) as u32;
+                .min(self.sga.multiblock_read_blocks as u64) as u32;
             number += self
                 .scan_run(statement.scn, address, run, &mut read, &mut elsewhere)
                 .await?;
@@ -109,13 +108,10 @@ impl Session {
         read: &mut impl FnMut(RowId, &[u8]),
         elsewhere: &mut Vec<RowId>,
     ) -> Result<u64> {
-        let shared = &*self.shared;
-        let pins = shared
-            .cache
-            .get_run(shared, &self.waits, first, count)
-            .await?;
+        let sga = &*self.sga;
+        let pins = sga.cache.get_run(sga, &self.waits, first, count).await?;
         for pin in &pins {
-            let block = pin.read(shared, &self.waits).await?;
+            let block = pin.read(sga, &self.waits).await?;
             let address = pin.address();
             let slots = if heap::is_heap(&block) {
                 heap::slots(&block)
@@ -141,7 +137,7 @@ impl Session {
     fn statement(&self, scn: u64) -> Statement {
         Statement {
             scn,
-            began_ns: self.shared.env.now(),
+            began_ns: self.sga.env.now(),
             own: self.transaction.as_ref().map(|transaction| transaction.id),
         }
     }
@@ -160,11 +156,11 @@ impl Session {
             return true;
         }
         let (slot, wrap) = slot_of(transaction);
-        self.shared.undo.endings().visibility(slot, wrap, scn) == Visibility::Visible
+        self.sga.undo.endings().visibility(slot, wrap, scn) == Visibility::Visible
     }
 
     fn reads_dirty(&self) -> bool {
-        self.shared.settings.has_planted(PlantedFault::DirtyRead)
+        self.sga.settings.has_planted(PlantedFault::DirtyRead)
     }
 
     /// Whether the statement sees what a transaction has done, at any cost.
@@ -173,15 +169,15 @@ impl Session {
         if transaction == 0 || is_own || self.reads_dirty() {
             return Ok(Visibility::Visible);
         }
-        let shared = &*self.shared;
+        let sga = &*self.sga;
         let (slot, wrap) = slot_of(transaction);
-        let look = || shared.undo.endings().visibility(slot, wrap, statement.scn);
+        let look = || sga.undo.endings().visibility(slot, wrap, statement.scn);
         if look() != Visibility::Ending {
             return Ok(look());
         }
-        let (address, place) = shared.undo.slot_place(slot);
-        let pin = shared.cache.get(shared, &self.waits, address).await?;
-        let block = pin.read(shared, &self.waits).await?;
+        let (address, place) = sga.undo.slot_place(slot);
+        let pin = sga.cache.get(sga, &self.waits, address).await?;
+        let block = pin.read(sga, &self.waits).await?;
         let entry = transaction_table::entry(&block, usize::from(place));
         Ok(if entry.wrap != wrap {
             look()
@@ -213,7 +209,7 @@ impl Session {
     }
 
     fn device_of(&self, address: BlockAddress) -> String {
-        let device = self.shared.storage.datafile(address.file);
+        let device = self.sga.storage.datafile(address.file);
         device.name().to_string()
     }
 
@@ -235,7 +231,7 @@ impl Session {
                 continue;
             }
             let planted = PlantedFault::OverwrittenUndoServed;
-            if self.shared.settings.has_planted(planted) {
+            if self.sga.settings.has_planted(planted) {
                 return Ok(held);
             }
             return Err(self.snapshot_too_old(statement, place));
@@ -246,15 +242,15 @@ impl Session {
         probe::hit(Probe::SnapshotTooOld);
         KernelError::SnapshotTooOld {
             row,
-            ran_ms: (self.shared.env.now() - statement.began_ns) / 1_000_000,
-            undo_blocks: self.shared.undo.undo_blocks(),
+            ran_ms: (self.sga.env.now() - statement.began_ns) / 1_000_000,
+            undo_blocks: self.sga.undo.undo_blocks(),
         }
     }
 
     async fn copy_slot(&self, place: RowId) -> Result<(Version, Held)> {
-        let shared = &*self.shared;
-        let pin = shared.cache.get(shared, &self.waits, place.address).await?;
-        let block = pin.read(shared, &self.waits).await?;
+        let sga = &*self.sga;
+        let pin = sga.cache.get(sga, &self.waits, place.address).await?;
+        let block = pin.read(sga, &self.waits).await?;
         let held = heap::stored(&block, place.slot).map(|(kind, bytes)| (kind, bytes.to_vec()));
         Ok((heap::version(&block, place.slot), held))
     }
@@ -292,13 +288,13 @@ impl Session {
         version: Version,
         held: &mut Held,
     ) -> Result<Option<Version>> {
-        let shared = &*self.shared;
+        let sga = &*self.sga;
         let address = BlockAddress {
             file: UNDO_FILE,
             block: version.undo_block,
         };
-        let pin = shared.cache.get(shared, &self.waits, address).await?;
-        let block = pin.read(shared, &self.waits).await?;
+        let pin = sga.cache.get(sga, &self.waits, address).await?;
+        let block = pin.read(sga, &self.waits).await?;
         let stored = undo::starting_at(&block, usize::from(version.undo_offset));
         let Some(stored) = stored.and_then(StoredUndo::parse) else {
             return Ok(None);
@@ -306,7 +302,7 @@ impl Session {
         if stored.transaction != version.transaction || stored.record.row() != Some(place) {
             return Ok(None);
         }
-        shared.statistics.add_undo_record_applied();
+        sga.statistics.add_undo_record_applied();
         match stored.record {
             UndoRecord::Row { kind, bytes, .. } => *held = Some((kind, bytes.to_vec())),
             UndoRecord::Patch { offset, bytes, .. } => {

@@ -11,7 +11,7 @@ use super::shard::Shard;
 use super::{BufferCache, CheckpointQueue};
 use crate::block::{self, BlockAddress, BlockKind};
 use crate::error::Result;
-use crate::instance::Shared;
+use crate::fixed_sga::FixedSga;
 use crate::invariant::are_checked;
 use crate::settings::PlantedFault;
 use crate::wait_event::ProcessWaits;
@@ -101,9 +101,9 @@ impl BufferCache {
 
     /// The lowest position of all queues, or the end of the redo, whichever comes first; nothing enters a queue before
     /// it from here on.
-    pub(crate) fn settle_lowest(&self, shared: &Shared) -> u64 {
+    pub(crate) fn settle_lowest(&self) -> u64 {
         let queues = self.queues.iter();
-        let lowest = queues.map(|queue| queue.settle_lowest(|| shared.log.end()));
+        let lowest = queues.map(|queue| queue.settle_lowest(|| self.log.end()));
         lowest.min().expect("there is a writer")
     }
 
@@ -122,13 +122,13 @@ impl BufferCache {
     /// by now.
     pub(crate) async fn seal(
         &self,
-        shared: &Shared,
+        fixed: &FixedSga,
         waits: &ProcessWaits,
         candidate: Candidate,
     ) -> Result<Option<Sealed>> {
         let buffer = &*candidate.pin.buffer;
         let mut hold = buffer
-            .wait_until(shared, waits, (Access::Exclusive, why_busy), |buffer| {
+            .wait_until(fixed, waits, (Access::Exclusive, why_busy), |buffer| {
                 buffer.frame.try_write_hold()
             })
             .await?;
@@ -141,14 +141,14 @@ impl BufferCache {
         }
         state.writing = true;
         drop(state);
-        let planted = shared.settings.has_planted(PlantedFault::BlockMisplaced);
+        let planted = fixed.settings.has_planted(PlantedFault::BlockMisplaced);
         let address = candidate.pin.address;
         if planted && block::kind(&hold) == BlockKind::Heap as u8 {
             block::format(&mut hold, BlockKind::Heap, NOWHERE, 0);
         }
         if are_checked() {
             let checked = block::check(&hold, address);
-            shared.require_ok(checked.map_err(|what| {
+            fixed.require_ok(checked.map_err(|what| {
                 format!("block {address} is not written, for it cannot be one: {what}")
             }))?;
         }

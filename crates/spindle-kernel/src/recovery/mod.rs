@@ -5,18 +5,21 @@
 use std::collections::BTreeMap;
 
 use crate::block::{self, BlockAddress, transaction_table};
-use crate::checkpoint::flush_datafiles;
 use crate::control_file::CheckpointRecord;
-use crate::double_write;
 use crate::error::{KernelError, Result};
-use crate::instance::Shared;
-use crate::log_reader::{LogReader, Redo, damaged};
+use crate::processes::checkpoint::flush_datafiles;
+use crate::processes::double_write;
+use crate::sga::Sga;
+mod log_reader;
+
+use crate::change::roll_back::roll_back;
+use crate::log::marks::Location;
+use crate::log::redo::{RecordBuilder, Vectors, apply, check, split_record};
 use crate::probe::{self, Probe};
-use crate::redo::{RecordBuilder, Vectors, apply, check, split_record};
-use crate::ring_marks::Location;
 use crate::settings::{self, PlantedFault};
-use crate::transaction::{id_of, roll_back};
+use crate::transaction::id_of;
 use crate::wait_event::ProcessWaits;
+use log_reader::{LogReader, Redo, damaged};
 use spindle_io::Request;
 
 /// What recovery did.
@@ -31,46 +34,42 @@ pub struct RecoveryReport {
 }
 
 /// Brings the database to the state of its last commit. LGWR, DBWR and CKPT run already; `held_back` keeps checkpoints
-/// from beginning (see [`crate::checkpoint::hold_back`]), and is dropped when they may.
+/// from beginning (see [`crate::processes::checkpoint::hold_back`]), and is dropped when they may.
 pub(crate) async fn recover(
-    shared: &Shared,
+    sga: &Sga,
     waits: &ProcessWaits,
     held_back: impl Sized,
 ) -> Result<RecoveryReport> {
-    let rolled_forward = bring_up(shared, waits).await;
+    let rolled_forward = bring_up(sga, waits).await;
     // Before checkpoints may begin: of a recovery that failed nobody may say how far it came.
-    let mut report = rolled_forward.inspect_err(|error| shared.fail(error.to_string()))?;
+    let mut report = rolled_forward.inspect_err(|error| sga.fail(error.to_string()))?;
     drop(held_back);
-    report.rolled_back = roll_back_unfinished(shared, waits).await?;
+    report.rolled_back = roll_back_unfinished(sga, waits).await?;
     Ok(report)
 }
 
 /// Rolls forward to the end of the redo, has it all written, and opens a new log file.
-async fn bring_up(shared: &Shared, waits: &ProcessWaits) -> Result<RecoveryReport> {
-    let restored_blocks = double_write::restore(shared).await?;
-    let checkpoint = shared.control.read(|contents| contents.checkpoint);
-    let end = find_end(shared, checkpoint).await?;
-    shared.log.reset(end.position);
+async fn bring_up(sga: &Sga, waits: &ProcessWaits) -> Result<RecoveryReport> {
+    let restored_blocks = double_write::restore(sga).await?;
+    let checkpoint = sga.control.read(|contents| contents.checkpoint);
+    let end = find_end(sga, checkpoint).await?;
+    sga.log.reset(end.position);
     // Until the ring's place is known nothing can be appended to it, and nothing is: rolling forward makes no redo.
-    shared.log_files.reset(end);
-    roll_forward(shared, waits, checkpoint).await?;
-    if !shared
-        .settings
-        .has_planted(PlantedFault::RecoveryNotWritten)
-    {
-        shared.dbwr.write_before(shared, end.position).await?;
+    sga.log_files.reset(end);
+    roll_forward(sga, waits, checkpoint).await?;
+    if !sga.settings.has_planted(PlantedFault::RecoveryNotWritten) {
+        sga.cache.write_before(&sga.health, end.position).await?;
     }
-    flush_datafiles(shared).await?;
+    flush_datafiles(sga).await?;
     let complete = CheckpointRecord {
         position: end.position,
         location: end,
     };
-    shared
-        .control
-        .set_checkpoint(shared, waits, complete)
-        .await?;
+    sga.control.set_checkpoint(sga, waits, complete).await?;
     // A new file: whatever a torn write left behind the end of the redo can never be taken for redo again.
-    shared.log_files.open_next(shared, end.position).await?;
+    sga.log_files
+        .open_next(sga, sga.database_id(), end.position)
+        .await?;
     Ok(RecoveryReport {
         redo_bytes: end.position - checkpoint.position,
         rolled_back: 0,
@@ -79,11 +78,11 @@ async fn bring_up(shared: &Shared, waits: &ProcessWaits) -> Result<RecoveryRepor
 }
 
 /// Reads to the end of the redo and makes sure that all of it is on stable storage, not merely readable.
-async fn find_end(shared: &Shared, checkpoint: CheckpointRecord) -> Result<Location> {
-    let mut reader = LogReader::new(shared, checkpoint.location)?;
+async fn find_end(sga: &Sga, checkpoint: CheckpointRecord) -> Result<Location> {
+    let mut reader = LogReader::new(sga, checkpoint.location)?;
     while reader.next().await?.is_some() {}
     reader.check_end().await?;
-    for device in shared.log_files.devices() {
+    for device in sga.log_files.devices() {
         device.submit(Request::flush()).await.result?;
     }
     let end = reader.at();
@@ -92,27 +91,23 @@ async fn find_end(shared: &Shared, checkpoint: CheckpointRecord) -> Result<Locat
             "it ends here, before the checkpoint at {}",
             checkpoint.position
         );
-        return Err(damaged(shared, end, reason));
+        return Err(damaged(sga, end, reason));
     }
     Ok(end)
 }
 
-async fn roll_forward(
-    shared: &Shared,
-    waits: &ProcessWaits,
-    checkpoint: CheckpointRecord,
-) -> Result<()> {
-    let mut reader = LogReader::new(shared, checkpoint.location)?;
+async fn roll_forward(sga: &Sga, waits: &ProcessWaits, checkpoint: CheckpointRecord) -> Result<()> {
+    let mut reader = LogReader::new(sga, checkpoint.location)?;
     let mut torn = TornBlocks::default();
     while let Some(Redo { mut at, records }) = reader.next().await? {
         let mut rest = records;
         while !rest.is_empty() {
-            let record = split_record(rest).map_err(|reason| damaged(shared, at, reason));
+            let record = split_record(rest).map_err(|reason| damaged(sga, at, reason));
             let (vectors, after) = record?;
             let end = at.position + (rest.len() - after.len()) as u64;
             // Changes before the checkpoint are in the datafiles, and their blocks may have been torn since.
             if end > checkpoint.position {
-                roll_record(shared, waits, &mut torn, vectors, at, end).await?;
+                roll_record(sga, waits, &mut torn, vectors, at, end).await?;
             }
             at.position = end;
             rest = after;
@@ -131,7 +126,7 @@ type TornBlocks = BTreeMap<BlockAddress, KernelError>;
 
 /// Carries out the vectors of one record, on each block that does not have them yet.
 async fn roll_record(
-    shared: &Shared,
+    sga: &Sga,
     waits: &ProcessWaits,
     torn: &mut TornBlocks,
     vectors: &[u8],
@@ -145,16 +140,16 @@ async fn roll_record(
             continue;
         }
         done.push(address);
-        check_address(shared, address).map_err(|reason| damaged(shared, at, reason))?;
+        check_address(sga, address).map_err(|reason| damaged(sga, at, reason))?;
         let found = if vector.kind.replaces_block() {
             if torn.remove(&address).is_some() {
                 probe::hit(Probe::ImageCameLater);
             }
-            shared.cache.get_new(shared, waits, address).await
+            sga.cache.get_new(sga, waits, address).await
         } else if torn.contains_key(&address) {
             continue;
         } else {
-            shared.cache.get(shared, waits, address).await
+            sga.cache.get(sga, waits, address).await
         };
         let pin = match found {
             Ok(pin) => pin,
@@ -164,21 +159,20 @@ async fn roll_record(
             }
             Err(error) => return Err(error),
         };
-        let mut bytes = pin.write(shared, waits).await?;
+        let mut bytes = pin.write(sga, waits).await?;
         if !vector.kind.replaces_block() && block::scn(&bytes) >= end {
             // It can be read, and yet be lost at the next power cut, if the write or the flush that should have made it
             // stable failed before this start: it is written once more. With images that would be one write too many,
             // which a crash might tear: there the block is stable, or its image has just replaced it.
-            if shared.settings.torn_blocks != settings::TornBlocks::Images {
-                shared.cache.begin_roll_forward(&pin, at.position);
+            if sga.settings.torn_blocks != settings::TornBlocks::Images {
+                sga.cache.begin_roll_forward(&pin, at.position);
             }
             continue;
         }
-        shared.cache.begin_roll_forward(&pin, at.position);
+        sga.cache.begin_roll_forward(&pin, at.position);
         for vector in Vectors::new(vectors).filter(|vector| vector.address == address) {
-            for _ in 0..1 + usize::from(shared.settings.has_planted(PlantedFault::RedoAppliedTwice))
-            {
-                check(vector, &bytes).map_err(|reason| damaged(shared, at, reason))?;
+            for _ in 0..1 + usize::from(sga.settings.has_planted(PlantedFault::RedoAppliedTwice)) {
+                check(vector, &bytes).map_err(|reason| damaged(sga, at, reason))?;
                 apply(vector, &mut bytes, end);
             }
         }
@@ -188,8 +182,8 @@ async fn roll_record(
 }
 
 /// Error when the database has no such block, or none that redo may touch.
-fn check_address(shared: &Shared, address: BlockAddress) -> std::result::Result<(), String> {
-    let blocks = shared.control.read(|contents| {
+fn check_address(sga: &Sga, address: BlockAddress) -> std::result::Result<(), String> {
+    let blocks = sga.control.read(|contents| {
         let file = contents.file_blocks.get(usize::from(address.file));
         file.copied().unwrap_or(0)
     });
@@ -200,17 +194,17 @@ fn check_address(shared: &Shared, address: BlockAddress) -> std::result::Result<
 }
 
 /// Undoes every transaction whose slot is in use.
-async fn roll_back_unfinished(shared: &Shared, waits: &ProcessWaits) -> Result<usize> {
+async fn roll_back_unfinished(sga: &Sga, waits: &ProcessWaits) -> Result<usize> {
     let mut builder = RecordBuilder::default();
     let mut unfinished = Vec::new();
-    for (number, address) in shared.undo.table().enumerate() {
-        let pin = shared.cache.get(shared, waits, address).await?;
-        let bytes = pin.read(shared, waits).await?;
-        for place in 0..shared.undo.slots_per_block() {
-            let slot = number * shared.undo.slots_per_block() + place;
+    for (number, address) in sga.undo.table().enumerate() {
+        let pin = sga.cache.get(sga, waits, address).await?;
+        let bytes = pin.read(sga, waits).await?;
+        for place in 0..sga.undo.slots_per_block() {
+            let slot = number * sga.undo.slots_per_block() + place;
             let entry = transaction_table::entry(&bytes, place);
-            shared.undo.recall(slot, entry);
-            if entry.active && !shared.settings.has_planted(PlantedFault::UndoSkipped) {
+            sga.undo.recall(slot, entry);
+            if entry.active && !sga.settings.has_planted(PlantedFault::UndoSkipped) {
                 unfinished.push(id_of(slot, entry.wrap));
             }
         }
@@ -218,7 +212,7 @@ async fn roll_back_unfinished(shared: &Shared, waits: &ProcessWaits) -> Result<u
     if !unfinished.is_empty() {
         probe::hit(Probe::RollBackBegun);
         for id in &unfinished {
-            roll_back(shared, waits, &mut builder, *id).await?;
+            roll_back(sga, waits, &mut builder, *id).await?;
         }
         probe::hit(Probe::RollBackEnded);
     }

@@ -10,7 +10,7 @@ use spindle_io::sync::{Latch, Notify, has_planted};
 use super::shard::Home;
 use crate::block::BlockAddress;
 use crate::error::Result;
-use crate::instance::Shared;
+use crate::fixed_sga::FixedSga;
 use crate::wait_event::{ProcessWaits, WaitEvent};
 
 /// Tries before a session waits for a buffer: its users hold it for well under a microsecond.
@@ -247,7 +247,7 @@ impl Buffer {
     /// stops, and who has the buffer may be gone.
     pub(super) async fn wait_until<'a, T>(
         &'a self,
-        shared: &Shared,
+        fixed: &FixedSga,
         waits: &ProcessWaits,
         (access, event): (Access, impl Fn(&State) -> WaitEvent),
         attempt: impl Fn(&'a Buffer) -> Option<T>,
@@ -259,7 +259,7 @@ impl Buffer {
             std::hint::spin_loop();
         }
         let event = event(&self.state.lock());
-        let wait = waits.begin(&*shared.env);
+        let wait = waits.begin(&*fixed.env);
         let waiters = match access {
             Access::Shared => &self.sharers,
             Access::Exclusive => &self.takers,
@@ -273,7 +273,7 @@ impl Buffer {
             if let Some(found) = attempt(self) {
                 break Ok(found);
             }
-            if let Err(error) = shared.health.check() {
+            if let Err(error) = fixed.health.check() {
                 break Err(error);
             }
             called.await;
@@ -297,12 +297,12 @@ impl Pin {
     /// Shared access, waiting while someone changes the block.
     pub(crate) async fn read(
         &self,
-        shared: &Shared,
+        fixed: &FixedSga,
         waits: &ProcessWaits,
     ) -> Result<SharedBlock<'_>> {
         let buffer = &*self.buffer;
         let bytes = buffer
-            .wait_until(shared, waits, (Access::Shared, why_busy), |buffer| {
+            .wait_until(fixed, waits, (Access::Shared, why_busy), |buffer| {
                 buffer.frame.try_read()
             })
             .await?;
@@ -324,12 +324,12 @@ impl Pin {
     /// Exclusive access, waiting while anyone uses the block or it is being written.
     pub(crate) async fn write(
         &self,
-        shared: &Shared,
+        fixed: &FixedSga,
         waits: &ProcessWaits,
     ) -> Result<ExclusiveBlock<'_>> {
         let buffer = &*self.buffer;
         let bytes = buffer
-            .wait_until(shared, waits, (Access::Exclusive, why_busy), |buffer| {
+            .wait_until(fixed, waits, (Access::Exclusive, why_busy), |buffer| {
                 buffer.frame.try_write()
             })
             .await?;

@@ -7,11 +7,11 @@ use std::sync::Arc;
 use spindle_io::{Arena, BlockDevice, Operation, Request, Submission};
 
 use crate::error::{KernelError, Result};
-use crate::instance::Shared;
-use crate::lgwr::{LOG_FILE_HEADER_BYTES, read_file_header};
-use crate::redo::batch;
-use crate::ring_marks::Location;
+use crate::log::files::{LOG_FILE_HEADER_BYTES, read_file_header};
+use crate::log::marks::Location;
+use crate::log::redo::batch;
 use crate::settings::PlantedFault;
+use crate::sga::Sga;
 
 /// Read in one I/O, of pieces of [`PIECE_BYTES`].
 const PIECES: usize = 16;
@@ -83,7 +83,7 @@ impl Ahead {
 
 /// Reads the log files batch by batch.
 pub(crate) struct LogReader<'a> {
-    shared: &'a Shared,
+    sga: &'a Sga,
     at: Location,
     ahead: Ahead,
 }
@@ -98,9 +98,9 @@ pub(crate) struct Redo<'a> {
 
 impl LogReader<'_> {
     /// A reader that begins at `at`.
-    pub(crate) fn new(shared: &Shared, at: Location) -> Result<LogReader<'_>> {
+    pub(crate) fn new(sga: &Sga, at: Location) -> Result<LogReader<'_>> {
         Ok(LogReader {
-            shared,
+            sga,
             at,
             ahead: Ahead::new()?,
         })
@@ -112,11 +112,11 @@ impl LogReader<'_> {
     }
 
     fn devices(&self) -> &[Arc<dyn BlockDevice>] {
-        self.shared.log_files.devices()
+        self.sga.log_files.devices()
     }
 
     async fn bytes(&mut self, file: usize, offset: u64, length: usize) -> Result<&[u8]> {
-        let devices = self.shared.log_files.devices();
+        let devices = self.sga.log_files.devices();
         self.ahead.get(devices, file, offset, length).await
     }
 
@@ -133,7 +133,7 @@ impl LogReader<'_> {
         let at = self.at;
         let bytes = batch::HEADER_BYTES + payload_bytes;
         self.at.position += payload_bytes as u64;
-        self.at.offset += (bytes as u64).next_multiple_of(self.shared.log_files.redo_block_bytes());
+        self.at.offset += (bytes as u64).next_multiple_of(self.sga.log_files.redo_block_bytes());
         let whole = self.bytes(at.file, at.offset, bytes).await?;
         let records = &whole[batch::HEADER_BYTES..];
         Ok(Some(Redo { at, records }))
@@ -143,7 +143,7 @@ impl LogReader<'_> {
     async fn batch_here(&mut self) -> Result<Option<usize>> {
         let at = self.at;
         let capacity = self.devices()[at.file].limits().capacity_bytes;
-        let database = self.shared.database_id();
+        let database = self.sga.database_id();
         if at.offset + LOG_FILE_HEADER_BYTES > capacity {
             return Ok(None);
         }
@@ -156,7 +156,7 @@ impl LogReader<'_> {
         if at.offset + bytes as u64 + LOG_FILE_HEADER_BYTES > capacity {
             return Ok(None);
         }
-        let settings = &self.shared.settings;
+        let settings = &self.sga.settings;
         let planted = settings.has_planted(PlantedFault::BatchChecksumUnverified);
         let whole = self.bytes(at.file, at.offset, bytes).await?;
         Ok((planted || batch::is_whole(whole)).then_some(found.payload_bytes))
@@ -168,7 +168,7 @@ impl LogReader<'_> {
 
     /// Sequence number and first position of a log file, if it has a whole header.
     async fn file_header(&mut self, file: usize) -> Result<Option<(u32, u64)>> {
-        let database = self.shared.database_id();
+        let database = self.sga.database_id();
         let header = self.bytes(file, 0, LOG_FILE_HEADER_BYTES as usize).await?;
         Ok(read_file_header(header, database))
     }
@@ -193,7 +193,7 @@ impl LogReader<'_> {
     /// all redo before it is on stable storage: where later redo is found, what lies here was written once and is
     /// damaged.
     pub(crate) async fn check_end(&mut self) -> Result<()> {
-        let settings = &self.shared.settings;
+        let settings = &self.sga.settings;
         if settings.has_planted(PlantedFault::RedoEndUnverified) {
             return Ok(());
         }
@@ -235,11 +235,11 @@ impl LogReader<'_> {
         offset: u64,
         wanted: impl Fn(&batch::Header) -> bool,
     ) -> Result<Option<batch::Header>> {
-        let step_bytes = self.shared.log_files.redo_block_bytes();
+        let step_bytes = self.sga.log_files.redo_block_bytes();
         let capacity = self.devices()[file].limits().capacity_bytes;
-        let reach = LOG_FILE_HEADER_BYTES + self.shared.log.arena().frame_bytes() as u64;
+        let reach = LOG_FILE_HEADER_BYTES + self.sga.log.arena().frame_bytes() as u64;
         let end = (offset + reach).min(capacity.saturating_sub(LOG_FILE_HEADER_BYTES));
-        let database = self.shared.database_id();
+        let database = self.sga.database_id();
         let mut at = offset;
         while at <= end {
             let header = self.bytes(file, at, batch::HEADER_BYTES).await?;
@@ -253,14 +253,14 @@ impl LogReader<'_> {
     }
 
     fn damaged(&self, reason: String) -> KernelError {
-        damaged(self.shared, self.at, reason)
+        damaged(self.sga, self.at, reason)
     }
 }
 
 /// The error of redo that is not as it was written.
-pub(crate) fn damaged(shared: &Shared, at: Location, reason: String) -> KernelError {
+pub(crate) fn damaged(sga: &Sga, at: Location, reason: String) -> KernelError {
     KernelError::DamagedRedo {
-        device: shared.log_files.devices()[at.file].name().to_string(),
+        device: sga.log_files.devices()[at.file].name().to_string(),
         sequence: at.sequence,
         position: at.position,
         reason,

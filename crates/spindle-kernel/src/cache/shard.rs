@@ -22,7 +22,7 @@ use spindle_io::sync::{Latch, Notify, has_planted, oneshot};
 use super::buffer::{Buffer, Claim, Phase, Pin, State};
 use crate::block::BlockAddress;
 use crate::error::Result;
-use crate::instance::Health;
+use crate::fixed_sga::Health;
 use crate::invariant::are_checked;
 use crate::wait_event::WaitEvent;
 

@@ -14,11 +14,12 @@ use std::sync::Arc;
 use spindle_io::{Arena, BlockDevice, Frame, Operation, ReadHold, Request, Submission};
 
 use crate::block::{self, BlockAddress};
-use crate::buffer_cache::writing::Sealed;
+use crate::cache::writing::Sealed;
 use crate::error::{KernelError, Result};
-use crate::instance::{Shared, Storage};
 use crate::probe::{self, Probe};
 use crate::settings::{PlantedFault, Settings, WriteSync};
+use crate::sga::Sga;
+use crate::storage::Storage;
 use crate::wait_event::{ProcessWaits, WaitEvent};
 
 /// Blocks of a batch, at most.
@@ -150,43 +151,40 @@ impl Area {
     /// Writes copies of a batch, whose redo is on stable storage; when this returns, so are they.
     pub(crate) async fn keep(
         &mut self,
-        shared: &Shared,
+        sga: &Sga,
         waits: &ProcessWaits,
         batch: &[Sealed],
     ) -> Result<()> {
-        if shared
-            .settings
-            .has_planted(PlantedFault::DoubleWriteLeftOut)
-        {
+        if sga.settings.has_planted(PlantedFault::DoubleWriteLeftOut) {
             return Ok(());
         }
-        let wait = waits.begin(&*shared.env);
-        let reused_early = shared
+        let wait = waits.begin(&*sga.env);
+        let reused_early = sga
             .settings
             .has_planted(PlantedFault::DoubleWriteReusedEarly);
         let unflushed = std::mem::take(&mut self.unflushed);
         if !unflushed.is_empty() && !reused_early {
-            let files = unflushed.iter().map(|&file| shared.storage.datafile(file));
-            shared.flush(files).await?;
+            let files = unflushed.iter().map(|&file| sga.storage.datafile(file));
+            sga.flush(files).await?;
         }
         self.number += 1;
-        let from = self.sealed(shared, batch);
+        let from = self.sealed(sga, batch);
         let bytes = from.iter().map(|hold| hold.len()).sum();
         let request = Request::write(self.offset, from, true, Submission::Batched);
         self.device.submit(request).await.result?;
-        if shared.settings.write_sync == WriteSync::Checkpoint {
+        if sga.settings.write_sync == WriteSync::Checkpoint {
             self.unflushed
                 .extend(batch.iter().map(|block| block.address.file));
             self.unflushed.sort_unstable();
             self.unflushed.dedup();
         }
-        shared.statistics.add_double_write(bytes);
+        sga.statistics.add_double_write(bytes);
         wait.end(WaitEvent::DoubleWrite);
         Ok(())
     }
 
     /// The header and the blocks, as they are written.
-    fn sealed(&self, shared: &Shared, batch: &[Sealed]) -> Vec<ReadHold> {
+    fn sealed(&self, sga: &Sga, batch: &[Sealed]) -> Vec<ReadHold> {
         let entries: Vec<Entry> = batch
             .iter()
             .map(|block| Entry {
@@ -195,7 +193,7 @@ impl Area {
             })
             .collect();
         let mut header = self.header.try_write_hold().expect("the header is ours");
-        seal_header(&mut header, shared.database_id(), self.number, &entries);
+        seal_header(&mut header, sga.database_id(), self.number, &entries);
         let block_bytes = header.len();
         let blocks = batch.iter().map(|block| block.bytes.part(0, block_bytes));
         std::iter::once(header.share(block_bytes))
@@ -205,19 +203,19 @@ impl Area {
 }
 
 /// Restores every torn block that has a copy. Returns how many.
-pub(crate) async fn restore(shared: &Shared) -> Result<usize> {
-    let Some(areas) = &shared.storage.double_write else {
+pub(crate) async fn restore(sga: &Sga) -> Result<usize> {
+    let Some(areas) = &sga.storage.double_write else {
         return Ok(0);
     };
-    let block_bytes = shared.settings.block_bytes;
+    let block_bytes = sga.settings.block_bytes;
     let frames = arena(block_bytes, 2)?;
     let [frame, best] = [0, 1].map(|_| frames.allocate().expect("the arena has two frames"));
-    let copies = find_copies(shared, &**areas, &frame).await?;
+    let copies = find_copies(sga, &**areas, &frame).await?;
     // What a process that was killed had written may be readable and not stable: its copies will be written over soon.
-    shared.flush_datafiles().await?;
+    sga.flush_datafiles().await?;
     let mut restored = 0;
     for (address, places) in copies {
-        let device = shared.storage.datafile(address.file);
+        let device = sga.storage.datafile(address.file);
         let offset = u64::from(address.block) * block_bytes as u64;
         read(&**device, offset, &frame).await?;
         if block::verify(&frame.try_read().expect("ours"), address).is_ok() {
@@ -240,7 +238,7 @@ pub(crate) async fn restore(shared: &Shared) -> Result<usize> {
         let from = vec![best.try_read_hold().expect("ours")];
         let request = Request::write(offset, from, true, Submission::Alone);
         device.submit(request).await.result?;
-        shared.statistics.add_physical_write(block_bytes);
+        sga.statistics.add_physical_write(block_bytes);
         probe::hit(Probe::TornBlockRestored);
         restored += 1;
     }
@@ -249,16 +247,16 @@ pub(crate) async fn restore(shared: &Shared) -> Result<usize> {
 
 /// Where in the file of areas there may be copies of each block, with the checksums they should bear.
 async fn find_copies(
-    shared: &Shared,
+    sga: &Sga,
     areas: &dyn BlockDevice,
     frame: &Frame,
 ) -> Result<BTreeMap<BlockAddress, Vec<(u64, [u8; 4])>>> {
-    let block_bytes = shared.settings.block_bytes;
+    let block_bytes = sga.settings.block_bytes;
     let mut copies: BTreeMap<_, Vec<_>> = BTreeMap::new();
     for region in 0..areas.limits().capacity_bytes / region_bytes(block_bytes) {
         let offset = region * region_bytes(block_bytes);
         read(areas, offset, frame).await?;
-        let header = read_header(&frame.try_read().expect("ours"), shared.database_id());
+        let header = read_header(&frame.try_read().expect("ours"), sga.database_id());
         let entries = header.map(|(_, entries)| entries).unwrap_or_default();
         for (place, entry) in (1..).zip(entries) {
             let at = offset + place * block_bytes as u64;

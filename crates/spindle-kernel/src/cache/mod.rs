@@ -6,18 +6,20 @@
 mod buffer;
 mod checkpoint_queue;
 mod shard;
+mod writers;
 pub(crate) mod writing;
 
 use std::sync::Arc;
 
+use spindle_io::sync::Semaphore;
 use spindle_io::sync::atomic::Ordering;
-use spindle_io::sync::{Notify, Semaphore};
 use spindle_io::{Arena, Operation, Request, Submission};
 
 use crate::block::{self, BlockAddress, BlockKind};
 use crate::buggify::Switch;
 use crate::error::{KernelError, Result};
-use crate::instance::Shared;
+use crate::fixed_sga::FixedSga;
+use crate::log::buffer::Log;
 use crate::probe::{self, Probe};
 use crate::settings::{PlantedFault, TornBlocks};
 use crate::wait_event::{ProcessWaits, WaitEvent};
@@ -30,6 +32,7 @@ pub(crate) use checkpoint_queue::CheckpointQueue;
 #[cfg(all(test, feature = "shuttle"))]
 pub(crate) use shard::LOOKS_THEN_WAITS;
 use shard::{Found, Looked, Shard};
+use writers::Writers;
 
 /// So often a session that needs two blocks tries to get them without waiting for one while it holds the other.
 const UNPINNED_TRIES: u32 = 4;
@@ -44,16 +47,20 @@ pub(crate) struct BufferCache {
     /// The turn of the session that waits for a buffer while it holds another.
     pinned_wait: Semaphore,
     arena: Arc<Arena>,
+    writers: Writers,
+    /// What blocks say is compared with the end of the redo.
+    log: Arc<Log>,
 }
 
 impl BufferCache {
-    /// A cache of `bytes` bytes of blocks, for as many DBWRs as there are `calls` for them.
+    /// A cache of `bytes` bytes of blocks, for so many DBWRs.
     pub(crate) fn new(
         bytes: u64,
         block_bytes: usize,
-        calls: &[Arc<Notify>],
+        writers: usize,
+        log: Arc<Log>,
     ) -> Result<BufferCache> {
-        let writers = calls.len();
+        let calls = Writers::new(writers);
         let frames = ((bytes as usize) / block_bytes).max(16);
         let arena = Arena::new(block_bytes, frames).map_err(|error| KernelError::Memory {
             what: "the buffer cache",
@@ -66,7 +73,7 @@ impl BufferCache {
         let shards = (0..shard_count)
             .map(|shard| {
                 let count = frames / shard_count + usize::from(shard < frames % shard_count);
-                let call = &calls[Self::writer_of_shard(shard, writers)];
+                let call = &calls.calls[Self::writer_of_shard(shard, writers)];
                 Shard::new(shard, count, &arena, Arc::clone(call))
             })
             .collect();
@@ -75,6 +82,8 @@ impl BufferCache {
             queues: (0..writers).map(|_| CheckpointQueue::default()).collect(),
             pinned_wait: Semaphore::new(1),
             arena,
+            writers: calls,
+            log,
         })
     }
 
@@ -97,15 +106,15 @@ impl BufferCache {
     /// The block at `address`, read in if it is not in the cache.
     pub(crate) async fn get(
         &self,
-        shared: &Shared,
+        fixed: &FixedSga,
         waits: &ProcessWaits,
         address: BlockAddress,
     ) -> Result<Pin> {
         waits.add_logical_read();
         loop {
-            let found = self.find(shared, waits, address).await?;
-            if let Some(pin) = self.settle(shared, waits, found).await? {
-                if shared.settings.has_planted(PlantedFault::PinKept) {
+            let found = self.find(fixed, waits, address).await?;
+            if let Some(pin) = self.settle(fixed, waits, found).await? {
+                if fixed.settings.has_planted(PlantedFault::PinKept) {
                     std::mem::forget(Pin::new(&pin.buffer, address));
                 }
                 return Ok(pin);
@@ -119,17 +128,17 @@ impl BufferCache {
     /// the other has come, a session may hold one after all; one session at a time, so that no two wait for each other.
     pub(crate) async fn get_two(
         &self,
-        shared: &Shared,
+        fixed: &FixedSga,
         waits: &ProcessWaits,
         addresses: [BlockAddress; 2],
     ) -> Result<[Pin; 2]> {
         let mut kept = 0;
         for _ in 0..UNPINNED_TRIES {
-            let first = self.get(shared, waits, addresses[kept]).await?;
+            let first = self.get(fixed, waits, addresses[kept]).await?;
             waits.add_logical_read();
-            match self.find_now(shared, addresses[1 - kept])? {
+            match self.find_now(fixed, addresses[1 - kept])? {
                 Some(found) => {
-                    if let Some(second) = self.settle(shared, waits, found).await? {
+                    if let Some(second) = self.settle(fixed, waits, found).await? {
                         return Ok(if kept == 0 {
                             [first, second]
                         } else {
@@ -143,20 +152,20 @@ impl BufferCache {
         probe::hit(Probe::PinnedWait);
         let turn = self.pinned_wait.acquire().await;
         let _turn = turn.expect("the semaphore is never closed");
-        let first = self.get(shared, waits, addresses[0]).await?;
-        let second = self.get(shared, waits, addresses[1]).await?;
+        let first = self.get(fixed, waits, addresses[0]).await?;
+        let second = self.get(fixed, waits, addresses[1]).await?;
         Ok([first, second])
     }
 
     /// The block at `address` when its present bytes do not matter, because the caller formats it: never read in.
     pub(crate) async fn get_new(
         &self,
-        shared: &Shared,
+        fixed: &FixedSga,
         waits: &ProcessWaits,
         address: BlockAddress,
     ) -> Result<Pin> {
         loop {
-            let found = self.find(shared, waits, address).await?;
+            let found = self.find(fixed, waits, address).await?;
             if let Found::Claimed(claim) = found {
                 let frame = &claim.pin().buffer.frame;
                 let mut bytes = frame
@@ -166,7 +175,7 @@ impl BufferCache {
                 drop(bytes);
                 return Ok(claim.now_valid());
             }
-            if let Some(pin) = self.settle(shared, waits, found).await? {
+            if let Some(pin) = self.settle(fixed, waits, found).await? {
                 return Ok(pin);
             }
         }
@@ -176,26 +185,26 @@ impl BufferCache {
     /// in runs of one I/O each. Fewer when buffers are scarce: they are waited for with none pinned.
     pub(crate) async fn get_run(
         &self,
-        shared: &Shared,
+        fixed: &FixedSga,
         waits: &ProcessWaits,
         first: BlockAddress,
         count: u32,
     ) -> Result<Vec<Pin>> {
         let mut pins: Vec<Pin> = Vec::with_capacity(count as usize);
         let mut run: Vec<Claim> = Vec::new();
-        let count = shared.buggify.shorten(Switch::ShortMultiblockRead, count);
+        let count = fixed.buggify.shorten(Switch::ShortMultiblockRead, count);
         for block in first.block..first.block + count {
             let address = BlockAddress {
                 file: first.file,
                 block,
             };
-            match self.find_now(shared, address)? {
+            match self.find_now(fixed, address)? {
                 Some(Found::Claimed(claim)) => run.push(claim),
                 Some(found) => {
                     // Perhaps to be waited for: what was claimed is read first, so that two sessions never wait for
                     // each other's claims.
-                    self.read_run(shared, waits, &mut run, &mut pins).await?;
-                    match self.settle(shared, waits, found).await? {
+                    self.read_run(fixed, waits, &mut run, &mut pins).await?;
+                    match self.settle(fixed, waits, found).await? {
                         Some(pin) => pins.push(pin),
                         None => break,
                     }
@@ -204,9 +213,9 @@ impl BufferCache {
             }
             waits.add_logical_read();
         }
-        self.read_run(shared, waits, &mut run, &mut pins).await?;
+        self.read_run(fixed, waits, &mut run, &mut pins).await?;
         if pins.is_empty() {
-            pins.push(self.get(shared, waits, first).await?);
+            pins.push(self.get(fixed, waits, first).await?);
         }
         Ok(pins)
     }
@@ -214,7 +223,7 @@ impl BufferCache {
     /// Reads the blocks of `run`, if there are any, and adds them to `pins`.
     async fn read_run(
         &self,
-        shared: &Shared,
+        fixed: &FixedSga,
         waits: &ProcessWaits,
         run: &mut Vec<Claim>,
         pins: &mut Vec<Pin>,
@@ -225,29 +234,29 @@ impl BufferCache {
             _ => Submission::Batched,
         };
         let run = std::mem::take(run);
-        pins.extend(self.read_in(shared, waits, run, how).await?);
+        pins.extend(self.read_in(fixed, waits, run, how).await?);
         Ok(())
     }
 
     /// Finds the buffer of `address` or claims one for it, waiting as long as that takes.
     async fn find(
         &self,
-        shared: &Shared,
+        fixed: &FixedSga,
         waits: &ProcessWaits,
         address: BlockAddress,
     ) -> Result<Found> {
-        if let Some(found) = self.find_now(shared, address)? {
+        if let Some(found) = self.find_now(fixed, address)? {
             return Ok(found);
         }
         let shard = self.shard_of(address);
-        match shard.find_or_queue(address, &shared.health)? {
+        match shard.find_or_queue(address, &fixed.health)? {
             Looked::Found(found) => Ok(found),
             Looked::Queued { buffer, event } => {
                 probe::hit(Probe::FreeBufferWait);
-                let wait = waits.begin(&*shared.env);
+                let wait = waits.begin(&*fixed.env);
                 let found = buffer.await;
                 wait.end(event);
-                found.map_err(|_| shared.health.why())
+                found.map_err(|_| fixed.health.why())
             }
         }
     }
@@ -256,14 +265,14 @@ impl BufferCache {
     /// when that read failed: the block is to be looked for again.
     async fn settle(
         &self,
-        shared: &Shared,
+        fixed: &FixedSga,
         waits: &ProcessWaits,
         found: Found,
     ) -> Result<Option<Pin>> {
         let pin = match found {
             Found::Present(pin) => pin,
             Found::Claimed(claim) => {
-                let alone = self.read_in(shared, waits, vec![claim], Submission::Alone);
+                let alone = self.read_in(fixed, waits, vec![claim], Submission::Alone);
                 return Ok(alone.await?.pop());
             }
         };
@@ -276,7 +285,7 @@ impl BufferCache {
             None => {
                 let reading = |_: &State| WaitEvent::ReadByOtherSession;
                 pin.buffer
-                    .wait_until(shared, waits, (Access::Shared, reading), holds)
+                    .wait_until(fixed, waits, (Access::Shared, reading), holds)
                     .await?
             }
         };
@@ -284,9 +293,9 @@ impl BufferCache {
     }
 
     /// One look, without waiting: the buffer of `address`, or a claimed one, or `None` when no buffer is free.
-    fn find_now(&self, shared: &Shared, address: BlockAddress) -> Result<Option<Found>> {
-        shared.health.check()?;
-        let scarce = || shared.buggify.fires(Switch::NoFreeBuffer);
+    fn find_now(&self, fixed: &FixedSga, address: BlockAddress) -> Result<Option<Found>> {
+        fixed.health.check()?;
+        let scarce = || fixed.buggify.fires(Switch::NoFreeBuffer);
         Ok(self.shard_of(address).find(address, scarce))
     }
 
@@ -294,13 +303,13 @@ impl BufferCache {
     /// longer.
     async fn read_in(
         &self,
-        shared: &Shared,
+        fixed: &FixedSga,
         waits: &ProcessWaits,
         claims: Vec<Claim>,
         submission: Submission,
     ) -> Result<Vec<Pin>> {
         let first = claims[0].pin().address;
-        let device = shared.storage.datafile(first.file);
+        let device = fixed.storage.datafile(first.file);
         let block_bytes = self.arena.frame_bytes();
         let into = claims
             .iter()
@@ -311,7 +320,7 @@ impl BufferCache {
                     .expect("a claimed buffer is its claimer's")
             })
             .collect();
-        let wait = waits.begin(&*shared.env);
+        let wait = waits.begin(&*fixed.env);
         let offset = u64::from(first.block) * block_bytes as u64;
         let outcome = device.submit(Request::read(offset, into, submission)).await;
         let event = if claims.len() == 1 {
@@ -331,11 +340,12 @@ impl BufferCache {
             };
             holds.iter().zip(&claims).try_for_each(|(bytes, claim)| {
                 let address = claim.pin().address;
-                verify(shared, bytes, address).map_err(|reason| KernelError::DamagedBlock {
-                    address,
-                    device: device.name().to_string(),
-                    reason,
-                })
+                self.verify(fixed, bytes, address)
+                    .map_err(|reason| KernelError::DamagedBlock {
+                        address,
+                        device: device.name().to_string(),
+                        reason,
+                    })
             })
         });
         drop(outcome.operation);
@@ -343,25 +353,46 @@ impl BufferCache {
         Ok(claims.into_iter().map(Claim::now_valid).collect())
     }
 
+    /// Checks a block as it was read in: whole, in its place, and of this database's present.
+    fn verify(
+        &self,
+        fixed: &FixedSga,
+        bytes: &[u8],
+        address: BlockAddress,
+    ) -> std::result::Result<(), String> {
+        if !fixed
+            .settings
+            .has_planted(PlantedFault::BlockChecksumUnverified)
+        {
+            block::verify(bytes, address)?;
+        }
+        let scn = block::scn(bytes);
+        if scn <= self.log.flushed() || scn <= self.log.end() {
+            return Ok(());
+        }
+        Err(format!(
+            "its SCN {scn} is beyond the end of the redo: datafile and log files are not of one time"
+        ))
+    }
+
     /// Marks a block dirty that is about to be changed; it is held exclusively. To be called before the change is
-    /// logged, so that the checkpoint position cannot go past it.
-    pub(crate) fn begin_change(&self, shared: &Shared, pin: &Pin) -> Begun {
+    /// logged, so that the checkpoint position cannot go past it. An image before `images_from` no longer counts.
+    pub(crate) fn begin_change(&self, fixed: &FixedSga, images_from: u64, pin: &Pin) -> Begun {
         let mut state = pin.buffer.state.lock();
         if state.dirty {
             return Begun::AlreadyDirty;
         }
-        let is_old = shared.settings.has_planted(PlantedFault::ImageTooOld);
-        let recent = shared.log_files.images_from();
-        let usable = state.image.filter(|&image| image >= recent && !is_old);
+        let is_old = fixed.settings.has_planted(PlantedFault::ImageTooOld);
+        let usable = state.image.filter(|&image| image >= images_from && !is_old);
         let address = pin.address;
         state.first_change = self
             .queue_of(&pin.buffer)
-            .enter(&pin.buffer, address, usable, || shared.log.end());
+            .enter(&pin.buffer, address, usable, || self.log.end());
         state.dirty = true;
         self.shards[pin.buffer.shard]
             .dirty
             .fetch_add(1, Ordering::Relaxed);
-        if shared.settings.torn_blocks != TornBlocks::Images {
+        if fixed.settings.torn_blocks != TornBlocks::Images {
             return Begun::Protected;
         }
         if usable == Some(state.first_change) || is_old && state.image.is_some() {
@@ -419,29 +450,13 @@ impl BufferCache {
             .try_for_each(|shard| shard.check_unused())
     }
 
-    /// Wakes every session that waits for a free buffer or a busy one.
+    /// Wakes every session that waits for a free buffer or a busy one, and the writers.
     pub(crate) fn wake_all(&self) {
         for shard in &self.shards {
             shard.wake_all();
         }
+        self.writers.wake_all();
     }
-}
-
-/// Checks a block as it was read in: whole, in its place, and of this database's present.
-fn verify(shared: &Shared, bytes: &[u8], address: BlockAddress) -> std::result::Result<(), String> {
-    if !shared
-        .settings
-        .has_planted(PlantedFault::BlockChecksumUnverified)
-    {
-        block::verify(bytes, address)?;
-    }
-    let scn = block::scn(bytes);
-    if scn <= shared.log.flushed() || scn <= shared.log.end() {
-        return Ok(());
-    }
-    Err(format!(
-        "its SCN {scn} is beyond the end of the redo: datafile and log files are not of one time"
-    ))
 }
 
 /// What a change finds of a block.

@@ -7,9 +7,9 @@ use std::collections::VecDeque;
 
 use spindle_io::sync::{has_planted, oneshot};
 
+use super::buffer::{Inner, Log};
 use crate::error::Result;
-use crate::instance::Shared;
-use crate::log::{Inner, Log};
+use crate::fixed_sga::FixedSga;
 use crate::probe::{self, Probe};
 use crate::wait_event::{ProcessWaits, WaitEvent};
 
@@ -94,6 +94,35 @@ impl Log {
         }
     }
 
+    /// Waits for room for a record of so many bytes. Who `had` room that turned out to be too small gives it back and
+    /// comes next. Error: the instance has failed or stops.
+    pub(crate) async fn wait_for_room<'a>(
+        &'a self,
+        fixed: &FixedSga,
+        waits: &ProcessWaits,
+        bytes: usize,
+        had: Option<Room<'a>>,
+    ) -> Result<Room<'a>> {
+        let wait = waits.begin(&*fixed.env);
+        let (mut room, ring_has_room) = Room::queue(self, fixed, bytes, had)?;
+        // While anyone waits, all that is in the buffer is asked for: see `append` for what is added later.
+        self.request(self.end());
+        let coming = room.coming.as_mut().expect("it has just been asked for");
+        let came = coming.await;
+        let event = if ring_has_room {
+            WaitEvent::LogBufferSpace
+        } else {
+            probe::hit(Probe::LogFileWait);
+            WaitEvent::LogFileSwitchCheckpoint
+        };
+        wait.end(event);
+        if came.is_err() {
+            return Err(fixed.health.why());
+        }
+        room.coming = None;
+        Ok(room)
+    }
+
     /// Wakes those who were given room. Without the latch.
     pub(crate) fn deliver(&self, given: Given) {
         for (bytes, session) in given {
@@ -126,43 +155,19 @@ pub(crate) struct Room<'a> {
 }
 
 impl<'a> Room<'a> {
-    /// Waits for room for a record of so many bytes. Who `had` room that turned out to be too small gives it back and
-    /// comes next. Error: the instance has failed or stops.
-    pub(crate) async fn wait(
-        shared: &'a Shared,
-        waits: &ProcessWaits,
+    /// Takes a place in the queue, and room at once if there is any; whether the log files had room, too.
+    fn queue(
+        log: &'a Log,
+        fixed: &FixedSga,
         bytes: usize,
         had: Option<Room<'a>>,
-    ) -> Result<Room<'a>> {
-        let wait = waits.begin(&*shared.env);
-        let (mut room, ring_has_room) = Room::queue(shared, bytes, had)?;
-        // While anyone waits, all that is in the buffer is asked for: see `append` for what is added later.
-        shared.log.request(shared.log.end());
-        let coming = room.coming.as_mut().expect("it has just been asked for");
-        let came = coming.await;
-        let event = if ring_has_room {
-            WaitEvent::LogBufferSpace
-        } else {
-            probe::hit(Probe::LogFileWait);
-            WaitEvent::LogFileSwitchCheckpoint
-        };
-        wait.end(event);
-        if came.is_err() {
-            return Err(shared.health.why());
-        }
-        room.coming = None;
-        Ok(room)
-    }
-
-    /// Takes a place in the queue, and room at once if there is any; whether the log files had room, too.
-    fn queue(shared: &'a Shared, bytes: usize, had: Option<Room<'a>>) -> Result<(Room<'a>, bool)> {
-        let log = &shared.log;
+    ) -> Result<(Room<'a>, bool)> {
         let (session, coming) = oneshot::channel();
         let late = has_planted(LOOKS_THEN_QUEUES);
         let looked_early = late.then(|| log.give(&mut log.inner.lock()));
         let mut inner = log.inner.lock();
         // Under the latch: whoever stops the instance empties the queue afterwards.
-        if let Err(error) = shared.health.check() {
+        if let Err(error) = fixed.health.check() {
             drop(inner);
             return Err(error);
         }

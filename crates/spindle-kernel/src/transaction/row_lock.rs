@@ -11,11 +11,12 @@ use spindle_io::sync::{Latch, Notify, timeout};
 
 use crate::block::RowId;
 use crate::error::{KernelError, Result};
-use crate::instance::Shared;
+use crate::fixed_sga::FixedSga;
 use crate::probe::{self, Probe};
 use crate::settings::PlantedFault;
 use crate::wait_event::{ProcessWaits, WaitEvent};
-use crate::wait_graph::WaitGraph;
+
+use super::wait_graph::WaitGraph;
 
 const SHARDS: usize = 64;
 
@@ -82,7 +83,7 @@ impl RowLocks {
     /// deadlock. True when it was not the owner's before.
     pub(crate) async fn lock(
         &self,
-        shared: &Shared,
+        fixed: &FixedSga,
         waits: &ProcessWaits,
         row: RowId,
         owner: u64,
@@ -90,14 +91,14 @@ impl RowLocks {
         if let Some(new) = self.try_lock(row, owner) {
             return Ok(new);
         }
-        let wait = waits.begin(&*shared.env);
+        let wait = waits.begin(&*fixed.env);
         let waiter = Waiter {
             locks: self,
             row,
             owner,
             locked: false,
         };
-        let locked = waiter.wait(shared).await;
+        let locked = waiter.wait(fixed).await;
         wait.end(WaitEvent::RowLockContention);
         locked.map(|()| true)
     }
@@ -159,9 +160,9 @@ struct Waiter<'a> {
 
 impl Waiter<'_> {
     /// Returns when the row is the transaction's.
-    async fn wait(mut self, shared: &Shared) -> Result<()> {
-        let limit_ns = shared.settings.lock_timeout_ns;
-        let deadline_ns = shared.env.now().saturating_add(limit_ns);
+    async fn wait(mut self, fixed: &FixedSga) -> Result<()> {
+        let limit_ns = fixed.settings.lock_timeout_ns;
+        let deadline_ns = fixed.env.now().saturating_add(limit_ns);
         while let Some(held) = self.lock_or_queue() {
             let mut released = std::pin::pin!(held.released.notified());
             released.as_mut().enable();
@@ -170,10 +171,10 @@ impl Waiter<'_> {
             if now.is_none_or(|now| !Arc::ptr_eq(&now.released, &held.released)) {
                 continue;
             }
-            shared.health.check()?;
-            self.wait_for(shared, held.holder)?;
-            let rest_ns = deadline_ns.saturating_sub(shared.env.now());
-            if rest_ns == 0 || timeout(&*shared.env, rest_ns, released).await.is_err() {
+            fixed.health.check()?;
+            self.wait_for(fixed, held.holder)?;
+            let rest_ns = deadline_ns.saturating_sub(fixed.env.now());
+            if rest_ns == 0 || timeout(&*fixed.env, rest_ns, released).await.is_err() {
                 probe::hit(Probe::LockTimeout);
                 return Err(KernelError::LockTimeout {
                     row: self.row,
@@ -204,14 +205,14 @@ impl Waiter<'_> {
     }
 
     /// Enters the wait for the row's holder into the graph; error when it would never end.
-    fn wait_for(&self, shared: &Shared, holder: u64) -> Result<()> {
-        if shared.settings.has_planted(PlantedFault::DeadlockUnseen) {
+    fn wait_for(&self, fixed: &FixedSga, holder: u64) -> Result<()> {
+        if fixed.settings.has_planted(PlantedFault::DeadlockUnseen) {
             return Ok(());
         }
         let entered = self.locks.waiting.wait_for(self.owner, holder);
         entered.map_err(|transactions| {
             probe::hit(Probe::DeadlockBroken);
-            shared.statistics.add_deadlock();
+            fixed.statistics.add_deadlock();
             KernelError::Deadlock {
                 row: self.row,
                 transactions,

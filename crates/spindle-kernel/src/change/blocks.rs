@@ -1,24 +1,24 @@
 //! How blocks are changed: the one path by which sessions, roll-back and recovery of transactions alter anything. All
 //! blocks of a change are held exclusively together, none is held while waiting for another; they are marked dirty, the
 //! record goes into the log buffer, the blocks change: all of it happens or nothing. Which blocks need their image in
-//! the record is said in [`crate::checkpoint`].
+//! the record is said in [`crate::processes::checkpoint`].
 
 use crate::block::{self, BlockAddress};
-use crate::buffer_cache::{Begun, ExclusiveBlock, Pin};
 use crate::buggify::Switch;
+use crate::cache::{Begun, ExclusiveBlock, Pin};
 use crate::error::Result;
-use crate::instance::Shared;
-use crate::log::{Append, record_bytes};
-use crate::log_room::Room;
-use crate::redo::{RecordBuilder, apply};
+use crate::log::buffer::{Append, record_bytes};
+use crate::log::redo::{RecordBuilder, apply};
+use crate::log::room::Room;
 use crate::settings::{PlantedFault, TornBlocks};
+use crate::sga::Sga;
 use crate::wait_event::ProcessWaits;
 
 /// Changes up to three blocks in one redo record. `plan` looks at the blocks (in the order of `pins`) and puts the
 /// vectors of the change into the builder; it may be called again, after a wait, and must then plan afresh. Returns
 /// what `plan` returned and the redo position after the record.
 pub(crate) async fn change<T>(
-    shared: &Shared,
+    sga: &Sga,
     waits: &ProcessWaits,
     builder: &mut RecordBuilder,
     pins: &[&Pin],
@@ -26,28 +26,28 @@ pub(crate) async fn change<T>(
 ) -> Result<(T, u64)> {
     let mut room = None;
     loop {
-        shared.pause(Switch::SessionPausesBeforeChange).await;
-        let mut blocks = hold_all(shared, waits, pins).await?;
-        shared.pause(Switch::SessionPausesInChange).await;
+        sga.pause(Switch::SessionPausesBeforeChange).await;
+        let mut blocks = hold_all(sga, waits, pins).await?;
+        sga.pause(Switch::SessionPausesInChange).await;
         builder.clear();
         let planned = plan(&blocks, builder)?;
         if builder.bytes().is_empty() {
-            return Ok((planned, shared.log.end()));
+            return Ok((planned, sga.log.end()));
         }
-        match log(shared, pins, &blocks, builder, &mut room) {
+        match log(sga, pins, &blocks, builder, &mut room) {
             Append::Done { start, end } => {
-                let planted = shared.settings.has_planted(PlantedFault::ScnHandedOutTwice);
+                let planted = sga.settings.has_planted(PlantedFault::ScnHandedOutTwice);
                 let end = if planted { start } else { end };
-                check_newer(shared, pins, &blocks, end)?;
+                check_newer(sga, pins, &blocks, end)?;
                 carry_out(pins, &mut blocks, builder, end);
-                if shared.buggify.fires(Switch::LgwrEager) {
-                    shared.log.request(end);
+                if sga.buggify.fires(Switch::LgwrEager) {
+                    sga.log.request(end);
                 }
                 return Ok((planned, end));
             }
             Append::Full { bytes } => {
                 drop(blocks);
-                room = Some(Room::wait(shared, waits, bytes, room).await?);
+                room = Some(sga.log.wait_for_room(sga, waits, bytes, room).await?);
             }
         }
     }
@@ -55,14 +55,14 @@ pub(crate) async fn change<T>(
 
 /// Holds every block exclusively. While one is waited for, none is held.
 async fn hold_all<'a>(
-    shared: &Shared,
+    sga: &Sga,
     waits: &ProcessWaits,
     pins: &[&'a Pin],
 ) -> Result<Vec<ExclusiveBlock<'a>>> {
     let mut wait_for = 0;
     loop {
         // Which block to wait for is the one that was busy last time; it is let go again unless it is the first.
-        let waited = pins[wait_for].write(shared, waits).await?;
+        let waited = pins[wait_for].write(sga, waits).await?;
         let mut blocks = Vec::with_capacity(pins.len());
         let mut waited = Some(waited);
         let busy = pins.iter().enumerate().find_map(|(index, pin)| {
@@ -89,14 +89,14 @@ async fn hold_all<'a>(
 /// Marks the blocks dirty and puts the record into the log buffer, with an image of every block that needs one. When
 /// there is no room the blocks are what they were.
 fn log(
-    shared: &Shared,
+    sga: &Sga,
     pins: &[&Pin],
     blocks: &[ExclusiveBlock<'_>],
     builder: &RecordBuilder,
     room: &mut Option<Room<'_>>,
 ) -> Append {
-    let lost = shared.settings.has_planted(PlantedFault::DirtyFlagLost);
-    let left_out = shared.settings.has_planted(PlantedFault::ImagesLeftOut);
+    let lost = sga.settings.has_planted(PlantedFault::DirtyFlagLost);
+    let left_out = sga.settings.has_planted(PlantedFault::ImagesLeftOut);
     let mut begun = [None; 3];
     let mut is_whole = [false; 3];
     let mut images: [Option<(BlockAddress, &[u8])>; 3] = [None; 3];
@@ -109,7 +109,9 @@ fn log(
         if lost && index == 0 {
             continue;
         }
-        let before = shared.cache.begin_change(shared, pin);
+        let before = sga
+            .cache
+            .begin_change(sga, sga.log_files.images_from(), pin);
         begun[index] = Some(before);
         if before == Begun::Unprotected && !is_whole[index] && !left_out {
             is_whole[index] = true;
@@ -122,24 +124,24 @@ fn log(
         list[count] = image;
         count += 1;
     }
-    let outcome = match shared.buggify.fires(Switch::LogBufferFull) {
+    let outcome = match sga.buggify.fires(Switch::LogBufferFull) {
         true => Append::Full {
             bytes: record_bytes(&list[..count], builder.bytes()),
         },
-        false => shared.log.append(&list[..count], builder.bytes(), room),
+        false => sga.log.append(&list[..count], builder.bytes(), room),
     };
     for ((pin, begun), is_whole) in pins.iter().zip(begun).zip(is_whole) {
         let was_clean = begun.is_some_and(|begun| begun != Begun::AlreadyDirty);
         match outcome {
             Append::Done { start, .. } => {
-                if is_whole && shared.settings.torn_blocks == TornBlocks::Images {
-                    shared.cache.note_image(pin, start);
+                if is_whole && sga.settings.torn_blocks == TornBlocks::Images {
+                    sga.cache.note_image(pin, start);
                 }
                 if was_clean {
-                    shared.dbwr.wake_if_behind(shared, pin);
+                    sga.cache.wake_if_behind(pin);
                 }
             }
-            Append::Full { .. } if was_clean => shared.cache.give_up_change(pin),
+            Append::Full { .. } if was_clean => sga.cache.give_up_change(pin),
             Append::Full { .. } => {}
         }
     }
@@ -147,15 +149,10 @@ fn log(
 }
 
 /// A change makes its blocks newer: the redo up to `end` holds more changes of them than they have.
-fn check_newer(
-    shared: &Shared,
-    pins: &[&Pin],
-    blocks: &[ExclusiveBlock<'_>],
-    end: u64,
-) -> Result<()> {
+fn check_newer(sga: &Sga, pins: &[&Pin], blocks: &[ExclusiveBlock<'_>], end: u64) -> Result<()> {
     for (pin, block) in pins.iter().zip(blocks) {
         let scn = block::scn(block);
-        shared.require(
+        sga.require(
             || scn < end,
             || format!("block {} of SCN {scn} would go to {end}", pin.address()),
         )?;

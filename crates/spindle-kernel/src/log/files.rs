@@ -1,30 +1,22 @@
-//! LGWR and the online log files: a ring of preallocated files. The writer takes all redo there is (group commit),
-//! writes it durably, and lets the commits return. When a batch does not fit it switches to the next file. What it
-//! writes moves the checkpoint's target along. When the ring runs short of files that a checkpoint has freed, changes
-//! are held back, never LGWR.
+//! The online log files: a ring of preallocated files, where the next batch goes in it, and how much of it recovery
+//! would have to read. When the ring runs short of files that a checkpoint has freed, changes are held back.
 
 use std::sync::Arc;
 
+use spindle_io::sync::Latch;
 use spindle_io::sync::atomic::{AtomicU64, Ordering};
-use spindle_io::sync::{Latch, timeout};
 use spindle_io::{Arena, BlockDevice, Request, Submission};
 
-use crate::buggify::Switch;
 use crate::error::{KernelError, Result};
-use crate::instance::Shared;
-use crate::log::{Batch, PADDING_MAX};
-use crate::probe::{self, Probe};
-use crate::redo::batch;
-use crate::ring_marks::{Location, RingMarks};
+use crate::fixed_sga::FixedSga;
 use crate::settings::{PlantedFault, Settings};
-use crate::wait_event::{ProcessWaits, WaitEvent};
+
+use super::buffer::PADDING_MAX;
+use super::marks::{Location, RingMarks};
 
 /// Bytes before the first batch of a log file.
 pub(crate) const LOG_FILE_HEADER_BYTES: u64 = 4096;
 const MAGIC: u32 = 0x5350_4C46;
-/// LGWR looks for redo that nobody waits for as often as Oracle's: every 3 seconds.
-const IDLE_NS: u64 = 3_000_000_000;
-
 /// The ring of log files.
 pub(crate) struct LogFiles {
     devices: Vec<Arc<dyn BlockDevice>>,
@@ -43,7 +35,7 @@ pub(crate) struct LogFiles {
     /// Where recovery would start to read: what lies before it is no longer needed.
     needed_from: AtomicU64,
     /// Looking at the room and saying what was seen is one step: LGWR and CKPT both do it, and the later look counts.
-    room_turn: Latch<()>,
+    pub(crate) room_turn: Latch<()>,
 }
 
 /// The header of a log file.
@@ -171,6 +163,25 @@ impl LogFiles {
         self.images_from.load(Ordering::Relaxed)
     }
 
+    /// Where recovery would begin to read.
+    pub(crate) fn needed_from(&self) -> u64 {
+        self.needed_from.load(Ordering::Acquire)
+    }
+
+    /// Moves along what DBWR is to have written, so that recovery never has to read more than the lag; `None` when that
+    /// has not changed. For LGWR, which alone moves it.
+    pub(crate) fn move_target(&self) -> Option<u64> {
+        let (target, images_from) = {
+            let marks = self.marks.lock();
+            (
+                marks.lagging(self.lag_bytes),
+                marks.lagging(self.lag_bytes / 2),
+            )
+        };
+        self.images_from.store(images_from, Ordering::Relaxed);
+        (self.target.swap(target, Ordering::Relaxed) != target).then_some(target)
+    }
+
     /// The checkpoint has moved, and recovery would read from `location` on. (The checkpoint's own position may lie in
     /// a later file, but the way there leads through this one.)
     pub(crate) fn checkpointed(&self, location: Location) {
@@ -180,7 +191,12 @@ impl LogFiles {
     }
 
     /// Makes the next file of the ring the current one. Its old contents must not be needed any more.
-    pub(crate) async fn open_next(&self, shared: &Shared, position: u64) -> Result<()> {
+    pub(crate) async fn open_next(
+        &self,
+        fixed: &FixedSga,
+        database: u64,
+        position: u64,
+    ) -> Result<()> {
         let now = self.location();
         let file = (now.file + 1) % self.devices.len();
         let sequence = now.sequence + 1;
@@ -191,11 +207,11 @@ impl LogFiles {
             })?;
         let frame = arena.allocate().expect("the arena has a frame");
         let mut hold = frame.try_write_hold().expect("the frame is ours");
-        seal_file_header(&mut hold, shared.database_id(), sequence, position);
+        seal_file_header(&mut hold, database, sequence, position);
         let request = Request::write(
             0,
             vec![hold.share(LOG_FILE_HEADER_BYTES as usize)],
-            !shared
+            !fixed
                 .settings
                 .has_planted(PlantedFault::LogHeaderNotDurable),
             Submission::Alone,
@@ -208,27 +224,29 @@ impl LogFiles {
             sequence,
             offset: LOG_FILE_HEADER_BYTES,
         };
-        self.advance(location, 0, shared.env.now());
+        self.advance(location, 0, fixed.env.now());
         Ok(())
     }
 
-    fn advance(&self, location: Location, bytes: u64, at_ns: u64) {
+    /// The next batch goes to `location`, `bytes` further on; everything before it was on stable storage at `at_ns`.
+    pub(crate) fn advance(&self, location: Location, bytes: u64, at_ns: u64) {
         *self.location.lock() = location;
         self.marks.lock().advance(location, bytes, at_ns);
     }
 
     /// Position after the last record that the next file holds.
-    fn end_of_next(&self) -> u64 {
+    pub(crate) fn end_of_next(&self) -> u64 {
         let next = (self.location().file + 1) % self.devices.len();
         self.ends.lock()[next]
     }
 
-    fn next_is_free(&self) -> bool {
-        self.end_of_next() <= self.needed_from.load(Ordering::Acquire)
+    /// True when recovery needs nothing of the next file.
+    pub(crate) fn next_is_free(&self) -> bool {
+        self.end_of_next() <= self.needed_from()
     }
 
     /// Bytes left in the current file. The last redo block's worth stays free, so that reading may round up.
-    fn left(&self) -> u64 {
+    pub(crate) fn left(&self) -> u64 {
         let location = self.location();
         let capacity = self.devices[location.file].limits().capacity_bytes - PADDING_MAX as u64;
         capacity.saturating_sub(location.offset)
@@ -241,7 +259,8 @@ impl LogFiles {
         self.next_is_free() || self.left() >= 4 * frame_bytes as u64
     }
 
-    fn padded(&self, bytes: u64) -> u64 {
+    /// Bytes that so many take in the file: whole redo blocks.
+    pub(crate) fn padded(&self, bytes: u64) -> u64 {
         bytes.next_multiple_of(self.redo_block_bytes)
     }
 }
@@ -254,193 +273,4 @@ fn lag_bytes_max(devices: &[Arc<dyn BlockDevice>], log_buffer_bytes: usize) -> u
     let smallest = sizes.min().unwrap_or(0);
     let reserve = LOG_FILE_HEADER_BYTES + PADDING_MAX as u64 + 4 * log_buffer_bytes as u64;
     smallest.saturating_sub(reserve) / 10 * 9
-}
-
-/// The log writer process.
-pub(crate) async fn run(shared: Arc<Shared>) {
-    let waits = shared.waits.register();
-    loop {
-        while !shared.log.is_wanted() {
-            if shared.health.is_stopping() {
-                return;
-            }
-            if timeout(&*shared.env, IDLE_NS, shared.log.lgwr.notified())
-                .await
-                .is_err()
-            {
-                shared.log.request(shared.log.end());
-            }
-        }
-        shared.pause(Switch::LgwrTakesLate).await;
-        if let Err(error) = write_pending(&shared, &waits).await {
-            shared.process_failed("LGWR", &error);
-            return;
-        }
-    }
-}
-
-/// Writes all redo there is.
-async fn write_pending(shared: &Shared, waits: &ProcessWaits) -> Result<()> {
-    shared.health.check_failed()?;
-    let (bytes, position) = shared.log.pending();
-    if bytes == 0 {
-        return Ok(());
-    }
-    // More redo may join before the batch is taken, up to a full buffer: that is what must fit.
-    let batch_bytes_max = shared.log.arena().frame_bytes() as u64;
-    if shared.log_files.left() < batch_bytes_max {
-        switch(shared, position).await?;
-    }
-    let location = shared.log_files.location();
-    let Some(batch) = shared.log.take(shared.database_id(), location.sequence) else {
-        return Ok(());
-    };
-    if shared
-        .settings
-        .has_planted(PlantedFault::AcknowledgeBeforeFlush)
-    {
-        shared.log.acknowledge(batch.end);
-    }
-    let end = batch.end;
-    write_batch(shared, waits, batch, location).await?;
-    update_room(shared);
-    move_target(shared);
-    shared.log.written(end);
-    Ok(())
-}
-
-/// Moves along what DBWR is to have written, so that recovery never has to read more than the lag; and has CKPT note
-/// the position when that frees the next log file.
-fn move_target(shared: &Shared) {
-    let files = &shared.log_files;
-    let (target, images_from) = {
-        let marks = files.marks.lock();
-        (
-            marks.lagging(files.lag_bytes),
-            marks.lagging(files.lag_bytes / 2),
-        )
-    };
-    files.images_from.store(images_from, Ordering::Relaxed);
-    // LGWR alone moves it.
-    if files.target.swap(target, Ordering::Relaxed) == target {
-        return;
-    }
-    shared.dbwr.raise_target(shared, target);
-    if !files.next_is_free() && !shared.cache.has_before(files.end_of_next()) {
-        shared.checkpoint.request();
-    }
-}
-
-async fn write_batch(
-    shared: &Shared,
-    waits: &ProcessWaits,
-    batch: Batch,
-    location: Location,
-) -> Result<()> {
-    let files = &shared.log_files;
-    let bytes = batch::HEADER_BYTES + (batch.end - batch.start) as usize;
-    let padded = files.padded(bytes as u64) as usize;
-    let device = &files.devices[location.file];
-    check_place(shared, &batch, padded as u64, location)?;
-    let piece_bytes = shared
-        .settings
-        .log_write_bytes_max
-        .next_multiple_of(PADDING_MAX);
-    let wait = waits.begin(&*shared.env);
-    let mut under_way = Vec::new();
-    let mut result = Ok(());
-    let mut start = 0;
-    while start < padded {
-        shared.pause(Switch::LgwrPausesInBatch).await;
-        let length = piece_bytes.min(padded - start);
-        let hold = batch.bytes.part(start, length);
-        let request = Request::write(
-            location.offset + start as u64,
-            vec![hold],
-            !shared
-                .settings
-                .has_planted(PlantedFault::LogWriteNotDurable),
-            Submission::Batched,
-        );
-        match device.submit(request).already() {
-            Ok(outcome) => result = result.and(outcome.result),
-            Err(completion) => under_way.push(completion),
-        }
-        start += length;
-    }
-    for completion in under_way {
-        result = result.and(completion.await.result);
-    }
-    wait.end(WaitEvent::LogFileParallelWrite);
-    let ignored = shared
-        .settings
-        .has_planted(PlantedFault::LogWriteErrorIgnored);
-    if !ignored {
-        result?;
-    }
-    shared.statistics.add_redo_write(bytes, padded);
-    let lost_count = shared.settings.has_planted(PlantedFault::RedoEndMiscounted);
-    let next = Location {
-        position: batch.end + u64::from(lost_count),
-        offset: location.offset + padded as u64,
-        ..location
-    };
-    files.advance(next, padded as u64, shared.env.now());
-    Ok(())
-}
-
-/// A batch continues where the last one ended, and fits its file.
-fn check_place(shared: &Shared, batch: &Batch, padded: u64, location: Location) -> Result<()> {
-    let device = &shared.log_files.devices[location.file];
-    let capacity_bytes = device.limits().capacity_bytes;
-    shared.require(
-        || {
-            let continues = batch.start == location.position && batch.start < batch.end;
-            continues && location.offset + padded <= capacity_bytes
-        },
-        || {
-            format!(
-                "redo from position {} to {} would go to {location:?}, and the file has {capacity_bytes} bytes",
-                batch.start, batch.end
-            )
-        },
-    )
-}
-
-/// Goes on to the next log file, which is free: changes were held back in time (see [`LogFiles::has_room`]).
-async fn switch(shared: &Shared, position: u64) -> Result<()> {
-    let files = &shared.log_files;
-    let reused = shared
-        .settings
-        .has_planted(PlantedFault::LogFileReusedEarly);
-    shared.require(
-        || files.next_is_free() || reused,
-        || {
-            let (end, from) = (
-                files.end_of_next(),
-                files.needed_from.load(Ordering::Acquire),
-            );
-            format!("the next log file holds redo up to {end}, and recovery would begin at {from}")
-        },
-    )?;
-    files.open_next(shared, position).await?;
-    if files.location().sequence as usize > files.devices.len() {
-        probe::hit(Probe::LogRingWrapped);
-    }
-    shared.statistics.add_log_switch();
-    Ok(())
-}
-
-/// Lets changes go on or holds them back, by the room there is.
-pub(crate) fn update_room(shared: &Shared) {
-    let _turn = shared.log_files.room_turn.lock();
-    let has_room = shared.log_files.has_room(shared.log.arena().frame_bytes())
-        || shared
-            .settings
-            .has_planted(PlantedFault::LogFileReusedEarly)
-        || shared.settings.has_planted(PlantedFault::RoomOverstated);
-    if !has_room {
-        shared.checkpoint.request();
-    }
-    shared.log.set_ring_has_room(has_room);
 }

@@ -1,5 +1,5 @@
 //! The log buffer: where sessions put their redo, and where commits wait for LGWR. Two frames take turns: sessions
-//! fill one while LGWR writes the other straight from memory. Positions count record bytes (see [`crate::redo`]).
+//! fill one while LGWR writes the other straight from memory. Positions count record bytes (see [`crate::log::redo`]).
 
 use std::sync::Arc;
 
@@ -7,11 +7,11 @@ use spindle_io::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use spindle_io::sync::{Latch, Notify, has_planted, oneshot};
 use spindle_io::{Arena, Frame, ReadHold, WriteHold};
 
+use super::redo::{RECORD_HEADER_BYTES, VectorKind, batch, image_vector_bytes, vector_header};
+use super::room::{Queue, Room};
 use crate::block::BlockAddress;
 use crate::error::{KernelError, Result};
-use crate::instance::Shared;
-use crate::log_room::{Queue, Room};
-use crate::redo::{RECORD_HEADER_BYTES, VectorKind, batch, image_vector_bytes, vector_header};
+use crate::fixed_sga::FixedSga;
 
 /// The first position of a new database; blocks never changed have SCN 0, which is before it.
 pub(crate) const FIRST_POSITION: u64 = 1;
@@ -225,13 +225,13 @@ impl Log {
     }
 
     /// Waits until everything before `position` is on stable storage.
-    pub(crate) async fn flush_to(&self, shared: &Shared, position: u64) -> Result<()> {
+    pub(crate) async fn flush_to(&self, fixed: &FixedSga, position: u64) -> Result<()> {
         if self.flushed() >= position {
             return Ok(());
         }
         let (sender, receiver) = oneshot::channel();
         if has_planted(CHECKS_THEN_ENTERS) {
-            shared.health.check()?;
+            fixed.health.check()?;
         }
         self.commits.lock().push((position, sender));
         self.request(position);
@@ -241,9 +241,9 @@ impl Log {
         }
         // After the push: whoever stops the instance clears the list, and then either finds this entry or is seen here.
         if !has_planted(CHECKS_THEN_ENTERS) {
-            shared.health.check()?;
+            fixed.health.check()?;
         }
-        receiver.await.map_err(|_| shared.health.why())
+        receiver.await.map_err(|_| fixed.health.why())
     }
 
     /// LGWR takes what there is. `None` when there is nothing.

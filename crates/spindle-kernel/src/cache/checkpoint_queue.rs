@@ -1,5 +1,6 @@
 //! The checkpoint queue: a writer's dirty buffers by the redo position from which recovery would need them. Its lowest
-//! entry bounds the checkpoint position, so what enters and what CKPT notes must agree: see [`crate::checkpoint`].
+//! entry bounds the checkpoint position, so what enters and what CKPT notes must agree: see
+//! [`crate::processes::checkpoint`].
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

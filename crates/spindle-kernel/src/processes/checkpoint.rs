@@ -28,94 +28,61 @@
 
 use std::sync::Arc;
 
-use spindle_io::sync::{Notify, Semaphore, has_planted, timeout};
+use spindle_io::sync::{has_planted, timeout};
 
 use crate::buggify::Switch;
 use crate::control_file::CheckpointRecord;
 use crate::error::Result;
-use crate::instance::Shared;
-use crate::lgwr;
 use crate::probe::{self, Probe};
+use crate::processes::lgwr;
 use crate::settings::{PlantedFault, WriteSync};
+use crate::sga::Sga;
 use crate::wait_event::ProcessWaits;
 
 /// Planted race: who waited for its turn to make a checkpoint makes it, whatever has happened since.
 pub(crate) const CHECKPOINT_AFTER_FAILURE: &str = "a checkpoint is made after recovery failed";
 
-/// CKPT, as others see it.
-pub(crate) struct Checkpoint {
-    wanted: Notify,
-    /// One at a time: CKPT's own work and checkpoints on demand.
-    turn: Semaphore,
-}
-
-impl Checkpoint {
-    /// No checkpoint is under way.
-    pub(crate) fn new() -> Checkpoint {
-        Checkpoint {
-            wanted: Notify::new(),
-            turn: Semaphore::new(1),
-        }
-    }
-
-    /// Asks CKPT to note the position now, and to make room in the ring of log files if that does not.
-    pub(crate) fn request(&self) {
-        self.wanted.notify_one();
-    }
-
-    /// Wakes CKPT, to learn that the instance has failed or stops.
-    pub(crate) fn wake_all(&self) {
-        self.wanted.notify_one();
-    }
-}
-
 /// The checkpoint process.
-pub(crate) async fn run(shared: Arc<Shared>) {
-    let waits = shared.waits.register();
+pub(crate) async fn run(sga: Arc<Sga>) {
+    let waits = sga.waits.register();
     loop {
-        if !shared.buggify.fires(Switch::CheckpointAtOnce) {
-            let progress_ns = shared.settings.checkpoint_progress_ns;
+        if !sga.buggify.fires(Switch::CheckpointAtOnce) {
+            let progress_ns = sga.settings.checkpoint_progress_ns;
             // Whether asked for or due by time makes no difference.
-            let _ = timeout(
-                &*shared.env,
-                progress_ns,
-                shared.checkpoint.wanted.notified(),
-            )
-            .await;
+            let _ = timeout(&*sga.env, progress_ns, sga.checkpoint.wanted.notified()).await;
         }
-        if shared.health.is_stopping() {
+        if sga.health.is_stopping() {
             return;
         }
-        let outcome = progress(&shared, &waits).await;
-        if or_fail(&shared, outcome).is_err() {
+        let outcome = progress(&sga, &waits).await;
+        if or_fail(&sga, outcome).is_err() {
             return;
         }
     }
 }
 
 /// Has DBWR write what has become too old, notes how far it has come, and makes room in the ring if there is none.
-async fn progress(shared: &Shared, waits: &ProcessWaits) -> Result<()> {
-    let _turn = turn(shared).await?;
-    let now_ns = shared.env.now();
-    if let Some(since_ns) = now_ns.checked_sub(shared.settings.checkpoint_interval_ns) {
-        let target = shared.log_files.changed_by(since_ns);
-        shared.dbwr.raise_target(shared, target);
+async fn progress(sga: &Sga, waits: &ProcessWaits) -> Result<()> {
+    let _turn = turn(sga).await?;
+    let now_ns = sga.env.now();
+    if let Some(since_ns) = now_ns.checked_sub(sga.settings.checkpoint_interval_ns) {
+        let target = sga.log_files.changed_by(since_ns);
+        sga.cache.raise_target(target);
     }
-    let planted = shared
+    let planted = sga
         .settings
         .has_planted(PlantedFault::CheckpointPositionTooFar);
-    note_position(shared, waits, planted.then(|| shared.cache.target())).await?;
-    if !shared.log.ring_has_room() {
-        write_everything(shared, waits).await?;
+    note_position(sga, waits, planted.then(|| sga.cache.target())).await?;
+    if !sga.log.ring_has_room() {
+        write_everything(sga, waits).await?;
     }
     Ok(())
 }
 
 /// Keeps checkpoints from beginning while the result exists: until all redo is rolled forward, blocks that no buffer
 /// holds may lack changes, and a checkpoint would say that they do not.
-pub(crate) async fn hold_back(shared: &Shared) -> impl Sized + use<'_> {
-    shared
-        .checkpoint
+pub(crate) async fn hold_back(sga: &Sga) -> impl Sized + use<'_> {
+    sga.checkpoint
         .turn
         .acquire()
         .await
@@ -124,94 +91,85 @@ pub(crate) async fn hold_back(shared: &Shared) -> impl Sized + use<'_> {
 
 /// The turn to make a checkpoint. Error when the instance has failed meanwhile: recovery perhaps, and what it left
 /// behind says nothing of how far the datafiles have come.
-async fn turn(shared: &Shared) -> Result<impl Sized + use<'_>> {
-    let turn = hold_back(shared).await;
+async fn turn(sga: &Sga) -> Result<impl Sized + use<'_>> {
+    let turn = hold_back(sga).await;
     if !has_planted(CHECKPOINT_AFTER_FAILURE) {
-        shared.health.check_failed()?;
+        sga.health.check_failed()?;
     }
     Ok(turn)
 }
 
 /// Makes one full checkpoint.
-pub(crate) async fn perform(shared: &Shared, waits: &ProcessWaits) -> Result<()> {
-    let outcome = match turn(shared).await {
-        Ok(_turn) => write_everything(shared, waits).await,
+pub(crate) async fn perform(sga: &Sga, waits: &ProcessWaits) -> Result<()> {
+    let outcome = match turn(sga).await {
+        Ok(_turn) => write_everything(sga, waits).await,
         Err(error) => Err(error),
     };
-    or_fail(shared, outcome)
+    or_fail(sga, outcome)
 }
 
 /// A checkpoint that fails fails the instance, whoever asked for it: a system that could not write or flush may forget
 /// what it did not write and say yes the next time.
-fn or_fail(shared: &Shared, outcome: Result<()>) -> Result<()> {
+fn or_fail(sga: &Sga, outcome: Result<()>) -> Result<()> {
     if let Err(error) = &outcome {
-        shared.process_failed("CKPT", error);
+        sga.process_failed("CKPT", error);
     }
     outcome
 }
 
-async fn write_everything(shared: &Shared, waits: &ProcessWaits) -> Result<()> {
-    let end = shared.log.end();
-    let planted = shared
+async fn write_everything(sga: &Sga, waits: &ProcessWaits) -> Result<()> {
+    let end = sga.log.end();
+    let planted = sga
         .settings
         .has_planted(PlantedFault::CheckpointDoesNotWait);
     if !planted {
-        shared.dbwr.write_before(shared, end).await?;
+        sga.cache.write_before(&sga.health, end).await?;
     }
-    note_position(shared, waits, planted.then_some(end)).await?;
-    shared.statistics.add_checkpoint();
+    note_position(sga, waits, planted.then_some(end)).await?;
+    sga.statistics.add_checkpoint();
     Ok(())
 }
 
 /// Enters in the control file how far DBWR has come, or `instead` (a planted fault).
-async fn note_position(shared: &Shared, waits: &ProcessWaits, instead: Option<u64>) -> Result<()> {
-    let mut position = instead.unwrap_or_else(|| shared.cache.settle_lowest(shared));
-    let noted = shared.control.read(|contents| contents.checkpoint.position);
+async fn note_position(sga: &Sga, waits: &ProcessWaits, instead: Option<u64>) -> Result<()> {
+    let mut position = instead.unwrap_or_else(|| sga.cache.settle_lowest());
+    let noted = sga.control.read(|contents| contents.checkpoint.position);
     if position <= noted {
         return Ok(());
     }
-    shared.pause(Switch::CheckpointPauses).await;
-    flush_datafiles(shared).await?;
-    shared.pause(Switch::CheckpointPauses).await;
-    if shared
-        .settings
-        .has_planted(PlantedFault::CheckpointTakenLate)
-    {
-        position = shared.cache.settle_lowest(shared);
+    sga.pause(Switch::CheckpointPauses).await;
+    flush_datafiles(sga).await?;
+    sga.pause(Switch::CheckpointPauses).await;
+    if sga.settings.has_planted(PlantedFault::CheckpointTakenLate) {
+        position = sga.cache.settle_lowest();
     }
-    if shared.cache.dirty_buffers() > 0 {
+    if sga.cache.dirty_buffers() > 0 {
         probe::hit(Probe::CheckpointAdvanced);
     }
-    if shared
-        .settings
-        .has_planted(PlantedFault::CheckpointBeyondRedo)
-    {
-        position = shared.log.end() + 1;
+    if sga.settings.has_planted(PlantedFault::CheckpointBeyondRedo) {
+        position = sga.log.end() + 1;
     }
-    let flushed = shared.log.flushed();
-    shared.require(
+    let flushed = sga.log.flushed();
+    sga.require(
         || position <= flushed,
         || format!("a checkpoint at {position}, and redo is on stable storage up to {flushed}"),
     )?;
-    let location = shared.log_files.place_of(position);
-    shared
-        .control
-        .set_checkpoint(shared, waits, CheckpointRecord { position, location })
+    let location = sga.log_files.place_of(position);
+    sga.control
+        .set_checkpoint(sga, waits, CheckpointRecord { position, location })
         .await?;
-    shared.statistics.add_checkpoint_position();
-    shared.pause(Switch::CheckpointPauses).await;
-    shared.log_files.checkpointed(location);
-    lgwr::update_room(shared);
+    sga.statistics.add_checkpoint_position();
+    sga.pause(Switch::CheckpointPauses).await;
+    sga.log_files.checkpointed(location);
+    lgwr::update_room(sga);
     Ok(())
 }
 
 /// Makes what DBWR wrote durable, where its writes were not.
-pub(crate) async fn flush_datafiles(shared: &Shared) -> Result<()> {
-    let planted = shared
-        .settings
-        .has_planted(PlantedFault::DatafilesNotFlushed);
-    if shared.settings.write_sync == WriteSync::Checkpoint && !planted {
-        shared.flush_datafiles().await?;
+pub(crate) async fn flush_datafiles(sga: &Sga) -> Result<()> {
+    let planted = sga.settings.has_planted(PlantedFault::DatafilesNotFlushed);
+    if sga.settings.write_sync == WriteSync::Checkpoint && !planted {
+        sga.flush_datafiles().await?;
     }
     Ok(())
 }

@@ -1,0 +1,6 @@
+//! How the database is changed: the one path by which blocks change, and on it how a transaction begins, ends and is
+//! undone. Sessions, PMON and recovery come here.
+
+pub(crate) mod blocks;
+pub(crate) mod roll_back;
+pub(crate) mod transaction;

@@ -1,0 +1,40 @@
+//! The devices of a database.
+
+use std::sync::Arc;
+
+use spindle_io::BlockDevice;
+
+/// The datafile of the undo tablespace.
+pub(crate) const UNDO_FILE: u16 = 0;
+
+/// The devices of a database.
+#[derive(Clone)]
+pub struct Storage {
+    /// The control file, at least [`crate::CONTROL_FILE_BYTES`] long.
+    pub control: Arc<dyn BlockDevice>,
+    /// The online log files, at least two.
+    pub redo: Vec<Arc<dyn BlockDevice>>,
+    /// The undo tablespace's datafile.
+    pub undo: Arc<dyn BlockDevice>,
+    /// The data tablespace's datafiles, at least one.
+    pub data: Vec<Arc<dyn BlockDevice>>,
+    /// The areas of [`crate::TornBlocks::DoubleWrite`], [`crate::double_write_bytes`] long; looked at by every recovery
+    /// when there.
+    pub double_write: Option<Arc<dyn BlockDevice>>,
+}
+
+impl Storage {
+    /// The datafile of a number: 0 is undo's.
+    pub(crate) fn datafile(&self, file: u16) -> &Arc<dyn BlockDevice> {
+        if file == UNDO_FILE {
+            &self.undo
+        } else {
+            &self.data[usize::from(file) - 1]
+        }
+    }
+
+    /// All datafiles, undo's first.
+    pub(crate) fn datafiles(&self) -> impl Iterator<Item = &Arc<dyn BlockDevice>> {
+        std::iter::once(&self.undo).chain(&self.data)
+    }
+}

@@ -1,0 +1,166 @@
+//! Undo records: what a change did away with, as it is stored in undo blocks.
+
+use crate::block::heap::RowKind;
+use crate::block::{BlockAddress, RowId, Version};
+
+/// What an undo record says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum UndoRecord<'a> {
+    /// A transaction's first record in this block; the block it wrote to before, if any.
+    Link { previous: Option<BlockAddress> },
+    /// Bytes of a row as they were.
+    Patch {
+        row: RowId,
+        offset: u16,
+        bytes: &'a [u8],
+    },
+    /// What a slot held.
+    Row {
+        row: RowId,
+        kind: RowKind,
+        bytes: &'a [u8],
+    },
+    /// The slot was empty.
+    NoRow { row: RowId },
+}
+
+/// Bytes an undo record takes besides the row's.
+pub(crate) const UNDO_RECORD_OVERHEAD_BYTES: usize = 24 + Version::BYTES;
+
+impl<'a> UndoRecord<'a> {
+    /// As stored: what it says (1), kind of the row (1), slot (2), offset (2), unused (2), transaction (8), address
+    /// (8), version of the row before (16), bytes.
+    pub(crate) fn header(
+        &self,
+        transaction: u64,
+        previous: Version,
+    ) -> [u8; UNDO_RECORD_OVERHEAD_BYTES] {
+        let mut header = [0; UNDO_RECORD_OVERHEAD_BYTES];
+        let (kind, slot, offset, address) = match *self {
+            UndoRecord::Link { previous } => (1, 0, 0, previous.map_or(0, BlockAddress::to_u64)),
+            UndoRecord::Patch { row, offset, .. } => (2, row.slot, offset, row.address.to_u64()),
+            UndoRecord::Row { row, kind, .. } => {
+                header[1] = kind as u8;
+                (3, row.slot, 0, row.address.to_u64())
+            }
+            UndoRecord::NoRow { row } => (4, row.slot, 0, row.address.to_u64()),
+        };
+        header[0] = kind;
+        header[2..4].copy_from_slice(&slot.to_le_bytes());
+        header[4..6].copy_from_slice(&offset.to_le_bytes());
+        header[8..16].copy_from_slice(&transaction.to_le_bytes());
+        header[16..24].copy_from_slice(&address.to_le_bytes());
+        header[24..].copy_from_slice(&previous.to_bytes());
+        header
+    }
+
+    /// The row's bytes.
+    pub(crate) fn bytes(&self) -> &'a [u8] {
+        match self {
+            UndoRecord::Patch { bytes, .. } | UndoRecord::Row { bytes, .. } => bytes,
+            UndoRecord::Link { .. } | UndoRecord::NoRow { .. } => &[],
+        }
+    }
+
+    /// The slot it is about.
+    pub(crate) fn row(&self) -> Option<RowId> {
+        match *self {
+            UndoRecord::Patch { row, .. }
+            | UndoRecord::Row { row, .. }
+            | UndoRecord::NoRow { row } => Some(row),
+            UndoRecord::Link { .. } => None,
+        }
+    }
+}
+
+/// An undo record as it is found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct StoredUndo<'a> {
+    /// Whose it is.
+    pub(crate) transaction: u64,
+    /// Which change had made the row what it was.
+    pub(crate) previous: Version,
+    pub(crate) record: UndoRecord<'a>,
+}
+
+impl<'a> StoredUndo<'a> {
+    /// Reads a stored record. `None` when it is no undo record.
+    pub(crate) fn parse(stored: &'a [u8]) -> Option<StoredUndo<'a>> {
+        let (header, bytes) = stored.split_at_checked(UNDO_RECORD_OVERHEAD_BYTES)?;
+        let short =
+            |at: usize| u16::from_le_bytes(header[at..at + 2].try_into().expect("two bytes"));
+        let long =
+            |at: usize| u64::from_le_bytes(header[at..at + 8].try_into().expect("eight bytes"));
+        let address = BlockAddress::from_u64(long(16));
+        let row = RowId {
+            address,
+            slot: short(2),
+        };
+        let record = match header[0] {
+            1 => UndoRecord::Link {
+                previous: (long(16) != 0).then_some(address),
+            },
+            2 => UndoRecord::Patch {
+                row,
+                offset: short(4),
+                bytes,
+            },
+            3 => UndoRecord::Row {
+                row,
+                kind: RowKind::from_u8(header[1]),
+                bytes,
+            },
+            4 => UndoRecord::NoRow { row },
+            _ => return None,
+        };
+        Some(StoredUndo {
+            transaction: long(8),
+            previous: Version::from_bytes(&header[24..]),
+            record,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn records_survive_writing_down() {
+        let row = RowId {
+            address: BlockAddress { file: 2, block: 8 },
+            slot: 3,
+        };
+        for record in [
+            UndoRecord::Link { previous: None },
+            UndoRecord::Link {
+                previous: Some(row.address),
+            },
+            UndoRecord::Patch {
+                row,
+                offset: 7,
+                bytes: b"old",
+            },
+            UndoRecord::Row {
+                row,
+                kind: RowKind::Migrated,
+                bytes: b"whole",
+            },
+            UndoRecord::NoRow { row },
+        ] {
+            let previous = Version {
+                transaction: 41,
+                undo_block: 6,
+                undo_offset: 77,
+            };
+            let mut stored = record.header(42, previous).to_vec();
+            stored.extend_from_slice(record.bytes());
+            let expected = StoredUndo {
+                transaction: 42,
+                previous,
+                record,
+            };
+            assert_eq!(StoredUndo::parse(&stored), Some(expected));
+        }
+    }
+}
