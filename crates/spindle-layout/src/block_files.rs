@@ -109,16 +109,18 @@ impl FileSet {
             Ok(device)
         };
         let devices = self.entries.iter().map(open).collect::<Result<_, _>>()?;
-        let paths: BTreeSet<&Path> = self.entries.iter().flat_map(Entry::paths).collect();
-        let facts = paths.into_iter().map(|path| {
-            // Whoever may not write a file is not told what the page cache holds of it.
-            let file = OpenOptions::new().read(true).write(true).open(path);
-            let file = file.map_err(|error| LayoutError::system("open", path, error))?;
-            Ok((path.to_owned(), file))
-        });
+        // Whoever may not write a file is not told what the page cache holds of it.
+        let mut options = OpenOptions::new();
+        let options = options.read(true).write(true);
+        let mut facts = BTreeMap::new();
+        for entry in &self.entries {
+            if entry.paths().any(|path| !facts.contains_key(path)) {
+                facts.extend(entry.place.open_all(options)?);
+            }
+        }
         Ok(OpenFiles {
             devices,
-            facts: facts.collect::<Result<_, LayoutError>>()?,
+            facts,
             set: self,
             opening,
         })
@@ -389,6 +391,6 @@ impl Drop for OpenFiles<'_> {
 
 impl Entry {
     fn paths(&self) -> impl Iterator<Item = &Path> {
-        self.place.paths().iter().map(PathBuf::as_path)
+        self.place.paths().into_iter()
     }
 }

@@ -9,6 +9,7 @@ use spindle_io::real::{Caching, FileError, Method, block_on};
 use spindle_io::{Arena, BlockDevice, Request, Submission};
 
 use crate::error::LayoutError;
+use crate::known_device::KnownDevice;
 use crate::place::{Opening, Place};
 use crate::shape::FileManager;
 
@@ -81,7 +82,7 @@ async fn write_region(
 
 /// Makes a file of a disk group, which appears when it is whole.
 async fn create_in_group(
-    disks: &[PathBuf],
+    disks: &[KnownDevice],
     file: &str,
     bytes: u64,
     striping: Striping,

@@ -13,6 +13,7 @@ mod error;
 mod golden;
 pub mod guard;
 mod image;
+mod known_device;
 pub mod ledger;
 mod moment;
 mod place;
@@ -37,11 +38,10 @@ pub use data_directory::{DataDirectory, check_space};
 pub use error::LayoutError;
 pub use golden::{Golden, Kept, LoadingGolden, PackedShare};
 pub use image::{Image, ImageSpec, RestoreMethod, RestoreReport, Verify};
+pub use known_device::KnownDevice;
 pub use ledger::{Cleaned, Ledger, LedgerError, clean, clean_with};
 pub use place::{OpenedFile, Opening, Place};
-pub use placement::{
-    DeviceIdentity, DiskGroupTarget, GroupStripes, Placement, RawDevice, RawSpace, Target,
-};
+pub use placement::{DiskGroupTarget, GroupStripes, Placement, RawDevice, RawSpace, Target};
 pub use plan::{Facts, Plan};
 pub use provision::{Provision, ProvisionError, Provisioned};
 pub use reflink::reflink_refusal;

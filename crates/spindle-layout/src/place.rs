@@ -3,6 +3,7 @@
 //! that a file is the same thing to each of them.
 
 use std::collections::BTreeMap;
+use std::fs::{File, OpenOptions};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -10,11 +11,12 @@ use serde::{Deserialize, Serialize};
 use spindle_io::disk_group::{DiskGroup, DiskGroupError, MountOptions};
 use spindle_io::real::{
     Caching, CountedDevice, Delay, DelayedDevice, FileDevice, Identified, IoCounts, Method,
-    RealEnv, WrittenBlocks, identify,
+    RealEnv, WrittenBlocks,
 };
 use spindle_io::{BlockDevice, Env};
 
 use crate::error::LayoutError;
+use crate::known_device::KnownDevice;
 
 /// Where a database file is.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -25,7 +27,7 @@ pub enum Place {
     /// A part of a raw device: a block device, or a plain file that stands in for one.
     Region {
         /// The device.
-        device: PathBuf,
+        device: KnownDevice,
         /// Where it begins there.
         first_byte: u64,
         /// Its size.
@@ -34,7 +36,7 @@ pub enum Place {
     /// A file of a disk group.
     GroupFile {
         /// The group's disks, each a block device or a plain file that stands in for one.
-        disks: Vec<PathBuf>,
+        disks: Vec<KnownDevice>,
         /// Its name in the group.
         file: String,
         /// Its size.
@@ -48,16 +50,38 @@ pub enum Place {
 
 impl Place {
     /// The file, or the devices that hold it.
-    pub fn paths(&self) -> &[PathBuf] {
+    pub fn paths(&self) -> Vec<&Path> {
         match self {
-            Place::File(path) | Place::Region { device: path, .. } => std::slice::from_ref(path),
-            Place::GroupFile { disks, .. } => disks,
+            Place::File(path) => vec![path],
+            Place::Region { device, .. } => vec![device.path()],
+            Place::GroupFile { disks, .. } => disks.iter().map(KnownDevice::path).collect(),
+        }
+    }
+
+    /// Opens the file, or each of the devices that hold it, as the system's calls do; with their paths. Errors: the
+    /// system's, or a device is another one by now.
+    pub(crate) fn open_all(
+        &self,
+        options: &OpenOptions,
+    ) -> Result<Vec<(PathBuf, File)>, LayoutError> {
+        let known = |device: &KnownDevice| {
+            let file = device.open_file(options)?;
+            Ok((device.path().to_owned(), file))
+        };
+        match self {
+            Place::File(path) => {
+                let file = options.open(path);
+                let file = file.map_err(|error| LayoutError::system("open", path, error))?;
+                Ok(vec![(path.clone(), file)])
+            }
+            Place::Region { device, .. } => Ok(vec![known(device)?]),
+            Place::GroupFile { disks, .. } => disks.iter().map(known).collect(),
         }
     }
 
     /// The file, or the first of the devices that hold it.
     pub fn path(&self) -> &Path {
-        &self.paths()[0]
+        self.paths()[0]
     }
 }
 
@@ -123,8 +147,8 @@ fn tracker(device: &dyn BlockDevice, block_bytes: Option<u64>) -> Option<Arc<Wri
 pub struct Opening {
     /// Of the disks of disk groups. (Other files are delayed by whoever opens them.)
     disk_delay: Delay,
-    devices: BTreeMap<PathBuf, Identified>,
-    groups: BTreeMap<Vec<PathBuf>, OpenGroup>,
+    devices: BTreeMap<KnownDevice, Identified>,
+    groups: BTreeMap<Vec<KnownDevice>, OpenGroup>,
 }
 
 struct OpenGroup {
@@ -188,14 +212,13 @@ impl Opening {
     /// some. Errors: see [`Opening::open`].
     pub(crate) async fn group(
         &mut self,
-        disks: &[PathBuf],
+        disks: &[KnownDevice],
         preferred: Option<&str>,
         method: Method,
     ) -> Result<&DiskGroup, LayoutError> {
         if !self.groups.contains_key(disks) {
-            let open = |disk: &PathBuf| {
-                FileDevice::open(disk, Caching::Direct, method.clone()).map(Arc::new)
-            };
+            let open =
+                |disk: &KnownDevice| disk.open(Caching::Direct, method.clone()).map(Arc::new);
             let members = disks.iter().map(open).collect::<Result<Vec<_>, _>>()?;
             let delayed = |disk: &Arc<FileDevice>| -> Arc<dyn BlockDevice> {
                 let device = Arc::clone(disk) as Arc<dyn BlockDevice>;
@@ -225,10 +248,9 @@ impl Opening {
         disks.fold(IoCounts::default(), |sum, disk| sum + disk.counters())
     }
 
-    fn identified(&mut self, device: &Path) -> Result<&Identified, LayoutError> {
+    fn identified(&mut self, device: &KnownDevice) -> Result<&Identified, LayoutError> {
         if !self.devices.contains_key(device) {
-            let identified = identify(device, Caching::Direct)?;
-            self.devices.insert(device.to_owned(), identified);
+            self.devices.insert(device.clone(), device.identify()?);
         }
         Ok(&self.devices[device])
     }

@@ -2,12 +2,13 @@
 //! place for each file. On raw devices a file is a region; regions are dealt out here, so that two never overlap.
 
 use std::collections::BTreeMap;
+use std::fs::OpenOptions;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
 use crate::error::LayoutError;
-use crate::guard::Appearance;
+use crate::known_device::KnownDevice;
 use crate::place::Place;
 use crate::shape::{DatabaseFiles, FileKind, Shape, ShapeFile};
 
@@ -18,47 +19,36 @@ const REGION_UNIT_BYTES: u64 = 1 << 20;
 /// A raw device that database files are put on.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct RawDevice {
-    /// Leads to the block device (a node of the run's own), or to the plain file that stands in for one.
-    pub path: PathBuf,
+    /// The block device (by a node of the run's own), or the plain file that stands in for one.
+    pub device: KnownDevice,
     /// Its size.
     pub bytes: u64,
-    /// Which block device it is; `None` for a file, or when nobody holds it.
-    #[serde(default)]
-    pub identity: Option<DeviceIdentity>,
-}
-
-/// Which block device a path must lead to.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct DeviceIdentity {
-    /// The path by which people know it.
-    pub called: PathBuf,
-    /// The device.
-    pub appearance: Appearance,
-}
-
-impl DeviceIdentity {
-    /// Whether this is the device that is meant; by the number alone when no diskseq was noted.
-    pub(crate) fn is(&self, now: Appearance) -> bool {
-        let noted = self.appearance;
-        noted.number == now.number && (noted.sequence.is_none() || noted.sequence == now.sequence)
-    }
 }
 
 impl RawDevice {
-    /// A device or file that nobody holds.
-    pub fn new(path: PathBuf, bytes: u64) -> RawDevice {
-        RawDevice {
-            path,
-            bytes,
-            identity: None,
-        }
+    /// What a path means now, a device or file that nobody holds.
+    ///
+    /// # Errors
+    /// As [`KnownDevice::look`].
+    pub fn look(path: &Path, bytes: u64) -> Result<RawDevice, LayoutError> {
+        let device = KnownDevice::look(path)?;
+        Ok(RawDevice { device, bytes })
+    }
+
+    /// One that is only reckoned with.
+    pub fn reckoned(path: PathBuf, bytes: u64) -> RawDevice {
+        let device = KnownDevice::never_looked_at(path);
+        RawDevice { device, bytes }
+    }
+
+    /// Leads to it; for looking, not for opening.
+    pub fn path(&self) -> &Path {
+        self.device.path()
     }
 
     /// The path by which people know it.
     pub fn called(&self) -> &Path {
-        self.identity
-            .as_ref()
-            .map_or(&self.path, |identity| &identity.called)
+        self.device.called()
     }
 }
 
@@ -78,7 +68,7 @@ pub enum Target {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct DiskGroupTarget {
     /// Its disks.
-    pub disks: Vec<PathBuf>,
+    pub disks: Vec<KnownDevice>,
     /// What names of files begin with, so that several databases can be in the group; may be empty.
     pub prefix: String,
     /// How files are striped.
@@ -128,9 +118,25 @@ impl Target {
     pub fn paths(&self) -> Vec<&Path> {
         match self {
             Target::Directory(path) => vec![path],
-            Target::Devices(devices) => devices.iter().map(|device| &*device.path).collect(),
-            Target::DiskGroup(group) => group.disks.iter().map(|disk| &**disk).collect(),
+            Target::Devices(devices) => devices.iter().map(RawDevice::path).collect(),
+            Target::DiskGroup(group) => group.disks.iter().map(KnownDevice::path).collect(),
         }
+    }
+
+    /// Whether the devices are still those that were looked at.
+    ///
+    /// # Errors
+    /// [`FileError::Other`](spindle_io::real::FileError::Other): one is not. Or the system's.
+    pub fn check_devices(&self) -> Result<(), LayoutError> {
+        let devices: Vec<&KnownDevice> = match self {
+            Target::Directory(_) => Vec::new(),
+            Target::Devices(devices) => devices.iter().map(|of| &of.device).collect(),
+            Target::DiskGroup(group) => group.disks.iter().collect(),
+        };
+        for device in devices {
+            device.open_file(OpenOptions::new().read(true))?;
+        }
+        Ok(())
     }
 }
 
@@ -217,7 +223,7 @@ impl RawSpace {
     }
 
     fn free_from(&self, device: &RawDevice) -> u64 {
-        let taken = self.free_from.get(&device.path);
+        let taken = self.free_from.get(device.path());
         taken.copied().unwrap_or(REGION_UNIT_BYTES)
     }
 
@@ -241,9 +247,9 @@ impl RawSpace {
         }
         let first_byte = self.free_from(most);
         let end = (first_byte + file.bytes).next_multiple_of(REGION_UNIT_BYTES);
-        self.free_from.insert(most.path.clone(), end);
+        self.free_from.insert(most.path().to_owned(), end);
         Ok(Place::Region {
-            device: most.path.clone(),
+            device: most.device.clone(),
             first_byte,
             bytes: file.bytes,
         })
@@ -300,7 +306,7 @@ mod tests {
         let devices = names
             .iter()
             .zip(bytes)
-            .map(|(path, bytes)| RawDevice::new(PathBuf::from(path), *bytes));
+            .map(|(path, bytes)| RawDevice::reckoned(PathBuf::from(path), *bytes));
         devices.collect()
     }
 
@@ -324,7 +330,11 @@ mod tests {
             .collect();
         regions.sort();
         for (device, first_byte, bytes) in &regions {
-            let size = devices.iter().find(|of| of.path == *device).unwrap().bytes;
+            let size = devices
+                .iter()
+                .find(|of| of.device == *device)
+                .unwrap()
+                .bytes;
             assert!(*first_byte >= MIB && first_byte + bytes <= size - MIB);
             assert!(first_byte.is_multiple_of(MIB));
         }
@@ -346,10 +356,10 @@ mod tests {
             ..Placement::one(&Target::Devices(all[..2].to_vec()))
         };
         let files = DatabaseFiles::place(&shape(), &placement, &mut RawSpace::default()).unwrap();
-        assert!(files.redo.iter().all(|place| place.path() == all[2].path));
+        assert!(files.redo.iter().all(|place| place.path() == all[2].path()));
         let on = |device: &RawDevice| {
             let data = files.data.iter();
-            data.filter(|place| place.path() == device.path).count()
+            data.filter(|place| place.path() == device.path()).count()
         };
         assert_eq!((on(&all[0]), on(&all[1])), (2, 2));
     }
@@ -357,7 +367,7 @@ mod tests {
     #[test]
     fn files_of_a_group_are_striped_by_their_kind() {
         let target = Target::DiskGroup(DiskGroupTarget {
-            disks: vec!["/dev/sdx".into()],
+            disks: vec![KnownDevice::never_looked_at("/dev/sdx".into())],
             prefix: String::new(),
             stripes: GroupStripes {
                 redo_fine: true,

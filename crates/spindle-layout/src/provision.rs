@@ -9,8 +9,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::guard::{Refusal, TakenDevice};
+use crate::known_device::KnownDevice;
 use crate::ledger::{Ledger, LedgerError, undo_all};
-use crate::placement::{DeviceIdentity, RawDevice, Target};
+use crate::placement::{RawDevice, Target};
 use crate::plan::{DelayedBy, LayoutPlan, Obstacle, Plan, PlannedTarget};
 use crate::steps::{DeviceName, ReadyDevice, Record, Site, Step, StepError, ThinVolume, Workshop};
 use crate::system::{BlockDeviceNode, SystemTree};
@@ -281,27 +282,30 @@ fn raw_device(workshop: &Workshop<'_>, name: &DeviceName) -> Result<RawDevice, S
     let ready = workshop.device(name)?;
     let path = ready.path.clone();
     let tree = &workshop.site.tree;
-    let identity = ready.held.as_ref().map(|held| {
-        let mut appearance = held.appearance();
-        let node = BlockDeviceNode::of(tree, appearance.number);
-        if node.is_some_and(|node| node.mapped_name().is_some()) {
+    let measured = |mut file: &File| {
+        let size = file.seek(SeekFrom::End(0));
+        size.map_err(|error| StepError::system("measure", &path, error))
+    };
+    let (device, bytes) = match (&ready.held, &ready.file) {
+        (Some(held), _) => {
+            let node = BlockDeviceNode::of(tree, held.appearance().number);
+            let is_mapped = node.is_some_and(|node| node.mapped_name().is_some());
+            let device = held.known_at(path.clone());
             // A thin volume that was put back has its number, but is another device.
-            appearance.sequence = None;
+            let device = if is_mapped {
+                device.by_number()
+            } else {
+                device
+            };
+            (device, measured(held.file())?)
         }
-        DeviceIdentity {
-            called: held.called().to_owned(),
-            appearance,
+        (None, Some(file)) => {
+            let device = KnownDevice::of(file, path.clone(), &path);
+            (device?, measured(file)?)
         }
-    });
-    let size = File::open(&path).and_then(|mut file| file.seek(SeekFrom::End(0)));
-    match size {
-        Ok(bytes) => Ok(RawDevice {
-            path,
-            bytes,
-            identity,
-        }),
-        Err(error) => Err(StepError::system("measure", &path, error)),
-    }
+        (None, None) => return Err(StepError::NoSuchDevice { name: name.clone() }),
+    };
+    Ok(RawDevice { device, bytes })
 }
 
 fn carry_out_steps(

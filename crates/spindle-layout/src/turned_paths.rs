@@ -255,8 +255,9 @@ impl Scene {
             }
             Target::Devices(devices) => {
                 for device in devices {
-                    self.must_be_first(&device.path);
-                    let file = OpenOptions::new().write(true).open(&device.path).unwrap();
+                    self.must_be_first(device.path());
+                    let opened = device.device.open_file(OpenOptions::new().write(true));
+                    let file = opened.unwrap();
                     file.write_all_at(&[7; 4096], 3 * MIB).unwrap();
                     file.sync_all().unwrap();
                 }

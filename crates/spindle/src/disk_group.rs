@@ -13,12 +13,12 @@ use spindle_io::disk_group::{
 };
 use spindle_io::real::create::OdmCreation;
 use spindle_io::real::facts::{self, DirectProbe};
-use spindle_io::real::{Caching, FileDevice, FileError, Method, RealEnv, block_on, identify};
+use spindle_io::real::{Caching, FileError, Method, RealEnv, block_on};
 use spindle_io::{BlockDevice, Env};
-use spindle_layout::SystemTree;
 use spindle_layout::guard::{Guard, Refusal, TakenDevice, Want};
 use spindle_layout::system::Storage;
 use spindle_layout::tool::Tools;
+use spindle_layout::{KnownDevice, LayoutError, SystemTree};
 
 use crate::experiment::quantity::{parse_size, size_text};
 
@@ -166,12 +166,9 @@ pub enum CommandError {
         /// What is on it.
         content: String,
     },
-    /// A path that came to mean something else.
-    #[error("{} was turned to something else while it was opened: nothing was written", path.display())]
-    Turned {
-        /// The path.
-        path: PathBuf,
-    },
+    /// A device, or one that came to be another.
+    #[error(transparent)]
+    Device(#[from] LayoutError),
     /// A file that is not there.
     #[error("{} does not exist: give --size to have it made", path.display())]
     NoFile {
@@ -273,11 +270,8 @@ fn caching_of(path: &Path) -> Result<Caching, FileError> {
 }
 
 fn open(path: &Path) -> Result<Arc<dyn BlockDevice>, CommandError> {
-    Ok(Arc::new(FileDevice::open(
-        path,
-        caching_of(path)?,
-        Method::Sync,
-    )?))
+    let device = KnownDevice::look(path)?;
+    Ok(Arc::new(device.open(caching_of(path)?, Method::Sync)?))
 }
 
 async fn mount(env: &Arc<dyn Env>, group: &Group) -> Result<DiskGroup, CommandError> {
@@ -376,10 +370,10 @@ impl NewlyOpened {
         if !is_block_device {
             let may_erase = new.erase.iter().any(|named| named == path);
             let looked = guard.look_at_file(path, may_erase)?;
-            let device = open_this(path, looked.storage)?;
+            let device = looked.device.open(caching_of(path)?, Method::Sync)?;
             // Whoever opened it meanwhile is seen now.
             self.unseen = guard.look_at_file(path, may_erase)?.unseen;
-            return Ok(device);
+            return Ok(Arc::new(device));
         }
         let taken = guard.claim(&Want {
             path,
@@ -388,26 +382,11 @@ impl NewlyOpened {
         })?;
         self.unseen = taken.state().unseen.clone();
         // The device that was examined, whatever its path means by now.
-        let examined = Storage::Device(taken.state().number);
-        let device = open_this(&taken.held().path(), examined)?;
+        let device = taken.held().known();
+        let device = device.open(caching_of(device.path())?, Method::Sync)?;
         self._taken.push(taken);
-        Ok(device)
+        Ok(Arc::new(device))
     }
-}
-
-/// Opens a path that must lead to this storage.
-fn open_this(path: &Path, storage: Storage) -> Result<Arc<dyn BlockDevice>, CommandError> {
-    let file = identify(path, caching_of(path)?)?;
-    let found = file
-        .metadata()
-        .ok()
-        .and_then(|metadata| Storage::of(&metadata));
-    if found != Some(storage) {
-        return Err(CommandError::Turned {
-            path: path.to_owned(),
-        });
-    }
-    Ok(Arc::new(FileDevice::on_identified(&file, Method::Sync)?))
 }
 
 async fn rebalance(group: &DiskGroup, power: u32) -> Result<String, CommandError> {

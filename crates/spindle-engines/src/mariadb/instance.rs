@@ -17,6 +17,7 @@ use super::account::{Account, command};
 use super::connection::{Access, DATABASE};
 use super::process::{Process, last_lines};
 use super::programs::{Make, Programs};
+use super::raw;
 use super::running::RunningMariaDb;
 use super::settings::{Native, Settings};
 use crate::sql::ServerError;
@@ -126,6 +127,7 @@ impl Instance<'_> {
                 account.can_reach(directory)?;
             }
         }
+        let devices = raw::hold(self.directories)?;
         let password = password()?;
         let init_file = self.write_init_file(&password)?;
         let started = self.start_process(&init_file, &password);
@@ -134,7 +136,7 @@ impl Instance<'_> {
         let (process, access) = started?;
         removed.map_err(|error| ServerError::failed("removing the init file", error))?;
         self.is_as_asked(&process)?;
-        RunningMariaDb::new(process, access).map(Arc::new)
+        RunningMariaDb::new(process, access, devices).map(Arc::new)
     }
 
     fn start_process(

@@ -57,7 +57,7 @@ impl MariaDb {
         let account = Account::of_servers()?;
         let mut settings = Settings::of(request, &programs)?;
         settings.purpose(purpose, request);
-        settings.find_raw_files(&directories.data);
+        settings.find_raw_files(directories)?;
         let instance = Instance {
             programs: &programs,
             account: account.as_ref(),

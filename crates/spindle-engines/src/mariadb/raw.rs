@@ -5,10 +5,10 @@
 //! under the name of a datafile is started with `raw` behind its size.
 
 use std::collections::BTreeMap;
+use std::fs::{File, OpenOptions};
 use std::os::unix::fs::FileTypeExt;
-use std::path::Path;
 
-use spindle_layout::{RawDevice, RawFile};
+use spindle_layout::{LayoutError, RawDevice, RawFile, TreeDirectories};
 
 use super::settings::plain;
 use crate::sql::{OnRawDevices, ServerError, ServerIo, ServerRequest};
@@ -86,17 +86,42 @@ fn placed(files: &[RawFile]) -> String {
 }
 
 /// A list of datafiles with `raw` behind those whose names are nodes of block devices in the data directory.
-pub(super) fn with_raw_marked(list: &str, data: &Path) -> String {
+///
+/// # Errors
+/// [`ServerError::Failed`]: one of them nobody has looked at.
+pub(super) fn with_raw_marked(
+    list: &str,
+    directories: &TreeDirectories,
+) -> Result<String, ServerError> {
     let mark = |file: &str| {
         let name = file.split(':').next().unwrap_or_default();
-        let found = std::fs::symlink_metadata(data.join(name));
+        let path = directories.data.join(name);
+        if directories.devices.iter().any(|known| known.path() == path) {
+            return Ok(format!("{file}raw"));
+        }
+        let found = std::fs::symlink_metadata(&path);
         match found.is_ok_and(|found| found.file_type().is_block_device()) {
-            true => format!("{file}raw"),
-            false => file.to_owned(),
+            true => Err(ServerError::failed(
+                format!("the datafile {}", path.display()),
+                "a device stands there that nobody has looked at",
+            )),
+            false => Ok(file.to_owned()),
         }
     };
-    let files: Vec<String> = list.split(';').map(mark).collect();
-    files.join(";")
+    let files: Result<Vec<String>, ServerError> = list.split(';').map(mark).collect();
+    Ok(files?.join(";"))
+}
+
+/// Opens the devices of datafiles, for reading: as long as they are open, their numbers cannot pass to others, and the
+/// server finds those that were looked at.
+///
+/// # Errors
+/// [`ServerError::Failed`]: a node leads to another device.
+pub(super) fn hold(directories: &TreeDirectories) -> Result<Vec<File>, ServerError> {
+    let devices = directories.devices.iter();
+    let held = devices.map(|device| device.open_file(OpenOptions::new().read(true)));
+    let held: Result<Vec<File>, LayoutError> = held.collect();
+    held.map_err(|error| ServerError::failed("opening a datafile's device", error))
 }
 
 fn no(reason: String) -> ServerError {
@@ -218,7 +243,7 @@ mod tests {
     fn devices(sizes: &[u64]) -> Vec<RawDevice> {
         let numbered = sizes.iter().enumerate();
         numbered
-            .map(|(number, mib)| RawDevice::new(format!("/dev/raw{number}").into(), mib * MIB))
+            .map(|(number, mib)| RawDevice::reckoned(format!("/dev/raw{number}").into(), mib * MIB))
             .collect()
     }
 
@@ -230,7 +255,7 @@ mod tests {
         assert_eq!(value(FILE_PER_TABLE), Some("OFF"));
         assert_eq!(on.request.io.unwrap().direct, Some(true));
         assert_eq!(on.files[1].name, "ibdata2");
-        assert_eq!(on.files[1].device.path, Path::new("/dev/raw1"));
+        assert_eq!(on.files[1].device.path(), std::path::Path::new("/dev/raw1"));
         assert!(
             on.notes[0].contains("ibdata2 on /dev/raw1"),
             "{:?}",
@@ -286,8 +311,10 @@ mod tests {
     #[test]
     fn only_nodes_of_devices_are_raw() {
         let directory = tempfile::tempdir().unwrap();
-        std::fs::write(directory.path().join("ibdata1"), "x").unwrap();
         let list = "ibdata1:12M;ibdata2:12M:autoextend";
-        assert_eq!(with_raw_marked(list, directory.path()), list);
+        let directories = TreeDirectories::within(|_| directory.path().to_owned());
+        directories.make().unwrap();
+        std::fs::write(directories.data.join("ibdata1"), "x").unwrap();
+        assert_eq!(with_raw_marked(list, &directories).unwrap(), list);
     }
 }

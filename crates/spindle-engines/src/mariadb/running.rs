@@ -1,5 +1,6 @@
 //! A server at work.
 
+use std::fs::File;
 use std::time::Duration;
 
 use spindle_workload::SessionError;
@@ -21,6 +22,8 @@ pub(super) struct RunningMariaDb {
     process: Process,
     access: Access,
     monitor: Monitor,
+    /// Of its datafiles, held as long as it runs.
+    _devices: Vec<File>,
 }
 
 impl RunningMariaDb {
@@ -28,12 +31,17 @@ impl RunningMariaDb {
     ///
     /// # Errors
     /// [`ServerError::Session`].
-    pub fn new(process: Process, access: Access) -> Result<RunningMariaDb, ServerError> {
+    pub fn new(
+        process: Process,
+        access: Access,
+        devices: Vec<File>,
+    ) -> Result<RunningMariaDb, ServerError> {
         let monitor = Monitor::new(&access)?;
         Ok(RunningMariaDb {
             process,
             access,
             monitor,
+            _devices: devices,
         })
     }
 

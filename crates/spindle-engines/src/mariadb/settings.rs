@@ -2,8 +2,7 @@
 //! as they are written, in this order, so that the last word is the experiment's
 //! (https://mariadb.com/docs/server/server-usage/storage-engines/innodb/innodb-system-variables).
 
-use std::path::Path;
-
+use spindle_layout::TreeDirectories;
 use spindle_workload::sql::SqlConnection;
 
 use super::programs::{Make, Programs};
@@ -301,11 +300,15 @@ impl Settings {
     }
 
     /// Says of datafiles that they are raw where a device has their name in the data directory.
-    pub fn find_raw_files(&mut self, data: &Path) {
+    ///
+    /// # Errors
+    /// [`ServerError::Failed`]: nobody has looked at that device.
+    pub fn find_raw_files(&mut self, directories: &TreeDirectories) -> Result<(), ServerError> {
         let mut options = self.options.iter_mut();
         if let Some((_, list)) = options.find(|(name, _)| name == raw::DATA_FILE_PATH) {
-            *list = raw::with_raw_marked(list, data);
+            *list = raw::with_raw_marked(list, directories)?;
         }
+        Ok(())
     }
 
     /// The options as arguments.

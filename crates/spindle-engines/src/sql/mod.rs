@@ -16,7 +16,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use spindle_layout::{RawDevice, RawFile, TreeDirectories};
+use spindle_layout::{KnownDevice, RawDevice, RawFile, TreeDirectories};
 use spindle_workload::SessionError;
 use spindle_workload::sql::{Dialect, SqlConnection};
 
@@ -229,7 +229,11 @@ pub trait Server: Send + Sync {
     ///
     /// # Errors
     /// [`ServerError::Unavailable`]: it cannot do that, or not so.
-    fn in_disk_group(&self, _: &ServerRequest, _: &[PathBuf]) -> Result<InDiskGroup, ServerError> {
+    fn in_disk_group(
+        &self,
+        _: &ServerRequest,
+        _: &[KnownDevice],
+    ) -> Result<InDiskGroup, ServerError> {
         Err(ServerError::Unavailable(
             "it keeps its files in a file system, and this layout is a disk group; SQLite and the embedded database can lie in \
              disk groups"

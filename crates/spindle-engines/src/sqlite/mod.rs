@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rusqlite::Connection;
 use rusqlite::types::ValueRef;
-use spindle_layout::{RawDevice, TreeDirectories};
+use spindle_layout::{KnownDevice, RawDevice, TreeDirectories};
 use spindle_workload::SessionError;
 use spindle_workload::sql::{Dialect, SqlConnection};
 
@@ -57,7 +57,7 @@ impl Database {
     /// [`ServerError`]: it lies on a device that cannot be opened, or not by this program.
     fn of(directories: &TreeDirectories) -> Result<Database, ServerError> {
         let path = database_file(directories);
-        let elsewhere = raw::elsewhere(&path)?;
+        let elsewhere = raw::elsewhere(directories, &path)?;
         let device = elsewhere.map(|elsewhere| Attached::open(&path, &elsewhere));
         let device = device.transpose()?;
         Ok(Database { path, device })
@@ -107,7 +107,7 @@ impl Server for Sqlite {
     fn in_disk_group(
         &self,
         request: &ServerRequest,
-        disks: &[PathBuf],
+        disks: &[KnownDevice],
     ) -> Result<InDiskGroup, ServerError> {
         let bytes = request.data_bytes + self.room(request).total_bytes();
         raw::in_disk_group(request, disks, FILE, bytes)

@@ -4,10 +4,10 @@
 //! `sqlite-devices`.
 
 use std::os::unix::fs::FileTypeExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use spindle_io::real::facts::{DirectIo, direct_io};
-use spindle_layout::{Place, RawDevice, RawFile, place_of};
+use spindle_layout::{KnownDevice, Place, RawDevice, RawFile, TreeDirectories, place_of};
 
 use super::vfs;
 use crate::sql::{InDiskGroup, OnRawDevices, ServerError, ServerIoMethod, ServerRequest};
@@ -31,8 +31,14 @@ pub(super) fn not_built() -> ServerError {
 
 /// Where a database lies that is no file.
 pub(super) enum Elsewhere {
-    /// On the device that has its name.
-    Device,
+    /// On the device whose node has its name.
+    Device(
+        #[cfg_attr(
+            not(feature = "sqlite-devices"),
+            expect(dead_code, reason = "for `vfs`")
+        )]
+        KnownDevice,
+    ),
     /// In a disk group.
     Group(
         #[cfg_attr(
@@ -46,11 +52,19 @@ pub(super) enum Elsewhere {
 /// Where the database at this path lies; `None`: it is a file.
 ///
 /// # Errors
-/// [`ServerError::Failed`]: the path cannot be looked at.
-pub(super) fn elsewhere(path: &Path) -> Result<Option<Elsewhere>, ServerError> {
+/// [`ServerError::Failed`]: the path cannot be looked at, or is a device's that nobody has looked at.
+pub(super) fn elsewhere(
+    directories: &TreeDirectories,
+    path: &Path,
+) -> Result<Option<Elsewhere>, ServerError> {
+    let mut devices = directories.devices.iter();
+    if let Some(device) = devices.find(|device| device.path() == path) {
+        return Ok(Some(Elsewhere::Device(device.clone())));
+    }
     let found = std::fs::symlink_metadata(path);
     if found.is_ok_and(|found| found.file_type().is_block_device()) {
-        return Ok(Some(Elsewhere::Device));
+        let reason = "a device stands there that nobody has looked at";
+        return Err(ServerError::failed("opening the database", reason));
     }
     let place = place_of(path);
     let place = place.map_err(|error| ServerError::failed("opening the database", error))?;
@@ -77,7 +91,7 @@ pub(super) fn on_raw_devices(
         )));
     };
     suits_devices(request)?;
-    page_size_suits(request, &device.path)?;
+    page_size_suits(request, device.path())?;
     let notes = vec![note(name, &format!("on {}", device.called().display()))];
     Ok(OnRawDevices {
         request: without_io(request),
@@ -97,7 +111,7 @@ pub(super) fn on_raw_devices(
 /// As [`on_raw_devices`].
 pub(super) fn in_disk_group(
     request: &ServerRequest,
-    disks: &[PathBuf],
+    disks: &[KnownDevice],
     name: &str,
     bytes: u64,
 ) -> Result<InDiskGroup, ServerError> {
@@ -106,7 +120,7 @@ pub(super) fn in_disk_group(
     }
     suits_devices(request)?;
     for disk in disks {
-        page_size_suits(request, disk)?;
+        page_size_suits(request, disk.path())?;
     }
     let bytes = (bytes + MIB).next_multiple_of(MIB);
     let place = format!("in the disk group, where it has {} MiB", bytes / MIB);
@@ -204,7 +218,7 @@ mod tests {
     /// A file that stands for a device.
     fn device(file: &tempfile::NamedTempFile) -> RawDevice {
         file.as_file().set_len(8 << 20).unwrap();
-        RawDevice::new(file.path().to_owned(), 8 << 20)
+        RawDevice::look(file.path(), 8 << 20).unwrap()
     }
 
     fn told(request: &ServerRequest, devices: &[RawDevice]) -> String {

@@ -3,26 +3,29 @@
 #![cfg(feature = "sqlite-devices")]
 
 use std::collections::BTreeMap;
-use std::os::unix::fs::FileTypeExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
+use rustix::fs::{CWD, FileType, Mode, mknodat};
 use spindle_engines::engine::Engine;
 use spindle_engines::sql::{
     Purpose, Server, ServerKind, ServerRequest, SqlUnderTest, Stop, create_and_load, server,
 };
 use spindle_io::real::{Caching, FileDevice, IoCounts, Method, RealEnv, block_on};
 use spindle_io::{Env, disk_group};
-use spindle_layout::{GoldenTree, GroupedFile, RawDevice, TreeDirectories, TreeImage, Verify};
+use spindle_layout::{
+    GoldenTree, GroupedFile, KnownDevice, RawDevice, TreeDirectories, TreeImage, Verify,
+};
 use spindle_workload::driver::Behaviour;
 use spindle_workload::sql::{RowsInSql, SqlConnection, SqlWorkload};
 use spindle_workload::{Acknowledged, OltpMix};
 
 const CLIENTS: u32 = 3;
 const DEVICE_BYTES: u64 = 16 << 20;
-/// Set in the process that is to be killed, to the directory of its database.
+/// Set in the process that is to be killed, to the directories of its database.
 const VICTIM: &str = "SPINDLE_TEST_SQLITE_DEVICES_VICTIM";
 /// How its journal is kept, there.
 const MODE: &str = "SPINDLE_TEST_SQLITE_DEVICES_MODE";
@@ -97,7 +100,7 @@ struct OnDevice {
 }
 
 /// A disk group of two files, each a failure group.
-fn disk_group(place: &Path) -> Vec<PathBuf> {
+fn disk_group(place: &Path) -> Vec<KnownDevice> {
     let disks = ["disk1", "disk2"].map(|name| place.join(name));
     let member = |disk: &PathBuf| {
         std::fs::write(disk, vec![0; 3 * DEVICE_BYTES as usize]).unwrap();
@@ -119,7 +122,8 @@ fn disk_group(place: &Path) -> Vec<PathBuf> {
         let made = disk_group::DiskGroup::create(&env, "spindle", members, options).await;
         made.unwrap().dismount().await.unwrap();
     });
-    disks.into()
+    let known = disks.each_ref().map(|disk| KnownDevice::look(disk));
+    known.map(Result::unwrap).to_vec()
 }
 
 impl OnDevice {
@@ -134,7 +138,7 @@ impl OnDevice {
         // Beside the program: /tmp may be a tmpfs.
         let place = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
         let device = LoopDevice::new(&place.path().join("disk"));
-        let of = RawDevice::new(device.0.clone(), DEVICE_BYTES);
+        let of = RawDevice::look(&device.0, DEVICE_BYTES).unwrap();
         let on = sqlite()
             .on_raw_devices(&request(journal_mode), &[of])
             .unwrap();
@@ -302,14 +306,40 @@ fn a_damaged_page_on_a_raw_device_is_found_and_put_back() {
     verify().unwrap();
 }
 
+#[test]
+fn another_device_under_the_name_of_the_database_is_not_opened() {
+    let Some(on) = OnDevice::new("wal") else {
+        return;
+    };
+    let other = LoopDevice::new(&on.place.path().join("other"));
+    let number = std::fs::metadata(&other.0).unwrap().rdev();
+    std::fs::remove_file(on.node()).unwrap();
+    let mode = Mode::RUSR | Mode::WUSR;
+    mknodat(CWD, on.node(), FileType::BlockDevice, mode, number).unwrap();
+    let opened = sqlite().start(&on.request, on.image.directories(), Purpose::Trial);
+    let told = opened
+        .err()
+        .expect("another device stands there")
+        .to_string();
+    assert!(told.contains("no longer what was looked at"), "{told}");
+    // Nor what nobody has told of.
+    let mut directories = on.image.directories().clone();
+    directories.devices.clear();
+    let opened = sqlite().start(&on.request, &directories, Purpose::Trial);
+    let told = opened.err().expect("nobody knows which device").to_string();
+    assert!(told.contains("nobody has looked"), "{told}");
+    let bytes = std::fs::read(&other.0).unwrap();
+    assert!(bytes.iter().all(|byte| *byte == 0x5A), "it was written to");
+}
+
 /// The process that is killed: works until then, and tells on its output what was acknowledged.
 #[test]
 #[ignore = "a process that another test starts and kills"]
 fn victim() {
-    let Some(root) = std::env::var_os(VICTIM) else {
+    let Ok(made) = std::env::var(VICTIM) else {
         return;
     };
-    let made = TreeDirectories::within(|_| root.clone().into());
+    let made: TreeDirectories = serde_json::from_str(&made).unwrap();
     let env: Arc<dyn Env> = RealEnv::new(std::process::id().into());
     let engine = under_test(&request(&std::env::var(MODE).unwrap()), &made);
     let running = engine.start_clients(&env, behaviour());
@@ -322,8 +352,9 @@ fn victim() {
 
 /// What a victim that was started and killed had acknowledged to each client.
 fn killed(on: &OnDevice, journal_mode: &str, after: Duration) -> Vec<u64> {
+    let made = serde_json::to_string(on.image.directories()).unwrap();
     let mut victim = spindle_harness::child!(victim)
-        .env(VICTIM, on.place.path().join("image"))
+        .env(VICTIM, made)
         .env(MODE, journal_mode)
         .stdout(Stdio::piped())
         .spawn()

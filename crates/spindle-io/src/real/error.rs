@@ -3,6 +3,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use super::storage_identity::StorageIdentity;
+
 /// Why a file cannot be opened, made, removed or examined. I/O on an open device fails with `IoError`.
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
@@ -16,6 +18,22 @@ pub enum FileError {
     #[error("{} is in use: a running instance has it open; stop that first", path.display())]
     InUse {
         /// The file.
+        path: PathBuf,
+    },
+    /// What was found is not what was looked at.
+    #[error("{} is no longer what was looked at: it was {noted} and is {found}; nothing was written to that one", path.display())]
+    Other {
+        /// By which people know it.
+        path: PathBuf,
+        /// What was looked at.
+        noted: StorageIdentity,
+        /// What is there now.
+        found: StorageIdentity,
+    },
+    /// A block device that nobody has looked at.
+    #[error("{} is a block device, and nobody has looked which: nothing was written to it", path.display())]
+    NotLookedAt {
+        /// The device.
         path: PathBuf,
     },
     /// The file system does not open this file for direct I/O.

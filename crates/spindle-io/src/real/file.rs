@@ -11,10 +11,11 @@ use super::aio;
 use super::counts::{Counters, IoCounts, WrittenBlocks};
 use super::error::FileError;
 use super::facts::{self, DirectIo};
-use super::identify::{Caching, Identified, OpenFile, identify};
+use super::identify::{Caching, Identified, OpenFile, identify, identify_this};
 use super::ring::{self, Calls};
 use super::ring_config::RingConfig;
 use super::slaves::SlavePool;
+use super::storage_identity::StorageIdentity;
 use super::transfer;
 use crate::device::{
     BlockDevice, Completion, IoError, Limits, Operation, Outcome, Request, Submission,
@@ -70,12 +71,27 @@ pub(super) struct Core {
 }
 
 impl FileDevice {
-    /// Opens an existing file or block device for reading and writing; [`Method::Odm`] identifies it. Errors:
-    /// [`FileError::InUse`] when it is open already, and others of [`FileError`].
+    /// Opens an existing file for reading and writing; [`Method::Odm`] identifies it. Errors: [`FileError::InUse`] when
+    /// it is open already, [`FileError::NotLookedAt`] for a block device, and others of [`FileError`].
     pub fn open(path: &Path, caching: Caching, method: Method) -> Result<FileDevice, FileError> {
         let file = match method {
             Method::Odm(_) => identify(path, caching)?.0,
-            _ => Arc::new(OpenFile::open(path, caching)?),
+            _ => Arc::new(OpenFile::open(path, caching, None)?),
+        };
+        FileDevice::on(file, method)
+    }
+
+    /// The same of a file or block device that was looked at. Errors: [`FileError::Other`] when it is another one by
+    /// now, or see [`FileDevice::open`].
+    pub fn open_this(
+        path: &Path,
+        which: StorageIdentity,
+        caching: Caching,
+        method: Method,
+    ) -> Result<FileDevice, FileError> {
+        let file = match method {
+            Method::Odm(_) => identify_this(path, which, caching)?.0,
+            _ => Arc::new(OpenFile::open(path, caching, Some(which))?),
         };
         FileDevice::on(file, method)
     }

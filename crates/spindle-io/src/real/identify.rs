@@ -10,7 +10,7 @@
 use std::fs::{File, OpenOptions};
 use std::io::{self, Seek, SeekFrom};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,6 +19,7 @@ use std::time::{Duration, Instant};
 use rustix::fs::{FlockOperation, flock};
 
 use super::error::FileError;
+use super::storage_identity::StorageIdentity;
 use super::{facts, ring};
 use crate::sync::Latch;
 
@@ -47,12 +48,25 @@ impl Identified {
     }
 }
 
-/// Opens and locks `path`. Errors: [`FileError::InUse`] when it is open already, [`FileError::DirectRefused`], or what
-/// the system says.
+/// Opens and locks the file `path`. Errors: [`FileError::InUse`] when it is open already, [`FileError::DirectRefused`],
+/// [`FileError::NotLookedAt`] for a block device, or what the system says.
 pub fn identify(path: &Path, caching: Caching) -> Result<Identified, FileError> {
-    let mut opened = OpenFile::open(path, caching)?;
+    Ok(identified(OpenFile::open(path, caching, None)?))
+}
+
+/// The same of a file or block device that was looked at. Errors: [`FileError::Other`] when it is another one by now,
+/// or see [`identify`].
+pub fn identify_this(
+    path: &Path,
+    which: StorageIdentity,
+    caching: Caching,
+) -> Result<Identified, FileError> {
+    Ok(identified(OpenFile::open(path, caching, Some(which))?))
+}
+
+fn identified(mut opened: OpenFile) -> Identified {
     opened.identity = Some(Identity::next());
-    Ok(Identified(Arc::new(opened)))
+    Identified(Arc::new(opened))
 }
 
 /// How long the requests of a killed process may take to end.
@@ -130,8 +144,12 @@ pub(super) struct OpenFile {
 }
 
 impl OpenFile {
-    /// Opens an existing file for reading and writing and takes its lock.
-    pub(super) fn open(path: &Path, caching: Caching) -> Result<OpenFile, FileError> {
+    /// Opens an existing file for reading and writing and takes its lock; a block device only when it is `which`.
+    pub(super) fn open(
+        path: &Path,
+        caching: Caching,
+        which: Option<StorageIdentity>,
+    ) -> Result<OpenFile, FileError> {
         let flags = match caching {
             Caching::Buffered => 0,
             Caching::Direct => libc::O_DIRECT,
@@ -145,6 +163,10 @@ impl OpenFile {
             (Some(libc::EINVAL), Caching::Direct) => direct_refused(path),
             _ => FileError::system("open", path, error),
         })?;
+        match which {
+            Some(which) => which.check(&file, path)?,
+            None => must_not_be_device(&file, path)?,
+        }
         lock(&file, path)?;
         Ok(OpenFile {
             file,
@@ -192,6 +214,16 @@ impl Drop for OpenFile {
             ring::forget_closed();
         }
     }
+}
+
+fn must_not_be_device(file: &File, path: &Path) -> Result<(), FileError> {
+    let metadata = file.metadata();
+    let metadata = metadata.map_err(|error| FileError::system("examine", path, error))?;
+    if metadata.file_type().is_block_device() {
+        let path = path.to_owned();
+        return Err(FileError::NotLookedAt { path });
+    }
+    Ok(())
 }
 
 /// The error for a path whose file system refuses O_DIRECT, naming the file system.

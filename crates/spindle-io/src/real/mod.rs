@@ -24,6 +24,7 @@ mod ring;
 mod ring_config;
 mod ring_tables;
 mod slaves;
+mod storage_identity;
 mod timers;
 mod transfer;
 
@@ -34,8 +35,9 @@ pub use delay::{Delay, DelayedDevice};
 pub use env::RealEnv;
 pub use error::FileError;
 pub use file::{FileDevice, Method};
-pub use identify::{Caching, Identified, identify};
+pub use identify::{Caching, Identified, identify, identify_this};
 pub use memory::MemoryDevice;
 pub use queue_calls::QueueCalls;
 pub use ring_config::{FixedBuffers, RingConfig};
 pub use slaves::SlavePool;
+pub use storage_identity::StorageIdentity;

@@ -11,15 +11,18 @@ use super::Guard;
 use super::Survey;
 use super::content::{Content, probe};
 use super::verdict::{Refusal, when_quiet};
+use crate::known_device::KnownDevice;
 use crate::system::Storage;
 
 /// What was found about a file that may be written over.
 #[derive(Debug)]
 pub struct LookedFile {
     /// The file, whatever its path means later.
-    pub storage: Storage,
+    pub device: KnownDevice,
     /// What could not be looked at, in words.
     pub unseen: Option<String>,
+    /// As long as it is open, no other file has its inode.
+    _held: File,
 }
 
 impl Guard<'_> {
@@ -57,7 +60,13 @@ impl Guard<'_> {
                 Err(error) => return Err(unknown(error.to_string())),
             }
         }
-        Ok(LookedFile { storage, unseen })
+        let device = KnownDevice::of(&file, path.to_owned(), path);
+        let device = device.map_err(|error| unknown(error.to_string()))?;
+        Ok(LookedFile {
+            device,
+            unseen,
+            _held: file,
+        })
     }
 }
 

@@ -11,40 +11,14 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use rustix::fs::OFlags;
-use serde::{Deserialize, Serialize};
 
 use super::Refusal;
+use crate::known_device::{Appearance, KnownDevice};
 use crate::moment;
 use crate::system::{BlockDeviceNode, DeviceNumber, SystemTree};
 
 /// How long another program may have a device for a moment.
 const PATIENCE: Duration = Duration::from_secs(1);
-
-/// Which device has a number, out of all that have had it since the system started.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct Appearance {
-    /// The number.
-    pub number: DeviceNumber,
-    /// See [`BlockDeviceNode::sequence`]; `None` on kernels before 5.15.
-    pub sequence: Option<u64>,
-}
-
-impl Appearance {
-    /// The device that has this number now; `None` when the kernel shows none.
-    pub fn now(tree: &SystemTree, number: DeviceNumber) -> Option<Appearance> {
-        let sequence = BlockDeviceNode::of(tree, number)?.sequence();
-        Some(Appearance { number, sequence })
-    }
-
-    /// What was there, and what is there now.
-    fn differs_from(self, now: Appearance) -> String {
-        let text = |of: Appearance| match of.sequence {
-            Some(sequence) => format!("device {} (diskseq {sequence})", of.number),
-            None => format!("device {}", of.number),
-        };
-        format!("it was {} and is {}", text(self), text(now))
-    }
-}
 
 /// A block device that stays open, for reading, until it is released. Others may use it beside: only a
 /// [`TakenDevice`](super::TakenDevice) is this program's alone.
@@ -140,6 +114,16 @@ impl HeldDevice {
     pub fn path(&self) -> PathBuf {
         let process = std::process::id();
         format!("/proc/{process}/fd/{}", self.file.as_raw_fd()).into()
+    }
+
+    /// How it is opened again, as long as it is held: through the descriptor.
+    pub fn known(&self) -> KnownDevice {
+        self.known_at(self.path())
+    }
+
+    /// The same, through a node of it.
+    pub(crate) fn known_at(&self, node: PathBuf) -> KnownDevice {
+        KnownDevice::appeared(node, &self.called, self.appearance)
     }
 
     /// The kernel's own name of it in `/dev`, for tools that take no other, when the run's nodes are gone.

@@ -22,10 +22,11 @@ mod stack;
 mod survey;
 mod verdict;
 
+pub use crate::known_device::Appearance;
 pub use content::{Content, ProbeError, Signature, probe};
 pub use files::LookedFile;
+pub use held::HeldDevice;
 use held::device_at;
-pub use held::{Appearance, HeldDevice};
 pub(crate) use nodes::NodeDirectory;
 pub use places::EDGE_BYTES;
 pub use stack::Footprint;

@@ -4,11 +4,11 @@
 //! along when it goes.
 
 use std::ffi::CStr;
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{
-    AtFlags, Dev, FileType, Gid, Mode, OFlags, Stat, Uid, chownat, fstat, mknodat, openat, stat,
+    AtFlags, Dev, FileType, Gid, Mode, OFlags, Stat, Uid, chownat, fstat, makedev, mknodat, openat,
     statat,
 };
 use rustix::io::Errno;
@@ -16,8 +16,8 @@ use rustix::io::Errno;
 use super::removal::remove_entry;
 use crate::error::LayoutError;
 use crate::guard::Appearance;
-use crate::placement::{DeviceIdentity, RawDevice};
-use crate::system::{DeviceNumber, SystemTree};
+use crate::known_device::KnownDevice;
+use crate::placement::RawDevice;
 
 /// A file of a server's data directory that lies on a raw device, from the device's first byte on.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,7 +33,7 @@ pub struct RawFile {
 /// Which device a node stands for.
 #[derive(Debug, Clone)]
 pub(super) struct DeviceNode {
-    device: PathBuf,
+    device: KnownDevice,
     number: Dev,
 }
 
@@ -41,29 +41,27 @@ impl DeviceNode {
     /// Of a block device.
     ///
     /// # Errors
-    /// [`LayoutError::NoDeviceNode`]: it is none; or the system's.
+    /// [`LayoutError::NoDeviceNode`]: it is none. [`FileError::Other`](spindle_io::real::FileError::Other): it is
+    /// another one by now. Or the system's.
     pub fn of(raw: &RawDevice) -> Result<DeviceNode, LayoutError> {
-        let device = raw.path.as_path();
-        let found = stat(device).map_err(|error| LayoutError::system("examine", device, error))?;
-        if FileType::from_raw_mode(found.st_mode) != FileType::BlockDevice {
+        let device = raw.device.clone();
+        device.open_file(OpenOptions::new().read(true))?;
+        let Some(Appearance { number, .. }) = device.appearance() else {
             return Err(LayoutError::NoDeviceNode {
-                device: device.to_owned(),
+                device: device.called().to_owned(),
                 reason: "it is a plain file that stands in for a device; as root, Spindle makes a loop device of it"
                     .to_owned(),
             });
-        }
-        let now = Appearance::now(&SystemTree::default(), DeviceNumber::of_stat(found.st_rdev));
-        let is_other = |identity: &DeviceIdentity| !now.is_some_and(|now| identity.is(now));
-        if let Some(identity) = raw.identity.as_ref().filter(|identity| is_other(identity)) {
-            return Err(LayoutError::NoDeviceNode {
-                device: identity.called.clone(),
-                reason: "another device has its number now, and nothing was written to that one: run again".to_owned(),
-            });
-        }
+        };
         Ok(DeviceNode {
-            device: raw.called().to_owned(),
-            number: found.st_rdev,
+            device,
+            number: makedev(number.major, number.minor),
         })
+    }
+
+    /// The device, by the node at this path.
+    pub fn known(&self, node: PathBuf) -> KnownDevice {
+        self.device.through(node)
     }
 
     fn is(&self, found: &Stat) -> bool {
@@ -110,12 +108,9 @@ impl DeviceNode {
         let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let opened = openat(directory, name, flags, Mode::empty()).map(File::from);
         let opened = opened.map_err(|error| self.refused(path, error))?;
-        // The server's user owns the directory: what is written to is what was meant.
-        let found = fstat(&opened).map_err(|error| wrong("examine", error))?;
-        match self.is(&found) {
-            true => Ok(opened),
-            false => Err(wrong("open", Errno::NXIO)),
-        }
+        // The server's user owns the directory, and a number may pass on: what is written to is what was meant.
+        self.device.check(&opened)?;
+        Ok(opened)
     }
 
     fn refused(&self, node: &Path, error: Errno) -> LayoutError {
@@ -131,7 +126,7 @@ impl DeviceNode {
             other => format!("its node in {directory}: {}", std::io::Error::from(other)),
         };
         LayoutError::NoDeviceNode {
-            device: self.device.clone(),
+            device: self.device.called().to_owned(),
             reason,
         }
     }

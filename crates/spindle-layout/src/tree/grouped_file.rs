@@ -4,7 +4,7 @@
 use std::fs::File;
 use std::io::Read;
 use std::os::unix::fs::FileExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use spindle_io::real::{Caching, Method, block_on};
@@ -13,6 +13,7 @@ use spindle_io::{Arena, BlockDevice, Frame, IoError, Request, Submission};
 use super::put_back::PIECE_BYTES;
 use crate::creation::create_file;
 use crate::error::LayoutError;
+use crate::known_device::KnownDevice;
 use crate::place::{Opening, Place};
 use crate::shape::FileManager;
 
@@ -27,7 +28,7 @@ pub struct GroupedFile {
     /// Its name in the data directory.
     pub name: String,
     /// The group's disks.
-    pub disks: Vec<PathBuf>,
+    pub disks: Vec<KnownDevice>,
     /// Its size, whole mebibytes.
     pub bytes: u64,
     /// Whether it lies in stripes of 128 KiB, or else allocation unit by allocation unit.
@@ -150,7 +151,9 @@ mod tests {
         assert_eq!(place_of(&path).unwrap(), None);
         let place = GroupedFile {
             name: "spindle.db".to_owned(),
-            disks: vec!["/dev/a".into(), "/dev/b".into()],
+            disks: ["/dev/a", "/dev/b"]
+                .map(|path| KnownDevice::never_looked_at(path.into()))
+                .to_vec(),
             bytes: 3 << 20,
             fine_stripes: true,
             preferred_failure_group: Some("left".to_owned()),

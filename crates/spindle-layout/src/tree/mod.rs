@@ -21,6 +21,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::LayoutError;
 use crate::image::{RestoreMethod, RestoreReport, Verify};
+use crate::known_device::KnownDevice;
 use crate::place::Place;
 use device_node::DeviceNode;
 pub use device_node::RawFile;
@@ -42,6 +43,8 @@ pub struct TreeDirectories {
     pub undo: PathBuf,
     /// Temporary files.
     pub temp: PathBuf,
+    /// Files of `data` that are nodes of raw devices, with the device that each must lead to.
+    pub devices: Vec<KnownDevice>,
 }
 
 impl TreeDirectories {
@@ -54,6 +57,7 @@ impl TreeDirectories {
             redo: of("redo"),
             undo: of("undo"),
             temp: of("temp"),
+            devices: Vec::new(),
         }
     }
 
@@ -160,7 +164,7 @@ impl TreeImage {
     /// anything is written there; or the system's.
     pub fn provision_on(
         golden: &Arc<GoldenTree>,
-        directories: TreeDirectories,
+        mut directories: TreeDirectories,
         raw: &[RawFile],
     ) -> Result<TreeImage, LayoutError> {
         let mut nodes = BTreeMap::new();
@@ -172,12 +176,14 @@ impl TreeImage {
                 return Err(LayoutError::NoRoomOnDevices {
                     file: file.name.clone(),
                     needed_bytes: found.len(),
-                    device: file.device.path.clone(),
+                    device: file.device.called().to_owned(),
                     free_bytes: file.device.bytes,
                 });
             }
             let node = DeviceNode::of(&file.device)?;
-            nodes.insert(directories.data.join(&file.name), node);
+            let path = directories.data.join(&file.name);
+            directories.devices.push(node.known(path.clone()));
+            nodes.insert(path, node);
         }
         TreeImage::made(golden, directories, nodes, BTreeMap::new())
     }

@@ -2,6 +2,7 @@
 
 mod data_directory;
 mod guard;
+mod known_device;
 mod provision;
 mod random_bytes;
 mod restore;

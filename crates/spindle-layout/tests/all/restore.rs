@@ -19,7 +19,7 @@ use spindle_layout::{
 
 const BLOCK: u64 = 8192;
 
-fn shape() -> Shape {
+pub fn shape() -> Shape {
     Shape {
         block_bytes: BLOCK,
         control_bytes: 1 << 20,
@@ -47,7 +47,7 @@ fn make(place: &Path, name: &str) -> PathBuf {
 }
 
 /// A golden copy as loaded with nothing but its filling.
-fn golden(place: &Path) -> Arc<Golden> {
+pub fn golden(place: &Path) -> Arc<Golden> {
     let directory = make(place, "golden");
     Golden::create(&directory, &shape(), 1)
         .unwrap()
@@ -504,9 +504,9 @@ fn regions_of_raw_devices_are_put_back_in_place() {
     let devices = ["disk1", "disk2"].map(|name| {
         let (path, bytes) = (place.path().join(name), 9 << 20);
         std::fs::write(&path, vec![0xAA; bytes]).unwrap();
-        RawDevice::new(path, bytes as u64)
+        RawDevice::look(&path, bytes as u64).unwrap()
     });
-    let read = |device: &RawDevice| std::fs::read(&device.path).unwrap();
+    let read = |device: &RawDevice| std::fs::read(device.path()).unwrap();
     let placement = Placement::one(&Target::Devices(devices.to_vec()));
     let files = DatabaseFiles::place(&shape(), &placement, &mut RawSpace::default()).unwrap();
     let spec = ImageSpec {
@@ -521,7 +521,7 @@ fn regions_of_raw_devices_are_put_back_in_place() {
             bytes,
         } => {
             let from = *first_byte as usize;
-            std::fs::read(device).unwrap()[from..from + *bytes as usize].to_vec()
+            std::fs::read(device.path()).unwrap()[from..from + *bytes as usize].to_vec()
         }
         other => panic!("{other:?} is not raw"),
     };
@@ -536,7 +536,7 @@ fn regions_of_raw_devices_are_put_back_in_place() {
             .filter_map(|(_, place)| match place {
                 Place::Region {
                     device: of, bytes, ..
-                } if *of == device.path => Some(*bytes),
+                } if *of == device.device => Some(*bytes),
                 _ => None,
             })
             .sum::<u64>() as usize;
@@ -580,7 +580,7 @@ fn regions_of_raw_devices_are_put_back_in_place() {
     else {
         panic!("undo is not raw");
     };
-    damage(device, [first_byte / BLOCK + 3]);
+    damage(device.path(), [first_byte / BLOCK + 3]);
     assert!(matches!(
         image.restore(Some(&BTreeMap::new()), Verify::Full),
         Err(LayoutError::RestoreMissed { block: 3, .. })

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use spindle_io::real::{Caching, FileDevice, Method, RealEnv, block_on};
 use spindle_io::{Arena, Env, Request, Submission, disk_group};
 use spindle_layout::{
-    GoldenTree, GroupedFile, LayoutError, Opening, Place, TreeDirectories, TreeImage, Verify,
-    place_of,
+    GoldenTree, GroupedFile, KnownDevice, LayoutError, Opening, Place, TreeDirectories, TreeImage,
+    Verify, place_of,
 };
 
 const MIB: u64 = 1 << 20;
@@ -17,7 +17,7 @@ const MIB: u64 = 1 << 20;
 const BYTES: u64 = 2 * MIB + 3 * 4096;
 const OTHER: &str = "spindle.cfg";
 
-fn disks(place: &Path) -> Vec<PathBuf> {
+fn disks(place: &Path) -> Vec<KnownDevice> {
     let disks = ["disk1", "disk2"].map(|name| place.join(name));
     let member = |disk: &PathBuf| {
         File::create(disk).unwrap().set_len(32 * MIB).unwrap();
@@ -38,7 +38,8 @@ fn disks(place: &Path) -> Vec<PathBuf> {
         let made = disk_group::DiskGroup::create(&env, "spindle", members, options).await;
         made.unwrap().dismount().await.unwrap();
     });
-    disks.into()
+    let known = disks.each_ref().map(|disk| KnownDevice::look(disk));
+    known.map(Result::unwrap).to_vec()
 }
 
 fn directories(place: &Path, name: &str) -> TreeDirectories {
@@ -57,7 +58,7 @@ fn golden(place: &Path) -> Arc<GoldenTree> {
     GoldenTree::seal(golden).unwrap()
 }
 
-fn file(disks: &[PathBuf], bytes: u64) -> GroupedFile {
+fn file(disks: &[KnownDevice], bytes: u64) -> GroupedFile {
     GroupedFile {
         name: "spindle.db".to_owned(),
         disks: disks.to_vec(),

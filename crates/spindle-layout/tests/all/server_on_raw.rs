@@ -7,11 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 
-use spindle_layout::guard::Appearance;
-use spindle_layout::system::DeviceNumber;
 use spindle_layout::{
-    DeviceIdentity, GoldenTree, LayoutError, RawDevice, RawFile, SystemTree, TreeDirectories,
-    TreeImage, Verify,
+    GoldenTree, LayoutError, RawDevice, RawFile, TreeDirectories, TreeImage, Verify,
 };
 
 const MIB: u64 = 1 << 20;
@@ -83,7 +80,7 @@ fn raw_file(bytes: u64, device: &Path, device_bytes: u64) -> RawFile {
     RawFile {
         name: "ibdata1".to_owned(),
         bytes,
-        device: RawDevice::new(device.to_owned(), device_bytes),
+        device: RawDevice::look(device, device_bytes).unwrap(),
     }
 }
 
@@ -184,36 +181,4 @@ fn what_is_no_device_or_too_small_is_refused_before_it_is_written_to() {
     let plain = refused("image-2", raw_file(2 * MIB, &file, 3 * MIB));
     assert!(plain.to_string().contains("plain file"), "{plain}");
     assert!(fs::read(&file).unwrap() == vec![7; 3 << 20]);
-}
-
-#[test]
-fn a_device_that_only_has_the_number_is_not_written_to() {
-    if is_skipped() {
-        return;
-    }
-    let place = tempfile::tempdir().unwrap();
-    let device = LoopDevice::new(place.path(), "disk", 8 * MIB);
-    let before = device.bytes();
-    let golden = golden(place.path(), MIB);
-    let tree = SystemTree::default();
-    let number = DeviceNumber::of_stat(fs::metadata(&device.0).unwrap().rdev());
-    let mut appearance = Appearance::now(&tree, number).unwrap();
-    // As if the number had been another device's when it was examined.
-    appearance.sequence = appearance.sequence.map(|sequence| sequence - 1);
-    let mut raw = raw_file(MIB, &device.0, 8 * MIB);
-    raw.device.identity = Some(DeviceIdentity {
-        called: "/dev/disk/by-id/meant".into(),
-        appearance,
-    });
-    let directories = directories(place.path(), "image");
-    let refused = match TreeImage::provision_on(&golden, directories, &[raw]) {
-        Err(refused) => refused.to_string(),
-        Ok(_) => panic!("the other device was taken"),
-    };
-    assert!(refused.contains("/dev/disk/by-id/meant"), "{refused}");
-    assert!(
-        refused.contains("another device has its number"),
-        "{refused}"
-    );
-    assert!(device.bytes() == before, "the other device was written to");
 }

@@ -148,7 +148,7 @@ fn volumes_of_every_kind_are_made_and_taken_away() {
                 assert_eq!(devices.len(), 1);
                 let file = fs::OpenOptions::new()
                     .write(true)
-                    .open(&devices[0].path)
+                    .open(devices[0].path())
                     .unwrap();
                 std::os::unix::fs::FileExt::write_all_at(&file, &[1; 4096], 0).unwrap();
                 file.sync_all().unwrap();
@@ -261,7 +261,7 @@ fn a_thin_pool_that_is_half_full_is_not_kept() {
     };
     let file = fs::OpenOptions::new()
         .write(true)
-        .open(&devices[0].path)
+        .open(devices[0].path())
         .unwrap();
     for mebibyte in 0..(devices[0].bytes >> 20) * 6 / 10 {
         std::os::unix::fs::FileExt::write_all_at(&file, &[5; 1 << 20], mebibyte << 20).unwrap();
@@ -317,7 +317,7 @@ fn dm_delay_slows_what_lies_beneath_a_layout() {
     };
     // Lower bounds only: the machine is slow. A tick of the kernel's clock may be missing.
     let read = timed(&|| {
-        let file = fs::File::open(&devices[0].path).unwrap();
+        let file = fs::File::open(devices[0].path()).unwrap();
         std::os::unix::fs::FileExt::read_exact_at(&file, &mut [0; 4096], 8 << 20).unwrap();
     });
     assert!(read >= Duration::from_millis(190), "{read:?}");

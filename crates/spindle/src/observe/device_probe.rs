@@ -3,15 +3,16 @@
 //! that is filled first, so that no unwritten extent is read and nothing stays behind, whatever happens. On a raw
 //! device only reads are made, of what the database holds there: nothing of it is ever written.
 
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use rand_xoshiro::rand_core::RngCore;
 use rustix::fs::{Mode, OFlags, open};
 use spindle_io::env::seeded_rng;
+use spindle_layout::KnownDevice;
 
 use crate::result::{DeviceProbe, ProbedTimes};
 
@@ -36,7 +37,7 @@ pub enum Probed {
     /// Reads only, of this part of a device.
     Region {
         /// The device.
-        device: PathBuf,
+        device: KnownDevice,
         /// Where the part begins.
         first_byte: u64,
         /// Its size.
@@ -72,9 +73,12 @@ fn reads_of(place: &Probed) -> Option<ProbedTimes> {
             first_byte,
             bytes,
         } => {
-            let flags = OFlags::RDONLY | OFlags::DIRECT | OFlags::CLOEXEC;
-            let file = open(device, flags, Mode::empty()).ok()?;
-            read_from(&File::from(file), *first_byte, bytes / REQUEST_BYTES as u64)
+            let mut options = OpenOptions::new();
+            let options = options
+                .read(true)
+                .custom_flags(OFlags::DIRECT.bits() as i32);
+            let file = device.open_file(options).ok()?;
+            read_from(&file, *first_byte, bytes / REQUEST_BYTES as u64)
         }
     }
 }
@@ -211,7 +215,7 @@ mod tests {
         let content: Vec<u8> = (0..1 << 20).map(|at: u32| (at % 251) as u8).collect();
         std::fs::write(&path, &content).unwrap();
         let place = Probed::Region {
-            device: path.clone(),
+            device: KnownDevice::look(&path).unwrap(),
             first_byte: 65_536,
             bytes: 524_288,
         };

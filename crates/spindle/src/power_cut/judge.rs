@@ -10,13 +10,13 @@ use serde::{Deserialize, Serialize};
 use spindle_engines::kernel::{AccessPath, IoMethod, OpenStorage};
 use spindle_engines::power_cut::{Broken, Promises, Survey, survey};
 use spindle_io::disk_group::DiskGroup;
-use spindle_io::real::{Caching, Delay, FileDevice, Method, RealEnv, block_on};
+use spindle_io::real::{Caching, Delay, Method, RealEnv, block_on};
 use spindle_io::sim::DiskImage;
 use spindle_io::{BlockDevice, Env};
 use spindle_layout::power_cut::{Cut, Kind, Notes, Replay, WriteLog, draw_cuts};
 use spindle_layout::spec::{FileSystemSpec, LayoutKind};
 use spindle_layout::tool::{Tools, find};
-use spindle_layout::{DiskGroupTarget, GroupStripes, LayoutError, RawDevice, Target};
+use spindle_layout::{DiskGroupTarget, GroupStripes, KnownDevice, LayoutError, RawDevice, Target};
 
 use super::PowerCutError;
 use super::case::Case;
@@ -244,19 +244,20 @@ impl Scene<'_> {
             let path = self.work.join(format!("volume{number}.img"));
             write_image(&path, image)
                 .map_err(|source| PowerCutError::system("write the image", &path, source))?;
-            volumes.push(RawDevice::new(path, image.capacity_bytes() as u64));
+            volumes.push(RawDevice::look(&path, image.capacity_bytes() as u64)?);
         }
         let found = match &self.case.spec.kind {
-            LayoutKind::FileSystem(of) => self.on_file_system(of, &volumes[0].path, notes, cut)?,
+            LayoutKind::FileSystem(of) => self.on_file_system(of, volumes[0].path(), notes, cut)?,
             LayoutKind::Raw => Found {
                 database: self.survey(&Target::Devices(volumes.clone()), notes, cut)?,
                 ..Found::default()
             },
             LayoutKind::DiskGroup => self.in_disk_group(&volumes, notes, cut)?,
         };
-        for RawDevice { path, .. } in volumes {
-            std::fs::remove_file(&path)
-                .map_err(|source| PowerCutError::system("remove", &path, source))?;
+        for volume in volumes {
+            let path = volume.path();
+            std::fs::remove_file(path)
+                .map_err(|source| PowerCutError::system("remove", path, source))?;
         }
         Ok(found)
     }
@@ -296,7 +297,7 @@ impl Scene<'_> {
         notes: &Notes,
         cut: Cut,
     ) -> Result<Found, PowerCutError> {
-        let disks: Vec<PathBuf> = volumes.iter().map(|volume| volume.path.clone()).collect();
+        let disks: Vec<KnownDevice> = volumes.iter().map(|of| of.device.clone()).collect();
         let target = Target::DiskGroup(DiskGroupTarget {
             disks: disks.clone(),
             prefix: String::new(),
@@ -349,11 +350,11 @@ impl Scene<'_> {
 }
 
 /// What the disk group's own check finds.
-async fn compare_copies(disks: &[PathBuf]) -> Result<Vec<String>, PowerCutError> {
+async fn compare_copies(disks: &[KnownDevice]) -> Result<Vec<String>, PowerCutError> {
     let env: Arc<dyn Env> = RealEnv::new(0);
     let mut devices: Vec<Arc<dyn BlockDevice>> = Vec::new();
     for disk in disks {
-        let device = FileDevice::open(disk, Caching::Direct, Method::Sync)?;
+        let device = disk.open(Caching::Direct, Method::Sync)?;
         devices.push(Arc::new(device));
     }
     let group = DiskGroup::mount(&env, &devices)

@@ -1,12 +1,11 @@
 //! The databases of a run, whichever its engine.
 
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use spindle_engines::sql::ServerRequest;
-use spindle_layout::Place;
+use spindle_layout::{KnownDevice, Place};
 
 use super::grounds::Grounds;
 use super::images::{ImageError, Images, Restored};
@@ -145,8 +144,8 @@ impl Databases {
 
 /// Where the device beneath a file is probed.
 fn probed_by(place: &Place) -> Option<Probed> {
-    let region = |device: &Path, first_byte, bytes| Probed::Region {
-        device: device.to_path_buf(),
+    let region = |device: &KnownDevice, first_byte, bytes| Probed::Region {
+        device: device.clone(),
         first_byte,
         bytes,
     };

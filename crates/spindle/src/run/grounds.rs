@@ -7,15 +7,15 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use spindle_io::real::{Caching, FileDevice, Method, RealEnv, block_on};
+use spindle_io::real::{Caching, Method, RealEnv, block_on};
 use spindle_io::{Env, disk_group};
 use spindle_layout::ledger::{self, clean_run};
 use spindle_layout::plan::DelayedBy;
 use spindle_layout::spec::DeviceSpec;
 use spindle_layout::steps::StepError;
 use spindle_layout::{
-    DiskGroupTarget, Facts, GroupStripes, LayoutError, LayoutSpec, Ledger, LedgerError, Placement,
-    Plan, Provision, SystemTree, Target,
+    DiskGroupTarget, Facts, GroupStripes, KnownDevice, LayoutError, LayoutSpec, Ledger,
+    LedgerError, Placement, Plan, Provision, SystemTree, Target,
 };
 
 use super::replay::RunState;
@@ -327,6 +327,16 @@ impl Grounds {
         }
     }
 
+    /// Whether every device is still the one that was looked at.
+    ///
+    /// # Errors
+    /// [`GroundError::Changed`]: one is not; then nobody knows which one is meant.
+    pub fn check_devices(&self) -> Result<(), GroundError> {
+        let mut standings = self.standings.values().flatten();
+        let checked = standings.try_for_each(|standing| standing.target.check_devices());
+        checked.map_err(|error| GroundError::Changed(error.to_string()))
+    }
+
     /// Takes away what was made. Returns what could not be, in words.
     pub fn teardown(self) -> Vec<String> {
         self.provision.map_or_else(Vec::new, Provision::teardown)
@@ -353,7 +363,7 @@ pub(crate) fn target_of(
     let (Target::Devices(devices), Some(group)) = (made, group) else {
         return Ok(made.clone());
     };
-    let disks: Vec<PathBuf> = devices.iter().map(|device| device.path.clone()).collect();
+    let disks: Vec<KnownDevice> = devices.iter().map(|of| of.device.clone()).collect();
     make_group(spec, group, &disks).map_err(|error| error.to_string())?;
     let target = Target::DiskGroup(DiskGroupTarget {
         disks,
@@ -401,13 +411,17 @@ fn failure_group_of(spec: &LayoutSpec, group: &DiskGroup, device: &DeviceSpec) -
     }
 }
 
-fn make_group(spec: &LayoutSpec, group: &DiskGroup, disks: &[PathBuf]) -> Result<(), LayoutError> {
+fn make_group(
+    spec: &LayoutSpec,
+    group: &DiskGroup,
+    disks: &[KnownDevice],
+) -> Result<(), LayoutError> {
     let mut members = Vec::new();
     for (number, (written, disk)) in spec.device_of_each(disks).enumerate() {
         members.push(disk_group::Disk {
             name: format!("disk{}", number + 1),
             failure_group: Some(failure_group_of(spec, group, written)),
-            device: Arc::new(FileDevice::open(disk, Caching::Direct, Method::Sync)?),
+            device: Arc::new(disk.open(Caching::Direct, Method::Sync)?),
         });
     }
     let options = disk_group::Options {

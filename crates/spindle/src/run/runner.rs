@@ -528,6 +528,7 @@ impl Runner {
         grounds: &Grounds,
     ) -> Result<Option<Restored>, RunError> {
         let (layout, _) = case;
+        grounds.check_devices()?;
         match databases.restore(layout, grounds) {
             Ok(restored) => Ok(Some(restored)),
             Err(_) if self.interrupted.load(Ordering::Relaxed) => Err(RunError::Interrupted),
@@ -601,7 +602,8 @@ impl Runner {
             Err(TrialError::Interrupted) => Err(RunError::Interrupted),
             Err(TrialError::Failed(reason)) => {
                 databases.written(layout, None);
-                self.trial_failed(case, round, reason)
+                self.trial_failed(case, round, reason)?;
+                Ok(grounds.check_devices()?)
             }
         }
     }

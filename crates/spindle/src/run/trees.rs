@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use spindle_engines::sql::{ServerKind, ServerRequest, create_and_load, server};
 use spindle_layout::{
-    GoldenTree, GroupedFile, RawFile, TreeDirectories, TreeImage, Verify, check_space,
+    GoldenTree, GroupedFile, KnownDevice, RawFile, TreeDirectories, TreeImage, Verify, check_space,
 };
 
 use super::grounds::Grounds;
@@ -164,7 +164,7 @@ impl Trees {
         };
         let data = match (made.wanted.raw.first(), made.wanted.grouped.first()) {
             (Some(raw), _) => Probed::Region {
-                device: raw.device.path.clone(),
+                device: raw.device.device.clone(),
                 first_byte: 0,
                 bytes: raw.bytes,
             },
@@ -302,13 +302,13 @@ impl Trees {
     /// A raw device holds one database only.
     fn check_devices(&self, wanted: &Wanted) -> Result<(), ImageError> {
         let taken = self.images.iter().flat_map(|made| &made.wanted.raw);
-        let taken: BTreeSet<&Path> = taken.map(|file| file.device.path.as_path()).collect();
-        let mut devices = wanted.raw.iter().map(|file| &file.device.path);
-        match devices.find(|device| taken.contains(device.as_path())) {
+        let taken: BTreeSet<&Path> = taken.map(|file| file.device.path()).collect();
+        let mut devices = wanted.raw.iter().map(|file| &file.device);
+        match devices.find(|device| taken.contains(device.path())) {
             None => Ok(()),
             Some(device) => Err(ImageError::Ground(format!(
                 "{} holds the database of another layout, whose files are made differently: give each its own devices",
-                device.display()
+                device.called().display()
             ))),
         }
     }
@@ -367,13 +367,14 @@ impl Trees {
 
 fn devices_of(wanted: &Wanted) -> Vec<DeviceNumber> {
     let system = SystemFiles::default();
-    let device = |place: &PathBuf| {
+    let device = |place: &Path| {
         let device = DataPath::capture(&system, place).device;
         device.map(|device| device.number)
     };
-    let raw = wanted.raw.iter().map(|file| &file.device.path);
-    let grouped = wanted.grouped.iter().flat_map(|file| &file.disks);
-    let places = wanted.places.values().chain(raw).chain(grouped);
+    let raw = wanted.raw.iter().map(|file| file.device.path());
+    let disks = wanted.grouped.iter().flat_map(|file| &file.disks);
+    let places = wanted.places.values().map(PathBuf::as_path).chain(raw);
+    let places = places.chain(disks.map(KnownDevice::path));
     let devices: BTreeSet<DeviceNumber> = places.filter_map(device).collect();
     devices.into_iter().collect()
 }

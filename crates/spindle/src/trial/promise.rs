@@ -61,7 +61,7 @@ fn paths_of(files: &TrialFiles) -> BTreeSet<PathBuf> {
     let mut paths: BTreeSet<PathBuf> = needed.map(|(_, path)| path.to_owned()).collect();
     for file in directories.files().unwrap_or_default() {
         if let Ok(Some(place)) = place_of(&file) {
-            paths.extend(place.paths().iter().cloned());
+            paths.extend(place.paths().into_iter().map(Path::to_path_buf));
         } else if is_device(&file) {
             paths.insert(file);
         }

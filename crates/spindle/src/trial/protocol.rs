@@ -3,7 +3,7 @@
 //! lost its run, and exits.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -98,8 +98,8 @@ impl TrialFiles {
         match self {
             TrialFiles::Blocks(files) => {
                 let named = files.named().into_iter();
-                let paths = named.flat_map(|(_, place)| place.paths().to_vec());
-                paths.collect()
+                let paths = named.flat_map(|(_, place)| place.paths());
+                paths.map(Path::to_path_buf).collect()
             }
             // A server may remove one while we look.
             TrialFiles::Tree(directories) => directories
@@ -117,7 +117,8 @@ impl TrialFiles {
             TrialFiles::Blocks(files) => {
                 let datafiles = files.data.iter().chain([&files.undo]);
                 let places = datafiles.chain(&files.double_write);
-                places.flat_map(|place| place.paths().to_vec()).collect()
+                let paths = places.flat_map(Place::paths);
+                paths.map(Path::to_path_buf).collect()
             }
             TrialFiles::Tree(_) | TrialFiles::Schema(_) => self.paths(),
         }

@@ -38,7 +38,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use rusqlite::{Connection, OpenFlags};
 use spindle_io::BlockDevice;
-use spindle_io::real::{Caching, FileDevice, Method, block_on};
+use spindle_io::real::{Caching, Method, block_on};
 use spindle_layout::Opening;
 use sqlite_plugin::flags::{AccessFlags, LockLevel, OpenKind, OpenOpts, ShmLockMode};
 use sqlite_plugin::vars;
@@ -88,8 +88,8 @@ impl Attached {
             .to_str()
             .ok_or_else(|| failed("its path is no text".to_owned()))?;
         let (device, mounted): (Arc<dyn BlockDevice>, Mounted) = match elsewhere {
-            Elsewhere::Device => {
-                let device = FileDevice::open(path, Caching::Direct, Method::Sync);
+            Elsewhere::Device(device) => {
+                let device = device.open(Caching::Direct, Method::Sync);
                 let device = device.map_err(|error| failed(error.to_string()))?;
                 (Arc::new(device), Mounted(None))
             }

@@ -1,12 +1,13 @@
 //! The system tablespace on a raw device: a loop device, as root. Without root these tests say so and do nothing.
 
 use std::fs::OpenOptions;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 
-use spindle_engines::sql::{ServerKind, ServerRequest, Stop, create_and_load, server};
+use rustix::fs::{CWD, FileType, Mode, mknodat};
+use spindle_engines::sql::{Purpose, ServerKind, ServerRequest, Stop, create_and_load, server};
 use spindle_layout::{GoldenTree, RawDevice, TreeImage, Verify};
 use spindle_workload::sql::SqlWorkload;
 
@@ -52,7 +53,7 @@ struct OnDevice {
     request: ServerRequest,
     workload: Arc<dyn SqlWorkload>,
     device: LoopDevice,
-    _ground: Ground,
+    ground: Ground,
 }
 
 impl OnDevice {
@@ -70,7 +71,7 @@ impl OnDevice {
         let ground = Ground::new();
         let device = LoopDevice::new(&ground.path().join("disk"));
         let asked = request(&[("innodb_data_file_path", "ibdata1:48M")]);
-        let of = RawDevice::new(device.0.clone(), DEVICE_BYTES);
+        let of = RawDevice::look(&device.0, DEVICE_BYTES).unwrap();
         let mariadb = server(ServerKind::MariaDb);
         let on = mariadb.on_raw_devices(&asked, &[of]).unwrap();
         mariadb.examine(&on.request).unwrap();
@@ -83,7 +84,7 @@ impl OnDevice {
             request: on.request,
             workload,
             device,
-            _ground: ground,
+            ground: ground,
         })
     }
 
@@ -161,6 +162,26 @@ fn a_database_on_a_raw_device_works_is_killed_and_is_put_back() {
         assert!(found.unwrap().contains("nothing wrong in"));
         on.image.restore(Verify::Full).unwrap();
     }
+}
+
+#[test]
+fn another_device_under_the_name_of_a_datafile_is_not_handed_to_a_server() {
+    let Some(on) = OnDevice::new() else { return };
+    let (mariadb, directories) = (server(ServerKind::MariaDb), on.image.directories());
+    let other = LoopDevice::new(&on.ground.path().join("other"));
+    let number = std::fs::metadata(&other.0).unwrap().rdev();
+    let node = directories.data.join("ibdata1");
+    std::fs::remove_file(&node).unwrap();
+    let mode = Mode::RUSR | Mode::WUSR;
+    mknodat(CWD, &node, FileType::BlockDevice, mode, number).unwrap();
+    let started = mariadb.start(&on.request, directories, Purpose::Trial);
+    let told = started
+        .err()
+        .expect("another device stands there")
+        .to_string();
+    assert!(told.contains("no longer what was looked at"), "{told}");
+    let bytes = std::fs::read(&other.0).unwrap();
+    assert!(bytes.iter().all(|byte| *byte == 0), "it was written to");
 }
 
 #[test]

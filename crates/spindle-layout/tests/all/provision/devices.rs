@@ -42,7 +42,7 @@ fn an_empty_device_is_taken_and_given_back_empty() {
         if let Target::Devices(devices) = &target {
             assert_eq!(devices.len(), 1);
             let number = |path: &std::path::Path| fs::metadata(path).unwrap().rdev();
-            assert_eq!(number(&devices[0].path), number(&disk.path));
+            assert_eq!(number(devices[0].path()), number(&disk.path));
             assert_eq!(devices[0].bytes, 320 * MIB);
             let again = disk.look(&[]);
             assert!(matches!(again, Err(Refusal::NotEmpty { .. })), "{again:?}");
@@ -175,23 +175,18 @@ fn devices_are_shared_by_partitions() {
             devices
                 .iter()
                 .map(|device| {
-                    device
-                        .path
-                        .file_name()
-                        .unwrap()
-                        .to_str()
-                        .unwrap()
-                        .to_owned()
+                    let name = device.path().file_name().unwrap();
+                    name.to_str().unwrap().to_owned()
                 })
                 .collect::<Vec<_>>(),
         );
         for device in devices {
-            let name = device.path.file_name().unwrap().to_str().unwrap();
+            let name = device.path().file_name().unwrap().to_str().unwrap();
             let size = fs::read_to_string(format!("/sys/class/block/{name}/size")).unwrap();
             assert_eq!(size.trim(), (31 * MIB / 512).to_string());
             fs::OpenOptions::new()
                 .write(true)
-                .open(&device.path)
+                .open(device.path())
                 .unwrap()
                 .write_all_at(&[1; 4096], 0)
                 .unwrap();

@@ -33,7 +33,7 @@ fn write_in(target: &Target) {
             for device in devices {
                 let file = fs::OpenOptions::new()
                     .write(true)
-                    .open(&device.path)
+                    .open(device.path())
                     .unwrap();
                 file.write_all_at(&[7; 4096], 0).unwrap();
                 file.sync_all().unwrap();
@@ -96,7 +96,9 @@ fn every_kind_is_made_used_and_taken_away() {
             (_, Target::Devices(devices)) => {
                 assert_eq!(devices.len(), 2);
                 assert!(
-                    devices.iter().all(|device| device.path.starts_with("/dev")),
+                    devices
+                        .iter()
+                        .all(|device| device.path().starts_with("/dev")),
                     "{devices:?}"
                 );
             }
@@ -147,7 +149,7 @@ fn files_are_shared_by_ranges() {
         for device in devices {
             let sectors = format!(
                 "/sys/block/{}/",
-                device.path.file_name().unwrap().to_str().unwrap()
+                device.path().file_name().unwrap().to_str().unwrap()
             );
             let text = |file: &str| {
                 fs::read_to_string(format!("{sectors}{file}"))
@@ -195,7 +197,7 @@ fn without_root_files_stand_in_for_devices() {
         panic!("raw is devices")
     };
     assert_eq!(devices.len(), 1);
-    assert_eq!(fs::metadata(&devices[0].path).unwrap().len(), 16 * MIB);
+    assert_eq!(fs::metadata(devices[0].path()).unwrap().len(), 16 * MIB);
     assert_eq!(provision.teardown(), Vec::<String>::new());
     assert_eq!(scene.state(), before);
 }

@@ -399,7 +399,7 @@ fn devices_of(files: &DatabaseFiles) -> Vec<DeviceNumber> {
         .into_iter()
         .flat_map(|(_, place)| match place {
             Place::File(path) => vec![path.parent().unwrap_or(path)],
-            _ => place.paths().iter().map(PathBuf::as_path).collect(),
+            _ => place.paths(),
         })
         .collect();
     let device = |place: &Path| {

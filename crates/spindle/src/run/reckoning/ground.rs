@@ -101,7 +101,7 @@ impl Grounds<'_> {
         let PlannedTarget::Devices(names) = &plan.target else {
             return None;
         };
-        let of = |(name, bytes): (&String, &u64)| RawDevice::new(PathBuf::from(name), *bytes);
+        let of = |(name, bytes): (&String, &u64)| RawDevice::reckoned(PathBuf::from(name), *bytes);
         let all: Vec<RawDevice> = names.iter().zip(&plan.room_bytes).map(of).collect();
         let of = &self.experiment.layouts[layout];
         let Some(made) = of.made.as_ref().filter(|_| standing.contains(&layout)) else {

@@ -265,7 +265,7 @@ impl<'a> Rooms<'a> {
         let plan = &self.seen.grounds.plan.layouts[number];
         let (key, place, free_bytes) = match self.seen.grounds.devices_of(layout, ground) {
             Some(devices) => {
-                let paths: Vec<PathBuf> = devices.iter().map(|of| of.path.clone()).collect();
+                let paths: Vec<PathBuf> = devices.iter().map(|of| of.path().to_owned()).collect();
                 let names: Vec<String> = paths.iter().map(|of| of.display().to_string()).collect();
                 let is_server = self
                     .seen

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use medium::{Handed, Medium, TestDevice};
 use rusqlite::Connection;
+use spindle_io::real::FileDevice;
 use tempfile::TempDir;
 
 use super::*;
