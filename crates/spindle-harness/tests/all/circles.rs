@@ -11,7 +11,7 @@ use crate::uses::{Module, modules, uses_of};
 const LARGEST: [(&str, usize); 7] = [
     ("spindle", 8),
     ("spindle-engines", 4),
-    ("spindle-io", 18),
+    ("spindle-io", 11),
     ("spindle-kernel", 2),
     ("spindle-layout", 3),
     ("spindle-stats", 4),

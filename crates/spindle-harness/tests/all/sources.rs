@@ -75,16 +75,23 @@ fn modules_for_tests(source: &Source) -> Vec<String> {
         Some("mod" | "lib" | "main") | None => directory.to_owned(),
         Some(name) => format!("{directory}/{name}"),
     };
-    let declared = source.text.split("#[cfg(test)]\n").skip(1);
-    let names = declared.filter_map(|after| {
-        let line = after.lines().next()?.trim_start();
-        line.trim_start_matches("pub(crate) ")
+    let lines = source.text.lines().zip(source.text.lines().skip(1));
+    let declared = lines.filter(|(attribute, _)| is_for_tests(attribute));
+    let names = declared.filter_map(|(_, line)| {
+        line.trim_start()
+            .trim_start_matches("pub(crate) ")
             .strip_prefix("mod ")?
             .strip_suffix(';')
     });
     names
         .flat_map(|name| [format!("{within}/{name}.rs"), format!("{within}/{name}/")])
         .collect()
+}
+
+/// True for the attribute of what only tests see, with whatever feature.
+fn is_for_tests(line: &str) -> bool {
+    let line = line.trim_start();
+    line.starts_with("#[cfg(test)]") || line.starts_with("#[cfg(all(test, ")
 }
 
 /// The code with comments and the insides of texts left out, and without what stands behind `#[cfg(test)]`. Line breaks
@@ -164,7 +171,7 @@ fn without_tests(code: &str) -> String {
     let mut out = String::with_capacity(code.len());
     let mut lines = code.lines();
     while let Some(line) = lines.next() {
-        if !line.trim_start().starts_with("#[cfg(test)]") {
+        if !is_for_tests(line) {
             out.push_str(line);
             out.push('\n');
             continue;
@@ -191,9 +198,10 @@ fn skip_item<'a>(attribute: &str, lines: &mut impl Iterator<Item = &'a str>, out
 
 #[test]
 fn code_has_neither_comments_nor_texts_nor_tests() {
-    let text = "fn a() { b(\"x // {\", 'c', r#\"\"q\"#) } // d\n#[cfg(test)]\nmod tests {\n    fn e() {}\n}\nfn f<'a>() {}\n";
+    let text = "fn a() { b(\"x // {\", 'c', r#\"\"q\"#) } // d\n#[cfg(test)]\nmod tests {\n    fn e() {}\n}\nfn f<'a>() {}\n\
+        #[cfg(all(test, feature = \"g\"))]\nmod h {\n    fn i() {}\n}\n";
     assert_eq!(
         code(text),
-        "fn a() { b(\"\", ' ', \"\") } \n\n\n\n\nfn f<'a>() {}\n"
+        "fn a() { b(\"\", ' ', \"\") } \n\n\n\n\nfn f<'a>() {}\n\n\n\n\n"
     );
 }

@@ -1,9 +1,9 @@
 //! A group as plain data, for people and for reports.
 
 use crate::disk_group::DiskGroup;
-use crate::disk_group::format::id_words;
-use crate::disk_group::state::Redundancy;
-use crate::disk_group::striping::Striping;
+use crate::disk_group::disk::format::id_words;
+use crate::disk_group::extents::striping::Striping;
+use crate::disk_group::metadata::state::Redundancy;
 
 /// A group.
 #[derive(Debug, Clone, PartialEq, Eq)]

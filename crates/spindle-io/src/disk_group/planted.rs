@@ -3,7 +3,7 @@
 
 /// A deliberate bug.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Planted {
+pub(crate) enum Planted {
     /// A write is acknowledged while the disk that failed it is online in the metadata.
     AcknowledgesBeforeOffline,
     /// Only the first copy is written.
@@ -37,25 +37,25 @@ std::thread_local! {
 
 /// Plants a bug, or pulls it out.
 #[cfg(test)]
-pub(super) fn plant(planted: Option<Planted>) {
+pub(crate) fn plant(planted: Option<Planted>) {
     PLANTED.set(planted);
 }
 
 /// Whether any bug is planted.
 #[cfg(test)]
-pub(super) fn is_any() -> bool {
+pub(crate) fn is_any() -> bool {
     PLANTED.get().is_some()
 }
 
 /// Whether the bug is planted.
 #[cfg(test)]
-pub(super) fn has_planted(planted: Planted) -> bool {
+pub(crate) fn has_planted(planted: Planted) -> bool {
     PLANTED.get() == Some(planted)
 }
 
 /// Whether the bug is planted: never.
 #[cfg(not(test))]
 #[inline(always)]
-pub(super) const fn has_planted(_planted: Planted) -> bool {
+pub(crate) const fn has_planted(_planted: Planted) -> bool {
     false
 }

@@ -1,7 +1,7 @@
 //! Disks that come, go and return, under load, with power cuts.
 
 use super::*;
-use crate::disk_group::format::{DiskHeader, Membership};
+use crate::disk_group::disk::format::{DiskHeader, Membership};
 use crate::sim::{IoFault, Lasts};
 
 /// Two disks are added to two that are full of a file, which is spread over all four; then the first is dropped.

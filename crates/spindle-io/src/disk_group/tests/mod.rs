@@ -16,7 +16,8 @@ use rand_xoshiro::rand_core::RngCore;
 use super::planted::{self, Planted, plant};
 use super::*;
 use crate::arena::Arena;
-use crate::device::{IoError, Operation, Request, Submission};
+use crate::device::{BlockDevice, IoError, Operation, Request, Submission};
+use crate::env::Env;
 use crate::sim::{DiskImage, DiskMoment, DiskTiming, PowerCut, SimDisk, World};
 use crate::sync::Latch;
 

@@ -5,16 +5,16 @@
 use std::sync::Arc;
 
 use crate::device::{IoError, Operation, Outcome, Request, Submission};
-use crate::disk_group::disk_io;
-use crate::disk_group::extent_map::Access;
-use crate::disk_group::format::BLOCK_BYTES;
-use crate::disk_group::group_file::{GroupFile, bytes_of};
-use crate::disk_group::members::Member;
-use crate::disk_group::striping::Spot;
+use crate::disk_group::disk::disk_io;
+use crate::disk_group::disk::format::BLOCK_BYTES;
+use crate::disk_group::extents::map::Access;
+use crate::disk_group::extents::striping::Spot;
+use crate::disk_group::file::group_file::{GroupFile, bytes_of};
+use crate::disk_group::mounted::members::Member;
 
 impl GroupFile {
     /// Reads from the other copies what could not be read from `disk`.
-    pub(super) async fn read_elsewhere(
+    pub(crate) async fn read_elsewhere(
         &self,
         at: u64,
         mut operation: Operation,

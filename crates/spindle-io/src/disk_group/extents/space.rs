@@ -4,15 +4,15 @@
 
 use std::collections::BTreeMap;
 
-use crate::disk_group::extent_map::Place;
-use crate::disk_group::format::DiskLayout;
+use crate::disk_group::disk::format::DiskLayout;
+use crate::disk_group::extents::map::Place;
 
 /// Most partners of a disk; few, so that a second failure rarely meets both copies of an extent.
 const PARTNERS_MAX: usize = 8;
 
 /// Allocation units of one disk.
 #[derive(Clone)]
-pub(super) struct DiskSpace {
+pub(crate) struct DiskSpace {
     first_au: u32,
     total_aus: u32,
     /// A bit for each AU of the disk; those before `first_au` are never looked at.
@@ -21,7 +21,7 @@ pub(super) struct DiskSpace {
 }
 
 impl DiskSpace {
-    pub(super) fn new(layout: DiskLayout) -> DiskSpace {
+    pub(crate) fn new(layout: DiskLayout) -> DiskSpace {
         DiskSpace {
             first_au: layout.first_data_au(),
             total_aus: layout.total_aus,
@@ -35,12 +35,12 @@ impl DiskSpace {
     }
 
     /// AUs in use.
-    pub(super) fn used_aus(&self) -> u32 {
+    pub(crate) fn used_aus(&self) -> u32 {
         self.used_aus
     }
 
     /// AUs for extents that are free.
-    pub(super) fn free_aus(&self) -> u32 {
+    pub(crate) fn free_aus(&self) -> u32 {
         self.total_aus - self.first_au - self.used_aus
     }
 
@@ -66,7 +66,7 @@ impl DiskSpace {
     }
 
     /// Marks these AUs as used; false, and nothing done, when one is used already or does not exist.
-    pub(super) fn take(&mut self, au: u32, count: u32) -> bool {
+    pub(crate) fn take(&mut self, au: u32, count: u32) -> bool {
         let exists =
             au >= self.first_au && u64::from(au) + u64::from(count) <= u64::from(self.total_aus);
         if !exists || (au..au + count).any(|at| self.is_used(at)) {
@@ -97,21 +97,21 @@ impl PartialEq for DiskSpace {
 
 /// The allocation table of the group.
 #[derive(Clone, Default, PartialEq)]
-pub(super) struct Space {
-    pub(super) disks: BTreeMap<u16, DiskSpace>,
+pub(crate) struct Space {
+    pub(crate) disks: BTreeMap<u16, DiskSpace>,
 }
 
 impl Space {
-    pub(super) fn allocate(&mut self, disk: u16, count: u32) -> Option<u32> {
+    pub(crate) fn allocate(&mut self, disk: u16, count: u32) -> Option<u32> {
         self.disks.get_mut(&disk)?.allocate(count)
     }
 
-    pub(super) fn take(&mut self, place: Place, count: u32) -> bool {
+    pub(crate) fn take(&mut self, place: Place, count: u32) -> bool {
         let disk = self.disks.get_mut(&place.disk);
         disk.is_some_and(|disk| disk.take(place.au, count))
     }
 
-    pub(super) fn free(&mut self, place: Place, count: u32) {
+    pub(crate) fn free(&mut self, place: Place, count: u32) {
         // A disk that has left the group has taken its space with it.
         if let Some(disk) = self.disks.get_mut(&place.disk) {
             disk.free(place.au, count);
@@ -121,15 +121,15 @@ impl Space {
 
 /// A disk that extents may go to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Candidate {
-    pub(super) disk: u16,
-    pub(super) failure_group: String,
+pub(crate) struct Candidate {
+    pub(crate) disk: u16,
+    pub(crate) failure_group: String,
     /// AUs for extents, used or not: its share of every file.
-    pub(super) data_aus: u32,
+    pub(crate) data_aus: u32,
 }
 
 /// For each disk the disks that hold the other copies of its extents: up to 8, in other failure groups, mutual.
-pub(super) fn partners(disks: &[Candidate]) -> BTreeMap<u16, Vec<u16>> {
+pub(crate) fn partners(disks: &[Candidate]) -> BTreeMap<u16, Vec<u16>> {
     // Failure groups in turn, so that neighbours are of different ones.
     let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
     let mut row: Vec<(usize, &Candidate)> = disks
@@ -161,7 +161,7 @@ pub(super) fn partners(disks: &[Candidate]) -> BTreeMap<u16, Vec<u16>> {
 }
 
 /// How much of one file lies on each disk, by copy number: what keeps it even.
-pub(super) struct Spread<'a> {
+pub(crate) struct Spread<'a> {
     candidates: &'a [Candidate],
     partners: BTreeMap<u16, Vec<u16>>,
     /// AUs by copy number and place in `candidates`.
@@ -171,7 +171,7 @@ pub(super) struct Spread<'a> {
 }
 
 impl<'a> Spread<'a> {
-    pub(super) fn new(candidates: &'a [Candidate], copies: usize, turn: usize) -> Spread<'a> {
+    pub(crate) fn new(candidates: &'a [Candidate], copies: usize, turn: usize) -> Spread<'a> {
         Spread {
             candidates,
             partners: partners(candidates),
@@ -181,7 +181,7 @@ impl<'a> Spread<'a> {
     }
 
     /// Places one extent of `aus` AUs, `copies` times; `None`, with nothing taken, when there is no room.
-    pub(super) fn place(&mut self, space: &mut Space, aus: u32) -> Option<Vec<Place>> {
+    pub(crate) fn place(&mut self, space: &mut Space, aus: u32) -> Option<Vec<Place>> {
         let mut places: Vec<Place> = Vec::new();
         for copy in 0..self.loads.len() {
             let found = self.order(copy, &places).into_iter().find_map(|at| {

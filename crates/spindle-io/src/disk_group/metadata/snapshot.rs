@@ -18,11 +18,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::disk_group::encoding::{Decoder, Encoder};
-use crate::disk_group::extent_map::{COPIES_MAX, ExtentMap, Place};
-use crate::disk_group::format::{DISKS_MAX, DiskLayout, is_allocation_unit};
-use crate::disk_group::state::{Change, DiskEntry, FileEntry, Moment, Redundancy, State};
-use crate::disk_group::striping::{STRIPE_WIDTH, Shape, Striping};
+use crate::disk_group::disk::format::{DISKS_MAX, DiskLayout, is_allocation_unit};
+use crate::disk_group::extents::map::{COPIES_MAX, ExtentMap, Place};
+use crate::disk_group::extents::striping::{STRIPE_WIDTH, Shape, Striping};
+use crate::disk_group::metadata::encoding::{Decoder, Encoder};
+use crate::disk_group::metadata::state::{Change, DiskEntry, FileEntry, Moment, Redundancy, State};
 
 /// More than there ever will be: what is counted from a damaged number on would overflow.
 const COUNT_MAX: u64 = 1 << 62;
@@ -31,7 +31,7 @@ const FILES_MAX: u32 = 1 << 31;
 
 impl State {
     /// The bytes of a snapshot.
-    pub(super) fn encode(&self) -> Vec<u8> {
+    pub(crate) fn encode(&self) -> Vec<u8> {
         let mut to = Encoder::default();
         to.0.extend(self.group_id);
         to.name(&self.group_name);
@@ -56,7 +56,7 @@ impl State {
     }
 
     /// `None` when the bytes are no snapshot.
-    pub(super) fn decode(bytes: &[u8]) -> Option<State> {
+    pub(crate) fn decode(bytes: &[u8]) -> Option<State> {
         let mut from = Decoder(bytes);
         let mut state = State {
             group_id: from.bytes(16)?.try_into().ok()?,
@@ -89,7 +89,7 @@ impl State {
 
 impl Change {
     /// The bytes of a change.
-    pub(super) fn encode(&self) -> Vec<u8> {
+    pub(crate) fn encode(&self) -> Vec<u8> {
         let mut to = Encoder::default();
         match self {
             Change::DiskAdded { disk, entry } => {
@@ -141,7 +141,7 @@ impl Change {
     }
 
     /// `None` when the bytes are no change.
-    pub(super) fn decode(bytes: &[u8], au_bytes: u64) -> Option<Change> {
+    pub(crate) fn decode(bytes: &[u8], au_bytes: u64) -> Option<Change> {
         let mut from = Decoder(bytes);
         let change = match from.u8()? {
             1 => Change::DiskAdded {
@@ -269,7 +269,7 @@ fn decode_file(from: &mut Decoder<'_>, au_bytes: u64) -> Option<FileEntry> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::disk_group::state::tests::{disk, file, place, state};
+    use crate::disk_group::metadata::state::tests::{disk, file, place, state};
 
     /// All kinds of changes, by way of their bytes; the snapshot after them says the same.
     #[test]

@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use crate::arena::{Arena, ReadHold, WriteHold};
 use crate::device::{BlockDevice, Completion, IoError, Operation, Request, Submission};
-use crate::disk_group::format::BLOCK_BYTES;
+use crate::disk_group::disk::format::BLOCK_BYTES;
 
 /// A device of the group.
-pub(super) type Device = Arc<dyn BlockDevice>;
+pub(crate) type Device = Arc<dyn BlockDevice>;
 
 /// Memory for `bytes` bytes, rounded up to whole blocks.
-pub(super) fn buffer(device: &Device, bytes: usize) -> Result<WriteHold, IoError> {
+pub(crate) fn buffer(device: &Device, bytes: usize) -> Result<WriteHold, IoError> {
     let bytes = bytes.next_multiple_of(BLOCK_BYTES);
     let arena = Arena::new(bytes, 1).map_err(|error| IoError {
         device: device.name().to_owned(),
@@ -25,7 +25,7 @@ pub(super) fn buffer(device: &Device, bytes: usize) -> Result<WriteHold, IoError
 }
 
 /// The bytes, padded with zeros to whole blocks, ready to be written.
-pub(super) fn filled(device: &Device, bytes: &[u8]) -> Result<ReadHold, IoError> {
+pub(crate) fn filled(device: &Device, bytes: &[u8]) -> Result<ReadHold, IoError> {
     let mut hold = buffer(device, bytes.len())?;
     hold[..bytes.len()].copy_from_slice(bytes);
     hold[bytes.len()..].fill(0);
@@ -34,13 +34,13 @@ pub(super) fn filled(device: &Device, bytes: &[u8]) -> Result<ReadHold, IoError>
 }
 
 /// Reads `bytes` bytes, rounded up to whole blocks.
-pub(super) async fn read(device: &Device, offset: u64, bytes: usize) -> Result<WriteHold, IoError> {
+pub(crate) async fn read(device: &Device, offset: u64, bytes: usize) -> Result<WriteHold, IoError> {
     let into = buffer(device, bytes)?;
     read_into(device, offset, into).await
 }
 
 /// Fills a buffer.
-pub(super) async fn read_into(
+pub(crate) async fn read_into(
     device: &Device,
     offset: u64,
     into: WriteHold,
@@ -55,7 +55,7 @@ pub(super) async fn read_into(
 }
 
 /// Begins to write.
-pub(super) fn begin_write(
+pub(crate) fn begin_write(
     device: &Device,
     offset: u64,
     from: ReadHold,
@@ -70,7 +70,7 @@ pub(super) fn begin_write(
 }
 
 /// Writes bytes, padded to whole blocks, to stable storage.
-pub(super) async fn write(device: &Device, offset: u64, bytes: &[u8]) -> Result<(), IoError> {
+pub(crate) async fn write(device: &Device, offset: u64, bytes: &[u8]) -> Result<(), IoError> {
     let from = filled(device, bytes)?;
     begin_write(device, offset, from, true).await.result
 }

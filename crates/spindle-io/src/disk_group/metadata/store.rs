@@ -17,9 +17,9 @@
 //! ends it: what an earlier use of the slot left behind is never taken for a change.
 
 use crate::device::IoError;
-use crate::disk_group::disk_io::{self, Device};
-use crate::disk_group::format::{BLOCK_BYTES, DiskLayout, is_sealed, seal};
-use crate::disk_group::state::{Change, State};
+use crate::disk_group::disk::disk_io::{self, Device};
+use crate::disk_group::disk::format::{BLOCK_BYTES, DiskLayout, is_sealed, seal};
+use crate::disk_group::metadata::state::{Change, State};
 
 const MAGIC: &[u8; 8] = b"SPNDLMET";
 const SNAPSHOT: u32 = 1;
@@ -30,7 +30,7 @@ const LOG_CHANGES_MAX: u32 = 256;
 
 /// Where the next record goes on one disk.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Store {
+pub(crate) struct Store {
     layout: DiskLayout,
     /// The slot in use, and within it where the next change goes.
     slot: usize,
@@ -40,15 +40,15 @@ pub(super) struct Store {
 }
 
 /// A record to be written, and the store when it has been.
-pub(super) struct Entry {
-    pub(super) offset: u64,
-    pub(super) bytes: Vec<u8>,
-    pub(super) then: Store,
+pub(crate) struct Entry {
+    pub(crate) offset: u64,
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) then: Store,
 }
 
 impl Store {
     /// A disk without metadata.
-    pub(super) fn blank(layout: DiskLayout) -> Store {
+    pub(crate) fn blank(layout: DiskLayout) -> Store {
         Store {
             layout,
             slot: 1,
@@ -59,7 +59,7 @@ impl Store {
     }
 
     /// The same store, whose next record is a snapshot.
-    pub(super) fn outdated(self) -> Store {
+    pub(crate) fn outdated(self) -> Store {
         Store {
             next_at: u64::MAX,
             ..self
@@ -68,7 +68,7 @@ impl Store {
 
     /// The record that notes `change`, which `state` contains already; a snapshot when there is no room for a change.
     /// `None` when the state is too large for the disk.
-    pub(super) fn entry(&self, state: &State, change: &[u8]) -> Option<Entry> {
+    pub(crate) fn entry(&self, state: &State, change: &[u8]) -> Option<Entry> {
         let bytes = record(CHANGE, state, self.base_step, change);
         let end = self.next_at.checked_add(bytes.len() as u64);
         let fits = end.is_some_and(|end| end <= self.layout.slot_bytes());
@@ -86,7 +86,7 @@ impl Store {
     }
 
     /// The record that holds all of `state`, in the slot that is not in use.
-    pub(super) fn snapshot(&self, state: &State) -> Option<Entry> {
+    pub(crate) fn snapshot(&self, state: &State) -> Option<Entry> {
         let bytes = record(SNAPSHOT, state, state.step, &state.encode());
         let slot = 1 - self.slot;
         let then = Store {
@@ -104,7 +104,7 @@ impl Store {
     }
 
     /// The newest state that a disk holds, if it holds any.
-    pub(super) async fn read(
+    pub(crate) async fn read(
         device: &Device,
         layout: DiskLayout,
         group_id: &[u8; 16],
@@ -125,7 +125,7 @@ impl Store {
 }
 
 /// What orders states of one disk.
-pub(super) fn age(state: &State) -> (u64, u64) {
+pub(crate) fn age(state: &State) -> (u64, u64) {
     (state.epoch, state.step)
 }
 

@@ -3,52 +3,52 @@
 
 use std::sync::Arc;
 
-use crate::disk_group::change_map::ChangeMap;
-use crate::disk_group::disk_io::Device;
-use crate::disk_group::extent_map::{Extent, Place};
-use crate::disk_group::format::DiskLayout;
+use crate::disk_group::disk::disk_io::Device;
+use crate::disk_group::disk::format::DiskLayout;
+use crate::disk_group::extents::map::{Extent, Place};
+use crate::disk_group::mounted::change_map::ChangeMap;
 
 /// An attached disk.
 #[derive(Clone)]
-pub(super) struct Member {
-    pub(super) disk: u16,
-    pub(super) name: String,
-    pub(super) failure_group: String,
-    pub(super) device: Device,
-    pub(super) layout: DiskLayout,
+pub(crate) struct Member {
+    pub(crate) disk: u16,
+    pub(crate) name: String,
+    pub(crate) failure_group: String,
+    pub(crate) device: Device,
+    pub(crate) layout: DiskLayout,
     /// Its copies are good; else it is being brought up to date: written, but not read.
-    pub(super) is_readable: bool,
+    pub(crate) is_readable: bool,
     /// A write or a flush of it has failed, and it has not been decided what follows: read only where there is no other
     /// copy.
-    pub(super) is_suspect: bool,
+    pub(crate) is_suspect: bool,
     /// Read rather than others.
-    pub(super) is_preferred: bool,
-    pub(super) map: Arc<ChangeMap>,
+    pub(crate) is_preferred: bool,
+    pub(crate) map: Arc<ChangeMap>,
 }
 
 impl Member {
     /// First byte of a place on the device.
     #[inline]
-    pub(super) fn byte_of(&self, place: Place) -> u64 {
+    pub(crate) fn byte_of(&self, place: Place) -> u64 {
         u64::from(place.au) * self.layout.au_bytes
     }
 }
 
 /// The attached disks by their number.
 #[derive(Clone, Default)]
-pub(super) struct Members(Vec<Option<Arc<Member>>>);
+pub(crate) struct Members(Vec<Option<Arc<Member>>>);
 
 impl Members {
     #[inline]
-    pub(super) fn get(&self, disk: u16) -> Option<&Arc<Member>> {
+    pub(crate) fn get(&self, disk: u16) -> Option<&Arc<Member>> {
         self.0.get(usize::from(disk))?.as_ref()
     }
 
-    pub(super) fn all(&self) -> impl Iterator<Item = &Arc<Member>> {
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Arc<Member>> {
         self.0.iter().flatten()
     }
 
-    pub(super) fn set(&mut self, member: Member) {
+    pub(crate) fn set(&mut self, member: Member) {
         let place = usize::from(member.disk);
         if self.0.len() <= place {
             self.0.resize(place + 1, None);
@@ -56,7 +56,7 @@ impl Members {
         self.0[place] = Some(Arc::new(member));
     }
 
-    pub(super) fn remove(&mut self, disk: u16) {
+    pub(crate) fn remove(&mut self, disk: u16) {
         if let Some(place) = self.0.get_mut(usize::from(disk)) {
             *place = None;
         }
@@ -65,7 +65,7 @@ impl Members {
     /// The copy of an extent to read: one of the preferred failure group, else the first that may be read; one on a
     /// suspect disk only if there is no other.
     #[inline]
-    pub(super) fn to_read<'a>(&'a self, extent: &'a Extent) -> Option<(&'a Arc<Member>, Place)> {
+    pub(crate) fn to_read<'a>(&'a self, extent: &'a Extent) -> Option<(&'a Arc<Member>, Place)> {
         let mut best: Option<(&Arc<Member>, Place)> = None;
         for (member, place) in self
             .to_write(extent)
@@ -81,7 +81,7 @@ impl Members {
 
     /// The copies of an extent that are on attached disks.
     #[inline]
-    pub(super) fn to_write<'a>(
+    pub(crate) fn to_write<'a>(
         &'a self,
         extent: &'a Extent,
     ) -> impl Iterator<Item = (&'a Arc<Member>, Place)> {

@@ -5,13 +5,13 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::disk_group::DiskGroup;
-use crate::disk_group::core::Core;
-use crate::disk_group::disk_io;
+use crate::disk_group::disk::disk_io;
 use crate::disk_group::error::DiskGroupError;
-use crate::disk_group::extent_map::{ExtentMap, Place};
-use crate::disk_group::members::Member;
-use crate::disk_group::mount::look_at;
-use crate::disk_group::store::Store;
+use crate::disk_group::extents::map::{ExtentMap, Place};
+use crate::disk_group::metadata::store::Store;
+use crate::disk_group::mount::disks::look_at;
+use crate::disk_group::mounted::core::Core;
+use crate::disk_group::mounted::members::Member;
 
 /// Bytes compared at a time.
 const PIECE_BYTES: u64 = 1 << 20;
@@ -242,7 +242,7 @@ impl Core {
                 continue;
             }
             for (file, map) in files {
-                let on_it = |extent: &&crate::disk_group::extent_map::Extent| {
+                let on_it = |extent: &&crate::disk_group::extents::map::Extent| {
                     extent.places().any(|place| place.disk == *number)
                 };
                 let extents = map.extents().iter().filter(on_it).count();

@@ -9,55 +9,54 @@ use std::sync::{Arc, OnceLock, Weak};
 
 use arc_swap::ArcSwap;
 
-use crate::device::{Completer, Completion, Follower, IoError, Outcome, Request};
-use crate::disk_group::change_map::SWEEP_NS;
-use crate::disk_group::disk_io;
+use crate::device::{BlockDevice, Completer, Completion, Follower, IoError, Outcome, Request};
+use crate::disk_group::disk::disk_io;
 use crate::disk_group::error::DiskGroupError;
-use crate::disk_group::extent_map::ExtentMap;
-use crate::disk_group::group_file::GroupFile;
-use crate::disk_group::members::{Member, Members};
+use crate::disk_group::extents::map::ExtentMap;
+use crate::disk_group::extents::space::Space;
+use crate::disk_group::metadata::state::{Change, State};
+use crate::disk_group::metadata::store::{Entry, Store};
+use crate::disk_group::mounted::change_map::SWEEP_NS;
+use crate::disk_group::mounted::members::{Member, Members};
 use crate::disk_group::planted::{Planted, has_planted};
-use crate::disk_group::space::Space;
-use crate::disk_group::state::{Change, State};
-use crate::disk_group::store::{Entry, Store};
 use crate::env::Env;
 use crate::sync::atomic::AtomicU64;
 use crate::sync::{Latch, Semaphore};
 
 /// Metadata in memory.
-pub(super) struct Book {
-    pub(super) state: State,
-    pub(super) space: Space,
+pub(crate) struct Book {
+    pub(crate) state: State,
+    pub(crate) space: Space,
     /// Where each disk's next record goes.
-    pub(super) stores: BTreeMap<u16, Store>,
+    pub(crate) stores: BTreeMap<u16, Store>,
     /// Files that somebody has open.
-    pub(super) open: BTreeMap<u32, Weak<GroupFile>>,
+    pub(crate) open: BTreeMap<u32, Weak<dyn BlockDevice>>,
     /// Files being made, which are in no metadata.
-    pub(super) creations: Vec<Weak<ExtentMap>>,
+    pub(crate) creations: Vec<Weak<ExtentMap>>,
 }
 
 /// A mounted group.
-pub(super) struct Core {
+pub(crate) struct Core {
     me: Weak<Core>,
-    pub(super) env: Arc<dyn Env>,
-    pub(super) name: String,
-    pub(super) au_bytes: u64,
-    pub(super) members: ArcSwap<Members>,
-    pub(super) book: Latch<Book>,
+    pub(crate) env: Arc<dyn Env>,
+    pub(crate) name: String,
+    pub(crate) au_bytes: u64,
+    pub(crate) members: ArcSwap<Members>,
+    pub(crate) book: Latch<Book>,
     /// The turn of whoever changes the metadata.
     turn: Semaphore,
     /// Flushes take turns: one beside a failed one would say yes.
-    pub(super) flushing: Semaphore,
+    pub(crate) flushing: Semaphore,
     /// Change maps are written by one at a time.
-    pub(super) marking: Semaphore,
-    pub(super) next_sweep_ns: AtomicU64,
+    pub(crate) marking: Semaphore,
+    pub(crate) next_sweep_ns: AtomicU64,
     /// One rebalance at a time.
-    pub(super) rebalancing: Semaphore,
+    pub(crate) rebalancing: Semaphore,
     dismounted: OnceLock<String>,
 }
 
 impl Core {
-    pub(super) fn new(
+    pub(crate) fn new(
         env: &Arc<dyn Env>,
         state: State,
         space: Space,
@@ -86,13 +85,13 @@ impl Core {
     }
 
     /// Waits for the turn to change the metadata. Errors: the group is dismounted.
-    pub(super) async fn turn(&self) -> Result<Turn<'_>, DiskGroupError> {
+    pub(crate) async fn turn(&self) -> Result<Turn<'_>, DiskGroupError> {
         let permit = self.turn.acquire().await.expect("never closed");
         self.check_mounted()?;
         Ok(Turn { _permit: permit })
     }
 
-    pub(super) fn check_mounted(&self) -> Result<(), DiskGroupError> {
+    pub(crate) fn check_mounted(&self) -> Result<(), DiskGroupError> {
         match self.dismounted.get() {
             None => Ok(()),
             Some(reason) => Err(DiskGroupError::Dismounted {
@@ -103,13 +102,13 @@ impl Core {
     }
 
     /// No I/O from now on, and the disks are let go.
-    pub(super) fn end(&self, reason: &str) {
+    pub(crate) fn end(&self, reason: &str) {
         // The first reason is the one to tell.
         let _ = self.dismounted.set(reason.to_owned());
         self.members.store(Arc::default());
     }
 
-    pub(super) fn invalid(&self, what: impl Into<String>) -> DiskGroupError {
+    pub(crate) fn invalid(&self, what: impl Into<String>) -> DiskGroupError {
         DiskGroupError::Invalid {
             group: self.name.clone(),
             what: what.into(),
@@ -117,7 +116,7 @@ impl Core {
     }
 
     /// Replaces the list of attached disks.
-    pub(super) fn change_members(&self, change: impl Fn(&mut Members)) {
+    pub(crate) fn change_members(&self, change: impl Fn(&mut Members)) {
         self.members.rcu(|members| {
             let mut members = Members::clone(members);
             change(&mut members);
@@ -126,7 +125,7 @@ impl Core {
     }
 
     /// The maps of all files, those being made included.
-    pub(super) fn all_maps(&self) -> Vec<Arc<ExtentMap>> {
+    pub(crate) fn all_maps(&self) -> Vec<Arc<ExtentMap>> {
         let mut book = self.book.lock();
         book.creations.retain(|map| map.strong_count() > 0);
         let made = book.creations.iter().filter_map(Weak::upgrade);
@@ -136,7 +135,7 @@ impl Core {
 
     /// Carries out a change, in memory and on every disk that is online; what it is, or why not, is decided when
     /// nothing can come between.
-    pub(super) async fn change(
+    pub(crate) async fn change(
         &self,
         _turn: &Turn<'_>,
         decide: impl FnOnce(&mut Book) -> Result<Change, DiskGroupError>,
@@ -151,7 +150,7 @@ impl Core {
     }
 
     /// Writes what the state has in memory: one change, or, when every disk is to get a snapshot, whatever it is.
-    pub(super) async fn persist(&self, change: Option<Change>) -> Result<(), DiskGroupError> {
+    pub(crate) async fn persist(&self, change: Option<Change>) -> Result<(), DiskGroupError> {
         let mut changes = vec![change];
         while let Some(change) = changes.pop() {
             let failed = self.write_entries(change).await?;
@@ -230,7 +229,7 @@ impl Core {
     }
 
     /// Takes a disk offline, durably, unless it is so already. Errors: data would be lost, or the group is dismounted.
-    pub(super) async fn take_offline(&self, member: &Member) -> Result<(), DiskGroupError> {
+    pub(crate) async fn take_offline(&self, member: &Member) -> Result<(), DiskGroupError> {
         let turn = self.turn().await?;
         let members = self.members.load_full();
         let attached = members.get(member.disk);
@@ -251,7 +250,7 @@ impl Core {
     }
 
     /// A write or a flush of a disk has failed: from this instant nobody reads it who can read another.
-    pub(super) fn suspect(&self, member: &Member) {
+    pub(crate) fn suspect(&self, member: &Member) {
         self.change_members(|members| {
             let attached = members.get(member.disk);
             if let Some(attached) =
@@ -316,7 +315,7 @@ impl Core {
 
     /// Flushes every attached disk. A disk that cannot is taken offline; where that would lose data, the group is
     /// dismounted, because what the flush was to keep may be gone, and no later flush would say so.
-    pub(super) async fn flush_disks(&self) -> Result<(), DiskGroupError> {
+    pub(crate) async fn flush_disks(&self) -> Result<(), DiskGroupError> {
         let _turn = self.flushing.acquire().await.expect("never closed");
         let members = self.members.load_full();
         let reached = if has_planted(Planted::FlushesOneDisk) {
@@ -368,7 +367,7 @@ impl Follower for Flushing {
 }
 
 /// The right to change the metadata.
-pub(super) struct Turn<'a> {
+pub(crate) struct Turn<'a> {
     _permit: tokio::sync::SemaphorePermit<'a>,
 }
 

@@ -4,10 +4,10 @@
 
 use crate::arena::{Arena, WriteHold};
 use crate::device::{BlockDevice, Completion, Operation, Outcome, Request, Submission};
-use crate::disk_group::group_file::GroupFile;
+use crate::disk_group::file::group_file::GroupFile;
 
 /// Starts all pieces of a request.
-pub(super) fn submit(file: &GroupFile, request: Request) -> Completion {
+pub(crate) fn submit(file: &GroupFile, request: Request) -> Completion {
     let at = request.offset;
     let pieces = borders(file, at, request.bytes());
     match request.operation {

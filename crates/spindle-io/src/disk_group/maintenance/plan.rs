@@ -5,36 +5,36 @@
 
 use std::collections::BTreeMap;
 
-use crate::disk_group::space::Candidate;
+use crate::disk_group::extents::space::Candidate;
 
 /// Moves one copy of an extent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Move {
-    pub(super) extent: usize,
-    pub(super) copy: usize,
-    pub(super) to: u16,
+pub(crate) struct Move {
+    pub(crate) extent: usize,
+    pub(crate) copy: usize,
+    pub(crate) to: u16,
 }
 
 /// One file, as the plan sees it.
-pub(super) struct Lying {
+pub(crate) struct Lying {
     /// The disks of each extent's copies.
-    pub(super) disks: Vec<Vec<u16>>,
+    pub(crate) disks: Vec<Vec<u16>>,
     /// AUs of each extent.
-    pub(super) aus: Vec<u32>,
+    pub(crate) aus: Vec<u32>,
 }
 
 /// What the group has besides.
-pub(super) struct Ground<'a> {
+pub(crate) struct Ground<'a> {
     /// Disks that stay.
-    pub(super) candidates: &'a [Candidate],
+    pub(crate) candidates: &'a [Candidate],
     /// Disks to be emptied.
-    pub(super) leaving: &'a [u16],
+    pub(crate) leaving: &'a [u16],
     /// Failure group of every disk.
-    pub(super) failure_groups: &'a BTreeMap<u16, String>,
+    pub(crate) failure_groups: &'a BTreeMap<u16, String>,
 }
 
 /// The moves that make one file even.
-pub(super) fn plan(ground: &Ground<'_>, mut lying: Lying) -> Vec<Move> {
+pub(crate) fn plan(ground: &Ground<'_>, mut lying: Lying) -> Vec<Move> {
     let copies = lying.disks.iter().map(Vec::len).max().unwrap_or(0);
     let mut moves = Vec::new();
     for copy in 0..copies {

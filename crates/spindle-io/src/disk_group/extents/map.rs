@@ -3,18 +3,18 @@
 //! and waits for those under way ([`ExtentMap::lock_writes`]); to change the place itself, reads as well
 //! ([`WritesKeptOut::keep_reads_out`]), so that no late read finds a place that has been given to another file.
 
-use crate::disk_group::striping::Shape;
+use crate::disk_group::extents::striping::Shape;
 use crate::sync::Notify;
 use crate::sync::atomic::{AtomicU64, Ordering};
 
 /// Most copies of an extent: high redundancy.
-pub(super) const COPIES_MAX: usize = 3;
+pub(crate) const COPIES_MAX: usize = 3;
 
 /// Where one copy of an extent begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Place {
-    pub(super) disk: u16,
-    pub(super) au: u32,
+pub(crate) struct Place {
+    pub(crate) disk: u16,
+    pub(crate) au: u32,
 }
 
 const NOWHERE: u64 = u64::MAX;
@@ -44,7 +44,7 @@ const NO_READS: u64 = 1 << 63;
 const DIVERGED: u64 = 1 << 61;
 
 /// One extent.
-pub(super) struct Extent {
+pub(crate) struct Extent {
     word: AtomicU64,
     copies: [AtomicU64; COPIES_MAX],
 }
@@ -61,30 +61,30 @@ impl Extent {
 
     /// Where copy number `copy` lies.
     #[inline]
-    pub(super) fn place(&self, copy: usize) -> Option<Place> {
+    pub(crate) fn place(&self, copy: usize) -> Option<Place> {
         Place::unpack(self.copies[copy].load(Ordering::Acquire))
     }
 
     /// Where the copies lie, the primary one first.
-    pub(super) fn places(&self) -> impl Iterator<Item = Place> + '_ {
+    pub(crate) fn places(&self) -> impl Iterator<Item = Place> + '_ {
         (0..COPIES_MAX).map_while(|copy| self.place(copy))
     }
 
-    pub(super) fn set_place(&self, copy: usize, place: Place) {
+    pub(crate) fn set_place(&self, copy: usize, place: Place) {
         self.copies[copy].store(place.pack(), Ordering::Release);
     }
 
     /// Whether a write is under way.
-    pub(super) fn has_writes(&self) -> bool {
+    pub(crate) fn has_writes(&self) -> bool {
         self.word.load(Ordering::SeqCst) & WRITES != 0
     }
 
     /// Whether its copies may differ for good.
-    pub(super) fn has_diverged(&self) -> bool {
+    pub(crate) fn has_diverged(&self) -> bool {
         self.word.load(Ordering::SeqCst) & DIVERGED != 0
     }
 
-    pub(super) fn set_diverged(&self, diverged: bool) {
+    pub(crate) fn set_diverged(&self, diverged: bool) {
         if diverged {
             self.word.fetch_or(DIVERGED, Ordering::SeqCst);
         } else {
@@ -94,8 +94,8 @@ impl Extent {
 }
 
 /// The extents of one file.
-pub(super) struct ExtentMap {
-    pub(super) shape: Shape,
+pub(crate) struct ExtentMap {
+    pub(crate) shape: Shape,
     copies: usize,
     extents: Box<[Extent]>,
     /// An I/O has left an extent that somebody locks.
@@ -106,7 +106,7 @@ pub(super) struct ExtentMap {
 
 /// Which I/Os.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Access {
+pub(crate) enum Access {
     Read,
     Write,
 }
@@ -122,7 +122,7 @@ impl Access {
 
 impl ExtentMap {
     /// A file of that shape whose extents lie at `places`, `copies` of each.
-    pub(super) fn new(shape: Shape, copies: usize, places: &[Vec<Place>]) -> ExtentMap {
+    pub(crate) fn new(shape: Shape, copies: usize, places: &[Vec<Place>]) -> ExtentMap {
         ExtentMap {
             shape,
             copies,
@@ -133,17 +133,17 @@ impl ExtentMap {
     }
 
     /// Copies of each extent.
-    pub(super) fn copies(&self) -> usize {
+    pub(crate) fn copies(&self) -> usize {
         self.copies
     }
 
-    pub(super) fn extents(&self) -> &[Extent] {
+    pub(crate) fn extents(&self) -> &[Extent] {
         &self.extents
     }
 
     /// Counts an I/O to an extent in, unless it has to wait.
     #[inline]
-    pub(super) fn try_enter(&self, extent: usize, access: Access) -> bool {
+    pub(crate) fn try_enter(&self, extent: usize, access: Access) -> bool {
         let (one, bar) = access.one_and_bar();
         // SeqCst: whoever clears a bit of the change map, or lets a disk back in, looks at the count after that, and
         // the I/O looks at map and disks after this; one of them sees the other.
@@ -156,7 +156,7 @@ impl ExtentMap {
     }
 
     /// Counts an I/O in as soon as it may go on.
-    pub(super) async fn enter(&self, extent: usize, access: Access) {
+    pub(crate) async fn enter(&self, extent: usize, access: Access) {
         loop {
             let unlocked = self.unlocked.notified();
             if self.try_enter(extent, access) {
@@ -168,7 +168,7 @@ impl ExtentMap {
 
     /// An I/O has ended.
     #[inline]
-    pub(super) fn leave(&self, extent: usize, access: Access) {
+    pub(crate) fn leave(&self, extent: usize, access: Access) {
         let (one, _) = access.one_and_bar();
         let before = self.extents[extent].word.fetch_sub(one, Ordering::SeqCst);
         if before & (NO_WRITES | NO_READS) != 0 {
@@ -177,7 +177,7 @@ impl ExtentMap {
     }
 
     /// Keeps writes to an extent out; returns when none is under way. One at a time; others wait.
-    pub(super) async fn lock_writes(&self, extent: usize) -> WritesKeptOut<'_> {
+    pub(crate) async fn lock_writes(&self, extent: usize) -> WritesKeptOut<'_> {
         loop {
             let unlocked = self.unlocked.notified();
             let before = self.extents[extent]
@@ -195,14 +195,14 @@ impl ExtentMap {
 }
 
 /// Nobody writes an extent until this is dropped.
-pub(super) struct WritesKeptOut<'a> {
+pub(crate) struct WritesKeptOut<'a> {
     map: &'a ExtentMap,
     extent: usize,
 }
 
 impl WritesKeptOut<'_> {
     /// Keeps reads out as well; returns when none is under way.
-    pub(super) async fn keep_reads_out(&self) {
+    pub(crate) async fn keep_reads_out(&self) {
         let word = &self.map.extents[self.extent].word;
         word.fetch_or(NO_READS, Ordering::SeqCst);
         self.wait_for_none(READS).await;
@@ -230,7 +230,7 @@ impl Drop for WritesKeptOut<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::disk_group::striping::Striping;
+    use crate::disk_group::extents::striping::Striping;
     use std::future::Future;
     use std::pin::pin;
     use std::task::{Context, Poll, Waker};

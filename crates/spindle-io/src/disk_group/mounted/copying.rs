@@ -3,26 +3,26 @@
 use std::sync::Arc;
 
 use crate::device::IoError;
-use crate::disk_group::core::Core;
-use crate::disk_group::disk_io;
+use crate::disk_group::disk::disk_io;
 use crate::disk_group::error::DiskGroupError;
-use crate::disk_group::extent_map::{ExtentMap, Place};
-use crate::disk_group::members::Member;
+use crate::disk_group::extents::map::{ExtentMap, Place};
+use crate::disk_group::mounted::core::Core;
+use crate::disk_group::mounted::members::Member;
 
 /// Bytes read and written at a time.
 const PIECE_BYTES: u64 = 1 << 20;
 
 /// Where a copy of an extent is.
-pub(super) type Copy = (Arc<Member>, Place);
+pub(crate) type Copy = (Arc<Member>, Place);
 
 /// A disk that failed while an extent was copied.
-pub(super) struct FailedCopy {
-    pub(super) member: Arc<Member>,
-    pub(super) error: IoError,
+pub(crate) struct FailedCopy {
+    pub(crate) member: Arc<Member>,
+    pub(crate) error: IoError,
 }
 
 /// Copies `bytes` bytes to all of `to`. Not yet on stable storage when it returns, unless `durable`.
-pub(super) async fn copy(
+pub(crate) async fn copy(
     from: &Copy,
     to: &[Copy],
     bytes: u64,
@@ -56,7 +56,7 @@ pub(super) async fn copy(
 impl Core {
     /// Makes the attached copies of an extent (only those on disk `only`, if given) equal to the first that may be
     /// read. A disk that fails meanwhile is taken offline. Nobody may write the extent. Errors: that would lose data.
-    pub(super) async fn equalise(
+    pub(crate) async fn equalise(
         &self,
         map: &ExtentMap,
         number: usize,

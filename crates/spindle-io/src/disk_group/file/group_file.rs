@@ -12,29 +12,29 @@ use std::task::{Context, Poll};
 use crate::device::{
     BlockDevice, Completer, Completion, Follower, IoError, Limits, Operation, Outcome, Request,
 };
-use crate::disk_group::core::Core;
-use crate::disk_group::extent_map::{Access, Extent, ExtentMap, Place};
-use crate::disk_group::members::Member;
-use crate::disk_group::mirrored_write::MirroredWrite;
-use crate::disk_group::pieces;
+use crate::disk_group::extents::map::{Access, Extent, ExtentMap, Place};
+use crate::disk_group::extents::striping::{STRIPE_BYTES, Spot, Striping};
+use crate::disk_group::file::mirrored_write::MirroredWrite;
+use crate::disk_group::file::pieces;
+use crate::disk_group::mounted::core::Core;
+use crate::disk_group::mounted::members::Member;
 use crate::disk_group::planted::{Planted, has_planted};
-use crate::disk_group::striping::{STRIPE_BYTES, Spot, Striping};
 use crate::env::Env;
 use crate::sync;
 use crate::sync::atomic::{AtomicBool, Ordering};
 
 /// An open file of a group.
-pub(super) struct GroupFile {
+pub(crate) struct GroupFile {
     me: Weak<GroupFile>,
-    pub(super) core: Arc<Core>,
+    pub(crate) core: Arc<Core>,
     /// `+GROUP/file`, for messages.
     name: String,
     limits: Limits,
-    pub(super) map: Arc<ExtentMap>,
+    pub(crate) map: Arc<ExtentMap>,
     /// A write was lost, and whoever asked for it was told.
-    pub(super) has_lost_writes: AtomicBool,
+    pub(crate) has_lost_writes: AtomicBool,
     /// Of a file that is being made: its space, given back if it never is.
-    pub(super) reserved: sync::Latch<Option<Vec<(Place, u32)>>>,
+    pub(crate) reserved: sync::Latch<Option<Vec<(Place, u32)>>>,
 }
 
 /// Disk number and byte of the file, as the mark of a read that was handed on.
@@ -43,7 +43,7 @@ fn mark_of(disk: u16, at: u64) -> u64 {
 }
 
 impl GroupFile {
-    pub(super) fn new(core: &Arc<Core>, name: &str, map: &Arc<ExtentMap>) -> Arc<GroupFile> {
+    pub(crate) fn new(core: &Arc<Core>, name: &str, map: &Arc<ExtentMap>) -> Arc<GroupFile> {
         let members = core.members.load();
         let of = |one: fn(&Limits) -> u32| {
             members
@@ -71,17 +71,17 @@ impl GroupFile {
         })
     }
 
-    pub(super) fn arc(&self) -> Arc<GroupFile> {
+    pub(crate) fn arc(&self) -> Arc<GroupFile> {
         self.me.upgrade().expect("whoever calls holds it")
     }
 
-    pub(super) fn extent(&self, spot: Spot) -> &Extent {
+    pub(crate) fn extent(&self, spot: Spot) -> &Extent {
         &self.map.extents()[spot.extent]
     }
 
     /// Where a byte lies.
     #[inline]
-    pub(super) fn locate(&self, at: u64) -> Spot {
+    pub(crate) fn locate(&self, at: u64) -> Spot {
         let mut spot = self.map.shape.locate(at);
         let width = self.map.shape.width as usize;
         if has_planted(Planted::StripeOffByOne) && width > 1 && spot.extent.is_multiple_of(width) {
@@ -90,7 +90,7 @@ impl GroupFile {
         spot
     }
 
-    pub(super) fn error(
+    pub(crate) fn error(
         &self,
         operation: &Operation,
         at: u64,
@@ -107,7 +107,7 @@ impl GroupFile {
     }
 
     /// An I/O that ended with an error of the file's own.
-    pub(super) fn refused(&self, at: u64, operation: Operation, reason: String) -> Outcome {
+    pub(crate) fn refused(&self, at: u64, operation: Operation, reason: String) -> Outcome {
         let bytes = bytes_of(&operation);
         Outcome {
             result: Err(self.error(&operation, at, bytes, reason)),
@@ -116,7 +116,7 @@ impl GroupFile {
     }
 
     /// Why no copy of an extent can be used.
-    pub(super) fn nothing_to_use(&self, spot: Spot) -> String {
+    pub(crate) fn nothing_to_use(&self, spot: Spot) -> String {
         if let Err(error) = self.core.check_mounted() {
             return error.to_string();
         }
@@ -248,7 +248,7 @@ impl GroupFile {
     }
 
     /// An I/O of several steps, which go on when nobody waits for them.
-    pub(super) fn in_steps(
+    pub(crate) fn in_steps(
         &self,
         steps: impl Future<Output = Outcome> + Send + 'static,
     ) -> Completion {
@@ -310,7 +310,7 @@ impl GroupFile {
     }
 }
 
-pub(super) fn bytes_of(operation: &Operation) -> usize {
+pub(crate) fn bytes_of(operation: &Operation) -> usize {
     match operation {
         Operation::Read(into) => into.iter().map(|hold| hold.len()).sum(),
         Operation::Write { from, .. } => from.iter().map(|hold| hold.len()).sum(),

@@ -7,16 +7,16 @@ use std::sync::Arc;
 use crate::device::{
     Completer, Completion, Follower, IoError, Operation, Outcome, Request, Submission,
 };
-use crate::disk_group::extent_map::Access;
-use crate::disk_group::group_file::GroupFile;
-use crate::disk_group::members::Member;
+use crate::disk_group::extents::map::Access;
+use crate::disk_group::extents::striping::Spot;
+use crate::disk_group::file::group_file::GroupFile;
+use crate::disk_group::mounted::members::Member;
 use crate::disk_group::planted::{Planted, has_planted};
-use crate::disk_group::striping::Spot;
 use crate::sync::Latch;
 use crate::sync::atomic::Ordering;
 
 /// A write under way to several disks.
-pub(super) struct MirroredWrite {
+pub(crate) struct MirroredWrite {
     file: Arc<GroupFile>,
     spot: Spot,
     at: u64,
@@ -33,7 +33,7 @@ struct Left {
 
 impl MirroredWrite {
     /// Starts the write on every attached copy. It has been counted in.
-    pub(super) fn submit(file: Arc<GroupFile>, spot: Spot, request: Request) -> Completion {
+    pub(crate) fn submit(file: Arc<GroupFile>, spot: Spot, request: Request) -> Completion {
         let members = file.core.members.load();
         let mut targets: Vec<_> = members
             .to_write(file.extent(spot))
@@ -159,7 +159,7 @@ impl MirroredWrite {
         }
         file.has_lost_writes.store(true, Ordering::Relaxed);
         file.extent(self.spot).set_diverged(true);
-        let bytes = crate::disk_group::group_file::bytes_of(operation);
+        let bytes = crate::disk_group::file::group_file::bytes_of(operation);
         Err(file.error(operation, self.at, bytes, reason))
     }
 }

@@ -3,18 +3,20 @@
 use std::sync::Arc;
 
 use crate::device::BlockDevice;
-use crate::disk_group::change_map::ChangeMap;
-use crate::disk_group::core::{Book, Core};
-use crate::disk_group::disk_io::{self, Device};
+use crate::disk_group::disk::disk_io::{self, Device};
+use crate::disk_group::disk::format::{BLOCK_BYTES, Membership, backup_at, id_words};
 use crate::disk_group::error::DiskGroupError;
-use crate::disk_group::extent_map::Extent;
-use crate::disk_group::format::{BLOCK_BYTES, Membership, backup_at, id_words};
-use crate::disk_group::members::{Member, Members};
-use crate::disk_group::mount::{check_names, header_of, look_at, member, new_entry, write_header};
+use crate::disk_group::extents::map::Extent;
+use crate::disk_group::extents::space::DiskSpace;
+use crate::disk_group::metadata::state::{Change, DiskEntry, Moment};
+use crate::disk_group::metadata::store::Store;
+use crate::disk_group::mount::disks::{
+    check_names, header_of, look_at, member, new_entry, write_header,
+};
+use crate::disk_group::mounted::change_map::ChangeMap;
+use crate::disk_group::mounted::core::{Book, Core};
+use crate::disk_group::mounted::members::{Member, Members};
 use crate::disk_group::planted::{Planted, has_planted};
-use crate::disk_group::space::DiskSpace;
-use crate::disk_group::state::{Change, DiskEntry, Moment};
-use crate::disk_group::store::Store;
 use crate::disk_group::{Disk, DiskGroup};
 
 impl DiskGroup {
@@ -137,7 +139,7 @@ impl Core {
     }
 
     /// Removes disks that were to leave and are empty; returns how many.
-    pub(super) async fn remove_empty_disks(&self) -> Result<u64, DiskGroupError> {
+    pub(crate) async fn remove_empty_disks(&self) -> Result<u64, DiskGroupError> {
         let mut removed = 0;
         loop {
             let turn = self.turn().await?;
@@ -166,7 +168,7 @@ impl Core {
         }
     }
 
-    fn empty_disk(&self) -> Option<(u16, crate::disk_group::format::DiskHeader)> {
+    fn empty_disk(&self) -> Option<(u16, crate::disk_group::disk::format::DiskHeader)> {
         let book = self.book.lock();
         let is_empty = |disk: &u16| {
             book.space

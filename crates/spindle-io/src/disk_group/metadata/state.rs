@@ -5,9 +5,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::disk_group::extent_map::{ExtentMap, Place};
-use crate::disk_group::format::DiskLayout;
-use crate::disk_group::space::{Candidate, DiskSpace, Space};
+use crate::disk_group::disk::format::DiskLayout;
+use crate::disk_group::extents::map::{ExtentMap, Place};
+use crate::disk_group::extents::space::{Candidate, DiskSpace, Space};
 
 /// How often a group keeps each extent, unless a file's template says otherwise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,7 +39,7 @@ impl Redundancy {
         }
     }
 
-    pub(super) fn of_copies(copies: u8) -> Option<Redundancy> {
+    pub(crate) fn of_copies(copies: u8) -> Option<Redundancy> {
         let all = [Redundancy::External, Redundancy::Normal, Redundancy::High];
         all.into_iter()
             .find(|one| one.copies() == usize::from(copies))
@@ -48,58 +48,58 @@ impl Redundancy {
 
 /// A moment in the life of the metadata.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Moment {
+pub(crate) struct Moment {
     /// Identity of the mount, drawn when it began.
-    pub(super) mount: u64,
+    pub(crate) mount: u64,
     /// Number of the last change.
-    pub(super) step: u64,
+    pub(crate) step: u64,
 }
 
 /// A disk, as the group knows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct DiskEntry {
-    pub(super) name: String,
-    pub(super) failure_group: String,
-    pub(super) incarnation: u64,
-    pub(super) total_aus: u32,
-    pub(super) slot_aus: u32,
+pub(crate) struct DiskEntry {
+    pub(crate) name: String,
+    pub(crate) failure_group: String,
+    pub(crate) incarnation: u64,
+    pub(crate) total_aus: u32,
+    pub(crate) slot_aus: u32,
     /// Its copies are good and may be read.
-    pub(super) is_online: bool,
+    pub(crate) is_online: bool,
     /// It is to be emptied and then to leave the group.
-    pub(super) is_leaving: bool,
+    pub(crate) is_leaving: bool,
     /// When it was last online; of no meaning while it is.
-    pub(super) last_online: Moment,
+    pub(crate) last_online: Moment,
 }
 
 /// A file of the group.
 #[derive(Clone)]
-pub(super) struct FileEntry {
-    pub(super) name: String,
-    pub(super) map: Arc<ExtentMap>,
+pub(crate) struct FileEntry {
+    pub(crate) name: String,
+    pub(crate) map: Arc<ExtentMap>,
 }
 
 /// The metadata of a group.
 #[derive(Clone)]
-pub(super) struct State {
-    pub(super) group_id: [u8; 16],
-    pub(super) group_name: String,
-    pub(super) au_bytes: u64,
-    pub(super) redundancy: Redundancy,
+pub(crate) struct State {
+    pub(crate) group_id: [u8; 16],
+    pub(crate) group_name: String,
+    pub(crate) au_bytes: u64,
+    pub(crate) redundancy: Redundancy,
     /// Number of the last change.
-    pub(super) step: u64,
+    pub(crate) step: u64,
     /// How often the group was mounted.
-    pub(super) epoch: u64,
+    pub(crate) epoch: u64,
     /// Identity of the last mount: tells histories of the same length apart.
-    pub(super) mount: u64,
-    pub(super) next_disk: u16,
-    pub(super) next_file: u32,
-    pub(super) disks: BTreeMap<u16, DiskEntry>,
-    pub(super) files: BTreeMap<u32, FileEntry>,
+    pub(crate) mount: u64,
+    pub(crate) next_disk: u16,
+    pub(crate) next_file: u32,
+    pub(crate) disks: BTreeMap<u16, DiskEntry>,
+    pub(crate) files: BTreeMap<u32, FileEntry>,
 }
 
 /// One change of the metadata.
 #[derive(Clone)]
-pub(super) enum Change {
+pub(crate) enum Change {
     DiskAdded {
         disk: u16,
         entry: DiskEntry,
@@ -134,7 +134,7 @@ pub(super) enum Change {
 
 impl State {
     /// Carries a change out in memory. `None` when it does not fit the state, which then is damaged.
-    pub(super) fn apply(&mut self, change: &Change) -> Option<()> {
+    pub(crate) fn apply(&mut self, change: &Change) -> Option<()> {
         match change {
             Change::DiskAdded { disk, entry } => {
                 self.disks.insert(*disk, entry.clone());
@@ -169,7 +169,7 @@ impl State {
     }
 
     /// What is known of this moment.
-    pub(super) fn moment(&self) -> Moment {
+    pub(crate) fn moment(&self) -> Moment {
         Moment {
             mount: self.mount,
             step: self.step,
@@ -177,7 +177,7 @@ impl State {
     }
 
     /// Where things lie on a disk of the group.
-    pub(super) fn layout_of(&self, entry: &DiskEntry) -> DiskLayout {
+    pub(crate) fn layout_of(&self, entry: &DiskEntry) -> DiskLayout {
         DiskLayout {
             au_bytes: self.au_bytes,
             total_aus: entry.total_aus,
@@ -186,7 +186,7 @@ impl State {
     }
 
     /// Disks that new extents may go to.
-    pub(super) fn candidates(&self) -> Vec<Candidate> {
+    pub(crate) fn candidates(&self) -> Vec<Candidate> {
         let takes = |entry: &&DiskEntry| entry.is_online && !entry.is_leaving;
         let disks = self.disks.iter().filter(|(_, entry)| takes(entry));
         let candidate = |(disk, entry): (&u16, &DiskEntry)| Candidate {
@@ -198,7 +198,7 @@ impl State {
     }
 
     /// The allocation table that the extent maps make; in words which extents lie where they cannot.
-    pub(super) fn space(&self) -> Result<Space, String> {
+    pub(crate) fn space(&self) -> Result<Space, String> {
         let mut space = Space::default();
         for (disk, entry) in &self.disks {
             space
@@ -222,9 +222,9 @@ impl State {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+pub(crate) mod tests {
     use super::*;
-    use crate::disk_group::striping::{Shape, Striping};
+    use crate::disk_group::extents::striping::{Shape, Striping};
 
     pub(in crate::disk_group) fn disk(name: &str) -> DiskEntry {
         DiskEntry {

@@ -7,13 +7,13 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use crate::disk_group::DiskGroup;
-use crate::disk_group::copying::{self, Copy};
-use crate::disk_group::core::{Book, Core};
 use crate::disk_group::error::DiskGroupError;
-use crate::disk_group::extent_map::{ExtentMap, Place};
-use crate::disk_group::plan::{Ground, Lying, Move, plan};
+use crate::disk_group::extents::map::{ExtentMap, Place};
+use crate::disk_group::maintenance::plan::{Ground, Lying, Move, plan};
+use crate::disk_group::metadata::state::Change;
+use crate::disk_group::mounted::copying::{self, Copy};
+use crate::disk_group::mounted::core::{Book, Core};
 use crate::disk_group::planted::{Planted, has_planted};
-use crate::disk_group::state::Change;
 use crate::sync::Latch;
 
 /// The highest power, as in Oracle before 11.2.0.2.

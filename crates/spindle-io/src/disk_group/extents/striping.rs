@@ -25,11 +25,11 @@ const TIERS: [(u64, u32); 3] = [(0, 0), (20_000, 2), (40_000, 4)];
 
 /// The extents of a file: how many, how large, in which order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Shape {
-    pub(super) bytes: u64,
-    pub(super) striping: Striping,
+pub(crate) struct Shape {
+    pub(crate) bytes: u64,
+    pub(crate) striping: Striping,
     /// Extents over which stripes go round; 1 with coarse striping.
-    pub(super) width: u64,
+    pub(crate) width: u64,
     au_shift: u32,
     tiers: [Tier; 3],
     tier_count: usize,
@@ -46,17 +46,17 @@ struct Tier {
 
 /// Where a byte lies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Spot {
-    pub(super) extent: usize,
+pub(crate) struct Spot {
+    pub(crate) extent: usize,
     /// First byte within the extent.
-    pub(super) offset: u64,
+    pub(crate) offset: u64,
     /// Bytes of the file from here that follow each other on the disk.
-    pub(super) left: u64,
+    pub(crate) left: u64,
 }
 
 impl Shape {
     /// A file of `bytes` bytes. `width` is of no meaning with coarse striping.
-    pub(super) fn new(bytes: u64, striping: Striping, width: u64, au_bytes: u64) -> Shape {
+    pub(crate) fn new(bytes: u64, striping: Striping, width: u64, au_bytes: u64) -> Shape {
         let width = match striping {
             Striping::Coarse => 1,
             Striping::Fine => width.max(1),
@@ -92,7 +92,7 @@ impl Shape {
     }
 
     /// Extents of the file.
-    pub(super) fn extents(&self) -> usize {
+    pub(crate) fn extents(&self) -> usize {
         if self.bytes == 0 {
             return 0;
         }
@@ -103,7 +103,7 @@ impl Shape {
     }
 
     /// Allocation units of an extent.
-    pub(super) fn aus(&self, extent: usize) -> u32 {
+    pub(crate) fn aus(&self, extent: usize) -> u32 {
         let tiers = &self.tiers[..self.tier_count];
         let of = |tier: &&Tier| tier.first_extent <= extent as u64;
         let tier = tiers.iter().rfind(of).expect("the first begins at 0");
@@ -111,12 +111,12 @@ impl Shape {
     }
 
     /// Bytes of an extent.
-    pub(super) fn extent_bytes(&self, extent: usize) -> u64 {
+    pub(crate) fn extent_bytes(&self, extent: usize) -> u64 {
         u64::from(self.aus(extent)) << self.au_shift
     }
 
     /// The byte of the file that lies at `offset` of an extent: the reverse of [`Shape::locate`].
-    pub(super) fn byte_at(&self, extent: usize, offset: u64) -> u64 {
+    pub(crate) fn byte_at(&self, extent: usize, offset: u64) -> u64 {
         let extent = extent as u64;
         let of = |tier: &&Tier| tier.first_extent <= extent;
         let tier = self.tiers[..self.tier_count]
@@ -148,7 +148,7 @@ impl Shape {
 
     /// Where byte `at` of the file lies; it must be within the file.
     #[inline]
-    pub(super) fn locate(&self, at: u64) -> Spot {
+    pub(crate) fn locate(&self, at: u64) -> Spot {
         let tier = self.tier_of_byte(at);
         let within = at - tier.first_byte;
         let extent_bytes = 1 << tier.shift;

@@ -41,15 +41,15 @@
 use crate::disk_group::error::DiskGroupError;
 
 /// Bytes of a metadata block [OSTMG: 4 KB].
-pub(super) const BLOCK_BYTES: usize = 4096;
+pub(crate) const BLOCK_BYTES: usize = 4096;
 /// Smallest allocation unit, bytes.
 pub const ALLOCATION_UNIT_BYTES_MIN: u64 = 1 << 20;
 /// Largest allocation unit, bytes.
 pub const ALLOCATION_UNIT_BYTES_MAX: u64 = 64 << 20;
 /// Longest name of a group, disk or failure group, bytes, as in Oracle.
-pub(super) const NAME_BYTES_MAX: usize = 30;
+pub(crate) const NAME_BYTES_MAX: usize = 30;
 /// Most disks a group can ever have had.
-pub(super) const DISKS_MAX: u16 = 1024;
+pub(crate) const DISKS_MAX: u16 = 1024;
 /// AUs before the metadata slots.
 const FIRST_SLOT_AU: u32 = 2;
 /// A slot takes this part of its disk: 6 bytes for each copy of an extent make it enough for a group of over a hundred
@@ -65,28 +65,28 @@ const CRC_AT: usize = 8;
 const NAME_FIELD_BYTES: usize = 32;
 const MAP_BITS_AT: usize = 64;
 /// Bits of a change map.
-pub(super) const MAP_BITS: u32 = ((BLOCK_BYTES - MAP_BITS_AT) * 8) as u32;
+pub(crate) const MAP_BITS: u32 = ((BLOCK_BYTES - MAP_BITS_AT) * 8) as u32;
 /// Words of a change map in memory.
-pub(super) const MAP_WORDS: usize = MAP_BITS as usize / 64;
+pub(crate) const MAP_WORDS: usize = MAP_BITS as usize / 64;
 
 /// Whether a disk belongs to its group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Membership {
+pub(crate) enum Membership {
     Member,
     Former,
 }
 
 /// Where things lie on a disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct DiskLayout {
-    pub(super) au_bytes: u64,
-    pub(super) total_aus: u32,
-    pub(super) slot_aus: u32,
+pub(crate) struct DiskLayout {
+    pub(crate) au_bytes: u64,
+    pub(crate) total_aus: u32,
+    pub(crate) slot_aus: u32,
 }
 
 impl DiskLayout {
     /// The layout of a disk of that size; in words why it has none.
-    pub(super) fn new(capacity_bytes: u64, au_bytes: u64) -> Result<DiskLayout, String> {
+    pub(crate) fn new(capacity_bytes: u64, au_bytes: u64) -> Result<DiskLayout, String> {
         let total_aus = u32::try_from(capacity_bytes / au_bytes).unwrap_or(u32::MAX);
         let slot_aus = (total_aus / SLOT_PART).max(1);
         let layout = DiskLayout {
@@ -104,38 +104,38 @@ impl DiskLayout {
     }
 
     /// Whether there is room for extents behind the metadata.
-    pub(super) fn is_sane(self) -> bool {
+    pub(crate) fn is_sane(self) -> bool {
         let metadata_aus = u64::from(FIRST_SLOT_AU) + 2 * u64::from(self.slot_aus);
         self.slot_aus >= 1 && u64::from(self.total_aus) > metadata_aus
     }
 
     /// First byte of the copy of the disk header.
-    pub(super) fn backup_at(self) -> u64 {
+    pub(crate) fn backup_at(self) -> u64 {
         backup_at(self.au_bytes)
     }
 
     /// First byte of metadata slot 0 or 1.
-    pub(super) fn slot_at(self, slot: usize) -> u64 {
+    pub(crate) fn slot_at(self, slot: usize) -> u64 {
         (u64::from(FIRST_SLOT_AU) + slot as u64 * u64::from(self.slot_aus)) * self.au_bytes
     }
 
     /// Bytes of a metadata slot.
-    pub(super) fn slot_bytes(self) -> u64 {
+    pub(crate) fn slot_bytes(self) -> u64 {
         u64::from(self.slot_aus) * self.au_bytes
     }
 
     /// First AU for extents.
-    pub(super) fn first_data_au(self) -> u32 {
+    pub(crate) fn first_data_au(self) -> u32 {
         FIRST_SLOT_AU + 2 * self.slot_aus
     }
 
     /// AUs for extents.
-    pub(super) fn data_aus(self) -> u32 {
+    pub(crate) fn data_aus(self) -> u32 {
         self.total_aus - self.first_data_au()
     }
 
     /// Log2 of the AUs that share a bit of the change map.
-    pub(super) fn map_shift(self) -> u32 {
+    pub(crate) fn map_shift(self) -> u32 {
         let each = self.total_aus.div_ceil(MAP_BITS);
         each.next_power_of_two().trailing_zeros()
     }
@@ -149,30 +149,30 @@ pub fn room_bytes(capacity_bytes: u64, au_bytes: u64) -> u64 {
 }
 
 /// Where the copy of the header lies on a disk with such allocation units.
-pub(super) fn backup_at(au_bytes: u64) -> u64 {
+pub(crate) fn backup_at(au_bytes: u64) -> u64 {
     2 * au_bytes - BLOCK_BYTES as u64
 }
 
 /// First byte of change map 0 or 1.
-pub(super) fn map_at(which: u64) -> u64 {
+pub(crate) fn map_at(which: u64) -> u64 {
     (1 + which % 2) * BLOCK_BYTES as u64
 }
 
 /// Who a disk is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct DiskHeader {
-    pub(super) group_id: [u8; 16],
-    pub(super) group_name: String,
-    pub(super) disk_name: String,
-    pub(super) failure_group: String,
-    pub(super) incarnation: u64,
-    pub(super) number: u16,
-    pub(super) membership: Membership,
-    pub(super) layout: DiskLayout,
+pub(crate) struct DiskHeader {
+    pub(crate) group_id: [u8; 16],
+    pub(crate) group_name: String,
+    pub(crate) disk_name: String,
+    pub(crate) failure_group: String,
+    pub(crate) incarnation: u64,
+    pub(crate) number: u16,
+    pub(crate) membership: Membership,
+    pub(crate) layout: DiskLayout,
 }
 
 impl DiskHeader {
-    pub(super) fn encode(&self) -> Vec<u8> {
+    pub(crate) fn encode(&self) -> Vec<u8> {
         let mut block = vec![0; BLOCK_BYTES];
         block[..8].copy_from_slice(HEADER_MAGIC);
         block[12..16].copy_from_slice(&VERSION.to_le_bytes());
@@ -196,7 +196,7 @@ impl DiskHeader {
     }
 
     /// `None` when the block is no header, or not as it was written.
-    pub(super) fn decode(block: &[u8]) -> Option<DiskHeader> {
+    pub(crate) fn decode(block: &[u8]) -> Option<DiskHeader> {
         if !is_sealed(block) || &block[..8] != HEADER_MAGIC || u32_at(block, 12) != VERSION {
             return None;
         }
@@ -239,18 +239,18 @@ pub fn names_in_header(block: &[u8]) -> Option<(String, String)> {
 }
 
 /// Whether an allocation unit may have that size.
-pub(super) fn is_allocation_unit(bytes: u64) -> bool {
+pub(crate) fn is_allocation_unit(bytes: u64) -> bool {
     bytes.is_power_of_two()
         && (ALLOCATION_UNIT_BYTES_MIN..=ALLOCATION_UNIT_BYTES_MAX).contains(&bytes)
 }
 
 /// The group's identity as people read it.
-pub(super) fn id_words(id: &[u8; 16]) -> String {
+pub(crate) fn id_words(id: &[u8; 16]) -> String {
     id.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// A name that fits its field and is safe to print: letters, digits, `_`, `-`, `.`.
-pub(super) fn check_name(group: &str, kind: &str, name: &str) -> Result<(), DiskGroupError> {
+pub(crate) fn check_name(group: &str, kind: &str, name: &str) -> Result<(), DiskGroupError> {
     let fits = (1..=NAME_BYTES_MAX).contains(&name.len());
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte);
     if fits && name.bytes().all(plain) {
@@ -266,15 +266,15 @@ pub(super) fn check_name(group: &str, kind: &str, name: &str) -> Result<(), Disk
 
 /// A change map as it lies on its disk.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct MapBlock {
-    pub(super) incarnation: u64,
-    pub(super) step: u64,
-    pub(super) shift: u32,
-    pub(super) words: Vec<u64>,
+pub(crate) struct MapBlock {
+    pub(crate) incarnation: u64,
+    pub(crate) step: u64,
+    pub(crate) shift: u32,
+    pub(crate) words: Vec<u64>,
 }
 
 impl MapBlock {
-    pub(super) fn encode(&self) -> Vec<u8> {
+    pub(crate) fn encode(&self) -> Vec<u8> {
         let mut block = vec![0; BLOCK_BYTES];
         block[..8].copy_from_slice(MAP_MAGIC);
         block[12..16].copy_from_slice(&self.shift.to_le_bytes());
@@ -289,7 +289,7 @@ impl MapBlock {
     }
 
     /// `None` when the block is no change map, or not as it was written.
-    pub(super) fn decode(block: &[u8]) -> Option<MapBlock> {
+    pub(crate) fn decode(block: &[u8]) -> Option<MapBlock> {
         if !is_sealed(block) || &block[..8] != MAP_MAGIC {
             return None;
         }
@@ -312,14 +312,14 @@ fn u64_at(bytes: &[u8], at: usize) -> u64 {
 }
 
 /// Enters the checksum.
-pub(super) fn seal(bytes: &mut [u8]) {
+pub(crate) fn seal(bytes: &mut [u8]) {
     bytes[CRC_AT..CRC_AT + 4].fill(0);
     let crc = crc32c::crc32c(bytes);
     bytes[CRC_AT..CRC_AT + 4].copy_from_slice(&crc.to_le_bytes());
 }
 
 /// Whether the checksum is right.
-pub(super) fn is_sealed(bytes: &[u8]) -> bool {
+pub(crate) fn is_sealed(bytes: &[u8]) -> bool {
     let before = crc32c::crc32c(&bytes[..CRC_AT]);
     let blank = crc32c::crc32c_append(before, &[0; 4]);
     crc32c::crc32c_append(blank, &bytes[CRC_AT + 4..]) == u32_at(bytes, CRC_AT)

@@ -1,0 +1,7 @@
+//! What is done with a group while it is used: disks that join, leave and return; spreading files evenly again; looking
+//! whether everything is as it should be.
+
+pub(crate) mod check;
+pub(crate) mod membership;
+pub(crate) mod plan;
+pub(crate) mod rebalance;

@@ -1,0 +1,171 @@
+//! What a disk of a group looks like: its header on a device, its entry in the metadata, and the disk as it is
+//! attached.
+
+use std::sync::Arc;
+
+use rand_xoshiro::rand_core::RngCore;
+
+use crate::device::IoError;
+use crate::disk_group::Disk;
+use crate::disk_group::disk::disk_io::{self, Device};
+use crate::disk_group::disk::format::{
+    ALLOCATION_UNIT_BYTES_MAX, ALLOCATION_UNIT_BYTES_MIN, BLOCK_BYTES, DISKS_MAX, DiskHeader,
+    DiskLayout, Membership, backup_at, check_name,
+};
+use crate::disk_group::error::DiskGroupError;
+use crate::disk_group::metadata::state::{DiskEntry, Moment, State};
+use crate::disk_group::mounted::change_map::ChangeMap;
+use crate::disk_group::mounted::members::Member;
+use crate::env::Env;
+
+/// The world's stream of chance for identities.
+const STREAM: u64 = 0x0044_4953_4B47_5250;
+
+/// A number that no other group, disk or mount is likely to have: the world's chance, its time, and what is known here.
+pub(crate) fn draw(env: &Arc<dyn Env>, known: &[u64]) -> u64 {
+    let mut drawn = env.rng(STREAM ^ env.now()).next_u64();
+    for value in known {
+        drawn = (drawn ^ value)
+            .wrapping_mul(0x9E37_79B9_7F4A_7C15)
+            .rotate_left(31);
+    }
+    drawn
+}
+
+/// A device that has been looked at.
+pub(crate) struct Found {
+    pub(crate) device: Device,
+    pub(crate) header: DiskHeader,
+    /// One of the two copies of the header is not as it should be.
+    pub(crate) needs_repair: bool,
+}
+
+/// What is on a device. Errors: it is no disk of a group, or cannot be read.
+pub(crate) async fn look_at(device: &Device) -> Result<Found, DiskGroupError> {
+    let capacity_bytes = device.limits().capacity_bytes;
+    let no_disk = || DiskGroupError::NoDisk {
+        device: device.name().to_owned(),
+    };
+    if capacity_bytes < 2 * ALLOCATION_UNIT_BYTES_MIN {
+        return Err(no_disk());
+    }
+    let first = DiskHeader::decode(&disk_io::read(device, 0, BLOCK_BYTES).await?);
+    let found = |header, needs_repair| Found {
+        device: Arc::clone(device),
+        header,
+        needs_repair,
+    };
+    if let Some(header) = first {
+        let backup = disk_io::read(device, header.layout.backup_at(), BLOCK_BYTES).await?;
+        let is_same = DiskHeader::decode(&backup).as_ref() == Some(&header);
+        return Ok(found(header, !is_same));
+    }
+    let mut au_bytes = ALLOCATION_UNIT_BYTES_MIN;
+    while au_bytes <= ALLOCATION_UNIT_BYTES_MAX && 2 * au_bytes <= capacity_bytes {
+        let backup = disk_io::read(device, backup_at(au_bytes), BLOCK_BYTES).await?;
+        let header = DiskHeader::decode(&backup);
+        if let Some(header) = header.filter(|header| header.layout.au_bytes == au_bytes) {
+            return Ok(found(header, true));
+        }
+        au_bytes *= 2;
+    }
+    Err(no_disk())
+}
+
+/// Writes both copies of a header; the first one last, by which a disk is found.
+pub(crate) async fn write_header(device: &Device, header: &DiskHeader) -> Result<(), IoError> {
+    let block = header.encode();
+    disk_io::write(device, header.layout.backup_at(), &block).await?;
+    disk_io::write(device, 0, &block).await
+}
+
+/// The header of a disk of the group.
+pub(crate) fn header_of(state: &State, disk: u16, entry: &DiskEntry) -> DiskHeader {
+    DiskHeader {
+        group_id: state.group_id,
+        group_name: state.group_name.clone(),
+        disk_name: entry.name.clone(),
+        failure_group: entry.failure_group.clone(),
+        incarnation: entry.incarnation,
+        number: disk,
+        membership: Membership::Member,
+        layout: state.layout_of(entry),
+    }
+}
+
+/// The entry of a new disk. Errors: its name, its failure group, its size, or its device's alignment.
+pub(crate) fn new_entry(
+    env: &Arc<dyn Env>,
+    group: &str,
+    au_bytes: u64,
+    number: u16,
+    disk: &Disk,
+) -> Result<DiskEntry, DiskGroupError> {
+    let invalid = |what: String| DiskGroupError::Invalid {
+        group: group.to_owned(),
+        what,
+    };
+    let failure_group = disk
+        .failure_group
+        .clone()
+        .unwrap_or_else(|| disk.name.clone());
+    check_name(group, "disk", &disk.name)?;
+    check_name(group, "failure group", &failure_group)?;
+    if number >= DISKS_MAX {
+        return Err(invalid(format!(
+            "it has had {DISKS_MAX} disks, which is the most"
+        )));
+    }
+    let limits = disk.device.limits();
+    if limits.alignment_bytes as usize > BLOCK_BYTES {
+        return Err(invalid(format!(
+            "{} wants I/O aligned to {} bytes; at most {BLOCK_BYTES} is allowed",
+            disk.device.name(),
+            limits.alignment_bytes
+        )));
+    }
+    let layout = DiskLayout::new(limits.capacity_bytes, au_bytes)
+        .map_err(|why| invalid(format!("{} is too small: {why}", disk.device.name())))?;
+    Ok(DiskEntry {
+        name: disk.name.clone(),
+        failure_group,
+        incarnation: draw(env, &[u64::from(number), limits.capacity_bytes]),
+        total_aus: layout.total_aus,
+        slot_aus: layout.slot_aus,
+        is_online: true,
+        is_leaving: false,
+        last_online: Moment { mount: 0, step: 0 },
+    })
+}
+
+/// Errors: two of the names are the same.
+pub(crate) fn check_names<'a>(
+    group: &str,
+    names: impl Iterator<Item = &'a str>,
+) -> Result<(), DiskGroupError> {
+    let mut names: Vec<&str> = names.collect();
+    names.sort_unstable();
+    match names.windows(2).find(|pair| pair[0] == pair[1]) {
+        None => Ok(()),
+        Some(pair) => Err(DiskGroupError::Invalid {
+            group: group.to_owned(),
+            what: format!("two disks are called {}: each needs its own name", pair[0]),
+        }),
+    }
+}
+
+/// A disk as it is attached.
+pub(crate) fn member(state: &State, disk: u16, device: &Device, map: ChangeMap) -> Member {
+    let entry = &state.disks[&disk];
+    Member {
+        disk,
+        name: entry.name.clone(),
+        failure_group: entry.failure_group.clone(),
+        device: Arc::clone(device),
+        layout: state.layout_of(entry),
+        is_readable: true,
+        is_suspect: false,
+        is_preferred: false,
+        map: Arc::new(map),
+    }
+}
