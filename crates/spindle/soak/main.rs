@@ -21,11 +21,11 @@ use clap::Parser;
 use spindle::cli;
 use spindle::experiment::Experiment;
 use spindle::files::Directory;
-use spindle::result::RunResult;
 use spindle::run::journal::{self, Event};
 use spindle::run::progress::Shown;
 use spindle::run::runner::{RunError, Runner};
 use spindle::trial::supervisor::WORKER_COMMAND;
+use spindle_result::RunResult;
 use tally::Tally;
 
 /// Runs of six equal layouts, and of each kind that has [`PAIRS_PER_RUN`] pairs a run: 200 equal pairs, 100 of them

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use std::process::Command;
 
 use jiff::Timestamp;
-use spindle::result::{Comparison, RunResult};
+use spindle_result::{Comparison, RunResult};
 
 use crate::{Kind, LAYOUTS_OF_SIX, ROUNDS_MAX_SLOWED, RUNS_PER_KIND};
 

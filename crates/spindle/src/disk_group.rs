@@ -20,7 +20,7 @@ use spindle_layout::system::Storage;
 use spindle_layout::tool::Tools;
 use spindle_layout::{KnownDevice, LayoutError, SystemTree};
 
-use crate::experiment::quantity::{parse_size, size_text};
+use spindle_text::quantity::{parse_size, size_text};
 
 /// What to do with a disk group.
 #[derive(Subcommand)]

@@ -6,11 +6,12 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::plain_text::one_line;
-use crate::result::RunResult;
-use crate::run::directory::{DirectoryError, StoredRun};
+use crate::run::directory::{self, DirectoryError};
 use crate::run::journal;
-use crate::table::{BOLD, RED, Style, YELLOW, paint};
+use spindle_report::table::{BOLD, RED, Style, YELLOW, paint};
+use spindle_result::RunResult;
+use spindle_result::StoredRun;
+use spindle_text::plain::one_line;
 
 /// Runs are looked for so many directories deep.
 const DEPTH_MAX: u32 = 4;
@@ -36,7 +37,7 @@ pub fn find(below: &Path) -> io::Result<Vec<FoundRun>> {
     let mut found: Vec<FoundRun> = directories
         .into_iter()
         .map(|directory| FoundRun {
-            run: StoredRun::read(&directory),
+            run: directory::read(&directory),
             is_going_on: journal::is_in_use(&directory, &locks),
             directory,
         })

@@ -12,12 +12,12 @@ use spindle_stats::ROUNDS_MIN;
 
 use crate::experiment::Experiment;
 use crate::experiment::Layout;
-use crate::experiment::quantity::size_text;
 use crate::experiment::specs_of;
 use crate::observe::SystemFiles;
 use crate::observe::machine::DataPath;
-use crate::report::sentences::counted;
 use crate::run::reckoning::{Grounds, MachineMemory, Reckoning, Seen, file_system_of, trials_of};
+use spindle_report::sentences::counted;
+use spindle_text::quantity::size_text;
 
 /// A look at what an experiment would do.
 pub struct Look {

@@ -1,10 +1,10 @@
 //! The only place that writes to standard output and standard error. What is written is made harmless first
-//! ([`crate::plain_text`]). An output that is full or closed never ends the program with a panic, which `println!`
+//! ([`spindle_text::plain`]). An output that is full or closed never ends the program with a panic, which `println!`
 //! would: results that cannot be written are an error for the caller, notes that cannot be written are lost.
 
 use std::io::{self, ErrorKind, IsTerminal, Write};
 
-use crate::plain_text::{coloured, lines, one_line, shortened};
+use spindle_text::plain::{coloured, lines, one_line, shortened};
 
 /// No reason takes more characters than this: it may hold what a stranger wrote.
 const REASON_LENGTH_MAX: usize = 2000;

@@ -8,7 +8,10 @@ use crate::sources::product;
 use crate::uses::{Module, modules, uses_of};
 
 /// The largest circle of files in each crate as it is. Smaller is better: lower the number with the circle.
-const LARGEST: [(&str, usize); 7] = [
+const LARGEST: [(&str, usize); 10] = [
+    ("spindle-text", 0),
+    ("spindle-result", 8),
+    ("spindle-report", 8),
     ("spindle", 8),
     ("spindle-engines", 4),
     ("spindle-io", 11),
@@ -43,10 +46,10 @@ fn circles_of_files_grow_no_larger() {
 const OF_FOLDERS: [(&str, &str, &str); 13] = [
     ("spindle", "", "run show watch"),
     ("spindle", "experiment", "database server workload"),
-    ("spindle", "result", "audit model summary"),
+    ("spindle-result", "", "audit model summary"),
     (
-        "spindle",
-        "result",
+        "spindle-result",
+        "",
         "clients disturbance durability findings fixed_rate headline judge levels warnings",
     ),
     ("spindle", "run", "grounds images schemas volumes"),

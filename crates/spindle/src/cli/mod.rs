@@ -15,13 +15,12 @@ use spindle_layout::ledger;
 
 use crate::disk_group::{self, DiskGroupCommand};
 use crate::experiment::{Experiment, ExperimentError};
-use crate::export::Format;
 use crate::power_cut::judge::Judging;
 use crate::power_cut::{self, Scratch};
 use crate::run::replay::RunState;
 use crate::run::{directory, journal};
-use crate::table::Style;
 use crate::{clean, doctor, plan, say, trial};
+use spindle_report::table::Style;
 
 const EXIT_CODES: &str = "Exit codes: 0 done; 1 the run or a command failed; 2 the experiment file or the command line \
 is wrong, and nothing was created; 3 half of the layouts or more could not be measured; 130 interrupted, go on with `spindle resume`. \
@@ -94,7 +93,7 @@ enum Command {
         directory: PathBuf,
         /// The format.
         #[arg(long)]
-        format: Format,
+        format: results::Format,
     },
     /// Compare runs of different days or machines: the first with each of the others.
     #[command(after_help = results::COMPARE_HELP)]

@@ -8,11 +8,12 @@ use std::process::ExitCode;
 use clap::{Args, ValueEnum};
 
 use super::{RUNS, fail, style_of_output};
-use crate::compare::{self, Options, Outcome, RunComparison, Side};
-use crate::export::{self, Format};
 use crate::list;
-use crate::run::directory::StoredRun;
-use crate::{say, show};
+use crate::run::directory;
+use crate::say;
+use spindle_report::compare::{self, Options, Outcome, RunComparison, Side};
+use spindle_report::{export, show};
+use spindle_result::StoredRun;
 
 /// A case that is slower by more than this has regressed, unless told otherwise.
 const THRESHOLD_DEFAULT: &str = "5%";
@@ -68,16 +69,33 @@ fn threshold(text: &str) -> Result<f64, String> {
 
 /// A run for people.
 pub(super) fn show(directory: &Path) -> ExitCode {
-    match StoredRun::read(directory) {
+    match directory::read(directory) {
         Ok(run) => super::print(&show::render(&run, style_of_output())),
         Err(error) => fail(&error.to_string()),
     }
 }
 
+/// A format for other programs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum Format {
+    /// A row for each trial, for spreadsheets and data frames.
+    Csv,
+    /// The whole result, as in result.json.
+    Json,
+    /// Samples for each case, for Prometheus and its kin.
+    #[value(name = "openmetrics")]
+    OpenMetrics,
+}
+
 /// A run for programs.
 pub(super) fn export(directory: &Path, format: Format) -> ExitCode {
-    match StoredRun::read(directory) {
-        Ok(run) => super::print(&export::export(&run, format)),
+    let text = |run: &StoredRun| match format {
+        Format::Csv => export::csv(&run.result, &run.started_at),
+        Format::Json => run.result.to_json(),
+        Format::OpenMetrics => export::openmetrics(&run.result, &run.started_at),
+    };
+    match directory::read(directory) {
+        Ok(run) => super::print(&text(&run)),
         Err(error) => fail(&error.to_string()),
     }
 }
@@ -104,7 +122,7 @@ pub(super) fn compare(asked: &Compare) -> ExitCode {
         across_machines: asked.across_machines,
         across_settings: asked.across_settings,
     };
-    let runs = asked.directories.iter().map(|path| StoredRun::read(path));
+    let runs = asked.directories.iter().map(|path| directory::read(path));
     let runs = match runs.collect::<Result<Vec<StoredRun>, _>>() {
         Ok(runs) => runs,
         Err(error) => return trouble(&error.to_string()),

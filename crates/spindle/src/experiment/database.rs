@@ -11,11 +11,11 @@ use spindle_engines::sql::Address;
 
 use super::access_path::{AccessPath, Caching, Method};
 use super::error::ExperimentError;
-use super::quantity::{GIB, KIB, MIB, TIB, size_text};
 use super::reader::Reader;
 use super::server::Server;
 use super::word::words;
 use super::workload::DataOfWorkload;
+use spindle_text::quantity::{GIB, KIB, MIB, TIB, size_text};
 
 words! {
     /// The database under test.

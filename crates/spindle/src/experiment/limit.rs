@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use spindle_layout::spec::DelaySpec;
 
 use super::error::ExperimentError;
-use super::quantity::{KIB, TIB, size_text};
 use super::reader::Reader;
+use spindle_text::quantity::{KIB, TIB, size_text};
 
 /// Keys of `limit`.
 const LIMIT_KEYS: [&str; 4] = ["read_iops", "write_iops", "read_bps", "write_bps"];

@@ -15,7 +15,6 @@ mod file;
 mod layout;
 mod limit;
 mod plan;
-pub mod quantity;
 mod reader;
 mod restore;
 mod server;
@@ -51,7 +50,7 @@ use database::Inherited;
 use document::{Document, Table};
 use reader::{Reader, keys_asked_by};
 
-use crate::plain_text::is_invisible;
+use spindle_text::plain::is_invisible;
 
 /// More layouts than this are a slip of whatever wrote the file.
 const LAYOUTS_MAX: usize = 1000;

@@ -1,12 +1,12 @@
 //! What of an experiment's text is shown when something is wrong with it. The text may hold passwords, what a terminal
-//! obeys, and lines of a hundred thousand characters: passwords are stars, the rest is harmless ([`crate::plain_text`])
-//! and short.
+//! obeys, and lines of a hundred thousand characters: passwords are stars, the rest is harmless
+//! ([`spindle_text::plain`]) and short.
 
 use std::ops::Range;
 
 use miette::{MietteError, MietteSpanContents, SourceCode, SourceSpan, SpanContents};
 
-use crate::plain_text::{lines, of_same_length, shortened};
+use spindle_text::plain::{lines, of_same_length, shortened};
 
 /// Of a longer message, beginning and end are shown.
 const MESSAGE_LENGTH_MAX: usize = 600;

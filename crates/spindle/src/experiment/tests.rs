@@ -7,8 +7,8 @@ use spindle_layout::spec::{DeviceSpec, FileSystemSpec, LayoutKind, Share, Volume
 
 use std::fs;
 
-use super::quantity::{GIB, KIB, MIB};
 use super::*;
+use spindle_text::quantity::{GIB, KIB, MIB};
 
 /// The shortest experiment.
 const ONE_LAYOUT: &str = "[[layout]]\nname = \"only\"\n";

@@ -10,9 +10,9 @@ use spindle_workload::sql;
 
 use super::database::Database;
 use super::error::ExperimentError;
-use super::quantity::{MIB, TIB, size_text};
 use super::reader::{Reader, keys_asked_by};
 use super::word::words;
+use spindle_text::quantity::{MIB, TIB, size_text};
 
 pub use in_sql::{Junk, Mix, Tpcb, Tpcc};
 

@@ -14,7 +14,7 @@ use rustix::fs::{Mode, OFlags, open};
 use spindle_io::env::seeded_rng;
 use spindle_layout::KnownDevice;
 
-use crate::result::{DeviceProbe, ProbedTimes};
+use spindle_result::{DeviceProbe, ProbedTimes};
 
 /// Length of a request, and what it is aligned to.
 const REQUEST_BYTES: usize = 8192;

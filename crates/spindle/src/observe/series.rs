@@ -1,7 +1,7 @@
 //! What the system did during a trial as columns over time: each value is of the interval between two snapshots. One
 //! list says what columns there are; a column more is a line more.
 
-use crate::result::{SystemColumn, SystemSeries};
+use spindle_result::{SystemColumn, SystemSeries};
 
 use super::cpu::{CpuShares, CpuTimes};
 use super::disk::DiskCounters;

@@ -5,15 +5,15 @@ use std::path::Path;
 
 use spindle_layout::spec::{DeviceSpec, LayoutKind};
 
-use crate::experiment::quantity::size_text;
 use crate::experiment::{Caching, Database, Engine, Experiment, Layout, Made, PlacedOn};
-use crate::result::{self, DatabaseFacts, OF_THE_SERVER, PageCache, StackKind, StackPart};
+use spindle_result::{DatabaseFacts, OF_THE_SERVER, PageCache, StackKind, StackPart};
+use spindle_text::quantity::size_text;
 
 /// Devices that are named one by one.
 const DEVICES_MAX: usize = 4;
 
 /// A candidate in words, before anything was found out about it.
-pub fn describe(experiment: &Experiment, index: usize) -> result::Layout {
+pub fn describe(experiment: &Experiment, index: usize) -> spindle_result::Layout {
     let layout = &experiment.layouts[index];
     let database = experiment.database_of(index);
     let redo = database.redo_access_path(layout.io);
@@ -58,7 +58,7 @@ pub fn describe(experiment: &Experiment, index: usize) -> result::Layout {
         description.push_str("; ");
         description.push_str(emulation);
     }
-    result::Layout {
+    spindle_result::Layout {
         name: layout.name.clone(),
         stack: stack(layout, &database, &place),
         path: place,

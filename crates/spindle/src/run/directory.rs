@@ -10,9 +10,8 @@ use serde::Serialize;
 use super::journal::{self, JournalError};
 use super::replay::RunState;
 use crate::files::Directory;
-use crate::plain_text::make_plain;
-use crate::report;
-use crate::result::{self, RecordError, RunRecord, RunResult};
+use spindle_result::{RecordError, RunResult, StoredRun};
+use spindle_text::plain::make_plain;
 
 /// Why a run directory cannot be made or filled.
 #[derive(Debug, thiserror::Error)]
@@ -137,52 +136,23 @@ fn name_some(names: &[String]) -> String {
     }
 }
 
-/// A run as its journal tells it.
-pub struct StoredRun {
-    /// The run directory, as it was named.
-    pub directory: PathBuf,
-    /// When the run began, UTC, to the second.
-    pub started_at: String,
-    /// Every trial of the plan is done.
-    pub is_finished: bool,
-    /// What was recorded.
-    pub record: RunRecord,
-    /// What follows from it.
-    pub result: RunResult,
+/// Reads the run of a directory; writes nothing.
+///
+/// # Errors
+/// The directory holds no run, or its journal is damaged or cannot be read.
+pub fn read(directory: &Path) -> Result<StoredRun, DirectoryError> {
+    read_in(&open_run(directory)?)
 }
 
-impl StoredRun {
-    /// Reads the run of a directory; writes nothing.
-    ///
-    /// # Errors
-    /// The directory holds no run, or its journal is damaged or cannot be read.
-    pub fn read(directory: &Path) -> Result<StoredRun, DirectoryError> {
-        StoredRun::read_in(&open_run(directory)?)
-    }
-
-    fn read_in(directory: &Directory) -> Result<StoredRun, DirectoryError> {
-        let path = directory.path().to_path_buf();
-        let events = journal::replay_in(directory)?;
-        let state = RunState::of(&events).expect("a replayed journal begins with a run's start");
-        let record = state.record();
-        let result = result::build(&record).map_err(|error| DirectoryError::Record {
-            path: path.clone(),
-            error,
-        })?;
-        Ok(StoredRun {
-            directory: path,
-            started_at: whole_seconds(&state.started_at),
-            is_finished: state.finished,
-            record,
-            result,
-        })
-    }
-}
-
-/// A time of the journal without the part of a second.
-fn whole_seconds(at: &str) -> String {
-    at.split_once('.')
-        .map_or_else(|| at.to_owned(), |(seconds, _)| format!("{seconds}Z"))
+fn read_in(directory: &Directory) -> Result<StoredRun, DirectoryError> {
+    let path = directory.path();
+    let events = journal::replay_in(directory)?;
+    let state = RunState::of(&events).expect("a replayed journal begins with a run's start");
+    let run = StoredRun::of(path, &state.started_at, state.finished, state.record());
+    run.map_err(|error| DirectoryError::Record {
+        path: path.to_path_buf(),
+        error,
+    })
 }
 
 /// Opens a directory that holds a run.
@@ -223,11 +193,11 @@ pub fn write_json(
 
 /// As [`write_reports`].
 pub fn write_reports_in(directory: &Directory) -> Result<RunResult, DirectoryError> {
-    let StoredRun { record, result, .. } = StoredRun::read_in(directory)?;
+    let StoredRun { record, result, .. } = read_in(directory)?;
     write(directory, "result.json", &result.to_json())?;
-    let html = report::html(&result, &record.series);
+    let html = spindle_report::html(&result, &record.series);
     write(directory, "report.html", &html)?;
-    let markdown = report::markdown(&result, &record.series);
+    let markdown = spindle_report::markdown(&result, &record.series);
     write(directory, "report.md", &markdown)?;
     let series = directory.subdirectory("series");
     let series = series.map_err(system(&directory.path().join("series")))?;

@@ -16,7 +16,7 @@ use crate::experiment::{
 };
 use crate::observe::SystemFiles;
 use crate::observe::machine::DataPath;
-use crate::result::{Layout, NOT_DIRECT_HERE};
+use spindle_result::{Layout, NOT_DIRECT_HERE};
 
 /// A candidate, looked at on this machine.
 pub struct Examined {

@@ -2,8 +2,8 @@
 
 use super::images::Restored;
 use crate::observe::disk::page_cache_share_of_reads;
-use crate::result::{Audit, Conditions, IoPerTransaction, SystemSeries, Trial};
 use crate::trial::protocol::Outcome;
+use spindle_result::{Audit, Conditions, IoPerTransaction, SystemSeries, Trial};
 
 /// A trial as the journal keeps it, with its series.
 pub(super) struct FinishedTrial {
@@ -93,7 +93,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::result::{CpuShares, IoCounts, Latency, Promise, Restore, TrialTimes};
+    use spindle_result::{CpuShares, IoCounts, Latency, Promise, Restore, TrialTimes};
 
     #[test]
     fn a_trial_keeps_what_its_process_found() {

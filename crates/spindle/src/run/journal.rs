@@ -15,8 +15,8 @@ use serde_json::Value;
 use crate::experiment::Experiment;
 use crate::files::{self, Directory};
 use crate::observe::machine::Machine;
-use crate::plain_text::make_plain;
-use crate::result::{Layout, OwnCost, Phase, SystemSeries, Trial};
+use spindle_result::{Layout, OwnCost, Phase, SystemSeries, Trial};
+use spindle_text::plain::make_plain;
 
 /// Something that happened in a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -588,7 +588,7 @@ mod tests {
         let Event::Warning { text } = &events[1] else {
             panic!("{events:?}")
         };
-        assert!(!text.contains(crate::plain_text::is_harmful), "{text:?}");
+        assert!(!text.contains(spindle_text::plain::is_harmful), "{text:?}");
         assert!(text.contains("\\u{1b}]0;x"), "{text}");
     }
 }

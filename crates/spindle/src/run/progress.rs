@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 use indicatif::HumanDuration;
 
 use crate::observe::caches::Activity;
-use crate::result::Trial;
 use crate::say;
 use crate::trial::protocol;
 use crate::watch::{Dashboard, Scene};
+use spindle_result::Trial;
 
 /// Shorter waits are not worth a line.
 const WAIT_WORTH_SAYING: Duration = Duration::from_secs(1);

@@ -8,7 +8,7 @@ use std::time::Duration;
 use crate::observe::SystemFiles;
 use crate::observe::block_device::DeviceNumber;
 use crate::observe::caches::{Activity, wait_until_quiet};
-use crate::result::QuietWait;
+use spindle_result::QuietWait;
 
 /// After so many waits in a row that ran out, the next are short.
 const RUN_OUT_MAX: u32 = 2;

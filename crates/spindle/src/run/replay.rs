@@ -8,7 +8,7 @@ use super::description::describe;
 use super::journal::Event;
 use crate::experiment::Experiment;
 use crate::observe::machine::Machine;
-use crate::result::{
+use spindle_result::{
     AutoPlan, CaseRecord, Layout, Outcome, OwnCost, Phase, RunRecord, SampledTrial, SetAside,
     SystemSeries, TRIES_MAX, Trial, Warning,
 };

@@ -34,11 +34,13 @@ use crate::observe::device_probe;
 use crate::observe::machine::Machine;
 use crate::observe::memory::MemoryBudget;
 use crate::observe::own_group;
-use crate::result::{Conditions, Doubt, Phase, QuietWait, RunResult, TRIES_MAX, TrialTimes, doubt};
 use crate::trial::own_cost::OwnCostTask;
 use crate::trial::protocol::Task;
 use crate::trial::supervisor::{self, Bounds, TrialError};
 use crate::watch::{CaseView, Scene, UnderWay};
+use spindle_result::{
+    Conditions, Doubt, Phase, QuietWait, RunResult, TRIES_MAX, TrialTimes, doubt,
+};
 
 /// What a trial takes besides warm-up and measured time, before one has been seen.
 const TRIAL_OVERHEAD: Duration = Duration::from_secs(3);

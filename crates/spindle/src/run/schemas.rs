@@ -15,8 +15,8 @@ use spindle_workload::sql::SqlWorkload;
 
 use super::images::{ImageError, Restored};
 use super::replay::RunState;
-use crate::result::Restore;
 use crate::trial::protocol::sql_workload_of;
+use spindle_result::Restore;
 
 /// Where the kernel makes identities that no two have.
 const UUID: &str = "/proc/sys/kernel/random/uuid";

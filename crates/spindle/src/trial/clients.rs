@@ -9,7 +9,7 @@
 use spindle_workload::driver::{LeftOpen, TimeSpent};
 
 use super::response_time::MeanTime;
-use crate::result::ClientAudit;
+use spindle_result::ClientAudit;
 
 /// What the clients did in a window of time.
 pub(super) struct Window {

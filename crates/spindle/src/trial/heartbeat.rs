@@ -10,7 +10,7 @@ use std::time::Duration;
 use rustix::time::{ClockId, clock_gettime};
 use spindle_io::real::facts::processor_use_of_thread;
 
-use crate::result::Standstill;
+use spindle_result::Standstill;
 
 /// Time between beats.
 const BEAT: Duration = Duration::from_millis(50);

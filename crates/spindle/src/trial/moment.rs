@@ -10,7 +10,7 @@ use crate::observe::block_device::DeviceNumber;
 use crate::observe::disk::DiskCounters;
 use crate::observe::sampler::Sample;
 use crate::observe::threads::ThreadTimes;
-use crate::result::{CpuMicroseconds, CpuShares, IoCalls, IoCounts, ResponseTime, Wait};
+use spindle_result::{CpuMicroseconds, CpuShares, IoCalls, IoCounts, ResponseTime, Wait};
 
 /// Everything counted, at one moment.
 pub(super) struct Moment {

@@ -16,7 +16,7 @@ use spindle_workload::driver::{self, Behaviour, Running};
 
 use super::protocol::{double_write_bytes_of, settings_of, workload_of};
 use crate::experiment::{Database, Experiment, Workload};
-use crate::result::{CpuMicroseconds, OwnCost};
+use spindle_result::{CpuMicroseconds, OwnCost};
 
 /// Most data that is loaded, bytes: enough for a cache that misses, and made in a tenth of a second.
 const DATA_BYTES_MAX: u64 = 32 << 20;

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use spindle_io::real::facts;
 
-use crate::result::NOT_DIRECT_HERE;
+use spindle_result::NOT_DIRECT_HERE;
 
 pub(super) const PAGE_BYTES: u64 = 4096;
 

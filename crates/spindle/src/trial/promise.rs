@@ -11,7 +11,7 @@ use spindle_layout::system::Beneath;
 use spindle_layout::{SystemTree, place_of};
 
 use super::protocol::TrialFiles;
-use crate::result::{Keeps, Promise, PromiseReason};
+use spindle_result::{Keeps, Promise, PromiseReason};
 
 /// The promise of a database that runs on these files.
 pub(super) fn promise_of(engine: &dyn Engine, files: &TrialFiles) -> Promise {

@@ -23,7 +23,7 @@ use crate::experiment::{
 };
 use crate::observe::block_device::DeviceNumber;
 use crate::observe::io_limit::Rates;
-use crate::result::{
+use spindle_result::{
     Arrivals, ClientAudit, CpuMicroseconds, CpuShares, IoCalls, IoCounts, KindOfTransaction,
     Latency, Memory, OwnCost, Promise, QueryRun, ResponseTime, SegmentSpace, Standstill,
     SystemSeries, TrialTimes, Wait, WarmUp,

@@ -1,10 +1,11 @@
 //! What became of the queries of a trial: seconds of each, and the standard's figures.
 
 use spindle_workload::driver::KindRecord;
-use spindle_workload::sql::tpch::{Version, metrics};
+use spindle_workload::sql::tpch::Version;
 
 use crate::experiment::{Transactions, Workload};
-use crate::result::{QueryRun, QueryTime, is_refresh};
+use spindle_result::tpch;
+use spindle_result::{QueryRun, QueryTime, is_refresh};
 
 /// From the kinds of transactions; `None` for a workload that is not one of queries. `streams` asked at once, and took
 /// `elapsed_s` together.
@@ -32,11 +33,11 @@ pub fn query_run(
     let of_queries: Option<Vec<f64>> = asked().map(seconds).collect();
     let power = all.filter(|_| is_sound && streams == 1);
     let throughput = (is_sound && streams > 1)
-        .then(|| metrics::throughput(queries.scale, answered, elapsed_s))
+        .then(|| tpch::throughput(queries.scale, answered, elapsed_s))
         .flatten();
     Some(QueryRun {
-        geometric_mean_s: of_queries.and_then(|seconds| metrics::geometric_mean(&seconds)),
-        power: power.and_then(|seconds| metrics::power(queries.scale, &seconds)),
+        geometric_mean_s: of_queries.and_then(|seconds| tpch::geometric_mean(&seconds)),
+        power: power.and_then(|seconds| tpch::power(queries.scale, &seconds)),
         throughput,
         times,
         temporary_bytes,

@@ -21,7 +21,7 @@ use spindle_engines::engine::EngineWait;
 use spindle_engines::kernel::SampledWaits;
 
 use crate::observe::threads::ThreadTimes;
-use crate::result::{
+use spindle_result::{
     CLIENT_QUEUE, OTHER_TIME, RUN_QUEUE, ResponseTime, SYSTEM_CPU, TimePart, USER_CPU,
 };
 

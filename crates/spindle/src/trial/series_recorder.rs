@@ -10,7 +10,7 @@ use spindle_io::real::facts::processor_time_of_thread;
 use crate::observe::file_locks::WritingThreads;
 use crate::observe::sampler::Sampler;
 use crate::observe::series::{DatabaseState, Look, SeriesBuilder};
-use crate::result::SystemSeries;
+use spindle_result::SystemSeries;
 
 /// Looks are this far apart, but for short trials.
 const INTERVAL_MAX_MS: u64 = 1000;

@@ -15,7 +15,7 @@ use super::own_cost::OwnCostTask;
 use super::protocol::{Order, Outcome, Progress, Report, Task, transaction_bytes};
 use crate::observe::io_limit::{IoGroup, IoLimit};
 use crate::observe::memory::{MemoryBudget, MemoryGroup, MemoryUsage};
-use crate::result::OwnCost;
+use spindle_result::OwnCost;
 
 /// The hidden command that turns the program into a worker.
 pub const WORKER_COMMAND: &str = "trial-worker";

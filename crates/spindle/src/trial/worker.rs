@@ -38,10 +38,10 @@ use crate::observe::processes::Processes;
 use crate::observe::sampler::Sampler;
 use crate::observe::series::DatabaseState;
 use crate::observe::threads::ThreadTimes;
-use crate::result::{
+use crate::say;
+use spindle_result::{
     Arrivals, KindOfTransaction, Latency, Memory, SegmentSpace, SystemSeries, TrialTimes, WarmUp,
 };
-use crate::say;
 
 /// Samples in a warm-up that ends by itself are so far apart: the fewest that tell a steady state take five seconds.
 const WARM_UP_SAMPLE_MS: u64 = 50;

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use crate::result::Wait;
 use crate::trial::protocol::Progress;
+use spindle_result::Wait;
 
 /// A run under way.
 #[derive(Debug, Clone)]

@@ -12,8 +12,8 @@ use ratatui::text::Line;
 use ratatui::widgets::{Block, Cell, Paragraph, Row, Table, Wrap};
 
 use super::{CaseView, Scene, UnderWay};
-use crate::result::Wait;
-use crate::show::sparkline;
+use spindle_report::show::sparkline;
+use spindle_result::Wait;
 
 /// Lines of notes, and of waits, at most.
 const NOTES: u16 = 4;

@@ -5,7 +5,7 @@
 use std::fs;
 use std::process::{Command, Stdio};
 
-use spindle::result::{RunResult, Trial};
+use spindle_result::{RunResult, Trial};
 
 const SQLITE: &str = r#"
 name = "writers"

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use serde_json::Value;
-use spindle::plain_text::is_harmful;
+use spindle_text::plain::is_harmful;
 
 use crate::results::journals::Run;
 
@@ -24,11 +24,12 @@ fn spindle(arguments: &[&str], directory: &Path) -> Output {
 
 /// Puts the harmful text before every text under a key that is free text.
 fn spoil(value: &mut Value) {
-    const FREE: [&str; 12] = [
+    const FREE: [&str; 13] = [
         "name",
         "description",
         "path",
-        "caching",
+        "title",
+        "detail",
         "notes",
         "emulated",
         "event",

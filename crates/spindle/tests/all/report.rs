@@ -7,16 +7,15 @@ pub(crate) mod showcase;
 pub(crate) mod stored;
 
 use serde_json::Value;
-use spindle::report;
-use spindle::result::{Arrivals, RunRecord, RunResult, build};
-use spindle::table::{self, Style};
+use spindle_report::table::{self, Style};
+use spindle_result::{Arrivals, RunRecord, RunResult, build};
 
 fn result() -> RunResult {
     build(&fixture::record()).expect("the fixture is consistent")
 }
 
 fn page(record: &RunRecord) -> String {
-    report::html(
+    spindle_report::html(
         &build(record).expect("the record is consistent"),
         &record.series,
     )
@@ -84,7 +83,7 @@ fn colour_changes_nothing_but_colour() {
 #[test]
 fn markdown() {
     let record = fixture::record();
-    insta::assert_snapshot!(report::markdown(&result(), &record.series));
+    insta::assert_snapshot!(spindle_report::markdown(&result(), &record.series));
 }
 
 /// The fixture's run at a fixed rate, which every layout kept; the later layouts take longer.
@@ -108,7 +107,7 @@ fn at_a_fixed_rate() -> RunResult {
 #[test]
 fn at_a_fixed_rate_people_read_of_times() {
     let result = at_a_fixed_rate();
-    let page = report::html(&result, &[]);
+    let page = spindle_report::html(&result, &[]);
     for told in [
         "buffered, sync answers soonest at 500 transactions a second",
         "p99 1.02 ms",
@@ -127,7 +126,7 @@ fn at_a_fixed_rate_people_read_of_times() {
     ] {
         assert!(!page.contains(wrong), "the page says {wrong:?}");
     }
-    let text = report::markdown(&result, &[]);
+    let text = spindle_report::markdown(&result, &[]);
     assert!(text.contains("| p99, b / a |") && text.contains("above 1 is the sooner answer"));
     let table = table::render(&result, Style::default());
     assert!(
@@ -156,8 +155,8 @@ fn an_undecided_pair_tells_how_many_rounds_it_takes_wherever_it_is_shown() {
     assert!(needed > 3, "{open:?}");
     for text in [
         table::render(&result, Style::default()),
-        report::html(&result, &[]),
-        report::markdown(&result, &[]),
+        spindle_report::html(&result, &[]),
+        spindle_report::markdown(&result, &[]),
     ] {
         let told = format!("undecided, about {needed} rounds in all would tell");
         assert!(text.contains(&told), "{told:?} is not in {text}");
@@ -402,7 +401,10 @@ fn both_reports_say_whether_memory_was_held() {
     let mut record = fixture::record();
     let texts = |record: &RunRecord| {
         let result = build(record).expect("the record is consistent");
-        [report::html(&result, &[]), report::markdown(&result, &[])]
+        [
+            spindle_report::html(&result, &[]),
+            spindle_report::markdown(&result, &[]),
+        ]
     };
     for text in texts(&record) {
         assert!(text.contains("Memory was not held to a budget"), "{text}");
@@ -422,8 +424,8 @@ fn the_instrument_says_what_it_costs_wherever_a_result_is_shown() {
         let table = table::render(&result, Style::default());
         [
             table,
-            report::html(&result, &[]),
-            report::markdown(&result, &[]),
+            spindle_report::html(&result, &[]),
+            spindle_report::markdown(&result, &[]),
         ]
     };
     for text in texts(&record) {
@@ -455,7 +457,7 @@ fn both_reports_check_every_trial() {
     trial.retries = 31_337;
     trial.audit.dirty_buffer_bytes_at_end = Some(27_182 * 1024);
     let result = build(&record).expect("the record is consistent");
-    let page = report::html(&result, &[]);
+    let page = spindle_report::html(&result, &[]);
     for cell in [
         ">transactions tried again</th>",
         ">31337</td>",
@@ -464,7 +466,7 @@ fn both_reports_check_every_trial() {
     ] {
         assert!(page.contains(cell), "the page lacks {cell}");
     }
-    let text = report::markdown(&result, &[]);
+    let text = spindle_report::markdown(&result, &[]);
     for cell in [
         "| transactions tried again |",
         "| 31337 |",
@@ -484,7 +486,8 @@ fn names_cannot_become_markup() {
     assert_eq!(nesting_error(&page), None);
     assert!(page.contains("&lt;script&gt;alert(&quot;1&quot;)&lt;/script&gt;"));
     assert!(!page.contains("<script>alert") && !page.contains("<img"));
-    let markdown = report::markdown(&build(&record).expect("names are free"), &record.series);
+    let markdown =
+        spindle_report::markdown(&build(&record).expect("names are free"), &record.series);
     assert!(markdown.contains("&lt;script&gt;"));
     assert!(!markdown.contains("<script") && !markdown.contains("<img"));
 }

@@ -5,9 +5,8 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use serde_json::Value;
-use spindle::report;
-use spindle::result::{Arrivals, build};
-use spindle::run::directory::{StoredRun, write_reports};
+use spindle::run::directory::{self, write_reports};
+use spindle_result::{Arrivals, build};
 
 use crate::report::browser::{Browser, View};
 use crate::report::showcase::{self, Extent, USUAL};
@@ -27,7 +26,7 @@ const PHONE: View = View {
 
 fn page() -> String {
     let record = showcase::record(USUAL);
-    report::html(&showcase::result(&record), &record.series)
+    spindle_report::html(&showcase::result(&record), &record.series)
 }
 
 /// The same run with its load at a fixed rate, where two layouts are too close to call.
@@ -42,7 +41,7 @@ fn page_at_a_rate() -> String {
             is_overloaded: false,
         });
     }
-    report::html(
+    spindle_report::html(
         &build(&record).expect("the showcase is consistent"),
         &record.series,
     )
@@ -348,7 +347,7 @@ const PAGE_BYTES_MAX: usize = 6_000_000;
 #[test]
 fn the_page_of_a_large_run_stays_small() {
     let record = showcase::record(LARGE);
-    let page = report::html(&showcase::result(&record), &record.series);
+    let page = spindle_report::html(&showcase::result(&record), &record.series);
     assert!(page.len() < PAGE_BYTES_MAX, "{} bytes", page.len());
     assert!(
         page.len() > 1_000_000,
@@ -369,7 +368,7 @@ fn time_of_a_large_run() {
         start.elapsed().as_secs_f64()
     };
     let analysed = seconds(&|| {
-        let run = StoredRun::read(directory.path()).expect("the journal is whole");
+        let run = directory::read(directory.path()).expect("the journal is whole");
         assert_eq!(run.result.cases.len(), 6);
     });
     let whole = seconds(&|| _ = write_reports(directory.path()).expect("the reports are written"));

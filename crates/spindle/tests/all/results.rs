@@ -10,13 +10,13 @@ use std::process::{Command, Output};
 
 use journals::Run;
 use serde_json::{Value, json};
-use spindle::compare::{self, Options, Side};
-use spindle::result::{
+use spindle_report::compare::{self, Options, Side};
+use spindle_report::table::Style;
+use spindle_report::{export, show};
+use spindle_result::{
     Arrivals, Attribution, Finding, Outcome, Place, RatioEstimate, ResponseTime, RunResult,
     TimePart, build,
 };
-use spindle::table::Style;
-use spindle::{export, show};
 
 use crate::report::fixture;
 
@@ -47,19 +47,19 @@ fn full_result() -> RunResult {
     };
     result.rankings[0].places = vec![
         Place {
-            keeps: spindle::result::Keeps::default(),
+            keeps: spindle_result::Keeps::default(),
             layout: names[5].clone(),
             place: 1,
             of_best: None,
         },
         Place {
-            keeps: spindle::result::Keeps::default(),
+            keeps: spindle_result::Keeps::default(),
             layout: names[3].clone(),
             place: 1,
             of_best: Some(estimate(0.95)),
         },
         Place {
-            keeps: spindle::result::Keeps::default(),
+            keeps: spindle_result::Keeps::default(),
             layout: names[1].clone(),
             place: 3,
             of_best: Some(estimate(0.79)),
@@ -361,7 +361,7 @@ fn one_round_judges_nothing() {
     assert!(!comparison.has_regression() && !comparison.is_judged());
 }
 
-fn slow_down_all(trials: &mut [spindle::result::Trial]) {
+fn slow_down_all(trials: &mut [spindle_result::Trial]) {
     for trial in trials {
         trial.tpm *= 0.1;
     }

@@ -5,7 +5,7 @@
 use std::fs;
 use std::process::{Command, Stdio};
 
-use spindle::result::{OTHER_TIME, ResponseTime, RunResult};
+use spindle_result::{OTHER_TIME, ResponseTime, RunResult};
 
 /// Two rounds; a block is read 5 ms slower on the second layout.
 const EXPERIMENT: &str = r#"
@@ -100,7 +100,7 @@ fn a_delay_is_found_where_it_was_put() {
         );
     } else {
         // It needs the device's own account.
-        let device = |case: &spindle::result::Case| case.trials[0].audit.device;
+        let device = |case: &spindle_result::Case| case.trials[0].audit.device;
         assert!(
             result.cases.iter().all(|case| device(case).is_none()),
             "{:?}",

@@ -10,7 +10,6 @@
 
 pub mod answers;
 mod load;
-pub mod metrics;
 mod parameters;
 mod queries;
 mod refresh;

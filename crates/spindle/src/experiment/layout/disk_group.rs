@@ -4,9 +4,9 @@ use serde::{Deserialize, Serialize};
 use spindle_layout::spec::DeviceSpec;
 
 use crate::experiment::error::ExperimentError;
-use crate::experiment::quantity::MIB;
 use crate::experiment::reader::Reader;
 use crate::experiment::word::words;
+use spindle_text::quantity::MIB;
 
 words! {
     /// How many copies of each extent there are, in ASM's words.

@@ -15,9 +15,9 @@ use super::Layout;
 use super::disk_group::{DiskGroup, StripingByKind};
 use super::placement::Placement;
 use crate::experiment::error::ExperimentError;
-use crate::experiment::quantity::{KIB, MIB, TIB};
 use crate::experiment::reader::{Item, Reader, keys_asked_by};
 use crate::experiment::word::words;
+use spindle_text::quantity::{KIB, MIB, TIB};
 
 /// Keys that mean nothing without `devices`.
 const OF_DEVICES: [&str; 8] = [

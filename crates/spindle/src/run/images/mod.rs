@@ -28,8 +28,8 @@ use crate::experiment::{Database, Experiment, PutBack, RestoreVerify};
 use crate::observe::SystemFiles;
 use crate::observe::block_device::DeviceNumber;
 use crate::observe::machine::DataPath;
-use crate::result::Restore;
 use crate::trial::protocol::WrittenRuns;
+use spindle_result::Restore;
 use wanted::{Wanted, check_room};
 
 /// Why a database cannot be made or put back.

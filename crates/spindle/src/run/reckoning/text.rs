@@ -1,6 +1,6 @@
 //! Estimates as people read them.
 
-use crate::experiment::quantity::{GIB, KIB, MIB};
+use spindle_text::quantity::{GIB, KIB, MIB};
 
 /// About so many bytes: `1.3 GiB`, `64 MiB`.
 pub(super) fn about_size(bytes: u64) -> String {

@@ -1,7 +1,7 @@
 use super::*;
 use crate::experiment::Experiment;
-use crate::result::sample_trial;
 use crate::run::journal::Event;
+use spindle_result::sample;
 
 fn state(plan: &str, layouts: &[&str]) -> RunState {
     let layouts: String = layouts
@@ -24,7 +24,7 @@ fn finish(state: &mut RunState, planned: Planned, tpm: f64) {
 }
 
 fn finish_keeping(state: &mut RunState, planned: Planned, tpm: f64, keeps: Keeps) {
-    let mut trial = sample_trial(planned.round, tpm);
+    let mut trial = sample::trial(planned.round, tpm);
     trial.promise.keeps = keeps;
     state.add(&Event::TrialFinished {
         layout: planned.case.0,

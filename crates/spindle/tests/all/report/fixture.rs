@@ -2,7 +2,7 @@
 //! of the size that a small virtual machine gives, and disturbed a little from round to round.
 
 use serde_json::json;
-use spindle::result::{
+use spindle_result::{
     Audit, CaseRecord, Conditions, CpuMicroseconds, CpuShares, IoCounts, Latency, Layout, Memory,
     Outcome, OwnCost, PageCache, Promise, Restore, RunRecord, SampledTrial, SegmentSpace,
     SystemSeries, Trial, Wait, Warning,

@@ -4,14 +4,14 @@
 
 use serde_json::json;
 use spindle::experiment::Experiment;
-use spindle::result::{
+use spindle::run::description::describe;
+use spindle_result::{
     Attribution, Audit, Case, CaseRecord, Conditions, CpuMicroseconds, CpuShares, Drift, Finding,
     IoCounts, KindOfTransaction, Latency, Measure, NoiseFloor, Outcome, PartDifference, Place,
     Promise, RatioEstimate, ResponseTime, Restore, RunRecord, RunResult, SampledTrial,
     SegmentSpace, Stopping, SystemColumn, SystemMean, SystemSeries, TimePart, Trial, Verdict, Wait,
     WarmUp, Warning, build,
 };
-use spindle::run::description::describe;
 
 const EXPERIMENT: &str = r#"
 name = "raw-or-filesystem"
@@ -397,7 +397,7 @@ pub fn result(record: &RunRecord) -> RunResult {
     }
     for ranking in &mut result.rankings {
         let best = Place {
-            keeps: spindle::result::Keeps::default(),
+            keeps: spindle_result::Keeps::default(),
             layout: ranking.best.clone(),
             place: 1,
             of_best: None,
@@ -408,7 +408,7 @@ pub fn result(record: &RunRecord) -> RunResult {
             .collect();
         others.sort_by(|a, b| a.ratio.total_cmp(&b.ratio));
         let others = others.iter().enumerate().map(|(index, verdict)| Place {
-            keeps: spindle::result::Keeps::default(),
+            keeps: spindle_result::Keeps::default(),
             layout: verdict.b.clone(),
             place: if verdict.verdict == Verdict::Draw {
                 1

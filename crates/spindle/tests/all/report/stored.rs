@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use spindle::result::{CaseRecord, RunRecord, SampledTrial};
 use spindle::run::journal::{Event, Journal};
+use spindle_result::{CaseRecord, RunRecord, SampledTrial};
 
 use super::showcase::{self, Extent};
 

@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use spindle::experiment::Experiment;
-use spindle::result::{Layout, PageCache, SystemSeries};
 use spindle::run::journal::{Event, Journal};
+use spindle_result::{Layout, PageCache, SystemSeries};
 
 use crate::report::fixture;
 

@@ -1,0 +1,239 @@
+//! What devices and the system did over time: a small chart for each figure that was sampled, all layouts on the same
+//! axes.
+
+use std::time::Duration;
+
+use maud::{Markup, html};
+use serde_json::{Value, json};
+use spindle_stats::TimeSeries;
+
+use super::figure::{Figure, Figures};
+use super::{Axis, Frame, Mark, Size, colour_class, draw, greatest, thin::thin};
+use crate::timeline::{AVERAGED_SAMPLES, CHECKPOINTS, Timeline, duration_s};
+use spindle_result::{RunResult, SampledTrial};
+
+/// Charts that are shown at once; what was sampled first is what most people want to see.
+const UNFOLDED: usize = 12;
+
+/// How names of figures end, and the unit that they say so.
+const UNITS: [(&str, &str); 11] = [
+    ("_percent", "%"),
+    ("_bytes_per_s", "bytes per second"),
+    ("_mib_per_s", "MiB per second"),
+    ("_per_s", "per second"),
+    ("_bytes", "bytes"),
+    ("_kib", "KiB"),
+    ("_mib", "MiB"),
+    ("_pages", "pages"),
+    ("_us", "µs"),
+    ("_ms", "ms"),
+    ("_s", "s"),
+];
+
+/// The charts of one load, in the order in which the figures were sampled; `None` when none were.
+pub(crate) fn figures(result: &RunResult, timeline: &Timeline<'_>, id: &str) -> Option<Markup> {
+    if names(timeline).is_empty() {
+        return None;
+    }
+    Some(html! {
+        @let names: Vec<(usize, &str)> = names(timeline).into_iter().enumerate().collect();
+        @let (first, more) = names.split_at(names.len().min(UNFOLDED));
+        div.small-charts {
+            @for (index, name) in first { (figure(result, timeline, name, &format!("{id}-{index}"))) }
+        }
+        @if !more.is_empty() {
+            details {
+                summary { (more.len()) " more figures of the system" }
+                div.small-charts {
+                    @for (index, name) in more { (figure(result, timeline, name, &format!("{id}-{index}"))) }
+                }
+            }
+        }
+    })
+}
+
+/// Every figure of which some value is known.
+fn names<'a>(timeline: &Timeline<'a>) -> Vec<&'a str> {
+    let mut names = Vec::new();
+    for column in timeline.typical().flat_map(|trial| &trial.system.columns) {
+        let is_known = column.values.iter().any(Option::is_some);
+        if is_known && column.name != CHECKPOINTS && !names.contains(&column.name.as_str()) {
+            names.push(column.name.as_str());
+        }
+    }
+    names
+}
+
+/// A figure's name in words, with its unit.
+fn heading(name: &str) -> String {
+    // The system tells it of all that runs there, not of the group that was held to a budget.
+    if name == "page_cache_mib" {
+        return "Page cache of the whole machine, MiB".to_owned();
+    }
+    let with_unit = UNITS.iter().find_map(|(end, unit)| {
+        let stem = name.strip_suffix(end)?;
+        Some(format!("{stem}, {unit}"))
+    });
+    let heading = with_unit
+        .unwrap_or_else(|| name.to_owned())
+        .replace('_', " ");
+    let mut characters = heading.chars();
+    let first = characters
+        .next()
+        .map(|first| first.to_uppercase().to_string());
+    first.unwrap_or_default() + characters.as_str()
+}
+
+fn figure(result: &RunResult, timeline: &Timeline<'_>, name: &str, id: &str) -> Markup {
+    let heading = heading(name);
+    let columns: Vec<(&SampledTrial, &[Option<f32>])> = timeline
+        .typical()
+        .filter_map(|trial| Some((trial, trial.system.column(name)?)))
+        .collect();
+    let known = columns
+        .iter()
+        .flat_map(|(_, values)| values.iter().flatten());
+    let highest = greatest(known.map(|value| f64::from(*value)));
+    let longest_s = greatest(timeline.typical().map(duration_s));
+    let round = timeline.typical_round;
+    let label = format!("{heading} over time, round {round}, a line for every layout.");
+    let frame = Frame {
+        size: Size::Small,
+        height: 200,
+        x: Axis::linear(0.0, longest_s),
+        x_title: "seconds",
+        y: Axis::from_zero(highest),
+        y_title: &heading,
+        label: &label,
+    };
+    let mut marks = Vec::new();
+    for kind in ["raw", "average"] {
+        marks.extend(
+            columns
+                .iter()
+                .flat_map(|(trial, values)| lines(trial, values, kind)),
+        );
+    }
+    let layout_name = |layout: usize| result.layouts.get(layout).map_or("", |layout| &layout.name);
+    let series = columns.iter().map(|(trial, values)| {
+        json!({
+            "name": format!("{} {}", trial.layout + 1, layout_name(trial.layout)),
+            "class": colour_class(trial.layout),
+            "round": round,
+            "step_s": trial.system.interval_ms as f64 / 1e3,
+            "values": values.iter().map(|value| figures_of(*value)).collect::<Vec<Value>>(),
+        })
+    });
+    Figure {
+        id,
+        heading: &heading,
+        legend: Vec::new(),
+        drawing: draw(&frame, marks),
+        note: String::new(),
+        controls: html! {},
+        figures: Figures::Series(json!({
+            "value": name,
+            "round": round,
+            "series": series.collect::<Vec<Value>>(),
+        })),
+    }
+    .markup()
+}
+
+/// A value in the three figures that are enough to be shown.
+fn figures_of(value: Option<f32>) -> Value {
+    let Some(value) = value.map(f64::from) else {
+        return Value::Null;
+    };
+    let magnitude = value.abs().max(1e-6).log10().floor();
+    let unit = 10_f64.powf(2.0 - magnitude);
+    let rounded = (value * unit).round() / unit;
+    if rounded.fract() == 0.0 {
+        json!(rounded as i64)
+    } else {
+        // Divided once more to lose the noise that the unit's own rounding brought.
+        json!((rounded * 1e6).round() / 1e6)
+    }
+}
+
+/// The known values, or their moving average, as lines that break where a value is not known.
+fn lines(trial: &SampledTrial, values: &[Option<f32>], kind: &str) -> Vec<Mark> {
+    let step = Duration::from_millis(trial.system.interval_ms);
+    let class = format!("{kind} {}", colour_class(trial.layout));
+    let mut lines = Vec::new();
+    let mut start = 0;
+    for piece in values.split(Option::is_none) {
+        let known = piece
+            .iter()
+            .flatten()
+            .map(|value| f64::from(*value))
+            .collect();
+        let mut series = TimeSeries::from_samples(step, known);
+        if kind == "average" {
+            series = series.moving_average(AVERAGED_SAMPLES);
+        }
+        let seconds = |index: usize| ((start + index) as f64 + 0.5) * step.as_secs_f64();
+        let points: Vec<(f64, f64)> = (0..piece.len())
+            .map(|index| (seconds(index), series.samples()[index]))
+            .collect();
+        if !points.is_empty() {
+            lines.push(Mark::line(
+                class.clone(),
+                thin(&points, Size::Small.width() as usize / 4),
+            ));
+        }
+        start += piece.len() + 1;
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use spindle_result::SystemSeries;
+
+    #[test]
+    fn a_name_becomes_words_and_a_unit() {
+        let names = [
+            "device_utilisation_percent",
+            "device_queue",
+            "written_bytes_per_s",
+            "dirty_bytes",
+        ];
+        let headings = [
+            "Device utilisation, %",
+            "Device queue",
+            "Written, bytes per second",
+            "Dirty, bytes",
+        ];
+        assert_eq!(names.map(heading), headings);
+    }
+
+    #[test]
+    fn a_line_breaks_where_a_value_is_not_known() {
+        let trial = SampledTrial {
+            layout: 1,
+            workload: "oltp_mix".to_owned(),
+            clients: 8,
+            round: 1,
+            interval_ms: 1_000,
+            tps: vec![1.0; 5],
+            system: SystemSeries {
+                interval_ms: 1_000,
+                columns: Vec::new(),
+            },
+        };
+        let values = [Some(1.0), Some(2.0), None, None, Some(7.0)];
+        let lines = lines(&trial, &values, "raw");
+        let places: Vec<&[(f64, f64)]> = lines.iter().map(Mark::values).collect();
+        assert_eq!(places, [&[(0.5, 1.0), (1.5, 2.0)][..], &[(4.5, 7.0)]]);
+    }
+
+    #[test]
+    fn three_figures_are_shown() {
+        let texts =
+            [123_456.0, 12.3456, 0.012_345_6, 0.0].map(|value| figures_of(Some(value)).to_string());
+        assert_eq!(texts, ["123000", "12.3", "0.0123", "0"]);
+        assert_eq!(figures_of(None), Value::Null);
+    }
+}

@@ -1,0 +1,149 @@
+//! A comparison of runs for programs. What each field holds is described in `docs/compare.md`, for machines in
+//! `docs/compare.schema.json`; a field that goes away or changes its meaning there is a break for whoever reads it.
+
+use serde::Serialize;
+
+use super::{
+    Call, CaseComparison, Difference, Judgement, Options, Orderings, Outcome, RunComparison, Side,
+    sees,
+};
+use spindle_result::{Measure, Verdict};
+
+/// Version of the format.
+const FORMAT_VERSION: u32 = 1;
+
+/// All that a call of `spindle compare` found.
+#[derive(Serialize)]
+struct Document<'a> {
+    format: u32,
+    outcome: Outcome,
+    threshold: f64,
+    across_machines: bool,
+    across_settings: bool,
+    before: Run<'a>,
+    comparisons: Vec<Comparison<'a>>,
+}
+
+#[derive(Serialize)]
+struct Run<'a> {
+    directory: &'a str,
+    started_at: &'a str,
+    headline: &'a str,
+}
+
+#[derive(Serialize)]
+struct Comparison<'a> {
+    now: Run<'a>,
+    outcome: Outcome,
+    machines: &'a [Difference],
+    experiments: &'a [Difference],
+    cases: Vec<Case<'a>>,
+    orderings: &'a [Orderings],
+}
+
+#[derive(Serialize)]
+struct Case<'a> {
+    layout: &'a str,
+    workload: &'a str,
+    clients: u32,
+    status: &'static str,
+    is_regression: bool,
+    reason: Option<&'a str>,
+    verdict: Option<Verdict>,
+    measure: Option<Measure>,
+    before: Option<f64>,
+    now: Option<f64>,
+    ratio: Option<f64>,
+    ci95: Option<(f64, f64)>,
+    p_value: Option<f64>,
+    sees: Option<f64>,
+    differences: &'a [Difference],
+}
+
+/// The first run beside each of the others, indented, ended by a line feed.
+pub fn json(before: Side<'_>, others: &[(Side<'_>, RunComparison)], options: &Options) -> String {
+    let comparisons = others.iter().map(|(now, comparison)| Comparison {
+        now: run(*now),
+        outcome: comparison.outcome(),
+        machines: &comparison.machines,
+        experiments: &comparison.experiments,
+        cases: comparison.cases.iter().map(case).collect(),
+        orderings: &comparison.orderings,
+    });
+    let document = Document {
+        format: FORMAT_VERSION,
+        outcome: Outcome::of_all(others.iter().map(|(_, comparison)| comparison.outcome())),
+        threshold: options.threshold,
+        across_machines: options.across_machines,
+        across_settings: options.across_settings,
+        before: run(before),
+        comparisons: comparisons.collect(),
+    };
+    let mut text = serde_json::to_string_pretty(&document)
+        .expect("a comparison holds only strings, numbers and lists");
+    text.push('\n');
+    text
+}
+
+fn run(side: Side<'_>) -> Run<'_> {
+    Run {
+        directory: side.name,
+        started_at: side.started_at,
+        headline: &side.result.headline,
+    }
+}
+
+fn case(case: &CaseComparison) -> Case<'_> {
+    let mut told = Case {
+        layout: &case.layout,
+        workload: &case.workload,
+        clients: case.clients,
+        status: "missing",
+        is_regression: false,
+        reason: None,
+        verdict: None,
+        measure: None,
+        before: None,
+        now: None,
+        ratio: None,
+        ci95: None,
+        p_value: None,
+        sees: None,
+        differences: &[],
+    };
+    match &case.judgement {
+        Judgement::Missing {
+            reason,
+            is_regression,
+        } => {
+            told.reason = Some(reason);
+            told.is_regression = *is_regression;
+        }
+        Judgement::Compared {
+            measure,
+            before,
+            after,
+            speed,
+            call,
+        } => {
+            told.measure = Some(*measure);
+            (told.before, told.now) = (Some(*before), Some(*after));
+            (told.ratio, told.ci95, told.p_value) = (Some(speed.ratio), speed.ci95, speed.p_value);
+            told.sees = sees(speed);
+            match call {
+                Call::Called {
+                    verdict,
+                    is_regression,
+                } => {
+                    told.status = "judged";
+                    (told.verdict, told.is_regression) = (Some(*verdict), *is_regression);
+                }
+                Call::Refused { differences } => {
+                    told.status = "not_judged";
+                    told.differences = differences;
+                }
+            }
+        }
+    }
+    told
+}

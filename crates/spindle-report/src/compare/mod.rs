@@ -1,0 +1,460 @@
+//! `spindle compare`: what became of the cases of a run in other runs, of another day or another machine. Rounds of
+//! different runs share nothing, so cases are compared by Welch's interval ([`spindle_stats::compare_unpaired_among`])
+//! and not in pairs; the intervals of all cases hold together. Where machines or settings differ nothing is called
+//! faster or slower, unless the person says that just this difference is the question.
+
+mod differences;
+mod json;
+mod orderings;
+mod text;
+
+use serde::Serialize;
+use spindle_stats::{ROUNDS_TO_JUDGE, StatsError, UnpairedRatio, Verdict, compare_unpaired_among};
+
+use spindle_result::StoredRun;
+use spindle_result::{self, Case, Measure, RunResult};
+
+pub use differences::Difference;
+pub use json::json;
+pub use orderings::{OrderedLayout, Orderings, Pairs};
+pub use text::render;
+
+/// What a person wants of a comparison.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Options {
+    /// A case that became slower by more than this fraction has regressed: 0.05 stands for 5 %. At least 0, below 1.
+    pub threshold: f64,
+    /// Judge although machines or their settings differ.
+    pub across_machines: bool,
+    /// Judge although the experiments ask for different things.
+    pub across_settings: bool,
+}
+
+/// A run in a comparison.
+#[derive(Clone, Copy)]
+pub struct Side<'a> {
+    /// What people call it: its directory.
+    pub name: &'a str,
+    /// When it began.
+    pub started_at: &'a str,
+    /// What it found.
+    pub result: &'a RunResult,
+}
+
+impl<'a> Side<'a> {
+    /// The side that a stored run is; `name` is its directory as the person wrote it.
+    pub fn of(run: &'a StoredRun, name: &'a str) -> Side<'a> {
+        Side {
+            name,
+            started_at: &run.started_at,
+            result: &run.result,
+        }
+    }
+}
+
+/// One run beside the first.
+pub struct RunComparison {
+    /// As in [`Options::threshold`].
+    pub threshold: f64,
+    /// What differs in the machines.
+    pub machines: Vec<Difference>,
+    /// What differs in workload and plan.
+    pub experiments: Vec<Difference>,
+    /// The cases of the first run, in its order, then those that only the other has.
+    pub cases: Vec<CaseComparison>,
+    /// How each run orders the layouts, when their databases are different ones.
+    pub orderings: Vec<Orderings>,
+}
+
+/// One case in both runs.
+pub struct CaseComparison {
+    /// Name of its layout.
+    pub layout: String,
+    /// Its workload.
+    pub workload: String,
+    /// Its load level.
+    pub clients: u32,
+    /// What came of it.
+    pub judgement: Judgement,
+}
+
+/// What came of a case.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Judgement {
+    /// Compared.
+    Compared {
+        /// By what.
+        measure: Measure,
+        /// Mean of the measure in the first run, in transactions per minute or microseconds.
+        before: f64,
+        /// In the other.
+        after: f64,
+        /// How fast it is now over how fast it was: of throughput, or of the inverse of the transaction time.
+        speed: UnpairedRatio,
+        /// What may be said of it now.
+        call: Call,
+    },
+    /// One of the runs has no figures of it.
+    Missing {
+        /// Why, for people.
+        reason: String,
+        /// The first run measured it and in the other it broke off.
+        is_regression: bool,
+    },
+}
+
+/// What may be said of a case.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Call {
+    /// Machines and settings agree, or the person said that they need not.
+    Called {
+        /// Of the other run, with the threshold for the margin of a draw.
+        verdict: Verdict,
+        /// It is slower, and by more than the threshold.
+        is_regression: bool,
+    },
+    /// Nothing is called.
+    Refused {
+        /// The settings of this layout that differ; empty when it is the machines or what all cases share.
+        differences: Vec<Difference>,
+    },
+}
+
+/// What a comparison comes to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// Every case that was judged would have shown a regression, and none did.
+    NoRegression,
+    /// A case became slower by more than the threshold, or broke off.
+    Regression,
+    /// No case was judged.
+    NothingJudged,
+    /// No regression was found, but one of the threshold's size could have been missed in at least one case.
+    TooImprecise,
+}
+
+impl Outcome {
+    /// That of several comparisons: a regression in any counts, and so does one in which nothing was judged.
+    pub fn of_all(outcomes: impl Iterator<Item = Outcome>) -> Outcome {
+        let gravest = |all: Outcome, one: Outcome| match (all, one) {
+            (Outcome::Regression, _) | (_, Outcome::Regression) => Outcome::Regression,
+            (Outcome::NothingJudged, _) | (_, Outcome::NothingJudged) => Outcome::NothingJudged,
+            (Outcome::TooImprecise, _) | (_, Outcome::TooImprecise) => Outcome::TooImprecise,
+            _ => Outcome::NoRegression,
+        };
+        outcomes.fold(Outcome::NoRegression, gravest)
+    }
+}
+
+impl RunComparison {
+    /// What it comes to.
+    pub fn outcome(&self) -> Outcome {
+        match (self.has_regression(), self.is_judged()) {
+            (true, _) => Outcome::Regression,
+            (false, false) => Outcome::NothingJudged,
+            (false, true) if self.too_imprecise().next().is_some() => Outcome::TooImprecise,
+            (false, true) => Outcome::NoRegression,
+        }
+    }
+
+    /// The cases that were judged, and would not surely have shown a regression: how much slower each would have had to
+    /// become.
+    pub fn too_imprecise(&self) -> impl Iterator<Item = f64> {
+        let judged = self.cases.iter().filter_map(CaseComparison::speed_judged);
+        let threshold = self.threshold;
+        judged.filter_map(move |speed| {
+            let (low, _) = speed.ci95?;
+            let sees = sees(speed)?;
+            (sees > threshold && low < 1.0 - threshold).then_some(sees)
+        })
+    }
+
+    /// A case became slower by more than the threshold, or broke off.
+    pub fn has_regression(&self) -> bool {
+        self.cases.iter().any(|case| {
+            let (Judgement::Compared {
+                call: Call::Called { is_regression, .. },
+                ..
+            }
+            | Judgement::Missing { is_regression, .. }) = &case.judgement
+            else {
+                return false;
+            };
+            *is_regression
+        })
+    }
+
+    /// At least one case was judged.
+    pub fn is_judged(&self) -> bool {
+        self.cases.iter().any(|case| case.speed_judged().is_some())
+    }
+}
+
+impl CaseComparison {
+    /// Its ratio, when the case was judged.
+    fn speed_judged(&self) -> Option<&UnpairedRatio> {
+        match &self.judgement {
+            Judgement::Compared {
+                call: Call::Called { .. },
+                speed,
+                ..
+            } if speed.ci95.is_some() => Some(speed),
+            _ => None,
+        }
+    }
+}
+
+/// The smallest loss of speed, as a fraction, that an interval as wide as this one tells from none; `None` without an
+/// interval.
+pub fn sees(speed: &UnpairedRatio) -> Option<f64> {
+    let (low, high) = speed.ci95?;
+    Some(1.0 - (low / high).sqrt())
+}
+
+/// Compares a run with the first one.
+///
+/// # Errors
+/// A figure that has no ratio, which only a journal changed by hand can hold.
+pub fn compare(
+    before: &RunResult,
+    after: &RunResult,
+    options: &Options,
+) -> Result<RunComparison, StatsError> {
+    let machines = differences::of_machines(before, after);
+    let experiments = differences::of_experiments(before, after);
+    let may_call = (options.across_machines || machines.is_empty())
+        && (options.across_settings || experiments.is_empty());
+    let other_of = |case: &Case| after.cases.iter().find(|other| is_same(case, other));
+    let in_both = before.cases.iter().filter(|case| {
+        figures(case).is_ok() && other_of(case).is_some_and(|other| figures(other).is_ok())
+    });
+    let comparisons = in_both.count() as u32;
+    let mut cases = Vec::new();
+    for case in &before.cases {
+        let other = other_of(case);
+        let judgement = match (figures(case), other.map(|other| (other, figures(other)))) {
+            (Ok(a), Some((_, Ok(b)))) => {
+                let differences = differences::of_layouts(before, after, &case.layout);
+                let may_call = may_call && (options.across_settings || differences.is_empty());
+                let allowed = may_call.then_some(options.threshold);
+                compared(&a, &b, comparisons, allowed, differences)?
+            }
+            (Ok(_), Some((other, Err(reason)))) => Judgement::Missing {
+                reason: format!("now {reason}"),
+                is_regression: matches!(other.outcome, spindle_result::Outcome::Failed { .. }),
+            },
+            (Err(reason), Some(_)) => missing(format!("before {reason}")),
+            (_, None) => missing("not in this run".to_owned()),
+        };
+        cases.push(comparison_of(case, judgement));
+    }
+    for case in &after.cases {
+        if !before.cases.iter().any(|other| is_same(case, other)) {
+            let judgement = missing("in this run only".to_owned());
+            cases.push(comparison_of(case, judgement));
+        }
+    }
+    Ok(RunComparison {
+        threshold: options.threshold,
+        machines,
+        experiments,
+        cases,
+        orderings: orderings::orderings(before, after),
+    })
+}
+
+fn is_same(a: &Case, b: &Case) -> bool {
+    a.layout == b.layout && a.shares_load_with(b)
+}
+
+fn comparison_of(case: &Case, judgement: Judgement) -> CaseComparison {
+    CaseComparison {
+        layout: case.layout.clone(),
+        workload: case.workload.clone(),
+        clients: case.clients,
+        judgement,
+    }
+}
+
+fn missing(reason: String) -> Judgement {
+    Judgement::Missing {
+        reason,
+        is_regression: false,
+    }
+}
+
+/// The figures of a case, a round each; or why there are none.
+fn figures(case: &Case) -> Result<(Measure, Vec<f64>), String> {
+    if !case.is_compared() {
+        let reason = case.outcome.reason().unwrap_or("the run ended before it");
+        return Err(format!("{}: {reason}", case.outcome.status()));
+    }
+    let mut trials = case.trials.iter();
+    Ok(if trials.any(|trial| trial.arrivals.is_some()) {
+        let p99 = case.trials.iter().map(|trial| trial.latency_us.p99);
+        (Measure::P99, p99.collect())
+    } else {
+        let tpm = case.trials.iter().map(|trial| trial.tpm);
+        (Measure::Throughput, tpm.collect())
+    })
+}
+
+/// One of so many `comparisons`; `threshold` when something may be called.
+fn compared(
+    (measure_before, before): &(Measure, Vec<f64>),
+    (measure_after, after): &(Measure, Vec<f64>),
+    comparisons: u32,
+    threshold: Option<f64>,
+    differences: Vec<Difference>,
+) -> Result<Judgement, StatsError> {
+    if measure_before != measure_after {
+        let reason = "one run has a fixed rate of arrivals and the other has none";
+        return Ok(missing(reason.to_owned()));
+    }
+    let speed = match measure_before {
+        Measure::Throughput => compare_unpaired_among(after, before, comparisons)?,
+        // The shorter time is the faster.
+        Measure::P99 => compare_unpaired_among(before, after, comparisons)?,
+    };
+    let call = match threshold {
+        Some(_) if before.len().min(after.len()) < ROUNDS_TO_JUDGE as usize => Call::Called {
+            verdict: Verdict::Undecided,
+            is_regression: false,
+        },
+        Some(threshold) => call(&speed, threshold),
+        None => Call::Refused { differences },
+    };
+    let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
+    Ok(Judgement::Compared {
+        measure: *measure_before,
+        before: mean(before),
+        after: mean(after),
+        speed,
+        call,
+    })
+}
+
+/// Slower and faster when the interval excludes 1, a draw when it lies within the threshold of 1. A regression is
+/// surely slower, and its ratio is below 1 by more than the threshold.
+fn call(speed: &UnpairedRatio, threshold: f64) -> Call {
+    let verdict = match speed.ci95 {
+        Some((low, high)) if 1.0 - threshold <= low && high <= 1.0 + threshold => Verdict::Draw,
+        Some((low, _)) if low > 1.0 => Verdict::Faster,
+        Some((_, high)) if high < 1.0 => Verdict::Slower,
+        _ => Verdict::Undecided,
+    };
+    Call::Called {
+        verdict,
+        is_regression: verdict == Verdict::Slower && speed.ratio < 1.0 - threshold,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn called(ratio: f64, low: f64, high: f64) -> (Verdict, bool) {
+        let speed = UnpairedRatio {
+            ratio,
+            ci95: Some((low, high)),
+            p_value: None,
+        };
+        match call(&speed, 0.05) {
+            Call::Called {
+                verdict,
+                is_regression,
+            } => (verdict, is_regression),
+            Call::Refused { .. } => panic!("nothing forbids a call"),
+        }
+    }
+
+    #[test]
+    fn a_regression_is_sure_and_beyond_the_threshold() {
+        assert_eq!(called(0.90, 0.86, 0.94), (Verdict::Slower, true));
+        assert_eq!(called(0.94, 0.90, 0.99), (Verdict::Slower, true));
+        assert_eq!(called(0.96, 0.93, 0.99), (Verdict::Slower, false));
+        assert_eq!(called(0.90, 0.80, 1.01), (Verdict::Undecided, false));
+        assert_eq!(called(0.97, 0.95, 0.99), (Verdict::Draw, false));
+        assert_eq!(called(1.20, 1.10, 1.30), (Verdict::Faster, false));
+        assert_eq!(called(1.02, 0.97, 1.07), (Verdict::Undecided, false));
+    }
+
+    #[test]
+    fn without_an_interval_nothing_is_decided() {
+        let speed = UnpairedRatio {
+            ratio: 0.5,
+            ci95: None,
+            p_value: None,
+        };
+        assert_eq!(
+            call(&speed, 0.05),
+            Call::Called {
+                verdict: Verdict::Undecided,
+                is_regression: false
+            }
+        );
+    }
+
+    /// Runs whose cases have these intervals, beside a threshold of 5 %.
+    fn of_intervals(intervals: &[(f64, f64)]) -> RunComparison {
+        let case = |&(low, high): &(f64, f64)| {
+            let speed = UnpairedRatio {
+                ratio: (low * high).sqrt(),
+                ci95: Some((low, high)),
+                p_value: Some(0.5),
+            };
+            CaseComparison {
+                layout: "a".to_owned(),
+                workload: "oltp_mix".to_owned(),
+                clients: 8,
+                judgement: Judgement::Compared {
+                    measure: Measure::Throughput,
+                    before: 1.0,
+                    after: 1.0,
+                    speed,
+                    call: call(&speed, 0.05),
+                },
+            }
+        };
+        RunComparison {
+            threshold: 0.05,
+            machines: Vec::new(),
+            experiments: Vec::new(),
+            cases: intervals.iter().map(case).collect(),
+            orderings: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn what_could_not_have_been_seen_is_not_called_absent() {
+        let wide = of_intervals(&[(0.44, 2.25), (0.6, 1.7), (0.7, 1.4)]);
+        assert_eq!(wide.outcome(), Outcome::TooImprecise);
+        let told = text::render_conclusion(&wide);
+        assert!(
+            told.starts_with(
+                "0 of 3 cases are known well enough to see 5 % (they see 29 % at best)"
+            ),
+            "{told}"
+        );
+        let one_wide = of_intervals(&[(0.98, 1.02), (0.7, 1.4)]);
+        assert_eq!(one_wide.outcome(), Outcome::TooImprecise);
+        assert!(text::render_conclusion(&one_wide).starts_with("1 of 2 cases are known"));
+        // Wide, and yet no regression can hide in the second.
+        let known = of_intervals(&[(0.98, 1.02), (1.1, 2.2)]);
+        assert_eq!(known.outcome(), Outcome::NoRegression);
+        let regressed = of_intervals(&[(0.7, 1.4), (0.8, 0.9)]);
+        assert_eq!(regressed.outcome(), Outcome::Regression);
+    }
+
+    /// Of two equal runs of many cases, some case seems slower by luck unless that is allowed for.
+    #[test]
+    fn the_intervals_of_all_cases_hold_together() {
+        let values = [[100.0, 101.0, 99.0, 100.5], [99.0, 98.0, 98.5, 98.2]];
+        let width = |comparisons| {
+            let speed = compare_unpaired_among(&values[1], &values[0], comparisons).unwrap();
+            speed.ci95.map(|(low, high)| high / low).unwrap()
+        };
+        assert!(width(6) > width(1));
+    }
+}

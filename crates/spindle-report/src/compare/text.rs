@@ -1,0 +1,286 @@
+//! A comparison of runs on a terminal.
+
+use std::fmt::Write as _;
+
+use super::{
+    Call, CaseComparison, Difference, Judgement, Options, Orderings, Pairs, RunComparison, Side,
+    sees,
+};
+use crate::comparison::{milliseconds, ratio};
+use crate::table::{BOLD, CYAN, GREEN, RED, Style, YELLOW, align_right, lines, paint, plain_table};
+use spindle_result::{Measure, RatioEstimate, Verdict};
+
+/// The runs' figures say how sure they are within each; what else changed between two days they cannot know.
+const BETWEEN_RUNS: &str = "Intervals cover noise within a run only, not changes between runs. To see how large those are, run the \
+same settings twice.";
+
+/// A run beside the first, for people.
+pub fn render(
+    before: Side<'_>,
+    after: Side<'_>,
+    comparison: &RunComparison,
+    options: &Options,
+    style: Style,
+) -> String {
+    let mut text = format!(
+        "{}\n  before: {}, begun {}\n  now:    {}, begun {}\n\n",
+        paint("Two runs", BOLD, style),
+        before.name,
+        before.started_at,
+        after.name,
+        after.started_at
+    );
+    let machines = (
+        "The machines",
+        &comparison.machines,
+        options.across_machines,
+    );
+    let experiments = (
+        "The settings of the experiments",
+        &comparison.experiments,
+        options.across_settings,
+    );
+    for (what, differences, is_wanted) in [machines, experiments] {
+        text.push_str(&differences_of(what, differences, is_wanted, style));
+    }
+    text.push_str(&cases(comparison, style));
+    text.push_str(&differing_layouts(comparison, style));
+    for orderings in &comparison.orderings {
+        text.push_str(&side_by_side(orderings, style));
+    }
+    let _ = writeln!(text, "{}", conclusion(comparison, options, style));
+    let _ = writeln!(text, "{BETWEEN_RUNS}");
+    text
+}
+
+fn differences_of(what: &str, differences: &[Difference], is_wanted: bool, style: Style) -> String {
+    if differences.is_empty() {
+        return format!("{what} agree.\n");
+    }
+    let (label, colour) = match is_wanted {
+        true => ("differ, as was said", CYAN),
+        false => ("differ", YELLOW),
+    };
+    let title = format!("{what} {label}:");
+    format!("{}\n{}", paint(&title, colour, style), listed(differences))
+}
+
+fn listed(differences: &[Difference]) -> String {
+    let line = |difference: &Difference| {
+        let Difference {
+            setting,
+            before,
+            after,
+        } = difference;
+        format!("  {setting}: {before} -> {after}\n")
+    };
+    differences.iter().map(line).collect()
+}
+
+fn cases(comparison: &RunComparison, style: Style) -> String {
+    let mut table = plain_table(style.width);
+    for case in &comparison.cases {
+        table.add_row(row(case));
+    }
+    for column in [1, 2, 3, 5] {
+        align_right(&mut table, column);
+    }
+    let mut text = String::from(
+        "\nlayout, clients; before, now; ratio of speed, and its interval (95 % for all cases together):\n",
+    );
+    for (line, case) in lines(&table).lines().zip(&comparison.cases) {
+        let _ = writeln!(text, "{line}  {}", label(case, style));
+    }
+    text.push('\n');
+    text
+}
+
+fn row(case: &CaseComparison) -> Vec<String> {
+    let mut row = vec![format!("  {}", case.layout), case.clients.to_string()];
+    let Judgement::Compared {
+        measure,
+        before,
+        after,
+        speed,
+        ..
+    } = &case.judgement
+    else {
+        return row;
+    };
+    let (write, unit): (fn(f64) -> String, &str) = match measure {
+        Measure::Throughput => (|tpm| format!("{tpm:.0}"), "tpm"),
+        Measure::P99 => (|us| milliseconds(us / 1e3), "ms (p99)"),
+    };
+    let interval = |(low, high)| format!("({}-{})", ratio(low), ratio(high));
+    row.extend([
+        write(*before),
+        write(*after),
+        unit.to_owned(),
+        format!("{} x", ratio(speed.ratio)),
+        speed.ci95.map_or_else(String::new, interval),
+    ]);
+    row
+}
+
+/// What may be said of a case, in a word or two.
+fn label(case: &CaseComparison, style: Style) -> String {
+    match &case.judgement {
+        Judgement::Missing {
+            reason,
+            is_regression: true,
+        } => paint(reason, RED, style),
+        Judgement::Missing { reason, .. } => reason.clone(),
+        Judgement::Compared { speed, .. } if speed.ci95.is_none() => {
+            "two rounds or more are needed in each run".to_owned()
+        }
+        Judgement::Compared { call, speed, .. } => match call {
+            Call::Refused { .. } => paint("not called", YELLOW, style),
+            Call::Called {
+                is_regression: true,
+                ..
+            } => paint("slower: a regression", RED, style),
+            Call::Called { verdict, .. } => match verdict {
+                Verdict::Faster => paint("faster", GREEN, style),
+                Verdict::Slower => paint("slower, within the threshold", YELLOW, style),
+                Verdict::Draw => paint("draw", CYAN, style),
+                Verdict::Undecided => {
+                    let sees = 100.0 * sees(speed).unwrap_or(1.0);
+                    paint(&format!("undecided: sees {sees:.0} %"), YELLOW, style)
+                }
+            },
+        },
+    }
+}
+
+/// The settings of single layouts that keep them from being called.
+fn differing_layouts(comparison: &RunComparison, style: Style) -> String {
+    let mut text = String::new();
+    let mut seen: Vec<&str> = Vec::new();
+    for case in &comparison.cases {
+        let Judgement::Compared {
+            call: Call::Refused { differences },
+            ..
+        } = &case.judgement
+        else {
+            continue;
+        };
+        if differences.is_empty() || seen.contains(&case.layout.as_str()) {
+            continue;
+        }
+        seen.push(&case.layout);
+        let title = format!("The layout {} differs:", case.layout);
+        let _ = writeln!(
+            text,
+            "{}\n{}",
+            paint(&title, YELLOW, style),
+            listed(differences)
+        );
+    }
+    text
+}
+
+/// The layouts in the order of each database: place, and throughput relative to its best.
+fn side_by_side(orderings: &Orderings, style: Style) -> String {
+    let mut table = plain_table(style.width);
+    let [first, other] = &orderings.engines;
+    table.add_row(vec!["  layout", "", first, "", other]);
+    for layout in &orderings.layouts {
+        let mut row = vec![format!("  {}", layout.layout)];
+        for place in &layout.places {
+            row.push(place.place.to_string());
+            row.push(place.of_best.map_or_else(|| "best".to_owned(), of_best));
+        }
+        table.add_row(row);
+    }
+    let Pairs {
+        same,
+        contrary,
+        open,
+    } = orderings.pairs;
+    let title = format!(
+        "The orderings of the layouts, {} clients:",
+        orderings.clients
+    );
+    format!(
+        "{}\n{}\nOf {} pairs of layouts, {same} come in the same order under both, {contrary} in the contrary order; {open} are not \
+         told apart by one of them.\n\n",
+        paint(&title, BOLD, style),
+        lines(&table),
+        same + contrary + open,
+    )
+}
+
+fn of_best(estimate: RatioEstimate) -> String {
+    let interval = |(low, high)| format!(" ({}-{})", ratio(low), ratio(high));
+    let interval = estimate.ci95.map_or_else(String::new, interval);
+    format!("{} x{interval}", ratio(estimate.ratio))
+}
+
+/// What a comparison comes to, without a style.
+#[cfg(test)]
+pub(super) fn render_conclusion(comparison: &RunComparison) -> String {
+    no_regression(comparison, 100.0 * comparison.threshold)
+}
+
+fn conclusion(comparison: &RunComparison, options: &Options, style: Style) -> String {
+    let percent = (options.threshold * 1e4).round() / 100.0;
+    let text = if comparison.has_regression() {
+        format!("A regression: at least one case is slower by more than {percent} %, or broke off.")
+    } else if !comparison.is_judged() {
+        format!("Nothing was judged{}.", what_to_do(comparison, options))
+    } else {
+        no_regression(comparison, percent)
+    };
+    paint(&text, BOLD, style)
+}
+
+/// Nothing regressed; but could it have been seen?
+fn no_regression(comparison: &RunComparison, percent: f64) -> String {
+    let all = comparison.cases.len();
+    let judged = comparison
+        .cases
+        .iter()
+        .filter(|case| case.speed_judged().is_some());
+    let judged = judged.count();
+    let unseen: Vec<f64> = comparison.too_imprecise().collect();
+    let known = judged - unseen.len();
+    let Some(best) = unseen.iter().copied().reduce(f64::min) else {
+        return format!(
+            "No regression beyond {percent} %: {judged} of {all} cases were judged, each known well enough to see one."
+        );
+    };
+    let rest = if known == 0 {
+        "they see"
+    } else {
+        "the others see"
+    };
+    format!(
+        "{known} of {all} cases are known well enough to see {percent} % ({rest} {:.0} % at best), so a regression may have been \
+         missed. Measure more rounds, longer, or on a calmer machine.",
+        100.0 * best
+    )
+}
+
+/// How a comparison that was refused may be had.
+fn what_to_do(comparison: &RunComparison, options: &Options) -> &'static str {
+    let refuses_machines = !comparison.machines.is_empty() && !options.across_machines;
+    let is_refused = comparison.cases.iter().any(|case| {
+        matches!(
+            case.judgement,
+            Judgement::Compared {
+                call: Call::Refused { .. },
+                ..
+            }
+        )
+    });
+    match (is_refused, refuses_machines) {
+        (true, true) => {
+            ": the machines differ, and the difference may be theirs. If that is the question, say --across-machines (and \
+             --across-settings where settings differ)"
+        }
+        (true, false) => {
+            ": the settings differ, and the difference may be theirs. If that is the question, say --across-settings"
+        }
+        (false, _) => ": there is no case that both runs measured in two rounds or more",
+    }
+}

@@ -1,0 +1,464 @@
+//! The columns of the comparison, for the terminal and both reports, and of the checks, for the reports; and how their
+//! figures are written.
+
+use spindle_stats::ROUNDS_TO_JUDGE;
+
+use spindle_result::{
+    Case, ClientAudit, Comparison, IoCounts, Keeps, Measure, RunResult, Summary, Trial, Verdict,
+    rounds_that_tell, unit,
+};
+
+/// Columns of throughput, which stand there even when a figure is missing.
+const ALWAYS_SHOWN: usize = 2;
+
+/// Shown where the system does not tell.
+const UNKNOWN: &str = "unknown";
+
+/// Shown where a figure is missing.
+pub const NO_FIGURE: &str = "-";
+
+/// One column of figures.
+#[derive(Debug, Clone, Copy)]
+pub struct Column {
+    /// What the figure is, in full.
+    pub title: &'static str,
+    /// The title cut to two short lines, for terminals.
+    pub short: [&'static str; 2],
+    /// What the short title stands for, where it does not say so itself.
+    pub legend: Option<&'static str>,
+    /// The figure of one case.
+    pub cell: fn(&Summary) -> String,
+}
+
+/// The columns of figures, from left to right; number, layout and clients stand before them. They are those of the
+/// published comparisons of raw devices and file systems, and the program's audit of itself.
+pub const COLUMNS: [Column; 10] = [
+    Column {
+        title: "transactions per minute",
+        short: ["", "tpm"],
+        legend: None,
+        cell: |summary| count(summary.tpm),
+    },
+    Column {
+        title: "95 % interval of tpm, ±%",
+        short: ["+-", "%"],
+        legend: Some("+-: 95 % interval of tpm"),
+        cell: |summary| optional(summary.tpm_half_width_percent, percent),
+    },
+    Column {
+        title: "reads per second",
+        short: ["reads", "/s"],
+        legend: None,
+        cell: |summary| count(summary.read_iops),
+    },
+    Column {
+        title: "writes per second",
+        short: ["writes", "/s"],
+        legend: None,
+        cell: |summary| count(summary.write_iops),
+    },
+    Column {
+        title: "KB per second",
+        short: ["KB", "/s"],
+        legend: None,
+        cell: |summary| count(summary.kib_per_s),
+    },
+    Column {
+        title: "log file parallel write, ms",
+        short: ["log wr", "ms"],
+        legend: Some("log wr: log file parallel write"),
+        cell: |summary| optional(summary.log_file_parallel_write_ms, milliseconds),
+    },
+    Column {
+        title: "db file sequential read, ms",
+        short: ["blk rd", "ms"],
+        legend: Some("blk rd: db file sequential read"),
+        cell: |summary| optional(summary.db_file_sequential_read_ms, milliseconds),
+    },
+    Column {
+        title: "CPU %, user / system / iowait",
+        short: ["CPU %", "us/sy/wa"],
+        legend: Some("CPU: user/system/iowait"),
+        cell: |summary| {
+            let shares = (
+                summary.cpu_user_percent,
+                summary.cpu_system_percent,
+                summary.cpu_iowait_percent,
+            );
+            match shares {
+                (Some(user), Some(system), Some(iowait)) => {
+                    format!("{user:.0}/{system:.0}/{iowait:.0}")
+                }
+                _ => UNKNOWN.to_owned(),
+            }
+        },
+    },
+    Column {
+        title: "transaction ms, p50 / p95 / p99",
+        short: ["transaction ms", "p50/p95/p99"],
+        legend: None,
+        cell: |summary| {
+            let percentiles = [summary.p50_ms, summary.p95_ms, summary.p99_ms];
+            percentiles.map(milliseconds).join("/")
+        },
+    },
+    Column {
+        title: "database / device bytes, read / written",
+        short: ["DB/dev", "rd/wr"],
+        legend: Some("DB/dev: bytes that the database counted over bytes that the device counted"),
+        cell: |summary| match (summary.read_ratio, summary.write_ratio) {
+            (None, None) => UNKNOWN.to_owned(),
+            (read, write) => format!("{}/{}", optional(read, ratio), optional(write, ratio)),
+        },
+    },
+];
+
+/// The columns that a figure of a case stands in, the first ones always.
+pub fn columns(result: &RunResult) -> Vec<Column> {
+    let summaries: Vec<Summary> = result.cases.iter().filter_map(Case::summary).collect();
+    let has_figure = |column: &Column| {
+        let cells = summaries.iter().map(|summary| (column.cell)(summary));
+        let is_figure = |cell: String| cell != NO_FIGURE && cell != UNKNOWN;
+        summaries.is_empty() || cells.into_iter().any(is_figure)
+    };
+    let numbered = COLUMNS.into_iter().enumerate();
+    let shown = numbered.filter(|(at, column)| *at < ALWAYS_SHOWN || has_figure(column));
+    shown.map(|(_, column)| column).collect()
+}
+
+/// What the abbreviations of [`Column::short`] stand for, for below a terminal's table.
+pub fn legend(columns: &[Column]) -> String {
+    let explained: Vec<&str> = columns.iter().filter_map(|column| column.legend).collect();
+    explained.join("; ")
+}
+
+/// What the table of checks shows.
+pub(super) const CHECKS_NOTE: &str = "\
+What the program counted beside what the device counted, and what was left to write when each trial ended.";
+
+/// One column of the table of checks, which has a row for every trial.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Check {
+    /// What the figure is, in full.
+    pub title: &'static str,
+    /// The figure of one trial of a case.
+    pub cell: fn(&Case, &Trial) -> String,
+}
+
+/// The columns of the checks, from left to right; the layout stands before them.
+pub(super) const CHECKS: [Check; 14] = [
+    Check {
+        title: "clients / in tpm x mean time",
+        cell: |case, trial| match trial.audit.clients {
+            Some(audit) => clients(audit),
+            None => case.clients.to_string(),
+        },
+    },
+    Check {
+        title: "round",
+        cell: |_, trial| trial.round.to_string(),
+    },
+    Check {
+        title: "tpm",
+        cell: |_, trial| count(trial.tpm),
+    },
+    Check {
+        title: "transactions tried again",
+        cell: |_, trial| trial.retries.to_string(),
+    },
+    Check {
+        title: "reads, program / device",
+        cell: |_, trial| both_sides(trial, |side| side.reads),
+    },
+    Check {
+        title: "writes, program / device",
+        cell: |_, trial| both_sides(trial, |side| side.writes),
+    },
+    Check {
+        title: "bytes read, ratio",
+        cell: |_, trial| known(trial.audit.read_ratio, ratio),
+    },
+    Check {
+        title: "bytes written, ratio",
+        cell: |_, trial| known(trial.audit.write_ratio, ratio),
+    },
+    Check {
+        title: "read from page cache",
+        cell: |_, trial| {
+            known(trial.audit.page_cache_share, |share| {
+                format!("{:.0} %", 100.0 * share)
+            })
+        },
+    },
+    Check {
+        title: "dirty in page cache at the end, KiB",
+        cell: |_, trial| known(trial.audit.dirty_bytes_at_end, kib),
+    },
+    Check {
+        title: "dirty in buffer cache at the end, KiB",
+        cell: |_, trial| known(trial.audit.dirty_buffer_bytes_at_end, kib),
+    },
+    Check {
+        title: "flush at the end, ms",
+        cell: |_, trial| optional(trial.audit.flush_at_end_us, |us| milliseconds(us / 1e3)),
+    },
+    Check {
+        title: "CPU user / system per transaction, µs",
+        cell: |_, trial| {
+            known(trial.cpu_us_per_transaction, |cpu| {
+                format!("{:.0} / {:.0}", cpu.user, cpu.system)
+            })
+        },
+    },
+    Check {
+        title: "memory of instance / a session, KiB",
+        cell: |_, trial| {
+            known(trial.memory, |memory| {
+                let instance = kib(memory.instance_bytes);
+                format!("{instance} / {}", kib(memory.session_bytes))
+            })
+        },
+    },
+];
+
+/// Clients beside those that throughput times mean transaction time accounts for (Little's law), those that had nothing
+/// to do included; and whether the two differ.
+fn clients(audit: ClientAudit) -> String {
+    let had_nothing_to_do = audit.clients as f64 - audit.at_work();
+    let accounted_for = audit.in_transactions + had_nothing_to_do;
+    let fails = if audit.holds() { "" } else { ", differ" };
+    format!("{} / {accounted_for:.2}{fails}", audit.clients)
+}
+
+fn both_sides(trial: &Trial, count: fn(&IoCounts) -> u64) -> String {
+    let device = known(trial.audit.device, |device| count(&device).to_string());
+    format!("{} / {device}", count(&trial.audit.tool))
+}
+
+/// Heading of what a case keeps when the power goes, which stands behind its clients.
+pub const KEEPS: &str = "after a power cut";
+
+/// The same in two short lines.
+pub const KEEPS_SHORT: [&str; 2] = ["power", "cut"];
+
+/// What a case keeps when the power goes, for a cell; nothing for one that was not measured.
+pub fn keeps(case: &Case) -> String {
+    match case.is_compared() {
+        true => case.promise.to_string(),
+        false => NO_FIGURE.to_owned(),
+    }
+}
+
+/// What weakens what cases keep, a line each; one line for all when all are alike, and none when all keep every commit.
+pub fn weaknesses(result: &RunResult) -> Vec<String> {
+    let mut lines: Vec<(Vec<&str>, String)> = Vec::new();
+    let measured: Vec<&Case> = result
+        .cases
+        .iter()
+        .filter(|case| case.is_compared())
+        .collect();
+    for case in &measured {
+        let reasons = case.promise.weaknesses();
+        let reasons: Vec<String> = reasons
+            .map(|reason| format!("{}: {}", reason.what, reason.effect))
+            .collect();
+        if reasons.is_empty() {
+            continue;
+        }
+        let clause = match case.promise.keeps {
+            // What is unknown stands among the reasons.
+            Keeps::Unknown => "keeps an unknown part of its commits".to_owned(),
+            _ => case.promise.clause(),
+        };
+        let text = format!("{clause} ({})", reasons.join("; "));
+        match lines.iter_mut().find(|(_, known)| *known == text) {
+            Some((layouts, _)) if layouts.contains(&&*case.layout) => {}
+            Some((layouts, _)) => layouts.push(&case.layout),
+            None => lines.push((vec![&case.layout], text)),
+        }
+    }
+    let mut layouts: Vec<&str> = measured.iter().map(|case| case.layout.as_str()).collect();
+    layouts.sort_unstable();
+    layouts.dedup();
+    let line = |(of, text): (Vec<&str>, String)| match of.len() == layouts.len() && of.len() > 1 {
+        true => format!("Every layout {text}"),
+        false => format!("{} {text}", of.join(", ")),
+    };
+    lines.into_iter().map(line).collect()
+}
+
+/// What is to be said of a case besides its figures: why there are none, or what is wrong with them. `None` for a case
+/// with nothing to add.
+pub fn remark(result: &RunResult, case: &Case) -> Option<String> {
+    if let Some(reason) = case.outcome.reason() {
+        return Some(format!("{}: {reason}", case.outcome.status()));
+    }
+    let note = result.layout_of(case)?.not_direct_note()?;
+    Some(note.to_owned())
+}
+
+/// What ratios are of, in a few words to follow "ratio of".
+pub fn ratio_of(measure: Measure) -> &'static str {
+    match measure {
+        Measure::Throughput => "tpm",
+        Measure::P99 => "p99, theirs over its own,",
+    }
+}
+
+/// The heading of a column of ratios of cases a and b: above 1, a is the better one.
+pub fn ratio_title(measure: Measure) -> &'static str {
+    match measure {
+        Measure::Throughput => "tpm, a / b",
+        Measure::P99 => "p99, b / a",
+    }
+}
+
+/// The interval of a ratio: `1.85-1.99`, or nothing known.
+pub fn interval(comparison: &Comparison) -> String {
+    optional(comparison.ci95, |(low, high)| {
+        format!("{}-{}", ratio(low), ratio(high))
+    })
+}
+
+/// The verdict in words, with what it lacks to be certain.
+pub fn verdict(result: &RunResult, comparison: &Comparison) -> String {
+    let (word, unit) = (comparison.verdict.to_string(), unit(result));
+    match (comparison.verdict, comparison.rounds_needed) {
+        (Verdict::Undecided, _) if comparison.rounds < ROUNDS_TO_JUDGE => {
+            format!("{word}, {ROUNDS_TO_JUDGE} {unit} or more are needed")
+        }
+        (Verdict::Undecided, Some(needed)) => format!("{word}, {}", rounds_that_tell(needed, unit)),
+        (Verdict::Undecided, None) => format!("{word}, within the machine's own noise"),
+        _ => word,
+    }
+}
+
+/// A ratio in three figures or two decimals.
+pub use spindle_result::format_ratio as ratio;
+
+fn optional<T>(value: Option<T>, write: impl FnOnce(T) -> String) -> String {
+    value.map_or_else(|| NO_FIGURE.to_owned(), write)
+}
+
+fn known<T>(value: Option<T>, write: impl FnOnce(T) -> String) -> String {
+    value.map_or_else(|| "unknown".to_owned(), write)
+}
+
+fn kib(bytes: u64) -> String {
+    bytes.div_ceil(1024).to_string()
+}
+
+pub(super) fn count(value: f64) -> String {
+    format!("{value:.0}")
+}
+
+/// A percentage in two or three figures.
+fn percent(value: f64) -> String {
+    if value >= 9.95 {
+        format!("{value:.0}")
+    } else {
+        format!("{value:.1}")
+    }
+}
+
+/// Milliseconds in about three figures.
+pub(crate) fn milliseconds(value: f64) -> String {
+    match value {
+        value if value >= 99.5 => format!("{value:.0}"),
+        value if value >= 9.95 => format!("{value:.1}"),
+        value => format!("{value:.2}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use spindle_result::{build, sample};
+
+    fn comparison(verdict: Verdict, rounds_needed: Option<u32>) -> Comparison {
+        Comparison {
+            workload: "oltp_mix".to_owned(),
+            clients: 8,
+            a: "a".to_owned(),
+            b: "b".to_owned(),
+            ratio: 1.1,
+            ci95: Some((1.02, 1.19)),
+            verdict,
+            rounds_needed,
+            rounds_to_find: None,
+            rounds_to_win: None,
+            rounds: 3,
+            p99: None,
+            cpu: None,
+        }
+    }
+
+    #[test]
+    fn clients_that_are_not_accounted_for_are_marked() {
+        let audit = |in_transactions| ClientAudit {
+            clients: 8,
+            in_transactions,
+            thinking: 1.0,
+            idle: 0.0,
+            away: 0.0,
+            open_at_end: 0,
+            longest_open_s: 0.0,
+            got_a_turn: 8,
+            fewest: 9,
+            most: 11,
+        };
+        assert_eq!(clients(audit(6.9)), "8 / 7.90");
+        assert_eq!(clients(audit(6.0)), "8 / 7.00, differ");
+    }
+
+    #[test]
+    fn a_verdict_says_what_it_lacks() {
+        let mut record = sample::record(&[("a", &[100.0; 3]), ("b", &[100.0; 3])]);
+        let result = build(&record).unwrap();
+        let words = |verdict_, rounds| verdict(&result, &comparison(verdict_, rounds));
+        assert_eq!(words(Verdict::Faster, None), "faster");
+        assert_eq!(words(Verdict::Draw, None), "draw");
+        assert_eq!(
+            words(Verdict::Undecided, Some(9)),
+            "undecided, about 9 rounds in all would tell"
+        );
+        assert_eq!(
+            words(Verdict::Undecided, Some(spindle_stats::MAX_ROUNDS)),
+            "undecided, the noise is too large for any number of rounds"
+        );
+        assert_eq!(
+            words(Verdict::Undecided, None),
+            "undecided, within the machine's own noise"
+        );
+        let two_rounds = Comparison {
+            rounds: 2,
+            ..comparison(Verdict::Undecided, Some(3))
+        };
+        assert_eq!(
+            verdict(&result, &two_rounds),
+            "undecided, 3 rounds or more are needed"
+        );
+        record.cases[0].trials[0].conditions.run = Some(1);
+        let of_runs = build(&record).unwrap();
+        assert_eq!(
+            verdict(&of_runs, &comparison(Verdict::Undecided, Some(9))),
+            "undecided, about 9 runs in all would tell"
+        );
+    }
+
+    #[test]
+    fn milliseconds_keep_three_figures() {
+        assert_eq!(
+            [0.084, 9.94, 9.96, 99.4, 99.6].map(milliseconds),
+            ["0.08", "9.94", "10.0", "99.4", "100"]
+        );
+    }
+
+    #[test]
+    fn an_interval_nobody_knows_is_a_dash() {
+        let mut comparison = comparison(Verdict::Undecided, None);
+        assert_eq!(interval(&comparison), "1.02-1.19");
+        comparison.ci95 = None;
+        assert_eq!(interval(&comparison), NO_FIGURE);
+    }
+}

@@ -1,0 +1,93 @@
+//! What the instrument itself takes, in words: processor time of a transaction without storage, and memory. Printed
+//! with every run, because a benchmark that is dear measures itself.
+
+use spindle_result::{Case, Memory, RunResult};
+
+/// What Spindle itself costs, beside the pace of the fastest case; `None` when it was not measured.
+pub fn own_cost(result: &RunResult) -> Option<String> {
+    let cpu = result.own_cost?.cpu_us_per_transaction;
+    let cost_us = cpu.user + cpu.system;
+    let mut text = format!(
+        "Spindle's own cost: {cost_us:.0} us of CPU a transaction (one client, devices of memory)"
+    );
+    if let Some((case, pace_us)) = fastest(result) {
+        text += &format!(
+            ", {:.1} % of the {pace_us:.0} us from one commit to the next in the fastest case ({}, {} clients)",
+            100.0 * cost_us / pace_us,
+            case.layout,
+            case.clients
+        );
+    }
+    if let Some(percent) = sampler_percent(result) {
+        text += &format!("; sampling the system took {percent:.2} % of one processor");
+    }
+    Some(text)
+}
+
+/// What the sampler took of one processor in the case where it took most.
+fn sampler_percent(result: &RunResult) -> Option<f64> {
+    let means = result.cases.iter().flat_map(|case| &case.system);
+    let costs = means.filter(|mean| mean.name == "sampler_cpu_percent");
+    costs.map(|cost| cost.mean).max_by(f64::total_cmp)
+}
+
+/// The case of the highest throughput, and the time from one of its commits to the next, in microseconds.
+fn fastest(result: &RunResult) -> Option<(&Case, f64)> {
+    let compared = result.cases.iter().filter(|case| case.is_compared());
+    let tpm = |case: &Case| case.tpm.map_or(0.0, |tpm| tpm.mean);
+    let case = compared.max_by(|a, b| tpm(a).total_cmp(&tpm(b)))?;
+    (tpm(case) > 0.0).then(|| (case, 60e6 / tpm(case)))
+}
+
+/// What memory the database took at most, at the highest load level that knows: there a session's figure is least
+/// mixed with what does not depend on their number. `None` when no trial knows.
+pub fn memory(result: &RunResult) -> Option<String> {
+    let trials = result.cases.iter().flat_map(|case| {
+        let known = case.trials.iter().filter_map(|trial| trial.memory);
+        known.map(|memory| (case.clients, memory))
+    });
+    let known: Vec<(u32, Memory)> = trials.collect();
+    let clients = known.iter().map(|(clients, _)| *clients).max()?;
+    let of_level = || known.iter().filter(|(level, _)| *level == clients);
+    let most = |figure: fn(&Memory) -> u64| of_level().map(|(_, memory)| figure(memory)).max();
+    Some(format!(
+        "Its memory with {clients} clients at most: {} MiB of buffer cache as configured, {:.1} MiB for the rest of the \
+         instance, {} KiB a session",
+        most(|memory| memory.buffer_cache_bytes)? >> 20,
+        most(|memory| memory.instance_bytes)? as f64 / f64::from(1 << 20),
+        most(|memory| memory.session_bytes)?.div_ceil(1024),
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use spindle_result::{CpuMicroseconds, OwnCost, SystemMean};
+
+    #[test]
+    fn what_sampling_costs_is_said_with_the_rest() {
+        let mut result =
+            spindle_result::build(&spindle_result::sample::record(&[("a", &[100.0, 101.0])]))
+                .unwrap();
+        assert_eq!(own_cost(&result), None);
+        result.own_cost = Some(OwnCost {
+            cpu_us_per_transaction: CpuMicroseconds {
+                user: 20.0,
+                system: 10.0,
+            },
+            transactions: 100,
+            measured_s: 1.0,
+            data_bytes: 1,
+            buffer_cache_bytes: 1,
+        });
+        let text = own_cost(&result).unwrap();
+        assert!(text.starts_with("Spindle's own cost: 30 us") && !text.contains("sampling"));
+        result.cases[0].system.push(SystemMean {
+            name: "sampler_cpu_percent".to_owned(),
+            mean: 0.123,
+            max: 0.5,
+        });
+        let text = own_cost(&result).unwrap();
+        assert!(text.ends_with("; sampling the system took 0.12 % of one processor"));
+    }
+}

@@ -1,0 +1,13 @@
+//! `spindle export`: a run for other programs. What each format holds is described in `docs/export.md`; a field that
+//! goes away or changes its meaning there is a break for whoever reads it.
+
+mod csv;
+mod openmetrics;
+
+pub use csv::csv;
+pub use openmetrics::openmetrics;
+
+/// Name of the run's experiment.
+fn experiment_name(result: &spindle_result::RunResult) -> &str {
+    result.experiment["name"].as_str().unwrap_or_default()
+}

@@ -1,0 +1,45 @@
+//! Kinds of transactions apart (new order, payment, ...): for each workload and load level the layouts of each kind
+//! together, for both reports.
+
+use super::comparison::{count, milliseconds};
+use spindle_result::{Case, KindMeans};
+
+/// The columns of the table: the kind, the layout, and the figures.
+pub(super) const COLUMNS: [&str; 6] =
+    ["kind", "layout", "per minute", "p50 ms", "p95 ms", "p99 ms"];
+
+/// One kind of transaction.
+pub(super) struct Kind {
+    /// Its name.
+    pub(super) kind: String,
+    /// The layouts that had it, each with its figures.
+    pub(super) layouts: Vec<(String, [String; 4])>,
+}
+
+/// The kinds of the cases of one workload and load level, in the workload's order; none where there is one kind only.
+pub(super) fn kinds_of(cases: &[&Case]) -> Vec<Kind> {
+    let mut kinds: Vec<Kind> = Vec::new();
+    for case in cases {
+        for means in case.kinds() {
+            let figures = (case.layout.clone(), figures(&means));
+            match kinds.iter_mut().find(|kind| kind.kind == means.kind) {
+                Some(kind) => kind.layouts.push(figures),
+                None => kinds.push(Kind {
+                    kind: means.kind,
+                    layouts: vec![figures],
+                }),
+            }
+        }
+    }
+    kinds
+}
+
+fn figures(means: &KindMeans) -> [String; 4] {
+    let ms = |us: f64| milliseconds(us / 1e3);
+    [
+        count(means.per_minute),
+        ms(means.p50_us),
+        ms(means.p95_us),
+        ms(means.p99_us),
+    ]
+}

@@ -1,0 +1,28 @@
+//! What a finished run looks like on paper: `report.html`, one page that opens offline, and `report.md` for a pull
+//! request.
+//!
+//! Both are pure functions of a [`RunResult`](spindle_result::RunResult) and the sampled throughput; they ask neither
+//! the clock nor the machine, so the same journal gives the same pages. The columns of the comparison table are
+//! declared once, in [`comparison`], for the terminal too. Why the pages are made this way:
+//! `docs/decisions/0004-report.md` and `docs/decisions/0024-the-page.md`.
+
+mod chart;
+pub mod compare;
+pub mod comparison;
+pub mod cost;
+mod diagram;
+pub mod export;
+pub mod facts;
+mod io_calls;
+mod kinds;
+mod markdown;
+mod page;
+mod pairs;
+pub mod queries;
+pub mod sentences;
+pub mod show;
+pub mod table;
+mod timeline;
+
+pub use markdown::markdown;
+pub use page::html;

@@ -1,0 +1,501 @@
+//! `report.md`: the content of the page for places that render Markdown, such as a pull request. The dialect is
+//! GitHub's, for its tables.
+
+use std::fmt::Write as _;
+
+use spindle_stats::TimeSeries;
+
+use super::comparison::{self, CHECKS, CHECKS_NOTE, NO_FIGURE};
+use super::facts::{experiment_facts, facts};
+use super::io_calls;
+use super::kinds::{self, kinds_of};
+use super::page::{events_of, trials_in_order};
+use super::pairs::Matrix;
+use super::queries;
+use super::sentences::{
+    ALL_PAIRS, METHOD, REPEAT, REPEAT_COMMAND, clients, compared_by, context, costs, drift,
+    emulation_terms, experiment_name, measure_of, memory_terms, noise, stopping,
+};
+use super::timeline::{AVERAGED_SAMPLES, Timeline, per_minute};
+use spindle_result::{Case, RunResult, SampledTrial};
+
+/// Most characters that one trial's throughput over time takes.
+const SPARKLINE_CHARS: usize = 40;
+
+/// The whole text. `series` holds the throughput over time of the trials that were sampled.
+pub fn markdown(result: &RunResult, series: &[SampledTrial]) -> String {
+    let mut text = format!(
+        "# {}\n\n{}\n\n**{}**\n",
+        escaped(experiment_name(result)),
+        escaped(&context(result)),
+        escaped(&result.headline)
+    );
+    let sections = [
+        warnings(result),
+        comparison_table(result),
+        verdicts(result),
+        pairs(result),
+        why(result),
+        checks(result),
+        throughput_table(result, series),
+        per_query(result),
+        kinds(result),
+        waits(result),
+        method(result),
+    ];
+    for section in sections {
+        text.push_str(&section);
+    }
+    text
+}
+
+/// A table; cells are escaped here. No rows, no table.
+fn table(header: &[String], rows: &[Vec<String>]) -> String {
+    if rows.is_empty() {
+        return String::new();
+    }
+    let line = |cells: &[String]| {
+        let cells: Vec<String> = cells.iter().map(|cell| escaped(cell)).collect();
+        format!("| {} |\n", cells.join(" | "))
+    };
+    let mut text = line(header);
+    let _ = writeln!(text, "|{}", " --- |".repeat(header.len()));
+    text.extend(rows.iter().map(|row| line(row)));
+    text
+}
+
+/// A heading and what stands below it; nothing at all when that is empty.
+fn section(heading: &str, body: &str) -> String {
+    if body.is_empty() {
+        String::new()
+    } else {
+        format!("\n## {heading}\n\n{}\n", body.trim_end())
+    }
+}
+
+fn owned(cells: &[&str]) -> Vec<String> {
+    cells.iter().map(|&cell| cell.to_owned()).collect()
+}
+
+fn numbered(result: &RunResult, layout: &str) -> String {
+    match result.layout_number(layout) {
+        Some(number) => format!("{number} {layout}"),
+        None => layout.to_owned(),
+    }
+}
+
+fn warnings(result: &RunResult) -> String {
+    let items: String = result
+        .warnings
+        .iter()
+        .map(|warning| format!("- {}\n", escaped(&warning.text)))
+        .collect();
+    section("What weakens this answer", &items)
+}
+
+fn comparison_table(result: &RunResult) -> String {
+    let columns = comparison::columns(result);
+    let mut header = owned(&["layout", comparison::KEEPS, "clients"]);
+    header.extend(columns.iter().map(|column| column.title.to_owned()));
+    header.push("status".to_owned());
+    let row = |case: &Case| {
+        let summary = case.summary();
+        let mut row = vec![
+            numbered(result, &case.layout),
+            comparison::keeps(case),
+            case.clients.to_string(),
+        ];
+        let cell = |column: &comparison::Column| {
+            summary
+                .as_ref()
+                .map_or_else(|| NO_FIGURE.to_owned(), column.cell)
+        };
+        row.extend(columns.iter().map(cell));
+        row.push(
+            comparison::remark(result, case).unwrap_or_else(|| case.outcome.status().to_owned()),
+        );
+        row
+    };
+    let rows: Vec<Vec<String>> = result.cases.iter().map(row).collect();
+    let weaknesses = comparison::weaknesses(result).into_iter();
+    let weaknesses: String = weaknesses
+        .map(|weakness| format!("\n- {}", escaped(&weakness)))
+        .collect();
+    let body = format!("{}\n{weaknesses}", table(&header, &rows).trim_end());
+    section("Comparison", &body)
+}
+
+fn verdicts(result: &RunResult) -> String {
+    let mut rows = Vec::new();
+    for ranking in &result.rankings {
+        let verdicts = result.verdicts.iter();
+        let of_load = verdicts.filter(|verdict| {
+            verdict.workload == ranking.workload && verdict.clients == ranking.clients
+        });
+        rows.extend(of_load.map(|comparison| {
+            vec![
+                comparison.workload.clone(),
+                comparison.clients.to_string(),
+                numbered(result, &comparison.a),
+                numbered(result, &comparison.b),
+                comparison::ratio(comparison.ratio),
+                comparison::interval(comparison),
+                comparison::verdict(result, comparison),
+            ]
+        }));
+    }
+    let header = owned(&[
+        "workload",
+        "clients",
+        "a",
+        "b",
+        comparison::ratio_title(measure_of(result)),
+        "95 % interval",
+        "a is",
+    ]);
+    let mut body = table(&header, &rows);
+    if !body.is_empty() {
+        let _ = write!(body, "\n{}\n", escaped(compared_by(result)));
+    }
+    section("Verdicts", &body)
+}
+
+/// Every layout beside every other, a table for each workload and load level.
+fn pairs(result: &RunResult) -> String {
+    let mut body = String::new();
+    for ranking in &result.rankings {
+        let Some(matrix) = Matrix::of(result, ranking) else {
+            continue;
+        };
+        let number = |layout: &&str| result.layout_number(layout).unwrap_or(1).to_string();
+        let mut header = owned(&["layout, beside"]);
+        header.extend(matrix.layouts.iter().map(number));
+        let cell = |row: &str, column: &str| {
+            let cell = matrix.cell(row, column);
+            cell.map_or_else(String::new, |cell| {
+                format!("{} ({}) {}", cell.ratio, cell.interval, cell.verdict)
+            })
+        };
+        let row = |row: &&str| {
+            let cells = matrix.layouts.iter().map(|column| cell(row, column));
+            std::iter::once(numbered(result, row))
+                .chain(cells)
+                .collect()
+        };
+        let rows: Vec<Vec<String>> = matrix.layouts.iter().map(row).collect();
+        let load = format!("{}, {}", ranking.workload, clients(ranking.clients));
+        let _ = write!(body, "{}:\n\n{}\n", escaped(&load), table(&header, &rows));
+    }
+    if !body.is_empty() {
+        let _ = writeln!(body, "{}", escaped(ALL_PAIRS));
+    }
+    section("Every pair of layouts", &body)
+}
+
+fn checks(result: &RunResult) -> String {
+    let mut header = owned(&["layout"]);
+    header.extend(CHECKS.iter().map(|check| check.title.to_owned()));
+    let mut rows = Vec::new();
+    for case in &result.cases {
+        rows.extend(case.trials.iter().map(|trial| {
+            let mut row = vec![numbered(result, &case.layout)];
+            row.extend(CHECKS.iter().map(|check| (check.cell)(case, trial)));
+            row
+        }));
+    }
+    if rows.is_empty() {
+        return String::new();
+    }
+    let mut body = format!("{CHECKS_NOTE}\n\n{}", table(&header, &rows));
+    for line in io_calls::lines(result) {
+        let _ = write!(body, "\n- {}", escaped(&line));
+    }
+    section("Checks", &body)
+}
+
+/// Throughput over time as a row of block characters, all on one scale.
+fn throughput_table(result: &RunResult, series: &[SampledTrial]) -> String {
+    let mut rows = Vec::new();
+    for ranking in &result.rankings {
+        let Some(timeline) = Timeline::of(result, series, ranking) else {
+            continue;
+        };
+        let drawn: Vec<(usize, TimeSeries)> = timeline
+            .typical()
+            .map(|trial| (trial.layout, per_minute(trial)))
+            .collect();
+        let averages = |samples: &TimeSeries| samples.moving_average(AVERAGED_SAMPLES);
+        let highest = drawn
+            .iter()
+            .filter_map(|(_, samples)| averages(samples).best());
+        let highest = highest.fold(0.0, f64::max);
+        for (layout, samples) in &drawn {
+            let Some(layout) = result.layouts.get(*layout) else {
+                continue;
+            };
+            rows.push(vec![
+                numbered(result, &layout.name),
+                ranking.clients.to_string(),
+                timeline.typical_round.to_string(),
+                format!("{:.0}", samples.best().unwrap_or(0.0)),
+                sparkline(&averages(samples), highest),
+            ]);
+        }
+    }
+    let header = [
+        "layout".to_owned(),
+        "clients".to_owned(),
+        "round".to_owned(),
+        "best sample, tpm".to_owned(),
+        format!("moving average of {AVERAGED_SAMPLES} samples"),
+    ];
+    section("Throughput over time", &table(&header, &rows))
+}
+
+/// Heights from nothing to `highest` in eighths; samples beyond [`SPARKLINE_CHARS`] are thinned evenly.
+fn sparkline(series: &TimeSeries, highest: f64) -> String {
+    const EIGHTHS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+    let samples = series.samples();
+    let every = samples.len().div_ceil(SPARKLINE_CHARS).max(1);
+    let height = |sample: &f64| {
+        let share = if highest > 0.0 { sample / highest } else { 0.0 };
+        EIGHTHS[((share * 8.0).ceil() as usize).clamp(1, 8) - 1]
+    };
+    samples.iter().step_by(every).map(height).collect()
+}
+
+/// Attributions, findings, and what is known of the machine's noise and drift.
+fn why(result: &RunResult) -> String {
+    let mut body = String::new();
+    for attribution in &result.attributions {
+        let _ = writeln!(
+            body,
+            "- {} ({})",
+            with_names(&attribution.sentence),
+            escaped(&attribution.workload)
+        );
+    }
+    for finding in &result.findings {
+        let clients: Vec<String> = finding.clients.iter().map(u32::to_string).collect();
+        let place = format!(
+            "{} at {} clients",
+            finding.layouts.join("; "),
+            clients.join(", ")
+        );
+        let _ = write!(
+            body,
+            "- **{}** ({}): ",
+            escaped(&finding.kind),
+            escaped(&place)
+        );
+        let _ = write!(
+            body,
+            "{} {}",
+            with_names(&finding.text),
+            with_names(&finding.evidence.join("; "))
+        );
+        let _ = writeln!(body, ". Remedy: {}", with_names(&finding.remedy));
+    }
+    let mut sentences: Vec<String> = result.noise.iter().map(noise).collect();
+    sentences.extend(result.drifts.iter().map(drift));
+    sentences.extend(result.stopping.as_ref().map(stopping));
+    for sentence in sentences {
+        let _ = writeln!(body, "- {}", escaped(&sentence));
+    }
+    section("Why", &body)
+}
+
+/// Seconds and temporary space of each query side by side, for each load level that has queries.
+fn per_query(result: &RunResult) -> String {
+    let tables = queries::tables(result).into_iter();
+    tables
+        .map(|of| {
+            let body = format!("{}\n{}\n", table(&of.header, &of.rows), of.note);
+            section(&of.title, &body)
+        })
+        .collect()
+}
+
+/// The kinds of transactions apart, a table for each workload and load level that has several: the layouts of each kind
+/// together.
+fn kinds(result: &RunResult) -> String {
+    let mut body = String::new();
+    for group in result.groups() {
+        let mut rows = Vec::new();
+        for kind in kinds_of(&group) {
+            rows.extend(kind.layouts.iter().map(|(layout, figures)| {
+                let mut row = vec![kind.kind.clone(), numbered(result, layout)];
+                row.extend(figures.iter().cloned());
+                row
+            }));
+        }
+        if let (Some(first), false) = (group.first(), rows.is_empty()) {
+            let load = format!("{}, {}", first.workload, clients(first.clients));
+            let table = table(&owned(&kinds::COLUMNS), &rows);
+            let _ = write!(body, "{}:\n\n{table}\n", escaped(&load));
+        }
+    }
+    section("Kinds of transactions", &body)
+}
+
+fn waits(result: &RunResult) -> String {
+    let mut body = String::new();
+    for group in result.groups() {
+        let cases: Vec<&Case> = group
+            .into_iter()
+            .filter(|case| !case.trials.is_empty())
+            .collect();
+        let Some(first) = cases.first() else {
+            continue;
+        };
+        let mut header = vec!["event, mean ms".to_owned()];
+        header.extend(cases.iter().map(|case| numbered(result, &case.layout)));
+        let row = |event: &str| {
+            let mut row = vec![event.to_owned()];
+            row.extend(cases.iter().map(|case| {
+                let mean = case.mean_wait_ms(event).map(comparison::milliseconds);
+                mean.unwrap_or_else(|| NO_FIGURE.to_owned())
+            }));
+            row
+        };
+        let rows: Vec<Vec<String>> = events_of(&cases).into_iter().map(row).collect();
+        if !rows.is_empty() {
+            let load = format!("{}, {}", first.workload, clients(first.clients));
+            let _ = write!(body, "{}:\n\n{}\n", escaped(&load), table(&header, &rows));
+        }
+    }
+    section("Wait events", &body)
+}
+
+fn method(result: &RunResult) -> String {
+    let layout_rows: Vec<Vec<String>> = result
+        .layouts
+        .iter()
+        .map(|layout| {
+            vec![
+                numbered(result, &layout.name),
+                layout.path.clone(),
+                layout.description.clone(),
+                layout.notes.join("; "),
+            ]
+        })
+        .collect();
+    let trial_rows: Vec<Vec<String>> = trials_in_order(result)
+        .into_iter()
+        .map(|(case, trial)| {
+            vec![
+                trial.round.to_string(),
+                trial.position.to_string(),
+                numbered(result, &case.layout),
+                case.clients.to_string(),
+                format!("{:.0}", trial.tpm),
+                trial.restore.method.clone(),
+                (if trial.restore.verified { "yes" } else { "no" }).to_owned(),
+            ]
+        })
+        .collect();
+    let terms = format!(
+        "{METHOD} {}{}{}",
+        memory_terms(result),
+        emulation_terms(result),
+        costs(result)
+    );
+    [
+        section("How it was measured", &format!("{}\n", escaped(&terms))),
+        section(
+            "Layouts",
+            &table(
+                &owned(&["layout", "path", "description", "notes"]),
+                &layout_rows,
+            ),
+        ),
+        section(
+            "Order of trials",
+            &table(
+                &owned(&[
+                    "round", "position", "layout", "clients", "tpm", "restore", "verified",
+                ]),
+                &trial_rows,
+            ),
+        ),
+        section(
+            "To repeat it",
+            &format!("{REPEAT}\n\n```\n{REPEAT_COMMAND}\n```\n"),
+        ),
+        section(
+            "Experiment",
+            &facts_table(experiment_facts(&result.experiment)),
+        ),
+        section("Machine", &facts_table(facts(&result.machine))),
+    ]
+    .concat()
+}
+
+fn facts_table(facts: Vec<(String, String)>) -> String {
+    let rows: Vec<Vec<String>> = facts
+        .into_iter()
+        .map(|(key, value)| vec![key, value])
+        .collect();
+    table(&owned(&["setting", "value"]), &rows)
+}
+
+/// A sentence in which names of events and settings stand between backticks, as they do in Markdown.
+fn with_names(sentence: &str) -> String {
+    let pieces = sentence.split('`').enumerate();
+    let pieces = pieces.map(|(index, piece)| match index % 2 {
+        1 => format!("`{}`", piece.replace('|', " ")),
+        _ => escaped(piece),
+    });
+    pieces.collect()
+}
+
+/// Text that Markdown takes as it stands: what it would read as markup gets a backslash or, for HTML, an entity.
+fn escaped(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '&' => escaped.push_str("&amp;"),
+            '\\' | '`' | '*' | '_' | '[' | ']' | '|' | '#' | '~' => {
+                escaped.push('\\');
+                escaped.push(character);
+            }
+            '\n' | '\r' => escaped.push(' '),
+            other => escaped.push(other),
+        }
+    }
+    escaped
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn markup_in_names_stays_text() {
+        assert_eq!(
+            escaped("<b>|a_b*\n[x](y)"),
+            "&lt;b&gt;\\|a\\_b\\* \\[x\\](y)"
+        );
+    }
+
+    #[test]
+    fn names_between_backticks_stay_names() {
+        assert_eq!(
+            with_names("wait for `log_file` *now*"),
+            "wait for `log_file` \\*now\\*"
+        );
+    }
+
+    #[test]
+    fn a_sparkline_shows_the_height_of_every_sample() {
+        let series =
+            |samples: &[f64]| TimeSeries::from_samples(Duration::from_secs(1), samples.to_vec());
+        assert_eq!(sparkline(&series(&[0.0, 4.0, 8.0]), 8.0), "▁▄█");
+        assert_eq!(sparkline(&series(&[1.0; 100]), 1.0).chars().count(), 34);
+        assert_eq!(sparkline(&series(&[0.0]), 0.0), "▁");
+    }
+}

@@ -1,0 +1,278 @@
+//! The first screen: the ranking with its intervals, the table of all cases, the verdicts.
+
+use maud::{Markup, html};
+
+use super::{layout_name, load_name, pairs, scrolling, unnumbered};
+use crate::chart::ranking::{RelativeSpeed, bar, scale};
+use crate::comparison::{self, Column, NO_FIGURE, milliseconds, ratio_title};
+use crate::sentences::{compared_by, measure_of};
+use spindle_result::{
+    Case, Comparison, Keeps, Measure, Outcome, Ranking, RatioEstimate, RunResult, Verdict, percent,
+};
+
+pub(super) fn section(result: &RunResult) -> Markup {
+    let columns = comparison::columns(result);
+    html! {
+        section aria-labelledby="ranking" {
+            h2 id="ranking" { "Ranking" }
+            div.rankings {
+                @for (index, ranking) in result.rankings.iter().enumerate() {
+                    @let id = format!("ranking-{index}");
+                    section aria-labelledby=(id) {
+                        h3 id=(id) { (load_name(ranking)) }
+                        (ranking_bars(result, ranking))
+                    }
+                }
+            }
+            p.note {
+                (what_bars_show(result)) " Thin line: its 95 % interval. Shaded band: the difference of "
+                (percent(result.margin)) " % that counts as a draw."
+            }
+            (pairs::tables(result))
+        }
+        section aria-labelledby="comparison" {
+            h2 id="comparison" { "Comparison" }
+            (scrolling("Comparison of all cases", html! {
+                table {
+                    thead { tr {
+                        th scope="col" { "layout" }
+                        th scope="col" { (comparison::KEEPS) }
+                        th.figure scope="col" { "clients" }
+                        @for column in &columns { th.figure scope="col" { (column.title) } }
+                    } }
+                    tbody { @for case in &result.cases { (comparison_row(result, case, &columns)) } }
+                }
+            }))
+            @for weakness in comparison::weaknesses(result) { p.note { (weakness) "." } }
+            p.note { "Means over the trials of each case. Reads, writes and KB are the database's own, redo included." }
+            (verdicts_table(result))
+        }
+    }
+}
+
+fn what_bars_show(result: &RunResult) -> &'static str {
+    match measure_of(result) {
+        Measure::Throughput => "Bars: throughput relative to the best, round by round.",
+        Measure::P99 => {
+            "Bars: the best 99th percentile of the transaction time over each layout's own, round by round; half as long is twice the \
+             time."
+        }
+    }
+}
+
+/// A layout in a ranking.
+struct Placed<'a> {
+    layout: &'a str,
+    keeps: Keeps,
+    place: Option<u32>,
+    speed: RelativeSpeed,
+    standing: String,
+}
+
+/// The best case and every other, the fastest first.
+fn placed<'a>(result: &'a RunResult, ranking: &'a Ranking) -> Vec<Placed<'a>> {
+    let place_of = |layout: &str| ranking.places.iter().find(|place| place.layout == layout);
+    let standing = match (&ranking.winner, ranking.measure) {
+        (Some(_), Measure::Throughput) => "fastest",
+        (Some(_), Measure::P99) => "soonest",
+        (None, _) if !ranking.tied.is_empty() => "tied",
+        (None, _) => "measured alone",
+    };
+    let mut placed = vec![Placed {
+        layout: &ranking.best,
+        keeps: ranking.keeps,
+        place: place_of(&ranking.best).map(|place| place.place),
+        speed: RelativeSpeed::BEST,
+        standing: standing.to_owned(),
+    }];
+    let verdicts = result.verdicts.iter();
+    let others = verdicts.filter(|verdict| {
+        verdict.workload == ranking.workload && verdict.clients == ranking.clients
+    });
+    placed.extend(others.map(|other| {
+        let place = place_of(&other.b);
+        let of_best = place.and_then(|place| place.of_best.as_ref());
+        Placed {
+            layout: &other.b,
+            keeps: ranking.keeps_of(&other.b),
+            place: place.map(|place| place.place),
+            speed: of_best.map_or_else(|| RelativeSpeed::of_other(other), RelativeSpeed::of_best),
+            standing: standing_of(result, other),
+        }
+    }));
+    placed[1..].sort_by(|a, b| {
+        let by_place = (a.keeps, a.place).cmp(&(b.keeps, b.place));
+        by_place.then(b.speed.share.total_cmp(&a.speed.share))
+    });
+    placed
+}
+
+fn ranking_bars(result: &RunResult, ranking: &Ranking) -> Markup {
+    let placed = placed(result, ranking);
+    let scale = scale(placed.iter().map(|placed| placed.speed), result.margin);
+    let index = |name: &str| result.layout_number(name).map_or(0, |number| number - 1);
+    let before = |position: usize| placed[position - 1].keeps;
+    html! {
+        ol.ranking {
+            @for (position, placed) in placed.iter().enumerate() {
+                @let begins = position == 0 || placed.keeps != before(position);
+                @if ranking.has_weaker() && begins { li.keeps { "Layouts that " (placed.keeps.of_group()) } }
+                li {
+                    p {
+                        span.name {
+                            @if let Some(place) = placed.place { span.place { (place) ". " } }
+                            (unnumbered(result, placed.layout))
+                        }
+                        span.figures {
+                            (figure(result, ranking, placed.layout))
+                            @if position > 0 { " · " (beside_best(placed.speed, ranking.measure)) }
+                            " · " span.standing[position == 0] { (placed.standing) }
+                        }
+                    }
+                    (bar(placed.speed, index(placed.layout), result.margin, scale))
+                }
+            }
+        }
+        @for case in result.cases.iter().filter(|case| case.is_ranked_in(ranking) && !case.is_compared()) {
+            @if let Some(reason) = case.outcome.reason() {
+                p { (layout_name(result, &case.layout)) ": " (case.outcome.status()) ", " (reason) }
+            }
+        }
+    }
+}
+
+/// What a case is ranked by.
+fn figure(result: &RunResult, ranking: &Ranking, layout: &str) -> String {
+    let mut cases = result
+        .cases
+        .iter()
+        .filter(|case| case.is_ranked_in(ranking));
+    let summary = cases
+        .find(|case| case.layout == layout)
+        .and_then(Case::summary);
+    summary.map_or_else(String::new, |summary| match ranking.measure {
+        Measure::Throughput => format!("{:.0} tpm", summary.tpm),
+        Measure::P99 => format!("p99 {} ms", milliseconds(summary.p99_ms)),
+    })
+}
+
+/// A case beside the best: the share of its throughput, or how many times its time.
+fn beside_best(speed: RelativeSpeed, measure: Measure) -> String {
+    match (measure, speed.ci95) {
+        (Measure::Throughput, _) => share(speed),
+        (Measure::P99, None) => format!("{} x", comparison::ratio(1.0 / speed.share)),
+        (Measure::P99, Some((low, high))) => format!(
+            "{} x ({}-{})",
+            comparison::ratio(1.0 / speed.share),
+            comparison::ratio(1.0 / high),
+            comparison::ratio(1.0 / low)
+        ),
+    }
+}
+
+fn share(speed: RelativeSpeed) -> String {
+    let percent = |share: f64| match 100.0 * share {
+        percent if percent >= 1_000.0 => "over 999".to_owned(),
+        percent => format!("{percent:.0}"),
+    };
+    match speed.ci95 {
+        Some((low, high)) => format!(
+            "{} % ({}-{})",
+            percent(speed.share),
+            percent(low),
+            percent(high)
+        ),
+        None => format!("{} %", percent(speed.share)),
+    }
+}
+
+/// What the comparison says of the other case, which is the reverse of what it says of the best.
+fn standing_of(result: &RunResult, comparison: &Comparison) -> String {
+    match comparison.verdict {
+        Verdict::Faster => "slower".to_owned(),
+        Verdict::Slower => "faster".to_owned(),
+        Verdict::Draw | Verdict::Undecided => comparison::verdict(result, comparison),
+    }
+}
+
+/// A case without figures has its status and reason in their place.
+fn comparison_row(result: &RunResult, case: &Case, columns: &[Column]) -> Markup {
+    let remark = comparison::remark(result, case);
+    let summary = case.summary().filter(|_| case.outcome == Outcome::Measured);
+    html! {
+        tr {
+            th scope="row" {
+                (layout_name(result, &case.layout))
+                @if let (Some(_), Some(remark)) = (&summary, &remark) { small { (remark) } }
+            }
+            td { (comparison::keeps(case)) }
+            td.figure { (case.clients) }
+            @match summary {
+                Some(summary) => { @for column in columns { td.figure { ((column.cell)(&summary)) } } }
+                None => { td.words colspan=(columns.len()) { (remark.as_deref().unwrap_or(case.outcome.status())) } }
+            }
+        }
+    }
+}
+
+fn verdicts_table(result: &RunResult) -> Markup {
+    let is_known = |ratio: fn(&Comparison) -> Option<RatioEstimate>| {
+        result
+            .verdicts
+            .iter()
+            .any(|verdict| ratio(verdict).is_some())
+    };
+    let measure = measure_of(result);
+    let (with_p99, with_cpu) = (
+        measure != Measure::P99 && is_known(|verdict| verdict.p99),
+        is_known(|verdict| verdict.cpu),
+    );
+    html! {
+        @if !result.verdicts.is_empty() {
+            h3 { "Verdicts" }
+            (scrolling("Verdicts", html! {
+                table {
+                    thead { tr {
+                        th scope="col" { "workload" }
+                        th.figure scope="col" { "clients" }
+                        @for title in ["a", "b"] { th scope="col" { (title) } }
+                        @for title in [ratio_title(measure), "95 % interval"] { th.figure scope="col" { (title) } }
+                        th scope="col" { "a is" }
+                        @if with_p99 { th.figure scope="col" { "p99, a / b" } }
+                        @if with_cpu { th.figure scope="col" { "CPU a transaction, a / b" } }
+                    } }
+                    tbody { @for comparison in &result.verdicts {
+                        tr {
+                            td { (comparison.workload) }
+                            td.figure { (comparison.clients) }
+                            td { (layout_name(result, &comparison.a)) }
+                            td { (layout_name(result, &comparison.b)) }
+                            td.figure { (comparison::ratio(comparison.ratio)) }
+                            td.figure { (comparison::interval(comparison)) }
+                            td { (comparison::verdict(result, comparison)) }
+                            @if with_p99 { td.figure { (estimate(comparison.p99)) } }
+                            @if with_cpu { td.figure { (estimate(comparison.cpu)) } }
+                        }
+                    } }
+                }
+            }))
+            p.note { "The best case (a) against every other (b), paired by round. " (compared_by(result)) }
+        }
+    }
+}
+
+/// A ratio and its interval, as far as they are known.
+fn estimate(estimate: Option<RatioEstimate>) -> String {
+    let Some(estimate) = estimate else {
+        return NO_FIGURE.to_owned();
+    };
+    let ratio = comparison::ratio(estimate.ratio);
+    match estimate.ci95 {
+        Some((low, high)) => format!(
+            "{ratio} ({}-{})",
+            comparison::ratio(low),
+            comparison::ratio(high)
+        ),
+        None => ratio,
+    }
+}

@@ -1,0 +1,117 @@
+//! `report.html`: one page for people, answer first. All of it is there without scripts; the script adds what a pointer
+//! asks for: values under it, other rounds, other windows of the moving average, drawings and figures as files.
+//!
+//! Each section is a file: [`answer`] (ranking, comparison; in [`pairs`] every pair), [`why`], [`charts`], [`method`].
+
+mod answer;
+mod charts;
+mod method;
+mod pairs;
+mod times;
+mod why;
+
+pub(super) use method::trials_in_order;
+pub(super) use why::events_of;
+
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+
+use super::chart::colour_class;
+use super::sentences::{clients, context, experiment_name};
+use spindle_result::{Ranking, RunResult, SampledTrial};
+
+/// The page's style: layout, light and dark colours, print.
+const STYLE: &str = include_str!("style.css");
+
+/// The style of drawings alone, which goes with a drawing that is kept as a file.
+const DRAWING_STYLE: &str = include_str!("drawing.css");
+
+/// Characters of a headline that stand in large letters and leave room for the ranking.
+const SHORT_HEADLINE: usize = 200;
+
+/// The page's script.
+const SCRIPT: &str = include_str!("script.js");
+
+/// Holds browsers to it that the page asks for nothing beyond itself, whatever it contains.
+const NOTHING_FETCHED: &str =
+    "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'";
+
+/// The whole page. `series` holds the throughput over time of the trials that were sampled.
+pub fn html(result: &RunResult, series: &[SampledTrial]) -> String {
+    let name = experiment_name(result);
+    let page = html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta name="color-scheme" content="light dark";
+                meta http-equiv="Content-Security-Policy" content=(NOTHING_FETCHED);
+                title { (name) ": " (result.headline) }
+                style { (PreEscaped(STYLE)) }
+                style id="drawing-style" { (PreEscaped(DRAWING_STYLE)) }
+            }
+            body {
+                header {
+                    p.experiment { "Spindle · " (name) br; (context(result)) }
+                    h1.long[result.headline.chars().count() > SHORT_HEADLINE] { (result.headline) }
+                    (weakness(result))
+                }
+                main {
+                    (answer::section(result))
+                    (why::section(result))
+                    (charts::section(result, series))
+                    (method::section(result))
+                }
+                script { (PreEscaped(SCRIPT)) }
+            }
+        }
+    };
+    page.into_string()
+}
+
+/// The gravest of what weakens the answer, beside the answer; all of it stands with the method.
+fn weakness(result: &RunResult) -> Markup {
+    html! {
+        @if let Some(gravest) = result.warnings.first() {
+            p.weakness {
+                strong { "What weakens this answer: " }
+                (gravest.text) " "
+                @if result.warnings.len() > 1 {
+                    a href="#warnings" { "All " (result.warnings.len()) " warnings" }
+                }
+            }
+        }
+    }
+}
+
+/// Number, colour and name of a layout.
+fn layout_name(result: &RunResult, name: &str) -> Markup {
+    let number = result.layout_number(name);
+    html! {
+        @if let Some(number) = number {
+            span class={ "swatch " (colour_class(number - 1)) } aria-hidden="true" {}
+            span.number { (number) } " "
+        }
+        (name)
+    }
+}
+
+/// Colour and name of a layout, beside another number.
+fn unnumbered(result: &RunResult, name: &str) -> Markup {
+    html! {
+        @if let Some(number) = result.layout_number(name) {
+            span class={ "swatch " (colour_class(number - 1)) } aria-hidden="true" {}
+        }
+        (name)
+    }
+}
+
+/// Workload and load level of a ranking, as headings name it.
+fn load_name(ranking: &Ranking) -> String {
+    format!("{}, {}", ranking.workload, clients(ranking.clients))
+}
+
+/// A table that scrolls by itself where the screen is narrow; `label` names it for screen readers.
+fn scrolling(label: &str, table: Markup) -> Markup {
+    html! { div.scroll role="region" aria-label=(label) tabindex="0" { (table) } }
+}

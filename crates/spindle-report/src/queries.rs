@@ -1,0 +1,308 @@
+//! Queries side by side: a row for each query, a column for each layout. Seconds, the standard's rates, and what
+//! queries wrote to temporary files: a table each, because their units differ. For the terminal and both reports.
+
+use super::comparison::NO_FIGURE;
+use super::sentences::clients;
+use spindle_result::{Case, QueryMean, QueryMeans, RunResult};
+
+/// Stands below seconds.
+const SECONDS_NOTE: &str = "Seconds are means over streams and trials.";
+
+/// Stands below the standard's rates: what they are not.
+const RATES_NOTE: &str = "\
+Queries per hour times the scale factor, calculated as the standard says: power of one stream, throughput of all streams together, composite of both. \
+They are not official TPC results, which are audited.";
+
+/// Stands below temporary space.
+const TEMPORARY_SPACE_NOTE: &str = "\
+What sorts, joins and intermediate results wrote to temporary files for want of memory: counted, not sampled; means over streams and trials. \
+Queries that wrote nothing have no row; - is not known.";
+
+/// Bytes of a mebibyte.
+const MIB: f64 = 1_048_576.0;
+
+/// The queries of one workload and load level.
+pub struct QueryTable {
+    /// What is in it, of which workload and load.
+    pub title: String,
+    /// What the columns are: the query, then each layout by number and name.
+    pub header: Vec<String>,
+    /// The cells of each row.
+    pub rows: Vec<Vec<String>>,
+    /// How it is to be read.
+    pub note: &'static str,
+}
+
+/// For each load level that has queries, one of seconds and, where they are known, one of rates and one of temporary
+/// space.
+pub fn tables(result: &RunResult) -> Vec<QueryTable> {
+    let groups = result.groups();
+    let tables = groups.iter().flat_map(|group| {
+        [
+            seconds_table(result, group),
+            rates_table(result, group),
+            temporary_space_table(result, group),
+        ]
+    });
+    tables.flatten().collect()
+}
+
+/// The cases of one load level that have queries, with what became of them.
+pub fn measured<'a>(group: &[&'a Case]) -> Vec<(&'a Case, QueryMeans)> {
+    let cases = group.iter();
+    cases
+        .filter_map(|case| Some((*case, case.queries()?)))
+        .collect()
+}
+
+/// What one load level is called.
+fn load_of(case: &Case) -> String {
+    format!("{}, {}", case.workload, clients(case.clients))
+}
+
+/// What the rows are, then the layouts.
+fn header(result: &RunResult, rows: &str, cases: &[(&Case, QueryMeans)]) -> Vec<String> {
+    let layouts = cases.iter().map(|(case, _)| name(result, case));
+    std::iter::once(rows.to_owned()).chain(layouts).collect()
+}
+
+/// Seconds of the cases of one load level; `None` when they have no queries.
+pub fn seconds_table(result: &RunResult, group: &[&Case]) -> Option<QueryTable> {
+    let cases = measured(group);
+    let (first, means) = cases.first()?;
+    let rows = means.times.iter().map(|time| {
+        let cells = cases.iter().map(|(_, means)| {
+            let mut times = means.times.iter();
+            times
+                .find(|other| other.name == time.name)
+                .map_or(NO_FIGURE.to_owned(), cell)
+        });
+        [vec![time.name.clone()], cells.collect()].concat()
+    });
+    let mean = row(&cases, "geometric mean", &|(_, means)| {
+        means.geometric_mean_s
+    });
+    Some(QueryTable {
+        title: format!("Seconds per query: {}", load_of(first)),
+        header: header(result, "seconds", &cases),
+        rows: rows.chain(mean).collect(),
+        note: SECONDS_NOTE,
+    })
+}
+
+/// The standard's rates of the cases of one load level; `None` where no case has one.
+pub fn rates_table(result: &RunResult, group: &[&Case]) -> Option<QueryTable> {
+    let cases = measured(group);
+    let (first, _) = cases.first()?;
+    let rows = [
+        row(&cases, "power", &|(_, means)| means.power),
+        row(&cases, "throughput", &|(_, means)| means.throughput),
+        row(&cases, "composite", &|(case, _)| result.composite(case)),
+    ];
+    let rows: Vec<Vec<String>> = rows.into_iter().flatten().collect();
+    (!rows.is_empty()).then(|| QueryTable {
+        title: format!("Queries per hour: {}", load_of(first)),
+        header: header(result, "queries/h x scale", &cases),
+        rows,
+        note: RATES_NOTE,
+    })
+}
+
+/// A row of one figure of each case; `None` where no case has it.
+fn row(
+    cases: &[(&Case, QueryMeans)],
+    title: &str,
+    figure: &dyn Fn(&(&Case, QueryMeans)) -> Option<f64>,
+) -> Option<Vec<String>> {
+    let figures: Vec<Option<f64>> = cases.iter().map(figure).collect();
+    let is_known = figures.iter().any(Option::is_some);
+    let cells = figures
+        .into_iter()
+        .map(|figure| figure.map_or(NO_FIGURE.to_owned(), seconds));
+    is_known.then(|| std::iter::once(title.to_owned()).chain(cells).collect())
+}
+
+/// Temporary space of the cases of one load level, the queries that any layout has written some for, and all of them;
+/// `None` where nothing is known of it.
+pub fn temporary_space_table(result: &RunResult, group: &[&Case]) -> Option<QueryTable> {
+    let cases = measured(group);
+    let (first, means) = cases.first()?;
+    let row = |title: &str, bytes: &dyn Fn(&QueryMeans) -> Option<f64>| {
+        let cells = cases.iter().map(|(_, means)| {
+            bytes(means).map_or_else(|| NO_FIGURE.to_owned(), |bytes| mebibytes(bytes / MIB))
+        });
+        std::iter::once(title.to_owned()).chain(cells).collect()
+    };
+    let of_query = |means: &QueryMeans, query: &str| {
+        let mut times = means.times.iter();
+        times.find(|time| time.name == query)?.temporary_bytes
+    };
+    let is_written = |query: &str| {
+        let bytes = cases.iter().filter_map(|(_, means)| of_query(means, query));
+        bytes.sum::<f64>() > 0.0
+    };
+    let of_whole = |means: &QueryMeans| means.temporary_bytes;
+    let queries = means.times.iter().map(|time| time.name.as_str());
+    let written: Vec<&str> = queries.filter(|query| is_written(query)).collect();
+    if written.is_empty() && cases.iter().all(|(_, means)| of_whole(means).is_none()) {
+        return None;
+    }
+    let rows = written
+        .iter()
+        .map(|query| row(query, &|means| of_query(means, query)))
+        .chain([row("all queries", &of_whole)]);
+    Some(QueryTable {
+        title: format!("Temporary space: {}", load_of(first)),
+        header: header(result, "MiB", &cases),
+        rows: rows.collect(),
+        note: TEMPORARY_SPACE_NOTE,
+    })
+}
+
+/// Number and name of a case's layout.
+pub fn name(result: &RunResult, case: &Case) -> String {
+    match result.layout_number(&case.layout) {
+        Some(number) => format!("{number} {}", case.layout),
+        None => case.layout.clone(),
+    }
+}
+
+fn cell(time: &QueryMean) -> String {
+    match (time.seconds, time.errors) {
+        (Some(mean), 0) => seconds(mean),
+        (Some(mean), errors) => format!("{} ({errors} failed)", seconds(mean)),
+        (None, errors) => format!("{errors} failed"),
+    }
+}
+
+/// With two or three figures that count.
+fn mebibytes(mib: f64) -> String {
+    match mib {
+        0.0 => "0".to_owned(),
+        ..0.1 => format!("{mib:.3}"),
+        0.1..10.0 => format!("{mib:.2}"),
+        10.0..100.0 => format!("{mib:.1}"),
+        _ => format!("{mib:.0}"),
+    }
+}
+
+/// With three figures that count, about.
+pub fn seconds(seconds: f64) -> String {
+    match seconds {
+        0.0..0.001 => format!("{seconds:.6}"),
+        0.001..0.01 => format!("{seconds:.5}"),
+        0.01..0.1 => format!("{seconds:.4}"),
+        0.1..10.0 => format!("{seconds:.3}"),
+        10.0..100.0 => format!("{seconds:.2}"),
+        _ => format!("{seconds:.1}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn layouts_stand_side_by_side_with_the_figures_that_sum_them_up() {
+        use spindle_result::{QueryRun, QueryTime, build};
+
+        let run = |seconds: f64, power, throughput| {
+            Some(QueryRun {
+                times: vec![QueryTime {
+                    name: "Q1".to_owned(),
+                    seconds: Some(seconds),
+                    count: 1,
+                    errors: 0,
+                    temporary_bytes: None,
+                }],
+                geometric_mean_s: Some(seconds),
+                power,
+                throughput,
+                temporary_bytes: None,
+            })
+        };
+        let mut record = spindle_result::sample::record(&[("a", &[100.0]), ("b", &[90.0])]);
+        assert!(tables(&build(&record).unwrap()).is_empty());
+        record.cases[0].trials[0].queries = run(0.5, Some(7200.0), None);
+        record.cases[1].trials[0].queries = run(20.0, None, None);
+        let tables = tables(&build(&record).unwrap());
+        assert_eq!(tables.len(), 2);
+        assert_eq!(tables[0].header, ["seconds", "1 a", "2 b"]);
+        assert_eq!(
+            tables[0].rows,
+            [
+                ["Q1", "0.500", "20.00"],
+                ["geometric mean", "0.500", "20.00"]
+            ]
+        );
+        assert_eq!(tables[1].header, ["queries/h x scale", "1 a", "2 b"]);
+        assert_eq!(tables[1].rows, [["power", "7200.0", "-"]]);
+    }
+
+    #[test]
+    fn temporary_space_has_rows_for_the_queries_that_wrote_some() {
+        use spindle_result::{QueryRun, QueryTime, build};
+
+        let run = |bytes: [Option<f64>; 3], whole| {
+            let times = bytes.iter().zip(["Q1", "Q2", "Q3"]);
+            Some(QueryRun {
+                times: times
+                    .map(|(bytes, name)| QueryTime {
+                        name: name.to_owned(),
+                        seconds: Some(1.0),
+                        count: 1,
+                        errors: 0,
+                        temporary_bytes: *bytes,
+                    })
+                    .collect(),
+                geometric_mean_s: None,
+                power: None,
+                throughput: None,
+                temporary_bytes: whole,
+            })
+        };
+        let rows_of = |a, b| {
+            let mut record = spindle_result::sample::record(&[("a", &[100.0]), ("b", &[90.0])]);
+            record.cases[0].trials[0].queries = a;
+            record.cases[1].trials[0].queries = b;
+            let mut tables = tables(&build(&record).unwrap());
+            (tables.len() == 2).then(|| tables.remove(1).rows)
+        };
+        let nothing = || run([Some(0.0); 3], Some(0));
+        assert_eq!(
+            rows_of(nothing(), nothing()).unwrap(),
+            [["all queries", "0", "0"]]
+        );
+        let unknown = || run([None; 3], None);
+        assert_eq!(rows_of(unknown(), unknown()), None);
+        let some = run([Some(0.0), Some(15.0 * MIB), None], Some(15 << 20));
+        assert_eq!(
+            rows_of(some, nothing()).unwrap(),
+            [["Q2", "15.0", "0"], ["all queries", "15.0", "0"]]
+        );
+        assert_eq!(
+            rows_of(unknown(), run([Some(2048.0), None, None], Some(2048))).unwrap(),
+            [["Q1", "-", "0.002"], ["all queries", "-", "0.002"]]
+        );
+        assert_eq!(
+            rows_of(unknown(), run([None; 3], Some(3 << 20))).unwrap(),
+            [["all queries", "-", "3.00"]]
+        );
+    }
+
+    #[test]
+    fn failures_stand_beside_the_seconds() {
+        let time = |seconds, errors| QueryMean {
+            name: "Q1".to_owned(),
+            seconds,
+            errors,
+            temporary_bytes: None,
+        };
+        assert_eq!(cell(&time(Some(0.0123), 0)), "0.0123");
+        assert_eq!(cell(&time(Some(12.345), 2)), "12.35 (2 failed)");
+        assert_eq!(cell(&time(None, 3)), "3 failed");
+        assert_eq!(seconds(1234.5), "1234.5");
+        assert_eq!(seconds(0.001_234_5), "0.00123");
+        assert_eq!(seconds(0.000_987_6), "0.000988");
+    }
+}

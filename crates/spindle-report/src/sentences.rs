@@ -1,0 +1,291 @@
+//! What both reports say in words, once: how the run was made and judged, what it costs to be sure, how it is repeated.
+
+use serde_json::Value;
+
+use super::comparison::ratio;
+use super::cost;
+use spindle_result::{Drift, Measure, NoiseFloor, RunResult, Stopping, percent};
+use spindle_text::quantity::size_text;
+
+/// Name of the experiment, or a plain word for one without.
+pub(super) fn experiment_name(result: &RunResult) -> &str {
+    result
+        .experiment
+        .get("name")
+        .and_then(Value::as_str)
+        .unwrap_or("experiment")
+}
+
+/// What was tested, in a line: database, size of the data, layouts, rounds, machine, day.
+pub(crate) fn context(result: &RunResult) -> String {
+    let (database, plan) = (&result.experiment["database"], &result.experiment["plan"]);
+    let mut engines: Vec<&str> = Vec::new();
+    for layout in &result.layouts {
+        let engine = layout.engine.as_deref().unwrap_or("embedded database");
+        if !engines.contains(&engine) {
+            engines.push(engine);
+        }
+    }
+    let size = database["size_bytes"].as_u64().map(size_text);
+    let layouts = result.layouts.len();
+    let rounds = result.cases.iter().map(|case| case.trials.len()).max();
+    let seconds = |key: &str| Some(plan[key].as_u64()? as f64 / 1e3);
+    let time = seconds("measure_ms").map(|seconds| format!(" x {seconds} s"));
+    let processors = result.machine["processor"]["logical_processors"].as_u64();
+    let host = result.machine["host"].as_str();
+    let day = result.machine["captured_at"].as_str();
+    let parts = [
+        Some(engines.join(" and ")),
+        size.map(|size| format!("{size} of data")),
+        Some(counted(layouts, "layout")),
+        rounds.map(|rounds| counted(rounds, "round") + &time.unwrap_or_default()),
+        processors.map(|processors| counted(processors as usize, "processor")),
+        host.map(str::to_owned),
+        day.and_then(|day| Some(day.get(..10)?.to_owned())),
+    ];
+    parts.into_iter().flatten().collect::<Vec<_>>().join(" · ")
+}
+
+/// `1 client`, `8 clients`.
+pub fn counted(number: usize, what: &str) -> String {
+    match number {
+        1 => format!("1 {what}"),
+        _ => format!("{number} {what}s"),
+    }
+}
+
+/// A load level: `1 client`, `8 clients`.
+pub(crate) fn clients(number: u32) -> String {
+    counted(number as usize, "client")
+}
+
+/// What a run needs to be repeated.
+pub(super) const REPEAT: &str = "\
+On this machine, where it was started: the run directory holds the experiment as it was run, with every default filled in.";
+
+/// The command that does.
+pub(super) const REPEAT_COMMAND: &str = "spindle run RUN-DIRECTORY";
+
+/// How trials were ordered and compared.
+pub(super) const METHOD: &str = "\
+Every round ran every case once, in random order, each from the same restored database. Cases of one workload and load \
+are compared round by round, or run by run where the plan has several: the logarithms of their ratios, in Student's t intervals. All \
+intervals of the run hold together: in at most 5 of 100 runs does any of them miss the true ratio. A winner is faster than every \
+other case by these intervals.";
+
+/// Whether every case had the same memory.
+pub(super) fn memory_terms(result: &RunResult) -> String {
+    match result.memory_budget_bytes {
+        Some(bytes) => format!(
+            "Buffer cache and page cache together were held to {} in every case.",
+            size_text(bytes)
+        ),
+        None => "Memory was not held to a budget: the page cache of buffered layouts could grow as far as memory was free; \
+                 what share of the reads it answered stands under Checks."
+            .to_owned(),
+    }
+}
+
+/// What layouts that were made slower than their devices show, as a sentence to follow others.
+pub(super) fn emulation_terms(result: &RunResult) -> &'static str {
+    if result
+        .layouts
+        .iter()
+        .all(|layout| layout.emulated.is_empty())
+    {
+        return "";
+    }
+    " Some layouts were made slower than their devices, as their descriptions say: a limit holds a device to a rate, as an \
+     array does; a delay adds time to each I/O, as a slower disk does. They emulate such hardware and were not measured on it."
+}
+
+/// What the instrument itself took, as sentences to follow others.
+pub(super) fn costs(result: &RunResult) -> String {
+    let costs = [cost::own_cost(result), cost::memory(result)];
+    let sentence = |text: String| format!(" {text}.");
+    costs.into_iter().flatten().map(sentence).collect()
+}
+
+/// What a table of all pairs may be trusted with.
+pub(super) const ALL_PAIRS: &str = "\
+Every layout (row) beside every other (column): the ratio, and what the row's layout is. All 95 % intervals of the run hold together: \
+in at most 5 of 100 runs does any of them miss the true ratio. They are the intervals of the verdicts, the ranking and the headline.";
+
+/// What a ratio above 1 means, in words to follow a table or a chart.
+pub(super) fn compared_by(result: &RunResult) -> &'static str {
+    match measure_of(result) {
+        Measure::Throughput => "Ratios are of throughput.",
+        Measure::P99 => {
+            "The rate was given, so throughput says only who kept up: ratios are of the 99th percentile of the transaction time, \
+             counted from the intended begin, theirs over its own; above 1 is the sooner answer."
+        }
+    }
+}
+
+/// What the cases of a run are compared by; load comes at a fixed rate in all cases or in none.
+pub(super) fn measure_of(result: &RunResult) -> Measure {
+    result
+        .rankings
+        .first()
+        .map_or(Measure::Throughput, |ranking| ranking.measure)
+}
+
+/// The machine's own noise.
+pub(crate) fn noise(noise: &NoiseFloor) -> String {
+    let interval = noise.ratio.ci95.map_or_else(String::new, |(low, high)| {
+        format!(" ({}-{})", ratio(low), ratio(high))
+    });
+    format!(
+        "Noise floor: {} run twice under two names differed by a ratio of {}{interval} at {} clients, so no difference below \
+         {:.1} % is called.",
+        noise.layout,
+        ratio(noise.ratio.ratio),
+        noise.clients,
+        100.0 * noise.floor
+    )
+}
+
+/// How a case moved from round to round.
+pub(super) fn drift(drift: &Drift) -> String {
+    let (low, high) = drift.ci95;
+    let direction = if drift.percent_per_round < 0.0 {
+        "fell"
+    } else {
+        "rose"
+    };
+    format!(
+        "Drift: the {} of {} {direction} by {:.1} % from round to round at {} clients ({low:.1} to {high:.1} %, p {}).",
+        drift.measure,
+        drift.layout,
+        drift.percent_per_round.abs(),
+        drift.clients,
+        p_value(drift.p_value)
+    )
+}
+
+fn p_value(p: f64) -> String {
+    if p < 0.001 {
+        "below 0.001".to_owned()
+    } else {
+        format!("= {p:.3}")
+    }
+}
+
+/// What stopping early saved.
+pub(crate) fn stopping(stopping: &Stopping) -> String {
+    let precision = percent(stopping.precision);
+    if let Some(reached) = stopping.reached {
+        let known = match reached {
+            reached if reached >= 10.0 => "by no means known".to_owned(),
+            reached => format!("known to {:.0} %", 100.0 * reached),
+        };
+        return format!(
+            "Reached the limit of {} rounds; {} is {known}, not to {precision} %.",
+            stopping.rounds_max,
+            stopping.least_known.as_deref().unwrap_or("the ratio"),
+        );
+    }
+    if stopping.runs > 1 && stopping.is_finished {
+        return format!(
+            "In each of {} runs cases were measured until each ratio was known to {precision} % or decided with certainty, for \
+             {} rounds at most: {} trials, where {} rounds of every case take {}. That saved {}.",
+            stopping.runs,
+            stopping.rounds_max / stopping.runs,
+            stopping.trials,
+            stopping.rounds_max,
+            stopping.trials_of_fixed_plan,
+            time(stopping.saved_s)
+        );
+    }
+    if !stopping.is_finished {
+        return format!(
+            "{} trials so far, of at most {}; the run goes on until each ratio is known to {precision} %.",
+            stopping.trials, stopping.trials_of_fixed_plan
+        );
+    }
+    format!(
+        "Stopped when each ratio was known to {precision} % or a difference was certain: {} trials, where {} rounds of every case take {}. That \
+         saved {}.",
+        stopping.trials,
+        stopping.rounds_max,
+        stopping.trials_of_fixed_plan,
+        time(stopping.saved_s)
+    )
+}
+
+/// Seconds in the unit that suits them.
+fn time(seconds: f64) -> String {
+    match seconds {
+        s if s >= 5_400.0 => format!("{:.1} hours", s / 3_600.0),
+        s if s >= 90.0 => format!("{:.0} minutes", s / 60.0),
+        s => format!("{s:.0} seconds"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use spindle_result::RatioEstimate;
+
+    #[test]
+    fn noise_and_drift_and_stopping_are_sentences() {
+        let floor = NoiseFloor {
+            workload: "oltp_mix".to_owned(),
+            clients: 8,
+            layout: "a".to_owned(),
+            again: "a (again)".to_owned(),
+            ratio: RatioEstimate {
+                ratio: 1.004,
+                ci95: Some((0.994, 1.014)),
+            },
+            floor: 0.014,
+        };
+        assert_eq!(
+            noise(&floor),
+            "Noise floor: a run twice under two names differed by a ratio of 1.00 (0.99-1.01) at 8 clients, so no difference \
+             below 1.4 % is called."
+        );
+        let falling = Drift {
+            layout: "a".to_owned(),
+            workload: "oltp_mix".to_owned(),
+            clients: 8,
+            measure: Measure::Throughput,
+            percent_per_round: -1.2,
+            ci95: (-1.9, -0.5),
+            p_value: 0.0004,
+        };
+        assert_eq!(
+            drift(&falling),
+            "Drift: the throughput of a fell by 1.2 % from round to round at 8 clients (-1.9 to -0.5 %, p below 0.001)."
+        );
+        let mut early = Stopping {
+            precision: 0.03,
+            rounds_max: 30,
+            trials: 74,
+            trials_of_fixed_plan: 180,
+            saved_s: 9_540.0,
+            is_finished: true,
+            reached: None,
+            least_known: None,
+            runs: 1,
+        };
+        assert_eq!(
+            stopping(&early),
+            "Stopped when each ratio was known to 3 % or a difference was certain: 74 trials, where 30 rounds of every case take 180. \
+             That saved 2.6 hours."
+        );
+        early.reached = Some(0.537);
+        early.least_known = Some("the ratio of a and b at 8 clients".to_owned());
+        assert_eq!(
+            stopping(&early),
+            "Reached the limit of 30 rounds; the ratio of a and b at 8 clients is known to 54 %, not to 3 %."
+        );
+        (early.reached, early.runs) = (None, 3);
+        assert!(stopping(&early).starts_with("In each of 3 runs cases were measured until"));
+        (early.is_finished, early.runs) = (false, 1);
+        assert_eq!(
+            stopping(&early),
+            "74 trials so far, of at most 180; the run goes on until each ratio is known to 3 %."
+        );
+    }
+}

@@ -1,0 +1,380 @@
+//! The result on a terminal: one table of cases, the verdict of every pair, the headline last, where the eye rests.
+//!
+//! Plain text by default; colour and width are the caller's to decide, who knows whether a terminal is there.
+
+use std::fmt::Write as _;
+use std::ops::RangeInclusive;
+
+use comfy_table::{
+    CellAlignment, ColumnConstraint, ContentArrangement, Table, TableComponent, Width, presets,
+};
+
+use crate::comparison::{self, Column, NO_FIGURE};
+use crate::{cost, queries, sentences};
+use spindle_result::{Case, Comparison, Outcome, Ranking, RunResult, Verdict};
+
+/// Narrower than this, the columns of figures go into two tables.
+const ONE_TABLE_WIDTH: u16 = 112;
+
+/// From this width, columns stand two blanks apart.
+const ROOMY_WIDTH: u16 = 130;
+
+/// The column of figures that starts the second table on a narrow terminal.
+const SECOND_TABLE_COLUMN: usize = 5;
+
+/// Widths of terminals that a table is drawn for: the figures need the least, the eye loses the line beyond the most.
+const TERMINAL_WIDTHS: RangeInclusive<u16> = 80..=200;
+
+/// How to draw.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Style {
+    /// Columns of text to stay within, as far as the figures allow.
+    pub width: u16,
+    /// Whether to colour verdicts and set the headline in bold, with ANSI escapes.
+    pub colour: bool,
+}
+
+impl Default for Style {
+    /// Plain text of 120 columns, for pipes and files.
+    fn default() -> Self {
+        Style {
+            width: 120,
+            colour: false,
+        }
+    }
+}
+
+impl Style {
+    /// In colour and as wide as a terminal, within 80 to 200 columns. A terminal that does not know how many `columns`
+    /// it has says 0, and gets the usual width.
+    pub fn of_terminal(columns: u16) -> Style {
+        let width = match columns {
+            0 => Style::default().width,
+            columns => columns.clamp(*TERMINAL_WIDTHS.start(), *TERMINAL_WIDTHS.end()),
+        };
+        Style {
+            width,
+            colour: true,
+        }
+    }
+}
+
+/// The whole text that ends a run, with a line feed at its end.
+pub fn render(result: &RunResult, style: Style) -> String {
+    let headline = paint(&result.headline, BOLD, style);
+    let parts = [
+        figures(result, style),
+        per_query(result, style),
+        pairs(result, style),
+        reasons(result),
+        findings(result, style),
+        measured_how_well(result),
+        costs(result),
+        warnings(result, style),
+    ];
+    format!(
+        "{}\n\n{}{headline}\n",
+        sentences::context(result),
+        parts.concat()
+    )
+}
+
+/// The table of cases, and what the abbreviations in it mean; a blank line at its end.
+pub(crate) fn figures(result: &RunResult, style: Style) -> String {
+    let mut text = String::new();
+    let all = comparison::columns(result);
+    let tables: Vec<&[Column]> = match style.width >= ONE_TABLE_WIDTH {
+        true => vec![&all],
+        false => {
+            let (first, second) = all.split_at(SECOND_TABLE_COLUMN.min(all.len()));
+            vec![first, second]
+        }
+    };
+    for columns in tables {
+        let _ = writeln!(text, "{}\n", cases(result, columns, style.width));
+    }
+    let _ = writeln!(text, "{}{}\n", remarks(result), comparison::legend(&all));
+    text
+}
+
+/// Seconds and temporary space of each query side by side; a blank line at its end, or nothing at all.
+pub(crate) fn per_query(result: &RunResult, style: Style) -> String {
+    let mut text = String::new();
+    for of in &queries::tables(result) {
+        let mut table = plain_table(style.width);
+        table.set_header(&of.header);
+        for row in &of.rows {
+            table.add_row(row);
+        }
+        table.set_style(TableComponent::HeaderLines, '-');
+        (1..of.header.len()).for_each(|column| align_right(&mut table, column));
+        let _ = writeln!(text, "{}\n{}\n\n{}\n", of.title, lines(&table), of.note);
+    }
+    text
+}
+
+/// The best case of every workload and load level against each other one; a blank line at its end.
+pub(crate) fn pairs(result: &RunResult, style: Style) -> String {
+    let rankings = result.rankings.iter();
+    rankings
+        .map(|ranking| verdicts(result, ranking, style))
+        .collect()
+}
+
+/// Why layouts differ, a sentence for each pair; a blank line at its end, or nothing at all.
+pub(crate) fn reasons(result: &RunResult) -> String {
+    if result.attributions.is_empty() {
+        return String::new();
+    }
+    let title = std::iter::once("Why they differ:".to_owned());
+    let sentences = result.attributions.iter();
+    paragraph(title.chain(sentences.map(|attribution| format!("  {}", attribution.sentence))))
+}
+
+/// What can be acted on, without the evidence; a blank line at its end, or nothing at all.
+fn findings(result: &RunResult, style: Style) -> String {
+    let label = paint("finding:", CYAN, style);
+    let findings = result.findings.iter();
+    paragraph(findings.map(|finding| {
+        format!(
+            "{label} {} ({}): {} What helps: {}",
+            finding.kind,
+            finding.layouts.join("; "),
+            finding.text,
+            finding.remedy
+        )
+    }))
+}
+
+/// The machine's own noise, and what stopping early saved; a blank line at its end, or nothing at all.
+pub(crate) fn measured_how_well(result: &RunResult) -> String {
+    let noise = result.noise.iter().map(sentences::noise);
+    let stopping = result.stopping.iter().map(sentences::stopping);
+    paragraph(noise.chain(stopping))
+}
+
+/// What Spindle itself takes; a blank line at its end, or nothing at all.
+pub(crate) fn costs(result: &RunResult) -> String {
+    let costs = [cost::own_cost(result), cost::memory(result)];
+    paragraph(costs.into_iter().flatten())
+}
+
+/// What weakens the answer; a blank line at its end, or nothing at all.
+pub(crate) fn warnings(result: &RunResult, style: Style) -> String {
+    let label = paint("warning:", YELLOW, style);
+    let warnings = result.warnings.iter();
+    paragraph(warnings.map(|warning| format!("{label} {}", warning.text)))
+}
+
+/// Lines, and a blank one at their end if there are any.
+fn paragraph(lines: impl Iterator<Item = String>) -> String {
+    let mut text: String = lines.map(|line| line + "\n").collect();
+    if !text.is_empty() {
+        text.push('\n');
+    }
+    text
+}
+
+fn cases(result: &RunResult, columns: &[Column], width: u16) -> String {
+    let mut table = plain_table(width);
+    let mut header = vec![
+        "#".to_owned(),
+        "layout".to_owned(),
+        comparison::KEEPS_SHORT.join("\n"),
+        "cli-\nents".to_owned(),
+    ];
+    header.extend(columns.iter().map(|column| column.short.join("\n")));
+    let figures = 3..header.len();
+    table.set_header(header);
+    for case in &result.cases {
+        table.add_row(row(result, case, columns));
+    }
+    table.set_style(TableComponent::HeaderLines, '-');
+    if width >= ROOMY_WIDTH {
+        table.set_style(TableComponent::MiddleHeaderIntersections, '-');
+    } else {
+        // Without a line between columns, even a blank one, only the padding of one keeps them apart.
+        table.remove_style(TableComponent::VerticalLines);
+        table.remove_style(TableComponent::MiddleHeaderIntersections);
+    }
+    set_constraint(&mut table, 0, ColumnConstraint::ContentWidth);
+    set_constraint(
+        &mut table,
+        1,
+        ColumnConstraint::LowerBoundary(Width::Fixed(14)),
+    );
+    set_constraint(&mut table, 2, ColumnConstraint::ContentWidth);
+    for index in figures {
+        set_constraint(&mut table, index, ColumnConstraint::ContentWidth);
+        align_right(&mut table, index);
+    }
+    lines(&table)
+}
+
+/// A case without figures says so in their first column; the reason stands below the table, where there is room for it.
+fn row(result: &RunResult, case: &Case, columns: &[Column]) -> Vec<String> {
+    let mut row = vec![
+        number(result, &case.layout),
+        case.layout.clone(),
+        comparison::keeps(case),
+        case.clients.to_string(),
+    ];
+    match (&case.outcome, case.summary()) {
+        (Outcome::Measured, Some(summary)) => {
+            row.extend(columns.iter().map(|column| (column.cell)(&summary)))
+        }
+        (outcome, _) => {
+            row.push(outcome.status().to_owned());
+            row.extend(columns.iter().skip(1).map(|_| NO_FIGURE.to_owned()));
+        }
+    }
+    row
+}
+
+/// One line for each case that has something to say besides its figures.
+fn remarks(result: &RunResult) -> String {
+    let mut text = String::new();
+    for case in &result.cases {
+        if let Some(remark) = comparison::remark(result, case) {
+            let label = format!(
+                "{} {}, {}",
+                number(result, &case.layout),
+                case.layout,
+                sentences::clients(case.clients)
+            );
+            let _ = writeln!(text, "{label}: {remark}");
+        }
+    }
+    for weakness in comparison::weaknesses(result) {
+        let _ = writeln!(text, "{weakness}");
+    }
+    text
+}
+
+/// The number of a layout, as text.
+pub(crate) fn number(result: &RunResult, layout: &str) -> String {
+    result
+        .layout_number(layout)
+        .map_or_else(String::new, |number| number.to_string())
+}
+
+/// The best case of one workload and load level against every other.
+fn verdicts(result: &RunResult, ranking: &Ranking, style: Style) -> String {
+    let comparisons = result.verdicts.iter();
+    let comparisons: Vec<&Comparison> = comparisons
+        .filter(|comparison| {
+            comparison.workload == ranking.workload && comparison.clients == ranking.clients
+        })
+        .collect();
+    if comparisons.is_empty() {
+        return String::new();
+    }
+    let mut table = plain_table(style.width);
+    for comparison in &comparisons {
+        table.add_row([
+            format!("  {}", number(result, &comparison.b)),
+            comparison.b.clone(),
+            format!("{} x", comparison::ratio(comparison.ratio)),
+            comparison.ci95.map_or_else(String::new, |_| {
+                format!("({})", comparison::interval(comparison))
+            }),
+        ]);
+    }
+    align_right(&mut table, 2);
+    let mut text = format!(
+        "{} against ({}, {}; ratio of {} and its 95 % interval):\n",
+        ranking.best,
+        ranking.workload,
+        sentences::clients(ranking.clients),
+        comparison::ratio_of(ranking.measure)
+    );
+    for (line, comparison) in lines(&table).lines().zip(&comparisons) {
+        let verdict = comparison::verdict(result, comparison);
+        let _ = writeln!(
+            text,
+            "{line}  {}",
+            paint(&verdict, colour_of(comparison.verdict), style)
+        );
+    }
+    text.push('\n');
+    text
+}
+
+pub(crate) fn plain_table(width: u16) -> Table {
+    let mut table = Table::new();
+    table
+        .load_preset(presets::NOTHING)
+        .set_content_arrangement(ContentArrangement::Dynamic)
+        .set_width(width);
+    table
+}
+
+fn set_constraint(table: &mut Table, column: usize, constraint: ColumnConstraint) {
+    if let Some(column) = table.column_mut(column) {
+        column.set_constraint(constraint).set_padding((0, 1));
+    }
+}
+
+pub(crate) fn align_right(table: &mut Table, column: usize) {
+    if let Some(column) = table.column_mut(column) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+}
+
+/// The drawn table without the blanks that fill its last column.
+pub(crate) fn lines(table: &Table) -> String {
+    let lines: Vec<String> = table
+        .lines()
+        .map(|line| line.trim_end().to_owned())
+        .collect();
+    lines.join("\n")
+}
+
+// "Select Graphic Rendition" codes of ECMA-48, section 8.3.117.
+/// The code of bold text.
+pub const BOLD: &str = "1";
+/// The code of red text.
+pub const RED: &str = "31";
+pub(crate) const GREEN: &str = "32";
+/// The code of yellow text.
+pub const YELLOW: &str = "33";
+pub(crate) const CYAN: &str = "36";
+
+fn colour_of(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Faster => GREEN,
+        Verdict::Slower => RED,
+        Verdict::Draw => CYAN,
+        Verdict::Undecided => YELLOW,
+    }
+}
+
+/// The text between the code and its end, where the style has colours.
+pub fn paint(text: &str, code: &str, style: Style) -> String {
+    if style.colour {
+        format!("\x1b[{code}m{text}\x1b[0m")
+    } else {
+        text.to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn colour_comes_only_when_told() {
+        let coloured = Style {
+            colour: true,
+            ..Style::default()
+        };
+        assert_eq!(paint("draw", CYAN, coloured), "\x1b[36mdraw\x1b[0m");
+        assert_eq!(paint("draw", CYAN, Style::default()), "draw");
+    }
+
+    #[test]
+    fn a_terminal_gives_the_width_within_reason() {
+        let widths = [0, 40, 80, 132, 200, 500].map(|columns| Style::of_terminal(columns).width);
+        assert_eq!(widths, [120, 80, 80, 132, 200, 200]);
+    }
+}

@@ -1,0 +1,408 @@
+//! What went on around the trials and weakens the answer: other programs, other guests of the host, a device at its
+//! limit, trials that stood still, devices that were never at rest, flushes that take a part of the measured time. What
+//! is grave is said first, with its figure; the rest is a warning. The thresholds stand here, and nowhere else.
+
+use super::device_drift;
+use super::doubt::doubt;
+use super::findings::is_device_saturated;
+use super::headline::case_label;
+use super::warnings::rounds_where;
+use super::{Case, RunResult, Trial};
+
+/// Other programs are told of from here on, percent of all processors.
+pub(super) const PROGRAMS_MIN_PERCENT: f64 = 10.0;
+/// Other guests of the host are told of from here on, percent of all processors.
+pub(super) const STEAL_MIN_PERCENT: f64 = 5.0;
+/// Both together: from here on small differences mean nothing.
+const GRAVE_PERCENT: f64 = 30.0;
+/// Layouts may differ by so much in the part of a transaction's time that they spend on processors.
+const PROCESSOR_PART: f64 = 0.25;
+/// Whoever is twice as fast is so on any machine.
+const BUSY_FLOOR_MAX: f64 = 1.0;
+/// Cases whose figures lie farther apart than this are told as from and to, percentage points.
+const UNEVEN_PERCENT: f64 = 10.0;
+/// A flush that takes more of the measured time than this is told of.
+const FLUSH_MAX_PART: f64 = 0.05;
+
+/// What a person must know before the answer, in one or two sentences; empty when nothing disturbed the run.
+pub(super) fn said_first(result: &RunResult) -> String {
+    let sentences = [processors(result), device_decides(result)];
+    let sentences: Vec<String> = sentences.into_iter().flatten().collect();
+    sentences.join(" ")
+}
+
+/// What weakens the answer without turning it, each with its remedy.
+pub(super) fn warnings(result: &RunResult) -> Vec<String> {
+    let mut texts: Vec<String> = Vec::new();
+    texts.extend(
+        result
+            .cases
+            .iter()
+            .filter_map(|case| set_aside(result, case)),
+    );
+    texts.extend(
+        result
+            .cases
+            .iter()
+            .filter_map(|case| overlong(result, case)),
+    );
+    texts.extend(
+        result
+            .cases
+            .iter()
+            .filter_map(|case| long_flush(result, case)),
+    );
+    texts.extend(device_drift::warnings(result));
+    texts.extend(never_quiet(result));
+    texts
+}
+
+/// How far a ratio lies from 1 that others may have made who took much of the processors; `None` when they took less.
+/// With a part `p` gone, whatever runs on them takes `1 / (1 - p)` times as long. A layout that spends
+/// [`PROCESSOR_PART`] more of its time there so loses that part times `p / (1 - p)`, in every round alike: no interval
+/// tells.
+fn busy_floor(result: &RunResult) -> Option<f64> {
+    let columns = ["other_programs_cpu_percent", "cpu_steal_percent"];
+    let taken = columns
+        .into_iter()
+        .zip([PROGRAMS_MIN_PERCENT, STEAL_MIN_PERCENT]);
+    let most = taken.filter_map(|(column, least)| {
+        let most = Range::of(result, column)?.most;
+        (most >= least).then_some(most)
+    });
+    let sum_percent = most.sum::<f64>();
+    if sum_percent < GRAVE_PERCENT {
+        return None;
+    }
+    let part = (sum_percent / 100.0).min(1.0);
+    Some((PROCESSOR_PART * part / (1.0 - part)).min(BUSY_FLOOR_MAX))
+}
+
+/// Who else used the processors, if it was much.
+fn processors(result: &RunResult) -> Option<String> {
+    let (programs, steal) = (
+        Range::of(result, "other_programs_cpu_percent"),
+        Range::of(result, "cpu_steal_percent"),
+    );
+    let programs = programs.filter(|range| range.most >= PROGRAMS_MIN_PERCENT);
+    let steal = steal.filter(|range| range.most >= STEAL_MIN_PERCENT);
+    let mut text = match (programs, steal) {
+        (None, None) => return None,
+        (Some(programs), None) => format!("Other programs took {programs} of the processors"),
+        (None, Some(steal)) => {
+            format!("The hypervisor gave {steal} of the processors to other guests")
+        }
+        (Some(programs), Some(steal)) => format!(
+            "Other programs took {programs} of the processors, and the hypervisor gave {steal} to other guests"
+        ),
+    };
+    if let Some(floor) = busy_floor(result) {
+        text += &match floor {
+            floor if floor >= BUSY_FLOOR_MAX => {
+                ": do not trust a difference below twice as fast".to_owned()
+            }
+            floor => format!(": do not trust a difference below {:.0} %", 100.0 * floor),
+        };
+    }
+    Some(text + ".")
+}
+
+/// The least and the most that the cases saw of something, percent.
+struct Range {
+    least: f64,
+    most: f64,
+}
+
+impl Range {
+    fn of(result: &RunResult, column: &str) -> Option<Range> {
+        let compared = result.cases.iter().filter(|case| case.is_compared());
+        let means = compared
+            .flat_map(|case| &case.system)
+            .filter(|mean| mean.name == column);
+        let means: Vec<f64> = means.map(|mean| mean.mean).collect();
+        Some(Range {
+            least: means.iter().copied().reduce(f64::min)?,
+            most: means.iter().copied().reduce(f64::max)?,
+        })
+    }
+}
+
+impl std::fmt::Display for Range {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.most - self.least > UNEVEN_PERCENT {
+            true => write!(f, "{:.0} to {:.0} %", self.least, self.most),
+            false => write!(f, "{:.0} %", (self.least + self.most) / 2.0),
+        }
+    }
+}
+
+/// Load levels at which the device was at its limit in every case, so that the cases could hardly differ.
+fn device_decides(result: &RunResult) -> Option<String> {
+    let is_at_limit = |group: &&Vec<&Case>| {
+        let compared: Vec<&&Case> = group.iter().filter(|case| case.is_compared()).collect();
+        compared.len() > 1
+            && compared
+                .iter()
+                .all(|case| is_device_saturated(result, case))
+    };
+    let groups = result.groups();
+    let at_limit: Vec<&Vec<&Case>> = groups.iter().filter(is_at_limit).collect();
+    if at_limit.is_empty() {
+        return None;
+    }
+    let levels: Vec<String> = at_limit
+        .iter()
+        .map(|group| group[0].clients.to_string())
+        .collect();
+    Some(match at_limit.len() == groups.len() {
+        true => "At this load the device decides; below it the layouts may differ more.".to_owned(),
+        false => format!(
+            "At {} clients the device decides; below that the layouts may differ more.",
+            levels.join(" and ")
+        ),
+    })
+}
+
+fn set_aside(result: &RunResult, case: &Case) -> Option<String> {
+    let told: Vec<String> = case
+        .set_aside
+        .iter()
+        .map(|of| format!("round {}, {}", of.trial.round, of.reason))
+        .collect();
+    let missing: Vec<String> = case
+        .set_aside
+        .iter()
+        .map(|of| of.trial.round)
+        .filter(|round| case.trials.iter().all(|trial| trial.round != *round))
+        .map(|round| round.to_string())
+        .collect::<std::collections::BTreeSet<String>>()
+        .into_iter()
+        .collect();
+    if told.is_empty() {
+        return None;
+    }
+    let then = match missing.as_slice() {
+        [] => "They were measured again and do not count.".to_owned(),
+        [round] => format!("They do not count, and round {round} has no trial of this case."),
+        rounds => format!(
+            "They do not count, and rounds {} have no trial of this case.",
+            rounds.join(", ")
+        ),
+    };
+    Some(format!(
+        "{}: trials set aside: {}. {then}",
+        case_label(result, case),
+        told.join("; ")
+    ))
+}
+
+/// Trials that count although they lasted too long, because every try did.
+fn overlong(result: &RunResult, case: &Case) -> Option<String> {
+    let rounds = rounds_where(case, |trial| doubt(trial).is_some())?;
+    Some(format!(
+        "{} ({rounds}): the trial lasted over 10 % longer than asked, every time it was tried. The machine is overloaded: use \
+         fewer clients, or stop other programs.",
+        case_label(result, case)
+    ))
+}
+
+fn long_flush(result: &RunResult, case: &Case) -> Option<String> {
+    let flush_s = |trial: &Trial| trial.flush_s().unwrap_or(0.0);
+    let is_long = |trial: &Trial| flush_s(trial) > FLUSH_MAX_PART * trial.measured_s;
+    let rounds = rounds_where(case, is_long)?;
+    let longest = case
+        .trials
+        .iter()
+        .filter(|trial| is_long(trial))
+        .max_by(|a, b| flush_s(a).total_cmp(&flush_s(b)))?;
+    let flush = flush_s(longest);
+    // Where the flush stays as it is and the time without it is so long, it is within the limit.
+    let enough_s = (flush * (1.0 / FLUSH_MAX_PART - 1.0)).ceil();
+    Some(format!(
+        "{} ({rounds}): measured {:.1} s + flush {flush:.1} s. The flush at the end counts as measured time, so {:.0} % of the \
+         throughput hangs on when the last checkpoint was. Set plan.measure to {enough_s:.0}s or more.",
+        case_label(result, case),
+        longest.measured_s - flush,
+        100.0 * flush / longest.measured_s
+    ))
+}
+
+/// How often the devices were not at rest when a trial began.
+fn never_quiet(result: &RunResult) -> Option<String> {
+    let trials: Vec<&Trial> = result.cases.iter().flat_map(|case| &case.trials).collect();
+    let waits: Vec<_> = trials
+        .iter()
+        .filter_map(|trial| trial.conditions.quiet.as_ref())
+        .collect();
+    let run_out: Vec<_> = waits.iter().filter(|wait| !wait.is_quiet).collect();
+    let last = run_out.last()?;
+    let waited_s = run_out.iter().map(|wait| wait.waited_ms).sum::<u64>() as f64 / 1e3;
+    Some(format!(
+        "Before {} of {} trials the devices were never at rest, after {waited_s:.0} s of waiting in all; the last time {}. Stop what uses \
+         them, or set plan.quiet = \"0s\" and measure more rounds.",
+        run_out.len(),
+        trials.len(),
+        last.in_the_way.as_deref().unwrap_or("nothing was seen")
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{
+        Conditions, QuietWait, SetAside, SystemColumn, SystemSeries, build, sample,
+    };
+    use super::*;
+    use crate::{RunRecord, SampledTrial};
+
+    const STEADY: [f64; 4] = [100.0, 101.0, 99.0, 100.5];
+    const FAST: [f64; 4] = [200.0, 203.0, 198.0, 201.0];
+
+    fn record() -> RunRecord {
+        sample::record(&[("a", &STEADY), ("b", &FAST)])
+    }
+
+    /// What the system did in every trial of a layout.
+    fn system(record: &mut RunRecord, layout: usize, columns: &[(&str, f64)]) {
+        record.series.push(SampledTrial {
+            layout,
+            workload: "oltp_mix".to_owned(),
+            clients: 8,
+            round: 1,
+            interval_ms: 1000,
+            tps: vec![1.0],
+            system: SystemSeries {
+                interval_ms: 1000,
+                columns: columns
+                    .iter()
+                    .map(|(name, value)| SystemColumn {
+                        name: (*name).to_owned(),
+                        values: vec![Some(*value as f32)],
+                    })
+                    .collect(),
+            },
+        });
+    }
+
+    fn headline(record: &RunRecord) -> String {
+        build(record).unwrap().headline
+    }
+
+    #[test]
+    fn other_programs_are_said_before_the_winner_with_their_figure() {
+        let with = |first: f64, second: f64| {
+            let mut record = record();
+            system(&mut record, 0, &[("other_programs_cpu_percent", first)]);
+            system(&mut record, 1, &[("other_programs_cpu_percent", second)]);
+            headline(&record)
+        };
+        let text = with(84.0, 84.0);
+        assert!(
+            text.starts_with(
+                "Other programs took 84 % of the processors: do not trust a difference below twice \
+                 as fast. b is"
+            ),
+            "{text}"
+        );
+        assert!(with(12.0, 14.0).starts_with("Other programs took 13 % of the processors. b is"));
+        assert!(with(20.0, 84.0).starts_with("Other programs took 20 to 84 % of the processors:"));
+        assert!(with(9.0, 9.0).starts_with("b is"));
+    }
+
+    #[test]
+    fn a_busy_machine_says_which_differences_it_may_have_made_and_calls_what_its_rounds_show() {
+        let quick = STEADY.map(|tpm| tpm * 1.10);
+        let mut record = sample::record(&[("a", &STEADY), ("b", &quick)]);
+        system(&mut record, 0, &[("other_programs_cpu_percent", 40.0)]);
+        let busy = build(&record).unwrap();
+        assert!(
+            busy.headline
+                .contains("do not trust a difference below 17 %. b is"),
+            "{}",
+            busy.headline
+        );
+        assert_eq!(busy.rankings[0].winner.as_deref(), Some("b"));
+    }
+
+    #[test]
+    fn so_are_other_guests_of_the_host() {
+        let mut record = record();
+        system(
+            &mut record,
+            0,
+            &[
+                ("cpu_steal_percent", 12.0),
+                ("other_programs_cpu_percent", 20.0),
+            ],
+        );
+        let text = headline(&record);
+        assert!(
+            text.starts_with(
+                "Other programs took 20 % of the processors, and the hypervisor gave 12 % to other guests: do \
+                 not trust a difference below 12 %. b is"
+            ),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn trials_that_were_set_aside_do_not_count_and_are_told() {
+        let mut record = record();
+        let mut trial = sample::trial(2, 40.0);
+        trial.round = 2;
+        let reason = "the trial's process or the whole machine stood still for 4.0 s".to_owned();
+        record.cases[0].set_aside = vec![SetAside { reason, trial }];
+        let result = build(&record).unwrap();
+        assert_eq!(result.cases[0].trials.len(), 4);
+        assert_eq!(
+            warnings(&result),
+            [
+                "a: trials set aside: round 2, the trial's process or the whole machine stood still for 4.0 s. They were \
+                 measured again and do not count."
+            ]
+        );
+        record.cases[0].trials.remove(1);
+        let result = build(&record).unwrap();
+        assert!(warnings(&result)[0].ends_with("round 2 has no trial of this case."));
+    }
+
+    #[test]
+    fn a_flush_that_takes_a_part_of_the_time_is_told_with_a_remedy() {
+        let mut record = record();
+        record.cases[0].trials[1].measured_s = 7.4;
+        record.cases[0].trials[1].audit.flush_at_end_us = Some(2.4e6);
+        record.cases[1].trials[1].audit.flush_at_end_us = Some(0.2e6);
+        let result = build(&record).unwrap();
+        assert_eq!(
+            warnings(&result),
+            [
+                "a (round 2): measured 5.0 s + flush 2.4 s. The flush at the end counts as measured time, so 32 % of the \
+                 throughput hangs on when the last checkpoint was. Set plan.measure to 46s or more."
+            ]
+        );
+    }
+
+    #[test]
+    fn devices_that_were_never_at_rest_are_told_once() {
+        let mut record = record();
+        for trial in &mut record.cases[0].trials[..2] {
+            trial.conditions = Conditions {
+                quiet: Some(QuietWait {
+                    waited_ms: 30_000,
+                    limit_ms: 30_000,
+                    is_quiet: false,
+                    in_the_way: Some("the devices move 34 MB/s".to_owned()),
+                }),
+                ..Conditions::default()
+            };
+        }
+        let texts = warnings(&build(&record).unwrap());
+        assert_eq!(texts.len(), 1);
+        assert!(
+            texts[0].starts_with(
+                "Before 2 of 8 trials the devices were never at rest, after 60 s of waiting in all; the last time the devices \
+                 move 34 MB/s."
+            ),
+            "{texts:?}"
+        );
+    }
+}

@@ -1,0 +1,74 @@
+//! Transactions wait for each other: for rows that others have locked, or for a database that lets one of them write at
+//! a time.
+
+use super::log_writes;
+use super::scene::Scene;
+use super::{Kind, Seen};
+use crate::nearest_event;
+
+/// Share of a transaction's time.
+const LOCKS_MIN: f64 = 0.40;
+
+pub(super) const KIND: Kind = Kind {
+    name: "locks dominate",
+    text: "Transactions wait for each other's locks more than for anything else: they change the same rows, or one at a time \
+           may write.",
+    text_where_layouts_differ: None,
+    remedy: "Change more different rows (a larger scale), or use fewer clients. What a transaction does while it holds a \
+             lock counts for all that wait for it.",
+    look,
+};
+
+/// A wait for another transaction's lock, by the nearest of Oracle's events.
+pub(super) fn is_lock(part: &str) -> bool {
+    nearest_event(part).starts_with("enq: T")
+}
+
+fn look(scene: &Scene<'_>) -> Option<Seen> {
+    let share = scene.share(is_lock)?;
+    // Where the holders wait for the log, that is the cause and the queue its effect.
+    if share < LOCKS_MIN || (log_writes::KIND.look)(scene).is_some() {
+        return None;
+    }
+    let part = scene.largest(is_lock)?;
+    Some(Seen {
+        weight: share,
+        evidence: format!(
+            "waits for other transactions' locks are {:.0} % {}; most of them are `{part}`",
+            100.0 * share,
+            scene.of_time()
+        ),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::stage::Stage;
+    use super::*;
+
+    fn stage(lock_us: f64, log_us: f64) -> Stage {
+        Stage::new().parts(&[
+            (
+                "Lock:transactionid (enq: TX - row lock contention)",
+                lock_us,
+            ),
+            ("WALSync (log file sync)", log_us),
+            ("user CPU", 100.0 - lock_us - log_us),
+        ])
+    }
+
+    #[test]
+    fn waiting_for_each_other_most_of_the_time_shows_it() {
+        assert_eq!(
+            stage(62.0, 5.0).look(&KIND).expect("seen").evidence,
+            "waits for other transactions' locks are 62 % of a transaction's time; most of them are `Lock:transactionid \
+             (enq: TX - row lock contention)`"
+        );
+    }
+
+    #[test]
+    fn less_of_it_or_holders_that_wait_for_the_log_do_not() {
+        assert_eq!(stage(39.0, 5.0).look(&KIND), None);
+        assert_eq!(stage(62.0, 20.0).look(&KIND), None);
+    }
+}

@@ -1,0 +1,115 @@
+//! Most of a transaction's time is waiting for the log: redo, the write-ahead log, a rollback journal.
+
+use super::checkpoints::is_checkpoint;
+use super::locks::is_lock;
+use super::scene::Scene;
+use super::{Kind, Seen};
+use crate::nearest_event;
+
+/// Share of a transaction's time, that in which it waits for others' locks left out: who holds them waits for the log.
+const LOG_MIN: f64 = 0.40;
+/// And of all of its time: where nearly all of it is lock waits, what the holders do is a guess.
+const LOG_OF_ALL_MIN: f64 = 0.10;
+
+pub(super) const KIND: Kind = Kind {
+    name: "log writes dominate",
+    text: "A transaction waits for the log (redo, WAL) more than for anything else.",
+    text_where_layouts_differ: None,
+    remedy: "Give the log its own device with faster synchronous writes (placement.redo of a layout, or \
+             database.redo_path).",
+    look,
+};
+
+/// By the nearest of Oracle's events, which every engine's waits carry: `log file sync` is PostgreSQL's `WALSync` and
+/// `LWLock:WALWrite`, InnoDB's commit, SQLite's sync of its log. A log that waits for a checkpoint waits for datafiles.
+fn is_log(part: &str) -> bool {
+    let event = nearest_event(part);
+    let is_written = event.starts_with("log file") && event != "log file sequential read";
+    is_written && !is_checkpoint(part) || event == "log buffer space"
+}
+
+fn look(scene: &Scene<'_>) -> Option<Seen> {
+    let of_all = scene.share(is_log)?;
+    let locks = scene.share(is_lock)?;
+    let share = of_all / (1.0 - locks).max(f64::EPSILON);
+    if share < LOG_MIN || of_all < LOG_OF_ALL_MIN {
+        return None;
+    }
+    let mut evidence = format!(
+        "waits for the log are {:.0} % {}",
+        100.0 * of_all,
+        scene.of_time()
+    );
+    if locks >= LOG_OF_ALL_MIN {
+        evidence += &format!(
+            ", and {:.0} % of what is left without its waits for other transactions' locks",
+            100.0 * share
+        );
+    }
+    if let Some(part) = scene.largest(is_log) {
+        evidence += &format!("; most of them are `{part}`");
+    }
+    if let Some(write_ms) = scene.case.mean_wait_ms("log file parallel write") {
+        evidence += &format!("; a write of the log takes {write_ms:.2} ms");
+    }
+    Some(Seen {
+        weight: share.min(1.0),
+        evidence,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::stage::Stage;
+    use super::*;
+
+    fn stage(sync_us: f64) -> Stage {
+        Stage::new()
+            .parts(&[
+                ("log file sync", sync_us),
+                ("db file sequential read", 100.0 - sync_us),
+            ])
+            .waits("log file parallel write", 10, 25_000.0)
+    }
+
+    #[test]
+    fn waiting_for_redo_most_of_the_time_shows_it() {
+        let seen = stage(62.0).look(&KIND).expect("seen");
+        assert_eq!(
+            seen.evidence,
+            "waits for the log are 62 % of a transaction's time; most of them are `log file sync`; a write of the log takes \
+             2.50 ms"
+        );
+        assert_eq!(seen.weight, 0.62);
+    }
+
+    #[test]
+    fn transactions_that_queue_for_one_that_waits_for_the_log_wait_for_the_log() {
+        let stage = |log_us: f64, lock_us: f64| {
+            Stage::new().parts(&[
+                ("WALSync (log file sync)", log_us),
+                (
+                    "Lock:transactionid (enq: TX - row lock contention)",
+                    lock_us,
+                ),
+                ("user CPU", 100.0 - log_us - lock_us),
+            ])
+        };
+        let seen = stage(24.0, 70.0).look(&KIND).expect("seen");
+        assert_eq!(
+            seen.evidence,
+            "waits for the log are 24 % of a transaction's time, and 80 % of what is left without its waits for other \
+             transactions' locks; most of them are `WALSync (log file sync)`"
+        );
+        assert_eq!(stage(9.0, 90.0).look(&KIND), None);
+        assert_eq!(stage(11.0, 70.0).look(&KIND), None);
+    }
+
+    #[test]
+    fn less_does_not_show_it_nor_does_waiting_for_a_checkpoint() {
+        assert_eq!(stage(38.0).look(&KIND), None);
+        let checkpoint = ("log file switch (checkpoint incomplete)", 60.0);
+        let stage = Stage::new().parts(&[checkpoint, ("log file sync", 35.0), ("user CPU", 5.0)]);
+        assert_eq!(stage.look(&KIND), None);
+    }
+}

@@ -1,0 +1,136 @@
+//! The machine could do more than it is allowed to: a control group's limit, or a delay, holds processors or I/O back.
+
+use super::scene::Scene;
+use super::{Kind, Seen};
+use crate::nearest_event;
+
+/// Of the measured time, all processors together.
+const CPU_MIN_PERCENT: f64 = 5.0;
+const READ: &str = "db file sequential read";
+/// A read that takes the session so many times as long as the device was held up before it got there.
+const TIMES_MIN: f64 = 5.0;
+/// The same where the experiment itself asks for a limit or a delay.
+const TIMES_MIN_EMULATED: f64 = 2.0;
+/// And so long, in microseconds: shorter ones are scheduling.
+const READ_MIN_US: f64 = 1_000.0;
+/// A busy device has a queue of its own.
+const UTILISATION_MAX_PERCENT: f64 = 60.0;
+/// Share of a transaction's time.
+const SHARE_MIN: f64 = 0.20;
+const READS_MIN: u64 = 100;
+
+pub(super) const KIND: Kind = Kind {
+    name: "throttled",
+    text: "Something holds the database back that is neither its device nor its processors: a limit or a delay.",
+    text_where_layouts_differ: None,
+    remedy: "Look for a limit on processors or I/O of this control group, those above it (cpu.max, io.max, blkio.throttle), the \
+             container or the virtual machine; it is right where it stands for the machine to come.",
+    look,
+};
+
+fn look(scene: &Scene<'_>) -> Option<Seen> {
+    processors(scene).or_else(|| reads(scene))
+}
+
+/// A limit on processor time was reached.
+pub(super) fn processors(scene: &Scene<'_>) -> Option<Seen> {
+    let percent = scene.mean("cpu_throttled_percent")?;
+    (percent >= CPU_MIN_PERCENT).then(|| Seen {
+        weight: (percent / 100.0).min(1.0),
+        evidence: format!(
+            "a limit on processor time kept the database from running for {percent:.0} % of the time, all processors together"
+        ),
+    })
+}
+
+/// Reads that take the session much longer than the device, which has nothing to do meanwhile.
+fn reads(scene: &Scene<'_>) -> Option<Seen> {
+    let count = reads_counted(scene);
+    let share = scene.share(|part| nearest_event(part) == READ)?;
+    let transactions: u64 = scene.case.trials.iter().map(|it| it.transactions).sum();
+    let blocked_us = share * scene.own_us()? * transactions as f64;
+    let session_us = blocked_us / count.max(1) as f64;
+    let device_us = scene.mean("device_read_time_us")?;
+    let utilisation_percent = scene.mean("device_utilisation_percent")?;
+    let times_min = match scene.layout.emulated.is_empty() {
+        true => TIMES_MIN,
+        false => TIMES_MIN_EMULATED,
+    };
+    let is_seen = count >= READS_MIN
+        && share >= SHARE_MIN
+        && session_us >= READ_MIN_US.max(times_min * device_us)
+        && utilisation_percent <= UTILISATION_MAX_PERCENT;
+    is_seen.then(|| {
+        let mut evidence = format!(
+            "a single-block read takes the session {:.1} ms and the device {:.2} ms, which is busy {utilisation_percent:.0} % \
+             of the time",
+            session_us / 1e3,
+            device_us / 1e3
+        );
+        for emulated in &scene.layout.emulated {
+            evidence += &format!("; the experiment asks for it: {emulated}");
+        }
+        Seen {
+            weight: share,
+            evidence,
+        }
+    })
+}
+
+/// Reads of single blocks: as many as there were waits, or, where those were seen in samples, reads of the database.
+fn reads_counted(scene: &Scene<'_>) -> u64 {
+    if scene.case.is_sampled(READ) {
+        let trials = scene.case.trials.iter();
+        trials.map(|trial| trial.audit.tool.reads).sum()
+    } else {
+        scene.case.total_wait(READ).0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::stage::Stage;
+    use super::*;
+
+    /// Trials of 100 transactions with ten reads each.
+    fn stage(read_us: f64, device_us: f64, utilisation_percent: f64) -> Stage {
+        Stage::new()
+            .trials(|trial| trial.transactions = 100)
+            .parts(&[(READ, 10.0 * read_us), ("log file sync", 10_000.0)])
+            .waits(READ, 1_000, 1_000.0 * read_us)
+            .system(&[
+                ("device_read_time_us", device_us),
+                ("device_utilisation_percent", utilisation_percent),
+            ])
+    }
+
+    #[test]
+    fn reads_that_an_idle_device_did_quickly_show_it() {
+        let mut stage = stage(8_000.0, 100.0, 12.0);
+        stage.layout.emulated = vec!["limited by Spindle (500 reads/s)".to_owned()];
+        assert_eq!(
+            stage.look(&KIND).expect("seen").evidence,
+            "a single-block read takes the session 8.0 ms and the device 0.10 ms, which is busy 12 % of the time; the \
+             experiment asks for it: limited by Spindle (500 reads/s)"
+        );
+    }
+
+    #[test]
+    fn a_slow_or_busy_device_does_not() {
+        assert_eq!(stage(8_000.0, 2_000.0, 12.0).look(&KIND), None);
+        assert_eq!(stage(8_000.0, 100.0, 70.0).look(&KIND), None);
+        let mut emulated = stage(8_000.0, 2_000.0, 12.0);
+        emulated.layout.emulated = vec!["delayed by Spindle (5000 us a read)".to_owned()];
+        assert!(emulated.look(&KIND).is_some());
+        // Scheduling: quick in both eyes.
+        assert_eq!(stage(900.0, 100.0, 12.0).look(&KIND), None);
+    }
+
+    #[test]
+    fn processors_that_were_held_back_show_it() {
+        let stage = |percent| Stage::new().system(&[("cpu_throttled_percent", percent)]);
+        let evidence = stage(40.0).look(&KIND).expect("seen").evidence;
+        assert!(evidence.starts_with("a limit on processor time"));
+        assert_eq!(stage(4.0).look(&KIND), None);
+    }
+}

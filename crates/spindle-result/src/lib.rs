@@ -1,0 +1,58 @@
+//! What a run found: the content of `result.json`, and how it follows from what the run recorded.
+//!
+//! [`RunRecord`] is the plain data that replaying a journal gives; [`build`] turns it into a [`RunResult`], a pure
+//! function without clock, files or randomness. The terminal table and the reports print a [`RunResult`] and decide
+//! nothing themselves. The runner fills [`Trial`]s; anything above may read results. The format on disk is described in
+//! `docs/result-format.md` and, for machines, in `docs/result.schema.json`.
+
+mod attribution;
+mod audit;
+mod build;
+mod case_means;
+mod clients;
+mod device_drift;
+mod disturbance;
+mod doubt;
+mod drift;
+mod durability;
+mod findings;
+mod fixed_rate;
+mod headline;
+mod judge;
+mod kinds;
+mod left_out;
+mod levels;
+mod model;
+mod queries;
+mod record;
+#[cfg(any(test, feature = "sample"))]
+pub mod sample;
+mod stopping;
+mod stored;
+mod summary;
+pub mod tpch;
+mod warnings;
+
+pub use audit::{Audit, IoCounts};
+pub use build::{RecordError, build};
+pub use doubt::{Doubt, TRIES_MAX, doubt};
+pub use fixed_rate::speed;
+pub use headline::{format_ratio, percent, rounds_that_tell};
+pub use kinds::KindMeans;
+pub use levels::unit;
+pub use model::{
+    Arrivals, Attribution, CLIENT_QUEUE, Case, ClientAudit, Comparison, Conditions,
+    CpuMicroseconds, CpuShares, DatabaseFacts, DeviceProbe, Drift, FORMAT_VERSION, Finding,
+    IoCalls, IoPerTransaction, Keeps, KindOfTransaction, Latency, Layout, Measure, Memory,
+    NOT_DIRECT_HERE, NoiseFloor, OF_THE_SERVER, OTHER_TIME, Outcome, OwnCost, PageCache, Pair,
+    PartDifference, Phase, Place, ProbedTimes, Promise, PromiseReason, QueryRun, QueryTime,
+    QuietWait, RUN_QUEUE, Ranking, RatioEstimate, ResponseTime, Restore, RunResult, SYSTEM_CPU,
+    SegmentSpace, SetAside, StackKind, StackPart, Standstill, Stopping, SystemColumn, SystemMean,
+    SystemSeries, Throughput, TimePart, Trial, TrialTimes, USER_CPU, Variance, Wait, WarmUp,
+    Warning, is_refresh, is_storage_wait, is_wait_event, nearest_event,
+};
+pub use queries::{QueryMean, QueryMeans};
+pub use record::{AutoPlan, CaseRecord, RunRecord, SampledTrial};
+pub use spindle_stats::Verdict;
+pub use stored::StoredRun;
+pub use summary::{Summary, median};

@@ -1,0 +1,402 @@
+//! One measured run of a case, as its worker and the runner found it. The journal holds it in this form, too.
+
+use serde::{Deserialize, Serialize};
+
+use super::Promise;
+use super::conditions::Conditions;
+use super::io_calls::IoCalls;
+use crate::{Audit, IoCounts};
+
+/// One measured run of a case. The journal holds it in this form too.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Trial {
+    /// Round, from 1.
+    pub round: u32,
+    /// Place in the random order of its round, from 1.
+    pub position: u32,
+    /// Transactions committed per minute of measured time.
+    pub tpm: f64,
+    /// Transactions committed in the measured time.
+    pub transactions: u64,
+    /// Transactions tried again in the measured time: after a lock timeout or a deadlock.
+    pub retries: u64,
+    /// Those of them that a deadlock led to.
+    pub deadlocks: u64,
+    /// Transactions that failed for good in the measured time, those whose connection was lost included.
+    #[serde(default)]
+    pub errors: u64,
+    /// Times that clients connected anew in it.
+    #[serde(default)]
+    pub reconnects: u64,
+    /// The kinds of transactions apart, in the workload's order; empty when there is one kind only.
+    #[serde(default)]
+    pub kinds: Vec<KindOfTransaction>,
+    /// What became of queries, for a workload of them.
+    #[serde(default)]
+    pub queries: Option<QueryRun>,
+    /// Measured time in seconds, the flush at the end included; for a workload of queries from the first one's begin to
+    /// the end of the last.
+    pub measured_s: f64,
+    /// Reads per second that the database issued.
+    pub read_iops: f64,
+    /// Writes per second that the database issued, redo included.
+    pub write_iops: f64,
+    /// KiB per second that the database read and wrote together.
+    pub kib_per_s: f64,
+    /// Time from the begin of a transaction, in an open loop from its intended begin, to the end of its commit. One
+    /// that had not ended when the measured time did, or was given up, counts as longer than it was by then. The mean
+    /// is all time in transactions within the measured time over the transactions that ended in it.
+    pub latency_us: Latency,
+    /// What sessions and background processes waited for.
+    pub waits: Vec<Wait>,
+    /// How the machine's processors spent the measured time; `None` when unknown, as where the database is on an
+    /// existing server.
+    pub cpu: Option<CpuShares>,
+    /// Processor time that one transaction cost; `None` when no transaction was committed.
+    pub cpu_us_per_transaction: Option<CpuMicroseconds>,
+    /// Memory of the trial's process; `None` when unknown.
+    pub memory: Option<Memory>,
+    /// The program's own counts beside the device's.
+    pub audit: Audit,
+    /// How the database was put back to its loaded state before this trial.
+    pub restore: Restore,
+    /// What the check of the whole database said after the trial: nothing was lost, and how much was looked at.
+    pub check: String,
+    /// Space that each segment of the database had in the end.
+    pub space: Vec<SegmentSpace>,
+    /// What the runner noticed during this trial, for people.
+    pub warnings: Vec<String>,
+    /// What the database keeps when the power goes, by its settings in force; unknown in journals of versions that did
+    /// not look.
+    #[serde(default)]
+    pub promise: Promise,
+    /// How the trial came to a steady state; `None` when that was not looked at.
+    #[serde(default)]
+    pub warm_up: Option<WarmUp>,
+    /// The load that came at a fixed rate, if it did.
+    #[serde(default)]
+    pub arrivals: Option<Arrivals>,
+    /// What a transaction's time went to, as seen from its session; `None` when that is not known.
+    #[serde(default)]
+    pub response_time: Option<ResponseTime>,
+    /// I/O of one transaction; `None` without transactions.
+    #[serde(default)]
+    pub io: Option<IoPerTransaction>,
+    /// By how many system calls the I/O was done; of the embedded database only.
+    #[serde(default)]
+    pub io_calls: Option<IoCalls>,
+    /// What it was measured under.
+    #[serde(default)]
+    pub conditions: Conditions,
+}
+
+impl Trial {
+    /// Seconds that the flush at the end took, a part of `measured_s`; `None` when there was none, or it is not part of
+    /// it.
+    pub fn flush_s(&self) -> Option<f64> {
+        let flush_s = self.audit.flush_at_end_us? / 1e6;
+        self.queries.is_none().then_some(flush_s)
+    }
+}
+
+/// Transactions of one kind.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct KindOfTransaction {
+    /// Its name.
+    pub kind: String,
+    /// How many were committed.
+    pub transactions: u64,
+    /// How long they took.
+    pub latency_us: Latency,
+}
+
+/// A power or throughput run of queries. Its figures are never official TPC results: those are audited.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct QueryRun {
+    /// The queries and refresh functions that were carried out, in the order of their numbers.
+    pub times: Vec<QueryTime>,
+    /// Geometric mean of the queries' seconds, refresh functions left out; `None` when one of them never had an answer.
+    pub geometric_mean_s: Option<f64>,
+    /// The standard's power, with the refresh functions when they ran; `None` unless a single stream answered every
+    /// query of the benchmark.
+    pub power: Option<f64>,
+    /// The standard's throughput; `None` unless several streams answered every query of the benchmark.
+    pub throughput: Option<f64>,
+    /// Bytes that the queries that ended well wrote to temporary files, all streams together, refresh functions left
+    /// out; `None` unless it is known of each.
+    #[serde(default)]
+    pub temporary_bytes: Option<u64>,
+}
+
+/// One query, or refresh function.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct QueryTime {
+    /// Its name: `Q1` to `Q22`, `RF1`, `RF2`.
+    pub name: String,
+    /// Seconds that it took, the mean of all streams; `None` when it never ended well.
+    pub seconds: Option<f64>,
+    /// How often it ended well.
+    pub count: u64,
+    /// How often it failed or was cancelled.
+    pub errors: u64,
+    /// Bytes that it wrote to temporary files, the mean of all streams; `None` when that is not known.
+    #[serde(default)]
+    pub temporary_bytes: Option<f64>,
+}
+
+impl QueryTime {
+    /// Whether it is one of the functions that refresh the data.
+    pub fn is_refresh(&self) -> bool {
+        is_refresh(&self.name)
+    }
+}
+
+/// Whether this is the name of a function that refreshes the data.
+pub fn is_refresh(query: &str) -> bool {
+    query.starts_with("RF")
+}
+
+/// I/O in the measured time over the transactions committed in it: what the database asked for, and what its devices
+/// did. What a flush at the end wrote is not in it. Devices of others' files do theirs, too.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct IoPerTransaction {
+    /// Reads of the database.
+    pub reads: f64,
+    /// Writes of the database, redo included.
+    pub writes: f64,
+    /// Bytes the database read.
+    pub read_bytes: f64,
+    /// Bytes the database wrote, redo included.
+    pub written_bytes: f64,
+    /// Bytes the devices read; `None` when hidden, as below.
+    pub device_read_bytes: Option<f64>,
+    /// Bytes the devices wrote.
+    pub device_written_bytes: Option<f64>,
+    /// `device_written_bytes` over `written_bytes`: above 1 for what a layout adds (journals of file systems, mirrors,
+    /// parity), below 1 for writes that were merged in memory or had not gone out by the end. `None` when nothing was
+    /// written.
+    pub write_amplification: Option<f64>,
+}
+
+impl IoPerTransaction {
+    /// From the counts of both sides; `None` without transactions.
+    pub fn of(
+        transactions: u64,
+        database: IoCounts,
+        device: Option<IoCounts>,
+    ) -> Option<IoPerTransaction> {
+        if transactions == 0 {
+            return None;
+        }
+        let each = |count: u64| count as f64 / transactions as f64;
+        let amplification = |device: IoCounts| {
+            (database.write_bytes > 0)
+                .then(|| device.write_bytes as f64 / database.write_bytes as f64)
+        };
+        Some(IoPerTransaction {
+            reads: each(database.reads),
+            writes: each(database.writes),
+            read_bytes: each(database.read_bytes),
+            written_bytes: each(database.write_bytes),
+            device_read_bytes: device.map(|device| each(device.read_bytes)),
+            device_written_bytes: device.map(|device| each(device.write_bytes)),
+            write_amplification: device.and_then(amplification),
+        })
+    }
+}
+
+/// The time before the measured one.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct WarmUp {
+    /// How long it was, in seconds.
+    pub duration_s: f64,
+    /// Whether the throughput was stationary when it ended; `false` when the limit ended it.
+    pub is_settled: bool,
+}
+
+/// Load that arrives at a fixed rate, whatever the database makes of it.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Arrivals {
+    /// Transactions that were to begin each second.
+    pub rate_per_s: f64,
+    /// Time from the intended begin of a transaction to the begin, for want of a free client.
+    pub delay_us: Latency,
+    /// Transactions that were due and had not begun when the measured time ended.
+    pub backlog: u64,
+    /// The backlog grew and was never worked off: the layout cannot carry this load, and its transaction times would go
+    /// on growing.
+    #[serde(default)]
+    pub is_overloaded: bool,
+}
+
+/// The mean time of a transaction, from its begin to the end of its commit, split into what the session did in it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ResponseTime {
+    /// The whole, in microseconds.
+    pub mean_us: f64,
+    /// Its parts, the largest first; they add up to the whole.
+    pub parts: Vec<TimePart>,
+    /// Microseconds by which the accounts of the parts were beyond the whole, before they were scaled down to it; 0
+    /// when they fitted.
+    #[serde(default)]
+    pub excess_us: f64,
+}
+
+impl ResponseTime {
+    /// Microseconds of a part; 0 when it is not among the parts.
+    pub fn part_us(&self, name: &str) -> f64 {
+        let mut parts = self.parts.iter();
+        parts
+            .find(|part| part.part == name)
+            .map_or(0.0, |part| part.us)
+    }
+}
+
+/// Whether a [`TimePart`] is one that sessions waited for, under the name of a wait event.
+pub fn is_wait_event(part: &str) -> bool {
+    ![USER_CPU, SYSTEM_CPU, RUN_QUEUE, CLIENT_QUEUE, OTHER_TIME].contains(&part)
+}
+
+/// A [`TimePart`]: the program on a processor.
+pub const USER_CPU: &str = "user CPU";
+/// A [`TimePart`]: the system on a processor on the program's behalf.
+pub const SYSTEM_CPU: &str = "system CPU";
+/// A [`TimePart`]: ready to run, and no processor free.
+pub const RUN_QUEUE: &str = "run queue";
+/// A [`TimePart`]: due at a fixed rate, and no client free for it.
+pub const CLIENT_QUEUE: &str = "wait for a free client";
+/// A [`TimePart`]: what nothing accounts for.
+pub const OTHER_TIME: &str = "other";
+
+/// A part of a transaction's time.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TimePart {
+    /// A wait event under Oracle's name, or `user CPU`, `system CPU`, `run queue` (ready to run and not running),
+    /// `other` (what nothing accounts for). Processor time and run queue are the sessions' wherever they were, in waits
+    /// too; a wait event is the time in it that the session was blocked.
+    pub part: String,
+    /// Microseconds of one transaction; never below zero (but for `other` in runs of older versions).
+    pub us: f64,
+}
+
+/// Space of a table or of the undo segment.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SegmentSpace {
+    /// Name of the segment.
+    pub segment: String,
+    /// Extents it had.
+    pub extents: u64,
+    /// Bytes in them.
+    pub bytes: u64,
+}
+
+/// Distribution of a time in microseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Latency {
+    /// Half of them took no longer.
+    pub p50: f64,
+    /// 95 of 100 took no longer.
+    pub p95: f64,
+    /// 99 of 100 took no longer.
+    pub p99: f64,
+    /// The longest.
+    pub max: f64,
+    /// Arithmetic mean.
+    pub mean: f64,
+}
+
+/// One wait event under Oracle's name for it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Wait {
+    /// Name, such as `db file sequential read`.
+    pub event: String,
+    /// How often someone waited.
+    pub count: u64,
+    /// Time waited by all together, in microseconds.
+    pub total_us: f64,
+    /// `total_us / count`; 0 when nobody waited, or when it is not known.
+    pub mean_us: f64,
+    /// It was seen in samples: `count` says in how many, and the mean of one wait is not known.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub sampled: bool,
+}
+
+/// Oracle's event that one of a server's is nearest to: it stands in parentheses behind the server's own name. Oracle's
+/// own are their own; so are those that are like none of them.
+pub fn nearest_event(event: &str) -> &str {
+    // Oracle has names with parentheses of its own.
+    if event.starts_with("log file switch") {
+        return event;
+    }
+    let inner = event
+        .strip_suffix(')')
+        .and_then(|rest| rest.rsplit_once(" ("));
+    inner.map_or(event, |(_, nearest)| nearest)
+}
+
+/// Whether a wait is for a device, or for a process that waits for one: by how the names of such events begin.
+pub fn is_storage_wait(event: &str) -> bool {
+    const BEGINNINGS: [&str; 10] = [
+        "db file",
+        "direct path",
+        "double write",
+        "log file",
+        "log buffer",
+        "free buffer",
+        "write complete",
+        "read by other session",
+        "control file",
+        "checkpoint",
+    ];
+    let nearest = nearest_event(event);
+    BEGINNINGS
+        .iter()
+        .any(|beginning| nearest.starts_with(beginning))
+}
+
+/// Shares of the machine's processor time in percent, all processors together; they add up to about 100.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct CpuShares {
+    /// Running programs, niced ones included.
+    pub user: f64,
+    /// Running the kernel, interrupts included.
+    pub system: f64,
+    /// Idle with an I/O outstanding.
+    pub iowait: f64,
+    /// Idle without.
+    pub idle: f64,
+}
+
+/// Processor time in microseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct CpuMicroseconds {
+    /// In programs.
+    pub user: f64,
+    /// In the kernel on their behalf.
+    pub system: f64,
+}
+
+/// Memory that belongs to the trial's process alone, not to files: the page cache is not counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Memory {
+    /// The buffer cache, as configured.
+    pub buffer_cache_bytes: u64,
+    /// All else that the process had before there were clients: log buffers, headers of buffers, code's own data.
+    pub instance_bytes: u64,
+    /// What it had grown by when the measured time ended, for each session: its thread and session, and its share of
+    /// all that grew with use.
+    pub session_bytes: u64,
+}
+
+/// How the database was put back to its loaded state.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Restore {
+    /// Name of the method, the same for every trial of a run.
+    pub method: String,
+    /// Blocks copied back.
+    pub changed_blocks: u64,
+    /// Whether the files were compared with the loaded state afterwards and found equal.
+    pub verified: bool,
+    /// Time it took, in milliseconds; not part of the measured time.
+    pub duration_ms: u64,
+}

@@ -1,0 +1,125 @@
+//! Small records for the tests of this module: throughput is given, everything else is plain and unremarkable.
+
+use serde_json::json;
+
+use super::{
+    Audit, CaseRecord, Conditions, CpuMicroseconds, CpuShares, IoCounts, Latency, Layout, Outcome,
+    PageCache, Restore, RunRecord, SegmentSpace, Trial,
+};
+
+/// One direct layout per `(name, tpm of round 1, 2, ...)`, under `oltp_mix` with 8 clients, without any warning.
+pub fn record(cases: &[(&str, &[f64])]) -> RunRecord {
+    let planned_rounds = cases.iter().map(|(_, tpm)| tpm.len()).max().unwrap_or(0);
+    let case = |(index, (_, tpm)): (usize, &(&str, &[f64]))| CaseRecord {
+        layout: index,
+        workload: "oltp_mix".to_owned(),
+        clients: 8,
+        outcome: Outcome::Measured,
+        set_aside: Vec::new(),
+        trials: (1..)
+            .zip(*tpm)
+            .map(|(round, &tpm)| trial(round, tpm))
+            .collect(),
+    };
+    RunRecord {
+        experiment: json!({ "name": "sample" }),
+        machine: json!({}),
+        margin: 0.03,
+        planned_rounds: planned_rounds as u32,
+        auto: None,
+        noise_check: None,
+        memory_budget_bytes: None,
+        own_cost: None,
+        layouts: cases.iter().map(|(name, _)| layout(name)).collect(),
+        cases: cases.iter().enumerate().map(case).collect(),
+        series: Vec::new(),
+        phases: Vec::new(),
+        warnings: Vec::new(),
+    }
+}
+
+fn layout(name: &str) -> Layout {
+    Layout {
+        name: name.to_owned(),
+        path: ".".to_owned(),
+        caching: PageCache::Direct,
+        method: "sync".to_owned(),
+        engine: None,
+        description: "files on ext4, direct, one by one".to_owned(),
+        emulated: Vec::new(),
+        notes: Vec::new(),
+        database: None,
+        stack: Vec::new(),
+    }
+}
+
+/// A plain trial with this throughput.
+pub fn trial(round: u32, tpm: f64) -> Trial {
+    let counts = IoCounts {
+        reads: 100,
+        writes: 50,
+        read_bytes: 819_200,
+        write_bytes: 409_600,
+    };
+    Trial {
+        round,
+        position: 1,
+        tpm,
+        transactions: (tpm / 12.0) as u64,
+        retries: 0,
+        deadlocks: 0,
+        errors: 0,
+        reconnects: 0,
+        kinds: Vec::new(),
+        queries: None,
+        measured_s: 5.0,
+        read_iops: 20.0,
+        write_iops: 10.0,
+        kib_per_s: 240.0,
+        latency_us: Latency {
+            p50: 900.0,
+            p95: 2_000.0,
+            p99: 3_000.0,
+            max: 9_000.0,
+            mean: 1_000.0,
+        },
+        waits: Vec::new(),
+        cpu: Some(CpuShares {
+            user: 10.0,
+            system: 20.0,
+            iowait: 30.0,
+            idle: 40.0,
+        }),
+        cpu_us_per_transaction: Some(CpuMicroseconds {
+            user: 50.0,
+            system: 90.0,
+        }),
+        memory: None,
+        audit: Audit {
+            dirty_bytes_at_end: Some(0),
+            dirty_buffer_bytes_at_end: Some(65_536),
+            cached_pages_at_end: Some(0),
+            ..Audit::of_counts(counts, Some(counts))
+        },
+        restore: Restore {
+            method: "copy changed blocks".to_owned(),
+            changed_blocks: 12,
+            verified: true,
+            duration_ms: 8,
+        },
+        check: "5000 rows agree with the ledger".to_owned(),
+        space: vec![SegmentSpace {
+            segment: "accounts".to_owned(),
+            extents: 256,
+            bytes: 256 << 20,
+        }],
+        warnings: Vec::new(),
+        promise: super::Promise::default(),
+        warm_up: None,
+        conditions: Conditions::default(),
+        io_calls: None,
+        arrivals: None,
+        response_time: None,
+        io: None,
+    }
+}
