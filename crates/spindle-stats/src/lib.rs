@@ -9,6 +9,7 @@
 mod censored;
 mod comparison;
 mod drift;
+mod effects;
 mod error;
 mod histogram;
 mod interval;
@@ -26,6 +27,7 @@ mod unpaired;
 pub use censored::CensoredTimes;
 pub use comparison::{Comparison, MAX_ROUNDS, Verdict, compare_by, compare_paired};
 pub use drift::{Trend, holm, trend};
+pub use effects::{Effect, Effects, Interaction, Matrix, effects};
 pub use error::{Side, StatsError};
 pub use histogram::{HIGHEST_LATENCY_NS, LatencyHistogram};
 pub use interval::{Estimate, estimate_mean};

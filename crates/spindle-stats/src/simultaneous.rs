@@ -220,7 +220,7 @@ fn place(ascending: &[f64], value: f64) -> Place {
     }
 }
 
-fn check_cases(cases: &[CaseRounds]) -> Result<(), StatsError> {
+pub(crate) fn check_cases(cases: &[CaseRounds]) -> Result<(), StatsError> {
     if cases.is_empty() {
         return Err(StatsError::NoCases);
     }

@@ -1,6 +1,7 @@
 //! The tests of this crate that need more than one of its modules, in one program: it is built and linked once.
 
 mod covariate;
+mod effects;
 mod few_rounds;
 mod levels;
 mod machine;
