@@ -11,6 +11,7 @@ pub mod compare;
 pub mod comparison;
 pub mod cost;
 mod diagram;
+mod effects;
 pub mod export;
 pub mod facts;
 mod io_calls;

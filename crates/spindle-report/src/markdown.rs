@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use spindle_stats::TimeSeries;
 
 use super::comparison::{self, CHECKS, CHECKS_NOTE, NO_FIGURE};
+use super::effects;
 use super::facts::{experiment_facts, facts};
 use super::io_calls;
 use super::kinds::{self, kinds_of};
@@ -13,8 +14,8 @@ use super::page::{events_of, trials_in_order};
 use super::pairs::Matrix;
 use super::queries;
 use super::sentences::{
-    ALL_PAIRS, METHOD, REPEAT, REPEAT_COMMAND, clients, compared_by, context, costs, drift,
-    emulation_terms, experiment_name, measure_of, memory_terms, noise, stopping,
+    ALL_PAIRS, EFFECTS, METHOD, REPEAT, REPEAT_COMMAND, clients, compared_by, context, costs,
+    drift, emulation_terms, experiment_name, measure_of, memory_terms, noise, of_half, stopping,
 };
 use super::timeline::{AVERAGED_SAMPLES, Timeline, per_minute};
 use spindle_result::{Case, RunResult, SampledTrial};
@@ -35,6 +36,7 @@ pub fn markdown(result: &RunResult, series: &[SampledTrial]) -> String {
         comparison_table(result),
         verdicts(result),
         pairs(result),
+        effects(result),
         why(result),
         checks(result),
         throughput_table(result, series),
@@ -190,6 +192,33 @@ fn pairs(result: &RunResult) -> String {
         let _ = writeln!(body, "{}", escaped(ALL_PAIRS));
     }
     section("Every pair of layouts", &body)
+}
+
+/// What each setting of a matrix does, and how far that depends on others.
+fn effects(result: &RunResult) -> String {
+    let sentences: String = result
+        .factor_answers
+        .iter()
+        .map(|answer| {
+            let load = clients(answer.clients);
+            format!("- {} ({load})\n", escaped(&answer.sentence))
+        })
+        .collect();
+    if sentences.is_empty() {
+        return String::new();
+    }
+    let table = effects::Table::of(result);
+    let mut body = format!("{EFFECTS}:\n\n{sentences}\n");
+    body.push_str(&self::table(&owned(&effects::HEADER), &table.effects));
+    body.push('\n');
+    body.push_str(&self::table(
+        &owned(&effects::INTERACTIONS_HEADER),
+        &table.interactions,
+    ));
+    if let Some(half) = of_half(result) {
+        let _ = write!(body, "\n{half}\n");
+    }
+    section("Effects", &body)
 }
 
 fn checks(result: &RunResult) -> String {

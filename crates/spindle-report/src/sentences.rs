@@ -59,6 +59,18 @@ pub(crate) fn clients(number: u32) -> String {
     counted(number as usize, "client")
 }
 
+/// The heading over the effects of a matrix.
+pub(crate) const EFFECTS: &str = "What each setting does, over all combinations of the others (95 % intervals, which hold together)";
+
+/// What a half fraction leaves open; `None` of other experiments.
+pub(super) fn of_half(result: &RunResult) -> Option<&'static str> {
+    let is_half = result.experiment["matrix"]["is_half"].as_bool()?;
+    is_half.then_some(
+        "Half of all combinations were measured: effects of one setting and of two together are told apart, those of three \
+         together are not.",
+    )
+}
+
 /// What a run needs to be repeated.
 pub(super) const REPEAT: &str = "\
 On this machine, where it was started: the run directory holds the experiment as it was run, with every default filled in.";

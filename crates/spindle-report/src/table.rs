@@ -11,7 +11,7 @@ use comfy_table::{
 
 use crate::comparison::{self, Column, NO_FIGURE};
 use crate::{cost, queries, sentences};
-use spindle_result::{Case, Comparison, Outcome, Ranking, RunResult, Verdict};
+use spindle_result::{Case, Comparison, FactorAnswer, Outcome, Ranking, RunResult, Verdict};
 
 /// Narrower than this, the columns of figures go into two tables.
 const ONE_TABLE_WIDTH: u16 = 112;
@@ -66,6 +66,7 @@ pub fn render(result: &RunResult, style: Style) -> String {
         figures(result, style),
         per_query(result, style),
         pairs(result, style),
+        effects(result),
         reasons(result),
         findings(result, style),
         measured_how_well(result),
@@ -119,6 +120,24 @@ pub(crate) fn pairs(result: &RunResult, style: Style) -> String {
     rankings
         .map(|ranking| verdicts(result, ranking, style))
         .collect()
+}
+
+/// What each setting of a matrix does; a blank line at its end, or nothing at all.
+pub(crate) fn effects(result: &RunResult) -> String {
+    if result.factor_answers.is_empty() {
+        return String::new();
+    }
+    let several = result.rankings.len() > 1;
+    let line = |answer: &FactorAnswer| match several {
+        true => format!(
+            "  {} ({})",
+            answer.sentence,
+            sentences::clients(answer.clients)
+        ),
+        false => format!("  {}", answer.sentence),
+    };
+    let title = std::iter::once(format!("{}:", sentences::EFFECTS));
+    paragraph(title.chain(result.factor_answers.iter().map(line)))
 }
 
 /// Why layouts differ, a sentence for each pair; a blank line at its end, or nothing at all.

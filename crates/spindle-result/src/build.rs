@@ -5,7 +5,7 @@ use thiserror::Error;
 
 use super::{
     Case, CaseRecord, FORMAT_VERSION, Outcome, Promise, RunRecord, RunResult, Throughput, Trial,
-    attribution, case_means, drift, findings, headline, judge, levels, stopping, warnings,
+    attribution, case_means, drift, effects, findings, headline, judge, levels, stopping, warnings,
 };
 
 /// Why a record has no result: the journal it came from was damaged or changed by hand.
@@ -55,6 +55,9 @@ pub fn build(record: &RunRecord) -> Result<RunResult, RecordError> {
         rankings: Vec::new(),
         verdicts: Vec::new(),
         pairs: Vec::new(),
+        effects: Vec::new(),
+        interactions: Vec::new(),
+        factor_answers: Vec::new(),
         noise: Vec::new(),
         drifts: Vec::new(),
         stopping: None,
@@ -66,9 +69,19 @@ pub fn build(record: &RunRecord) -> Result<RunResult, RecordError> {
     };
     let judgements = judge::judge(&result, record)?;
     for judgement in judgements {
+        let matrix = record.matrix.as_ref();
+        let told = effects::of_load(
+            &result.cases,
+            &judgement.ranking,
+            matrix,
+            judgement.standard,
+        )?;
         result.rankings.push(judgement.ranking);
         result.verdicts.extend(judgement.verdicts);
         result.pairs.extend(judgement.pairs);
+        result.effects.extend(told.effects);
+        result.interactions.extend(told.interactions);
+        result.factor_answers.extend(told.answers);
         result.noise.extend(judgement.noise);
     }
     result.variances = levels::variances(&result, record);

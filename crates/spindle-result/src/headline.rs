@@ -6,8 +6,8 @@ use spindle_stats::{ROUNDS_TO_JUDGE, Verdict};
 
 use super::judge::is_within_noise;
 use super::{
-    Case, Comparison, Measure, Ranking, RunResult, disturbance, durability, fixed_rate, left_out,
-    levels,
+    Case, Comparison, FactorAnswer, Measure, Ranking, RunResult, disturbance, durability,
+    fixed_rate, left_out, levels,
 };
 
 /// What is said when reads were answered from memory, so that no device was compared.
@@ -45,13 +45,28 @@ pub(super) fn headline(result: &RunResult) -> String {
         })
         .collect();
     let missing = left_out::sentence(result);
+    let settings = settings(&result.factor_answers);
     if sentences.is_empty() {
         return missing.unwrap_or_else(|| "Nothing was measured: there is no case.".to_owned());
     }
     let disturbed = Some(disturbance::said_first(result)).filter(|text| !text.is_empty());
     let before = [missing, disturbed].into_iter().flatten();
-    let all: Vec<String> = before.chain(sentences).collect();
+    let all: Vec<String> = before.chain(sentences).chain(settings).collect();
     all.join(" ")
+}
+
+/// What each setting of a matrix does, where the run has no more than one load level.
+fn settings(answers: &[FactorAnswer]) -> Option<String> {
+    let first = answers.first()?;
+    let is_one = |answer: &FactorAnswer| {
+        answer.clients == first.clients && answer.workload == first.workload
+    };
+    let sentences: Vec<&str> = answers
+        .iter()
+        .map(|answer| answer.sentence.as_str())
+        .collect();
+    let told = format!("Each setting over all others: {}.", sentences.join(". "));
+    answers.iter().all(is_one).then_some(told)
 }
 
 /// The rankings, those of several load levels together that can be told in one sentence.

@@ -18,6 +18,8 @@ pub(super) struct Judgement {
     pub ranking: Ranking,
     pub verdicts: Vec<Comparison>,
     pub pairs: Vec<Pair>,
+    /// What they had to meet.
+    pub standard: Standard,
     pub noise: Option<NoiseFloor>,
 }
 
@@ -65,6 +67,7 @@ pub(super) fn judge(result: &RunResult, record: &RunRecord) -> Result<Vec<Judgem
                 ranking,
                 verdicts,
                 pairs: all_pairs(&compared, standard)?,
+                standard,
                 noise,
             });
         }

@@ -15,6 +15,7 @@ mod disturbance;
 mod doubt;
 mod drift;
 mod durability;
+mod effects;
 mod findings;
 mod fixed_rate;
 mod headline;
@@ -42,17 +43,18 @@ pub use kinds::KindMeans;
 pub use levels::unit;
 pub use model::{
     Arrivals, Attribution, CLIENT_QUEUE, Case, ClientAudit, Comparison, Conditions,
-    CpuMicroseconds, CpuShares, DatabaseFacts, DeviceProbe, Drift, FORMAT_VERSION, Finding,
-    IoCalls, IoPerTransaction, Keeps, KindOfTransaction, Latency, Layout, Measure, Memory,
-    NOT_DIRECT_HERE, NoiseFloor, OF_THE_SERVER, OTHER_TIME, Outcome, OwnCost, PageCache, Pair,
-    PartDifference, Phase, Place, ProbedTimes, Promise, PromiseReason, QueryRun, QueryTime,
-    QuietWait, RUN_QUEUE, Ranking, RatioEstimate, ResponseTime, Restore, RunResult, SYSTEM_CPU,
-    SegmentSpace, SetAside, StackKind, StackPart, Standstill, Stopping, SystemColumn, SystemMean,
-    SystemSeries, Throughput, TimePart, Trial, TrialTimes, USER_CPU, Variance, Wait, WarmUp,
-    Warning, is_refresh, is_storage_wait, is_wait_event, nearest_event,
+    CpuMicroseconds, CpuShares, DatabaseFacts, DeviceProbe, Drift, Effect, FORMAT_VERSION,
+    FactorAnswer, Finding, Interaction, IoCalls, IoPerTransaction, Keeps, KindOfTransaction,
+    Latency, Layout, Measure, Memory, NOT_DIRECT_HERE, NoiseFloor, OF_THE_SERVER, OTHER_TIME,
+    Outcome, OwnCost, PageCache, Pair, PartDifference, Phase, Place, ProbedTimes, Promise,
+    PromiseReason, QueryRun, QueryTime, QuietWait, RUN_QUEUE, Ranking, RatioEstimate, ResponseTime,
+    Restore, RunResult, SYSTEM_CPU, SegmentSpace, SetAside, StackKind, StackPart, Standstill,
+    Stopping, SystemColumn, SystemMean, SystemSeries, Throughput, TimePart, Trial, TrialTimes,
+    USER_CPU, Variance, Wait, WarmUp, Warning, is_refresh, is_storage_wait, is_wait_event,
+    nearest_event,
 };
 pub use queries::{QueryMean, QueryMeans};
-pub use record::{AutoPlan, CaseRecord, RunRecord, SampledTrial};
+pub use record::{AutoPlan, CaseRecord, MatrixRecord, RunRecord, SampledTrial};
 pub use spindle_stats::Verdict;
 pub use stored::StoredRun;
 pub use summary::{Summary, median};

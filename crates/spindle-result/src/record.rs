@@ -21,6 +21,10 @@ pub struct RunRecord {
     /// The layout that was measured under two names, and the one that bears the other name; indices into
     /// [`RunRecord::layouts`].
     pub noise_check: Option<(usize, usize)>,
+    /// What was varied, if the layouts are combinations of settings.
+    pub matrix: Option<MatrixRecord>,
+    /// Whether the plan was cut down to a first look.
+    pub is_quick: bool,
     /// Bytes of buffer cache and page cache together that every case was held to; `None` when nothing held them.
     pub memory_budget_bytes: Option<u64>,
     /// What Spindle itself costs; `None` when it was not measured.
@@ -35,6 +39,26 @@ pub struct RunRecord {
     pub warnings: Vec<Warning>,
     /// What was done besides trials.
     pub phases: Vec<Phase>,
+}
+
+/// The factors of an experiment whose layouts are combinations of their levels.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MatrixRecord {
+    /// Name and levels of each factor.
+    pub factors: Vec<(String, Vec<String>)>,
+    /// Name of each layout of the matrix, with its level of each factor.
+    pub cells: Vec<(String, Vec<usize>)>,
+    /// Whether they are half of all combinations.
+    pub is_half: bool,
+}
+
+impl MatrixRecord {
+    /// The levels of a layout; `None` of one that is not of the matrix.
+    pub fn levels_of(&self, layout: &str) -> Option<&[usize]> {
+        let mut cells = self.cells.iter();
+        let (_, levels) = cells.find(|(name, _)| name == layout)?;
+        Some(levels)
+    }
 }
 
 /// A plan of `rounds = "auto"`.

@@ -28,6 +28,8 @@ pub fn record(cases: &[(&str, &[f64])]) -> RunRecord {
         planned_rounds: planned_rounds as u32,
         auto: None,
         noise_check: None,
+        matrix: None,
+        is_quick: false,
         memory_budget_bytes: None,
         own_cost: None,
         layouts: cases.iter().map(|(name, _)| layout(name)).collect(),

@@ -24,6 +24,7 @@ pub(super) fn warnings(result: &RunResult, record: &RunRecord) -> Vec<Warning> {
         .map(|warning| warning.text.clone())
         .collect();
     texts.extend(unfinished(record));
+    texts.extend(first_look(record));
     let verdicts = result.verdicts.iter();
     texts.extend(verdicts.filter_map(|comparison| within_noise(result, comparison)));
     texts.extend(fixed_rate::note(result));
@@ -61,6 +62,14 @@ pub(super) fn warnings(result: &RunResult, record: &RunRecord) -> Vec<Warning> {
     let drifts = result.drifts.iter();
     texts.extend(drifts.filter_map(|drift| drifting(result, drift)));
     texts.into_iter().map(|text| Warning { text }).collect()
+}
+
+fn first_look(record: &RunRecord) -> Option<String> {
+    record.is_quick.then(|| {
+        "This was a first look (--quick): few rounds of seconds, whose answer may change when throughput has become steady. \
+         Without --quick the plan of the experiment is run."
+            .to_owned()
+    })
 }
 
 /// Cases that cannot run here, or broke off, are not waited for.

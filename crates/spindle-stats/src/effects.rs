@@ -57,8 +57,10 @@ pub struct Interaction {
     pub levels: (usize, usize),
     /// Levels of the other factor at which the effects are compared, the later one first.
     pub at: (usize, usize),
-    /// The effects at these levels, as ratios.
+    /// The effects of the first factor at these levels, as ratios.
     pub effects: (f64, f64),
+    /// The effects of the other factor at the levels of the first.
+    pub effects_of_other: (f64, f64),
     /// Ratio of the two effects.
     pub comparison: Comparison,
 }
@@ -110,26 +112,25 @@ pub fn effects(
         }
     }
     let interactions = judged(cases, contrasts, standard).map(|((one, other), weights, told)| {
-        let at = |level: usize| {
-            let is_there = |case: usize| matrix.cells[case][other.0] == level;
-            let sign = if level == other.1 { 1.0 } else { -1.0 };
-            let part: Vec<f64> = (0..cases.len())
-                .map(|case| {
-                    if is_there(case) {
-                        sign * weights[case]
-                    } else {
-                        0.0
-                    }
-                })
-                .collect();
-            let rounds = rounds_of(cases, &weights);
-            mean_of(cases, &part, &rounds).exp()
+        // The part of the contrast that lies at one level of a factor is the effect of the other factor there.
+        let effect_at = |factor: usize, level: usize, sign: f64| {
+            let is_there = |case: usize| matrix.cells[case][factor] == level;
+            let part = (0..cases.len()).map(|case| match is_there(case) {
+                true => sign * weights[case],
+                false => 0.0,
+            });
+            let part: Vec<f64> = part.collect();
+            mean_of(cases, &part, &rounds_of(cases, &weights)).exp()
         };
         Interaction {
             factors: (one.0, other.0),
             levels: (one.1, one.2),
             at: (other.1, other.2),
-            effects: (at(other.1), at(other.2)),
+            effects: (
+                effect_at(other.0, other.1, 1.0),
+                effect_at(other.0, other.2, -1.0),
+            ),
+            effects_of_other: (effect_at(one.0, one.1, 1.0), effect_at(one.0, one.2, -1.0)),
             comparison: told,
         }
     });
@@ -401,7 +402,7 @@ mod tests {
 
     #[test]
     fn effects_multiply_and_are_averaged_over_the_other_factor() {
-        // The first factor makes it twice as fast; the second by half where the first is 0, and by a fifth where it is 1.
+        // The first factor makes it twice as fast; the second by half where the first is 0, by a fifth where it is 1.
         let cases = named(&[
             &[100.0, 50.0, 80.0],
             &[150.0, 75.0, 120.0],
@@ -436,6 +437,8 @@ mod tests {
             (interaction.effects.0 - 1.6).abs() < 1e-9
                 && (interaction.effects.1 - 2.0).abs() < 1e-9
         );
+        let (at_level, at_base) = interaction.effects_of_other;
+        assert!((at_level - 1.2).abs() < 1e-9 && (at_base - 1.5).abs() < 1e-9);
         assert_eq!(interaction.comparison.verdict, Verdict::Slower);
     }
 

@@ -74,7 +74,10 @@ fn named(experiment: &Experiment, made: &[(LayoutSpec, Vec<usize>)]) -> Vec<Layo
 fn describe(experiment: &Experiment, made: &[(LayoutSpec, Vec<usize>)], known: &Known<'_>) -> Look {
     let specs = named(experiment, made);
     let plan = Plan::of(&specs, known.facts, &experiment.name);
-    let mut text = String::new();
+    let mut text = match &experiment.matrix {
+        Some(matrix) => format!("{matrix}\n"),
+        None => String::new(),
+    };
     let mut unusable = describe_those_there(experiment, &mut text);
     if !specs.is_empty() {
         let _ = writeln!(text, "{plan}");
@@ -181,6 +184,14 @@ fn loaded_anew(experiment: &Experiment) -> String {
 }
 
 fn trials(experiment: &Experiment) -> String {
+    let first_look = match experiment.is_quick {
+        true => "A first look (--quick): few short rounds, in place of the plan of the file. ",
+        false => "",
+    };
+    format!("{first_look}{}", trials_planned(experiment))
+}
+
+fn trials_planned(experiment: &Experiment) -> String {
     let plan = &experiment.plan;
     let cases = experiment.candidates().count() * experiment.workload.clients.len();
     let cases = counted(cases, "case");

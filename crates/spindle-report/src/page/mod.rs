@@ -5,6 +5,7 @@
 
 mod answer;
 mod charts;
+mod effects;
 mod method;
 mod pairs;
 mod times;
@@ -58,6 +59,7 @@ pub fn html(result: &RunResult, series: &[SampledTrial]) -> String {
                 }
                 main {
                     (answer::section(result))
+                    (effects::section(result))
                     (why::section(result))
                     (charts::section(result, series))
                     (method::section(result))

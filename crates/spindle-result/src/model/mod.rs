@@ -3,6 +3,7 @@
 mod cause;
 mod clients;
 mod conditions;
+mod effect;
 mod io_calls;
 mod judgement;
 mod layout;
@@ -19,6 +20,7 @@ use super::summary::mean_of;
 pub use cause::{Attribution, Finding, PartDifference};
 pub use clients::ClientAudit;
 pub use conditions::{Conditions, DeviceProbe, ProbedTimes, QuietWait, Standstill, TrialTimes};
+pub use effect::{Effect, FactorAnswer, Interaction};
 pub use io_calls::IoCalls;
 pub use judgement::{
     Comparison, Drift, Measure, NoiseFloor, Pair, Place, Ranking, RatioEstimate, Stopping,
@@ -68,6 +70,15 @@ pub struct RunResult {
     /// For each workload and load level, every case beside every other.
     #[serde(default)]
     pub pairs: Vec<Pair>,
+    /// For each workload and load level of a matrix of settings, what each setting does over all others.
+    #[serde(default)]
+    pub effects: Vec<Effect>,
+    /// How far these depend on each other.
+    #[serde(default)]
+    pub interactions: Vec<Interaction>,
+    /// Both in words, a sentence for each setting.
+    #[serde(default)]
+    pub factor_answers: Vec<FactorAnswer>,
     /// The machine's own noise; empty unless the plan asked for it.
     #[serde(default)]
     pub noise: Vec<NoiseFloor>,

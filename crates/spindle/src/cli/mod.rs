@@ -14,7 +14,7 @@ use rustix::termios::tcgetwinsize;
 use spindle_layout::ledger;
 
 use crate::disk_group::{self, DiskGroupCommand};
-use crate::experiment::{Experiment, ExperimentError};
+use crate::experiment::{Changes, Experiment, ExperimentError};
 use crate::power_cut::judge::Judging;
 use crate::power_cut::{self, Scratch};
 use crate::run::replay::RunState;
@@ -41,7 +41,8 @@ struct Arguments {
 enum Command {
     /// Run an experiment: every layout, several rounds, one table and a verdict.
     #[command(
-        after_help = "Example:\n  spindle run examples/quickstart.toml --set plan.rounds=5 --out runs/today\n  spindle run runs/today"
+        after_help = "Example:\n  spindle run examples/quickstart.toml --set plan.rounds=5 --out runs/today\n  spindle run examples/quickstart.toml \
+                      --vary database.writers=1,4 --only 'direct, async, writers 1' --quick\n  spindle run runs/today"
     )]
     Run {
         /// The experiment file; or the directory of an earlier run, to run its experiment again.
@@ -49,9 +50,8 @@ enum Command {
         /// The run directory [default: runs/NAME-TIME].
         #[arg(long, value_name = "DIR")]
         out: Option<PathBuf>,
-        /// Overrides a setting; may be given several times.
-        #[arg(long = "set", value_name = "KEY=VALUE")]
-        sets: Vec<String>,
+        #[command(flatten)]
+        changed: Changed,
         #[command(flatten)]
         show: Show,
         #[command(flatten)]
@@ -110,9 +110,8 @@ enum Command {
     Plan {
         /// The experiment file.
         file: PathBuf,
-        /// Overrides a setting; may be given several times.
-        #[arg(long = "set", value_name = "KEY=VALUE")]
-        sets: Vec<String>,
+        #[command(flatten)]
+        changed: Changed,
     },
     /// Take away what killed runs left: mounts, loop devices, volumes, files, control groups.
     #[command(after_help = "Example:\n  spindle clean --dry-run")]
@@ -165,6 +164,34 @@ struct PowerCuts {
     /// Only cut, from the log that was recorded in this file or on this device.
     #[arg(long, value_name = "LOG")]
     recorded: Option<PathBuf>,
+}
+
+/// What is changed of an experiment file.
+#[derive(Args)]
+struct Changed {
+    /// Overrides a setting; may be given several times.
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    sets: Vec<String>,
+    /// Measures every layout with each of these values; several make a matrix, and the effect of each is told.
+    #[arg(long, value_name = "KEY=A,B,...")]
+    vary: Vec<String>,
+    /// Measures these layouts only.
+    #[arg(long, value_name = "NAME,...")]
+    only: Vec<String>,
+    /// A first look: three rounds of 2 seconds.
+    #[arg(long)]
+    quick: bool,
+}
+
+impl Changed {
+    fn changes(&self) -> Changes<'_> {
+        Changes {
+            sets: &self.sets,
+            vary: &self.vary,
+            only: &self.only,
+            is_quick: self.quick,
+        }
+    }
 }
 
 #[derive(Args)]
@@ -238,14 +265,15 @@ fn carry_out(arguments: Arguments) -> ExitCode {
         Command::Run {
             file,
             out,
-            sets,
+            changed,
             show,
             watch,
-        } => match experiment_to_run(&file, &sets) {
+        } => match experiment_to_run(&file, changed.changes()) {
             Ok(experiment) => run::begin(experiment, out, &show, watch.watch),
             Err(code) => code,
         },
-        Command::Plan { file, sets } => match Experiment::read(&file, &sets) {
+        Command::Plan { file, changed } => match Experiment::read_changed(&file, changed.changes())
+        {
             Ok(experiment) => show_plan(&experiment),
             Err(error) => wrong_experiment(&error),
         },
@@ -255,16 +283,16 @@ fn carry_out(arguments: Arguments) -> ExitCode {
 }
 
 /// The experiment of a file, or that of an earlier run, to be run again. Mistakes have been told when it is an error.
-fn experiment_to_run(file: &Path, sets: &[String]) -> Result<Experiment, ExitCode> {
+fn experiment_to_run(file: &Path, changes: Changes<'_>) -> Result<Experiment, ExitCode> {
     if !file.is_dir() {
-        return Experiment::read(file, sets).map_err(|error| wrong_experiment(&error));
+        return Experiment::read_changed(file, changes).map_err(|error| wrong_experiment(&error));
     }
     if !holds_run(file) {
         return Err(no_run(file));
     }
-    if !sets.is_empty() {
+    if !changes.is_nothing() {
         return Err(fail(
-            "--set changes what an experiment file says; a run directory is run again as it was",
+            "--set, --vary, --only and --quick change what an experiment file says; a run directory is run again as it was",
         ));
     }
     let events = journal::replay(file).map_err(|error| fail(&error.to_string()))?;

@@ -10,11 +10,15 @@ use toml::Spanned;
 use toml::de::{DeFloat, DeInteger, DeTable, DeValue};
 
 use super::error::ExperimentError;
+use super::matrix::Matrix;
 
 /// What people read as the file name of a mistake in a `--set` argument.
 const COMMAND_LINE: &str = "command line";
-/// What stands before the argument where a mistake in it is shown.
-const SET: &str = "--set ";
+/// Names longer than this do not fit the tables they are shown in.
+pub(super) const NAME_LENGTH_MAX: usize = 100;
+/// How `--set` is written, for whoever wrote it otherwise.
+const SET_EXAMPLE: &str =
+    "write it like --set database.writers=4 or --set 'layout.\"odm\".path=fast'";
 
 /// A place in one of the texts of a [`Document`].
 #[derive(Clone, Debug)]
@@ -84,6 +88,27 @@ impl Table {
     }
 }
 
+impl Table {
+    /// Takes the entry of `key` out.
+    pub fn take(&mut self, key: &str) -> Option<Entry> {
+        let index = self.entries.iter().position(|entry| entry.key == key)?;
+        Some(self.entries.remove(index))
+    }
+
+    /// Sets `key` to a value that is said to stand at `place`.
+    pub fn put(&mut self, key: &str, value: Value, place: &Place) {
+        self.take(key);
+        self.entries.push(Entry {
+            key: key.to_owned(),
+            key_place: place.clone(),
+            node: Node {
+                value,
+                place: place.clone(),
+            },
+        });
+    }
+}
+
 impl Node {
     /// A table in which `key` holds the entries of both, those of `over` where both have one.
     pub fn merged_with(&self, over: &Node, key: &str) -> Table {
@@ -126,8 +151,22 @@ pub(super) struct Document {
     pub root: Node,
     /// Whether directories named by the experiment are looked for while it is read.
     pub directories_must_exist: bool,
+    /// What was varied, if the layouts are those of a matrix.
+    pub matrix: Option<Matrix>,
+    /// Whether the plan was cut down to a first look.
+    pub is_quick: bool,
     /// What was found wrong while it was read.
     mistakes: RefCell<Vec<ExperimentError>>,
+}
+
+/// An argument of the command line that gives a key a value.
+pub(super) struct Assignment {
+    /// The parts of the key.
+    pub keys: Vec<String>,
+    pub key_place: Place,
+    /// What stands behind the `=`, and where.
+    pub value: String,
+    pub value_place: Place,
 }
 
 /// So many mistakes are remembered: nobody reads more at once.
@@ -148,6 +187,8 @@ impl Document {
                 place: end,
             },
             directories_must_exist: false,
+            matrix: None,
+            is_quick: false,
             mistakes: RefCell::default(),
         };
         let parsed = DeTable::parse(text).map_err(|error| document.syntax_error(&error))?;
@@ -156,6 +197,48 @@ impl Document {
             document.apply(set)?;
         }
         Ok(document)
+    }
+
+    fn at_root(&self, key: &str) -> Option<&Node> {
+        match &self.root.value {
+            Value::Table(root) => root.get(key),
+            _ => None,
+        }
+    }
+
+    /// A table at the top of the file.
+    pub fn table(&self, key: &str) -> Option<Table> {
+        match &self.at_root(key)?.value {
+            Value::Table(table) => Some(table.clone()),
+            _ => None,
+        }
+    }
+
+    /// A list at the top of the file.
+    pub fn list(&self, key: &str) -> Option<&[Node]> {
+        match &self.at_root(key)?.value {
+            Value::List(items) => Some(items),
+            _ => None,
+        }
+    }
+
+    /// Puts a list in the place of the one at the top of the file.
+    pub fn put_list(&mut self, key: &str, items: Vec<Node>) {
+        self.put_at_root(key, Value::List(items));
+    }
+
+    /// Puts a table in the place of the one at the top of the file.
+    pub fn put_table(&mut self, key: &str, table: Table) {
+        self.put_at_root(key, Value::Table(table));
+    }
+
+    fn put_at_root(&mut self, key: &str, value: Value) {
+        let place = self
+            .at_root(key)
+            .map_or_else(|| self.root.place.clone(), |node| node.place.clone());
+        if let Value::Table(root) = &mut self.root.value {
+            root.put(key, value, &place);
+        }
     }
 
     /// Remembers a mistake, and lets reading go on.
@@ -203,41 +286,72 @@ impl Document {
 
     /// Puts the value of one `--set key=value` into the tree.
     fn apply(&mut self, argument: &str) -> Result<(), ExperimentError> {
-        let text = self.texts.len();
-        self.texts
-            .push((COMMAND_LINE.to_owned(), format!("{SET}{argument}")));
-        let place = |range: Range<usize>| Place {
-            text,
-            span: SET.len() + range.start..SET.len() + range.end,
-        };
-        let whole = place(0..argument.len());
-        let example = "write it like --set database.writers=4 or --set 'layout.\"odm\".path=fast'";
-
-        let Some(equals) = equals_sign(argument) else {
-            let error =
-                ExperimentError::new(format!("--set {argument} sets nothing")).help(example);
-            return Err(self.mark(error, &whole, "no '=' in it"));
-        };
-        let key_place = place(0..equals);
-        let Some(keys) = keys_of(&argument[..equals]) else {
-            let error =
-                ExperimentError::new(format!("--set {argument} names no key")).help(example);
-            return Err(self.mark(error, &key_place, "not a key"));
-        };
-        let value = value_of(&argument[equals + 1..], &place(equals + 1..argument.len()));
-        match set(&mut self.root, &keys, value, &key_place) {
+        let given = self.assignment("--set", argument, SET_EXAMPLE)?;
+        let value = value_of(&given.value, &given.value_place);
+        match set(&mut self.root, &given.keys, value, &given.key_place) {
             Ok(()) => Ok(()),
             Err(why) => {
-                let error =
-                    ExperimentError::new(format!("--set {argument} leads nowhere")).help(example);
-                Err(self.mark(error.at_key(keys.join(".")), &key_place, why))
+                let error = ExperimentError::new(format!("--set {argument} leads nowhere"))
+                    .help(SET_EXAMPLE);
+                Err(self.mark(error.at_key(given.keys.join(".")), &given.key_place, why))
             }
+        }
+    }
+
+    /// Remembers an argument of the command line, so that mistakes in it can be shown. Returns its place.
+    pub fn argument(&mut self, option: &str, argument: &str) -> Place {
+        let text = format!("{option} {argument}");
+        let span = option.len() + 1..text.len();
+        self.texts.push((COMMAND_LINE.to_owned(), text));
+        Place {
+            text: self.texts.len() - 1,
+            span,
+        }
+    }
+
+    /// Takes `key=value` apart, the argument of `option`; `example` shows how it is written.
+    pub fn assignment(
+        &mut self,
+        option: &str,
+        argument: &str,
+        example: &str,
+    ) -> Result<Assignment, ExperimentError> {
+        let whole = self.argument(option, argument);
+        let wrong =
+            |what: &str| ExperimentError::new(format!("{option} {argument} {what}")).help(example);
+        let Some(equals) = equals_sign(argument) else {
+            return Err(self.mark(wrong("sets nothing"), &whole, "no '=' in it"));
+        };
+        let key_place = whole.part(0..equals);
+        let Some(keys) = keys_of(&argument[..equals]) else {
+            return Err(self.mark(wrong("names no key"), &key_place, "not a key"));
+        };
+        Ok(Assignment {
+            keys,
+            key_place,
+            value: argument[equals + 1..].to_owned(),
+            value_place: whole.part(equals + 1..argument.len()),
+        })
+    }
+}
+
+impl Place {
+    /// A part of this place, counted from its start.
+    pub fn part(&self, range: Range<usize>) -> Place {
+        Place {
+            text: self.text,
+            span: self.span.start + range.start..self.span.start + range.end,
         }
     }
 }
 
 /// Walks down `keys`, making tables that are not there, and leaves `value` at their end.
-fn set(root: &mut Node, keys: &[String], value: Node, key_place: &Place) -> Result<(), String> {
+pub(super) fn set(
+    root: &mut Node,
+    keys: &[String],
+    value: Node,
+    key_place: &Place,
+) -> Result<(), String> {
     let mut here = root;
     for (depth, key) in keys.iter().enumerate() {
         let parent = keys[..depth].join(".");
@@ -279,7 +393,8 @@ fn index_in(items: &[Node], key: &str) -> Option<usize> {
     named.or_else(|| key.parse().ok().filter(|index| *index < items.len()))
 }
 
-fn name_of(item: &Node) -> Option<&str> {
+/// The name of a table that has one.
+pub(super) fn name_of(item: &Node) -> Option<&str> {
     match &item.value {
         Value::Table(table) => match &table.get("name")?.value {
             Value::Text(name) => Some(name),
@@ -323,7 +438,7 @@ fn equals_sign(argument: &str) -> Option<usize> {
 }
 
 /// The parts of a dotted key, by TOML's own rules for quotes.
-fn keys_of(dotted: &str) -> Option<Vec<String>> {
+pub(super) fn keys_of(dotted: &str) -> Option<Vec<String>> {
     if dotted.contains('\n') {
         return None;
     }
@@ -342,7 +457,7 @@ fn keys_of(dotted: &str) -> Option<Vec<String>> {
 }
 
 /// The value of a `--set` argument: TOML if it is, else the text itself, so that a shell's quotes need no second pair.
-fn value_of(text: &str, place: &Place) -> Node {
+pub(super) fn value_of(text: &str, place: &Place) -> Node {
     let value = match DeValue::parse(text.trim()) {
         Ok(parsed) => node_of(&parsed).value,
         Err(_) => Value::Text(text.to_owned()),

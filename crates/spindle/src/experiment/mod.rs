@@ -8,12 +8,14 @@
 //! each section has a file of its own in which a setting is one line.
 
 mod access_path;
+mod changes;
 mod database;
 mod document;
 mod error;
 mod file;
 mod layout;
 mod limit;
+mod matrix;
 mod plan;
 mod reader;
 mod restore;
@@ -21,6 +23,7 @@ mod server;
 mod shown;
 #[cfg(test)]
 mod tests;
+mod vary;
 mod word;
 mod workload;
 
@@ -31,6 +34,7 @@ use spindle_layout::LayoutSpec;
 use spindle_layout::plan::mistakes_of;
 
 pub use access_path::{AccessPath, Caching, Method};
+pub use changes::Changes;
 pub use database::{Commit, Database, Engine, TornBlocks, WriteSync};
 pub use error::ExperimentError;
 pub use layout::specs_of;
@@ -38,6 +42,7 @@ pub use layout::{
     DiskGroup, Layout, Made, PlacedOn, Placement, Redundancy, Striping, StripingByKind,
 };
 pub use limit::{Delay, Limit};
+pub use matrix::{Cell, Factor, Matrix};
 pub use plan::{Auto, Plan, RestoreVerify};
 pub use restore::{PutBack, RestoreBy};
 pub use server::Server;
@@ -46,6 +51,7 @@ pub use workload::{
     Tpcb, Tpcc, Transactions, Workload, WorkloadKind,
 };
 
+use changes::Known;
 use database::Inherited;
 use document::{Document, Table};
 use reader::{Reader, keys_asked_by};
@@ -54,6 +60,11 @@ use spindle_text::plain::is_invisible;
 
 /// More layouts than this are a slip of whatever wrote the file.
 const LAYOUTS_MAX: usize = 1000;
+
+/// How people know the section of the database.
+const DATABASE_SECTION: &str = "[database]";
+/// How people know the section of a layout.
+const LAYOUT_SECTION: &str = "[[layout]]";
 
 /// A whole experiment, complete and checked.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -70,6 +81,16 @@ pub struct Experiment {
     pub plan: Plan,
     /// The candidates, at least one, each with a name of its own.
     pub layouts: Vec<Layout>,
+    /// What was varied, if the candidates are combinations of settings.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub matrix: Option<Matrix>,
+    /// Whether the plan was cut down to a first look.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub is_quick: bool,
+}
+
+fn is_false(flag: &bool) -> bool {
+    !flag
 }
 
 impl Experiment {
@@ -78,9 +99,36 @@ impl Experiment {
     /// # Errors
     /// The mistakes found; also a file that cannot be read and a directory that does not exist.
     pub fn read(path: &Path, sets: &[String]) -> Result<Experiment, ExperimentError> {
+        let changes = Changes {
+            sets,
+            ..Changes::default()
+        };
+        Experiment::read_changed(path, changes)
+    }
+
+    /// Reads the experiment file at `path` with all that the command line changes of it.
+    ///
+    /// # Errors
+    /// Those of [`Experiment::read`].
+    pub fn read_changed(path: &Path, changes: Changes<'_>) -> Result<Experiment, ExperimentError> {
         let text = file::read(path)?;
-        let mut document = Document::parse(&path.display().to_string(), &text, sets)?;
-        document.directories_must_exist = true;
+        Experiment::from_text(path, &text, changes, true)
+    }
+
+    /// Reads the experiment in `text`, which people know as the file `path`, with all that the command line changes.
+    /// `must_exist` says whether directories are looked for.
+    ///
+    /// # Errors
+    /// The mistakes found.
+    pub fn from_text(
+        path: &Path,
+        text: &str,
+        changes: Changes<'_>,
+        must_exist: bool,
+    ) -> Result<Experiment, ExperimentError> {
+        let mut document = Document::parse(&path.display().to_string(), text, changes.sets)?;
+        document.directories_must_exist = must_exist;
+        changes::make(&mut document, changes, &known())?;
         Experiment::from_document(&document, path)
     }
 
@@ -89,7 +137,11 @@ impl Experiment {
     /// # Errors
     /// The mistakes found.
     pub fn parse(name: &str, text: &str, sets: &[String]) -> Result<Experiment, ExperimentError> {
-        Experiment::from_document(&Document::parse(name, text, sets)?, Path::new(name))
+        let changes = Changes {
+            sets,
+            ..Changes::default()
+        };
+        Experiment::from_text(Path::new(name), text, changes, false)
     }
 
     /// Numbers of the layouts that are measured, in order.
@@ -176,6 +228,8 @@ impl Experiment {
         let mut workload_reader = root.section("workload");
         let mut plan_reader = root.section("plan");
         let layout_readers = root.sections("layout");
+        // What stands there has been made into layouts.
+        root.section("vary");
         root.finish();
         if layout_readers.len() > LAYOUTS_MAX {
             root.refuse(
@@ -227,6 +281,8 @@ impl Experiment {
             workload,
             plan,
             layouts,
+            matrix: document.matrix.clone(),
+            is_quick: document.is_quick,
         })
     }
 }
@@ -379,7 +435,7 @@ fn name_from(path: &Path) -> String {
         .trim()
         .trim_start_matches('.')
         .chars()
-        .take(reader::NAME_LENGTH_MAX)
+        .take(document::NAME_LENGTH_MAX)
         .collect();
     match name.trim() {
         "" => "experiment".to_owned(),
@@ -387,11 +443,25 @@ fn name_from(path: &Path) -> String {
     }
 }
 
+/// What those need to know who change a file before it is read.
+fn known() -> Known {
+    let sections = keys_by_section();
+    let keys_of = |wanted: &str| {
+        let of_section = sections.iter().filter(|(section, _)| section == wanted);
+        of_section.flat_map(|(_, keys)| keys).copied().collect()
+    };
+    Known {
+        layout_keys: keys_of(LAYOUT_SECTION),
+        database_keys: keys_of(DATABASE_SECTION),
+        counted: WorkloadKind::counted(),
+    }
+}
+
 /// The sections of the file and the keys they understand.
 fn keys_by_section() -> Vec<(String, Vec<&'static str>)> {
     let mut database = None;
     let mut sections = vec![(
-        "[database]".to_owned(),
+        DATABASE_SECTION.to_owned(),
         keys_asked_by(|reader| {
             database = Database::read(reader, Inherited::default()).ok();
         }),
@@ -411,7 +481,7 @@ fn keys_by_section() -> Vec<(String, Vec<&'static str>)> {
         inherited: Inherited::default(),
     };
     sections.push((
-        "[[layout]]".to_owned(),
+        LAYOUT_SECTION.to_owned(),
         keys_asked_by(|reader| Layout::read(reader, &shared)),
     ));
     let io = AccessPath::new(Caching::Buffered, Method::Sync);

@@ -10,7 +10,7 @@ use std::fmt::Display;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
-use super::document::{Document, Entry, Node, Place, Table, Value};
+use super::document::{Document, Entry, NAME_LENGTH_MAX, Node, Place, Table, Value};
 use super::error::ExperimentError;
 use super::word::Word;
 use spindle_text::plain::{is_harmful, is_invisible};
@@ -22,9 +22,6 @@ use spindle_text::quantity::{
 const SEE_REFERENCE: &str = "docs/experiment-file.md describes every key";
 /// `PATH_MAX` of Linux.
 const TEXT_BYTES_MAX: usize = 4096;
-/// Names longer than this do not fit the tables they are shown in.
-pub(super) const NAME_LENGTH_MAX: usize = 100;
-
 /// The settings of one table.
 pub(super) struct Reader<'a> {
     document: &'a Document,

@@ -101,6 +101,8 @@ fn everything_left_out_has_its_default() {
             delay: None,
             database,
         }],
+        matrix: None,
+        is_quick: false,
     };
     assert_eq!(parse(ONE_LAYOUT), expected);
 }

@@ -37,6 +37,15 @@ words! {
     later: []
 }
 
+impl WorkloadKind {
+    /// The words of those whose trials end when so much has been done, and not after a time.
+    pub(super) fn counted() -> Vec<&'static str> {
+        [WorkloadKind::Tpch, WorkloadKind::Tpcd, WorkloadKind::Junk]
+            .map(WorkloadKind::as_str)
+            .to_vec()
+    }
+}
+
 words! {
     /// The times between transactions that arrive at a rate.
     pub enum Spacing {

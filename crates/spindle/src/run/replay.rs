@@ -6,11 +6,11 @@ use std::path::PathBuf;
 
 use super::description::describe;
 use super::journal::Event;
-use crate::experiment::Experiment;
+use crate::experiment::{Experiment, Matrix};
 use crate::observe::machine::Machine;
 use spindle_result::{
-    AutoPlan, CaseRecord, Layout, Outcome, OwnCost, Phase, RunRecord, SampledTrial, SetAside,
-    SystemSeries, TRIES_MAX, Trial, Warning,
+    AutoPlan, CaseRecord, Layout, MatrixRecord, Outcome, OwnCost, Phase, RunRecord, SampledTrial,
+    SetAside, SystemSeries, TRIES_MAX, Trial, Warning,
 };
 
 /// A case: layout and load level.
@@ -230,6 +230,8 @@ impl RunState {
                 warmup_s: experiment.plan.warmup_ms as f64 / 1e3,
             }),
             noise_check: noise_check(experiment),
+            matrix: experiment.matrix.as_ref().map(matrix),
+            is_quick: experiment.is_quick,
             memory_budget_bytes: self.budget_bytes,
             own_cost: self.own_cost,
             layouts,
@@ -290,6 +292,21 @@ impl RunState {
             trials,
             set_aside: self.set_aside.get(&key).cloned().unwrap_or_default(),
         }
+    }
+}
+
+/// What was varied, as results know it.
+fn matrix(matrix: &Matrix) -> MatrixRecord {
+    let factors = matrix.factors.iter();
+    let cells = matrix.cells.iter();
+    MatrixRecord {
+        factors: factors
+            .map(|factor| (factor.name.clone(), factor.levels.clone()))
+            .collect(),
+        cells: cells
+            .map(|cell| (cell.layout.clone(), cell.levels.clone()))
+            .collect(),
+        is_half: matrix.is_half,
     }
 }
 

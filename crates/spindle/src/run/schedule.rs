@@ -17,6 +17,7 @@ use spindle_io::env::seeded_rng;
 use spindle_stats::{CaseRounds, Family, Standard, rank_in_groups};
 
 use super::replay::{CaseKey, RunState};
+use crate::experiment::Matrix;
 use spindle_result::{Keeps, speed};
 
 /// Streams of chance from here on are the orders of rounds.
@@ -152,7 +153,7 @@ fn wanted_in(state: &RunState, round: u32) -> BTreeSet<CaseKey> {
     }
     let mut loads: BTreeMap<u32, Vec<Measured>> = BTreeMap::new();
     let mut wanted = BTreeSet::new();
-    for case in runnable {
+    for &case in &runnable {
         let measured = Measured::between(state, case, first..round);
         // One that failed so far, or committed nothing, has nothing to be compared by.
         if measured.rounds.values.is_empty() {
@@ -169,7 +170,12 @@ fn wanted_in(state: &RunState, round: u32) -> BTreeSet<CaseKey> {
     for cases in loads.values() {
         wanted.extend(unsettled(state, cases, standard, precision));
     }
-    wanted
+    // An effect is of all cases together, so none of them ends before the others.
+    let is_matrix = |matrix: &Matrix| matrix.factors.len() > 1;
+    match state.experiment.matrix.as_ref().is_some_and(is_matrix) && !wanted.is_empty() {
+        true => runnable,
+        false => wanted,
+    }
 }
 
 /// A case, what it is compared by, and what it keeps, as the verdicts will have it.

@@ -137,6 +137,79 @@ fn assert_complete(place: &Place, rounds: u64) {
     assert_eq!(place.leftovers(), Vec::<PathBuf>::new());
 }
 
+/// A matrix from the command line: four layouts of one, three rounds, and what each setting does.
+#[test]
+fn a_matrix_tells_what_each_setting_does() {
+    let experiment = EXPERIMENT.split("[[layout]]").next().unwrap();
+    let experiment = experiment
+        .replace("600ms", "300ms")
+        .replace("rounds = 2", "rounds = 3");
+    let place = Place::new(&format!("{experiment}[[layout]]\nname = \"base\"\n"));
+    let vary = [
+        "--vary",
+        "io.method=sync,async",
+        "--vary",
+        "database.log_files=2,4",
+    ];
+    let plan = [&["plan", "experiment.toml"][..], &vary, &["--quick"]].concat();
+    let (planned, _) = text(&place.output(&plan));
+    assert!(
+        planned.contains("A matrix of method (sync, async) x log_files (2, 4): 4 layouts."),
+        "{planned}"
+    );
+    assert!(planned.contains("A first look"), "{planned}");
+    let output = place.output(&[&["run", "experiment.toml", "--out", "out"][..], &vary].concat());
+    let (stdout, stderr) = text(&output);
+    assert!(output.status.success(), "{stderr}");
+    let result = place.result();
+    let layouts: Vec<&Value> = result["cases"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|case| &case["layout"])
+        .collect();
+    assert_eq!(
+        layouts,
+        [
+            "sync, log_files 2",
+            "sync, log_files 4",
+            "async, log_files 2",
+            "async, log_files 4"
+        ]
+    );
+    let effects = result["effects"].as_array().unwrap();
+    assert_eq!(
+        (
+            effects.len(),
+            result["interactions"].as_array().unwrap().len()
+        ),
+        (2, 1)
+    );
+    // A standstill of the machine may set a trial aside.
+    let is_whole = |effect: &Value| effect["cases"] == 4 && effect["rounds"].as_u64() <= Some(3);
+    assert!(effects.iter().all(is_whole), "{effects:#?}");
+    assert!(stdout.contains("method async against sync:"), "{stdout}");
+    let only = [
+        "run",
+        "experiment.toml",
+        "--out",
+        "again",
+        "--only",
+        "sync, log_files 2,async, log_files 2",
+    ];
+    let output = place.output(
+        &[
+            &only[..],
+            &vary,
+            &["--quick", "--set", "workload.clients=1"],
+        ]
+        .concat(),
+    );
+    let (stdout, _) = text(&output);
+    assert!(stdout.contains("This was a first look"), "{stdout}");
+    assert!(!stdout.contains("log_files 4"), "{stdout}");
+}
+
 /// Rounds that say themselves how many it takes, a layout run twice, a warm-up that ends by itself: none of it is told
 /// in a time as short as this, and the result says so.
 #[test]

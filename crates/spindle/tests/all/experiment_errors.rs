@@ -5,7 +5,7 @@
 use std::path::Path;
 
 use miette::{GraphicalReportHandler, GraphicalTheme};
-use spindle::experiment::{Experiment, ExperimentError};
+use spindle::experiment::{Changes, Experiment, ExperimentError};
 
 /// A layout without fault, so that each test has only the mistake it is about.
 const LAYOUT: &str = "\n[[layout]]\nname = \"direct\"\nio = { caching = \"direct\" }\n";
@@ -31,6 +31,20 @@ fn message_with(text: &str, sets: &[&str]) -> String {
     shown(&Experiment::parse("wrong.toml", text, &sets).expect_err("a wrong experiment file"))
 }
 
+/// The message for `text` followed by a layout without fault, with what the command line changes.
+fn message_of(text: &str, vary: &[&str], only: &[&str]) -> String {
+    let owned = |texts: &[&str]| texts.iter().map(ToString::to_string).collect::<Vec<_>>();
+    let (vary, only) = (owned(vary), owned(only));
+    let changes = Changes {
+        vary: &vary,
+        only: &only,
+        ..Changes::default()
+    };
+    let text = format!("{text}{LAYOUT}");
+    let read = Experiment::from_text(Path::new("wrong.toml"), &text, changes, false);
+    shown(&read.expect_err("a wrong experiment"))
+}
+
 /// The message for `text` followed by a layout without fault.
 fn message(text: &str) -> String {
     message_with(&format!("{text}{LAYOUT}"), &[])
@@ -46,6 +60,19 @@ macro_rules! wrong {
 }
 
 wrong! {
+    varied_by_one_value: message("[vary]\nio.method = [\"sync\"]\n");
+    varied_without_a_list: message("[vary]\nio.method = \"sync\"\n");
+    varied_twice_the_same: message("[vary]\nio.method = [\"sync\", \"async\", \"sync\"]\n");
+    varied_and_no_key_of_a_layout: message("[vary]\nwriters = [1, 2]\n");
+    varied_plan: message("[vary]\nplan.rounds = [3, 5]\n");
+    varied_with_a_wrong_value: message("[vary]\nio.method = [\"sync\", \"asink\"]\n");
+    varied_what_must_be_equal: message("[vary]\ndatabase.torn_blocks = [\"images\", \"double_write\"]\n");
+    varied_as_a_whole_and_in_part: message("[vary]\nio = [{ method = \"sync\" }, { method = \"async\" }]\n\"io.caching\" = [\"buffered\", \"direct\"]\n");
+    too_many_layouts: message("[vary]\ndatabase.writers = [1, 2, 3, 4, 5, 6, 7, 8, 9]\ndatabase.datafiles = [1, 2, 3, 4, 5, 6, 7, 8]\n");
+    half_of_too_few: message("[vary]\nfraction = \"half\"\nio.method = [\"sync\", \"async\"]\n");
+    vary_without_values: message_of("", &["io.method"], &[]);
+    vary_with_a_wrong_value: message_of("", &["io.method=sync,asink"], &[]);
+    only_one_that_is_not_there: message_of("", &["io.method=sync,async"], &["sync, libaio"]);
     misspelt_key: message("[database]\nbufer_cache = \"16MiB\"\n");
     misspelt_section: message("[databse]\nwriters = 2\n");
     key_of_another_section: message("[database]\nclients = 16\n");

@@ -3,6 +3,7 @@
 
 pub(crate) mod browser;
 pub(crate) mod fixture;
+mod matrix;
 pub(crate) mod showcase;
 pub(crate) mod stored;
 

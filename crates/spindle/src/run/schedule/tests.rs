@@ -105,6 +105,16 @@ fn what_is_settled_is_measured_no_more() {
     assert_eq!((trials_left(&state), layouts_not_done(&state)), (0, vec![]));
 }
 
+/// Effects are of all cases, so the slow ones of a matrix are measured as often as those that are close.
+#[test]
+fn no_case_of_a_matrix_ends_before_the_others() {
+    let matrix = "[vary]\nio.method = [\"sync\", \"async\"]\ndatabase.datafiles = [1, 4]\n";
+    let mut state = state(&format!("{AUTO}\n{matrix}"), &["base"]);
+    let taken = rounds_taken(&mut state, &[100.0, 101.0, 200.0, 198.0]);
+    assert!(taken[0] > spindle_stats::ROUNDS_MIN as usize, "{taken:?}");
+    assert!(taken.iter().all(|rounds| *rounds == taken[0]), "{taken:?}");
+}
+
 /// The quickest may lose commits: whether it is much or very much quicker decides nothing, and who wins among the
 /// others does.
 #[test]

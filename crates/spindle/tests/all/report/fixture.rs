@@ -142,6 +142,8 @@ pub fn record() -> RunRecord {
         planned_rounds: 3,
         auto: None,
         noise_check: None,
+        matrix: None,
+        is_quick: false,
         memory_budget_bytes: None,
         own_cost: Some(OwnCost {
             cpu_us_per_transaction: CpuMicroseconds { user: 24.6, system: 9.7 },

@@ -151,6 +151,8 @@ pub fn record(extent: Extent<'_>) -> RunRecord {
         planned_rounds: extent.rounds,
         auto: None,
         noise_check: None,
+        matrix: None,
+        is_quick: false,
         memory_budget_bytes: Some(1 << 30),
         own_cost: None,
         layouts: (0..layouts).map(|index| describe(&experiment, index)).collect(),

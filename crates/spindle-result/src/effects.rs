@@ -1,0 +1,529 @@
+//! What each factor of a matrix does: its effects over all other settings, by the arithmetic of `spindle-stats`, and
+//! the sentence that tells them. Of one factor alone the verdicts say it all.
+
+use std::fmt::Write as _;
+
+use spindle_stats::{CaseRounds, Comparison as Judged, Matrix, Standard, StatsError, Verdict};
+
+use super::headline::percent;
+use super::judge::rounds_of;
+use super::record::MatrixRecord;
+use super::{
+    Case, Effect, FactorAnswer, Interaction, Measure, Ranking, RatioEstimate, format_ratio,
+};
+
+/// A ratio up to this, or from its inverse on, is told in per cent; others as so many times.
+const PERCENT_RATIO_MAX: f64 = 1.8;
+
+/// What is said of the factors under one workload and load level.
+#[derive(Debug, Default)]
+pub(super) struct Told {
+    pub effects: Vec<Effect>,
+    pub interactions: Vec<Interaction>,
+    pub answers: Vec<FactorAnswer>,
+}
+
+/// The effects among the cases of a workload and load level. Nothing without a matrix of two factors or more.
+pub(super) fn of_load(
+    cases: &[Case],
+    ranking: &Ranking,
+    matrix: Option<&MatrixRecord>,
+    standard: Standard,
+) -> Result<Told, StatsError> {
+    let Some(matrix) = matrix.filter(|matrix| matrix.factors.len() > 1) else {
+        return Ok(Told::default());
+    };
+    let compared = cases
+        .iter()
+        .filter(|case| case.is_ranked_in(ranking) && case.is_compared());
+    let of_matrix = compared.filter_map(|case| Some((case, matrix.levels_of(&case.layout)?)));
+    let (cases, cells): (Vec<&Case>, Vec<&[usize]>) = of_matrix.unzip();
+    if cases.is_empty() {
+        return Ok(Told::default());
+    }
+    let cells = Matrix {
+        cells: cells.into_iter().map(<[usize]>::to_vec).collect(),
+        is_fraction: matrix.is_half,
+    };
+    let rounds: Vec<CaseRounds> = cases.iter().map(|case| rounds_of(case)).collect();
+    let told = spindle_stats::effects(&rounds, &cells, standard)?;
+    let named = Named { ranking, matrix };
+    let effects: Vec<Effect> = told
+        .effects
+        .iter()
+        .map(|effect| named.effect(effect))
+        .collect();
+    let interactions = told.interactions.iter();
+    let interactions: Vec<Interaction> = interactions.map(|both| named.interaction(both)).collect();
+    let scene = Scene {
+        matrix,
+        cases: &cases,
+        effects: &effects,
+        interactions: &interactions,
+        margin: standard.margin,
+        measure: ranking.measure,
+    };
+    let answers = matrix.factors.iter().filter_map(|(factor, _)| {
+        Some(FactorAnswer {
+            workload: ranking.workload.clone(),
+            clients: ranking.clients,
+            factor: factor.clone(),
+            sentence: scene.sentence(factor)?,
+        })
+    });
+    let answers = answers.collect();
+    Ok(Told {
+        effects,
+        interactions,
+        answers,
+    })
+}
+
+/// Gives names to what the arithmetic knows by numbers.
+struct Named<'a> {
+    ranking: &'a Ranking,
+    matrix: &'a MatrixRecord,
+}
+
+impl Named<'_> {
+    fn name(&self, factor: usize) -> String {
+        self.matrix.factors[factor].0.clone()
+    }
+
+    fn level(&self, factor: usize, level: usize) -> String {
+        self.matrix.factors[factor].1[level].clone()
+    }
+
+    fn effect(&self, of: &spindle_stats::Effect) -> Effect {
+        Effect {
+            workload: self.ranking.workload.clone(),
+            clients: self.ranking.clients,
+            factor: self.name(of.factor),
+            level: self.level(of.factor, of.level),
+            base: self.level(of.factor, of.base),
+            effect: estimate(&of.comparison),
+            verdict: of.comparison.verdict,
+            rounds: of.comparison.rounds,
+            cases: of.cases,
+        }
+    }
+
+    fn interaction(&self, of: &spindle_stats::Interaction) -> Interaction {
+        let (factor, other) = of.factors;
+        Interaction {
+            workload: self.ranking.workload.clone(),
+            clients: self.ranking.clients,
+            factor: self.name(factor),
+            level: self.level(factor, of.levels.0),
+            base: self.level(factor, of.levels.1),
+            other: self.name(other),
+            at: self.level(other, of.at.0),
+            at_base: self.level(other, of.at.1),
+            effects: of.effects,
+            effects_of_other: of.effects_of_other,
+            interaction: estimate(&of.comparison),
+            verdict: of.comparison.verdict,
+            rounds: of.comparison.rounds,
+        }
+    }
+}
+
+fn estimate(comparison: &Judged) -> RatioEstimate {
+    RatioEstimate {
+        ratio: comparison.ratio,
+        ci95: comparison.ci95,
+    }
+}
+
+/// What a sentence is made of.
+struct Scene<'a> {
+    matrix: &'a MatrixRecord,
+    cases: &'a [&'a Case],
+    effects: &'a [Effect],
+    interactions: &'a [Interaction],
+    margin: f64,
+    measure: Measure,
+}
+
+/// An effect as it is told: of the value that does better, where it is known.
+struct Turned<'a> {
+    base: &'a str,
+    effect: RatioEstimate,
+    verdict: Verdict,
+}
+
+impl Scene<'_> {
+    /// What a factor does; `None` where no two of its values could be compared.
+    fn sentence(&self, factor: &str) -> Option<String> {
+        let effects: Vec<&Effect> = self
+            .effects
+            .iter()
+            .filter(|effect| effect.factor == factor)
+            .collect();
+        let best = self.best(&effects)?;
+        let mut others: Vec<Turned<'_>> = effects
+            .iter()
+            .filter_map(|effect| turned(effect, best))
+            .collect();
+        others.sort_by(|a, b| b.effect.ratio.total_cmp(&a.effect.ratio));
+        let against: Vec<String> = others
+            .iter()
+            .map(|other| format!("against {}: {}", other.base, self.told(other)))
+            .collect();
+        let of = if factor == "layout" {
+            String::new()
+        } else {
+            format!("{factor} ")
+        };
+        let mut sentence = format!("{of}{best} {}", against.join(", "));
+        if let Some(weaker) = self.keeps_less(factor, best, &others) {
+            let _ = write!(sentence, "; {weaker}");
+        }
+        if let Some(dependence) = self.dependence(factor) {
+            let _ = write!(sentence, "; {dependence}");
+        }
+        Some(sentence)
+    }
+
+    /// The value that the sentence is of: the later of two, as a setting is changed; of more, the one ahead of all.
+    fn best<'b>(&self, effects: &[&'b Effect]) -> Option<&'b str> {
+        if let [only] = effects {
+            return Some(only.level.as_str());
+        }
+        let mut values: Vec<&str> = effects
+            .iter()
+            .flat_map(|effect| [&effect.base, &effect.level])
+            .map(String::as_str)
+            .collect();
+        values.sort_unstable();
+        values.dedup();
+        let lead = |value: &str| -> f64 {
+            let of_value = effects.iter().filter_map(|effect| turned(effect, value));
+            of_value.map(|turned| turned.effect.ratio.ln()).sum()
+        };
+        values
+            .into_iter()
+            .max_by(|a, b| lead(a).total_cmp(&lead(b)))
+    }
+
+    /// `+20 % (15 to 25)`, `no difference above 3 %`, or that it is not clear.
+    fn told(&self, turned: &Turned<'_>) -> String {
+        let change = change(turned.effect);
+        match turned.verdict {
+            Verdict::Draw => format!("no difference above {} %", percent(self.margin)),
+            Verdict::Faster | Verdict::Slower if self.measure == Measure::P99 => {
+                format!("{change} in promptness (p99)")
+            }
+            Verdict::Faster | Verdict::Slower => change,
+            Verdict::Undecided => format!("not clear, {change}"),
+        }
+    }
+
+    /// That a value keeps less when the power goes than those it is compared with.
+    fn keeps_less(&self, factor: &str, level: &str, others: &[Turned<'_>]) -> Option<String> {
+        let index = self
+            .matrix
+            .factors
+            .iter()
+            .position(|(name, _)| name == factor)?;
+        let strongest = |value: &str| {
+            let of_value = self.cases.iter().filter(|case| {
+                let levels = self.matrix.levels_of(&case.layout);
+                levels.is_some_and(|levels| self.matrix.factors[index].1[levels[index]] == value)
+            });
+            of_value
+                .map(|case| &case.promise)
+                .min_by_key(|promise| (promise.keeps, promise.back_ms))
+        };
+        let own = strongest(level)?;
+        let bases = others
+            .iter()
+            .filter_map(|other| Some((other.base, strongest(other.base)?)));
+        let strongest_base = bases.clone().map(|(_, promise)| promise.keeps).min()?;
+        if own.keeps > strongest_base {
+            return Some(format!("with {level} it {}", own.clause()));
+        }
+        let weaker: Vec<String> = bases
+            .filter(|(_, promise)| promise.keeps > own.keeps)
+            .map(|(base, promise)| format!("with {base} it {}", promise.clause()))
+            .collect();
+        (!weaker.is_empty()).then(|| weaker.join(", "))
+    }
+
+    /// Whether the effect depends on other factors: where it surely does, on which; where it surely does not, so.
+    fn dependence(&self, factor: &str) -> Option<String> {
+        let of_factor = |both: &&Interaction| both.factor == factor || both.other == factor;
+        let all: Vec<&Interaction> = self.interactions.iter().filter(of_factor).collect();
+        let is_decided =
+            |both: &&&Interaction| matches!(both.verdict, Verdict::Faster | Verdict::Slower);
+        let size = |both: &Interaction| both.interaction.ratio.ln().abs();
+        let mut told: Vec<String> = Vec::new();
+        for (other, _) in self
+            .matrix
+            .factors
+            .iter()
+            .filter(|(other, _)| other != factor)
+        {
+            let with_other = all
+                .iter()
+                .filter(|both| both.factor == *other || both.other == *other);
+            let strongest = with_other
+                .filter(is_decided)
+                .max_by(|a, b| size(a).total_cmp(&size(b)));
+            told.extend(strongest.map(|both| depends(both, factor)));
+        }
+        if !told.is_empty() {
+            return Some(told.join(", and "));
+        }
+        let is_same = !all.is_empty() && all.iter().all(|both| both.verdict == Verdict::Draw);
+        is_same.then(|| "the same whatever else is set".to_owned())
+    }
+}
+
+/// `it depends on method: +35 % with sync, +5.0 % with async`.
+fn depends(both: &Interaction, factor: &str) -> String {
+    let ratio_only = |ratio: f64| change(RatioEstimate { ratio, ci95: None });
+    let (other, (ratio, at), (ratio_base, at_base)) = match both.factor == factor {
+        true => (
+            &both.other,
+            (both.effects.0, &both.at),
+            (both.effects.1, &both.at_base),
+        ),
+        false => (
+            &both.factor,
+            (both.effects_of_other.0, &both.level),
+            (both.effects_of_other.1, &both.base),
+        ),
+    };
+    let the = if other == "layout" { "the " } else { "" };
+    format!(
+        "it depends on {the}{other}: {} with {at_base}, {} with {at}",
+        ratio_only(ratio_base),
+        ratio_only(ratio)
+    )
+}
+
+/// An effect said of `level`; `None` when it is of other values.
+fn turned<'a>(effect: &'a Effect, level: &str) -> Option<Turned<'a>> {
+    if effect.level == level {
+        return Some(Turned {
+            base: &effect.base,
+            effect: effect.effect,
+            verdict: effect.verdict,
+        });
+    }
+    if effect.base != level {
+        return None;
+    }
+    let inverse = RatioEstimate {
+        ratio: 1.0 / effect.effect.ratio,
+        ci95: effect
+            .effect
+            .ci95
+            .map(|(low, high)| (1.0 / high, 1.0 / low)),
+    };
+    Some(Turned {
+        base: &effect.level,
+        effect: inverse,
+        verdict: match effect.verdict {
+            Verdict::Faster => Verdict::Slower,
+            Verdict::Slower => Verdict::Faster,
+            other => other,
+        },
+    })
+}
+
+/// `+20 % (15 to 25)`, or `2.31 x (2.10 to 2.54)` where it is more than some per cent.
+fn change(of: RatioEstimate) -> String {
+    let is_small = |ratio: f64| (1.0 / PERCENT_RATIO_MAX..=PERCENT_RATIO_MAX).contains(&ratio);
+    if !is_small(of.ratio) {
+        let interval = of.ci95.map_or_else(String::new, |(low, high)| {
+            format!(" ({} to {})", format_ratio(low), format_ratio(high))
+        });
+        return format!("{} x{interval}", format_ratio(of.ratio));
+    }
+    let percent = |ratio: f64| {
+        let percent = 100.0 * (ratio - 1.0);
+        match percent.abs() < 9.95 {
+            true => format!("{percent:.1}"),
+            false => format!("{percent:.0}"),
+        }
+    };
+    let sign = if of.ratio >= 1.0 { "+" } else { "" };
+    let interval = of.ci95.map_or_else(String::new, |(low, high)| {
+        format!(" ({} to {})", percent(low), percent(high))
+    });
+    format!("{sign}{} %{interval}", percent(of.ratio))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Keeps, RunRecord, build, sample};
+    use super::*;
+
+    fn record(values: &[(&str, &[f64])]) -> RunRecord {
+        let mut record = sample::record(values);
+        let cells = ["ext4, on", "ext4, off", "xfs, on", "xfs, off"];
+        let levels = [[0, 0], [0, 1], [1, 0], [1, 1]];
+        record.matrix = Some(MatrixRecord {
+            factors: vec![
+                (
+                    "layout".to_owned(),
+                    vec!["ext4".to_owned(), "xfs".to_owned()],
+                ),
+                (
+                    "full_page_writes".to_owned(),
+                    vec!["on".to_owned(), "off".to_owned()],
+                ),
+            ],
+            cells: cells
+                .iter()
+                .zip(levels)
+                .map(|(name, levels)| ((*name).to_owned(), levels.to_vec()))
+                .collect(),
+            is_half: false,
+        });
+        record
+    }
+
+    const ON: &[f64] = &[100.0, 101.0, 99.0, 100.0, 100.5, 99.5];
+    const ON_TOO: &[f64] = &[100.4, 100.8, 99.2, 99.9, 100.6, 99.4];
+    const OFF: &[f64] = &[120.0, 121.5, 119.0, 120.0, 120.4, 119.1];
+    const OFF_TOO: &[f64] = &[120.3, 121.0, 119.4, 120.1, 120.9, 119.0];
+    const OFF_LITTLE: &[f64] = &[104.0, 105.2, 103.1, 104.3, 104.4, 103.3];
+
+    fn sentences(record: &RunRecord) -> Vec<String> {
+        let result = build(record).unwrap();
+        result
+            .factor_answers
+            .iter()
+            .map(|answer| answer.sentence.clone())
+            .collect()
+    }
+
+    #[test]
+    fn each_setting_is_told_with_its_interval() {
+        let record = record(&[
+            ("ext4, on", ON),
+            ("ext4, off", OFF),
+            ("xfs, on", ON_TOO),
+            ("xfs, off", OFF_TOO),
+        ]);
+        assert_eq!(
+            sentences(&record),
+            [
+                "xfs against ext4: no difference above 3 %; the same whatever else is set",
+                "full_page_writes off against on: +20 % (20 to 20); the same whatever else is set",
+            ]
+        );
+        let result = build(&record).unwrap();
+        assert!(
+            result
+                .headline
+                .contains("full_page_writes off against on: +20 %"),
+            "{}",
+            result.headline
+        );
+        assert_eq!((result.effects.len(), result.interactions.len()), (2, 1));
+        assert_eq!(result.interactions[0].verdict, Verdict::Draw);
+    }
+
+    #[test]
+    fn what_depends_on_another_setting_says_so() {
+        let record = record(&[
+            ("ext4, on", ON),
+            ("ext4, off", OFF),
+            ("xfs, on", ON_TOO),
+            ("xfs, off", OFF_LITTLE),
+        ]);
+        assert_eq!(
+            sentences(&record),
+            [
+                "xfs against ext4: -6.9 % (-7.0 to -6.7); it depends on full_page_writes: +0.1 % with on, -13 % with off",
+                "full_page_writes off against on: +12 % (11 to 12); it depends on the layout: +20 % with ext4, +4.0 % with xfs",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_setting_that_keeps_less_says_so() {
+        let mut record = record(&[
+            ("ext4, on", ON),
+            ("ext4, off", OFF),
+            ("xfs, on", ON_TOO),
+            ("xfs, off", OFF_TOO),
+        ]);
+        for case in [1, 3] {
+            for trial in &mut record.cases[case].trials {
+                trial.promise.keeps = Keeps::MayBeDamaged;
+            }
+            for trial in &mut record.cases[case - 1].trials {
+                trial.promise.keeps = Keeps::EveryCommit;
+            }
+        }
+        assert_eq!(
+            sentences(&record)[1],
+            "full_page_writes off against on: +20 % (20 to 20); with off it may be damaged by a power cut; the same whatever else is set"
+        );
+    }
+
+    #[test]
+    fn two_rounds_make_no_effect_and_a_missing_case_leaves_the_rest() {
+        let two = record(&[
+            ("ext4, on", &ON[..2]),
+            ("ext4, off", &OFF[..2]),
+            ("xfs, on", &ON_TOO[..2]),
+            ("xfs, off", &OFF_TOO[..2]),
+        ]);
+        assert!(
+            sentences(&two)
+                .iter()
+                .all(|sentence| sentence.contains("not clear")),
+            "{:?}",
+            sentences(&two)
+        );
+        let missing = record(&[
+            ("ext4, on", ON),
+            ("ext4, off", OFF),
+            ("xfs, on", ON_TOO),
+            ("xfs, off", &[]),
+        ]);
+        let result = build(&missing).unwrap();
+        assert_eq!(
+            result
+                .effects
+                .iter()
+                .map(|effect| effect.cases)
+                .collect::<Vec<_>>(),
+            [2, 2]
+        );
+        assert!(result.interactions.is_empty());
+    }
+
+    #[test]
+    fn of_several_values_the_best_is_told_against_the_others() {
+        let mut record = sample::record(&[("sync", ON), ("async", OFF), ("slaves", ON_TOO)]);
+        let names = |names: &[&str]| {
+            names
+                .iter()
+                .map(|name| (*name).to_owned())
+                .collect::<Vec<_>>()
+        };
+        record.matrix = Some(MatrixRecord {
+            factors: vec![
+                ("method".to_owned(), names(&["sync", "async", "slaves"])),
+                ("writers".to_owned(), names(&["1", "2"])),
+            ],
+            cells: vec![
+                ("sync".to_owned(), vec![0, 0]),
+                ("async".to_owned(), vec![1, 0]),
+                ("slaves".to_owned(), vec![2, 0]),
+            ],
+            is_half: false,
+        });
+        assert_eq!(
+            sentences(&record),
+            ["method async against sync: +20 % (20 to 20), against slaves: +20 % (20 to 20)"]
+        );
+    }
+}

@@ -1,0 +1,225 @@
+//! Matrices that are right: names, settings in place, halves, what is left out. Wrong ones are in
+//! `tests/all/experiment_errors.rs`.
+
+use std::path::Path;
+
+use super::super::{Changes, Experiment};
+
+fn read(text: &str, vary: &[&str], only: &[&str]) -> Experiment {
+    let owned = |texts: &[&str]| {
+        texts
+            .iter()
+            .map(ToString::to_string)
+            .collect::<Vec<String>>()
+    };
+    let (vary, only) = (owned(vary), owned(only));
+    let changes = Changes {
+        vary: &vary,
+        only: &only,
+        ..Changes::default()
+    };
+    match Experiment::from_text(Path::new("test.toml"), text, changes, false) {
+        Ok(experiment) => experiment,
+        Err(error) => panic!("{error} at {:?}", error.place()),
+    }
+}
+
+fn names(experiment: &Experiment) -> Vec<&str> {
+    let layouts = experiment.layouts.iter();
+    layouts.map(|layout| layout.name.as_str()).collect()
+}
+
+const HERE: &str = "[[layout]]\nname = \"here\"\n";
+const TWO: &str =
+    "[[layout]]\nname = \"ext4\"\npath = \"/a\"\n[[layout]]\nname = \"xfs\"\npath = \"/b\"\n";
+
+#[test]
+fn every_layout_is_taken_with_every_combination() {
+    let text = format!(
+        "[vary]\nio.method = [\"sync\", \"async\"]\n\"database.datafiles\" = [1, 4]\n{TWO}"
+    );
+    let experiment = read(&text, &[], &[]);
+    assert_eq!(
+        names(&experiment),
+        [
+            "ext4, sync, datafiles 1",
+            "ext4, sync, datafiles 4",
+            "ext4, async, datafiles 1",
+            "ext4, async, datafiles 4",
+            "xfs, sync, datafiles 1",
+            "xfs, sync, datafiles 4",
+            "xfs, async, datafiles 1",
+            "xfs, async, datafiles 4",
+        ]
+    );
+    let last = &experiment.layouts[7];
+    assert_eq!(
+        (last.path.as_path(), last.io.to_string().as_str()),
+        (Path::new("/b"), "buffered, async")
+    );
+    assert_eq!(experiment.database_of(7).datafiles, 4);
+    let matrix = experiment.matrix.as_ref().unwrap();
+    let factors: Vec<&str> = matrix
+        .factors
+        .iter()
+        .map(|factor| factor.name.as_str())
+        .collect();
+    assert_eq!(factors, ["layout", "method", "datafiles"]);
+    assert_eq!(matrix.cells[7].levels, [1, 1, 1]);
+    assert_eq!(
+        matrix.to_string(),
+        "A matrix of layout (ext4, xfs) x method (sync, async) x datafiles (1, 4): 8 layouts."
+    );
+    let json = serde_json::to_string(&experiment).unwrap();
+    assert_eq!(
+        serde_json::from_str::<Experiment>(&json).unwrap(),
+        experiment
+    );
+}
+
+#[test]
+fn the_command_line_varies_as_the_file_does() {
+    let engine = format!("[database]\nengine = \"sqlite\"\nsize = \"256MiB\"\n{HERE}");
+    let vary = [
+        "settings.journal_mode=wal, delete",
+        "settings.synchronous=full,normal",
+    ];
+    let experiment = read(&engine, &vary, &[]);
+    assert_eq!(
+        names(&experiment),
+        ["wal, full", "wal, normal", "delete, full", "delete, normal"]
+    );
+    let settings = &experiment.layouts[2]
+        .database
+        .server
+        .as_ref()
+        .unwrap()
+        .settings;
+    assert_eq!(
+        (
+            settings["journal_mode"].as_str(),
+            settings["synchronous"].as_str()
+        ),
+        ("delete", "full")
+    );
+    // A key of the file is replaced, lists may be TOML, and yes and no say what they are of.
+    let text = format!(
+        "[vary]\ndatabase.fixed_buffers = [true, false]\nio.method = [\"odm\", \"sync\"]\n{HERE}"
+    );
+    let experiment = read(&text, &["io.method=[\"async\", \"libaio\"]"], &[]);
+    assert_eq!(
+        names(&experiment),
+        [
+            "fixed_buffers true, async",
+            "fixed_buffers true, libaio",
+            "fixed_buffers false, async",
+            "fixed_buffers false, libaio"
+        ]
+    );
+    let whole = read(
+        HERE,
+        &["io={ method = \"sync\" }, { caching = \"direct\", method = \"async\" }"],
+        &[],
+    );
+    assert_eq!(names(&whole), ["sync", "direct async"]);
+}
+
+#[test]
+fn files_lie_on_the_layout_of_the_same_combination() {
+    let text = "[vary]\ndatabase.log_files = [2, 3]\n[[layout]]\nname = \"a\"\nplacement = { redo = \"b\" }\n\
+                [[layout]]\nname = \"b\"\nplacement = { redo = \"log\" }\n[[layout]]\nname = \"log\"\ncandidate = false\n";
+    let experiment = read(text, &[], &[]);
+    assert_eq!(
+        names(&experiment),
+        [
+            "a, log_files 2",
+            "a, log_files 3",
+            "b, log_files 2",
+            "b, log_files 3",
+            "log"
+        ]
+    );
+    let beneath = |layout: usize| {
+        experiment.layouts[layout]
+            .placement
+            .layouts()
+            .next()
+            .unwrap()
+            .to_owned()
+    };
+    assert_eq!(
+        (beneath(1).as_str(), beneath(3).as_str()),
+        ("b, log_files 3", "log")
+    );
+    // Who is not asked for and holds files of one that is stays, unmeasured.
+    let only = read(text, &[], &["a, log_files 3"]);
+    assert_eq!(names(&only), ["a, log_files 3", "b, log_files 3", "log"]);
+    assert_eq!(only.candidates().collect::<Vec<_>>(), [0]);
+    assert_eq!(only.matrix.unwrap().cells.len(), 1);
+}
+
+#[test]
+fn only_the_layouts_asked_for_are_measured() {
+    let quickstart = include_str!("../../../../../examples/quickstart.toml");
+    let experiment = read(quickstart, &[], &["direct, async,odm", "buffered,sync"]);
+    assert_eq!(
+        names(&experiment),
+        ["buffered, sync", "direct, async", "odm"]
+    );
+}
+
+#[test]
+fn large_matrices_of_two_values_are_halved() {
+    let five: String = ["datafiles", "log_files", "writers"]
+        .iter()
+        .map(|key| format!("database.{key} = [2, 4]\n"))
+        .collect();
+    let five = format!(
+        "{five}io.caching = [\"buffered\", \"direct\"]\ndatabase.fixed_buffers = [true, false]\n{HERE}"
+    );
+    let half = read(&format!("[vary]\n{five}"), &[], &[]);
+    assert_eq!(half.layouts.len(), 16);
+    let matrix = half.matrix.unwrap();
+    assert!(matrix.is_half);
+    assert!(
+        matrix
+            .to_string()
+            .contains("half of its 32 combinations, 16 layouts"),
+        "{matrix}"
+    );
+    // Each value of each key is in half of the layouts, and so is each pair of values of two keys in a quarter.
+    for (one, other) in [(0, 1), (1, 4), (2, 3)] {
+        let both = matrix
+            .cells
+            .iter()
+            .filter(|cell| cell.levels[one] == 1 && cell.levels[other] == 1);
+        assert_eq!(both.count(), 4);
+    }
+    let full = read(&format!("[vary]\nfraction = \"full\"\n{five}"), &[], &[]);
+    assert_eq!(
+        (full.layouts.len(), full.matrix.unwrap().is_half),
+        (32, false)
+    );
+}
+
+#[test]
+fn a_first_look_is_short_whatever_the_plan() {
+    let quick = |text: &str| {
+        let changes = Changes {
+            is_quick: true,
+            ..Changes::default()
+        };
+        Experiment::from_text(Path::new("test.toml"), text, changes, false).unwrap()
+    };
+    let plan = "[plan]\nrounds = \"auto\"\nprecision = \"1%\"\nmax = 40\nmeasure = \"1h\"\nruns = 5\nnoise_check = true\n";
+    let experiment = quick(&format!("{plan}{HERE}"));
+    let plan = &experiment.plan;
+    assert_eq!(
+        (plan.measure_ms, plan.warmup_ms, plan.rounds, plan.runs),
+        (2_000, 1_000, 3, 1)
+    );
+    assert!(experiment.is_quick && plan.auto.is_none() && experiment.layouts.len() == 1);
+    // Queries take as long as they take.
+    let queries = "[database]\nengine = \"sqlite\"\n[workload]\nkind = \"tpch\"\nscale = 0.1\nclients = 1\n[plan]\nrounds = 9\n";
+    assert_eq!(quick(&format!("{queries}{HERE}")).plan.rounds, 3);
+}
