@@ -427,7 +427,7 @@ mod tests {
 #[cfg(all(test, feature = "shuttle"))]
 mod interleavings {
     use super::*;
-    use crate::sync::explore::{Shows, exhaust, explore, must_find, spawn, yield_now};
+    use crate::explore::{Shows, exhaust, explore, must_find, spawn, yield_now};
 
     /// Fills the frame, leaving room for others to do the same meanwhile, and looks whether they did.
     fn write(bytes: &mut [u8], mark: u8) {

@@ -298,8 +298,8 @@ impl fmt::Debug for Completion {
 #[cfg(all(test, feature = "shuttle"))]
 mod interleavings {
     use super::*;
+    use crate::explore::{Shows, exhaust, explore, must_find, spawn};
     use crate::real::block_on;
-    use crate::sync::explore::{Shows, exhaust, explore, must_find, spawn};
 
     /// A device completes an I/O that another thread waits for.
     fn completion() {

@@ -2,7 +2,8 @@
 //! process is a thread that blocks on its own future, in the simulated one a task in virtual time.
 
 use std::future::Future;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
+use std::task::Poll;
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 
@@ -67,6 +68,28 @@ impl Join {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the process ended without finishing (it panicked, or its world ended)")]
 pub struct ProcessLost;
+
+/// The time given to [`timeout`] ran out first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Elapsed;
+
+/// Waits for `future`, at most `wait_ns`. The future is looked at first, so one that is ready never times out. It is
+/// dropped on a timeout and therefore must be a wait, never an I/O.
+pub async fn timeout<F: Future>(
+    env: &dyn Env,
+    wait_ns: u64,
+    future: F,
+) -> Result<F::Output, Elapsed> {
+    let mut future = pin!(future);
+    let mut sleep = env.sleep(wait_ns);
+    std::future::poll_fn(move |context| {
+        if let Poll::Ready(output) = future.as_mut().poll(context) {
+            return Poll::Ready(Ok(output));
+        }
+        sleep.as_mut().poll(context).map(|()| Err(Elapsed))
+    })
+    .await
+}
 
 /// The generator all worlds use, seeded by one number for the world and one for the stream.
 pub fn seeded_rng(seed: u64, stream: u64) -> Xoshiro256PlusPlus {

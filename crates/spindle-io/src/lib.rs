@@ -7,6 +7,8 @@ pub mod arena;
 pub mod device;
 pub mod disk_group;
 pub mod env;
+#[cfg(feature = "shuttle")]
+pub mod explore;
 pub mod real;
 pub mod sim;
 pub mod sync;

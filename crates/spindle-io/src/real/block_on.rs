@@ -11,8 +11,9 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use super::parker::Parker;
-use super::{aio, ring, timers};
+use super::parker::{self, Parker};
+use super::queue::{aio, ring};
+use super::timers;
 use crate::sync::{self, thread_local};
 
 /// A thread that has I/O under way by io_uring and by libaio waits for each in turn so long: neither call ends when an
@@ -36,7 +37,7 @@ struct Thread {
 
 impl Thread {
     fn new() -> Thread {
-        let parker = Arc::new(Parker::new());
+        let parker = parker::own();
         Thread {
             waker: Waker::from(Arc::clone(&parker)),
             parker,
@@ -69,11 +70,6 @@ impl Thread {
 fn submit_queued() {
     ring::submit_queued();
     aio::submit_queued();
-}
-
-/// The calling thread's parker, for its ring.
-pub(super) fn parker() -> Arc<Parker> {
-    THREAD.with(|thread| Arc::clone(&thread.parker))
 }
 
 /// Runs `future` to its end on the calling thread, which sleeps while the future waits. I/O that the future queued and
@@ -147,7 +143,7 @@ mod tests {
 #[cfg(all(test, feature = "shuttle"))]
 mod interleavings {
     use super::*;
-    use crate::sync::explore::{Shows, WAITS_FROM_ITS_FIRST_POLL, explore, must_find, spawn};
+    use crate::explore::{Shows, WAITS_FROM_ITS_FIRST_POLL, explore, must_find, spawn};
     use crate::sync::{Latch, Notify, oneshot};
 
     /// A counter behind a latch and a call for each step of it: one thread waits for two others.

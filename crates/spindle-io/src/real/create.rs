@@ -17,7 +17,7 @@ use rustix::fs::{
 };
 
 use super::error::FileError;
-use super::identify::{direct_refused, lock};
+use super::file::identify::{direct_refused, lock};
 use crate::arena::{Arena, Frame};
 
 /// Bytes asked of a filler, and written, at a time.

@@ -9,7 +9,7 @@ use std::task::{Wake, Waker};
 use std::thread;
 use std::time::Duration;
 
-use super::file::Method;
+use super::file_device::Method;
 use super::slaves::SlavePool;
 use super::timers;
 use crate::device::{

@@ -7,8 +7,9 @@ use std::time::{Duration, Instant};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::block_on::block_on;
+use super::facts;
+use super::queue::{aio, ring};
 use super::timers::Sleep;
-use super::{aio, facts, ring};
 use crate::env::{self, Env, Join, LocalFuture, ProcessStart, ProcessorUse};
 
 /// Stack of a process, bytes: many times what one needs, and so small that a thousand cost little address space and

@@ -4,7 +4,6 @@
 //! the machine are like; [`create`] makes files the plain way and the ODM way. Layouts, engines and the program open
 //! files here; the database sees only `Env` and `BlockDevice`.
 
-mod aio;
 mod block_on;
 mod counted;
 mod counts;
@@ -15,18 +14,13 @@ mod env;
 mod error;
 pub mod facts;
 mod file;
-mod flights;
-mod identify;
+mod file_device;
 mod memory;
 mod parker;
-mod queue_calls;
-mod ring;
-mod ring_config;
-mod ring_tables;
+mod queue;
 mod slaves;
 mod storage_identity;
 mod timers;
-mod transfer;
 
 pub use block_on::block_on;
 pub use counted::CountedDevice;
@@ -34,10 +28,10 @@ pub use counts::{IoCounts, WrittenBlocks};
 pub use delay::{Delay, DelayedDevice};
 pub use env::RealEnv;
 pub use error::FileError;
-pub use file::{FileDevice, Method};
-pub use identify::{Caching, Identified, identify, identify_this};
+pub use file::identify::{Caching, Identified, identify, identify_this};
+pub use file_device::{FileDevice, Method};
 pub use memory::MemoryDevice;
-pub use queue_calls::QueueCalls;
-pub use ring_config::{FixedBuffers, RingConfig};
+pub use queue::queue_calls::QueueCalls;
+pub use queue::ring_config::{FixedBuffers, RingConfig};
 pub use slaves::SlavePool;
 pub use storage_identity::StorageIdentity;

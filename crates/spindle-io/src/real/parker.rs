@@ -24,7 +24,7 @@ use rustix::event::{EventfdFlags, eventfd};
 use rustix::fd::{BorrowedFd, OwnedFd};
 
 use crate::sync::atomic::Ordering;
-use crate::sync::{FutexWord, has_planted};
+use crate::sync::{FutexWord, has_planted, thread_local};
 
 const EMPTY: u32 = 0;
 const NOTIFIED: u32 = 1;
@@ -39,6 +39,15 @@ pub(super) struct Parker {
     state: FutexWord,
     /// Made when the thread gets a ring.
     ring_wake: OnceLock<OwnedFd>,
+}
+
+thread_local! {
+    static OWN: Arc<Parker> = Arc::new(Parker::new());
+}
+
+/// The calling thread's.
+pub(super) fn own() -> Arc<Parker> {
+    OWN.with(Arc::clone)
 }
 
 impl Parker {
@@ -180,8 +189,8 @@ mod tests {
 #[cfg(all(test, feature = "shuttle"))]
 mod interleavings {
     use super::*;
+    use crate::explore::{Shows, exhaust, explore, must_find, spawn, yield_now};
     use crate::sync::atomic::AtomicU32;
-    use crate::sync::explore::{Shows, exhaust, explore, must_find, spawn, yield_now};
 
     /// Two threads each do something and wake the owner, who sleeps until it has seen both.
     fn wakes(wakers: u32, sleep: impl Fn(&Parker)) {

@@ -9,8 +9,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::file::Core;
-use super::transfer::perform;
+use super::file::core::Core;
+use super::file::transfer::perform;
 use crate::device::{Completer, Completion, IoError, Operation, Outcome};
 use crate::sync::{Condvar, Mutex, has_planted, thread};
 
@@ -279,8 +279,8 @@ mod interleavings {
     use super::*;
     use crate::arena::Arena;
     use crate::device::{BlockDevice, Request, Submission};
+    use crate::explore::{Shows, explore, must_find, spawn};
     use crate::real::{Caching, FileDevice, Method, block_on};
-    use crate::sync::explore::{Shows, explore, must_find, spawn};
 
     const BLOCK: usize = 512;
 

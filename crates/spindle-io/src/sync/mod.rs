@@ -3,21 +3,14 @@
 //! of latches held is asserted to be zero there. Waiting is `tokio::sync`'s, whose parts used here know no runtime.
 //!
 //! What these are made of is in `native`, and with the feature `shuttle` in `modelled`: then every use of a latch, an
-//! atomic or a [`Notify`] is a place where the checker may let another thread go on, and [`explore`] runs a scenario
-//! through thousands of such orders. Atomics that only count (statistics, wait events) are `std`'s in both.
+//! atomic or a [`Notify`] is a place where the checker may let another thread go on, and `crate::explore` runs a
+//! scenario through thousands of such orders. Atomics that only count (statistics, wait events) are `std`'s in both.
 
 use std::cell::Cell;
-use std::future::Future;
 use std::ops::{Deref, DerefMut};
-use std::pin::pin;
-use std::task::Poll;
-
-use crate::env::Env;
 
 #[cfg(feature = "shuttle")]
-pub mod explore;
-#[cfg(feature = "shuttle")]
-mod modelled;
+pub(crate) mod modelled;
 #[cfg(not(feature = "shuttle"))]
 mod native;
 
@@ -29,6 +22,8 @@ use native as primitives;
 pub(crate) use primitives::{Condvar, FutexWord, Mutex, MutexGuard, thread, thread_local};
 pub use primitives::{Notify, atomic, has_planted};
 pub use tokio::sync::{Semaphore, mpsc, oneshot};
+
+pub use crate::env::{Elapsed, timeout};
 
 thread_local! {
     static LATCHES_HELD: Cell<u32> = const { Cell::new(0) };
@@ -83,32 +78,10 @@ pub fn assert_no_latch_held() {
     );
 }
 
-/// The time given to [`timeout`] ran out first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Elapsed;
-
-/// Waits for `future`, at most `wait_ns`. The future is looked at first, so one that is ready never times out. It is
-/// dropped on a timeout and therefore must be a wait, never an I/O.
-pub async fn timeout<F: Future>(
-    env: &dyn Env,
-    wait_ns: u64,
-    future: F,
-) -> Result<F::Output, Elapsed> {
-    let mut future = pin!(future);
-    let mut sleep = env.sleep(wait_ns);
-    std::future::poll_fn(move |context| {
-        if let Poll::Ready(output) = future.as_mut().poll(context) {
-            return Poll::Ready(Ok(output));
-        }
-        sleep.as_mut().poll(context).map(|()| Err(Elapsed))
-    })
-    .await
-}
-
 #[cfg(all(test, feature = "shuttle"))]
 mod interleavings {
-    use super::explore::{explore, spawn, yield_now};
     use super::*;
+    use crate::explore::{explore, spawn, yield_now};
     use std::sync::Arc;
 
     #[test]

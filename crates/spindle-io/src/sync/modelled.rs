@@ -20,7 +20,7 @@ pub(crate) use shuttle::{thread, thread_local};
 
 std::thread_local! {
     // Of the system's thread: a scenario never leaves the one it began on.
-    pub(super) static PLANTED: Cell<Option<&'static str>> = const { Cell::new(None) };
+    pub(crate) static PLANTED: Cell<Option<&'static str>> = const { Cell::new(None) };
 }
 
 /// True when a test has planted the race of that name, which the checker must find.

@@ -5,7 +5,7 @@ use crate::cache::{CALLS_THEN_LETS_GO, writing::LETS_GO_THEN_NOTES};
 use crate::control_file::read_bytes;
 use crate::processes::{dbwr, lgwr};
 use crate::settings::PlantedFault;
-use spindle_io::sync::explore::{Shows, WAITS_FROM_ITS_FIRST_POLL, explore, must_find};
+use spindle_io::explore::{Shows, WAITS_FROM_ITS_FIRST_POLL, explore, must_find};
 
 /// The number in the row of a block, and its SCN, as they are in the datafile; the block is whole.
 fn on_disk(sga: &Sga, number: u32) -> Option<(u64, u64)> {

@@ -4,7 +4,7 @@ use super::*;
 use crate::cache::{LOOKS_THEN_UNPINS, LOOKS_THEN_WAITS};
 use crate::processes::{dbwr, lgwr};
 use crate::wait_event::WaitEvent;
-use spindle_io::sync::explore::{Shows, explore, must_find};
+use spindle_io::explore::{Shows, explore, must_find};
 use spindle_io::sync::timeout;
 
 /// Buffers of the cache: the fewest that one has.

@@ -4,7 +4,7 @@ use super::*;
 use crate::instance::CHECKPOINT_BEFORE_RECOVERY;
 use crate::processes::checkpoint::CHECKPOINT_AFTER_FAILURE;
 use crate::{CONTROL_FILE_BYTES, Instance, RowId, Shutdown, create_database};
-use spindle_io::sync::explore::{Shows, explore, must_find};
+use spindle_io::explore::{Shows, explore, must_find};
 use spindle_io::{Completion, IoError, Limits, Operation, Outcome};
 use std::sync::atomic::{AtomicBool, Ordering};
 

@@ -11,8 +11,8 @@ mod rows;
 use std::sync::Arc;
 
 use spindle_io::env::LocalFuture;
+use spindle_io::explore::{ExploredEnv, JoinHandle, SlowDevice, spawn};
 use spindle_io::real::{MemoryDevice, block_on};
-use spindle_io::sync::explore::{ExploredEnv, JoinHandle, SlowDevice, spawn};
 use spindle_io::{Arena, BlockDevice, Env, Join, Request, Submission};
 
 use crate::block::{self, BlockAddress, Version, heap};

@@ -7,7 +7,7 @@ use crate::log::redo::{RECORD_HEADER_BYTES, batch};
 use crate::log::room;
 use crate::processes::lgwr;
 use crate::settings::PlantedFault;
-use spindle_io::sync::explore::{Shows, explore, must_find};
+use spindle_io::explore::{Shows, explore, must_find};
 use spindle_io::sync::timeout;
 
 /// What is in the first log file: the end of each record, batch after batch.

@@ -4,7 +4,7 @@ use super::*;
 use crate::block::RowId;
 use crate::error::KernelError;
 use crate::settings::PlantedFault;
-use spindle_io::sync::explore::{Shows, WAITS_FROM_ITS_FIRST_POLL, explore, must_find, yield_now};
+use spindle_io::explore::{Shows, WAITS_FROM_ITS_FIRST_POLL, explore, must_find, yield_now};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 const ROW: RowId = RowId {

@@ -31,7 +31,7 @@ impl QueueCalls {
     }
 
     /// Counts a call that handed over so many requests.
-    pub(super) fn count(requests: usize) {
+    pub(crate) fn count(requests: usize) {
         CALLS.fetch_add(1, Ordering::Relaxed);
         if requests > 0 {
             SUBMITS.fetch_add(1, Ordering::Relaxed);

@@ -3,8 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::ring;
 use crate::arena::Arena;
+use crate::real::file::open_files;
 use crate::sync::Latch;
 
 /// How the rings of a layout are made: their size, and the memory to register with them. What came of the registering
@@ -90,20 +90,20 @@ impl RingConfig {
         self.record.lock().unregistered_files.clone()
     }
 
-    pub(super) fn entries(&self) -> u32 {
+    pub(crate) fn entries(&self) -> u32 {
         self.entries
     }
 
-    pub(super) fn arenas(&self) -> Vec<Arc<Arena>> {
+    pub(crate) fn arenas(&self) -> Vec<Arc<Arena>> {
         self.arenas.lock().clone()
     }
 
-    pub(super) fn note_unregistered_file(&self, reason: String) {
+    pub(crate) fn note_unregistered_file(&self, reason: String) {
         self.record.lock().unregistered_files = Some(reason);
     }
 
     /// Records one ring's registering; a failure is never overwritten.
-    pub(super) fn note_fixed(&self, answer: Result<(), String>) {
+    pub(crate) fn note_fixed(&self, answer: Result<(), String>) {
         let mut record = self.record.lock();
         if !matches!(record.fixed, Some(Err(_))) {
             record.fixed = Some(answer);
@@ -119,7 +119,7 @@ impl Default for RingConfig {
 
 impl Drop for RingConfig {
     fn drop(&mut self) {
-        ring::forget_closed();
+        open_files::let_go();
     }
 }
 

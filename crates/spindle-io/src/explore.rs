@@ -13,11 +13,11 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use shuttle::scheduler::{DfsScheduler, PctScheduler, RandomScheduler, Scheduler};
 use shuttle::{Config, FailurePersistence, MaxSteps, Runner};
 
-use super::modelled::PLANTED;
-pub use super::modelled::WAITS_FROM_ITS_FIRST_POLL;
 use crate::device::{BlockDevice, Completion, Limits, Request, Submission};
 use crate::env::{Env, Join, LocalFuture, ProcessStart, seeded_rng};
 use crate::real::block_on;
+use crate::sync::modelled::PLANTED;
+pub use crate::sync::modelled::WAITS_FROM_ITS_FIRST_POLL;
 pub use shuttle::thread::{JoinHandle, spawn, yield_now};
 
 const SEED: u64 = 0x5350_494E;

@@ -7,10 +7,10 @@ use std::sync::{Arc, Weak};
 
 use io_uring::Submitter;
 
-use super::facts;
-use super::identify::{Identity, closed_count, is_open};
 use super::ring_config::RingConfig;
 use crate::arena::Arena;
+use crate::real::facts;
+use crate::real::file::open_files::{Identity, closed_count, is_open};
 
 /// Registered files a ring has room for; identified files beyond it are used unregistered.
 const FILE_SLOTS: usize = 256;
@@ -23,7 +23,7 @@ const PIECE_LIMIT_BYTES: usize = 1 << 30;
 
 /// The files a ring has registered, by the index of their identity.
 #[derive(Default)]
-pub(super) struct Files {
+pub(crate) struct Files {
     /// Generation of the file in each place, 0 for none; no place at all until the table is registered.
     generations: Vec<u64>,
     closed_seen: u64,
@@ -31,7 +31,7 @@ pub(super) struct Files {
 
 impl Files {
     /// The file's place in the table, where it is put if need be. Errors in words for people.
-    pub(super) fn place(
+    pub(crate) fn place(
         &mut self,
         submitter: &Submitter<'_>,
         identity: Identity,
@@ -58,7 +58,7 @@ impl Files {
     }
 
     /// Takes files that have been closed out of the table, which keeps them open inside the kernel.
-    pub(super) fn forget_closed(&mut self, submitter: &Submitter<'_>) {
+    pub(crate) fn forget_closed(&mut self, submitter: &Submitter<'_>) {
         let closed = closed_count();
         if self.closed_seen == closed {
             return;
@@ -82,7 +82,7 @@ impl Files {
 
 /// The memory a ring has registered.
 #[derive(Default)]
-pub(super) struct Buffers {
+pub(crate) struct Buffers {
     pieces: Vec<Piece>,
     configs: Vec<Weak<RingConfig>>,
     table: bool,
@@ -99,7 +99,7 @@ struct Piece {
 
 impl Buffers {
     /// Registers the arenas of `config` unless that was tried before; tells the config how it went.
-    pub(super) fn admit(&mut self, submitter: &Submitter<'_>, config: &Arc<RingConfig>) {
+    pub(crate) fn admit(&mut self, submitter: &Submitter<'_>, config: &Arc<RingConfig>) {
         if self
             .configs
             .iter()
@@ -120,7 +120,7 @@ impl Buffers {
     }
 
     /// The registered piece in which the memory lies.
-    pub(super) fn find(&self, memory: &libc::iovec) -> Option<u16> {
+    pub(crate) fn find(&self, memory: &libc::iovec) -> Option<u16> {
         let start = memory.iov_base as usize;
         let end = start + memory.iov_len;
         self.pieces
@@ -130,7 +130,7 @@ impl Buffers {
     }
 
     /// Lets go of memory whose config is gone.
-    pub(super) fn forget_dropped(&mut self, submitter: &Submitter<'_>) {
+    pub(crate) fn forget_dropped(&mut self, submitter: &Submitter<'_>) {
         let gone = |config: &Weak<RingConfig>| config.strong_count() == 0;
         if self.configs.iter().any(gone) {
             let dropped: Vec<_> = self

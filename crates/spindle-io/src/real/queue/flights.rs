@@ -6,29 +6,29 @@ use std::sync::Arc;
 
 use rustix::io::Errno;
 
-use super::file::Core;
-use super::transfer::Transfer;
 use crate::device::{Completer, IoError};
+use crate::real::file::core::Core;
+use crate::real::file::transfer::Transfer;
 
 /// A request from its queueing until the kernel has ended it. `Extra` is what a ring or context must know of it beside.
-pub(super) struct Flight<Extra> {
-    pub(super) transfer: Transfer,
-    pub(super) core: Arc<Core>,
-    pub(super) completer: Completer,
+pub(crate) struct Flight<Extra> {
+    pub(crate) transfer: Transfer,
+    pub(crate) core: Arc<Core>,
+    pub(crate) completer: Completer,
     /// What a vectored request points to.
-    pub(super) vectors: Vec<libc::iovec>,
-    pub(super) extra: Extra,
+    pub(crate) vectors: Vec<libc::iovec>,
+    pub(crate) extra: Extra,
 }
 
 /// All requests of a ring or context.
-pub(super) struct Flights<Extra> {
+pub(crate) struct Flights<Extra> {
     places: Vec<Option<Flight<Extra>>>,
     vacant: Vec<u32>,
     finished: Vec<Finished>,
 }
 
 /// A request that has ended and that nobody has heard of yet.
-pub(super) struct Finished {
+pub(crate) struct Finished {
     transfer: Transfer,
     core: Arc<Core>,
     completer: Completer,
@@ -36,7 +36,7 @@ pub(super) struct Finished {
 }
 
 impl Finished {
-    pub(super) fn deliver(self) {
+    pub(crate) fn deliver(self) {
         // The device may be closed by whoever hears of the end: let go of it first.
         drop(self.core);
         self.completer.complete(self.transfer.outcome(self.result));
@@ -44,7 +44,7 @@ impl Finished {
 }
 
 impl<Extra> Flights<Extra> {
-    pub(super) fn new() -> Flights<Extra> {
+    pub(crate) fn new() -> Flights<Extra> {
         Flights {
             places: Vec::new(),
             vacant: Vec::new(),
@@ -53,12 +53,12 @@ impl<Extra> Flights<Extra> {
     }
 
     /// How many are under way; those that have finished are not.
-    pub(super) fn count(&self) -> usize {
+    pub(crate) fn count(&self) -> usize {
         self.places.len() - self.vacant.len()
     }
 
     /// Takes a request in; returns its number.
-    pub(super) fn add(&mut self, flight: Flight<Extra>) -> u32 {
+    pub(crate) fn add(&mut self, flight: Flight<Extra>) -> u32 {
         let index = self.vacant.pop().unwrap_or_else(|| {
             self.places.push(None);
             self.places.len() as u32 - 1
@@ -68,14 +68,14 @@ impl<Extra> Flights<Extra> {
     }
 
     /// A request that is under way.
-    pub(super) fn get_mut(&mut self, index: u32) -> &mut Flight<Extra> {
+    pub(crate) fn get_mut(&mut self, index: u32) -> &mut Flight<Extra> {
         self.places[index as usize]
             .as_mut()
             .expect("the number of a request under way")
     }
 
     /// The kernel has answered. Whether the request has ended; if not, what is left of it must be queued again.
-    pub(super) fn answered(&mut self, index: u32, answer: Result<usize, Errno>) -> bool {
+    pub(crate) fn answered(&mut self, index: u32, answer: Result<usize, Errno>) -> bool {
         let flight = self.get_mut(index);
         let Some(result) = flight.transfer.advance(&flight.core, answer) else {
             return false;
@@ -98,17 +98,17 @@ impl<Extra> Flights<Extra> {
     }
 
     /// Whether there is something to deliver.
-    pub(super) fn has_finished(&self) -> bool {
+    pub(crate) fn has_finished(&self) -> bool {
         !self.finished.is_empty()
     }
 
     /// What is to be delivered, when the ring or context is no longer borrowed.
-    pub(super) fn take_finished(&mut self) -> Vec<Finished> {
+    pub(crate) fn take_finished(&mut self) -> Vec<Finished> {
         std::mem::take(&mut self.finished)
     }
 
     /// Gives back what [`Flights::take_finished`] took, empty, for its room, unless there is more to deliver meanwhile.
-    pub(super) fn give_room(&mut self, empty: &mut Vec<Finished>) {
+    pub(crate) fn give_room(&mut self, empty: &mut Vec<Finished>) {
         if self.finished.is_empty() {
             std::mem::swap(&mut self.finished, empty);
         }

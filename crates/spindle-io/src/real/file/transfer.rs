@@ -7,7 +7,7 @@ use std::io;
 
 use rustix::io::Errno;
 
-use super::file::Core;
+use super::core::Core;
 use super::identify::Caching;
 use crate::device::{IoError, Operation, Outcome};
 
@@ -18,7 +18,7 @@ const VECTOR_LIMIT: usize = 1024;
 const CALL_LIMIT_BYTES: usize = 1 << 30;
 
 /// An operation and how far it has come.
-pub(super) struct Transfer {
+pub(crate) struct Transfer {
     offset: u64,
     operation: Operation,
     total: usize,
@@ -26,7 +26,7 @@ pub(super) struct Transfer {
 }
 
 /// Memory still to be transferred.
-pub(super) enum Memory {
+pub(crate) enum Memory {
     /// One piece: one buffer, or several that follow each other in memory.
     One(libc::iovec),
     /// Pieces in order.
@@ -34,7 +34,7 @@ pub(super) enum Memory {
 }
 
 impl Transfer {
-    pub(super) fn new(offset: u64, operation: Operation, total: usize) -> Transfer {
+    pub(crate) fn new(offset: u64, operation: Operation, total: usize) -> Transfer {
         Transfer {
             offset,
             operation,
@@ -44,16 +44,16 @@ impl Transfer {
     }
 
     /// Where on the file it goes on.
-    pub(super) fn position(&self) -> u64 {
+    pub(crate) fn position(&self) -> u64 {
         self.offset + self.done as u64
     }
 
-    pub(super) fn is_read(&self) -> bool {
+    pub(crate) fn is_read(&self) -> bool {
         matches!(self.operation, Operation::Read(_))
     }
 
     /// Flags for `preadv2` and its like: O_DSYNC semantics for a durable write, and a promise not to be torn asked for.
-    pub(super) fn flags(&self) -> i32 {
+    pub(crate) fn flags(&self) -> i32 {
         let Operation::Write {
             durable, atomic, ..
         } = self.operation
@@ -65,7 +65,7 @@ impl Transfer {
     }
 
     /// What is left. The pointers are good as long as the transfer lives.
-    pub(super) fn memory(&mut self) -> Memory {
+    pub(crate) fn memory(&mut self) -> Memory {
         let mut pieces = Pieces {
             skip: self.done,
             full: false,
@@ -93,7 +93,7 @@ impl Transfer {
     }
 
     /// Takes in the answer of one call; `None` means: go on with what is left.
-    pub(super) fn advance(
+    pub(crate) fn advance(
         &mut self,
         core: &Core,
         answer: Result<usize, Errno>,
@@ -115,7 +115,7 @@ impl Transfer {
     }
 
     /// Gives the buffers back.
-    pub(super) fn outcome(self, result: Result<(), IoError>) -> Outcome {
+    pub(crate) fn outcome(self, result: Result<(), IoError>) -> Outcome {
         Outcome {
             result,
             operation: self.operation,
@@ -180,7 +180,7 @@ impl Transfer {
 }
 
 /// Carries an operation out in the calling thread, which blocks until it is done.
-pub(super) fn perform(core: &Core, offset: u64, operation: Operation, total: usize) -> Outcome {
+pub(crate) fn perform(core: &Core, offset: u64, operation: Operation, total: usize) -> Outcome {
     if matches!(operation, Operation::Flush) {
         let result = flush(core, &operation);
         return Outcome { result, operation };

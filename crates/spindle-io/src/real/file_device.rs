@@ -7,19 +7,18 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::aio;
-use super::counts::{Counters, IoCounts, WrittenBlocks};
+use super::counts::{IoCounts, WrittenBlocks};
 use super::error::FileError;
 use super::facts::{self, DirectIo};
-use super::identify::{Caching, Identified, OpenFile, identify, identify_this};
-use super::ring::{self, Calls};
-use super::ring_config::RingConfig;
+use super::file::core::Core;
+use super::file::identify::{Caching, Identified, OpenFile, identify, identify_this};
+use super::file::transfer;
+use super::queue::aio;
+use super::queue::ring::{self, Calls};
+use super::queue::ring_config::RingConfig;
 use super::slaves::SlavePool;
 use super::storage_identity::StorageIdentity;
-use super::transfer;
-use crate::device::{
-    BlockDevice, Completion, IoError, Limits, Operation, Outcome, Request, Submission,
-};
+use crate::device::{BlockDevice, Completion, Limits, Operation, Outcome, Request, Submission};
 use crate::sync;
 
 /// How a device carries out requests that are submitted as a batch.
@@ -57,17 +56,6 @@ impl Method {
 pub struct FileDevice {
     core: Arc<Core>,
     method: Method,
-}
-
-/// What I/O under way needs of its device; keeps the file open until the last of it has ended.
-pub(super) struct Core {
-    pub(super) file: Arc<OpenFile>,
-    pub(super) limits: Limits,
-    /// Where the device begins in the file: 0, unless it is a region.
-    first_byte: u64,
-    pub(super) counters: Counters,
-    name: String,
-    tracker: Option<Arc<WrittenBlocks>>,
 }
 
 impl FileDevice {
@@ -171,7 +159,7 @@ impl FileDevice {
 
 impl BlockDevice for FileDevice {
     fn name(&self) -> &str {
-        &self.core.name
+        self.core.name()
     }
 
     fn limits(&self) -> Limits {
@@ -218,66 +206,10 @@ impl fmt::Debug for FileDevice {
         write!(
             formatter,
             "FileDevice({}, {:?}, {})",
-            self.core.name,
+            self.core.name(),
             self.caching(),
             self.method.name()
         )
-    }
-}
-
-impl Core {
-    /// The device's name.
-    pub(super) fn name(&self) -> &str {
-        &self.name
-    }
-
-    pub(super) fn new(file: Arc<OpenFile>, limits: Limits) -> Core {
-        let name = file.path.display().to_string();
-        Core {
-            file,
-            limits,
-            first_byte: 0,
-            counters: Counters::default(),
-            name,
-            tracker: None,
-        }
-    }
-
-    /// An error of this device.
-    pub(super) fn error(
-        &self,
-        operation: &Operation,
-        offset: u64,
-        bytes: usize,
-        reason: String,
-    ) -> IoError {
-        IoError {
-            device: self.name.clone(),
-            operation: operation.name(),
-            offset,
-            bytes,
-            reason,
-        }
-    }
-
-    /// A device has the size it was opened with: a write past its end would grow the file unseen.
-    fn check_bounds(
-        &self,
-        operation: &Operation,
-        offset: u64,
-        bytes: usize,
-    ) -> Result<(), IoError> {
-        let end = offset.checked_add(bytes as u64);
-        if end.is_some_and(|end| end <= self.limits.capacity_bytes)
-            || matches!(operation, Operation::Flush)
-        {
-            return Ok(());
-        }
-        let reason = format!(
-            "past the end: it holds {} bytes",
-            self.limits.capacity_bytes
-        );
-        Err(self.error(operation, offset, bytes, reason))
     }
 }
 

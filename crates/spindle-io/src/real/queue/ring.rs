@@ -15,19 +15,20 @@ use io_uring::types::{Fd, SubmitArgs, Timespec};
 use io_uring::{IoUring, cqueue, opcode};
 use rustix::io::Errno;
 
-use super::file::Core;
 use super::flights::{Finished, Flight, Flights};
-use super::parker::Parker;
 use super::queue_calls::QueueCalls;
 use super::ring_config::RingConfig;
+use super::ring_refusal::why_refused;
 use super::ring_tables::{Buffers, Files};
-use super::transfer::{Memory, Transfer};
-use super::{block_on, facts};
 use crate::device::{Completion, Operation, Outcome};
+use crate::real::file::core::Core;
+use crate::real::file::open_files;
+use crate::real::file::transfer::{Memory, Transfer};
+use crate::real::parker::{self, Parker};
 
 /// How many system calls a submit-and-wait is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Calls {
+pub(crate) enum Calls {
     /// Submits and reaps in one, as ODM's `odm_io` does.
     One,
     /// Submits in one and reaps in another, as `io_submit` and `io_getevents` do.
@@ -61,7 +62,7 @@ struct Registered {
 }
 
 /// Queues a read or write of `total` bytes on the calling thread's ring.
-pub(super) fn submit(
+pub(crate) fn submit(
     core: &Arc<Core>,
     config: &Arc<RingConfig>,
     calls: Calls,
@@ -75,8 +76,7 @@ pub(super) fn submit(
             None => match Ring::new(config.entries()) {
                 Ok(ring) => place.insert(ring),
                 Err(error) => {
-                    let result =
-                        Err(core.error(&operation, offset, total, facts::io_uring_refusal(&error)));
+                    let result = Err(core.error(&operation, offset, total, why_refused(&error)));
                     return Completion::ready(Outcome { result, operation });
                 }
             },
@@ -101,18 +101,18 @@ pub(super) fn submit(
 }
 
 /// Requests queued or under way on the calling thread's ring.
-pub(super) fn in_flight() -> usize {
+pub(crate) fn in_flight() -> usize {
     RING.with_borrow(|ring| ring.as_ref().map_or(0, |ring| ring.flights.count()))
 }
 
 /// Hands everything queued to the kernel, without waiting.
-pub(super) fn submit_queued() {
+pub(crate) fn submit_queued() {
     RING.with_borrow_mut(|ring| ring.as_mut().map(Ring::submit_queued));
     deliver();
 }
 
 /// Submits what is queued and sleeps until an I/O has ended, the parker is woken, or `timeout` has passed.
-pub(super) fn wait(parker: &Parker, timeout: Option<Duration>) {
+pub(crate) fn wait(parker: &Parker, timeout: Option<Duration>) {
     RING.with_borrow_mut(|ring| {
         if let Some(ring) = ring {
             parker.sleep_in_ring(|| ring.enter(1, timeout));
@@ -123,7 +123,7 @@ pub(super) fn wait(parker: &Parker, timeout: Option<Duration>) {
 }
 
 /// Lets the calling thread's ring forget identified files that are closed and memory whose config is gone.
-pub(super) fn forget_closed() {
+fn forget_closed() {
     // Neither at the end of the thread nor inside the ring is there anything to do: it is about to go, or will do this
     // when it is next used.
     let _ = RING.try_with(|ring| {
@@ -137,7 +137,7 @@ pub(super) fn forget_closed() {
 }
 
 /// Closes the calling thread's ring, when what is under way on it has ended.
-pub(super) fn retire() {
+pub(crate) fn retire() {
     drop(RING.take());
 }
 
@@ -161,7 +161,8 @@ impl Ring {
         let uring = build(entries)?;
         // The poll on the eventfd has a completion entry too, and may get a second one before it is armed again.
         let flight_limit = uring.params().cq_entries() as usize - 2;
-        let parker = block_on::parker();
+        let parker = parker::own();
+        open_files::on_closing(forget_closed);
         let mut ring = Ring {
             uring,
             parker,
@@ -399,8 +400,13 @@ fn build(entries: u32) -> io::Result<IoUring> {
     Ok(uring)
 }
 
+/// Whether this process can use io_uring; else why not and what would help, in words for people.
+pub fn io_uring_available() -> Result<(), String> {
+    probe().map_err(|error| why_refused(&error))
+}
+
 /// Whether this process can have a ring; makes one and drives an empty request through it.
-pub(super) fn probe() -> io::Result<()> {
+fn probe() -> io::Result<()> {
     let mut uring = build(4)?;
     let nop = opcode::Nop::new().build();
     // SAFETY: an empty request refers to nothing.
@@ -419,8 +425,8 @@ mod tests {
     use crate::arena::{Arena, Frame};
     use crate::device::Limits;
     use crate::env::Env;
-    use crate::real::identify::OpenFile;
-    use crate::real::{RealEnv, block_on, facts};
+    use crate::real::file::identify::OpenFile;
+    use crate::real::{RealEnv, block_on};
     use crate::sync::Notify;
     use std::fs::File;
     use std::io::Write;
@@ -438,7 +444,7 @@ mod tests {
     impl Pipe {
         /// `None`, with a note, where there is no io_uring.
         fn new() -> Option<Pipe> {
-            if let Err(reason) = facts::io_uring_available() {
+            if let Err(reason) = io_uring_available() {
                 spindle_harness::skip(reason);
                 return None;
             }
@@ -471,7 +477,7 @@ mod tests {
         const ROUNDS: u32 = 5_000;
         let Some(mut pipe) = Pipe::new() else { return };
         let (ping, pong) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
-        let parker = block_on::parker();
+        let parker = parker::own();
         let other = std::thread::spawn({
             let (ping, pong) = (Arc::clone(&ping), Arc::clone(&pong));
             move || {

@@ -13,15 +13,15 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use rustix::fs::{FlockOperation, flock};
 
-use super::error::FileError;
-use super::storage_identity::StorageIdentity;
-use super::{facts, ring};
-use crate::sync::Latch;
+use crate::real::error::FileError;
+use crate::real::facts;
+use crate::real::storage_identity::StorageIdentity;
+
+use super::open_files::Identity;
 
 /// Whether the page cache stands between the database and the device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,7 +34,7 @@ pub enum Caching {
 
 /// A file opened once and known to all threads by one identifier.
 #[derive(Clone)]
-pub struct Identified(pub(super) Arc<OpenFile>);
+pub struct Identified(pub(crate) Arc<OpenFile>);
 
 impl Identified {
     /// The file's path, as given.
@@ -74,7 +74,7 @@ const LOCK_PATIENCE: Duration = Duration::from_secs(1);
 
 /// Takes the lock of an open file, which goes with the open file. It asks again and again, because the system's call
 /// that waits has no limit, and whoever holds the lock calls nobody; files are opened before anything is measured.
-pub(super) fn lock(file: &File, path: &Path) -> Result<(), FileError> {
+pub(crate) fn lock(file: &File, path: &Path) -> Result<(), FileError> {
     let began = Instant::now();
     loop {
         match flock(file, FlockOperation::NonBlockingLockExclusive) {
@@ -92,60 +92,17 @@ pub(super) fn lock(file: &File, path: &Path) -> Result<(), FileError> {
     }
 }
 
-/// Where a file stands in every ring's table of registered files.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Identity {
-    /// Index into the tables; used again when the file is closed.
-    pub(super) index: u32,
-    /// Never used again: tells a ring that its entry is another file's.
-    pub(super) generation: u64,
-}
-
-/// Generation of the open file that has an index, 0 for none.
-static OPEN: Latch<Vec<u64>> = Latch::new(Vec::new());
-static NEXT_GENERATION: AtomicU64 = AtomicU64::new(1);
-static CLOSED: AtomicU64 = AtomicU64::new(0);
-
-impl Identity {
-    fn next() -> Identity {
-        let generation = NEXT_GENERATION.fetch_add(1, Ordering::Relaxed);
-        let mut open = OPEN.lock();
-        let index = open
-            .iter()
-            .position(|taken| *taken == 0)
-            .unwrap_or_else(|| {
-                open.push(0);
-                open.len() - 1
-            });
-        open[index] = generation;
-        Identity {
-            index: index as u32,
-            generation,
-        }
-    }
-}
-
-/// How many identified files have been closed so far: when it has grown, tables may hold closed ones.
-pub(super) fn closed_count() -> u64 {
-    CLOSED.load(Ordering::Acquire)
-}
-
-/// Whether the file is still open.
-pub(super) fn is_open(identity: Identity) -> bool {
-    OPEN.lock().get(identity.index as usize) == Some(&identity.generation)
-}
-
 /// An open file or block device.
-pub(super) struct OpenFile {
+pub(crate) struct OpenFile {
     file: File,
-    pub(super) path: PathBuf,
-    pub(super) caching: Caching,
-    pub(super) identity: Option<Identity>,
+    pub(crate) path: PathBuf,
+    pub(crate) caching: Caching,
+    pub(crate) identity: Option<Identity>,
 }
 
 impl OpenFile {
     /// Opens an existing file for reading and writing and takes its lock; a block device only when it is `which`.
-    pub(super) fn open(
+    pub(crate) fn open(
         path: &Path,
         caching: Caching,
         which: Option<StorageIdentity>,
@@ -178,7 +135,7 @@ impl OpenFile {
 
     /// A file that is open already, whatever it is.
     #[cfg(test)]
-    pub(super) fn of(file: File) -> OpenFile {
+    pub(crate) fn of(file: File) -> OpenFile {
         OpenFile {
             file,
             path: PathBuf::from("test"),
@@ -188,11 +145,11 @@ impl OpenFile {
     }
 
     /// Size in bytes, of a block device too.
-    pub(super) fn capacity_bytes(&self) -> io::Result<u64> {
+    pub(crate) fn capacity_bytes(&self) -> io::Result<u64> {
         (&self.file).seek(SeekFrom::End(0))
     }
 
-    pub(super) fn raw_fd(&self) -> RawFd {
+    pub(crate) fn raw_fd(&self) -> RawFd {
         self.file.as_raw_fd()
     }
 }
@@ -209,9 +166,7 @@ impl Drop for OpenFile {
         // The calling thread's ring lets go now, others when they are next used.
         let _ = flock(&self.file, FlockOperation::Unlock);
         if let Some(identity) = self.identity {
-            OPEN.lock()[identity.index as usize] = 0;
-            CLOSED.fetch_add(1, Ordering::Release);
-            ring::forget_closed();
+            identity.close();
         }
     }
 }
@@ -227,7 +182,7 @@ fn must_not_be_device(file: &File, path: &Path) -> Result<(), FileError> {
 }
 
 /// The error for a path whose file system refuses O_DIRECT, naming the file system.
-pub(super) fn direct_refused(path: &Path) -> FileError {
+pub(crate) fn direct_refused(path: &Path) -> FileError {
     let file_system =
         facts::file_system(path).map_or_else(|_| "unknown".to_owned(), |facts| facts.type_name);
     FileError::DirectRefused {

@@ -16,13 +16,12 @@ use std::time::Duration;
 
 use rustix::io::Errno;
 
-use super::block_on;
-use super::file::Core;
 use super::flights::{Finished, Flight, Flights};
-use super::parker::Parker;
 use super::queue_calls::QueueCalls;
-use super::transfer::{Memory, Transfer};
 use crate::device::{Completion, Operation, Outcome};
+use crate::real::file::core::Core;
+use crate::real::file::transfer::{Memory, Transfer};
+use crate::real::parker::{self, Parker};
 
 /// Requests under way at once for a thread; as many as InnoDB has for each of its I/O threads.
 const DEPTH: usize = 256;
@@ -61,7 +60,7 @@ struct Context {
 }
 
 /// Queues a read or write of `total` bytes for the calling thread's context.
-pub(super) fn submit(
+pub(crate) fn submit(
     core: &Arc<Core>,
     offset: u64,
     operation: Operation,
@@ -93,7 +92,7 @@ pub(super) fn submit(
 }
 
 /// Requests queued or under way in the calling thread's context.
-pub(super) fn in_flight() -> usize {
+pub(crate) fn in_flight() -> usize {
     CONTEXT.with_borrow(|context| {
         context
             .as_ref()
@@ -102,13 +101,13 @@ pub(super) fn in_flight() -> usize {
 }
 
 /// Hands everything queued to the kernel, without waiting.
-pub(super) fn submit_queued() {
+pub(crate) fn submit_queued() {
     CONTEXT.with_borrow_mut(|context| context.as_mut().map(Context::submit));
     deliver();
 }
 
 /// Submits what is queued and sleeps until an I/O has ended, the parker is woken, or `timeout` has passed.
-pub(super) fn wait(parker: &Parker, timeout: Option<Duration>) {
+pub(crate) fn wait(parker: &Parker, timeout: Option<Duration>) {
     CONTEXT.with_borrow_mut(|context| {
         if let Some(context) = context {
             parker.sleep_in_ring(|| context.wait(timeout));
@@ -118,7 +117,7 @@ pub(super) fn wait(parker: &Parker, timeout: Option<Duration>) {
 }
 
 /// Closes the calling thread's context, when what is under way in it has ended.
-pub(super) fn retire() {
+pub(crate) fn retire() {
     drop(CONTEXT.take());
 }
 
@@ -131,13 +130,19 @@ fn deliver() {
     finished.for_each(Finished::deliver);
 }
 
+/// Whether this process can use the kernel's older asynchronous I/O (libaio); else why not and what would help, in
+/// words for people.
+pub fn libaio_available() -> Result<(), String> {
+    probe().map_err(|error| refusal(&error))
+}
+
 /// Whether this process can have a context. Errors: the system's.
-pub(super) fn probe() -> io::Result<()> {
+fn probe() -> io::Result<()> {
     setup(1).map(destroy)
 }
 
 /// Why there is none, in words for people.
-pub(super) fn refusal(error: &io::Error) -> String {
+fn refusal(error: &io::Error) -> String {
     match error.raw_os_error() {
         Some(libc::EAGAIN) => format!(
             "{error}: all of fs.aio-max-nr is taken; raise it (sysctl fs.aio-max-nr=1048576)"
@@ -164,7 +169,7 @@ fn destroy(id: libc::c_ulong) {
 
 impl Context {
     fn new() -> io::Result<Context> {
-        let parker = block_on::parker();
+        let parker = parker::own();
         parker.ring_wake()?;
         Ok(Context {
             id: setup(EVENTS)?,
@@ -358,7 +363,7 @@ mod tests {
     const BYTES: usize = 4096;
 
     fn is_missing() -> bool {
-        facts::libaio_available()
+        libaio_available()
             .inspect_err(|reason| spindle_harness::skip(reason))
             .is_err()
     }
@@ -393,7 +398,7 @@ mod tests {
             queued.pop().unwrap()
         });
         let (ping, pong) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
-        let parker = block_on::parker();
+        let parker = parker::own();
         let other = std::thread::spawn({
             let (ping, pong) = (Arc::clone(&ping), Arc::clone(&pong));
             move || {
