@@ -1,7 +1,7 @@
 //! Any text as an experiment file: read, or refused with a message that can be shown. What was read is kept with a run,
 //! and must be read back from there as the same.
 
-use spindle::experiment::Experiment;
+use spindle_experiment::Experiment;
 
 /// Reads the experiment.
 pub fn run(bytes: &[u8]) {

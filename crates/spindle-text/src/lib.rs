@@ -1,5 +1,10 @@
-//! Texts as people and strangers write them: what makes a text harmless to a terminal and a page ([`plain`]), and how
-//! sizes, durations and percentages are spelled ([`quantity`]). Pure functions; any crate may call them.
+//! Texts and files as people and strangers write them: what makes a text harmless to a terminal and a page
+//! ([`plain`]), how sizes, durations and percentages are spelled ([`quantity`]), and how files of run directories are
+//! opened and made ([`mod@files`]). Any crate may call them.
 
+// Tests make files as they like.
+#![cfg_attr(test, allow(clippy::disallowed_methods))]
+
+pub mod files;
 pub mod plain;
 pub mod quantity;

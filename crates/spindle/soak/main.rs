@@ -19,13 +19,13 @@ use std::time::{Duration, Instant};
 
 use clap::Parser;
 use spindle::cli;
-use spindle::experiment::Experiment;
-use spindle::files::Directory;
 use spindle::run::journal::{self, Event};
 use spindle::run::progress::Shown;
 use spindle::run::runner::{RunError, Runner};
 use spindle::trial::supervisor::WORKER_COMMAND;
+use spindle_experiment::Experiment;
 use spindle_result::RunResult;
+use spindle_text::files::Directory;
 use tally::Tally;
 
 /// Runs of six equal layouts, and of each kind that has [`PAIRS_PER_RUN`] pairs a run: 200 equal pairs, 100 of them

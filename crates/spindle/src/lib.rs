@@ -14,8 +14,6 @@ pub mod clean;
 pub mod cli;
 mod disk_group;
 pub mod doctor;
-pub mod experiment;
-pub mod files;
 pub mod list;
 pub mod observe;
 pub mod plan;

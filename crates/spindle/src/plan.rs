@@ -10,12 +10,12 @@ use spindle_layout::plan::{DelayedBy, LayoutPlan};
 use spindle_layout::{Facts, LayoutSpec, Plan, SystemTree};
 use spindle_stats::ROUNDS_MIN;
 
-use crate::experiment::Experiment;
-use crate::experiment::Layout;
-use crate::experiment::specs_of;
 use crate::observe::SystemFiles;
 use crate::observe::machine::DataPath;
 use crate::run::reckoning::{Grounds, MachineMemory, Reckoning, Seen, file_system_of, trials_of};
+use spindle_experiment::Experiment;
+use spindle_experiment::Layout;
+use spindle_experiment::specs_of;
 use spindle_report::sentences::counted;
 use spindle_text::quantity::size_text;
 

@@ -8,7 +8,8 @@ use crate::sources::product;
 use crate::uses::{Module, modules, uses_of};
 
 /// The largest circle of files in each crate as it is. Smaller is better: lower the number with the circle.
-const LARGEST: [(&str, usize); 10] = [
+const LARGEST: [(&str, usize); 11] = [
+    ("spindle-experiment", 8),
     ("spindle-text", 0),
     ("spindle-result", 8),
     ("spindle-report", 8),
@@ -45,7 +46,7 @@ fn circles_of_files_grow_no_larger() {
 /// the list with the circle.
 const OF_FOLDERS: [(&str, &str, &str); 11] = [
     ("spindle", "", "run show watch"),
-    ("spindle", "experiment", "database server workload"),
+    ("spindle-experiment", "", "database server workload"),
     ("spindle-result", "", "audit model summary"),
     (
         "spindle-result",

@@ -10,7 +10,7 @@ const FUNCTION_LINES_MAX: usize = 70;
 
 /// Functions that are longer, and how long they are.
 const LONG: [(&str, usize); 4] = [
-    ("crates/spindle/src/experiment/layout/mod.rs read", 74),
+    ("crates/spindle-experiment/src/layout/mod.rs read", 74),
     ("crates/spindle/src/trial/worker.rs carry_out", 116),
     ("crates/spindle-layout/src/plan/mod.rs of", 74),
     (

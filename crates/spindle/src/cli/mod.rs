@@ -14,12 +14,12 @@ use rustix::termios::tcgetwinsize;
 use spindle_layout::ledger;
 
 use crate::disk_group::{self, DiskGroupCommand};
-use crate::experiment::{Changes, Experiment, ExperimentError};
 use crate::power_cut::judge::Judging;
 use crate::power_cut::{self, Scratch};
 use crate::run::replay::RunState;
 use crate::run::{directory, journal};
 use crate::{clean, doctor, plan, say, trial};
+use spindle_experiment::{Changes, Experiment, ExperimentError};
 use spindle_report::table::Style;
 
 const EXIT_CODES: &str = "Exit codes: 0 done; 1 the run or a command failed; 2 the experiment file or the command line \

@@ -7,15 +7,15 @@ use jiff::Zoned;
 
 use super::signals::{self, INTERRUPTED};
 use super::{RUNS, Show, fail, no_current_directory, style_of_output};
-use crate::experiment::Experiment;
-use crate::files::Directory;
 use crate::run::directory::{self, DirectoryError};
 use crate::run::progress::Shown;
 use crate::run::runner::{RunError, Runner};
 use crate::watch::terminal;
 use crate::{plan, say};
+use spindle_experiment::Experiment;
 use spindle_report::table;
 use spindle_result::RunResult;
+use spindle_text::files::Directory;
 
 /// Runs an experiment.
 pub(super) fn begin(

@@ -21,7 +21,7 @@ use spindle_layout::{DiskGroupTarget, GroupStripes, KnownDevice, LayoutError, Ra
 use super::PowerCutError;
 use super::case::Case;
 use super::record::Recording;
-use crate::files;
+use spindle_text::files;
 
 /// Kinds of cuts that a layout must survive.
 const HONEST: [Kind; 2] = [Kind::InOrder, Kind::Scattered];

@@ -26,11 +26,11 @@ use spindle_layout::{
     Facts, LayoutError, LayoutSpec, Ledger, LedgerError, Plan, Provision, SystemTree, ledger,
 };
 
-use crate::experiment::Experiment;
 use case::Case;
 use judge::{Judging, Row, judge};
 use logged_device::{LoggedDevice, Slice};
 use record::{Recording, record};
+use spindle_experiment::Experiment;
 use state::State;
 
 /// Room for each case on the device that is logged, and on the device of the log.

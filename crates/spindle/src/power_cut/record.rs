@@ -25,7 +25,6 @@ use spindle_workload::driver::{self, Behaviour};
 use super::PowerCutError;
 use super::case::{CLIENTS, Case};
 use super::logged_device::{LoggedDevice, Slice};
-use crate::experiment;
 use crate::run::grounds::target_of;
 
 /// Transactions of a recording.
@@ -119,7 +118,7 @@ fn device_number(path: &Path) -> Result<String, PowerCutError> {
 /// Makes the database's files as a run would; regions of raw devices are there.
 fn make_files(case: &Case, files: &DatabaseFiles) -> Result<(), PowerCutError> {
     let manager = match case.io.method {
-        experiment::Method::Odm => FileManager::Odm,
+        spindle_experiment::Method::Odm => FileManager::Odm,
         _ => FileManager::Plain,
     };
     for ((_, place), bytes) in files.named().iter().zip(case.file_sizes()) {

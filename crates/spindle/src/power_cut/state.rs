@@ -11,8 +11,8 @@ use serde::de::DeserializeOwned;
 use super::PowerCutError;
 use super::judge::Row;
 use super::record::Recording;
-use crate::experiment::Experiment;
-use crate::files::{self, Directory};
+use spindle_experiment::Experiment;
+use spindle_text::files::{self, Directory};
 
 /// What is done of a table.
 pub struct State {

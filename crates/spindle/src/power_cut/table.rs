@@ -8,7 +8,7 @@ use jiff::Zoned;
 
 use super::judge::Row;
 use super::{Options, Outcome};
-use crate::files;
+use spindle_text::files;
 
 const INTRODUCTION: &str = "\
 # What layouts keep when the power goes

@@ -12,10 +12,10 @@ use super::images::{ImageError, Images, Restored};
 use super::replay::RunState;
 use super::schemas::Schemas;
 use super::trees::Trees;
-use crate::experiment::Experiment;
 use crate::observe::block_device::DeviceNumber;
 use crate::observe::device_probe::Probed;
 use crate::trial::protocol::{TrialFiles, WrittenRuns, server_request};
+use spindle_experiment::Experiment;
 
 /// The databases of a run.
 pub enum Databases {

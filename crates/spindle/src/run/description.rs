@@ -5,7 +5,7 @@ use std::path::Path;
 
 use spindle_layout::spec::{DeviceSpec, LayoutKind};
 
-use crate::experiment::{Caching, Database, Engine, Experiment, Layout, Made, PlacedOn};
+use spindle_experiment::{Caching, Database, Engine, Experiment, Layout, Made, PlacedOn};
 use spindle_result::{DatabaseFacts, OF_THE_SERVER, PageCache, StackKind, StackPart};
 use spindle_text::quantity::size_text;
 

@@ -9,8 +9,8 @@ use serde::Serialize;
 
 use super::journal::{self, JournalError};
 use super::replay::RunState;
-use crate::files::Directory;
 use spindle_result::{RecordError, RunResult, StoredRun};
+use spindle_text::files::Directory;
 use spindle_text::plain::make_plain;
 
 /// Why a run directory cannot be made or filled.

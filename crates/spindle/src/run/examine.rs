@@ -11,11 +11,11 @@ use spindle_layout::{Placement, Target, reflink_refusal};
 use super::description::describe;
 use super::grounds::Grounds;
 use super::server_files::ServerFiles;
-use crate::experiment::{
-    self, AccessPath, Caching, Database, Experiment, Method, PutBack, RestoreBy, TornBlocks,
-};
 use crate::observe::SystemFiles;
 use crate::observe::machine::DataPath;
+use spindle_experiment::{
+    AccessPath, Caching, Database, Experiment, Method, PutBack, RestoreBy, TornBlocks,
+};
 use spindle_result::{Layout, NOT_DIRECT_HERE};
 
 /// A candidate, looked at on this machine.
@@ -149,7 +149,7 @@ fn examine_server(
 fn cannot_be_delayed(experiment: &Experiment, grounds: &Grounds, index: usize) -> Option<String> {
     let layout = &experiment.layouts[index];
     let engine = experiment.database.engine;
-    let is_beneath = |other: &&experiment::Layout| {
+    let is_beneath = |other: &&spindle_experiment::Layout| {
         other.name == layout.name || layout.placement.layouts().any(|name| name == other.name)
     };
     let delayed = experiment.layouts.iter().filter(is_beneath);
@@ -233,7 +233,7 @@ fn not_placed(
 }
 
 /// What is placed and does not exist.
-fn unused_placements(layout: &experiment::Layout) -> Option<String> {
+fn unused_placements(layout: &spindle_experiment::Layout) -> Option<String> {
     let kinds = layout.placement.kinds().map(|(kind, _)| kind);
     let unused: Vec<&str> = kinds
         .filter(|kind| ["index", "temp"].contains(kind))

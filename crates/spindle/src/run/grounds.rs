@@ -21,7 +21,7 @@ use spindle_layout::{
 use super::replay::RunState;
 use super::schemas::drop_recorded;
 use crate::disk_group::draw_identity;
-use crate::experiment::{
+use spindle_experiment::{
     Delay, DiskGroup, Experiment, Layout, PlacedOn, Redundancy, Striping, specs_of,
 };
 

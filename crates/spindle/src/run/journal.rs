@@ -12,10 +12,10 @@ use rustix::fs::FlockOperation;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::experiment::Experiment;
-use crate::files::{self, Directory};
 use crate::observe::machine::Machine;
+use spindle_experiment::Experiment;
 use spindle_result::{Layout, OwnCost, Phase, SystemSeries, Trial};
+use spindle_text::files::{self, Directory};
 use spindle_text::plain::make_plain;
 
 /// Something that happened in a run.

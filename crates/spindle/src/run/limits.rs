@@ -9,7 +9,6 @@ use std::sync::atomic::AtomicBool;
 
 use rustix::fs::{Mode, OFlags};
 
-use crate::experiment::{Caching, Experiment, Layout, Limit, Method, WriteSync};
 use crate::observe::SystemFiles;
 use crate::observe::block_device::{BlockDevice, DeviceNumber};
 use crate::observe::io_limit::{IoLimit, Rates, whole_disk};
@@ -17,6 +16,7 @@ use crate::observe::machine::DataPath;
 use crate::trial::limit_probe::{LimitProbe, ProbedWrites, SCRATCH_BYTES};
 use crate::trial::protocol::Limited;
 use crate::trial::supervisor::{self, TrialError};
+use spindle_experiment::{Caching, Experiment, Layout, Limit, Method, WriteSync};
 
 /// What files of a layout lie on: the layout itself, the directory that its redo is in, or another layout that its
 /// `placement` names.

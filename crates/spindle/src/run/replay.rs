@@ -6,8 +6,8 @@ use std::path::PathBuf;
 
 use super::description::describe;
 use super::journal::Event;
-use crate::experiment::{Experiment, Matrix};
 use crate::observe::machine::Machine;
+use spindle_experiment::{Experiment, Matrix};
 use spindle_result::{
     AutoPlan, CaseRecord, Layout, MatrixRecord, Outcome, OwnCost, Phase, RunRecord, SampledTrial,
     SetAside, SystemSeries, TRIES_MAX, Trial, Warning,

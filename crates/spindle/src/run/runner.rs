@@ -26,8 +26,6 @@ use super::quiet::Quiet;
 use super::reckoning::Reckoning;
 use super::replay::{CaseKey, RunState};
 use super::schedule::{self, Planned};
-use crate::experiment::Experiment;
-use crate::files::Directory;
 use crate::observe::SystemFiles;
 use crate::observe::block_device::DeviceNumber;
 use crate::observe::device_probe;
@@ -38,9 +36,11 @@ use crate::trial::own_cost::OwnCostTask;
 use crate::trial::protocol::Task;
 use crate::trial::supervisor::{self, Bounds, TrialError};
 use crate::watch::{CaseView, Scene, UnderWay};
+use spindle_experiment::Experiment;
 use spindle_result::{
     Conditions, Doubt, Phase, QuietWait, RunResult, TRIES_MAX, TrialTimes, doubt,
 };
+use spindle_text::files::Directory;
 
 /// What a trial takes besides warm-up and measured time, before one has been seen.
 const TRIAL_OVERHEAD: Duration = Duration::from_secs(3);

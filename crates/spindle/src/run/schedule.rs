@@ -17,7 +17,7 @@ use spindle_io::env::seeded_rng;
 use spindle_stats::{CaseRounds, Family, Standard, rank_in_groups};
 
 use super::replay::{CaseKey, RunState};
-use crate::experiment::Matrix;
+use spindle_experiment::Matrix;
 use spindle_result::{Keeps, speed};
 
 /// Streams of chance from here on are the orders of rounds.

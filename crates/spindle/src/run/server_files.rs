@@ -8,8 +8,8 @@ use spindle_engines::sql::{Server, ServerRequest};
 use spindle_layout::{DiskGroupTarget, GroupedFile, RawFile, Target};
 
 use super::grounds::Grounds;
-use crate::experiment::Experiment;
 use crate::trial::protocol::server_request;
+use spindle_experiment::Experiment;
 
 /// A server's files on a layout.
 #[derive(Debug, Clone)]

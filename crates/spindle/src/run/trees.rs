@@ -20,12 +20,12 @@ use super::own_directories::OwnDirectories;
 use super::replay::RunState;
 use super::server_files::ServerFiles;
 use super::volumes;
-use crate::experiment::{Experiment, PutBack, RestoreVerify};
 use crate::observe::SystemFiles;
 use crate::observe::block_device::DeviceNumber;
 use crate::observe::device_probe::Probed;
 use crate::observe::machine::DataPath;
 use crate::trial::protocol::sql_workload_of;
+use spindle_experiment::{Experiment, PutBack, RestoreVerify};
 
 /// The settings that a database is made with: what takes part in how its files are.
 type FileShape = BTreeMap<String, String>;

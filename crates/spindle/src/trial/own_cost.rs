@@ -15,7 +15,7 @@ use spindle_layout::Shape;
 use spindle_workload::driver::{self, Behaviour, Running};
 
 use super::protocol::{double_write_bytes_of, settings_of, workload_of};
-use crate::experiment::{Database, Experiment, Workload};
+use spindle_experiment::{Database, Experiment, Workload};
 use spindle_result::{CpuMicroseconds, OwnCost};
 
 /// Most data that is loaded, bytes: enough for a cache that misses, and made in a tenth of a second.

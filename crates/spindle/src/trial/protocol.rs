@@ -18,11 +18,11 @@ use spindle_workload::{OltpMix, Slob, Workload};
 
 use super::limit_probe::LimitProbe;
 use super::own_cost::OwnCostTask;
-use crate::experiment::{
-    self, Commit, Database, Delay, Method, QueryParameters, TornBlocks, Transactions, WriteSync,
-};
 use crate::observe::block_device::DeviceNumber;
 use crate::observe::io_limit::Rates;
+use spindle_experiment::{
+    Commit, Database, Delay, Method, QueryParameters, TornBlocks, Transactions, WriteSync,
+};
 use spindle_result::{
     Arrivals, ClientAudit, CpuMicroseconds, CpuShares, IoCalls, IoCounts, KindOfTransaction,
     Latency, Memory, OwnCost, Promise, QueryRun, ResponseTime, SegmentSpace, Standstill,
@@ -52,7 +52,7 @@ pub struct Task {
     /// The database.
     pub database: Database,
     /// The access path of the datafiles.
-    pub io: experiment::AccessPath,
+    pub io: spindle_experiment::AccessPath,
     /// How much longer the I/O of all files but redo takes.
     pub delay: Option<Delay>,
     /// How much longer that of redo takes.
@@ -60,7 +60,7 @@ pub struct Task {
     /// Which devices are held to a limit.
     pub limited: Vec<Limited>,
     /// What the clients do.
-    pub workload: experiment::Workload,
+    pub workload: spindle_experiment::Workload,
     /// How many of them.
     pub clients: u32,
     /// Time before measuring, the least of it when there is a `warmup_max_ms`.
@@ -272,7 +272,10 @@ pub struct Outcome {
 /// # Panics
 /// When it is one that only SQL can say: experiments with such a workload have a server, and [`sql_workload_of`] makes
 /// it.
-pub fn workload_of(workload: &experiment::Workload, database: &Database) -> Box<dyn Workload> {
+pub fn workload_of(
+    workload: &spindle_experiment::Workload,
+    database: &Database,
+) -> Box<dyn Workload> {
     let clients = u64::from(workload.clients.iter().copied().max().unwrap_or(1));
     let data_bytes = database.size_bytes;
     match &workload.transactions {
@@ -291,8 +294,8 @@ pub fn workload_of(workload: &experiment::Workload, database: &Database) -> Box<
             scan_blocks: u64::from(slob.scan_blocks),
             work_unit: slob.work_unit,
             redo_stress: match slob.redo_stress {
-                experiment::RedoStress::Lite => spindle_workload::RedoStress::Lite,
-                experiment::RedoStress::Heavy => spindle_workload::RedoStress::Heavy,
+                spindle_experiment::RedoStress::Lite => spindle_workload::RedoStress::Lite,
+                spindle_experiment::RedoStress::Heavy => spindle_workload::RedoStress::Heavy,
             },
             hotspot: slob
                 .hotspot
@@ -315,7 +318,7 @@ pub fn workload_of(workload: &experiment::Workload, database: &Database) -> Box<
 
 /// The workload of an experiment in SQL; its rows are drawn from `seed`.
 pub fn sql_workload_of(
-    workload: &experiment::Workload,
+    workload: &spindle_experiment::Workload,
     database: &Database,
     seed: u64,
 ) -> Arc<dyn SqlWorkload> {
@@ -342,7 +345,7 @@ pub fn sql_workload_of(
     }
 }
 
-fn mix_of(mix: experiment::Mix) -> Mix {
+fn mix_of(mix: spindle_experiment::Mix) -> Mix {
     Mix {
         new_order: mix.new_order,
         payment: mix.payment,
@@ -352,7 +355,7 @@ fn mix_of(mix: experiment::Mix) -> Mix {
     }
 }
 
-fn tpch_of(version: Version, queries: &experiment::Queries, seed: u64) -> Tpch {
+fn tpch_of(version: Version, queries: &spindle_experiment::Queries, seed: u64) -> Tpch {
     Tpch {
         version,
         scale: queries.scale,
@@ -369,7 +372,7 @@ fn tpch_of(version: Version, queries: &experiment::Queries, seed: u64) -> Tpch {
 
 /// What is asked of the server of an experiment; `None` for the embedded database.
 pub fn server_request(
-    workload: &experiment::Workload,
+    workload: &spindle_experiment::Workload,
     database: &Database,
     io: Option<ServerIo>,
 ) -> Option<ServerRequest> {
@@ -388,7 +391,7 @@ pub fn server_request(
 }
 
 /// Sessions at a load level: its clients, and for several streams of queries the one that refreshes.
-fn sessions_of(workload: &experiment::Workload, clients: u32) -> u32 {
+fn sessions_of(workload: &spindle_experiment::Workload, clients: u32) -> u32 {
     match workload.transactions.queries() {
         Some(queries) => Tpch::clients_of(clients as usize, queries.refresh) as u32,
         None => clients,
@@ -396,7 +399,7 @@ fn sessions_of(workload: &experiment::Workload, clients: u32) -> u32 {
 }
 
 /// How the clients of a trial behave.
-pub fn behaviour_of(workload: &experiment::Workload, clients: u32) -> Behaviour {
+pub fn behaviour_of(workload: &spindle_experiment::Workload, clients: u32) -> Behaviour {
     Behaviour {
         clients: sessions_of(workload, clients) as usize,
         transactions: None,
@@ -407,8 +410,8 @@ pub fn behaviour_of(workload: &experiment::Workload, clients: u32) -> Behaviour 
             .map(|arrivals| spindle_workload::Arrivals {
                 rate_per_s: arrivals.rate_per_s,
                 spacing: match arrivals.spacing {
-                    experiment::Spacing::Poisson => spindle_workload::Spacing::Poisson,
-                    experiment::Spacing::Even => spindle_workload::Spacing::Even,
+                    spindle_experiment::Spacing::Poisson => spindle_workload::Spacing::Poisson,
+                    spindle_experiment::Spacing::Even => spindle_workload::Spacing::Even,
                 },
             }),
     }
@@ -437,12 +440,12 @@ pub fn transaction_bytes(task: &Task) -> u64 {
 
 /// An access path as the engine takes it, on devices delayed or not.
 pub fn engine_path(
-    io: experiment::AccessPath,
+    io: spindle_experiment::AccessPath,
     database: &Database,
     delay: Option<Delay>,
 ) -> kernel::AccessPath {
     kernel::AccessPath {
-        direct: io.caching == experiment::Caching::Direct,
+        direct: io.caching == spindle_experiment::Caching::Direct,
         method: match io.method {
             Method::Sync => IoMethod::Sync,
             Method::Slaves => IoMethod::Slaves(io.slaves as usize),

@@ -3,7 +3,7 @@
 use spindle_workload::driver::KindRecord;
 use spindle_workload::sql::tpch::Version;
 
-use crate::experiment::{Transactions, Workload};
+use spindle_experiment::{Transactions, Workload};
 use spindle_result::tpch;
 use spindle_result::{QueryRun, QueryTime, is_refresh};
 
@@ -72,7 +72,7 @@ mod tests {
     use spindle_workload::sql::tpch::KINDS;
 
     use super::*;
-    use crate::experiment::Experiment;
+    use spindle_experiment::Experiment;
 
     fn workload() -> Workload {
         let text = "[database]\nengine = \"sqlite\"\nbuffer_cache = \"4MiB\"\n[workload]\nkind = \"tpch\"\nscale = 2\n\

@@ -29,7 +29,6 @@ use super::query_run::query_run;
 use super::response_time::{CLIENT_THREADS, MeanTime};
 use super::series_recorder::{self, SeriesRecorder};
 use super::{limit_probe, open_loop, own_cost, panics};
-use crate::experiment::{Caching, WriteSync};
 use crate::observe::SystemFiles;
 use crate::observe::disk::DiskCounters;
 use crate::observe::file_locks::WritingThreads;
@@ -39,6 +38,7 @@ use crate::observe::sampler::Sampler;
 use crate::observe::series::DatabaseState;
 use crate::observe::threads::ThreadTimes;
 use crate::say;
+use spindle_experiment::{Caching, WriteSync};
 use spindle_result::{
     Arrivals, KindOfTransaction, Latency, Memory, SegmentSpace, SystemSeries, TrialTimes, WarmUp,
 };

@@ -5,7 +5,7 @@
 use std::path::Path;
 
 use miette::{GraphicalReportHandler, GraphicalTheme};
-use spindle::experiment::{Changes, Experiment, ExperimentError};
+use spindle_experiment::{Changes, Experiment, ExperimentError};
 
 /// A layout without fault, so that each test has only the mistake it is about.
 const LAYOUT: &str = "\n[[layout]]\nname = \"direct\"\nio = { caching = \"direct\" }\n";

@@ -11,12 +11,12 @@ use spindle_io::real::{RealEnv, block_on};
 use spindle_layout::{DatabaseFiles, Golden, Kept, Shape};
 
 use super::ImageError;
-use crate::experiment::{AccessPath, Caching, Database, Experiment, Method};
 use crate::observe::SystemFiles;
 use crate::observe::cgroup::GroupLimits;
 use crate::observe::sampler::MemoryState;
 use crate::run::grounds::Grounds;
 use crate::trial::protocol::{double_write_bytes_of, engine_path, settings_of, workload_of};
+use spindle_experiment::{AccessPath, Caching, Database, Experiment, Method};
 
 /// A golden copy in `directory`, loaded.
 pub(super) fn make(

@@ -24,11 +24,11 @@ use super::grounds::Grounds;
 use super::own_directories::{OwnDirectories, OwnDirectoryError};
 use super::replay::RunState;
 use super::volumes;
-use crate::experiment::{Database, Experiment, PutBack, RestoreVerify};
 use crate::observe::SystemFiles;
 use crate::observe::block_device::DeviceNumber;
 use crate::observe::machine::DataPath;
 use crate::trial::protocol::WrittenRuns;
+use spindle_experiment::{Database, Experiment, PutBack, RestoreVerify};
 use spindle_result::Restore;
 use wanted::{Wanted, check_room};
 

@@ -7,8 +7,8 @@ use spindle_layout::{FileManager, Placement, Shape, check_space};
 
 use super::ImageError;
 use super::golden::shape_of;
-use crate::experiment::{Experiment, Method, PutBack};
 use crate::run::grounds::Grounds;
+use spindle_experiment::{Experiment, Method, PutBack};
 
 /// What a layout's database is made of.
 #[derive(Debug, Clone, PartialEq, Eq)]

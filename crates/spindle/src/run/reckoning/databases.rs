@@ -8,9 +8,9 @@ use spindle_engines::sql::{Room, Server, ServerKind, ServerRequest, server};
 use spindle_layout::Shape;
 
 use super::ground::{Ground, Grounds};
-use crate::experiment::{Method, PutBack};
 use crate::run::images::golden::shape_of;
 use crate::trial::protocol::server_request;
+use spindle_experiment::{Method, PutBack};
 
 /// The databases of a run.
 pub struct Databases {
@@ -231,7 +231,7 @@ mod tests {
     use spindle_layout::{Facts, Plan};
 
     use super::*;
-    use crate::experiment::{Experiment, specs_of};
+    use spindle_experiment::{Experiment, specs_of};
 
     fn told(text: &str) -> String {
         let experiment = Experiment::parse("test.toml", text, &[]).expect("it is right");

@@ -6,7 +6,7 @@ use spindle_layout::plan::PlannedTarget;
 use spindle_layout::spec::LayoutKind;
 use spindle_layout::{LayoutSpec, Plan, RawDevice};
 
-use crate::experiment::{DiskGroup, Experiment, PlacedOn};
+use spindle_experiment::{DiskGroup, Experiment, PlacedOn};
 
 /// What files are put on.
 #[derive(Debug, Clone, PartialEq)]

@@ -8,12 +8,12 @@ use spindle_engines::sql::server;
 use super::databases::{Databases, Files};
 use super::room::Room;
 use super::text::about_size;
-use crate::experiment::Experiment;
 use crate::observe::SystemFiles;
 use crate::observe::cgroup::GroupLimits;
 use crate::observe::sampler::MemoryState;
 use crate::run::images::golden::is_kept_in_memory;
 use crate::trial::protocol::server_request;
+use spindle_experiment::Experiment;
 
 /// What a trial of the embedded database takes beside its caches: its programs and threads, about.
 const WORKER_BYTES: u64 = 48 << 20;

@@ -14,7 +14,7 @@ use super::Seen;
 use super::databases::{Databases, Files, Image};
 use super::ground::Ground;
 use super::text::about_size;
-use crate::experiment::{DiskGroup, PutBack, Redundancy};
+use spindle_experiment::{DiskGroup, PutBack, Redundancy};
 
 /// A run's journal and reports, and what each trial adds to them, about.
 const RESULTS_BYTES: u64 = 4 << 20;

@@ -8,7 +8,7 @@ use spindle_stats::ROUNDS_MIN;
 use super::Seen;
 use super::databases::{Databases, Image};
 use super::text::about_time;
-use crate::experiment::{Experiment, PutBack, RestoreVerify};
+use spindle_experiment::{Experiment, PutBack, RestoreVerify};
 
 /// Assumed: what is copied, or read to compare it, in a second.
 const BYTES_PER_S: u64 = 200 << 20;

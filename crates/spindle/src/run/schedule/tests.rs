@@ -1,6 +1,6 @@
 use super::*;
-use crate::experiment::Experiment;
 use crate::run::journal::Event;
+use spindle_experiment::Experiment;
 use spindle_result::sample;
 
 fn state(plan: &str, layouts: &[&str]) -> RunState {

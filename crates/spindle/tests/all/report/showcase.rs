@@ -3,8 +3,8 @@
 //! reports.
 
 use serde_json::json;
-use spindle::experiment::Experiment;
 use spindle::run::description::describe;
+use spindle_experiment::Experiment;
 use spindle_result::{
     Attribution, Audit, Case, CaseRecord, Conditions, CpuMicroseconds, CpuShares, Drift, Finding,
     IoCounts, KindOfTransaction, Latency, Measure, NoiseFloor, Outcome, PartDifference, Place,

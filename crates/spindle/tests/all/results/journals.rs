@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use spindle::experiment::Experiment;
 use spindle::run::journal::{Event, Journal};
+use spindle_experiment::Experiment;
 use spindle_result::{Layout, PageCache, SystemSeries};
 
 use crate::report::fixture;

@@ -12,8 +12,8 @@ use spindle_text::quantity::{GIB, KIB, MIB};
 
 /// The shortest experiment.
 const ONE_LAYOUT: &str = "[[layout]]\nname = \"only\"\n";
-const REFERENCE: &str = include_str!("../../../../docs/experiment-file.md");
-const QUICKSTART: &str = include_str!("../../../../examples/quickstart.toml");
+const REFERENCE: &str = include_str!("../../../docs/experiment-file.md");
+const QUICKSTART: &str = include_str!("../../../examples/quickstart.toml");
 
 fn parse(text: &str) -> Experiment {
     parse_with(text, &[])

@@ -160,7 +160,7 @@ fn files_lie_on_the_layout_of_the_same_combination() {
 
 #[test]
 fn only_the_layouts_asked_for_are_measured() {
-    let quickstart = include_str!("../../../../../examples/quickstart.toml");
+    let quickstart = include_str!("../../../../examples/quickstart.toml");
     let experiment = read(quickstart, &[], &["direct, async,odm", "buffered,sync"]);
     assert_eq!(
         names(&experiment),

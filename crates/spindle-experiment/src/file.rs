@@ -4,7 +4,7 @@ use std::io::ErrorKind;
 use std::path::Path;
 
 use super::error::ExperimentError;
-use crate::files;
+use spindle_text::files;
 
 /// No experiment is larger, bytes.
 const BYTES_MAX: u64 = 4 << 20;

@@ -151,7 +151,7 @@ fn finish(
 
 #[cfg(test)]
 mod tests {
-    use crate::experiment::Experiment;
+    use crate::Experiment;
 
     fn parse(keys: &str) -> Result<Experiment, (String, Option<String>)> {
         let text = format!("[[layout]]\nname = \"a\"\n{keys}\n");

@@ -3,9 +3,9 @@
 use serde::{Deserialize, Serialize};
 use spindle_layout::spec::DeviceSpec;
 
-use crate::experiment::error::ExperimentError;
-use crate::experiment::reader::Reader;
-use crate::experiment::word::words;
+use crate::error::ExperimentError;
+use crate::reader::Reader;
+use crate::word::words;
 use spindle_text::quantity::MIB;
 
 words! {

@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 use spindle_layout::spec::LayoutKind;
 
 use super::Layout;
-use crate::experiment::error::ExperimentError;
-use crate::experiment::reader::{Item, Reader};
+use crate::error::ExperimentError;
+use crate::reader::{Item, Reader};
 
 const ALLOWED: &str =
     "the name of another layout, or a list of devices of this one, as they are written in devices";
@@ -91,7 +91,7 @@ impl Placement {
 
 impl Layout {
     /// Looks whether files can lie where they are placed, among all `layouts`.
-    pub(in crate::experiment) fn check_placement(
+    pub(crate) fn check_placement(
         &self,
         reader: &Reader<'_>,
         layouts: &[Layout],
@@ -108,6 +108,25 @@ impl Layout {
                 );
             }
         }
+        self.check_delays(reader, layouts)?;
+        self.check_devices(reader)?;
+        if self.candidate {
+            return Ok(());
+        }
+        if layouts
+            .iter()
+            .any(|other| other.placement.layouts().any(|name| name == self.name))
+        {
+            return Ok(());
+        }
+        Err(reader.conflict(
+            &["candidate"],
+            format!("layout {:?} is not measured, and holds no files", self.name),
+            "no placement names it",
+            "name it in the placement of another layout, or leave candidate out",
+        ))
+    }
+    fn check_delays(&self, reader: &Reader<'_>, layouts: &[Layout]) -> Result<(), ExperimentError> {
         // The embedded database delays them by the access path of the datafiles; and all disks of disk groups alike.
         let lies_on = |on: &Option<PlacedOn>| match on {
             Some(PlacedOn::Layout(name)) => layouts.iter().find(|other| other.name == *name),
@@ -125,13 +144,21 @@ impl Layout {
             ("redo", &placement.redo, is_in_group(&placement.redo)),
         ] {
             if with_data && delay_on(on) != delay_on(&placement.data) {
-                return wrong(
+                return Err(reader.conflict(
+                    &["placement"],
                     format!("{kind} lies where the delay is not that of the datafiles"),
                     "it is delayed as the datafiles are",
                     "place it with the datafiles, or give both layouts the same delay",
-                );
+                ));
             }
         }
+        Ok(())
+    }
+
+    fn check_devices(&self, reader: &Reader<'_>) -> Result<(), ExperimentError> {
+        let wrong = |title: String, label: &str, help: &str| {
+            Err(reader.conflict(&["placement"], title, label, help))
+        };
         let made = self.made.as_ref();
         let is_own = |name: &str| {
             let devices = made.into_iter().flat_map(|made| &made.spec.devices);
@@ -157,21 +184,7 @@ impl Layout {
                 );
             }
         }
-        if self.candidate {
-            return Ok(());
-        }
-        if layouts
-            .iter()
-            .any(|other| other.placement.layouts().any(|name| name == self.name))
-        {
-            return Ok(());
-        }
-        Err(reader.conflict(
-            &["candidate"],
-            format!("layout {:?} is not measured, and holds no files", self.name),
-            "no placement names it",
-            "name it in the placement of another layout, or leave candidate out",
-        ))
+        Ok(())
     }
 }
 

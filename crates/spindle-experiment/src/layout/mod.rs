@@ -24,7 +24,7 @@ use super::SharedDatabase;
 use super::error::ExperimentError;
 use super::reader::Reader;
 use super::server::{OF_OWN_GROUND, server_io};
-use crate::experiment::limit::{Delay, Limit};
+use crate::limit::{Delay, Limit};
 
 /// One candidate: a place and an access path.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -14,9 +14,9 @@ use spindle_layout::spec::{
 use super::Layout;
 use super::disk_group::{DiskGroup, StripingByKind};
 use super::placement::Placement;
-use crate::experiment::error::ExperimentError;
-use crate::experiment::reader::{Item, Reader, keys_asked_by};
-use crate::experiment::word::words;
+use crate::error::ExperimentError;
+use crate::reader::{Item, Reader, keys_asked_by};
+use crate::word::words;
 use spindle_text::quantity::{KIB, MIB, TIB};
 
 /// Keys that mean nothing without `devices`.
@@ -353,7 +353,7 @@ fn check_together(
 }
 
 /// The tables of a layout and the keys they understand.
-pub(in crate::experiment) fn keys_of_tables() -> Vec<(String, Vec<&'static str>)> {
+pub(crate) fn keys_of_tables() -> Vec<(String, Vec<&'static str>)> {
     vec![
         (
             "an entry of the devices of a [[layout]]".to_owned(),

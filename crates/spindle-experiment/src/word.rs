@@ -26,7 +26,7 @@ macro_rules! words {
             $($(#[$variant_meta])* #[serde(rename = $word)] $variant,)+
         }
 
-        impl $crate::experiment::word::Word for $name {
+        impl $crate::word::Word for $name {
             const ALLOWED: &'static [(&'static str, Self)] = &[$(($word, $name::$variant),)+];
             const LATER: &'static [&'static str] = &[$($later),*];
         }

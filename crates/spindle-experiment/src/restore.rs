@@ -171,7 +171,7 @@ fn is_thin(layout: &Layout) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::experiment::Experiment;
+    use crate::Experiment;
 
     const FILE: &str = "devices = [{ file = \"a\", size = \"1GiB\" }]\n";
 
