@@ -7,7 +7,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::guard::{Appearance, Permit};
+use crate::guard::{Appearance, Permit, Refusal};
 use crate::spec::{
     DelaySpec, DeviceSpec, FileSystemSpec, LayoutKind, LayoutSpec, Share, size_text,
 };
@@ -45,6 +45,9 @@ pub struct Plan {
     /// What could not be looked at, in words.
     pub unseen: Option<String>,
 }
+
+/// The devices that paths meant when they were looked at.
+pub type LookedAt = BTreeMap<PathBuf, Appearance>;
 
 /// What will be done to make one layout.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -87,6 +90,30 @@ struct Piece {
 type Prepared = Result<(Vec<Step>, Vec<Piece>), Vec<Obstacle>>;
 
 impl Plan {
+    /// The devices that will be taken, as they were looked at for this plan.
+    pub fn looked_at(&self) -> LookedAt {
+        let steps = self.layouts.iter().flat_map(|layout| &layout.steps);
+        let claims = self
+            .shared
+            .iter()
+            .chain(steps)
+            .filter_map(|step| match step {
+                Step::ClaimDevice(claim) => Some((claim.path.clone(), claim.looked_at)),
+                _ => None,
+            });
+        claims.collect()
+    }
+
+    /// A device that is another one than when it was looked at `before`, if there is one.
+    pub fn changed_since(&self, before: &LookedAt) -> Option<Refusal> {
+        let mut now = self.looked_at().into_iter();
+        now.find_map(|(path, now)| {
+            let before = before.get(&path).filter(|before| **before != now)?;
+            let what = before.differs_from(now);
+            Some(Refusal::Changed { path, what })
+        })
+    }
+
     /// Plans these layouts for the run called `run`.
     pub fn of(specs: &[LayoutSpec], facts: &Facts, run: &str) -> Plan {
         let mut shared = share::cut(specs, facts);

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use spindle_io::real::{Caching, Method, RealEnv, block_on};
 use spindle_io::{Env, disk_group};
 use spindle_layout::ledger::{self, clean_run};
-use spindle_layout::plan::DelayedBy;
+use spindle_layout::plan::{DelayedBy, LookedAt};
 use spindle_layout::spec::DeviceSpec;
 use spindle_layout::steps::StepError;
 use spindle_layout::{
@@ -64,11 +64,12 @@ pub struct Grounds {
 
 impl Grounds {
     /// Takes away what this run left when it was killed, then makes what the layouts `wanted` stand on, and those that
-    /// their files are placed on. `note` hears what is being done. What is wrong with one layout is found in
+    /// their files are placed on, of the devices that were `looked_at`, if they were. `note` hears what is being done. What is wrong with one layout is found in
     /// [`Grounds::placement`]; the others go on.
     pub fn prepare(
         state: &RunState,
         wanted: &[usize],
+        looked_at: &mut LookedAt,
         note: &mut dyn FnMut(&str),
     ) -> Result<Grounds, GroundError> {
         let (directory, tree) = (ledger::default_directory(), SystemTree::default());
@@ -93,7 +94,8 @@ impl Grounds {
             specs_of(&state.experiment.layouts, &layouts).map_err(GroundError::WorkingDirectory)?;
         grounds.stand_on_directories(&state.experiment, &layouts);
         if !specs.is_empty() {
-            grounds.make(&state.experiment, &specs, &state.run, &tree, note)?;
+            let plan = plan_of(&specs, &state.run, &tree, looked_at)?;
+            grounds.make(&state.experiment, &specs, &plan, &tree, note)?;
         }
         Ok(grounds)
     }
@@ -121,13 +123,11 @@ impl Grounds {
         &mut self,
         experiment: &Experiment,
         specs: &[(LayoutSpec, Vec<usize>)],
-        run: &str,
+        plan: &Plan,
         tree: &SystemTree,
         note: &mut dyn FnMut(&str),
     ) -> Result<(), GroundError> {
-        let wanted: Vec<LayoutSpec> = specs.iter().map(|(spec, _)| spec.clone()).collect();
-        let plan = Plan::of(&wanted, &Facts::gather(&wanted, tree), run);
-        let provision = Provision::carry_out(&plan, Arc::clone(&self.ledger), tree, note)?;
+        let provision = Provision::carry_out(plan, Arc::clone(&self.ledger), tree, note)?;
         if let Some(mut reason) = provision.changed() {
             for left in provision.teardown() {
                 reason += &format!("; {left}");
@@ -341,6 +341,22 @@ impl Grounds {
     pub fn teardown(self) -> Vec<String> {
         self.provision.map_or_else(Vec::new, Provision::teardown)
     }
+}
+
+/// How layouts are made, of the devices that were looked at before; those that were not are added to them.
+fn plan_of(
+    specs: &[(LayoutSpec, Vec<usize>)],
+    run: &str,
+    tree: &SystemTree,
+    looked_at: &mut LookedAt,
+) -> Result<Plan, GroundError> {
+    let wanted: Vec<LayoutSpec> = specs.iter().map(|(spec, _)| spec.clone()).collect();
+    let plan = Plan::of(&wanted, &Facts::gather(&wanted, tree), run);
+    if let Some(changed) = plan.changed_since(looked_at) {
+        return Err(GroundError::Changed(changed.to_string()));
+    }
+    looked_at.extend(plan.looked_at());
+    Ok(plan)
 }
 
 /// These layouts and those that their files are placed on, in order.

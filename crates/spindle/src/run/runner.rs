@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 use rand_xoshiro::rand_core::RngCore;
 use spindle_io::env::seeded_rng;
+use spindle_layout::plan::LookedAt;
 
 use super::databases::Databases;
 use super::directory::{self, DirectoryError};
@@ -91,6 +92,8 @@ pub struct Runner {
     /// Limits of layouts that have one and can be measured here.
     limits: BTreeMap<usize, LayoutLimit>,
     quiet: Quiet,
+    /// Paths of devices go on meaning these.
+    looked_at: LookedAt,
     interrupted: Arc<AtomicBool>,
 }
 
@@ -135,6 +138,7 @@ impl Runner {
 
     /// Says what the run will take, and keeps what may go wrong with that.
     pub fn foretell(mut self, reckoning: &Reckoning) -> Result<Runner, RunError> {
+        self.looked_at = reckoning.looked_at.clone();
         for line in reckoning.lines() {
             self.progress.note(&line);
         }
@@ -193,6 +197,7 @@ impl Runner {
             progress,
             limits: BTreeMap::new(),
             quiet,
+            looked_at: LookedAt::new(),
             interrupted,
         })
     }
@@ -276,7 +281,7 @@ impl Runner {
         let progress = &mut self.progress;
         let mut note = |text: &str| progress.note(text);
         let began = Instant::now();
-        let grounds = Grounds::prepare(&self.state, wanted, &mut note)?;
+        let grounds = Grounds::prepare(&self.state, wanted, &mut self.looked_at, &mut note)?;
         let run = self.phase_done("making layouts", began.elapsed());
         let run = run.and_then(|()| self.run_on(&grounds, wanted, budget));
         for leftover in grounds.teardown() {

@@ -25,5 +25,6 @@ mod server_by_url;
 mod several_runs;
 mod sqlite_run;
 mod standstill;
+mod turned_devices;
 mod watch;
 mod why;

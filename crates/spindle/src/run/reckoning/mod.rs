@@ -13,6 +13,7 @@ use std::fmt;
 use std::path::Path;
 
 use spindle_io::real::facts::{self, FsFacts};
+use spindle_layout::plan::LookedAt;
 
 pub use databases::Databases;
 pub use ground::Grounds;
@@ -44,6 +45,8 @@ pub struct Reckoning {
     pub databases: Option<Databases>,
     rooms: Vec<Room>,
     misfits: Vec<String>,
+    /// The devices that were looked at for it.
+    pub looked_at: LookedAt,
     memory: Option<Memory>,
     time: Time,
 }
@@ -66,6 +69,7 @@ impl Reckoning {
             databases: (!is_foreign).then_some(databases),
             rooms,
             misfits,
+            looked_at: seen.grounds.plan.looked_at(),
         }
     }
 

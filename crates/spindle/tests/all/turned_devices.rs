@@ -1,0 +1,432 @@
+//! Whole runs whose devices become others between the look at them and their use: the link that names a device is
+//! turned, its number is given to another file, the run's own node of it is replaced. Whatever the run makes of that, the
+//! other device must stay as it was, byte for byte. On loop devices, as root; without root these tests say so and do
+//! nothing.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::os::unix::fs::{MetadataExt, symlink};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use rustix::fs::{CWD, FileType, Mode, mknodat};
+use spindle_layout::tool::{Tools, find};
+
+const MIB: u64 = 1 << 20;
+const DEVICE_BYTES: u64 = 64 * MIB;
+
+/// Layouts, by what lies on the device that becomes another (`LINK`); `KEPT` is a device that nobody touches.
+const EMBEDDED: [(&str, &str); 4] = [
+    ("raw", "devices = [\"LINK\"]\nraw = true\n"),
+    ("ext4", "devices = [\"LINK\"]\nfilesystem = \"ext4\"\n"),
+    (
+        "redo",
+        "devices = [\"KEPT\", \"LINK\"]\nraw = true\nplacement = { redo = [\"LINK\"] }\n",
+    ),
+    (
+        "disk group",
+        "devices = [\"KEPT\", \"LINK\"]\ndiskgroup = { allocation_unit = \"1MiB\", redundancy = \"normal\" }\n",
+    ),
+];
+/// The same under a database that speaks SQL.
+const IN_SQL: &str = "devices = [\"LINK\"]\nraw = true\nplacement = { redo = \"files\" }\n";
+
+fn experiment(engine: &str, layout: &str) -> String {
+    let is_embedded = engine == "kernel";
+    let files = if is_embedded {
+        ""
+    } else {
+        "[[layout]]\nname = \"files\"\n"
+    };
+    let log = if is_embedded {
+        "log_file_size = \"1MiB\"\n"
+    } else {
+        ""
+    };
+    let settings = match engine {
+        "mariadb" => {
+            "settings = { innodb_data_file_path = \"ibdata1:48M\", innodb_log_file_size = \"8M\" }\n"
+        }
+        _ => "",
+    };
+    format!(
+        "name = \"turned\"\n[database]\nengine = \"{engine}\"\nsize = \"8MiB\"\nbuffer_cache = \"6MiB\"\n{log}{settings}\
+         [workload]\nclients = 2\n[plan]\nquiet = \"0s\"\nwarmup = \"50ms\"\nmeasure = \"100ms\"\nrounds = 2\n\
+         {files}[[layout]]\nname = \"it\"\n{layout}"
+    )
+}
+
+/// A loop device over a file of its own; let go when the test ends, if it is still that.
+struct Disk {
+    path: PathBuf,
+    file: PathBuf,
+}
+
+impl Disk {
+    fn new(file: PathBuf) -> Disk {
+        let made = fs::File::create(&file).unwrap();
+        made.set_len(DEVICE_BYTES).unwrap();
+        let arguments = ["--find", "--show", file.to_str().unwrap()];
+        let path = Tools::new().run("losetup", &arguments).unwrap();
+        Disk {
+            path: path.into(),
+            file,
+        }
+    }
+
+    fn stands(&self) -> bool {
+        stands_on(&self.path, &self.file)
+    }
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        if self.stands() {
+            let _ = Tools::new().run("losetup", &["--detach", self.path.to_str().unwrap()]);
+        }
+    }
+}
+
+fn stands_on(device: &Path, file: &Path) -> bool {
+    let name = device.file_name().unwrap().to_str().unwrap();
+    let backing = fs::read_to_string(format!("/sys/block/{name}/loop/backing_file"));
+    backing.is_ok_and(|found| Path::new(found.trim()) == file)
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Attack {
+    TurnsTheLink,
+    GivesTheNumberAway,
+    ReplacesTheNode,
+}
+
+/// When the attack comes: after what the run says.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Moment {
+    /// The devices were looked at.
+    Looked,
+    /// The device was taken.
+    Taken,
+    /// A trial goes on.
+    Trial,
+}
+
+const ATTACKS: [(Attack, Moment); 5] = [
+    (Attack::TurnsTheLink, Moment::Taken),
+    (Attack::ReplacesTheNode, Moment::Trial),
+    (Attack::GivesTheNumberAway, Moment::Trial),
+    (Attack::TurnsTheLink, Moment::Looked),
+    (Attack::TurnsTheLink, Moment::Trial),
+];
+
+struct Scene {
+    first: Disk,
+    other: Disk,
+    _kept: Disk,
+    link: PathBuf,
+    /// What is on the other device.
+    precious: Vec<u8>,
+    /// A number that is given away must not be taken by another of these tests.
+    _alone: MutexGuard<'static, ()>,
+    /// Goes last: a loop device is known by its file's name.
+    directory: tempfile::TempDir,
+}
+
+impl Scene {
+    /// Nothing is on the other device that would stop anybody; or there is.
+    fn new(engine: &str, layout: &str, is_empty: bool) -> Scene {
+        static ALONE: Mutex<()> = Mutex::new(());
+        let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+        let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+        // Servers have users of their own, who must get to their files.
+        let reachable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+        fs::set_permissions(directory.path(), reachable).unwrap();
+        let path = directory.path().canonicalize().unwrap();
+        let [first, other, kept] =
+            ["first", "other", "kept"].map(|name| Disk::new(path.join(name)));
+        let mut precious = vec![0; DEVICE_BYTES as usize];
+        if !is_empty {
+            for at in (0..DEVICE_BYTES as usize).step_by(DEVICE_BYTES as usize / 8) {
+                precious[at..at + 4096].fill(0x5A);
+            }
+            fs::write(&other.file, &precious).unwrap();
+        }
+        let link = path.join("link");
+        symlink(&first.path, &link).unwrap();
+        let layout = layout
+            .replace("LINK", link.to_str().unwrap())
+            .replace("KEPT", kept.path.to_str().unwrap());
+        fs::write(path.join("experiment.toml"), experiment(engine, &layout)).unwrap();
+        Scene {
+            first,
+            other,
+            _kept: kept,
+            link,
+            precious,
+            _alone: alone,
+            directory,
+        }
+    }
+
+    fn spindle(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_spindle"));
+        command
+            .args(arguments)
+            .current_dir(self.directory.path())
+            .env("SPINDLE_LEDGER_DIRECTORY", self.ledger())
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped());
+        command
+    }
+
+    fn ledger(&self) -> PathBuf {
+        self.directory.path().join("ledger")
+    }
+
+    /// Runs until it ends by itself or `at` says so, hearing each line; what was said.
+    fn hear(&self, run: &mut Child, mut at: impl FnMut(&str) -> bool) -> String {
+        let mut told = String::new();
+        let mut lines = BufReader::new(run.stderr.take().unwrap()).lines();
+        while let Some(Ok(line)) = lines.next() {
+            told += &format!("{line}\n");
+            if at(&line) {
+                break;
+            }
+        }
+        // Nobody may wait for a full pipe.
+        std::thread::spawn(move || lines.for_each(drop));
+        told
+    }
+
+    fn attack(&self, attack: Attack) {
+        match attack {
+            Attack::TurnsTheLink => {
+                let new = self.link.with_extension("new");
+                symlink(&self.other.path, &new).unwrap();
+                fs::rename(new, &self.link).unwrap();
+            }
+            Attack::GivesTheNumberAway => {
+                // It goes when nobody has it open any more: see `give_number`.
+                let _ =
+                    Tools::new().run("losetup", &["--detach", self.first.path.to_str().unwrap()]);
+                let _ =
+                    Tools::new().run("losetup", &["--detach", self.other.path.to_str().unwrap()]);
+            }
+            Attack::ReplacesTheNode => {
+                let number = self.first.path.metadata().unwrap().rdev();
+                let another = self.other.path.metadata().unwrap().rdev();
+                for node in nodes().into_iter().filter(|(_, of)| *of == number) {
+                    let mode = Mode::RUSR | Mode::WUSR;
+                    fs::remove_file(&node.0).unwrap();
+                    mknodat(CWD, &node.0, FileType::BlockDevice, mode, another).unwrap();
+                }
+            }
+        }
+    }
+
+    /// Gives the number of the first device to the other file, if it is free.
+    fn give_number(&self) -> bool {
+        let (device, file) = (
+            self.first.path.to_str().unwrap(),
+            self.other.file.to_str().unwrap(),
+        );
+        let is_free = !Path::new(&format!("/sys/block/{}/loop", &device["/dev/".len()..])).exists();
+        is_free && Tools::new().run("losetup", &[device, file]).is_ok()
+    }
+
+    /// The other device is as it was, and the run has left no node and no mount.
+    fn check(&self, what: &str, told: &str) {
+        for device in [&self.other.path, &self.first.path] {
+            if stands_on(device, &self.other.file) {
+                fs::File::open(device).unwrap().sync_all().unwrap();
+            }
+        }
+        let is_same = fs::read(&self.other.file).unwrap() == self.precious;
+        assert!(is_same, "{what}: the other device was written to\n{told}");
+        assert!(!told.contains("panicked"), "{what}: {told}");
+        let mounts = fs::read_to_string("/proc/self/mounts").unwrap();
+        let first = self.first.path.to_str().unwrap();
+        assert!(!mounts.contains(&format!("{first} ")), "{what}: {mounts}");
+    }
+}
+
+impl Drop for Scene {
+    fn drop(&mut self) {
+        if stands_on(&self.first.path, &self.other.file) {
+            let _ = Tools::new().run("losetup", &["--detach", self.first.path.to_str().unwrap()]);
+        }
+    }
+}
+
+/// Nodes of devices that runs have made, with the number of each.
+fn nodes() -> Vec<(PathBuf, u64)> {
+    let runs = fs::read_dir("/dev/spindle").into_iter().flatten().flatten();
+    let nodes = runs.filter_map(|run| fs::read_dir(run.path()).ok());
+    let numbered = nodes.flatten().flatten().filter_map(|node| {
+        let number = node.metadata().ok()?.rdev();
+        Some((node.path(), number))
+    });
+    numbered.collect()
+}
+
+fn is_skipped() -> bool {
+    let is_missing = |tool: &&&str| find(tool).is_none();
+    let tools = ["losetup", "blkid", "wipefs", "blockdev", "mkfs.ext4"];
+    let missing: Vec<&&str> = tools.iter().filter(is_missing).collect();
+    let is_root = rustix::process::geteuid().is_root();
+    if !is_root || !missing.is_empty() {
+        spindle_harness::skip(format_args!("turned devices need root and {missing:?}"));
+    }
+    !is_root || !missing.is_empty()
+}
+
+/// A run that suffers an attack, and goes on to its end.
+fn suffers(engine: &str, (name, layout): (&str, &str), (attack, moment): (Attack, Moment)) {
+    let what = format!("{engine} on {name}, {attack:?} after {moment:?}");
+    let scene = Scene::new(engine, layout, true);
+    let mut run = scene
+        .spindle(&["run", "experiment.toml", "--out", "out"])
+        .spawn()
+        .unwrap();
+    let (mut is_taken, mut is_attacked) = (false, false);
+    let link = scene.link.to_str().unwrap();
+    let mut told = scene.hear(&mut run, |line| {
+        is_attacked = match moment {
+            Moment::Looked => true,
+            Moment::Taken => is_taken,
+            Moment::Trial => line.starts_with("trial 1/"),
+        };
+        is_taken |= line.starts_with("take the device") && line.contains(link);
+        is_attacked
+    });
+    if is_attacked {
+        scene.attack(attack);
+    }
+    let status = loop {
+        if attack == Attack::GivesTheNumberAway && is_attacked {
+            scene.give_number();
+        }
+        if let Some(status) = run.try_wait().unwrap() {
+            break status;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(2));
+    };
+    let journal = fs::read_to_string(scene.directory.path().join("out/journal.jsonl"));
+    let journal = journal.unwrap_or_default();
+    let failures = journal.lines().filter(|line| line.contains("trial_failed"));
+    told.extend(failures);
+    scene.check(&what, &told);
+    assert!(is_attacked, "{what}: it ended before\n{told}");
+    let code = status.code();
+    match attack {
+        // What was taken is not looked for by its path again.
+        Attack::TurnsTheLink if moment != Moment::Looked => {
+            assert_eq!(code, Some(0), "{what}: {told}")
+        }
+        // A file system that is mounted needs no node.
+        Attack::ReplacesTheNode if name == "ext4" => {
+            assert_eq!(code, Some(0), "{what}: {told}")
+        }
+        Attack::ReplacesTheNode => assert_eq!(code, Some(1), "{what}: {told}"),
+        _ => assert!(
+            [Some(0), Some(1), Some(3)].contains(&code),
+            "{what}: {code:?} {told}"
+        ),
+    }
+}
+
+#[test]
+fn a_run_never_writes_to_a_device_that_took_the_place_of_its_own() {
+    if is_skipped() {
+        return;
+    }
+    let cases = EMBEDDED
+        .iter()
+        .flat_map(|layout| ATTACKS.map(|attack| (*layout, attack)));
+    for (layout, attack) in cases.step_by(spindle_harness::stride(6)) {
+        suffers("kernel", layout, attack);
+    }
+}
+
+#[test]
+fn a_server_on_a_device_never_writes_to_another() {
+    if is_skipped() {
+        return;
+    }
+    if find("mariadbd").is_none() {
+        spindle_harness::skip("MariaDB is not installed");
+        return;
+    }
+    for attack in ATTACKS.into_iter().step_by(spindle_harness::stride(5)) {
+        suffers("mariadb", ("raw", IN_SQL), attack);
+    }
+}
+
+#[cfg(feature = "sqlite-devices")]
+#[test]
+fn sqlite_on_a_device_never_writes_to_another() {
+    if is_skipped() {
+        return;
+    }
+    for attack in ATTACKS.into_iter().step_by(spindle_harness::stride(2)) {
+        suffers("sqlite", ("raw", IN_SQL), attack);
+    }
+}
+
+/// A run is killed, its device becomes another, and it is cleaned up after, or goes on.
+fn is_killed_and_suffers((name, layout): (&str, &str), attack: Attack, then: &[&str]) {
+    let what = format!("{name} killed, {attack:?}, {then:?}");
+    // Not empty: a new look may take what is.
+    let scene = Scene::new("kernel", layout, false);
+    let mut run = scene
+        .spindle(&["run", "experiment.toml", "--out", "out"])
+        .spawn()
+        .unwrap();
+    let mut told = scene.hear(&mut run, |line| line.starts_with("trial 1/"));
+    run.kill().unwrap();
+    run.wait().unwrap();
+    scene.attack(attack);
+    if attack == Attack::GivesTheNumberAway {
+        let began = std::time::Instant::now();
+        while !scene.give_number() && began.elapsed() < std::time::Duration::from_secs(5) {
+            std::thread::sleep(std::time::Duration::from_millis(2));
+        }
+    }
+    for arguments in then {
+        let arguments: Vec<&str> = arguments.split(' ').collect();
+        let mut next = scene.spindle(&arguments).spawn().unwrap();
+        told += &scene.hear(&mut next, |_| false);
+        let status = next.wait().unwrap();
+        scene.check(&what, &told);
+        assert!(
+            status.code().is_some_and(|code| code <= 3),
+            "{what}: {status} {told}"
+        );
+    }
+    // In peace again, nothing stands in the way.
+    if attack == Attack::TurnsTheLink {
+        fs::remove_file(&scene.link).unwrap();
+        symlink(&scene.first.path, &scene.link).unwrap();
+        let mut again = scene.spindle(&["resume", "out"]).spawn().unwrap();
+        told += &scene.hear(&mut again, |_| false);
+        assert_eq!(again.wait().unwrap().code(), Some(0), "{what}: {told}");
+    }
+}
+
+#[test]
+fn what_a_killed_run_left_is_taken_away_from_no_other_device() {
+    if is_skipped() {
+        return;
+    }
+    let cases = EMBEDDED.iter().flat_map(|layout| {
+        [Attack::TurnsTheLink, Attack::GivesTheNumberAway].map(|attack| (*layout, attack))
+    });
+    for (number, (layout, attack)) in cases.enumerate().step_by(spindle_harness::stride(3)) {
+        match number % 2 {
+            0 => is_killed_and_suffers(layout, attack, &["clean", "resume out"]),
+            _ => is_killed_and_suffers(layout, attack, &["resume out", "clean"]),
+        }
+    }
+}
