@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{File, OpenOptions};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 
 use spindle_io::real::facts::{self, DirectIo, DirectProbe, Extents};
@@ -41,6 +41,8 @@ struct Entry {
 pub(crate) struct FileSet {
     entries: Vec<Entry>,
     block_bytes: u64,
+    /// Ends all work.
+    interrupted: Arc<AtomicBool>,
 }
 
 /// Consecutive blocks of one file, at most [`RUN_BYTES`] of them.
@@ -72,7 +74,12 @@ impl Run {
 
 impl FileSet {
     /// Existing files of a shape. Finds out for each whether direct I/O is direct there. Errors: the system's.
-    pub(crate) fn new(shape: &Shape, files: &DatabaseFiles) -> Result<FileSet, LayoutError> {
+    /// `interrupted` ends all work on them.
+    pub(crate) fn new(
+        shape: &Shape,
+        files: &DatabaseFiles,
+        interrupted: &Arc<AtomicBool>,
+    ) -> Result<FileSet, LayoutError> {
         let entries = shape.files().into_iter().zip(files.named());
         let entries = entries.map(|(file, (name, place))| {
             Ok(Entry {
@@ -88,6 +95,7 @@ impl FileSet {
         Ok(FileSet {
             entries: entries.collect::<Result<_, FileError>>()?,
             block_bytes: shape.block_bytes,
+            interrupted: Arc::clone(interrupted),
         })
     }
 
@@ -199,6 +207,7 @@ impl FileSet {
         let threads = threads.clamp(THREADS_MIN, THREADS_MAX);
         let frames = || self.frames(longest);
         in_threads(threads, runs, frames, |frames, run| {
+            go_on_unless(&self.interrupted)?;
             work(run, &frames[..run.blocks])
         })
     }
@@ -222,6 +231,14 @@ impl FileSet {
         let files = 0..self.entries.len();
         let frames = files.map(|file| self.frames(self.blocks(file) as usize));
         frames.collect()
+    }
+}
+
+/// Errors: [`LayoutError::Interrupted`].
+pub(crate) fn go_on_unless(interrupted: &AtomicBool) -> Result<(), LayoutError> {
+    match interrupted.load(Ordering::Relaxed) {
+        true => Err(LayoutError::Interrupted),
+        false => Ok(()),
     }
 }
 

@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 
 use spindle_io::disk_group::{Striping, Template};
-use spindle_io::real::create::{OdmCreation, PIECE_BYTES, create_plain};
+use spindle_io::real::create::{OdmCreation, PIECE_BYTES, try_create_plain};
 use spindle_io::real::{Caching, FileError, Method, block_on};
 use spindle_io::{Arena, BlockDevice, Request, Submission};
 
@@ -22,20 +22,11 @@ pub fn create_file(
     manager: FileManager,
     place: &Place,
     bytes: u64,
-    mut fill: impl FnMut(u64, &mut [u8]) -> Result<(), LayoutError>,
+    fill: impl FnMut(u64, &mut [u8]) -> Result<(), LayoutError>,
 ) -> Result<(), LayoutError> {
-    let mut failure = None;
-    let fill_unless_failed = |offset, piece: &mut [u8]| {
-        if failure.is_none() {
-            failure = fill(offset, piece).err();
-        }
-    };
     let path = match place {
         Place::File(path) => path,
-        Place::Region { .. } => {
-            block_on(write_region(place, bytes, fill_unless_failed))?;
-            return failure.map_or(Ok(()), Err);
-        }
+        Place::Region { .. } => return block_on(write_region(place, bytes, fill)),
         Place::GroupFile {
             disks,
             file,
@@ -46,24 +37,14 @@ pub fn create_file(
                 true => Striping::Fine,
                 false => Striping::Coarse,
             };
-            let made = create_in_group(disks, file, bytes, striping, fill_unless_failed);
-            block_on(made)?;
-            return failure.map_or(Ok(()), Err);
+            return block_on(create_in_group(disks, file, bytes, striping, fill));
         }
     };
     match manager {
-        FileManager::Plain => {
-            create_plain(path, bytes, fill_unless_failed)?;
-            failure.map_or(Ok(()), |failure| {
-                // The first error is the one to tell.
-                let _ = std::fs::remove_file(path);
-                Err(failure)
-            })
-        }
+        FileManager::Plain => try_create_plain(path, bytes, fill),
         FileManager::Odm => {
             let mut creation = OdmCreation::begin(path, bytes)?;
-            creation.fill(fill_unless_failed)?;
-            failure.map_or(Ok(()), Err)?;
+            creation.try_fill(fill)?;
             creation.commit().map_err(FileError::into)
         }
     }
@@ -73,7 +54,7 @@ pub fn create_file(
 async fn write_region(
     place: &Place,
     bytes: u64,
-    fill: impl FnMut(u64, &mut [u8]),
+    fill: impl FnMut(u64, &mut [u8]) -> Result<(), LayoutError>,
 ) -> Result<(), LayoutError> {
     let mut opening = Opening::new();
     let file = opening.open(place, Caching::Direct, Method::Sync, None);
@@ -86,7 +67,7 @@ async fn create_in_group(
     file: &str,
     bytes: u64,
     striping: Striping,
-    fill: impl FnMut(u64, &mut [u8]),
+    fill: impl FnMut(u64, &mut [u8]) -> Result<(), LayoutError>,
 ) -> Result<(), LayoutError> {
     let mut opening = Opening::new();
     let group = opening.group(disks, None, Method::Sync).await?;
@@ -105,7 +86,7 @@ async fn create_in_group(
 async fn write(
     device: &dyn BlockDevice,
     bytes: u64,
-    mut fill: impl FnMut(u64, &mut [u8]),
+    mut fill: impl FnMut(u64, &mut [u8]) -> Result<(), LayoutError>,
 ) -> Result<(), LayoutError> {
     let new_frame = |bytes| {
         let arena = Arena::new(bytes, 1).map_err(|source| LayoutError::Memory { source })?;
@@ -117,7 +98,7 @@ async fn write(
         if length < PIECE_BYTES {
             frame = new_frame(length)?;
         }
-        fill(offset, &mut frame.try_write().expect("nobody else has it"));
+        fill(offset, &mut frame.try_write().expect("nobody else has it"))?;
         let hold = frame.try_read_hold().expect("nobody writes it");
         let durable = false; // the flush at the end makes all of it durable at once
         let request = Request::write(offset, vec![hold], durable, Submission::Alone);
@@ -175,6 +156,34 @@ mod tests {
             assert_eq!(std::fs::read(&path).unwrap(), vec![7; 3 << 20]);
             std::fs::remove_file(&path).unwrap();
         }
+    }
+
+    #[test]
+    fn a_source_that_fails_ends_the_writing() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("disk");
+        std::fs::write(&path, vec![0xAA; 8 << 20]).unwrap();
+        let place = Place::Region {
+            device: KnownDevice::look(&path).unwrap(),
+            first_byte: 0,
+            bytes: 8 << 20,
+        };
+        let made = create_file(FileManager::Plain, &place, 8 << 20, |offset, piece| {
+            piece.fill(7);
+            match offset >> 20 {
+                3 => Err(LayoutError::Interrupted),
+                _ => Ok(()),
+            }
+        });
+        match made {
+            Err(LayoutError::Interrupted) => {}
+            Err(LayoutError::File(FileError::DirectRefused { .. })) => {
+                return spindle_harness::skip("no direct I/O here");
+            }
+            other => panic!("{other:?}"),
+        }
+        let bytes = std::fs::read(&path).unwrap();
+        assert!(bytes[3 << 20..].iter().all(|byte| *byte == 0xAA));
     }
 
     #[test]

@@ -122,6 +122,9 @@ pub enum LayoutError {
         /// What it was given.
         bytes: u64,
     },
+    /// The person asked for it.
+    #[error("interrupted")]
+    Interrupted,
     /// A server cannot be given a raw device.
     #[error("{} cannot be given to a server as a raw device: {reason}", device.display())]
     NoDeviceNode {

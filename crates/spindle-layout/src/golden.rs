@@ -5,6 +5,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use lz4_flex::block::{compress_into, get_maximum_output_size};
 use rand_core::{RngCore, SeedableRng};
@@ -12,7 +13,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use serde::{Deserialize, Serialize};
 use spindle_io::Frame;
 
-use crate::block_files::{FileSet, OpenFiles, Run};
+use crate::block_files::{FileSet, OpenFiles, Run, go_on_unless};
 use crate::creation::{Unfinished, create_file};
 use crate::error::LayoutError;
 use crate::shape::{DatabaseFiles, FileKind, FileManager, Shape};
@@ -26,6 +27,7 @@ const LEAST_PACKED_PERCENT: u64 = 66;
 pub struct LoadingGolden {
     shape: Shape,
     files: DatabaseFiles,
+    interrupted: Arc<AtomicBool>,
 }
 
 /// How far LZ4 packs a loaded file.
@@ -55,6 +57,7 @@ pub struct Golden {
     /// Each block of each file, when they are kept in memory.
     blocks: Option<Vec<Vec<Frame>>>,
     packed: Vec<PackedShare>,
+    interrupted: Arc<AtomicBool>,
 }
 
 /// A golden copy while blocks are taken from it.
@@ -77,12 +80,24 @@ impl Golden {
         shape: &Shape,
         seed: u64,
     ) -> Result<LoadingGolden, LayoutError> {
+        Golden::create_unless(directory, shape, seed, &Arc::default())
+    }
+
+    /// The same; once `interrupted`, it fails, and so does whatever is done with the golden copy or with images of it.
+    /// Errors: [`LayoutError::Interrupted`], or as there.
+    pub fn create_unless(
+        directory: &Path,
+        shape: &Shape,
+        seed: u64,
+        interrupted: &Arc<AtomicBool>,
+    ) -> Result<LoadingGolden, LayoutError> {
         shape.check()?;
         let files = DatabaseFiles::in_directory(shape, directory);
         let mut unfinished = Unfinished::default();
         for ((number, file), (_, place)) in (0..).zip(shape.files()).zip(files.named()) {
             let mut random = Xoshiro256PlusPlus::seed_from_u64(seed.wrapping_add(number));
             create_file(FileManager::Plain, place, file.bytes, |_, piece| {
+                go_on_unless(interrupted)?;
                 random.fill_bytes(piece);
                 Ok(())
             })?;
@@ -92,6 +107,7 @@ impl Golden {
         Ok(LoadingGolden {
             shape: shape.clone(),
             files,
+            interrupted: Arc::clone(interrupted),
         })
     }
 }
@@ -107,7 +123,7 @@ impl LoadingGolden {
     /// are written before they are read: they must be written, but may compress. Errors: [`LayoutError::Unwritten`],
     /// [`LayoutError::Compressible`], [`LayoutError::Memory`], [`spindle_io::real::FileError::InUse`], or the device's.
     pub fn seal(self, kept: Kept) -> Result<Arc<Golden>, LayoutError> {
-        let files = FileSet::new(&self.shape, &self.files)?;
+        let files = FileSet::new(&self.shape, &self.files, &self.interrupted)?;
         let open = files.open()?;
         open.settle()?;
         check_written(&self.shape, &open)?;
@@ -124,6 +140,7 @@ impl LoadingGolden {
             sums,
             blocks,
             packed,
+            interrupted: self.interrupted,
         }))
     }
 }
@@ -234,6 +251,11 @@ impl Golden {
 
     pub(crate) fn files(&self) -> &FileSet {
         &self.files
+    }
+
+    /// See [`Golden::create_unless`].
+    pub(crate) fn interrupted(&self) -> &Arc<AtomicBool> {
+        &self.interrupted
     }
 
     /// Makes ready to take blocks from it. Errors: as [`FileSet::open`].

@@ -12,7 +12,7 @@ use std::time::Instant;
 use serde::{Deserialize, Serialize};
 use spindle_io::real::facts::Extents;
 
-use crate::block_files::{FileSet, OpenFiles, Run};
+use crate::block_files::{FileSet, OpenFiles, Run, go_on_unless};
 use crate::changed::{ChangedBlocks, ranges};
 use crate::creation::{Unfinished, create_file};
 use crate::error::LayoutError;
@@ -151,6 +151,7 @@ fn copy_golden(
     let (shape_files, places) = (golden.shape().files(), spec.files.named());
     for (index, (file, (_, place))) in shape_files.iter().zip(places).enumerate() {
         create_file(spec.manager, place, file.bytes, |offset, piece| {
+            go_on_unless(golden.interrupted())?;
             let run = Run {
                 file: index,
                 first_block: offset / block_bytes,
@@ -204,7 +205,7 @@ impl Image {
     ) -> Result<Image, LayoutError> {
         let mut image = Image {
             golden: Arc::clone(golden),
-            set: FileSet::new(golden.shape(), files)?,
+            set: FileSet::new(golden.shape(), files, golden.interrupted())?,
             files: files.clone(),
             originals,
             extents: Vec::new(),

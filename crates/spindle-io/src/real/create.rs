@@ -35,37 +35,57 @@ pub fn create_plain(
     bytes: u64,
     fill: impl FnMut(u64, &mut [u8]),
 ) -> Result<(), FileError> {
+    try_create_plain(path, bytes, infallible(fill))
+}
+
+/// The same, which ends as soon as `fill` fails. Errors: `fill`'s, or see [`FileError`].
+pub fn try_create_plain<E: From<FileError>>(
+    path: &Path,
+    bytes: u64,
+    fill: impl FnMut(u64, &mut [u8]) -> Result<(), E>,
+) -> Result<(), E> {
     let opened = OpenOptions::new()
         .write(true)
         .create_new(true)
         .mode(MODE)
         .open(path);
     let file = opened.map_err(|error| explain("create", path, bytes, error))?;
-    let written = write_plain(&file, bytes, fill)
-        .and_then(|()| file.sync_all())
-        .and_then(|()| sync_directory(path));
-    written.map_err(|error| {
+    let wrong = |error| E::from(explain("write", path, bytes, error));
+    let written = write_plain(&file, bytes, fill, wrong)
+        .and_then(|()| file.sync_all().map_err(wrong))
+        .and_then(|()| sync_directory(path).map_err(wrong));
+    written.inspect_err(|_| {
         // The first error is the one to tell.
         let _ = std::fs::remove_file(path);
-        explain("write", path, bytes, error)
     })
 }
 
-fn write_plain(
+/// What fills a file and cannot fail.
+fn infallible(
+    mut fill: impl FnMut(u64, &mut [u8]),
+) -> impl FnMut(u64, &mut [u8]) -> Result<(), FileError> {
+    move |offset, piece| {
+        fill(offset, piece);
+        Ok(())
+    }
+}
+
+fn write_plain<E>(
     mut file: &File,
     bytes: u64,
-    mut fill: impl FnMut(u64, &mut [u8]),
-) -> io::Result<()> {
+    mut fill: impl FnMut(u64, &mut [u8]) -> Result<(), E>,
+    wrong: impl Fn(io::Error) -> E,
+) -> Result<(), E> {
     match allocate(file, bytes) {
         // A file system without preallocation allocates as it is written to.
         Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => {}
-        answer => answer?,
+        answer => answer.map_err(&wrong)?,
     }
     let mut piece = vec![0; PIECE_BYTES];
     for offset in (0..bytes).step_by(PIECE_BYTES) {
         let piece = &mut piece[..(bytes - offset).min(PIECE_BYTES as u64) as usize];
-        fill(offset, piece);
-        file.write_all(piece)?;
+        fill(offset, piece)?;
+        file.write_all(piece).map_err(&wrong)?;
     }
     Ok(())
 }
@@ -116,21 +136,25 @@ impl OdmCreation {
 
     /// Initialises the whole file, each piece from `fill(offset, piece)`, by direct writes. Errors: see [`FileError`].
     pub fn fill(&mut self, fill: impl FnMut(u64, &mut [u8])) -> Result<(), FileError> {
-        self.write(fill)
-            .map_err(|error| explain("write", &self.path, self.bytes, error))
+        self.try_fill(infallible(fill))
     }
 
-    fn write(&self, mut fill: impl FnMut(u64, &mut [u8])) -> io::Result<()> {
-        let frame: Frame = Arena::new(PIECE_BYTES, 1)?
-            .allocate()
-            .expect("a new arena has its frames");
+    /// The same, which ends as soon as `fill` fails. Errors: `fill`'s, or see [`FileError`].
+    pub fn try_fill<E: From<FileError>>(
+        &mut self,
+        mut fill: impl FnMut(u64, &mut [u8]) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let wrong = |error| explain("write", &self.path, self.bytes, error);
+        let arena = Arena::new(PIECE_BYTES, 1).map_err(wrong)?;
+        let frame: Frame = arena.allocate().expect("a new arena has its frames");
         let mut piece = frame.try_write().expect("the frame is nobody else's");
         for offset in (0..self.bytes).step_by(PIECE_BYTES) {
             let length = (self.bytes - offset).min(PIECE_BYTES as u64);
-            fill(offset, &mut piece[..length as usize]);
+            fill(offset, &mut piece[..length as usize])?;
             let on_grid = length.next_multiple_of(GRID_BYTES) as usize;
             piece[length as usize..on_grid].fill(0);
-            self.file.write_all_at(&piece[..on_grid], offset)?;
+            let written = self.file.write_all_at(&piece[..on_grid], offset);
+            written.map_err(wrong)?;
         }
         Ok(())
     }

@@ -6,11 +6,13 @@ use std::io::Read;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use spindle_io::real::{Caching, Method, block_on};
 use spindle_io::{Arena, BlockDevice, Frame, IoError, Request, Submission};
 
 use super::put_back::PIECE_BYTES;
+use crate::block_files::go_on_unless;
 use crate::creation::create_file;
 use crate::error::LayoutError;
 use crate::known_device::KnownDevice;
@@ -50,11 +52,17 @@ impl GroupedFile {
     }
 
     /// Makes it in its group, with the bytes of a golden file. Errors: [`LayoutError::DiskGroup`], or the system's.
-    pub(super) fn make(&self, place: &Place, golden: &Path) -> Result<(), LayoutError> {
+    pub(super) fn make(
+        &self,
+        place: &Place,
+        golden: &Path,
+        interrupted: &AtomicBool,
+    ) -> Result<(), LayoutError> {
         let wrong = |error| LayoutError::system("read", golden, error);
         let file = File::open(golden).map_err(wrong)?;
         let length = file.metadata().map_err(wrong)?.len();
         create_file(FileManager::Plain, place, self.bytes, |offset, piece| {
+            go_on_unless(interrupted)?;
             let there = length.saturating_sub(offset).min(piece.len() as u64) as usize;
             piece[there..].fill(0);
             file.read_exact_at(&mut piece[..there], offset)

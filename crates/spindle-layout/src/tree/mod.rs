@@ -14,6 +14,7 @@ use std::collections::BTreeMap;
 use std::fs::{DirBuilder, File};
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
@@ -116,18 +117,31 @@ fn list(directory: &Path, files: &mut Vec<PathBuf>) -> Result<(), LayoutError> {
 pub struct GoldenTree {
     directories: TreeDirectories,
     bytes: u64,
+    interrupted: Arc<AtomicBool>,
 }
 
 impl GoldenTree {
     /// Keeps what is in these directories; the server has been stopped. Errors: the system's.
     pub fn seal(directories: TreeDirectories) -> Result<Arc<GoldenTree>, LayoutError> {
+        GoldenTree::seal_unless(directories, &Arc::default())
+    }
+
+    /// The same; once `interrupted`, making and putting back images of it fails. Errors: as there.
+    pub fn seal_unless(
+        directories: TreeDirectories,
+        interrupted: &Arc<AtomicBool>,
+    ) -> Result<Arc<GoldenTree>, LayoutError> {
         for path in directories.files()? {
             let wrong = |error| LayoutError::system("flush", &path, error);
             let file = File::open(&path).map_err(wrong)?;
             file.sync_all().map_err(wrong)?;
         }
         let bytes = directories.bytes()?;
-        Ok(Arc::new(GoldenTree { directories, bytes }))
+        Ok(Arc::new(GoldenTree {
+            directories,
+            bytes,
+            interrupted: Arc::clone(interrupted),
+        }))
     }
 
     /// Bytes of all its files.
@@ -199,9 +213,9 @@ impl TreeImage {
     ) -> Result<TreeImage, LayoutError> {
         let mut grouped = BTreeMap::new();
         for file in files {
-            let golden = golden.directories.data.join(&file.name);
-            let found = std::fs::metadata(&golden)
-                .map_err(|error| LayoutError::system("examine", &golden, error))?;
+            let golden_file = golden.directories.data.join(&file.name);
+            let found = std::fs::metadata(&golden_file)
+                .map_err(|error| LayoutError::system("examine", &golden_file, error))?;
             if found.len() > file.bytes {
                 return Err(LayoutError::NoRoomInGroup {
                     file: file.name.clone(),
@@ -210,7 +224,7 @@ impl TreeImage {
                 });
             }
             let place = file.place(format!("{prefix}{}", file.name));
-            file.make(&place, &golden)?;
+            file.make(&place, &golden_file, &golden.interrupted)?;
             grouped.insert(directories.data.join(&file.name), place);
         }
         TreeImage::made(golden, directories, BTreeMap::new(), grouped)
@@ -272,7 +286,7 @@ impl TreeImage {
             wait_until_left(directory)?;
         }
         if let Some(originals) = &self.originals {
-            let mut cloned = PutBack::new(By::Cloning, self.stamps().clone());
+            let mut cloned = self.put_back(By::Cloning, self.stamps().clone());
             cloned.tree(originals, &self.directories)?;
             *self.stamps() = cloned.stamps;
             return self.verify(verify, RestoreMethod::Cloned, started);
@@ -281,7 +295,8 @@ impl TreeImage {
             Verify::Full => BTreeMap::new(),
             _ => std::mem::take(&mut *self.stamps()),
         };
-        let mut copied = PutBack::new(By::Copying, trusted)
+        let mut copied = self
+            .put_back(By::Copying, trusted)
             .with_elsewhere(self.nodes.clone(), self.grouped.clone());
         copied.tree(&self.golden.directories, &self.directories)?;
         let report = report_of(&copied, RestoreMethod::Files, verify, started);
@@ -312,7 +327,7 @@ impl TreeImage {
             Verify::Full => BTreeMap::new(),
             _ => self.stamps().clone(),
         };
-        let mut compared = PutBack::new(By::Copying, trusted);
+        let mut compared = self.put_back(By::Copying, trusted);
         compared.tree(&self.golden.directories, &self.directories)?;
         if let Some((file, block)) = compared.first_changed.take() {
             return Err(LayoutError::NotPutBack {
@@ -325,6 +340,10 @@ impl TreeImage {
         report.verify_us = began.elapsed().as_micros() as u64;
         *self.stamps() = compared.stamps;
         Ok(report)
+    }
+
+    fn put_back(&self, by: By, trusted: BTreeMap<PathBuf, Stamp>) -> PutBack {
+        PutBack::new(by, trusted, Arc::clone(&self.golden.interrupted))
     }
 
     fn stamps(&self) -> MutexGuard<'_, BTreeMap<PathBuf, Stamp>> {

@@ -8,6 +8,8 @@ use std::fs::File;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use rustix::fs::{
     AtFlags, FileType, Gid, Mode, OFlags, Stat, Uid, fchmod, fchown, fstat, ioctl_ficlone, mkdirat,
@@ -19,6 +21,7 @@ use super::TreeDirectories;
 use super::device_node::DeviceNode;
 use super::grouped_file::{InGroup, text_of};
 use super::removal::remove_entry;
+use crate::block_files::go_on_unless;
 use crate::error::LayoutError;
 use crate::place::Place;
 use crate::removal::{entries, open_within};
@@ -59,6 +62,8 @@ pub(super) enum By {
 /// The work of one restore.
 pub(super) struct PutBack {
     by: By,
+    /// Ends it.
+    interrupted: Arc<AtomicBool>,
     /// What files were like that need no look if they still are.
     trusted: BTreeMap<PathBuf, Stamp>,
     /// What they are like now.
@@ -77,9 +82,10 @@ pub(super) struct PutBack {
 }
 
 impl PutBack {
-    pub fn new(by: By, trusted: BTreeMap<PathBuf, Stamp>) -> PutBack {
+    pub fn new(by: By, trusted: BTreeMap<PathBuf, Stamp>, interrupted: Arc<AtomicBool>) -> PutBack {
         PutBack {
             by,
+            interrupted,
             trusted,
             stamps: BTreeMap::new(),
             nodes: BTreeMap::new(),
@@ -291,6 +297,7 @@ impl PutBack {
         let mut changed = false;
         let mut offset = 0;
         while offset < bytes {
+            go_on_unless(&self.interrupted)?;
             let length = PIECE_BYTES.min((bytes - offset) as usize);
             let read = golden.read_exact_at(&mut self.ours[..length], offset);
             read.map_err(|error| LayoutError::system("read", from, error))?;

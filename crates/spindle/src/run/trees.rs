@@ -359,7 +359,7 @@ impl Trees {
         let server = server(self.kind);
         create_and_load(server, request, &directories, &*workload, &self.interrupted)?;
         self.loading += began.elapsed();
-        let golden = GoldenTree::seal(directories)?;
+        let golden = GoldenTree::seal_unless(directories, &self.interrupted)?;
         self.goldens.push((shape.clone(), Arc::clone(&golden)));
         Ok(golden)
     }

@@ -8,6 +8,7 @@ mod experiment_errors;
 mod full_disk;
 mod hostile_directory;
 mod hostile_text;
+mod interrupted;
 mod layouts;
 mod limits;
 mod mariadb_run;

@@ -24,9 +24,9 @@ pub(super) fn make(
     database: &Database,
     shape: &Shape,
     directory: &Path,
-    interrupted: &AtomicBool,
+    interrupted: &Arc<AtomicBool>,
 ) -> Result<Arc<Golden>, ImageError> {
-    let loading = Golden::create(directory, shape, experiment.seed)?;
+    let loading = Golden::create_unless(directory, shape, experiment.seed, interrupted)?;
     load(experiment, database, loading.files(), interrupted)?;
     Ok(loading.seal(kept(experiment, shape))?)
 }
