@@ -64,8 +64,8 @@ pub struct Grounds {
 
 impl Grounds {
     /// Takes away what this run left when it was killed, then makes what the layouts `wanted` stand on, and those that
-    /// their files are placed on, of the devices that were `looked_at`, if they were. `note` hears what is being done. What is wrong with one layout is found in
-    /// [`Grounds::placement`]; the others go on.
+    /// their files are placed on, of the devices that were `looked_at`, if they were. `note` hears what is being done.
+    /// What is wrong with one layout is found in [`Grounds::placement`]; the others go on.
     pub fn prepare(
         state: &RunState,
         wanted: &[usize],

@@ -1,7 +1,7 @@
 //! Whole runs whose devices become others between the look at them and their use: the link that names a device is
-//! turned, its number is given to another file, the run's own node of it is replaced. Whatever the run makes of that, the
-//! other device must stay as it was, byte for byte. On loop devices, as root; without root these tests say so and do
-//! nothing.
+//! turned, its number is given to another file, the run's own node of it is replaced. Whatever the run makes of that,
+//! the other device must stay as it was, byte for byte. On loop devices, as root; without root these tests say so and
+//! do nothing.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
