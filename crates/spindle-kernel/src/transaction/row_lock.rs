@@ -1,13 +1,15 @@
 //! Row locks. A transaction locks a row before it first changes it; readers take none. Locks go when the transaction
-//! ends, each to the transaction that has waited longest. Were it up for whoever comes first, the victim of a deadlock,
-//! which tries again at once, would take it from under those it made room for. Whoever would wait for itself, by way of
-//! others, is told so at once (a deadlock); who waits too long gives up.
+//! ends, each to the transaction that has waited longest: that one is woken, and the others sleep on. Were the row up
+//! for whoever comes first, the victim of a deadlock, which tries again at once, would take it from under those it made
+//! room for. Whoever would wait for itself, by way of others, is told so at once (a deadlock); who waits too long gives
+//! up.
 
 use std::collections::VecDeque;
+use std::collections::hash_map;
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
-use spindle_io::sync::{Latch, Notify, timeout};
+use spindle_io::sync::{Latch, has_planted, oneshot, timeout};
 
 use crate::block::RowId;
 use crate::error::{KernelError, Result};
@@ -16,33 +18,37 @@ use crate::probe::{self, Probe};
 use crate::settings::PlantedFault;
 use crate::wait_event::{ProcessWaits, WaitEvent};
 
-use super::wait_graph::WaitGraph;
+use super::wait_graph::{Holder, WaitGraph};
 
 const SHARDS: usize = 64;
+
+/// Planted race: who lets a row go looks whether anybody waits for it, and then lets it go.
+pub(crate) const LOOKS_THEN_LETS_GO: &str = "who waits for a row is looked up before it is let go";
+/// Planted race: a transaction looks whether the instance goes on, and then joins a row's queue.
+pub(crate) const CHECKS_THEN_QUEUES: &str = "a transaction looks at the health before it queues";
 
 struct Entry {
     owner: u64,
     /// Transactions that wait for the row, in the order in which they shall have it.
-    queue: VecDeque<u64>,
-    /// Where the owner's end is called out, once somebody listens.
-    released: Option<Arc<Notify>>,
+    queue: VecDeque<Place>,
+    /// What those wait for, in the graph of waits, once there are any.
+    holder: Option<Arc<Holder>>,
 }
 
 impl Entry {
-    fn new(owner: u64, queue: VecDeque<u64>) -> Entry {
+    fn new(owner: u64) -> Entry {
         Entry {
             owner,
-            queue,
-            released: None,
+            queue: VecDeque::new(),
+            holder: None,
         }
     }
 }
 
-/// Another transaction has the row.
-struct Held {
-    holder: u64,
-    /// Where the end of that transaction is called out.
-    released: Arc<Notify>,
+/// A transaction's place in the queue for a row, and by what it is called when the row is its own.
+struct Place {
+    owner: u64,
+    call: oneshot::Sender<()>,
 }
 
 /// All row locks of an instance.
@@ -72,7 +78,7 @@ impl RowLocks {
         let mut shard = self.shard(row).lock();
         match shard.get(&row) {
             None => {
-                shard.insert(row, Entry::new(owner, VecDeque::new()));
+                shard.insert(row, Entry::new(owner));
                 Some(true)
             }
             Some(entry) => (entry.owner == owner).then_some(false),
@@ -92,13 +98,7 @@ impl RowLocks {
             return Ok(new);
         }
         let wait = waits.begin(&*fixed.env);
-        let waiter = Waiter {
-            locks: self,
-            row,
-            owner,
-            locked: false,
-        };
-        let locked = waiter.wait(fixed).await;
+        let locked = self.wait(fixed, row, owner).await;
         wait.end(WaitEvent::RowLockContention);
         locked.map(|()| true)
     }
@@ -121,122 +121,264 @@ impl RowLocks {
         Ok(())
     }
 
-    /// Wakes everyone who waits for a row, to learn that the instance has failed or stops.
+    /// Sends everyone away who waits for a row, to learn that the instance has failed or stops.
     pub(crate) fn wake_all(&self) {
         for shard in &self.shards {
-            for entry in shard.lock().values() {
-                if let Some(released) = &entry.released {
-                    released.notify_waiters();
-                }
+            let sent_away: Vec<_> = {
+                let mut shard = shard.lock();
+                let queues = shard.values_mut().map(|entry| &mut entry.queue);
+                queues.map(std::mem::take).collect()
+            };
+            drop(sent_away);
+        }
+    }
+
+    /// The owner of `rows` has ended: each goes to whoever has waited longest, who is woken, and nobody else.
+    pub(crate) fn release(&self, rows: &[RowId]) {
+        for row in rows {
+            if let Some(call) = self.hand_over(*row) {
+                // A transaction that has gone finds the row its own when it leaves the queue, and lets it go.
+                let _ = call.send(());
             }
         }
     }
 
-    /// The owner of `rows` has ended: each goes to whoever has waited longest.
-    pub(crate) fn release(&self, rows: &[RowId]) {
-        for row in rows {
-            let mut shard = self.shard(*row).lock();
-            let Some(mut entry) = shard.remove(row) else {
-                continue;
-            };
-            if let Some(next) = entry.queue.pop_front() {
-                shard.insert(*row, Entry::new(next, entry.queue));
-            }
-            drop(shard);
-            if let Some(released) = entry.released {
-                released.notify_waiters();
+    /// Gives a row to whoever has waited longest; by what that one is to be called. `None` when nobody waits.
+    fn hand_over(&self, row: RowId) -> Option<oneshot::Sender<()>> {
+        if has_planted(LOOKS_THEN_LETS_GO) {
+            let is_awaited = |entry: &Entry| !entry.queue.is_empty();
+            if !self.shard(row).lock().get(&row).is_some_and(is_awaited) {
+                self.shard(row).lock().remove(&row);
+                return None;
             }
         }
+        let mut shard = self.shard(row).lock();
+        let entry = shard.get_mut(&row)?;
+        let Some(next) = entry.queue.pop_front() else {
+            shard.remove(&row);
+            return None;
+        };
+        entry.owner = next.owner;
+        if let Some(holder) = &entry.holder {
+            self.waiting.hand_over(next.owner, holder);
+        }
+        Some(next.call)
+    }
+
+    /// Waits for a row that another transaction has.
+    async fn wait(&self, fixed: &FixedSga, row: RowId, owner: u64) -> Result<()> {
+        let Some((mut waiter, called)) = self.queue(fixed, row, owner)? else {
+            return Ok(());
+        };
+        let limit_ns = fixed.settings.lock_timeout_ns;
+        match timeout(&*fixed.env, limit_ns, called).await {
+            Ok(Ok(())) => {
+                waiter.waits = false;
+                Ok(())
+            }
+            Ok(Err(_)) => Err(fixed.health.why()),
+            Err(_) => {
+                probe::hit(Probe::LockTimeout);
+                Err(KernelError::LockTimeout {
+                    row,
+                    waited_ms: limit_ns / 1_000_000,
+                })
+            }
+        }
+    }
+
+    /// Joins the queue for a row; `None` when the row was free meanwhile and is the owner's. Error: it would wait for
+    /// ever, or the instance has failed or stops.
+    fn queue(
+        &self,
+        fixed: &FixedSga,
+        row: RowId,
+        owner: u64,
+    ) -> Result<Option<(Waiter<'_>, oneshot::Receiver<()>)>> {
+        let early = has_planted(CHECKS_THEN_QUEUES).then(|| fixed.health.check());
+        let mut shard = self.shard(row).lock();
+        let entry = match shard.entry(row) {
+            hash_map::Entry::Vacant(free) => {
+                free.insert(Entry::new(owner));
+                return Ok(None);
+            }
+            hash_map::Entry::Occupied(held) => held.into_mut(),
+        };
+        // Under the latch: whoever stops the instance empties the queues afterwards.
+        early.unwrap_or_else(|| fixed.health.check())?;
+        let holder = entry
+            .holder
+            .get_or_insert_with(|| Arc::new(Holder::new(entry.owner)));
+        if !fixed.settings.has_planted(PlantedFault::DeadlockUnseen) {
+            let entered = self.waiting.wait_for(owner, holder);
+            entered.map_err(|transactions| {
+                probe::hit(Probe::DeadlockBroken);
+                fixed.statistics.add_deadlock();
+                KernelError::Deadlock { row, transactions }
+            })?;
+        }
+        let (call, called) = oneshot::channel();
+        entry.queue.push_back(Place { owner, call });
+        let waiter = Waiter {
+            locks: self,
+            row,
+            owner,
+            waits: true,
+        };
+        Ok(Some((waiter, called)))
     }
 }
 
-/// A transaction that waits for a row: in the row's queue and in the graph of waits until it is dropped.
+/// A transaction that waits for a row. Dropped while it does, it leaves the row's queue and the graph of waits.
 struct Waiter<'a> {
     locks: &'a RowLocks,
     row: RowId,
     owner: u64,
-    locked: bool,
-}
-
-impl Waiter<'_> {
-    /// Returns when the row is the transaction's.
-    async fn wait(mut self, fixed: &FixedSga) -> Result<()> {
-        let limit_ns = fixed.settings.lock_timeout_ns;
-        let deadline_ns = fixed.env.now().saturating_add(limit_ns);
-        while let Some(held) = self.lock_or_queue() {
-            let mut released = std::pin::pin!(held.released.notified());
-            released.as_mut().enable();
-            // The holder may have ended before somebody listened: then its end is not called out here any more.
-            let now = self.lock_or_queue();
-            if now.is_none_or(|now| !Arc::ptr_eq(&now.released, &held.released)) {
-                continue;
-            }
-            fixed.health.check()?;
-            self.wait_for(fixed, held.holder)?;
-            let rest_ns = deadline_ns.saturating_sub(fixed.env.now());
-            if rest_ns == 0 || timeout(&*fixed.env, rest_ns, released).await.is_err() {
-                probe::hit(Probe::LockTimeout);
-                return Err(KernelError::LockTimeout {
-                    row: self.row,
-                    waited_ms: limit_ns / 1_000_000,
-                });
-            }
-        }
-        self.locked = true;
-        Ok(())
-    }
-
-    /// Takes the row if it is free or was handed over; else makes sure of a place in its queue and says who has it.
-    fn lock_or_queue(&self) -> Option<Held> {
-        let mut shard = self.locks.shard(self.row).lock();
-        let entry = shard
-            .entry(self.row)
-            .or_insert_with(|| Entry::new(self.owner, VecDeque::new()));
-        if entry.owner == self.owner {
-            return None;
-        }
-        if !entry.queue.contains(&self.owner) {
-            entry.queue.push_back(self.owner);
-        }
-        Some(Held {
-            holder: entry.owner,
-            released: Arc::clone(entry.released.get_or_insert_default()),
-        })
-    }
-
-    /// Enters the wait for the row's holder into the graph; error when it would never end.
-    fn wait_for(&self, fixed: &FixedSga, holder: u64) -> Result<()> {
-        if fixed.settings.has_planted(PlantedFault::DeadlockUnseen) {
-            return Ok(());
-        }
-        let entered = self.locks.waiting.wait_for(self.owner, holder);
-        entered.map_err(|transactions| {
-            probe::hit(Probe::DeadlockBroken);
-            fixed.statistics.add_deadlock();
-            KernelError::Deadlock {
-                row: self.row,
-                transactions,
-            }
-        })
-    }
+    waits: bool,
 }
 
 impl Drop for Waiter<'_> {
     fn drop(&mut self) {
-        self.locks.waiting.wait_no_longer(self.owner);
-        if self.locked {
+        if !self.waits {
             return;
         }
+        self.locks.waiting.wait_no_longer(self.owner);
         let mut shard = self.locks.shard(self.row).lock();
         let Some(entry) = shard.get_mut(&self.row) else {
             return;
         };
-        entry.queue.retain(|waiter| *waiter != self.owner);
+        entry.queue.retain(|place| place.owner != self.owner);
         let handed_over = entry.owner == self.owner;
         drop(shard);
         // The row came too late.
         if handed_over {
             self.locks.release(&[self.row]);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::pin::pin;
+    use std::sync::Weak;
+    use std::sync::atomic::{AtomicU32, Ordering};
+    use std::task::{Context, Poll, Wake, Waker};
+
+    use spindle_io::real::{MemoryDevice, RealEnv};
+    use spindle_io::{BlockDevice, Env};
+
+    use super::*;
+    use crate::block::BlockAddress;
+    use crate::fixed_sga::Waiters;
+    use crate::settings::Settings;
+    use crate::storage::Storage;
+
+    struct Nobody;
+
+    impl Waiters for Nobody {
+        fn wake_all(&self) {}
+    }
+
+    fn fixed_sga() -> FixedSga {
+        let memory = |name| -> Arc<dyn BlockDevice> { MemoryDevice::new(name, 4096) };
+        let storage = Storage {
+            control: memory("control"),
+            redo: vec![memory("redo")],
+            undo: memory("undo"),
+            data: vec![memory("data")],
+            double_write: None,
+        };
+        let env: Arc<dyn Env> = RealEnv::new(1);
+        let nobody: Weak<Nobody> = Weak::new();
+        FixedSga::new(&env, &storage, &Settings::default(), nobody)
+    }
+
+    fn row(slot: u16) -> RowId {
+        let address = BlockAddress { file: 1, block: 1 };
+        RowId { address, slot }
+    }
+
+    #[derive(Default)]
+    struct Calls(AtomicU32);
+
+    impl Wake for Calls {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    #[test]
+    fn a_row_let_go_wakes_the_one_that_has_waited_longest_and_nobody_else() {
+        let (fixed, locks) = (fixed_sga(), RowLocks::new());
+        let waits = fixed.waits.register();
+        assert_eq!(locks.try_lock(row(0), 9), Some(true));
+        let calls: Vec<Arc<Calls>> = (0..5).map(|_| Arc::default()).collect();
+        let mut waiting: Vec<_> = (0..5)
+            .map(|owner| Box::pin(locks.lock(&fixed, &waits, row(0), owner)))
+            .collect();
+        let mut poll = |owner: usize| {
+            let waker = Waker::from(Arc::clone(&calls[owner]));
+            let polled = waiting[owner].as_mut();
+            polled.poll(&mut Context::from_waker(&waker))
+        };
+        for owner in 0..5 {
+            assert_eq!(poll(owner), Poll::Pending);
+        }
+        for next in 0..5 {
+            locks.release(&[row(0)]);
+            let called: Vec<u32> = calls
+                .iter()
+                .map(|calls| calls.0.load(Ordering::Relaxed))
+                .collect();
+            let expected: Vec<u32> = (0..5).map(|owner| u32::from(owner <= next)).collect();
+            assert_eq!(called, expected);
+            assert_eq!(poll(next), Poll::Ready(Ok(true)));
+        }
+        locks.release(&[row(0)]);
+        assert_eq!(locks.check_unused(), Ok(()));
+    }
+
+    #[test]
+    fn a_row_goes_past_those_that_have_gone() {
+        let (fixed, locks) = (fixed_sga(), RowLocks::new());
+        let waits = fixed.waits.register();
+        let mut context = Context::from_waker(Waker::noop());
+        assert_eq!(locks.try_lock(row(0), 9), Some(true));
+        let mut third = pin!(locks.lock(&fixed, &waits, row(0), 3));
+        {
+            let mut first = pin!(locks.lock(&fixed, &waits, row(0), 1));
+            let mut second = pin!(locks.lock(&fixed, &waits, row(0), 2));
+            assert_eq!(first.as_mut().poll(&mut context), Poll::Pending);
+            assert_eq!(second.as_mut().poll(&mut context), Poll::Pending);
+            assert_eq!(third.as_mut().poll(&mut context), Poll::Pending);
+            // The first has it, and does not hear of it any more.
+            locks.release(&[row(0)]);
+        }
+        assert_eq!(third.as_mut().poll(&mut context), Poll::Ready(Ok(true)));
+        assert_eq!(locks.try_lock(row(0), 4), None);
+        locks.release(&[row(0)]);
+        assert_eq!(locks.check_unused(), Ok(()));
+    }
+
+    #[test]
+    fn who_waits_behind_another_waits_for_it_when_it_has_the_row() {
+        let (fixed, locks) = (fixed_sga(), RowLocks::new());
+        let waits = fixed.waits.register();
+        let mut context = Context::from_waker(Waker::noop());
+        assert_eq!(locks.try_lock(row(0), 9), Some(true));
+        assert_eq!(locks.try_lock(row(1), 2), Some(true));
+        let mut first = pin!(locks.lock(&fixed, &waits, row(0), 1));
+        let mut second = pin!(locks.lock(&fixed, &waits, row(0), 2));
+        assert_eq!(first.as_mut().poll(&mut context), Poll::Pending);
+        assert_eq!(second.as_mut().poll(&mut context), Poll::Pending);
+        locks.release(&[row(0)]);
+        assert_eq!(first.as_mut().poll(&mut context), Poll::Ready(Ok(true)));
+        let mut other = pin!(locks.lock(&fixed, &waits, row(1), 1));
+        let deadlock = KernelError::Deadlock {
+            row: row(1),
+            transactions: vec![1, 2],
+        };
+        let told = other.as_mut().poll(&mut context);
+        assert_eq!(told, Poll::Ready(Err(deadlock)));
     }
 }
