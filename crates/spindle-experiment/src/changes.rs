@@ -1,6 +1,7 @@
 //! What the command line changes of an experiment file: settings, what is varied, which layouts are measured, and
 //! whether it is a first look. Done to the tree of the file before it is read.
 
+use super::aliases;
 use super::document::{Document, Entry, Node, Table, Value, name_of};
 use super::error::ExperimentError;
 use super::vary;
@@ -12,9 +13,10 @@ const QUICK: [(&str, QuickValue); 3] = [
     ("rounds", QuickValue::Number(3)),
 ];
 /// Keys of a plan that a first look leaves out.
-const NOT_QUICK: [&str; 6] = [
+const NOT_QUICK: [&str; 7] = [
     "precision",
     "max",
+    "time",
     "warmup_max",
     "runs",
     "pause",
@@ -63,6 +65,7 @@ pub(super) fn make(
     changes: Changes<'_>,
     known: &Known,
 ) -> Result<(), ExperimentError> {
+    aliases::put_right(document)?;
     vary::expand(
         document,
         changes.vary,

@@ -456,6 +456,11 @@ pub(super) fn keys_of(dotted: &str) -> Option<Vec<String>> {
     }
 }
 
+/// Whether a text is a value as TOML has it.
+pub fn is_value(text: &str) -> bool {
+    DeValue::parse(text).is_ok()
+}
+
 /// The value of a `--set` argument: TOML if it is, else the text itself, so that a shell's quotes need no second pair.
 pub(super) fn value_of(text: &str, place: &Place) -> Node {
     let value = match DeValue::parse(text.trim()) {

@@ -8,6 +8,7 @@
 //! each section has a file of its own in which a setting is one line.
 
 mod access_path;
+mod aliases;
 mod changes;
 mod database;
 mod document;
@@ -36,6 +37,7 @@ use spindle_layout::plan::mistakes_of;
 pub use access_path::{AccessPath, Caching, Method};
 pub use changes::Changes;
 pub use database::{Commit, Database, Engine, TornBlocks, WriteSync};
+pub use document::is_value;
 pub use error::ExperimentError;
 pub use layout::specs_of;
 pub use layout::{
@@ -46,6 +48,7 @@ pub use matrix::{Cell, Factor, Matrix};
 pub use plan::{Auto, Plan, RestoreVerify};
 pub use restore::{PutBack, RestoreBy};
 pub use server::Server;
+pub use vary::parts;
 pub use workload::{
     Arrivals, Hotspot, Junk, Mix, OltpMix, Queries, QueryParameters, RedoStress, Slob, Spacing,
     Tpcb, Tpcc, Transactions, Workload, WorkloadKind,

@@ -89,6 +89,10 @@ pub struct Plan {
 pub struct Auto {
     /// How far the ends of the interval of a ratio may lie from it, per cent, 0.1 to 50.
     pub precision_percent: f64,
+    /// No round begins that would end later than this after the begin of loading, by what rounds took so far; three are
+    /// run in any case. `None`: however long it takes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time_ms: Option<u64>,
 }
 
 impl Plan {
@@ -101,6 +105,7 @@ impl Plan {
         let margin_percent = reader.percent("margin", 3.0, 0.0..=50.0);
         let precision_percent =
             reader.percent("precision", (margin_percent / 2.0).max(0.1), 0.1..=50.0);
+        let time_ms = reader.duration_ms("time", 0, 1_000..=30 * DAY_MS);
         let rounds_max = reader.number("max", 30, spindle_stats::ROUNDS_MIN..=*ROUNDS.end());
         let plan = Plan {
             warmup_ms: warmup.unwrap_or((measure_ms / 4).max(WARMUP_MIN_MS).min(warmup_max_ms)),
@@ -109,7 +114,10 @@ impl Plan {
             rounds: fixed_rounds.unwrap_or(rounds_max),
             runs: reader.number("runs", 1, 1..=100),
             pause_ms: reader.duration_ms("pause", MINUTE_MS, 0..=DAY_MS),
-            auto: fixed_rounds.is_none().then_some(Auto { precision_percent }),
+            auto: fixed_rounds.is_none().then_some(Auto {
+                precision_percent,
+                time_ms: Some(time_ms).filter(|time_ms| *time_ms > 0),
+            }),
             margin_percent,
             restore: reader.word("restore", RestoreBy::Copy),
             noise_check: reader.flag("noise_check", false),
@@ -129,7 +137,7 @@ impl Plan {
             let label = format!("it says how far {other} = \"auto\" goes");
             Err(reader.conflict(&[key], message, label, help))
         };
-        for key in ["precision", "max"] {
+        for key in ["precision", "max", "time"] {
             if self.auto.is_none() && reader.has(key) {
                 return without(key, "rounds", "write rounds = \"auto\", or leave it out");
             }

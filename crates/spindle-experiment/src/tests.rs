@@ -582,14 +582,26 @@ fn rounds_may_be_as_many_as_it_takes() {
     let precision_percent = 2.0;
     assert_eq!(
         (auto.rounds, auto.auto),
-        (12, Some(Auto { precision_percent }))
+        (
+            12,
+            Some(Auto {
+                precision_percent,
+                time_ms: None
+            })
+        )
     );
     assert_eq!(auto.standard().looks, spindle_stats::Looks::EveryRound);
     let default = plan("rounds = \"auto\"\nmargin = \"4%\"");
     let precision_percent = 2.0;
     assert_eq!(
         (default.rounds, default.auto),
-        (30, Some(Auto { precision_percent }))
+        (
+            30,
+            Some(Auto {
+                precision_percent,
+                time_ms: None
+            })
+        )
     );
     assert_eq!(
         plan("rounds = 4").standard().looks,

@@ -4,6 +4,7 @@
 
 use std::collections::BTreeSet;
 
+use super::aliases;
 use super::document::{
     Document, Entry, NAME_LENGTH_MAX, Node, Place, Table, Value, keys_of, name_of, set, value_of,
 };
@@ -149,7 +150,7 @@ fn from_argument(document: &mut Document, argument: &str) -> Result<Varied, Expe
 }
 
 /// A text cut at its commas, but for those in quotes, brackets and braces; each part with where it starts.
-fn parts(text: &str) -> Vec<(usize, &str)> {
+pub fn parts(text: &str) -> Vec<(usize, &str)> {
     let (mut parts, mut start, mut depth, mut quote) = (Vec::new(), 0, 0_u32, None);
     for (index, c) in text.char_indices() {
         match (quote, c) {
@@ -174,6 +175,9 @@ fn check(
     varied: &mut Varied,
     (layout_keys, database_keys): (&[&str], &[&str]),
 ) -> Result<(), ExperimentError> {
+    if varied.path != ["settings"] {
+        varied.path = aliases::path_put_right(std::mem::take(&mut varied.path));
+    }
     let key = varied.path.join(".");
     let first = varied.path[0].as_str();
     let refused = |label: &str| {
@@ -188,7 +192,6 @@ fn check(
     };
     match first {
         "settings" if varied.path.len() == 1 => return refused("name a setting: settings.NAME"),
-        "settings" => varied.path.insert(0, "database".to_owned()),
         "plan" => return refused("the plan is the same for every layout"),
         "workload" if key == "workload.clients" => {
             return refused("load levels are a list already: clients = [8, 16] in [workload]");

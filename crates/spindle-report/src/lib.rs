@@ -6,6 +6,7 @@
 //! declared once, in [`comparison`], for the terminal too. Why the pages are made this way:
 //! `docs/decisions/0004-report.md` and `docs/decisions/0024-the-page.md`.
 
+pub mod brief;
 mod chart;
 pub mod compare;
 pub mod comparison;

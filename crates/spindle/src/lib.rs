@@ -10,6 +10,7 @@
 #![cfg_attr(test, allow(clippy::disallowed_methods))]
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
 
+pub mod ask;
 pub mod clean;
 pub mod cli;
 mod disk_group;

@@ -17,7 +17,7 @@ use spindle_experiment::Experiment;
 use spindle_experiment::Layout;
 use spindle_experiment::specs_of;
 use spindle_report::sentences::counted;
-use spindle_text::quantity::size_text;
+use spindle_text::quantity::{duration_text, size_text};
 
 /// A look at what an experiment would do.
 pub struct Look {
@@ -216,6 +216,14 @@ fn trials_planned(experiment: &Experiment) -> String {
         );
     };
     let rounds_min = ROUNDS_MIN * plan.runs;
+    if let Some(time_ms) = auto.time_ms {
+        let time = duration_text(time_ms);
+        return format!(
+            "Then as many rounds of {cases} as {time} allow, three at least, {rounds_max} at most, and a restore before each \
+             trial (by {restore}). They end earlier when every pair of cases is decided, or its ratio known to {} %.",
+            auto.precision_percent
+        );
+    }
     let precision = auto.precision_percent;
     format!(
         "Then {least} to {most} trials ({cases}, {rounds_min} to {rounds_max} rounds), and a restore before each (by \

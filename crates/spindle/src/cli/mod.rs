@@ -1,5 +1,6 @@
 //! The command line: what people type, and how they are told what went wrong.
 
+mod ask;
 mod results;
 mod run;
 mod signals;
@@ -57,6 +58,9 @@ enum Command {
         #[command(flatten)]
         watch: Watch,
     },
+    /// Compare directories, or settings, without an experiment file: an answer in two minutes.
+    #[command(after_help = ask::TRY_HELP)]
+    Try(ask::Try),
     /// Go on with a run that was interrupted, killed, or had failures; finished trials are kept.
     #[command(after_help = "Example:\n  spindle resume runs/quickstart-20260101-120000")]
     Resume {
@@ -202,6 +206,9 @@ struct Show {
     /// No progress, no warnings on the way: only the result.
     #[arg(long)]
     quiet: bool,
+    /// A dozen lines in place of the table.
+    #[arg(skip)]
+    brief: bool,
 }
 
 #[derive(Args)]
@@ -272,6 +279,7 @@ fn carry_out(arguments: Arguments) -> ExitCode {
             Ok(experiment) => run::begin(experiment, out, &show, watch.watch),
             Err(code) => code,
         },
+        Command::Try(asked) => ask::carry_out(asked),
         Command::Plan { file, changed } => match Experiment::read_changed(&file, changed.changes())
         {
             Ok(experiment) => show_plan(&experiment),

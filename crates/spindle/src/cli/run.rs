@@ -13,7 +13,7 @@ use crate::run::runner::{RunError, Runner};
 use crate::watch::terminal;
 use crate::{plan, say};
 use spindle_experiment::Experiment;
-use spindle_report::table;
+use spindle_report::{brief, table};
 use spindle_result::RunResult;
 use spindle_text::files::Directory;
 
@@ -42,7 +42,7 @@ pub(super) fn begin(
     };
     carry_out(directory, show, |directory, path| {
         let runner = Runner::begin(experiment, directory, shown, signals::interrupts(path))?;
-        runner.foretell(&reckoning)
+        runner.foretell(&reckoning, show.brief)
     })
 }
 
@@ -123,6 +123,9 @@ pub(super) fn show_result(result: &RunResult, directory: &Path, show: &Show) -> 
     let report = directory.join("report.html");
     let text = match show.json {
         true => result.to_json(),
+        false if show.brief => {
+            brief::render(result, &report.display().to_string(), style_of_output())
+        }
         false => format!(
             "{}\nreport: {}\n",
             table::render(result, style_of_output()),

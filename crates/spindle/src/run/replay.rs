@@ -223,7 +223,7 @@ impl RunState {
             experiment: value(serde_json::to_value(experiment)),
             machine: value(serde_json::to_value(&self.machine)),
             margin: experiment.plan.margin_percent / 100.0,
-            planned_rounds: experiment.plan.all_rounds(),
+            planned_rounds: self.planned_rounds(),
             auto: experiment.plan.auto.map(|auto| AutoPlan {
                 precision: auto.precision_percent / 100.0,
                 is_finished: self.finished,
@@ -243,6 +243,23 @@ impl RunState {
                 .iter()
                 .map(|text| Warning { text: text.clone() })
                 .collect(),
+        }
+    }
+
+    /// What was done besides trials.
+    pub fn phases(&self) -> &[Phase] {
+        &self.phases
+    }
+
+    /// How many rounds the plan asks for; of one that ended with its time, how many that was.
+    fn planned_rounds(&self) -> u32 {
+        let plan = &self.experiment.plan;
+        let has_time = plan.auto.is_some_and(|auto| auto.time_ms.is_some());
+        let finished = self.trials.values().flatten();
+        let last = finished.map(|(round, _)| *round).max();
+        match last {
+            Some(last) if has_time && self.finished => last.min(plan.all_rounds()),
+            _ => plan.all_rounds(),
         }
     }
 

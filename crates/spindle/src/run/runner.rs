@@ -136,11 +136,11 @@ impl Runner {
         Ok(())
     }
 
-    /// Says what the run will take, and keeps what may go wrong with that.
-    pub fn foretell(mut self, reckoning: &Reckoning) -> Result<Runner, RunError> {
+    /// Says what the run will take, unless that `is_told` already, and keeps what may go wrong with that.
+    pub fn foretell(mut self, reckoning: &Reckoning, is_told: bool) -> Result<Runner, RunError> {
         self.looked_at = reckoning.looked_at.clone();
-        for line in reckoning.lines() {
-            self.progress.note(&line);
+        for line in reckoning.lines().iter().filter(|_| !is_told) {
+            self.progress.note(line);
         }
         let mut warnings = reckoning.warnings().into_iter();
         match warnings.try_for_each(|warning| self.warn(warning)) {

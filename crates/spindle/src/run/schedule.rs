@@ -14,10 +14,10 @@ use std::ops::Range;
 
 use rand_xoshiro::rand_core::RngCore;
 use spindle_io::env::seeded_rng;
-use spindle_stats::{CaseRounds, Family, Standard, rank_in_groups};
+use spindle_stats::{CaseRounds, Family, ROUNDS_TO_JUDGE, Standard, rank_in_groups};
 
 use super::replay::{CaseKey, RunState};
-use spindle_experiment::Matrix;
+use spindle_experiment::{Auto, Matrix};
 use spindle_result::{Keeps, speed};
 
 /// Streams of chance from here on are the orders of rounds.
@@ -72,7 +72,37 @@ pub fn trials_left(state: &RunState) -> usize {
         _ => trials_of(state, round, &runnable(state)).len(),
     };
     let later = first.round + 1..=plan.all_rounds();
-    next.len() + later.map(left_in).sum::<usize>()
+    let all = next.len() + later.map(left_in).sum::<usize>();
+    let by_time = plan.auto.and_then(|auto| {
+        let (spent_ms, trial_ms) = spent(state);
+        Some((auto.time_ms?.saturating_sub(spent_ms) / trial_ms) as usize)
+    });
+    by_time.map_or(all, |by_time| all.min(by_time.max(next.len())))
+}
+
+/// Whether one more round would take longer than the plan's time, by what rounds took so far.
+fn is_time_up(state: &RunState, auto: Auto) -> bool {
+    let (spent_ms, trial_ms) = spent(state);
+    let round_ms = trial_ms * runnable(state).len() as u64;
+    auto.time_ms
+        .is_some_and(|time_ms| spent_ms + round_ms > time_ms)
+}
+
+/// What a run took so far, loading included, and what a trial takes on average, in milliseconds; at least one.
+fn spent(state: &RunState) -> (u64, u64) {
+    let plan = &state.experiment.plan;
+    let cases = state.cases();
+    let trials = cases.iter().flat_map(|case| state.finished(*case));
+    let times: Vec<u64> = trials
+        .filter_map(|trial| Some(trial.conditions.times?.whole_ms))
+        .collect();
+    let trials_ms: u64 = times.iter().sum();
+    let phases_ms: u64 = state.phases().iter().map(|phase| phase.ms).sum();
+    let trial_ms = match times.len() as u64 {
+        0 => plan.warmup_ms + plan.measure_ms,
+        count => trials_ms / count,
+    };
+    (phases_ms + trials_ms, trial_ms.max(1))
 }
 
 /// Layouts with trials that are not done or may come to need one, whether or not they could be had before.
@@ -148,6 +178,9 @@ fn wanted_in(state: &RunState, round: u32) -> BTreeSet<CaseKey> {
         return runnable;
     };
     let first = *plan.rounds_of(plan.run_of(round)).start();
+    if round >= first + ROUNDS_TO_JUDGE && is_time_up(state, auto) {
+        return BTreeSet::new();
+    }
     if round < first + spindle_stats::ROUNDS_MIN {
         return runnable;
     }

@@ -29,3 +29,4 @@ mod standstill;
 mod turned_devices;
 mod watch;
 mod why;
+mod without_a_file;

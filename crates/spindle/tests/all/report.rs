@@ -1,6 +1,7 @@
 //! What people see of a finished run: table, headline and Markdown as snapshots, the page and `result.json` by their
 //! rules.
 
+mod brief;
 pub(crate) mod browser;
 pub(crate) mod fixture;
 mod matrix;

@@ -73,6 +73,11 @@ impl Reckoning {
         }
     }
 
+    /// Rounds of so many cases that are expected at most, and milliseconds that they take with all else.
+    pub fn most(&self, cases: usize) -> (u32, u64) {
+        self.time.most(cases)
+    }
+
     /// Why it cannot be run here, for people; a line for each reason.
     pub fn refusal(&self) -> Option<String> {
         let is_short = |room: &&Room| room.sure_bytes() > room.free_bytes;

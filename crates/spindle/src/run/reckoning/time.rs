@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use spindle_stats::ROUNDS_MIN;
+use spindle_stats::{ROUNDS_MIN, ROUNDS_TO_JUDGE};
 
 use super::Seen;
 use super::databases::{Databases, Image};
@@ -35,6 +35,8 @@ pub struct Time {
     trials: (u64, u64),
     /// The longest wait before each trial for quiet devices.
     quiet_ms: u64,
+    /// The plan ends with this.
+    limit_ms: Option<u64>,
     /// Trials last as long as what they ask takes, which nobody knows.
     is_open: bool,
 }
@@ -88,7 +90,7 @@ impl Time {
             true => ms_of(experiment.database.size_bytes, SERVER_LOADS_PER_S),
             false => restores_ms / images,
         };
-        Time {
+        let time = Time {
             once: vec![
                 ("making layouts", making_ms),
                 ("loading", ms_of(loaded_bytes, loads_per_s)),
@@ -111,8 +113,30 @@ impl Time {
             pauses_ms: plan.pause_ms * u64::from(plan.runs.saturating_sub(1)),
             trials: trials_of(experiment),
             quiet_ms: plan.quiet_ms,
+            limit_ms: plan.auto.and_then(|auto| auto.time_ms),
             is_open,
-        }
+        };
+        time.limited(experiment)
+    }
+
+    /// No more trials than the plan's time allows, and three of each case in any case.
+    fn limited(mut self, experiment: &Experiment) -> Time {
+        let Some(limit_ms) = self.limit_ms else {
+            return self;
+        };
+        let cases = trials_of(experiment).0 / u64::from(ROUNDS_MIN);
+        let sum = |parts: &[(&str, u64)]| parts.iter().map(|(_, ms)| ms).sum::<u64>();
+        let most = limit_ms.saturating_sub(sum(&self.once)) / sum(&self.trial).max(1);
+        let rounds = (most / cases.max(1)).max(u64::from(ROUNDS_TO_JUDGE));
+        let trials = (rounds * cases).min(self.trials.1);
+        self.trials = (self.trials.0.min(trials), trials);
+        self
+    }
+
+    /// Rounds that are expected at most, and milliseconds that they take with all else.
+    pub fn most(&self, cases: usize) -> (u32, u64) {
+        let rounds = self.trials.1 / (cases as u64).max(1);
+        (rounds as u32, self.ms(self.trials.1))
     }
 
     fn ms(&self, trials: u64) -> u64 {

@@ -1,7 +1,7 @@
 use super::*;
 use crate::run::journal::Event;
 use spindle_experiment::Experiment;
-use spindle_result::sample;
+use spindle_result::{Phase, Trial, TrialTimes, sample};
 
 fn state(plan: &str, layouts: &[&str]) -> RunState {
     let layouts: String = layouts
@@ -26,6 +26,10 @@ fn finish(state: &mut RunState, planned: Planned, tpm: f64) {
 fn finish_keeping(state: &mut RunState, planned: Planned, tpm: f64, keeps: Keeps) {
     let mut trial = sample::trial(planned.round, tpm);
     trial.promise.keeps = keeps;
+    add(state, planned, trial);
+}
+
+fn add(state: &mut RunState, planned: Planned, trial: Trial) {
     state.add(&Event::TrialFinished {
         layout: planned.case.0,
         clients: planned.case.1,
@@ -103,6 +107,44 @@ fn what_is_settled_is_measured_no_more() {
     assert_eq!(taken[0], spindle_stats::ROUNDS_MIN as usize);
     assert!(taken[1] > taken[0] && taken[1] == taken[2], "{taken:?}");
     assert_eq!((trials_left(&state), layouts_not_done(&state)), (0, vec![]));
+}
+
+/// Each trial takes 10 s, loading 15 s: of two minutes, five rounds of two cases are left.
+#[test]
+fn a_plan_with_a_time_ends_with_it() {
+    let taken = |time: &str| {
+        let plan = format!("[plan]\nrounds = \"auto\"\nprecision = \"0.1%\"\ntime = \"{time}\"\n");
+        let mut state = state(&plan, &["a", "b"]);
+        state.add(&Event::PhaseDone {
+            phase: Phase {
+                what: "loading databases".to_owned(),
+                ms: 15_000,
+            },
+        });
+        let mut rounds = 0;
+        loop {
+            let round = next_round(&state);
+            if round.is_empty() {
+                return rounds;
+            }
+            rounds += 1;
+            for planned in round {
+                let mut trial =
+                    sample::trial(planned.round, 100.0 * noise(planned.case, planned.round));
+                trial.conditions.times = Some(TrialTimes {
+                    whole_ms: 10_000,
+                    ..TrialTimes::default()
+                });
+                add(&mut state, planned, trial);
+            }
+            let left = trials_left(&state) as u64;
+            assert!(
+                rounds < 3 || 15_000 + 20_000 * rounds + 10_000 * left <= 120_000,
+                "{rounds} {left}"
+            );
+        }
+    };
+    assert_eq!((taken("2m"), taken("1s")), (5, 3));
 }
 
 /// Effects are of all cases, so the slow ones of a matrix are measured as often as those that are close.

@@ -1,0 +1,232 @@
+//! An experiment file that is being written: sections of settings, each with a word on why it is so.
+
+use std::fmt::Write as _;
+
+/// The widest line of a comment.
+const COMMENT_WIDTH: usize = 110;
+/// Comments beside settings begin in this column.
+const COMMENT_COLUMN: usize = 36;
+
+/// A section that every experiment has once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Section {
+    /// `[database]`.
+    Database,
+    /// `[workload]`.
+    Workload,
+    /// `[plan]`.
+    Plan,
+    /// `[vary]`.
+    Vary,
+}
+
+impl Section {
+    const ALL: [Section; 4] = [
+        Section::Database,
+        Section::Workload,
+        Section::Plan,
+        Section::Vary,
+    ];
+
+    fn name(self) -> &'static str {
+        match self {
+            Section::Database => "database",
+            Section::Workload => "workload",
+            Section::Plan => "plan",
+            Section::Vary => "vary",
+        }
+    }
+}
+
+/// One `key = value`, the value as TOML has it.
+#[derive(Clone, Debug)]
+struct Line {
+    key: String,
+    value: String,
+    why: String,
+}
+
+/// An experiment file.
+#[derive(Clone, Debug, Default)]
+pub struct Draft {
+    /// What stands above it, a paragraph each.
+    about: Vec<String>,
+    top: Vec<Line>,
+    sections: [Vec<Line>; 4],
+    /// The lines of each layout.
+    layouts: Vec<Vec<Line>>,
+}
+
+impl Draft {
+    /// An experiment of this name; `about` says what it asks, a paragraph each.
+    pub fn new(name: &str, about: Vec<String>) -> Draft {
+        let name = Line {
+            key: "name".to_owned(),
+            value: quoted(name),
+            why: String::new(),
+        };
+        Draft {
+            about,
+            top: vec![name],
+            ..Draft::default()
+        }
+    }
+
+    /// Sets a key of a section to a value in TOML, and says why; in the place of what was set before.
+    pub fn set(&mut self, section: Section, key: &str, value: impl Into<String>, why: &str) {
+        put(&mut self.sections[section as usize], key, value.into(), why);
+    }
+
+    /// Leaves a key out again.
+    pub fn leave_out(&mut self, section: Section, key: &str) {
+        self.sections[section as usize].retain(|line| line.key != key);
+    }
+
+    /// Adds a layout of this name, at an existing directory.
+    pub fn layout(&mut self, name: &str, path: &str) {
+        let mut lines = Vec::new();
+        put(&mut lines, "name", quoted(name), "");
+        put(&mut lines, "path", quoted(path), "");
+        self.layouts.push(lines);
+    }
+
+    /// Sets what a `--set KEY=VALUE` says.
+    ///
+    /// # Errors
+    /// Why it cannot stand in this file, for people.
+    pub fn apply(&mut self, set: &str) -> Result<(), String> {
+        let Some((key, value)) = set.split_once('=') else {
+            return Err(format!(
+                "--set {set} sets nothing: write KEY=VALUE, such as plan.measure=5s"
+            ));
+        };
+        let value = value_of(value);
+        let why = "by --set";
+        let Some((section, rest)) = key.split_once('.') else {
+            put(&mut self.top, key, value, why);
+            return Ok(());
+        };
+        let Some(section) = Section::ALL
+            .into_iter()
+            .find(|known| known.name() == section)
+        else {
+            return Err(format!(
+                "--set {set}: the layouts of `try` are its directories and what is varied. Keep the file with --save FILE, change it, \
+                 and `spindle run` it"
+            ));
+        };
+        self.set(section, rest, value, why);
+        Ok(())
+    }
+
+    /// The file.
+    pub fn text(&self) -> String {
+        let mut text = String::new();
+        for paragraph in &self.about {
+            let lines = wrapped(paragraph, COMMENT_WIDTH);
+            lines.iter().for_each(|line| {
+                let _ = writeln!(text, "# {line}");
+            });
+        }
+        write_lines(&mut text, &self.top);
+        for section in Section::ALL {
+            let lines = &self.sections[section as usize];
+            if !lines.is_empty() {
+                let _ = writeln!(text, "\n[{}]", section.name());
+                write_lines(&mut text, lines);
+            }
+        }
+        for layout in &self.layouts {
+            text.push_str("\n[[layout]]\n");
+            write_lines(&mut text, layout);
+        }
+        text
+    }
+}
+
+fn put(lines: &mut Vec<Line>, key: &str, value: String, why: &str) {
+    let line = Line {
+        key: key.to_owned(),
+        value,
+        why: why.to_owned(),
+    };
+    match lines.iter_mut().find(|other| other.key == key) {
+        Some(other) => *other = line,
+        None => lines.push(line),
+    }
+}
+
+fn write_lines(text: &mut String, lines: &[Line]) {
+    for Line { key, value, why } in lines {
+        let setting = format!("{key} = {value}");
+        let _ = match why.is_empty() {
+            true => writeln!(text, "{setting}"),
+            false => writeln!(text, "{setting:COMMENT_COLUMN$}# {why}"),
+        };
+    }
+}
+
+/// A text as TOML has it. JSON's escapes are among those of TOML.
+pub fn quoted(text: &str) -> String {
+    serde_json::to_string(text).expect("a text is JSON")
+}
+
+/// What follows the `=` of an argument, as TOML: itself if it is, else as a text, as `--set` of other commands has it.
+pub fn value_of(argument: &str) -> String {
+    let argument = argument.trim();
+    let is_toml = spindle_experiment::is_value(argument) && !argument.contains('\n');
+    match is_toml {
+        true => argument.to_owned(),
+        false => quoted(argument),
+    }
+}
+
+/// A text in lines of at most so many characters, broken between words.
+pub fn wrapped(text: &str, width: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + 1 + word.chars().count() <= width => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use spindle_experiment::Experiment;
+
+    #[test]
+    fn a_draft_is_a_file_that_can_be_read() {
+        let mut draft = Draft::new("a \"try\"", vec!["Which is faster?".to_owned()]);
+        draft.set(
+            Section::Database,
+            "size",
+            "\"64MiB\"",
+            "more than the cache",
+        );
+        draft.set(Section::Database, "buffer_cache", "\"8MiB\"", "");
+        draft.set(Section::Vary, "io.method", "[\"sync\", \"async\"]", "");
+        draft.layout("here", ".");
+        draft.apply("plan.measure=5s").unwrap();
+        draft.apply("workload.clients=[1, 4]").unwrap();
+        draft.apply("database.size=128MiB").unwrap();
+        draft.apply("seed=7").unwrap();
+        insta::assert_snapshot!(draft.text());
+        let experiment = Experiment::parse("draft.toml", &draft.text(), &[]).unwrap();
+        assert_eq!((experiment.seed, experiment.layouts.len()), (7, 2));
+        assert_eq!(experiment.workload.clients, [1, 4]);
+        assert!(
+            draft
+                .apply("layout.0.path=/x")
+                .unwrap_err()
+                .contains("--save")
+        );
+        assert!(draft.apply("plan").unwrap_err().contains("sets nothing"));
+    }
+}

@@ -1,0 +1,401 @@
+//! What `spindle try` asks: directories, settings with several values, and a time; everything else is chosen here, so
+//! that data are larger than the cache and rounds fit the time.
+
+use std::os::unix::fs::FileTypeExt;
+use std::path::Path;
+
+use spindle_io::real::facts;
+use spindle_stats::{ROUNDS_MIN, rounds_to_find};
+use spindle_text::quantity::{duration_text, size_text};
+
+use super::draft::{Draft, Section, quoted, value_of};
+use spindle_experiment::Engine;
+
+const MIB: u64 = 1 << 20;
+/// Loaded data, unless said otherwise.
+pub const SIZE_BYTES: u64 = 256 * MIB;
+/// The buffer cache is this part of the data.
+const DATA_PER_CACHE: u64 = 16;
+/// Loaded in a second, about: by the embedded database, and by a server.
+const LOADED_PER_S: (u64, u64) = (100 * MIB, 40 * MIB);
+/// Copied in a second, about.
+const COPIED_PER_S: u64 = 200 * MIB;
+/// What a trial takes besides warm-up and measured time, milliseconds, about: in this process, and with a server's.
+const OVERHEAD_MS: (u64, u64) = (3_000, 7_000);
+/// The shortest warm-up and measured time together that say anything.
+const SLOT_MIN_MS: u64 = 1_300;
+/// And the longest of use to a quick answer.
+const SLOT_MAX_MS: u64 = 26_000;
+/// Data of a unit of TPC-B's scale, and of a warehouse of TPC-C, about.
+const TPCB_UNIT_BYTES: u64 = 16 * MIB;
+const WAREHOUSE_BYTES: u64 = 100 * MIB;
+/// How much trials differ from round to round on a calm machine: standard deviation of the logarithm of their ratio.
+const USUAL_SPREAD: f64 = 0.03;
+
+/// What is asked.
+#[derive(Clone, Debug)]
+pub struct Question {
+    /// Which database.
+    pub engine: Engine,
+    /// Directories, as they were written.
+    pub paths: Vec<String>,
+    /// Each `KEY=A,B`.
+    pub vary: Vec<String>,
+    /// Kind of workload.
+    pub workload: String,
+    /// Sessions that work at the same time.
+    pub clients: u32,
+    /// Loaded data.
+    pub size_bytes: u64,
+    /// How long it may take, in all.
+    pub time_ms: u64,
+    /// Each `KEY=VALUE`.
+    pub sets: Vec<String>,
+}
+
+impl Question {
+    /// The file, for an experiment of so many cases.
+    ///
+    /// # Errors
+    /// What is wrong with the question, for people.
+    pub fn draft(&self, cases: usize) -> Result<Draft, String> {
+        let about = vec![
+            "Written by `spindle try`, and what it ran. Change it as you like: docs/experiment-file.md describes every key.".to_owned(),
+            format!(
+                "A quick answer: {} of data, {} in all. To rely on, choose data several times larger than memory, and measure \
+                 for minutes.",
+                size_text(self.size_bytes),
+                duration_text(self.time_ms)
+            ),
+        ];
+        let mut draft = Draft::new("try", about);
+        self.write_database(&mut draft);
+        self.write_workload(&mut draft);
+        self.write_plan(&mut draft, cases);
+        self.write_vary(&mut draft)?;
+        for path in &self.paths {
+            draft.layout(path, path);
+        }
+        for set in &self.sets {
+            draft.apply(set)?;
+            if set.starts_with("plan.rounds=") && !set.contains("auto") {
+                for key in ["max", "time"] {
+                    draft.leave_out(Section::Plan, key);
+                }
+            }
+        }
+        Ok(draft)
+    }
+
+    fn write_database(&self, draft: &mut Draft) {
+        let cache_bytes = (self.size_bytes / DATA_PER_CACHE).max(MIB);
+        draft.set(
+            Section::Database,
+            "engine",
+            quoted(self.engine.as_str()),
+            "",
+        );
+        if self.data_of_workload().is_none() {
+            let size = quoted(&size_text(self.size_bytes));
+            draft.set(
+                Section::Database,
+                "size",
+                size,
+                "loaded data: more than the caches hold",
+            );
+        }
+        let cache = quoted(&size_text(cache_bytes));
+        draft.set(
+            Section::Database,
+            "buffer_cache",
+            cache,
+            "a sixteenth of the data",
+        );
+        if self.engine == Engine::Kernel {
+            draft.set(Section::Database, "log_file_size", "\"32MiB\"", "");
+        }
+    }
+
+    fn write_workload(&self, draft: &mut Draft) {
+        draft.set(Section::Workload, "kind", quoted(&self.workload), "");
+        if let Some((key, count)) = self.data_of_workload() {
+            draft.set(
+                Section::Workload,
+                key,
+                count.to_string(),
+                "how much data there is",
+            );
+        }
+        draft.set(Section::Workload, "clients", self.clients.to_string(), "");
+    }
+
+    /// The key by which a workload says how much data there is, and its value.
+    fn data_of_workload(&self) -> Option<(&'static str, u64)> {
+        match self.workload.as_str() {
+            "tpcb" => Some(("scale", (self.size_bytes / TPCB_UNIT_BYTES).max(1))),
+            "tpcc" => Some(("warehouses", (self.size_bytes / WAREHOUSE_BYTES).max(1))),
+            _ => None,
+        }
+    }
+
+    fn write_plan(&self, draft: &mut Draft, cases: usize) {
+        let (warmup_ms, measure_ms) = self.times_ms(cases as u64);
+        let plan = Section::Plan;
+        draft.set(plan, "warmup", quoted(&duration_text(warmup_ms)), "");
+        let why = "short, so that rounds fit the time";
+        draft.set(plan, "measure", quoted(&duration_text(measure_ms)), why);
+        draft.set(plan, "rounds", "\"auto\"", "until every ratio is known");
+        draft.set(
+            plan,
+            "time",
+            quoted(&duration_text(self.time_ms)),
+            "or until this has passed",
+        );
+        draft.set(plan, "max", "100", "");
+        draft.set(
+            plan,
+            "quiet",
+            "\"2s\"",
+            "the longest wait for devices at rest",
+        );
+    }
+
+    /// Warm-up and measured time of a trial, so that six rounds of so many cases fit the time, or three.
+    fn times_ms(&self, cases: u64) -> (u64, u64) {
+        let is_server = matches!(self.engine, Engine::Postgres | Engine::MariaDb);
+        let of = |(own, server): (u64, u64)| if is_server { server } else { own };
+        let places = self.paths.len().max(1) as u64;
+        let once_ms = self.size_bytes * 1_000 / of(LOADED_PER_S)
+            + places * self.size_bytes * 1_000 / COPIED_PER_S;
+        let trials_ms = self.time_ms.saturating_sub(once_ms);
+        // Every trial's database is put back and read back.
+        let overhead_ms = of(OVERHEAD_MS) + self.size_bytes * 1_000 / COPIED_PER_S;
+        let slot_ms =
+            |rounds: u64| (trials_ms / (rounds * cases.max(1))).saturating_sub(overhead_ms);
+        let six = slot_ms(u64::from(ROUNDS_MIN));
+        let slot_ms = if six >= SLOT_MIN_MS { six } else { slot_ms(3) };
+        let slot_ms = slot_ms.clamp(SLOT_MIN_MS, SLOT_MAX_MS);
+        let tenths = |ms: u64| (ms / 100 * 100).max(300);
+        (tenths(slot_ms / 4), tenths(slot_ms * 3 / 4))
+    }
+
+    fn write_vary(&self, draft: &mut Draft) -> Result<(), String> {
+        for vary in &self.vary {
+            let Some((key, values)) = vary.split_once('=') else {
+                return Err(format!(
+                    "--vary {vary} names no values: write KEY=A,B, such as io.method=sync,async"
+                ));
+            };
+            let values = match values.trim_start().starts_with('[') {
+                true => values.to_owned(),
+                false => {
+                    let parts = spindle_experiment::parts(values);
+                    let values: Vec<String> =
+                        parts.into_iter().map(|(_, part)| value_of(part)).collect();
+                    format!("[{}]", values.join(", "))
+                }
+            };
+            draft.set(Section::Vary, key.trim(), values, "");
+        }
+        if self.paths.len() > 1 || !self.vary.is_empty() {
+            return Ok(());
+        }
+        match self.engine {
+            Engine::Kernel => {
+                let ways = "[{ caching = \"buffered\", method = \"sync\" }, { caching = \"direct\", method = \"sync\" }, \
+                            { caching = \"direct\", method = \"async\" }]";
+                draft.set(Section::Vary, "io", ways, "how blocks are read and written");
+            }
+            Engine::Sqlite => {
+                draft.set(
+                    Section::Vary,
+                    "settings.journal_mode",
+                    "[\"wal\", \"delete\"]",
+                    "",
+                );
+            }
+            Engine::Postgres | Engine::MariaDb => return Err(self.nothing_to_compare()),
+        }
+        Ok(())
+    }
+
+    fn nothing_to_compare(&self) -> String {
+        let (path, engine) = (&self.paths[0], self.engine);
+        let example = match engine {
+            Engine::MariaDb => "settings.innodb_flush_method=O_DIRECT,fsync",
+            _ => "settings.full_page_writes=on,off",
+        };
+        format!(
+            "one directory has nothing to be compared with. Add another directory, or vary a setting:\n  spindle try {path} \
+             --engine {engine} --vary {example}"
+        )
+    }
+
+    /// Why a directory cannot be taken, for people.
+    ///
+    /// # Errors
+    /// The reason, with what to do.
+    pub fn check_paths(&self) -> Result<(), String> {
+        for (index, path) in self.paths.iter().enumerate() {
+            if self.paths[..index].contains(path) {
+                return Err(format!("{path} is there twice"));
+            }
+            let found = std::fs::metadata(path)
+                .map_err(|error| format!("{path}: {error}. Name a directory that is there"))?;
+            if found.file_type().is_block_device() {
+                return Err(format!(
+                    "{path} is a device, and `try` takes directories only: it never erases anything. Mount a file system on it, or \
+                     write an experiment whose layout says devices and erase (`spindle examples`)"
+                ));
+            }
+            if !found.is_dir() {
+                return Err(format!("{path} is not a directory"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Directories that lie on one file system, for people; `None` when each has its own, or settings are compared.
+    pub fn shared_file_system(&self) -> Option<String> {
+        let device = |path: &String| {
+            let found = facts::file_system(Path::new(path)).ok()?;
+            Some((found.device_major, found.device_minor))
+        };
+        let devices: Vec<_> = self.paths.iter().map(device).collect();
+        let first = devices.first()?;
+        let is_shared =
+            devices.len() > 1 && first.is_some() && devices.iter().all(|other| other == first);
+        is_shared.then(|| {
+            format!(
+                "{} lie on one file system: no difference is to be expected between them",
+                self.paths.join(" and ")
+            )
+        })
+    }
+}
+
+/// The smallest difference, per cent, that so many rounds are likely to find, where trials differ as they do on a calm
+/// machine.
+pub fn found_percent(rounds: u32) -> u32 {
+    let finds = |percent: &u32| {
+        let needed = rounds_to_find(f64::from(*percent) / 100.0, USUAL_SPREAD);
+        needed.is_some_and(|needed| needed <= rounds)
+    };
+    (1..100).find(finds).unwrap_or(100)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use spindle_experiment::{Changes, Experiment};
+
+    fn question(paths: &[&str], engine: Engine) -> Question {
+        Question {
+            engine,
+            paths: paths.iter().map(ToString::to_string).collect(),
+            vary: Vec::new(),
+            workload: "oltp_mix".to_owned(),
+            clients: 8,
+            size_bytes: SIZE_BYTES,
+            time_ms: 120_000,
+            sets: Vec::new(),
+        }
+    }
+
+    fn read(question: &Question) -> Experiment {
+        let text = question.draft(2).unwrap().text();
+        match Experiment::from_text(Path::new("try.toml"), &text, Changes::default(), false) {
+            Ok(experiment) => experiment,
+            Err(error) => panic!("{error} at {:?}\n{text}", error.place()),
+        }
+    }
+
+    #[test]
+    fn what_is_saved_says_all_that_was_chosen() {
+        let mut asked = question(&["/mnt/nvme", "/srv/data"], Engine::Postgres);
+        asked.vary = vec!["settings.full_page_writes=on,off".to_owned()];
+        insta::assert_snapshot!(asked.draft(4).unwrap().text());
+        assert_eq!(read(&asked).layouts.len(), 4);
+    }
+
+    #[test]
+    fn one_directory_compares_what_matters_most() {
+        let kernel = read(&question(&["."], Engine::Kernel));
+        let names: Vec<&str> = kernel
+            .layouts
+            .iter()
+            .map(|layout| layout.name.as_str())
+            .collect();
+        assert_eq!(names, ["buffered sync", "direct sync", "direct async"]);
+        assert_eq!(read(&question(&["."], Engine::Sqlite)).layouts.len(), 2);
+        let refused = question(&["."], Engine::Postgres).draft(1).unwrap_err();
+        assert!(
+            refused.contains("--vary settings.full_page_writes=on,off"),
+            "{refused}"
+        );
+    }
+
+    #[test]
+    fn every_workload_has_more_data_than_cache() {
+        for (engine, workload) in [
+            (Engine::Kernel, "slob"),
+            (Engine::Sqlite, "tpcb"),
+            (Engine::Postgres, "tpcc"),
+        ] {
+            let mut asked = question(&["/a", "/b"], engine);
+            asked.workload = workload.to_owned();
+            for size_bytes in [SIZE_BYTES, 4 << 30] {
+                asked.size_bytes = size_bytes;
+                let database = read(&asked).database;
+                assert!(
+                    database.size_bytes > 4 * database.buffer_cache_bytes,
+                    "{workload}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn trials_fit_the_time() {
+        for (paths, cases, time_ms) in [
+            (1, 2, 60_000),
+            (1, 3, 120_000),
+            (2, 6, 120_000),
+            (2, 4, 3_600_000),
+        ] {
+            let mut asked = question(&["/a", "/b"][..paths], Engine::Kernel);
+            asked.time_ms = time_ms;
+            let (warmup_ms, measure_ms) = asked.times_ms(cases);
+            assert!(
+                measure_ms >= 900 && warmup_ms >= 300,
+                "{warmup_ms} {measure_ms}"
+            );
+            let three_rounds = 3 * cases * (warmup_ms + measure_ms + OVERHEAD_MS.0 + 1_280);
+            assert!(three_rounds <= time_ms, "{cases} cases: {three_rounds}");
+        }
+    }
+
+    #[test]
+    fn devices_and_files_are_refused() {
+        let told = |path: &str| question(&[path], Engine::Kernel).check_paths().unwrap_err();
+        assert!(told("/dev/null").contains("not a directory"));
+        assert!(told("/no/such").contains("Name a directory"));
+        assert!(
+            question(&[".", "."], Engine::Kernel)
+                .check_paths()
+                .unwrap_err()
+                .contains("twice")
+        );
+        assert_eq!(question(&["."], Engine::Kernel).check_paths(), Ok(()));
+        assert!(
+            question(&[".", "src"], Engine::Kernel)
+                .shared_file_system()
+                .is_some()
+        );
+    }
+
+    #[test]
+    fn more_rounds_find_smaller_differences() {
+        assert!(found_percent(3) > found_percent(6) && found_percent(6) > found_percent(20));
+    }
+}

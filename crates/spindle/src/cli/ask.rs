@@ -1,0 +1,197 @@
+//! `spindle try`: asks without a file. Writes the experiment, reads it as any other, says what it will take, runs it,
+//! and answers in a dozen lines.
+
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::Args;
+use spindle_text::quantity::{duration_text, parse_duration_ms, parse_size};
+
+use super::{Show, Watch, fail, run, wrong_experiment};
+use crate::ask::draft::wrapped;
+use crate::ask::question::{Question, SIZE_BYTES, found_percent};
+use crate::{plan, say};
+use spindle_experiment::{Changes, Engine, Experiment};
+use spindle_text::files;
+
+/// What people read as the name of the file where there is none.
+const NO_FILE: &str = "try.toml";
+
+pub(super) const TRY_HELP: &str = "Examples:
+  spindle try /mnt/nvme /srv/data                    which directory is faster?
+  spindle try . --vary io.method=sync,slaves,async   which way of doing I/O?
+  spindle try . --engine sqlite --vary settings.journal_mode=wal,delete \\
+      --vary settings.synchronous=full,normal        what does each setting do?
+  spindle try . --engine postgres --vary settings.full_page_writes=on,off --time 5m
+
+Files of the databases are made in the directories and taken away again; nothing else there is touched.";
+
+#[derive(Args)]
+pub(super) struct Try {
+    /// Directories to compare, one or more.
+    #[arg(required = true, value_name = "PATH")]
+    paths: Vec<String>,
+    /// The database: kernel (embedded), sqlite, postgres, mariadb.
+    #[arg(long, default_value = "kernel", value_parser = engine)]
+    engine: Engine,
+    /// Compares these values, too; several make a matrix, and the effect of each is told.
+    #[arg(long, value_name = "KEY=A,B,...")]
+    vary: Vec<String>,
+    /// What clients do: oltp_mix, slob, tpcb, tpcc.
+    #[arg(long, default_value = "oltp_mix", value_parser = ["oltp_mix", "slob", "tpcb", "tpcc"])]
+    workload: String,
+    /// How long it may take, about.
+    #[arg(long, default_value = "2m", value_parser = time)]
+    time: u64,
+    /// Loaded data [default: 256MiB].
+    #[arg(long, value_parser = size)]
+    size: Option<u64>,
+    /// Sessions that work at the same time.
+    #[arg(long, default_value_t = 8)]
+    clients: u32,
+    /// Overrides a setting; may be given several times.
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    sets: Vec<String>,
+    /// All columns, all verdicts, all findings.
+    #[arg(long, conflicts_with = "json")]
+    wide: bool,
+    /// Keeps the experiment in this file, which must not be there yet.
+    #[arg(long, value_name = "FILE")]
+    save: Option<PathBuf>,
+    /// The run directory [default: runs/try-TIME].
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    #[command(flatten)]
+    show: Show,
+    #[command(flatten)]
+    watch: Watch,
+}
+
+/// Also by the names that people give to engines.
+fn engine(word: &str) -> Result<Engine, String> {
+    match word {
+        "kernel" | "embedded" => Ok(Engine::Kernel),
+        "sqlite" => Ok(Engine::Sqlite),
+        "postgres" | "postgresql" => Ok(Engine::Postgres),
+        "mariadb" | "mysql" => Ok(Engine::MariaDb),
+        _ => Err("allowed: kernel, sqlite, postgres, mariadb".to_owned()),
+    }
+}
+
+fn time(text: &str) -> Result<u64, String> {
+    let time_ms = parse_duration_ms(text).filter(|ms| (10_000..=86_400_000).contains(ms));
+    time_ms.ok_or_else(|| "allowed: a duration from 10s to 24h, such as 2m".to_owned())
+}
+
+fn size(text: &str) -> Result<u64, String> {
+    let bytes = parse_size(text).filter(|bytes| *bytes >= 16 << 20);
+    bytes.ok_or_else(|| "allowed: a size of 16MiB or more, such as 4GiB".to_owned())
+}
+
+pub(super) fn carry_out(asked: Try) -> ExitCode {
+    let question = Question {
+        engine: asked.engine,
+        paths: asked.paths,
+        vary: asked.vary,
+        workload: asked.workload,
+        clients: asked.clients,
+        size_bytes: asked.size.unwrap_or(SIZE_BYTES),
+        time_ms: asked.time,
+        sets: asked.sets,
+    };
+    let wrong = |reason: &str| {
+        fail(reason);
+        ExitCode::from(2)
+    };
+    if let Err(reason) = question.check_paths() {
+        return wrong(&reason);
+    }
+    let (text, experiment) = match written(&question) {
+        Ok(written) => written,
+        Err(Mistake::Told(reason)) => return wrong(&reason),
+        Err(Mistake::Code(code)) => return code,
+    };
+    if let Some(path) = &asked.save
+        && let Err(error) = save(path, &text)
+    {
+        return wrong(&format!("cannot write {}: {error}", path.display()));
+    }
+    if !asked.show.quiet {
+        foretell(&question, &experiment);
+    }
+    let show = Show {
+        brief: !asked.wide,
+        ..asked.show
+    };
+    run::begin(experiment, asked.out, &show, asked.watch.watch)
+}
+
+/// Writes a file that is not there yet.
+pub(super) fn save(path: &Path, text: &str) -> io::Result<()> {
+    files::create_new(path)?.write_all(text.as_bytes())
+}
+
+enum Mistake {
+    Told(String),
+    Code(ExitCode),
+}
+
+/// The file and what it says. How long trials are depends on how many cases there are, so it is written twice.
+fn written(question: &Question) -> Result<(String, Experiment), Mistake> {
+    let mut cases = question.paths.len();
+    for _ in 0..2 {
+        let text = question.draft(cases).map_err(Mistake::Told)?.text();
+        let read = Experiment::from_text(Path::new(NO_FILE), &text, Changes::default(), true);
+        let experiment = read.map_err(|error| Mistake::Code(wrong_experiment(&error)))?;
+        let found = experiment.candidates().count() * experiment.workload.clients.len();
+        if found == cases {
+            return Ok((text, experiment));
+        }
+        cases = found;
+    }
+    let text = question.draft(cases).map_err(Mistake::Told)?.text();
+    let read = Experiment::from_text(Path::new(NO_FILE), &text, Changes::default(), true);
+    let experiment = read.map_err(|error| Mistake::Code(wrong_experiment(&error)))?;
+    Ok((text, experiment))
+}
+
+/// Says at once what it will take, and what it cannot settle.
+fn foretell(question: &Question, experiment: &Experiment) {
+    if question.vary.is_empty()
+        && let Some(shared) = question.shared_file_system()
+    {
+        say::note(&format!("note: {shared}"));
+    }
+    let candidates: Vec<&str> = experiment
+        .candidates()
+        .map(|layout| experiment.layouts[layout].name.as_str())
+        .collect();
+    if candidates.len() < 2 {
+        say::note("note: there is one candidate only: its figures are told, and no verdict");
+    }
+    let cases = candidates.len() * experiment.workload.clients.len();
+    let Ok(look) = plan::look(experiment, Path::new(".")) else {
+        return;
+    };
+    let (rounds, ms) = look.reckoning.most(cases);
+    let time = duration_text(ms.div_ceil(1_000) * 1_000);
+    let over = match ms > question.time_ms + question.time_ms / 4 {
+        true => format!(
+            ", more than the {} asked for: three rounds are the fewest that tell anything",
+            duration_text(question.time_ms)
+        ),
+        false => String::new(),
+    };
+    let trial = duration_text(experiment.plan.measure_ms);
+    let said = format!(
+        "{} ({}): up to {rounds} rounds of {trial}, about {time}{over}. On a calm machine differences below about {} % stay open; \
+         --time 10m settles smaller ones.",
+        spindle_report::sentences::counted(candidates.len(), "candidate"),
+        candidates.join("; "),
+        found_percent(rounds)
+    );
+    for line in wrapped(&said, 80) {
+        say::note(&line);
+    }
+}

@@ -1,0 +1,138 @@
+//! Asking without a file, as people do: `try` from beginning to end, what it refuses, and what it saves.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+struct Place {
+    directory: tempfile::TempDir,
+    ledger: tempfile::TempDir,
+}
+
+impl Place {
+    fn new() -> Place {
+        Place {
+            // Beside the program: /tmp may be a tmpfs.
+            directory: tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap(),
+            ledger: tempfile::tempdir().unwrap(),
+        }
+    }
+
+    fn path(&self) -> &Path {
+        self.directory.path()
+    }
+
+    fn spindle(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_spindle"));
+        command
+            .args(arguments)
+            .env("SPINDLE_LEDGER_DIRECTORY", self.ledger.path())
+            .current_dir(self.path())
+            .stdin(Stdio::null());
+        command
+    }
+
+    fn output(&self, arguments: &[&str]) -> Output {
+        self.spindle(arguments).output().unwrap()
+    }
+}
+
+fn text(output: &Output) -> (String, String) {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    (text(&output.stdout), text(&output.stderr))
+}
+
+#[test]
+fn a_question_is_answered_in_a_dozen_lines() {
+    let place = Place::new();
+    fs::create_dir(place.path().join("a b")).unwrap();
+    let asked = [
+        "try",
+        "a b",
+        "--vary",
+        "io.method=sync,async",
+        "--time",
+        "10s",
+        "--size",
+        "16MiB",
+        "--clients",
+        "2",
+        "--save",
+        "kept.toml",
+        "--set",
+        "seed=3",
+    ];
+    let output = place.output(&asked);
+    let (stdout, stderr) = text(&output);
+    assert!(output.status.success(), "{stderr}");
+    assert!(
+        stderr.starts_with("2 candidates (sync; async): up to 3 rounds"),
+        "{stderr}"
+    );
+    assert!(!stderr.contains("Memory:"), "{stderr}");
+    let widths = stdout
+        .lines()
+        .filter(|line| !line.starts_with("Report: "))
+        .map(|line| line.chars().count());
+    assert!(widths.max() <= Some(80), "{stdout}");
+    assert!(stdout.lines().count() <= 24, "{stdout}");
+    for told in [
+        "embedded database · 16MiB of data · oltp_mix, 2 clients",
+        "of the best",
+        "Report: ",
+    ] {
+        assert!(stdout.contains(told), "{stdout}");
+    }
+    assert!(stdout.trim_end().ends_with('.'), "{stdout}");
+    // What is kept can be planned and run, and nothing else is left but the run.
+    let planned = place.output(&["plan", "kept.toml"]);
+    assert!(planned.status.success(), "{}", text(&planned).1);
+    assert!(
+        fs::read_to_string(place.path().join("kept.toml"))
+            .unwrap()
+            .contains("seed = 3")
+    );
+    assert_eq!(fs::read_dir(place.path().join("a b")).unwrap().count(), 0);
+    assert_eq!(fs::read_dir(place.path().join("runs")).unwrap().count(), 1);
+    let again = place.output(&asked);
+    assert_eq!(again.status.code(), Some(2));
+    assert!(
+        text(&again).1.contains("cannot write kept.toml"),
+        "{}",
+        text(&again).1
+    );
+}
+
+#[test]
+fn what_cannot_be_asked_so_is_refused_before_anything_is_made() {
+    let place = Place::new();
+    fs::write(place.path().join("file"), "").unwrap();
+    for (asked, told) in [
+        (&["try"][..], "<PATH>"),
+        (&["try", "nowhere"], "Name a directory that is there"),
+        (&["try", "file"], "not a directory"),
+        (&["try", ".", "."], "twice"),
+        (
+            &["try", ".", "--engine", "postgres"],
+            "--vary settings.full_page_writes=on,off",
+        ),
+        (
+            &["try", ".", "--engine", "oracle"],
+            "allowed: kernel, sqlite, postgres, mariadb",
+        ),
+        (&["try", ".", "--time", "1s"], "from 10s to 24h"),
+        (&["try", ".", "--vary", "io.method"], "names no values"),
+        (
+            &["try", ".", "--vary", "io.method=sync,fast"],
+            "allowed: \"sync\"",
+        ),
+        (&["try", ".", "--set", "layout.0.path=x"], "--save"),
+        (&["try", ".", "--workload", "tpch"], "possible values"),
+    ] {
+        let output = place.output(asked);
+        let stderr = text(&output).1;
+        assert_eq!(output.status.code(), Some(2), "{asked:?}: {stderr}");
+        assert!(stderr.contains(told), "{asked:?}: {stderr}");
+    }
+    assert_eq!(fs::read_dir(place.path()).unwrap().count(), 1);
+}
