@@ -8,11 +8,11 @@ use std::sync::Arc;
 
 use spindle_io::Env;
 use spindle_io::real::IoCounts;
+use spindle_kernel::SampledWaits;
 use spindle_layout::Place;
 use spindle_workload::Acknowledged;
 use spindle_workload::driver::{Behaviour, Running};
 
-use crate::kernel::SampledWaits;
 use crate::promise::{Promise, Storage};
 
 /// An answer that takes a while.

@@ -7,5 +7,6 @@ mod mariadb;
 mod postgres;
 pub mod power_cut;
 pub mod promise;
+mod registry;
 pub mod sql;
 mod sqlite;

@@ -16,9 +16,8 @@ use serde::{Deserialize, Serialize};
 use spindle_io::real::facts;
 
 use crate::error::LayoutError;
-use crate::removal::{
-    Removal, SERVER_PREFIX, entries, open_within, remove_contents, remove_one, try_lock,
-};
+use crate::open_directory::{entries, open_within};
+use crate::removal::{Removal, SERVER_PREFIX, remove_contents, remove_one, try_lock};
 
 /// Name of the marker file.
 const MARKER: &str = "SPINDLE-DATA";

@@ -16,6 +16,7 @@ mod image;
 mod known_device;
 pub mod ledger;
 mod moment;
+mod open_directory;
 mod place;
 mod placement;
 pub mod plan;

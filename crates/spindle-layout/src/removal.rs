@@ -2,19 +2,18 @@
 //! way of open directories, so that no symbolic link is ever followed and no mounted file system entered. Everything
 //! else is foreign: it stays and is reported.
 
-use std::ffi::{CStr, CString};
+use std::ffi::CStr;
 use std::fs::File;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use rustix::fs::{
-    AtFlags, Dir, FileType, FlockOperation, Mode, OFlags, flock, fstat, openat, statat, unlinkat,
-};
+use rustix::fs::{AtFlags, FileType, FlockOperation, OFlags, flock, fstat, statat, unlinkat};
 use rustix::io::Errno;
 use spindle_io::real::FileError;
 
 use crate::error::LayoutError;
+use crate::open_directory::{entries, open_within};
 use crate::shape::is_known_file_name;
 use crate::tree::{remove_tree, wait_until_left};
 
@@ -89,20 +88,6 @@ fn remove_directory(
     Ok(())
 }
 
-/// Names in an open directory, in alphabetical order.
-pub(crate) fn entries(directory: &File, path: &Path) -> Result<Vec<CString>, LayoutError> {
-    let wrong = |error: Errno| LayoutError::system("list", path, error);
-    let mut names = Vec::new();
-    for entry in Dir::read_from(directory).map_err(wrong)? {
-        let entry = entry.map_err(wrong)?;
-        if !matches!(entry.file_name().to_bytes(), b"." | b"..") {
-            names.push(entry.file_name().to_owned());
-        }
-    }
-    names.sort();
-    Ok(names)
-}
-
 /// The directory of this name, if it is one that Spindle makes and not another file system's.
 fn open_directory_of_ours(directory: &File, name: &CStr, device: u64) -> Option<File> {
     let text = name.to_str().ok()?;
@@ -142,12 +127,6 @@ fn remove_files(directory: &File, path: &Path, removal: &mut Removal) -> Result<
         removal.removed_bytes += status.st_size.unsigned_abs();
     }
     Ok(())
-}
-
-/// Opens what has this name in an open directory for reading; a symbolic link is refused.
-pub(crate) fn open_within(directory: &File, name: &CStr, flags: OFlags) -> Result<File, Errno> {
-    let flags = flags | OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    openat(directory, name, flags, Mode::empty()).map(File::from)
 }
 
 /// Takes the lock of an open file; false when another holds it for longer than dying takes.

@@ -10,12 +10,9 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::interval::{Moments, p_value_of, quantile};
-use crate::power::POWER;
-use crate::simultaneous::{ROUNDS_TO_JUDGE, Spread};
+use crate::power::{MAX_ROUNDS, POWER};
+use crate::spread::{ROUNDS_TO_JUDGE, Spread};
 use crate::{Side, Standard, StatsError};
-
-/// The most rounds that [`Comparison::rounds_needed`] looks ahead.
-pub const MAX_ROUNDS: u32 = 1_000;
 
 /// What may be said of the first case of a comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]

@@ -18,10 +18,10 @@
 
 use std::collections::BTreeMap;
 
+use crate::cases::{CaseRounds, check_cases};
 use crate::comparison::{Comparison, check_margin, compare_spread};
 use crate::interval::Moments;
-use crate::ranking::CaseRounds;
-use crate::simultaneous::{Spread, check_cases};
+use crate::spread::Spread;
 use crate::{Standard, StatsError};
 
 /// Which level of each factor the cases have.

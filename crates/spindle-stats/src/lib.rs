@@ -6,6 +6,7 @@
 //! arithmetic is right is shown in `tests/reference.rs` (against SciPy); that the verdicts are honest, in
 //! `tests/study.rs` and `tests/sequential.rs` (thousands of synthetic experiments whose truth is known).
 
+mod cases;
 mod censored;
 mod comparison;
 mod drift;
@@ -20,12 +21,14 @@ mod ranking;
 mod sequential;
 mod series;
 mod simultaneous;
+mod spread;
 mod standard;
 mod steady_state;
 mod unpaired;
 
+pub use cases::CaseRounds;
 pub use censored::CensoredTimes;
-pub use comparison::{Comparison, MAX_ROUNDS, Verdict, compare_by, compare_paired};
+pub use comparison::{Comparison, Verdict, compare_by, compare_paired};
 pub use drift::{Trend, holm, trend};
 pub use effects::{Effect, Effects, Interaction, Matrix, effects};
 pub use error::{Side, StatsError};
@@ -33,11 +36,12 @@ pub use histogram::{HIGHEST_LATENCY_NS, LatencyHistogram};
 pub use interval::{Estimate, estimate_mean};
 pub use levels::{VarianceParts, rounds_per_run, variance_parts};
 pub use pairs::{Pair, pairs};
-pub use power::rounds_to_find;
-pub use ranking::{CaseRounds, PairVerdict, Ranking, rank, rank_in_groups};
+pub use power::{MAX_ROUNDS, rounds_to_find};
+pub use ranking::{PairVerdict, Ranking, rank, rank_in_groups};
 pub use sequential::ROUNDS_MIN;
 pub use series::TimeSeries;
-pub use simultaneous::{Family, ROUNDS_TO_JUDGE};
+pub use simultaneous::Family;
+pub use spread::ROUNDS_TO_JUDGE;
 pub use standard::{Looks, Standard};
 pub use steady_state::{STEADY_SAMPLES_MIN, steady_after};
 pub use unpaired::{UnpairedRatio, compare_unpaired, compare_unpaired_among};

@@ -1,7 +1,9 @@
 //! How many rounds find a difference of a given size: said before a run, or after one that found nothing.
 
-use crate::comparison::MAX_ROUNDS;
 use crate::interval::quantile;
+
+/// The most rounds that [`rounds_needed`](crate::Comparison::rounds_needed) looks ahead.
+pub const MAX_ROUNDS: u32 = 1_000;
 
 /// The chance of finding the difference.
 pub(crate) const POWER: f64 = 0.95;

@@ -8,21 +8,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::simultaneous::log_lead;
+use crate::cases::{CaseRounds, log_lead};
 use crate::{Comparison, Family, Standard, StatsError, Verdict};
-
-/// The values of one case, one for each round that it finished.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct CaseRounds {
-    /// Name of the case, for messages.
-    pub name: String,
-    /// Round to value; more is better. A round whose trial failed is absent.
-    pub values: BTreeMap<u32, f64>,
-    /// Round to the run that it belongs to, where all rounds are repeated in runs. Cases are then compared by their
-    /// runs: the ratio of a run is the mean of those of the rounds that both finished in it. Empty: each round counts
-    /// by itself.
-    pub runs: BTreeMap<u32, u32>,
-}
 
 /// The best case against one other.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]

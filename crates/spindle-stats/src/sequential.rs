@@ -19,9 +19,11 @@
 //! That false winners then stay below 5 % and intervals hold the truth in 95 of 100 cases, at every ratio of noise to
 //! precision, is measured in `tests/sequential.rs`.
 
+use crate::cases::log_ratios;
 use crate::comparison::{Verdict, judge};
 use crate::interval::Moments;
-use crate::simultaneous::{Family, Spread, log_ratios, mean_variance};
+use crate::simultaneous::{Family, mean_variance};
+use crate::spread::Spread;
 use crate::{CaseRounds, Standard};
 
 /// The fewest rounds after which a pair is settled.

@@ -5,8 +5,9 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::ops::AddAssign;
 
+use spindle_kernel::SampledWaits;
+
 use crate::engine::EngineWait;
-use crate::kernel::SampledWaits;
 
 /// How often, and nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -1,9 +1,9 @@
 //! The embedded database.
 
+use spindle_kernel::{CommitWait, Settings, TornBlocks};
+
 use super::table::{KERNEL_NOT_ATOMIC, KERNEL_NOWAIT, KERNEL_WAIT};
 use super::{Promise, Reason, Storage};
-use crate::kernel::Settings;
-use spindle_kernel::{CommitWait, TornBlocks};
 
 /// What these settings keep. Redo and checkpoints are flushed with either `write_sync`, and blocks are never torn by
 /// `images` and `double_write`.

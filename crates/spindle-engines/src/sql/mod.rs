@@ -20,6 +20,7 @@ use spindle_layout::{KnownDevice, RawDevice, RawFile, TreeDirectories};
 use spindle_workload::SessionError;
 use spindle_workload::sql::{Dialect, SqlConnection};
 
+pub use crate::registry::{foreign_server, server};
 pub use address::{Address, Password};
 pub use foreign::{Dropped, ForeignServer, Schema};
 pub use load::create_and_load;
@@ -41,24 +42,6 @@ pub enum ServerKind {
     Postgres,
     /// MariaDB and MySQL.
     MariaDb,
-}
-
-/// The one place that lists them.
-pub fn server(kind: ServerKind) -> &'static dyn Server {
-    match kind {
-        ServerKind::Sqlite => &crate::sqlite::Sqlite,
-        ServerKind::Postgres => &crate::postgres::Postgres,
-        ServerKind::MariaDb => &crate::mariadb::MariaDb,
-    }
-}
-
-/// Those that can be an existing server, reached by its address; `None` for the others.
-pub fn foreign_server(kind: ServerKind) -> Option<&'static dyn ForeignServer> {
-    match kind {
-        ServerKind::Sqlite => None,
-        ServerKind::Postgres => Some(&crate::postgres::Postgres),
-        ServerKind::MariaDb => Some(&crate::mariadb::MariaDb),
-    }
 }
 
 /// What is asked of a server.

@@ -2,6 +2,7 @@
 //! thread of its own.
 
 mod connection;
+mod elsewhere;
 mod observer;
 mod raw;
 mod settings;

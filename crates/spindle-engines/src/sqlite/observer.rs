@@ -12,9 +12,9 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use spindle_io::real::IoCounts;
+use spindle_kernel::SampledWaits;
 
 use crate::engine::EngineWait;
-use crate::kernel::SampledWaits;
 use crate::sql::thread_io::field_of;
 
 /// The name that the threads of clients begin with.

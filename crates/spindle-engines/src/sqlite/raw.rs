@@ -7,8 +7,9 @@ use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
 use spindle_io::real::facts::{DirectIo, direct_io};
-use spindle_layout::{KnownDevice, Place, RawDevice, RawFile, TreeDirectories, place_of};
+use spindle_layout::{KnownDevice, RawDevice, RawFile, TreeDirectories, place_of};
 
+use super::elsewhere::{Elsewhere, not_built};
 use super::vfs;
 use crate::sql::{InDiskGroup, OnRawDevices, ServerError, ServerIoMethod, ServerRequest};
 
@@ -19,34 +20,6 @@ const MIB: u64 = 1 << 20;
 
 fn no(reason: impl Into<String>) -> ServerError {
     ServerError::Unavailable(reason.into())
-}
-
-/// What a program says that was built without the VFS.
-pub(super) fn not_built() -> ServerError {
-    no(
-        "this program was built without SQLite on raw devices and in disk groups: install libclang (Debian: libclang-dev) and build it with \
-        `cargo build --release --locked -p spindle --features sqlite-devices`",
-    )
-}
-
-/// Where a database lies that is no file.
-pub(super) enum Elsewhere {
-    /// On the device whose node has its name.
-    Device(
-        #[cfg_attr(
-            not(feature = "sqlite-devices"),
-            expect(dead_code, reason = "for `vfs`")
-        )]
-        KnownDevice,
-    ),
-    /// In a disk group.
-    Group(
-        #[cfg_attr(
-            not(feature = "sqlite-devices"),
-            expect(dead_code, reason = "for `vfs`")
-        )]
-        Place,
-    ),
 }
 
 /// Where the database at this path lies; `None`: it is a file.

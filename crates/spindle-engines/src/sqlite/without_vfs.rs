@@ -4,7 +4,7 @@ use std::path::Path;
 
 use rusqlite::{Connection, OpenFlags};
 
-use super::raw::{Elsewhere, not_built};
+use super::elsewhere::{Elsewhere, not_built};
 use crate::engine::EngineCounts;
 use crate::sql::ServerError;
 

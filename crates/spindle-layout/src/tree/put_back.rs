@@ -23,8 +23,8 @@ use super::grouped_file::{InGroup, text_of};
 use super::removal::remove_entry;
 use crate::block_files::go_on_unless;
 use crate::error::LayoutError;
+use crate::open_directory::{entries, open_within};
 use crate::place::Place;
-use crate::removal::{entries, open_within};
 
 /// Files are compared in pieces of this size, and written back in blocks of the other.
 pub(super) const PIECE_BYTES: usize = 1 << 20;

@@ -11,7 +11,7 @@ use rustix::fs::{AtFlags, FileType, OFlags, fstat, statat, unlinkat};
 use spindle_io::real::FileError;
 
 use crate::error::LayoutError;
-use crate::removal::{entries, open_within};
+use crate::open_directory::{entries, open_within};
 
 /// How long a server that is being killed may take to end.
 const PATIENCE: Duration = Duration::from_secs(10);

@@ -1,7 +1,7 @@
-"""How much wider than Student's t a simultaneous interval is: makes `src/simultaneous/widening.rs`.
+"""How much wider than Student's t a simultaneous interval is: makes `src/spread/widening.rs`.
 
     python3 -m venv /tmp/reference && /tmp/reference/bin/pip install numpy==2.4.6 scipy==1.17.1
-    /tmp/reference/bin/python crates/spindle-stats/tests/all/simultaneous.py > crates/spindle-stats/src/simultaneous/widening.rs
+    /tmp/reference/bin/python crates/spindle-stats/tests/all/simultaneous.py > crates/spindle-stats/src/spread/widening.rs
 
 Equal cases are drawn with normal noise, in rounds; every pair of cases gets the statistic of `src/simultaneous`: mean
 difference over the square root of the moderated variance by the rounds. The critical value is the quantile of the greatest

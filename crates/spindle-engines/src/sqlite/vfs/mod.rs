@@ -44,7 +44,7 @@ use sqlite_plugin::flags::{AccessFlags, LockLevel, OpenKind, OpenOpts, ShmLockMo
 use sqlite_plugin::vars;
 use sqlite_plugin::vfs::{RegisterOpts, Vfs, VfsHandle, VfsResult, register_static};
 
-use super::raw::Elsewhere;
+use super::elsewhere::Elsewhere;
 use crate::engine::EngineCounts;
 use crate::sql::ServerError;
 use beside::BesideFile;

@@ -1,4 +1,4 @@
-//! Made by `tests/all/simultaneous.py`, which says how; see `simultaneous` for what it is.
+//! Made by `tests/all/simultaneous.py`, which says how; see `spread` for what it is.
 
 /// Numbers of cases in [`WIDENING`].
 pub(super) const CASES: [u32; 8] = [3, 4, 5, 6, 8, 10, 14, 20];
