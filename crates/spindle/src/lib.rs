@@ -15,6 +15,8 @@ pub mod clean;
 pub mod cli;
 mod disk_group;
 pub mod doctor;
+pub mod examples;
+pub mod explain;
 pub mod list;
 pub mod observe;
 pub mod plan;

@@ -61,6 +61,11 @@ struct Seen {
     evidence: String,
 }
 
+/// Name, sentence and remedy of each kind.
+pub fn kinds_of_findings() -> impl Iterator<Item = (&'static str, &'static str, &'static str)> {
+    KINDS.iter().map(|kind| (kind.name, kind.text, kind.remedy))
+}
+
 /// Everything found, the weightiest first. A kind is said once for a workload, with the evidence of each case; twice,
 /// where its words depend on the verdicts and these differ between load levels.
 pub(super) fn findings(result: &RunResult) -> Vec<Finding> {

@@ -4,6 +4,7 @@ mod ask;
 mod results;
 mod run;
 mod signals;
+mod words;
 
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
@@ -35,8 +36,21 @@ const RUNS: &str = "runs";
 #[command(version, about, long_about = None, after_help = EXIT_CODES)]
 struct Arguments {
     #[command(subcommand)]
-    command: Command,
+    command: Option<Command>,
 }
+
+/// What is said to who has only typed the program's name.
+const NEXT_STEP: &str = "\
+Spindle runs one database workload on every storage layout you consider, and says
+which is faster, by how much, and how sure it is. The next step:
+
+  spindle try DIR DIR     compare two directories, in two minutes
+  spindle try .           compare ways of reading and writing, here
+  spindle examples        experiment files to start from
+  spindle doctor          what this machine can do, and what makes it noisy
+  spindle explain WORD    what a word of a report means
+  spindle --help          all commands
+";
 
 #[derive(Subcommand)]
 enum Command {
@@ -116,6 +130,19 @@ enum Command {
         file: PathBuf,
         #[command(flatten)]
         changed: Changed,
+    },
+    /// List experiment files to start from, or copy one of them here.
+    #[command(after_help = "Example:\n  spindle examples --copy quickstart")]
+    Examples {
+        /// Copies the one of this name into the current directory.
+        #[arg(long, value_name = "NAME")]
+        copy: Option<String>,
+    },
+    /// Say what a word of a report means: a finding, a verdict, a column, a wait event.
+    #[command(after_help = "Example:\n  spindle explain double buffering")]
+    Explain {
+        /// The word, or words [default: list them all].
+        word: Vec<String>,
     },
     /// Take away what killed runs left: mounts, loop devices, volumes, files, control groups.
     #[command(after_help = "Example:\n  spindle clean --dry-run")]
@@ -240,7 +267,10 @@ pub fn main() -> ExitCode {
 }
 
 fn carry_out(arguments: Arguments) -> ExitCode {
-    match arguments.command {
+    let Some(command) = arguments.command else {
+        return print(NEXT_STEP);
+    };
+    match command {
         Command::TrialWorker => trial::worker::run(),
         Command::DiskGroup(command) => match disk_group::carry_out(command) {
             Ok(answer) => {
@@ -285,6 +315,8 @@ fn carry_out(arguments: Arguments) -> ExitCode {
             Ok(experiment) => show_plan(&experiment),
             Err(error) => wrong_experiment(&error),
         },
+        Command::Examples { copy } => words::examples(copy.as_deref()),
+        Command::Explain { word } => words::explain(&word.join(" ")),
         Command::Clean { dry_run } => show_cleaning(dry_run),
         Command::Doctor => print(&doctor::report()),
     }

@@ -1,0 +1,53 @@
+//! `spindle examples` and `spindle explain`: what the program has to read.
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use super::ask::save;
+use super::{fail, print};
+use crate::{examples, explain};
+
+/// Lists the examples, or copies one into the current directory.
+pub(super) fn examples(copy: Option<&str>) -> ExitCode {
+    let Some(name) = copy else {
+        return print(&examples::list());
+    };
+    let Some(example) = examples::find(name) else {
+        let names: Vec<&str> = examples::EXAMPLES
+            .iter()
+            .map(|example| example.name)
+            .collect();
+        fail(&format!(
+            "no example is called {name:?}; there are: {}",
+            names.join(", ")
+        ));
+        return ExitCode::from(2);
+    };
+    let file = format!("{}.toml", example.name);
+    match save(Path::new(&file), example.text) {
+        Ok(()) => print(&format!(
+            "{file} is here. What it would take: spindle plan {file}\n"
+        )),
+        Err(error) => {
+            fail(&format!("cannot write {file}: {error}"));
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// Says what a word means, or which words there are.
+pub(super) fn explain(word: &str) -> ExitCode {
+    if word.is_empty() {
+        return print(&explain::list());
+    }
+    if let Some(text) = explain::explain(word) {
+        return print(&text);
+    }
+    let near = explain::near(word);
+    let advice = match near.is_empty() {
+        true => "`spindle explain` lists the words".to_owned(),
+        false => format!("perhaps: {}", near.join("; ")),
+    };
+    fail(&format!("{word:?} is not explained here; {advice}"));
+    ExitCode::from(2)
+}

@@ -1,0 +1,216 @@
+//! What a word of a report means: from the glossary of `docs/`, which is in the program, the kinds of findings, and the
+//! columns of the table.
+
+use std::fmt::Write as _;
+
+use spindle_report::comparison::COLUMNS;
+use spindle_result::kinds_of_findings;
+
+use crate::ask::draft::wrapped;
+
+const GLOSSARY: &str = include_str!("../../../docs/glossary.md");
+/// Sections of the glossary that are for those who change the code.
+const NOT_FOR_REPORTS: &str = "## The code";
+const WIDTH: usize = 76;
+
+/// A word, or several for one thing, and what it means.
+struct Entry {
+    words: Vec<String>,
+    section: String,
+    meaning: String,
+}
+
+/// What a word means; `None` for one that nobody knows here.
+pub fn explain(word: &str) -> Option<String> {
+    let wanted = plain(word);
+    let entries = entries();
+    let is_it = |entry: &&Entry| entry.words.iter().any(|word| plain(word) == wanted);
+    let found: Vec<&Entry> = entries.iter().filter(is_it).collect();
+    (!found.is_empty()).then(|| {
+        let paragraphs: Vec<String> = found.into_iter().map(paragraph).collect();
+        paragraphs.join("\n")
+    })
+}
+
+/// Words that hold a word or are held by it, for whoever wrote one that is unknown.
+pub fn near(word: &str) -> Vec<String> {
+    let wanted = plain(word);
+    let words = entries().into_iter().flat_map(|entry| entry.words);
+    let is_near = |other: &String| {
+        let other = plain(other);
+        let beginning: String = wanted.chars().take(4).collect();
+        other.contains(&wanted)
+            || wanted.contains(&other)
+            || (beginning.len() > 3 && other.starts_with(&beginning))
+    };
+    words
+        .filter(|other| other.len() > 2 && is_near(other))
+        .take(8)
+        .collect()
+}
+
+/// Every word, by its section.
+pub fn list() -> String {
+    let mut text = String::new();
+    let mut sections: Vec<(String, Vec<String>)> = Vec::new();
+    for entry in entries() {
+        match sections.last_mut() {
+            Some((section, words)) if *section == entry.section => words.extend(entry.words),
+            _ => sections.push((entry.section, entry.words)),
+        }
+    }
+    for (section, words) in sections {
+        let _ = writeln!(text, "{section}");
+        wrapped(&words.join("; "), WIDTH).iter().for_each(|line| {
+            let _ = writeln!(text, "    {line}");
+        });
+    }
+    text
+}
+
+fn paragraph(entry: &Entry) -> String {
+    let mut text = format!(
+        "{} ({})\n",
+        entry.words.join(", "),
+        entry.section.to_lowercase()
+    );
+    for line in wrapped(&entry.meaning, WIDTH) {
+        let _ = writeln!(text, "    {line}");
+    }
+    text
+}
+
+fn entries() -> Vec<Entry> {
+    let mut entries = of_glossary(GLOSSARY.split(NOT_FOR_REPORTS).next().unwrap_or_default());
+    entries.extend(kinds_of_findings().map(|(name, text, remedy)| Entry {
+        words: vec![name.to_owned()],
+        section: "Findings".to_owned(),
+        meaning: format!("{text} What helps: {remedy}"),
+    }));
+    entries.extend(COLUMNS.iter().map(|column| {
+        let short = column.short.join(" ").trim().to_owned();
+        let legend = column
+            .legend
+            .map_or(String::new(), |legend| format!(" ({legend})"));
+        Entry {
+            words: vec![short, column.title.to_owned()],
+            section: "Columns".to_owned(),
+            meaning: format!("A column of the table: {}{legend}.", column.title),
+        }
+    }));
+    entries
+}
+
+/// The rows of the glossary's tables.
+fn of_glossary(text: &str) -> Vec<Entry> {
+    let mut section = String::new();
+    let mut entries = Vec::new();
+    for line in text.lines() {
+        if let Some(heading) = line.strip_prefix("## ") {
+            heading.trim().clone_into(&mut section);
+        }
+        let Some((words, meaning)) = row(line) else {
+            continue;
+        };
+        let words = words.replace("**", "").replace('`', "");
+        entries.push(Entry {
+            words: words
+                .split(", ")
+                .map(|word| word.trim().to_owned())
+                .collect(),
+            section: section.clone(),
+            meaning: without_links(meaning).replace("**", ""),
+        });
+    }
+    entries
+}
+
+/// `| **word** | meaning |`.
+fn row(line: &str) -> Option<(&str, &str)> {
+    let cells = line.strip_prefix("| **")?.strip_suffix('|')?;
+    cells.split_once(" | ")
+}
+
+/// `[text](address)` as `text`.
+fn without_links(text: &str) -> String {
+    let mut plain = String::new();
+    let mut rest = text.trim();
+    while let Some((before, link)) = rest.split_once('[') {
+        let Some((label, after)) = link
+            .split_once("](")
+            .and_then(|(label, after)| Some((label, after.split_once(')')?.1)))
+        else {
+            break;
+        };
+        plain.push_str(before);
+        plain.push_str(label);
+        rest = after;
+    }
+    plain + rest
+}
+
+/// A word without what people write it with or without.
+fn plain(word: &str) -> String {
+    let lower = word
+        .trim()
+        .to_lowercase()
+        .replace(['`', '*', '_', '-'], " ");
+    lower.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Oracle's names in the source of the list of wait events.
+    fn wait_events() -> Vec<&'static str> {
+        let source = include_str!("../../spindle-kernel/src/wait_event.rs");
+        let list = source.split("wait_events! {").nth(1).unwrap();
+        let list = list.split("\n}").next().unwrap();
+        list.lines()
+            .filter_map(|line| line.split('"').nth(1))
+            .collect()
+    }
+
+    #[test]
+    fn every_word_of_a_report_is_explained() {
+        let events = wait_events();
+        assert!(events.len() > 10, "{events:?}");
+        let columns = COLUMNS.iter().map(|column| column.title);
+        let findings = kinds_of_findings().map(|(name, ..)| name);
+        let verdicts = ["faster", "slower", "draw", "undecided"];
+        let parts = [
+            "user CPU",
+            "system CPU",
+            "run queue",
+            "wait for a free client",
+            "other",
+        ];
+        for word in columns
+            .chain(findings)
+            .chain(verdicts)
+            .chain(parts)
+            .chain(events)
+        {
+            assert!(
+                explain(word).is_some(),
+                "{word} is not explained: add it to docs/glossary.md"
+            );
+        }
+    }
+
+    #[test]
+    fn words_are_found_however_they_are_written() {
+        insta::assert_snapshot!(explain("Double-Buffering").unwrap());
+        assert_eq!(explain("log file sync"), explain("`log file  sync`"));
+        assert!(explain("LGWR").unwrap().contains("log writer"));
+        assert_eq!(explain("flux"), None);
+        assert!(near("buffer").iter().any(|word| word == "buffer cache"));
+        assert_eq!(
+            without_links("see [the page](x.md), and [y](z)"),
+            "see the page, and y"
+        );
+        assert!(!list().contains("soak"));
+        assert!(list().lines().all(|line| line.chars().count() <= 80));
+    }
+}
