@@ -5,11 +5,12 @@ use std::fmt::Write as _;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::{Args, Subcommand, ValueEnum};
 use comfy_table::{Table, presets};
 use spindle_io::disk_group::{
-    Disk, DiskGroup, DiskGroupError, MountOptions, Options, Redundancy, Striping,
+    Disk, DiskGroup, DiskGroupError, GoOn, MountOptions, Options, Redundancy, Striping,
 };
 use spindle_io::real::create::OdmCreation;
 use spindle_io::real::facts::{self, DirectProbe};
@@ -144,6 +145,8 @@ pub struct Answer {
     pub is_well: bool,
     /// What could not be looked at, for standard error.
     pub unseen: Option<String>,
+    /// Whether it ended early because that was asked for.
+    pub is_interrupted: bool,
 }
 
 /// Why a command could not be carried out.
@@ -175,6 +178,9 @@ pub enum CommandError {
         /// The path.
         path: PathBuf,
     },
+    /// The person asked for it.
+    #[error("interrupted")]
+    Interrupted,
     /// The system.
     #[error("cannot {action}: {source}")]
     System {
@@ -198,13 +204,37 @@ impl From<Refusal> for CommandError {
 /// A disk holds metadata and a few allocation units at the least.
 const LEAST_DEVICE_BYTES: u64 = 16 << 20;
 
-/// Does what was asked.
-pub fn carry_out(command: DiskGroupCommand) -> Result<Answer, CommandError> {
-    let env: Arc<dyn Env> = RealEnv::new(1);
-    block_on(answer(&env, command))
+impl DiskGroupCommand {
+    /// Files that the command makes.
+    pub fn files_to_make(&self) -> Vec<PathBuf> {
+        let (DiskGroupCommand::Create { new, .. } | DiskGroupCommand::Add { new, .. }) = self
+        else {
+            return Vec::new();
+        };
+        let paths = new.new.iter().map(|text| split(text).0);
+        paths.filter(|path| !path.exists()).collect()
+    }
 }
 
-async fn answer(env: &Arc<dyn Env>, command: DiskGroupCommand) -> Result<Answer, CommandError> {
+/// Does what was asked; once `interrupted`, it ends after the extents that are under way, and leaves no file that is
+/// not a disk.
+pub fn carry_out(
+    command: DiskGroupCommand,
+    interrupted: &Arc<AtomicBool>,
+) -> Result<Answer, CommandError> {
+    let env: Arc<dyn Env> = RealEnv::new(1);
+    block_on(answer(&env, command, interrupted))
+}
+
+async fn answer(
+    env: &Arc<dyn Env>,
+    command: DiskGroupCommand,
+    interrupted: &Arc<AtomicBool>,
+) -> Result<Answer, CommandError> {
+    let go_on: GoOn = {
+        let interrupted = Arc::clone(interrupted);
+        Arc::new(move || !interrupted.load(Ordering::Relaxed))
+    };
     let mut unseen = None;
     let (group, mut text, mut is_well) = match command {
         DiskGroupCommand::Create {
@@ -213,38 +243,39 @@ async fn answer(env: &Arc<dyn Env>, command: DiskGroupCommand) -> Result<Answer,
             redundancy,
             allocation_unit,
         } => {
-            let (group, not_seen) = create(env, &name, &new, redundancy, allocation_unit).await?;
+            let options = options(redundancy, allocation_unit)?;
+            let (group, not_seen) = create(env, &name, &new, options, interrupted).await?;
             unseen = not_seen;
             (group, String::new(), true)
         }
         DiskGroupCommand::Show { group } => (mount(env, &group).await?, String::new(), true),
         DiskGroupCommand::Rebalance { group, power } => {
             let group = mount(env, &group).await?;
-            let text = rebalance(&group, power.power).await?;
+            let text = rebalance(&group, power.power, &go_on).await?;
             (group, text, true)
         }
         DiskGroupCommand::Add { group, new, power } => {
             let group = mount(env, &group).await?;
-            let first = group
-                .describe()
-                .disks
-                .last()
-                .map_or(0, |disk| disk.number + 1);
-            let mut opened = open_new(group.name(), first, &new)?;
-            unseen = opened.unseen.take();
-            group.add_disks(std::mem::take(&mut opened.disks)).await?;
-            let text = rebalance(&group, power.power).await?;
+            unseen = match add(&group, &new, interrupted).await {
+                Ok(unseen) => unseen,
+                Err(error) => {
+                    // The first error is the one to tell.
+                    let _ = group.dismount().await;
+                    return Err(error);
+                }
+            };
+            let text = rebalance(&group, power.power, &go_on).await?;
             (group, text, true)
         }
         DiskGroupCommand::Drop { disk, group, power } => {
             let group = mount(env, &group).await?;
             group.drop_disk(&disk).await?;
-            let text = rebalance(&group, power.power).await?;
+            let text = rebalance(&group, power.power, &go_on).await?;
             (group, text, true)
         }
         DiskGroupCommand::Check { group } => {
             let group = mount(env, &group).await?;
-            let (text, is_well) = check(&group).await?;
+            let (text, is_well) = check(&group, &*go_on).await?;
             (group, text, is_well)
         }
     };
@@ -259,6 +290,7 @@ async fn answer(env: &Arc<dyn Env>, command: DiskGroupCommand) -> Result<Answer,
         text,
         is_well,
         unseen,
+        is_interrupted: !go_on(),
     })
 }
 
@@ -287,22 +319,43 @@ async fn create(
     env: &Arc<dyn Env>,
     name: &str,
     new: &NewDisks,
+    options: Options,
+    interrupted: &AtomicBool,
+) -> Result<(DiskGroup, Option<String>), CommandError> {
+    let mut opened = open_new(name, 0, new, interrupted)?;
+    let disks = std::mem::take(&mut opened.disks);
+    let group = DiskGroup::create(env, name, disks, options).await?;
+    opened.made.clear();
+    Ok((group, opened.unseen.take()))
+}
+
+/// Adds disks to a group. Returns what could not be looked at.
+async fn add(
+    group: &DiskGroup,
+    new: &NewDisks,
+    interrupted: &AtomicBool,
+) -> Result<Option<String>, CommandError> {
+    let disks = group.describe().disks;
+    let first = disks.last().map_or(0, |disk| disk.number + 1);
+    let mut opened = open_new(group.name(), first, new, interrupted)?;
+    group.add_disks(std::mem::take(&mut opened.disks)).await?;
+    opened.made.clear();
+    Ok(opened.unseen.take())
+}
+
+fn options(
     redundancy: RedundancyWord,
     allocation_unit_bytes: u64,
-) -> Result<(DiskGroup, Option<String>), CommandError> {
+) -> Result<Options, CommandError> {
     let identity = draw_identity().map_err(|source| CommandError::System {
         action: "draw an identity from /dev/urandom".to_owned(),
         source,
     })?;
-    let options = Options {
+    Ok(Options {
         allocation_unit_bytes,
         redundancy: redundancy.meaning(),
         identity: Some(identity),
-    };
-    let mut opened = open_new(name, 0, new)?;
-    let disks = std::mem::take(&mut opened.disks);
-    let group = DiskGroup::create(env, name, disks, options).await?;
-    Ok((group, opened.unseen))
+    })
 }
 
 /// An identity for a group, which no other has. Errors: the system has no chance to give.
@@ -319,30 +372,59 @@ struct NewlyOpened {
     _taken: Vec<TakenDevice>,
     /// What could not be looked at.
     unseen: Option<String>,
+    /// Files that were made and are no disks yet: they go with this.
+    made: Vec<PathBuf>,
+}
+
+impl Drop for NewlyOpened {
+    fn drop(&mut self) {
+        for path in &self.made {
+            // The error that led here is the one to tell.
+            let _ = std::fs::remove_file(path);
+        }
+    }
+}
+
+/// A path, and the failure group behind it.
+fn split(text: &str) -> (PathBuf, Option<String>) {
+    match text.rsplit_once(':') {
+        // Names below /dev/disk/by-path have colons of their own.
+        Some((path, failure_group)) if !Path::new(text).exists() => {
+            (PathBuf::from(path), Some(failure_group.to_owned()))
+        }
+        _ => (PathBuf::from(text), None),
+    }
 }
 
 /// Opens devices and files that are to join, after a look at who uses them and what they hold.
-fn open_new(group: &str, first: u16, new: &NewDisks) -> Result<NewlyOpened, CommandError> {
+fn open_new(
+    group: &str,
+    first: u16,
+    new: &NewDisks,
+    interrupted: &AtomicBool,
+) -> Result<NewlyOpened, CommandError> {
     let mut opened = NewlyOpened {
         disks: Vec::new(),
         _taken: Vec::new(),
         unseen: None,
+        made: Vec::new(),
     };
     for (number, text) in (first..).zip(&new.new) {
-        let (path, failure_group) = match text.rsplit_once(':') {
-            // Names below /dev/disk/by-path have colons of their own.
-            Some((path, failure_group)) if !Path::new(text).exists() => {
-                (PathBuf::from(path), Some(failure_group.to_owned()))
-            }
-            _ => (PathBuf::from(text), None),
-        };
+        let (path, failure_group) = split(text);
         if !path.exists() {
             let bytes = new
                 .size
                 .ok_or_else(|| CommandError::NoFile { path: path.clone() })?;
             let mut creation = OdmCreation::begin(&path, bytes)?;
-            creation.fill(|_, piece| piece.fill(0))?;
+            creation.try_fill(|_, piece| match interrupted.load(Ordering::Relaxed) {
+                true => Err(CommandError::Interrupted),
+                false => {
+                    piece.fill(0);
+                    Ok(())
+                }
+            })?;
             creation.commit()?;
+            opened.made.push(path.clone());
         }
         let device = opened.take(&path, new)?;
         opened.disks.push(Disk {
@@ -389,8 +471,8 @@ impl NewlyOpened {
     }
 }
 
-async fn rebalance(group: &DiskGroup, power: u32) -> Result<String, CommandError> {
-    let done = group.rebalance(power).await?;
+async fn rebalance(group: &DiskGroup, power: u32, go_on: &GoOn) -> Result<String, CommandError> {
+    let done = group.rebalance_while(power, go_on).await?;
     let mut text = format!(
         "{} extents moved, {}\n",
         done.extents,
@@ -402,8 +484,11 @@ async fn rebalance(group: &DiskGroup, power: u32) -> Result<String, CommandError
     Ok(text)
 }
 
-async fn check(group: &DiskGroup) -> Result<(String, bool), CommandError> {
-    let report = group.check().await?;
+async fn check(
+    group: &DiskGroup,
+    go_on: &(dyn Fn() -> bool + Send + Sync),
+) -> Result<(String, bool), CommandError> {
+    let report = group.check_while(go_on).await?;
     let mut text = format!(
         "{} extents compared, {} read\n",
         report.extents,
@@ -496,7 +581,7 @@ mod tests {
     fn said(line: &str) -> Result<Answer, String> {
         let words = std::iter::once("diskgroup").chain(line.split_whitespace());
         let line = Line::try_parse_from(words).map_err(|error| error.to_string())?;
-        carry_out(line.command).map_err(|error| error.to_string())
+        carry_out(line.command, &Arc::default()).map_err(|error| error.to_string())
     }
 
     fn text(line: &str) -> String {

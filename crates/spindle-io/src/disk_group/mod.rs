@@ -39,7 +39,7 @@ pub use extents::striping::{STRIPE_BYTES, STRIPE_WIDTH, Striping};
 pub use file::creation::{FileCreation, Template};
 pub use group::{Disk, DiskGroup, MountOptions, Options};
 pub use maintenance::check::{CheckReport, Finding};
-pub use maintenance::rebalance::{POWER_MAX, Rebalanced};
+pub use maintenance::rebalance::{GoOn, POWER_MAX, Rebalanced};
 pub use metadata::state::Redundancy;
 
 #[cfg(test)]

@@ -15,9 +15,11 @@ use miette::GraphicalReportHandler;
 use rustix::termios::tcgetwinsize;
 use spindle_layout::ledger;
 
-use crate::disk_group::{self, DiskGroupCommand};
+use signals::AtOnce;
+
+use crate::disk_group::{self, CommandError, DiskGroupCommand};
 use crate::power_cut::judge::Judging;
-use crate::power_cut::{self, Scratch};
+use crate::power_cut::{self, PowerCutError, Scratch};
 use crate::run::replay::RunState;
 use crate::run::{directory, journal};
 use crate::{clean, doctor, plan, say, trial};
@@ -272,15 +274,7 @@ fn carry_out(arguments: Arguments) -> ExitCode {
     };
     match command {
         Command::TrialWorker => trial::worker::run(),
-        Command::DiskGroup(command) => match disk_group::carry_out(command) {
-            Ok(answer) => {
-                if let Some(unseen) = &answer.unseen {
-                    say::note(&format!("Could not be looked at: {unseen}."));
-                }
-                print_then(&answer.text, success_if(answer.is_well))
-            }
-            Err(error) => fail(&error.to_string()),
-        },
+        Command::DiskGroup(command) => work_on_group(command),
         Command::Powercut(asked) => match Experiment::read(&asked.file, &asked.sets) {
             Ok(experiment) => cut_power(&experiment, asked),
             Err(error) => wrong_experiment(&error),
@@ -382,6 +376,27 @@ fn show_cleaning(dry_run: bool) -> ExitCode {
     }
 }
 
+fn work_on_group(command: DiskGroupCommand) -> ExitCode {
+    let interrupted = signals::interrupts(AtOnce::OnGroup(command.files_to_make()));
+    match disk_group::carry_out(command, &interrupted) {
+        Ok(answer) => {
+            if let Some(unseen) = &answer.unseen {
+                say::note(&format!("Could not be looked at: {unseen}."));
+            }
+            let code = match answer.is_interrupted {
+                true => ExitCode::from(signals::INTERRUPTED),
+                false => success_if(answer.is_well),
+            };
+            print_then(&answer.text, code)
+        }
+        Err(CommandError::Interrupted) => {
+            say::note("interrupted; nothing was made");
+            ExitCode::from(signals::INTERRUPTED)
+        }
+        Err(error) => fail(&error.to_string()),
+    }
+}
+
 fn cut_power(experiment: &Experiment, asked: PowerCuts) -> ExitCode {
     let default = || Path::new("runs").join(format!("powercut-{}", experiment.name));
     let out = asked.out.unwrap_or_else(default);
@@ -398,7 +413,10 @@ fn cut_power(experiment: &Experiment, asked: PowerCuts) -> ExitCode {
             _ => Scratch::Files,
         },
     };
-    match power_cut::run(experiment, &options, &mut |what| say::note(what)) {
+    let interrupted = signals::interrupts(AtOnce::InPowerCuts);
+    match power_cut::run(experiment, &options, &interrupted, &mut |what| {
+        say::note(what);
+    }) {
         Ok(outcome) => {
             let is_kept = outcome.rows.iter().all(|row| row.failure().is_none());
             let mut code = success_if(is_kept);
@@ -411,6 +429,10 @@ fn cut_power(experiment: &Experiment, asked: PowerCuts) -> ExitCode {
                 }
             }
             code
+        }
+        Err(PowerCutError::Interrupted) => {
+            say::note("interrupted; finished cases are kept. Go on with the same command");
+            ExitCode::from(signals::INTERRUPTED)
         }
         Err(error) => fail(&error.to_string()),
     }

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use jiff::Zoned;
 
-use super::signals::{self, INTERRUPTED};
+use super::signals::{self, AtOnce, INTERRUPTED};
 use super::{RUNS, Show, fail, no_current_directory, style_of_output};
 use crate::run::directory::{self, DirectoryError};
 use crate::run::progress::Shown;
@@ -41,7 +41,12 @@ pub(super) fn begin(
         None => directory::create_named(Path::new(RUNS), &name_of_directory(&experiment)),
     };
     carry_out(directory, show, |directory, path| {
-        let runner = Runner::begin(experiment, directory, shown, signals::interrupts(path))?;
+        let runner = Runner::begin(
+            experiment,
+            directory,
+            shown,
+            signals::interrupts(AtOnce::InRun(path)),
+        )?;
         runner.foretell(&reckoning, show.brief)
     })
 }
@@ -52,7 +57,7 @@ pub(super) fn resume(directory: &Path, show: &Show, watch: bool) -> ExitCode {
         return no_terminal();
     };
     carry_out(directory::open_run(directory), show, |directory, path| {
-        Runner::go_on(directory, shown, signals::interrupts(path))
+        Runner::go_on(directory, shown, signals::interrupts(AtOnce::InRun(path)))
     })
 }
 

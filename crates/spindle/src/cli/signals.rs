@@ -21,8 +21,8 @@ const NAMED_MAX: usize = 12;
 pub(super) const INTERRUPTED: u8 = 130;
 
 /// Set by the first Ctrl-C, SIGTERM or SIGHUP. The second ends the program at once, the terminal as it was, and says
-/// what is left behind and how it goes away. `directory` is the run's.
-pub(super) fn interrupts(directory: PathBuf) -> Arc<AtomicBool> {
+/// what is left behind and how it goes away.
+pub(super) fn interrupts(at_once: AtOnce) -> Arc<AtomicBool> {
     let flag = Arc::new(AtomicBool::new(false));
     let mut numbers = vec![SIGINT, SIGTERM];
     // `nohup spindle run ...` is to outlive its terminal.
@@ -35,13 +35,11 @@ pub(super) fn interrupts(directory: PathBuf) -> Arc<AtomicBool> {
         for _ in signals.forever() {
             if interrupted.swap(true, Ordering::Relaxed) {
                 terminal::give_back();
-                tell(&left_behind(&directory));
+                tell(&at_once.left_behind());
                 std::process::exit(INTERRUPTED.into());
             }
             if !terminal::is_taken() {
-                tell(
-                    "interrupted: what the run made is taken away now. A second Ctrl-C ends at once and leaves it",
-                );
+                tell(at_once.first());
             }
         }
     });
@@ -56,8 +54,63 @@ fn tell(text: &str) {
     }
 }
 
-/// What a run that ends at once leaves, and what takes it away.
-fn left_behind(directory: &std::path::Path) -> String {
+/// What is under way, of which something stays when the program ends at once.
+pub(super) enum AtOnce {
+    /// The run of this directory.
+    InRun(PathBuf),
+    /// Power cuts.
+    InPowerCuts,
+    /// Work on a disk group, for which these files are made.
+    OnGroup(Vec<PathBuf>),
+}
+
+impl AtOnce {
+    /// What the first interrupt leads to.
+    fn first(&self) -> &'static str {
+        match self {
+            AtOnce::InRun(_) => {
+                "interrupted: what the run made is taken away now. A second Ctrl-C ends at once and leaves it"
+            }
+            AtOnce::InPowerCuts => {
+                "interrupted: what was made for the power cuts is taken away now. A second Ctrl-C ends at once and leaves it"
+            }
+            AtOnce::OnGroup(_) => {
+                "interrupted: what is under way is done to its end, and no more. A second Ctrl-C ends at once"
+            }
+        }
+    }
+
+    /// What is left by ending at once, how it goes away, and how to go on.
+    fn left_behind(&self) -> String {
+        match self {
+            AtOnce::InRun(directory) => format!(
+                "{}\nFinished trials are kept. Go on with: spindle resume {}",
+                still_there(),
+                directory.display()
+            ),
+            AtOnce::InPowerCuts => format!(
+                "{}\nFinished cases are kept. Go on with the same command",
+                still_there()
+            ),
+            AtOnce::OnGroup(files) => {
+                let mut text = String::from(
+                    "spindle: ended at once. A group that was there is whole: what was under way is ended by its next mount, such \
+                     as: spindle diskgroup show",
+                );
+                let left = files.iter().filter(|path| path.exists());
+                let left: Vec<String> = left.map(|path| path.display().to_string()).collect();
+                if !left.is_empty() {
+                    text.push_str("\nMade and still there, remove them by hand: ");
+                    text.push_str(&left.join(", "));
+                }
+                text
+            }
+        }
+    }
+}
+
+/// What the ledger says that this process has made, and what takes it away.
+fn still_there() -> String {
     let made = ledger::made_by(&ledger::default_directory(), std::process::id());
     let mut text = String::from("spindle: ended at once, and took nothing away.");
     if !made.is_empty() {
@@ -71,10 +124,7 @@ fn left_behind(directory: &std::path::Path) -> String {
     } else {
         text.push('\n');
     }
-    text.push_str(&format!(
-        "Take away what is left with: spindle clean\nFinished trials are kept. Go on with: spindle resume {}",
-        directory.display()
-    ));
+    text.push_str("Take away what is left with: spindle clean");
     text
 }
 
@@ -100,4 +150,20 @@ pub(super) fn advice_on_file_size(reason: &str) -> Option<String> {
     reason.contains(EFBIG).then(|| {
         format!("no file may have more than {limit} bytes here: raise `ulimit -f`, or start spindle where it is unlimited")
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_of_a_group_that_stay_are_named() {
+        let directory = tempfile::tempdir().unwrap();
+        let (there, never) = (directory.path().join("a"), directory.path().join("b"));
+        fs::write(&there, "x").unwrap();
+        let text = AtOnce::OnGroup(vec![there.clone(), never.clone()]).left_behind();
+        assert!(text.contains("ended at once"), "{text}");
+        assert!(text.contains(there.to_str().unwrap()), "{text}");
+        assert!(!text.contains(never.to_str().unwrap()), "{text}");
+    }
 }

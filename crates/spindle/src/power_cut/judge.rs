@@ -115,13 +115,14 @@ pub struct Judging {
 }
 
 /// Judges a case by its log, which is in the file or on the device `log`. Images are made in `work`, which must be the
-/// program's own.
+/// program's own. `go_on` is asked before each cut, and what it says ends it.
 pub fn judge(
     case: &Case,
     recording: &Recording,
     log: &Path,
     work: &Path,
     judging: Judging,
+    go_on: &dyn Fn() -> Result<(), PowerCutError>,
 ) -> Result<Row, PowerCutError> {
     let log = WriteLog::open(log, recording.log_first_byte)?;
     let notes = Notes::of(&log);
@@ -145,6 +146,7 @@ pub fn judge(
     let scene = Scene { case, work };
     let mut replay = Replay::new(&log, recording.volumes.clone());
     for cut in cuts(first, last, judging) {
+        go_on()?;
         let found = scene.recover(&replay.after(cut), &notes, cut)?;
         row.add(cut, found);
     }

@@ -14,6 +14,7 @@ pub mod table;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use spindle_engines::kernel::EngineError;
 use spindle_io::real::FileError;
@@ -73,6 +74,9 @@ pub enum PowerCutError {
         /// What.
         what: String,
     },
+    /// The person asked for it.
+    #[error("interrupted")]
+    Interrupted,
     /// Clients broke off.
     #[error("a client broke off: {0}")]
     Clients(String),
@@ -196,10 +200,11 @@ impl Judging {
 }
 
 /// Records and judges what is not done yet. `tell` hears what is being done. Errors: nothing could be done, or a case
-/// could not be carried to its end.
+/// could not be carried to its end; [`PowerCutError::Interrupted`], when nothing is left of the case under way.
 pub fn run(
     experiment: &Experiment,
     options: &Options,
+    interrupted: &AtomicBool,
     tell: &mut dyn FnMut(&str),
 ) -> Result<Outcome, PowerCutError> {
     let mut state = State::open(&options.out, experiment, &options.judging.describe())?;
@@ -212,38 +217,141 @@ pub fn run(
         }
     }
     left_out.dedup();
+    let work = Work {
+        cases: &cases,
+        seed: experiment.seed,
+        options,
+        interrupted,
+    };
     let rows = match &options.scratch {
-        Scratch::Recorded(log) => judge_all(&cases, log, &mut state, options, tell)?,
+        Scratch::Recorded(log) => work.judge_all(log, &mut state, tell)?,
         Scratch::Devices(origin, log) => {
             refuse_unless_empty(&[origin, log])?;
-            record_all(&cases, [origin, log], &mut state, experiment.seed, tell)?;
+            work.record_all([origin, log], &mut state, tell)?;
             Vec::new()
         }
-        Scratch::Files => on_files(&cases, &mut state, experiment.seed, options, tell)?,
+        Scratch::Files => work.on_files(&mut state, tell)?,
     };
     Ok(Outcome { rows, left_out })
 }
 
-/// Records every case, one behind the other on the two devices.
-fn record_all(
-    cases: &[Case],
-    scratch: [&Path; 2],
-    state: &mut State,
+/// What is to be done.
+struct Work<'a> {
+    cases: &'a [Case],
     seed: u64,
-    tell: &mut dyn FnMut(&str),
-) -> Result<(), PowerCutError> {
-    refuse_without_device_mapper()?;
-    for (number, case) in cases.iter().enumerate() {
-        if state.recording(&case.key()).is_none() {
-            tell(&format!("recording {}", case.key()));
-            let slices = slices(scratch, number as u64);
-            let run = format!("powercut-{}-{number}", std::process::id());
-            // A machine made for this is gone afterwards, and its ledgers with it.
-            let ledgers = std::env::temp_dir().join("spindle-ledger");
-            state.add_recording(record(case, slices, &ledgers, &run, seed)?)?;
+    options: &'a Options,
+    interrupted: &'a AtomicBool,
+}
+
+impl Work<'_> {
+    /// Records every case, one behind the other on the two devices.
+    fn record_all(
+        &self,
+        scratch: [&Path; 2],
+        state: &mut State,
+        tell: &mut dyn FnMut(&str),
+    ) -> Result<(), PowerCutError> {
+        refuse_without_device_mapper()?;
+        for (number, case) in self.cases.iter().enumerate() {
+            if state.recording(&case.key()).is_none() {
+                tell(&format!("recording {}", case.key()));
+                let slices = slices(scratch, number as u64);
+                let run = format!("powercut-{}-{number}", std::process::id());
+                // A machine made for this is gone afterwards, and its ledgers with it.
+                let ledgers = std::env::temp_dir().join("spindle-ledger");
+                state.add_recording(self.record(case, slices, &ledgers, &run)?)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn record(
+        &self,
+        case: &Case,
+        slices: [Slice; 2],
+        ledgers: &Path,
+        run: &str,
+    ) -> Result<Recording, PowerCutError> {
+        let recorded = record(case, slices, ledgers, run, self.seed, self.interrupted);
+        match recorded {
+            Err(left @ PowerCutError::Left { .. }) => Err(left),
+            // What is interrupted breaks off with errors of many kinds.
+            recorded => self.go_on().and(recorded),
         }
     }
-    Ok(())
+
+    fn go_on(&self) -> Result<(), PowerCutError> {
+        match self.interrupted.load(Ordering::Relaxed) {
+            true => Err(PowerCutError::Interrupted),
+            false => Ok(()),
+        }
+    }
+
+    /// Records and judges case by case, on files that are there for one case only.
+    fn on_files(
+        &self,
+        state: &mut State,
+        tell: &mut dyn FnMut(&str),
+    ) -> Result<Vec<Row>, PowerCutError> {
+        let mut rows = Vec::new();
+        for (number, case) in self.cases.iter().enumerate() {
+            if let Some(row) = state.row(&case.key()) {
+                rows.push(row.clone());
+                continue;
+            }
+            self.go_on()?;
+            refuse_without_device_mapper()?;
+            let run = format!("powercut-{}-{number}", std::process::id());
+            let files = ScratchFiles::make(case, &self.options.out, &run)?;
+            let [origin, log] = files.devices()?;
+            tell(&format!("recording {}", case.key()));
+            let ledgers = ledger::default_directory();
+            let recording = self.record(case, slices([&origin, &log], 0), &ledgers, &run)?;
+            tell(&format!("cutting the power of {}", case.key()));
+            let row = self.judged(case, &recording, &log)?;
+            files.remove()?;
+            state.add_row(row.clone())?;
+            rows.push(row);
+        }
+        Ok(rows)
+    }
+
+    fn judge_all(
+        &self,
+        log: &Path,
+        state: &mut State,
+        tell: &mut dyn FnMut(&str),
+    ) -> Result<Vec<Row>, PowerCutError> {
+        let mut rows = Vec::new();
+        for case in self.cases {
+            let key = case.key();
+            let row = match (state.row(&key), state.recording(&key)) {
+                (Some(row), _) => row.clone(),
+                (None, None) => return Err(PowerCutError::NothingRecorded { case: key }),
+                (None, Some(recording)) => {
+                    tell(&format!("cutting the power of {key}"));
+                    let row = self.judged(case, recording, log)?;
+                    state.add_row(row.clone())?;
+                    row
+                }
+            };
+            rows.push(row);
+        }
+        Ok(rows)
+    }
+
+    /// Judges a case in a directory that is there meanwhile.
+    fn judged(&self, case: &Case, recording: &Recording, log: &Path) -> Result<Row, PowerCutError> {
+        let work = &self.options.work;
+        std::fs::create_dir_all(work)
+            .map_err(|source| PowerCutError::system("make", work, source))?;
+        let judging = self.options.judging;
+        let row = judge(case, recording, log, work, judging, &|| self.go_on());
+        let removed = std::fs::remove_dir(work);
+        let row = row?;
+        removed.map_err(|source| PowerCutError::system("remove", work, source))?;
+        Ok(row)
+    }
 }
 
 fn refuse_without_device_mapper() -> Result<(), PowerCutError> {
@@ -262,36 +370,6 @@ fn slices(scratch: [&Path; 2], number: u64) -> [Slice; 2] {
         bytes,
     };
     [slice(origin, CASE_BYTES), slice(log, CASE_LOG_BYTES)]
-}
-
-/// Records and judges case by case, on files that are there for one case only.
-fn on_files(
-    cases: &[Case],
-    state: &mut State,
-    seed: u64,
-    options: &Options,
-    tell: &mut dyn FnMut(&str),
-) -> Result<Vec<Row>, PowerCutError> {
-    let mut rows = Vec::new();
-    for (number, case) in cases.iter().enumerate() {
-        if let Some(row) = state.row(&case.key()) {
-            rows.push(row.clone());
-            continue;
-        }
-        refuse_without_device_mapper()?;
-        let run = format!("powercut-{}-{number}", std::process::id());
-        let files = ScratchFiles::make(case, &options.out, &run)?;
-        let [origin, log] = files.devices()?;
-        tell(&format!("recording {}", case.key()));
-        let ledgers = ledger::default_directory();
-        let recording = record(case, slices([&origin, &log], 0), &ledgers, &run, seed)?;
-        tell(&format!("cutting the power of {}", case.key()));
-        let row = judged(case, &recording, &log, options)?;
-        files.remove()?;
-        state.add_row(row.clone())?;
-        rows.push(row);
-    }
-    Ok(rows)
 }
 
 /// Two files that stand in for devices, in a ledger of their own.
@@ -367,43 +445,4 @@ fn refuse_unless_empty(devices: &[&PathBuf]) -> Result<(), PowerCutError> {
         })?;
     }
     Ok(())
-}
-
-fn judge_all(
-    cases: &[Case],
-    log: &Path,
-    state: &mut State,
-    options: &Options,
-    tell: &mut dyn FnMut(&str),
-) -> Result<Vec<Row>, PowerCutError> {
-    let mut rows = Vec::new();
-    for case in cases {
-        let key = case.key();
-        let row = match (state.row(&key), state.recording(&key)) {
-            (Some(row), _) => row.clone(),
-            (None, None) => return Err(PowerCutError::NothingRecorded { case: key }),
-            (None, Some(recording)) => {
-                tell(&format!("cutting the power of {key}"));
-                let row = judged(case, recording, log, options)?;
-                state.add_row(row.clone())?;
-                row
-            }
-        };
-        rows.push(row);
-    }
-    Ok(rows)
-}
-
-/// Judges a case in a directory that is there meanwhile.
-fn judged(
-    case: &Case,
-    recording: &Recording,
-    log: &Path,
-    options: &Options,
-) -> Result<Row, PowerCutError> {
-    let work = &options.work;
-    std::fs::create_dir_all(work).map_err(|source| PowerCutError::system("make", work, source))?;
-    let row = judge(case, recording, log, work, options.judging)?;
-    std::fs::remove_dir(work).map_err(|source| PowerCutError::system("remove", work, source))?;
-    Ok(row)
 }

@@ -4,7 +4,7 @@
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
@@ -16,8 +16,8 @@ use spindle_io::real::{RealEnv, block_on, facts};
 use spindle_layout::power_cut::{AddressMap, mark};
 use spindle_layout::system::DeviceNumber;
 use spindle_layout::{
-    DatabaseFiles, Facts, FileManager, Ledger, Place, Plan, Provision, SystemTree, Target,
-    create_file,
+    DatabaseFiles, Facts, FileManager, LayoutError, Ledger, Place, Plan, Provision, SystemTree,
+    Target, create_file,
 };
 use spindle_workload::Workload;
 use spindle_workload::driver::{self, Behaviour};
@@ -45,13 +45,15 @@ pub struct Recording {
     pub volumes: Vec<AddressMap>,
 }
 
-/// Records a case on `origin`, with its log on `log`; `run` names what is made meanwhile.
+/// Records a case on `origin`, with its log on `log`; `run` names what is made meanwhile. Once `interrupted`, it fails,
+/// or ends early.
 pub fn record(
     case: &Case,
     [origin, log]: [Slice; 2],
     ledgers: &Path,
     run: &str,
     seed: u64,
+    interrupted: &AtomicBool,
 ) -> Result<Recording, PowerCutError> {
     let tree = SystemTree::default();
     let ledger = Arc::new(Ledger::begin(ledgers, run, &tree)?);
@@ -64,7 +66,7 @@ pub fn record(
     let plan = Plan::of(&specs, &Facts::gather(&specs, &tree), run);
     let provision = Provision::carry_out(&plan, Arc::clone(&ledger), &tree, &mut |_| {})?;
     let recorded = match &provision.layouts()[0] {
-        Ok(layout) => record_on(case, &layout.target, &logged, seed),
+        Ok(layout) => record_on(case, &layout.target, &logged, seed, interrupted),
         Err(error) => Err(case.not_made(error.to_string())),
     };
     // The logged devices with it: the log is complete then.
@@ -88,6 +90,7 @@ fn record_on(
     made: &Target,
     logged: &LoggedDevice<'_>,
     seed: u64,
+    interrupted: &AtomicBool,
 ) -> Result<Vec<AddressMap>, PowerCutError> {
     let target = target_of(&case.spec, case.disk_group.as_ref(), made)
         .map_err(|reason| case.not_made(reason))?;
@@ -103,8 +106,14 @@ fn record_on(
     };
     let volumes = logged.maps(&volumes)?;
     let files = case.files_on(&target)?;
-    make_files(case, &files)?;
-    block_on(run_database(case, &files, &logged.name(), seed))?;
+    make_files(case, &files, interrupted)?;
+    block_on(run_database(
+        case,
+        &files,
+        &logged.name(),
+        seed,
+        interrupted,
+    ))?;
     Ok(volumes)
 }
 
@@ -116,7 +125,11 @@ fn device_number(path: &Path) -> Result<String, PowerCutError> {
 }
 
 /// Makes the database's files as a run would; regions of raw devices are there.
-fn make_files(case: &Case, files: &DatabaseFiles) -> Result<(), PowerCutError> {
+fn make_files(
+    case: &Case,
+    files: &DatabaseFiles,
+    interrupted: &AtomicBool,
+) -> Result<(), PowerCutError> {
     let manager = match case.io.method {
         spindle_experiment::Method::Odm => FileManager::Odm,
         _ => FileManager::Plain,
@@ -125,7 +138,10 @@ fn make_files(case: &Case, files: &DatabaseFiles) -> Result<(), PowerCutError> {
         if !matches!(place, Place::Region { .. }) {
             create_file(manager, place, bytes, |_, piece| {
                 piece.fill(0);
-                Ok(())
+                match interrupted.load(Ordering::Relaxed) {
+                    true => Err(LayoutError::Interrupted),
+                    false => Ok(()),
+                }
             })?;
         }
     }
@@ -137,6 +153,7 @@ async fn run_database(
     files: &DatabaseFiles,
     logged: &str,
     seed: u64,
+    interrupted: &AtomicBool,
 ) -> Result<(), PowerCutError> {
     let env: Arc<dyn Env> = RealEnv::new(seed);
     let workload: Arc<dyn Workload> = Arc::new(case.workload());
@@ -145,7 +162,7 @@ async fn run_database(
         workload: &*workload,
         database: DATABASE,
         clients: CLIENTS,
-        interrupted: &AtomicBool::new(false),
+        interrupted,
     };
     create_and_load(&env, files, data, &settings, load).await?;
     let engine = KernelEngine::start(&env, files, data, redo, &settings, &*workload).await?;
@@ -164,6 +181,7 @@ async fn run_database(
     while running.committed() < TRANSACTIONS
         && began.elapsed() < TIME_MAX
         && running.failure().is_none()
+        && !interrupted.load(Ordering::Relaxed)
     {
         std::thread::sleep(Duration::from_millis(5));
     }

@@ -3,10 +3,15 @@
 //! the clock.
 
 use std::fs;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
 
 use rustix::process::{Pid, Signal, kill_process};
+use spindle_io::Env;
+use spindle_io::disk_group::{Disk, DiskGroup, Options, Striping, Template};
+use spindle_io::real::{Caching, FileDevice, Method, RealEnv, block_on};
 
 const MIB: u64 = 1 << 20;
 
@@ -35,7 +40,7 @@ fn spindle(place: &tempfile::TempDir, arguments: &[&str]) -> Child {
         .current_dir(place.path())
         .env("SPINDLE_LEDGER_DIRECTORY", place.path().join("ledger"))
         .stdin(Stdio::null())
-        .stdout(Stdio::null())
+        .stdout(Stdio::piped())
         .stderr(Stdio::piped());
     command.spawn().unwrap()
 }
@@ -113,4 +118,109 @@ fn files_that_are_made_or_put_back_are_not_waited_for() {
             assert_eq!(resumed.wait().unwrap().code(), Some(0), "{said:#?}");
         }
     }
+}
+
+/// What a command has said and how it ended, after it was interrupted.
+fn interrupted_when(mut command: Child, is_time: impl Fn(u32) -> bool) -> (Option<i32>, String) {
+    while !is_time(command.id()) {
+        assert!(command.try_wait().unwrap().is_none(), "it ended before");
+        std::thread::yield_now();
+    }
+    kill_process(Pid::from_child(&command), Signal::INT).unwrap();
+    let lines = BufReader::new(command.stderr.take().unwrap()).lines();
+    let told = lines.map(|line| line.unwrap() + "\n").collect();
+    (command.wait().unwrap().code(), told)
+}
+
+#[test]
+fn files_of_a_disk_group_that_are_made_go_again() {
+    let place = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let made = ["diskgroup", "create", "data", "--size", "1GiB", "a", "b"];
+    let first = place.path().join("a");
+    let (code, told) = interrupted_when(spindle(&place, &made), |_| first.exists());
+    assert_eq!(code, Some(130), "{told}");
+    assert!(told.contains("interrupted; nothing was made"), "{told}");
+    assert_eq!(fs::read_dir(place.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn a_rebalance_ends_with_the_extents_under_way_and_is_gone_on_with() {
+    let place = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    make_group(place.path());
+    let finished = |arguments: &[&str]| {
+        let output = spindle(&place, arguments).wait_with_output().unwrap();
+        (
+            output.status.code(),
+            String::from_utf8(output.stderr).unwrap(),
+        )
+    };
+    let add = [
+        "diskgroup",
+        "add",
+        "--disk",
+        "a",
+        "--disk",
+        "b",
+        "--size",
+        "1GiB",
+        "c",
+    ];
+    let new = place.path().join("c");
+    let begun = std::cell::Cell::new(None);
+    let (code, told) = interrupted_when(spindle(&place, &add), |process| {
+        let now = transferred_bytes(process).unwrap_or_default();
+        if new.exists() && begun.get().is_none() {
+            begun.set(Some(now));
+        }
+        begun.get().is_some_and(|then| now > then + 16 * MIB)
+    });
+    assert_eq!(code, Some(130), "{told}");
+    let disks = ["--disk", "a", "--disk", "b", "--disk", "c"];
+    let on_all = |verb: &str| finished(&[&["diskgroup", verb], &disks[..]].concat());
+    assert_eq!(on_all("check").0, Some(0));
+    let mut rest = spindle(&place, &[&["diskgroup", "rebalance"], &disks[..]].concat());
+    let mut said = String::new();
+    rest.stdout
+        .take()
+        .unwrap()
+        .read_to_string(&mut said)
+        .unwrap();
+    assert_eq!(rest.wait().unwrap().code(), Some(0));
+    assert!(
+        !said.starts_with("0 extents moved"),
+        "all was moved before: {said}"
+    );
+    assert_eq!(on_all("check").0, Some(0));
+}
+
+/// A group of two files, with a file in it that is theirs to spread.
+fn make_group(directory: &Path) {
+    let disk = |name: &str| {
+        let path = directory.join(name);
+        fs::File::create(&path).unwrap().set_len(1 << 30).unwrap();
+        let device = FileDevice::open(&path, Caching::Buffered, Method::Sync).unwrap();
+        Disk {
+            name: name.to_owned(),
+            failure_group: None,
+            device: Arc::new(device),
+        }
+    };
+    let env: Arc<dyn Env> = RealEnv::new(1);
+    let options = Options {
+        allocation_unit_bytes: MIB,
+        ..Options::default()
+    };
+    block_on(async {
+        let disks = ["a", "b"].map(disk).into();
+        let group = DiskGroup::create(&env, "data", disks, options)
+            .await
+            .unwrap();
+        let template = Template {
+            striping: Striping::Coarse,
+            redundancy: None,
+        };
+        let creation = group.begin_file("file", 1 << 30, template).await.unwrap();
+        creation.commit().await.unwrap();
+        group.dismount().await.unwrap();
+    });
 }

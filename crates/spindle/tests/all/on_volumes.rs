@@ -2,9 +2,11 @@
 //! empty disks in `SPINDLE_TEST_DISKS`. Without them nothing is done here. Everything on these disks is lost.
 
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 const SMALL: &str = r#"
@@ -257,4 +259,40 @@ io = { caching = "direct", method = "sync" }
     assert!(again.contains("as promised"), "rows are kept: {again}");
     let cleaned = words(&spindle(&mounted.path(), &["clean"]));
     assert!(cleaned.contains("nothing to clean"), "{cleaned}");
+}
+
+/// Interrupted while a case is recorded, and while its power is cut.
+#[test]
+#[ignore = "needs empty disks and device-mapper: make test-vm"]
+fn power_cuts_that_are_interrupted_leave_nothing() {
+    let disks = disks();
+    let mounted = Mounted::on(&disks[4]);
+    let layout = "[[layout]]\nname = \"raw\"\ndevices = [{ file = \"raw.img\", size = \"1GiB\" }]\nraw = true\n";
+    fs::write(mounted.path().join("it.toml"), layout).unwrap();
+    for moment in ["recording", "cutting the power of"] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_spindle"));
+        command
+            .args(["powercut", "it.toml", "--out", "out", "--cuts", "2000"])
+            .env("SPINDLE_LEDGER_DIRECTORY", mounted.path().join("ledger"))
+            .current_dir(mounted.path())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+        let is_time = lines.any(|line| line.unwrap().starts_with(moment));
+        assert!(is_time, "{moment}: it ended before");
+        kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+        let told: Vec<String> = lines.map(Result::unwrap).collect();
+        assert_eq!(
+            child.wait().unwrap().code(),
+            Some(130),
+            "{moment}: {told:#?}"
+        );
+        let left = fs::read_dir(mounted.path().join("out")).unwrap().flatten();
+        let left: Vec<_> = left.map(|entry| entry.file_name()).collect();
+        let is_file = |name: &std::ffi::OsString| name.to_str().unwrap().ends_with(".jsonl");
+        assert!(left.iter().all(is_file), "{moment}: {left:?}");
+        let cleaned = words(&spindle(&mounted.path(), &["clean"]));
+        assert!(cleaned.contains("nothing to clean"), "{moment}: {cleaned}");
+    }
 }

@@ -115,6 +115,14 @@ impl DiskGroup {
     /// Reads and compares every copy of every extent, and the metadata of every disk. Writes to an extent wait while it
     /// is compared. Errors: the group is dismounted.
     pub async fn check(&self) -> Result<CheckReport, DiskGroupError> {
+        self.check_while(&|| true).await
+    }
+
+    /// The same, as long as `go_on` says so, which is asked before each extent. Errors: as there.
+    pub async fn check_while(
+        &self,
+        go_on: &(dyn Fn() -> bool + Send + Sync),
+    ) -> Result<CheckReport, DiskGroupError> {
         let core = &self.core;
         core.check_mounted()?;
         let mut report = CheckReport::default();
@@ -128,6 +136,9 @@ impl DiskGroup {
         };
         for (name, map) in &files {
             for number in 0..map.extents().len() {
+                if !go_on() {
+                    return Ok(report);
+                }
                 let _locked = map.lock_writes(number).await;
                 core.check_extent(name, map, number, &mut report).await;
             }

@@ -30,6 +30,9 @@ pub struct Rebalanced {
     pub disks_removed: u64,
 }
 
+/// Whether to go on; asked between two extents.
+pub type GoOn = Arc<dyn Fn() -> bool + Send + Sync>;
+
 /// What the processes of a rebalance share.
 #[derive(Default)]
 struct Work {
@@ -43,6 +46,16 @@ impl DiskGroup {
     /// disks that are empty then leave. Dropped, it goes on. Errors: no room, or a disk failed that could not be
     /// spared; what was moved stays moved, and another rebalance goes on from there.
     pub async fn rebalance(&self, power: u32) -> Result<Rebalanced, DiskGroupError> {
+        self.rebalance_while(power, &(Arc::new(|| true) as GoOn))
+            .await
+    }
+
+    /// The same, as long as `go_on` says so: what is being moved then is moved to its end. Errors: as there.
+    pub async fn rebalance_while(
+        &self,
+        power: u32,
+        go_on: &GoOn,
+    ) -> Result<Rebalanced, DiskGroupError> {
         if power > POWER_MAX {
             return Err(self.core.invalid(format!(
                 "a rebalance has a power of 0 to {POWER_MAX}, not {power}"
@@ -58,10 +71,10 @@ impl DiskGroup {
             if moves.is_empty() {
                 break;
             }
-            let moved = self.core.carry_out(moves, power).await?;
+            let moved = self.core.carry_out(moves, power, go_on).await?;
             done.extents += moved.extents;
             done.bytes += moved.bytes;
-            if moved.extents == 0 {
+            if moved.extents == 0 || !go_on() {
                 break;
             }
         }
@@ -109,6 +122,7 @@ impl Core {
         self: &Arc<Self>,
         moves: VecDeque<(u32, Move)>,
         power: u32,
+        go_on: &GoOn,
     ) -> Result<Rebalanced, DiskGroupError> {
         let work = Arc::new(Latch::new(Work {
             moves,
@@ -117,8 +131,9 @@ impl Core {
         let mut processes = Vec::new();
         for _ in 0..power {
             let (core, work) = (Arc::clone(self), Arc::clone(&work));
+            let go_on = Arc::clone(go_on);
             let process = async move {
-                loop {
+                while go_on() {
                     let next = work.lock().moves.pop_front();
                     let Some((file, step)) = next else { break };
                     core.move_noting(file, step, &work).await;
