@@ -84,7 +84,7 @@ impl OnDevice {
             request: on.request,
             workload,
             device,
-            ground: ground,
+            ground,
         })
     }
 
