@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 /// The widest line of a comment.
 const COMMENT_WIDTH: usize = 110;
 /// Comments beside settings begin in this column.
-const COMMENT_COLUMN: usize = 36;
+const COMMENT_COLUMN: usize = 35;
 
 /// A section that every experiment has once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,6 +90,16 @@ impl Draft {
         self.layouts.push(lines);
     }
 
+    /// Adds a layout of this name with these keys, values in TOML and reasons.
+    pub fn layout_of(&mut self, name: &str, settings: &[(&str, String, &str)]) {
+        let mut lines = Vec::new();
+        put(&mut lines, "name", quoted(name), "");
+        for (key, value, why) in settings {
+            put(&mut lines, key, value.clone(), why);
+        }
+        self.layouts.push(lines);
+    }
+
     /// Sets what a `--set KEY=VALUE` says.
     ///
     /// # Errors
@@ -161,7 +171,7 @@ fn write_lines(text: &mut String, lines: &[Line]) {
         let setting = format!("{key} = {value}");
         let _ = match why.is_empty() {
             true => writeln!(text, "{setting}"),
-            false => writeln!(text, "{setting:COMMENT_COLUMN$}# {why}"),
+            false => writeln!(text, "{setting:COMMENT_COLUMN$} # {why}"),
         };
     }
 }

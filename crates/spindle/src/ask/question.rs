@@ -69,9 +69,7 @@ impl Question {
             ),
         ];
         let mut draft = Draft::new("try", about);
-        self.write_database(&mut draft);
-        self.write_workload(&mut draft);
-        self.write_plan(&mut draft, cases);
+        self.write_settings(&mut draft, cases);
         self.write_vary(&mut draft)?;
         for path in &self.paths {
             draft.layout(path, path);
@@ -85,6 +83,13 @@ impl Question {
             }
         }
         Ok(draft)
+    }
+
+    /// Writes all but the layouts and what is varied, for an experiment of so many cases.
+    pub fn write_settings(&self, draft: &mut Draft, cases: usize) {
+        self.write_database(draft);
+        self.write_workload(draft);
+        self.write_plan(draft, cases);
     }
 
     fn write_database(&self, draft: &mut Draft) {
@@ -175,8 +180,11 @@ impl Question {
         let six = slot_ms(u64::from(ROUNDS_MIN));
         let slot_ms = if six >= SLOT_MIN_MS { six } else { slot_ms(3) };
         let slot_ms = slot_ms.clamp(SLOT_MIN_MS, SLOT_MAX_MS);
-        let tenths = |ms: u64| (ms / 100 * 100).max(300);
-        (tenths(slot_ms / 4), tenths(slot_ms * 3 / 4))
+        let rounded = |ms: u64| match ms {
+            ms if ms >= 2_000 => ms / 1_000 * 1_000,
+            ms => (ms / 100 * 100).max(300),
+        };
+        (rounded(slot_ms / 4), rounded(slot_ms * 3 / 4))
     }
 
     fn write_vary(&self, draft: &mut Draft) -> Result<(), String> {

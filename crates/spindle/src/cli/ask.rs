@@ -69,7 +69,7 @@ pub(super) struct Try {
 }
 
 /// Also by the names that people give to engines.
-fn engine(word: &str) -> Result<Engine, String> {
+pub(super) fn engine(word: &str) -> Result<Engine, String> {
     match word {
         "kernel" | "embedded" => Ok(Engine::Kernel),
         "sqlite" => Ok(Engine::Sqlite),

@@ -1,6 +1,7 @@
 //! The command line: what people type, and how they are told what went wrong.
 
 mod ask;
+mod init;
 mod results;
 mod run;
 mod signals;
@@ -48,6 +49,7 @@ which is faster, by how much, and how sure it is. The next step:
 
   spindle try DIR DIR     compare two directories, in two minutes
   spindle try .           compare ways of reading and writing, here
+  spindle init            write an experiment file, by five questions
   spindle examples        experiment files to start from
   spindle doctor          what this machine can do, and what makes it noisy
   spindle explain WORD    what a word of a report means
@@ -77,6 +79,9 @@ enum Command {
     /// Compare directories, or settings, without an experiment file: an answer in two minutes.
     #[command(after_help = ask::TRY_HELP)]
     Try(ask::Try),
+    /// Write an experiment file, by five questions.
+    #[command(after_help = init::INIT_HELP)]
+    Init(init::Init),
     /// Go on with a run that was interrupted, killed, or had failures; finished trials are kept.
     #[command(after_help = "Example:\n  spindle resume runs/quickstart-20260101-120000")]
     Resume {
@@ -304,6 +309,7 @@ fn carry_out(arguments: Arguments) -> ExitCode {
             Err(code) => code,
         },
         Command::Try(asked) => ask::carry_out(asked),
+        Command::Init(asked) => init::carry_out(&asked),
         Command::Plan { file, changed } => match Experiment::read_changed(&file, changed.changes())
         {
             Ok(experiment) => show_plan(&experiment),

@@ -1,6 +1,7 @@
 //! Asking without a file, as people do: `try` from beginning to end, what it refuses, and what it saves.
 
 use std::fs;
+use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
@@ -146,7 +147,7 @@ fn the_program_alone_says_the_next_step() {
         stdout.lines().count() <= 12 && stdout.lines().all(|line| line.len() <= 82),
         "{stdout}"
     );
-    for word in ["try", "examples", "doctor", "explain"] {
+    for word in ["try", "init", "examples", "doctor", "explain"] {
         assert!(stdout.contains(&format!("spindle {word} ")), "{stdout}");
     }
 }
@@ -198,4 +199,107 @@ fn copied_examples_can_be_planned() {
         told.contains("a commit waits until its redo is on stable storage"),
         "{told}"
     );
+}
+
+/// Answers through a pipe, then as flags; each file passes `plan`.
+#[test]
+fn five_answers_make_a_file_that_can_be_planned() {
+    let place = Place::new();
+    let piped = |arguments: &[&str], answers: &str| {
+        let mut child = place
+            .spindle(arguments)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        // It may end before it has read all.
+        let _ = child.stdin.take().unwrap().write_all(answers.as_bytes());
+        child.wait_with_output().unwrap()
+    };
+    for (file, answers) in [
+        ("experiment.toml", "1\naccess\n"),
+        ("journal.toml", "2\njournal\n.\ntpcb\n2m\n"),
+        ("writers.toml", "kernel\nwriters\n\n2\n1h\n"),
+    ] {
+        let output = piped(&["init", file], answers);
+        let (stdout, stderr) = text(&output);
+        assert!(output.status.success(), "{stderr}");
+        assert!(
+            stdout.starts_with(&format!("{file} is written: ")),
+            "{stdout}"
+        );
+        for question in ["1/5", "2/5", "3/5", "4/5", "5/5"] {
+            assert!(stderr.contains(question), "{stderr}");
+        }
+        let planned = place.output(&["plan", file]);
+        assert!(planned.status.success(), "{}", text(&planned).1);
+    }
+    let kept = fs::read_to_string(place.path().join("journal.toml")).unwrap();
+    for told in [
+        "engine = \"sqlite\"",
+        "kind = \"tpcb\"",
+        "settings.synchronous",
+        "time = \"2m\"",
+        "# Written by `spindle init`: which is faster",
+    ] {
+        assert!(kept.contains(told), "{kept}");
+    }
+    let flags = [
+        "init",
+        "f.toml",
+        "--engine",
+        "kernel",
+        "--compare",
+        "access",
+        "--where",
+        ".",
+        "--workload",
+        "slob",
+        "--time",
+        "2m",
+    ];
+    let output = place.output(&flags);
+    assert!(
+        output.status.success() && !text(&output).1.contains("1/5"),
+        "{}",
+        text(&output).1
+    );
+    for (asked, answers, told) in [
+        (&flags[..], "", "is there already"),
+        (
+            &["init", "g.toml", "--engine", "oracle"],
+            "",
+            "allowed: kernel",
+        ),
+        (
+            &["init", "g.toml", "--engine", "kernel"],
+            "colours\n",
+            "is not among access",
+        ),
+        (
+            &["init", "g.toml"],
+            "1\ndirectories\n.\n",
+            "two directories are needed",
+        ),
+        (
+            &["init", "g.toml"],
+            "1\naccess\n/no/such\n",
+            "is no directory",
+        ),
+        (
+            &["init", "g.toml", "--time", "1s"],
+            "1\naccess\n.\n1\n",
+            "no time from 1m",
+        ),
+    ] {
+        let output = piped(asked, answers);
+        assert_eq!(output.status.code(), Some(2), "{asked:?}");
+        assert!(
+            text(&output).1.contains(told),
+            "{asked:?}: {}",
+            text(&output).1
+        );
+    }
+    assert!(!place.path().join("g.toml").exists());
 }

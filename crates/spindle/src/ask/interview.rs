@@ -1,0 +1,402 @@
+//! The five questions of `spindle init`: what may be answered, what is taken where nothing is, and the experiment file
+//! that follows. What this machine has is given; nothing here looks at it.
+
+use spindle_experiment::Engine;
+
+use super::draft::{Draft, Section, quoted};
+use super::question::Question;
+
+const MIB: u64 = 1 << 20;
+const GIB: u64 = 1 << 30;
+const MINUTE_MS: u64 = 60_000;
+/// Data are at most this part of the free room.
+const ROOM_PER_DATA: u64 = 12;
+
+/// The word for comparing directories.
+pub const DIRECTORIES: &str = "directories";
+/// The word for comparing file systems that are made for it.
+pub const FILE_SYSTEMS: &str = "file-systems";
+
+/// An answer that may be chosen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Choice {
+    /// What is typed for it.
+    pub word: String,
+    /// What it is, for people.
+    pub text: String,
+}
+
+/// A place for files: a directory, and what is known of it.
+#[derive(Clone, Debug)]
+pub struct Place {
+    /// The directory.
+    pub path: String,
+    /// Its file system and device, for people.
+    pub text: String,
+    /// Free room.
+    pub free_bytes: u64,
+}
+
+/// What this machine has.
+#[derive(Clone, Debug, Default)]
+pub struct Machine {
+    /// The engines, and what was found of each, for people; those that cannot be used say why.
+    pub engines: Vec<(&'static str, String)>,
+    /// The current directory first, then other file systems.
+    pub places: Vec<Place>,
+    /// Whether file systems can be made.
+    pub can_make_file_systems: bool,
+}
+
+/// The answers.
+#[derive(Clone, Debug)]
+pub struct Answers {
+    /// Which database.
+    pub engine: Engine,
+    /// The word of what is compared.
+    pub compare: String,
+    /// Directories.
+    pub places: Vec<String>,
+    /// Kind of workload.
+    pub workload: String,
+    /// How long a run may take.
+    pub time_ms: u64,
+}
+
+/// Settings worth a comparison: word, words for people, keys and values.
+type Settings = (
+    &'static str,
+    &'static str,
+    &'static [(&'static str, &'static str)],
+);
+
+fn settings_of(engine: Engine) -> &'static [Settings] {
+    match engine {
+        Engine::Kernel => &[
+            (
+                "access",
+                "ways of reading and writing: buffered or direct, one by one or all together",
+                &[(
+                    "io",
+                    "[{ caching = \"buffered\", method = \"sync\" }, { caching = \"direct\", method = \"sync\" }, { caching = \
+                     \"direct\", method = \"async\" }]",
+                )],
+            ),
+            (
+                "writers",
+                "one database writer or four, with synchronous and asynchronous I/O",
+                &[
+                    ("database.writers", "[1, 4]"),
+                    ("io.method", "[\"sync\", \"async\"]"),
+                ],
+            ),
+        ],
+        Engine::Sqlite => &[(
+            "journal",
+            "rollback journal or write-ahead log, flushed at each commit or not",
+            &[
+                ("settings.journal_mode", "[\"wal\", \"delete\"]"),
+                ("settings.synchronous", "[\"full\", \"normal\"]"),
+            ],
+        )],
+        Engine::Postgres => &[
+            (
+                "log",
+                "full page images and compression of the write-ahead log",
+                &[
+                    ("settings.full_page_writes", "[\"on\", \"off\"]"),
+                    ("settings.wal_compression", "[\"off\", \"on\"]"),
+                ],
+            ),
+            (
+                "flush",
+                "how the write-ahead log is flushed",
+                &[(
+                    "settings.wal_sync_method",
+                    "[\"fdatasync\", \"open_datasync\"]",
+                )],
+            ),
+        ],
+        Engine::MariaDb => &[
+            (
+                "flush",
+                "through the page cache or past it, with the doublewrite buffer or without",
+                &[
+                    ("settings.innodb_flush_method", "[\"O_DIRECT\", \"fsync\"]"),
+                    ("settings.innodb_doublewrite", "[\"ON\", \"OFF\"]"),
+                ],
+            ),
+            (
+                "commit",
+                "what waiting for each commit costs",
+                &[("settings.innodb_flush_log_at_trx_commit", "[1, 2]")],
+            ),
+        ],
+    }
+}
+
+fn choice(word: &str, text: impl Into<String>) -> Choice {
+    Choice {
+        word: word.to_owned(),
+        text: text.into(),
+    }
+}
+
+/// What may be compared, the default first.
+pub fn comparisons(engine: Engine, machine: &Machine) -> Vec<Choice> {
+    let mut choices: Vec<Choice> = settings_of(engine)
+        .iter()
+        .map(|(word, text, _)| choice(word, *text))
+        .collect();
+    let directories = choice(
+        DIRECTORIES,
+        "two directories or more, on file systems that are there",
+    );
+    match machine.places.len() > 1 {
+        true => choices.insert(0, directories),
+        false => choices.push(directories),
+    }
+    if machine.can_make_file_systems {
+        choices.push(choice(
+            FILE_SYSTEMS,
+            "ext4 and XFS, made in files for the run",
+        ));
+    }
+    choices
+}
+
+/// The workloads that an engine has, the default first.
+pub fn workloads(engine: Engine) -> Vec<Choice> {
+    let mut choices = vec![choice(
+        "oltp_mix",
+        "short transactions, 40 % reads and 60 % updates at random rows",
+    )];
+    if engine != Engine::Kernel {
+        choices.push(choice("tpcb", "TPC-B, as pgbench has it"));
+        choices.push(choice("tpcc", "TPC-C: orders of a wholesaler"));
+    }
+    choices.push(choice(
+        "slob",
+        "SLOB: single blocks read and updated at random",
+    ));
+    choices
+}
+
+/// How long a run may take, the default first.
+pub fn times() -> Vec<Choice> {
+    vec![
+        choice("10m", "a first answer"),
+        choice("2m", "a look"),
+        choice("1h", "an answer to rely on"),
+        choice("8h", "over night: small differences"),
+    ]
+}
+
+impl Answers {
+    /// The experiment file `name`.toml, for so many cases.
+    ///
+    /// # Errors
+    /// What does not go together, for people.
+    pub fn draft(&self, name: &str, machine: &Machine, cases: usize) -> Result<Draft, String> {
+        if self.compare == DIRECTORIES && self.places.len() < 2 {
+            return Err(
+                "comparing directories takes two or more: --where DIR --where DIR".to_owned(),
+            );
+        }
+        let (size_bytes, free_bytes) = (self.size_bytes(machine), self.free_bytes(machine));
+        if size_bytes < 16 * MIB {
+            return Err(format!(
+                "there are {} MiB free: too little for a database and its copy",
+                free_bytes / MIB
+            ));
+        }
+        let question = Question {
+            engine: self.engine,
+            paths: self.places.clone(),
+            vary: Vec::new(),
+            workload: self.workload.clone(),
+            clients: 8,
+            size_bytes,
+            time_ms: self.time_ms,
+            sets: Vec::new(),
+        };
+        let about = vec![
+            format!("Written by `spindle init`: {}", self.question()),
+            format!(
+                "What it would take: spindle plan {name}.toml. To run it: spindle run {name}.toml. Every key: docs/experiment-file.md."
+            ),
+        ];
+        let mut draft = Draft::new(name, about);
+        question.write_settings(&mut draft, cases);
+        let of_engine = settings_of(self.engine).iter();
+        let varied = of_engine.filter(|(word, ..)| *word == self.compare);
+        let varied: Vec<_> = varied.flat_map(|(.., vary)| *vary).collect();
+        let why = if varied.len() > 1 {
+            "each value with each"
+        } else {
+            ""
+        };
+        for (key, values) in varied {
+            draft.set(Section::Vary, key, *values, why);
+        }
+        if self.compare == FILE_SYSTEMS {
+            self.write_file_systems(&mut draft, size_bytes);
+        } else {
+            self.places
+                .iter()
+                .for_each(|place| draft.layout(place, place));
+        }
+        Ok(draft)
+    }
+
+    /// What is asked, in words.
+    fn question(&self) -> String {
+        let places = self.places.join(" or ");
+        match self.compare.as_str() {
+            DIRECTORIES => format!("which is faster for {}, {places}?", self.engine),
+            FILE_SYSTEMS => format!("is {} faster on ext4 or on XFS?", self.engine),
+            word => {
+                let mut settings = settings_of(self.engine).iter();
+                let text = settings
+                    .find(|(other, ..)| *other == word)
+                    .map_or(word, |(_, text, _)| text);
+                format!("which is faster for {} in {places}: {text}?", self.engine)
+            }
+        }
+    }
+
+    /// Each on a file of its own, in the first place.
+    fn write_file_systems(&self, draft: &mut Draft, size_bytes: u64) {
+        let server_mib = if matches!(self.engine, Engine::Postgres | Engine::MariaDb) {
+            3 * 1024
+        } else {
+            512
+        };
+        let size_mib = size_bytes / MIB * 2 + server_mib;
+        let place = self.places.first().map_or(".", String::as_str);
+        for kind in ["ext4", "xfs"] {
+            let file = quoted(&format!("{place}/spindle-{kind}.img"));
+            let devices = format!("[{{ file = {file}, size = \"{size_mib}MiB\" }}]");
+            draft.layout_of(
+                kind,
+                &[
+                    ("devices", devices, "made for the run, and taken away"),
+                    ("filesystem", quoted(kind), ""),
+                ],
+            );
+        }
+    }
+
+    fn free_bytes(&self, machine: &Machine) -> u64 {
+        let free = |path: &String| {
+            let mut places = machine.places.iter();
+            places
+                .find(|place| place.path == *path)
+                .map(|place| place.free_bytes)
+        };
+        self.places.iter().filter_map(free).min().unwrap_or(8 * GIB)
+    }
+
+    /// Loaded data: the more the longer a run may take, and no more than there is room for.
+    fn size_bytes(&self, machine: &Machine) -> u64 {
+        let wanted = match self.time_ms / MINUTE_MS {
+            0..=5 => 256 * MIB,
+            6..=30 => 512 * MIB,
+            _ => 4 * GIB,
+        };
+        let room = self.free_bytes(machine) / ROOM_PER_DATA / MIB * MIB;
+        wanted.min(room)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use spindle_experiment::Experiment;
+
+    fn machine() -> Machine {
+        let place = |path: &str| Place {
+            path: path.to_owned(),
+            text: String::new(),
+            free_bytes: 100 * GIB,
+        };
+        Machine {
+            engines: Vec::new(),
+            places: vec![place("."), place("/mnt/nvme")],
+            can_make_file_systems: true,
+        }
+    }
+
+    fn answers(engine: Engine, compare: &str) -> Answers {
+        Answers {
+            engine,
+            compare: compare.to_owned(),
+            places: vec![".".to_owned()],
+            workload: "oltp_mix".to_owned(),
+            time_ms: 10 * MINUTE_MS,
+        }
+    }
+
+    #[test]
+    fn every_choice_makes_a_file_that_can_be_read() {
+        let machine = machine();
+        for engine in [
+            Engine::Kernel,
+            Engine::Sqlite,
+            Engine::Postgres,
+            Engine::MariaDb,
+        ] {
+            for compare in comparisons(engine, &machine) {
+                for workload in workloads(engine) {
+                    let mut answers = answers(engine, &compare.word);
+                    answers.workload.clone_from(&workload.word);
+                    if compare.word == DIRECTORIES {
+                        answers.places.push("/mnt/nvme".to_owned());
+                    }
+                    let text = answers.draft("x", &machine, 4).unwrap().text();
+                    let experiment = Experiment::parse("x.toml", &text, &[])
+                        .unwrap_or_else(|error| panic!("{error}\n{text}"));
+                    assert!(experiment.candidates().count() >= 2, "{text}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_file_says_what_it_asks_and_why() {
+        insta::assert_snapshot!(
+            answers(Engine::Sqlite, "journal")
+                .draft("journal", &machine(), 4)
+                .unwrap()
+                .text()
+        );
+        insta::assert_snapshot!(
+            "file_systems",
+            answers(Engine::Kernel, FILE_SYSTEMS)
+                .draft("fs", &machine(), 2)
+                .unwrap()
+                .text()
+        );
+    }
+
+    #[test]
+    fn data_fit_the_room_and_directories_are_two() {
+        let mut machine = machine();
+        machine.places[0].free_bytes = 2 * GIB;
+        assert_eq!(
+            answers(Engine::Kernel, "access").size_bytes(&machine),
+            170 * MIB
+        );
+        machine.places[0].free_bytes = 100 * MIB;
+        let told = answers(Engine::Kernel, "access")
+            .draft("x", &machine, 3)
+            .unwrap_err();
+        assert!(told.contains("100 MiB free"), "{told}");
+        assert!(
+            answers(Engine::Kernel, DIRECTORIES)
+                .draft("x", &machine, 3)
+                .unwrap_err()
+                .contains("--where")
+        );
+    }
+}

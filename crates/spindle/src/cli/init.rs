@@ -1,0 +1,361 @@
+//! `spindle init`: five questions, each with what this machine has and a default; then an experiment file. Answers come
+//! from flags, from a terminal or from a pipe; a line that is empty or missing takes the default.
+
+use std::collections::BTreeMap;
+use std::io::{BufRead, IsTerminal};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::Args;
+use spindle_engines::sql::{ServerRequest, server};
+use spindle_experiment::{Changes, Engine, Experiment};
+use spindle_text::quantity::{duration_text, parse_duration_ms};
+
+use super::ask::{engine as engine_of, save};
+use super::{fail, print_then, wrong_experiment};
+use crate::ask::interview::{
+    Answers, Choice, DIRECTORIES, Machine, Place, comparisons, times, workloads,
+};
+use crate::observe::{SystemFiles, mounts};
+use crate::run::reckoning::file_system_of;
+use crate::{plan, say};
+
+/// File systems that databases are put on.
+const FILE_SYSTEMS: [&str; 10] = [
+    "ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs", "zfs", "bcachefs", "nfs", "nfs4",
+];
+/// Where programs that make file systems are.
+const MKFS: [&str; 3] = ["/usr/sbin/mkfs.xfs", "/sbin/mkfs.xfs", "/usr/bin/mkfs.xfs"];
+/// Other file systems are offered from this much free room on.
+const ROOM_MIN_BYTES: u64 = 1 << 30;
+/// And no more than these.
+const PLACES_MAX: usize = 8;
+
+pub(super) const INIT_HELP: &str = "Examples:
+  spindle init
+  spindle init mine.toml --engine postgres --compare directories \\
+      --where /srv/pg --where /mnt/nvme --workload tpcb --time 1h
+  yes '' | spindle init        every default
+
+Then: spindle plan experiment.toml; spindle run experiment.toml";
+
+#[derive(Args)]
+pub(super) struct Init {
+    /// The file to write, which must not be there yet.
+    #[arg(default_value = "experiment.toml")]
+    file: PathBuf,
+    /// The database: kernel (embedded), sqlite, postgres, mariadb.
+    #[arg(long)]
+    engine: Option<String>,
+    /// What to compare, by its word in the question.
+    #[arg(long, value_name = "WORD")]
+    compare: Option<String>,
+    /// Directories for the files; may be given several times.
+    #[arg(long = "where", value_name = "DIR")]
+    places: Vec<String>,
+    /// What clients do.
+    #[arg(long, value_name = "WORD")]
+    workload: Option<String>,
+    /// How long a run may take.
+    #[arg(long)]
+    time: Option<String>,
+}
+
+pub(super) fn carry_out(asked: &Init) -> ExitCode {
+    match written(asked) {
+        Ok(code) => code,
+        Err(reason) => {
+            fail(&reason);
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn written(asked: &Init) -> Result<ExitCode, String> {
+    let name = asked.file.file_stem().and_then(|stem| stem.to_str());
+    let name = name.ok_or("this names no file")?;
+    if asked.file.exists() {
+        return Err(format!(
+            "{} is there already: name another file",
+            asked.file.display()
+        ));
+    }
+    let machine = machine();
+    let answers = answers(asked, &machine)?;
+    let mut cases = 2;
+    let (text, experiment) = loop {
+        let text = answers.draft(name, &machine, cases)?.text();
+        let read = Experiment::from_text(&asked.file, &text, Changes::default(), true);
+        let experiment = match read {
+            Ok(experiment) => experiment,
+            Err(error) => return Ok(wrong_experiment(&error)),
+        };
+        match experiment.candidates().count() {
+            found if found == cases => break (text, experiment),
+            found => cases = found,
+        }
+    };
+    save(&asked.file, &text)
+        .map_err(|error| format!("cannot write {}: {error}", asked.file.display()))?;
+    let file = asked.file.display();
+    let look = plan::look(&experiment, Path::new("."))
+        .map_err(|error| format!("there is no current directory: {error}"))?;
+    if let Some(refusal) = look.reckoning.refusal() {
+        return Err(format!("{file} is written, but {refusal}"));
+    }
+    let (rounds, ms) = look.reckoning.most(cases);
+    let told = format!(
+        "{file} is written: {cases} candidates, up to {rounds} rounds, about {} in all.\n  spindle plan {file}    what it would take\n  \
+         spindle run {file}     the answer\n",
+        duration_text(ms.div_ceil(1_000) * 1_000)
+    );
+    Ok(print_then(&told, ExitCode::SUCCESS))
+}
+
+/// Asks what no flag says.
+fn answers(asked: &Init, machine: &Machine) -> Result<Answers, String> {
+    let mut input = Input::new();
+    let choices: Vec<Choice> = machine
+        .engines
+        .iter()
+        .map(|(word, text)| choice(word, text))
+        .collect();
+    let given = asked.engine.as_deref();
+    let engine = input.ask("1/5 Which database?", &choices, given, |word| {
+        engine_of(word).map(|_| word.to_owned())
+    })?;
+    let engine = engine_of(&engine)?;
+    let known = |choices: Vec<Choice>| move |word: &str| one_of(&choices, word);
+    let choices = comparisons(engine, machine);
+    let compare = input.ask(
+        "2/5 What is to be compared?",
+        &choices,
+        asked.compare.as_deref(),
+        known(choices.clone()),
+    )?;
+    let places = match asked.places.is_empty() {
+        true => input.ask_places(&compare, machine)?,
+        false => asked.places.clone(),
+    };
+    let choices = workloads(engine);
+    let workload = input.ask(
+        "4/5 Under which workload?",
+        &choices,
+        asked.workload.as_deref(),
+        known(choices.clone()),
+    )?;
+    let time = input.ask(
+        "5/5 How long may it take? (any time, such as 20m)",
+        &times(),
+        asked.time.as_deref(),
+        |word| {
+            let time_ms = parse_duration_ms(word).filter(|ms| (60_000..=864_000_000).contains(ms));
+            time_ms
+                .map(|_| word.to_owned())
+                .ok_or_else(|| format!("{word:?} is no time from 1m to 240h"))
+        },
+    )?;
+    Ok(Answers {
+        engine,
+        compare,
+        places,
+        workload,
+        time_ms: parse_duration_ms(&time).unwrap_or_default(),
+    })
+}
+
+fn choice(word: &str, text: &str) -> Choice {
+    Choice {
+        word: word.to_owned(),
+        text: text.to_owned(),
+    }
+}
+
+fn one_of(choices: &[Choice], word: &str) -> Result<String, String> {
+    let words: Vec<&str> = choices.iter().map(|choice| choice.word.as_str()).collect();
+    match words.contains(&word) {
+        true => Ok(word.to_owned()),
+        false => Err(format!("{word:?} is not among {}", words.join(", "))),
+    }
+}
+
+/// Standard input: a person, or a pipe.
+struct Input {
+    is_person: bool,
+}
+
+impl Input {
+    fn new() -> Input {
+        Input {
+            is_person: std::io::stdin().is_terminal(),
+        }
+    }
+
+    /// One line; empty at the end of the input.
+    fn line(&self) -> Result<String, String> {
+        let mut line = String::new();
+        let read = std::io::stdin().lock().read_line(&mut line);
+        read.map_err(|error| format!("standard input: {error}"))?;
+        Ok(line.trim().to_owned())
+    }
+
+    /// An answer: the one `given`, or that to a question. A person who errs is asked again.
+    fn ask(
+        &mut self,
+        question: &str,
+        choices: &[Choice],
+        given: Option<&str>,
+        check: impl Fn(&str) -> Result<String, String>,
+    ) -> Result<String, String> {
+        if let Some(given) = given {
+            return check(given);
+        }
+        show(question, choices);
+        loop {
+            let line = self.line()?;
+            let number = line
+                .parse::<usize>()
+                .ok()
+                .and_then(|number| choices.get(number.checked_sub(1)?));
+            let word = match (line.as_str(), number) {
+                ("", _) => &choices[0].word,
+                (_, Some(choice)) => &choice.word,
+                (line, None) => line,
+            };
+            match check(word) {
+                Ok(answer) => return Ok(answer),
+                Err(reason) if self.is_person => say::note(&reason),
+                Err(reason) => return Err(reason),
+            }
+        }
+    }
+
+    /// The third question: one directory, or several.
+    fn ask_places(&mut self, compare: &str, machine: &Machine) -> Result<Vec<String>, String> {
+        let choices: Vec<Choice> = machine
+            .places
+            .iter()
+            .map(|place| choice(&place.path, &place.text))
+            .collect();
+        let is_several = compare == DIRECTORIES;
+        let question = match is_several {
+            true => "3/5 Where? Two directories or more, with commas between them",
+            false => "3/5 Where? A directory, or several with commas between them",
+        };
+        show(question, &choices);
+        let default = choices.iter().take(if is_several { 2 } else { 1 });
+        let default: Vec<String> = default.map(|choice| choice.word.clone()).collect();
+        loop {
+            let line = self.line()?;
+            let parts = line
+                .split(',')
+                .map(str::trim)
+                .filter(|part| !part.is_empty());
+            let of_part = |part: &str| {
+                let number = part.parse::<usize>().ok();
+                let place = number.and_then(|number| choices.get(number.checked_sub(1)?));
+                place.map_or_else(|| part.to_owned(), |choice| choice.word.clone())
+            };
+            let places: Vec<String> = parts.map(of_part).collect();
+            let places = if places.is_empty() {
+                default.clone()
+            } else {
+                places
+            };
+            let missing = places.iter().find(|place| !Path::new(place).is_dir());
+            let reason = match missing {
+                Some(missing) => format!("{missing} is no directory"),
+                None if is_several && places.len() < 2 => {
+                    "two directories are needed, or more".to_owned()
+                }
+                None => return Ok(places),
+            };
+            match self.is_person {
+                true => say::note(&reason),
+                false => return Err(reason),
+            }
+        }
+    }
+}
+
+/// A question with its choices, the first being the default.
+fn show(question: &str, choices: &[Choice]) {
+    say::note(question);
+    let width = choices
+        .iter()
+        .map(|choice| choice.word.chars().count())
+        .max()
+        .unwrap_or(0);
+    for (index, Choice { word, text }) in choices.iter().enumerate() {
+        let default = if index == 0 { "  [default]" } else { "" };
+        say::note(&format!("  {}  {word:width$}  {text}{default}", index + 1));
+    }
+}
+
+/// Looks at what this machine has.
+fn machine() -> Machine {
+    let mut engines = vec![
+        ("kernel", "the embedded database, built in".to_owned()),
+        ("sqlite", "SQLite, built in".to_owned()),
+    ];
+    for (word, engine) in [("postgres", Engine::Postgres), ("mariadb", Engine::MariaDb)] {
+        let request = ServerRequest {
+            settings: BTreeMap::new(),
+            bin_dir: None,
+            buffer_cache_bytes: 16 << 20,
+            data_bytes: 256 << 20,
+            clients: 8,
+            io: None,
+        };
+        let found = engine.server().map(|kind| server(kind).examine(&request));
+        engines.push((
+            word,
+            match found {
+                Some(Ok(found)) => found.version,
+                _ => "not found here".to_owned(),
+            },
+        ));
+    }
+    let is_root = rustix::process::geteuid().is_root();
+    Machine {
+        engines,
+        places: places(),
+        can_make_file_systems: is_root && MKFS.iter().any(|path| Path::new(path).exists()),
+    }
+}
+
+/// The current directory, and other file systems with room.
+fn places() -> Vec<Place> {
+    let mut places: Vec<Place> = Vec::new();
+    let mut seen = Vec::new();
+    let mounts = mounts::all(&SystemFiles::default());
+    let others = mounts.iter().filter(|mount| {
+        let is_writable = mount.options.split(',').any(|option| option == "rw");
+        is_writable && FILE_SYSTEMS.contains(&mount.kind.as_str()) && mount.mount_point.is_dir()
+    });
+    let here = std::iter::once(PathBuf::from("."));
+    for path in here.chain(others.map(|mount| mount.mount_point.clone())) {
+        let Some(found) = file_system_of(&path) else {
+            continue;
+        };
+        let device = (found.device_major, found.device_minor);
+        let is_here = places.is_empty();
+        if seen.contains(&device)
+            || places.len() >= PLACES_MAX
+            || (!is_here && found.free_bytes < ROOM_MIN_BYTES)
+        {
+            continue;
+        }
+        seen.push(device);
+        let free_gib = found.free_bytes as f64 / (1_u64 << 30) as f64;
+        places.push(Place {
+            path: path.display().to_string(),
+            text: format!(
+                "{} on {}, {free_gib:.1} GiB free",
+                found.type_name, found.source
+            ),
+            free_bytes: found.free_bytes,
+        });
+    }
+    places
+}
