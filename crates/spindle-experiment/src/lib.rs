@@ -7,6 +7,9 @@
 //! `document` turns TOML and `--set` arguments into one tree with places, `reader` takes typed settings out of it, and
 //! each section has a file of its own in which a setting is one line.
 
+// Tests make files as they like.
+#![cfg_attr(test, allow(clippy::disallowed_methods))]
+
 mod access_path;
 mod aliases;
 mod changes;

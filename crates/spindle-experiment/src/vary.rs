@@ -450,7 +450,7 @@ fn multiplied(
                 ));
             }
             let renamed = |other: &str| bases.contains(&other).then(|| name(other, levels));
-            let node = cell(document, layout, varied, levels, (&name_of_cell, &renamed))?;
+            let node = cell(document, layout, varied, levels, &name_of_cell, renamed)?;
             nodes.push(node);
             let of_base = has_several.then_some(base);
             cells.push(Cell {
@@ -492,7 +492,8 @@ fn cell(
     layout: &Node,
     varied: &[Varied],
     levels: &[usize],
-    (name, renamed): (&str, &dyn Fn(&str) -> Option<String>),
+    name: &str,
+    renamed: impl Fn(&str) -> Option<String>,
 ) -> Result<Node, ExperimentError> {
     let mut node = layout.clone();
     if let Value::Table(table) = &mut node.value {

@@ -19,12 +19,13 @@ use std::time::{Duration, Instant};
 
 use clap::Parser;
 use spindle::cli;
-use spindle::run::journal::{self, Event};
-use spindle::run::progress::Shown;
-use spindle::run::runner::{RunError, Runner};
-use spindle::trial::supervisor::WORKER_COMMAND;
+use spindle::reports::write_reports;
 use spindle_experiment::Experiment;
 use spindle_result::RunResult;
+use spindle_run::journal::{self, Event};
+use spindle_run::listener::Nobody;
+use spindle_run::runner::{RunError, Runner};
+use spindle_run::trial::supervisor::WORKER_COMMAND;
 use spindle_text::files::Directory;
 use tally::Tally;
 
@@ -289,9 +290,10 @@ fn run_in(place: &Path, experiment: Experiment) -> Result<RunResult, String> {
     let directory =
         Directory::make(place).map_err(|error| format!("{}: {error}", place.display()))?;
     let runner = match journal::replay(place) {
-        Ok(_) => Runner::go_on(directory, Shown::Nothing, never),
-        Err(_) => Runner::begin(experiment, directory, Shown::Nothing, never),
+        Ok(_) => Runner::go_on(directory, never, |_| Ok(Box::new(Nobody))),
+        Err(_) => Runner::begin(experiment, directory, never, |_| Ok(Box::new(Nobody))),
     };
     let wrap = |error: RunError| format!("{}: {error}", place.display());
-    runner.map_err(wrap)?.run().map_err(wrap)
+    runner.map_err(wrap)?.run().map_err(wrap)?;
+    write_reports(place).map_err(|error| error.to_string())
 }

@@ -5,9 +5,9 @@ use std::path::Path;
 
 use spindle_layout::{Cleaned, LedgerError, SystemTree, clean_with};
 
-use crate::observe::SystemFiles;
-use crate::observe::own_group;
-use crate::run::schemas::drop_recorded;
+use spindle_run::observe::SystemFiles;
+use spindle_run::observe::own_group;
+use spindle_run::schemas::drop_recorded;
 
 /// What cleaning came to.
 pub struct Report {

@@ -2,7 +2,6 @@
 //! to people is returned; `cli` prints it. Nothing that holds data becomes a disk unless it is named after `--erase`.
 
 use std::fmt::Write as _;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -347,22 +346,16 @@ fn options(
     redundancy: RedundancyWord,
     allocation_unit_bytes: u64,
 ) -> Result<Options, CommandError> {
-    let identity = draw_identity().map_err(|source| CommandError::System {
-        action: "draw an identity from /dev/urandom".to_owned(),
-        source,
-    })?;
+    let identity =
+        spindle_run::grounds::draw_identity().map_err(|source| CommandError::System {
+            action: "draw an identity from /dev/urandom".to_owned(),
+            source,
+        })?;
     Ok(Options {
         allocation_unit_bytes,
         redundancy: redundancy.meaning(),
         identity: Some(identity),
     })
-}
-
-/// An identity for a group, which no other has. Errors: the system has no chance to give.
-pub(crate) fn draw_identity() -> std::io::Result<[u8; 16]> {
-    let mut identity = [0; 16];
-    std::fs::File::open("/dev/urandom")?.read_exact(&mut identity)?;
-    Ok(identity)
 }
 
 /// Disks that are to join, opened.

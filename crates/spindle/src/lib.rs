@@ -1,10 +1,8 @@
 //! Spindle: runs the same database workload on every storage layout a person is considering, and says which is faster.
-//! The program's own crate: from the experiment file to the plan ([`experiment`]), the run and its trials ([`run`],
-//! [`trial`]) and what the system says meanwhile ([`observe`]). What was found is `spindle-result`'s to say, and what
-//! people see of it `spindle-report`'s; the command line is [`cli`]. Beside a run: what it would do ([`plan`]), what
-//! the machine can do ([`doctor`]), what dead runs left ([`clean`]). Meanwhile: a dashboard ([`watch`]). After it:
-//! finding runs ([`mod@list`]). How files of runs are opened and written ([`files`]), how anything is printed
-//! ([`say`]).
+//! This crate is the program on top of all others: the command line ([`cli`]), how a run's progress is shown (lines, or
+//! a dashboard: [`watch`]), the [`reports`] that are written of it. Beside a run: what it would do ([`plan`]), what the
+//! machine can do ([`doctor`]), what dead runs left ([`clean`]), what power cuts leave ([`power_cut`]). After it:
+//! finding runs ([`mod@list`]). Only this crate prints ([`say`]).
 
 // Tests make files as they like, and say why they are skipped.
 #![cfg_attr(test, allow(clippy::disallowed_methods))]
@@ -18,10 +16,9 @@ pub mod doctor;
 pub mod examples;
 pub mod explain;
 pub mod list;
-pub mod observe;
 pub mod plan;
 pub mod power_cut;
-pub mod run;
+mod progress;
+pub mod reports;
 pub mod say;
-pub mod trial;
 pub mod watch;

@@ -6,11 +6,11 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::run::directory::{self, DirectoryError};
-use crate::run::journal;
 use spindle_report::table::{BOLD, RED, Style, YELLOW, paint};
 use spindle_result::RunResult;
 use spindle_result::StoredRun;
+use spindle_run::directory::{self, DirectoryError};
+use spindle_run::journal;
 use spindle_text::plain::one_line;
 
 /// Runs are looked for so many directories deep.

@@ -10,13 +10,13 @@ use spindle_layout::plan::{DelayedBy, LayoutPlan};
 use spindle_layout::{Facts, LayoutSpec, Plan, SystemTree};
 use spindle_stats::ROUNDS_MIN;
 
-use crate::observe::SystemFiles;
-use crate::observe::machine::DataPath;
-use crate::run::reckoning::{Grounds, MachineMemory, Reckoning, Seen, file_system_of, trials_of};
 use spindle_experiment::Experiment;
 use spindle_experiment::Layout;
 use spindle_experiment::specs_of;
 use spindle_report::sentences::counted;
+use spindle_run::observe::SystemFiles;
+use spindle_run::observe::machine::DataPath;
+use spindle_run::reckoning::{Grounds, MachineMemory, Reckoning, Seen, file_system_of, trials_of};
 use spindle_text::quantity::{duration_text, size_text};
 
 /// A look at what an experiment would do.

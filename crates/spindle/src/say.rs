@@ -54,16 +54,6 @@ pub fn over_the_line(text: &str, ends_line: bool) {
     on_error_output(&format!("\r\x1b[K{text}{end}"));
 }
 
-/// Says to the process that started this one, which reads its standard output, a line of a protocol.
-///
-/// # Errors
-/// Nobody listens.
-pub fn to_the_run(line: &str) -> io::Result<()> {
-    let mut output = io::stdout().lock();
-    output.write_all(line.as_bytes())?;
-    output.flush()
-}
-
 fn on_error_output(text: &str) {
     let mut output = io::stderr().lock();
     // There is no other place to say that this place takes nothing.

@@ -8,7 +8,8 @@ use crate::sources::product;
 use crate::uses::{Module, modules, uses_of};
 
 /// The largest circle of files in each crate as it is. Smaller is better: lower the number with the circle.
-const LARGEST: [(&str, usize); 11] = [
+const LARGEST: [(&str, usize); 12] = [
+    ("spindle-run", 8),
     ("spindle-experiment", 8),
     ("spindle-text", 0),
     ("spindle-result", 8),
@@ -44,8 +45,7 @@ fn circles_of_files_grow_no_larger() {
 
 /// The circles of folders as they are: the crate, the folder they lie in, and who is in them. Fewer is better: shorten
 /// the list with the circle.
-const OF_FOLDERS: [(&str, &str, &str); 6] = [
-    ("spindle", "", "run show watch"),
+const OF_FOLDERS: [(&str, &str, &str); 5] = [
     ("spindle-experiment", "", "database server workload"),
     ("spindle-result", "", "audit model summary"),
     (
@@ -53,7 +53,7 @@ const OF_FOLDERS: [(&str, &str, &str); 6] = [
         "",
         "clients disturbance durability findings fixed_rate headline judge levels warnings",
     ),
-    ("spindle", "run", "grounds images schemas volumes"),
+    ("spindle-run", "", "grounds images schemas volumes"),
     ("spindle-layout", "", "ledger steps"),
 ];
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::sources::sources;
 
 /// What each crate may import of ours (`docs/architecture.md`).
-const CRATES: [(&str, &[&str]); 12] = [
+const CRATES: [(&str, &[&str]); 13] = [
     ("spindle-text", &[]),
     ("spindle-stats", &[]),
     ("spindle-io", &["spindle-stats"]),
@@ -34,6 +34,19 @@ const CRATES: [(&str, &[&str]); 12] = [
     ),
     ("spindle-result", &["spindle-stats"]),
     (
+        "spindle-run",
+        &[
+            "spindle-engines",
+            "spindle-experiment",
+            "spindle-io",
+            "spindle-layout",
+            "spindle-result",
+            "spindle-stats",
+            "spindle-text",
+            "spindle-workload",
+        ],
+    ),
+    (
         "spindle-report",
         &["spindle-result", "spindle-stats", "spindle-text"],
     ),
@@ -46,6 +59,7 @@ const CRATES: [(&str, &[&str]); 12] = [
             "spindle-layout",
             "spindle-report",
             "spindle-result",
+            "spindle-run",
             "spindle-stats",
             "spindle-text",
             "spindle-workload",

@@ -11,7 +11,7 @@ const FUNCTION_LINES_MAX: usize = 70;
 /// Functions that are longer, and how long they are.
 const LONG: [(&str, usize); 4] = [
     ("crates/spindle-experiment/src/layout/mod.rs read", 74),
-    ("crates/spindle/src/trial/worker.rs carry_out", 116),
+    ("crates/spindle-run/src/trial/worker.rs carry_out", 116),
     ("crates/spindle-layout/src/plan/mod.rs of", 74),
     (
         "crates/spindle-workload/src/sql/tpch/parameters.rs parameters",

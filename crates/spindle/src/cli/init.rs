@@ -16,9 +16,9 @@ use super::{fail, print_then, wrong_experiment};
 use crate::ask::interview::{
     Answers, Choice, DIRECTORIES, Machine, Place, comparisons, times, workloads,
 };
-use crate::observe::{SystemFiles, mounts};
-use crate::run::reckoning::file_system_of;
 use crate::{plan, say};
+use spindle_run::observe::{SystemFiles, mounts};
+use spindle_run::reckoning::file_system_of;
 
 /// File systems that databases are put on.
 const FILE_SYSTEMS: [&str; 10] = [

@@ -21,11 +21,12 @@ use signals::AtOnce;
 use crate::disk_group::{self, CommandError, DiskGroupCommand};
 use crate::power_cut::judge::Judging;
 use crate::power_cut::{self, PowerCutError, Scratch};
-use crate::run::replay::RunState;
-use crate::run::{directory, journal};
-use crate::{clean, doctor, plan, say, trial};
+use crate::{clean, doctor, plan, reports, say};
 use spindle_experiment::{Changes, Experiment, ExperimentError};
 use spindle_report::table::Style;
+use spindle_run::journal;
+use spindle_run::replay::RunState;
+use spindle_run::trial;
 
 const EXIT_CODES: &str = "Exit codes: 0 done; 1 the run or a command failed; 2 the experiment file or the command line \
 is wrong, and nothing was created; 3 half of the layouts or more could not be measured; 130 interrupted, go on with `spindle resume`. \
@@ -285,7 +286,7 @@ fn carry_out(arguments: Arguments) -> ExitCode {
             Err(error) => wrong_experiment(&error),
         },
         Command::Report { directory, .. } if !holds_run(&directory) => no_run(&directory),
-        Command::Report { directory, show } => match directory::write_reports(&directory) {
+        Command::Report { directory, show } => match reports::write_reports(&directory) {
             Ok(result) => run::show_result(&result, &directory, &show),
             Err(error) => fail(&error.to_string()),
         },

@@ -9,11 +9,11 @@ use clap::{Args, ValueEnum};
 
 use super::{RUNS, fail, style_of_output};
 use crate::list;
-use crate::run::directory;
 use crate::say;
 use spindle_report::compare::{self, Options, Outcome, RunComparison, Side};
 use spindle_report::{export, show};
 use spindle_result::StoredRun;
+use spindle_run::directory;
 
 /// A case that is slower by more than this has regressed, unless told otherwise.
 const THRESHOLD_DEFAULT: &str = "5%";

@@ -1,20 +1,25 @@
 //! `spindle run` and `spindle resume`: begins or goes on with a run, and says how it ended.
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use jiff::Zoned;
 
 use super::signals::{self, AtOnce, INTERRUPTED};
 use super::{RUNS, Show, fail, no_current_directory, style_of_output};
-use crate::run::directory::{self, DirectoryError};
-use crate::run::progress::Shown;
-use crate::run::runner::{RunError, Runner};
+use crate::progress::{Progress, Shown};
 use crate::watch::terminal;
-use crate::{plan, say};
+use crate::{plan, reports, say};
 use spindle_experiment::Experiment;
 use spindle_report::{brief, table};
 use spindle_result::RunResult;
+use spindle_run::directory::{self, DirectoryError};
+use spindle_run::listener::Listener;
+use spindle_run::replay::RunState;
+use spindle_run::runner::{RunError, Runner};
 use spindle_text::files::Directory;
 
 /// Runs an experiment.
@@ -41,12 +46,9 @@ pub(super) fn begin(
         None => directory::create_named(Path::new(RUNS), &name_of_directory(&experiment)),
     };
     carry_out(directory, show, |directory, path| {
-        let runner = Runner::begin(
-            experiment,
-            directory,
-            shown,
-            signals::interrupts(AtOnce::InRun(path)),
-        )?;
+        let interrupted = signals::interrupts(AtOnce::InRun(path));
+        let listen = listener(shown, &interrupted);
+        let runner = Runner::begin(experiment, directory, interrupted, listen)?;
         runner.foretell(&reckoning, show.brief)
     })
 }
@@ -57,8 +59,19 @@ pub(super) fn resume(directory: &Path, show: &Show, watch: bool) -> ExitCode {
         return no_terminal();
     };
     carry_out(directory::open_run(directory), show, |directory, path| {
-        Runner::go_on(directory, shown, signals::interrupts(AtOnce::InRun(path)))
+        let interrupted = signals::interrupts(AtOnce::InRun(path));
+        let listen = listener(shown, &interrupted);
+        Runner::go_on(directory, interrupted, listen)
     })
+}
+
+/// Who listens to the run, made when the run knows what it has to do.
+fn listener(
+    shown: Shown,
+    interrupted: &Arc<AtomicBool>,
+) -> impl FnOnce(&RunState) -> io::Result<Box<dyn Listener>> + use<> {
+    let interrupted = Arc::clone(interrupted);
+    move |state| Ok(Box::new(Progress::new(shown, state, interrupted)?))
 }
 
 /// How progress is shown; `None` for a dashboard where there is no terminal.
@@ -100,8 +113,15 @@ fn carry_out(
         Ok(runner) => runner,
         Err(error) => return fail(&error.to_string()),
     };
-    match runner.run() {
-        Ok(result) => show_result(&result, &path, show),
+    let run = runner.run();
+    // Also what a run found before it was interrupted or failed is worth a report.
+    let has_reports = run.is_ok() || runner.has_anything();
+    let reports = has_reports.then(|| reports::write_reports_in(runner.directory()));
+    match run {
+        Ok(()) => match reports.expect("they were just written") {
+            Ok(result) => show_result(&result, &path, show),
+            Err(error) => fail_midway(runner, &error.to_string(), &path),
+        },
         Err(RunError::Interrupted) => {
             say::note(&format!(
                 "interrupted; finished trials are kept. Go on with: spindle resume {}",
@@ -109,18 +129,21 @@ fn carry_out(
             ));
             ExitCode::from(INTERRUPTED)
         }
-        Err(error) => {
-            let code = fail(&error.to_string());
-            match runner.has_anything() {
-                true => say::note(&format!(
-                    "finished trials are kept. When it is mended: spindle resume {}",
-                    path.display()
-                )),
-                false => runner.discard(),
-            }
-            code
-        }
+        Err(error) => fail_midway(runner, &error.to_string(), &path),
     }
+}
+
+/// Says why a run broke off, and how it goes on; nothing stays of one that found out nothing.
+fn fail_midway(runner: Runner, reason: &str, path: &Path) -> ExitCode {
+    let code = fail(reason);
+    match runner.has_anything() {
+        true => say::note(&format!(
+            "finished trials are kept. When it is mended: spindle resume {}",
+            path.display()
+        )),
+        false => runner.discard(),
+    }
+    code
 }
 
 /// Prints the result of a run.

@@ -8,9 +8,9 @@ use spindle_layout::system::DeviceMapper;
 use spindle_layout::tool::{find as find_tool, package_of};
 
 use super::Finding;
-use crate::observe::SystemFiles;
-use crate::observe::cgroup::Hierarchy;
-use crate::observe::memory::MemoryBudget;
+use spindle_run::observe::SystemFiles;
+use spindle_run::observe::cgroup::Hierarchy;
+use spindle_run::observe::memory::MemoryBudget;
 
 /// Tools by which layouts are made, and what for.
 const TOOLS: [(&str, &str); 10] = [

@@ -6,7 +6,7 @@ use std::fmt::Write;
 mod abilities;
 mod noise;
 
-use crate::observe::SystemFiles;
+use spindle_run::observe::SystemFiles;
 
 /// How something stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

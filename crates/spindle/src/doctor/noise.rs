@@ -7,10 +7,10 @@ use std::time::Duration;
 use rustix::time::{ClockId, Timespec, clock_gettime};
 
 use super::Finding;
-use crate::observe::SystemFiles;
-use crate::observe::block_device::{BlockDevice, DeviceNumber};
-use crate::observe::cpu::CpuTimes;
-use crate::observe::machine::Machine;
+use spindle_run::observe::SystemFiles;
+use spindle_run::observe::block_device::{BlockDevice, DeviceNumber};
+use spindle_run::observe::cpu::CpuTimes;
+use spindle_run::observe::machine::Machine;
 
 /// How long other work is watched.
 const SAMPLE: Duration = Duration::from_millis(500);
@@ -320,7 +320,7 @@ fn disk(disk: &BlockDevice) -> Vec<Finding> {
 mod tests {
     use super::*;
     use crate::doctor::Standing;
-    use crate::observe::fixture::Fixture;
+    use spindle_run::observe::fixture::Fixture;
 
     fn warnings(fixture: &Fixture, sampled: &Sampled) -> String {
         let findings = find(&fixture.files(), sampled);

@@ -11,8 +11,8 @@ use spindle_layout::{DatabaseFiles, LayoutError, LayoutSpec, Placement, RawSpace
 use spindle_workload::{OltpMix, Workload};
 
 use super::PowerCutError;
-use crate::trial::protocol::{engine_path, settings_of};
 use spindle_experiment::{AccessPath, Commit, Database, DiskGroup, Experiment, Layout, TornBlocks};
+use spindle_run::trial::protocol::{engine_path, settings_of};
 
 /// Clients of a recording.
 pub const CLIENTS: usize = 4;

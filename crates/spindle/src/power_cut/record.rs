@@ -25,7 +25,7 @@ use spindle_workload::driver::{self, Behaviour};
 use super::PowerCutError;
 use super::case::{CLIENTS, Case};
 use super::logged_device::{LoggedDevice, Slice};
-use crate::run::grounds::target_of;
+use spindle_run::grounds::target_of;
 
 /// Transactions of a recording.
 const TRANSACTIONS: u64 = 300;

@@ -1,6 +1,6 @@
 //! `spindle run --watch`: a dashboard on the terminal while a run goes on. [`Scene`] is what there is to see, `view`
 //! draws it, `terminal` takes the terminal and gives it back as it was. The run tells the [`Dashboard`] what changed
-//! ([`crate::run::progress`]); a thread draws it four times a second. Why so: `docs/decisions/0025-commands.md`.
+//! ([`crate::progress`]); a thread draws it four times a second. Why so: `docs/decisions/0025-commands.md`.
 
 mod scene;
 pub mod terminal;

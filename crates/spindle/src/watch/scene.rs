@@ -4,8 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use crate::trial::protocol::Progress;
 use spindle_result::Wait;
+use spindle_run::replay::{CaseKey, RunState};
+use spindle_run::schedule;
+use spindle_run::trial::protocol::Progress;
 
 /// A run under way.
 #[derive(Debug, Clone)]
@@ -66,6 +68,28 @@ pub enum UnderWay {
 }
 
 impl Scene {
+    /// What there is to see of a run before it goes on.
+    pub fn of(state: &RunState, interrupted: Arc<AtomicBool>) -> Scene {
+        let case_view = |case: CaseKey| CaseView {
+            layout: state.layout(case.0).name,
+            clients: case.1,
+            finished_tpm: state.finished(case).map(|trial| trial.tpm).collect(),
+            ..CaseView::default()
+        };
+        Scene {
+            experiment: state.experiment.name.clone(),
+            began: Instant::now(),
+            trials_done: 0,
+            trials: schedule::trials_left(state),
+            ends: None,
+            rounds: state.experiment.plan.all_rounds(),
+            cases: state.cases().into_iter().map(case_view).collect(),
+            under_way: UnderWay::Preparing,
+            notes: Vec::new(),
+            interrupted,
+        }
+    }
+
     /// A trial begins.
     pub fn trial_begins(&mut self, layout: &str, clients: u32, round: u32) {
         let mut cases = self.cases.iter();

@@ -229,7 +229,7 @@ mod tests {
     use ratatui::backend::TestBackend;
 
     use super::*;
-    use crate::trial::protocol::Progress;
+    use spindle_run::trial::protocol::Progress;
 
     fn scene(now: Instant) -> Scene {
         let case = |layout: &str, finished_tpm: &[f64]| CaseView {

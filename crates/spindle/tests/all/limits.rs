@@ -11,13 +11,13 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
-use spindle::observe::SystemFiles;
-use spindle::observe::block_device::DeviceNumber;
-use spindle::observe::disk::DiskCounters;
-use spindle::observe::io_limit::{IoLimit, Rates};
-use spindle::trial::limit_probe::{LimitProbe, ProbedWrites, SCRATCH_BYTES};
-use spindle::trial::protocol::{Order, Report};
-use spindle::trial::supervisor::WORKER_COMMAND;
+use spindle_run::observe::SystemFiles;
+use spindle_run::observe::block_device::DeviceNumber;
+use spindle_run::observe::disk::DiskCounters;
+use spindle_run::observe::io_limit::{IoLimit, Rates};
+use spindle_run::trial::limit_probe::{LimitProbe, ProbedWrites, SCRATCH_BYTES};
+use spindle_run::trial::protocol::{Order, Report};
+use spindle_run::trial::supervisor::WORKER_COMMAND;
 
 const IOPS: Rates = Rates {
     read_iops: Some(300),

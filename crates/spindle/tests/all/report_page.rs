@@ -5,8 +5,9 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use serde_json::Value;
-use spindle::run::directory::{self, write_reports};
+use spindle::reports::write_reports;
 use spindle_result::{Arrivals, build};
+use spindle_run::directory;
 
 use crate::report::browser::{Browser, View};
 use crate::report::showcase::{self, Extent, USUAL};

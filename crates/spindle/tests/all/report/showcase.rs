@@ -3,7 +3,6 @@
 //! reports.
 
 use serde_json::json;
-use spindle::run::description::describe;
 use spindle_experiment::Experiment;
 use spindle_result::{
     Attribution, Audit, Case, CaseRecord, Conditions, CpuMicroseconds, CpuShares, Drift, Finding,
@@ -12,6 +11,7 @@ use spindle_result::{
     SegmentSpace, Stopping, SystemColumn, SystemMean, SystemSeries, TimePart, Trial, Verdict, Wait,
     WarmUp, Warning, build,
 };
+use spindle_run::description::describe;
 
 const EXPERIMENT: &str = r#"
 name = "raw-or-filesystem"

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use spindle::run::journal::{Event, Journal};
 use spindle_result::{CaseRecord, RunRecord, SampledTrial};
+use spindle_run::journal::{Event, Journal};
 
 use super::showcase::{self, Extent};
 
@@ -34,7 +34,7 @@ pub fn store(record: &RunRecord, extent: Extent<'_>, directory: &Path) -> u64 {
         }
     }
     append(Event::RunFinished);
-    let file = directory.join(spindle::run::journal::FILE_NAME);
+    let file = directory.join(spindle_run::journal::FILE_NAME);
     std::fs::metadata(file).expect("the journal is there").len()
 }
 

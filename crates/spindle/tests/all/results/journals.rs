@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use spindle::run::journal::{Event, Journal};
 use spindle_experiment::Experiment;
 use spindle_result::{Layout, PageCache, SystemSeries};
+use spindle_run::journal::{Event, Journal};
 
 use crate::report::fixture;
 

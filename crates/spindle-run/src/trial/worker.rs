@@ -13,6 +13,7 @@ use spindle_io::real::{RealEnv, block_on, facts};
 use spindle_stats::{CensoredTimes, steady_after};
 use spindle_workload::driver::{KindRecord, Running, TimeSpent};
 
+use super::channel;
 use super::clients::Window;
 use super::heartbeat::Heartbeat;
 use super::moment::{
@@ -37,7 +38,6 @@ use crate::observe::processes::Processes;
 use crate::observe::sampler::Sampler;
 use crate::observe::series::DatabaseState;
 use crate::observe::threads::ThreadTimes;
-use crate::say;
 use spindle_experiment::{Caching, WriteSync};
 use spindle_result::{
     Arrivals, KindOfTransaction, Latency, Memory, SegmentSpace, SystemSeries, TrialTimes, WarmUp,
@@ -100,7 +100,7 @@ fn say(report: &Report) {
         serde_json::to_string(report).expect("a report holds only strings, numbers and lists");
     line.push('\n');
     // Nobody listens: the run is gone, and there is nobody to tell.
-    if say::to_the_run(&line).is_err() {
+    if channel::to_the_run(&line).is_err() {
         std::process::exit(1);
     }
 }

@@ -11,10 +11,10 @@ use spindle_io::real::{RealEnv, block_on};
 use spindle_layout::{DatabaseFiles, Golden, Kept, Shape};
 
 use super::ImageError;
+use crate::grounds::Grounds;
 use crate::observe::SystemFiles;
 use crate::observe::cgroup::GroupLimits;
 use crate::observe::sampler::MemoryState;
-use crate::run::grounds::Grounds;
 use crate::trial::protocol::{double_write_bytes_of, engine_path, settings_of, workload_of};
 use spindle_experiment::{AccessPath, Caching, Database, Experiment, Method};
 
@@ -128,7 +128,7 @@ fn clients_max(experiment: &Experiment) -> usize {
 
 /// Where golden copies go: beside the data of the first layout that is a directory; else where the experiment says, or
 /// where the run was started.
-pub(in crate::run) fn golden_place(
+pub(crate) fn golden_place(
     experiment: &Experiment,
     wanted: &[usize],
     grounds: &Grounds,

@@ -1,5 +1,8 @@
 //! A small tree that stands in for `/proc`, `/sys` and `/etc` in this folder's tests.
 
+// A described machine is made for tests alone.
+#![allow(clippy::disallowed_methods)]
+
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
@@ -7,20 +10,20 @@ use std::path::{Path, PathBuf};
 use super::SystemFiles;
 
 /// A fixture tree, removed when dropped.
-pub(crate) struct Fixture {
+pub struct Fixture {
     root: tempfile::TempDir,
 }
 
 impl Fixture {
     /// A tree without any file.
-    pub(crate) fn empty() -> Fixture {
+    pub fn empty() -> Fixture {
         Fixture {
             root: tempfile::tempdir().expect("temporary directory"),
         }
     }
 
     /// A tree with these files: path from the root (`proc/stat`) and text.
-    pub(crate) fn with(files: &[(&str, &str)]) -> Fixture {
+    pub fn with(files: &[(&str, &str)]) -> Fixture {
         let fixture = Fixture::empty();
         for (path, text) in files {
             fixture.write(path, text);
@@ -29,36 +32,36 @@ impl Fixture {
     }
 
     /// Where a file of the tree is.
-    pub(crate) fn path(&self, path: &str) -> PathBuf {
+    pub fn path(&self, path: &str) -> PathBuf {
         self.root.path().join(path)
     }
 
     /// Writes a file and the directories it needs; an existing file keeps its inode.
-    pub(crate) fn write(&self, path: &str, text: &str) {
+    pub fn write(&self, path: &str, text: &str) {
         let path = self.path(path);
         fs::create_dir_all(path.parent().expect("a parent")).expect("directory");
         fs::write(path, text).expect("file");
     }
 
     /// Makes a directory with everything above it.
-    pub(crate) fn directory(&self, path: &str) {
+    pub fn directory(&self, path: &str) {
         fs::create_dir_all(self.path(path)).expect("directory");
     }
 
     /// Makes `at` a symbolic link to the tree's `target`.
-    pub(crate) fn link(&self, at: &str, target: &str) {
+    pub fn link(&self, at: &str, target: &str) {
         let at = self.path(at);
         fs::create_dir_all(at.parent().expect("a parent")).expect("directory");
         symlink(self.path(target), at).expect("link");
     }
 
     /// The text of a file of the tree.
-    pub(crate) fn read(&self, path: impl AsRef<Path>) -> String {
+    pub fn read(&self, path: impl AsRef<Path>) -> String {
         fs::read_to_string(self.root.path().join(path)).expect("file")
     }
 
     /// The tree as the code under test sees it.
-    pub(crate) fn files(&self) -> SystemFiles {
+    pub fn files(&self) -> SystemFiles {
         SystemFiles {
             proc: self.path("proc"),
             sys: self.path("sys"),

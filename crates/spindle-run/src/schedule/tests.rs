@@ -1,5 +1,5 @@
 use super::*;
-use crate::run::journal::Event;
+use crate::journal::Event;
 use spindle_experiment::Experiment;
 use spindle_result::{Phase, Trial, TrialTimes, sample};
 

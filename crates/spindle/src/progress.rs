@@ -2,16 +2,22 @@
 //! or nothing when asked for. The lines are on standard error, so that standard output holds results only.
 
 use std::io::{self, IsTerminal};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use indicatif::HumanDuration;
 
-use crate::observe::caches::Activity;
 use crate::say;
-use crate::trial::protocol;
 use crate::watch::{Dashboard, Scene};
 use spindle_result::Trial;
+use spindle_run::listener::{Listener, Said};
+use spindle_run::observe::caches::Activity;
+use spindle_run::replay::RunState;
+use spindle_run::trial::protocol;
 
+/// What a trial takes besides warm-up and measured time, before one has been seen.
+const TRIAL_OVERHEAD: Duration = Duration::from_secs(3);
 /// Shorter waits are not worth a line.
 const WAIT_WORTH_SAYING: Duration = Duration::from_secs(1);
 
@@ -51,11 +57,19 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// As many trials are to come as `scene` has, each of about `trial_estimate`.
+    /// For a run as its journal tells it.
     ///
     /// # Errors
     /// A dashboard is wanted, and standard output is no terminal that can be taken.
-    pub fn new(shown: Shown, scene: Scene, trial_estimate: Duration) -> io::Result<Progress> {
+    pub fn new(
+        shown: Shown,
+        state: &RunState,
+        interrupted: Arc<AtomicBool>,
+    ) -> io::Result<Progress> {
+        let plan = &state.experiment.plan;
+        let trial_estimate =
+            Duration::from_millis(plan.warmup_ms + plan.measure_ms) + TRIAL_OVERHEAD;
+        let scene = Scene::of(state, interrupted);
         let trials_left = scene.trials;
         let manner = match shown {
             Shown::Nothing => Manner::Quiet,
@@ -75,7 +89,7 @@ impl Progress {
     }
 
     /// Says something that happens once.
-    pub fn note(&mut self, text: &str) {
+    fn note(&mut self, text: &str) {
         match &self.manner {
             Manner::Line => say::over_the_line(text, true),
             Manner::Plain => say::note(text),
@@ -87,7 +101,7 @@ impl Progress {
     }
 
     /// So many trials are left after all.
-    pub fn expects(&mut self, trials: usize) {
+    fn expects(&mut self, trials: usize) {
         self.trials_left = trials;
         let all = self.trials_done + trials;
         self.watch(|scene| scene.trials = all);
@@ -105,7 +119,7 @@ impl Progress {
     }
 
     /// A trial begins.
-    pub fn trial_begins(&mut self, layout: &str, clients: u32, round: u32) {
+    fn trial_begins(&mut self, layout: &str, clients: u32, round: u32) {
         let all = self.trials_done + self.trials_left;
         let number = self.trials_done + 1;
         let name = format!("trial {number}/{all}, round {round}: {layout}, {clients} clients");
@@ -122,7 +136,7 @@ impl Progress {
     }
 
     /// The trial waits until its devices are at rest: for how long so far, how long at most, and for what.
-    pub fn trial_waits(&mut self, waited: Duration, limit: Duration, activity: &Activity) {
+    fn trial_waits(&mut self, waited: Duration, limit: Duration, activity: &Activity) {
         if waited < WAIT_WORTH_SAYING {
             return;
         }
@@ -136,7 +150,7 @@ impl Progress {
     }
 
     /// The trial goes on.
-    pub fn trial_goes_on(&mut self, heard: &protocol::Progress) {
+    fn trial_goes_on(&mut self, heard: &protocol::Progress) {
         let phase = match heard.measuring {
             true => "measuring",
             false => "warming up",
@@ -146,7 +160,7 @@ impl Progress {
     }
 
     /// The trial is over: what it found, or why it broke off.
-    pub fn trial_ends(&mut self, result: Result<&Trial, &str>) {
+    fn trial_ends(&mut self, result: Result<&Trial, &str>) {
         if let Some((name, began)) = self.trial.take() {
             let (done, spent) = (self.trials_done as u32, began.elapsed());
             self.trial_estimate = if done == 0 {
@@ -167,7 +181,7 @@ impl Progress {
     }
 
     /// The trial is over and in doubt: it counts for nothing, and is tried again or not.
-    pub fn trial_set_aside(&mut self, reason: &str, is_tried_again: bool) {
+    fn trial_set_aside(&mut self, reason: &str, is_tried_again: bool) {
         if let Some((name, _)) = self.trial.take() {
             let then = match is_tried_again {
                 true => "it will be measured again",
@@ -179,17 +193,12 @@ impl Progress {
     }
 
     /// The run is over.
-    pub fn ends(&mut self) {
+    fn ends(&mut self) {
         self.note(&format!(
             "{} trials in {}",
             self.trials_done,
             HumanDuration(self.began.elapsed())
         ));
-    }
-
-    /// Nothing is shown any more, and a dashboard gives the terminal back.
-    pub fn close(&mut self) {
-        self.manner = Manner::Quiet;
     }
 
     fn time_left(&self) -> Duration {
@@ -207,6 +216,32 @@ impl Progress {
         if let Some((name, _)) = &self.trial {
             let left = HumanDuration(self.time_left());
             say::over_the_line(&format!("{name}: {state}, {left} left"), false);
+        }
+    }
+}
+
+impl Listener for Progress {
+    fn hear(&mut self, said: Said<'_>) {
+        match said {
+            Said::Note(text) => self.note(text),
+            Said::TrialsLeft(trials) => self.expects(trials),
+            Said::TrialBegins {
+                layout,
+                clients,
+                round,
+            } => self.trial_begins(layout, clients, round),
+            Said::TrialWaits {
+                waited,
+                limit,
+                activity,
+            } => self.trial_waits(waited, limit, activity),
+            Said::TrialGoesOn(heard) => self.trial_goes_on(heard),
+            Said::TrialEnds(result) => self.trial_ends(result),
+            Said::TrialSetAside {
+                reason,
+                is_tried_again,
+            } => self.trial_set_aside(reason, is_tried_again),
+            Said::RunEnds => self.ends(),
         }
     }
 }

@@ -3,7 +3,7 @@
 //! words of the experiment (`devices`, `placement`) become targets for files.
 
 use std::collections::BTreeMap;
-use std::io;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -20,7 +20,6 @@ use spindle_layout::{
 
 use super::replay::RunState;
 use super::schemas::drop_recorded;
-use crate::disk_group::draw_identity;
 use spindle_experiment::{
     Delay, DiskGroup, Experiment, Layout, PlacedOn, Redundancy, Striping, specs_of,
 };
@@ -371,7 +370,7 @@ fn with_placements(experiment: &Experiment, wanted: &[usize]) -> Vec<usize> {
 }
 
 /// What files are put on; a disk group is made here, of devices that were made ready for it.
-pub(crate) fn target_of(
+pub fn target_of(
     spec: &LayoutSpec,
     group: Option<&DiskGroup>,
     made: &Target,
@@ -485,4 +484,14 @@ fn pick(own: &Target, layout: &Layout, is_wanted: impl Fn(&Path) -> bool) -> Tar
         .device_of_each(devices)
         .filter(|(written, _)| is_wanted(written.path()));
     Target::Devices(picked.map(|(_, device)| device.clone()).collect())
+}
+
+/// An identity for a group, which no other has.
+///
+/// # Errors
+/// The system has no chance to give.
+pub fn draw_identity() -> io::Result<[u8; 16]> {
+    let mut identity = [0; 16];
+    std::fs::File::open("/dev/urandom")?.read_exact(&mut identity)?;
+    Ok(identity)
 }

@@ -3,6 +3,7 @@
 //! killed at any moment, a run goes on later where it was; what its trials wrote is thrown away.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -22,7 +23,7 @@ use super::grounds::{GroundError, Grounds};
 use super::images::{ImageError, Restored};
 use super::journal::{Event, Journal, JournalError};
 use super::limits::{self, Flushes, LayoutLimit};
-use super::progress::{Progress, Shown};
+use super::listener::{Listener, Nobody, Said};
 use super::quiet::Quiet;
 use super::reckoning::Reckoning;
 use super::replay::{CaseKey, RunState};
@@ -36,15 +37,10 @@ use crate::observe::own_group;
 use crate::trial::own_cost::OwnCostTask;
 use crate::trial::protocol::Task;
 use crate::trial::supervisor::{self, Bounds, TrialError};
-use crate::watch::{CaseView, Scene, UnderWay};
 use spindle_experiment::Experiment;
-use spindle_result::{
-    Conditions, Doubt, Phase, QuietWait, RunResult, TRIES_MAX, TrialTimes, doubt,
-};
+use spindle_result::{Conditions, Doubt, Phase, QuietWait, TRIES_MAX, TrialTimes, doubt};
 use spindle_text::files::Directory;
 
-/// What a trial takes besides warm-up and measured time, before one has been seen.
-const TRIAL_OVERHEAD: Duration = Duration::from_secs(3);
 /// Samples of throughput in a measured time, about; between 100 ms and 3 s apart.
 const SAMPLES: u64 = 100;
 /// Whether the person wants to stop is looked at as often in a pause.
@@ -73,11 +69,11 @@ pub enum RunError {
         /// The place.
         path: PathBuf,
         /// The system's own words.
-        error: std::io::Error,
+        error: io::Error,
     },
     /// The dashboard that was asked for cannot be shown.
     #[error("the terminal on standard output cannot be taken for --watch: {0}")]
-    Terminal(std::io::Error),
+    Terminal(io::Error),
     /// The person asked for it.
     #[error("interrupted")]
     Interrupted,
@@ -88,7 +84,7 @@ pub struct Runner {
     directory: Directory,
     journal: Journal,
     state: RunState,
-    progress: Progress,
+    listener: Box<dyn Listener>,
     /// Limits of layouts that have one and can be measured here.
     limits: BTreeMap<usize, LayoutLimit>,
     quiet: Quiet,
@@ -102,8 +98,8 @@ impl Runner {
     pub fn begin(
         experiment: Experiment,
         directory: Directory,
-        shown: Shown,
         interrupted: Arc<AtomicBool>,
+        listen: impl FnOnce(&RunState) -> io::Result<Box<dyn Listener>>,
     ) -> Result<Runner, RunError> {
         let working_directory =
             std::env::current_dir().map_err(|error| RunError::WorkingDirectory {
@@ -119,7 +115,7 @@ impl Runner {
         };
         let journal = Journal::create_in(&directory)?;
         let state = RunState::of(std::slice::from_ref(&started)).expect("the start was just made");
-        let mut runner = Runner::new(directory, journal, state, shown, interrupted)?;
+        let mut runner = Runner::new(directory, journal, state, interrupted, listen)?;
         match runner.note_start(&started) {
             Ok(()) => Ok(runner),
             Err(error) => {
@@ -140,7 +136,7 @@ impl Runner {
     pub fn foretell(mut self, reckoning: &Reckoning, is_told: bool) -> Result<Runner, RunError> {
         self.looked_at = reckoning.looked_at.clone();
         for line in reckoning.lines().iter().filter(|_| !is_told) {
-            self.progress.note(line);
+            self.say(line);
         }
         let mut warnings = reckoning.warnings().into_iter();
         match warnings.try_for_each(|warning| self.warn(warning)) {
@@ -165,8 +161,8 @@ impl Runner {
     /// Goes on with the run of a directory.
     pub fn go_on(
         directory: Directory,
-        shown: Shown,
         interrupted: Arc<AtomicBool>,
+        listen: impl FnOnce(&RunState) -> io::Result<Box<dyn Listener>>,
     ) -> Result<Runner, RunError> {
         let (journal, events) = Journal::reopen(&directory)?;
         let mut state =
@@ -175,26 +171,23 @@ impl Runner {
         let path = state.working_directory.clone();
         std::env::set_current_dir(&path)
             .map_err(|error| RunError::WorkingDirectory { path, error })?;
-        Runner::new(directory, journal, state, shown, interrupted)
+        Runner::new(directory, journal, state, interrupted, listen)
     }
 
     fn new(
         directory: Directory,
         journal: Journal,
         state: RunState,
-        shown: Shown,
         interrupted: Arc<AtomicBool>,
+        listen: impl FnOnce(&RunState) -> io::Result<Box<dyn Listener>>,
     ) -> Result<Runner, RunError> {
-        let plan = &state.experiment.plan;
-        let estimate = Duration::from_millis(plan.warmup_ms + plan.measure_ms) + TRIAL_OVERHEAD;
-        let scene = scene_of(&state, Arc::clone(&interrupted));
-        let progress = Progress::new(shown, scene, estimate).map_err(RunError::Terminal)?;
-        let quiet = Quiet::new(plan.quiet_ms);
+        let listener = listen(&state).map_err(RunError::Terminal)?;
+        let quiet = Quiet::new(state.experiment.plan.quiet_ms);
         Ok(Runner {
             directory,
             journal,
             state,
-            progress,
+            listener,
             limits: BTreeMap::new(),
             quiet,
             looked_at: LookedAt::new(),
@@ -202,26 +195,30 @@ impl Runner {
         })
     }
 
-    /// Runs what is left of the plan and writes the reports, also when it is interrupted after a trial.
-    pub fn run(&mut self) -> Result<RunResult, RunError> {
-        let result = self.run_and_report();
+    /// Runs what is left of the plan. What was found is in the journal, also when this fails.
+    pub fn run(&mut self) -> Result<(), RunError> {
+        let run = self.run_and_finish();
         // What is said of the run from now on is to stand on the terminal as it was.
-        self.progress.close();
-        result
+        self.listener = Box::new(Nobody);
+        run
     }
 
-    fn run_and_report(&mut self) -> Result<RunResult, RunError> {
-        let run = self.run_trials();
-        if run.is_ok() && !self.state.finished {
+    fn run_and_finish(&mut self) -> Result<(), RunError> {
+        self.run_trials()?;
+        if !self.state.finished {
             self.note(Event::RunFinished)?;
         }
-        if run.is_err() && !self.has_anything() {
-            return Err(run.expect_err("it was just looked at"));
-        }
-        let reports = directory::write_reports_in(&self.directory);
-        run?;
-        self.progress.ends();
-        Ok(reports?)
+        self.listener.hear(Said::RunEnds);
+        Ok(())
+    }
+
+    /// The run directory.
+    pub fn directory(&self) -> &Directory {
+        &self.directory
+    }
+
+    fn say(&mut self, text: &str) {
+        self.listener.hear(Said::Note(text));
     }
 
     fn note(&mut self, event: Event) -> Result<(), RunError> {
@@ -240,7 +237,7 @@ impl Runner {
     }
 
     fn warn(&mut self, text: String) -> Result<(), RunError> {
-        self.progress.note(&format!("warning: {text}"));
+        self.say(&format!("warning: {text}"));
         self.note(Event::Warning { text })
     }
 
@@ -278,8 +275,8 @@ impl Runner {
         wanted: &[usize],
         budget: Option<&MemoryBudget>,
     ) -> Result<(), RunError> {
-        let progress = &mut self.progress;
-        let mut note = |text: &str| progress.note(text);
+        let listener = &mut self.listener;
+        let mut note = |text: &str| listener.hear(Said::Note(text));
         let began = Instant::now();
         let grounds = Grounds::prepare(&self.state, wanted, &mut self.looked_at, &mut note)?;
         let run = self.phase_done("making layouts", began.elapsed());
@@ -296,8 +293,7 @@ impl Runner {
         let pause = Duration::from_millis(plan.pause_ms);
         let run = schedule::next_run(&self.state).unwrap_or(plan.runs);
         let seconds = pause.as_secs();
-        self.progress
-            .note(&format!("run {run} of {} begins in {seconds} s", plan.runs));
+        self.say(&format!("run {run} of {} begins in {seconds} s", plan.runs));
         let began = Instant::now();
         while began.elapsed() < pause {
             self.check_interrupted()?;
@@ -321,8 +317,8 @@ impl Runner {
         self.check_interrupted()?;
         self.measure_own_cost()?;
         let wanted = schedule::layouts_needed(&self.state);
-        let progress = &mut self.progress;
-        let mut note = |text: &str| progress.note(text);
+        let listener = &mut self.listener;
+        let mut note = |text: &str| listener.hear(Said::Note(text));
         let began = Instant::now();
         let (mut databases, failed) =
             Databases::prepare(&self.state, &wanted, grounds, &self.interrupted, &mut note)?;
@@ -345,8 +341,7 @@ impl Runner {
     /// A layout whose database cannot be had after all.
     fn skip(&mut self, index: usize, reason: String) -> Result<(), RunError> {
         let layout = self.state.layout(index);
-        self.progress
-            .note(&format!("skipped: {}: {reason}", layout.name));
+        self.say(&format!("skipped: {}: {reason}", layout.name));
         self.note(Event::LayoutExamined {
             index,
             layout,
@@ -366,7 +361,8 @@ impl Runner {
             if round.is_empty() || schedule::next_run(&self.state) != run {
                 return Ok(());
             }
-            self.progress.expects(schedule::trials_left(&self.state));
+            let left = schedule::trials_left(&self.state);
+            self.listener.hear(Said::TrialsLeft(left));
             for planned in round {
                 self.check_interrupted()?;
                 self.run_trial(planned, databases, grounds, budget)?;
@@ -398,7 +394,7 @@ impl Runner {
     fn record_budget(&mut self) -> Result<Option<MemoryBudget>, RunError> {
         let files = SystemFiles::default();
         for leftover in own_group::remove_leftovers(&files) {
-            self.progress.note(&format!(
+            self.say(&format!(
                 "removed {}, left by a dead run",
                 leftover.path.display()
             ));
@@ -415,8 +411,7 @@ impl Runner {
             }
             Err(reason) => {
                 self.note(Event::MemoryBudget { bytes: None })?;
-                self.progress
-                    .note(&format!("the page cache is not held to a budget: {reason}"));
+                self.say(&format!("the page cache is not held to a budget: {reason}"));
                 Ok(None)
             }
         }
@@ -437,8 +432,7 @@ impl Runner {
                 notes.extend(limits::note_on_redo(&self.state.experiment, index));
             }
             if let Some(reason) = &examined.skip {
-                self.progress
-                    .note(&format!("skipped: {}: {reason}", examined.layout.name));
+                self.say(&format!("skipped: {}: {reason}", examined.layout.name));
             }
             self.note(Event::LayoutExamined {
                 index,
@@ -463,7 +457,7 @@ impl Runner {
             Err(reason) => return Ok(Some(reason)),
         };
         let name = &experiment.layouts[index].name;
-        self.progress.note(&format!("trying the limit of {name}"));
+        self.say(&format!("trying the limit of {name}"));
         match limits::try_out(&parts, &limit, &self.interrupted) {
             Ok(None) => {
                 self.limits.insert(index, limit);
@@ -515,7 +509,7 @@ impl Runner {
         if self.state.own_cost.is_some() || is_server {
             return Ok(());
         }
-        self.progress.note("measuring what Spindle itself costs");
+        self.say("measuring what Spindle itself costs");
         let task = OwnCostTask::of(&self.state.experiment);
         match supervisor::own_cost(&task, &self.interrupted) {
             Ok(own_cost) => self.note(Event::OwnCost { own_cost }),
@@ -564,7 +558,11 @@ impl Runner {
         let (layout, clients) = case;
         let name = self.state.experiment.layouts[layout].name.clone();
         let began = Instant::now();
-        self.progress.trial_begins(&name, clients, round);
+        self.listener.hear(Said::TrialBegins {
+            layout: &name,
+            clients,
+            round,
+        });
         self.note(Event::TrialStarted {
             layout,
             clients,
@@ -577,13 +575,13 @@ impl Runner {
         let probed = databases.probed(layout);
         let probe = probed.map(|(data, redo)| device_probe::probe(&data, &redo));
         let task = self.task(case, round, databases, grounds);
-        let progress = &mut self.progress;
+        let listener = &mut self.listener;
         let bounds = Bounds {
             memory: budget,
             io: self.limits.get(&layout).map(|limit| &limit.io),
         };
         let outcome = supervisor::run(&task, bounds, &self.interrupted, |heard| {
-            progress.trial_goes_on(heard);
+            listener.hear(Said::TrialGoesOn(heard));
         });
         match outcome {
             Ok(outcome) => {
@@ -631,7 +629,10 @@ impl Runner {
             doubt => doubt.map(|doubt| doubt.to_string()),
         };
         if let Some(reason) = reason {
-            self.progress.trial_set_aside(&reason, !is_last);
+            self.listener.hear(Said::TrialSetAside {
+                reason: &reason,
+                is_tried_again: !is_last,
+            });
             return self.note(Event::TrialSetAside {
                 layout,
                 clients,
@@ -639,7 +640,7 @@ impl Runner {
                 reason,
             });
         }
-        self.progress.trial_ends(Ok(&trial));
+        self.listener.hear(Said::TrialEnds(Ok(&trial)));
         self.note(Event::TrialFinished {
             layout,
             clients,
@@ -653,9 +654,13 @@ impl Runner {
     /// Waits until the devices of the next trial are at rest, or the plan's time for it is up.
     fn wait_for_quiet(&mut self, devices: &[DeviceNumber]) -> Result<Option<QuietWait>, RunError> {
         let began = Instant::now();
-        let (progress, interrupted) = (&mut self.progress, &self.interrupted);
+        let (listener, interrupted) = (&mut self.listener, &self.interrupted);
         let waited = self.quiet.wait(devices, |activity, limit| {
-            progress.trial_waits(began.elapsed(), limit, activity);
+            listener.hear(Said::TrialWaits {
+                waited: began.elapsed(),
+                limit,
+                activity,
+            });
             match interrupted.load(Ordering::Relaxed) {
                 true => ControlFlow::Break(()),
                 false => ControlFlow::Continue(()),
@@ -663,14 +668,14 @@ impl Runner {
         });
         self.check_interrupted()?;
         if let Some(note) = self.quiet.note() {
-            self.progress.note(&note);
+            self.say(&note);
         }
         Ok(waited)
     }
 
     fn trial_failed(&mut self, case: CaseKey, round: u32, reason: String) -> Result<(), RunError> {
         let (layout, clients) = case;
-        self.progress.trial_ends(Err(&reason));
+        self.listener.hear(Said::TrialEnds(Err(&reason)));
         self.note(Event::TrialFailed {
             layout,
             clients,
@@ -726,28 +731,6 @@ fn sample_ms(experiment: &Experiment) -> u64 {
     match experiment.workload.transactions.are_counted() {
         true => QUERY_SAMPLE_MS,
         false => (measure_ms / SAMPLES).clamp(100, 3000).min(measure_ms),
-    }
-}
-
-/// What a dashboard shows of a run before it goes on.
-fn scene_of(state: &RunState, interrupted: Arc<AtomicBool>) -> Scene {
-    let case_view = |case: CaseKey| CaseView {
-        layout: state.layout(case.0).name,
-        clients: case.1,
-        finished_tpm: state.finished(case).map(|trial| trial.tpm).collect(),
-        ..CaseView::default()
-    };
-    Scene {
-        experiment: state.experiment.name.clone(),
-        began: Instant::now(),
-        trials_done: 0,
-        trials: schedule::trials_left(state),
-        ends: None,
-        rounds: state.experiment.plan.all_rounds(),
-        cases: state.cases().into_iter().map(case_view).collect(),
-        under_way: UnderWay::Preparing,
-        notes: Vec::new(),
-        interrupted,
     }
 }
 

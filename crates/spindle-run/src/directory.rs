@@ -1,7 +1,6 @@
 //! The run directory: the experiment as read, `machine.json`, the journal, and what is made from it: series as CSV,
 //! `result.json`, `report.html`, `report.md`. Everything but the journal can be made again at any time.
 
-use std::fmt::Write as _;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
@@ -9,7 +8,7 @@ use serde::Serialize;
 
 use super::journal::{self, JournalError};
 use super::replay::RunState;
-use spindle_result::{RecordError, RunResult, StoredRun};
+use spindle_result::{RecordError, StoredRun};
 use spindle_text::files::Directory;
 use spindle_text::plain::make_plain;
 
@@ -144,7 +143,8 @@ pub fn read(directory: &Path) -> Result<StoredRun, DirectoryError> {
     read_in(&open_run(directory)?)
 }
 
-fn read_in(directory: &Directory) -> Result<StoredRun, DirectoryError> {
+/// As [`read`], of a directory that is open.
+pub fn read_in(directory: &Directory) -> Result<StoredRun, DirectoryError> {
     let path = directory.path();
     let events = journal::replay_in(directory)?;
     let state = RunState::of(&events).expect("a replayed journal begins with a run's start");
@@ -174,9 +174,10 @@ pub fn write(directory: &Directory, name: &str, text: &str) -> Result<(), Direct
     written.map_err(system(&directory.path().join(name)))
 }
 
-/// Writes everything that is made from the journal, and returns the result.
-pub fn write_reports(path: &Path) -> Result<RunResult, DirectoryError> {
-    write_reports_in(&open_run(path)?)
+/// Opens a directory in a run directory, and makes it where there is none.
+pub fn subdirectory(directory: &Directory, name: &str) -> Result<Directory, DirectoryError> {
+    let opened = directory.subdirectory(name);
+    opened.map_err(system(&directory.path().join(name)))
 }
 
 /// Writes data of a run as JSON, its texts harmless.
@@ -189,33 +190,6 @@ pub fn write_json(
     make_plain(&mut value);
     let text = serde_json::to_string_pretty(&value).expect("a value becomes JSON");
     write(directory, name, &text)
-}
-
-/// As [`write_reports`].
-pub fn write_reports_in(directory: &Directory) -> Result<RunResult, DirectoryError> {
-    let StoredRun { record, result, .. } = read_in(directory)?;
-    write(directory, "result.json", &result.to_json())?;
-    let html = spindle_report::html(&result, &record.series);
-    write(directory, "report.html", &html)?;
-    let markdown = spindle_report::markdown(&result, &record.series);
-    write(directory, "report.md", &markdown)?;
-    let series = directory.subdirectory("series");
-    let series = series.map_err(system(&directory.path().join("series")))?;
-    for trial in &record.series {
-        let mut text = String::from("seconds,transactions_per_second\n");
-        for (index, tps) in trial.tps.iter().enumerate() {
-            let seconds = (index + 1) as f64 * trial.interval_ms as f64 / 1e3;
-            writeln!(text, "{seconds:.3},{tps:.3}").expect("a string takes any text");
-        }
-        let name = format!(
-            "layout{}-clients{}-round{}.csv",
-            trial.layout + 1,
-            trial.clients,
-            trial.round
-        );
-        write(&series, &name, &text)?;
-    }
-    Ok(result)
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind, set_hook};
 use std::sync::{Mutex, PoisonError};
 
-use crate::say;
+use super::channel;
 
 /// Where the last panic was, and what it said.
 static LAST: Mutex<Option<String>> = Mutex::new(None);
@@ -17,7 +17,7 @@ static LAST: Mutex<Option<String>> = Mutex::new(None);
 pub(super) fn told<T>(work: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
     set_hook(Box::new(|panic| {
         let text = panic.to_string();
-        say::note(&text);
+        channel::to_people(&text);
         *LAST.lock().unwrap_or_else(PoisonError::into_inner) = Some(text);
     }));
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| {

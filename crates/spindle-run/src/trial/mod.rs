@@ -7,6 +7,7 @@
 //! costs, measured in the same way, [`limit_probe`] whether a limit holds, `open_loop` what a trial needs whose load
 //! arrives at a rate; [`supervisor`] the side that starts the process and listens. Only the run calls the supervisor.
 
+mod channel;
 mod clients;
 mod heartbeat;
 pub mod limit_probe;

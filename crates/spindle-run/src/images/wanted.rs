@@ -7,7 +7,7 @@ use spindle_layout::{FileManager, Placement, Shape, check_space};
 
 use super::ImageError;
 use super::golden::shape_of;
-use crate::run::grounds::Grounds;
+use crate::grounds::Grounds;
 use spindle_experiment::{Experiment, Method, PutBack};
 
 /// What a layout's database is made of.

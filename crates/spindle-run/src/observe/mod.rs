@@ -17,8 +17,8 @@ pub mod cpu;
 pub mod device_probe;
 pub mod disk;
 pub mod file_locks;
-#[cfg(test)]
-pub(crate) mod fixture;
+#[cfg(any(test, feature = "fixture"))]
+pub mod fixture;
 pub mod io_limit;
 pub mod machine;
 pub mod memory;

@@ -8,10 +8,10 @@ use spindle_engines::sql::server;
 use super::databases::{Databases, Files};
 use super::room::Room;
 use super::text::about_size;
+use crate::images::golden::is_kept_in_memory;
 use crate::observe::SystemFiles;
 use crate::observe::cgroup::GroupLimits;
 use crate::observe::sampler::MemoryState;
-use crate::run::images::golden::is_kept_in_memory;
 use crate::trial::protocol::server_request;
 use spindle_experiment::Experiment;
 

@@ -1,0 +1,60 @@
+//! What a run says while it goes on, and to whom. A run draws nothing and prints nothing: whoever starts it listens.
+
+use std::time::Duration;
+
+use crate::observe::caches::Activity;
+use crate::trial::protocol::Progress;
+use spindle_result::Trial;
+
+/// Hears how a run goes. Until it is dropped it may have the terminal.
+pub trait Listener {
+    /// Hears what is said, in the order in which it happens.
+    fn hear(&mut self, said: Said<'_>);
+}
+
+/// Hears nothing.
+pub struct Nobody;
+
+impl Listener for Nobody {
+    fn hear(&mut self, _said: Said<'_>) {}
+}
+
+/// What a run says.
+#[derive(Debug, Clone, Copy)]
+pub enum Said<'a> {
+    /// Something that happens once, in words.
+    Note(&'a str),
+    /// So many trials are left after all.
+    TrialsLeft(usize),
+    /// A trial begins.
+    TrialBegins {
+        /// Name of its layout.
+        layout: &'a str,
+        /// Its load level.
+        clients: u32,
+        /// Its round, from 1.
+        round: u32,
+    },
+    /// The trial waits until its devices are at rest.
+    TrialWaits {
+        /// For how long so far.
+        waited: Duration,
+        /// For how long at most.
+        limit: Duration,
+        /// What it waits for.
+        activity: &'a Activity,
+    },
+    /// The trial goes on.
+    TrialGoesOn(&'a Progress),
+    /// The trial is over: what it found, or why it broke off.
+    TrialEnds(Result<&'a Trial, &'a str>),
+    /// The trial is over and in doubt: it counts for nothing.
+    TrialSetAside {
+        /// Why it is in doubt.
+        reason: &'a str,
+        /// Whether it will be measured again.
+        is_tried_again: bool,
+    },
+    /// Every trial of the plan is done.
+    RunEnds,
+}
