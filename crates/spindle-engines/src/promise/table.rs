@@ -67,7 +67,7 @@ macro_rules! table {
     };
 }
 
-const SPINDLE: &str = "docs/architecture.md#the-kernel";
+const SPINDLE: &str = "docs/kernel.md#the-kernel";
 const SQLITE_SYNC: &str = "https://www.sqlite.org/pragma.html#pragma_synchronous";
 const SQLITE_JOURNAL: &str = "https://www.sqlite.org/pragma.html#pragma_journal_mode";
 const PG_WAL: &str = "https://www.postgresql.org/docs/18/runtime-config-wal.html";

@@ -5,6 +5,7 @@
 mod circles;
 mod dependencies;
 mod layers;
+mod links;
 mod sizes;
 mod sources;
 mod uses;

@@ -45,3 +45,11 @@ fn phrases_that_stumble_stay_away() {
     }
     assert!(found.is_empty(), "{}", found.join("\n"));
 }
+
+#[test]
+fn each_file_opens_with_a_paragraph_that_says_what_lives_there() {
+    let mut found = sources(&["crates", "fuzz"], "rs");
+    found.retain(|source| source.path.contains("/src/") && !source.text.starts_with("//!"));
+    let names: Vec<&str> = found.iter().map(|source| source.path.as_str()).collect();
+    assert!(names.is_empty(), "no paragraph: {}", names.join(", "));
+}

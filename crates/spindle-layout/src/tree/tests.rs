@@ -1,3 +1,5 @@
+//! A tree of files is kept, compared and put back as it was.
+
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 

@@ -1,3 +1,5 @@
+//! Which trials come next, in plans of every kind.
+
 use super::*;
 use crate::journal::Event;
 use spindle_experiment::Experiment;

@@ -1,0 +1,90 @@
+//! Links between documents lead somewhere, and the page of the architecture names every crate.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use crate::sources::{root, sources};
+
+/// Where documents are.
+const DOCUMENTS: [&str; 4] = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs"];
+
+#[test]
+fn links_lead_to_files_and_headings_that_are_there() {
+    let root = root();
+    let mut dead = Vec::new();
+    for document in sources(&DOCUMENTS, "md") {
+        let folder = root.join(&document.path);
+        let folder = folder.parent().expect("a document lies in a folder");
+        for link in links(&document.text) {
+            if link.contains("://") || link.starts_with("mailto:") {
+                continue;
+            }
+            let (file, heading) = link.split_once('#').unwrap_or((&link, ""));
+            let target = match file.is_empty() {
+                true => root.join(&document.path),
+                false => folder.join(file),
+            };
+            if !target.exists() || !(heading.is_empty() || has_heading(&target, heading)) {
+                dead.push(format!("{}: {link}", document.path));
+            }
+        }
+    }
+    assert!(dead.is_empty(), "dead links:\n{}", dead.join("\n"));
+}
+
+#[test]
+fn the_page_of_the_architecture_names_every_crate() {
+    let page = fs::read_to_string(root().join("docs/architecture.md")).expect("the page");
+    let crates = fs::read_dir(root().join("crates")).expect("the crates");
+    for entry in crates {
+        let name = entry.expect("an entry").file_name();
+        let row = format!("| `{}` |", name.to_string_lossy());
+        assert!(page.contains(&row), "no row for {row}");
+    }
+}
+
+/// The targets of the inline links of a text, those in code left out.
+fn links(text: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut is_code = false;
+    for line in text.lines() {
+        if line.trim_start().starts_with("```") {
+            is_code = !is_code;
+        }
+        let mut rest = if is_code { "" } else { line };
+        while let Some(at) = rest.find("](") {
+            rest = &rest[at + 2..];
+            let end = rest.find(')').unwrap_or(rest.len());
+            found.push(rest[..end].to_owned());
+            rest = &rest[end..];
+        }
+    }
+    found
+}
+
+/// Whether a document has a heading whose anchor, as GitHub makes it, is this.
+fn has_heading(document: &Path, anchor: &str) -> bool {
+    let text = fs::read_to_string(document).unwrap_or_default();
+    let headings = text.lines().filter(|line| line.starts_with('#'));
+    let anchors: BTreeSet<String> = headings.map(anchor_of).collect();
+    anchors.contains(anchor)
+}
+
+fn anchor_of(heading: &str) -> String {
+    let text = heading.trim_start_matches('#').trim().to_lowercase();
+    text.chars()
+        .filter(|c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_'))
+        .map(|c| if c == ' ' { '-' } else { c })
+        .collect()
+}
+
+#[test]
+fn dead_links_are_found() {
+    let text = "see [a](b.md#c) and [d](e)\n```\n[no](link)\n```\n";
+    assert_eq!(links(text), ["b.md#c", "e"]);
+    assert_eq!(
+        anchor_of("## The `io` table, of a layout"),
+        "the-io-table-of-a-layout"
+    );
+}
