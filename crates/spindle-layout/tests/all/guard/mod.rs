@@ -1,5 +1,8 @@
-//! The guard before machines that are described in `fixtures.txt`, and before tables of random bytes.
+//! The guard before machines that are described in `fixtures.txt`, before drawn stacks of devices, and before tables of
+//! random bytes.
 
+#[path = "../../../../../fuzz/bodies/stacks.rs"]
+mod drawn_stacks;
 mod fixtures;
 mod machine;
 mod random;

@@ -1,179 +1,24 @@
-//! Stacks of devices drawn at random: loop devices over partitions over loop devices over files, some of them in use.
-//! What the guard says is compared with an oracle that knows of every unit of every device which unit of which file it
-//! is, and walks nowhere: a device is free when no used device, and no other loop device, has one of its units. The
-//! same seeds in every run; `SPINDLE_FUZZ_CASES` asks for more of them.
-
-use std::collections::BTreeSet;
-use std::path::Path;
+//! Stacks of devices drawn by bytes from seeds, before the guard: what the fuzz target does. The same seeds in every run;
+//! `SPINDLE_FUZZ_CASES` asks for more of them.
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{RngCore, SeedableRng};
 
-use super::machine::Machine;
+use super::drawn_stacks;
 
-/// Devices and files are measured in these.
-const UNIT_SECTORS: u64 = 2048;
-
-/// A file and one of its units.
-type Unit = (usize, u64);
-
-struct Node {
-    name: String,
-    number: String,
-    units: Vec<Unit>,
-    is_loop: bool,
-    is_used: bool,
-    /// What it stands on, and what that stands on.
-    beneath: BTreeSet<usize>,
-}
-
-struct Drawn {
-    machine: Machine,
-    nodes: Vec<Node>,
-    random: Xoshiro256PlusPlus,
-}
-
-impl Drawn {
-    fn below(&mut self, limit: u64) -> u64 {
-        self.random.next_u64() % limit
-    }
-
-    fn new(seed: u64) -> Drawn {
-        let mut drawn = Drawn {
-            machine: Machine::new(),
-            nodes: Vec::new(),
-            random: Xoshiro256PlusPlus::seed_from_u64(seed),
-        };
-        for file in 0..2 {
-            let name = format!("files/{file}.img");
-            drawn.machine.add(&format!("file {name}"));
-            let units = (0..16).map(|unit| (file, unit)).collect();
-            drawn.push(name, String::new(), units, None, false);
-        }
-        for number in 0..2 + drawn.below(4) {
-            drawn.attach(number);
-        }
-        for index in 0..drawn.nodes.len() {
-            if drawn.below(8) == 0 {
-                drawn.use_it(index);
-            }
-        }
-        drawn
-    }
-
-    fn push(
-        &mut self,
-        name: String,
-        number: String,
-        units: Vec<Unit>,
-        on: Option<usize>,
-        is_loop: bool,
-    ) {
-        let mut beneath: BTreeSet<usize> =
-            on.map_or_else(BTreeSet::new, |on| self.nodes[on].beneath.clone());
-        beneath.extend(on);
-        self.nodes.push(Node {
-            name,
-            number,
-            units,
-            is_loop,
-            is_used: false,
-            beneath,
-        });
-    }
-
-    fn path(&self, index: usize) -> String {
-        match self.nodes[index].number.is_empty() {
-            true => self.nodes[index].name.clone(),
-            false => format!("/dev/{}", self.nodes[index].name),
-        }
-    }
-
-    /// A loop device over a range of something, now and then with two partitions.
-    fn attach(&mut self, number: u64) {
-        let on = self.below(self.nodes.len() as u64) as usize;
-        let length = self.nodes[on].units.len() as u64;
-        let first = self.below(length);
-        let count = 1 + self.below(length - first);
-        let (name, device) = (format!("loop{number}"), format!("7:{number}"));
-        let (path, offset, sectors) = (
-            self.path(on),
-            first * UNIT_SECTORS * 512,
-            count * UNIT_SECTORS,
-        );
-        self.machine
-            .add(&format!("loop {name} {device} {path} {offset} {sectors}"));
-        let units = self.nodes[on].units[first as usize..][..count as usize].to_vec();
-        self.push(name.clone(), device, units.clone(), Some(on), true);
-        let disk = self.nodes.len() - 1;
-        if count < 3 || self.below(2) == 0 {
-            return;
-        }
-        // The table takes the first unit.
-        for (part, range) in [(1, 1..2), (2, 2..count as usize)] {
-            let (part_name, device) = (
-                format!("{name}p{part}"),
-                format!("259:{}", number * 2 + part),
-            );
-            let sectors = range.len() as u64 * UNIT_SECTORS;
-            self.machine
-                .add(&format!("part {name} {part_name} {device} {sectors}"));
-            self.push(part_name, device, units[range].to_vec(), Some(disk), false);
-        }
-    }
-
-    fn use_it(&mut self, index: usize) {
-        let path = self.path(index);
-        let number = self.nodes[index].number.clone();
-        let line = match self.below(4) {
-            0 if !number.is_empty() => format!("mount {number} /data ext4 {path}"),
-            1 if !number.is_empty() => {
-                format!("othermount 500000{index} {number} /data ext4 {path}")
-            }
-            2 => format!("swap {path}"),
-            _ => format!("open 500000{index} qemu {index} 02 {path}"),
-        };
-        self.machine.add(&line);
-        self.nodes[index].is_used = true;
-    }
-
-    fn is_free(&self, asked: usize) -> bool {
-        let own = &self.nodes[asked];
-        let shares = |node: &Node| node.units.iter().any(|unit| own.units.contains(unit));
-        let stands_in_the_way = |(index, node): (usize, &Node)| {
-            let is_other_loop = node.is_loop && index != asked && !own.beneath.contains(&index);
-            (node.is_used || is_other_loop) && shares(node)
-        };
-        !self.nodes.iter().enumerate().any(stands_in_the_way)
-    }
-}
+/// No stack takes more choices.
+const CHOICES: usize = 64;
 
 #[test]
 fn the_guard_agrees_with_an_oracle_about_drawn_stacks() {
     let cases = std::env::var("SPINDLE_FUZZ_CASES").map_or(150, |text| text.parse().unwrap());
     let (mut free, mut used) = (0, 0);
     for seed in 0..cases {
-        let drawn = Drawn::new(seed);
-        for (index, node) in drawn
-            .nodes
-            .iter()
-            .enumerate()
-            .filter(|(_, node)| !node.number.is_empty())
-        {
-            let state = drawn
-                .machine
-                .state(&node.number, Path::new(&node.name))
-                .unwrap();
-            let expected = drawn.is_free(index);
-            assert_eq!(
-                state.uses.is_empty(),
-                expected,
-                "seed {seed}, {}: {:?}",
-                node.name,
-                state.uses
-            );
-            *if expected { &mut free } else { &mut used } += 1;
-        }
+        let mut choices = [0; CHOICES];
+        Xoshiro256PlusPlus::seed_from_u64(seed).fill_bytes(&mut choices);
+        let (more_free, more_used) = drawn_stacks::run(&choices);
+        free += more_free;
+        used += more_used;
     }
     assert!(
         free > cases / 10 && used > cases / 10,
