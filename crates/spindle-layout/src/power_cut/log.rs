@@ -23,6 +23,8 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
 
+use spindle_io::real::facts;
+
 const MAGIC: u64 = 0x006a_7366_7773_6872;
 const VERSION: u64 = 1;
 const FLUSH: u64 = 1;
@@ -114,10 +116,14 @@ pub struct WriteLog {
 impl WriteLog {
     /// Reads the log that begins at byte `first_byte` of a file or device.
     pub fn open(path: &Path, first_byte: u64) -> Result<WriteLog, LogError> {
-        let file = File::open(path).map_err(|source| LogError::System {
+        let wrong = |source| LogError::System {
             offset: first_byte,
             source,
-        })?;
+        };
+        let file = File::open(path).map_err(wrong)?;
+        // The log is written past the page cache of its device, which may hold what was read there before: whoever holds
+        // a device open keeps that.
+        facts::drop_cache(&file).map_err(wrong)?;
         WriteLog::read(|offset, into| file.read_exact_at(into, first_byte + offset))
     }
 
