@@ -430,3 +430,130 @@ fn what_a_killed_run_left_is_taken_away_from_no_other_device() {
         }
     }
 }
+
+/// Without the right to make nodes, as root of many a container is, devices are reached through the descriptors that
+/// hold them; a tool that resolves its path is not started.
+#[test]
+fn where_no_node_can_be_made_devices_are_reached_through_descriptors() {
+    if is_skipped() {
+        return;
+    }
+    if find("setpriv").is_none() {
+        spindle_harness::skip("taking a right away needs setpriv (package util-linux)");
+        return;
+    }
+    for (layout, is_made) in [
+        (EMBEDDED[0], true),
+        (EMBEDDED[3], true),
+        (EMBEDDED[1], false),
+    ] {
+        let scene = Scene::new("kernel", layout.1, true);
+        let mut run = scene.spindle(&["run", "experiment.toml", "--out", "out"]);
+        let mut without = Command::new("setpriv");
+        without
+            .args(["--bounding-set=-mknod", "--inh-caps=-mknod"])
+            .arg(run.get_program())
+            .args(run.get_args());
+        for (name, value) in run.get_envs() {
+            without.env(name, value.unwrap());
+        }
+        let directory = run.get_current_dir().unwrap().to_owned();
+        run = without;
+        let output = run.current_dir(directory).output().unwrap();
+        let told = String::from_utf8_lossy(&output.stderr).into_owned();
+        scene.check(layout.0, &told);
+        let result = fs::read_to_string(scene.directory.path().join("out/result.json"));
+        let result = result.unwrap_or_else(|error| panic!("{}: {error}\n{told}", layout.0));
+        match is_made {
+            true => assert_eq!(output.status.code(), Some(0), "{}: {told}", layout.0),
+            false => {
+                assert_eq!(output.status.code(), Some(3), "{}: {told}", layout.0);
+                assert!(result.contains("no node of it can be made"), "{told}");
+            }
+        }
+        assert!(!Path::new("/dev/spindle").exists() || nodes().is_empty());
+    }
+}
+
+/// What `spindle diskgroup create` is told of a device that somebody may not lose.
+#[test]
+fn a_disk_group_made_by_hand_takes_no_device_that_is_used_or_holds_anything() {
+    if is_skipped() {
+        return;
+    }
+    let scene = Scene::new("kernel", EMBEDDED[0].1, true);
+    let create = |device: &Path| {
+        let output = scene
+            .spindle(&["diskgroup", "create", "data", device.to_str().unwrap()])
+            .output()
+            .unwrap();
+        let told = String::from_utf8_lossy(&output.stderr).into_owned();
+        (output.status.code(), told)
+    };
+    let refused = |device: &Path, why: &str| {
+        let before = fs::read(&scene.first.file).unwrap();
+        let (code, told) = create(device);
+        assert_eq!(code, Some(1), "{why}: {told}");
+        assert!(told.contains(why), "{why}: {told}");
+        assert!(
+            fs::read(&scene.first.file).unwrap() == before,
+            "{why}: it was written to"
+        );
+    };
+    let (tools, first) = (Tools::new(), scene.first.path.to_str().unwrap());
+    // A process has it open, without O_EXCL; by the link, too.
+    let user = fs::OpenOptions::new()
+        .read(true)
+        .write(true)
+        .open(first)
+        .unwrap();
+    refused(&scene.first.path, "open for writing");
+    refused(&scene.link, "open for writing");
+    drop(user);
+    // Mounted.
+    tools.run("mkfs.ext4", &["-q", first]).unwrap();
+    let at = scene.directory.path().join("mounted");
+    fs::create_dir(&at).unwrap();
+    let at = at.to_str().unwrap().to_owned();
+    tools.run("mount", &[first, &at]).unwrap();
+    let mounted = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        refused(&scene.link, "mounted");
+    }));
+    tools.run("umount", &[&at]).unwrap();
+    mounted.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+    // It bears a file system; then bytes in the middle only.
+    refused(&scene.link, "ext4");
+    tools.run("blkdiscard", &["--force", first]).unwrap();
+    let device = fs::OpenOptions::new().write(true).open(first).unwrap();
+    std::os::unix::fs::FileExt::write_all_at(&device, &[0x5A; 4096], 31 * MIB).unwrap();
+    device.sync_all().unwrap();
+    drop(device);
+    refused(&scene.link, "--erase");
+}
+
+/// A link that goes back and forth while a group is made: whichever device the group took, the other is untouched.
+#[test]
+fn a_disk_group_made_by_hand_lies_on_one_device_however_its_link_is_turned() {
+    if is_skipped() {
+        return;
+    }
+    for round in 0..24_u64.div_ceil(spindle_harness::stride(4) as u64) {
+        let scene = Scene::new("kernel", EMBEDDED[0].1, true);
+        let arguments = ["diskgroup", "create", "data", scene.link.to_str().unwrap()];
+        let mut create = scene.spindle(&arguments).spawn().unwrap();
+        std::thread::sleep(std::time::Duration::from_millis(7 * round));
+        scene.attack(Attack::TurnsTheLink);
+        let told = scene.hear(&mut create, |_| false);
+        let status = create.wait().unwrap();
+        let has_any = |disk: &Disk| {
+            fs::File::open(&disk.path).unwrap().sync_all().unwrap();
+            fs::read(&disk.file).unwrap().iter().any(|byte| *byte != 0)
+        };
+        let written = [&scene.first, &scene.other].map(has_any);
+        match status.code() {
+            Some(0) => assert_ne!(written[0], written[1], "round {round}: {told}"),
+            Some(1) => assert_eq!(written, [false, false], "round {round}: {told}"),
+            code => panic!("round {round}: {code:?} {told}"),
+        }
+    }
+}
