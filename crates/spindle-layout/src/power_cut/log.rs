@@ -121,8 +121,8 @@ impl WriteLog {
             source,
         };
         let file = File::open(path).map_err(wrong)?;
-        // The log is written past the page cache of its device, which may hold what was read there before: whoever holds
-        // a device open keeps that.
+        // The log is written past the page cache of its device, which may hold what was read there before: that stays
+        // as long as the device is held.
         facts::drop_cache(&file).map_err(wrong)?;
         WriteLog::read(|offset, into| file.read_exact_at(into, first_byte + offset))
     }

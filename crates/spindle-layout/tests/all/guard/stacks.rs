@@ -1,5 +1,5 @@
-//! Stacks of devices drawn by bytes from seeds, before the guard: what the fuzz target does. The same seeds in every run;
-//! `SPINDLE_FUZZ_CASES` asks for more of them.
+//! Stacks of devices drawn by bytes from seeds, before the guard: what the fuzz target does. The same seeds in every
+//! run; `SPINDLE_FUZZ_CASES` asks for more of them.
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{RngCore, SeedableRng};
