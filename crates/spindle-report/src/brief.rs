@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 
 use serde_json::Value;
-use spindle_result::{Case, Outcome, Ranking, RatioEstimate, RunResult};
+use spindle_result::{Case, EACH_SETTING, Outcome, Ranking, RatioEstimate, RunResult};
 use spindle_text::quantity::size_text;
 
 use super::comparison::{keeps, milliseconds, ratio};
@@ -53,8 +53,24 @@ pub fn render(result: &RunResult, report: &str, style: Style) -> String {
         text += &note.replacen("Mind:", &paint("Mind:", YELLOW, style), 1);
     }
     text += &format!("Report: {report}\n");
-    for line in wrapped(&result.headline, "").lines() {
+    for line in answer(result).lines() {
         let _ = writeln!(text, "{}", paint(line, BOLD, style));
+    }
+    text
+}
+
+/// The headline; what each setting does has a line of its own.
+fn answer(result: &RunResult) -> String {
+    let (before, settings) = match result.headline.split_once(EACH_SETTING) {
+        Some((before, _)) => (before, result.factor_answers.as_slice()),
+        None => (result.headline.as_str(), &[][..]),
+    };
+    let mut text = wrapped(before, "");
+    if !settings.is_empty() {
+        let _ = writeln!(text, "{EACH_SETTING}");
+    }
+    for setting in settings {
+        text += &wrapped(&setting.sentence, "  ");
     }
     text
 }

@@ -10,6 +10,9 @@ use super::{
     fixed_rate, left_out, levels,
 };
 
+/// What stands before the effects of settings.
+pub const EACH_SETTING: &str = "Each setting over all others:";
+
 /// What is said when reads were answered from memory, so that no device was compared.
 const COMPARES_CACHES: &str = "the data fits in memory: this compares caches, not devices";
 
@@ -65,7 +68,7 @@ fn settings(answers: &[FactorAnswer]) -> Option<String> {
         .iter()
         .map(|answer| answer.sentence.as_str())
         .collect();
-    let told = format!("Each setting over all others: {}.", sentences.join(". "));
+    let told = format!("{EACH_SETTING} {}.", sentences.join(". "));
     answers.iter().all(is_one).then_some(told)
 }
 

@@ -39,7 +39,7 @@ pub use build::{RecordError, build};
 pub use doubt::{Doubt, TRIES_MAX, doubt};
 pub use findings::kinds_of_findings;
 pub use fixed_rate::speed;
-pub use headline::{format_ratio, percent, rounds_that_tell};
+pub use headline::{EACH_SETTING, format_ratio, percent, rounds_that_tell};
 pub use kinds::KindMeans;
 pub use levels::unit;
 pub use model::{

@@ -8,7 +8,7 @@ use spindle_stats::{ROUNDS_MIN, ROUNDS_TO_JUDGE};
 use super::Seen;
 use super::databases::{Databases, Image};
 use super::text::about_time;
-use spindle_experiment::{Experiment, PutBack, RestoreVerify};
+use spindle_experiment::{Engine, Experiment, PutBack, RestoreVerify};
 
 /// Assumed: what is copied, or read to compare it, in a second.
 const BYTES_PER_S: u64 = 200 << 20;
@@ -58,6 +58,8 @@ impl Time {
         let experiment = seen.grounds.experiment;
         let plan = &experiment.plan;
         let is_server = experiment.database.engine.server().is_some();
+        // SQLite is a library in the trial's own process.
+        let has_process = is_server && experiment.database.engine != Engine::Sqlite;
         let loads_per_s = if is_server {
             SERVER_LOADS_PER_S
         } else {
@@ -102,7 +104,7 @@ impl Time {
                 ("measured", measure_ms),
                 (
                     "start, flush, check and stop",
-                    if is_server {
+                    if has_process {
                         SERVER_ENDS_MS
                     } else {
                         KERNEL_ENDS_MS

@@ -36,6 +36,10 @@ fn a_dozen_lines_of_80_columns() {
         answer.ends_with(result.headline.rsplit(". ").next().unwrap()),
         "{answer}"
     );
+    record.matrix = super::matrix::record().matrix;
+    let text = brief::render(&build(&record).unwrap(), "r", Style::default());
+    let told = "Each setting over all others:\n  caching direct against buffered: +13 %";
+    assert!(text.contains(told), "{text}");
     let coloured = Style {
         colour: true,
         ..Style::default()

@@ -7,7 +7,7 @@ use spindle_result::{MatrixRecord, RunRecord, build};
 use super::{as_json, fixture, nesting_error, page, schema_errors};
 
 /// The fixture's two ways of caching with two methods each; the others are not of the matrix.
-fn record() -> RunRecord {
+pub fn record() -> RunRecord {
     let mut record = fixture::record();
     let words = |words: &[&str]| {
         words
