@@ -22,6 +22,8 @@ use spindle_result::{Keeps, speed};
 
 /// Streams of chance from here on are the orders of rounds.
 const ORDER_STREAMS: u64 = 1 << 40;
+/// Streams of chance from here on are the orders in which databases are made.
+const MAKING_STREAMS: u64 = 2 << 40;
 
 /// A trial to come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -160,14 +162,32 @@ fn trials_of(state: &RunState, round: u32, wanted: &BTreeSet<CaseKey>) -> Vec<Pl
         .collect()
 }
 
-/// The order of a round: a shuffle (Fisher and Yates) that the seed decides, the same when the run goes on later.
+/// The order of a round, which the seed decides: the same when the run goes on later.
 fn order(state: &RunState, round: u32) -> Vec<CaseKey> {
     let mut cases = state.cases();
-    let mut rng = seeded_rng(state.experiment.seed, ORDER_STREAMS + u64::from(round));
-    for last in (1..cases.len()).rev() {
-        cases.swap(last, (rng.next_u64() % (last as u64 + 1)) as usize);
-    }
+    let stream = ORDER_STREAMS + u64::from(round);
+    shuffle(&mut cases, state.experiment.seed, stream);
     cases
+}
+
+/// The order in which the databases of some layouts are made. The first to be made may lie better than the last on
+/// storage that they share: so that this favours no place in the experiment file, each run draws an order of its own,
+/// and each run of a plan another.
+pub fn order_of_making(state: &RunState, wanted: &[usize]) -> Vec<usize> {
+    let distinct: BTreeSet<usize> = wanted.iter().copied().collect();
+    let mut layouts: Vec<usize> = distinct.into_iter().collect();
+    let seed = state.experiment.seed ^ u64::from(crc32c::crc32c(state.run.as_bytes()));
+    let stream = MAKING_STREAMS + u64::from(next_run(state).unwrap_or_default());
+    shuffle(&mut layouts, seed, stream);
+    layouts
+}
+
+/// Fisher and Yates.
+fn shuffle<T>(items: &mut [T], seed: u64, stream: u64) {
+    let mut rng = seeded_rng(seed, stream);
+    for last in (1..items.len()).rev() {
+        items.swap(last, (rng.next_u64() % (last as u64 + 1)) as usize);
+    }
 }
 
 /// The cases that a round is to measure, from what the rounds of its run before it showed.

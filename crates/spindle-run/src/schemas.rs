@@ -1,7 +1,7 @@
 //! The databases of a run on existing servers: for each address a schema of the run's own, noted in the ledger
 //! before it is made, loaded anew before every trial, dropped at the end. Layouts with the same address share one.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
@@ -15,6 +15,7 @@ use spindle_workload::sql::SqlWorkload;
 
 use super::images::{ImageError, Restored};
 use super::replay::RunState;
+use super::schedule::order_of_making;
 use crate::trial::protocol::sql_workload_of;
 use spindle_result::Restore;
 
@@ -50,7 +51,7 @@ impl Schemas {
             interrupted: Arc::clone(interrupted),
         };
         let mut failed = Vec::new();
-        for layout in wanted.iter().copied().collect::<BTreeSet<usize>>() {
+        for layout in order_of_making(state, wanted) {
             if interrupted.load(Ordering::Relaxed) {
                 break;
             }
@@ -60,6 +61,7 @@ impl Schemas {
                 Err(error) => failed.push((layout, error.to_string())),
             }
         }
+        failed.sort_by_key(|(layout, _)| *layout);
         Ok((schemas, failed))
     }
 

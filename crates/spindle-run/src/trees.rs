@@ -18,6 +18,7 @@ use super::grounds::Grounds;
 use super::images::{ImageError, Restored, golden, restore_of, warnings_of};
 use super::own_directories::OwnDirectories;
 use super::replay::RunState;
+use super::schedule::order_of_making;
 use super::server_files::ServerFiles;
 use super::volumes;
 use crate::observe::SystemFiles;
@@ -105,7 +106,7 @@ impl Trees {
         let golden_place = golden::golden_place(experiment, &layouts, grounds)?;
         trees.directories.make(&golden_place, None)?;
         let mut failed = Vec::new();
-        for layout in wanted {
+        for layout in order_of_making(state, &layouts) {
             if interrupted.load(Ordering::Relaxed) {
                 break;
             }
@@ -118,6 +119,7 @@ impl Trees {
             }
         }
         failed.extend(trees.keep_volumes(grounds, note));
+        failed.sort_by_key(|(layout, _)| *layout);
         Ok((trees, failed))
     }
 

@@ -23,6 +23,7 @@ mod wanted;
 use super::grounds::Grounds;
 use super::own_directories::{OwnDirectories, OwnDirectoryError};
 use super::replay::RunState;
+use super::schedule::order_of_making;
 use super::volumes;
 use crate::observe::SystemFiles;
 use crate::observe::block_device::DeviceNumber;
@@ -143,7 +144,7 @@ impl Images {
         images.directories.make(&golden_place, None)?;
         check_room(experiment, &wanted, grounds, &golden_place)?;
         let mut failed = Vec::new();
-        for layout in wanted {
+        for layout in order_of_making(state, &wanted) {
             if interrupted.load(Ordering::Relaxed) {
                 break;
             }
@@ -157,6 +158,7 @@ impl Images {
             }
         }
         failed.extend(images.keep_volumes(grounds, note));
+        failed.sort_by_key(|(layout, _)| *layout);
         Ok((images, failed))
     }
 

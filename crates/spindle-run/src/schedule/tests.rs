@@ -330,3 +330,25 @@ fn runs_follow_one_another_with_orders_of_their_own() {
     assert_eq!(seen, expected);
     assert!(layouts_not_done(&state).is_empty());
 }
+
+#[test]
+fn no_place_in_the_file_is_made_first_in_every_run() {
+    let made_in = |run: u32| {
+        let mut state = state("", &["a", "b", "c"]);
+        state.run = format!("r-{run}");
+        order_of_making(&state, &[2, 0, 1, 0])
+    };
+    let mut times_first = [0; 3];
+    for run in 0..300 {
+        let order = made_in(run);
+        assert_eq!(order, made_in(run), "the same when the run goes on");
+        let mut sorted = order.clone();
+        sorted.sort_unstable();
+        assert_eq!(sorted, [0, 1, 2]);
+        times_first[order[0]] += 1;
+    }
+    assert!(
+        times_first.iter().all(|times| (70..130).contains(times)),
+        "{times_first:?}"
+    );
+}
