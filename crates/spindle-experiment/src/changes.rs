@@ -66,18 +66,32 @@ pub(super) fn make(
     known: &Known,
 ) -> Result<(), ExperimentError> {
     aliases::put_right(document)?;
-    vary::expand(
-        document,
-        changes.vary,
-        (&known.layout_keys, &known.database_keys),
-    )?;
-    if !changes.only.is_empty() {
+    // Layouts of the file are chosen before they are taken with all that is varied, those of the matrix after.
+    let is_of_file = names_layouts_of(document, changes.only);
+    if is_of_file {
+        keep_only(document, changes.only)?;
+    }
+    let keys = (&known.layout_keys[..], &known.database_keys[..]);
+    vary::expand(document, changes.vary, keys)?;
+    if !is_of_file && !changes.only.is_empty() {
         keep_only(document, changes.only)?;
     }
     if changes.is_quick {
         hurry(document, &known.counted);
     }
     Ok(())
+}
+
+/// Whether all these arguments name layouts as the file has them.
+fn names_layouts_of(document: &Document, arguments: &[String]) -> bool {
+    let layouts = document.list("layout").unwrap_or_default();
+    let names: Vec<String> = layouts
+        .iter()
+        .filter_map(name_of)
+        .map(str::to_owned)
+        .collect();
+    let is_known = |argument: &String| chosen_by(argument, &names).is_ok();
+    !arguments.is_empty() && arguments.iter().all(is_known)
 }
 
 /// Leaves out every layout that is neither asked for nor holds files of one that is.

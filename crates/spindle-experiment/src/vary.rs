@@ -332,7 +332,8 @@ fn is_half(
     let can_be_half =
         varied.len() >= FACTORS_OF_HALF_MIN && varied.iter().all(|each| each.levels.len() == 2);
     let Some(entry) = fraction else {
-        return Ok(can_be_half && bases << varied.len() > FULL_MAX);
+        let all = varied.iter().fold(bases, |all, _| all.saturating_mul(2));
+        return Ok(can_be_half && all > FULL_MAX);
     };
     let refused = |label: String| {
         let error = ExperimentError::new("vary.fraction cannot be so");

@@ -169,6 +169,35 @@ fn only_the_layouts_asked_for_are_measured() {
 }
 
 #[test]
+fn layouts_of_the_file_are_chosen_before_they_are_varied() {
+    let vary = ["io.method=sync,async", "database.datafiles=1,4"];
+    let one = read(TWO, &vary, &["xfs"]);
+    assert_eq!(
+        names(&one),
+        [
+            "sync, datafiles 1",
+            "sync, datafiles 4",
+            "async, datafiles 1",
+            "async, datafiles 4"
+        ]
+    );
+    assert!(
+        one.layouts
+            .iter()
+            .all(|layout| layout.path == Path::new("/b"))
+    );
+    let cells = read(
+        TWO,
+        &vary,
+        &["xfs, sync, datafiles 4,ext4, sync, datafiles 4"],
+    );
+    assert_eq!(
+        names(&cells),
+        ["ext4, sync, datafiles 4", "xfs, sync, datafiles 4"]
+    );
+}
+
+#[test]
 fn large_matrices_of_two_values_are_halved() {
     let five: String = ["datafiles", "log_files", "writers"]
         .iter()

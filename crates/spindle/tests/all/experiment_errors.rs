@@ -69,6 +69,7 @@ wrong! {
     varied_what_must_be_equal: message("[vary]\ndatabase.torn_blocks = [\"images\", \"double_write\"]\n");
     varied_as_a_whole_and_in_part: message("[vary]\nio = [{ method = \"sync\" }, { method = \"async\" }]\n\"io.caching\" = [\"buffered\", \"direct\"]\n");
     too_many_layouts: message("[vary]\ndatabase.writers = [1, 2, 3, 4, 5, 6, 7, 8, 9]\ndatabase.datafiles = [1, 2, 3, 4, 5, 6, 7, 8]\n");
+    far_too_many_layouts: message(&format!("[vary]\n{}", (0..70).map(|key| format!("settings.s{key} = [1, 2]\n")).collect::<String>()));
     half_of_too_few: message("[vary]\nfraction = \"half\"\nio.method = [\"sync\", \"async\"]\n");
     vary_without_values: message_of("", &["io.method"], &[]);
     vary_with_a_wrong_value: message_of("", &["io.method=sync,asink"], &[]);
