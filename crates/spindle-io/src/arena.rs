@@ -456,7 +456,10 @@ mod interleavings {
                         let shared = hold.share(512);
                         let part = shared.part(0, 256);
                         drop(shared);
-                        assert_eq!(part[0], 1, "somebody came between a writer and its sharing");
+                        assert_eq!(
+                            part[0], 1,
+                            "another thread came between a writer and its sharing"
+                        );
                         read(&part);
                     }
                 }

@@ -320,7 +320,7 @@ mod interleavings {
         must_find(LOOKS_THEN_LEAVES_WAKER, Shows::Deadlock, 1_000, completion);
     }
 
-    /// Somebody waits for one of two completions and has let the other go.
+    /// A caller waits for one of two completions and has let the other go.
     #[test]
     fn a_completion_nobody_waits_for_harms_nobody() {
         explore(1_000, || {

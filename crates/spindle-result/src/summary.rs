@@ -66,7 +66,7 @@ impl Case {
         })
     }
 
-    /// Names of all events somebody waited for, the greatest total time first.
+    /// Names of all events that sessions waited for, the greatest total time first.
     pub fn wait_events(&self) -> Vec<&str> {
         let mut totals: Vec<(&str, f64)> = Vec::new();
         for wait in self.trials.iter().flat_map(|trial| &trial.waits) {

@@ -289,7 +289,7 @@ pub fn locks() -> String {
     std::fs::read_to_string("/proc/locks").unwrap_or_default()
 }
 
-/// Whether somebody holds a lock on the whole journal of a directory, as a run does, by what [`locks`] said. Looking
+/// Whether a process holds a lock on the whole journal of a directory, as a run does, by what [`locks`] said. Looking
 /// takes no lock: a run that is about to begin is not disturbed.
 pub fn is_in_use(directory: &Path, locks: &str) -> bool {
     let Ok(file) = directory.join(FILE_NAME).symlink_metadata() else {

@@ -1,5 +1,5 @@
 //! What a comparison has to meet before something is said: how small a difference counts as none, and how sure an
-//! interval must be, given how often somebody looked whether it could be said already.
+//! interval must be, given how often the rounds were looked at on the way.
 
 /// The standard of a comparison.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -49,7 +49,7 @@ pub enum Looks {
 
 impl Looks {
     /// The chance that any interval of an experiment misses its true value, for which intervals are made, so that one
-    /// does in 5 of 100 experiments at most. Somebody who may stop after any round stops more often when the spread
+    /// does in 5 of 100 experiments at most. A run that may stop after any round stops more often when the spread
     /// came out small by luck; a little less is allowed then (why so little less: `sequential`).
     pub const fn error_chance(self) -> f64 {
         match self {

@@ -94,7 +94,7 @@ impl Access {
         self.open(None)
     }
 
-    /// Connects somebody who gives up when the server does not answer for so long.
+    /// Connects a client that gives up when the server does not answer within this time.
     pub fn connect_for(&self, patience: Duration) -> Result<Conn, SessionError> {
         self.open(Some(patience))
     }

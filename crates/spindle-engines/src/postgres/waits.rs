@@ -22,7 +22,7 @@ const LOOK: &str = "select backend_type = 'client backend', wait_event_type, wai
      where wait_event is not null and wait_event_type <> 'Activity' and pid <> pg_backend_pid() \
      and (state = 'active' or backend_type <> 'client backend')";
 /// Of the sessions those that are called as the one that asks, and come to the same database; of the others none that
-/// serve somebody.
+/// serve a client.
 const OWN: &str = "and (application_name = current_setting('application_name') and datname = current_database() \
      or backend_type not in ('client backend', 'parallel worker', 'walsender'))";
 const GROUPED: &str = "group by 1, 2, 3";

@@ -5,8 +5,8 @@ use crate::sources::sources;
 /// A phrase, and what to write instead.
 const BANNED: [(&str, &str); 10] = [
     (
-        "somebody else",
-        "another program, another user, an existing server",
+        "somebody",
+        "who it is: another program, a session, a caller",
     ),
     ("to be had", "available"),
     ("lest ", "so that ... not"),

@@ -4,7 +4,7 @@
 //!
 //! Slot: where its room begins (2), bytes in the room (2), length of the row in it (2; all ones: no row), kind (1),
 //! unused (1), version (16): which change made it so, also for an empty slot. A room is never given back by a row that
-//! shrinks or goes, only when somebody who knows that no roll-back will want it has the block compacted: so a change
+//! shrinks or goes, only when a caller who knows that no roll-back will want it has the block compacted: so a change
 //! can always be undone in place.
 
 use super::{BlockAddress, BlockKind, HEADER_BYTES, RowId, Version, format, get_u16, kind, put};

@@ -79,7 +79,7 @@ fn opposite_order(settings: Settings) {
 }
 
 /// A row goes from the first transaction to the second, while the third waits for it and has another that the second
-/// wants then. Somebody is told of a deadlock, or everybody goes on.
+/// wants then. One is told of a deadlock, or all go on.
 fn handed_over() {
     let sga = new_sga(settings());
     let [row, other] = [0, 1].map(|slot| RowId { slot, ..ROW });

@@ -67,7 +67,7 @@ impl Queue {
         given
     }
 
-    /// Error when somebody has room or waits for it.
+    /// Error when a process has room or waits for it.
     pub(crate) fn check_unused(&self) -> std::result::Result<(), String> {
         let (reserved, waiting) = (self.reserved, self.waiting.len());
         if reserved == 0 && waiting == 0 {

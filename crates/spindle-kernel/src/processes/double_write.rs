@@ -232,7 +232,7 @@ pub(crate) async fn restore(sga: &Sga) -> Result<usize> {
             }
         }
         if newest.is_none() {
-            // It will be reported when somebody needs it.
+            // It will be reported when it is needed.
             continue;
         }
         let from = vec![best.try_read_hold().expect("ours")];

@@ -72,7 +72,7 @@ impl RowLocks {
         &self.shards[(mixed >> 58) as usize]
     }
 
-    /// Locks the row for `owner` if nobody else has it; `None` when somebody has. True when it was not the owner's
+    /// Locks the row for `owner` if no other transaction has it; `None` when one has. True when it was not the owner's
     /// before.
     pub(crate) fn try_lock(&self, row: RowId, owner: u64) -> Option<bool> {
         let mut shard = self.shard(row).lock();

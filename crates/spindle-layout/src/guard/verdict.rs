@@ -109,7 +109,7 @@ pub enum Refusal {
         /// As written.
         path: PathBuf,
     },
-    /// Somebody uses it. Nothing overrides this.
+    /// It is in use. Nothing overrides this.
     #[error("{} is in use: {}; take it out of use first, or name another device", path.display(), listed(uses))]
     InUse {
         /// As written.

@@ -370,7 +370,7 @@ fn open_own(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
     Ok(file)
 }
 
-/// Opens, locks and reads the ledger of a dead run; `None` when somebody holds it, or it has just gone.
+/// Opens, locks and reads the ledger of a dead run; `None` when it is held, or it has just gone.
 fn open_of_dead(path: &Path) -> Result<Option<(File, Replayed)>, LedgerError> {
     let wrong = |action| {
         let path = path.to_owned();

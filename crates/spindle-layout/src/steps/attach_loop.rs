@@ -94,7 +94,7 @@ impl AttachLoop {
                 Some(backing) if attached.names(backing) => {}
                 other => {
                     workshop.ledger.gone(entry)?;
-                    // Not ours, though it was free a moment ago: somebody was quicker.
+                    // Not ours, though it was free a moment ago: another process was quicker.
                     if other.is_none() {
                         result?;
                     }

@@ -118,7 +118,7 @@ impl Beneath {
     }
 }
 
-/// The age at which dirty pages are written, and the time until somebody looks for them
+/// The age at which dirty pages are written, and the time between looks for them
 /// (Documentation/admin-guide/sysctl/vm.rst).
 fn write_back_ms(tree: &SystemTree) -> Option<u64> {
     let centiseconds =

@@ -80,7 +80,7 @@ fn what_came_to_nothing_is_taken_back() {
     // Its number is free again.
     assert_eq!(directory.make_image_directory(1).unwrap(), image);
     // What is not Spindle's stays, and what is elsewhere is not looked at.
-    fs::write(image.join("notes"), b"somebody's").unwrap();
+    fs::write(image.join("notes"), b"another's").unwrap();
     directory.take_back(&image).unwrap();
     directory.take_back(parent.path()).unwrap();
     assert!(image.join("notes").exists());

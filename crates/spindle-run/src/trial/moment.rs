@@ -148,7 +148,7 @@ pub(super) fn fetched_bytes(begin: &Moment, end: &Moment) -> Option<u64> {
     Some(after.since(&before).read_bytes)
 }
 
-/// Those that somebody waited for in between.
+/// Those that sessions waited for in between.
 pub(super) fn waits_between(begin: &[EngineWait], end: &[EngineWait], sampled: bool) -> Vec<Wait> {
     let mut waits = waits(begin, end, sampled);
     waits.retain(|wait| wait.count > 0);

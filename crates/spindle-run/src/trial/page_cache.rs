@@ -11,7 +11,7 @@ use spindle_result::NOT_DIRECT_HERE;
 
 pub(super) const PAGE_BYTES: u64 = 4096;
 
-/// Pages of a block device in the page cache that are nobody's fault. udev looks at each device that somebody wrote to
+/// Pages of a block device in the page cache that are nobody's fault. udev looks at each device that was written to
 /// and closed, through the page cache, and what it read stays there while the next one holds the device open: 261 pages
 /// with systemd 252.
 const PAGES_READ_BY_UDEV_MAX: u64 = 512;

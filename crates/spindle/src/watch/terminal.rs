@@ -79,7 +79,7 @@ impl Screen {
     }
 }
 
-/// Somebody draws. A panic meanwhile cannot give the terminal back by itself, because the lock is held: this does, and
+/// A thread draws. A panic meanwhile cannot give the terminal back by itself, because the lock is held: this does, and
 /// tells it then. The run goes on without a dashboard.
 struct Drawing {
     before: MutexGuard<'static, Option<Termios>>,

@@ -68,7 +68,7 @@ impl Disk {
     fn formatted(bytes: u64) -> Disk {
         let mut disk = Disk::new(bytes);
         let device = disk.device.to_str().unwrap().to_owned();
-        // Nothing is left to be initialised while somebody measures.
+        // Nothing is left to be initialised while a trial measures.
         let eager = "lazy_itable_init=0,lazy_journal_init=0";
         output("mkfs.ext4", &["-q", "-E", eager, &device]);
         fs::create_dir(disk.mount_point()).unwrap();
@@ -100,7 +100,7 @@ impl Drop for Disk {
                 let status = command.args(how).arg(self.mount_point()).status();
                 status.is_ok_and(|status| status.success())
             };
-            // Should somebody still hold a file: gone when that one ends.
+            // Should a process still hold a file: gone when that one ends.
             let _ = umount(&[]) || umount(&["--lazy"]);
         }
         let _ = Command::new("losetup")

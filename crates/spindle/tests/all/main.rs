@@ -6,6 +6,7 @@ mod clients_counted;
 mod end_to_end;
 mod experiment_errors;
 mod full_disk;
+mod help;
 mod hostile_directory;
 mod hostile_text;
 mod interrupted;

@@ -142,7 +142,7 @@ fn a_full_standard_output_is_told_in_a_line() {
             "{arguments}: {told}"
         );
         assert_eq!(told.lines().count(), 1, "{arguments}: {told}");
-        // Nobody is listening: quiet, and as if somebody were.
+        // Nobody is listening: quiet, and as if a reader were there.
         let mut child = place.shell(&format!("sleep 0.2; exec \"$0\" {arguments}"));
         let mut child = child.spawn().unwrap();
         drop(child.stdout.take());

@@ -475,7 +475,7 @@ fn where_no_node_can_be_made_devices_are_reached_through_descriptors() {
     }
 }
 
-/// What `spindle diskgroup create` is told of a device that somebody may not lose.
+/// What `spindle diskgroup create` is told of a device that holds what may not be lost.
 #[test]
 fn a_disk_group_made_by_hand_takes_no_device_that_is_used_or_holds_anything() {
     if is_skipped() {

@@ -98,7 +98,7 @@ pub(crate) struct ExtentMap {
     pub(crate) shape: Shape,
     copies: usize,
     extents: Box<[Extent]>,
-    /// An I/O has left an extent that somebody locks.
+    /// An I/O has left an extent that is being locked.
     left: Notify,
     /// An extent is no longer locked.
     unlocked: Notify,

@@ -224,7 +224,7 @@ impl FileCreation {
 #[derive(Default)]
 struct Mark {
     bytes: u64,
-    /// Somebody writes zeros behind it.
+    /// Another process writes zeros behind it.
     is_moving: bool,
 }
 

@@ -23,7 +23,7 @@ impl DiskGroup {
         Ok(file)
     }
 
-    /// Removes a file. Errors: there is none, or somebody has it open.
+    /// Removes a file. Errors: there is none, or it is open.
     pub async fn remove_file(&self, name: &str) -> Result<(), DiskGroupError> {
         let turn = self.core.turn().await?;
         let mut removed = None;

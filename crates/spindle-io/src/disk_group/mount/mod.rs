@@ -3,7 +3,7 @@
 //!
 //! Which metadata are the newest can be told when more than half of the disks that they call online are there: a change
 //! that took disks offline is on all that stayed, never fewer than half. With fewer, the missing ones may have gone on
-//! alone, and the group is mounted only when somebody says so ([`MountOptions::force`]), as in Oracle.
+//! alone, and the group is mounted only when the caller says so ([`MountOptions::force`]), as in Oracle.
 
 mod create;
 pub(crate) mod disks;

@@ -29,7 +29,7 @@ pub(crate) struct Book {
     pub(crate) space: Space,
     /// Where each disk's next record goes.
     pub(crate) stores: BTreeMap<u16, Store>,
-    /// Files that somebody has open.
+    /// Files that are open.
     pub(crate) open: BTreeMap<u32, Weak<dyn BlockDevice>>,
     /// Files being made, which are in no metadata.
     pub(crate) creations: Vec<Weak<ExtentMap>>,

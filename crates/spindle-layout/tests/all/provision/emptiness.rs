@@ -64,8 +64,8 @@ fn data_anywhere_on_a_device_are_met() {
 }
 
 #[test]
-fn what_a_run_left_is_known_until_somebody_changes_it() {
-    if !can_run("what_a_run_left_is_known_until_somebody_changes_it", &TOOLS) {
+fn what_a_run_left_is_known_until_it_is_changed() {
+    if !can_run("what_a_run_left_is_known_until_it_is_changed", &TOOLS) {
         return;
     }
     let scene = Scene::new();

@@ -1,0 +1,47 @@
+//! What the program says of itself: the help of every command, as a reader of 80 columns has it. A change of a word is
+//! seen in review.
+
+use std::process::Command;
+
+/// The help that these arguments ask for.
+fn help_of(arguments: &[&str]) -> String {
+    let output = Command::new(env!("CARGO_BIN_EXE_spindle"))
+        .args(arguments)
+        .arg("--help")
+        .env("COLUMNS", "80")
+        .output()
+        .expect("the program starts");
+    assert!(output.status.success(), "{arguments:?}: {output:?}");
+    String::from_utf8(output.stdout).expect("help is text")
+}
+
+/// The commands that a help lists; `help` itself is none of ours.
+fn commands_of(help: &str) -> Vec<String> {
+    let lines = help.lines().skip_while(|line| *line != "Commands:").skip(1);
+    let lines = lines.take_while(|line| !line.is_empty());
+    let is_named = |line: &&str| line.starts_with("  ") && !line.starts_with("   ");
+    let names = lines
+        .filter(is_named)
+        .filter_map(|line| line.split_whitespace().next());
+    names
+        .filter(|name| *name != "help")
+        .map(str::to_owned)
+        .collect()
+}
+
+#[test]
+fn help_of_every_command() {
+    let top = help_of(&[]);
+    let commands = commands_of(&top);
+    assert!(commands.len() > 10, "{commands:?}");
+    let mut all = format!("$ spindle --help\n{top}");
+    for command in &commands {
+        let help = help_of(&[command]);
+        all += &format!("\n$ spindle {command} --help\n{help}");
+        for below in commands_of(&help) {
+            let help = help_of(&[command, &below]);
+            all += &format!("\n$ spindle {command} {below} --help\n{help}");
+        }
+    }
+    insta::assert_snapshot!(all);
+}
