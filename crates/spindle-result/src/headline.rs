@@ -257,6 +257,8 @@ fn sentence(result: &RunResult, ranking: &Ranking, load: &str) -> String {
     }
     let best = &ranking.best;
     match comparisons.as_slice() {
+        // Those that keep less are told of after it.
+        [] if ranking.has_weaker() => format!("Only {best} was measured {load}"),
         [] => format!("Only {best} was measured {load}: there is nothing to compare it with"),
         [.., slowest]
             if comparisons
