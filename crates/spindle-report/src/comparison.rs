@@ -249,6 +249,9 @@ pub fn keeps(case: &Case) -> String {
     }
 }
 
+/// What is said of a case of which nothing is known.
+const NOT_KNOWN: &str = "is not known to keep every commit";
+
 /// What weakens what cases keep, a line each; one line for all when all are alike, and none when all keep every commit.
 pub fn weaknesses(result: &RunResult) -> Vec<String> {
     let mut lines: Vec<(Vec<&str>, String)> = Vec::new();
@@ -267,7 +270,7 @@ pub fn weaknesses(result: &RunResult) -> Vec<String> {
         }
         let clause = match case.promise.keeps {
             // What is unknown stands among the reasons.
-            Keeps::Unknown => "keeps an unknown part of its commits".to_owned(),
+            Keeps::Unknown => NOT_KNOWN.to_owned(),
             _ => case.promise.clause(),
         };
         let text = format!("{clause} ({})", reasons.join("; "));
@@ -280,9 +283,13 @@ pub fn weaknesses(result: &RunResult) -> Vec<String> {
     let mut layouts: Vec<&str> = measured.iter().map(|case| case.layout.as_str()).collect();
     layouts.sort_unstable();
     layouts.dedup();
-    let line = |(of, text): (Vec<&str>, String)| match of.len() == layouts.len() && of.len() > 1 {
-        true => format!("Every layout {text}"),
-        false => format!("{} {text}", of.join(", ")),
+    let line = |(of, text): (Vec<&str>, String)| match of.as_slice() {
+        [only] => format!("{only} {text}"),
+        all if all.len() == layouts.len() => match text.strip_prefix(NOT_KNOWN) {
+            Some(reasons) => format!("No layout is known to keep every commit{reasons}"),
+            None => format!("Every layout {text}"),
+        },
+        some => format!("{}: {text}", some.join(", ")),
     };
     lines.into_iter().map(line).collect()
 }

@@ -1,12 +1,12 @@
 //! What is to be said of a case whose trials do not account for all of their clients.
 
-use super::headline::case_label;
+use super::wording::{case_label, rounds_where};
 use super::{Case, ClientAudit, RunResult, Trial};
 
 /// Clients that neither transactions nor pauses account for, in the worst of the trials in which the law does not hold.
 pub(super) fn unaccounted(result: &RunResult, case: &Case) -> Option<String> {
     let fails = |trial: &Trial| trial.audit.clients.filter(|clients| !clients.holds());
-    let rounds = super::warnings::rounds_where(case, |trial| fails(trial).is_some())?;
+    let rounds = rounds_where(case, |trial| fails(trial).is_some())?;
     let off = |clients: &ClientAudit| (clients.in_transactions / clients.at_work()).ln().abs();
     let failed = case.trials.iter().filter_map(fails);
     let worst = failed.max_by(|a, b| off(a).total_cmp(&off(b)))?;

@@ -5,14 +5,10 @@
 use super::device_drift;
 use super::doubt::doubt;
 use super::findings::is_device_saturated;
-use super::headline::case_label;
-use super::warnings::rounds_where;
+use super::findings::{PROGRAMS_MIN_PERCENT, STEAL_MIN_PERCENT};
+use super::wording::{case_label, rounds_where};
 use super::{Case, RunResult, Trial};
 
-/// Other programs are told of from here on, percent of all processors.
-pub(super) const PROGRAMS_MIN_PERCENT: f64 = 10.0;
-/// Other guests of the host are told of from here on, percent of all processors.
-pub(super) const STEAL_MIN_PERCENT: f64 = 5.0;
 /// Both together: from here on small differences mean nothing.
 const GRAVE_PERCENT: f64 = 30.0;
 /// Layouts may differ by so much in the part of a transaction's time that they spend on processors.

@@ -5,9 +5,9 @@ use std::fmt::Write as _;
 
 use spindle_stats::{CaseRounds, Comparison as Judged, Matrix, Standard, StatsError, Verdict};
 
-use super::headline::percent;
 use super::judge::rounds_of;
 use super::record::MatrixRecord;
+use super::wording::percent;
 use super::{
     Case, Effect, FactorAnswer, Interaction, Measure, Ranking, RatioEstimate, format_ratio,
 };

@@ -5,7 +5,7 @@
 
 use spindle_stats::Verdict;
 
-use super::headline::{case_label, format_ratio, listed};
+use super::wording::{case_label, format_ratio, listed};
 use super::{Case, Comparison, Measure, Ranking, RunResult, Trial};
 
 /// What cases are compared by, the greater the better: throughput, and at a fixed rate the inverse of the 99th

@@ -5,19 +5,16 @@ use std::fmt::Write as _;
 use spindle_stats::{ROUNDS_TO_JUDGE, Verdict};
 
 use super::judge::is_within_noise;
-use super::{
-    Case, Comparison, FactorAnswer, Measure, Ranking, RunResult, disturbance, durability,
-    fixed_rate, left_out, levels,
+use super::wording::{
+    EACH_SETTING, MOSTLY_CACHED_SHARE, format_ratio, listed, percent, rounds_that_tell,
 };
-
-/// What stands before the effects of settings.
-pub const EACH_SETTING: &str = "Each setting over all others:";
+use super::{
+    Comparison, FactorAnswer, Measure, Ranking, RunResult, disturbance, durability, fixed_rate,
+    left_out, levels,
+};
 
 /// What is said when reads were answered from memory, so that no device was compared.
 const COMPARES_CACHES: &str = "the data fits in memory: this compares caches, not devices";
-
-/// From this share of reads answered by the page cache, the comparison is one of caches.
-pub(super) const MOSTLY_CACHED_SHARE: f64 = 0.5;
 
 /// One sentence for each workload and load level, or for several levels with the same answer; each ends in a full stop.
 pub(super) fn headline(result: &RunResult) -> String {
@@ -140,14 +137,6 @@ fn envelope(comparisons: &[&Comparison]) -> Option<(f64, f64)> {
     all.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)))
 }
 
-/// `1 client`, `8 clients`.
-pub(super) fn clients_text(clients: u32) -> String {
-    match clients {
-        1 => "1 client".to_owned(),
-        clients => format!("{clients} clients"),
-    }
-}
-
 /// `at 8 clients`, `at 50 and at 150 clients`.
 fn at_clients(answer: &[&Ranking]) -> String {
     let levels: Vec<String> = answer
@@ -159,15 +148,6 @@ fn at_clients(answer: &[&Ranking]) -> String {
         [only] => format!("{only} clients"),
         [first @ .., last] => format!("{} and {last} clients", first.join(", ")),
         [] => String::new(),
-    }
-}
-
-/// A ratio as it is written everywhere: three figures or two decimals.
-pub fn format_ratio(value: f64) -> String {
-    match value {
-        value if value >= 99.95 => format!("{value:.0}"),
-        value if value >= 9.995 => format!("{value:.1}"),
-        value => format!("{value:.2}"),
     }
 }
 
@@ -346,51 +326,6 @@ fn closeness(result: &RunResult, tied: &[&Comparison]) -> String {
         let _ = write!(text, "; {}", rounds_that_tell(needed, levels::unit(result)));
     }
     text
-}
-
-/// What would decide an open question: so many rounds or runs in all.
-pub fn rounds_that_tell(needed: u32, unit: &str) -> String {
-    if needed >= spindle_stats::MAX_ROUNDS {
-        format!("the noise is too large for any number of {unit}")
-    } else {
-        format!("about {needed} {unit} in all would tell")
-    }
-}
-
-/// A fraction as a percentage without needless zeros: 0.03 is `3`, 0.025 is `2.5`.
-pub fn percent(fraction: f64) -> f64 {
-    (fraction * 1e4).round() / 100.0
-}
-
-/// `a and b`, or `a; b; and c`, because names of layouts hold commas.
-pub(super) fn listed(names: &[&str]) -> String {
-    match names {
-        [] => String::new(),
-        [only] => (*only).to_owned(),
-        [first, second] => format!("{first} and {second}"),
-        [init @ .., last] => format!("{}; and {last}", init.join("; ")),
-    }
-}
-
-/// A case in a sentence: its layout, and as much of its load as is needed to tell it from others.
-pub(super) fn case_label(result: &RunResult, case: &Case) -> String {
-    let first = &result.cases[0];
-    let mut label = case.layout.clone();
-    if result
-        .cases
-        .iter()
-        .any(|other| other.clients != first.clients)
-    {
-        let _ = write!(label, " at {}", clients_text(case.clients));
-    }
-    if result
-        .cases
-        .iter()
-        .any(|other| other.workload != first.workload)
-    {
-        let _ = write!(label, " of {}", case.workload);
-    }
-    label
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! The kinds of transactions of a case, over all its trials.
 
 use super::Case;
-use super::summary::mean_of;
+use super::mean::mean_of;
 
 /// One kind of transaction: means over the trials of a case.
 #[derive(Debug, Clone, PartialEq)]

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use spindle_stats::{CaseRounds, VarianceParts, rounds_per_run, variance_parts};
 
-use super::headline::clients_text;
+use super::wording::clients_text;
 use super::{Case, Comparison, RunRecord, RunResult, Trial, Variance, fixed_rate};
 
 /// A trial's samples are taken together in so many stretches, long enough not to depend on each other (batch means).

@@ -6,7 +6,6 @@
 //! `docs/result-format.md` and, for machines, in `docs/result.schema.json`.
 
 mod attribution;
-mod audit;
 mod build;
 mod case_means;
 mod clients;
@@ -23,6 +22,7 @@ mod judge;
 mod kinds;
 mod left_out;
 mod levels;
+mod mean;
 mod model;
 mod queries;
 mod record;
@@ -33,29 +33,29 @@ mod stored;
 mod summary;
 pub mod tpch;
 mod warnings;
+mod wording;
 
-pub use audit::{Audit, IoCounts};
 pub use build::{RecordError, build};
 pub use doubt::{Doubt, TRIES_MAX, doubt};
 pub use findings::kinds_of_findings;
 pub use fixed_rate::speed;
-pub use headline::{EACH_SETTING, format_ratio, percent, rounds_that_tell};
 pub use kinds::KindMeans;
 pub use levels::unit;
 pub use model::{
-    Arrivals, Attribution, CLIENT_QUEUE, Case, ClientAudit, Comparison, Conditions,
+    Arrivals, Attribution, Audit, CLIENT_QUEUE, Case, ClientAudit, Comparison, Conditions,
     CpuMicroseconds, CpuShares, DatabaseFacts, DeviceProbe, Drift, Effect, FORMAT_VERSION,
-    FactorAnswer, Finding, Interaction, IoCalls, IoPerTransaction, Keeps, KindOfTransaction,
-    Latency, Layout, Measure, Memory, NOT_DIRECT_HERE, NoiseFloor, OF_THE_SERVER, OTHER_TIME,
-    Outcome, OwnCost, PageCache, Pair, PartDifference, Phase, Place, ProbedTimes, Promise,
-    PromiseReason, QueryRun, QueryTime, QuietWait, RUN_QUEUE, Ranking, RatioEstimate, ResponseTime,
-    Restore, RunResult, SYSTEM_CPU, SegmentSpace, SetAside, StackKind, StackPart, Standstill,
-    Stopping, SystemColumn, SystemMean, SystemSeries, Throughput, TimePart, Trial, TrialTimes,
-    USER_CPU, Variance, Wait, WarmUp, Warning, is_refresh, is_storage_wait, is_wait_event,
-    nearest_event,
+    FactorAnswer, Finding, Interaction, IoCalls, IoCounts, IoPerTransaction, Keeps,
+    KindOfTransaction, Latency, Layout, Measure, Memory, NOT_DIRECT_HERE, NoiseFloor,
+    OF_THE_SERVER, OTHER_TIME, Outcome, OwnCost, PageCache, Pair, PartDifference, Phase, Place,
+    ProbedTimes, Promise, PromiseReason, QueryRun, QueryTime, QuietWait, RUN_QUEUE, Ranking,
+    RatioEstimate, ResponseTime, Restore, RunResult, SYSTEM_CPU, SegmentSpace, SetAside, StackKind,
+    StackPart, Standstill, Stopping, SystemColumn, SystemMean, SystemSeries, Throughput, TimePart,
+    Trial, TrialTimes, USER_CPU, Variance, Wait, WarmUp, Warning, is_refresh, is_storage_wait,
+    is_wait_event, nearest_event,
 };
 pub use queries::{QueryMean, QueryMeans};
 pub use record::{AutoPlan, CaseRecord, MatrixRecord, RunRecord, SampledTrial};
 pub use spindle_stats::Verdict;
 pub use stored::StoredRun;
 pub use summary::{Summary, median};
+pub use wording::{EACH_SETTING, format_ratio, percent, rounds_that_tell};

@@ -2,7 +2,7 @@
 
 use crate::tpch;
 
-use super::summary::mean_of;
+use super::mean::mean_of;
 use super::{Case, QueryRun, RunResult};
 
 /// Means over the trials of a case.

@@ -1,7 +1,7 @@
 //! What a plan that stops by itself came to: whether every ratio was known well enough before the limit of rounds, and
 //! what it saved to measure no more of what was settled, in trials and time.
 
-use super::headline::clients_text;
+use super::wording::clients_text;
 use super::{AutoPlan, CaseRecord, Comparison, Outcome, RunRecord, Stopping, Trial};
 
 /// `None` for a plan with a fixed number of rounds, and where nothing was measured.

@@ -1,5 +1,6 @@
 //! One row of figures per case: the means over its trials that tables show.
 
+use super::mean::mean_of;
 use super::{Case, Trial, nearest_event};
 
 /// Means of a case over its trials, in the units of the columns that people read.
@@ -121,10 +122,4 @@ pub fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
     let mut values: Vec<f64> = values.collect();
     values.sort_by(f64::total_cmp);
     values.get(values.len() / 2).copied()
-}
-
-/// Arithmetic mean; `None` without values.
-pub(super) fn mean_of(values: impl Iterator<Item = f64>) -> Option<f64> {
-    let values: Vec<f64> = values.collect();
-    (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
 }

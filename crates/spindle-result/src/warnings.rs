@@ -2,8 +2,8 @@
 
 use std::ops::RangeInclusive;
 
-use super::headline::{MOSTLY_CACHED_SHARE, case_label, format_ratio};
 use super::judge::{is_within_noise, own_noise};
+use super::wording::{MOSTLY_CACHED_SHARE, case_label, format_ratio, rounds_where};
 use super::{
     Case, Comparison, Drift, Outcome, PageCache, RunRecord, RunResult, Trial, Warning, clients,
     disturbance, fixed_rate,
@@ -318,22 +318,6 @@ fn noticed_in_trials(result: &RunResult, case: &Case) -> Vec<String> {
             Some(format!("{} ({rounds}): {text}", case_label(result, case)))
         })
         .collect()
-}
-
-/// `round 2` or `rounds 1, 3`; `None` when the condition holds in no trial.
-pub(super) fn rounds_where(case: &Case, condition: impl Fn(&Trial) -> bool) -> Option<String> {
-    let rounds: Vec<String> = case
-        .trials
-        .iter()
-        .filter(|trial| condition(trial))
-        .map(|trial| trial.round.to_string())
-        .collect();
-    match rounds.as_slice() {
-        [] => None,
-        [round] => Some(format!("round {round}")),
-        rounds if rounds.len() == case.trials.len() => Some("every round".to_owned()),
-        rounds => Some(format!("rounds {}", rounds.join(", "))),
-    }
 }
 
 fn kib(bytes: u64) -> String {

@@ -8,8 +8,9 @@ use spindle_engines::sql::ServerRequest;
 use spindle_layout::{KnownDevice, Place};
 
 use super::grounds::Grounds;
-use super::images::{ImageError, Images, Restored};
+use super::images::Images;
 use super::replay::RunState;
+use super::restored::{DatabaseError, Restored};
 use super::schemas::Schemas;
 use super::trees::Trees;
 use crate::observe::block_device::DeviceNumber;
@@ -37,7 +38,7 @@ impl Databases {
         grounds: &Grounds,
         interrupted: &Arc<AtomicBool>,
         note: &mut dyn FnMut(&str),
-    ) -> Result<(Databases, Vec<(usize, String)>), ImageError> {
+    ) -> Result<(Databases, Vec<(usize, String)>), DatabaseError> {
         Ok(match state.experiment.database.engine.server() {
             None => {
                 let (images, failed) = Images::prepare(state, wanted, grounds, interrupted, note)?;
@@ -115,7 +116,7 @@ impl Databases {
     }
 
     /// Puts a layout's database back to the loaded state.
-    pub fn restore(&mut self, layout: usize, grounds: &Grounds) -> Result<Restored, ImageError> {
+    pub fn restore(&mut self, layout: usize, grounds: &Grounds) -> Result<Restored, DatabaseError> {
         match self {
             Databases::Images(images) => images.restore(layout, grounds),
             Databases::Trees(trees) => trees.restore(layout, grounds),

@@ -1,6 +1,6 @@
 //! From what the process of a trial found to what the journal keeps of it.
 
-use super::images::Restored;
+use super::restored::Restored;
 use crate::observe::disk::page_cache_share_of_reads;
 use crate::trial::protocol::Outcome;
 use spindle_result::{Audit, Conditions, IoPerTransaction, SystemSeries, Trial};

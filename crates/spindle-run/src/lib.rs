@@ -24,6 +24,7 @@ mod own_directories;
 mod quiet;
 pub mod reckoning;
 pub mod replay;
+pub mod restored;
 pub mod runner;
 pub mod schedule;
 pub mod schemas;

@@ -20,13 +20,13 @@ use super::directory::{self, DirectoryError};
 use super::examine::examine;
 use super::finished_trial::FinishedTrial;
 use super::grounds::{GroundError, Grounds};
-use super::images::{ImageError, Restored};
 use super::journal::{Event, Journal, JournalError};
 use super::limits::{self, Flushes, LayoutLimit};
 use super::listener::{Listener, Nobody, Said};
 use super::quiet::Quiet;
 use super::reckoning::Reckoning;
 use super::replay::{CaseKey, RunState};
+use super::restored::{DatabaseError, Restored};
 use super::schedule::{self, Planned};
 use crate::observe::SystemFiles;
 use crate::observe::block_device::DeviceNumber;
@@ -62,7 +62,7 @@ pub enum RunError {
     Ground(#[from] GroundError),
     /// The database's files cannot be made or put back.
     #[error(transparent)]
-    Image(#[from] ImageError),
+    Image(#[from] DatabaseError),
     /// The place where the run was started is gone.
     #[error("{path}, where the run was started: {error}")]
     WorkingDirectory {

@@ -13,8 +13,8 @@ use spindle_layout::ledger::EntryNumber;
 use spindle_layout::steps::{SchemaGone, ServerSchema};
 use spindle_workload::sql::SqlWorkload;
 
-use super::images::{ImageError, Restored};
 use super::replay::RunState;
+use super::restored::{DatabaseError, Restored};
 use super::schedule::order_of_making;
 use crate::trial::protocol::sql_workload_of;
 use spindle_result::Restore;
@@ -41,7 +41,7 @@ impl Schemas {
         ledger: &Arc<Ledger>,
         interrupted: &Arc<AtomicBool>,
         note: &mut dyn FnMut(&str),
-    ) -> Result<(Schemas, Vec<(usize, String)>), ImageError> {
+    ) -> Result<(Schemas, Vec<(usize, String)>), DatabaseError> {
         let experiment = &state.experiment;
         let mut schemas = Schemas {
             made: Vec::new(),
@@ -57,7 +57,7 @@ impl Schemas {
             }
             match schemas.schema_for(state, layout, note) {
                 Ok(made) => _ = schemas.of_layout.insert(layout, made),
-                Err(error @ ImageError::Ledger(_)) => return Err(error),
+                Err(error @ DatabaseError::Ledger(_)) => return Err(error),
                 Err(error) => failed.push((layout, error.to_string())),
             }
         }
@@ -71,16 +71,16 @@ impl Schemas {
         state: &RunState,
         layout: usize,
         note: &mut dyn FnMut(&str),
-    ) -> Result<usize, ImageError> {
+    ) -> Result<usize, DatabaseError> {
         let database = state.experiment.database_of(layout);
         let (Some(server), Some(address)) = (&database.server, database.address()) else {
-            return Err(ImageError::Ground("it has no url".to_owned()));
+            return Err(DatabaseError::Ground("it has no url".to_owned()));
         };
         let mut made = self.made.iter();
         if let Some(there) = made.position(|(schema, _)| schema.address == *address) {
             return Ok(there);
         }
-        let token = std::fs::read_to_string(UUID).map_err(|error| ImageError::Place {
+        let token = std::fs::read_to_string(UUID).map_err(|error| DatabaseError::Place {
             path: UUID.into(),
             error,
         })?;
@@ -91,7 +91,7 @@ impl Schemas {
             name: name_of(&state.run, self.made.len() + 1),
             token: token.trim().to_owned(),
         };
-        let schema = schema.with_password().map_err(ImageError::Ground)?;
+        let schema = schema.with_password().map_err(DatabaseError::Ground)?;
         note(&format!("making the schema {} on {address}", schema.name));
         let number = self.ledger.note(
             Some(&state.experiment.layouts[layout].name),
@@ -114,7 +114,7 @@ impl Schemas {
     }
 
     /// Drops a layout's tables, and makes and loads them again.
-    pub fn restore(&self, layout: usize) -> Result<Restored, ImageError> {
+    pub fn restore(&self, layout: usize) -> Result<Restored, DatabaseError> {
         let schema = self.schema(layout);
         let began = Instant::now();
         let server = server_of(&schema.address)?;

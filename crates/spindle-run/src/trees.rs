@@ -15,9 +15,10 @@ use spindle_layout::{
 };
 
 use super::grounds::Grounds;
-use super::images::{ImageError, Restored, golden, restore_of, warnings_of};
+use super::images::{golden, restore_of, warnings_of};
 use super::own_directories::OwnDirectories;
 use super::replay::RunState;
+use super::restored::{DatabaseError, Restored};
 use super::schedule::order_of_making;
 use super::server_files::ServerFiles;
 use super::volumes;
@@ -85,7 +86,7 @@ impl Trees {
         grounds: &Grounds,
         interrupted: &Arc<AtomicBool>,
         note: &mut dyn FnMut(&str),
-    ) -> Result<(Trees, Vec<(usize, String)>), ImageError> {
+    ) -> Result<(Trees, Vec<(usize, String)>), DatabaseError> {
         let experiment = &state.experiment;
         let mut trees = Trees {
             kind,
@@ -190,7 +191,7 @@ impl Trees {
     }
 
     /// Puts a layout's database back to the loaded state.
-    pub fn restore(&mut self, layout: usize, grounds: &Grounds) -> Result<Restored, ImageError> {
+    pub fn restore(&mut self, layout: usize, grounds: &Grounds) -> Result<Restored, DatabaseError> {
         let made = &self.images[self.of_layout[&layout].image];
         let report = match made.wanted.put_back {
             PutBack::Copy | PutBack::Clones => made.image.restore(self.verify)?,
@@ -225,9 +226,9 @@ impl Trees {
         grounds: &Grounds,
         golden_place: &Path,
         note: &mut dyn FnMut(&str),
-    ) -> Result<OfLayout, ImageError> {
+    ) -> Result<OfLayout, DatabaseError> {
         let files = ServerFiles::of(server(self.kind), experiment, layout, grounds);
-        let files = files.map_err(ImageError::Ground)?;
+        let files = files.map_err(DatabaseError::Ground)?;
         let wanted = self.wanted_by(&files, experiment.put_back(layout));
         let request = files.request;
         if let Some(image) = self.images.iter().position(|made| made.wanted == wanted) {
@@ -302,13 +303,13 @@ impl Trees {
     }
 
     /// A raw device holds one database only.
-    fn check_devices(&self, wanted: &Wanted) -> Result<(), ImageError> {
+    fn check_devices(&self, wanted: &Wanted) -> Result<(), DatabaseError> {
         let taken = self.images.iter().flat_map(|made| &made.wanted.raw);
         let taken: BTreeSet<&Path> = taken.map(|file| file.device.path()).collect();
         let mut devices = wanted.raw.iter().map(|file| &file.device);
         match devices.find(|device| taken.contains(device.path())) {
             None => Ok(()),
-            Some(device) => Err(ImageError::Ground(format!(
+            Some(device) => Err(DatabaseError::Ground(format!(
                 "{} holds the database of another layout, whose files are made differently: give each its own devices",
                 device.called().display()
             ))),
@@ -319,7 +320,7 @@ impl Trees {
     fn make_directories(
         &mut self,
         place: impl Fn(&'static str) -> PathBuf,
-    ) -> Result<TreeDirectories, ImageError> {
+    ) -> Result<TreeDirectories, DatabaseError> {
         self.made += 1;
         let mut made: BTreeMap<PathBuf, PathBuf> = BTreeMap::new();
         for kind in ["data", "index", "redo", "undo", "temp"] {
@@ -344,7 +345,7 @@ impl Trees {
         shape: &FileShape,
         place: &Path,
         note: &mut dyn FnMut(&str),
-    ) -> Result<Arc<GoldenTree>, ImageError> {
+    ) -> Result<Arc<GoldenTree>, DatabaseError> {
         if let Some((_, golden)) = self.goldens.iter().find(|(of, _)| of == shape) {
             return Ok(Arc::clone(golden));
         }

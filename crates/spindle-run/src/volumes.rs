@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use spindle_layout::steps::StepError;
 
 use super::grounds::Grounds;
-use super::images::ImageError;
 use super::own_directories::OwnDirectories;
+use super::restored::DatabaseError;
 
 /// Keeps the volumes beneath some images, now that every database on them is loaded. Returns those that cannot be kept,
 /// with the reason.
@@ -33,7 +33,7 @@ pub(super) fn roll_back(
     volumes: &[usize],
     directories: &mut OwnDirectories,
     grounds: &Grounds,
-) -> Result<(), ImageError> {
+) -> Result<(), DatabaseError> {
     for volume in volumes {
         on_volume(*volume, directories, grounds, Grounds::roll_back)?;
     }
@@ -45,8 +45,8 @@ fn on_volume(
     directories: &mut OwnDirectories,
     grounds: &Grounds,
     work: impl FnOnce(&Grounds, usize) -> Result<(), StepError>,
-) -> Result<(), ImageError> {
+) -> Result<(), DatabaseError> {
     let place = grounds.mounted_at(volume);
-    let work = || work(grounds, volume).map_err(ImageError::from);
+    let work = || work(grounds, volume).map_err(DatabaseError::from);
     directories.without(place, work)
 }

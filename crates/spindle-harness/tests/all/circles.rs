@@ -9,17 +9,17 @@ use crate::uses::{Module, modules, uses_of};
 
 /// The largest circle of files in each crate as it is. Smaller is better: lower the number with the circle.
 const LARGEST: [(&str, usize); 12] = [
-    ("spindle-run", 8),
-    ("spindle-experiment", 8),
+    ("spindle-run", 2),
+    ("spindle-experiment", 3),
     ("spindle-text", 0),
-    ("spindle-result", 8),
-    ("spindle-report", 8),
-    ("spindle", 8),
+    ("spindle-result", 2),
+    ("spindle-report", 0),
+    ("spindle", 0),
     ("spindle-engines", 2),
     ("spindle-io", 3),
     ("spindle-kernel", 2),
     ("spindle-layout", 3),
-    ("spindle-stats", 1),
+    ("spindle-stats", 0),
     ("spindle-workload", 2),
 ];
 
@@ -45,15 +45,8 @@ fn circles_of_files_grow_no_larger() {
 
 /// The circles of folders as they are: the crate, the folder they lie in, and who is in them. Fewer is better: shorten
 /// the list with the circle.
-const OF_FOLDERS: [(&str, &str, &str); 5] = [
+const OF_FOLDERS: [(&str, &str, &str); 2] = [
     ("spindle-experiment", "", "database server workload"),
-    ("spindle-result", "", "audit model summary"),
-    (
-        "spindle-result",
-        "",
-        "clients disturbance durability findings fixed_rate headline judge levels warnings",
-    ),
-    ("spindle-run", "", "grounds images schemas volumes"),
     ("spindle-layout", "", "ledger steps"),
 ];
 

@@ -44,6 +44,27 @@ fn the_page_of_the_architecture_names_every_crate() {
     }
 }
 
+#[test]
+fn paths_of_code_in_documents_are_there() {
+    let root = root();
+    let mut gone = Vec::new();
+    for document in sources(&["README.md", "CONTRIBUTING.md", "docs"], "md") {
+        // A decision tells of the day when it was made.
+        if document.path.starts_with("docs/decisions/") {
+            continue;
+        }
+        let quoted = document.text.split('`').skip(1).step_by(2);
+        let paths = quoted.filter(|text| text.starts_with("crates/") && !text.contains(' '));
+        let missing = paths.filter(|path| !root.join(path).exists());
+        gone.extend(missing.map(|path| format!("{}: {path}", document.path)));
+    }
+    assert!(
+        gone.is_empty(),
+        "paths that lead nowhere:\n{}",
+        gone.join("\n")
+    );
+}
+
 /// The targets of the inline links of a text, those in code left out.
 fn links(text: &str) -> Vec<String> {
     let mut found = Vec::new();

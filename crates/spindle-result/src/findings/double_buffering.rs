@@ -2,7 +2,7 @@
 //! buffer cache could have answered, or it holds the very same blocks and answers none.
 
 use super::super::PageCache;
-use super::super::summary::mean_of as average_of;
+use super::super::mean::mean_of as average_of;
 use super::scene::Scene;
 use super::{Kind, Seen};
 

@@ -20,6 +20,7 @@ mod stage;
 mod starved_clients;
 mod throttled;
 
+pub(super) use self::noisy_neighbour::{PROGRAMS_MIN_PERCENT, STEAL_MIN_PERCENT};
 use self::scene::Scene;
 use super::{Case, Finding, RunResult, Verdict};
 

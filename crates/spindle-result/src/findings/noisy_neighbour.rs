@@ -1,9 +1,13 @@
 //! Something else used the machine or its device meanwhile.
 
 use super::super::PageCache;
-use super::super::disturbance::{PROGRAMS_MIN_PERCENT, STEAL_MIN_PERCENT};
 use super::scene::Scene;
 use super::{Kind, Seen};
+
+/// Other programs are told of from here on, percent of all processors.
+pub(crate) const PROGRAMS_MIN_PERCENT: f64 = 10.0;
+/// Other guests of the host are told of from here on, percent of all processors.
+pub(crate) const STEAL_MIN_PERCENT: f64 = 5.0;
 
 /// Bytes read from the device beyond those that the database read past the page cache: no layout reads more than it is
 /// asked for.

@@ -1,5 +1,6 @@
 //! The shape of `result.json`: every type here is written to it and read from it as it stands.
 
+mod audit;
 mod cause;
 mod clients;
 mod conditions;
@@ -15,8 +16,9 @@ mod variance;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::summary::mean_of;
+use super::mean::mean_of;
 
+pub use audit::{Audit, IoCounts};
 pub use cause::{Attribution, Finding, PartDifference};
 pub use clients::ClientAudit;
 pub use conditions::{Conditions, DeviceProbe, ProbedTimes, QuietWait, Standstill, TrialTimes};

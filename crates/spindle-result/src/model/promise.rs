@@ -73,8 +73,8 @@ impl Promise {
             (Keeps::MayBeDamaged, _) => "may be damaged by a power cut".to_owned(),
             (Keeps::Nothing, _) => "loses everything in a power cut".to_owned(),
             (Keeps::Unknown, _) => match self.weakest() {
-                Some(reason) => format!("keeps an unknown part of its commits ({})", reason.what),
-                None => "keeps an unknown part of its commits".to_owned(),
+                Some(reason) => format!("is not known to keep every commit ({})", reason.what),
+                None => "is not known to keep every commit".to_owned(),
             },
         }
     }

@@ -10,7 +10,7 @@ use spindle_io::Env;
 use spindle_io::real::{RealEnv, block_on};
 use spindle_layout::{DatabaseFiles, Golden, Kept, Shape};
 
-use super::ImageError;
+use super::DatabaseError;
 use crate::grounds::Grounds;
 use crate::observe::SystemFiles;
 use crate::observe::cgroup::GroupLimits;
@@ -25,7 +25,7 @@ pub(super) fn make(
     shape: &Shape,
     directory: &Path,
     interrupted: &Arc<AtomicBool>,
-) -> Result<Arc<Golden>, ImageError> {
+) -> Result<Arc<Golden>, DatabaseError> {
     let loading = Golden::create_unless(directory, shape, experiment.seed, interrupted)?;
     load(experiment, database, loading.files(), interrupted)?;
     Ok(loading.seal(kept(experiment, shape))?)
@@ -132,7 +132,7 @@ pub(crate) fn golden_place(
     experiment: &Experiment,
     wanted: &[usize],
     grounds: &Grounds,
-) -> Result<PathBuf, ImageError> {
+) -> Result<PathBuf, DatabaseError> {
     let is_there =
         |layout: &&usize| !grounds.is_made(**layout) && experiment.layouts[**layout].made.is_none();
     let path = match (&experiment.plan.golden_path, wanted.iter().find(is_there)) {
@@ -140,7 +140,7 @@ pub(crate) fn golden_place(
         (None, Some(layout)) => &experiment.layouts[*layout].path,
         (None, None) => Path::new("."),
     };
-    path.canonicalize().map_err(|error| ImageError::Place {
+    path.canonicalize().map_err(|error| DatabaseError::Place {
         path: path.to_path_buf(),
         error,
     })

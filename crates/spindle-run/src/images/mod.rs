@@ -8,21 +8,18 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use spindle_engines::kernel::EngineError;
-use spindle_engines::sql::ServerError;
-use spindle_layout::steps::StepError;
 use spindle_layout::{
     ChangedBlocks, DataDirectory, DatabaseFiles, FileManager, Golden, Image, ImageSpec,
-    LayoutError, LedgerError, Place, RawSpace, RestoreMethod, RestoreReport, Shape, Verify,
-    check_space,
+    LayoutError, Place, RawSpace, RestoreMethod, RestoreReport, Shape, Verify, check_space,
 };
 
 pub(crate) mod golden;
 mod wanted;
 
 use super::grounds::Grounds;
-use super::own_directories::{OwnDirectories, OwnDirectoryError};
+use super::own_directories::OwnDirectories;
 use super::replay::RunState;
+use super::restored::{DatabaseError, Restored};
 use super::schedule::order_of_making;
 use super::volumes;
 use crate::observe::SystemFiles;
@@ -32,54 +29,6 @@ use crate::trial::protocol::WrittenRuns;
 use spindle_experiment::{Database, Experiment, PutBack, RestoreVerify};
 use spindle_result::Restore;
 use wanted::{Wanted, check_room};
-
-/// Why a database cannot be made or put back.
-#[derive(Debug, thiserror::Error)]
-pub enum ImageError {
-    /// Its files.
-    #[error(transparent)]
-    Layout(#[from] LayoutError),
-    /// Loading it.
-    #[error("loading the database: {0}")]
-    Load(#[from] EngineError),
-    /// Making or loading a server's.
-    #[error("loading the database: {0}")]
-    Server(#[from] ServerError),
-    /// What the layout stands on.
-    #[error("{0}")]
-    Ground(String),
-    /// A volume cannot be kept or put back.
-    #[error(transparent)]
-    Volume(#[from] StepError),
-    /// What is made could not be noted.
-    #[error(transparent)]
-    Ledger(#[from] LedgerError),
-    /// A directory.
-    #[error("{path}: {error}")]
-    Place {
-        /// The directory.
-        path: PathBuf,
-        /// The system's own words.
-        error: std::io::Error,
-    },
-}
-
-impl From<OwnDirectoryError> for ImageError {
-    fn from(error: OwnDirectoryError) -> ImageError {
-        match error {
-            OwnDirectoryError::Layout(error) => error.into(),
-            OwnDirectoryError::Ledger(error) => error.into(),
-        }
-    }
-}
-
-/// A database put back before a trial.
-pub struct Restored {
-    /// For the trial's record.
-    pub restore: Restore,
-    /// What was noticed, for people.
-    pub warnings: Vec<String>,
-}
 
 struct MadeGolden {
     shape: Shape,
@@ -121,7 +70,7 @@ impl Images {
         grounds: &Grounds,
         interrupted: &Arc<AtomicBool>,
         note: &mut dyn FnMut(&str),
-    ) -> Result<(Images, Vec<(usize, String)>), ImageError> {
+    ) -> Result<(Images, Vec<(usize, String)>), DatabaseError> {
         let verify = match state.experiment.plan.restore_verify {
             RestoreVerify::Full => Verify::Full,
             RestoreVerify::Changed => Verify::Changed,
@@ -194,7 +143,7 @@ impl Images {
     }
 
     /// Puts a layout's database back to the loaded state.
-    pub fn restore(&mut self, layout: usize, grounds: &Grounds) -> Result<Restored, ImageError> {
+    pub fn restore(&mut self, layout: usize, grounds: &Grounds) -> Result<Restored, DatabaseError> {
         let index = self.of_layout[&layout];
         let changed = self.images[index].changed.take();
         let mut warnings = Vec::new();
@@ -225,7 +174,7 @@ impl Images {
         index: usize,
         changed: Option<&ChangedBlocks>,
         grounds: &Grounds,
-    ) -> Result<RestoreReport, ImageError> {
+    ) -> Result<RestoreReport, DatabaseError> {
         let started = Instant::now();
         let beneath = &self.images[index].volumes;
         volumes::roll_back(beneath, &mut self.directories, grounds)?;
@@ -271,7 +220,7 @@ impl Images {
         grounds: &Grounds,
         golden_place: &Path,
         note: &mut dyn FnMut(&str),
-    ) -> Result<usize, ImageError> {
+    ) -> Result<usize, DatabaseError> {
         let wanted = Wanted::by(experiment, layout, grounds)?;
         if let Some(made) = self.images.iter().position(|made| made.wanted == wanted) {
             return Ok(made);
@@ -315,7 +264,7 @@ impl Images {
         name: &str,
         made: &mut Vec<PathBuf>,
         note: &mut dyn FnMut(&str),
-    ) -> Result<Image, ImageError> {
+    ) -> Result<Image, DatabaseError> {
         let files = self.place_files(wanted, DataDirectory::make_image_directory, made)?;
         note(&format!(
             "making the database files for {name} ({})",
@@ -345,7 +294,7 @@ impl Images {
         wanted: &Wanted,
         make: impl Fn(&DataDirectory, u32) -> Result<PathBuf, LayoutError>,
         made: &mut Vec<PathBuf>,
-    ) -> Result<DatabaseFiles, ImageError> {
+    ) -> Result<DatabaseFiles, DatabaseError> {
         let number = self.images.len() as u32 + 1;
         let mut directories: BTreeMap<PathBuf, PathBuf> = BTreeMap::new();
         for place in wanted.placement.directories(&wanted.shape).into_keys() {
@@ -373,7 +322,7 @@ impl Images {
         shape: &Shape,
         place: &Path,
         note: &mut dyn FnMut(&str),
-    ) -> Result<Arc<Golden>, ImageError> {
+    ) -> Result<Arc<Golden>, DatabaseError> {
         if let Some(made) = self.goldens.iter().find(|made| made.shape == *shape) {
             return Ok(Arc::clone(&made.golden));
         }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use spindle_layout::{FileManager, Placement, Shape, check_space};
 
-use super::ImageError;
+use super::DatabaseError;
 use super::golden::shape_of;
 use crate::grounds::Grounds;
 use spindle_experiment::{Experiment, Method, PutBack};
@@ -26,10 +26,10 @@ impl Wanted {
         experiment: &Experiment,
         layout: usize,
         grounds: &Grounds,
-    ) -> Result<Wanted, ImageError> {
+    ) -> Result<Wanted, DatabaseError> {
         let placement = grounds
             .placement(experiment, layout)
-            .map_err(ImageError::Ground)?;
+            .map_err(DatabaseError::Ground)?;
         let shape = shape_of(experiment, &experiment.database_of(layout));
         // A file manager has nothing to do where there is no file system.
         let manager = if placement.directories(&shape).is_empty() {
@@ -63,7 +63,7 @@ pub(super) fn check_room(
     layouts: &[usize],
     grounds: &Grounds,
     golden_place: &Path,
-) -> Result<(), ImageError> {
+) -> Result<(), DatabaseError> {
     let mut needed: BTreeMap<PathBuf, u64> = BTreeMap::new();
     let mut goldens: Vec<Shape> = Vec::new();
     let mut images: Vec<Wanted> = Vec::new();

@@ -1,0 +1,59 @@
+//! A database put back before a trial, and why one cannot be made or put back, whichever its engine.
+
+use std::path::PathBuf;
+
+use spindle_engines::kernel::EngineError;
+use spindle_engines::sql::ServerError;
+use spindle_layout::steps::StepError;
+use spindle_layout::{LayoutError, LedgerError};
+
+use super::own_directories::OwnDirectoryError;
+use spindle_result::Restore;
+
+/// Why a database cannot be made or put back.
+#[derive(Debug, thiserror::Error)]
+pub enum DatabaseError {
+    /// Its files.
+    #[error(transparent)]
+    Layout(#[from] LayoutError),
+    /// Loading it.
+    #[error("loading the database: {0}")]
+    Load(#[from] EngineError),
+    /// Making or loading a server's.
+    #[error("loading the database: {0}")]
+    Server(#[from] ServerError),
+    /// What the layout stands on.
+    #[error("{0}")]
+    Ground(String),
+    /// A volume cannot be kept or put back.
+    #[error(transparent)]
+    Volume(#[from] StepError),
+    /// What is made could not be noted.
+    #[error(transparent)]
+    Ledger(#[from] LedgerError),
+    /// A directory.
+    #[error("{path}: {error}")]
+    Place {
+        /// The directory.
+        path: PathBuf,
+        /// The system's own words.
+        error: std::io::Error,
+    },
+}
+
+impl From<OwnDirectoryError> for DatabaseError {
+    fn from(error: OwnDirectoryError) -> DatabaseError {
+        match error {
+            OwnDirectoryError::Layout(error) => error.into(),
+            OwnDirectoryError::Ledger(error) => error.into(),
+        }
+    }
+}
+
+/// A database put back before a trial.
+pub struct Restored {
+    /// For the trial's record.
+    pub restore: Restore,
+    /// What was noticed, for people.
+    pub warnings: Vec<String>,
+}
