@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
 use rustix::fs::{Mode, OFlags};
+use spindle_layout::{KnownDevice, LayoutError};
 
 use crate::observe::SystemFiles;
 use crate::observe::block_device::{BlockDevice, DeviceNumber};
@@ -269,7 +270,7 @@ pub fn try_out(
         };
         let probe = LimitProbe {
             rates,
-            scratch: scratch.path.clone(),
+            scratch: scratch.known.clone(),
             writes: scratch.file.is_some().then_some(part.writes),
         };
         match supervisor::probe_limit(&probe, &limit.io, interrupted) {
@@ -307,30 +308,42 @@ fn writes_of(experiment: &Experiment, index: usize) -> (ProbedWrites, ProbedWrit
     )
 }
 
+/// A file without a name, written.
+fn scratch_file(directory: &Path) -> io::Result<File> {
+    let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
+    let mut file = File::from(rustix::fs::open(directory, flags, Mode::RUSR | Mode::WUSR)?);
+    let piece = vec![0x5a; 1 << 20];
+    for _ in 0..SCRATCH_BYTES / piece.len() as u64 {
+        file.write_all(&piece)?;
+    }
+    file.sync_all()?;
+    Ok(file)
+}
+
 /// What the probe works on: a file without a name, which goes with this process whatever happens, or a raw device.
 struct Scratch {
-    /// How another process of ours finds it.
-    path: PathBuf,
+    /// How another process of ours finds it, and which it must find.
+    known: KnownDevice,
     file: Option<File>,
 }
 
 impl Scratch {
-    fn at(place: &Path) -> io::Result<Scratch> {
+    fn at(place: &Path) -> Result<Scratch, LayoutError> {
         if !place.is_dir() {
             return Ok(Scratch {
-                path: place.to_path_buf(),
+                known: KnownDevice::look(place)?,
                 file: None,
             });
         }
-        let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
-        let mut file = File::from(rustix::fs::open(place, flags, Mode::RUSR | Mode::WUSR)?);
-        let piece = vec![0x5a; 1 << 20];
-        for _ in 0..SCRATCH_BYTES / piece.len() as u64 {
-            file.write_all(&piece)?;
-        }
-        file.sync_all()?;
+        let made = |source| LayoutError::System {
+            action: "make a scratch file in",
+            path: place.to_path_buf(),
+            source,
+        };
+        let file = scratch_file(place).map_err(made)?;
+        let path = format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd());
         Ok(Scratch {
-            path: format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd()).into(),
+            known: KnownDevice::of(&file, path.into(), place)?,
             file: Some(file),
         })
     }

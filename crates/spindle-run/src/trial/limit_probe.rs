@@ -2,14 +2,14 @@
 //! second, by a process in the limited group. It counts what it knows to have reached the device, so that nothing else
 //! that uses the device is taken for its own. Asked for by the run before the first trial of a limited layout.
 
-use std::fs::File;
-use std::path::PathBuf;
+use std::fs::{File, OpenOptions};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 use spindle_io::real::{Caching, FileDevice, Method, SlavePool};
 use spindle_io::{Arena, BlockDevice, Completion, Request, Submission};
+use spindle_layout::KnownDevice;
 
 use crate::observe::disk::DiskCounters;
 use crate::observe::io_limit::Rates;
@@ -35,7 +35,7 @@ pub struct LimitProbe {
     /// The rates to which this process is held.
     pub rates: Rates,
     /// A file of [`SCRATCH_BYTES`] to read and write, or a device to read.
-    pub scratch: PathBuf,
+    pub scratch: KnownDevice,
     /// How writes reach the device; `None` for a device that must not be written.
     pub writes: Option<ProbedWrites>,
 }
@@ -104,12 +104,13 @@ impl Load {
         let failed = |error: &dyn std::fmt::Display| format!("trying the limit: {error}");
         let pool = SlavePool::new(AT_ONCE).map_err(|error| failed(&error))?;
         Ok(Load {
-            device: FileDevice::open(&task.scratch, caching, Method::Slaves(pool))
+            device: (task.scratch.open(caching, Method::Slaves(pool)))
                 .map_err(|error| failed(&error))?,
             writes,
             arena: Arena::new(length as usize, AT_ONCE).map_err(|error| failed(&error))?,
             length,
-            scratch: File::open(&task.scratch).map_err(|error| failed(&error))?,
+            scratch: (task.scratch.open_file(OpenOptions::new().read(true)))
+                .map_err(|error| failed(&error))?,
             next: 0,
         })
     }

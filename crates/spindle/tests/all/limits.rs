@@ -11,6 +11,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
+use spindle_layout::KnownDevice;
 use spindle_run::observe::SystemFiles;
 use spindle_run::observe::block_device::DeviceNumber;
 use spindle_run::observe::disk::DiskCounters;
@@ -163,7 +164,7 @@ fn assert_held(disk: &Disk, rates: Rates, scratch: &Path, writes: ProbedWrites) 
     let before = disk.counters();
     let task = LimitProbe {
         rates,
-        scratch: scratch.to_path_buf(),
+        scratch: KnownDevice::look(scratch).unwrap(),
         writes: Some(writes),
     };
     assert_eq!(probe(task, disk.number()), None, "{rates:?} {writes:?}");
@@ -228,7 +229,7 @@ fn a_limit_that_does_not_hold_is_noticed() {
     for (rates, what) in [(IOPS, "reads per second"), (BPS, "bytes read per second")] {
         let task = LimitProbe {
             rates,
-            scratch: scratch.clone(),
+            scratch: KnownDevice::look(&scratch).unwrap(),
             writes: Some(ProbedWrites::Direct),
         };
         let exceeded = probe(task, other.number()).expect("more than allowed");
@@ -239,7 +240,7 @@ fn a_limit_that_does_not_hold_is_noticed() {
             write_iops: Some(10),
             ..Rates::default()
         },
-        scratch,
+        scratch: KnownDevice::look(&scratch).unwrap(),
         writes: Some(ProbedWrites::BufferedLater),
     };
     let exceeded = probe(task, disk.number()).expect("the flusher is not held");
