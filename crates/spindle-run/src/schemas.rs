@@ -88,7 +88,7 @@ impl Schemas {
             address: address.clone(),
             password_variable: server.password_env.clone(),
             password: None,
-            name: name_of(&state.run, self.made.len() + 1),
+            name: name_of(&state.run, layout + 1),
             token: token.trim().to_owned(),
         };
         let schema = schema.with_password().map_err(DatabaseError::Ground)?;
