@@ -99,12 +99,13 @@ fn a_delay_is_found_where_it_was_put() {
             "{finding:?}"
         );
     } else {
-        // It needs the device's own account.
+        // It needs the device's own account, and a device that other programs do not slow.
         let device = |case: &spindle_result::Case| case.trials[0].audit.device;
-        assert!(
-            result.cases.iter().all(|case| device(case).is_none()),
-            "{:?}",
-            result.findings
-        );
+        let has_device = result.cases.iter().any(|case| device(case).is_some());
+        let is_shared = result.findings.iter().any(|finding| {
+            let mut evidence = finding.evidence.iter();
+            evidence.any(|text| text.contains("from the same device"))
+        });
+        assert!(!has_device || is_shared, "{:?}", result.findings);
     }
 }
