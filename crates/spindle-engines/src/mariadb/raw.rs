@@ -103,7 +103,7 @@ pub(super) fn with_raw_marked(
         match found.is_ok_and(|found| found.file_type().is_block_device()) {
             true => Err(ServerError::failed(
                 format!("the datafile {}", path.display()),
-                "a device stands there that nobody has looked at",
+                "it is a device that was not examined",
             )),
             false => Ok(file.to_owned()),
         }

@@ -36,7 +36,7 @@ pub(super) fn elsewhere(
     }
     let found = std::fs::symlink_metadata(path);
     if found.is_ok_and(|found| found.file_type().is_block_device()) {
-        let reason = "a device stands there that nobody has looked at";
+        let reason = "it is a device that was not examined";
         return Err(ServerError::failed("opening the database", reason));
     }
     let place = place_of(path);

@@ -326,8 +326,11 @@ fn another_device_under_the_name_of_the_database_is_not_opened() {
     let mut directories = on.image.directories().clone();
     directories.devices.clear();
     let opened = sqlite().start(&on.request, &directories, Purpose::Trial);
-    let told = opened.err().expect("nobody knows which device").to_string();
-    assert!(told.contains("nobody has looked"), "{told}");
+    let told = opened
+        .err()
+        .expect("a device that was not examined")
+        .to_string();
+    assert!(told.contains("was not examined"), "{told}");
     let bytes = std::fs::read(&other.0).unwrap();
     assert!(bytes.iter().all(|byte| *byte == 0x5A), "it was written to");
 }

@@ -30,8 +30,8 @@ pub enum FileError {
         /// What is there now.
         found: StorageIdentity,
     },
-    /// A block device that nobody has looked at.
-    #[error("{} is a block device, and nobody has looked which: nothing was written to it", path.display())]
+    /// A block device that was not examined.
+    #[error("{} is a block device that was not examined before it was opened: nothing was written to it", path.display())]
     NotLookedAt {
         /// The device.
         path: PathBuf,

@@ -4,7 +4,7 @@
 
 use spindle_stats::{CaseRounds, Comparison, Effects, Family, Matrix, Standard, Verdict, effects};
 
-use super::machine::{Chance, Experiment, Machine};
+use super::machine::{Chance, Machine, measured, named};
 
 const EXPERIMENTS: u32 = 1_000;
 const PROMISED: f64 = 0.05;
@@ -52,21 +52,6 @@ fn matrices() -> [Matrix; 4] {
         full(&[2, 2, 2]),
         half_of_five(),
     ]
-}
-
-fn named(cases: Vec<Vec<f64>>) -> Vec<CaseRounds> {
-    let named = cases.into_iter().map(|values| CaseRounds {
-        name: String::new(),
-        values: (1..).zip(values).collect(),
-        ..CaseRounds::default()
-    });
-    named.collect()
-}
-
-fn measured(machine: Machine, speeds: &[f64], rounds: u32, chance: &mut Chance) -> Vec<CaseRounds> {
-    let mut experiment = Experiment::new(machine, speeds, chance);
-    (0..rounds).for_each(|_| experiment.run_round(chance));
-    named(experiment.cases)
 }
 
 fn told(cases: &[CaseRounds], matrix: &Matrix) -> Effects {

@@ -3,7 +3,7 @@
 //! with noise that is normal and noise that is not; the study is told in
 //! `docs/decisions/0036-intervals-that-hold-together.md`.
 
-use super::machine::{Chance, Experiment, Machine};
+use super::machine::{Chance, Machine, measured, named};
 use spindle_stats::{CaseRounds, ROUNDS_TO_JUDGE, Standard, Verdict, compare_paired, pairs, rank};
 
 const EXPERIMENTS: u32 = 1_000;
@@ -19,21 +19,6 @@ fn share(seed: u64, mut event: impl FnMut(&mut Chance) -> bool) -> f64 {
     let mut chance = Chance::new(seed);
     let happened = (0..EXPERIMENTS).filter(|_| event(&mut chance)).count();
     happened as f64 / f64::from(EXPERIMENTS)
-}
-
-fn named(cases: Vec<Vec<f64>>) -> Vec<CaseRounds> {
-    let named = cases.into_iter().map(|values| CaseRounds {
-        name: String::new(),
-        values: (1..).zip(values).collect(),
-        ..CaseRounds::default()
-    });
-    named.collect()
-}
-
-fn measured(machine: Machine, speeds: &[f64], rounds: u32, chance: &mut Chance) -> Vec<CaseRounds> {
-    let mut experiment = Experiment::new(machine, speeds, chance);
-    (0..rounds).for_each(|_| experiment.run_round(chance));
-    named(experiment.cases)
 }
 
 fn is_called(verdict: Verdict) -> bool {

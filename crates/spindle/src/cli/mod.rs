@@ -35,7 +35,8 @@ is wrong, and nothing was created; 3 half of the layouts or more could not be me
 /// Where runs are made and looked for, unless told otherwise.
 const RUNS: &str = "runs";
 
-/// The program's arguments.
+/// Runs the same database workload on every storage layout you consider, and says which is faster, by how much, and how
+/// sure it is.
 #[derive(Parser)]
 #[command(version, about, long_about = None, after_help = EXIT_CODES)]
 struct Arguments {

@@ -36,25 +36,32 @@ io = { method = "async" }
 "#;
 
 /// A place to run in, gone with the test.
-struct Place {
+pub struct Place {
     directory: tempfile::TempDir,
     ledger: tempfile::TempDir,
 }
 
 impl Place {
     fn new(experiment: &str) -> Place {
-        // Beside the program: /tmp may be a tmpfs.
-        let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
-        fs::write(directory.path().join("experiment.toml"), experiment).unwrap();
-        let ledger = tempfile::tempdir().unwrap();
-        Place { directory, ledger }
+        let place = Place::empty();
+        fs::write(place.path().join("experiment.toml"), experiment).unwrap();
+        place
     }
 
-    fn path(&self) -> &Path {
+    /// One without an experiment.
+    pub fn empty() -> Place {
+        Place {
+            // Beside the program: /tmp may be a tmpfs.
+            directory: tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap(),
+            ledger: tempfile::tempdir().unwrap(),
+        }
+    }
+
+    pub fn path(&self) -> &Path {
         self.directory.path()
     }
 
-    fn spindle(&self, arguments: &[&str]) -> Command {
+    pub fn spindle(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_spindle"));
         command
             .args(arguments)
@@ -64,7 +71,7 @@ impl Place {
         command
     }
 
-    fn output(&self, arguments: &[&str]) -> Output {
+    pub fn output(&self, arguments: &[&str]) -> Output {
         self.spindle(arguments).output().unwrap()
     }
 

@@ -3,40 +3,9 @@
 use std::fs;
 use std::io::Write;
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Output, Stdio};
 
-struct Place {
-    directory: tempfile::TempDir,
-    ledger: tempfile::TempDir,
-}
-
-impl Place {
-    fn new() -> Place {
-        Place {
-            // Beside the program: /tmp may be a tmpfs.
-            directory: tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap(),
-            ledger: tempfile::tempdir().unwrap(),
-        }
-    }
-
-    fn path(&self) -> &Path {
-        self.directory.path()
-    }
-
-    fn spindle(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_spindle"));
-        command
-            .args(arguments)
-            .env("SPINDLE_LEDGER_DIRECTORY", self.ledger.path())
-            .current_dir(self.path())
-            .stdin(Stdio::null());
-        command
-    }
-
-    fn output(&self, arguments: &[&str]) -> Output {
-        self.spindle(arguments).output().unwrap()
-    }
-}
+use super::end_to_end::Place;
 
 fn text(output: &Output) -> (String, String) {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
@@ -45,7 +14,7 @@ fn text(output: &Output) -> (String, String) {
 
 #[test]
 fn a_question_is_answered_in_a_dozen_lines() {
-    let place = Place::new();
+    let place = Place::empty();
     fs::create_dir(place.path().join("a b")).unwrap();
     let asked = [
         "try",
@@ -106,7 +75,7 @@ fn a_question_is_answered_in_a_dozen_lines() {
 
 #[test]
 fn what_cannot_be_asked_so_is_refused_before_anything_is_made() {
-    let place = Place::new();
+    let place = Place::empty();
     fs::write(place.path().join("file"), "").unwrap();
     for (asked, told) in [
         (&["try"][..], "<PATH>"),
@@ -140,7 +109,7 @@ fn what_cannot_be_asked_so_is_refused_before_anything_is_made() {
 
 #[test]
 fn the_program_alone_says_the_next_step() {
-    let output = Place::new().output(&[]);
+    let output = Place::empty().output(&[]);
     let (stdout, stderr) = text(&output);
     assert!(output.status.success() && stderr.is_empty(), "{stderr}");
     assert!(
@@ -155,7 +124,7 @@ fn the_program_alone_says_the_next_step() {
 /// Each copied example is planned where it is; what this machine lacks is said.
 #[test]
 fn copied_examples_can_be_planned() {
-    let place = Place::new();
+    let place = Place::empty();
     let (listed, _) = text(&place.output(&["examples"]));
     let examples = spindle::examples::EXAMPLES;
     for example in examples {
@@ -204,7 +173,7 @@ fn copied_examples_can_be_planned() {
 /// Answers through a pipe, then as flags; each file passes `plan`.
 #[test]
 fn five_answers_make_a_file_that_can_be_planned() {
-    let place = Place::new();
+    let place = Place::empty();
     let piped = |arguments: &[&str], answers: &str| {
         let mut child = place
             .spindle(arguments)

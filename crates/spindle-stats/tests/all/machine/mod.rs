@@ -5,6 +5,7 @@
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{RngCore, SeedableRng};
+use spindle_stats::CaseRounds;
 
 /// Everything random, from a seed.
 pub struct Chance(Xoshiro256PlusPlus);
@@ -142,4 +143,26 @@ impl<'a> Experiment<'a> {
         };
         self.wander + self.drifted + mode + self.machine.noise * chance.normal()
     }
+}
+
+/// Cases with these values in rounds 1, 2, ..., none of which needs a name.
+pub fn named(cases: Vec<Vec<f64>>) -> Vec<CaseRounds> {
+    let named = cases.into_iter().map(|values| CaseRounds {
+        name: String::new(),
+        values: (1..).zip(values).collect(),
+        ..CaseRounds::default()
+    });
+    named.collect()
+}
+
+/// What so many rounds on a machine give for cases of these speeds.
+pub fn measured(
+    machine: Machine,
+    speeds: &[f64],
+    rounds: u32,
+    chance: &mut Chance,
+) -> Vec<CaseRounds> {
+    let mut experiment = Experiment::new(machine, speeds, chance);
+    (0..rounds).for_each(|_| experiment.run_round(chance));
+    named(experiment.cases)
 }
