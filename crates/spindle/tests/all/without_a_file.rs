@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::io::Write;
-use std::path::Path;
 use std::process::{Output, Stdio};
 
 use super::end_to_end::Place;
