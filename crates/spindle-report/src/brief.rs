@@ -4,11 +4,11 @@
 use std::fmt::Write as _;
 
 use serde_json::Value;
-use spindle_result::{Case, EACH_SETTING, Outcome, Ranking, RatioEstimate, RunResult};
+use spindle_result::{CaseId, EACH_SETTING, Outcome, Ranking, RatioEstimate, RunResult};
 use spindle_text::quantity::size_text;
 
 use super::comparison::{keeps, milliseconds, ratio};
-use super::sentences::{clients, counted};
+use super::sentences::{clients, counted, load_name};
 use super::table::{BOLD, Style, YELLOW, paint};
 
 /// Lines are no wider, whatever the terminal.
@@ -36,7 +36,7 @@ pub fn render(result: &RunResult, report: &str, style: Style) -> String {
     {
         let reason = case.outcome.reason().unwrap_or_default();
         text += &wrapped(
-            &format!("{}: {}: {reason}", case.layout, case.outcome.status()),
+            &format!("{}: {}: {reason}", case.id.layout, case.outcome.status()),
             "  ",
         );
     }
@@ -93,11 +93,11 @@ fn tested(result: &RunResult) -> String {
     let load = result
         .cases
         .first()
-        .map(|case| (case.workload.as_str(), case.clients));
+        .map(|case| load_name(result, case.id.clients));
     let parts = [
         Some(engines.join(" and ")),
         size.map(|size| format!("{} of data", size_text(size))),
-        load.map(|(workload, number)| format!("{workload}, {}", clients(number))),
+        load,
         rounds
             .zip(measured_s)
             .map(|(rounds, seconds)| format!("{} x {seconds} s", counted(rounds, "round"))),
@@ -162,14 +162,8 @@ fn candidates(result: &RunResult, ranking: &Ranking) -> String {
         "", "tpm", "p99 ms", "of the best", "keeps"
     );
     for place in &ranking.places {
-        let mut cases = result
-            .cases
-            .iter()
-            .filter(|case| case.is_ranked_in(ranking));
-        let Some(case) = cases.find(|case| case.layout == place.layout) else {
-            continue;
-        };
-        let Some(summary) = case.summary() else {
+        let case = result.case(&CaseId::new(&place.layout, ranking.clients));
+        let Some((case, summary)) = case.and_then(|case| Some((case, case.summary()?))) else {
             continue;
         };
         let of_best = place.of_best.map_or_else(|| "best".to_owned(), share);
@@ -179,14 +173,10 @@ fn candidates(result: &RunResult, ranking: &Ranking) -> String {
             cut(&place.layout, width),
             thousands(summary.tpm),
             milliseconds(summary.p99_ms),
-            kept(case)
+            keeps(case)
         );
     }
     text
-}
-
-fn kept(case: &Case) -> String {
-    keeps(case)
 }
 
 /// `0.56 x (0.53 to 0.59)`.

@@ -151,7 +151,7 @@ pub(super) const CHECKS: [Check; 14] = [
         title: "clients / in tpm x mean time",
         cell: |case, trial| match trial.audit.clients {
             Some(audit) => clients(audit),
-            None => case.clients.to_string(),
+            None => case.id.clients.to_string(),
         },
     },
     Check {
@@ -275,12 +275,15 @@ pub fn weaknesses(result: &RunResult) -> Vec<String> {
         };
         let text = format!("{clause} ({})", reasons.join("; "));
         match lines.iter_mut().find(|(_, known)| *known == text) {
-            Some((layouts, _)) if layouts.contains(&&*case.layout) => {}
-            Some((layouts, _)) => layouts.push(&case.layout),
-            None => lines.push((vec![&case.layout], text)),
+            Some((layouts, _)) if layouts.contains(&&*case.id.layout) => {}
+            Some((layouts, _)) => layouts.push(&case.id.layout),
+            None => lines.push((vec![&case.id.layout], text)),
         }
     }
-    let mut layouts: Vec<&str> = measured.iter().map(|case| case.layout.as_str()).collect();
+    let mut layouts: Vec<&str> = measured
+        .iter()
+        .map(|case| case.id.layout.as_str())
+        .collect();
     layouts.sort_unstable();
     layouts.dedup();
     let line = |(of, text): (Vec<&str>, String)| match of.as_slice() {
@@ -380,14 +383,11 @@ pub(crate) fn milliseconds(value: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use spindle_result::{build, sample};
+    use spindle_result::{CaseId, CasePair, build, sample};
 
     fn comparison(verdict: Verdict, rounds_needed: Option<u32>) -> Comparison {
         Comparison {
-            workload: "oltp_mix".to_owned(),
-            clients: 8,
-            a: "a".to_owned(),
-            b: "b".to_owned(),
+            cases: CasePair::of(&CaseId::new("a", 8), &CaseId::new("b", 8)),
             ratio: 1.1,
             ci95: Some((1.02, 1.19)),
             verdict,

@@ -14,8 +14,8 @@ pub fn own_cost(result: &RunResult) -> Option<String> {
         text += &format!(
             ", {:.1} % of the {pace_us:.0} us from one commit to the next in the fastest case ({}, {} clients)",
             100.0 * cost_us / pace_us,
-            case.layout,
-            case.clients
+            case.id.layout,
+            case.id.clients
         );
     }
     if let Some(percent) = sampler_percent(result) {
@@ -44,7 +44,7 @@ fn fastest(result: &RunResult) -> Option<(&Case, f64)> {
 pub fn memory(result: &RunResult) -> Option<String> {
     let trials = result.cases.iter().flat_map(|case| {
         let known = case.trials.iter().filter_map(|trial| trial.memory);
-        known.map(|memory| (case.clients, memory))
+        known.map(|memory| (case.id.clients, memory))
     });
     let known: Vec<(u32, Memory)> = trials.collect();
     let clients = known.iter().map(|(clients, _)| *clients).max()?;

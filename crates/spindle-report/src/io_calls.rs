@@ -12,10 +12,10 @@ fn line(case: &Case) -> Option<String> {
     let calls = IoCalls::sum(case.trials.iter().filter_map(|trial| trial.io_calls))?;
     let transactions: u64 = case.trials.iter().map(|trial| trial.transactions).sum();
     let each = |count: u64| count as f64 / transactions.max(1) as f64;
-    let clients = clients(case.clients);
+    let clients = clients(case.id.clients);
     let mut line = format!(
         "{}, {clients}: {:.2} system calls per I/O",
-        case.layout,
+        case.id.layout,
         calls.per_request()?
     );
     if let Some(requests) = calls.per_submit() {

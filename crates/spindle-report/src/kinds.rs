@@ -21,7 +21,7 @@ pub(super) fn kinds_of(cases: &[&Case]) -> Vec<Kind> {
     let mut kinds: Vec<Kind> = Vec::new();
     for case in cases {
         for means in case.kinds() {
-            let figures = (case.layout.clone(), figures(&means));
+            let figures = (case.id.layout.clone(), figures(&means));
             match kinds.iter_mut().find(|kind| kind.kind == means.kind) {
                 Some(kind) => kind.layouts.push(figures),
                 None => kinds.push(Kind {

@@ -15,7 +15,8 @@ use super::pairs::Matrix;
 use super::queries;
 use super::sentences::{
     ALL_PAIRS, EFFECTS, METHOD, REPEAT, REPEAT_COMMAND, clients, compared_by, context, costs,
-    drift, emulation_terms, experiment_name, measure_of, memory_terms, noise, of_half, stopping,
+    drift, emulation_terms, experiment_name, load_name, measure_of, memory_terms, noise, of_half,
+    stopping,
 };
 use super::timeline::{AVERAGED_SAMPLES, Timeline, per_minute};
 use spindle_result::{Case, RunResult, SampledTrial};
@@ -103,9 +104,9 @@ fn comparison_table(result: &RunResult) -> String {
     let row = |case: &Case| {
         let summary = case.summary();
         let mut row = vec![
-            numbered(result, &case.layout),
+            numbered(result, &case.id.layout),
             comparison::keeps(case),
-            case.clients.to_string(),
+            case.id.clients.to_string(),
         ];
         let cell = |column: &comparison::Column| {
             summary
@@ -130,16 +131,12 @@ fn comparison_table(result: &RunResult) -> String {
 fn verdicts(result: &RunResult) -> String {
     let mut rows = Vec::new();
     for ranking in &result.rankings {
-        let verdicts = result.verdicts.iter();
-        let of_load = verdicts.filter(|verdict| {
-            verdict.workload == ranking.workload && verdict.clients == ranking.clients
-        });
-        rows.extend(of_load.map(|comparison| {
+        rows.extend(result.verdicts_of(ranking).map(|comparison| {
             vec![
-                comparison.workload.clone(),
-                comparison.clients.to_string(),
-                numbered(result, &comparison.a),
-                numbered(result, &comparison.b),
+                result.workload.clone(),
+                comparison.cases.clients.to_string(),
+                numbered(result, &comparison.cases.a),
+                numbered(result, &comparison.cases.b),
                 comparison::ratio(comparison.ratio),
                 comparison::interval(comparison),
                 comparison::verdict(result, comparison),
@@ -185,7 +182,7 @@ fn pairs(result: &RunResult) -> String {
                 .collect()
         };
         let rows: Vec<Vec<String>> = matrix.layouts.iter().map(row).collect();
-        let load = format!("{}, {}", ranking.workload, clients(ranking.clients));
+        let load = load_name(result, ranking.clients);
         let _ = write!(body, "{}:\n\n{}\n", escaped(&load), table(&header, &rows));
     }
     if !body.is_empty() {
@@ -227,7 +224,7 @@ fn checks(result: &RunResult) -> String {
     let mut rows = Vec::new();
     for case in &result.cases {
         rows.extend(case.trials.iter().map(|trial| {
-            let mut row = vec![numbered(result, &case.layout)];
+            let mut row = vec![numbered(result, &case.id.layout)];
             row.extend(CHECKS.iter().map(|check| (check.cell)(case, trial)));
             row
         }));
@@ -249,9 +246,9 @@ fn throughput_table(result: &RunResult, series: &[SampledTrial]) -> String {
         let Some(timeline) = Timeline::of(result, series, ranking) else {
             continue;
         };
-        let drawn: Vec<(usize, TimeSeries)> = timeline
+        let drawn: Vec<(&str, TimeSeries)> = timeline
             .typical()
-            .map(|trial| (trial.layout, per_minute(trial)))
+            .map(|trial| (trial.case.layout.as_str(), per_minute(trial)))
             .collect();
         let averages = |samples: &TimeSeries| samples.moving_average(AVERAGED_SAMPLES);
         let highest = drawn
@@ -259,11 +256,8 @@ fn throughput_table(result: &RunResult, series: &[SampledTrial]) -> String {
             .filter_map(|(_, samples)| averages(samples).best());
         let highest = highest.fold(0.0, f64::max);
         for (layout, samples) in &drawn {
-            let Some(layout) = result.layouts.get(*layout) else {
-                continue;
-            };
             rows.push(vec![
-                numbered(result, &layout.name),
+                numbered(result, layout),
                 ranking.clients.to_string(),
                 timeline.typical_round.to_string(),
                 format!("{:.0}", samples.best().unwrap_or(0.0)),
@@ -301,7 +295,7 @@ fn why(result: &RunResult) -> String {
             body,
             "- {} ({})",
             with_names(&attribution.sentence),
-            escaped(&attribution.workload)
+            escaped(&result.workload)
         );
     }
     for finding in &result.findings {
@@ -359,7 +353,7 @@ fn kinds(result: &RunResult) -> String {
             }));
         }
         if let (Some(first), false) = (group.first(), rows.is_empty()) {
-            let load = format!("{}, {}", first.workload, clients(first.clients));
+            let load = load_name(result, first.id.clients);
             let table = table(&owned(&kinds::COLUMNS), &rows);
             let _ = write!(body, "{}:\n\n{table}\n", escaped(&load));
         }
@@ -378,7 +372,7 @@ fn waits(result: &RunResult) -> String {
             continue;
         };
         let mut header = vec!["event, mean ms".to_owned()];
-        header.extend(cases.iter().map(|case| numbered(result, &case.layout)));
+        header.extend(cases.iter().map(|case| numbered(result, &case.id.layout)));
         let row = |event: &str| {
             let mut row = vec![event.to_owned()];
             row.extend(cases.iter().map(|case| {
@@ -389,7 +383,7 @@ fn waits(result: &RunResult) -> String {
         };
         let rows: Vec<Vec<String>> = events_of(&cases).into_iter().map(row).collect();
         if !rows.is_empty() {
-            let load = format!("{}, {}", first.workload, clients(first.clients));
+            let load = load_name(result, first.id.clients);
             let _ = write!(body, "{}:\n\n{}\n", escaped(&load), table(&header, &rows));
         }
     }
@@ -415,8 +409,8 @@ fn method(result: &RunResult) -> String {
             vec![
                 trial.round.to_string(),
                 trial.position.to_string(),
-                numbered(result, &case.layout),
-                case.clients.to_string(),
+                numbered(result, &case.id.layout),
+                case.id.clients.to_string(),
                 format!("{:.0}", trial.tpm),
                 trial.restore.method.clone(),
                 (if trial.restore.verified { "yes" } else { "no" }).to_owned(),

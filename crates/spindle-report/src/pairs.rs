@@ -27,12 +27,14 @@ pub(super) struct Cell {
 impl Matrix<'_> {
     /// `None` where there are too few layouts for it.
     pub(super) fn of<'a>(result: &'a RunResult, ranking: &Ranking) -> Option<Matrix<'a>> {
-        let of_load =
-            |pair: &&Pair| pair.workload == ranking.workload && pair.clients == ranking.clients;
-        let pairs: Vec<&Pair> = result.pairs.iter().filter(of_load).collect();
+        let pairs: Vec<&Pair> = result.pairs_of(ranking).collect();
         let names = result.layouts.iter().map(|layout| layout.name.as_str());
         let layouts: Vec<&str> = names
-            .filter(|name| pairs.iter().any(|pair| pair.a == *name || pair.b == *name))
+            .filter(|name| {
+                pairs
+                    .iter()
+                    .any(|pair| pair.cases.a == *name || pair.cases.b == *name)
+            })
             .collect();
         (layouts.len() >= LAYOUTS_MIN).then_some(Matrix { layouts, pairs })
     }
@@ -41,8 +43,8 @@ impl Matrix<'_> {
     pub(super) fn cell(&self, row: &str, column: &str) -> Option<Cell> {
         let mut pairs = self.pairs.iter();
         let pair = pairs.find_map(|pair| {
-            let is_forth = pair.a == row && pair.b == column;
-            let is_back = pair.b == row && pair.a == column;
+            let is_forth = pair.cases.a == row && pair.cases.b == column;
+            let is_back = pair.cases.b == row && pair.cases.a == column;
             match is_forth {
                 true => Some((*pair).clone()),
                 false => is_back.then(|| the_other_way(pair)),
@@ -66,8 +68,7 @@ fn the_other_way(pair: &Pair) -> Pair {
         same => same,
     };
     Pair {
-        a: pair.b.clone(),
-        b: pair.a.clone(),
+        cases: pair.cases.turned(),
         ratio: 1.0 / pair.ratio,
         ci95: pair.ci95.map(|(low, high)| (1.0 / high, 1.0 / low)),
         verdict: turned(pair.verdict),

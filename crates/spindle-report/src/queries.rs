@@ -2,7 +2,7 @@
 //! queries wrote to temporary files: a table each, because their units differ. For the terminal and both reports.
 
 use super::comparison::NO_FIGURE;
-use super::sentences::clients;
+use super::sentences::load_name;
 use spindle_result::{Case, QueryMean, QueryMeans, RunResult};
 
 /// Stands below seconds.
@@ -56,8 +56,8 @@ pub fn measured<'a>(group: &[&'a Case]) -> Vec<(&'a Case, QueryMeans)> {
 }
 
 /// What one load level is called.
-fn load_of(case: &Case) -> String {
-    format!("{}, {}", case.workload, clients(case.clients))
+fn load_of(result: &RunResult, case: &Case) -> String {
+    load_name(result, case.id.clients)
 }
 
 /// What the rows are, then the layouts.
@@ -83,7 +83,7 @@ pub fn seconds_table(result: &RunResult, group: &[&Case]) -> Option<QueryTable> 
         means.geometric_mean_s
     });
     Some(QueryTable {
-        title: format!("Seconds per query: {}", load_of(first)),
+        title: format!("Seconds per query: {}", load_of(result, first)),
         header: header(result, "seconds", &cases),
         rows: rows.chain(mean).collect(),
         note: SECONDS_NOTE,
@@ -101,7 +101,7 @@ pub fn rates_table(result: &RunResult, group: &[&Case]) -> Option<QueryTable> {
     ];
     let rows: Vec<Vec<String>> = rows.into_iter().flatten().collect();
     (!rows.is_empty()).then(|| QueryTable {
-        title: format!("Queries per hour: {}", load_of(first)),
+        title: format!("Queries per hour: {}", load_of(result, first)),
         header: header(result, "queries/h x scale", &cases),
         rows,
         note: RATES_NOTE,
@@ -152,7 +152,7 @@ pub fn temporary_space_table(result: &RunResult, group: &[&Case]) -> Option<Quer
         .map(|query| row(query, &|means| of_query(means, query)))
         .chain([row("all queries", &of_whole)]);
     Some(QueryTable {
-        title: format!("Temporary space: {}", load_of(first)),
+        title: format!("Temporary space: {}", load_of(result, first)),
         header: header(result, "MiB", &cases),
         rows: rows.collect(),
         note: TEMPORARY_SPACE_NOTE,
@@ -161,9 +161,9 @@ pub fn temporary_space_table(result: &RunResult, group: &[&Case]) -> Option<Quer
 
 /// Number and name of a case's layout.
 pub fn name(result: &RunResult, case: &Case) -> String {
-    match result.layout_number(&case.layout) {
-        Some(number) => format!("{number} {}", case.layout),
-        None => case.layout.clone(),
+    match result.layout_number(&case.id.layout) {
+        Some(number) => format!("{number} {}", case.id.layout),
+        None => case.id.layout.clone(),
     }
 }
 

@@ -54,6 +54,11 @@ pub fn counted(number: usize, what: &str) -> String {
     }
 }
 
+/// The workload and a load level, as headings name them: `oltp_mix, 8 clients`.
+pub(crate) fn load_name(result: &RunResult, number: u32) -> String {
+    format!("{}, {}", result.workload, clients(number))
+}
+
 /// A load level: `1 client`, `8 clients`.
 pub(crate) fn clients(number: u32) -> String {
     counted(number as usize, "client")
@@ -150,9 +155,9 @@ pub(crate) fn noise(noise: &NoiseFloor) -> String {
     format!(
         "Noise floor: {} run twice under two names differed by a ratio of {}{interval} at {} clients, so no difference below \
          {:.1} % is called.",
-        noise.layout,
+        noise.case.layout,
         ratio(noise.ratio.ratio),
-        noise.clients,
+        noise.case.clients,
         100.0 * noise.floor
     )
 }
@@ -168,9 +173,9 @@ pub(super) fn drift(drift: &Drift) -> String {
     format!(
         "Drift: the {} of {} {direction} by {:.1} % from round to round at {} clients ({low:.1} to {high:.1} %, p {}).",
         drift.measure,
-        drift.layout,
+        drift.case.layout,
         drift.percent_per_round.abs(),
-        drift.clients,
+        drift.case.clients,
         p_value(drift.p_value)
     )
 }
@@ -237,14 +242,12 @@ fn time(seconds: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use spindle_result::RatioEstimate;
+    use spindle_result::{CaseId, RatioEstimate};
 
     #[test]
     fn noise_and_drift_and_stopping_are_sentences() {
         let floor = NoiseFloor {
-            workload: "oltp_mix".to_owned(),
-            clients: 8,
-            layout: "a".to_owned(),
+            case: CaseId::new("a", 8),
             again: "a (again)".to_owned(),
             ratio: RatioEstimate {
                 ratio: 1.004,
@@ -258,9 +261,7 @@ mod tests {
              below 1.4 % is called."
         );
         let falling = Drift {
-            layout: "a".to_owned(),
-            workload: "oltp_mix".to_owned(),
-            clients: 8,
+            case: CaseId::new("a", 8),
             measure: Measure::Throughput,
             percent_per_round: -1.2,
             ci95: (-1.9, -0.5),

@@ -233,10 +233,10 @@ fn cases(result: &RunResult, columns: &[Column], width: u16) -> String {
 /// A case without figures says so in their first column; the reason stands below the table, where there is room for it.
 fn row(result: &RunResult, case: &Case, columns: &[Column]) -> Vec<String> {
     let mut row = vec![
-        number(result, &case.layout),
-        case.layout.clone(),
+        number(result, &case.id.layout),
+        case.id.layout.clone(),
         comparison::keeps(case),
-        case.clients.to_string(),
+        case.id.clients.to_string(),
     ];
     match (&case.outcome, case.summary()) {
         (Outcome::Measured, Some(summary)) => {
@@ -257,9 +257,9 @@ fn remarks(result: &RunResult) -> String {
         if let Some(remark) = comparison::remark(result, case) {
             let label = format!(
                 "{} {}, {}",
-                number(result, &case.layout),
-                case.layout,
-                sentences::clients(case.clients)
+                number(result, &case.id.layout),
+                case.id.layout,
+                sentences::clients(case.id.clients)
             );
             let _ = writeln!(text, "{label}: {remark}");
         }
@@ -279,20 +279,15 @@ pub(crate) fn number(result: &RunResult, layout: &str) -> String {
 
 /// The best case of one workload and load level against every other.
 fn verdicts(result: &RunResult, ranking: &Ranking, style: Style) -> String {
-    let comparisons = result.verdicts.iter();
-    let comparisons: Vec<&Comparison> = comparisons
-        .filter(|comparison| {
-            comparison.workload == ranking.workload && comparison.clients == ranking.clients
-        })
-        .collect();
+    let comparisons: Vec<&Comparison> = result.verdicts_of(ranking).collect();
     if comparisons.is_empty() {
         return String::new();
     }
     let mut table = plain_table(style.width);
     for comparison in &comparisons {
         table.add_row([
-            format!("  {}", number(result, &comparison.b)),
-            comparison.b.clone(),
+            format!("  {}", number(result, &comparison.cases.b)),
+            comparison.cases.b.clone(),
             format!("{} x", comparison::ratio(comparison.ratio)),
             comparison.ci95.map_or_else(String::new, |_| {
                 format!("({})", comparison::interval(comparison))
@@ -301,10 +296,9 @@ fn verdicts(result: &RunResult, ranking: &Ranking, style: Style) -> String {
     }
     align_right(&mut table, 2);
     let mut text = format!(
-        "{} against ({}, {}; ratio of {} and its 95 % interval):\n",
+        "{} against ({}; ratio of {} and its 95 % interval):\n",
         ranking.best,
-        ranking.workload,
-        sentences::clients(ranking.clients),
+        sentences::load_name(result, ranking.clients),
         comparison::ratio_of(ranking.measure)
     );
     for (line, comparison) in lines(&table).lines().zip(&comparisons) {

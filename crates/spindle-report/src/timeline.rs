@@ -31,12 +31,11 @@ impl<'a> Timeline<'a> {
     ) -> Option<Timeline<'a>> {
         let of_load = series
             .iter()
-            .filter(|trial| trial.workload == ranking.workload && trial.clients == ranking.clients);
+            .filter(|trial| trial.case.clients == ranking.clients);
         let mut trials: Vec<&SampledTrial> =
             of_load.filter(|trial| !trial.tps.is_empty()).collect();
-        trials.sort_by_key(|trial| (trial.layout, trial.round));
-        let cases = result.cases.iter();
-        let cases: Vec<&Case> = cases.filter(|case| case.is_ranked_in(ranking)).collect();
+        trials.sort_by_key(|trial| (result.layout_number(&trial.case.layout), trial.round));
+        let cases: Vec<&Case> = result.cases_at(ranking.clients).collect();
         let rounds = trials.iter().map(|trial| trial.round);
         let typical_round = rounds.min_by(|a, b| {
             let [a, b] = [*a, *b].map(|round| distance(&cases, &trials, round));
@@ -106,13 +105,11 @@ pub(super) fn checkpoints(trial: &SampledTrial) -> Vec<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use spindle_result::{SystemColumn, SystemSeries};
+    use spindle_result::{CaseId, SystemColumn, SystemSeries};
 
-    fn trial(layout: usize, clients: u32, round: u32, tps: &[f64]) -> SampledTrial {
+    fn trial(layout: &str, clients: u32, round: u32, tps: &[f64]) -> SampledTrial {
         SampledTrial {
-            layout,
-            workload: "oltp_mix".to_owned(),
-            clients,
+            case: CaseId::new(layout, clients),
             round,
             interval_ms: 500,
             tps: tps.to_vec(),
@@ -128,7 +125,7 @@ mod tests {
 
     #[test]
     fn rates_are_per_minute_and_stand_in_the_middle_of_their_time() {
-        let trial = trial(0, 8, 1, &[1.0, 3.0]);
+        let trial = trial("a", 8, 1, &[1.0, 3.0]);
         let series = per_minute(&trial);
         assert_eq!(series.samples(), [60.0, 180.0]);
         assert_eq!(
@@ -140,22 +137,20 @@ mod tests {
 
     #[test]
     fn checkpoints_are_the_samples_that_completed_one() {
-        assert_eq!(checkpoints(&trial(0, 8, 1, &[1.0])), [2]);
+        assert_eq!(checkpoints(&trial("a", 8, 1, &[1.0])), [2]);
     }
 
     #[test]
     fn a_round_that_lacks_a_layout_is_not_typical() {
         let trials = [
-            trial(0, 8, 1, &[1.0]),
-            trial(0, 8, 2, &[1.0]),
-            trial(1, 8, 2, &[1.0]),
+            trial("a", 8, 1, &[1.0]),
+            trial("a", 8, 2, &[1.0]),
+            trial("b", 8, 2, &[1.0]),
         ];
         let trials: Vec<&SampledTrial> = trials.iter().collect();
         assert_eq!(distance(&[], &trials, 1), (0, 0.0));
         let case = Case {
-            layout: "a".to_owned(),
-            workload: "oltp_mix".to_owned(),
-            clients: 8,
+            id: CaseId::new("a", 8),
             outcome: spindle_result::Outcome::Measured,
             promise: spindle_result::Promise::default(),
             set_aside: Vec::new(),

@@ -31,15 +31,8 @@ pub(super) fn attributions(result: &RunResult) -> Vec<Attribution> {
 }
 
 fn attribution(result: &RunResult, verdict: &Comparison) -> Option<Attribution> {
-    let case = |layout: &str| {
-        let mut cases = result.cases.iter();
-        cases.find(|case| {
-            case.layout == layout
-                && case.workload == verdict.workload
-                && case.clients == verdict.clients
-        })
-    };
-    let (a, b) = (case(&verdict.a)?, case(&verdict.b)?);
+    let cases = &verdict.cases;
+    let (a, b) = (result.case(&cases.first())?, result.case(&cases.second())?);
     let pairs = pairs(a, b);
     if pairs.len() < ROUNDS_MIN {
         return None;
@@ -72,10 +65,9 @@ fn attribution(result: &RunResult, verdict: &Comparison) -> Option<Attribution> 
     }
     parts.sort_by(|a, b| b.us.abs().total_cmp(&a.us.abs()));
     let mut attribution = Attribution {
-        workload: verdict.workload.clone(),
-        clients: verdict.clients,
-        slower: slower.layout.clone(),
-        faster: faster.layout.clone(),
+        clients: cases.clients,
+        slower: slower.id.layout.clone(),
+        faster: faster.id.layout.clone(),
         difference_us: whole.mean,
         ci95_us: whole.ci95,
         parts,
@@ -140,7 +132,7 @@ fn system_calls(slower: &Case, faster: &Case) -> Option<String> {
     (is_same_io && slower_calls >= MORE_CALLS * faster_calls).then(|| {
         format!(
             "{} made {slower_calls:.2} system calls per I/O, {} {faster_calls:.2}",
-            slower.layout, faster.layout
+            slower.id.layout, faster.id.layout
         )
     })
 }

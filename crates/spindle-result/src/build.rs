@@ -37,13 +37,14 @@ pub enum RecordError {
 /// The result of a run, finished or not.
 ///
 /// A case whose trials include one without a single transaction counts as failed; a case to be measured that has no
-/// trial yet counts as skipped. Only the others are compared, and only with cases of the same workload and load level.
+/// trial yet counts as skipped. Only the others are compared, and only with cases of the same load level.
 ///
 /// # Errors
 /// [`RecordError`] when the record contradicts itself.
 pub fn build(record: &RunRecord) -> Result<RunResult, RecordError> {
     let mut result = RunResult {
         format: FORMAT_VERSION,
+        workload: record.workload.clone(),
         headline: String::new(),
         experiment: record.experiment.clone(),
         machine: record.machine.clone(),
@@ -70,12 +71,7 @@ pub fn build(record: &RunRecord) -> Result<RunResult, RecordError> {
     let judgements = judge::judge(&result, record)?;
     for judgement in judgements {
         let matrix = record.matrix.as_ref();
-        let told = effects::of_load(
-            &result.cases,
-            &judgement.ranking,
-            matrix,
-            judgement.standard,
-        )?;
+        let told = effects::of_load(&result, &judgement.ranking, matrix, judgement.standard)?;
         result.rankings.push(judgement.ranking);
         result.verdicts.extend(judgement.verdicts);
         result.pairs.extend(judgement.pairs);
@@ -100,27 +96,17 @@ fn cases(record: &RunRecord) -> Result<Vec<Case>, RecordError> {
         .map(|(index, case)| one_case(record, index, case))
         .collect::<Result<Vec<Case>, RecordError>>()?;
     // Cases that compete stand together; within a group the order of the record stays.
-    let loads: Vec<(String, u32)> = cases
-        .iter()
-        .map(|case| (case.workload.clone(), case.clients))
-        .collect();
-    cases.sort_by_key(|case| {
-        loads
-            .iter()
-            .position(|(workload, clients)| *workload == case.workload && *clients == case.clients)
-    });
+    let loads: Vec<u32> = cases.iter().map(|case| case.id.clients).collect();
+    cases.sort_by_key(|case| loads.iter().position(|clients| *clients == case.id.clients));
     Ok(cases)
 }
 
 fn one_case(record: &RunRecord, index: usize, case: &CaseRecord) -> Result<Case, RecordError> {
-    let layout = record
-        .layouts
-        .get(case.layout)
-        .ok_or(RecordError::NoSuchLayout {
-            case: index,
-            layout: case.layout,
-            layouts: record.layouts.len(),
-        })?;
+    let id = record.id_of(case).ok_or(RecordError::NoSuchLayout {
+        case: index,
+        layout: case.layout,
+        layouts: record.layouts.len(),
+    })?;
     let mut trials = case.trials.clone();
     trials.sort_by_key(|trial| trial.round);
     if let Some(pair) = trials
@@ -153,21 +139,17 @@ fn one_case(record: &RunRecord, index: usize, case: &CaseRecord) -> Result<Case,
         },
         (outcome, _) => outcome.clone(),
     };
+    let of_case = record.series.iter().filter(|sampled| sampled.case == id);
+    let system = case_means::system(of_case);
     Ok(Case {
-        layout: layout.name.clone(),
-        workload: case.workload.clone(),
-        clients: case.clients,
+        id,
         outcome,
         promise: promise_of(&trials),
         trials,
         set_aside: case.set_aside.clone(),
         tpm,
         response_time: case_means::response_time(&case.trials),
-        system: case_means::system(record.series.iter().filter(|sampled| {
-            sampled.layout == case.layout
-                && sampled.workload == case.workload
-                && sampled.clients == case.clients
-        })),
+        system,
     })
 }
 
@@ -196,7 +178,7 @@ mod tests {
         let pairs: Vec<_> = result
             .verdicts
             .iter()
-            .map(|v| (v.a.as_str(), v.b.as_str(), v.verdict))
+            .map(|v| (v.cases.a.as_str(), v.cases.b.as_str(), v.verdict))
             .collect();
         assert_eq!(
             pairs,
@@ -226,7 +208,7 @@ mod tests {
         let order: Vec<_> = result
             .cases
             .iter()
-            .map(|case| (case.clients, case.layout.as_str()))
+            .map(|case| (case.id.clients, case.id.layout.as_str()))
             .collect();
         assert_eq!(order, [(8, "a"), (8, "b"), (64, "a"), (64, "b")]);
         let best: Vec<_> = result

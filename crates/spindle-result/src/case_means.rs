@@ -70,7 +70,7 @@ pub(super) fn system<'a>(trials: impl Iterator<Item = &'a SampledTrial>) -> Vec<
 
 #[cfg(test)]
 mod tests {
-    use super::super::{SystemColumn, SystemSeries, sample};
+    use super::super::{CaseId, SystemColumn, SystemSeries, sample};
     use super::*;
 
     fn time(mean_us: f64, parts: &[(&str, f64)]) -> ResponseTime {
@@ -109,9 +109,7 @@ mod tests {
     #[test]
     fn means_are_over_all_samples_that_are_known() {
         let trial = |values: &[Option<f32>]| SampledTrial {
-            layout: 0,
-            workload: "oltp_mix".to_owned(),
-            clients: 8,
+            case: CaseId::new("a", 8),
             round: 1,
             interval_ms: 1000,
             tps: Vec::new(),

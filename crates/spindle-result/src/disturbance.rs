@@ -148,7 +148,7 @@ fn device_decides(result: &RunResult) -> Option<String> {
     }
     let levels: Vec<String> = at_limit
         .iter()
-        .map(|group| group[0].clients.to_string())
+        .map(|group| group[0].id.clients.to_string())
         .collect();
     Some(match at_limit.len() == groups.len() {
         true => "At this load the device decides; below it the layouts may differ more.".to_owned(),
@@ -248,7 +248,7 @@ mod tests {
         Conditions, QuietWait, SetAside, SystemColumn, SystemSeries, build, sample,
     };
     use super::*;
-    use crate::{RunRecord, SampledTrial};
+    use crate::{CaseId, RunRecord, SampledTrial};
 
     const STEADY: [f64; 4] = [100.0, 101.0, 99.0, 100.5];
     const FAST: [f64; 4] = [200.0, 203.0, 198.0, 201.0];
@@ -260,9 +260,7 @@ mod tests {
     /// What the system did in every trial of a layout.
     fn system(record: &mut RunRecord, layout: usize, columns: &[(&str, f64)]) {
         record.series.push(SampledTrial {
-            layout,
-            workload: "oltp_mix".to_owned(),
-            clients: 8,
+            case: CaseId::new(&record.layouts[layout].name, 8),
             round: 1,
             interval_ms: 1000,
             tps: vec![1.0],

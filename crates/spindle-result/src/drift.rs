@@ -43,9 +43,7 @@ fn drift(case: &Case, trend: &Trend, p_value: f64) -> Drift {
         ),
     };
     Drift {
-        layout: case.layout.clone(),
-        workload: case.workload.clone(),
-        clients: case.clients,
+        case: case.id.clone(),
         measure,
         percent_per_round,
         ci95,
@@ -66,7 +64,7 @@ mod tests {
         let [drift] = &result.drifts[..] else {
             panic!("{:?}", result.drifts)
         };
-        assert_eq!(drift.layout, "b");
+        assert_eq!(drift.case.layout, "b");
         assert!((drift.percent_per_round + 2.0).abs() < 0.1, "{drift:?}");
         assert!(drift.ci95.0 < -1.9 && drift.ci95.1 > -2.2);
         let warnings = &result.warnings;

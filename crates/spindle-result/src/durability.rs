@@ -3,7 +3,7 @@
 
 use spindle_stats::Verdict;
 
-use super::{Case, Comparison, Measure, Promise, Ranking, RunResult, format_ratio};
+use super::{CasePair, Comparison, Measure, Promise, Ranking, RunResult, format_ratio};
 
 /// The answer, with the cases named that it is of.
 pub(super) fn group(ranking: &Ranking, answer: String) -> String {
@@ -22,30 +22,20 @@ pub(super) fn group(ranking: &Ranking, answer: String) -> String {
 
 /// A sentence for each case that keeps less, those first that are faster still; with a blank before it.
 pub(super) fn weaker(result: &RunResult, ranking: &Ranking) -> String {
-    let of_load = |verdict: &&Comparison| {
-        verdict.workload == ranking.workload && verdict.clients == ranking.clients
-    };
-    let keeps_less = |verdict: &&Comparison| ranking.keeps_of(&verdict.b) != ranking.keeps;
-    let verdicts = result.verdicts.iter().filter(of_load);
-    let mut weaker: Vec<&Comparison> = verdicts.filter(keeps_less).collect();
+    let keeps_less = |verdict: &&Comparison| ranking.keeps_of(&verdict.cases.b) != ranking.keeps;
+    let mut weaker: Vec<&Comparison> = result.verdicts_of(ranking).filter(keeps_less).collect();
     weaker.sort_by(|a, b| a.ratio.total_cmp(&b.ratio));
     let sentences = weaker.iter().map(|verdict| {
-        let promise = promise_of(result, ranking, &verdict.b);
+        let case = result.case(&verdict.cases.second());
+        let promise = case.map(|case| case.promise.clone()).unwrap_or_default();
         format!(" {}.", sentence(verdict, ranking, &promise))
     });
     sentences.collect()
 }
 
-fn promise_of(result: &RunResult, ranking: &Ranking, layout: &str) -> Promise {
-    let of_load = |case: &&Case| case.is_ranked_in(ranking);
-    let mut cases = result.cases.iter().filter(of_load);
-    let case = cases.find(|case| case.layout == layout);
-    case.map(|case| case.promise.clone()).unwrap_or_default()
-}
-
 /// `WAL normal is faster still, 10.2 x WAL (9.10-11.4), but may lose the last 40 s of commits`.
 fn sentence(verdict: &Comparison, ranking: &Ranking, promise: &Promise) -> String {
-    let Comparison { a, b, .. } = verdict;
+    let CasePair { a, b, .. } = &verdict.cases;
     let clause = promise.clause();
     let mut ratio = format!("{} x {a}", format_ratio(1.0 / verdict.ratio));
     if let Some((low, high)) = verdict.ci95 {

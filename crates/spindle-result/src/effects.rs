@@ -9,13 +9,14 @@ use super::judge::rounds_of;
 use super::record::MatrixRecord;
 use super::wording::percent;
 use super::{
-    Case, Effect, FactorAnswer, Interaction, Measure, Ranking, RatioEstimate, format_ratio,
+    Case, Effect, FactorAnswer, Interaction, Measure, Ranking, RatioEstimate, RunResult,
+    format_ratio,
 };
 
 /// A ratio up to this, or from its inverse on, is told in per cent; others as so many times.
 const PERCENT_RATIO_MAX: f64 = 1.8;
 
-/// What is said of the factors under one workload and load level.
+/// What is said of the factors at one load level.
 #[derive(Debug, Default)]
 pub(super) struct Told {
     pub effects: Vec<Effect>,
@@ -23,9 +24,9 @@ pub(super) struct Told {
     pub answers: Vec<FactorAnswer>,
 }
 
-/// The effects among the cases of a workload and load level. Nothing without a matrix of two factors or more.
+/// The effects among the cases of a load level. Nothing without a matrix of two factors or more.
 pub(super) fn of_load(
-    cases: &[Case],
+    result: &RunResult,
     ranking: &Ranking,
     matrix: Option<&MatrixRecord>,
     standard: Standard,
@@ -33,10 +34,9 @@ pub(super) fn of_load(
     let Some(matrix) = matrix.filter(|matrix| matrix.factors.len() > 1) else {
         return Ok(Told::default());
     };
-    let compared = cases
-        .iter()
-        .filter(|case| case.is_ranked_in(ranking) && case.is_compared());
-    let of_matrix = compared.filter_map(|case| Some((case, matrix.levels_of(&case.layout)?)));
+    let compared = result.cases_at(ranking.clients);
+    let compared = compared.filter(|case| case.is_compared());
+    let of_matrix = compared.filter_map(|case| Some((case, matrix.levels_of(&case.id.layout)?)));
     let (cases, cells): (Vec<&Case>, Vec<&[usize]>) = of_matrix.unzip();
     if cases.is_empty() {
         return Ok(Told::default());
@@ -65,7 +65,6 @@ pub(super) fn of_load(
     };
     let answers = matrix.factors.iter().filter_map(|(factor, _)| {
         Some(FactorAnswer {
-            workload: ranking.workload.clone(),
             clients: ranking.clients,
             factor: factor.clone(),
             sentence: scene.sentence(factor)?,
@@ -96,7 +95,6 @@ impl Named<'_> {
 
     fn effect(&self, of: &spindle_stats::Effect) -> Effect {
         Effect {
-            workload: self.ranking.workload.clone(),
             clients: self.ranking.clients,
             factor: self.name(of.factor),
             level: self.level(of.factor, of.level),
@@ -111,7 +109,6 @@ impl Named<'_> {
     fn interaction(&self, of: &spindle_stats::Interaction) -> Interaction {
         let (factor, other) = of.factors;
         Interaction {
-            workload: self.ranking.workload.clone(),
             clients: self.ranking.clients,
             factor: self.name(factor),
             level: self.level(factor, of.levels.0),
@@ -228,7 +225,7 @@ impl Scene<'_> {
             .position(|(name, _)| name == factor)?;
         let strongest = |value: &str| {
             let of_value = self.cases.iter().filter(|case| {
-                let levels = self.matrix.levels_of(&case.layout);
+                let levels = self.matrix.levels_of(&case.id.layout);
                 levels.is_some_and(|levels| self.matrix.factors[index].1[levels[index]] == value)
             });
             of_value

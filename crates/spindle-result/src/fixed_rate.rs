@@ -6,7 +6,7 @@
 use spindle_stats::Verdict;
 
 use super::wording::{case_label, format_ratio, listed};
-use super::{Case, Comparison, Measure, Ranking, RunResult, Trial};
+use super::{Case, CaseId, Comparison, Measure, Ranking, RunResult, Trial};
 
 /// What cases are compared by, the greater the better: throughput, and at a fixed rate the inverse of the 99th
 /// percentile of the transaction time, per second.
@@ -37,7 +37,7 @@ pub(super) fn is_overloaded(case: &Case) -> bool {
     arrivals.any(|arrivals| arrivals.is_overloaded)
 }
 
-/// The answer for a workload and load level with a fixed rate; `None` in a closed loop. `load` is `at 8 clients`;
+/// The answer for a load level with a fixed rate; `None` in a closed loop. `load` is `at 8 clients`;
 /// `comparisons` stand in ascending order of ratio.
 pub(super) fn sentence(
     result: &RunResult,
@@ -46,13 +46,13 @@ pub(super) fn sentence(
     load: &str,
 ) -> Option<String> {
     let cases = || {
-        let cases = result.cases.iter();
-        cases.filter(|case| case.is_ranked_in(ranking) && case.is_compared())
+        let cases = result.cases_at(ranking.clients);
+        cases.filter(|case| case.is_compared())
     };
     let rate_per_s = cases().find_map(rate_per_s)?;
     let behind: Vec<&str> = cases()
         .filter(|case| is_overloaded(case))
-        .map(|case| case.layout.as_str())
+        .map(|case| case.id.layout.as_str())
         .collect();
     let clients = load.strip_prefix("at ").unwrap_or(load);
     let load = format!("{rate_per_s} transactions a second by up to {clients}");
@@ -80,7 +80,7 @@ fn among_those_that_keep_up(
     let rivals: Vec<&Comparison> = comparisons
         .iter()
         .copied()
-        .filter(|comparison| !behind.contains(&comparison.b.as_str()))
+        .filter(|comparison| !behind.contains(&comparison.cases.b.as_str()))
         .collect();
     if behind.contains(&best.as_str()) {
         return format!("Undecided at {load}: the rounds differ in who keeps up");
@@ -95,7 +95,7 @@ fn among_those_that_keep_up(
             let close = rivals
                 .iter()
                 .filter(|rival| rival.verdict != Verdict::Faster);
-            let mut names: Vec<&str> = close.map(|rival| rival.b.as_str()).collect();
+            let mut names: Vec<&str> = close.map(|rival| rival.cases.b.as_str()).collect();
             if names.is_empty() {
                 return format!(
                     "{best} came out soonest at {load}: p99 {p99_ms}; {} (p99), but that is not certain among all {} layouts",
@@ -118,13 +118,15 @@ fn takes_longer(next: &Comparison) -> String {
         format!(", {}-{}", format_ratio(low), format_ratio(high))
     });
     let ratio = format_ratio(next.ratio);
-    format!("{}, the next, takes {ratio} x as long{interval}", next.b)
+    format!(
+        "{}, the next, takes {ratio} x as long{interval}",
+        next.cases.b
+    )
 }
 
 /// `3.21 ms`, the mean of the rounds.
 fn p99_ms(result: &RunResult, ranking: &Ranking, layout: &str) -> String {
-    let mut cases = result.cases.iter();
-    let case = cases.find(|case| case.is_ranked_in(ranking) && case.layout == layout);
+    let case = result.case(&CaseId::new(layout, ranking.clients));
     let p99_ms = case.and_then(|case| Some(case.summary()?.p99_ms));
     p99_ms.map_or_else(|| "unknown".to_owned(), |ms| format!("{ms:.2} ms"))
 }

@@ -16,19 +16,12 @@ use super::{
 /// What is said when reads were answered from memory, so that no device was compared.
 const COMPARES_CACHES: &str = "the data fits in memory: this compares caches, not devices";
 
-/// One sentence for each workload and load level, or for several levels with the same answer; each ends in a full stop.
+/// One sentence for each load level, or for several levels with the same answer; each ends in a full stop.
 pub(super) fn headline(result: &RunResult) -> String {
-    let several_workloads = result
-        .cases
-        .iter()
-        .any(|case| case.workload != result.cases[0].workload);
     let sentences: Vec<String> = answers(result)
         .iter()
         .map(|answer| {
-            let mut load = at_clients(answer);
-            if several_workloads {
-                let _ = write!(load, " of {}", answer[0].workload);
-            }
+            let load = at_clients(answer);
             let mut sentence = match answer.as_slice() {
                 [ranking] => sentence(result, ranking, &load),
                 levels => fastest(result, levels, &load),
@@ -58,9 +51,7 @@ pub(super) fn headline(result: &RunResult) -> String {
 /// What each setting of a matrix does, where the run has no more than one load level.
 fn settings(answers: &[FactorAnswer]) -> Option<String> {
     let first = answers.first()?;
-    let is_one = |answer: &FactorAnswer| {
-        answer.clients == first.clients && answer.workload == first.workload
-    };
+    let is_one = |answer: &FactorAnswer| answer.clients == first.clients;
     let sentences: Vec<&str> = answers
         .iter()
         .map(|answer| answer.sentence.as_str())
@@ -98,11 +89,11 @@ fn is_one_answer(result: &RunResult, levels: &[&Ranking]) -> bool {
     if result.cases.iter().any(levels::has_runs) {
         return false;
     }
-    let is_same_winner = |other: &&Ranking| {
-        other.workload == first.workload && other.winner.is_some() && other.winner == first.winner
-    };
+    let is_same_winner = |other: &&Ranking| other.winner.is_some() && other.winner == first.winner;
     let overlaps = |rival: &Vec<&Comparison>| {
-        let is_same = rival.iter().all(|comparison| comparison.b == rival[0].b);
+        let is_same = rival
+            .iter()
+            .all(|comparison| comparison.cases.b == rival[0].cases.b);
         let of_levels = envelope(rival);
         let common = rival.iter().filter_map(|comparison| comparison.ci95);
         let common = common.reduce(|a, b| (a.0.max(b.0), a.1.min(b.1)));
@@ -163,7 +154,7 @@ fn times(levels: &[&Comparison]) -> String {
     } else {
         format!("{least} to {most}")
     };
-    let mut text = format!("{ratio} x {}", levels[0].b);
+    let mut text = format!("{ratio} x {}", levels[0].cases.b);
     if let Some((low, high)) = envelope(levels) {
         let _ = write!(text, " ({}-{})", format_ratio(low), format_ratio(high));
     }
@@ -175,7 +166,7 @@ fn as_fast_as(comparison: &Comparison) -> String {
     let mut text = format!(
         "{} x as fast as {}",
         format_ratio(comparison.ratio),
-        comparison.b
+        comparison.cases.b
     );
     if let Some((low, high)) = comparison.ci95 {
         let _ = write!(
@@ -189,10 +180,7 @@ fn as_fast_as(comparison: &Comparison) -> String {
 }
 
 fn is_mostly_cached(result: &RunResult, ranking: &Ranking) -> bool {
-    let competitors = result
-        .cases
-        .iter()
-        .filter(|case| case.is_ranked_in(ranking));
+    let competitors = result.cases_at(ranking.clients);
     let mut compared = competitors.filter(|case| case.is_compared());
     compared.any(|case| {
         case.page_cache_share()
@@ -203,12 +191,8 @@ fn is_mostly_cached(result: &RunResult, ranking: &Ranking) -> bool {
 /// The best against every other that keeps as much, the closest first.
 fn comparisons_of<'a>(result: &'a RunResult, ranking: &Ranking) -> Vec<&'a Comparison> {
     let mut comparisons: Vec<&Comparison> = result
-        .verdicts
-        .iter()
-        .filter(|verdict| {
-            verdict.workload == ranking.workload && verdict.clients == ranking.clients
-        })
-        .filter(|verdict| ranking.keeps_of(&verdict.b) == ranking.keeps)
+        .verdicts_of(ranking)
+        .filter(|verdict| ranking.keeps_of(&verdict.cases.b) == ranking.keeps)
         .collect();
     comparisons.sort_by(|a, b| a.ratio.total_cmp(&b.ratio));
     comparisons
@@ -269,7 +253,7 @@ fn too_close(
         .partition(|comparison| comparison.verdict == Verdict::Faster);
     let best = &ranking.best;
     let mut names = vec![best.as_str()];
-    names.extend(close.iter().map(|comparison| comparison.b.as_str()));
+    names.extend(close.iter().map(|comparison| comparison.cases.b.as_str()));
     let mut sentence = format!(
         "Too close to call between {} ({}), {load}",
         listed(&names),

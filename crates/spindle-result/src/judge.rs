@@ -1,4 +1,4 @@
-//! Who won under each workload and load level: the cases of a group beside each other, by the arithmetic of
+//! Who won under each load level: the cases of a group beside each other, by the arithmetic of
 //! `spindle-stats`. What the machine's own noise is, if it was checked, is known before, and no verdict is called
 //! within it; nor within what others may have moved who took much of the processors.
 
@@ -9,11 +9,11 @@ use spindle_stats::{
 
 use super::levels;
 use super::{
-    Case, Comparison, NoiseFloor, Pair, Place, Ranking, RatioEstimate, RunRecord, RunResult, Trial,
-    fixed_rate,
+    Case, CasePair, Comparison, NoiseFloor, Pair, Place, Ranking, RatioEstimate, RunRecord,
+    RunResult, Trial, fixed_rate,
 };
 
-/// What is said of the cases of one workload and load level.
+/// What is said of the cases of one load level.
 pub(super) struct Judgement {
     pub ranking: Ranking,
     pub verdicts: Vec<Comparison>,
@@ -23,7 +23,7 @@ pub(super) struct Judgement {
     pub noise: Option<NoiseFloor>,
 }
 
-/// One judgement for each workload and load level that has a case to judge.
+/// One judgement for each load level that has a case to judge.
 pub(super) fn judge(result: &RunResult, record: &RunRecord) -> Result<Vec<Judgement>, StatsError> {
     let name = |layout: usize| {
         record
@@ -34,7 +34,7 @@ pub(super) fn judge(result: &RunResult, record: &RunRecord) -> Result<Vec<Judgem
     let noise_check = record
         .noise_check
         .and_then(|(layout, again)| Some((name(layout)?, name(again)?)));
-    let is_again = |case: &Case| noise_check.is_some_and(|(_, again)| case.layout == again);
+    let is_again = |case: &Case| noise_check.is_some_and(|(_, again)| case.id.layout == again);
     let groups: Vec<Vec<&Case>> = result
         .groups()
         .into_iter()
@@ -89,7 +89,7 @@ pub(super) fn standard_of(record: &RunRecord) -> Standard {
     }
 }
 
-/// Ranks the cases of one workload and load level; `None` when there are none.
+/// Ranks the cases of one load level; `None` when there are none.
 fn compare(
     cases: &[&Case],
     standard: Standard,
@@ -101,7 +101,7 @@ fn compare(
     let keeps = |index: usize| cases[index].promise.keeps;
     let groups: Vec<u32> = (0..cases.len()).map(|index| keeps(index) as u32).collect();
     let order = rank_in_groups(&rounds, &groups, standard)?;
-    let name = |index: usize| cases[index].layout.clone();
+    let name = |index: usize| cases[index].id.layout.clone();
     let of_best = |index: usize| {
         let mut pairs = order.verdicts.iter();
         let pair = pairs.find(|pair| pair.b == index)?;
@@ -114,8 +114,7 @@ fn compare(
         of_best: of_best(index),
     };
     let ranking = Ranking {
-        workload: first.workload.clone(),
-        clients: first.clients,
+        clients: first.id.clients,
         measure: fixed_rate::measure_of(cases),
         keeps: keeps(order.best),
         best: name(order.best),
@@ -150,10 +149,7 @@ fn compare(
 /// What the throughput of two cases says.
 fn comparison(a: &Case, b: &Case, pair: &PairVerdict, standard: Standard) -> Comparison {
     Comparison {
-        workload: a.workload.clone(),
-        clients: a.clients,
-        a: a.layout.clone(),
-        b: b.layout.clone(),
+        cases: CasePair::of(&a.id, &b.id),
         ratio: pair.comparison.ratio,
         ci95: pair.comparison.ci95,
         verdict: pair.comparison.verdict,
@@ -173,10 +169,7 @@ fn comparison(a: &Case, b: &Case, pair: &PairVerdict, standard: Standard) -> Com
 fn all_pairs(cases: &[&Case], standard: Standard) -> Result<Vec<Pair>, StatsError> {
     let rounds: Vec<CaseRounds> = cases.iter().map(|case| rounds_of(case)).collect();
     let told = pairs(&rounds, standard)?.into_iter().map(|pair| Pair {
-        workload: cases[pair.a].workload.clone(),
-        clients: cases[pair.a].clients,
-        a: cases[pair.a].layout.clone(),
-        b: cases[pair.b].layout.clone(),
+        cases: CasePair::of(&cases[pair.a].id, &cases[pair.b].id),
         ratio: pair.comparison.ratio,
         ci95: pair.comparison.ci95,
         rounds: pair.comparison.rounds,
@@ -231,17 +224,15 @@ fn noise_floor(
     again: &str,
     standard: Standard,
 ) -> Result<Option<NoiseFloor>, StatsError> {
-    let find = |name: &str| cases.iter().find(|case| case.layout == name);
+    let find = |name: &str| cases.iter().find(|case| case.id.layout == name);
     let (Some(first), Some(second)) = (find(layout), find(again)) else {
         return Ok(None);
     };
     let of_both = [second, first].map(|case| rounds_of(case));
     let comparison = Family::of(&of_both, standard)?.compare(0, 1);
     Ok(comparison.ci95.map(|(low, high)| NoiseFloor {
-        workload: first.workload.clone(),
-        clients: first.clients,
-        layout: first.layout.clone(),
-        again: second.layout.clone(),
+        case: first.id.clone(),
+        again: second.id.layout.clone(),
         ratio: RatioEstimate {
             ratio: comparison.ratio,
             ci95: comparison.ci95,
@@ -260,12 +251,8 @@ pub(super) fn own_noise<'a>(
     result: &'a RunResult,
     comparison: &Comparison,
 ) -> Option<&'a NoiseFloor> {
-    let mut noise = result.noise.iter();
-    noise.find(|noise| {
-        noise.workload == comparison.workload
-            && noise.clients == comparison.clients
-            && comparison.ratio.ln().abs() < noise.floor.ln_1p()
-    })
+    let noise = result.noise_at(comparison.cases.clients)?;
+    (comparison.ratio.ln().abs() < noise.floor.ln_1p()).then_some(noise)
 }
 
 /// Whether a comparison is left undecided only because noise is as large.
@@ -297,7 +284,7 @@ mod tests {
             panic!("{:?}", result.noise)
         };
         assert_eq!(
-            (noise.layout.as_str(), noise.again.as_str()),
+            (noise.case.layout.as_str(), noise.again.as_str()),
             ("a", "a (again)")
         );
         let (low, high) = noise.ratio.ci95.unwrap();

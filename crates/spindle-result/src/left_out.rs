@@ -20,18 +20,18 @@ impl<'a> Layouts<'a> {
         };
         let compared = result.cases.iter().filter(|case| case.is_compared());
         for case in compared {
-            if !layouts.measured.contains(&case.layout.as_str()) {
-                layouts.measured.push(&case.layout);
+            if !layouts.measured.contains(&case.id.layout.as_str()) {
+                layouts.measured.push(&case.id.layout);
             }
         }
         for case in &result.cases {
-            let is_known = layouts.measured.contains(&case.layout.as_str())
+            let is_known = layouts.measured.contains(&case.id.layout.as_str())
                 || layouts
                     .missing
                     .iter()
-                    .any(|(layout, _)| *layout == case.layout);
+                    .any(|(layout, _)| *layout == case.id.layout);
             if !is_known {
-                layouts.missing.push((&case.layout, case));
+                layouts.missing.push((&case.id.layout, case));
             }
         }
         layouts

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use spindle_stats::{CaseRounds, VarianceParts, rounds_per_run, variance_parts};
 
 use super::wording::clients_text;
-use super::{Case, Comparison, RunRecord, RunResult, Trial, Variance, fixed_rate};
+use super::{Case, CaseId, Comparison, RunRecord, RunResult, Trial, Variance, fixed_rate};
 
 /// A trial's samples are taken together in so many stretches, long enough not to depend on each other (batch means).
 const STRETCHES: usize = 10;
@@ -20,7 +20,7 @@ pub(super) fn figure_of(case: &Case, figure: impl Fn(&Trial) -> Option<f64>) -> 
         .clone()
         .filter_map(|trial| Some((trial.round, figure(trial)?)));
     CaseRounds {
-        name: case.layout.clone(),
+        name: case.id.layout.clone(),
         values: known.filter(|(_, value)| *value > 0.0).collect(),
         runs: trials
             .filter_map(|trial| Some((trial.round, trial.conditions.run?)))
@@ -52,15 +52,8 @@ pub(super) fn variances(result: &RunResult, record: &RunRecord) -> Vec<Variance>
 }
 
 fn variance(result: &RunResult, record: &RunRecord, verdict: &Comparison) -> Option<Variance> {
-    let find = |layout: &str| {
-        let mut cases = result.cases.iter().filter(|case| case.is_compared());
-        cases.find(|case| {
-            case.layout == layout
-                && case.workload == verdict.workload
-                && case.clients == verdict.clients
-        })
-    };
-    let (a, b) = (find(&verdict.a)?, find(&verdict.b)?);
+    let find = |id: CaseId| result.case(&id).filter(|case| case.is_compared());
+    let (a, b) = (find(verdict.cases.first())?, find(verdict.cases.second())?);
     let of_b: BTreeMap<u32, &Trial> = b.trials.iter().map(|trial| (trial.round, trial)).collect();
     let mut runs: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
     let mut within = Vec::new();
@@ -73,8 +66,7 @@ fn variance(result: &RunResult, record: &RunRecord, verdict: &Comparison) -> Opt
         runs.entry(trial.conditions.run.unwrap_or(1))
             .or_default()
             .push(ratio);
-        let of_both =
-            [(a, trial.round), (b, trial.round)].map(|of| within_trial(record, result, of));
+        let of_both = [a, b].map(|case| within_trial(record, &case.id, trial.round));
         within.extend(of_both[0].zip(of_both[1]).map(|(a, b)| a + b));
         let whole_ms = |trial: &Trial| trial.conditions.times.map(|times| times.whole_ms);
         pair_s.extend(
@@ -92,10 +84,7 @@ fn variance(result: &RunResult, record: &RunRecord, verdict: &Comparison) -> Opt
     let between_s = record.phases.iter().map(|phase| phase.ms).sum::<u64>() as f64 / 1e3 / count;
     let rounds = mean(&pair_s).and_then(|pair_s| rounds_per_run(&parts, between_s, pair_s));
     Some(Variance {
-        workload: verdict.workload.clone(),
-        clients: verdict.clients,
-        a: verdict.a.clone(),
-        b: verdict.b.clone(),
+        cases: verdict.cases.clone(),
         within_percent: 100.0 * parts.within,
         trials_percent: 100.0 * parts.trials,
         runs_percent: parts.runs.map(|runs| 100.0 * runs),
@@ -106,19 +95,9 @@ fn variance(result: &RunResult, record: &RunRecord, verdict: &Comparison) -> Opt
 
 /// The part of the variance of a trial's logarithm of throughput that comes from within it; `None` without enough
 /// samples.
-fn within_trial(
-    record: &RunRecord,
-    result: &RunResult,
-    (case, round): (&Case, u32),
-) -> Option<f64> {
-    let layout = result.layout_number(&case.layout)? - 1;
+fn within_trial(record: &RunRecord, case: &CaseId, round: u32) -> Option<f64> {
     let mut series = record.series.iter();
-    let sampled = series.find(|sampled| {
-        sampled.layout == layout
-            && sampled.workload == case.workload
-            && sampled.clients == case.clients
-            && sampled.round == round
-    })?;
+    let sampled = series.find(|sampled| sampled.case == *case && sampled.round == round)?;
     let each = sampled.tps.len() / STRETCHES;
     if each == 0 {
         return None;
@@ -138,9 +117,9 @@ fn sentence(verdict: &Comparison, parts: &VarianceParts, rounds: Option<u32>) ->
     let percent = |part: f64| format!("{:.1} %", 100.0 * part);
     let mut text = format!(
         "{} against {} at {}: the ratio varies by {} within trials and by {} from trial to trial",
-        verdict.a,
-        verdict.b,
-        clients_text(verdict.clients),
+        verdict.cases.a,
+        verdict.cases.b,
+        clients_text(verdict.cases.clients),
         percent(parts.within),
         percent(parts.trials)
     );

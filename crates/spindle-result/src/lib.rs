@@ -22,6 +22,7 @@ mod judge;
 mod kinds;
 mod left_out;
 mod levels;
+mod lookup;
 mod mean;
 mod model;
 mod queries;
@@ -42,9 +43,9 @@ pub use fixed_rate::speed;
 pub use kinds::KindMeans;
 pub use levels::unit;
 pub use model::{
-    Arrivals, Attribution, Audit, CLIENT_QUEUE, Case, ClientAudit, Comparison, Conditions,
-    CpuMicroseconds, CpuShares, DatabaseFacts, DeviceProbe, Drift, Effect, FORMAT_VERSION,
-    FactorAnswer, Finding, Interaction, IoCalls, IoCounts, IoPerTransaction, Keeps,
+    Arrivals, Attribution, Audit, CLIENT_QUEUE, Case, CaseId, CasePair, ClientAudit, Comparison,
+    Conditions, CpuMicroseconds, CpuShares, DatabaseFacts, DeviceProbe, Drift, Effect,
+    FORMAT_VERSION, FactorAnswer, Finding, Interaction, IoCalls, IoCounts, IoPerTransaction, Keeps,
     KindOfTransaction, Latency, Layout, Measure, Memory, NOT_DIRECT_HERE, NoiseFloor,
     OF_THE_SERVER, OTHER_TIME, Outcome, OwnCost, PageCache, Pair, PartDifference, Phase, Place,
     ProbedTimes, Promise, PromiseReason, QueryRun, QueryTime, QuietWait, RUN_QUEUE, Ranking,

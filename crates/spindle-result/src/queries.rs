@@ -3,7 +3,7 @@
 use crate::tpch;
 
 use super::mean::mean_of;
-use super::{Case, QueryRun, RunResult};
+use super::{Case, CaseId, QueryRun, RunResult};
 
 /// Means over the trials of a case.
 #[derive(Debug, Clone, PartialEq)]
@@ -80,10 +80,7 @@ impl RunResult {
     /// The standard's composite figure of a layout that has a power run and, in `case`, a throughput run.
     pub fn composite(&self, case: &Case) -> Option<f64> {
         let throughput = case.queries()?.throughput?;
-        let mut others = self.cases.iter();
-        let power = others.find(|other| {
-            (&other.layout, &other.workload, other.clients) == (&case.layout, &case.workload, 1)
-        });
+        let power = self.case(&CaseId::new(&case.id.layout, 1));
         Some(tpch::composite(power?.queries()?.power?, throughput))
     }
 }

@@ -2,13 +2,15 @@
 
 use serde_json::Value;
 
-use super::{Layout, Outcome, OwnCost, Phase, SetAside, SystemSeries, Trial, Warning};
+use super::{CaseId, Layout, Outcome, OwnCost, Phase, SetAside, SystemSeries, Trial, Warning};
 
 /// A run as recorded. Cases and layouts stand in the order in which they are to be shown.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RunRecord {
     /// The experiment as it was read, defaults filled in. Its `name` heads the report.
     pub experiment: Value,
+    /// Kind of workload, such as `oltp_mix`: the same for all cases.
+    pub workload: String,
     /// The machine, its software and the settings that move results.
     pub machine: Value,
     /// Half the width of the band around a ratio of 1 that counts as a draw, 0 to below 1; 0.03 stands for 3 %.
@@ -39,6 +41,14 @@ pub struct RunRecord {
     pub warnings: Vec<Warning>,
     /// What was done besides trials.
     pub phases: Vec<Phase>,
+}
+
+impl RunRecord {
+    /// What a case is known by in results; `None` when it is of no layout of the record.
+    pub fn id_of(&self, case: &CaseRecord) -> Option<CaseId> {
+        let layout = self.layouts.get(case.layout)?;
+        Some(CaseId::new(&layout.name, case.clients))
+    }
 }
 
 /// The factors of an experiment whose layouts are combinations of their levels.
@@ -77,8 +87,6 @@ pub struct AutoPlan {
 pub struct CaseRecord {
     /// Its layout, an index into [`RunRecord::layouts`].
     pub layout: usize,
-    /// Kind of workload, such as `oltp_mix`.
-    pub workload: String,
     /// Sessions that worked at the same time, 1 or more.
     pub clients: u32,
     /// Whether it could be measured. [`Outcome::Measured`] for a case that has not had its turn yet, too: without
@@ -93,12 +101,8 @@ pub struct CaseRecord {
 /// Throughput over the measured time of one trial.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SampledTrial {
-    /// Its layout, an index into [`RunRecord::layouts`].
-    pub layout: usize,
-    /// Its workload.
-    pub workload: String,
-    /// Its load level.
-    pub clients: u32,
+    /// Of which case.
+    pub case: CaseId,
     /// Its round, from 1.
     pub round: u32,
     /// Time that one sample covers, in milliseconds, 1 or more.

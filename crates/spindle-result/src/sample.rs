@@ -12,7 +12,6 @@ pub fn record(cases: &[(&str, &[f64])]) -> RunRecord {
     let planned_rounds = cases.iter().map(|(_, tpm)| tpm.len()).max().unwrap_or(0);
     let case = |(index, (_, tpm)): (usize, &(&str, &[f64]))| CaseRecord {
         layout: index,
-        workload: "oltp_mix".to_owned(),
         clients: 8,
         outcome: Outcome::Measured,
         set_aside: Vec::new(),
@@ -23,6 +22,7 @@ pub fn record(cases: &[(&str, &[f64])]) -> RunRecord {
     };
     RunRecord {
         experiment: json!({ "name": "sample" }),
+        workload: "oltp_mix".to_owned(),
         machine: json!({}),
         margin: 0.03,
         planned_rounds: planned_rounds as u32,

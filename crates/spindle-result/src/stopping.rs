@@ -42,9 +42,9 @@ pub(super) fn stopping(record: &RunRecord, verdicts: &[Comparison]) -> Option<St
         least_known: least_known.map(|(pair, _)| {
             format!(
                 "the ratio of {} and {} at {}",
-                pair.a,
-                pair.b,
-                clients_text(pair.clients)
+                pair.cases.a,
+                pair.cases.b,
+                clients_text(pair.cases.clients)
             )
         }),
     })

@@ -105,21 +105,16 @@ fn failed(result: &RunResult, case: &Case) -> Option<String> {
 
 /// What was sure enough as a pair, and no more than what the machine did to one layout under two names.
 fn within_noise(result: &RunResult, comparison: &Comparison) -> Option<String> {
-    let is_of =
-        |case: &&Case| case.workload == comparison.workload && case.clients == comparison.clients;
     let noise = own_noise(result, comparison)?;
-    let case = result
-        .cases
-        .iter()
-        .find(|case| is_of(case) && case.layout == comparison.a)?;
+    let case = result.case(&comparison.cases.first())?;
     is_within_noise(comparison).then(|| {
         format!(
             "{} came out {} x {}, which is no verdict: {} differed from itself by up to {:.1} % when it was run twice. Look for \
              what disturbs this machine (`spindle doctor`), or measure longer.",
             case_label(result, case),
             format_ratio(comparison.ratio),
-            comparison.b,
-            noise.layout,
+            comparison.cases.b,
+            noise.case.layout,
             100.0 * noise.floor
         )
     })
@@ -144,12 +139,7 @@ fn not_settled(result: &RunResult) -> Option<String> {
 }
 
 fn drifting(result: &RunResult, drift: &Drift) -> Option<String> {
-    let is_of = |case: &&Case| {
-        case.layout == drift.layout
-            && case.workload == drift.workload
-            && case.clients == drift.clients
-    };
-    let case = result.cases.iter().find(is_of)?;
+    let case = result.case(&drift.case)?;
     let (low, high) = drift.ci95;
     let (moved, least, most) = match drift.percent_per_round {
         percent if percent < 0.0 => ("fell", -high, -low),

@@ -54,20 +54,13 @@ pub(super) fn listed(names: &[&str]) -> String {
 /// A case in a sentence: its layout, and as much of its load as is needed to tell it from others.
 pub(super) fn case_label(result: &RunResult, case: &Case) -> String {
     let first = &result.cases[0];
-    let mut label = case.layout.clone();
+    let mut label = case.id.layout.clone();
     if result
         .cases
         .iter()
-        .any(|other| other.clients != first.clients)
+        .any(|other| other.id.clients != first.id.clients)
     {
-        let _ = write!(label, " at {}", clients_text(case.clients));
-    }
-    if result
-        .cases
-        .iter()
-        .any(|other| other.workload != first.workload)
-    {
-        let _ = write!(label, " of {}", case.workload);
+        let _ = write!(label, " at {}", clients_text(case.id.clients));
     }
     label
 }

@@ -9,8 +9,8 @@ use super::journal::Event;
 use crate::observe::machine::Machine;
 use spindle_experiment::{Experiment, Matrix};
 use spindle_result::{
-    AutoPlan, CaseRecord, Layout, MatrixRecord, Outcome, OwnCost, Phase, RunRecord, SampledTrial,
-    SetAside, SystemSeries, TRIES_MAX, Trial, Warning,
+    AutoPlan, CaseId, CaseRecord, Layout, MatrixRecord, Outcome, OwnCost, Phase, RunRecord,
+    SampledTrial, SetAside, SystemSeries, TRIES_MAX, Trial, Warning,
 };
 
 /// A case: layout and load level.
@@ -210,17 +210,18 @@ impl RunState {
         let experiment = &self.experiment;
         let value =
             |value: serde_json::Result<serde_json::Value>| value.expect("plain data becomes JSON");
+        let layouts: Vec<Layout> = (0..experiment.layouts.len())
+            .map(|index| self.layout(index))
+            .collect();
         let mut series = Vec::new();
         let cases = self
             .cases()
             .into_iter()
-            .map(|key| self.case_record(key, &mut series))
-            .collect();
-        let layouts = (0..experiment.layouts.len())
-            .map(|index| self.layout(index))
+            .map(|key| self.case_record(key, &layouts, &mut series))
             .collect();
         RunRecord {
             experiment: value(serde_json::to_value(experiment)),
+            workload: experiment.workload.kind().to_string(),
             machine: value(serde_json::to_value(&self.machine)),
             margin: experiment.plan.margin_percent / 100.0,
             planned_rounds: self.planned_rounds(),
@@ -277,9 +278,13 @@ impl RunState {
         }
     }
 
-    fn case_record(&self, key: CaseKey, series: &mut Vec<SampledTrial>) -> CaseRecord {
+    fn case_record(
+        &self,
+        key: CaseKey,
+        layouts: &[Layout],
+        series: &mut Vec<SampledTrial>,
+    ) -> CaseRecord {
         let (layout, clients) = key;
-        let workload = self.experiment.workload.kind().to_string();
         let skip = self.layouts.get(&layout).and_then(|(_, skip)| skip.clone());
         let outcome = match (skip, self.failures.get(&key)) {
             (Some(reason), _) => Outcome::Skipped { reason },
@@ -292,9 +297,7 @@ impl RunState {
         for (round, finished) in self.trials.get(&key).into_iter().flatten() {
             trials.push(finished.trial.clone());
             series.push(SampledTrial {
-                layout,
-                workload: workload.clone(),
-                clients,
+                case: CaseId::new(&layouts[layout].name, clients),
                 round: *round,
                 interval_ms: finished.sample_ms,
                 tps: finished.samples.clone(),
@@ -303,7 +306,6 @@ impl RunState {
         }
         CaseRecord {
             layout,
-            workload,
             clients,
             outcome,
             trials,

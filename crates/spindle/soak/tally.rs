@@ -261,7 +261,7 @@ impl Pairs {
             return;
         };
         let half_width = comparison.ratio / low - 1.0;
-        let is_first_ahead = comparison.a == "a";
+        let is_first_ahead = comparison.cases.a == "a";
         let is_winner = is_called(comparison.ci95);
         let is_settled = comparison.rounds < ROUNDS_MAX_SLOWED || half_width <= PRECISION;
         let log_ratio = comparison.ratio.ln();

@@ -33,8 +33,8 @@ pub fn write_reports_in(directory: &Directory) -> Result<RunResult, DirectoryErr
         }
         let name = format!(
             "layout{}-clients{}-round{}.csv",
-            trial.layout + 1,
-            trial.clients,
+            result.layout_number(&trial.case.layout).unwrap_or(0),
+            trial.case.clients,
             trial.round
         );
         write(&series, &name, &text)?;

@@ -8,7 +8,9 @@ use serde_json::{Value, json};
 use spindle_stats::TimeSeries;
 
 use super::figure::{Figure, Figures};
-use super::{Axis, Frame, Mark, Size, colour_class, draw, greatest, thin::thin};
+use super::{
+    Axis, Frame, Mark, Size, colour_class, draw, greatest, layout_index, numbered, thin::thin,
+};
 use crate::timeline::{AVERAGED_SAMPLES, CHECKPOINTS, Timeline, duration_s};
 use spindle_result::{RunResult, SampledTrial};
 
@@ -111,14 +113,13 @@ fn figure(result: &RunResult, timeline: &Timeline<'_>, name: &str, id: &str) -> 
         marks.extend(
             columns
                 .iter()
-                .flat_map(|(trial, values)| lines(trial, values, kind)),
+                .flat_map(|(trial, values)| lines(result, trial, values, kind)),
         );
     }
-    let layout_name = |layout: usize| result.layouts.get(layout).map_or("", |layout| &layout.name);
     let series = columns.iter().map(|(trial, values)| {
         json!({
-            "name": format!("{} {}", trial.layout + 1, layout_name(trial.layout)),
-            "class": colour_class(trial.layout),
+            "name": numbered(result, &trial.case.layout),
+            "class": colour_class(layout_index(result, &trial.case.layout)),
             "round": round,
             "step_s": trial.system.interval_ms as f64 / 1e3,
             "values": values.iter().map(|value| figures_of(*value)).collect::<Vec<Value>>(),
@@ -157,9 +158,17 @@ fn figures_of(value: Option<f32>) -> Value {
 }
 
 /// The known values, or their moving average, as lines that break where a value is not known.
-fn lines(trial: &SampledTrial, values: &[Option<f32>], kind: &str) -> Vec<Mark> {
+fn lines(
+    result: &RunResult,
+    trial: &SampledTrial,
+    values: &[Option<f32>],
+    kind: &str,
+) -> Vec<Mark> {
     let step = Duration::from_millis(trial.system.interval_ms);
-    let class = format!("{kind} {}", colour_class(trial.layout));
+    let class = format!(
+        "{kind} {}",
+        colour_class(layout_index(result, &trial.case.layout))
+    );
     let mut lines = Vec::new();
     let mut start = 0;
     for piece in values.split(Option::is_none) {
@@ -190,7 +199,7 @@ fn lines(trial: &SampledTrial, values: &[Option<f32>], kind: &str) -> Vec<Mark> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use spindle_result::SystemSeries;
+    use spindle_result::{CaseId, SystemSeries, build, sample};
 
     #[test]
     fn a_name_becomes_words_and_a_unit() {
@@ -212,9 +221,7 @@ mod tests {
     #[test]
     fn a_line_breaks_where_a_value_is_not_known() {
         let trial = SampledTrial {
-            layout: 1,
-            workload: "oltp_mix".to_owned(),
-            clients: 8,
+            case: CaseId::new("b", 8),
             round: 1,
             interval_ms: 1_000,
             tps: vec![1.0; 5],
@@ -224,7 +231,8 @@ mod tests {
             },
         };
         let values = [Some(1.0), Some(2.0), None, None, Some(7.0)];
-        let lines = lines(&trial, &values, "raw");
+        let result = build(&sample::record(&[("a", &[1.0]), ("b", &[1.0])])).unwrap();
+        let lines = lines(&result, &trial, &values, "raw");
         let places: Vec<&[(f64, f64)]> = lines.iter().map(Mark::values).collect();
         assert_eq!(places, [&[(0.5, 1.0), (1.5, 2.0)][..], &[(4.5, 7.0)]]);
     }

@@ -75,9 +75,9 @@ struct Row {
 
 impl Row {
     fn of(result: &RunResult, case: &Case) -> Option<Row> {
-        let number = result.layout_number(&case.layout)?;
+        let number = result.layout_number(&case.id.layout)?;
         Some(Row {
-            name: format!("{number} {}", case.layout),
+            name: format!("{number} {}", case.id.layout),
             class: colour_class(number - 1),
             summary: case.summary().filter(|_| case.is_compared())?,
         })

@@ -24,6 +24,7 @@ use plotters::prelude::{ChartBuilder, IntoDrawingArea, IntoFont, TRANSPARENT};
 use axis::Axis;
 use mark::Mark;
 use sheet::{SUBUNITS, Sheet};
+use spindle_result::RunResult;
 
 /// How many colours the page's style defines; further layouts take them again, dashed.
 const COLOURS: usize = 8;
@@ -42,6 +43,17 @@ pub(super) fn colour_class(layout: usize) -> String {
     } else {
         colour + " again"
     }
+}
+
+/// Index of a layout, by which it has its colour.
+fn layout_index(result: &RunResult, layout: &str) -> usize {
+    let number = result.layout_number(layout);
+    number.map_or(0, |number| number - 1)
+}
+
+/// Number and name of a layout, as drawings show it.
+fn numbered(result: &RunResult, layout: &str) -> String {
+    format!("{} {layout}", layout_index(result, layout) + 1)
 }
 
 /// Where a drawing is looked at.

@@ -83,7 +83,7 @@ pub(crate) fn figure(result: &RunResult) -> Option<Markup> {
 fn points(result: &RunResult) -> Vec<Point> {
     let mut points: Vec<Point> = Vec::new();
     for case in &result.cases {
-        let Some(number) = result.layout_number(&case.layout) else {
+        let Some(number) = result.layout_number(&case.id.layout) else {
             continue;
         };
         points.extend(case.trials.iter().filter_map(|trial| {

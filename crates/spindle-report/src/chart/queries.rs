@@ -54,7 +54,7 @@ pub(crate) fn figure(
         };
         draw(&frame, marks(&bars, measured.len(), axis.ends().0))
     });
-    let number = |case: &Case| result.layout_number(&case.layout).unwrap_or(1);
+    let number = |case: &Case| result.layout_number(&case.id.layout).unwrap_or(1);
     let figure = Figure {
         id,
         heading,
@@ -92,7 +92,7 @@ fn bars_of(
 ) -> Vec<Bar> {
     let bar = |(place, (case, means)): (usize, &(&Case, QueryMeans))| {
         let time = means.times.iter().find(|time| time.name == name)?;
-        let (seconds, number) = (time.seconds?, result.layout_number(&case.layout)?);
+        let (seconds, number) = (time.seconds?, result.layout_number(&case.id.layout)?);
         let layout = queries::name(result, case);
         Some(Bar {
             query,

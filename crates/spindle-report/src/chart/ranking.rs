@@ -82,6 +82,7 @@ pub(crate) fn bar(speed: RelativeSpeed, layout: usize, margin: f64, scale: f64) 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use spindle_result::{CaseId, CasePair};
 
     #[test]
     fn an_interval_beyond_the_scale_is_drawn_open() {
@@ -100,10 +101,7 @@ mod tests {
     #[test]
     fn the_other_side_of_a_ratio_is_its_inverse() {
         let comparison = Comparison {
-            workload: "oltp_mix".to_owned(),
-            clients: 8,
-            a: "a".to_owned(),
-            b: "b".to_owned(),
+            cases: CasePair::of(&CaseId::new("a", 8), &CaseId::new("b", 8)),
             ratio: 2.0,
             ci95: Some((1.6, 2.5)),
             verdict: spindle_result::Verdict::Faster,

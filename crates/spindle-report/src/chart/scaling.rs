@@ -11,16 +11,11 @@ use spindle_result::{Case, RunResult, Throughput};
 const INTERVALS_MAX: f64 = 1.5;
 
 /// The chart of one workload; `None` with a single load level, where there is nothing to scale.
-pub(crate) fn figure(
-    result: &RunResult,
-    workload: &str,
-    id: &str,
-    heading: &str,
-) -> Option<Markup> {
+pub(crate) fn figure(result: &RunResult, id: &str, heading: &str) -> Option<Markup> {
     let points: Vec<Point> = result
         .cases
         .iter()
-        .filter(|case| case.workload == workload && case.is_compared())
+        .filter(|case| case.is_compared())
         .filter_map(|case| Point::of(result, case))
         .collect();
     let mut levels: Vec<u32> = points.iter().map(|point| point.clients).collect();
@@ -91,8 +86,8 @@ struct Point {
 impl Point {
     fn of(result: &RunResult, case: &Case) -> Option<Point> {
         Some(Point {
-            layout: result.layout_number(&case.layout)? - 1,
-            clients: case.clients,
+            layout: result.layout_number(&case.id.layout)? - 1,
+            clients: case.id.clients,
             tpm: case.tpm?,
         })
     }

@@ -5,7 +5,9 @@ use maud::{Markup, html};
 use serde_json::json;
 
 use super::figure::{Figure, Figures};
-use super::{Axis, Frame, Mark, Size, both, colour_class, draw, greatest, thin::thin};
+use super::{
+    Axis, Frame, Mark, Size, both, colour_class, draw, greatest, layout_index, numbered, thin::thin,
+};
 use crate::timeline::{AVERAGED_SAMPLES, Timeline, checkpoints, duration_s, over_time, per_minute};
 use spindle_result::{RunResult, SampledTrial};
 
@@ -19,11 +21,14 @@ pub(crate) fn figure(
     id: &str,
     heading: &str,
 ) -> Markup {
-    let lines: Vec<Line> = timeline.typical().map(Line::of).collect();
+    let lines: Vec<Line> = timeline
+        .typical()
+        .map(|trial| Line::of(result, trial))
+        .collect();
     let all: Vec<Line> = timeline
         .trials
         .iter()
-        .map(|trial| Line::of(trial))
+        .map(|trial| Line::of(result, trial))
         .collect();
     let with_checkpoints = all.iter().any(|line| !line.checkpoints.is_empty());
     let highest = greatest(all.iter().flat_map(|line| line.samples.iter().copied()));
@@ -51,16 +56,12 @@ pub(crate) fn figure(
         };
         draw(&frame, marks(&lines, size, top))
     });
-    let name = |layout: usize| {
-        let name = result.layouts.get(layout).map_or("", |layout| &layout.name);
-        format!("{} {name}", layout + 1)
-    };
     Figure {
         id,
         heading,
         legend: lines
             .iter()
-            .map(|line| (colour_class(line.layout), name(line.layout)))
+            .map(|line| (line.class.clone(), line.name.clone()))
             .collect(),
         drawing,
         note: note(timeline, with_checkpoints),
@@ -72,8 +73,8 @@ pub(crate) fn figure(
             "top": top,
             "tick_row": TICK_ROW,
             "series": all.iter().map(|line| json!({
-                "name": name(line.layout),
-                "class": colour_class(line.layout),
+                "name": line.name,
+                "class": line.class,
                 "round": line.round,
                 "step_s": line.interval_ms as f64 / 1e3,
                 "checkpoints": line.checkpoints,
@@ -121,7 +122,10 @@ fn controls(timeline: &Timeline<'_>, id: &str) -> Markup {
 
 /// One trial over time, in transactions per minute.
 struct Line {
-    layout: usize,
+    /// Number and name of its layout.
+    name: String,
+    /// The classes that give it its colour.
+    class: String,
     round: u32,
     interval_ms: u64,
     samples: Vec<f64>,
@@ -130,10 +134,11 @@ struct Line {
 }
 
 impl Line {
-    fn of(trial: &SampledTrial) -> Line {
+    fn of(result: &RunResult, trial: &SampledTrial) -> Line {
         let samples = per_minute(trial);
         Line {
-            layout: trial.layout,
+            name: numbered(result, &trial.case.layout),
+            class: colour_class(layout_index(result, &trial.case.layout)),
             round: trial.round,
             interval_ms: trial.interval_ms,
             averages: samples.moving_average(AVERAGED_SAMPLES).samples().to_vec(),
@@ -147,7 +152,7 @@ impl Line {
 fn marks(lines: &[Line], size: Size, top: f64) -> Vec<Mark> {
     let buckets = size.width() as usize / 4;
     let curve = |kind: &str, line: &Line, values: &[f64]| {
-        let class = format!("{kind} {}", colour_class(line.layout));
+        let class = format!("{kind} {}", line.class);
         Mark::line(class, thin(&over_time(line.interval_ms, values), buckets))
     };
     let raw = lines.iter().map(|line| curve("raw", line, &line.samples));
@@ -155,7 +160,7 @@ fn marks(lines: &[Line], size: Size, top: f64) -> Vec<Mark> {
         .iter()
         .map(|line| curve("average", line, &line.averages));
     let ticks = lines.iter().enumerate().flat_map(|(row, line)| {
-        let class = format!("checkpoint {}", colour_class(line.layout));
+        let class = format!("checkpoint {}", line.class);
         let [from, to] = [row as f64, row as f64 + 0.75].map(|rows| top * (1.0 - TICK_ROW * rows));
         line.checkpoints.iter().map(move |&sample| {
             let second = (sample as f64 + 0.5) * line.interval_ms as f64 / 1e3;

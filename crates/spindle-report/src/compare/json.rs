@@ -95,9 +95,9 @@ fn run(side: Side<'_>) -> Run<'_> {
 
 fn case(case: &CaseComparison) -> Case<'_> {
     let mut told = Case {
-        layout: &case.layout,
+        layout: &case.id.layout,
         workload: &case.workload,
-        clients: case.clients,
+        clients: case.id.clients,
         status: "missing",
         is_regression: false,
         reason: None,

@@ -12,7 +12,7 @@ use serde::Serialize;
 use spindle_stats::{ROUNDS_TO_JUDGE, StatsError, UnpairedRatio, Verdict, compare_unpaired_among};
 
 use spindle_result::StoredRun;
-use spindle_result::{self, Case, Measure, RunResult};
+use spindle_result::{self, Case, CaseId, Measure, RunResult};
 
 pub use differences::Difference;
 pub use json::json;
@@ -68,12 +68,10 @@ pub struct RunComparison {
 
 /// One case in both runs.
 pub struct CaseComparison {
-    /// Name of its layout.
-    pub layout: String,
+    /// Which case.
+    pub id: CaseId,
     /// Its workload.
     pub workload: String,
-    /// Its load level.
-    pub clients: u32,
     /// What came of it.
     pub judgement: Judgement,
 }
@@ -225,7 +223,8 @@ pub fn compare(
     let experiments = differences::of_experiments(before, after);
     let may_call = (options.across_machines || machines.is_empty())
         && (options.across_settings || experiments.is_empty());
-    let other_of = |case: &Case| after.cases.iter().find(|other| is_same(case, other));
+    let is_one_workload = before.workload == after.workload;
+    let other_of = |case: &Case| after.case(&case.id).filter(|_| is_one_workload);
     let in_both = before.cases.iter().filter(|case| {
         figures(case).is_ok() && other_of(case).is_some_and(|other| figures(other).is_ok())
     });
@@ -235,7 +234,7 @@ pub fn compare(
         let other = other_of(case);
         let judgement = match (figures(case), other.map(|other| (other, figures(other)))) {
             (Ok(a), Some((_, Ok(b)))) => {
-                let differences = differences::of_layouts(before, after, &case.layout);
+                let differences = differences::of_layouts(before, after, &case.id.layout);
                 let may_call = may_call && (options.across_settings || differences.is_empty());
                 let allowed = may_call.then_some(options.threshold);
                 compared(&a, &b, comparisons, allowed, differences)?
@@ -247,12 +246,12 @@ pub fn compare(
             (Err(reason), Some(_)) => missing(format!("before {reason}")),
             (_, None) => missing("not in this run".to_owned()),
         };
-        cases.push(comparison_of(case, judgement));
+        cases.push(comparison_of(before, case, judgement));
     }
     for case in &after.cases {
-        if !before.cases.iter().any(|other| is_same(case, other)) {
+        if !is_one_workload || before.case(&case.id).is_none() {
             let judgement = missing("in this run only".to_owned());
-            cases.push(comparison_of(case, judgement));
+            cases.push(comparison_of(after, case, judgement));
         }
     }
     Ok(RunComparison {
@@ -264,15 +263,10 @@ pub fn compare(
     })
 }
 
-fn is_same(a: &Case, b: &Case) -> bool {
-    a.layout == b.layout && a.shares_load_with(b)
-}
-
-fn comparison_of(case: &Case, judgement: Judgement) -> CaseComparison {
+fn comparison_of(run: &RunResult, case: &Case, judgement: Judgement) -> CaseComparison {
     CaseComparison {
-        layout: case.layout.clone(),
-        workload: case.workload.clone(),
-        clients: case.clients,
+        id: case.id.clone(),
+        workload: run.workload.clone(),
         judgement,
     }
 }
@@ -405,9 +399,8 @@ mod tests {
                 p_value: Some(0.5),
             };
             CaseComparison {
-                layout: "a".to_owned(),
+                id: CaseId::new("a", 8),
                 workload: "oltp_mix".to_owned(),
-                clients: 8,
                 judgement: Judgement::Compared {
                     measure: Measure::Throughput,
                     before: 1.0,

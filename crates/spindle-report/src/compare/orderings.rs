@@ -51,7 +51,14 @@ pub(super) fn orderings(before: &RunResult, after: &RunResult) -> Vec<Orderings>
     let rankings = before.rankings.iter().filter_map(|ranking| {
         let mut others = after.rankings.iter();
         let other = others.find(|other| other.clients == ranking.clients)?;
-        side_by_side(engines.clone(), ranking, other)
+        let layouts = side_by_side(ranking, other)?;
+        Some(Orderings {
+            engines: engines.clone(),
+            workloads: [before.workload.clone(), after.workload.clone()],
+            clients: ranking.clients,
+            pairs: pairs(&layouts),
+            layouts,
+        })
     });
     rankings.collect()
 }
@@ -61,7 +68,8 @@ fn engine(result: &RunResult) -> String {
     engine.unwrap_or("unknown").to_owned()
 }
 
-fn side_by_side(engines: [String; 2], before: &Ranking, after: &Ranking) -> Option<Orderings> {
+/// The layouts that both rankings hold; `None` where these are no more than one.
+fn side_by_side(before: &Ranking, after: &Ranking) -> Option<Vec<OrderedLayout>> {
     let both = |place: &Place| {
         let mut others = after.places.iter();
         let other = others.find(|other| other.layout == place.layout)?;
@@ -71,13 +79,7 @@ fn side_by_side(engines: [String; 2], before: &Ranking, after: &Ranking) -> Opti
         })
     };
     let layouts: Vec<OrderedLayout> = before.places.iter().filter_map(both).collect();
-    (layouts.len() > 1).then(|| Orderings {
-        engines,
-        workloads: [before.workload.clone(), after.workload.clone()],
-        clients: before.clients,
-        pairs: pairs(&layouts),
-        layouts,
-    })
+    (layouts.len() > 1).then_some(layouts)
 }
 
 fn pairs(layouts: &[OrderedLayout]) -> Pairs {
@@ -109,7 +111,6 @@ mod tests {
         };
         Ranking {
             keeps: spindle_result::Keeps::default(),
-            workload: "oltp_mix".to_owned(),
             clients: 8,
             measure: Measure::Throughput,
             best: places[0].0.to_owned(),
@@ -121,18 +122,17 @@ mod tests {
 
     #[test]
     fn pairs_are_told_by_what_both_orders_say() {
-        let engines = ["kernel".to_owned(), "mariadb".to_owned()];
         let before = ranking(&[("a", 1), ("b", 2), ("c", 3), ("only here", 4)]);
         let after = ranking(&[("b", 1), ("a", 2), ("c", 2)]);
-        let both = side_by_side(engines.clone(), &before, &after).unwrap();
-        assert_eq!(both.layouts.len(), 3);
+        let both = side_by_side(&before, &after).unwrap();
+        assert_eq!(both.len(), 3);
         // a and b the other way round, b before c in both, a and c not told apart by the second.
         let wanted = Pairs {
             same: 1,
             contrary: 1,
             open: 1,
         };
-        assert_eq!(both.pairs, wanted);
-        assert_eq!(side_by_side(engines, &before, &ranking(&[("a", 1)])), None);
+        assert_eq!(pairs(&both), wanted);
+        assert_eq!(side_by_side(&before, &ranking(&[("a", 1)])), None);
     }
 }

@@ -96,7 +96,7 @@ fn cases(comparison: &RunComparison, style: Style) -> String {
 }
 
 fn row(case: &CaseComparison) -> Vec<String> {
-    let mut row = vec![format!("  {}", case.layout), case.clients.to_string()];
+    let mut row = vec![format!("  {}", case.id.layout), case.id.clients.to_string()];
     let Judgement::Compared {
         measure,
         before,
@@ -164,11 +164,11 @@ fn differing_layouts(comparison: &RunComparison, style: Style) -> String {
         else {
             continue;
         };
-        if differences.is_empty() || seen.contains(&case.layout.as_str()) {
+        if differences.is_empty() || seen.contains(&case.id.layout.as_str()) {
             continue;
         }
-        seen.push(&case.layout);
-        let title = format!("The layout {} differs:", case.layout);
+        seen.push(&case.id.layout);
+        let title = format!("The layout {} differs:", case.id.layout);
         let _ = writeln!(
             text,
             "{}\n{}",

@@ -152,9 +152,9 @@ fn keys(result: &RunResult, started_at: &str, case: &Case) -> Vec<String> {
     vec![
         text(experiment_name(result)),
         text(started_at),
-        text(&case.layout),
-        text(&case.workload),
-        case.clients.to_string(),
+        text(&case.id.layout),
+        text(&result.workload),
+        case.id.clients.to_string(),
         case.outcome.status().to_owned(),
     ]
 }

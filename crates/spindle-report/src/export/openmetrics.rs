@@ -62,7 +62,12 @@ pub fn openmetrics(result: &RunResult, started_at: &str) -> String {
         begin(&mut text, family.name, "gauge", family.unit, family.help);
         for case in measured(result) {
             if let Some(value) = (family.value)(case) {
-                sample(&mut text, family.name, &labels_of(case).as_labels(), value);
+                sample(
+                    &mut text,
+                    family.name,
+                    &labels_of(result, case).as_labels(),
+                    value,
+                );
             }
         }
     }
@@ -119,11 +124,11 @@ impl Labels<'_> {
     }
 }
 
-fn labels_of(case: &Case) -> Labels<'_> {
+fn labels_of<'a>(result: &'a RunResult, case: &'a Case) -> Labels<'a> {
     Labels {
-        layout: &case.layout,
-        workload: &case.workload,
-        clients: case.clients.to_string(),
+        layout: &case.id.layout,
+        workload: &result.workload,
+        clients: case.id.clients.to_string(),
     }
 }
 
@@ -137,7 +142,7 @@ fn intervals(text: &mut String, result: &RunResult) {
             continue;
         };
         for (end, value) in [("low", low), ("high", high)] {
-            let labels = labels_of(case);
+            let labels = labels_of(result, case);
             let labels = [&labels.as_labels()[..], &[("end", end)]].concat();
             sample(text, name, &labels, value / 60.0);
         }
@@ -156,7 +161,7 @@ fn latencies(text: &mut String, result: &RunResult) {
         ("0.99", |latency| latency.p99),
     ];
     for case in measured(result) {
-        let labels = labels_of(case);
+        let labels = labels_of(result, case);
         let labels = &labels.as_labels()[..];
         for (quantile, of) in quantiles {
             let values = case.trials.iter().map(|trial| of(&trial.latency_us) / 1e6);
@@ -178,7 +183,7 @@ fn waits(text: &mut String, result: &RunResult) {
     let help = "Time that sessions and background processes waited for an event, in all rounds.";
     begin(text, name, "summary", "seconds", help);
     for case in measured(result) {
-        let labels = labels_of(case);
+        let labels = labels_of(result, case);
         for event in case.wait_events() {
             let (count, total_us) = case.total_wait(event);
             let labels = [&labels.as_labels()[..], &[("event", event)]].concat();
@@ -196,9 +201,9 @@ fn ratios(text: &mut String, result: &RunResult) {
     begin(text, name, "gauge", "ratio", help);
     for comparison in &result.verdicts {
         let between = Between {
-            layouts: [&comparison.a, &comparison.b],
-            workload: &comparison.workload,
-            clients: comparison.clients,
+            layouts: [&comparison.cases.a, &comparison.cases.b],
+            workload: &result.workload,
+            clients: comparison.cases.clients,
             verdict: comparison.verdict,
         };
         between.samples(text, name, comparison.ratio, comparison.ci95);
@@ -213,9 +218,9 @@ fn pairs(text: &mut String, result: &RunResult) {
     begin(text, name, "gauge", "ratio", help);
     for pair in &result.pairs {
         let between = Between {
-            layouts: [&pair.a, &pair.b],
-            workload: &pair.workload,
-            clients: pair.clients,
+            layouts: [&pair.cases.a, &pair.cases.b],
+            workload: &result.workload,
+            clients: pair.cases.clients,
             verdict: pair.verdict,
         };
         between.samples(text, name, pair.ratio, pair.ci95);

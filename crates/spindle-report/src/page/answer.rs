@@ -2,12 +2,13 @@
 
 use maud::{Markup, html};
 
-use super::{layout_name, load_name, pairs, scrolling, unnumbered};
+use super::{layout_name, pairs, scrolling, unnumbered};
 use crate::chart::ranking::{RelativeSpeed, bar, scale};
 use crate::comparison::{self, Column, NO_FIGURE, milliseconds, ratio_title};
-use crate::sentences::{compared_by, measure_of};
+use crate::sentences::{compared_by, load_name, measure_of};
 use spindle_result::{
-    Case, Comparison, Keeps, Measure, Outcome, Ranking, RatioEstimate, RunResult, Verdict, percent,
+    Case, CaseId, Comparison, Keeps, Measure, Outcome, Ranking, RatioEstimate, RunResult, Verdict,
+    percent,
 };
 
 pub(super) fn section(result: &RunResult) -> Markup {
@@ -19,7 +20,7 @@ pub(super) fn section(result: &RunResult) -> Markup {
                 @for (index, ranking) in result.rankings.iter().enumerate() {
                     @let id = format!("ranking-{index}");
                     section aria-labelledby=(id) {
-                        h3 id=(id) { (load_name(ranking)) }
+                        h3 id=(id) { (load_name(result, ranking.clients)) }
                         (ranking_bars(result, ranking))
                     }
                 }
@@ -85,16 +86,12 @@ fn placed<'a>(result: &'a RunResult, ranking: &'a Ranking) -> Vec<Placed<'a>> {
         speed: RelativeSpeed::BEST,
         standing: standing.to_owned(),
     }];
-    let verdicts = result.verdicts.iter();
-    let others = verdicts.filter(|verdict| {
-        verdict.workload == ranking.workload && verdict.clients == ranking.clients
-    });
-    placed.extend(others.map(|other| {
-        let place = place_of(&other.b);
+    placed.extend(result.verdicts_of(ranking).map(|other| {
+        let place = place_of(&other.cases.b);
         let of_best = place.and_then(|place| place.of_best.as_ref());
         Placed {
-            layout: &other.b,
-            keeps: ranking.keeps_of(&other.b),
+            layout: &other.cases.b,
+            keeps: ranking.keeps_of(&other.cases.b),
             place: place.map(|place| place.place),
             speed: of_best.map_or_else(|| RelativeSpeed::of_other(other), RelativeSpeed::of_best),
             standing: standing_of(result, other),
@@ -133,9 +130,9 @@ fn ranking_bars(result: &RunResult, ranking: &Ranking) -> Markup {
                 }
             }
         }
-        @for case in result.cases.iter().filter(|case| case.is_ranked_in(ranking) && !case.is_compared()) {
+        @for case in result.cases_at(ranking.clients).filter(|case| !case.is_compared()) {
             @if let Some(reason) = case.outcome.reason() {
-                p { (layout_name(result, &case.layout)) ": " (case.outcome.status()) ", " (reason) }
+                p { (layout_name(result, &case.id.layout)) ": " (case.outcome.status()) ", " (reason) }
             }
         }
     }
@@ -143,13 +140,8 @@ fn ranking_bars(result: &RunResult, ranking: &Ranking) -> Markup {
 
 /// What a case is ranked by.
 fn figure(result: &RunResult, ranking: &Ranking, layout: &str) -> String {
-    let mut cases = result
-        .cases
-        .iter()
-        .filter(|case| case.is_ranked_in(ranking));
-    let summary = cases
-        .find(|case| case.layout == layout)
-        .and_then(Case::summary);
+    let case = result.case(&CaseId::new(layout, ranking.clients));
+    let summary = case.and_then(Case::summary);
     summary.map_or_else(String::new, |summary| match ranking.measure {
         Measure::Throughput => format!("{:.0} tpm", summary.tpm),
         Measure::P99 => format!("p99 {} ms", milliseconds(summary.p99_ms)),
@@ -202,11 +194,11 @@ fn comparison_row(result: &RunResult, case: &Case, columns: &[Column]) -> Markup
     html! {
         tr {
             th scope="row" {
-                (layout_name(result, &case.layout))
+                (layout_name(result, &case.id.layout))
                 @if let (Some(_), Some(remark)) = (&summary, &remark) { small { (remark) } }
             }
             td { (comparison::keeps(case)) }
-            td.figure { (case.clients) }
+            td.figure { (case.id.clients) }
             @match summary {
                 Some(summary) => { @for column in columns { td.figure { ((column.cell)(&summary)) } } }
                 None => { td.words colspan=(columns.len()) { (remark.as_deref().unwrap_or(case.outcome.status())) } }
@@ -243,10 +235,10 @@ fn verdicts_table(result: &RunResult) -> Markup {
                     } }
                     tbody { @for comparison in &result.verdicts {
                         tr {
-                            td { (comparison.workload) }
-                            td.figure { (comparison.clients) }
-                            td { (layout_name(result, &comparison.a)) }
-                            td { (layout_name(result, &comparison.b)) }
+                            td { (result.workload) }
+                            td.figure { (comparison.cases.clients) }
+                            td { (layout_name(result, &comparison.cases.a)) }
+                            td { (layout_name(result, &comparison.cases.b)) }
                             td.figure { (comparison::ratio(comparison.ratio)) }
                             td.figure { (comparison::interval(comparison)) }
                             td { (comparison::verdict(result, comparison)) }

@@ -3,10 +3,11 @@
 use maud::{Markup, html};
 
 use super::why::{bar_name, events_of};
-use super::{load_name, scrolling};
+use super::{layout_name, scrolling};
 use crate::chart::stacked::{self, Bar};
-use crate::chart::{colour_class, device, latency, probe, queries, scaling, throughput};
+use crate::chart::{device, latency, probe, queries, scaling, throughput};
 use crate::queries::{QueryTable, rates_table, seconds_table, temporary_space_table};
+use crate::sentences::load_name;
 use crate::timeline::Timeline;
 use spindle_result::{Case, Measure, Ranking, RunResult, SampledTrial};
 
@@ -18,9 +19,9 @@ pub(super) fn section(result: &RunResult, series: &[SampledTrial]) -> Markup {
         @if !result.rankings.is_empty() {
             section aria-labelledby="charts" {
                 h2 id="charts" { "Charts" }
-                @for (index, workload) in workloads(result).into_iter().enumerate() {
-                    @let heading = format!("Scaling: {workload}");
-                    @if let Some(figure) = scaling::figure(result, workload, &format!("scaling-{index}"), &heading) { (figure) }
+                @if is_throughput_found(result) {
+                    @let heading = format!("Scaling: {}", result.workload);
+                    @if let Some(figure) = scaling::figure(result, "scaling-0", &heading) { (figure) }
                 }
                 @for (index, ranking) in result.rankings.iter().enumerate() {
                     (of_load(result, series, ranking, index))
@@ -31,25 +32,16 @@ pub(super) fn section(result: &RunResult, series: &[SampledTrial]) -> Markup {
     }
 }
 
-/// Workloads whose throughput was found, and not given by a fixed rate.
-fn workloads(result: &RunResult) -> Vec<&str> {
-    let mut workloads: Vec<&str> = result
-        .rankings
-        .iter()
-        .filter(|ranking| ranking.measure == Measure::Throughput)
-        .map(|ranking| ranking.workload.as_str())
-        .collect();
-    workloads.dedup();
-    workloads
+/// Whether throughput was found, and not given by a fixed rate.
+fn is_throughput_found(result: &RunResult) -> bool {
+    let mut rankings = result.rankings.iter();
+    rankings.any(|ranking| ranking.measure == Measure::Throughput)
 }
 
 fn of_load(result: &RunResult, series: &[SampledTrial], ranking: &Ranking, index: usize) -> Markup {
-    let load = load_name(ranking);
-    let cases = result
-        .cases
-        .iter()
-        .filter(|case| case.is_ranked_in(ranking) && case.is_compared());
-    let cases: Vec<&Case> = cases.collect();
+    let load = load_name(result, ranking.clients);
+    let cases = result.cases_at(ranking.clients);
+    let cases: Vec<&Case> = cases.filter(|case| case.is_compared()).collect();
     let timeline = Timeline::of(result, series, ranking);
     let table = seconds_table(result, &cases);
     let more_of_queries = [
@@ -105,14 +97,12 @@ fn waits(result: &RunResult, cases: &[&Case], id: &str, heading: &str) -> Markup
 
 fn devices(result: &RunResult, timeline: &Timeline<'_>, load: &str, index: usize) -> Markup {
     let figures = device::figures(result, timeline, &format!("system-{index}"));
-    let layouts = timeline.typical().map(|trial| trial.layout);
+    let layouts = timeline.typical().map(|trial| &trial.case.layout);
     html! {
         @if let Some(figures) = figures {
             h4 { "Devices and system over time: " (load) ", round " (timeline.typical_round) }
             ul.legend {
-                @for (index, layout) in layouts.filter_map(|index| Some((index, result.layouts.get(index)?))) {
-                    li { span class={ "swatch " (colour_class(index)) } aria-hidden="true" {} (index + 1) " " (layout.name) }
-                }
+                @for layout in layouts { li { (layout_name(result, layout)) } }
             }
             (figures)
         }

@@ -98,7 +98,7 @@ fn checks_table(result: &RunResult) -> Markup {
                 } }
                 tbody { @for case in measured { @for trial in &case.trials {
                     tr {
-                        th scope="row" { (layout_name(result, &case.layout)) }
+                        th scope="row" { (layout_name(result, &case.id.layout)) }
                         @for check in CHECKS { td.figure { ((check.cell)(case, trial)) } }
                     }
                 } } }
@@ -124,9 +124,9 @@ fn space_table(result: &RunResult) -> Markup {
                 } }
                 tbody { @for (case, trial) in last_trials { @for segment in &trial.space {
                     tr {
-                        th scope="row" { (layout_name(result, &case.layout)) }
+                        th scope="row" { (layout_name(result, &case.id.layout)) }
                         td { (segment.segment) }
-                        td.figure { (case.clients) }
+                        td.figure { (case.id.clients) }
                         td.figure { (segment.extents) }
                         td.figure { (segment.bytes >> 20) }
                     }
@@ -149,10 +149,10 @@ fn order_table(result: &RunResult) -> Markup {
                 } }
                 tbody { @for (case, trial) in trials_in_order(result) {
                     tr {
-                        th scope="row" { (layout_name(result, &case.layout)) }
+                        th scope="row" { (layout_name(result, &case.id.layout)) }
                         td.figure { (trial.round) }
                         td.figure { (trial.position) }
-                        td.figure { (case.clients) }
+                        td.figure { (case.id.clients) }
                         td.figure { (format!("{:.1}", trial.measured_s - trial.flush_s().unwrap_or(0.0))) }
                         td.figure { (trial.flush_s().map_or_else(String::new, |seconds| format!("{seconds:.1}"))) }
                         td.figure { (format!("{:.0}", trial.tpm)) }

@@ -17,8 +17,8 @@ pub(super) use why::events_of;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use super::chart::colour_class;
-use super::sentences::{clients, context, experiment_name};
-use spindle_result::{Ranking, RunResult, SampledTrial};
+use super::sentences::{context, experiment_name};
+use spindle_result::{RunResult, SampledTrial};
 
 /// The page's style: layout, light and dark colours, print.
 const STYLE: &str = include_str!("style.css");
@@ -106,11 +106,6 @@ fn unnumbered(result: &RunResult, name: &str) -> Markup {
         }
         (name)
     }
-}
-
-/// Workload and load level of a ranking, as headings name it.
-fn load_name(ranking: &Ranking) -> String {
-    format!("{}, {}", ranking.workload, clients(ranking.clients))
 }
 
 /// A table that scrolls by itself where the screen is narrow; `label` names it for screen readers.

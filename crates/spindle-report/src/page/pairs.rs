@@ -2,10 +2,10 @@
 
 use maud::{Markup, html};
 
-use super::{layout_name, load_name, scrolling};
+use super::{layout_name, scrolling};
 use crate::chart::colour_class;
 use crate::pairs::Matrix;
-use crate::sentences::{ALL_PAIRS, compared_by};
+use crate::sentences::{ALL_PAIRS, compared_by, load_name};
 use spindle_result::RunResult;
 
 /// One table for each workload and load level, folded up: the ranking has said what matters most.
@@ -13,7 +13,12 @@ pub(super) fn tables(result: &RunResult) -> Markup {
     let matrices: Vec<(String, Matrix<'_>)> = result
         .rankings
         .iter()
-        .filter_map(|ranking| Some((load_name(ranking), Matrix::of(result, ranking)?)))
+        .filter_map(|ranking| {
+            Some((
+                load_name(result, ranking.clients),
+                Matrix::of(result, ranking)?,
+            ))
+        })
         .collect();
     html! {
         @if !matrices.is_empty() {

@@ -7,9 +7,8 @@ use super::{layout_name, scrolling};
 use crate::chart::stacked::{self, Bar};
 use crate::comparison::{self, NO_FIGURE};
 use crate::kinds::{self, Kind, kinds_of};
-use crate::sentences::clients;
-use crate::sentences::{drift, noise, stopping};
-use spindle_result::{Attribution, Case, Finding, RunResult};
+use crate::sentences::{drift, load_name, noise, stopping};
+use spindle_result::{Case, Finding, RunResult};
 
 const RESPONSE_TIME_NOTE: &str = "\
 Mean time from the begin of a transaction to the end of its commit, as its session spent it. Parts add up to the whole.";
@@ -19,7 +18,7 @@ pub(super) fn section(result: &RunResult) -> Markup {
         section aria-labelledby="why" {
             h2 id="why" { "Why" }
             @for (index, group) in result.groups().iter().enumerate() { (response_times(result, group, index)) }
-            (attributions(&result.attributions))
+            (attributions(result))
             (findings(result))
             (trust(result))
             (kinds(result))
@@ -41,7 +40,7 @@ fn response_times(result: &RunResult, group: &[&Case], index: usize) -> Markup {
         .collect();
     html! {
         @if let (Some(case), false) = (group.first(), bars.is_empty()) {
-            @let heading = format!("Response time: {}, {}", case.workload, clients(case.clients));
+            @let heading = format!("Response time: {}", load_name(result, case.id.clients));
             (stacked::figure(&bars, &format!("response-time-{index}"), &heading, RESPONSE_TIME_NOTE))
         }
     }
@@ -49,20 +48,21 @@ fn response_times(result: &RunResult, group: &[&Case], index: usize) -> Markup {
 
 /// Number and name of a case's layout, as drawings show it.
 pub(super) fn bar_name(result: &RunResult, case: &Case) -> String {
-    match result.layout_number(&case.layout) {
-        Some(number) => format!("{number} {}", case.layout),
-        None => case.layout.clone(),
+    match result.layout_number(&case.id.layout) {
+        Some(number) => format!("{number} {}", case.id.layout),
+        None => case.id.layout.clone(),
     }
 }
 
-fn attributions(attributions: &[Attribution]) -> Markup {
+fn attributions(result: &RunResult) -> Markup {
+    let attributions = &result.attributions;
     html! {
         @if !attributions.is_empty() {
             h3 { "What makes the difference" }
             ul.sentences {
                 @for attribution in attributions {
                     li { (with_names(&attribution.sentence)) " "
-                        small { "(" (attribution.workload) ")" } }
+                        small { "(" (result.workload) ")" } }
                 }
             }
         }
@@ -97,7 +97,7 @@ fn finding_card(result: &RunResult, finding: &Finding) -> Markup {
             p.remedy { strong { "Remedy: " } (with_names(&finding.remedy)) }
             p.where {
                 @for layout in &finding.layouts { span { (layout_name(result, layout)) } " " }
-                span { (finding.workload) ", " (clients.join(" and ")) " clients" }
+                span { (result.workload) ", " (clients.join(" and ")) " clients" }
             }
         }
     }
@@ -124,7 +124,7 @@ fn kinds(result: &RunResult) -> Markup {
             @let kinds = kinds_of(&group);
             @if let (Some(first), false) = (group.first(), kinds.is_empty()) {
                 details {
-                    summary { "Kinds of transactions: " (first.workload) ", " (clients(first.clients)) }
+                    summary { "Kinds of transactions: " (load_name(result, first.id.clients)) }
                     (scrolling("Kinds of transactions", html! {
                         table {
                             thead { tr {
@@ -163,12 +163,12 @@ fn waits(result: &RunResult) -> Markup {
             @let events = events_of(&cases);
             @if let (Some(first), false) = (cases.first(), events.is_empty()) {
                 details {
-                    summary { "Wait events: " (first.workload) ", " (clients(first.clients)) }
+                    summary { "Wait events: " (load_name(result, first.id.clients)) }
                     (scrolling("Wait events", html! {
                     table {
                         thead { tr {
                             th scope="col" { "event" }
-                            @for case in &cases { th.figure scope="col" { (layout_name(result, &case.layout)) } }
+                            @for case in &cases { th.figure scope="col" { (layout_name(result, &case.id.layout)) } }
                         } }
                         tbody { @for event in events {
                             tr {

@@ -66,8 +66,8 @@ pub fn render_result(result: &RunResult, record: &RunRecord, style: Style) -> St
 }
 
 /// `(oltp_mix, 8 clients`, to be closed.
-fn of_load(workload: &str, clients: u32) -> String {
-    format!("({workload}, {}", sentences::clients(clients))
+fn of_load(result: &RunResult, clients: u32) -> String {
+    format!("({}", sentences::load_name(result, clients))
 }
 
 fn heading(what: &str, style: Style) -> String {
@@ -102,7 +102,7 @@ fn places(result: &RunResult, ranking: &Ranking, style: Style) -> String {
         ]);
     }
     align_right(&mut table, 3);
-    let load = of_load(&ranking.workload, ranking.clients);
+    let load = of_load(result, ranking.clients);
     let title = format!("Ranking {load}; speed beside the best's, and its 95 % interval):");
     format!("{}{}\n\n", heading(&title, style), lines(&table))
 }
@@ -126,29 +126,24 @@ fn throughput(result: &RunResult, record: &RunRecord, group: &[&Case], style: St
     for (case, tpm) in &series {
         let mean = tpm.iter().sum::<f64>() / tpm.len() as f64;
         table.add_row([
-            format!("  {}", number(result, &case.layout)),
-            case.layout.clone(),
+            format!("  {}", number(result, &case.id.layout)),
+            case.id.layout.clone(),
             sparkline(tpm, full, cells.min(SPARKLINE_CELLS_MAX)),
             format!("{mean:.0}"),
         ]);
     }
     align_right(&mut table, 3);
-    let load = of_load(&first.workload, first.clients);
+    let load = of_load(result, first.id.clients);
     let title = format!("Throughput over the measured time {load}; a whole bar is {full:.0} tpm):");
     format!("{}{}\n\n", heading(&title, style), lines(&table))
 }
 
 /// Transactions per minute at each sample, as far as all sampled rounds of a case reach.
 fn mean_over_rounds(record: &RunRecord, case: &Case) -> Vec<f64> {
-    let is_of_case = |layout: usize| {
-        let layout = record.layouts.get(layout);
-        layout.is_some_and(|layout| layout.name == case.layout)
-    };
     let rounds: Vec<&[f64]> = record
         .series
         .iter()
-        .filter(|trial| trial.workload == case.workload && trial.clients == case.clients)
-        .filter(|trial| is_of_case(trial.layout))
+        .filter(|trial| trial.case == case.id)
         .map(|trial| trial.tps.as_slice())
         .collect();
     let samples = rounds.iter().map(|tps| tps.len()).min().unwrap_or(0);
@@ -170,14 +165,14 @@ fn response_times(result: &RunResult, group: &[&Case], style: Style) -> String {
     };
     for (case, time) in known {
         table.add_row([
-            format!("  {}", number(result, &case.layout)),
-            case.layout.clone(),
+            format!("  {}", number(result, &case.id.layout)),
+            case.id.layout.clone(),
             milliseconds(time.mean_us / 1e3),
             format!("= {}", parts(time)),
         ]);
     }
     align_right(&mut table, 2);
-    let load = of_load(&first.workload, first.clients);
+    let load = of_load(result, first.id.clients);
     let title = format!("Where the time of a transaction went {load}; ms):");
     format!("{}{}\n\n", heading(&title, style), lines(&table))
 }

@@ -47,7 +47,7 @@ fn look(scene: &Scene<'_>) -> Option<Seen> {
         }
         evidence += &format!(
             "; it did {before:.0} per second with {} clients",
-            lower.clients
+            lower.id.clients
         );
     }
     Some(Seen {
@@ -107,7 +107,7 @@ mod tests {
                     ("device_writes_per_s", 0.0),
                 ])
                 .case;
-            case.clients = 4;
+            case.id.clients = 4;
             Some(case)
         };
         let mut stage = stage(99.0, 12.0, 70.0);

@@ -67,30 +67,20 @@ pub fn kinds_of_findings() -> impl Iterator<Item = (&'static str, &'static str, 
     KINDS.iter().map(|kind| (kind.name, kind.text, kind.remedy))
 }
 
-/// Everything found, the weightiest first. A kind is said once for a workload, with the evidence of each case; twice,
+/// Everything found, the weightiest first. A kind is said once, with the evidence of each case; twice,
 /// where its words depend on the verdicts and these differ between load levels.
 pub(super) fn findings(result: &RunResult) -> Vec<Finding> {
     let cases = || result.cases.iter().filter(|case| case.is_compared());
-    let mut workloads: Vec<&str> = Vec::new();
-    for case in cases() {
-        if !workloads.contains(&case.workload.as_str()) {
-            workloads.push(&case.workload);
-        }
-    }
     let mut findings: Vec<(f64, Finding)> = Vec::new();
-    for workload in workloads {
-        for kind in KINDS {
-            let looks = cases()
-                .filter(|case| case.workload == workload)
-                .filter_map(|case| {
-                    let scene = Scene::of(case, result)?;
-                    Some((case, (kind.look)(&scene)?))
-                });
-            let (apart, alike): (Vec<_>, Vec<_>) = looks
-                .partition(|(case, _)| said(kind, do_layouts_differ(result, case)) != kind.text);
-            findings.extend(finding(kind, said(kind, true), workload, &apart));
-            findings.extend(finding(kind, kind.text, workload, &alike));
-        }
+    for kind in KINDS {
+        let looks = cases().filter_map(|case| {
+            let scene = Scene::of(case, result)?;
+            Some((case, (kind.look)(&scene)?))
+        });
+        let (apart, alike): (Vec<_>, Vec<_>) =
+            looks.partition(|(case, _)| said(kind, do_layouts_differ(result, case)) != kind.text);
+        findings.extend(finding(kind, said(kind, true), &apart));
+        findings.extend(finding(kind, kind.text, &alike));
     }
     findings.sort_by(|(a, _), (b, _)| b.total_cmp(a));
     findings.into_iter().map(|(_, finding)| finding).collect()
@@ -106,8 +96,7 @@ pub(super) fn is_device_saturated(result: &RunResult, case: &Case) -> bool {
 fn do_layouts_differ(result: &RunResult, case: &Case) -> bool {
     let mut verdicts = result.verdicts.iter();
     verdicts.any(|verdict| {
-        verdict.workload == case.workload
-            && verdict.clients == case.clients
+        verdict.cases.clients == case.id.clients
             && matches!(verdict.verdict, Verdict::Faster | Verdict::Slower)
     })
 }
@@ -120,34 +109,31 @@ fn said(kind: &Kind, do_layouts_differ: bool) -> &'static str {
     }
 }
 
-/// One kind in the cases of one workload; `None` when it was seen in none.
-fn finding(
-    kind: &Kind,
-    text: &str,
-    workload: &str,
-    seen: &[(&Case, Seen)],
-) -> Option<(f64, Finding)> {
+/// One kind in the cases that it was seen in; `None` when it was seen in none.
+fn finding(kind: &Kind, text: &str, seen: &[(&Case, Seen)]) -> Option<(f64, Finding)> {
     let weight = seen
         .iter()
         .map(|(_, seen)| seen.weight)
         .max_by(f64::total_cmp)?;
-    let mut layouts: Vec<String> = seen.iter().map(|(case, _)| case.layout.clone()).collect();
-    let mut clients: Vec<u32> = seen.iter().map(|(case, _)| case.clients).collect();
+    let mut layouts: Vec<String> = seen
+        .iter()
+        .map(|(case, _)| case.id.layout.clone())
+        .collect();
+    let mut clients: Vec<u32> = seen.iter().map(|(case, _)| case.id.clients).collect();
     let mut named = std::collections::BTreeSet::new();
     layouts.retain(|layout| named.insert(layout.clone()));
     clients.sort_unstable();
     clients.dedup();
     let evidence = seen.iter().map(|(case, seen)| {
-        let clients = match case.clients {
+        let clients = match case.id.clients {
             1 => "1 client".to_owned(),
             clients => format!("{clients} clients"),
         };
-        format!("{}, {clients}: {}", case.layout, seen.evidence)
+        format!("{}, {clients}: {}", case.id.layout, seen.evidence)
     });
     let finding = Finding {
         kind: kind.name.to_owned(),
         layouts,
-        workload: workload.to_owned(),
         clients,
         text: text.to_owned(),
         evidence: evidence.collect(),
@@ -159,7 +145,8 @@ fn finding(
 #[cfg(test)]
 mod tests {
     use super::super::{
-        ResponseTime, SampledTrial, SystemColumn, SystemSeries, TimePart, USER_CPU, build, sample,
+        CaseId, ResponseTime, SampledTrial, SystemColumn, SystemSeries, TimePart, USER_CPU, build,
+        sample,
     };
     use super::*;
 
@@ -214,7 +201,7 @@ mod tests {
         record.series = cases
             .map(|case| {
                 series(
-                    case.layout,
+                    ["a", "b"][case.layout],
                     case.clients,
                     "other_programs_cpu_percent",
                     &[0.0],
@@ -223,7 +210,7 @@ mod tests {
             .collect();
         let result = build(&record).unwrap();
         let verdicts = result.verdicts.iter();
-        let verdicts: Vec<_> = verdicts.map(|it| (it.clients, it.verdict)).collect();
+        let verdicts: Vec<_> = verdicts.map(|it| (it.cases.clients, it.verdict)).collect();
         assert_eq!(verdicts, [(8, Verdict::Faster), (64, Verdict::Draw)]);
         let said = result.findings.iter();
         let mut said: Vec<_> = said
@@ -250,11 +237,9 @@ mod tests {
         }
     }
 
-    fn series(layout: usize, clients: u32, column: &str, values: &[f32]) -> SampledTrial {
+    fn series(layout: &str, clients: u32, column: &str, values: &[f32]) -> SampledTrial {
         SampledTrial {
-            layout,
-            workload: "oltp_mix".to_owned(),
-            clients,
+            case: CaseId::new(layout, clients),
             round: 1,
             interval_ms: 1000,
             tps: Vec::new(),
@@ -271,7 +256,7 @@ mod tests {
     #[test]
     fn one_kind_in_several_cases_is_one_finding() {
         let mut record = sample::record(&[("a", &[100.0, 101.0]), ("b", &[200.0, 201.0])]);
-        for layout in [0, 1] {
+        for layout in ["a", "b"] {
             record.series.push(series(
                 layout,
                 8,

@@ -12,7 +12,7 @@ pub(super) struct Scene<'a> {
     pub(super) layout: &'a Layout,
     /// Its database's own settings; `None` when the record does not hold them.
     pub(super) database: Option<DatabaseFacts>,
-    /// The same layout and workload at the next lower load level, if it was measured.
+    /// The same layout at the next lower load level, if it was measured.
     pub(super) lower_load: Option<&'a Case>,
 }
 
@@ -22,15 +22,14 @@ impl<'a> Scene<'a> {
         let layout = result.layout_of(case)?;
         let lower = result.cases.iter().filter(|other| {
             other.is_compared()
-                && other.layout == case.layout
-                && other.workload == case.workload
-                && other.clients < case.clients
+                && other.id.layout == case.id.layout
+                && other.id.clients < case.id.clients
         });
         Some(Scene {
             case,
             layout,
             database: layout.database,
-            lower_load: lower.max_by_key(|other| other.clients),
+            lower_load: lower.max_by_key(|other| other.id.clients),
         })
     }
 

@@ -5,8 +5,6 @@ use serde::{Deserialize, Serialize};
 /// The difference of two layouts' response times, split into its parts. One for each verdict.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Attribution {
-    /// Kind of workload.
-    pub workload: String,
     /// Load level.
     pub clients: u32,
     /// Name of the layout whose transactions take longer.
@@ -45,8 +43,6 @@ pub struct Finding {
     pub kind: String,
     /// Names of the layouts that it was found on.
     pub layouts: Vec<String>,
-    /// Kind of workload.
-    pub workload: String,
     /// Load levels that it was found at.
     pub clients: Vec<u32>,
     /// What was found, in a sentence.

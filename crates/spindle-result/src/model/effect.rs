@@ -9,8 +9,6 @@ use super::RatioEstimate;
 /// run hold together, as those of pairs do.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Effect {
-    /// Kind of workload.
-    pub workload: String,
     /// Load level.
     pub clients: u32,
     /// What was varied: the last part of its key, or `layout`.
@@ -33,8 +31,6 @@ pub struct Effect {
 /// How much the effect of one factor depends on another. The intervals of all interactions of a run hold together.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Interaction {
-    /// Kind of workload.
-    pub workload: String,
     /// Load level.
     pub clients: u32,
     /// The factor whose effect it is.
@@ -64,8 +60,6 @@ pub struct Interaction {
 /// What a factor does, in words.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FactorAnswer {
-    /// Kind of workload.
-    pub workload: String,
     /// Load level.
     pub clients: u32,
     /// Which factor.

@@ -6,7 +6,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use spindle_stats::Verdict;
 
-use super::Keeps;
+use super::{CaseId, CasePair, Keeps};
 
 /// What cases are compared by.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -35,8 +35,6 @@ impl fmt::Display for Measure {
 /// cases (see `spindle_stats::Family`).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Ranking {
-    /// Kind of workload.
-    pub workload: String,
     /// Load level.
     pub clients: u32,
     /// What its cases are compared by.
@@ -99,14 +97,9 @@ pub struct RatioEstimate {
 /// Case `a` beside case `b`; both ran the same workload at the same load level.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Comparison {
-    /// Kind of workload.
-    pub workload: String,
-    /// Load level.
-    pub clients: u32,
-    /// Name of the layout that the verdict is said of: the best of its workload and load.
-    pub a: String,
-    /// Name of the layout it is compared with.
-    pub b: String,
+    /// Which two; the verdict is said of the best at its load level.
+    #[serde(flatten)]
+    pub cases: CasePair,
     /// Throughput of `a` over that of `b`, or time of `b` over that of `a`, as the ranking's measure says: geometric
     /// mean of the ratios of the rounds that both finished.
     pub ratio: f64,
@@ -144,14 +137,9 @@ pub struct Comparison {
 /// `spindle_stats::Family`).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Pair {
-    /// Kind of workload.
-    pub workload: String,
-    /// Load level.
-    pub clients: u32,
-    /// Name of the layout that the verdicts are said of: the earlier one in the experiment file.
-    pub a: String,
-    /// Name of the other.
-    pub b: String,
+    /// Which two; the verdict is said of the earlier one in the experiment file.
+    #[serde(flatten)]
+    pub cases: CasePair,
     /// As in [`Comparison::ratio`].
     pub ratio: f64,
     /// As in [`Comparison::ci95`].
@@ -174,12 +162,9 @@ pub struct Pair {
 /// One case run twice under two names: by how much two equal things differ on this machine.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct NoiseFloor {
-    /// Kind of workload.
-    pub workload: String,
-    /// Load level.
-    pub clients: u32,
-    /// Name of the layout that was run twice.
-    pub layout: String,
+    /// Which case was run twice.
+    #[serde(flatten)]
+    pub case: CaseId,
     /// Name under which it was run again.
     #[serde(default)]
     pub again: String,
@@ -193,12 +178,9 @@ pub struct NoiseFloor {
 /// are listed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Drift {
-    /// Name of the layout.
-    pub layout: String,
-    /// Kind of workload.
-    pub workload: String,
-    /// Load level.
-    pub clients: u32,
+    /// Which case.
+    #[serde(flatten)]
+    pub case: CaseId,
     /// What moved.
     #[serde(default)]
     pub measure: Measure,

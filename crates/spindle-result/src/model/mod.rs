@@ -1,10 +1,12 @@
 //! The shape of `result.json`: every type here is written to it and read from it as it stands.
 
 mod audit;
+mod case_id;
 mod cause;
 mod clients;
 mod conditions;
 mod effect;
+mod format_1;
 mod io_calls;
 mod judgement;
 mod layout;
@@ -19,6 +21,7 @@ use serde_json::Value;
 use super::mean::mean_of;
 
 pub use audit::{Audit, IoCounts};
+pub use case_id::{CaseId, CasePair};
 pub use cause::{Attribution, Finding, PartDifference};
 pub use clients::ClientAudit;
 pub use conditions::{Conditions, DeviceProbe, ProbedTimes, QuietWait, Standstill, TrialTimes};
@@ -42,14 +45,16 @@ pub use variance::Variance;
 
 /// Version of the format of `result.json`. It rises when a field changes its meaning or goes away; a new field alone
 /// leaves it as it is.
-pub const FORMAT_VERSION: u32 = 1;
+pub const FORMAT_VERSION: u32 = 2;
 
 /// Everything a run found, and under which conditions.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunResult {
     /// [`FORMAT_VERSION`] of the program that wrote the result.
     pub format: u32,
-    /// The answer in one sentence per workload and load level.
+    /// Kind of workload, such as `oltp_mix`: the same for all cases.
+    pub workload: String,
+    /// The answer in one sentence per load level.
     pub headline: String,
     /// The experiment as it was read, defaults filled in.
     pub experiment: Value,
@@ -63,16 +68,16 @@ pub struct RunResult {
     pub own_cost: Option<OwnCost>,
     /// The candidates in the order of the experiment file.
     pub layouts: Vec<Layout>,
-    /// Layouts under a workload and a load level, grouped by workload and load.
+    /// Layouts under a workload and a load level, grouped by load level.
     pub cases: Vec<Case>,
-    /// Who won under each workload and load level that has a measured case.
+    /// Who won under each load level that has a measured case.
     pub rankings: Vec<Ranking>,
-    /// For each workload and load level, the best case against every other.
+    /// For each load level, the best case against every other.
     pub verdicts: Vec<Comparison>,
-    /// For each workload and load level, every case beside every other.
+    /// For each load level, every case beside every other.
     #[serde(default)]
     pub pairs: Vec<Pair>,
-    /// For each workload and load level of a matrix of settings, what each setting does over all others.
+    /// For each load level of a matrix of settings, what each setting does over all others.
     #[serde(default)]
     pub effects: Vec<Effect>,
     /// How far these depend on each other.
@@ -115,12 +120,15 @@ impl RunResult {
         text
     }
 
-    /// Reads a `result.json`.
+    /// Reads a `result.json` of this format, or of an older one.
     ///
     /// # Errors
     /// When the text is not JSON or lacks a field of this format.
     pub fn from_json(text: &str) -> Result<RunResult, serde_json::Error> {
-        serde_json::from_str(text)
+        match serde_json::from_str::<Head>(text)?.format {
+            1 => serde_json::from_value(format_1::lifted(serde_json::from_str(text)?)),
+            _ => serde_json::from_str(text),
+        }
     }
 
     /// Number of a layout as people see it, from 1; `None` when no layout has that name.
@@ -133,35 +141,22 @@ impl RunResult {
     pub fn layout_of(&self, case: &Case) -> Option<&Layout> {
         self.layouts
             .iter()
-            .find(|layout| layout.name == case.layout)
-    }
-
-    /// The cases of each workload and load level, in the order of [`RunResult::cases`]: only cases of one group were
-    /// compared with each other.
-    pub fn groups(&self) -> Vec<Vec<&Case>> {
-        let mut groups: Vec<Vec<&Case>> = Vec::new();
-        for case in &self.cases {
-            match groups
-                .iter_mut()
-                .find(|group| group[0].shares_load_with(case))
-            {
-                Some(group) => group.push(case),
-                None => groups.push(vec![case]),
-            }
-        }
-        groups
+            .find(|layout| layout.name == case.id.layout)
     }
 }
 
-/// One layout under one workload at one load level.
+/// What a reader looks at first.
+#[derive(Deserialize)]
+struct Head {
+    format: u32,
+}
+
+/// One layout at one load level.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Case {
-    /// Name of the layout.
-    pub layout: String,
-    /// Kind of workload, such as `oltp_mix`.
-    pub workload: String,
-    /// Sessions that worked at the same time, 1 or more.
-    pub clients: u32,
+    /// Which case.
+    #[serde(flatten)]
+    pub id: CaseId,
     /// Whether the case was measured: `status` and, unless it was, `reason`.
     #[serde(flatten)]
     pub outcome: Outcome,
@@ -184,16 +179,6 @@ pub struct Case {
 }
 
 impl Case {
-    /// Whether both ran the same workload at the same load level, and so may be compared.
-    pub fn shares_load_with(&self, other: &Case) -> bool {
-        self.workload == other.workload && self.clients == other.clients
-    }
-
-    /// Whether a ranking is the one of this case's workload and load level.
-    pub fn is_ranked_in(&self, ranking: &Ranking) -> bool {
-        self.workload == ranking.workload && self.clients == ranking.clients
-    }
-
     /// Share of the bytes read by the database that never reached the device, 0 to 1: mean of the trials that know.
     pub fn page_cache_share(&self) -> Option<f64> {
         mean_of(

@@ -2,17 +2,14 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::CasePair;
+
 /// The parts of the variance of one verdict's ratio, as standard deviations in percent of the ratio.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Variance {
-    /// Kind of workload.
-    pub workload: String,
-    /// Load level.
-    pub clients: u32,
-    /// Name of the best layout.
-    pub a: String,
-    /// Name of the other.
-    pub b: String,
+    /// Which two, the best first.
+    #[serde(flatten)]
+    pub cases: CasePair,
     /// Within trials, from the throughput over their time.
     pub within_percent: f64,
     /// From one trial to the next of the same run.

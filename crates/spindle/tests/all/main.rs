@@ -13,6 +13,7 @@ mod interrupted;
 mod layouts;
 mod limits;
 mod mariadb_run;
+mod old_run;
 mod on_volumes;
 mod outputs_and_signals;
 mod postgres_run;

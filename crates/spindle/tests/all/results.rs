@@ -87,7 +87,6 @@ fn full_result() -> RunResult {
         });
     }
     result.attributions = vec![Attribution {
-        workload: "oltp_mix".to_owned(),
         clients: 8,
         slower: names[0].clone(),
         faster: names[5].clone(),
@@ -101,7 +100,6 @@ fn full_result() -> RunResult {
     result.findings = vec![Finding {
         kind: "double buffering".to_owned(),
         layouts: vec![names[0].clone(), names[1].clone()],
-        workload: "oltp_mix".to_owned(),
         clients: vec![8],
         text: "the same blocks lie in the buffer cache and in the page cache".to_owned(),
         evidence: vec!["78 % of the bytes read came from the page cache".to_owned()],
@@ -154,7 +152,7 @@ fn csv_has_a_row_for_each_trial() {
         .collect();
     assert_eq!(rows.len(), trials.len());
     for (row, (case, trial)) in rows.iter().zip(trials) {
-        assert_eq!(row[column("layout")], case.layout);
+        assert_eq!(row[column("layout")], case.id.layout);
         assert_eq!(row[column("tpm")].parse::<f64>().unwrap(), trial.tpm);
         let waited = row[column("wait log file sync total_us")]
             .parse::<f64>()
@@ -172,7 +170,7 @@ fn csv_has_a_row_for_each_trial() {
 fn openmetrics_keep_to_the_specification() {
     let mut result = full_result();
     result.layouts[0].name = "with \"quotes\" and \\ and\nlines".to_owned();
-    result.cases[0].layout = result.layouts[0].name.clone();
+    result.cases[0].id.layout = result.layouts[0].name.clone();
     let families = openmetrics_text::families(&export::openmetrics(&result, AT)).unwrap();
     assert!(families.len() >= 9);
     for family in families {

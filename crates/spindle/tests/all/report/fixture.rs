@@ -3,8 +3,8 @@
 
 use serde_json::json;
 use spindle_result::{
-    Audit, CaseRecord, Conditions, CpuMicroseconds, CpuShares, IoCounts, Latency, Layout, Memory,
-    Outcome, OwnCost, PageCache, Promise, Restore, RunRecord, SampledTrial, SegmentSpace,
+    Audit, CaseId, CaseRecord, Conditions, CpuMicroseconds, CpuShares, IoCounts, Latency, Layout,
+    Memory, Outcome, OwnCost, PageCache, Promise, Restore, RunRecord, SampledTrial, SegmentSpace,
     SystemSeries, Trial, Wait, Warning,
 };
 
@@ -114,7 +114,6 @@ pub fn record() -> RunRecord {
     let cases: Vec<CaseRecord> = (0..PATHS.len())
         .map(|case| CaseRecord {
             layout: case,
-            workload: "oltp_mix".to_owned(),
             clients: 8,
             outcome: outcome(case),
             set_aside: Vec::new(),
@@ -132,6 +131,7 @@ pub fn record() -> RunRecord {
             "workload": { "kind": "oltp_mix", "read_percent": 40, "clients": [8] },
             "plan": { "warmup": "2s", "measure": "5s", "rounds": 3 },
         }),
+        workload: "oltp_mix".to_owned(),
         machine: json!({
             "kernel": "Linux 6.1.0",
             "cpu": { "model": "AMD EPYC", "processors": 2, "governor": null },
@@ -318,9 +318,7 @@ fn sampled(case: usize, round: u32) -> SampledTrial {
         level * (1.0 + waver) * dip
     };
     SampledTrial {
-        layout: case,
-        workload: "oltp_mix".to_owned(),
-        clients: 8,
+        case: CaseId::new(PATHS[case].name, 8),
         round,
         interval_ms: INTERVAL_MS,
         tps: (0..samples).map(sample).collect(),

@@ -5,9 +5,9 @@
 use serde_json::json;
 use spindle_experiment::Experiment;
 use spindle_result::{
-    Attribution, Audit, Case, CaseRecord, Conditions, CpuMicroseconds, CpuShares, Drift, Finding,
-    IoCounts, KindOfTransaction, Latency, Measure, NoiseFloor, Outcome, PartDifference, Place,
-    Promise, RatioEstimate, ResponseTime, Restore, RunRecord, RunResult, SampledTrial,
+    Attribution, Audit, Case, CaseId, CaseRecord, Conditions, CpuMicroseconds, CpuShares, Drift,
+    Finding, IoCounts, KindOfTransaction, Latency, Measure, NoiseFloor, Outcome, PartDifference,
+    Place, Promise, RatioEstimate, ResponseTime, Restore, RunRecord, RunResult, SampledTrial,
     SegmentSpace, Stopping, SystemColumn, SystemMean, SystemSeries, TimePart, Trial, Verdict, Wait,
     WarmUp, Warning, build,
 };
@@ -127,7 +127,6 @@ pub fn record(extent: Extent<'_>) -> RunRecord {
             let rounds = 1..=extent.rounds;
             cases.push(CaseRecord {
                 layout,
-                workload: "oltp_mix".to_owned(),
                 clients,
                 outcome: Outcome::Measured,
                 set_aside: Vec::new(),
@@ -136,11 +135,14 @@ pub fn record(extent: Extent<'_>) -> RunRecord {
                     .map(|round| trial(layout, clients, round))
                     .collect(),
             });
-            series.extend(rounds.map(|round| sampled(layout, clients, round, extent.samples)));
+            let name = experiment.layouts[layout].name.as_str();
+            let samples = extent.samples;
+            series.extend(rounds.map(|round| sampled((layout, name), clients, round, samples)));
         }
     }
     RunRecord {
         experiment: serde_json::to_value(&experiment).expect("plain data becomes JSON"),
+        workload: "oltp_mix".to_owned(),
         machine: json!({
             "kernel": "Linux 6.18.0",
             "cpu": { "model": "AMD EPYC 9354P", "processors": 16, "governor": "performance" },
@@ -313,7 +315,12 @@ fn response_time(layout: usize, mean_us: f64) -> ResponseTime {
     }
 }
 
-fn sampled(layout: usize, clients: u32, round: u32, samples: usize) -> SampledTrial {
+fn sampled(
+    (layout, name): (usize, &str),
+    clients: u32,
+    round: u32,
+    samples: usize,
+) -> SampledTrial {
     let level = tpm(layout, clients) / 60.0;
     let seed = |index: usize, what: u64| {
         let place = (layout as u64) << 32 | u64::from(clients) << 16 | u64::from(round);
@@ -335,9 +342,7 @@ fn sampled(layout: usize, clients: u32, round: u32, samples: usize) -> SampledTr
     };
     let dirty = if layout == 0 { 400.0 } else { 2.0 };
     SampledTrial {
-        layout,
-        workload: "oltp_mix".to_owned(),
-        clients,
+        case: CaseId::new(name, clients),
         round,
         interval_ms: 1_000,
         tps: (0..samples).map(rate).collect(),
@@ -387,7 +392,7 @@ fn sampled(layout: usize, clients: u32, round: u32, samples: usize) -> SampledTr
 pub fn result(record: &RunRecord) -> RunResult {
     let mut result = build(record).expect("the showcase is consistent");
     result.cases.iter_mut().for_each(explain);
-    let (workload, layouts) = ("oltp_mix".to_owned(), result.layouts.clone());
+    let layouts = result.layouts.clone();
     let name = |layout: usize| layouts[layout].name.clone();
     let estimate = |ratio: f64, half: f64| RatioEstimate {
         ratio,
@@ -406,12 +411,12 @@ pub fn result(record: &RunRecord) -> RunResult {
         };
         let verdicts = result.verdicts.iter();
         let mut others: Vec<_> = verdicts
-            .filter(|verdict| verdict.clients == ranking.clients)
+            .filter(|verdict| verdict.cases.clients == ranking.clients)
             .collect();
         others.sort_by(|a, b| a.ratio.total_cmp(&b.ratio));
         let others = others.iter().enumerate().map(|(index, verdict)| Place {
             keeps: spindle_result::Keeps::default(),
-            layout: verdict.b.clone(),
+            layout: verdict.cases.b.clone(),
             place: if verdict.verdict == Verdict::Draw {
                 1
             } else {
@@ -432,18 +437,14 @@ pub fn result(record: &RunRecord) -> RunResult {
     result.noise = clients
         .iter()
         .map(|&clients| NoiseFloor {
-            workload: workload.clone(),
-            clients,
-            layout: name(0),
+            case: CaseId::new(&name(0), clients),
             again: format!("{} (again)", name(0)),
             ratio: estimate(1.002, 0.007),
             floor: 0.009,
         })
         .collect();
     result.drifts = vec![Drift {
-        layout: name(2),
-        workload: workload.clone(),
-        clients: clients[0],
+        case: CaseId::new(&name(2), clients[0]),
         measure: Measure::Throughput,
         percent_per_round: -0.8,
         ci95: (-1.2, -0.4),
@@ -488,7 +489,6 @@ fn attribution(slower: &str, faster: &str, clients: u32) -> Attribution {
         explanation: explanation.map(str::to_owned),
     };
     Attribution {
-        workload: "oltp_mix".to_owned(),
         clients,
         slower: slower.to_owned(),
         faster: faster.to_owned(),
@@ -514,7 +514,6 @@ fn findings(buffered: &str, synchronous: &str, clients: &[u32]) -> Vec<Finding> 
     let finding = |kind: &str, layout: &str, text: &str, evidence: &[&str], remedy: &str| Finding {
         kind: kind.to_owned(),
         layouts: vec![layout.to_owned()],
-        workload: "oltp_mix".to_owned(),
         clients: clients.to_vec(),
         text: text.to_owned(),
         evidence: evidence.iter().map(|&text| text.to_owned()).collect(),

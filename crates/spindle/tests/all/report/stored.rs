@@ -40,7 +40,7 @@ pub fn store(record: &RunRecord, extent: Extent<'_>, directory: &Path) -> u64 {
 
 fn finished(record: &RunRecord, case: &CaseRecord, round: u32) -> Event {
     let is_of_trial = |sampled: &&SampledTrial| {
-        (sampled.layout, sampled.clients, sampled.round) == (case.layout, case.clients, round)
+        Some(&sampled.case) == record.id_of(case).as_ref() && sampled.round == round
     };
     let sampled = record.series.iter().find(is_of_trial);
     let sampled = sampled.expect("every trial was sampled");
