@@ -1,5 +1,5 @@
-//! What a trial needs of a database under test, whichever it is: clients that work on it, what it counts and waits for,
-//! and its end.
+//! What a trial needs of a database under test, whichever it is: clients that work on it, what it counts and waits for
+//! ([`Counters`], said once by each database), and its end.
 
 use std::borrow::Cow;
 use std::future::Future;
@@ -76,15 +76,9 @@ pub struct ThreadOf {
     pub thread_id: u32,
 }
 
-/// A database under test, running. Counters count since its start.
-pub trait Engine: Send + Sync {
-    /// Lets clients begin the workload.
-    fn start_clients(&self, env: &Arc<dyn Env>, behaviour: Behaviour) -> Running;
-
-    /// Looks at the whole database and says whether anything was lost; `acknowledged` has, for each client, what it was
-    /// promised.
-    fn check(&self, acknowledged: Vec<Acknowledged>) -> Answer<'_, Result<String, String>>;
-
+/// What a running database tells of itself. Counters count since its start. What a database does not tell is said by a
+/// default: nothing, or zero.
+pub trait Counters: Send + Sync {
     /// I/O so far.
     fn counts(&self) -> EngineCounts;
 
@@ -100,25 +94,27 @@ pub trait Engine: Send + Sync {
     }
 
     /// Checkpoints and the like so far.
-    fn housekeeping(&self) -> Housekeeping;
+    fn housekeeping(&self) -> Housekeeping {
+        Housekeeping::default()
+    }
 
-    /// Changed blocks in the buffer cache, bytes; 0 where the database does not tell.
-    fn dirty_bytes(&self) -> u64;
+    /// Changed blocks in the buffer cache, bytes.
+    fn dirty_bytes(&self) -> u64 {
+        0
+    }
 
-    /// Why the database failed, if it did.
-    fn failure(&self) -> Option<String>;
+    /// Why the database failed or ended, if it did. Of an existing server only its clients notice.
+    fn failure(&self) -> Option<String> {
+        None
+    }
 
     /// Space of every table and index.
     fn segments(&self) -> Vec<SegmentSize>;
 
-    /// The processes of a server, of which every descendant belongs to the database; none when it runs in this process.
+    /// The processes of a server, of which every descendant belongs to the database; none when it runs in this process,
+    /// or nobody knows where.
     fn processes(&self) -> Vec<u32> {
         Vec::new()
-    }
-
-    /// Whether it is an existing server: what its files, devices and processors do is not known then.
-    fn is_foreign(&self) -> bool {
-        false
     }
 
     /// Threads of a server that serve the clients, one after the other or one each.
@@ -126,12 +122,31 @@ pub trait Engine: Send + Sync {
         Vec::new()
     }
 
-    /// What it keeps when the power goes, by its settings in force, on what lies beneath its files.
+    /// What it keeps when the power goes, by its settings in force for a client's session, on what lies beneath its
+    /// files.
     fn promise(&self, storage: &Storage) -> Promise;
 
     /// What was noticed, for people.
     fn warnings(&self) -> Vec<String> {
         Vec::new()
+    }
+}
+
+/// A database under test, running, with the workload that it was loaded for.
+pub trait Engine: Send + Sync {
+    /// What it tells of itself.
+    fn counters(&self) -> &dyn Counters;
+
+    /// Lets clients begin the workload.
+    fn start_clients(&self, env: &Arc<dyn Env>, behaviour: Behaviour) -> Running;
+
+    /// Looks at the whole database and says whether anything was lost; `acknowledged` has, for each client, what it was
+    /// promised.
+    fn check(&self, acknowledged: Vec<Acknowledged>) -> Answer<'_, Result<String, String>>;
+
+    /// Whether it is an existing server: what its files, devices and processors do is not known then.
+    fn is_foreign(&self) -> bool {
+        false
     }
 
     /// Makes everything durable that was left for later.

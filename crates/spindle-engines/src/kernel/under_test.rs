@@ -8,7 +8,9 @@ use spindle_workload::driver::{self, Behaviour, Running};
 use spindle_workload::{Acknowledged, Workload};
 
 use super::{KernelEngine, Shutdown, WaitTotal};
-use crate::engine::{Answer, Engine, EngineCounts, EngineWait, Housekeeping, SegmentSize, Written};
+use crate::engine::{
+    Answer, Counters, Engine, EngineCounts, EngineWait, Housekeeping, SegmentSize, Written,
+};
 use crate::promise::{self, Promise, Storage};
 
 /// The embedded database with the workload that it was loaded for.
@@ -37,18 +39,7 @@ fn waits(totals: Vec<WaitTotal>) -> Vec<EngineWait> {
     totals.into_iter().map(wait).collect()
 }
 
-impl Engine for KernelUnderTest {
-    fn start_clients(&self, env: &Arc<dyn Env>, behaviour: Behaviour) -> Running {
-        let connect = self.engine.connector();
-        let tables = self.engine.tables();
-        driver::start(env, &self.workload, &tables, behaviour, connect)
-    }
-
-    fn check(&self, acknowledged: Vec<Acknowledged>) -> Answer<'_, Result<String, String>> {
-        let mut session = self.engine.connector()();
-        Box::pin(async move { driver::check(&mut session, &*self.workload, acknowledged).await })
-    }
-
+impl Counters for KernelUnderTest {
     fn counts(&self) -> EngineCounts {
         self.engine.counts()
     }
@@ -96,6 +87,23 @@ impl Engine for KernelUnderTest {
         dropped
             .map(|reason| format!("fixed buffers were dropped: {reason}"))
             .collect()
+    }
+}
+
+impl Engine for KernelUnderTest {
+    fn counters(&self) -> &dyn Counters {
+        self
+    }
+
+    fn start_clients(&self, env: &Arc<dyn Env>, behaviour: Behaviour) -> Running {
+        let connect = self.engine.connector();
+        let tables = self.engine.tables();
+        driver::start(env, &self.workload, &tables, behaviour, connect)
+    }
+
+    fn check(&self, acknowledged: Vec<Acknowledged>) -> Answer<'_, Result<String, String>> {
+        let mut session = self.engine.connector()();
+        Box::pin(async move { driver::check(&mut session, &*self.workload, acknowledged).await })
     }
 
     fn flush(&self) -> Answer<'_, Result<(), String>> {

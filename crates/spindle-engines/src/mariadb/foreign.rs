@@ -11,7 +11,7 @@ use super::MariaDb;
 use super::connection::{Access, MariaDbConnection};
 use super::monitor::{Monitor, counts};
 use super::settings::in_force;
-use crate::engine::{EngineCounts, EngineWait, Housekeeping, SegmentSize, ThreadOf};
+use crate::engine::{Counters, EngineCounts, EngineWait, SegmentSize};
 use crate::promise::{self, Promise, Storage};
 use crate::sql::{
     Address, Dropped, ForeignServer, FoundServer, Password, Purpose, RunningServer, Schema,
@@ -199,6 +199,31 @@ impl ForeignMariaDb {
     }
 }
 
+impl Counters for ForeignMariaDb {
+    fn counts(&self) -> EngineCounts {
+        self.ask(|monitor| counts(&monitor.found()))
+    }
+
+    fn waits(&self) -> Vec<EngineWait> {
+        self.ask(|monitor| monitor.found().waits())
+    }
+
+    fn session_waits(&self) -> Vec<EngineWait> {
+        self.ask(|monitor| monitor.found().session_waits())
+    }
+
+    fn segments(&self) -> Vec<SegmentSize> {
+        let mut segments = self.ask(|monitor| monitor.tables_with_sizes(&self.schema.name));
+        segments.retain(|segment| segment.name != TOKEN);
+        segments
+    }
+
+    fn promise(&self, storage: &Storage) -> Promise {
+        let told = self.connect().map(|mut session| in_force(&mut *session));
+        promise::innodb::promise(&told.unwrap_or_default(), storage)
+    }
+}
+
 impl RunningServer for ForeignMariaDb {
     fn connect(&self) -> Result<Box<dyn SqlConnection>, SessionError> {
         Ok(Box::new(MariaDbConnection::new(
@@ -221,50 +246,6 @@ impl RunningServer for ForeignMariaDb {
             connection.ask(&format!("analyze table `{table}`"), &mut |_| Ok(()))?;
         }
         Ok(())
-    }
-
-    fn counts(&self) -> EngineCounts {
-        self.ask(|monitor| counts(&monitor.found()))
-    }
-
-    fn waits(&self) -> Vec<EngineWait> {
-        self.ask(|monitor| monitor.found().waits())
-    }
-
-    fn session_waits(&self) -> Vec<EngineWait> {
-        self.ask(|monitor| monitor.found().session_waits())
-    }
-
-    fn housekeeping(&self) -> Housekeeping {
-        Housekeeping::default()
-    }
-
-    fn dirty_bytes(&self) -> u64 {
-        0
-    }
-
-    /// Its clients notice.
-    fn failure(&self) -> Option<String> {
-        None
-    }
-
-    fn segments(&self) -> Vec<SegmentSize> {
-        let mut segments = self.ask(|monitor| monitor.tables_with_sizes(&self.schema.name));
-        segments.retain(|segment| segment.name != TOKEN);
-        segments
-    }
-
-    fn processes(&self) -> Vec<u32> {
-        Vec::new()
-    }
-
-    fn session_threads(&self) -> Vec<ThreadOf> {
-        Vec::new()
-    }
-
-    fn promise(&self, storage: &Storage) -> Promise {
-        let told = self.connect().map(|mut session| in_force(&mut *session));
-        promise::innodb::promise(&told.unwrap_or_default(), storage)
     }
 
     /// Spindle goes; the server stays.

@@ -11,16 +11,17 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use rustix::process::Signal;
 use spindle_layout::TreeDirectories;
 
-use super::account::{Account, command};
 use super::connection::{Access, DATABASE};
-use super::process::{Process, last_lines};
 use super::programs::{Make, Programs};
 use super::raw;
 use super::running::RunningMariaDb;
 use super::settings::{Native, Settings};
 use crate::sql::ServerError;
+use crate::sql::account::{Account, launch_bound};
+use crate::sql::child_server::{ChildServer, Habits, last_lines};
 
 /// The socket and the file with the process's number, in the directory of the data, where the server works: a name
 /// without a directory is never too long for a socket (108 bytes with its zero, unix(7)).
@@ -34,6 +35,14 @@ const LOG: &str = "spindle.log";
 /// How long a server may take to start; recovery reads all redo since the last checkpoint.
 const START_PATIENCE: Duration = Duration::from_secs(600);
 const START_PAUSE: Duration = Duration::from_millis(20);
+/// Its redo makes up for whatever a killed one had not written.
+const HABITS: Habits = Habits {
+    name: "the server",
+    in_order: Signal::TERM,
+    at_once: Signal::KILL,
+    at_once_limit: Duration::from_secs(15),
+    error_mark: Some("[ERROR]"),
+};
 /// What performance_schema is not asked for takes no memory and no time: all instruments are off but those of files and
 /// of commits, and most of its tables have no rows. `loose`: not every version has every one.
 const PERFORMANCE_SCHEMA: [&str; 29] = [
@@ -84,18 +93,18 @@ impl Instance<'_> {
     pub fn create(&self) -> Result<(), ServerError> {
         for (_, directory) in self.directories.named() {
             if let Some(account) = self.account {
-                account.can_reach(directory)?;
-                account.own(directory)?;
+                account.give(directory)?;
+                account.reach(directory)?;
             }
         }
         let mut command = match (self.programs.make, &self.programs.install) {
             (Make::MariaDb, Some(install)) => {
-                let mut command = command(self.account, install);
+                let mut command = launch_bound(self.account, "KILL", install);
                 command.args(["--no-defaults", "--skip-test-db", "--skip-name-resolve"]);
                 command
             }
             _ => {
-                let mut command = command(self.account, &self.programs.server);
+                let mut command = launch_bound(self.account, "KILL", &self.programs.server);
                 command.args(["--no-defaults", "--initialize-insecure"]);
                 command
             }
@@ -104,11 +113,14 @@ impl Instance<'_> {
         command.args(self.settings.shaping_arguments());
         let log = self.directories.temp.join(LOG);
         self.speak_into(&mut command, &log)?;
-        let process = Process::start(command, log.clone()).map_err(not_started)?;
+        let program = self.programs.install.as_ref();
+        let program = program.unwrap_or(&self.programs.server);
+        let process = self.start_program(command, program, log.clone())?;
         match process.wait(START_PATIENCE) {
             Some(status) if status.success() => {}
             Some(status) => {
-                let reason = format!("it ended with {status}; {}", last_lines(&log));
+                let said = last_lines(&process.log(), HABITS.error_mark);
+                let reason = format!("it ended with {status}; {said}");
                 return Err(ServerError::failed("making the database", reason));
             }
             None => {
@@ -124,7 +136,7 @@ impl Instance<'_> {
     pub fn start(&self) -> Result<Arc<RunningMariaDb>, ServerError> {
         if let Some(account) = self.account {
             for (_, directory) in self.directories.named() {
-                account.can_reach(directory)?;
+                account.reach(directory)?;
             }
         }
         let devices = raw::hold(self.directories)?;
@@ -143,8 +155,8 @@ impl Instance<'_> {
         &self,
         init_file: &Path,
         password: &str,
-    ) -> Result<(Process, Access), ServerError> {
-        let mut command = command(self.account, &self.programs.server);
+    ) -> Result<(ChildServer, Access), ServerError> {
+        let mut command = launch_bound(self.account, "KILL", &self.programs.server);
         command.arg("--no-defaults");
         self.places(&mut command)?;
         self.forget_dead_server()?;
@@ -175,7 +187,7 @@ impl Instance<'_> {
         let directory = File::open(&self.directories.data)
             .map_err(|error| ServerError::failed("opening the directory of the data", error))?;
         let access = Access::new(directory, SOCKET, password);
-        let process = Process::start(command, log).map_err(not_started)?;
+        let process = self.start_program(command, &self.programs.server, log)?;
         let began = Instant::now();
         loop {
             let error = match access.connect() {
@@ -190,6 +202,15 @@ impl Instance<'_> {
             }
             std::thread::sleep(START_PAUSE);
         }
+    }
+
+    fn start_program(
+        &self,
+        command: Command,
+        program: &Path,
+        log: PathBuf,
+    ) -> Result<ChildServer, ServerError> {
+        ChildServer::start(&HABITS, command, program, &self.directories.data, log)
     }
 
     /// MySQL does not start where one was killed, if a process has its number meanwhile. A server that is alive has its
@@ -244,7 +265,7 @@ impl Instance<'_> {
         let file = File::create(log);
         let file = file.map_err(|error| ServerError::failed("making the server's log", error))?;
         if let Some(account) = self.account {
-            account.own(log)?;
+            account.give(log)?;
         }
         let again = file
             .try_clone()
@@ -268,14 +289,14 @@ impl Instance<'_> {
         );
         file.write_all(text.as_bytes()).map_err(wrong)?;
         if let Some(account) = self.account {
-            account.own(&path)?;
+            account.give(&path)?;
         }
         Ok(path)
     }
 
     /// Whether the server does asynchronous I/O as the layout wants it: it goes on otherwise when it cannot, and says
     /// so.
-    fn is_as_asked(&self, process: &Process) -> Result<(), ServerError> {
+    fn is_as_asked(&self, process: &ChildServer) -> Result<(), ServerError> {
         let words = match self.settings.native {
             Some(Native::IoUring) => "InnoDB: Using io_uring",
             Some(Native::Libaio) => "InnoDB: Using Linux native AIO",
@@ -294,16 +315,6 @@ impl Instance<'_> {
         Err(ServerError::Unavailable(format!(
             "the server does not use the asynchronous I/O that was asked for: it should say {words:?}, and said {said:?}"
         )))
-    }
-}
-
-fn not_started(error: std::io::Error) -> ServerError {
-    match error.kind() {
-        ErrorKind::NotFound => ServerError::Unavailable(
-            "servers are started by setpriv, which is not there: install the package util-linux"
-                .to_owned(),
-        ),
-        _ => ServerError::failed("starting the server", error),
     }
 }
 

@@ -1,16 +1,13 @@
 //! MariaDB, and MySQL by the same means: a server that Spindle makes in directories of its own, starts for a trial and
-//! ends after it. `programs` finds it, `settings` and `check` say what it is started with, `account` who it runs as,
-//! `instance` makes and starts it, `raw` has its datafiles on raw devices, `process` watches it; `connection`, `values`
-//! and `load` are the client; `monitor` and `waits` what is counted. `foreign` is an existing one.
+//! ends after it. `programs` finds it, `settings` and `check` say what it is started with, `instance` makes and
+//! starts it, `raw` has its datafiles on raw devices; `connection`, `values` and `load` are the client; `monitor` and `waits` what is counted. `foreign` is an existing one.
 
-mod account;
 mod check;
 mod connection;
 mod foreign;
 mod instance;
 mod load;
 mod monitor;
-mod process;
 mod programs;
 mod raw;
 mod running;
@@ -23,11 +20,11 @@ use std::sync::Arc;
 use spindle_layout::{RawDevice, TreeDirectories};
 use spindle_workload::sql::Dialect;
 
+use crate::sql::account::Account;
 use crate::sql::{
     FoundServer, OnRawDevices, Purpose, Room, RunningServer, Server, ServerError, ServerIo,
     ServerRequest, Stop,
 };
-use account::Account;
 use instance::Instance;
 use programs::{Make, Programs};
 use running::RunningMariaDb;
@@ -44,6 +41,12 @@ const OWN_BYTES: u64 = 96 << 20;
 /// What they grow by in a trial beside the data: undo, temporary tables.
 const GROWTH_BYTES: u64 = 64 << 20;
 
+/// Users that a server may run as when Spindle is root, the better first.
+const USERS: [&str; 2] = ["mysql", "nobody"];
+/// Why there is none of them.
+const NO_USER: &str =
+    "the server must not run as root, and there is neither a user mysql nor nobody";
+
 /// MariaDB and MySQL.
 pub struct MariaDb;
 
@@ -54,7 +57,7 @@ impl MariaDb {
         purpose: Purpose,
     ) -> Result<Arc<RunningMariaDb>, ServerError> {
         let programs = Programs::find(request.bin_dir.as_deref())?;
-        let account = Account::of_servers()?;
+        let account = Account::of_servers(&USERS, NO_USER)?;
         let mut settings = Settings::of(request, &programs)?;
         settings.purpose(purpose, request);
         settings.find_raw_files(directories)?;
@@ -75,7 +78,7 @@ impl Server for MariaDb {
 
     fn examine(&self, request: &ServerRequest) -> Result<FoundServer, ServerError> {
         let programs = Programs::find(request.bin_dir.as_deref())?;
-        let account = Account::of_servers()?;
+        let account = Account::of_servers(&USERS, NO_USER)?;
         let settings = Settings::of(request, &programs)?;
         check::check(&programs, &settings, request)?;
         let mut notes = settings.notes.clone();
@@ -141,7 +144,7 @@ impl Server for MariaDb {
         directories: &TreeDirectories,
     ) -> Result<(), ServerError> {
         let programs = Programs::find(request.bin_dir.as_deref())?;
-        let account = Account::of_servers()?;
+        let account = Account::of_servers(&USERS, NO_USER)?;
         let settings = Settings::of(request, &programs)?;
         let instance = Instance {
             programs: &programs,

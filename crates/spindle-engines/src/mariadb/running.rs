@@ -1,25 +1,21 @@
 //! A server at work.
 
 use std::fs::File;
-use std::time::Duration;
 
 use spindle_workload::SessionError;
 use spindle_workload::sql::SqlConnection;
 
 use super::connection::{Access, DATABASE, MariaDbConnection};
 use super::monitor::{Monitor, counts};
-use super::process::Process;
 use super::settings::in_force;
-use crate::engine::{EngineCounts, EngineWait, Housekeeping, SegmentSize, ThreadOf};
+use crate::engine::{Counters, EngineCounts, EngineWait, Housekeeping, SegmentSize, ThreadOf};
 use crate::promise::{self, Promise, Storage};
+use crate::sql::child_server::ChildServer;
 use crate::sql::{RunningServer, ServerError, Stop};
-
-/// How long a server may take to end in order: it writes all that is changed, and purges.
-const STOP_PATIENCE: Duration = Duration::from_secs(1800);
 
 /// A server at work. It ends when this is dropped.
 pub(super) struct RunningMariaDb {
-    process: Process,
+    process: ChildServer,
     access: Access,
     monitor: Monitor,
     /// Of its datafiles, held as long as it runs.
@@ -32,7 +28,7 @@ impl RunningMariaDb {
     /// # Errors
     /// [`ServerError::Session`].
     pub fn new(
-        process: Process,
+        process: ChildServer,
         access: Access,
         devices: Vec<File>,
     ) -> Result<RunningMariaDb, ServerError> {
@@ -77,21 +73,7 @@ impl RunningMariaDb {
     }
 }
 
-impl RunningServer for RunningMariaDb {
-    fn connect(&self) -> Result<Box<dyn SqlConnection>, SessionError> {
-        Ok(Box::new(MariaDbConnection::new(
-            self.access.connect()?,
-            Some(self.process.id()),
-        )))
-    }
-
-    fn after_load(&self, connection: &mut dyn SqlConnection) -> Result<(), ServerError> {
-        for table in self.monitor.tables(DATABASE)? {
-            connection.ask(&format!("analyze table `{table}`"), &mut |_| Ok(()))?;
-        }
-        Ok(())
-    }
-
+impl Counters for RunningMariaDb {
     fn counts(&self) -> EngineCounts {
         counts(&self.monitor.found())
     }
@@ -124,13 +106,13 @@ impl RunningServer for RunningMariaDb {
     }
 
     fn processes(&self) -> Vec<u32> {
-        vec![self.process.id()]
+        vec![self.process.process_id()]
     }
 
     fn session_threads(&self) -> Vec<ThreadOf> {
         let threads = self.monitor.session_threads().into_iter();
         let of_server = |thread_id| ThreadOf {
-            process_id: self.process.id(),
+            process_id: self.process.process_id(),
             thread_id,
         };
         threads.map(of_server).collect()
@@ -140,24 +122,24 @@ impl RunningServer for RunningMariaDb {
         let told = self.connect().map(|mut session| in_force(&mut *session));
         promise::innodb::promise(&told.unwrap_or_default(), storage)
     }
+}
+
+impl RunningServer for RunningMariaDb {
+    fn connect(&self) -> Result<Box<dyn SqlConnection>, SessionError> {
+        Ok(Box::new(MariaDbConnection::new(
+            self.access.connect()?,
+            Some(self.process.process_id()),
+        )))
+    }
+
+    fn after_load(&self, connection: &mut dyn SqlConnection) -> Result<(), ServerError> {
+        for table in self.monitor.tables(DATABASE)? {
+            connection.ask(&format!("analyze table `{table}`"), &mut |_| Ok(()))?;
+        }
+        Ok(())
+    }
 
     fn stop(&self, how: Stop) -> Result<(), ServerError> {
-        if how == Stop::Kill {
-            self.process.kill();
-            return Ok(());
-        }
-        self.process.terminate();
-        match self.process.wait(STOP_PATIENCE) {
-            Some(status) if status.success() => Ok(()),
-            Some(_) => {
-                let words = self.process.last_words().unwrap_or_default();
-                Err(ServerError::failed("stopping the server", words))
-            }
-            None => {
-                self.process.kill();
-                let reason = "it did not end in half an hour";
-                Err(ServerError::failed("stopping the server", reason))
-            }
-        }
+        self.process.stop(how)
     }
 }

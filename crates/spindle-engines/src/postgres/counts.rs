@@ -63,17 +63,17 @@ fn checkpoints_of(major: u32) -> &'static str {
 }
 
 /// Asks the server for its counts, on a connection of its own. When it is gone, the last ones stand.
-pub(super) struct Counters {
+pub(super) struct Statistics {
     connection: Mutex<Option<PostgresConnection>>,
     last: Mutex<(EngineCounts, Housekeeping, Vec<SegmentSize>)>,
 }
 
-impl Counters {
+impl Statistics {
     /// Asks through `connection`.
     ///
     /// # Errors
     /// See [`SessionError`].
-    pub fn new(mut connection: PostgresConnection, major: u32) -> Result<Counters, SessionError> {
+    pub fn new(mut connection: PostgresConnection, major: u32) -> Result<Statistics, SessionError> {
         let statements = [
             data_of(major),
             redo_of(major),
@@ -81,7 +81,7 @@ impl Counters {
             SEGMENT_SIZES,
         ];
         connection.prepare(&statements.map(str::to_owned))?;
-        Ok(Counters {
+        Ok(Statistics {
             connection: Mutex::new(Some(connection)),
             last: Mutex::default(),
         })

@@ -9,12 +9,12 @@ use spindle_workload::sql::SqlConnection;
 
 use super::Postgres;
 use super::connection::PostgresConnection;
-use super::counts::Counters;
+use super::counts::Statistics;
 use super::settings::in_force;
 use super::stream::Stream;
 use super::waits::{WaitSampler, Whose};
 use super::wire::Login;
-use crate::engine::{EngineCounts, EngineWait, Housekeeping, SegmentSize, ThreadOf};
+use crate::engine::{Counters, EngineCounts, EngineWait, Housekeeping, SegmentSize};
 use crate::promise::{self, Promise, Storage};
 use crate::sql::address::Reach;
 use crate::sql::{
@@ -29,7 +29,7 @@ const SETTINGS: &str = "select name, current_setting(name) from pg_settings wher
      'synchronous_standby_names', 'autovacuum') order by name";
 /// Another transaction may hold what is to be dropped, but not for ever.
 const PATIENCE: &str = "set lock_timeout = '60s'";
-/// The version that [`Counters`] takes a server for that does not tell.
+/// The version that [`Statistics`] takes a server for that does not tell.
 const OLDEST: u32 = 13;
 
 impl ForeignServer for Postgres {
@@ -64,7 +64,7 @@ impl ForeignServer for Postgres {
             notes.push("this server does not tell its settings".to_owned());
         }
         let major = major_of(&mut connection);
-        notes.push(match Counters::new(connection, major) {
+        notes.push(match Statistics::new(connection, major) {
             Ok(_) => "its counts are of the whole server, whoever works there".to_owned(),
             Err(_) => {
                 "this server does not tell its reads and writes, which are shown as 0".to_owned()
@@ -126,7 +126,7 @@ impl ForeignServer for Postgres {
                 Some(Watch {
                     sampler,
                     // It may not tell them.
-                    counters: Counters::new(counting, major).ok(),
+                    counters: Statistics::new(counting, major).ok(),
                 })
             }
         };
@@ -196,7 +196,7 @@ fn major_of(connection: &mut PostgresConnection) -> u32 {
 /// Those who look at a server while a trial goes on.
 struct Watch {
     sampler: WaitSampler,
-    counters: Option<Counters>,
+    counters: Option<Statistics>,
 }
 
 /// A schema to work in.
@@ -212,8 +212,40 @@ impl ForeignPostgres {
         watch.as_ref().map(of).unwrap_or_default()
     }
 
-    fn count<T: Default>(&self, of: impl FnOnce(&Counters) -> T) -> T {
+    fn count<T: Default>(&self, of: impl FnOnce(&Statistics) -> T) -> T {
         self.ask(|watch| watch.counters.as_ref().map(of).unwrap_or_default())
+    }
+}
+
+impl Counters for ForeignPostgres {
+    fn counts(&self) -> EngineCounts {
+        self.count(Statistics::io)
+    }
+
+    fn waits(&self) -> Vec<EngineWait> {
+        self.ask(|watch| watch.sampler.waits(false))
+    }
+
+    fn session_waits(&self) -> Vec<EngineWait> {
+        self.ask(|watch| watch.sampler.waits(true))
+    }
+
+    fn waits_are_sampled(&self) -> bool {
+        true
+    }
+
+    fn housekeeping(&self) -> Housekeeping {
+        self.count(Statistics::housekeeping)
+    }
+
+    fn segments(&self) -> Vec<SegmentSize> {
+        self.count(Statistics::segments)
+    }
+
+    fn promise(&self, storage: &Storage) -> Promise {
+        let session = come_to(&self.schema);
+        let told = session.map(|mut session| in_force(&mut session));
+        promise::postgres::promise(&told.unwrap_or_default(), storage)
     }
 }
 
@@ -243,53 +275,6 @@ impl RunningServer for ForeignPostgres {
             }
         }
         Ok(())
-    }
-
-    fn counts(&self) -> EngineCounts {
-        self.count(Counters::io)
-    }
-
-    fn waits(&self) -> Vec<EngineWait> {
-        self.ask(|watch| watch.sampler.waits(false))
-    }
-
-    fn session_waits(&self) -> Vec<EngineWait> {
-        self.ask(|watch| watch.sampler.waits(true))
-    }
-
-    fn waits_are_sampled(&self) -> bool {
-        true
-    }
-
-    fn housekeeping(&self) -> Housekeeping {
-        self.count(Counters::housekeeping)
-    }
-
-    fn dirty_bytes(&self) -> u64 {
-        0
-    }
-
-    /// Its clients notice.
-    fn failure(&self) -> Option<String> {
-        None
-    }
-
-    fn segments(&self) -> Vec<SegmentSize> {
-        self.count(Counters::segments)
-    }
-
-    fn processes(&self) -> Vec<u32> {
-        Vec::new()
-    }
-
-    fn session_threads(&self) -> Vec<ThreadOf> {
-        Vec::new()
-    }
-
-    fn promise(&self, storage: &Storage) -> Promise {
-        let session = come_to(&self.schema);
-        let told = session.map(|mut session| in_force(&mut session));
-        promise::postgres::promise(&told.unwrap_or_default(), storage)
     }
 
     /// Spindle goes; the server stays.

@@ -1,13 +1,12 @@
 //! PostgreSQL: an installed server, run on a cluster of its own that lies in the layout's directories. `programs` finds
-//! it, `settings` has it check what the experiment sets, `cluster` is its files, `postmaster` its process, `stream`,
-//! `wire`, `values` and `connection` the client, `temporary` what its queries spill, `running` a server at work with
-//! `counts` and `waits`. `foreign` is an existing one.
+//! it, `settings` has it check what the experiment sets, `cluster` is its files, `stream`, `wire`, `values` and
+//! `connection` the client, `temporary` what its queries spill, `running` a server at work with `counts` and `waits`.
+//! `foreign` is an existing one.
 
 mod cluster;
 mod connection;
 mod counts;
 mod foreign;
-mod postmaster;
 mod programs;
 mod running;
 mod settings;

@@ -1,11 +1,11 @@
 //! The programs of an installed PostgreSQL, and the user they run as: the server refuses to run as root, so that for
 //! root it is a user without privileges, through `setpriv` of util-linux.
 
-use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-use crate::sql::{ServerError, ServerRequest, if_this_process_lives};
+use crate::sql::account::{Account, launch, launch_bound, not_launched};
+use crate::sql::{ServerError, ServerRequest};
 
 /// The oldest version that has all that is asked of a server here.
 pub(super) const MAJOR_MIN: u32 = 13;
@@ -14,44 +14,8 @@ const DEBIAN: &str = "/usr/lib/postgresql";
 /// Users that the server may run as when Spindle is root, the better first.
 const USERS: [&str; 2] = ["postgres", "nobody"];
 
-/// A user of the system, as /etc/passwd has it (passwd(5)).
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct User {
-    pub name: String,
-    pub user_id: u32,
-    pub group_id: u32,
-}
-
-impl User {
-    /// The user that servers run as; `None`: the one that Spindle runs as.
-    fn of_servers() -> Result<Option<User>, ServerError> {
-        if !rustix::process::geteuid().is_root() {
-            return Ok(None);
-        }
-        let passwd = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
-        let mut found = USERS.iter().filter_map(|name| User::named(name, &passwd));
-        found.next().map(Some).ok_or_else(|| {
-            ServerError::Unavailable(
-                "PostgreSQL refuses to run as root, and there is no user \"postgres\" or \"nobody\" that it could run as"
-                    .to_owned(),
-            )
-        })
-    }
-
-    fn named(name: &str, passwd: &str) -> Option<User> {
-        passwd.lines().find_map(|line| {
-            let mut fields = line.split(':');
-            if fields.next() != Some(name) {
-                return None;
-            }
-            Some(User {
-                name: name.to_owned(),
-                user_id: fields.nth(1)?.parse().ok()?,
-                group_id: fields.next()?.parse().ok()?,
-            })
-        })
-    }
-}
+/// Why there is none of them.
+const NO_USER: &str = "PostgreSQL refuses to run as root, and there is no user \"postgres\" or \"nobody\" that it could run as";
 
 /// An installed PostgreSQL.
 #[derive(Debug, Clone)]
@@ -62,7 +26,7 @@ pub(super) struct Programs {
     /// As the server itself says it.
     pub version: String,
     /// Who runs them; `None`: whoever runs Spindle.
-    pub user: Option<User>,
+    pub user: Option<Account>,
 }
 
 impl Programs {
@@ -71,7 +35,7 @@ impl Programs {
     /// # Errors
     /// [`ServerError::Unavailable`]: there are none, they are too old, or no user may run them.
     pub fn find(request: &ServerRequest) -> Result<Programs, ServerError> {
-        let user = User::of_servers()?;
+        let user = Account::of_servers(&USERS, NO_USER)?;
         let candidates = match &request.bin_dir {
             Some(directory) => vec![directory.clone()],
             None => on_path().into_iter().chain(newest_of_debian()).collect(),
@@ -91,7 +55,7 @@ impl Programs {
         }))
     }
 
-    fn in_directory(bin_dir: PathBuf, user: Option<User>) -> Result<Programs, ServerError> {
+    fn in_directory(bin_dir: PathBuf, user: Option<Account>) -> Result<Programs, ServerError> {
         let mut programs = Programs {
             bin_dir,
             major: 0,
@@ -137,37 +101,14 @@ impl Programs {
 
     /// A program, to be run as the user of servers.
     pub fn command(&self, program: &str) -> Command {
-        self.command_with(["--".into(), self.path(program).into()])
+        let path = self.path(program);
+        with_clean_environment(launch(self.user.as_ref(), &["--"], [path]))
     }
 
     /// The same for a program that ends, as PostgreSQL does at once (SIGQUIT), when the thread that started it does.
-    /// Changing the user would undo that (PR_SET_PDEATHSIG(2const)): `setpriv` does both in the right order.
     pub fn command_of_thread(&self, program: &str) -> Command {
-        let mut words: Vec<OsString> = ["--pdeathsig", "QUIT", "--"].map(OsString::from).into();
-        words.extend(if_this_process_lives());
-        words.push(self.path(program).into());
-        self.command_with(words)
-    }
-
-    /// `setpriv`, with what follows its words for the user.
-    fn command_with(&self, words: impl IntoIterator<Item = OsString>) -> Command {
-        let mut command = Command::new("setpriv");
-        if let Some(user) = &self.user {
-            command
-                .arg(format!("--reuid={}", user.user_id))
-                .arg(format!("--regid={}", user.group_id))
-                .arg("--clear-groups");
-        }
-        command.args(words);
-        // What the environment says of other servers is not for this one.
-        for (name, _) in std::env::vars_os() {
-            if name.as_encoded_bytes().starts_with(b"PG") {
-                command.env_remove(name);
-            }
-        }
-        command.env("LC_ALL", "C").current_dir("/");
-        command.stdin(Stdio::null());
-        command
+        let path = self.path(program);
+        with_clean_environment(launch_bound(self.user.as_ref(), "QUIT", &path))
     }
 
     /// Runs a command to its end.
@@ -175,12 +116,8 @@ impl Programs {
     /// # Errors
     /// [`ServerError::Failed`] when it cannot be started.
     pub fn output_of(&self, command: &mut Command) -> Result<Output, ServerError> {
-        command.output().map_err(|error| {
-            ServerError::failed(
-                "running setpriv (of util-linux), which runs PostgreSQL",
-                error,
-            )
-        })
+        let output = command.output();
+        output.map_err(|error| not_launched("running PostgreSQL", error))
     }
 
     /// Runs a command to its end; what it wrote to its output.
@@ -202,51 +139,29 @@ impl Programs {
         Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
     }
 
-    /// Whether the user of servers gets to a directory.
-    ///
-    /// # Errors
-    /// [`ServerError::Failed`] that names the directory on the way which is closed to it.
+    /// Makes sure that the user of servers gets to a directory. Errors: see [`Account::reach`].
     pub fn reaches(&self, directory: &Path) -> Result<(), ServerError> {
-        let Some(user) = &self.user else {
-            return Ok(());
-        };
-        let is_open = |path: &Path| {
-            let mut test = self.command_with(["--".into(), "test".into()]);
-            test.arg("-x").arg(path);
-            self.output_of(&mut test)
-                .map(|output| output.status.success())
-        };
-        if is_open(directory)? {
-            return Ok(());
-        }
-        let mut from_the_root: Vec<&Path> = directory.ancestors().collect();
-        from_the_root.reverse();
-        for ancestor in from_the_root {
-            if !is_open(ancestor)? {
-                return Err(ServerError::failed(
-                    format!("getting to {}", directory.display()),
-                    format!(
-                        "the server runs as the user {}, and {} is closed to it: open it (chmod o+x), or give the layout \
-                         another path",
-                        user.name,
-                        ancestor.display()
-                    ),
-                ));
-            }
-        }
-        Ok(())
+        self.user
+            .as_ref()
+            .map_or(Ok(()), |user| user.reach(directory))
     }
 
     /// Gives a file or directory to the user of servers. Errors: the system's.
     pub fn give(&self, path: &Path) -> Result<(), ServerError> {
-        let Some(user) = &self.user else {
-            return Ok(());
-        };
-        std::os::unix::fs::lchown(path, Some(user.user_id), Some(user.group_id)).map_err(|error| {
-            let what = format!("giving {} to the user {}", path.display(), user.name);
-            ServerError::failed(what, error)
-        })
+        self.user.as_ref().map_or(Ok(()), |user| user.give(path))
     }
+}
+
+/// What the environment says of other servers is not for this one.
+fn with_clean_environment(mut command: Command) -> Command {
+    for (name, _) in std::env::vars_os() {
+        if name.as_encoded_bytes().starts_with(b"PG") {
+            command.env_remove(name);
+        }
+    }
+    command.env("LC_ALL", "C").current_dir("/");
+    command.stdin(Stdio::null());
+    command
 }
 
 /// What a program said when it failed.
@@ -312,13 +227,5 @@ mod tests {
         ] {
             assert_eq!(major_of(said), major, "{said}");
         }
-    }
-
-    #[test]
-    fn users_are_found_by_their_name() {
-        let passwd = "root:x:0:0:root:/root:/bin/sh\npostgres:x:101:104::/:/bin/sh\n";
-        let found = User::named("postgres", passwd).unwrap();
-        assert_eq!((found.user_id, found.group_id), (101, 104));
-        assert_eq!(User::named("postgre", passwd), None);
     }
 }

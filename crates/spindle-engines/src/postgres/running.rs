@@ -7,25 +7,35 @@ use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use rustix::process::Signal;
 use spindle_workload::SessionError;
 use spindle_workload::sql::SqlConnection;
 
 use super::cluster::{Cluster, INDEX_TABLESPACE, PORT, SUPERUSER};
 use super::connection::{Backends, PostgresConnection};
-use super::counts::Counters;
-use super::postmaster::Postmaster;
+use super::counts::Statistics;
 use super::programs::Programs;
 use super::settings::{Settings, in_force};
 use super::stream::Stream;
 use super::waits::{WaitSampler, Whose};
 use super::wire::Login;
-use crate::engine::{EngineCounts, EngineWait, Housekeeping, SegmentSize, ThreadOf};
+use crate::engine::{Counters, EngineCounts, EngineWait, Housekeeping, SegmentSize, ThreadOf};
 use crate::promise::{self, Promise, Storage};
+use crate::sql::child_server::{ChildServer, Habits};
 use crate::sql::{Purpose, RunningServer, ServerError, Stop};
 
 /// Recovery from a crash takes as long as its redo is long.
 const START_LIMIT: Duration = Duration::from_secs(1800);
 const START_LOOK: Duration = Duration::from_millis(10);
+/// "Fast" and "immediate" shutdown (https://www.postgresql.org/docs/current/server-shutdown.html). The postmaster, as
+/// PostgreSQL calls a server's first process, itself kills what has not ended five seconds after it said so.
+const HABITS: Habits = Habits {
+    name: "PostgreSQL",
+    in_order: Signal::INT,
+    at_once: Signal::QUIT,
+    at_once_limit: Duration::from_secs(15),
+    error_mark: None,
+};
 
 /// The way to a server's socket. A socket's path may be no longer than 107 bytes (unix(7)), and a layout's may be any:
 /// it is reached through the open directory.
@@ -63,10 +73,10 @@ impl Access {
 pub(super) struct RunningPostgres {
     /// Before the server, so that nothing is connected when it is dropped.
     sampler: WaitSampler,
-    counters: Counters,
+    counters: Statistics,
     access: Access,
     backends: Backends,
-    postmaster: Postmaster,
+    postmaster: ChildServer,
     cluster: Cluster,
     programs: Programs,
     purpose: Purpose,
@@ -86,9 +96,9 @@ impl RunningPostgres {
     ) -> Result<RunningPostgres, ServerError> {
         cluster.make_ready(settings, purpose, &programs)?;
         let access = Access::to(&cluster)?;
-        let postmaster = Postmaster::start(&cluster, &programs)?;
+        let postmaster = start_postmaster(&cluster, &programs)?;
         let first = wait_until_ready(&access, &postmaster)?;
-        let counters = Counters::new(first, programs.major)?;
+        let counters = Statistics::new(first, programs.major)?;
         let sampler = WaitSampler::start(access.connect(None)?, Whose::All);
         let sampler = sampler.map_err(|error| {
             ServerError::failed("starting the thread that looks at waits", error)
@@ -121,13 +131,24 @@ impl RunningPostgres {
     }
 }
 
+fn start_postmaster(cluster: &Cluster, programs: &Programs) -> Result<ChildServer, ServerError> {
+    let log = cluster.open_log()?;
+    let again = log.try_clone();
+    let again = again.map_err(|error| ServerError::failed("opening the server's log", error))?;
+    let mut command = programs.command_of_thread("postgres");
+    command.arg("-D").arg(cluster.data());
+    command.stdout(again).stderr(log);
+    let program = programs.path("postgres");
+    ChildServer::start(&HABITS, command, &program, &cluster.data(), cluster.log())
+}
+
 fn wait_until_ready(
     access: &Access,
-    postmaster: &Postmaster,
+    postmaster: &ChildServer,
 ) -> Result<PostgresConnection, ServerError> {
     let began = Instant::now();
     loop {
-        if let Some(reason) = postmaster.ended() {
+        if let Some(reason) = postmaster.last_words() {
             return Err(ServerError::failed("starting PostgreSQL", reason));
         }
         match access.connect(None) {
@@ -142,22 +163,7 @@ fn wait_until_ready(
     }
 }
 
-impl RunningServer for RunningPostgres {
-    fn connect(&self) -> Result<Box<dyn SqlConnection>, SessionError> {
-        Ok(Box::new(self.connect_client()?))
-    }
-
-    fn before_indexes(&self, connection: &mut dyn SqlConnection) -> Result<(), ServerError> {
-        connection.run(&format!("set default_tablespace = {INDEX_TABLESPACE}"))?;
-        Ok(())
-    }
-
-    fn after_load(&self, connection: &mut dyn SqlConnection) -> Result<(), ServerError> {
-        connection.run("vacuum (analyze)")?;
-        connection.run("checkpoint")?;
-        Ok(())
-    }
-
+impl Counters for RunningPostgres {
     fn counts(&self) -> EngineCounts {
         self.counters.io()
     }
@@ -178,12 +184,8 @@ impl RunningServer for RunningPostgres {
         self.counters.housekeeping()
     }
 
-    fn dirty_bytes(&self) -> u64 {
-        0
-    }
-
     fn failure(&self) -> Option<String> {
-        self.postmaster.ended()
+        self.postmaster.last_words()
     }
 
     fn segments(&self) -> Vec<SegmentSize> {
@@ -207,6 +209,23 @@ impl RunningServer for RunningPostgres {
         let session = self.connect_client();
         let told = session.map(|mut session| in_force(&mut session));
         promise::postgres::promise(&told.unwrap_or_default(), storage)
+    }
+}
+
+impl RunningServer for RunningPostgres {
+    fn connect(&self) -> Result<Box<dyn SqlConnection>, SessionError> {
+        Ok(Box::new(self.connect_client()?))
+    }
+
+    fn before_indexes(&self, connection: &mut dyn SqlConnection) -> Result<(), ServerError> {
+        connection.run(&format!("set default_tablespace = {INDEX_TABLESPACE}"))?;
+        Ok(())
+    }
+
+    fn after_load(&self, connection: &mut dyn SqlConnection) -> Result<(), ServerError> {
+        connection.run("vacuum (analyze)")?;
+        connection.run("checkpoint")?;
+        Ok(())
     }
 
     fn stop(&self, how: Stop) -> Result<(), ServerError> {

@@ -3,10 +3,11 @@
 //! workload and being an [`crate::engine::Engine`], is here. A new one is one folder, and one line in [`server`].
 //! Existing servers are in [`foreign`].
 
+pub(crate) mod account;
 pub mod address;
+pub(crate) mod child_server;
 pub mod foreign;
 mod load;
-mod parent;
 mod room;
 pub(crate) mod thread_io;
 mod under_test;
@@ -24,13 +25,11 @@ pub use crate::registry::{foreign_server, server};
 pub use address::{Address, Password};
 pub use foreign::{Dropped, ForeignServer, Schema};
 pub use load::create_and_load;
-pub(crate) use parent::if_this_process_lives;
 pub use room::Room;
 pub use room::said_of_full_disks;
 pub use under_test::SqlUnderTest;
 
-use crate::engine::{EngineCounts, EngineWait, Housekeeping, SegmentSize, ThreadOf};
-use crate::promise::{Promise, Storage};
+use crate::engine::Counters;
 
 /// The databases that speak SQL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -262,8 +261,8 @@ pub trait Server: Send + Sync {
     ) -> Result<String, ServerError>;
 }
 
-/// A server at work. Counters count since its start.
-pub trait RunningServer: Send + Sync {
+/// A server at work: beside what every database tells of itself, clients can be connected to it.
+pub trait RunningServer: Counters {
     /// Connects a client.
     ///
     /// # Errors
@@ -280,48 +279,6 @@ pub trait RunningServer: Send + Sync {
 
     /// What is to be done when a workload is loaded: statistics for the optimizer, a checkpoint.
     fn after_load(&self, connection: &mut dyn SqlConnection) -> Result<(), ServerError>;
-
-    /// I/O so far, as the server counts it.
-    fn counts(&self) -> EngineCounts;
-
-    /// Waits so far, always in the same order.
-    fn waits(&self) -> Vec<EngineWait>;
-
-    /// Those of sessions alone.
-    fn session_waits(&self) -> Vec<EngineWait>;
-
-    /// Whether waits are seen in samples only: their counts are then of samples.
-    fn waits_are_sampled(&self) -> bool {
-        false
-    }
-
-    /// Checkpoints and the like so far.
-    fn housekeeping(&self) -> Housekeeping;
-
-    /// Changed blocks in the buffer cache, bytes; 0 when the server does not tell.
-    fn dirty_bytes(&self) -> u64;
-
-    /// Why the server ended, if it did.
-    fn failure(&self) -> Option<String>;
-
-    /// Space of every table and index.
-    fn segments(&self) -> Vec<SegmentSize>;
-
-    /// Its processes, of which every descendant belongs to it; none when it runs in this process, or nobody knows
-    /// where.
-    fn processes(&self) -> Vec<u32>;
-
-    /// Its threads that serve clients.
-    fn session_threads(&self) -> Vec<ThreadOf>;
-
-    /// What it keeps when the power goes, by its settings in force for a client's session, on what lies beneath its
-    /// files.
-    fn promise(&self, storage: &Storage) -> Promise;
-
-    /// What was noticed, for people.
-    fn warnings(&self) -> Vec<String> {
-        Vec::new()
-    }
 
     /// Ends it, and waits until it has ended.
     fn stop(&self, how: Stop) -> Result<(), ServerError>;

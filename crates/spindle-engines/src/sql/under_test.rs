@@ -10,10 +10,7 @@ use spindle_workload::driver::{self, Behaviour, Running};
 use spindle_workload::sql::{SqlWork, SqlWorkload};
 
 use super::{RunningServer, Stop};
-use crate::engine::{
-    Answer, Engine, EngineCounts, EngineWait, Housekeeping, SegmentSize, ThreadOf, Written,
-};
-use crate::promise::{Promise, Storage};
+use crate::engine::{Answer, Counters, Engine, Written};
 
 /// A server at work and the workload that it was loaded for.
 pub struct SqlUnderTest {
@@ -64,6 +61,10 @@ impl SqlUnderTest {
 }
 
 impl Engine for SqlUnderTest {
+    fn counters(&self) -> &dyn Counters {
+        &*self.server
+    }
+
     fn start_clients(&self, env: &Arc<dyn Env>, behaviour: Behaviour) -> Running {
         let server = Arc::clone(&self.server);
         let work = SqlWork {
@@ -81,56 +82,8 @@ impl Engine for SqlUnderTest {
         })
     }
 
-    fn counts(&self) -> EngineCounts {
-        self.server.counts()
-    }
-
-    fn waits(&self) -> Vec<EngineWait> {
-        self.server.waits()
-    }
-
-    fn session_waits(&self) -> Vec<EngineWait> {
-        self.server.session_waits()
-    }
-
-    fn waits_are_sampled(&self) -> bool {
-        self.server.waits_are_sampled()
-    }
-
-    fn housekeeping(&self) -> Housekeeping {
-        self.server.housekeeping()
-    }
-
-    fn dirty_bytes(&self) -> u64 {
-        self.server.dirty_bytes()
-    }
-
-    fn failure(&self) -> Option<String> {
-        self.server.failure()
-    }
-
-    fn segments(&self) -> Vec<SegmentSize> {
-        self.server.segments()
-    }
-
-    fn processes(&self) -> Vec<u32> {
-        self.server.processes()
-    }
-
     fn is_foreign(&self) -> bool {
         self.directories.is_none()
-    }
-
-    fn session_threads(&self) -> Vec<ThreadOf> {
-        self.server.session_threads()
-    }
-
-    fn promise(&self, storage: &Storage) -> Promise {
-        self.server.promise(storage)
-    }
-
-    fn warnings(&self) -> Vec<String> {
-        self.server.warnings()
     }
 
     fn flush(&self) -> Answer<'_, Result<(), String>> {

@@ -18,7 +18,7 @@ use spindle_layout::{KnownDevice, RawDevice, TreeDirectories};
 use spindle_workload::SessionError;
 use spindle_workload::sql::{Dialect, SqlConnection};
 
-use crate::engine::{EngineCounts, EngineWait, Housekeeping, SegmentSize, ThreadOf};
+use crate::engine::{Counters, EngineCounts, EngineWait, SegmentSize};
 use crate::promise::{self, Promise, Storage};
 use crate::sql::{
     FoundServer, InDiskGroup, OnRawDevices, Purpose, Room, RunningServer, Server, ServerError,
@@ -208,22 +208,7 @@ impl RunningSqlite {
     }
 }
 
-impl RunningServer for RunningSqlite {
-    fn connect(&self) -> Result<Box<dyn SqlConnection>, SessionError> {
-        let open = self.open();
-        let open = open
-            .as_ref()
-            .ok_or_else(|| SessionError::Failed("the database was stopped".to_owned()))?;
-        let connection = self.settings.open(&open.database);
-        let connection = connection.map_err(|error| SessionError::Failed(error.to_string()))?;
-        Ok(Box::new(SqliteConnection::new(connection)))
-    }
-
-    fn after_load(&self, connection: &mut dyn SqlConnection) -> Result<(), ServerError> {
-        connection.run("analyze")?;
-        Ok(())
-    }
-
+impl Counters for RunningSqlite {
     fn counts(&self) -> EngineCounts {
         let open = self.open();
         let device = open.as_ref().and_then(|open| open.database.device.as_ref());
@@ -249,18 +234,6 @@ impl RunningServer for RunningSqlite {
         true
     }
 
-    fn housekeeping(&self) -> Housekeeping {
-        Housekeeping::default()
-    }
-
-    fn dirty_bytes(&self) -> u64 {
-        0
-    }
-
-    fn failure(&self) -> Option<String> {
-        None
-    }
-
     fn segments(&self) -> Vec<SegmentSize> {
         let sizes = |connection: &Connection| {
             let mut statement =
@@ -275,14 +248,6 @@ impl RunningServer for RunningSqlite {
             statement.query_map([], size)?.collect()
         };
         self.ask(sizes).unwrap_or_default()
-    }
-
-    fn processes(&self) -> Vec<u32> {
-        Vec::new()
-    }
-
-    fn session_threads(&self) -> Vec<ThreadOf> {
-        Vec::new()
     }
 
     fn promise(&self, storage: &Storage) -> Promise {
@@ -306,6 +271,23 @@ impl RunningServer for RunningSqlite {
         let open = self.open();
         let device = open.as_ref().and_then(|open| open.database.device.as_ref());
         device.and_then(Attached::failure).into_iter().collect()
+    }
+}
+
+impl RunningServer for RunningSqlite {
+    fn connect(&self) -> Result<Box<dyn SqlConnection>, SessionError> {
+        let open = self.open();
+        let open = open
+            .as_ref()
+            .ok_or_else(|| SessionError::Failed("the database was stopped".to_owned()))?;
+        let connection = self.settings.open(&open.database);
+        let connection = connection.map_err(|error| SessionError::Failed(error.to_string()))?;
+        Ok(Box::new(SqliteConnection::new(connection)))
+    }
+
+    fn after_load(&self, connection: &mut dyn SqlConnection) -> Result<(), ServerError> {
+        connection.run("analyze")?;
+        Ok(())
     }
 
     fn stop(&self, _: Stop) -> Result<(), ServerError> {

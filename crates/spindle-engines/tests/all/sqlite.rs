@@ -87,7 +87,7 @@ fn work(
     let mut running = engine.start_clients(&env, behaviour);
     std::thread::sleep(Duration::from_millis(400));
     assert!(
-        engine.counts().data.writes > 0,
+        engine.counters().counts().data.writes > 0,
         "the system counts for clients"
     );
     block_on(running.stop()).unwrap();

@@ -239,7 +239,7 @@ fn works_and_is_put_back(on: &OnDevice, look: impl Fn(&SqlUnderTest)) {
         std::thread::sleep(Duration::from_millis(250));
         block_on(running.stop()).unwrap();
         look(&engine);
-        let counts = engine.counts();
+        let counts = engine.counters().counts();
         assert!(counts.data.reads > 0, "{counts:?}");
         assert!(counts.redo.writes > 0, "{counts:?}");
         assert!(counts.redo.flushes > 0, "{counts:?}");
@@ -257,7 +257,7 @@ fn works_and_is_put_back(on: &OnDevice, look: impl Fn(&SqlUnderTest)) {
 fn a_database_in_a_disk_group_works_and_is_put_back() {
     let on = OnDevice::in_group("wal");
     works_and_is_put_back(&on, |engine| {
-        let counts = engine.counts();
+        let counts = engine.counters().counts();
         assert_eq!(counts.grouped, counts.data);
         // Both copies.
         assert!(
@@ -280,7 +280,7 @@ fn a_database_on_a_raw_device_works_and_is_put_back() {
             let flags = on.open_flags();
             // One process has it open, once for all connections.
             assert!(flags.len() == 1 && flags[0] & direct != 0, "{flags:?}");
-            assert_eq!(engine.counts().grouped, IoCounts::default());
+            assert_eq!(engine.counters().counts().grouped, IoCounts::default());
         });
     }
 }

@@ -15,7 +15,9 @@ use spindle_result::{Keeps, Promise, PromiseReason};
 
 /// The promise of a database that runs on these files.
 pub(super) fn promise_of(engine: &dyn Engine, files: &TrialFiles) -> Promise {
-    let promise = engine.promise(&storage_of(files, &SystemTree::default()));
+    let promise = engine
+        .counters()
+        .promise(&storage_of(files, &SystemTree::default()));
     let reasons = promise.reasons.into_iter().map(|reason| PromiseReason {
         what: reason.what,
         keeps: keeps_of(reason.keeps),

@@ -242,9 +242,9 @@ impl Trial<'_> {
             deadlocks: self.running.deadlocks(),
             errors: self.running.errors(),
             reconnects: self.running.reconnects(),
-            counts: self.engine.counts(),
-            waits: self.engine.waits(),
-            session_waits: self.engine.session_waits(),
+            counts: self.engine.counters().counts(),
+            waits: self.engine.counters().waits(),
+            session_waits: self.engine.counters().session_waits(),
             clients: self.client_times(),
             system: sampler.sample(),
             process: ProcessCounts::now(&SystemFiles::default()),
@@ -260,7 +260,7 @@ impl Trial<'_> {
     fn client_times(&self) -> Option<ThreadTimes> {
         let files = SystemFiles::default();
         let clients = ThreadTimes::of(&files, std::process::id(), CLIENT_THREADS)?;
-        let threads = self.engine.session_threads().into_iter();
+        let threads = self.engine.counters().session_threads().into_iter();
         let threads = threads.map(|thread| (thread.process_id, thread.thread_id));
         Some(clients.plus(&ThreadTimes::of_threads(&files, threads)))
     }
@@ -277,7 +277,7 @@ impl Trial<'_> {
         let sampler = Sampler::new(
             SystemFiles::default(),
             self.task.devices.clone(),
-            Processes::with_servers(std::process::id(), self.engine.processes()),
+            Processes::with_servers(std::process::id(), self.engine.counters().processes()),
         );
         let is_counted = self.task.workload.transactions.are_counted();
         let began = Instant::now();
@@ -301,7 +301,7 @@ impl Trial<'_> {
         self.check_limit(&begin, &end)?;
         self.check_errors(&begin, &end)?;
         let memory = self.memory();
-        let dirty_buffer_bytes = self.engine.dirty_bytes();
+        let dirty_buffer_bytes = self.engine.counters().dirty_bytes();
         self.running.stop().await?;
         let (dirty_bytes, flush) = self.settle().await?;
         let standstill = heartbeat.finish();
@@ -311,7 +311,7 @@ impl Trial<'_> {
         let check = self.engine.check(self.running.acknowledged()).await;
         self.times.check_ms = milliseconds(began);
         let check = check.map_err(|loss| format!("the database lost something: {loss}"))?;
-        let mut warnings = self.engine.warnings();
+        let mut warnings = self.engine.counters().warnings();
         if self.is_durable_at_once() && dirty_bytes.is_some_and(|bytes| bytes > 0) {
             warnings.push(format!(
                 "{} bytes of the files were still dirty at the end, though every write should have been durable",
@@ -361,7 +361,11 @@ impl Trial<'_> {
             latency_us,
             clients: Some(window.audit(mean)),
             arrivals,
-            waits: waits(&begin.waits, &end.waits, self.engine.waits_are_sampled()),
+            waits: waits(
+                &begin.waits,
+                &end.waits,
+                self.engine.counters().waits_are_sampled(),
+            ),
             response_time: response_time_between(&begin, &end, mean, transactions),
             cpu,
             steal_percent,
@@ -413,11 +417,11 @@ impl Trial<'_> {
     fn record_series(&self, sampler: Sampler) -> Result<SeriesRecorder, String> {
         let engine = Arc::clone(self.engine);
         let database = move || {
-            let done = engine.housekeeping();
+            let done = engine.counters().housekeeping();
             DatabaseState {
                 checkpoints: done.checkpoints,
                 log_switches: done.log_switches,
-                dirty_buffer_bytes: engine.dirty_bytes(),
+                dirty_buffer_bytes: engine.counters().dirty_bytes(),
             }
         };
         let writers = WritingThreads::of(SystemFiles::default(), std::process::id());
@@ -523,7 +527,7 @@ impl Trial<'_> {
         let step_ns = step_ms * 1_000_000;
         let first = self.running.committed();
         let (mut last, mut last_ns) = (first, began_ns);
-        let waits = self.engine.waits();
+        let waits = self.engine.counters().waits();
         let mut watched = Watched::default();
         let is_over = |last_ns| match until {
             Until::Passed(_) => last_ns >= end_ns,
@@ -532,7 +536,11 @@ impl Trial<'_> {
         while !is_over(last_ns) {
             let next_ns = (last_ns + step_ns).min(end_ns);
             self.sleep_until(next_ns, until).await;
-            if let Some(reason) = self.running.failure().or_else(|| self.engine.failure()) {
+            if let Some(reason) = self
+                .running
+                .failure()
+                .or_else(|| self.engine.counters().failure())
+            {
                 return Err(reason);
             }
             let (committed, now_ns) = (self.running.committed(), self.env.now());
@@ -546,8 +554,8 @@ impl Trial<'_> {
                 tpm_now: tps * 60.0,
                 waits: waits_between(
                     &waits,
-                    &self.engine.waits(),
-                    self.engine.waits_are_sampled(),
+                    &self.engine.counters().waits(),
+                    self.engine.counters().waits_are_sampled(),
                 ),
             }));
         }
@@ -703,7 +711,7 @@ fn latency(times: &CensoredTimes, mean_us: f64) -> Latency {
 }
 
 fn space(engine: &dyn Engine) -> Vec<SegmentSpace> {
-    let segments = engine.segments().into_iter();
+    let segments = engine.counters().segments().into_iter();
     let space = segments.map(|segment| SegmentSpace {
         segment: segment.name,
         extents: segment.extents,

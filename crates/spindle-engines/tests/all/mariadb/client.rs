@@ -171,5 +171,8 @@ fn errors_are_told_apart() {
     assert!(one.is_closed());
     assert!(matches!(running.connect(), Err(SessionError::Lost(_))));
     let failure = running.failure().unwrap();
-    assert!(failure.contains("the server ended (signal: 9"), "{failure}");
+    assert!(
+        failure.contains("the server has ended (signal: 9"),
+        "{failure}"
+    );
 }

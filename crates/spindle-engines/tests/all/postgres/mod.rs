@@ -59,11 +59,11 @@ fn clients_work_on_a_loaded_database_and_nothing_is_lost() {
         let under_test = SqlUnderTest::new(server, workload(), image.directories().clone());
         let engine = Arc::new(under_test);
         let env: Arc<dyn Env> = RealEnv::new(round);
-        let before = (engine.counts(), engine.waits());
+        let before = (engine.counters().counts(), engine.counters().waits());
         let mut running = engine.start_clients(&env, clients());
         wait_for(&running, 500);
         assert_eq!(
-            engine.session_threads().len(),
+            engine.counters().session_threads().len(),
             CLIENTS,
             "a process for each client"
         );
@@ -77,20 +77,20 @@ fn clients_work_on_a_loaded_database_and_nothing_is_lost() {
 
         // The server's own processes report once a second.
         let began = Instant::now();
-        while engine.counts().redo.write_bytes == before.0.redo.write_bytes {
+        while engine.counters().counts().redo.write_bytes == before.0.redo.write_bytes {
             assert!(began.elapsed() < PATIENCE, "no redo was counted");
             std::thread::sleep(Duration::from_millis(50));
         }
-        assert!(engine.counts().data.read_bytes > before.0.data.read_bytes);
+        assert!(engine.counters().counts().data.read_bytes > before.0.data.read_bytes);
         let names = |waits: &[spindle_engines::engine::EngineWait]| -> Vec<String> {
             waits.iter().map(|wait| wait.event.to_string()).collect()
         };
-        assert_eq!(names(&engine.waits()), names(&before.1));
-        assert_eq!(names(&engine.session_waits()), names(&before.1));
-        let segments = engine.segments();
+        assert_eq!(names(&engine.counters().waits()), names(&before.1));
+        assert_eq!(names(&engine.counters().session_waits()), names(&before.1));
+        let segments = engine.counters().segments();
         assert!(segments.iter().any(|segment| segment.name == "ledger_pkey"));
         assert!(segments.iter().any(|segment| segment.bytes > 4 << 20));
-        assert_eq!(engine.failure(), None);
+        assert_eq!(engine.counters().failure(), None);
         block_on(engine.flush()).unwrap();
         block_on(engine.stop()).unwrap();
         assert_eq!(home.processes(), []);

@@ -1,0 +1,190 @@
+//! The user a server runs as, and how it is launched. For root that is a user without privileges, so that a server that
+//! goes wrong harms nothing but its own files; PostgreSQL refuses root altogether. Servers are launched by `setpriv` of
+//! util-linux, which also has the kernel end them with the thread that started them: changing the user afterwards would
+//! undo that (PR_SET_PDEATHSIG(2const)).
+
+use std::ffi::OsString;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, lchown};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use super::ServerError;
+
+/// A user of this machine, as /etc/passwd has it (passwd(5)).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Account {
+    pub name: String,
+    user_id: u32,
+    group_id: u32,
+}
+
+impl Account {
+    /// The first user of these names, for servers that root starts; `None`: whoever runs this program.
+    ///
+    /// # Errors
+    /// [`ServerError::Unavailable`] with `refusal`: there is none.
+    pub fn of_servers(names: &[&str], refusal: &str) -> Result<Option<Account>, ServerError> {
+        if !rustix::process::geteuid().is_root() {
+            return Ok(None);
+        }
+        let users = std::fs::read_to_string("/etc/passwd")
+            .map_err(|error| ServerError::failed("reading /etc/passwd", error))?;
+        let mut found = names.iter().filter_map(|name| Account::named(name, &users));
+        let unavailable = || ServerError::Unavailable(refusal.to_owned());
+        found.next().map(Some).ok_or_else(unavailable)
+    }
+
+    fn named(name: &str, users: &str) -> Option<Account> {
+        users.lines().find_map(|line| {
+            let mut fields = line.split(':');
+            if fields.next() != Some(name) {
+                return None;
+            }
+            Some(Account {
+                name: name.to_owned(),
+                user_id: fields.nth(1)?.parse().ok()?,
+                group_id: fields.next()?.parse().ok()?,
+            })
+        })
+    }
+
+    /// Gives it a file or directory.
+    pub fn give(&self, path: &Path) -> Result<(), ServerError> {
+        lchown(path, Some(self.user_id), Some(self.group_id)).map_err(|error| {
+            let what = format!("giving {} to the user {}", path.display(), self.name);
+            ServerError::failed(what, error)
+        })
+    }
+
+    /// Makes sure that it gets to a directory.
+    ///
+    /// # Errors
+    /// [`ServerError::Failed`] that names the directory on the way which is closed to it.
+    pub fn reach(&self, directory: &Path) -> Result<(), ServerError> {
+        let mut from_the_root: Vec<&Path> = directory.ancestors().collect();
+        from_the_root.reverse();
+        for ancestor in from_the_root {
+            if !self.is_open(ancestor)? {
+                return Err(ServerError::failed(
+                    format!("getting to {}", directory.display()),
+                    format!(
+                        "the server runs as the user {}, and {} is closed to it: open it (chmod o+x), or give the layout \
+                         another path",
+                        self.name,
+                        ancestor.display()
+                    ),
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    fn is_open(&self, directory: &Path) -> Result<bool, ServerError> {
+        let bit = match std::fs::metadata(directory) {
+            Ok(found) if found.uid() == self.user_id => found.permissions().mode() & 0o100,
+            Ok(found) if found.gid() == self.group_id => found.permissions().mode() & 0o010,
+            Ok(found) => found.permissions().mode() & 0o001,
+            Err(_) => 0,
+        };
+        if bit != 0 {
+            return Ok(true);
+        }
+        // An access control list may open what the mode closes (acl(5)).
+        let mut test = launch(Some(self), &["--"], ["test", "-x"]);
+        let tested = test.arg(directory).stderr(Stdio::null()).status();
+        tested
+            .map(|status| status.success())
+            .map_err(|error| not_launched("looking who may enter directories", error))
+    }
+}
+
+/// `setpriv`, as that user, with `words` of its own and then `program` with what follows it.
+pub(crate) fn launch<P: Into<OsString>>(
+    account: Option<&Account>,
+    words: &[&str],
+    program: impl IntoIterator<Item = P>,
+) -> Command {
+    let mut command = Command::new("setpriv");
+    if let Some(account) = account {
+        command
+            .arg(format!("--reuid={}", account.user_id))
+            .arg(format!("--regid={}", account.group_id))
+            .arg("--clear-groups");
+    }
+    command.args(words).args(program.into_iter().map(P::into));
+    command
+}
+
+/// The same for a program that gets `signal` when the thread that started it ends, and is run only if this process is
+/// still there when the signal has been asked for: a parent that dies before that would leave a program that never gets
+/// it.
+pub(crate) fn launch_bound(account: Option<&Account>, signal: &str, program: &Path) -> Command {
+    let alive = only_below(std::process::id());
+    let program = alive.into_iter().chain([program.into()]);
+    launch(account, &["--pdeathsig", signal, "--"], program)
+}
+
+/// Words that run what follows them only as a child of this process.
+fn only_below(process: u32) -> [OsString; 4] {
+    let script = "[ \"$PPID\" = \"$0\" ] && exec \"$@\"";
+    ["sh", "-c", script, &process.to_string()].map(OsString::from)
+}
+
+/// Why `setpriv` could not be run.
+pub(crate) fn not_launched(what: &str, error: std::io::Error) -> ServerError {
+    match error.kind() {
+        std::io::ErrorKind::NotFound => ServerError::Unavailable(
+            "servers are started by setpriv, which is not there: install the package util-linux"
+                .to_owned(),
+        ),
+        _ => ServerError::failed(what, error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn users_are_found_by_their_names() {
+        let users = "root:x:0:0:root:/root:/bin/bash\nmysql:x:102:110:MySQL Server,,,:/nonexistent:/bin/false\n";
+        let found = Account::named("mysql", users).unwrap();
+        assert_eq!((found.user_id, found.group_id), (102, 110));
+        assert_eq!(Account::named("mysq", users), None);
+        assert_eq!(Account::named("nobody", users), None);
+    }
+
+    #[test]
+    fn a_directory_that_only_root_may_enter_is_named() {
+        if !rustix::process::geteuid().is_root() {
+            return;
+        }
+        let nobody = Account::of_servers(&["nobody"], "").unwrap().unwrap();
+        let closed = tempfile::tempdir().unwrap();
+        let mine_alone = std::fs::Permissions::from_mode(0o700);
+        std::fs::set_permissions(closed.path(), mine_alone).unwrap();
+        let within = closed.path().join("data");
+        std::fs::create_dir(&within).unwrap();
+        let said = nobody.reach(&within).unwrap_err().to_string();
+        let named = format!("{} is closed to it", closed.path().display());
+        assert!(said.contains(&named), "{said}");
+        let open = std::fs::Permissions::from_mode(0o711);
+        std::fs::set_permissions(closed.path(), open).unwrap();
+        nobody.give(&within).unwrap();
+        nobody.reach(&within).unwrap();
+    }
+
+    #[test]
+    fn nothing_is_run_for_a_parent_that_is_gone() {
+        let runs = |words: [OsString; 4]| {
+            let mut command = Command::new(&words[0]);
+            command.args(&words[1..]).args(["printf", "%s", "a b"]);
+            let ended = command.output().unwrap();
+            (ended.status.success(), ended.stdout)
+        };
+        let here = only_below(std::process::id());
+        assert_eq!(runs(here), (true, b"a b".to_vec()));
+        // Whoever has lost its parent is a child of another process.
+        assert_eq!(runs(only_below(1)), (false, Vec::new()));
+    }
+}
