@@ -1,6 +1,7 @@
 //! MariaDB, and MySQL by the same means: a server that Spindle makes in directories of its own, starts for a trial and
-//! ends after it. `programs` finds it, `settings` and `check` say what it is started with, `instance` makes and
-//! starts it, `raw` has its datafiles on raw devices; `connection`, `values` and `load` are the client; `monitor` and `waits` what is counted. `foreign` is an existing one.
+//! ends after it. `programs` finds it, `settings` and `check` say what it is started with, `instance` makes and starts
+//! it, `raw` has its datafiles on raw devices; `connection`, `values` and `load` are the client; `monitor` and `waits`
+//! what is counted. `foreign` is an existing one.
 
 mod check;
 mod connection;
@@ -43,7 +44,7 @@ const GROWTH_BYTES: u64 = 64 << 20;
 
 /// Users that a server may run as when Spindle is root, the better first.
 const USERS: [&str; 2] = ["mysql", "nobody"];
-/// Why there is none of them.
+/// What is said where none of them exists.
 const NO_USER: &str =
     "the server must not run as root, and there is neither a user mysql nor nobody";
 

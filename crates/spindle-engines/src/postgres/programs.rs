@@ -14,7 +14,7 @@ const DEBIAN: &str = "/usr/lib/postgresql";
 /// Users that the server may run as when Spindle is root, the better first.
 const USERS: [&str; 2] = ["postgres", "nobody"];
 
-/// Why there is none of them.
+/// What is said where none of them exists.
 const NO_USER: &str = "PostgreSQL refuses to run as root, and there is no user \"postgres\" or \"nobody\" that it could run as";
 
 /// An installed PostgreSQL.

@@ -1,6 +1,7 @@
-//! The server that this program has started: watched, ended, heard. It ends with the thread that started it, so that one
-//! is kept for it; it never outlives this program, and is ended when its owner is dropped. Processes that it started
-//! itself are known by where they work and what they are called: they have to be gone before its files are touched.
+//! The server that this program has started: watched, ended, heard. It ends with the thread that started it, so that
+//! one is kept for it; it never outlives this program, and is ended when its owner is dropped. Processes that it
+//! started itself are known by where they work and what they are called: they have to be gone before its files are
+//! touched.
 
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
@@ -305,7 +306,7 @@ mod tests {
     fn processes_of_the_server_end_with_it_and_those_of_others_stay() {
         let directory = tempfile::tempdir().unwrap();
         let home = directory.path();
-        // The server has a child that outlives it, and somebody looks around with another program.
+        // The server has a child that outlives it, and another program looks around there.
         let mut visitor = Command::new("tail");
         let visitor = visitor.args(["-f", "/dev/null"]).current_dir(home).spawn();
         let mut visitor = visitor.unwrap();

@@ -40,7 +40,8 @@ use crate::observe::series::DatabaseState;
 use crate::observe::threads::ThreadTimes;
 use spindle_experiment::{Caching, WriteSync};
 use spindle_result::{
-    Arrivals, KindOfTransaction, Latency, Memory, SegmentSpace, SystemSeries, TrialTimes, WarmUp,
+    Arrivals, KindOfTransaction, Latency, Memory, QueryRun, SegmentSpace, Standstill, SystemSeries,
+    TrialTimes, WarmUp,
 };
 
 /// Samples in a warm-up that ends by itself are so far apart: the fewest that tell a steady state take five seconds.
@@ -230,6 +231,28 @@ struct Watched {
     backlogs: Vec<u64>,
 }
 
+/// What was counted while the clients were at work.
+struct Measured {
+    warm_up: Option<WarmUp>,
+    begin: Moment,
+    end: Moment,
+    watched: Watched,
+    system: SystemSeries,
+}
+
+/// What was seen when they had gone.
+struct Aftermath {
+    memory: Option<Memory>,
+    dirty_buffer_bytes: u64,
+    dirty_bytes: Option<u64>,
+    flush: Option<Duration>,
+    standstill: Standstill,
+    cached_pages: Option<u64>,
+    page_cache_bytes: Option<u64>,
+    check: String,
+    warnings: Vec<String>,
+}
+
 impl Trial<'_> {
     fn moment(&self, sampler: &Sampler) -> Moment {
         let at_ns = self.env.now();
@@ -274,6 +297,19 @@ impl Trial<'_> {
     }
 
     async fn carry_out(mut self, heartbeat: Heartbeat) -> Result<Outcome, String> {
+        let measured = self.measure().await?;
+        self.check_limit(&measured.begin, &measured.end)?;
+        self.check_errors(&measured.begin, &measured.end)?;
+        let aftermath = self.wind_up(heartbeat).await?;
+        let outcome = self.outcome(measured, aftermath);
+        Ok(match self.engine.is_foreign() {
+            true => as_seen_from_outside(outcome),
+            false => outcome,
+        })
+    }
+
+    /// Warms up, and counts while the clients are at work.
+    async fn measure(&mut self) -> Result<Measured, String> {
         let sampler = Sampler::new(
             SystemFiles::default(),
             self.task.devices.clone(),
@@ -294,12 +330,21 @@ impl Trial<'_> {
             true => Until::Finished,
             false => Until::Passed(self.task.measure_ms),
         };
-        let Watched { samples, backlogs } = self.watch(until, self.task.sample_ms, true).await?;
+        let watched = self.watch(until, self.task.sample_ms, true).await?;
         self.running.measure(false);
         let end = self.moment(&sampler);
-        let system = recorder.finish();
-        self.check_limit(&begin, &end)?;
-        self.check_errors(&begin, &end)?;
+        let measured = Measured {
+            warm_up,
+            begin,
+            end,
+            watched,
+            system: recorder.finish(),
+        };
+        Ok(measured)
+    }
+
+    /// Lets the clients go, and looks at what they leave behind.
+    async fn wind_up(&mut self, heartbeat: Heartbeat) -> Result<Aftermath, String> {
         let memory = self.memory();
         let dirty_buffer_bytes = self.engine.counters().dirty_bytes();
         self.running.stop().await?;
@@ -319,79 +364,102 @@ impl Trial<'_> {
             ));
         }
         warnings.extend(not_direct(cached_pages));
-        let at_work_ns = match self.running.at_work_ns() {
+        Ok(Aftermath {
+            memory,
+            dirty_buffer_bytes,
+            dirty_bytes,
+            flush,
+            standstill,
+            cached_pages,
+            page_cache_bytes,
+            check,
+            warnings,
+        })
+    }
+
+    /// The time measured: what ends with the last transaction ends when the last client does.
+    fn at_work_ns(&self, begin: &Moment, end: &Moment) -> u64 {
+        let is_counted = self.task.workload.transactions.are_counted();
+        match self.running.at_work_ns() {
             Some((first_ns, last_ns)) if is_counted => last_ns - first_ns,
             _ => end.at_ns - begin.at_ns,
-        };
-        // Queries have their answers, whatever is still to be flushed.
-        self.times.measured_ms = at_work_ns / 1_000_000;
-        self.times.flush_ms = flush.map_or(0, |flush| flush.as_millis() as u64);
-        let flushed = flush.filter(|_| self.task.workload.transactions.queries().is_none());
-        let measured = Duration::from_nanos(at_work_ns) + flushed.unwrap_or_default();
-        let queries = query_run(
-            &self.task.workload,
-            self.task.clients,
-            self.running.by_kind(),
-            measured.as_secs_f64(),
-        );
-        let transactions = match is_counted {
+        }
+    }
+
+    /// Transactions committed meanwhile.
+    fn transactions(&self, begin: &Moment, end: &Moment) -> u64 {
+        match self.task.workload.transactions.are_counted() {
             true => end.committed,
             false => end.committed - begin.committed,
-        };
-        let window = self.window(&begin, &end);
+        }
+    }
+
+    /// All of it, put together.
+    fn outcome(&mut self, seen: Measured, aftermath: Aftermath) -> Outcome {
+        let (begin, end) = (&seen.begin, &seen.end);
+        let at_work_ns = self.at_work_ns(begin, end);
+        let flush = aftermath.flush;
+        self.times.measured_ms = at_work_ns / 1_000_000;
+        self.times.flush_ms = flush.map_or(0, |flush| flush.as_millis() as u64);
+        // Queries have their answers, whatever is still to be flushed.
+        let flushed = flush.filter(|_| self.task.workload.transactions.queries().is_none());
+        let measured = Duration::from_nanos(at_work_ns) + flushed.unwrap_or_default();
+        let transactions = self.transactions(begin, end);
+        let window = self.window(begin, end);
         let mean = window.mean_time();
-        let latency_us = latency(&self.running.times(), mean.whole_us);
-        let arrivals = self.arrivals(&backlogs, mean);
         let errors = end.errors - begin.errors;
+        let mut warnings = aftermath.warnings;
         warnings.extend(failed_for_good(errors, self.running.first_error()));
-        let (cpu, steal_percent) = cpu_shares(&begin, &end);
-        let outcome = Outcome {
+        let (cpu, steal_percent) = cpu_shares(begin, end);
+        let is_sampled = self.engine.counters().waits_are_sampled();
+        Outcome {
             transactions,
             retries: end.retries - begin.retries,
             deadlocks: end.deadlocks - begin.deadlocks,
             errors,
             reconnects: end.reconnects - begin.reconnects,
             kinds: self.kinds(&window.spent),
-            queries,
+            queries: self.queries(measured),
             measured,
-            tool: tool_counts(&begin, &end),
-            physical: physical_counts(&begin, &end),
-            device: device_counts(&begin, &end),
-            fetched_bytes: fetched_bytes(&begin, &end),
-            latency_us,
+            tool: tool_counts(begin, end),
+            physical: physical_counts(begin, end),
+            device: device_counts(begin, end),
+            fetched_bytes: fetched_bytes(begin, end),
+            latency_us: latency(&self.running.times(), mean.whole_us),
             clients: Some(window.audit(mean)),
-            arrivals,
-            waits: waits(
-                &begin.waits,
-                &end.waits,
-                self.engine.counters().waits_are_sampled(),
-            ),
-            response_time: response_time_between(&begin, &end, mean, transactions),
+            arrivals: self.arrivals(&seen.watched.backlogs, mean),
+            waits: waits(&begin.waits, &end.waits, is_sampled),
+            response_time: response_time_between(begin, end, mean, transactions),
             cpu,
             steal_percent,
-            cpu_us_per_transaction: cpu_per_transaction(&begin, &end, transactions),
-            memory,
-            dirty_bytes,
+            cpu_us_per_transaction: cpu_per_transaction(begin, end, transactions),
+            memory: aftermath.memory,
+            dirty_bytes: aftermath.dirty_bytes,
             flush,
-            warm_up,
-            standstill: Some(standstill),
+            warm_up: seen.warm_up,
+            standstill: Some(aftermath.standstill),
             times: self.times,
-            samples,
-            system,
-            dirty_buffer_bytes: Some(dirty_buffer_bytes),
-            cached_pages,
-            page_cache_bytes,
-            io_calls: self.is_embedded().then(|| io_calls(&begin, &end)),
-            check,
+            samples: seen.watched.samples,
+            system: seen.system,
+            dirty_buffer_bytes: Some(aftermath.dirty_buffer_bytes),
+            cached_pages: aftermath.cached_pages,
+            page_cache_bytes: aftermath.page_cache_bytes,
+            io_calls: self.is_embedded().then(|| io_calls(begin, end)),
+            check: aftermath.check,
             space: space(&**self.engine),
             written: Vec::new(),
             promise: promise_of(&**self.engine, &self.task.files),
             warnings,
-        };
-        Ok(match self.engine.is_foreign() {
-            true => as_seen_from_outside(outcome),
-            false => outcome,
-        })
+        }
+    }
+
+    fn queries(&self, measured: Duration) -> Option<QueryRun> {
+        query_run(
+            &self.task.workload,
+            self.task.clients,
+            self.running.by_kind(),
+            measured.as_secs_f64(),
+        )
     }
 
     /// What the clients did in the measured time: since they were started, where what ends with the last transaction is
