@@ -5,11 +5,13 @@ use std::io::{self, Write};
 
 use spindle_text::plain;
 
+use super::protocol::Report;
+
 /// Says a line of the protocol to the run.
 ///
 /// # Errors
 /// Nobody listens.
-pub(super) fn to_the_run(line: &str) -> io::Result<()> {
+fn to_the_run(line: &str) -> io::Result<()> {
     let mut output = io::stdout().lock();
     output.write_all(line.as_bytes())?;
     output.flush()
@@ -19,4 +21,15 @@ pub(super) fn to_the_run(line: &str) -> io::Result<()> {
 pub(super) fn to_people(text: &str) {
     // There is no other place to say that this place takes nothing.
     let _ = writeln!(io::stderr(), "{}", plain::lines(text));
+}
+
+/// Says something to the run; this process ends when that is gone.
+pub(super) fn say(report: &Report) {
+    let mut line =
+        serde_json::to_string(report).expect("a report holds only strings, numbers and lists");
+    line.push('\n');
+    // Nobody listens: the run is gone, and there is nobody to tell.
+    if to_the_run(&line).is_err() {
+        std::process::exit(1);
+    }
 }

@@ -1,16 +1,18 @@
 //! One trial: a database started on one access path, worked on for a while, measured, checked and thrown away. A trial
 //! runs in a process of its own, so that memory can be held to a budget, processor time is the database's alone, and
 //! whatever happens to it the run goes on. [`protocol`] is what the two processes say to each other, [`worker`] the
-//! process that measures, `panics` what becomes of its own mistakes, `heartbeat` whether it stood still, `moment` what
-//! it counts, `page_cache` what that holds of its files, `query_run` what became of queries, [`response_time`] what
-//! became of a transaction's time, [`series_recorder`] what the system did meanwhile, [`own_cost`] what Spindle itself
-//! costs, measured in the same way, [`limit_probe`] whether a limit holds, `open_loop` what a trial needs whose load
-//! arrives at a rate; [`supervisor`] the side that starts the process and listens. Only the run calls the supervisor.
+//! process that measures, `measurement` what it measures when, `panics` what becomes of its own mistakes, `heartbeat`
+//! whether it stood still, `moment` what it counts, `page_cache` what that holds of its files, `query_run` what became
+//! of queries, [`response_time`] what became of a transaction's time, [`series_recorder`] what the system did
+//! meanwhile, [`own_cost`] what Spindle itself costs, measured in the same way, [`limit_probe`] whether a limit holds,
+//! `open_loop` what a trial needs whose load arrives at a rate; [`supervisor`] the side that starts the process and
+//! listens. Only the run calls the supervisor.
 
 mod channel;
 mod clients;
 mod heartbeat;
 pub mod limit_probe;
+mod measurement;
 mod moment;
 mod open_loop;
 pub mod own_cost;

@@ -1,0 +1,644 @@
+//! What a trial measures: the warm-up, the time in which everything is counted, and what is looked at when the clients
+//! have gone. `worker` opens the database before it and stops it afterwards.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use spindle_engines::engine::Engine;
+use spindle_io::Env;
+use spindle_io::real::facts;
+use spindle_stats::{CensoredTimes, steady_after};
+use spindle_workload::driver::{KindRecord, Running, TimeSpent};
+
+use super::channel::say;
+use super::clients::Window;
+use super::heartbeat::Heartbeat;
+use super::moment::{
+    Moment, ProcessCounts, cpu_per_transaction, cpu_shares, device_counts, done_on, fetched_bytes,
+    io_calls, physical_counts, response_time_between, tool_counts, waits, waits_between,
+};
+use super::open_loop;
+use super::page_cache::{PAGE_BYTES, cached_pages_of, dirty_bytes_of, not_direct};
+use super::promise::promise_of;
+use super::protocol::{Outcome, Progress, Report, Task, TrialFiles};
+use super::query_run::query_run;
+use super::response_time::{CLIENT_THREADS, MeanTime};
+use super::series_recorder::{self, SeriesRecorder};
+use crate::observe::SystemFiles;
+use crate::observe::disk::DiskCounters;
+use crate::observe::file_locks::WritingThreads;
+use crate::observe::io_limit;
+use crate::observe::processes::Processes;
+use crate::observe::sampler::Sampler;
+use crate::observe::series::DatabaseState;
+use crate::observe::threads::ThreadTimes;
+use spindle_experiment::{Caching, WriteSync};
+use spindle_result::{
+    Arrivals, KindOfTransaction, Latency, Memory, QueryRun, SegmentSpace, Standstill, SystemSeries,
+    TrialTimes, WarmUp,
+};
+
+/// Samples in a warm-up that ends by itself are so far apart: the fewest that tell a steady state take five seconds.
+const WARM_UP_SAMPLE_MS: u64 = 50;
+/// And whether it is one is looked at as often.
+const WARM_UP_LOOK_MS: u64 = 500;
+/// Whether every client has finished is looked at as often: what the system did is counted until then.
+const FINISHED_LOOK_NS: u64 = 2_000_000;
+/// After the clients have stopped DBWR may still have a batch under way: so long it is waited for.
+const SETTLE_LOOKS: u32 = 50;
+const SETTLE_LOOK: Duration = Duration::from_millis(20);
+
+/// A trial whose clients are at work.
+pub(super) struct Measurement<'a> {
+    pub task: &'a Task,
+    pub env: &'a Arc<dyn Env>,
+    pub engine: &'a Arc<dyn Engine>,
+    pub running: Running,
+    /// When the clients were started.
+    pub started_ns: u64,
+    /// Memory of the process before there were clients.
+    pub instance_bytes: Option<u64>,
+    /// Where the time went so far.
+    pub times: TrialTimes,
+}
+
+/// How long the clients are watched.
+#[derive(Clone, Copy)]
+enum Until {
+    /// So many milliseconds.
+    Passed(u64),
+    /// As long as one has something left to do.
+    Finished,
+}
+
+/// What was seen at each step while time passed.
+#[derive(Default)]
+struct Watched {
+    /// Transactions per second since the step before.
+    samples: Vec<f64>,
+    /// Transactions that were due and had not begun.
+    backlogs: Vec<u64>,
+}
+
+/// What was counted while the clients were at work.
+struct Measured {
+    warm_up: Option<WarmUp>,
+    begin: Moment,
+    end: Moment,
+    watched: Watched,
+    system: SystemSeries,
+}
+
+/// What was seen when they had gone.
+struct Aftermath {
+    memory: Option<Memory>,
+    dirty_buffer_bytes: u64,
+    dirty_bytes: Option<u64>,
+    flush: Option<Duration>,
+    standstill: Standstill,
+    cached_pages: Option<u64>,
+    page_cache_bytes: Option<u64>,
+    check: String,
+    warnings: Vec<String>,
+}
+
+impl Measurement<'_> {
+    fn moment(&self, sampler: &Sampler) -> Moment {
+        let at_ns = self.env.now();
+        Moment {
+            at_ns,
+            committed: self.running.committed(),
+            committed_by_client: self.running.committed_by_client(),
+            spent: self.running.time_spent(at_ns),
+            retries: self.running.retries(),
+            deadlocks: self.running.deadlocks(),
+            errors: self.running.errors(),
+            reconnects: self.running.reconnects(),
+            counts: self.engine.counters().counts(),
+            waits: self.engine.counters().waits(),
+            session_waits: self.engine.counters().session_waits(),
+            clients: self.client_times(),
+            system: sampler.sample(),
+            process: ProcessCounts::now(&SystemFiles::default()),
+            charged: self.charged(),
+        }
+    }
+
+    /// Whether all of the database's I/O is this process's own.
+    fn is_embedded(&self) -> bool {
+        matches!(self.task.files, TrialFiles::Blocks(_))
+    }
+
+    fn client_times(&self) -> Option<ThreadTimes> {
+        let files = SystemFiles::default();
+        let clients = ThreadTimes::of(&files, std::process::id(), CLIENT_THREADS)?;
+        let threads = self.engine.counters().session_threads().into_iter();
+        let threads = threads.map(|thread| (thread.process_id, thread.thread_id));
+        Some(clients.plus(&ThreadTimes::of_threads(&files, threads)))
+    }
+
+    fn charged(&self) -> Vec<Option<DiskCounters>> {
+        let files = SystemFiles::default();
+        let limited = self.task.limited.iter();
+        limited
+            .map(|limited| io_limit::charged_to_self(&files, limited.disk))
+            .collect()
+    }
+
+    /// Measures it, and lets the clients go. Error: why it counts for nothing, for people.
+    pub async fn carry_out(mut self, heartbeat: Heartbeat) -> Result<Outcome, String> {
+        let measured = self.measure().await?;
+        self.check_limit(&measured.begin, &measured.end)?;
+        self.check_errors(&measured.begin, &measured.end)?;
+        let aftermath = self.wind_up(heartbeat).await?;
+        let outcome = self.outcome(measured, aftermath);
+        Ok(match self.engine.is_foreign() {
+            true => as_seen_from_outside(outcome),
+            false => outcome,
+        })
+    }
+
+    /// Warms up, and counts while the clients are at work.
+    async fn measure(&mut self) -> Result<Measured, String> {
+        let sampler = Sampler::new(
+            SystemFiles::default(),
+            self.task.devices.clone(),
+            Processes::with_servers(std::process::id(), self.engine.counters().processes()),
+        );
+        let is_counted = self.task.workload.transactions.are_counted();
+        let began = Instant::now();
+        // What ends with the last transaction is measured from the first on.
+        let warm_up = match is_counted {
+            true => None,
+            false => self.warm_up().await?,
+        };
+        self.times.warm_up_ms = milliseconds(began);
+        self.running.measure(true);
+        let begin = self.moment(&sampler);
+        let recorder = self.record_series(sampler.clone())?;
+        let until = match is_counted {
+            true => Until::Finished,
+            false => Until::Passed(self.task.measure_ms),
+        };
+        let watched = self.watch(until, self.task.sample_ms, true).await?;
+        self.running.measure(false);
+        let end = self.moment(&sampler);
+        let measured = Measured {
+            warm_up,
+            begin,
+            end,
+            watched,
+            system: recorder.finish(),
+        };
+        Ok(measured)
+    }
+
+    /// Lets the clients go, and looks at what they leave behind.
+    async fn wind_up(&mut self, heartbeat: Heartbeat) -> Result<Aftermath, String> {
+        let memory = self.memory();
+        let dirty_buffer_bytes = self.engine.counters().dirty_bytes();
+        self.running.stop().await?;
+        let (dirty_bytes, flush) = self.settle().await?;
+        let standstill = heartbeat.finish();
+        let cached_pages = self.cached_pages();
+        let page_cache_bytes = self.page_cache_bytes();
+        let began = Instant::now();
+        let check = self.engine.check(self.running.acknowledged()).await;
+        self.times.check_ms = milliseconds(began);
+        let check = check.map_err(|loss| format!("the database lost something: {loss}"))?;
+        let mut warnings = self.engine.counters().warnings();
+        if self.is_durable_at_once() && dirty_bytes.is_some_and(|bytes| bytes > 0) {
+            warnings.push(format!(
+                "{} bytes of the files were still dirty at the end, though every write should have been durable",
+                dirty_bytes.unwrap_or(0)
+            ));
+        }
+        warnings.extend(not_direct(cached_pages));
+        Ok(Aftermath {
+            memory,
+            dirty_buffer_bytes,
+            dirty_bytes,
+            flush,
+            standstill,
+            cached_pages,
+            page_cache_bytes,
+            check,
+            warnings,
+        })
+    }
+
+    /// The time measured: what ends with the last transaction ends when the last client does.
+    fn at_work_ns(&self, begin: &Moment, end: &Moment) -> u64 {
+        let is_counted = self.task.workload.transactions.are_counted();
+        match self.running.at_work_ns() {
+            Some((first_ns, last_ns)) if is_counted => last_ns - first_ns,
+            _ => end.at_ns - begin.at_ns,
+        }
+    }
+
+    /// Transactions committed meanwhile.
+    fn transactions(&self, begin: &Moment, end: &Moment) -> u64 {
+        match self.task.workload.transactions.are_counted() {
+            true => end.committed,
+            false => end.committed - begin.committed,
+        }
+    }
+
+    /// All of it, put together.
+    fn outcome(&mut self, seen: Measured, aftermath: Aftermath) -> Outcome {
+        let (begin, end) = (&seen.begin, &seen.end);
+        let at_work_ns = self.at_work_ns(begin, end);
+        let flush = aftermath.flush;
+        self.times.measured_ms = at_work_ns / 1_000_000;
+        self.times.flush_ms = flush.map_or(0, |flush| flush.as_millis() as u64);
+        // Queries have their answers, whatever is still to be flushed.
+        let flushed = flush.filter(|_| self.task.workload.transactions.queries().is_none());
+        let measured = Duration::from_nanos(at_work_ns) + flushed.unwrap_or_default();
+        let transactions = self.transactions(begin, end);
+        let window = self.window(begin, end);
+        let mean = window.mean_time();
+        let errors = end.errors - begin.errors;
+        let mut warnings = aftermath.warnings;
+        warnings.extend(failed_for_good(errors, self.running.first_error()));
+        let (cpu, steal_percent) = cpu_shares(begin, end);
+        let is_sampled = self.engine.counters().waits_are_sampled();
+        Outcome {
+            transactions,
+            retries: end.retries - begin.retries,
+            deadlocks: end.deadlocks - begin.deadlocks,
+            errors,
+            reconnects: end.reconnects - begin.reconnects,
+            kinds: self.kinds(&window.spent),
+            queries: self.queries(measured),
+            measured,
+            tool: tool_counts(begin, end),
+            physical: physical_counts(begin, end),
+            device: device_counts(begin, end),
+            fetched_bytes: fetched_bytes(begin, end),
+            latency_us: latency(&self.running.times(), mean.whole_us),
+            clients: Some(window.audit(mean)),
+            arrivals: self.arrivals(&seen.watched.backlogs, mean),
+            waits: waits(&begin.waits, &end.waits, is_sampled),
+            response_time: response_time_between(begin, end, mean, transactions),
+            cpu,
+            steal_percent,
+            cpu_us_per_transaction: cpu_per_transaction(begin, end, transactions),
+            memory: aftermath.memory,
+            dirty_bytes: aftermath.dirty_bytes,
+            flush,
+            warm_up: seen.warm_up,
+            standstill: Some(aftermath.standstill),
+            times: self.times,
+            samples: seen.watched.samples,
+            system: seen.system,
+            dirty_buffer_bytes: Some(aftermath.dirty_buffer_bytes),
+            cached_pages: aftermath.cached_pages,
+            page_cache_bytes: aftermath.page_cache_bytes,
+            io_calls: self.is_embedded().then(|| io_calls(begin, end)),
+            check: aftermath.check,
+            space: space(&**self.engine),
+            written: Vec::new(),
+            promise: promise_of(&**self.engine, &self.task.files),
+            warnings,
+        }
+    }
+
+    fn queries(&self, measured: Duration) -> Option<QueryRun> {
+        query_run(
+            &self.task.workload,
+            self.task.clients,
+            self.running.by_kind(),
+            measured.as_secs_f64(),
+        )
+    }
+
+    /// What the clients did in the measured time: since they were started, where what ends with the last transaction is
+    /// measured from the first on.
+    fn window(&self, begin: &Moment, end: &Moment) -> Window {
+        let is_counted = self.task.workload.transactions.are_counted();
+        let ended = end.committed_by_client.iter();
+        let ended_before = begin.committed_by_client.iter();
+        let since = |(now, then): (&u64, &u64)| now - if is_counted { 0 } else { *then };
+        let (began_ns, spent) = match is_counted {
+            true => (self.started_ns, end.spent.clone()),
+            false => (begin.at_ns, end.spent.since(&begin.spent)),
+        };
+        Window {
+            length_ns: end.at_ns - began_ns,
+            spent,
+            ended: ended.zip(ended_before).map(since).collect(),
+            left_open: self.running.left_open(),
+            is_counted,
+        }
+    }
+
+    fn record_series(&self, sampler: Sampler) -> Result<SeriesRecorder, String> {
+        let engine = Arc::clone(self.engine);
+        let database = move || {
+            let done = engine.counters().housekeeping();
+            DatabaseState {
+                checkpoints: done.checkpoints,
+                log_switches: done.log_switches,
+                dirty_buffer_bytes: engine.counters().dirty_bytes(),
+            }
+        };
+        let writers = WritingThreads::of(SystemFiles::default(), std::process::id());
+        let interval_ms = series_recorder::interval_ms(self.task.measure_ms);
+        SeriesRecorder::start(sampler, writers, database, interval_ms)
+            .map_err(|error| format!("starting the thread that samples the system: {error}"))
+    }
+
+    /// A trial whose devices did more than the limit allows is none of its layout.
+    fn check_limit(&self, begin: &Moment, end: &Moment) -> Result<(), String> {
+        let time = Duration::from_nanos(end.at_ns - begin.at_ns);
+        let charged = begin.charged.iter().zip(&end.charged);
+        for (limited, (before, after)) in self.task.limited.iter().zip(charged) {
+            let device = limited.device;
+            let charged = (*after).zip(*before).map(|(now, then)| now.since(&then));
+            let Some(done) = done_on(device, begin, end) else {
+                return Err(format!(
+                    "what device {device} did is unknown, so it is also unknown whether its limit held"
+                ));
+            };
+            let done = io_limit::held_to_account(done, charged);
+            if let Some(exceeded) = limited.rates.exceeded(&done, time) {
+                return Err(format!(
+                    "the limit was not held: device {device} did {exceeded}. Either another \
+                     process wrote for it (the kernel flusher, a file system journal), or another program used the device"
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// A trial in which too many transactions failed for good is none of its layout.
+    fn check_errors(&self, begin: &Moment, end: &Moment) -> Result<(), String> {
+        let (errors, done) = (end.errors - begin.errors, end.committed - begin.committed);
+        let limit_percent = self.task.workload.error_limit_percent;
+        let percent = 100.0 * errors as f64 / (errors + done).max(1) as f64;
+        if percent <= limit_percent {
+            return Ok(());
+        }
+        Err(format!(
+            "{errors} of {} transactions failed for good, {percent:.2} %, more than workload.error_limit, {limit_percent} %; \
+             the first error was: {}",
+            errors + done,
+            self.running.first_error().unwrap_or_default()
+        ))
+    }
+
+    /// The time before measuring: as long as told, or until the throughput is steady. `None` when it was told.
+    async fn warm_up(&self) -> Result<Option<WarmUp>, String> {
+        let Some(most_ms) = self.task.warmup_max_ms else {
+            self.watch(
+                Until::Passed(self.task.warmup_ms),
+                self.task.sample_ms,
+                false,
+            )
+            .await?;
+            return Ok(None);
+        };
+        let began_ns = self.env.now();
+        let least_ms = self.task.warmup_ms.min(most_ms);
+        let mut samples = self
+            .watch(Until::Passed(least_ms), WARM_UP_SAMPLE_MS, false)
+            .await?
+            .samples;
+        let mut passed_ms = least_ms;
+        let mut is_settled = steady_after(&samples).is_some();
+        while !is_settled && passed_ms < most_ms {
+            // A longer series is looked at less often.
+            let more_ms = (passed_ms / 20)
+                .max(WARM_UP_LOOK_MS)
+                .min(most_ms - passed_ms);
+            let more = self
+                .watch(Until::Passed(more_ms), WARM_UP_SAMPLE_MS, false)
+                .await?;
+            samples.extend(more.samples);
+            passed_ms += more_ms;
+            is_settled = steady_after(&samples).is_some();
+        }
+        Ok(Some(WarmUp {
+            duration_s: (self.env.now() - began_ns) as f64 / 1e9,
+            is_settled,
+        }))
+    }
+
+    /// What became of load that came at a rate.
+    fn arrivals(&self, backlogs: &[u64], mean: MeanTime) -> Option<Arrivals> {
+        let arrivals = self.task.workload.arrivals?;
+        Some(Arrivals {
+            rate_per_s: arrivals.rate_per_s,
+            delay_us: latency(&self.running.delay_times(), mean.before_begin_us),
+            backlog: backlogs.last().copied().unwrap_or(0),
+            is_overloaded: open_loop::is_overloaded(backlogs),
+        })
+    }
+
+    /// Lets time pass, sampling throughput; fails as soon as a client has.
+    async fn watch(&self, until: Until, step_ms: u64, measuring: bool) -> Result<Watched, String> {
+        let began_ns = self.env.now();
+        let end_ns = match until {
+            Until::Passed(duration_ms) => began_ns + duration_ms * 1_000_000,
+            Until::Finished => u64::MAX,
+        };
+        let step_ns = step_ms * 1_000_000;
+        let first = self.running.committed();
+        let (mut last, mut last_ns) = (first, began_ns);
+        let waits = self.engine.counters().waits();
+        let mut watched = Watched::default();
+        let is_over = |last_ns| match until {
+            Until::Passed(_) => last_ns >= end_ns,
+            Until::Finished => self.running.is_finished(),
+        };
+        while !is_over(last_ns) {
+            let next_ns = (last_ns + step_ns).min(end_ns);
+            self.sleep_until(next_ns, until).await;
+            if let Some(reason) = self
+                .running
+                .failure()
+                .or_else(|| self.engine.counters().failure())
+            {
+                return Err(reason);
+            }
+            let (committed, now_ns) = (self.running.committed(), self.env.now());
+            let tps = (committed - last) as f64 * 1e9 / (now_ns - last_ns).max(1) as f64;
+            watched.samples.push(tps);
+            watched.backlogs.push(self.running.backlog(now_ns));
+            (last, last_ns) = (committed, now_ns);
+            say(&Report::Progress(Progress {
+                measuring,
+                tpm: (committed - first) as f64 * 60e9 / (now_ns - began_ns).max(1) as f64,
+                tpm_now: tps * 60.0,
+                waits: waits_between(
+                    &waits,
+                    &self.engine.counters().waits(),
+                    self.engine.counters().waits_are_sampled(),
+                ),
+            }));
+        }
+        Ok(watched)
+    }
+
+    /// Lets time pass until a moment, or until the last client has finished, when that is what is waited for.
+    async fn sleep_until(&self, moment_ns: u64, until: Until) {
+        let left_ns = || moment_ns.saturating_sub(self.env.now());
+        match until {
+            Until::Passed(_) => self.env.sleep(left_ns()).await,
+            Until::Finished => {
+                while left_ns() > 0 && !self.running.is_finished() {
+                    self.env.sleep(left_ns().min(FINISHED_LOOK_NS)).await;
+                }
+            }
+        }
+    }
+
+    /// What was still dirty in the page cache when the clients had stopped, and how long flushing it took.
+    async fn settle(&self) -> Result<(Option<u64>, Option<Duration>), String> {
+        let durable = self.is_durable_at_once();
+        let mut dirty_bytes = self.dirty_bytes();
+        for _ in 0..SETTLE_LOOKS {
+            if !durable || dirty_bytes.is_none_or(|bytes| bytes == 0) {
+                break;
+            }
+            self.env.sleep(SETTLE_LOOK.as_nanos() as u64).await;
+            dirty_bytes = self.dirty_bytes();
+        }
+        if durable && dirty_bytes == Some(0) || self.engine.is_foreign() {
+            return Ok((dirty_bytes, None));
+        }
+        let began_ns = self.env.now();
+        self.engine.flush().await?;
+        Ok((
+            dirty_bytes,
+            Some(Duration::from_nanos(self.env.now() - began_ns)),
+        ))
+    }
+
+    /// The kinds of transactions apart, when there are several; queries have a place of their own.
+    fn kinds(&self, spent: &TimeSpent) -> Vec<KindOfTransaction> {
+        let kinds = self.running.by_kind();
+        if kinds.len() < 2 || self.task.workload.transactions.queries().is_some() {
+            return Vec::new();
+        }
+        let of = |(record, time_ns): (KindRecord, &u64)| {
+            let transactions = record.latencies.count();
+            let mean_us = match (transactions, self.task.workload.arrivals) {
+                (0, _) => 0.0,
+                // Which kind a transaction in the queue will be is not drawn yet.
+                (_, Some(_)) => record.latencies.mean_us(),
+                _ => *time_ns as f64 / 1e3 / transactions as f64,
+            };
+            let times = CensoredTimes::new(record.latencies, &record.at_least);
+            KindOfTransaction {
+                kind: record.kind.to_owned(),
+                transactions,
+                latency_us: latency(&times, mean_us),
+            }
+        };
+        kinds
+            .into_iter()
+            .zip(&spent.in_transactions_ns)
+            .map(of)
+            .collect()
+    }
+
+    /// What the process takes of memory while the clients are at work; a server's is not asked for.
+    fn memory(&self) -> Option<Memory> {
+        if self.task.server.is_some() {
+            return None;
+        }
+        let (before, now) = (self.instance_bytes?, facts::anonymous_bytes()?);
+        let buffer_cache_bytes = self.task.database.buffer_cache_bytes;
+        Some(Memory {
+            buffer_cache_bytes,
+            instance_bytes: before.saturating_sub(buffer_cache_bytes),
+            session_bytes: now.saturating_sub(before) / u64::from(self.task.clients),
+        })
+    }
+
+    /// Whether every write is durable when it returns. Servers write as they do, and flush at their checkpoints.
+    fn is_durable_at_once(&self) -> bool {
+        self.task.server.is_none() && self.task.database.write_sync == WriteSync::Dsync
+    }
+
+    fn dirty_bytes(&self) -> Option<u64> {
+        let paths = self.task.files.paths();
+        paths.iter().map(|path| dirty_bytes_of(path)).sum()
+    }
+
+    /// What the page cache holds of the datafiles of a direct case, which is nothing where direct is direct. Which
+    /// files a server reads otherwise is its own affair.
+    fn cached_pages(&self) -> Option<u64> {
+        if self.task.server.is_some() || self.task.io.caching == Caching::Buffered {
+            return None;
+        }
+        self.pages_in_cache()
+    }
+
+    /// What the page cache holds of the files of a case that goes through it.
+    fn page_cache_bytes(&self) -> Option<u64> {
+        if self.task.io.caching == Caching::Direct || self.engine.is_foreign() {
+            return None;
+        }
+        self.pages_in_cache().map(|pages| pages * PAGE_BYTES)
+    }
+
+    fn pages_in_cache(&self) -> Option<u64> {
+        let paths = self.task.files.data_paths();
+        cached_pages_of(paths.iter().map(|path| path.as_path()))
+    }
+}
+
+/// Milliseconds since then.
+pub(super) fn milliseconds(since: Instant) -> u64 {
+    since.elapsed().as_millis() as u64
+}
+
+/// What a trial on an existing server can tell: what this machine did meanwhile says nothing of the server, not
+/// even where it is this machine's.
+fn as_seen_from_outside(outcome: Outcome) -> Outcome {
+    Outcome {
+        device: None,
+        fetched_bytes: None,
+        response_time: None,
+        cpu: None,
+        cpu_us_per_transaction: None,
+        memory: None,
+        dirty_bytes: None,
+        dirty_buffer_bytes: None,
+        flush: None,
+        system: SystemSeries::default(),
+        cached_pages: None,
+        page_cache_bytes: None,
+        ..outcome
+    }
+}
+
+/// What is to be said of transactions that failed for good.
+fn failed_for_good(errors: u64, first: Option<String>) -> Option<String> {
+    (errors > 0).then(|| {
+        let first = first.unwrap_or_default();
+        format!("{errors} transactions failed for good; the first error was: {first}")
+    })
+}
+
+fn latency(times: &CensoredTimes, mean_us: f64) -> Latency {
+    Latency {
+        p50: times.percentile_us(50.0),
+        p95: times.percentile_us(95.0),
+        p99: times.percentile_us(99.0),
+        max: times.max_us(),
+        mean: mean_us,
+    }
+}
+
+fn space(engine: &dyn Engine) -> Vec<SegmentSpace> {
+    let segments = engine.counters().segments().into_iter();
+    let space = segments.map(|segment| SegmentSpace {
+        segment: segment.name,
+        extents: segment.extents,
+        bytes: segment.bytes,
+    });
+    space.collect()
+}
