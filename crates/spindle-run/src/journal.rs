@@ -14,6 +14,7 @@ use serde_json::Value;
 
 use crate::observe::machine::Machine;
 use spindle_experiment::Experiment;
+use spindle_layout::RecordedDevice;
 use spindle_result::{Layout, OwnCost, Phase, SystemSeries, Trial};
 use spindle_text::files::{self, Directory};
 use spindle_text::plain::make_plain;
@@ -39,6 +40,11 @@ pub enum Event {
     Machine {
         /// What was found.
         machine: Box<Machine>,
+    },
+    /// The devices that the run will take, before it takes them.
+    DevicesExamined {
+        /// Each, as it is known again.
+        devices: Vec<RecordedDevice>,
     },
     /// What holds every case to one amount of memory.
     MemoryBudget {

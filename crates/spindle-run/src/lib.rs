@@ -26,6 +26,7 @@ pub mod reckoning;
 pub mod replay;
 pub mod restored;
 pub mod runner;
+mod same_place;
 pub mod schedule;
 pub mod schemas;
 mod server_files;

@@ -8,6 +8,7 @@ use super::description::describe;
 use super::journal::Event;
 use crate::observe::machine::Machine;
 use spindle_experiment::{Experiment, Matrix};
+use spindle_layout::RecordedDevice;
 use spindle_result::{
     AutoPlan, CaseId, CaseRecord, Layout, MatrixRecord, Outcome, OwnCost, Phase, RunRecord,
     SampledTrial, SetAside, SystemSeries, TRIES_MAX, Trial, Warning,
@@ -38,6 +39,8 @@ pub struct RunState {
     pub finished: bool,
     /// The machine as first seen.
     pub machine: Option<Machine>,
+    /// The devices that the run takes, once it looked at them.
+    pub devices: Vec<RecordedDevice>,
     /// What Spindle itself costs, once measured.
     pub own_cost: Option<OwnCost>,
     budget_bytes: Option<u64>,
@@ -69,6 +72,7 @@ impl RunState {
             experiment: (**experiment).clone(),
             finished: false,
             machine: None,
+            devices: Vec::new(),
             own_cost: None,
             budget_bytes: None,
             layouts: BTreeMap::new(),
@@ -89,6 +93,7 @@ impl RunState {
             Event::Machine { machine } => {
                 self.machine.get_or_insert((**machine).clone());
             }
+            Event::DevicesExamined { devices } => self.devices.extend(devices.iter().cloned()),
             Event::MemoryBudget { bytes } => self.budget_bytes = *bytes,
             Event::OwnCost { own_cost } => self.own_cost = Some(*own_cost),
             Event::LayoutExamined {

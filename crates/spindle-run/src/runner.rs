@@ -27,6 +27,7 @@ use super::quiet::Quiet;
 use super::reckoning::Reckoning;
 use super::replay::{CaseKey, RunState};
 use super::restored::{DatabaseError, Restored};
+use super::same_place;
 use super::schedule::{self, Planned};
 use crate::observe::SystemFiles;
 use crate::observe::block_device::DeviceNumber;
@@ -139,12 +140,22 @@ impl Runner {
             self.say(line);
         }
         let mut warnings = reckoning.warnings().into_iter();
-        match warnings.try_for_each(|warning| self.warn(warning)) {
+        let recorded = self.record_devices();
+        match recorded.and_then(|()| warnings.try_for_each(|warning| self.warn(warning))) {
             Ok(()) => Ok(self),
             Err(error) => {
                 self.discard();
                 Err(error)
             }
+        }
+    }
+
+    /// A later process of this run takes the same devices, or none.
+    fn record_devices(&mut self) -> Result<(), RunError> {
+        let devices = same_place::not_recorded(&self.looked_at, &self.state.devices);
+        match devices.is_empty() {
+            true => Ok(()),
+            false => self.note(Event::DevicesExamined { devices }),
         }
     }
 
@@ -171,7 +182,15 @@ impl Runner {
         let path = state.working_directory.clone();
         std::env::set_current_dir(&path)
             .map_err(|error| RunError::WorkingDirectory { path, error })?;
-        Runner::new(directory, journal, state, interrupted, listen)
+        let looked_at = match state.finished {
+            true => LookedAt::new(),
+            false => same_place::devices(&state.devices)?,
+        };
+        let runner = Runner::new(directory, journal, state, interrupted, listen)?;
+        Ok(Runner {
+            looked_at,
+            ..runner
+        })
     }
 
     fn new(
@@ -279,7 +298,8 @@ impl Runner {
         let mut note = |text: &str| listener.hear(Said::Note(text));
         let began = Instant::now();
         let grounds = Grounds::prepare(&self.state, wanted, &mut self.looked_at, &mut note)?;
-        let run = self.phase_done("making layouts", began.elapsed());
+        let run = self.record_devices();
+        let run = run.and_then(|()| self.phase_done("making layouts", began.elapsed()));
         let run = run.and_then(|()| self.run_on(&grounds, wanted, budget));
         for leftover in grounds.teardown() {
             self.warn(leftover)?;
@@ -374,6 +394,7 @@ impl Runner {
         let paths = grounds.paths(wanted);
         let machine = Machine::capture(&SystemFiles::default(), &paths);
         if let Some(before) = &self.state.machine {
+            same_place::directories(&self.state.experiment, before, &machine)?;
             let differs = before.kernel_release != machine.kernel_release
                 || before.processor != machine.processor
                 || before.host != machine.host;

@@ -26,7 +26,7 @@ pub use crate::known_device::Appearance;
 pub use content::{Content, ProbeError, Signature, probe};
 pub use files::LookedFile;
 pub use held::HeldDevice;
-use held::device_at;
+pub(crate) use held::device_at;
 pub(crate) use nodes::NodeDirectory;
 pub use places::EDGE_BYTES;
 pub use stack::Footprint;

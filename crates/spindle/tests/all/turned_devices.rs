@@ -378,8 +378,8 @@ fn sqlite_on_a_device_never_writes_to_another() {
 /// A run is killed, its device becomes another, and it is cleaned up after, or goes on.
 fn is_killed_and_suffers((name, layout): (&str, &str), attack: Attack, then: &[&str]) {
     let what = format!("{name} killed, {attack:?}, {then:?}");
-    // Not empty: a new look may take what is.
-    let scene = Scene::new("kernel", layout, false);
+    // Nothing on the other one would stop anybody.
+    let scene = Scene::new("kernel", layout, true);
     let mut run = scene
         .spindle(&["run", "experiment.toml", "--out", "out"])
         .spawn()
@@ -407,6 +407,8 @@ fn is_killed_and_suffers((name, layout): (&str, &str), attack: Attack, then: &[&
     }
     // In peace again, nothing stands in the way.
     if attack == Attack::TurnsTheLink {
+        let why = "is no longer the device that was examined";
+        assert!(told.contains(why), "{what}: {told}");
         fs::remove_file(&scene.link).unwrap();
         symlink(&scene.first.path, &scene.link).unwrap();
         let mut again = scene.spindle(&["resume", "out"]).spawn().unwrap();
@@ -429,6 +431,39 @@ fn what_a_killed_run_left_is_taken_away_from_no_other_device() {
             _ => is_killed_and_suffers(layout, attack, &["resume out", "clean"]),
         }
     }
+}
+
+/// The mount that the run began on is missing when it is to go on: in a mount namespace, which takes every mount along.
+#[test]
+fn a_run_does_not_go_on_in_a_directory_whose_mount_is_missing() {
+    if is_skipped() {
+        return;
+    }
+    let scene = Scene::new("kernel", "path = \"mounted\"\n", true);
+    fs::create_dir(scene.directory.path().join("mounted")).unwrap();
+    let script = format!(
+        "truncate -s 256M disk && mkfs.ext4 -q disk && mount -o loop disk mounted || exit 71; \
+         {spindle} run experiment.toml --out out --quiet & \
+         until grep -qs trial_started out/journal.jsonl; do kill -0 $! || exit 70; sleep 0.02; done; \
+         kill -KILL $!; umount -l mounted; {spindle} resume out --quiet",
+        spindle = env!("CARGO_BIN_EXE_spindle"),
+    );
+    let mut resumed = Command::new("unshare");
+    resumed.args(["--mount", "sh", "-c", &script]);
+    let output = resumed
+        .current_dir(scene.directory.path())
+        .env("SPINDLE_LEDGER_DIRECTORY", scene.ledger())
+        .output()
+        .unwrap();
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{told}");
+    assert!(told.contains("ext4 mounted at"), "{told}");
+    assert!(
+        told.contains("mount what is missing, then resume"),
+        "{told}"
+    );
+    let beneath = fs::read_dir(scene.directory.path().join("mounted")).unwrap();
+    assert_eq!(beneath.count(), 0, "{told}");
 }
 
 /// Without the right to make nodes, as root of many a container is, devices are reached through the descriptors that
