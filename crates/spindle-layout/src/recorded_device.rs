@@ -1,5 +1,5 @@
-//! A device as a journal keeps it, so that a later process of the same run, perhaps after a restart of the machine, takes
-//! this device again and no other. Names below `/dev` may mean other devices by then.
+//! A device as a journal keeps it, so that a later process of the same run, perhaps after a restart of the machine,
+//! takes this device again and no other. Names below `/dev` may mean other devices by then.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};

@@ -395,10 +395,7 @@ impl Runner {
         let machine = Machine::capture(&SystemFiles::default(), &paths);
         if let Some(before) = &self.state.machine {
             same_place::directories(&self.state.experiment, before, &machine)?;
-            let differs = before.kernel_release != machine.kernel_release
-                || before.processor != machine.processor
-                || before.host != machine.host;
-            if differs {
+            if same_place::is_another_machine(before, &machine) {
                 let text =
                     "the run went on on another machine or kernel: its trials are not comparable";
                 self.warn(text.to_string())?;

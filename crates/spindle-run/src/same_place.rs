@@ -33,6 +33,13 @@ pub fn devices(recorded: &[RecordedDevice]) -> Result<LookedAt, GroundError> {
     now.collect()
 }
 
+/// Whether trials on the two cannot be compared.
+pub fn is_another_machine(before: &Machine, now: &Machine) -> bool {
+    before.kernel_release != now.kernel_release
+        || before.processor != now.processor
+        || before.host != now.host
+}
+
 /// Compares the file systems of the directories that the experiment names.
 ///
 /// # Errors
