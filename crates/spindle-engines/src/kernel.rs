@@ -7,10 +7,9 @@ mod under_test;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use serde::{Deserialize, Serialize};
 pub use spindle_io::real::Delay;
 use spindle_io::real::{
-    Caching, DelayedDevice, FixedBuffers, IoCounts, MemoryDevice, Method, RingConfig, SlavePool,
+    AccessPath, DelayedDevice, FixedBuffers, IoCounts, MemoryDevice, Queue, RingConfig,
 };
 use spindle_io::{BlockDevice, Env};
 use spindle_kernel::{
@@ -18,7 +17,7 @@ use spindle_kernel::{
     create_database, row_bytes_max, table_blocks,
 };
 pub use spindle_kernel::{
-    CommitWait, SampledWaits, Settings, Shutdown, Storage, TornBlocks, WaitTotal, WriteSync,
+    Commit, SampledWaits, Settings, Shutdown, Storage, TornBlocks, WaitTotal, WriteSync,
     double_write_bytes,
 };
 use spindle_layout::{DatabaseFiles, LayoutError, OpenedFile, Opening, Place, Shape};
@@ -59,31 +58,24 @@ pub enum EngineError {
 
 /// How blocks travel between the database and its files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct AccessPath {
-    /// Past the page cache (`O_DIRECT`).
-    pub direct: bool,
-    /// How several blocks are handed over.
-    pub method: IoMethod,
+pub struct IoSettings {
+    /// How they are read and written.
+    pub path: AccessPath,
     /// Ask for fixed buffers where the method has them.
     pub fixed_buffers: bool,
     /// How much longer each I/O takes than on the device itself.
     pub delay: Delay,
 }
 
-/// How a process that has several blocks to read or write hands them over.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum IoMethod {
-    /// One by one.
-    Sync,
-    /// To so many I/O slaves.
-    Slaves(usize),
-    /// Together, through io_uring.
-    Async,
-    /// Together, through the kernel's older asynchronous I/O.
-    Libaio,
-    /// As an Oracle Disk Manager.
-    Odm,
+impl IoSettings {
+    /// An access path with nothing else asked for.
+    pub fn of(path: AccessPath) -> IoSettings {
+        IoSettings {
+            path,
+            fixed_buffers: false,
+            delay: Delay::default(),
+        }
+    }
 }
 
 /// The files, but for double write areas, that a workload's database takes for `clients` clients, with `datafiles`
@@ -140,28 +132,17 @@ fn row_shape(spec: &TableSpec, block_bytes: usize) -> (usize, u64) {
 
 /// What an access path needs besides files, and says afterwards.
 struct Means {
-    path: AccessPath,
-    method: Method,
-    ring: Option<Arc<RingConfig>>,
+    io: IoSettings,
+    queue: Queue,
 }
 
 impl Means {
-    fn new(path: AccessPath) -> Result<Means, EngineError> {
-        let ring = matches!(path.method, IoMethod::Async | IoMethod::Odm)
-            .then(|| Arc::new(RingConfig::new()));
-        let method = match (path.method, &ring) {
-            (IoMethod::Slaves(slaves), _) => {
-                Method::Slaves(SlavePool::new(slaves).map_err(|error| EngineError::System {
-                    what: "starting I/O slaves",
-                    reason: error.to_string(),
-                })?)
-            }
-            (IoMethod::Async, Some(ring)) => Method::Async(Arc::clone(ring)),
-            (IoMethod::Libaio, _) => Method::Libaio,
-            (IoMethod::Odm, Some(ring)) => Method::Odm(Arc::clone(ring)),
-            _ => Method::Sync,
-        };
-        Ok(Means { path, method, ring })
+    fn new(io: IoSettings) -> Result<Means, EngineError> {
+        let queue = io.path.open().map_err(|error| EngineError::System {
+            what: "starting I/O slaves",
+            reason: error.to_string(),
+        })?;
+        Ok(Means { io, queue })
     }
 
     async fn open(
@@ -169,14 +150,10 @@ impl Means {
         place: &Place,
         files: &mut OpenFiles,
     ) -> Result<Arc<dyn BlockDevice>, EngineError> {
-        let caching = if self.path.direct {
-            Caching::Direct
-        } else {
-            Caching::Buffered
-        };
+        let caching = self.io.path.caching;
         let block_bytes = Some(files.block_bytes);
         let opening = &mut files.opening;
-        let file = opening.open(place, caching, self.method.clone(), block_bytes);
+        let file = opening.open(place, caching, self.queue.clone(), block_bytes);
         let file = file.await?;
         let device = match file.is_in_group() {
             // Its disks are delayed.
@@ -192,11 +169,11 @@ impl Means {
     }
 
     fn delayed(&self, device: Arc<dyn BlockDevice>) -> Arc<dyn BlockDevice> {
-        let delay = self.path.delay;
+        let delay = self.io.delay;
         if delay.is_none() {
             return device;
         }
-        Arc::new(DelayedDevice::new(device, delay, &self.method))
+        Arc::new(DelayedDevice::new(device, delay, &self.queue))
     }
 }
 
@@ -227,8 +204,8 @@ pub struct KernelEngine {
 /// Opens the files of a database: log files on one access path, everything else on another.
 async fn open(
     places: &DatabaseFiles,
-    data: AccessPath,
-    redo: AccessPath,
+    data: IoSettings,
+    redo: IoSettings,
     block_bytes: usize,
 ) -> Result<Opened, EngineError> {
     let mut files = OpenFiles {
@@ -260,8 +237,8 @@ async fn open(
     };
     let rings = [&data_means, &redo_means]
         .into_iter()
-        .filter(|means| means.path.fixed_buffers)
-        .filter_map(|means| means.ring.clone())
+        .filter(|means| means.io.fixed_buffers)
+        .filter_map(|means| means.queue.ring().cloned())
         .collect();
     Ok(Opened {
         storage,
@@ -294,7 +271,7 @@ pub struct Load<'a> {
 pub async fn create_and_load(
     env: &Arc<dyn Env>,
     places: &DatabaseFiles,
-    path: AccessPath,
+    path: IoSettings,
     settings: &Settings,
     load: Load<'_>,
 ) -> Result<(), EngineError> {
@@ -343,8 +320,8 @@ impl KernelEngine {
     pub async fn start(
         env: &Arc<dyn Env>,
         places: &DatabaseFiles,
-        data: AccessPath,
-        redo: AccessPath,
+        data: IoSettings,
+        redo: IoSettings,
         settings: &Settings,
         workload: &dyn Workload,
     ) -> Result<KernelEngine, EngineError> {

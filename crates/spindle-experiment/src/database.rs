@@ -4,69 +4,80 @@
 //! each case has complete settings; those that would make the comparison void can only be set here
 //! (`SAME_IN_EVERY_CASE`).
 
+use std::fmt;
 use std::path::PathBuf;
 
-use serde::{Deserialize, Serialize};
-use spindle_engines::sql::Address;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+pub use spindle_engines::kernel::{Commit, TornBlocks, WriteSync};
+use spindle_engines::sql::{Address, ServerKind};
 
-use super::access_path::{AccessPath, Caching, Method};
+use super::access_path::{AccessPath, Caching, Method, read_access_path};
 use super::error::ExperimentError;
 use super::reader::Reader;
 use super::server::Server;
-use super::word::words;
 use super::workload::DataOfWorkload;
 use spindle_text::quantity::{GIB, KIB, MIB, TIB, size_text};
+use spindle_text::word::Word;
 
-words! {
-    /// The database under test.
-    pub enum Engine {
-        /// The embedded database of this project.
-        Kernel = "kernel",
-        /// SQLite, within Spindle's own process.
-        Sqlite = "sqlite",
-        /// PostgreSQL: an installed server that Spindle runs, or one at a URL.
-        Postgres = "postgres",
-        /// MariaDB or MySQL: an installed server that Spindle runs, or one at a URL.
-        MariaDb = "mariadb",
-    }
-    later: ["oracle"]
+/// The database under test.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Engine {
+    /// The embedded database of this project.
+    Kernel,
+    /// One that speaks SQL.
+    Server(ServerKind),
 }
 
-words! {
-    /// When a written block is on stable storage, in every case of the experiment.
-    pub enum WriteSync {
-        /// When the write returns (`O_DSYNC`), as Oracle opens its datafiles.
-        Dsync = "dsync",
-        /// When the checkpoint advances, datafiles being flushed before it does, as PostgreSQL and InnoDB do.
-        Checkpoint = "checkpoint",
+/// Their words: the embedded one's, and those of the servers.
+const ENGINES: [(&str, Engine); 1 + ServerKind::ALLOWED.len()] = {
+    let mut all = [("kernel", Engine::Kernel); 1 + ServerKind::ALLOWED.len()];
+    let mut number = 1;
+    while number < all.len() {
+        let (word, kind) = ServerKind::ALLOWED[number - 1];
+        all[number] = (word, Engine::Server(kind));
+        number += 1;
     }
-    later: []
+    all
+};
+
+impl Word for Engine {
+    const ALLOWED: &'static [(&'static str, Engine)] = &ENGINES;
+    const SAYS: &'static [&'static str] = &[];
+    const LATER: &'static [&'static str] = &["oracle"];
 }
 
-words! {
-    /// When a commit returns.
-    pub enum Commit {
-        /// When its redo is on stable storage.
-        Wait = "wait",
-        /// At once: shows what waiting costs, and a crash loses what was not yet written.
-        NoWait = "nowait",
+impl fmt::Display for Engine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_word())
     }
-    later: []
 }
 
-words! {
-    /// What protects from a block that a crash left half written, in every case of the experiment.
-    pub enum TornBlocks {
-        /// The redo holds the whole block before it may be torn.
-        Images = "images",
-        /// Each batch is written to an area of its writer first.
-        DoubleWrite = "double_write",
-        /// The device promises never to tear a block.
-        Atomic = "atomic",
+impl Serialize for Engine {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(self.as_word())
     }
-    later: []
 }
 
+impl<'de> Deserialize<'de> for Engine {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Engine, D::Error> {
+        spindle_text::word::deserialize(from)
+    }
+}
+
+impl Engine {
+    /// The word as the experiment file spells it.
+    pub fn as_str(self) -> &'static str {
+        self.as_word()
+    }
+
+    /// Which server it is; `None` for the embedded database.
+    pub fn server(self) -> Option<ServerKind> {
+        match self {
+            Engine::Kernel => None,
+            Engine::Server(kind) => Some(kind),
+        }
+    }
+}
 /// Settings that must be equal in every case, with what would be compared if they were not.
 pub(super) const SAME_IN_EVERY_CASE: [(&str, &str); 6] = [
     ("engine", "two databases, not two layouts"),
@@ -285,6 +296,6 @@ impl Database {
 fn read_redo_io(reader: &mut Reader<'_>) -> Result<Option<AccessPath>, ExperimentError> {
     let is_given = reader.has("redo_io");
     let default = AccessPath::new(Caching::Direct, Method::Sync);
-    let path = AccessPath::read(&mut reader.section("redo_io"), default)?;
+    let path = read_access_path(&mut reader.section("redo_io"), default)?;
     Ok(is_given.then_some(path))
 }

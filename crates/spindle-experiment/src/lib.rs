@@ -28,7 +28,6 @@ mod shown;
 #[cfg(test)]
 mod tests;
 mod vary;
-mod word;
 mod workload;
 
 use std::path::{Path, PathBuf};
@@ -48,15 +47,17 @@ pub use layout::{
 };
 pub use limit::{Delay, Limit};
 pub use matrix::{Cell, Factor, Matrix};
-pub use plan::{Auto, Plan, RestoreVerify};
+pub use plan::{Auto, Plan};
 pub use restore::{PutBack, RestoreBy};
 pub use server::Server;
+pub use spindle_layout::Verify;
 pub use vary::parts;
 pub use workload::{
-    Arrivals, Hotspot, Junk, Mix, OltpMix, Queries, QueryParameters, RedoStress, Slob, Spacing,
-    Tpcb, Tpcc, Transactions, Workload, WorkloadKind,
+    Arrivals, Hotspot, Junk, Mix, OltpMix, Parameters, Queries, RedoStress, Slob, Spacing, Tpcb,
+    Tpcc, Transactions, Workload, WorkloadKind,
 };
 
+use access_path::read_access_path;
 use changes::Known;
 use database::Inherited;
 use document::{Document, Table};
@@ -493,7 +494,7 @@ fn keys_by_section() -> Vec<(String, Vec<&'static str>)> {
     let io = AccessPath::new(Caching::Buffered, Method::Sync);
     sections.push((
         "the io table of a [[layout]]".to_owned(),
-        keys_asked_by(|reader| AccessPath::read(reader, io)),
+        keys_asked_by(|reader| read_access_path(reader, io)),
     ));
     sections.extend(layout::keys_of_tables());
     sections.push((
@@ -502,7 +503,7 @@ fn keys_by_section() -> Vec<(String, Vec<&'static str>)> {
     ));
     sections.push((
         "the delay table of a [[layout]]".to_owned(),
-        keys_asked_by(Delay::read_table),
+        keys_asked_by(limit::read_delay_table),
     ));
     sections
 }

@@ -4,7 +4,7 @@
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
-use spindle_layout::spec::DelaySpec;
+pub use spindle_io::real::Delay;
 
 use super::error::ExperimentError;
 use super::reader::Reader;
@@ -77,56 +77,26 @@ impl fmt::Display for Limit {
     }
 }
 
-/// How much longer each I/O of a layout takes; 0 leaves a kind as it is, at least one is set.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Delay {
-    /// A read, in microseconds, up to 10 s.
-    pub read_us: u64,
-    /// A write, in microseconds, up to 10 s.
-    pub write_us: u64,
-    /// A flush, and on top of `write_us` a durable write, in microseconds, up to 10 s.
-    pub flush_us: u64,
+/// Reads the `delay` table of a layout, if there is one.
+pub(super) fn read_delay(layout: &mut Reader<'_>) -> Result<Option<Delay>, ExperimentError> {
+    let mut table = layout.section("delay");
+    let delay = read_delay_table(&mut table)?;
+    finish(layout, &table, "delay", &DELAY_KEYS, "{ read_us = 5000 }")?;
+    Ok(layout.has("delay").then_some(delay))
 }
 
-impl Delay {
-    /// Reads the `delay` table of a layout, if there is one.
-    pub(super) fn read(layout: &mut Reader<'_>) -> Result<Option<Delay>, ExperimentError> {
-        let mut table = layout.section("delay");
-        let delay = Delay::read_table(&mut table)?;
-        finish(layout, &table, "delay", &DELAY_KEYS, "{ read_us = 5000 }")?;
-        Ok(layout.has("delay").then_some(delay))
-    }
-
-    pub(super) fn read_table(table: &mut Reader<'_>) -> Result<Delay, ExperimentError> {
-        let mut time_us = |key| table.number(key, 0, 1..=DELAY_US_MAX);
-        Ok(Delay {
-            read_us: time_us(DELAY_KEYS[0]),
-            write_us: time_us(DELAY_KEYS[1]),
-            flush_us: time_us(DELAY_KEYS[2]),
-        })
-    }
+pub(super) fn read_delay_table(table: &mut Reader<'_>) -> Result<Delay, ExperimentError> {
+    let mut time_us = |key| table.number(key, 0, 1..=DELAY_US_MAX);
+    Ok(Delay {
+        read_us: time_us(DELAY_KEYS[0]),
+        write_us: time_us(DELAY_KEYS[1]),
+        flush_us: time_us(DELAY_KEYS[2]),
+    })
 }
 
 /// A rate that is set.
 fn set(rate: u64) -> Option<u64> {
     (rate > 0).then_some(rate)
-}
-
-impl From<Delay> for DelaySpec {
-    fn from(delay: Delay) -> DelaySpec {
-        DelaySpec {
-            read_us: delay.read_us,
-            write_us: delay.write_us,
-            flush_us: delay.flush_us,
-        }
-    }
-}
-
-impl fmt::Display for Delay {
-    /// `delayed by Spindle (read 5 ms, flush 250 us)`.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "delayed by Spindle ({})", DelaySpec::from(*self))
-    }
 }
 
 /// Refuses unknown keys, and a table that is there but says nothing.
@@ -177,10 +147,7 @@ mod tests {
             limit.to_string(),
             "limited by Spindle (500 reads/s, 40MiB/s written)"
         );
-        assert_eq!(
-            delay.to_string(),
-            "delayed by Spindle (read 5 ms, flush 1 us)"
-        );
+        assert_eq!(delay.to_string(), "read 5 ms, flush 1 us");
         let json = serde_json::to_string(&experiment).unwrap();
         assert_eq!(
             serde_json::from_str::<Experiment>(&json).unwrap(),

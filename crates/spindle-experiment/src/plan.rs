@@ -4,24 +4,13 @@ use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
+use spindle_layout::Verify;
 use spindle_stats::{Looks, Standard};
 
 use super::error::ExperimentError;
 use super::reader::Reader;
 use super::restore::RestoreBy;
-use super::word::words;
 use super::workload::WorkloadKind;
-
-words! {
-    /// How much of the database is read back to prove that it was restored before a trial.
-    pub enum RestoreVerify {
-        /// Every block.
-        Full = "full",
-        /// The blocks that the trial before had changed.
-        Changed = "changed",
-    }
-    later: []
-}
 
 /// How long a trial waits for quiet where nothing is said of it.
 const QUIET_MS: u64 = 30_000;
@@ -75,7 +64,7 @@ pub struct Plan {
     #[serde(default)]
     pub noise_check: bool,
     /// How a restore is verified.
-    pub restore_verify: RestoreVerify,
+    pub restore_verify: Verify,
     /// The longest wait before each trial until the devices are at rest, up to 10 min; 0: none.
     #[serde(default = "quiet_ms")]
     pub quiet_ms: u64,
@@ -121,7 +110,7 @@ impl Plan {
             margin_percent,
             restore: reader.word("restore", RestoreBy::Copy),
             noise_check: reader.flag("noise_check", false),
-            restore_verify: reader.word("restore_verify", RestoreVerify::Full),
+            restore_verify: reader.word("restore_verify", Verify::Full),
             quiet_ms: reader.duration_ms("quiet", QUIET_MS, 0..=10 * MINUTE_MS),
             golden_path: reader.directory("golden_path"),
         };

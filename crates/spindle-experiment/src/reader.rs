@@ -12,11 +12,11 @@ use std::path::{Path, PathBuf};
 
 use super::document::{Document, Entry, NAME_LENGTH_MAX, Node, Place, Table, Value};
 use super::error::ExperimentError;
-use super::word::Word;
 use spindle_text::plain::{is_harmful, is_invisible};
 use spindle_text::quantity::{
     duration_text, parse_duration_ms, parse_percent, parse_rate_per_s, parse_size, size_text,
 };
+use spindle_text::word::Word;
 
 /// Help for mistakes that explain themselves.
 const SEE_REFERENCE: &str = "docs/experiment-file.md describes every key";

@@ -3,12 +3,11 @@
 //! which layouts can have it shows here, as far as the experiment says what they are.
 
 use spindle_layout::spec::LayoutKind;
+use spindle_text::words;
 
-use super::access_path::Method;
 use super::error::ExperimentError;
 use super::layout::{Layout, PlacedOn};
 use super::reader::Reader;
-use super::word::words;
 
 words! {
     /// How databases are put back before each trial.
@@ -20,7 +19,6 @@ words! {
         /// Thin volumes are put back to a snapshot; on btrfs, files share the blocks of an original.
         Snapshot = "snapshot",
     }
-    later: []
 }
 
 /// What is done to put the database of one layout back.
@@ -116,7 +114,7 @@ impl RestoreBy {
         {
             return Some("its redo_path is a directory, and no volume of Spindle's".to_owned());
         }
-        if put_back == PutBack::Clones && layout.io.method == Method::Odm {
+        if put_back == PutBack::Clones && layout.io.method.identifies_files() {
             return Some(
                 "files that ODM has preallocated would lie elsewhere with the first write"
                     .to_owned(),

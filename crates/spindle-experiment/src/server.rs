@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
-use spindle_engines::sql::{Address, ServerIo, ServerIoMethod, ServerKind, server};
+use spindle_engines::sql::{Address, ServerIo, ServerKind, server};
 
-use super::access_path::{AccessPath, Caching, Method};
+use super::access_path::AccessPath;
 use super::database::Engine;
 use super::error::ExperimentError;
 use super::reader::Reader;
@@ -140,18 +140,6 @@ fn read_url(reader: &mut Reader<'_>, engine: Engine) -> Result<Option<Address>, 
     Ok(Some(address))
 }
 
-impl Engine {
-    /// Which server it is; `None` for the embedded database.
-    pub fn server(self) -> Option<ServerKind> {
-        match self {
-            Engine::Kernel => None,
-            Engine::Sqlite => Some(ServerKind::Sqlite),
-            Engine::Postgres => Some(ServerKind::Postgres),
-            Engine::MariaDb => Some(ServerKind::MariaDb),
-        }
-    }
-}
-
 /// What an `io` table asks of a server of this kind, with datafiles in a file system or on devices: only what is
 /// written in it.
 pub(super) fn server_io(
@@ -161,25 +149,20 @@ pub(super) fn server_io(
     is_on_devices: bool,
 ) -> Result<Option<ServerIo>, ExperimentError> {
     let whole = reader.has("filesystemio_options");
-    let method = match io.method {
-        Method::Sync => ServerIoMethod::Sync,
-        Method::Slaves => ServerIoMethod::Slaves(io.slaves),
-        Method::Async => ServerIoMethod::Async,
-        Method::Libaio => ServerIoMethod::Libaio,
-        Method::Odm => {
-            return Err(reader.conflict(
-                &["method"],
-                "only the embedded database works through a disk manager (ODM)",
-                "not allowed with this engine",
-                "choose \"sync\", \"slaves\", \"async\" or \"libaio\", or leave it to the server",
-            ));
-        }
-    };
+    if io.method.identifies_files() {
+        return Err(reader.conflict(
+            &["method"],
+            "only the embedded database works through a disk manager (ODM)",
+            "not allowed with this engine",
+            "choose \"sync\", \"slaves\", \"async\" or \"libaio\", or leave it to the server",
+        ));
+    }
     let asked = ServerIo {
-        direct: (whole || reader.has("caching")).then_some(io.caching == Caching::Direct),
-        method: (whole || reader.has("method")).then_some(method),
+        caching: (whole || reader.has("caching")).then_some(io.caching),
+        method: (whole || reader.has("method")).then_some(io.method),
+        slaves: io.slaves,
     };
-    let asked = (asked.direct.is_some() || asked.method.is_some()).then_some(asked);
+    let asked = (asked.caching.is_some() || asked.method.is_some()).then_some(asked);
     if let Some(Err(reason)) = asked.map(|asked| server(kind).check_io(asked, is_on_devices)) {
         reader.refuse(
             &["caching", "method", "filesystemio_options", "slaves"],

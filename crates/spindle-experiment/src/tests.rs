@@ -78,7 +78,7 @@ fn everything_left_out_has_its_default() {
             margin_percent: 3.0,
             restore: RestoreBy::Copy,
             noise_check: false,
-            restore_verify: RestoreVerify::Full,
+            restore_verify: Verify::Full,
             runs: 1,
             pause_ms: 60_000,
             quiet_ms: 30_000,

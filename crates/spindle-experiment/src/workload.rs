@@ -6,15 +6,18 @@
 mod in_sql;
 
 use serde::{Deserialize, Serialize};
+use spindle_text::words;
 use spindle_workload::sql;
+pub use spindle_workload::sql::tpch::Parameters;
+pub use spindle_workload::{Arrivals, Hotspot, RedoStress, Spacing};
 
 use super::database::Database;
 use super::error::ExperimentError;
 use super::reader::{Reader, keys_asked_by};
-use super::word::words;
 use spindle_text::quantity::{MIB, TIB, size_text};
 
-pub use in_sql::{Junk, Mix, Tpcb, Tpcc};
+pub use in_sql::{Junk, Tpcb, Tpcc};
+pub use sql::Mix;
 
 words! {
     /// The kind of workload.
@@ -34,7 +37,6 @@ words! {
         /// Rows inserted one by one, as in the study of ASM and LVM.
         Junk = "junk",
     }
-    later: []
 }
 
 impl WorkloadKind {
@@ -44,28 +46,6 @@ impl WorkloadKind {
             .map(WorkloadKind::as_str)
             .to_vec()
     }
-}
-
-words! {
-    /// The times between transactions that arrive at a rate.
-    pub enum Spacing {
-        /// As of independent users: a Poisson process.
-        Poisson = "poisson",
-        /// All alike.
-        Even = "even",
-    }
-    later: []
-}
-
-words! {
-    /// How much redo an update of SLOB makes.
-    pub enum RedoStress {
-        /// A few bytes of the row change.
-        Lite = "lite",
-        /// The whole row changes.
-        Heavy = "heavy",
-    }
-    later: []
 }
 
 /// What the clients do.
@@ -98,38 +78,27 @@ fn error_limit_percent() -> f64 {
     ERROR_LIMIT_PERCENT
 }
 
-/// An open loop: load that comes from outside.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Arrivals {
-    /// Transactions that are to begin each second, 0.01 to 10,000,000.
-    pub rate_per_s: f64,
-    /// The times between them.
-    pub spacing: Spacing,
-}
-
-impl Arrivals {
-    fn read(reader: &mut Reader<'_>) -> Result<Option<Arrivals>, ExperimentError> {
-        let rate_per_s = reader.rate_per_s("rate", 0.01..=10_000_000.0);
-        let spacing = reader.optional_word("arrivals");
-        match (rate_per_s, spacing) {
-            (None, None) => Ok(None),
-            (None, Some(_)) => Err(reader.conflict(
-                &["arrivals"],
-                "arrivals is set and rate is not",
-                "without a rate each client begins a transaction when it has ended the last",
-                "set rate = \"500/s\" beside it, or leave arrivals out",
-            )),
-            (Some(_), _) if reader.has("think_time") => Err(reader.conflict(
-                &["rate", "think_time"],
-                "rate and think_time are both set",
-                "one of the two says when a client begins its next transaction",
-                "leave one out: with a rate, transactions begin when they are due and a client is free",
-            )),
-            (Some(rate_per_s), spacing) => Ok(Some(Arrivals {
-                rate_per_s,
-                spacing: spacing.unwrap_or(Spacing::Poisson),
-            })),
-        }
+fn read_arrivals(reader: &mut Reader<'_>) -> Result<Option<Arrivals>, ExperimentError> {
+    let rate_per_s = reader.rate_per_s("rate", 0.01..=10_000_000.0);
+    let spacing = reader.optional_word("arrivals");
+    match (rate_per_s, spacing) {
+        (None, None) => Ok(None),
+        (None, Some(_)) => Err(reader.conflict(
+            &["arrivals"],
+            "arrivals is set and rate is not",
+            "without a rate each client begins a transaction when it has ended the last",
+            "set rate = \"500/s\" beside it, or leave arrivals out",
+        )),
+        (Some(_), _) if reader.has("think_time") => Err(reader.conflict(
+            &["rate", "think_time"],
+            "rate and think_time are both set",
+            "one of the two says when a client begins its next transaction",
+            "leave one out: with a rate, transactions begin when they are due and a client is free",
+        )),
+        (Some(rate_per_s), spacing) => Ok(Some(Arrivals {
+            rate_per_s,
+            spacing: spacing.unwrap_or(Spacing::Poisson),
+        })),
     }
 }
 
@@ -194,28 +163,6 @@ pub struct Slob {
     pub hotspot: Option<Hotspot>,
 }
 
-/// The hot spot of `slob`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Hotspot {
-    /// Its size (`HOTSPOT_MB`).
-    pub size_bytes: u64,
-    /// Where it begins in a client's data (`HOTSPOT_OFFSET_MB`).
-    pub offset_bytes: u64,
-    /// It is visited by every n-th operation (`HOTSPOT_FREQUENCY`), 1 to 1000.
-    pub every: u32,
-}
-
-words! {
-    /// Where the parameters of queries come from.
-    pub enum QueryParameters {
-        /// They are drawn by the standard's rules, for each stream its own; the same in every trial.
-        Random = "random",
-        /// They are those for which the standard has answers.
-        Validation = "validation",
-    }
-    later: []
-}
-
 /// Settings of `tpch` and `tpcd`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Queries {
@@ -228,7 +175,7 @@ pub struct Queries {
     /// A query that takes longer is cancelled and counted as an error, 100 ms to 1 h.
     pub query_limit_ms: u64,
     /// Where their parameters come from.
-    pub parameters: QueryParameters,
+    pub parameters: Parameters,
 }
 
 /// What a unit of scale takes in a database, tables and indexes together, about.
@@ -250,7 +197,7 @@ impl Queries {
             queries,
             refresh: reader.flag("refresh", false),
             query_limit_ms: reader.duration_ms("query_limit", 600_000, 100..=3_600_000),
-            parameters: reader.word("parameters", QueryParameters::Random),
+            parameters: reader.word("parameters", Parameters::Random),
         })
     }
 
@@ -333,7 +280,7 @@ impl Workload {
         let workload = Workload {
             clients: reader.numbers("clients", clients, 1..=4096),
             think_time_ms: reader.duration_ms("think_time", 0, 0..=3_600_000),
-            arrivals: Arrivals::read(reader)?,
+            arrivals: read_arrivals(reader)?,
             reconnect: reader.flag("reconnect", false),
             error_limit_percent: reader.percent("error_limit", error_limit, 0.0..=100.0),
             transactions: match kind {
@@ -369,7 +316,7 @@ impl Slob {
             scan_blocks: reader.number("scan_blocks", 128, 1..=1 << 24),
             work_unit: reader.number("work_unit", 64, 1..=10_000),
             redo_stress: reader.word("redo_stress", RedoStress::Lite),
-            hotspot: Hotspot::read(reader)?,
+            hotspot: read_hotspot(reader)?,
         };
         slob.check(reader, database)?;
         Ok(slob)
@@ -411,17 +358,15 @@ impl Slob {
     }
 }
 
-impl Hotspot {
-    fn read(reader: &mut Reader<'_>) -> Result<Option<Hotspot>, ExperimentError> {
-        let mut table = reader.section("hotspot");
-        let hotspot = Hotspot {
-            size_bytes: table.size("size", 8 * MIB, MIB..=TIB),
-            offset_bytes: table.size("offset", 16 * MIB, 0..=TIB),
-            every: table.number("every", 3, 1..=1000),
-        };
-        table.finish();
-        Ok(reader.has("hotspot").then_some(hotspot))
-    }
+fn read_hotspot(reader: &mut Reader<'_>) -> Result<Option<Hotspot>, ExperimentError> {
+    let mut table = reader.section("hotspot");
+    let hotspot = Hotspot {
+        size_bytes: table.size("size", 8 * MIB, MIB..=TIB),
+        offset_bytes: table.size("offset", 16 * MIB, 0..=TIB),
+        every: table.number("every", 3, 1..=1000),
+    };
+    table.finish();
+    Ok(reader.has("hotspot").then_some(hotspot))
 }
 
 /// The keys of each kind of workload, for telling a key of one used with another where it belongs.

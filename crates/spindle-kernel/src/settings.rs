@@ -1,34 +1,40 @@
 //! How an instance is set up: plain data with documented defaults, given once at start.
 
+use spindle_text::words;
+
 use crate::buggify::Switches;
 
-/// When a datafile write is on stable storage.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum WriteSync {
-    /// When the write returns (`O_DSYNC`), as Oracle opens datafiles.
-    Dsync,
-    /// When the checkpoint flushes the files, before it advances, as PostgreSQL and InnoDB do.
-    Checkpoint,
+words! {
+    /// When a written block is on stable storage.
+    pub enum WriteSync {
+        /// When the write returns (`O_DSYNC`), as Oracle opens its datafiles.
+        Dsync = "dsync",
+        /// When the checkpoint flushes the files, before it advances, as PostgreSQL and InnoDB do.
+        Checkpoint = "checkpoint",
+    }
 }
 
-/// What protects from a block that a power cut has left half written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TornBlocks {
-    /// The redo holds the whole block before it may be torn, as PostgreSQL's.
-    Images,
-    /// Each batch is first written elsewhere, as InnoDB's.
-    DoubleWrite,
-    /// The devices of the datafiles promise not to tear a block.
-    Atomic,
+words! {
+    /// What protects from a block that a power cut has left half written.
+    pub enum TornBlocks {
+        /// The redo holds the whole block before it may be torn, as PostgreSQL's.
+        Images = "images",
+        /// Each batch is first written to an area of its writer, as InnoDB's.
+        DoubleWrite = "double_write",
+        /// The devices of the datafiles promise not to tear a block.
+        Atomic = "atomic",
+    }
 }
 
-/// What a commit waits for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum CommitWait {
-    /// Its redo on stable storage.
-    Wait,
-    /// Nothing: the redo is asked to be written, and may be lost (Oracle's `COMMIT WRITE IMMEDIATE NOWAIT`).
-    NoWait,
+words! {
+    /// When a commit returns.
+    pub enum Commit {
+        /// When its redo is on stable storage.
+        Wait = "wait",
+        /// At once: the redo is asked to be written, and a crash may lose it (Oracle's `COMMIT WRITE IMMEDIATE
+        /// NOWAIT`).
+        NoWait = "nowait",
+    }
 }
 
 /// Settings of an instance.
@@ -47,7 +53,7 @@ pub struct Settings {
     /// Protection from torn blocks; may change only between a clean shutdown and the next start.
     pub torn_blocks: TornBlocks,
     /// What a commit waits for.
-    pub commit_wait: CommitWait,
+    pub commit: Commit,
     /// Each of the two halves of the log buffer, bytes (default 1 MiB).
     pub log_buffer_bytes: usize,
     /// LGWR hands a write to its device in pieces of at most this many bytes, to be under way together where the
@@ -79,7 +85,7 @@ impl Default for Settings {
             write_batch_blocks: 128,
             write_sync: WriteSync::Dsync,
             torn_blocks: TornBlocks::Images,
-            commit_wait: CommitWait::Wait,
+            commit: Commit::Wait,
             log_buffer_bytes: 1 << 20,
             log_write_bytes_max: 256 << 10,
             checkpoint_lag_bytes: None,

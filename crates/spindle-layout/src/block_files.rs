@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 
 use spindle_io::real::facts::{self, DirectIo, DirectProbe, Extents};
-use spindle_io::real::{Caching, FileError, Method, block_on};
+use spindle_io::real::{Caching, FileError, Queue, block_on};
 use spindle_io::{Arena, BlockDevice, Frame, IoError, Request, Submission};
 
 use crate::changed::{ChangedBlocks, merge};
@@ -104,7 +104,7 @@ impl FileSet {
     pub(crate) fn open(&self) -> Result<OpenFiles<'_>, LayoutError> {
         let mut opening = Opening::new();
         let open = |entry: &Entry| {
-            let file = opening.open(&entry.place, entry.caching, Method::Sync, None);
+            let file = opening.open(&entry.place, entry.caching, Queue::sync(), None);
             let device = block_on(file)?.device;
             let found_bytes = device.limits().capacity_bytes;
             if found_bytes != entry.bytes {

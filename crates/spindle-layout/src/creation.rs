@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use spindle_io::disk_group::{Striping, Template};
 use spindle_io::real::create::{OdmCreation, PIECE_BYTES, try_create_plain};
-use spindle_io::real::{Caching, FileError, Method, block_on};
+use spindle_io::real::{Caching, FileError, Queue, block_on};
 use spindle_io::{Arena, BlockDevice, Request, Submission};
 
 use crate::error::LayoutError;
@@ -57,7 +57,7 @@ async fn write_region(
     fill: impl FnMut(u64, &mut [u8]) -> Result<(), LayoutError>,
 ) -> Result<(), LayoutError> {
     let mut opening = Opening::new();
-    let file = opening.open(place, Caching::Direct, Method::Sync, None);
+    let file = opening.open(place, Caching::Direct, Queue::sync(), None);
     write(&*file.await?.device, bytes, fill).await
 }
 
@@ -70,7 +70,7 @@ async fn create_in_group(
     fill: impl FnMut(u64, &mut [u8]) -> Result<(), LayoutError>,
 ) -> Result<(), LayoutError> {
     let mut opening = Opening::new();
-    let group = opening.group(disks, None, Method::Sync).await?;
+    let group = opening.group(disks, None, Queue::sync()).await?;
     let template = Template {
         striping,
         redundancy: None,

@@ -11,6 +11,7 @@ use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
 use spindle_io::real::facts::Extents;
+use spindle_text::words;
 
 use crate::block_files::{FileSet, OpenFiles, Run, go_on_unless};
 use crate::changed::{ChangedBlocks, ranges};
@@ -29,14 +30,14 @@ pub struct ImageSpec {
     pub manager: FileManager,
 }
 
-/// How much of the image is read again after blocks were copied back.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Verify {
-    /// Every block of every file.
-    Full,
-    /// The copied blocks only; a block that was written but not listed goes unseen.
-    Changed,
+words! {
+    /// How much of the database is read back to prove that it was restored before a trial.
+    pub enum Verify {
+        /// Every block of every file.
+        Full = "full",
+        /// The blocks that the trial before had changed; one that was written but not listed goes unseen.
+        Changed = "changed",
+    }
 }
 
 /// How blocks were put back.

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use spindle_io::real::{
-    Caching, FileDevice, FileError, Identified, Method, StorageIdentity, identify_this,
+    Caching, FileDevice, FileError, Identified, Queue, StorageIdentity, identify_this,
 };
 
 use crate::error::LayoutError;
@@ -146,7 +146,7 @@ impl KnownDevice {
     ///
     /// # Errors
     /// [`FileError::Other`]: another one is found. Or see [`FileDevice::open`].
-    pub fn open(&self, caching: Caching, method: Method) -> Result<FileDevice, LayoutError> {
+    pub fn open(&self, caching: Caching, method: Queue) -> Result<FileDevice, LayoutError> {
         let opened = FileDevice::open_this(&self.path, self.which()?, caching, method);
         opened.map_err(|error| self.explain(error))
     }
@@ -242,14 +242,14 @@ mod tests {
             std::fs::write(file, vec![1; 8192]).unwrap();
         }
         let known = KnownDevice::look(&path).unwrap();
-        let opened = known.open(Caching::Buffered, Method::Sync).unwrap();
+        let opened = known.open(Caching::Buffered, Queue::sync()).unwrap();
         assert_eq!(opened.limits().capacity_bytes, 8192);
         drop(opened);
         // As it comes out of the task of a worker.
         let text = serde_json::to_string(&known).unwrap();
         let known: KnownDevice = serde_json::from_str(&text).unwrap();
         std::fs::rename(&other, &path).unwrap();
-        let told = known.open(Caching::Buffered, Method::Sync).err().unwrap();
+        let told = known.open(Caching::Buffered, Queue::sync()).err().unwrap();
         assert!(
             told.to_string().contains("no longer what was looked at"),
             "{told}"
@@ -266,6 +266,6 @@ mod tests {
         std::fs::write(&path, [1; 512]).unwrap();
         let reckoned = KnownDevice::never_looked_at(path);
         assert!(reckoned.open_file(OpenOptions::new().read(true)).is_err());
-        assert!(reckoned.open(Caching::Buffered, Method::Sync).is_err());
+        assert!(reckoned.open(Caching::Buffered, Queue::sync()).is_err());
     }
 }

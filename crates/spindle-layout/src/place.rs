@@ -10,8 +10,8 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use spindle_io::disk_group::{DiskGroup, DiskGroupError, MountOptions};
 use spindle_io::real::{
-    Caching, CountedDevice, Delay, DelayedDevice, FileDevice, Identified, IoCounts, Method,
-    RealEnv, WrittenBlocks,
+    Caching, CountedDevice, Delay, DelayedDevice, FileDevice, Identified, IoCounts, Queue, RealEnv,
+    WrittenBlocks,
 };
 use spindle_io::{BlockDevice, Env};
 
@@ -177,7 +177,7 @@ impl Opening {
         &mut self,
         place: &Place,
         caching: Caching,
-        method: Method,
+        method: Queue,
         block_bytes: Option<u64>,
     ) -> Result<OpenedFile, LayoutError> {
         match place {
@@ -214,7 +214,7 @@ impl Opening {
         &mut self,
         disks: &[KnownDevice],
         preferred: Option<&str>,
-        method: Method,
+        method: Queue,
     ) -> Result<&DiskGroup, LayoutError> {
         if !self.groups.contains_key(disks) {
             let open =

@@ -4,6 +4,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+pub use spindle_io::real::Delay;
 
 /// One candidate that Spindle makes itself.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -24,7 +25,7 @@ pub struct LayoutSpec {
     pub preparation: Preparation,
     /// How much longer than they take the devices are to take.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub delay: Option<DelaySpec>,
+    pub delay: Option<Delay>,
 }
 
 /// What a layout stands on.
@@ -137,47 +138,6 @@ pub struct Preparation {
     /// Overwrite every block this many times with data that do not compress, so that a solid-state device is measured
     /// as it is in use and not as it is new.
     pub overwrite_passes: u32,
-}
-
-/// How much longer each I/O of a device is to take, in microseconds; 0 leaves a kind as it is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct DelaySpec {
-    /// A read.
-    pub read_us: u64,
-    /// A write.
-    pub write_us: u64,
-    /// A flush.
-    pub flush_us: u64,
-}
-
-impl DelaySpec {
-    fn kinds(&self) -> [(&'static str, u64); 3] {
-        [
-            ("read", self.read_us),
-            ("write", self.write_us),
-            ("flush", self.flush_us),
-        ]
-    }
-
-    /// Whether it is made of whole milliseconds, which is all that dm-delay knows.
-    pub fn is_in_milliseconds(&self) -> bool {
-        self.kinds().iter().all(|(_, time_us)| time_us % 1000 == 0)
-    }
-}
-
-impl fmt::Display for DelaySpec {
-    /// `read 5 ms, flush 250 us`.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let kinds = self.kinds();
-        let set = kinds.iter().filter(|(_, time_us)| *time_us > 0);
-        let texts: Vec<String> = set
-            .map(|(kind, time_us)| match time_us % 1000 {
-                0 => format!("{kind} {} ms", time_us / 1000),
-                _ => format!("{kind} {time_us} us"),
-            })
-            .collect();
-        f.write_str(&texts.join(", "))
-    }
 }
 
 /// A size as people write it, in the largest unit that divides it.

@@ -5,12 +5,18 @@ use std::path::Path;
 
 use spindle_layout::spec::{DeviceSpec, LayoutKind};
 
-use spindle_experiment::{Caching, Database, Engine, Experiment, Layout, Made, PlacedOn};
+use spindle_engines::sql::ServerKind;
+use spindle_experiment::{Caching, Database, Delay, Engine, Experiment, Layout, Made, PlacedOn};
 use spindle_result::{DatabaseFacts, OF_THE_SERVER, PageCache, StackKind, StackPart};
 use spindle_text::quantity::size_text;
 
 /// Devices that are named one by one.
 const DEVICES_MAX: usize = 4;
+
+/// What is said of a layout whose I/O takes longer.
+pub fn delayed(delay: Delay) -> String {
+    format!("delayed by Spindle ({delay})")
+}
 
 /// A candidate in words, before anything was found out about it.
 pub fn describe(experiment: &Experiment, index: usize) -> spindle_result::Layout {
@@ -20,7 +26,7 @@ pub fn describe(experiment: &Experiment, index: usize) -> spindle_result::Layout
     // A server does as it likes where nothing is asked of it.
     let is_asked = database.server.is_none();
     let asks = layout.server_io;
-    let caching = match is_asked || asks.is_some_and(|io| io.direct.is_some()) {
+    let caching = match is_asked || asks.is_some_and(|io| io.caching.is_some()) {
         true => match layout.io.caching {
             Caching::Buffered => PageCache::Buffered,
             Caching::Direct => PageCache::Direct,
@@ -47,7 +53,7 @@ pub fn describe(experiment: &Experiment, index: usize) -> spindle_result::Layout
         Some(_) => format!("{} on {place}", database.engine),
     };
     let limited = layout.limit.map(|limit| limit.to_string());
-    let delayed = layout.delay.map(|delay| delay.to_string());
+    let delayed = layout.delay.map(delayed);
     let emulated: Vec<String> = limited.into_iter().chain(delayed).collect();
     if let Some(first) = &layout.repeats {
         description.push_str(&format!(
@@ -119,9 +125,9 @@ fn files(candidate: &Layout, database: &Database) -> Vec<StackPart> {
     // Each kind as the experiment places it, and as the engine calls it.
     let kinds: &[(&str, &str)] = match database.engine {
         Engine::Kernel => &[("control", "control"), ("redo", "redo"), ("undo", "undo")],
-        Engine::Sqlite => &[("redo", "WAL or journal")],
-        Engine::Postgres => &[("redo", "WAL")],
-        Engine::MariaDb => &[("redo", "redo log"), ("undo", "undo")],
+        Engine::Server(ServerKind::Sqlite) => &[("redo", "WAL or journal")],
+        Engine::Server(ServerKind::Postgres) => &[("redo", "WAL")],
+        Engine::Server(ServerKind::MariaDb) => &[("redo", "redo log"), ("undo", "undo")],
     };
     let here: Vec<&str> = kinds
         .iter()

@@ -8,13 +8,13 @@ use spindle_io::real::facts::{self, DirectProbe};
 use spindle_layout::plan::DelayedBy;
 use spindle_layout::{Placement, Target, reflink_refusal};
 
-use super::description::describe;
+use super::description::{delayed, describe};
 use super::grounds::Grounds;
 use super::server_files::ServerFiles;
 use crate::observe::SystemFiles;
 use crate::observe::machine::DataPath;
 use spindle_experiment::{
-    AccessPath, Caching, Database, Experiment, Method, PutBack, RestoreBy, TornBlocks,
+    AccessPath, Caching, Database, Experiment, PutBack, RestoreBy, TornBlocks,
 };
 use spindle_result::{Layout, NOT_DIRECT_HERE};
 
@@ -57,7 +57,7 @@ pub fn examine(experiment: &Experiment, grounds: &Grounds, index: usize) -> Exam
         layout.description = format!("{}; {description}", layout.description);
     }
     if let (Some(delay), Some(by)) = (experiment.layouts[index].delay, grounds.delayed_by(index)) {
-        let said = delay.to_string();
+        let said = delayed(delay);
         let emulated = layout.emulated.iter_mut().filter(|text| **text == said);
         emulated.for_each(|text| *text = format!("{said} {by}"));
         layout.description = layout.description.replace(&said, &format!("{said} {by}"));
@@ -302,15 +302,7 @@ fn cannot(io: AccessPath, directory: &Path, block_bytes: Option<u64>) -> Option<
     {
         return Some(reason);
     }
-    let refused = |what, answer: Result<(), String>| {
-        let reason = answer.err()?;
-        Some(format!("no {what} here: {reason}"))
-    };
-    match io.method {
-        Method::Async | Method::Odm => refused("io_uring", facts::io_uring_available()),
-        Method::Libaio => refused("libaio", facts::libaio_available()),
-        Method::Sync | Method::Slaves => None,
-    }
+    io.method.available().err()
 }
 
 /// Why a device does not keep the promise that `torn_blocks = "atomic"` relies on.

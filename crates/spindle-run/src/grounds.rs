@@ -7,7 +7,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use spindle_io::real::{Caching, Method, RealEnv, block_on};
+use spindle_io::real::{Caching, Queue, RealEnv, block_on};
 use spindle_io::{Env, disk_group};
 use spindle_layout::ledger::{self, clean_run};
 use spindle_layout::plan::{DelayedBy, LookedAt};
@@ -20,9 +20,7 @@ use spindle_layout::{
 
 use super::replay::RunState;
 use super::schemas::drop_recorded;
-use spindle_experiment::{
-    Delay, DiskGroup, Experiment, Layout, PlacedOn, Redundancy, Striping, specs_of,
-};
+use spindle_experiment::{Delay, DiskGroup, Experiment, Layout, PlacedOn, Striping, specs_of};
 
 /// Why nothing can be made at all.
 #[derive(Debug, thiserror::Error)]
@@ -436,16 +434,12 @@ fn make_group(
         members.push(disk_group::Disk {
             name: format!("disk{}", number + 1),
             failure_group: Some(failure_group_of(spec, group, written)),
-            device: Arc::new(disk.open(Caching::Direct, Method::Sync)?),
+            device: Arc::new(disk.open(Caching::Direct, Queue::sync())?),
         });
     }
     let options = disk_group::Options {
         allocation_unit_bytes: group.allocation_unit_bytes,
-        redundancy: match group.redundancy {
-            Redundancy::External => disk_group::Redundancy::External,
-            Redundancy::Normal => disk_group::Redundancy::Normal,
-            Redundancy::High => disk_group::Redundancy::High,
-        },
+        redundancy: group.redundancy,
         identity: draw_identity().ok(),
     };
     let env: Arc<dyn Env> = RealEnv::new(u64::from(std::process::id()));

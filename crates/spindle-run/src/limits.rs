@@ -17,7 +17,7 @@ use crate::observe::machine::DataPath;
 use crate::trial::limit_probe::{LimitProbe, ProbedWrites, SCRATCH_BYTES};
 use crate::trial::protocol::Limited;
 use crate::trial::supervisor::{self, TrialError};
-use spindle_experiment::{Caching, Experiment, Layout, Limit, Method, WriteSync};
+use spindle_experiment::{Caching, Experiment, Layout, Limit, WriteSync};
 
 /// What files of a layout lie on: the layout itself, the directory that its redo is in, or another layout that its
 /// `placement` names.
@@ -107,8 +107,8 @@ impl Flushes {
         if !limits_writes || !is_cached || device.fua == Some(true) {
             return Flushes::None;
         }
-        match (layout.io.caching, layout.io.method) {
-            (Caching::Direct, Method::Async | Method::Libaio | Method::Odm) => Flushes::Free,
+        match (layout.io.caching, layout.io.method.is_asynchronous()) {
+            (Caching::Direct, true) => Flushes::Free,
             _ => Flushes::Counted,
         }
     }

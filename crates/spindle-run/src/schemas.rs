@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use spindle_engines::sql::foreign::reload;
-use spindle_engines::sql::{Address, Dropped, ForeignServer, Schema, ServerError, foreign_server};
+use spindle_engines::sql::{Address, ForeignServer, Schema, ServerError, foreign_server};
 use spindle_layout::Ledger;
 use spindle_layout::ledger::EntryNumber;
 use spindle_layout::steps::{SchemaGone, ServerSchema};
@@ -165,12 +165,9 @@ pub fn drop_recorded(record: &ServerSchema) -> Result<SchemaGone, String> {
 
 fn drop_by(schema: &Schema) -> Result<SchemaGone, String> {
     let server = server_of(&schema.address).map_err(|error| error.to_string())?;
-    match server.drop_schema(schema) {
-        Ok(Dropped::Dropped) => Ok(SchemaGone::Dropped),
-        Ok(Dropped::WasNot) => Ok(SchemaGone::WasNot),
-        Ok(Dropped::NotOurs) => Ok(SchemaGone::NotOurs),
-        Err(error) => Err(error.to_string()),
-    }
+    server
+        .drop_schema(schema)
+        .map_err(|error| error.to_string())
 }
 
 fn record_of(schema: &Schema) -> ServerSchema {

@@ -27,7 +27,7 @@ use crate::observe::block_device::DeviceNumber;
 use crate::observe::device_probe::Probed;
 use crate::observe::machine::DataPath;
 use crate::trial::protocol::sql_workload_of;
-use spindle_experiment::{Experiment, PutBack, RestoreVerify};
+use spindle_experiment::{Experiment, PutBack};
 
 /// The settings that a database is made with: what takes part in how its files are.
 type FileShape = BTreeMap<String, String>;
@@ -90,10 +90,7 @@ impl Trees {
         let experiment = &state.experiment;
         let mut trees = Trees {
             kind,
-            verify: match experiment.plan.restore_verify {
-                RestoreVerify::Full => Verify::Full,
-                RestoreVerify::Changed => Verify::Changed,
-            },
+            verify: experiment.plan.restore_verify,
             images: Vec::new(),
             goldens: Vec::new(),
             of_layout: BTreeMap::new(),

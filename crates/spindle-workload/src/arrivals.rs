@@ -6,20 +6,23 @@
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::RngCore;
+use serde::{Deserialize, Serialize};
+use spindle_text::words;
 
-/// How the times between arrivals are drawn.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Spacing {
-    /// Independent users: exponentially distributed times, a Poisson process.
-    Poisson,
-    /// All alike.
-    Even,
+words! {
+    /// The times between transactions that arrive at a rate.
+    pub enum Spacing {
+        /// As of independent users: exponentially distributed, a Poisson process.
+        Poisson = "poisson",
+        /// All alike.
+        Even = "even",
+    }
 }
 
-/// The load that is to come.
-#[derive(Debug, Clone, Copy, PartialEq)]
+/// An open loop: load that comes from outside.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Arrivals {
-    /// Transactions that begin each second, above 0.
+    /// Transactions that are to begin each second, 0.01 to 10,000,000.
     pub rate_per_s: f64,
     /// The times between them.
     pub spacing: Spacing,

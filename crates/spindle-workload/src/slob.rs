@@ -3,6 +3,8 @@
 //! scanning adjacent blocks (`scan_percent`). Its settings bear SLOB's names (UPDATE_PCT and so on) in lower case.
 
 use rand_xoshiro::rand_core::RngCore;
+use serde::{Deserialize, Serialize};
+use spindle_text::words;
 
 use crate::ledger::{self, Totals};
 use crate::session::{Edit, Operation, Txn};
@@ -17,17 +19,18 @@ const LITE_BYTES: usize = 128;
 /// And under HEAVY: its columns 2 to 20, as far as a block has room for the row and its undo.
 const HEAVY_BYTES: usize = 19 * 128;
 
-/// How much redo an update makes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RedoStress {
-    /// One column of 128 bytes.
-    Lite,
-    /// Nineteen of them, or half the row if that is less.
-    Heavy,
+words! {
+    /// How much redo an update makes.
+    pub enum RedoStress {
+        /// One column of 128 bytes changes.
+        Lite = "lite",
+        /// Nineteen of them do, or half the row if that is less.
+        Heavy = "heavy",
+    }
 }
 
 /// A part of each schema that is visited more often.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hotspot {
     /// Its size, bytes of blocks.
     pub size_bytes: u64,

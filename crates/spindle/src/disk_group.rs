@@ -6,14 +6,15 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use clap::{Args, Subcommand, ValueEnum};
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use clap::{Args, Subcommand};
 use comfy_table::{Table, presets};
 use spindle_io::disk_group::{
-    Disk, DiskGroup, DiskGroupError, GoOn, MountOptions, Options, Redundancy, Striping,
+    Disk, DiskGroup, DiskGroupError, GoOn, MountOptions, Options, Redundancy,
 };
 use spindle_io::real::create::OdmCreation;
 use spindle_io::real::facts::{self, DirectProbe};
-use spindle_io::real::{Caching, FileError, Method, RealEnv, block_on};
+use spindle_io::real::{Caching, FileError, Queue, RealEnv, block_on};
 use spindle_io::{BlockDevice, Env};
 use spindle_layout::guard::{Guard, Refusal, TakenDevice, Want};
 use spindle_layout::system::Storage;
@@ -21,6 +22,7 @@ use spindle_layout::tool::Tools;
 use spindle_layout::{KnownDevice, LayoutError, SystemTree};
 
 use spindle_text::quantity::{parse_size, size_text};
+use spindle_text::word::Word;
 
 /// What to do with a disk group.
 #[derive(Subcommand)]
@@ -35,8 +37,8 @@ pub enum DiskGroupCommand {
         #[command(flatten)]
         new: NewDisks,
         /// Copies of each extent.
-        #[arg(long, value_enum, default_value = "external")]
-        redundancy: RedundancyWord,
+        #[arg(long, value_parser = word::<Redundancy>(), default_value = "external")]
+        redundancy: Redundancy,
         /// Allocation unit: 1, 2, 4, 8, 16, 32 or 64 MiB.
         #[arg(long, value_parser = size, default_value = "4MiB", value_name = "SIZE")]
         allocation_unit: u64,
@@ -111,25 +113,12 @@ pub struct Power {
     power: u32,
 }
 
-/// Redundancy on the command line.
-#[derive(Debug, Clone, Copy, ValueEnum)]
-pub enum RedundancyWord {
-    /// One copy.
-    External,
-    /// Two.
-    Normal,
-    /// Three.
-    High,
-}
-
-impl RedundancyWord {
-    fn meaning(self) -> Redundancy {
-        match self {
-            RedundancyWord::External => Redundancy::External,
-            RedundancyWord::Normal => Redundancy::Normal,
-            RedundancyWord::High => Redundancy::High,
-        }
-    }
+/// Takes a word on the command line.
+fn word<W: Word + Send + Sync>() -> impl TypedValueParser<Value = W> {
+    let words = W::ALLOWED.iter().zip(W::SAYS);
+    let possible = words
+        .map(|((word, _), says)| PossibleValue::new(*word).help(says.trim().trim_end_matches('.')));
+    PossibleValuesParser::new(possible).map(|word| W::of_word(&word).expect("a possible value"))
 }
 
 fn size(text: &str) -> Result<u64, String> {
@@ -302,7 +291,7 @@ fn caching_of(path: &Path) -> Result<Caching, FileError> {
 
 fn open(path: &Path) -> Result<Arc<dyn BlockDevice>, CommandError> {
     let device = KnownDevice::look(path)?;
-    Ok(Arc::new(device.open(caching_of(path)?, Method::Sync)?))
+    Ok(Arc::new(device.open(caching_of(path)?, Queue::sync())?))
 }
 
 async fn mount(env: &Arc<dyn Env>, group: &Group) -> Result<DiskGroup, CommandError> {
@@ -342,10 +331,7 @@ async fn add(
     Ok(opened.unseen.take())
 }
 
-fn options(
-    redundancy: RedundancyWord,
-    allocation_unit_bytes: u64,
-) -> Result<Options, CommandError> {
+fn options(redundancy: Redundancy, allocation_unit_bytes: u64) -> Result<Options, CommandError> {
     let identity =
         spindle_run::grounds::draw_identity().map_err(|source| CommandError::System {
             action: "draw an identity from /dev/urandom".to_owned(),
@@ -353,7 +339,7 @@ fn options(
         })?;
     Ok(Options {
         allocation_unit_bytes,
-        redundancy: redundancy.meaning(),
+        redundancy,
         identity: Some(identity),
     })
 }
@@ -445,7 +431,7 @@ impl NewlyOpened {
         if !is_block_device {
             let may_erase = new.erase.iter().any(|named| named == path);
             let looked = guard.look_at_file(path, may_erase)?;
-            let device = looked.device.open(caching_of(path)?, Method::Sync)?;
+            let device = looked.device.open(caching_of(path)?, Queue::sync())?;
             // Whoever opened it meanwhile is seen now.
             self.unseen = guard.look_at_file(path, may_erase)?.unseen;
             return Ok(Arc::new(device));
@@ -458,7 +444,7 @@ impl NewlyOpened {
         self.unseen = taken.state().unseen.clone();
         // The device that was examined, whatever its path means by now.
         let device = taken.held().known();
-        let device = device.open(caching_of(device.path())?, Method::Sync)?;
+        let device = device.open(caching_of(device.path())?, Queue::sync())?;
         self._taken.push(taken);
         Ok(Arc::new(device))
     }
@@ -499,7 +485,7 @@ fn describe(group: &DiskGroup) -> String {
         "disk group {} ({}), {} redundancy, allocation unit {}\n",
         group.name,
         group.id,
-        group.redundancy.name(),
+        group.redundancy.as_str(),
         size_text(group.allocation_unit_bytes)
     );
     let mut disks = table(&[
@@ -538,11 +524,8 @@ fn describe(group: &DiskGroup) -> String {
         files.add_row([
             file.name.clone(),
             size_text(file.bytes),
-            match file.striping {
-                Striping::Coarse => "coarse".to_owned(),
-                Striping::Fine => "fine".to_owned(),
-            },
-            file.redundancy.name().to_owned(),
+            file.striping.to_string(),
+            file.redundancy.as_str().to_owned(),
             file.extents.to_string(),
             units.collect::<Vec<_>>().join(", "),
         ]);

@@ -7,14 +7,15 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use spindle_engines::kernel::{AccessPath, IoMethod, KernelEngine, Settings, Shutdown};
+use spindle_engines::kernel::{IoSettings, KernelEngine, Settings, Shutdown};
 use spindle_io::Env;
+use spindle_io::real::{AccessPath, Caching, Method};
 use spindle_io::real::{RealEnv, block_on};
 use spindle_kernel::WaitEvent;
 use spindle_workload::{OltpMix, Workload};
 
 use crate::Pace;
-use crate::database::{DIRECT, Database, read_everything, work};
+use crate::database::{Database, read_everything, work};
 use crate::figures::{Figure, Figures, Goal, median};
 use crate::machine::{Busy, Moment};
 
@@ -125,10 +126,7 @@ fn hits(level: &[Point]) -> String {
 
 /// One start of the database, and each number of sessions in turn.
 fn points_of(database: &Database, directory: &Path, pace: Pace) -> Vec<Point> {
-    let path = AccessPath {
-        method: IoMethod::Async,
-        ..DIRECT
-    };
+    let path = IoSettings::of(AccessPath::new(Caching::Direct, Method::Async));
     let env: Arc<dyn Env> = RealEnv::new(1);
     let engine = database.start(&env, path);
     read_everything(&engine, &*database.workload, SESSIONS[3]);

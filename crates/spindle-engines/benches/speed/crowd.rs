@@ -4,13 +4,14 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use spindle_engines::kernel::{AccessPath, IoMethod, Shutdown};
+use spindle_engines::kernel::{IoSettings, Shutdown};
 use spindle_io::Env;
+use spindle_io::real::{AccessPath, Caching, Method};
 use spindle_io::real::{RealEnv, block_on};
 use spindle_workload::{OltpMix, Workload};
 
 use crate::Pace;
-use crate::database::{DIRECT, Database, work};
+use crate::database::{Database, work};
 use crate::figures::{Figure, Figures, Goal};
 
 const MANY: usize = 1_000;
@@ -26,10 +27,7 @@ pub fn run(pace: Pace, directory: &Path, figures: &mut Figures) {
         row_operations: 8,
     });
     let database = Database::create(directory, workload, MANY, CACHE_BYTES, LOG_BYTES);
-    let path = AccessPath {
-        method: IoMethod::Async,
-        ..DIRECT
-    };
+    let path = IoSettings::of(AccessPath::new(Caching::Direct, Method::Async));
     // A transaction of a thousand takes up to a second: the measured time begins when many have ended.
     let pace = Pace {
         warm_up: 2 * pace.measure,

@@ -6,12 +6,13 @@ use std::time::Instant;
 
 use spindle_engines::engine::EngineCounts;
 use spindle_engines::kernel::{
-    AccessPath, Delay, IoMethod, KernelEngine, Load, Settings, create_and_load, files_of,
+    Delay, IoSettings, KernelEngine, Load, Settings, create_and_load, files_of,
 };
 use spindle_io::Env;
 use spindle_io::env::seeded_rng;
 use spindle_io::real::create::create_plain;
 use spindle_io::real::facts::{self, ProcessorTime};
+use spindle_io::real::{AccessPath, Caching, Method};
 use spindle_io::real::{RealEnv, block_on};
 use spindle_kernel::StatisticsSnapshot;
 use spindle_layout::DatabaseFiles;
@@ -23,9 +24,12 @@ use rand_xoshiro::rand_core::RngCore;
 use crate::Pace;
 
 pub const BLOCK_BYTES: usize = 8192;
-pub const DIRECT: AccessPath = AccessPath {
-    direct: true,
-    method: IoMethod::Sync,
+pub const DIRECT: IoSettings = IoSettings {
+    path: AccessPath {
+        caching: Caching::Direct,
+        method: Method::Sync,
+        slaves: 0,
+    },
     fixed_buffers: false,
     delay: Delay {
         read_us: 0,
@@ -86,7 +90,7 @@ impl Database {
         }
     }
 
-    pub fn start(&self, env: &Arc<dyn Env>, path: AccessPath) -> Arc<KernelEngine> {
+    pub fn start(&self, env: &Arc<dyn Env>, path: IoSettings) -> Arc<KernelEngine> {
         let workload = &*self.workload;
         let engine = KernelEngine::start(env, &self.files, path, path, &self.settings, workload);
         Arc::new(block_on(engine).expect("the database starts"))

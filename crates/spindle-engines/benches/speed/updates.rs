@@ -5,11 +5,12 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use spindle_engines::kernel::{AccessPath, IoMethod, Shutdown};
+use spindle_engines::kernel::{IoSettings, Shutdown};
 use spindle_io::Env;
+use spindle_io::real::{AccessPath, Caching, Method};
 use spindle_io::real::{RealEnv, block_on};
 
-use crate::database::{DIRECT, Database, Done, work, written};
+use crate::database::{Database, Done, work, written};
 use crate::figures::{Figure, Figures, Goal, median};
 use crate::reads::slob;
 use crate::{Pace, fio};
@@ -58,10 +59,7 @@ pub fn run(pace: Pace, directory: &Path, figures: &mut Figures) {
 
 /// The database is started for each run and shut down after it: nothing is left to write while the peer runs.
 fn ours(database: &Database, pace: Pace) -> Done {
-    let path = AccessPath {
-        method: IoMethod::Async,
-        ..DIRECT
-    };
+    let path = IoSettings::of(AccessPath::new(Caching::Direct, Method::Async));
     let env: Arc<dyn Env> = RealEnv::new(1);
     let engine = database.start(&env, path);
     let done = work(&env, &engine, &database.workload, SESSIONS, pace);

@@ -9,7 +9,7 @@ use spindle_layout::{DatabaseFiles, Opening};
 use spindle_workload::Workload;
 
 use super::{
-    AccessPath, EngineError, KernelEngine, Load, OpenFiles, Settings, create, open, tables_of,
+    EngineError, IoSettings, KernelEngine, Load, OpenFiles, Settings, create, open, tables_of,
 };
 
 /// The files of a database, open as its devices.
@@ -23,7 +23,7 @@ impl OpenStorage {
     /// Opens the files of a database, all on one access path.
     pub async fn open(
         places: &DatabaseFiles,
-        path: AccessPath,
+        path: IoSettings,
         block_bytes: usize,
     ) -> Result<OpenStorage, EngineError> {
         let opened = open(places, path, path, block_bytes).await?;

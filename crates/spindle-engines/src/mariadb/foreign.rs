@@ -14,7 +14,7 @@ use super::settings::in_force;
 use crate::engine::{Counters, EngineCounts, EngineWait, SegmentSize};
 use crate::promise::{self, Promise, Storage};
 use crate::sql::{
-    Address, Dropped, ForeignServer, FoundServer, Password, Purpose, RunningServer, Schema,
+    Address, ForeignServer, FoundServer, Password, Purpose, RunningServer, Schema, SchemaGone,
     ServerError, Stop,
 };
 
@@ -84,7 +84,7 @@ impl ForeignServer for MariaDb {
         Ok(())
     }
 
-    fn drop_schema(&self, schema: &Schema) -> Result<Dropped, ServerError> {
+    fn drop_schema(&self, schema: &Schema) -> Result<SchemaGone, ServerError> {
         let failed = |error| failed("dropping", schema, &error);
         let mut connection = come_to_server(schema).map_err(failed)?;
         let name = &schema.name;
@@ -95,7 +95,7 @@ impl ForeignServer for MariaDb {
             ),
         );
         if databases.map_err(failed)?.is_empty() {
-            return Ok(Dropped::WasNot);
+            return Ok(SchemaGone::WasNot);
         }
         let tables = texts(
             &mut connection,
@@ -118,12 +118,12 @@ impl ForeignServer for MariaDb {
             false => tables.is_empty(),
         };
         if !is_ours {
-            return Ok(Dropped::NotOurs);
+            return Ok(SchemaGone::NotOurs);
         }
         connection.run(PATIENCE).map_err(failed)?;
         let dropped = connection.run(&format!("drop database {name}"));
         dropped.map_err(failed)?;
-        Ok(Dropped::Dropped)
+        Ok(SchemaGone::Dropped)
     }
 
     fn open(

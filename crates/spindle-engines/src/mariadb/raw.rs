@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::FileTypeExt;
 
+use spindle_io::real::Caching;
 use spindle_layout::{LayoutError, RawDevice, RawFile, TreeDirectories};
 
 use super::settings::plain;
@@ -167,7 +168,10 @@ fn unbuffered(request: &mut ServerRequest) -> Result<(), ServerError> {
     let buffered = match (flush_method, buffering) {
         (Some(method), _) if !is_direct(method) => Some(format!("{FLUSH_METHOD} = {method}")),
         (_, Some(value)) if is_on(value) => Some(format!("{DATA_FILE_BUFFERING} = {value}")),
-        _ if request.io.is_some_and(|io| io.direct == Some(false)) => {
+        _ if request
+            .io
+            .is_some_and(|io| io.caching == Some(Caching::Buffered)) =>
+        {
             Some("caching = \"buffered\"".to_owned())
         }
         _ => None,
@@ -179,8 +183,9 @@ fn unbuffered(request: &mut ServerRequest) -> Result<(), ServerError> {
     }
     if flush_method.is_none() && buffering.is_none() {
         request.io = Some(ServerIo {
-            direct: Some(true),
+            caching: Some(Caching::Direct),
             method: request.io.and_then(|io| io.method),
+            slaves: request.io.map_or(0, |io| io.slaves),
         });
     }
     Ok(())
@@ -223,7 +228,7 @@ fn parse(list: &str) -> Result<Vec<(String, u64)>, ServerError> {
 mod tests {
     use super::*;
 
-    fn request(settings: &[(&str, &str)], direct: Option<bool>) -> ServerRequest {
+    fn request(settings: &[(&str, &str)], caching: Option<Caching>) -> ServerRequest {
         let settings = settings.iter();
         ServerRequest {
             settings: settings
@@ -233,9 +238,10 @@ mod tests {
             buffer_cache_bytes: 64 * MIB,
             data_bytes: 100 * MIB,
             clients: 8,
-            io: direct.map(|direct| ServerIo {
-                direct: Some(direct),
+            io: caching.map(|caching| ServerIo {
+                caching: Some(caching),
                 method: None,
+                slaves: 0,
             }),
         }
     }
@@ -253,7 +259,7 @@ mod tests {
         let value = |name| value_of(&on.request.settings, name);
         assert_eq!(value(DATA_FILE_PATH), Some("ibdata1:51M;ibdata2:51M"));
         assert_eq!(value(FILE_PER_TABLE), Some("OFF"));
-        assert_eq!(on.request.io.unwrap().direct, Some(true));
+        assert_eq!(on.request.io.unwrap().caching, Some(Caching::Direct));
         assert_eq!(on.files[1].name, "ibdata2");
         assert_eq!(on.files[1].device.path(), std::path::Path::new("/dev/raw1"));
         assert!(
@@ -291,7 +297,7 @@ mod tests {
         assert!(told(&[(FILE_PER_TABLE, "ON")], None, &[200]).contains("set it to OFF"));
         assert!(told(&[(FLUSH_METHOD, "fsync")], None, &[200]).contains("never buffered"));
         assert!(told(&[(DATA_FILE_BUFFERING, "ON")], None, &[200]).contains("never buffered"));
-        assert!(told(&[], Some(false), &[200]).contains("never buffered"));
+        assert!(told(&[], Some(Caching::Buffered), &[200]).contains("never buffered"));
         assert!(told(&[], None, &[99]).contains("choose a larger device"));
         assert!(told(&path("a:50M"), None, &[200, 200]).contains("2 raw devices"));
         for list in [

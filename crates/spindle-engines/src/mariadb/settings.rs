@@ -2,13 +2,14 @@
 //! as they are written, in this order, so that the last word is the experiment's
 //! (https://mariadb.com/docs/server/server-usage/storage-engines/innodb/innodb-system-variables).
 
+use spindle_io::real::{Caching, Method};
 use spindle_layout::TreeDirectories;
 use spindle_workload::sql::SqlConnection;
 
 use super::programs::{Make, Programs};
 use super::raw;
 use crate::promise;
-use crate::sql::{Purpose, ServerError, ServerIo, ServerIoMethod, ServerRequest};
+use crate::sql::{Purpose, ServerError, ServerIo, ServerRequest, no_method};
 
 /// InnoDB's smallest buffer pool (5 MiB), and the steps it is made in.
 const BUFFER_POOL_MIN_BYTES: u64 = 5 << 20;
@@ -206,7 +207,8 @@ impl Settings {
 
     /// The layout's `io`.
     fn access_path(&mut self, io: ServerIo, programs: &Programs) -> Result<(), ServerError> {
-        if let Some(direct) = io.direct {
+        if let Some(caching) = io.caching {
+            let direct = caching == Caching::Direct;
             match (programs.make, programs.version) {
                 // innodb_flush_method is on its way out since 11.0.
                 (Make::MariaDb, version) if version >= (11, 0) => {
@@ -221,10 +223,10 @@ impl Settings {
         }
         match io.method {
             None => Ok(()),
-            Some(ServerIoMethod::Sync) => Err(ServerError::Unavailable(NO_SYNC.to_owned())),
-            Some(ServerIoMethod::Slaves(slaves)) => self.io_threads(slaves),
-            Some(ServerIoMethod::Async) => self.native(Native::IoUring, programs),
-            Some(ServerIoMethod::Libaio) => self.native(Native::Libaio, programs),
+            Some(Method::Slaves) => self.io_threads(io.slaves),
+            Some(Method::Async) => self.native(Native::IoUring, programs),
+            Some(Method::Libaio) => self.native(Native::Libaio, programs),
+            Some(_) => check_io(io).map_err(ServerError::Unavailable),
         }
     }
 
@@ -349,11 +351,13 @@ const NO_SYNC: &str = "InnoDB always has I/O threads: choose \"slaves\" for its 
 /// What is wrong with an access path in every version.
 pub(super) fn check_io(io: ServerIo) -> Result<(), String> {
     match io.method {
-        Some(ServerIoMethod::Sync) => Err(NO_SYNC.to_owned()),
-        Some(ServerIoMethod::Slaves(slaves)) if slaves > IO_THREADS_MAX => Err(format!(
-            "InnoDB has {IO_THREADS_MAX} I/O threads of each kind at most, not {slaves}"
+        Some(Method::Sync) => Err(NO_SYNC.to_owned()),
+        Some(Method::Slaves) if io.slaves > IO_THREADS_MAX => Err(format!(
+            "InnoDB has {IO_THREADS_MAX} I/O threads of each kind at most, not {}",
+            io.slaves
         )),
-        _ => Ok(()),
+        None | Some(Method::Slaves | Method::Async | Method::Libaio) => Ok(()),
+        Some(other) => Err(no_method(other)),
     }
 }
 
@@ -406,13 +410,17 @@ mod tests {
         Settings::of(&request(settings, io), &programs(Make::MariaDb, (10, 11)))
     }
 
-    fn io(direct: Option<bool>, method: Option<ServerIoMethod>) -> Option<ServerIo> {
-        Some(ServerIo { direct, method })
+    fn io(caching: Option<Caching>, method: Option<Method>) -> Option<ServerIo> {
+        Some(ServerIo {
+            caching,
+            method,
+            slaves: 8,
+        })
     }
 
     #[test]
     fn the_access_path_becomes_settings() {
-        let asked = io(Some(true), Some(ServerIoMethod::Slaves(8)));
+        let asked = io(Some(Caching::Direct), Some(Method::Slaves));
         let described = of(&[], asked).unwrap().described();
         for expected in [
             "innodb_flush_method = O_DIRECT",
@@ -426,7 +434,7 @@ mod tests {
                 "{expected}: {described:?}"
             );
         }
-        let buffered = request(&[], io(Some(false), None));
+        let buffered = request(&[], io(Some(Caching::Buffered), None));
         let newer = Settings::of(&buffered, &programs(Make::MariaDb, (11, 4))).unwrap();
         let described = newer.described();
         assert!(
@@ -440,12 +448,15 @@ mod tests {
         let refused = |settings: &[(&str, &str)], asked: Option<ServerIo>| {
             of(settings, asked).unwrap_err().to_string()
         };
-        let sync = refused(&[], io(None, Some(ServerIoMethod::Sync)));
+        let sync = refused(&[], io(None, Some(Method::Sync)));
         assert!(sync.contains("\"slaves\""), "{sync}");
         // The program of these tests mentions no kind.
-        let uring = refused(&[], io(None, Some(ServerIoMethod::Async)));
+        let uring = refused(&[], io(None, Some(Method::Async)));
         assert!(uring.contains("built without io_uring"), "{uring}");
-        let twice = refused(&[("innodb-flush-method", "fsync")], io(Some(true), None));
+        let twice = refused(
+            &[("innodb-flush-method", "fsync")],
+            io(Some(Caching::Direct), None),
+        );
         assert!(twice.contains("say the same thing"), "{twice}");
         let own = refused(&[("datadir", "/")], None);
         assert!(own.contains("the layout says where"), "{own}");

@@ -18,7 +18,7 @@ use crate::engine::{Counters, EngineCounts, EngineWait, Housekeeping, SegmentSiz
 use crate::promise::{self, Promise, Storage};
 use crate::sql::address::Reach;
 use crate::sql::{
-    Address, Dropped, ForeignServer, FoundServer, Password, Purpose, RunningServer, Schema,
+    Address, ForeignServer, FoundServer, Password, Purpose, RunningServer, Schema, SchemaGone,
     ServerError, Stop,
 };
 
@@ -89,7 +89,7 @@ impl ForeignServer for Postgres {
         made.map_err(failed)
     }
 
-    fn drop_schema(&self, schema: &Schema) -> Result<Dropped, ServerError> {
+    fn drop_schema(&self, schema: &Schema) -> Result<SchemaGone, ServerError> {
         let failed = |error| failed("dropping", schema, &error);
         let mut connection = come_to(schema).map_err(failed)?;
         let name = &schema.name;
@@ -97,15 +97,15 @@ impl ForeignServer for Postgres {
             "select coalesce(obj_description(oid, 'pg_namespace'), '') from pg_namespace where nspname = '{name}'"
         );
         match text(&mut connection, &asked).map_err(failed)? {
-            None => return Ok(Dropped::WasNot),
-            Some(token) if token != schema.token => return Ok(Dropped::NotOurs),
+            None => return Ok(SchemaGone::WasNot),
+            Some(token) if token != schema.token => return Ok(SchemaGone::NotOurs),
             Some(_) => {}
         }
         // Who does not know it waits as long as it takes.
         let _ = connection.run(PATIENCE);
         let dropped = connection.run(&format!("drop schema {name} cascade"));
         dropped.map_err(failed)?;
-        Ok(Dropped::Dropped)
+        Ok(SchemaGone::Dropped)
     }
 
     fn open(

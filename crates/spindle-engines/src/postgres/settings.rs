@@ -4,12 +4,13 @@
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
+use spindle_io::real::{Caching, Method};
 use spindle_workload::sql::SqlConnection;
 
 use super::connection::PostgresConnection;
 use super::programs::{Programs, last_words};
 use crate::promise;
-use crate::sql::{Purpose, ServerError, ServerIo, ServerIoMethod, ServerRequest};
+use crate::sql::{Purpose, ServerError, ServerIo, ServerRequest, no_method};
 
 /// Settings that the cluster is made with, for `initdb`.
 const OF_CREATION: [&str; 2] = ["data_checksums", "wal_segment_size"];
@@ -282,11 +283,13 @@ pub(super) fn check_setting(name: &str, value: &str) -> Result<(), String> {
 /// What is wrong with an access path in every version.
 pub(super) fn check_io(io: ServerIo) -> Result<(), String> {
     match io.method {
-        Some(ServerIoMethod::Slaves(slaves)) if slaves > IO_WORKERS_MAX => Err(format!(
-            "PostgreSQL has at most {IO_WORKERS_MAX} I/O workers, and slaves = {slaves} asks for more"
+        Some(Method::Slaves) if io.slaves > IO_WORKERS_MAX => Err(format!(
+            "PostgreSQL has at most {IO_WORKERS_MAX} I/O workers, and slaves = {} asks for more",
+            io.slaves
         )),
-        Some(ServerIoMethod::Libaio) => Err(NO_LIBAIO.to_owned()),
-        _ => Ok(()),
+        None | Some(Method::Sync | Method::Slaves | Method::Async) => Ok(()),
+        Some(Method::Libaio) => Err(NO_LIBAIO.to_owned()),
+        Some(other) => Err(no_method(other)),
     }
 }
 
@@ -338,30 +341,29 @@ fn io_settings(
             programs.version
         )))
     };
-    if io.direct == Some(true) {
+    if io.caching == Some(Caching::Direct) {
         if programs.major < 16 {
             return needs("caching = \"direct\" (debug_io_direct)", 16);
         }
         settings.push(("debug_io_direct", "data,wal".to_owned()));
     }
     match io.method {
-        None => {}
-        Some(ServerIoMethod::Sync) if programs.major < 18 => {}
-        Some(ServerIoMethod::Sync) => settings.push(("io_method", "sync".to_owned())),
-        Some(ServerIoMethod::Slaves(_)) if programs.major < 18 => {
+        Some(Method::Sync) if programs.major >= 18 => {
+            settings.push(("io_method", "sync".to_owned()));
+        }
+        Some(Method::Slaves) if programs.major < 18 => {
             return needs("method = \"slaves\" (io_method = worker)", 18);
         }
-        Some(ServerIoMethod::Slaves(slaves)) => {
+        Some(Method::Slaves) => {
             settings.push(("io_method", "worker".to_owned()));
-            settings.push(("io_workers", slaves.to_string()));
+            settings.push(("io_workers", io.slaves.to_string()));
         }
-        Some(ServerIoMethod::Async) if programs.major < 18 => {
+        Some(Method::Async) if programs.major < 18 => {
             return needs("method = \"async\" (io_method = io_uring)", 18);
         }
-        Some(ServerIoMethod::Async) => settings.push(("io_method", "io_uring".to_owned())),
-        Some(ServerIoMethod::Libaio) => {
-            return Err(ServerError::Unavailable(NO_LIBAIO.to_owned()));
-        }
+        Some(Method::Async) => settings.push(("io_method", "io_uring".to_owned())),
+        // Nothing to be set; the others are refused above.
+        _ => {}
     }
     Ok(settings)
 }

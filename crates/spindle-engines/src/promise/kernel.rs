@@ -1,6 +1,6 @@
 //! The embedded database.
 
-use spindle_kernel::{CommitWait, Settings, TornBlocks};
+use spindle_kernel::{Commit, Settings, TornBlocks};
 
 use super::table::{KERNEL_NOT_ATOMIC, KERNEL_NOWAIT, KERNEL_WAIT};
 use super::{Promise, Reason, Storage};
@@ -8,9 +8,9 @@ use super::{Promise, Reason, Storage};
 /// What these settings keep. Redo and checkpoints are flushed with either `write_sync`, and blocks are never torn by
 /// `images` and `double_write`.
 pub fn promise(settings: &Settings, storage: &Storage) -> Promise {
-    let mut reasons = vec![match settings.commit_wait {
-        CommitWait::Wait => Reason::of(&KERNEL_WAIT, "commit = \"wait\""),
-        CommitWait::NoWait => Reason::of(&KERNEL_NOWAIT, "commit = \"nowait\""),
+    let mut reasons = vec![match settings.commit {
+        Commit::Wait => Reason::of(&KERNEL_WAIT, "commit = \"wait\""),
+        Commit::NoWait => Reason::of(&KERNEL_NOWAIT, "commit = \"nowait\""),
     }];
     let covers = storage.atomic_write_bytes() >= settings.block_bytes as u64;
     if settings.torn_blocks == TornBlocks::Atomic && !covers {

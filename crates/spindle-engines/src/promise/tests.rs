@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::Path;
 
-use spindle_kernel::{CommitWait, TornBlocks};
+use spindle_kernel::{Commit, TornBlocks};
 use spindle_layout::system::beneath::{Beneath, DeviceLayer, FileSystemLayer, Layer, WriteCache};
 
 use super::Keeps::{AllButTheLast, EveryCommit, MayBeDamaged, Nothing, Unknown};
@@ -235,14 +235,14 @@ fn lines_of(promise: &Promise) -> Vec<&'static Line> {
 
 fn kernels() -> Vec<crate::kernel::Settings> {
     let mut all = Vec::new();
-    for commit_wait in [CommitWait::Wait, CommitWait::NoWait] {
+    for commit in [Commit::Wait, Commit::NoWait] {
         for torn_blocks in [
             TornBlocks::Images,
             TornBlocks::DoubleWrite,
             TornBlocks::Atomic,
         ] {
             all.push(crate::kernel::Settings {
-                commit_wait,
+                commit,
                 torn_blocks,
                 ..crate::kernel::Settings::default()
             });

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use serde::{Deserialize, Serialize};
+pub use spindle_layout::steps::SchemaGone;
 use spindle_workload::sql::SqlWorkload;
 
 use super::address::{Address, Password};
@@ -48,17 +49,6 @@ impl Schema {
     }
 }
 
-/// What became of a schema that was to be dropped.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Dropped {
-    /// It is gone.
-    Dropped,
-    /// There was none.
-    WasNot,
-    /// There is one of the name that is not ours; it was left alone.
-    NotOurs,
-}
-
 /// One kind of existing server. It keeps nothing between calls.
 pub trait ForeignServer: Send + Sync {
     /// Looks at a server: what it is, what it says of its settings, and whether a schema may be made there. Changes
@@ -79,7 +69,7 @@ pub trait ForeignServer: Send + Sync {
     fn make(&self, schema: &Schema) -> Result<(), ServerError>;
 
     /// Drops a schema with all that is in it, if it is there and ours.
-    fn drop_schema(&self, schema: &Schema) -> Result<Dropped, ServerError>;
+    fn drop_schema(&self, schema: &Schema) -> Result<SchemaGone, ServerError>;
 
     /// Comes to a schema to work in it.
     fn open(
@@ -100,7 +90,7 @@ pub fn reload(
     workload: &dyn SqlWorkload,
     interrupted: &Arc<AtomicBool>,
 ) -> Result<(), ServerError> {
-    if server.drop_schema(schema)? == Dropped::NotOurs {
+    if server.drop_schema(schema)? == SchemaGone::NotOurs {
         return Err(ServerError::failed(
             format!(
                 "making the schema {} on {} again",

@@ -17,13 +17,15 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+use spindle_io::real::{Caching, Method};
 use spindle_layout::{KnownDevice, RawDevice, RawFile, TreeDirectories};
+use spindle_text::words;
 use spindle_workload::SessionError;
 use spindle_workload::sql::{Dialect, SqlConnection};
 
 pub use crate::registry::{foreign_server, server};
 pub use address::{Address, Password};
-pub use foreign::{Dropped, ForeignServer, Schema};
+pub use foreign::{ForeignServer, Schema, SchemaGone};
 pub use load::create_and_load;
 pub use room::Room;
 pub use room::said_of_full_disks;
@@ -31,16 +33,16 @@ pub use under_test::SqlUnderTest;
 
 use crate::engine::Counters;
 
-/// The databases that speak SQL.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum ServerKind {
-    /// SQLite, within this program.
-    Sqlite,
-    /// PostgreSQL.
-    Postgres,
-    /// MariaDB and MySQL.
-    MariaDb,
+words! {
+    /// The databases that speak SQL.
+    pub enum ServerKind {
+        /// SQLite, within Spindle's own process.
+        Sqlite = "sqlite",
+        /// PostgreSQL: an installed server that Spindle runs, or one at a URL.
+        Postgres = "postgres",
+        /// MariaDB or MySQL: an installed server that Spindle runs, or one at a URL.
+        MariaDb = "mariadb",
+    }
 }
 
 /// What is asked of a server.
@@ -63,24 +65,17 @@ pub struct ServerRequest {
 /// An access path in the words of the experiment, for a server to put into settings of its own, or to refuse.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ServerIo {
-    /// Past the page cache; `None`: as the server does.
-    pub direct: Option<bool>,
+    /// Whether blocks pass through the page cache; `None`: as the server does.
+    pub caching: Option<Caching>,
     /// How it hands several blocks over; `None`: as the server does.
-    pub method: Option<ServerIoMethod>,
+    pub method: Option<Method>,
+    /// Number of I/O slaves, threads or processes that make blocking calls; 0 when the method has none.
+    pub slaves: u32,
 }
 
-/// How a server hands several blocks over.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ServerIoMethod {
-    /// One by one.
-    Sync,
-    /// To so many I/O slaves: threads or processes that make blocking calls.
-    Slaves(u32),
-    /// Through io_uring.
-    Async,
-    /// Through the kernel's older asynchronous I/O.
-    Libaio,
+/// Why a server has no such method, for people.
+pub(crate) fn no_method(method: Method) -> String {
+    format!("it has nothing like method = \"{method}\"")
 }
 
 /// What was found of a server on this machine.

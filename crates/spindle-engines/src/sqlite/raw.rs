@@ -7,11 +7,12 @@ use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
 use spindle_io::real::facts::{DirectIo, direct_io};
+use spindle_io::real::{Caching, Method};
 use spindle_layout::{KnownDevice, RawDevice, RawFile, TreeDirectories, place_of};
 
 use super::elsewhere::{Elsewhere, not_built};
 use super::vfs;
-use crate::sql::{InDiskGroup, OnRawDevices, ServerError, ServerIoMethod, ServerRequest};
+use crate::sql::{InDiskGroup, OnRawDevices, ServerError, ServerRequest};
 
 /// SQLite's own, when nothing is said of it.
 const PAGE_BYTES: u32 = 4096;
@@ -121,13 +122,13 @@ fn note(name: &str, place: &str) -> String {
 
 fn suits_devices(request: &ServerRequest) -> Result<(), ServerError> {
     let io = request.io;
-    if io.is_some_and(|io| io.direct == Some(false)) {
+    if io.is_some_and(|io| io.caching == Some(Caching::Buffered)) {
         return Err(no(
             "caching = \"buffered\", and raw devices and disk groups are never buffered: leave it out for this layout",
         ));
     }
     let method = io.and_then(|io| io.method);
-    if method.is_some_and(|method| method != ServerIoMethod::Sync) {
+    if method.is_some_and(|method| method != Method::Sync) {
         return Err(no(
             "SQLite asks for one page after the other and waits for each: method can be \"sync\" only",
         ));
@@ -215,8 +216,9 @@ mod tests {
     fn the_database_takes_the_device() {
         let file = tempfile::NamedTempFile::new().unwrap();
         let io = ServerIo {
-            direct: Some(true),
-            method: Some(ServerIoMethod::Sync),
+            caching: Some(Caching::Direct),
+            method: Some(Method::Sync),
+            slaves: 0,
         };
         let settings = [("page_size", "8192"), ("mmap_size", "0")];
         let asked = request(&settings, Some(io));
@@ -235,10 +237,16 @@ mod tests {
         let file = tempfile::NamedTempFile::new().unwrap();
         let device = device(&file);
         let one = [device.clone()];
-        let io = |direct, method| Some(ServerIo { direct, method });
+        let io = |caching, method| {
+            Some(ServerIo {
+                caching,
+                method,
+                slaves: 8,
+            })
+        };
         let refused = |settings: &[(&str, &str)], io| told(&request(settings, io), &one);
-        assert!(refused(&[], io(Some(false), None)).contains("never buffered"));
-        let slaves = Some(ServerIoMethod::Slaves(8));
+        assert!(refused(&[], io(Some(Caching::Buffered), None)).contains("never buffered"));
+        let slaves = Some(Method::Slaves);
         assert!(refused(&[], io(None, slaves)).contains("\"sync\" only"));
         assert!(refused(&[("mmap_size", "4096")], None).contains("set it to 0"));
         assert!(refused(&[("synchronous", "Extra")], None).contains("choose \"full\""));

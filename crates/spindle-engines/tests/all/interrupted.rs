@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use spindle_engines::kernel::{EngineError, IoMethod, Load, WriteSync, create_and_load, files_of};
+use spindle_engines::kernel::{EngineError, Load, WriteSync, create_and_load, files_of};
 use spindle_engines::sql::{self, ServerKind, ServerRequest, server};
 use spindle_io::Env;
+use spindle_io::real::{Caching, Method};
 use spindle_io::real::{RealEnv, block_on};
 use spindle_kernel::KernelError;
 use spindle_layout::TreeDirectories;
@@ -80,7 +81,7 @@ fn load(workload: &Interrupting) -> (Result<(), EngineError>, u64) {
     let shape = files_of(workload, 1, settings.block_bytes, 2, 3, 1 << 20);
     let files = small::create(&shape, place.path());
     let env: Arc<dyn Env> = RealEnv::new(1);
-    let path = small::path(false, IoMethod::Sync);
+    let path = small::path(Caching::Buffered, Method::Sync);
     let loaded = create_and_load(
         &env,
         &files,

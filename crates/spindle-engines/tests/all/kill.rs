@@ -7,10 +7,12 @@ use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
 
-use spindle_engines::kernel::{IoMethod, Shutdown, WriteSync};
+use spindle_engines::kernel::{Shutdown, WriteSync};
 use spindle_io::Env;
 use spindle_io::env::seeded_rng;
+use spindle_io::real::{Caching, Method};
 use spindle_io::real::{RealEnv, block_on};
+use spindle_text::word::Word;
 use spindle_workload::{Acknowledged, Client, Session, SessionError, driver};
 
 use crate::small;
@@ -31,15 +33,9 @@ fn the_process_that_is_killed() {
         .unwrap();
     let env: Arc<dyn Env> = RealEnv::new(seed);
     let files = small::files(directory.as_ref());
-    // Access paths take turns.
-    let methods = [
-        IoMethod::Sync,
-        IoMethod::Slaves(2),
-        IoMethod::Async,
-        IoMethod::Odm,
-        IoMethod::Libaio,
-    ];
-    let io = small::path(false, methods[seed as usize % methods.len()]);
+    // Methods take turns.
+    let (_, method) = Method::ALLOWED[seed as usize % Method::ALLOWED.len()];
+    let io = small::path(Caching::Buffered, method);
     let sync = if seed.is_multiple_of(2) {
         WriteSync::Dsync
     } else {
@@ -167,7 +163,7 @@ async fn check(
     let engine = small::start(
         env,
         files,
-        small::path(false, IoMethod::Sync),
+        small::path(Caching::Buffered, Method::Sync),
         WriteSync::Dsync,
     )
     .await;

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use spindle_engines::kernel::{
-    CommitWait, KernelEngine, Load, Settings, Shutdown, Storage, WriteSync, create_and_load_on,
+    Commit, KernelEngine, Load, Settings, Shutdown, Storage, WriteSync, create_and_load_on,
     files_of,
 };
 use spindle_engines::power_cut::{Broken, Ledger, Noted, Promises, Survey, survey};
@@ -162,14 +162,14 @@ fn workload() -> Arc<dyn Workload> {
     })
 }
 
-fn settings(commit_wait: CommitWait, write_sync: WriteSync) -> Settings {
+fn settings(commit: Commit, write_sync: WriteSync) -> Settings {
     Settings {
         block_bytes: 4096,
         buffer_cache_bytes: 512 << 10,
         log_buffer_bytes: 64 << 10,
         checkpoint_interval_ns: 20_000_000,
         checkpoint_progress_ns: 20_000_000,
-        commit_wait,
+        commit,
         write_sync,
         ..Settings::default()
     }
@@ -302,7 +302,7 @@ fn with_honoured_flushes_nothing_is_lost() {
         (WriteSync::Checkpoint, false),
     ];
     for (write_sync, has_fua) in ways {
-        let settings = settings(CommitWait::Wait, write_sync);
+        let settings = settings(Commit::Wait, write_sync);
         let log = record(&settings, has_fua);
         let found = cut(&log, &settings, &HONEST, as_promised);
         let mut torn: BTreeMap<Kind, u64> = BTreeMap::new();
@@ -323,7 +323,7 @@ fn with_honoured_flushes_nothing_is_lost() {
 
 #[test]
 fn a_device_that_ignores_flushes_shows_loss() {
-    let settings = settings(CommitWait::Wait, WriteSync::Dsync);
+    let settings = settings(Commit::Wait, WriteSync::Dsync);
     let log = record(&settings, false);
     let found = cut(&log, &settings, &[Kind::FlushesIgnored], as_promised);
     let harmed =
@@ -334,7 +334,7 @@ fn a_device_that_ignores_flushes_shows_loss() {
 
 #[test]
 fn commits_that_do_not_wait_are_lost_and_nothing_else_is() {
-    let settings = settings(CommitWait::NoWait, WriteSync::Dsync);
+    let settings = settings(Commit::NoWait, WriteSync::Dsync);
     let log = record(&settings, false);
     let found = cut(&log, &settings, &HONEST, as_promised);
     let lost = found.into_iter().map(|(cut, survey)| {
@@ -347,7 +347,7 @@ fn commits_that_do_not_wait_are_lost_and_nothing_else_is() {
 
 #[test]
 fn one_commit_that_is_gone_is_seen() {
-    let settings = settings(CommitWait::Wait, WriteSync::Dsync);
+    let settings = settings(Commit::Wait, WriteSync::Dsync);
     let log = record(&settings, false);
     // Promised to one client: two more than it had heard of, of which the database may have one.
     let more = |notes: &Notes, cut| {

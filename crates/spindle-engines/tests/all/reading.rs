@@ -6,10 +6,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use spindle_engines::kernel::{
-    IoMethod, KernelEngine, Load, Settings, Shutdown, create_and_load, files_of,
-};
+use spindle_engines::kernel::{KernelEngine, Load, Settings, Shutdown, create_and_load, files_of};
 use spindle_io::Env;
+use spindle_io::real::{Caching, Method};
 use spindle_io::real::{RealEnv, block_on};
 use spindle_kernel::WaitEvent;
 use spindle_layout::DatabaseFiles;
@@ -46,7 +45,7 @@ fn load(env: &Arc<dyn Env>, directory: &Path) -> DatabaseFiles {
     let block_bytes = settings.block_bytes;
     let shape = files_of(&*workload, CLIENTS_MAX, block_bytes, 1, 2, 16 << 20);
     let files = small::create(&shape, directory);
-    let plain = small::path(false, IoMethod::Sync);
+    let plain = small::path(Caching::Buffered, Method::Sync);
     let never = std::sync::atomic::AtomicBool::new(false);
     let loaded = create_and_load(
         env,
@@ -67,8 +66,8 @@ fn load(env: &Arc<dyn Env>, directory: &Path) -> DatabaseFiles {
 /// Reads of blocks, and waits for a writer, of so many clients.
 fn reads_and_waits(env: &Arc<dyn Env>, files: &DatabaseFiles, clients: usize) -> Option<[u64; 2]> {
     let (workload, settings) = (workload(), settings());
-    let data = small::path(true, IoMethod::Async);
-    let redo = small::path(false, IoMethod::Sync);
+    let data = small::path(Caching::Direct, Method::Async);
+    let redo = small::path(Caching::Buffered, Method::Sync);
     let engine = KernelEngine::start(env, files, data, redo, &settings, &*workload);
     let engine = match block_on(engine) {
         Ok(engine) => Arc::new(engine),

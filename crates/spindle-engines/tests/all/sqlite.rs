@@ -12,6 +12,7 @@ use spindle_engines::sql::{
     server,
 };
 use spindle_io::Env;
+use spindle_io::real::Caching;
 use spindle_io::real::{RealEnv, block_on};
 use spindle_layout::{GoldenTree, TreeDirectories, TreeImage, Verify};
 use spindle_workload::driver::Behaviour;
@@ -217,8 +218,9 @@ fn what_it_does_not_understand_is_refused_before_anything_runs() {
     assert!(refused(&request(&[("mmap_size", "much")])).contains("whole number"));
     let mut direct = request(&[]);
     direct.io = Some(ServerIo {
-        direct: Some(true),
+        caching: Some(Caching::Direct),
         method: None,
+        slaves: 0,
     });
     assert!(refused(&direct).contains("leave io out"));
 }

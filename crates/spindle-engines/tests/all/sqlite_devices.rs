@@ -14,7 +14,7 @@ use spindle_engines::engine::Engine;
 use spindle_engines::sql::{
     Purpose, Server, ServerKind, ServerRequest, SqlUnderTest, Stop, create_and_load, server,
 };
-use spindle_io::real::{Caching, FileDevice, IoCounts, Method, RealEnv, block_on};
+use spindle_io::real::{Caching, FileDevice, IoCounts, Queue, RealEnv, block_on};
 use spindle_io::{Env, disk_group};
 use spindle_layout::{
     GoldenTree, GroupedFile, KnownDevice, RawDevice, TreeDirectories, TreeImage, Verify,
@@ -104,7 +104,7 @@ fn disk_group(place: &Path) -> Vec<KnownDevice> {
     let disks = ["disk1", "disk2"].map(|name| place.join(name));
     let member = |disk: &PathBuf| {
         std::fs::write(disk, vec![0; 3 * DEVICE_BYTES as usize]).unwrap();
-        let device = FileDevice::open(disk, Caching::Direct, Method::Sync).unwrap();
+        let device = FileDevice::open(disk, Caching::Direct, Queue::sync()).unwrap();
         disk_group::Disk {
             name: disk.file_name().unwrap().to_str().unwrap().to_owned(),
             failure_group: None,

@@ -1,36 +1,12 @@
 //! The `diskgroup` table of a layout: a disk group as Oracle's ASM makes it, of the layout's devices.
 
 use serde::{Deserialize, Serialize};
+pub use spindle_io::disk_group::{Redundancy, Striping};
 use spindle_layout::spec::DeviceSpec;
 
 use crate::error::ExperimentError;
 use crate::reader::Reader;
-use crate::word::words;
 use spindle_text::quantity::MIB;
-
-words! {
-    /// How many copies of each extent there are, in ASM's words.
-    pub enum Redundancy {
-        /// One: the devices themselves are safe, or do not matter.
-        External = "external",
-        /// Two.
-        Normal = "normal",
-        /// Three.
-        High = "high",
-    }
-    later: []
-}
-
-words! {
-    /// How a file lies on the disks of a group, in ASM's words.
-    pub enum Striping {
-        /// Allocation unit by allocation unit.
-        Coarse = "coarse",
-        /// In stripes of 128 KiB.
-        Fine = "fine",
-    }
-    later: []
-}
 
 /// How each kind of file lies in a disk group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -10,13 +10,13 @@ use spindle_layout::LayoutSpec;
 use spindle_layout::spec::{
     DeviceSpec, FileSystemSpec, LayoutKind, Preparation, Share, VolumeSpec,
 };
+use spindle_text::words;
 
 use super::Layout;
 use super::disk_group::{DiskGroup, StripingByKind};
 use super::placement::Placement;
 use crate::error::ExperimentError;
 use crate::reader::{Item, Reader, keys_asked_by};
-use crate::word::words;
 use spindle_text::quantity::{KIB, MIB, TIB};
 
 /// Keys that mean nothing without `devices`.
@@ -57,7 +57,6 @@ words! {
         /// Equal parts, outer and inner places in turn.
         Fair = "fair",
     }
-    later: []
 }
 
 /// What Spindle makes for a layout.

@@ -5,7 +5,6 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 use spindle_engines::sql::{Address, ServerIo};
-use spindle_layout::spec::DelaySpec;
 
 mod disk_group;
 mod made;
@@ -17,14 +16,14 @@ pub use placement::{PlacedOn, Placement};
 
 pub(super) use made::keys_of_tables;
 
-use super::access_path::{AccessPath, Caching, Method};
+use super::access_path::{AccessPath, Caching, Method, read_access_path};
 use super::database::{Database, SAME_IN_EVERY_CASE};
 
 use super::SharedDatabase;
 use super::error::ExperimentError;
 use super::reader::Reader;
 use super::server::{OF_OWN_GROUND, server_io};
-use crate::limit::{Delay, Limit};
+use crate::limit::{Delay, Limit, read_delay};
 
 /// One candidate: a place and an access path.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -90,14 +89,14 @@ impl Layout {
         };
         let default_io = AccessPath::new(default_caching, Method::Sync);
         let mut io_reader = reader.section("io");
-        let io = AccessPath::read(&mut io_reader, default_io)?;
+        let io = read_access_path(&mut io_reader, default_io)?;
         let server_io = match shared.database.engine.server() {
             None => None,
             Some(kind) => server_io(&io_reader, io, kind, is_raw)?,
         };
-        let (limit, delay) = (Limit::read(reader)?, Delay::read(reader)?);
+        let (limit, delay) = (Limit::read(reader)?, read_delay(reader)?);
         if let Some(made) = &mut made {
-            made.spec.delay = delay.map(DelaySpec::from);
+            made.spec.delay = delay;
         }
         let database = read_database(&reader.section("database"), shared)?;
         reader.finish();

@@ -1,6 +1,8 @@
 //! Kinds of workloads of transactions that exist in SQL only: their keys, and what they need of the engine.
 
 use serde::{Deserialize, Serialize};
+use spindle_engines::sql::ServerKind;
+use spindle_workload::sql::Mix;
 
 use super::super::database::Engine;
 use super::super::error::ExperimentError;
@@ -25,21 +27,6 @@ pub struct Tpcc {
     pub procedures: bool,
     /// Shares of the kinds of transactions.
     pub mix: Mix,
-}
-
-/// Shares of the kinds of transactions of `tpcc`, percent; 100 in sum.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Mix {
-    /// New order.
-    pub new_order: u32,
-    /// Payment.
-    pub payment: u32,
-    /// Order status.
-    pub order_status: u32,
-    /// Delivery.
-    pub delivery: u32,
-    /// Stock level.
-    pub stock_level: u32,
 }
 
 /// Settings of `junk`.
@@ -67,51 +54,37 @@ impl Tpcc {
         Ok(Tpcc {
             warehouses: reader.number("warehouses", 10, 1..=10_000),
             procedures: reader.flag("procedures", false),
-            mix: Mix::read(reader)?,
+            mix: read_mix(reader)?,
         })
     }
 }
 
-impl Mix {
-    fn read(reader: &mut Reader<'_>) -> Result<Mix, ExperimentError> {
-        let mut table = reader.section("mix");
-        let standard = spindle_workload::sql::Mix::STANDARD;
-        let mut share = |key, default| match reader.has("mix") {
-            // A kind that is left out of a mix does not take place.
-            true => table.number(key, 0, 0..=100),
-            false => table.number(key, default, 0..=100),
-        };
-        let mix = Mix {
-            new_order: share("new_order", standard.new_order),
-            payment: share("payment", standard.payment),
-            order_status: share("order_status", standard.order_status),
-            delivery: share("delivery", standard.delivery),
-            stock_level: share("stock_level", standard.stock_level),
-        };
-        table.finish();
-        let sum = mix.sum();
-        if sum != 100 {
-            return Err(reader.conflict(
-                &["mix"],
-                format!("the shares of mix add up to {sum}"),
-                "they are percentages: 100 in sum",
-                "the standard's mix is { new_order = 45, payment = 43, order_status = 4, delivery = 4, stock_level = 4 }; \
-                 a kind left out does not take place",
-            ));
-        }
-        Ok(mix)
+fn read_mix(reader: &mut Reader<'_>) -> Result<Mix, ExperimentError> {
+    let mut table = reader.section("mix");
+    let mut share = |key, default| match reader.has("mix") {
+        // A kind that is left out of a mix does not take place.
+        true => table.number(key, 0, 0..=100),
+        false => table.number(key, default, 0..=100),
+    };
+    let mix = Mix {
+        new_order: share("new_order", Mix::STANDARD.new_order),
+        payment: share("payment", Mix::STANDARD.payment),
+        order_status: share("order_status", Mix::STANDARD.order_status),
+        delivery: share("delivery", Mix::STANDARD.delivery),
+        stock_level: share("stock_level", Mix::STANDARD.stock_level),
+    };
+    table.finish();
+    let sum = mix.sum();
+    if sum != 100 {
+        return Err(reader.conflict(
+            &["mix"],
+            format!("the shares of mix add up to {sum}"),
+            "they are percentages: 100 in sum",
+            "the standard's mix is { new_order = 45, payment = 43, order_status = 4, delivery = 4, stock_level = 4 }; \
+             a kind left out does not take place",
+        ));
     }
-
-    fn sum(&self) -> u32 {
-        let Mix {
-            new_order,
-            payment,
-            order_status,
-            delivery,
-            stock_level,
-        } = self;
-        new_order + payment + order_status + delivery + stock_level
-    }
+    Ok(mix)
 }
 
 impl Junk {
@@ -154,7 +127,7 @@ pub(super) fn check(
         Transactions::Junk(junk) if junk.procedure => Some("procedure"),
         _ => None,
     };
-    if let (Engine::Sqlite, Some(key)) = (engine, procedure_key) {
+    if let (Engine::Server(ServerKind::Sqlite), Some(key)) = (engine, procedure_key) {
         return Err(reader.conflict(
             &[key],
             format!("{key} = true means nothing to engine = \"sqlite\""),

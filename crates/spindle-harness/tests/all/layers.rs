@@ -8,10 +8,16 @@ use crate::sources::sources;
 const CRATES: [(&str, &[&str]); 13] = [
     ("spindle-text", &[]),
     ("spindle-stats", &[]),
-    ("spindle-io", &["spindle-stats"]),
-    ("spindle-layout", &["spindle-io"]),
-    ("spindle-kernel", &["spindle-io", "spindle-stats"]),
-    ("spindle-workload", &["spindle-io", "spindle-stats"]),
+    ("spindle-io", &["spindle-stats", "spindle-text"]),
+    ("spindle-layout", &["spindle-io", "spindle-text"]),
+    (
+        "spindle-kernel",
+        &["spindle-io", "spindle-stats", "spindle-text"],
+    ),
+    (
+        "spindle-workload",
+        &["spindle-io", "spindle-stats", "spindle-text"],
+    ),
     (
         "spindle-engines",
         &[
@@ -19,6 +25,7 @@ const CRATES: [(&str, &[&str]); 13] = [
             "spindle-kernel",
             "spindle-layout",
             "spindle-stats",
+            "spindle-text",
             "spindle-workload",
         ],
     ),
@@ -26,6 +33,7 @@ const CRATES: [(&str, &[&str]); 13] = [
         "spindle-experiment",
         &[
             "spindle-engines",
+            "spindle-io",
             "spindle-layout",
             "spindle-stats",
             "spindle-text",

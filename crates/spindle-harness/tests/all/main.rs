@@ -8,5 +8,6 @@ mod layers;
 mod links;
 mod sizes;
 mod sources;
+mod twins;
 mod uses;
 mod words;

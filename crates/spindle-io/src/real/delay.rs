@@ -9,7 +9,9 @@ use std::task::{Wake, Waker};
 use std::thread;
 use std::time::Duration;
 
-use super::file_device::Method;
+use serde::{Deserialize, Serialize};
+
+use super::queue::method::Queue;
 use super::slaves::SlavePool;
 use super::timers;
 use crate::device::{
@@ -18,7 +20,7 @@ use crate::device::{
 use crate::sync::{self, Latch};
 
 /// How much longer each I/O takes, at least, in microseconds; 0 leaves a kind as it is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Delay {
     /// A read, however long.
     pub read_us: u64,
@@ -34,6 +36,19 @@ impl Delay {
         *self == Delay::default()
     }
 
+    fn kinds(&self) -> [(&'static str, u64); 3] {
+        [
+            ("read", self.read_us),
+            ("write", self.write_us),
+            ("flush", self.flush_us),
+        ]
+    }
+
+    /// Whether it is made of whole milliseconds, which is all that dm-delay knows.
+    pub fn is_in_milliseconds(&self) -> bool {
+        self.kinds().iter().all(|(_, time_us)| time_us % 1000 == 0)
+    }
+
     fn of(&self, operation: &Operation) -> Duration {
         Duration::from_micros(match operation {
             Operation::Read(_) => self.read_us,
@@ -41,6 +56,21 @@ impl Delay {
             Operation::Write { .. } => self.write_us,
             Operation::Flush => self.flush_us,
         })
+    }
+}
+
+impl fmt::Display for Delay {
+    /// `read 5 ms, flush 250 us`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kinds = self.kinds();
+        let set = kinds.iter().filter(|(_, time_us)| *time_us > 0);
+        let texts: Vec<String> = set
+            .map(|(kind, time_us)| match time_us % 1000 {
+                0 => format!("{kind} {} ms", time_us / 1000),
+                _ => format!("{kind} {time_us} us"),
+            })
+            .collect();
+        f.write_str(&texts.join(", "))
     }
 }
 
@@ -62,12 +92,13 @@ enum Waits {
 }
 
 impl DelayedDevice {
-    /// `inner`, each I/O delayed by `delay`; `method` is the one by which `inner` carries out batched requests.
-    pub fn new(inner: Arc<dyn BlockDevice>, delay: Delay, method: &Method) -> DelayedDevice {
-        let waits = match method {
-            Method::Sync => Waits::Caller,
-            Method::Slaves(pool) => Waits::Slave(Arc::clone(pool)),
-            Method::Async(_) | Method::Libaio | Method::Odm(_) => Waits::Nobody,
+    /// `inner`, each I/O delayed by `delay`; `queue` is the one that carries out the batched requests of
+    /// `inner`.
+    pub fn new(inner: Arc<dyn BlockDevice>, delay: Delay, queue: &Queue) -> DelayedDevice {
+        let waits = match queue.pool() {
+            Some(pool) => Waits::Slave(Arc::clone(pool)),
+            None if queue.method().is_asynchronous() => Waits::Nobody,
+            None => Waits::Caller,
         };
         DelayedDevice {
             inner,

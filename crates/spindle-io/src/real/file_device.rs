@@ -1,5 +1,5 @@
-//! [`FileDevice`]: one open file or block device as a `BlockDevice`. Its [`Method`] decides how batched requests are
-//! carried out; a request submitted alone is always the caller's own blocking call, as a session's single-block read is
+//! [`FileDevice`]: one open file or block device as a `BlockDevice`. Its [`Queue`] carries out batched
+//! requests; a request submitted alone is always the caller's own blocking call, as a session's single-block read is
 //! in every database, and a flush is always `fdatasync` in the caller's thread. A durable write is the same with every
 //! method: RWF_DSYNC, which gives that one write the semantics of O_DSYNC.
 
@@ -13,60 +13,27 @@ use super::facts::{self, DirectIo};
 use super::file::core::Core;
 use super::file::identify::{Caching, Identified, OpenFile, identify, identify_this};
 use super::file::transfer;
-use super::queue::aio;
-use super::queue::ring::{self, Calls};
-use super::queue::ring_config::RingConfig;
-use super::slaves::SlavePool;
+use super::queue::method::{Method, Queue};
 use super::storage_identity::StorageIdentity;
 use crate::device::{BlockDevice, Completion, Limits, Operation, Outcome, Request, Submission};
 use crate::sync;
 
-/// How a device carries out requests that are submitted as a batch.
-#[derive(Debug, Clone)]
-pub enum Method {
-    /// One by one, each a blocking call of the caller.
-    Sync,
-    /// Handed to I/O slaves, threads that make the blocking calls.
-    Slaves(Arc<SlavePool>),
-    /// Queued on the caller's io_uring and submitted together when it next waits; one call submits, another reaps, as
-    /// `io_submit` and `io_getevents` do.
-    Async(Arc<RingConfig>),
-    /// As `Async`, by the kernel's older asynchronous I/O (libaio), which Oracle and InnoDB use; what is buffered, or
-    /// has to be allocated, blocks at submission.
-    Libaio,
-    /// As Oracle's disk manager: like `Async`, the file identified once for all threads (and registered with their
-    /// rings), submitting and reaping in a single call.
-    Odm(Arc<RingConfig>),
-}
-
-impl Method {
-    /// The name people write: `sync`, `slaves`, `async`, `libaio`, `odm`.
-    pub fn name(&self) -> &'static str {
-        match self {
-            Method::Sync => "sync",
-            Method::Slaves(_) => "slaves",
-            Method::Async(_) => "async",
-            Method::Libaio => "libaio",
-            Method::Odm(_) => "odm",
-        }
-    }
-}
-
 /// An open file or block device.
 pub struct FileDevice {
     core: Arc<Core>,
-    method: Method,
+    queue: Queue,
 }
 
 impl FileDevice {
-    /// Opens an existing file for reading and writing; [`Method::Odm`] identifies it. Errors: [`FileError::InUse`] when
-    /// it is open already, [`FileError::NotLookedAt`] for a block device, and others of [`FileError`].
-    pub fn open(path: &Path, caching: Caching, method: Method) -> Result<FileDevice, FileError> {
-        let file = match method {
-            Method::Odm(_) => identify(path, caching)?.0,
-            _ => Arc::new(OpenFile::open(path, caching, None)?),
+    /// Opens an existing file for reading and writing; one of a disk manager is identified. Errors:
+    /// [`FileError::InUse`] when it is open already, [`FileError::NotLookedAt`] for a block device, and others of
+    /// [`FileError`].
+    pub fn open(path: &Path, caching: Caching, queue: Queue) -> Result<FileDevice, FileError> {
+        let file = match queue.method().identifies_files() {
+            true => identify(path, caching)?.0,
+            false => Arc::new(OpenFile::open(path, caching, None)?),
         };
-        FileDevice::on(file, method)
+        FileDevice::on(file, queue)
     }
 
     /// The same of a file or block device that was looked at. Errors: [`FileError::Other`] when it is another one by
@@ -75,18 +42,18 @@ impl FileDevice {
         path: &Path,
         which: StorageIdentity,
         caching: Caching,
-        method: Method,
+        queue: Queue,
     ) -> Result<FileDevice, FileError> {
-        let file = match method {
-            Method::Odm(_) => identify_this(path, which, caching)?.0,
-            _ => Arc::new(OpenFile::open(path, caching, Some(which))?),
+        let file = match queue.method().identifies_files() {
+            true => identify_this(path, which, caching)?.0,
+            false => Arc::new(OpenFile::open(path, caching, Some(which))?),
         };
-        FileDevice::on(file, method)
+        FileDevice::on(file, queue)
     }
 
     /// A device on a file that is identified already, which other devices may share. Errors: see [`FileError`].
-    pub fn on_identified(file: &Identified, method: Method) -> Result<FileDevice, FileError> {
-        FileDevice::on(Arc::clone(&file.0), method)
+    pub fn on_identified(file: &Identified, queue: Queue) -> Result<FileDevice, FileError> {
+        FileDevice::on(Arc::clone(&file.0), queue)
     }
 
     /// A device on `bytes` bytes of an identified file or block device, from `first_byte` on: one database file of
@@ -96,9 +63,9 @@ impl FileDevice {
         file: &Identified,
         first_byte: u64,
         bytes: u64,
-        method: Method,
+        queue: Queue,
     ) -> Result<FileDevice, FileError> {
-        let mut device = FileDevice::on_identified(file, method)?;
+        let mut device = FileDevice::on_identified(file, queue)?;
         let core = Arc::get_mut(&mut device.core).expect("a new device has no I/O under way");
         let alignment_bytes = u64::from(core.limits.alignment_bytes);
         let end = first_byte.checked_add(bytes);
@@ -121,11 +88,11 @@ impl FileDevice {
         Ok(device)
     }
 
-    fn on(file: Arc<OpenFile>, method: Method) -> Result<FileDevice, FileError> {
+    fn on(file: Arc<OpenFile>, queue: Queue) -> Result<FileDevice, FileError> {
         let limits = limits(&file)?;
         Ok(FileDevice {
             core: Arc::new(Core::new(file, limits)),
-            method,
+            queue,
         })
     }
 
@@ -137,7 +104,7 @@ impl FileDevice {
             .tracker = Some(tracker);
         FileDevice {
             core,
-            method: self.method,
+            queue: self.queue,
         }
     }
 
@@ -147,8 +114,8 @@ impl FileDevice {
     }
 
     /// How batched requests are carried out.
-    pub fn method(&self) -> &Method {
-        &self.method
+    pub fn method(&self) -> Method {
+        self.queue.method()
     }
 
     /// Whether the page cache is used.
@@ -166,8 +133,8 @@ impl BlockDevice for FileDevice {
         self.core.limits.clone()
     }
 
-    /// Batched requests of [`Method::Async`], [`Method::Libaio`] and [`Method::Odm`] go out when the calling thread
-    /// next waits in `block_on`, and their completions must be awaited by that same thread.
+    /// Batched requests of a method that is [asynchronous](Method::is_asynchronous) go out when the calling thread next
+    /// waits in `block_on`, and their completions must be awaited by that same thread.
     fn submit(&self, request: Request) -> Completion {
         sync::assert_no_latch_held();
         let total = request.bytes();
@@ -187,16 +154,9 @@ impl BlockDevice for FileDevice {
         }
         let offset = self.core.first_byte + offset;
         let batched = submission == Submission::Batched && !matches!(operation, Operation::Flush);
-        match &self.method {
-            Method::Slaves(pool) if batched => pool.submit(&self.core, offset, operation, total),
-            Method::Async(config) if batched => {
-                ring::submit(&self.core, config, Calls::Two, offset, operation, total)
-            }
-            Method::Libaio if batched => aio::submit(&self.core, offset, operation, total),
-            Method::Odm(config) if batched => {
-                ring::submit(&self.core, config, Calls::One, offset, operation, total)
-            }
-            _ => Completion::ready(transfer::perform(&self.core, offset, operation, total)),
+        match batched {
+            true => self.queue.submit(&self.core, offset, operation, total),
+            false => Completion::ready(transfer::perform(&self.core, offset, operation, total)),
         }
     }
 }
@@ -208,7 +168,7 @@ impl fmt::Debug for FileDevice {
             "FileDevice({}, {:?}, {})",
             self.core.name(),
             self.caching(),
-            self.method.name()
+            self.method()
         )
     }
 }

@@ -1,9 +1,10 @@
 //! The real world: threads, files, the clock. A process of [`RealEnv`] is a thread inside [`block_on()`]; a
-//! [`FileDevice`] reads and writes one file or block device by one of five methods; a [`MemoryDevice`] costs what no
-//! device costs, a [`DelayedDevice`] takes longer than the one beneath; [`facts`] says what a file, its page cache and
-//! the machine are like; [`create`] makes files the plain way and the ODM way. Layouts, engines and the program open
-//! files here; the database sees only `Env` and `BlockDevice`.
+//! [`FileDevice`] reads and writes one file or block device by one of the methods in `queue`; a [`MemoryDevice`] costs
+//! what no device costs, a [`DelayedDevice`] takes longer than the one beneath; [`facts`] says what a file, its page
+//! cache and the machine are like; [`create`] makes files the plain way and the ODM way. Layouts, engines and the
+//! program open files here; the database sees only `Env` and `BlockDevice`.
 
+mod access_path;
 mod block_on;
 mod counted;
 mod counts;
@@ -22,6 +23,7 @@ mod slaves;
 mod storage_identity;
 mod timers;
 
+pub use access_path::AccessPath;
 pub use block_on::block_on;
 pub use counted::CountedDevice;
 pub use counts::{IoCounts, WrittenBlocks};
@@ -29,8 +31,9 @@ pub use delay::{Delay, DelayedDevice};
 pub use env::RealEnv;
 pub use error::FileError;
 pub use file::identify::{Caching, Identified, identify, identify_this};
-pub use file_device::{FileDevice, Method};
+pub use file_device::FileDevice;
 pub use memory::MemoryDevice;
+pub use queue::method::{Method, Queue};
 pub use queue::queue_calls::QueueCalls;
 pub use queue::ring_config::{FixedBuffers, RingConfig};
 pub use slaves::SlavePool;

@@ -280,7 +280,7 @@ mod interleavings {
     use crate::arena::Arena;
     use crate::device::{BlockDevice, Request, Submission};
     use crate::explore::{Shows, explore, must_find, spawn};
-    use crate::real::{Caching, FileDevice, Method, block_on};
+    use crate::real::{Caching, FileDevice, Queue, block_on};
 
     const BLOCK: usize = 512;
 
@@ -289,7 +289,7 @@ mod interleavings {
         let file = tempfile::NamedTempFile::new().unwrap();
         file.as_file().set_len(2 * BLOCK as u64).unwrap();
         let pool = SlavePool::new(2).unwrap();
-        let method = Method::Slaves(Arc::clone(&pool));
+        let method = Queue::slaves(Arc::clone(&pool));
         let device = Arc::new(FileDevice::open(file.path(), Caching::Buffered, method).unwrap());
         let writers = [1, 2].map(|mark: u8| {
             let device = Arc::clone(&device);

@@ -5,12 +5,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use spindle_io::real::{
-    Caching, Delay, DelayedDevice, FileDevice, IoCounts, Method, RingConfig, SlavePool, block_on,
-    create, facts,
+    Caching, Delay, DelayedDevice, FileDevice, IoCounts, Method, Queue, RingConfig, SlavePool,
+    block_on, create,
 };
 use spindle_io::{
     Arena, BlockDevice, Completion, Frame, Limits, Operation, Outcome, Request, Submission,
 };
+use spindle_text::word::Word;
 
 const BLOCK: usize = 4096;
 const BLOCKS: usize = 16;
@@ -31,7 +32,7 @@ struct Scene {
 }
 
 impl Scene {
-    fn new(method: Method, delay: Delay) -> Scene {
+    fn new(method: Queue, delay: Delay) -> Scene {
         // Beside the sources: /tmp may be memory.
         let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
         let path = directory.path().join("data.dbf");
@@ -98,27 +99,23 @@ fn byte_of(outcome: &Outcome) -> u8 {
     }
 }
 
-/// The methods that have several requests under way together.
-fn together() -> Vec<Method> {
-    let mut methods = Vec::new();
-    match facts::io_uring_available() {
-        Ok(()) => {
-            methods.push(Method::Async(Arc::new(RingConfig::new())));
-            methods.push(Method::Odm(Arc::new(RingConfig::new())));
+/// The methods that this system has.
+fn all_methods() -> Vec<Queue> {
+    let all = Method::ALLOWED.iter();
+    let there = all.filter(|(_, method)| match method.available() {
+        Ok(()) => true,
+        Err(reason) => {
+            spindle_harness::skip(format_args!("{method}: {reason}"));
+            false
         }
-        Err(reason) => spindle_harness::skip(format_args!("async and odm: {reason}")),
-    }
-    match facts::libaio_available() {
-        Ok(()) => methods.push(Method::Libaio),
-        Err(reason) => spindle_harness::skip(format_args!("libaio: {reason}")),
-    }
-    methods
+    });
+    there.map(|(_, method)| method.open(2).unwrap()).collect()
 }
 
-fn all_methods() -> Vec<Method> {
-    let mut methods = together();
-    methods.push(Method::Sync);
-    methods.push(Method::Slaves(SlavePool::new(2).unwrap()));
+/// Those that have several requests under way together.
+fn together() -> Vec<Queue> {
+    let mut methods = all_methods();
+    methods.retain(|queue| queue.method().is_asynchronous());
     methods
 }
 
@@ -175,9 +172,9 @@ fn bytes_are_those_of_the_device() {
 #[test]
 fn who_waits_is_the_methods() {
     const READS: u32 = 8;
-    let sync = Scene::new(Method::Sync, ALL);
+    let sync = Scene::new(Queue::sync(), ALL);
     assert!(sync.time_together(READS as usize) >= READS * DELAY);
-    let slaves = Method::Slaves(SlavePool::new(2).unwrap());
+    let slaves = Queue::slaves(SlavePool::new(2).unwrap());
     let two = Scene::new(slaves, ALL);
     assert!(two.time_together(READS as usize) >= READS / 2 * DELAY);
     for method in together() {
@@ -237,13 +234,13 @@ fn errors_and_limits_are_those_of_the_device() {
 #[test]
 #[ignore = "prints times, proves nothing"]
 fn precision() {
-    for method in [Method::Sync, Method::Async(Arc::new(RingConfig::new()))] {
+    for method in [Queue::sync(), Queue::uring(Arc::new(RingConfig::new()))] {
         for delay_us in [200, 5000] {
             let delay = Delay {
                 read_us: delay_us,
                 ..Delay::default()
             };
-            let name = method.name();
+            let name = method.method();
             let scene = Scene::new(method.clone(), delay);
             let mut times: Vec<Duration> = (0..500)
                 .map(|_| scene.time(scene.read(0, Submission::Batched)))

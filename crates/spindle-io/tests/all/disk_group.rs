@@ -10,17 +10,17 @@ use spindle_io::disk_group::{
 };
 use spindle_io::real::facts::{self, DirectProbe};
 use spindle_io::real::{
-    Caching, FileDevice, FileError, Method, RealEnv, RingConfig, SlavePool, block_on,
+    Caching, FileDevice, FileError, Queue, RealEnv, RingConfig, SlavePool, block_on,
 };
 use spindle_io::{Arena, BlockDevice, Env, Operation, Request, Submission};
 
 const MIB: u64 = 1 << 20;
 const BLOCK: usize = 8192;
 
-fn methods() -> Vec<Method> {
-    let mut methods = vec![Method::Sync, Method::Slaves(SlavePool::new(2).unwrap())];
+fn methods() -> Vec<Queue> {
+    let mut methods = vec![Queue::sync(), Queue::slaves(SlavePool::new(2).unwrap())];
     match facts::io_uring_available() {
-        Ok(()) => methods.push(Method::Async(Arc::new(RingConfig::new()))),
+        Ok(()) => methods.push(Queue::uring(Arc::new(RingConfig::new()))),
         Err(reason) => spindle_harness::skip(format_args!("io_uring, {reason}")),
     }
     methods
@@ -51,11 +51,11 @@ impl Files {
         self.directory.path().join(format!("d{number}"))
     }
 
-    fn device(&self, number: usize, method: &Method) -> Arc<dyn BlockDevice> {
+    fn device(&self, number: usize, method: &Queue) -> Arc<dyn BlockDevice> {
         Arc::new(FileDevice::open(&self.path(number), self.caching, method.clone()).unwrap())
     }
 
-    fn disk(&self, number: usize, method: &Method) -> Disk {
+    fn disk(&self, number: usize, method: &Queue) -> Disk {
         Disk {
             name: format!("d{number}"),
             failure_group: None,
@@ -63,14 +63,14 @@ impl Files {
         }
     }
 
-    fn disks(&self, numbers: std::ops::Range<usize>, method: &Method) -> Vec<Disk> {
+    fn disks(&self, numbers: std::ops::Range<usize>, method: &Queue) -> Vec<Disk> {
         numbers.map(|number| self.disk(number, method)).collect()
     }
 
     fn devices(
         &self,
         numbers: impl Iterator<Item = usize>,
-        method: &Method,
+        method: &Queue,
     ) -> Vec<Arc<dyn BlockDevice>> {
         numbers.map(|number| self.device(number, method)).collect()
     }
@@ -148,7 +148,7 @@ fn a_group_of_files_lives() {
                     .map(|block| begin_write(&filling, &arena, block, 1))
                     .collect();
                 for write in under_way {
-                    assert_eq!(write.await.result, Ok(()), "{}", method.name());
+                    assert_eq!(write.await.result, Ok(()), "{}", method.method());
                 }
             }
             creation.commit().await.unwrap();
@@ -162,7 +162,7 @@ fn a_group_of_files_lives() {
             for block in 0..blocks {
                 assert_eq!(read(&file, &arena, block).await, byte_of(block, 1));
             }
-            let in_use = FileDevice::open(&files.path(0), files.caching, Method::Sync);
+            let in_use = FileDevice::open(&files.path(0), files.caching, Queue::sync());
             assert!(
                 matches!(in_use, Err(FileError::InUse { .. })),
                 "the group holds its disks' locks"
@@ -210,7 +210,7 @@ fn a_check_names_file_extent_and_disks() {
     let files = Files::new(3, 16);
     let env: Arc<dyn Env> = RealEnv::new(1);
     block_on(async {
-        let disks = files.disks(0..3, &Method::Sync);
+        let disks = files.disks(0..3, &Queue::sync());
         let group = DiskGroup::create(&env, "data", disks, options(Redundancy::High))
             .await
             .unwrap();
@@ -226,7 +226,7 @@ fn a_check_names_file_extent_and_disks() {
         creation.commit().await.unwrap();
         group.dismount().await.unwrap();
         corrupt(&files.path(1), byte_of(150, 3));
-        let group = DiskGroup::mount(&env, &files.devices(0..3, &Method::Sync))
+        let group = DiskGroup::mount(&env, &files.devices(0..3, &Queue::sync()))
             .await
             .unwrap();
         let findings = group.check().await.unwrap().findings;
@@ -306,7 +306,7 @@ fn threads_work_while_extents_move() {
                 group.check().await.unwrap().findings,
                 [],
                 "{}",
-                method.name()
+                method.method()
             );
             let units = group.describe().files[0].allocation_units.clone();
             assert_eq!(units, [(1, 8), (2, 8), (3, 8)]);

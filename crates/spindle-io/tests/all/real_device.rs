@@ -9,12 +9,13 @@ use std::task::{Context, Poll, Wake, Waker};
 
 use spindle_io::real::facts::{self, DirectProbe};
 use spindle_io::real::{
-    Caching, FileDevice, FileError, FixedBuffers, IoCounts, Method, RingConfig, SlavePool,
+    Caching, FileDevice, FileError, FixedBuffers, IoCounts, Method, Queue, RingConfig, SlavePool,
     WrittenBlocks, block_on, create, identify,
 };
 use spindle_io::{
     Arena, BlockDevice, Completion, Frame, IoError, Operation, Outcome, Request, Submission,
 };
+use spindle_text::word::Word;
 
 const BLOCK: usize = 8192;
 
@@ -72,20 +73,17 @@ fn wait_all(completions: Vec<Completion>) -> Vec<Outcome> {
     })
 }
 
-fn methods() -> Vec<Method> {
-    let mut methods = vec![Method::Sync, Method::Slaves(SlavePool::new(2).unwrap())];
-    match facts::io_uring_available() {
-        Ok(()) => {
-            methods.push(Method::Async(Arc::new(RingConfig::new())));
-            methods.push(Method::Odm(Arc::new(RingConfig::new())));
+/// All that this system has.
+fn methods() -> Vec<Queue> {
+    let all = Method::ALLOWED.iter();
+    let there = all.filter(|(_, method)| match method.available() {
+        Ok(()) => true,
+        Err(reason) => {
+            spindle_harness::skip(format_args!("{method}: {reason}"));
+            false
         }
-        Err(reason) => spindle_harness::skip(format_args!("async and odm: {reason}")),
-    }
-    match facts::libaio_available() {
-        Ok(()) => methods.push(Method::Libaio),
-        Err(reason) => spindle_harness::skip(format_args!("libaio: {reason}")),
-    }
-    methods
+    });
+    there.map(|(_, method)| method.open(2).unwrap()).collect()
 }
 
 fn ring_is_missing() -> bool {
@@ -115,7 +113,7 @@ fn what_is_written_is_read_back_by_every_method_buffered_and_direct() {
             continue;
         }
         for method in methods() {
-            let version = 1 + version * 10 + method.name().len();
+            let version = 1 + version * 10 + method.method().as_str().len();
             let device = FileDevice::open(&path, caching, method).unwrap();
             let frames: Vec<_> = (0..BLOCKS)
                 .map(|block| filled(&arena, byte_of(block, version)))
@@ -232,9 +230,9 @@ fn more_requests_than_a_ring_has_entries_and_than_it_can_complete_at_once() {
             let thread = scope.spawn(|| {
                 let config = Arc::new(RingConfig::new().with_entries(8));
                 let method = if odm {
-                    Method::Odm(config)
+                    Queue::odm(config)
                 } else {
-                    Method::Async(config)
+                    Queue::uring(config)
                 };
                 let device = FileDevice::open(&path, Caching::Buffered, method).unwrap();
                 let frames: Vec<_> = (0..BLOCKS).map(|_| filled(&arena, 0)).collect();
@@ -265,7 +263,7 @@ fn a_batch_whose_completions_are_dropped_is_still_done_and_gives_its_buffers_bac
         let (path, arena) = (path.clone(), Arc::clone(&arena));
         move || {
             let config = Arc::new(RingConfig::new());
-            let device = FileDevice::open(&path, Caching::Buffered, Method::Odm(config)).unwrap();
+            let device = FileDevice::open(&path, Caching::Buffered, Queue::odm(config)).unwrap();
             for block in 0..64 {
                 drop(device.submit(write_of(&filled(&arena, byte_of(block, 5)), block, false)));
             }
@@ -308,7 +306,7 @@ fn slaves_work_on_threads_of_their_own() {
     let path = file_of(&directory, 64);
     let pool = SlavePool::new(3).unwrap();
     let device =
-        FileDevice::open(&path, Caching::Buffered, Method::Slaves(Arc::clone(&pool))).unwrap();
+        FileDevice::open(&path, Caching::Buffered, Queue::slaves(Arc::clone(&pool))).unwrap();
     let arena = Arena::new(BLOCK, 64).unwrap();
     let frames: Vec<_> = (0..64)
         .map(|block| filled(&arena, byte_of(block, 3)))
@@ -376,8 +374,7 @@ fn fixed_buffers_are_used_where_locked_memory_suffices() {
 
 /// Writes 32 blocks from `arena` and 32 from `other` through one ring and reads all of them back.
 fn write_and_read(path: &Path, arena: &Arc<Arena>, other: &Arc<Arena>, config: &Arc<RingConfig>) {
-    let device =
-        FileDevice::open(path, Caching::Buffered, Method::Odm(Arc::clone(config))).unwrap();
+    let device = FileDevice::open(path, Caching::Buffered, Queue::odm(Arc::clone(config))).unwrap();
     let frames: Vec<_> = (0..64)
         .map(|block| {
             filled(
@@ -466,7 +463,7 @@ fn a_tracker_marks_what_is_written() {
     let directory = directory();
     let path = file_of(&directory, 64);
     let tracker = WrittenBlocks::new((64 * BLOCK) as u64, BLOCK as u64);
-    let device = FileDevice::open(&path, Caching::Buffered, Method::Sync)
+    let device = FileDevice::open(&path, Caching::Buffered, Queue::sync())
         .unwrap()
         .with_tracker(Arc::clone(&tracker));
     let arena = Arena::new(BLOCK, 4).unwrap();
@@ -573,7 +570,7 @@ fn misaligned_direct_io_is_explained() {
 fn an_identified_file_is_identified_once_and_not_removed() {
     let directory = directory();
     let path = file_of(&directory, 4);
-    let device = FileDevice::open(&path, Caching::Buffered, Method::Sync).unwrap();
+    let device = FileDevice::open(&path, Caching::Buffered, Queue::sync()).unwrap();
     assert!(matches!(
         identify(&path, Caching::Buffered),
         Err(FileError::InUse { .. })
@@ -591,9 +588,8 @@ fn an_identified_file_is_identified_once_and_not_removed() {
     );
     // The identifier serves several devices.
     let config = Arc::new(RingConfig::new());
-    let devices = [(); 2].map(|()| {
-        FileDevice::on_identified(&identified, Method::Odm(Arc::clone(&config))).unwrap()
-    });
+    let devices = [(); 2]
+        .map(|()| FileDevice::on_identified(&identified, Queue::odm(Arc::clone(&config))).unwrap());
     drop(identified);
     assert!(matches!(
         create::remove(&path),
@@ -630,7 +626,7 @@ fn the_files_of_a_killed_process_can_be_identified_at_once() {
 #[ignore = "run by the_files_of_a_killed_process_can_be_identified_at_once"]
 fn child_killed_with_io_under_way() {
     let path = PathBuf::from(std::env::var_os(VICTIM).expect("not to be run by itself"));
-    let method = Method::Odm(Arc::new(RingConfig::new()));
+    let method = Queue::odm(Arc::new(RingConfig::new()));
     let device = FileDevice::open(&path, Caching::Buffered, method).unwrap();
     let arena = Arena::new(BLOCK, 64).unwrap();
     let frames: Vec<_> = (0..64).map(|_| filled(&arena, 1)).collect();
@@ -656,7 +652,7 @@ fn a_missing_file_is_named() {
     let said = FileDevice::open(
         Path::new("/no/such/data.dbf"),
         Caching::Direct,
-        Method::Sync,
+        Queue::sync(),
     )
     .unwrap_err()
     .to_string();
@@ -676,7 +672,7 @@ fn a_completion_is_pending_until_the_thread_waits() {
     let device = FileDevice::open(
         &path,
         Caching::Buffered,
-        Method::Async(Arc::new(RingConfig::new())),
+        Queue::uring(Arc::new(RingConfig::new())),
     )
     .unwrap();
     let arena = Arena::new(BLOCK, 1).unwrap();

@@ -7,7 +7,7 @@ use crate::buggify::Switch;
 use crate::cache::Pin;
 use crate::error::Result;
 use crate::log::redo::{RecordBuilder, VectorKind};
-use crate::settings::{CommitWait, PlantedFault};
+use crate::settings::{Commit, PlantedFault};
 use crate::sga::Sga;
 use crate::transaction::undo_record::UndoRecord;
 use crate::transaction::undo_segment::UNDO_SEGMENT;
@@ -19,9 +19,9 @@ use super::blocks::change;
 /// The SCN of a statement that begins now: it sees the transactions that have ended by then. A commit is seen when it
 /// is on stable storage and nothing can take it back, unless commits do not wait for that.
 pub(crate) fn statement_scn(sga: &Sga) -> u64 {
-    match sga.settings.commit_wait {
-        CommitWait::Wait => sga.log.flushed(),
-        CommitWait::NoWait => sga.log.appended(),
+    match sga.settings.commit {
+        Commit::Wait => sga.log.flushed(),
+        Commit::NoWait => sga.log.appended(),
     }
 }
 

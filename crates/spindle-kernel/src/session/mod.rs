@@ -15,7 +15,7 @@ use crate::change::roll_back::roll_back;
 use crate::change::transaction;
 use crate::error::Result;
 use crate::log::redo::RecordBuilder;
-use crate::settings::{CommitWait, PlantedFault};
+use crate::settings::{Commit, PlantedFault};
 use crate::sga::Sga;
 use crate::transaction::{Ending, Transaction};
 use crate::wait_event::ProcessWaits;
@@ -91,9 +91,9 @@ impl Session {
         let sga = &*self.sga;
         let end = transaction::end(sga, &self.waits, &mut self.builder, transaction).await?;
         let transaction = self.transaction.take().expect("looked at above");
-        match sga.settings.commit_wait {
-            CommitWait::Wait => transaction::wait_stable(sga, &self.waits, end).await?,
-            CommitWait::NoWait => sga.log.request(end),
+        match sga.settings.commit {
+            Commit::Wait => transaction::wait_stable(sga, &self.waits, end).await?,
+            Commit::NoWait => sga.log.request(end),
         }
         transaction::forget(sga, &transaction, Ending::Committed);
         sga.statistics.add_commit();

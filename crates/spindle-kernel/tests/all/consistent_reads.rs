@@ -11,7 +11,7 @@ use spindle_io::sim::{DiskImage, DiskTiming, SimDisk, World};
 use spindle_io::sync::Latch;
 use spindle_io::{BlockDevice, Env};
 use spindle_kernel::{
-    CONTROL_FILE_BYTES, CommitWait, Instance, KernelError, PlantedFault, RowId, Session, Settings,
+    CONTROL_FILE_BYTES, Commit, Instance, KernelError, PlantedFault, RowId, Session, Settings,
     Shutdown, Storage, Table, create_database,
 };
 
@@ -30,7 +30,7 @@ struct Plan {
     /// Accounts that are inserted instead of loaded, in blocks that they fill: they migrate when they grow.
     inserted: bool,
     undo_blocks: usize,
-    commit_wait: CommitWait,
+    commit: Commit,
     planted: Option<PlantedFault>,
 }
 
@@ -43,7 +43,7 @@ impl Plan {
             scans: 12,
             inserted: false,
             undo_blocks: 300,
-            commit_wait: CommitWait::Wait,
+            commit: Commit::Wait,
             planted: None,
         }
     }
@@ -65,7 +65,7 @@ impl Plan {
             log_buffer_bytes: 32 << 10,
             checkpoint_interval_ns: 50_000_000,
             lock_timeout_ns: 8_000_000,
-            commit_wait: self.commit_wait,
+            commit: self.commit,
             planted: self.planted,
             ..Settings::default()
         }
@@ -265,7 +265,7 @@ fn a_scan_sees_one_moment() {
     for seed in 0..20 {
         let plan = Plan {
             inserted: seed % 2 == 1,
-            commit_wait: [CommitWait::Wait, CommitWait::NoWait][seed as usize / 2 % 2],
+            commit: [Commit::Wait, Commit::NoWait][seed as usize / 2 % 2],
             ..Plan::plain(seed)
         };
         let outcome = run(plan);

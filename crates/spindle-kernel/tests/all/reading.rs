@@ -10,7 +10,7 @@ use spindle_io::env::seeded_rng;
 use spindle_io::real::block_on;
 use spindle_kernel::{Instance, Shutdown, WaitEvent};
 
-use crate::files::{CLIENTS, Files, METHODS, Way, watched};
+use crate::files::{CLIENTS, Files, Way, methods, watched};
 use crate::simulated::live::Live;
 use crate::simulated::{Scenario, loaded};
 
@@ -58,7 +58,7 @@ fn a_session_that_reads_waits_for_reads_alone() {
 #[test]
 fn sessions_that_read_wait_for_no_writer() {
     let read = Arc::new(AtomicU64::new(0));
-    for method in METHODS {
+    for method in methods() {
         let way = Way::plain(method);
         let read = Arc::clone(&read);
         watched(format!("{way:?}"), move || {

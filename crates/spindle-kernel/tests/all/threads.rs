@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use rand_xoshiro::rand_core::RngCore;
 use spindle_io::env::seeded_rng;
 
-use crate::files::{Bank, CLIENTS, Files, METHODS, WHOLE, Way, get, watched};
+use crate::files::{Bank, CLIENTS, Files, WHOLE, Way, get, methods, watched};
 use spindle_io::real::{Caching, RealEnv, block_on};
 use spindle_io::sync::Latch;
 use spindle_io::{BlockDevice, Completion, Env, IoError, Limits, Operation, Outcome, Request};
@@ -201,7 +201,7 @@ fn stop_in_the_middle(way: Way, how: Shutdown) {
 #[test]
 fn every_access_path_under_stress() {
     let waits: Arc<[AtomicU64; SCARCE.len()]> = Arc::default();
-    for method in METHODS {
+    for method in methods() {
         for way in ways(method) {
             let waits = Arc::clone(&waits);
             watched(format!("{way:?}"), move || stress(way, &waits));
@@ -218,7 +218,7 @@ fn every_access_path_under_stress() {
 
 #[test]
 fn an_instance_stopped_under_load_recovers() {
-    for method in METHODS {
+    for method in methods() {
         for (way, how) in ways(method).zip([Shutdown::Abort, Shutdown::Normal].into_iter().cycle())
         {
             watched(format!("{way:?}, {how:?}"), move || {
@@ -232,7 +232,7 @@ fn an_instance_stopped_under_load_recovers() {
 #[test]
 fn sessions_wait_for_free_buffers_and_get_them() {
     let waited = Arc::new(AtomicU64::new(0));
-    for method in METHODS {
+    for method in methods() {
         for way in ways(method) {
             let waits = Arc::clone(&waited);
             watched(format!("{way:?}"), move || {
@@ -502,7 +502,7 @@ fn a_write_that_fails_aborts_the_instance(
 
 #[test]
 fn a_failed_write_or_flush_aborts_and_loses_nothing_acknowledged() {
-    for (number, method) in METHODS.into_iter().enumerate() {
+    for (number, method) in methods().enumerate() {
         let healthy = 3 + 7 * number as u64;
         for (which, refuses, write_sync) in [
             ("redo", Refuses::Writes, WriteSync::Dsync),
@@ -549,7 +549,7 @@ fn a_process_that_panics_takes_the_instance_down_and_nobody_hangs() {
 
 #[test]
 fn a_failed_read_is_told_and_everything_goes_on_when_it_is_over() {
-    for method in METHODS {
+    for method in methods() {
         watched(method.to_string(), move || {
             let (way, files) = (Way::plain(method), Files::new());
             let Some(bank) = files.create(way) else {

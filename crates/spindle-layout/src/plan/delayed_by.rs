@@ -65,7 +65,7 @@ impl fmt::Display for DelayedBy {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::spec::{DelaySpec, LayoutKind, Preparation};
+    use crate::spec::{Delay, LayoutKind, Preparation};
 
     #[test]
     fn device_mapper_delays_where_it_can_else_the_database() {
@@ -87,7 +87,7 @@ mod tests {
             ..Facts::default()
         };
         assert_eq!(DelayedBy::of(&spec, &able), None);
-        let mut delay = DelaySpec {
+        let mut delay = Delay {
             read_us: 2000,
             write_us: 0,
             flush_us: 1000,

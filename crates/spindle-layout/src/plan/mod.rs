@@ -8,9 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::guard::{Appearance, Permit, Refusal};
-use crate::spec::{
-    DelaySpec, DeviceSpec, FileSystemSpec, LayoutKind, LayoutSpec, Share, size_text,
-};
+use crate::spec::{Delay, DeviceSpec, FileSystemSpec, LayoutKind, LayoutSpec, Share, size_text};
 use crate::steps::{
     AttachLoop, ClaimDevice, DelayDevice, DeviceName, MakeDirectory, MakeFile, MakeFileSystem,
     MakeVolume, MakeVolumeGroup, MountFileSystem, OverwriteDevice, Step, takes_our_uuid,
@@ -386,7 +384,7 @@ impl LayoutPlan {
     }
 }
 
-fn delays(pieces: &[Piece], delay: DelaySpec, unique: &str) -> Vec<Step> {
+fn delays(pieces: &[Piece], delay: Delay, unique: &str) -> Vec<Step> {
     let delayed = |(number, piece): (usize, &Piece)| {
         Step::from(DelayDevice {
             device: piece.name.clone(),

@@ -5,7 +5,7 @@ use std::fmt;
 use std::path::Path;
 
 use super::{DeviceName, MappedDevice, StepError, Workshop, run_on_devices};
-use crate::spec::DelaySpec;
+use crate::spec::Delay;
 
 /// What tables of device-mapper count in.
 const SECTOR_BYTES: u64 = 512;
@@ -18,7 +18,7 @@ pub struct DelayDevice {
     /// What device-mapper is to call it.
     pub mapped_name: String,
     /// How much longer each I/O is to take: whole milliseconds.
-    pub delay: DelaySpec,
+    pub delay: Delay,
 }
 
 impl fmt::Display for DelayDevice {
@@ -49,7 +49,7 @@ impl DelayDevice {
     /// The table of a dm-delay with times of their own for reads, writes and flushes (Linux
     /// Documentation/admin-guide/device-mapper/delay.rst).
     fn table(&self, below: &Path, size_bytes: u64) -> String {
-        let DelaySpec {
+        let Delay {
             read_us,
             write_us,
             flush_us,
@@ -70,7 +70,7 @@ mod tests {
         let step = DelayDevice {
             device: "disk1.img".to_owned(),
             mapped_name: "spindle-r-1-disk1".to_owned(),
-            delay: DelaySpec {
+            delay: Delay {
                 read_us: 5000,
                 write_us: 0,
                 flush_us: 8000,

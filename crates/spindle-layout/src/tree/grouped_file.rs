@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use spindle_io::real::{Caching, Method, block_on};
+use spindle_io::real::{Caching, Queue, block_on};
 use spindle_io::{Arena, BlockDevice, Frame, IoError, Request, Submission};
 
 use super::put_back::PIECE_BYTES;
@@ -105,7 +105,7 @@ impl InGroup {
     /// Errors: see [`Opening::open`].
     pub fn open(place: &Place) -> Result<InGroup, LayoutError> {
         let mut opening = Opening::new();
-        let opened = block_on(opening.open(place, Caching::Direct, Method::Sync, None))?;
+        let opened = block_on(opening.open(place, Caching::Direct, Queue::sync(), None))?;
         let arena = Arena::new(PIECE_BYTES, 1).map_err(|source| LayoutError::Memory { source })?;
         Ok(InGroup {
             opening,

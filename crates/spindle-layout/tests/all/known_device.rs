@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use spindle_io::real::{Caching, FileError, Method, block_on};
+use spindle_io::real::{Caching, FileError, Queue, block_on};
 use spindle_layout::tool::Tools;
 use spindle_layout::{
     DatabaseFiles, FileManager, GoldenTree, Image, ImageSpec, KnownDevice, LayoutError, Opening,
@@ -167,7 +167,7 @@ fn works(raw: RawDevice, directory: &Path) -> Vec<(&'static str, Work)> {
     let open = |place: Place| -> Work {
         Box::new(move || {
             let mut opening = Opening::new();
-            let opened = opening.open(&place, Caching::Direct, Method::Sync, None);
+            let opened = opening.open(&place, Caching::Direct, Queue::sync(), None);
             block_on(opened).map(drop)
         })
     };
@@ -281,10 +281,10 @@ fn a_block_device_that_nobody_has_looked_at_is_not_opened() {
     }
     let scene = Scene::new();
     let (path, caching) = (&scene.other.path, Caching::Direct);
-    let opened = spindle_io::real::FileDevice::open(path, caching, Method::Sync);
+    let opened = spindle_io::real::FileDevice::open(path, caching, Queue::sync());
     assert!(matches!(opened, Err(FileError::NotLookedAt { .. })));
     let identified = spindle_io::real::identify(path, caching);
     assert!(matches!(identified, Err(FileError::NotLookedAt { .. })));
     let known = KnownDevice::look(path).unwrap();
-    known.open(caching, Method::Sync).unwrap();
+    known.open(caching, Queue::sync()).unwrap();
 }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use rustix::fs::{FallocateFlags, fallocate};
 use spindle_io::real::facts::{DirectProbe, direct_probe, extents, file_system};
-use spindle_io::real::{Caching, FileDevice, FileError, Method, WrittenBlocks, block_on};
+use spindle_io::real::{Caching, FileDevice, FileError, Queue, WrittenBlocks, block_on};
 use spindle_io::{Arena, BlockDevice, Request, Submission};
 use spindle_layout::{
     ChangedBlocks, DatabaseFiles, FileManager, Golden, Image, ImageSpec, Kept, LayoutError,
@@ -181,7 +181,7 @@ fn the_list_of_a_device_restores_what_the_device_wrote() {
     let path = image.files().data[1].path();
     let bytes = std::fs::metadata(path).unwrap().len();
     let tracker = WrittenBlocks::new(bytes, BLOCK);
-    let device = FileDevice::open(path, Caching::Buffered, Method::Sync)
+    let device = FileDevice::open(path, Caching::Buffered, Queue::sync())
         .unwrap()
         .with_tracker(Arc::clone(&tracker));
     let arena = Arena::new(BLOCK as usize, 2).unwrap();
@@ -548,7 +548,7 @@ fn regions_of_raw_devices_are_put_back_in_place() {
     // Block 7 of data2 is written through the device, as a database does.
     let mut opening = Opening::new();
     let data2 = &image.files().data[1];
-    let file = block_on(opening.open(data2, Caching::Direct, Method::Sync, Some(BLOCK))).unwrap();
+    let file = block_on(opening.open(data2, Caching::Direct, Queue::sync(), Some(BLOCK))).unwrap();
     let device = &file.device;
     let frame = Arena::new(BLOCK as usize, 1).unwrap().allocate().unwrap();
     frame.try_write().unwrap().fill(0x11);

@@ -5,7 +5,7 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use spindle_io::real::{Caching, FileDevice, Method, RealEnv, block_on};
+use spindle_io::real::{Caching, FileDevice, Queue, RealEnv, block_on};
 use spindle_io::{Arena, Env, Request, Submission, disk_group};
 use spindle_layout::{
     GoldenTree, GroupedFile, KnownDevice, LayoutError, Opening, Place, TreeDirectories, TreeImage,
@@ -24,7 +24,7 @@ fn disks(place: &Path) -> Vec<KnownDevice> {
         disk_group::Disk {
             name: disk.file_name().unwrap().to_str().unwrap().to_owned(),
             failure_group: None,
-            device: Arc::new(FileDevice::open(disk, Caching::Direct, Method::Sync).unwrap()),
+            device: Arc::new(FileDevice::open(disk, Caching::Direct, Queue::sync()).unwrap()),
         }
     };
     let members = disks.iter().map(member).collect();
@@ -75,7 +75,7 @@ fn overwrite(place: &Place, offset: u64) {
     frame.try_write().unwrap().fill(0xA5);
     block_on(async {
         let mut opening = Opening::new();
-        let opened = opening.open(place, Caching::Direct, Method::Sync, None);
+        let opened = opening.open(place, Caching::Direct, Queue::sync(), None);
         let device = opened.await.unwrap().device;
         let from = vec![frame.try_read_hold().unwrap()];
         let write = Request::write(offset, from, false, Submission::Alone);

@@ -13,7 +13,7 @@ use rand_xoshiro::rand_core::{RngCore, SeedableRng};
 use spindle_layout::guard::{Guard, Permit, Want};
 use spindle_layout::plan::DelayedBy;
 use spindle_layout::spec::{
-    DelaySpec, DeviceSpec, FileSystemSpec, LayoutKind, Preparation, Share, VolumeSpec,
+    Delay, DeviceSpec, FileSystemSpec, LayoutKind, Preparation, Share, VolumeSpec,
 };
 use spindle_layout::tool::Tools;
 use spindle_layout::{Facts, LayoutSpec, Ledger, Plan, Provision, SystemTree, Target, clean};
@@ -281,7 +281,7 @@ fn dm_delay_slows_what_lies_beneath_a_layout() {
     let directory = tempfile::tempdir().unwrap();
     let before = state(directory.path(), &disks);
     let delay = |read_ms: u64, flush_ms: u64| {
-        Some(DelaySpec {
+        Some(Delay {
             read_us: read_ms * 1000,
             write_us: 0,
             flush_us: flush_ms * 1000,

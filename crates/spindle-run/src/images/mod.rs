@@ -26,7 +26,7 @@ use crate::observe::SystemFiles;
 use crate::observe::block_device::DeviceNumber;
 use crate::observe::machine::DataPath;
 use crate::trial::protocol::WrittenRuns;
-use spindle_experiment::{Database, Experiment, PutBack, RestoreVerify};
+use spindle_experiment::{Database, Experiment, PutBack};
 use spindle_result::Restore;
 use wanted::{Wanted, check_room};
 
@@ -71,10 +71,7 @@ impl Images {
         interrupted: &Arc<AtomicBool>,
         note: &mut dyn FnMut(&str),
     ) -> Result<(Images, Vec<(usize, String)>), DatabaseError> {
-        let verify = match state.experiment.plan.restore_verify {
-            RestoreVerify::Full => Verify::Full,
-            RestoreVerify::Changed => Verify::Changed,
-        };
+        let verify = state.experiment.plan.restore_verify;
         let mut images = Images {
             verify,
             images: Vec::new(),

@@ -8,7 +8,7 @@ use spindle_layout::{FileManager, Placement, Shape, check_space};
 use super::DatabaseError;
 use super::golden::shape_of;
 use crate::grounds::Grounds;
-use spindle_experiment::{Experiment, Method, PutBack};
+use spindle_experiment::{Experiment, PutBack};
 
 /// What a layout's database is made of.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -89,8 +89,8 @@ pub(super) fn check_room(
 }
 
 fn manager_of(experiment: &Experiment, layout: usize) -> FileManager {
-    match experiment.layouts[layout].io.method {
-        Method::Odm => FileManager::Odm,
-        Method::Sync | Method::Slaves | Method::Async | Method::Libaio => FileManager::Plain,
+    match experiment.layouts[layout].io.method.identifies_files() {
+        true => FileManager::Odm,
+        false => FileManager::Plain,
     }
 }

@@ -10,7 +10,7 @@ use spindle_layout::Shape;
 use super::ground::{Ground, Grounds};
 use crate::images::golden::shape_of;
 use crate::trial::protocol::server_request;
-use spindle_experiment::{Method, PutBack};
+use spindle_experiment::PutBack;
 
 /// The databases of a run.
 pub struct Databases {
@@ -181,7 +181,7 @@ impl Databases {
             layout,
             room,
             on_devices_bytes,
-            by_odm: has_files && experiment.layouts[layout].io.method == Method::Odm,
+            by_odm: has_files && experiment.layouts[layout].io.method.identifies_files(),
             put_back: experiment.put_back(layout),
             grounds: of_kinds,
         };

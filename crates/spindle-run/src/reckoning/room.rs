@@ -14,7 +14,7 @@ use super::Seen;
 use super::databases::{Databases, Files, Image};
 use super::ground::Ground;
 use super::text::about_size;
-use spindle_experiment::{DiskGroup, PutBack, Redundancy};
+use spindle_experiment::{DiskGroup, PutBack};
 
 /// A run's journal and reports, and what each trial adds to them, about.
 const RESULTS_BYTES: u64 = 4 << 20;
@@ -343,12 +343,7 @@ fn copies_of(put_back: PutBack) -> u64 {
 /// What a disk group of these disks has for files, each in as many copies as it keeps.
 fn room_of_group(group: &DiskGroup, disks_bytes: &[u64]) -> u64 {
     let of_disk = |bytes: &u64| disk_group::room_bytes(*bytes, group.allocation_unit_bytes);
-    let copies = match group.redundancy {
-        Redundancy::External => 1,
-        Redundancy::Normal => 2,
-        Redundancy::High => 3,
-    };
-    disks_bytes.iter().map(of_disk).sum::<u64>() / copies
+    disks_bytes.iter().map(of_disk).sum::<u64>() / group.redundancy.copies() as u64
 }
 
 /// The first and the last mebibyte of a raw device stay untouched.

@@ -8,7 +8,8 @@ use spindle_stats::{ROUNDS_MIN, ROUNDS_TO_JUDGE};
 use super::Seen;
 use super::databases::{Databases, Image};
 use super::text::about_time;
-use spindle_experiment::{Engine, Experiment, PutBack, RestoreVerify};
+use spindle_engines::sql::ServerKind;
+use spindle_experiment::{Engine, Experiment, PutBack, Verify};
 
 /// Assumed: what is copied, or read to compare it, in a second.
 const BYTES_PER_S: u64 = 200 << 20;
@@ -59,7 +60,8 @@ impl Time {
         let plan = &experiment.plan;
         let is_server = experiment.database.engine.server().is_some();
         // SQLite is a library in the trial's own process.
-        let has_process = is_server && experiment.database.engine != Engine::Sqlite;
+        let has_process =
+            is_server && experiment.database.engine != Engine::Server(ServerKind::Sqlite);
         let loads_per_s = if is_server {
             SERVER_LOADS_PER_S
         } else {
@@ -156,8 +158,8 @@ fn restore_ms(experiment: &Experiment, databases: &Databases, image: &Image) -> 
         PutBack::Copy | PutBack::Clones => changed_ms,
     };
     let verified_ms = match experiment.plan.restore_verify {
-        RestoreVerify::Full => ms_of(bytes, BYTES_PER_S),
-        RestoreVerify::Changed => changed_ms,
+        Verify::Full => ms_of(bytes, BYTES_PER_S),
+        Verify::Changed => changed_ms,
     };
     put_back_ms + verified_ms
 }

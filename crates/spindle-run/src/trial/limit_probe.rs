@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
-use spindle_io::real::{Caching, FileDevice, Method, SlavePool};
+use spindle_io::real::{Caching, FileDevice, Queue, SlavePool};
 use spindle_io::{Arena, BlockDevice, Completion, Request, Submission};
 use spindle_layout::KnownDevice;
 
@@ -104,7 +104,7 @@ impl Load {
         let failed = |error: &dyn std::fmt::Display| format!("trying the limit: {error}");
         let pool = SlavePool::new(AT_ONCE).map_err(|error| failed(&error))?;
         Ok(Load {
-            device: (task.scratch.open(caching, Method::Slaves(pool)))
+            device: (task.scratch.open(caching, Queue::slaves(pool)))
                 .map_err(|error| failed(&error))?,
             writes,
             arena: Arena::new(length as usize, AT_ONCE).map_err(|error| failed(&error))?,

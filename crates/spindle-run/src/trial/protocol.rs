@@ -8,21 +8,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use spindle_engines::kernel::{self, IoMethod, Settings};
+use spindle_engines::kernel::{self, IoSettings, Settings};
 use spindle_engines::sql::{Schema, ServerIo, ServerRequest};
 use spindle_layout::{DatabaseFiles, Place, TreeDirectories};
 use spindle_workload::driver::Behaviour;
-use spindle_workload::sql::tpch::{Parameters, Version};
-use spindle_workload::sql::{Junk, Mix, RowsInSql, SqlWorkload, Tpcb, Tpcc, Tpch};
+use spindle_workload::sql::tpch::Version;
+use spindle_workload::sql::{Junk, RowsInSql, SqlWorkload, Tpcb, Tpcc, Tpch};
 use spindle_workload::{OltpMix, Slob, Workload};
 
 use super::limit_probe::LimitProbe;
 use super::own_cost::OwnCostTask;
 use crate::observe::block_device::DeviceNumber;
 use crate::observe::io_limit::Rates;
-use spindle_experiment::{
-    Commit, Database, Delay, Method, QueryParameters, TornBlocks, Transactions, WriteSync,
-};
+use spindle_experiment::{AccessPath, Database, Delay, TornBlocks, Transactions};
 use spindle_result::{
     Arrivals, ClientAudit, CpuMicroseconds, CpuShares, IoCalls, IoCounts, KindOfTransaction,
     Latency, Memory, OwnCost, Promise, QueryRun, ResponseTime, SegmentSpace, Standstill,
@@ -52,7 +50,7 @@ pub struct Task {
     /// The database.
     pub database: Database,
     /// The access path of the datafiles.
-    pub io: spindle_experiment::AccessPath,
+    pub io: AccessPath,
     /// How much longer the I/O of all files but redo takes.
     pub delay: Option<Delay>,
     /// How much longer that of redo takes.
@@ -293,18 +291,8 @@ pub fn workload_of(
             scan_percent: slob.scan_percent,
             scan_blocks: u64::from(slob.scan_blocks),
             work_unit: slob.work_unit,
-            redo_stress: match slob.redo_stress {
-                spindle_experiment::RedoStress::Lite => spindle_workload::RedoStress::Lite,
-                spindle_experiment::RedoStress::Heavy => spindle_workload::RedoStress::Heavy,
-            },
-            hotspot: slob
-                .hotspot
-                .as_ref()
-                .map(|hotspot| spindle_workload::Hotspot {
-                    size_bytes: hotspot.size_bytes,
-                    offset_bytes: hotspot.offset_bytes,
-                    every: hotspot.every,
-                }),
+            redo_stress: slob.redo_stress,
+            hotspot: slob.hotspot,
         }),
         Transactions::Tpch(_)
         | Transactions::Tpcd(_)
@@ -334,8 +322,7 @@ pub fn sql_workload_of(
             select_only: tpcb.select_only,
         }),
         Transactions::Tpcc(tpcc) => {
-            let mix = mix_of(tpcc.mix);
-            Arc::new(Tpcc::new(tpcc.warehouses, mix, tpcc.procedures, seed))
+            Arc::new(Tpcc::new(tpcc.warehouses, tpcc.mix, tpcc.procedures, seed))
         }
         Transactions::Junk(junk) => Arc::new(Junk {
             rows: junk.rows,
@@ -345,26 +332,13 @@ pub fn sql_workload_of(
     }
 }
 
-fn mix_of(mix: spindle_experiment::Mix) -> Mix {
-    Mix {
-        new_order: mix.new_order,
-        payment: mix.payment,
-        order_status: mix.order_status,
-        delivery: mix.delivery,
-        stock_level: mix.stock_level,
-    }
-}
-
 fn tpch_of(version: Version, queries: &spindle_experiment::Queries, seed: u64) -> Tpch {
     Tpch {
         version,
         scale: queries.scale,
         queries: queries.queries.iter().map(|&query| query as u8).collect(),
         refresh: queries.refresh,
-        parameters: match queries.parameters {
-            QueryParameters::Random => Parameters::Random,
-            QueryParameters::Validation => Parameters::Validation,
-        },
+        parameters: queries.parameters,
         query_limit: Some(Duration::from_millis(queries.query_limit_ms)),
         seed,
     }
@@ -405,15 +379,7 @@ pub fn behaviour_of(workload: &spindle_experiment::Workload, clients: u32) -> Be
         transactions: None,
         reconnect: workload.reconnect,
         think_time_ns: workload.think_time_ms * 1_000_000,
-        arrivals: workload
-            .arrivals
-            .map(|arrivals| spindle_workload::Arrivals {
-                rate_per_s: arrivals.rate_per_s,
-                spacing: match arrivals.spacing {
-                    spindle_experiment::Spacing::Poisson => spindle_workload::Spacing::Poisson,
-                    spindle_experiment::Spacing::Even => spindle_workload::Spacing::Even,
-                },
-            }),
+        arrivals: workload.arrivals,
     }
 }
 
@@ -439,30 +405,11 @@ pub fn transaction_bytes(task: &Task) -> u64 {
 }
 
 /// An access path as the engine takes it, on devices delayed or not.
-pub fn engine_path(
-    io: spindle_experiment::AccessPath,
-    database: &Database,
-    delay: Option<Delay>,
-) -> kernel::AccessPath {
-    kernel::AccessPath {
-        direct: io.caching == spindle_experiment::Caching::Direct,
-        method: match io.method {
-            Method::Sync => IoMethod::Sync,
-            Method::Slaves => IoMethod::Slaves(io.slaves as usize),
-            Method::Async => IoMethod::Async,
-            Method::Libaio => IoMethod::Libaio,
-            Method::Odm => IoMethod::Odm,
-        },
+pub fn engine_path(io: AccessPath, database: &Database, delay: Option<Delay>) -> IoSettings {
+    IoSettings {
+        path: io,
         fixed_buffers: database.fixed_buffers,
-        delay: delay.map(engine_delay).unwrap_or_default(),
-    }
-}
-
-fn engine_delay(delay: Delay) -> kernel::Delay {
-    kernel::Delay {
-        read_us: delay.read_us,
-        write_us: delay.write_us,
-        flush_us: delay.flush_us,
+        delay: delay.unwrap_or_default(),
     }
 }
 
@@ -486,19 +433,9 @@ pub fn settings_of(database: &Database) -> Settings {
         block_bytes,
         buffer_cache_bytes: database.buffer_cache_bytes,
         writers: database.writers as usize,
-        write_sync: match database.write_sync {
-            WriteSync::Dsync => kernel::WriteSync::Dsync,
-            WriteSync::Checkpoint => kernel::WriteSync::Checkpoint,
-        },
-        torn_blocks: match database.torn_blocks {
-            TornBlocks::Images => kernel::TornBlocks::Images,
-            TornBlocks::DoubleWrite => kernel::TornBlocks::DoubleWrite,
-            TornBlocks::Atomic => kernel::TornBlocks::Atomic,
-        },
-        commit_wait: match database.commit {
-            Commit::Wait => kernel::CommitWait::Wait,
-            Commit::NoWait => kernel::CommitWait::NoWait,
-        },
+        write_sync: database.write_sync,
+        torn_blocks: database.torn_blocks,
+        commit: database.commit,
         log_buffer_bytes: log_buffer_bytes.max(16 * block_bytes),
         checkpoint_interval_ns: nanoseconds(database.checkpoint_interval_ms),
         lock_timeout_ns: nanoseconds(database.lock_timeout_ms),

@@ -1,6 +1,7 @@
 //! The five questions of `spindle init`: what may be answered, what is taken where nothing is, and the experiment file
 //! that follows. What this machine has is given; nothing here looks at it.
 
+use spindle_engines::sql::ServerKind;
 use spindle_experiment::Engine;
 
 use super::draft::{Draft, Section, quoted};
@@ -91,7 +92,7 @@ fn settings_of(engine: Engine) -> &'static [Settings] {
                 ],
             ),
         ],
-        Engine::Sqlite => &[(
+        Engine::Server(ServerKind::Sqlite) => &[(
             "journal",
             "rollback journal or write-ahead log, flushed at each commit or not",
             &[
@@ -99,7 +100,7 @@ fn settings_of(engine: Engine) -> &'static [Settings] {
                 ("settings.synchronous", "[\"full\", \"normal\"]"),
             ],
         )],
-        Engine::Postgres => &[
+        Engine::Server(ServerKind::Postgres) => &[
             (
                 "log",
                 "full page images and compression of the write-ahead log",
@@ -117,7 +118,7 @@ fn settings_of(engine: Engine) -> &'static [Settings] {
                 )],
             ),
         ],
-        Engine::MariaDb => &[
+        Engine::Server(ServerKind::MariaDb) => &[
             (
                 "flush",
                 "through the page cache or past it, with the doublewrite buffer or without",
@@ -267,7 +268,10 @@ impl Answers {
 
     /// Each on a file of its own, in the first place.
     fn write_file_systems(&self, draft: &mut Draft, size_bytes: u64) {
-        let server_mib = if matches!(self.engine, Engine::Postgres | Engine::MariaDb) {
+        let server_mib = if matches!(
+            self.engine,
+            Engine::Server(ServerKind::Postgres) | Engine::Server(ServerKind::MariaDb)
+        ) {
             3 * 1024
         } else {
             512
@@ -342,9 +346,9 @@ mod tests {
         let machine = machine();
         for engine in [
             Engine::Kernel,
-            Engine::Sqlite,
-            Engine::Postgres,
-            Engine::MariaDb,
+            Engine::Server(ServerKind::Sqlite),
+            Engine::Server(ServerKind::Postgres),
+            Engine::Server(ServerKind::MariaDb),
         ] {
             for compare in comparisons(engine, &machine) {
                 for workload in workloads(engine) {
@@ -365,7 +369,7 @@ mod tests {
     #[test]
     fn a_file_says_what_it_asks_and_why() {
         insta::assert_snapshot!(
-            answers(Engine::Sqlite, "journal")
+            answers(Engine::Server(ServerKind::Sqlite), "journal")
                 .draft("journal", &machine(), 4)
                 .unwrap()
                 .text()

@@ -9,6 +9,7 @@ use spindle_stats::{ROUNDS_MIN, rounds_to_find};
 use spindle_text::quantity::{duration_text, size_text};
 
 use super::draft::{Draft, Section, quoted, value_of};
+use spindle_engines::sql::ServerKind;
 use spindle_experiment::Engine;
 
 const MIB: u64 = 1 << 20;
@@ -167,7 +168,10 @@ impl Question {
 
     /// Warm-up and measured time of a trial, so that six rounds of so many cases fit the time, or three.
     fn times_ms(&self, cases: u64) -> (u64, u64) {
-        let is_server = matches!(self.engine, Engine::Postgres | Engine::MariaDb);
+        let is_server = matches!(
+            self.engine,
+            Engine::Server(ServerKind::Postgres) | Engine::Server(ServerKind::MariaDb)
+        );
         let of = |(own, server): (u64, u64)| if is_server { server } else { own };
         let places = self.paths.len().max(1) as u64;
         let once_ms = self.size_bytes * 1_000 / of(LOADED_PER_S)
@@ -214,7 +218,7 @@ impl Question {
                             { caching = \"direct\", method = \"async\" }]";
                 draft.set(Section::Vary, "io", ways, "how blocks are read and written");
             }
-            Engine::Sqlite => {
+            Engine::Server(ServerKind::Sqlite) => {
                 draft.set(
                     Section::Vary,
                     "settings.journal_mode",
@@ -222,7 +226,9 @@ impl Question {
                     "",
                 );
             }
-            Engine::Postgres | Engine::MariaDb => return Err(self.nothing_to_compare()),
+            Engine::Server(ServerKind::Postgres) | Engine::Server(ServerKind::MariaDb) => {
+                return Err(self.nothing_to_compare());
+            }
         }
         Ok(())
     }
@@ -230,7 +236,7 @@ impl Question {
     fn nothing_to_compare(&self) -> String {
         let (path, engine) = (&self.paths[0], self.engine);
         let example = match engine {
-            Engine::MariaDb => "settings.innodb_flush_method=O_DIRECT,fsync",
+            Engine::Server(ServerKind::MariaDb) => "settings.innodb_flush_method=O_DIRECT,fsync",
             _ => "settings.full_page_writes=on,off",
         };
         format!(
@@ -320,7 +326,10 @@ mod tests {
 
     #[test]
     fn what_is_saved_says_all_that_was_chosen() {
-        let mut asked = question(&["/mnt/nvme", "/srv/data"], Engine::Postgres);
+        let mut asked = question(
+            &["/mnt/nvme", "/srv/data"],
+            Engine::Server(ServerKind::Postgres),
+        );
         asked.vary = vec!["settings.full_page_writes=on,off".to_owned()];
         insta::assert_snapshot!(asked.draft(4).unwrap().text());
         assert_eq!(read(&asked).layouts.len(), 4);
@@ -335,8 +344,15 @@ mod tests {
             .map(|layout| layout.name.as_str())
             .collect();
         assert_eq!(names, ["buffered sync", "direct sync", "direct async"]);
-        assert_eq!(read(&question(&["."], Engine::Sqlite)).layouts.len(), 2);
-        let refused = question(&["."], Engine::Postgres).draft(1).unwrap_err();
+        assert_eq!(
+            read(&question(&["."], Engine::Server(ServerKind::Sqlite)))
+                .layouts
+                .len(),
+            2
+        );
+        let refused = question(&["."], Engine::Server(ServerKind::Postgres))
+            .draft(1)
+            .unwrap_err();
         assert!(
             refused.contains("--vary settings.full_page_writes=on,off"),
             "{refused}"
@@ -347,8 +363,8 @@ mod tests {
     fn every_workload_has_more_data_than_cache() {
         for (engine, workload) in [
             (Engine::Kernel, "slob"),
-            (Engine::Sqlite, "tpcb"),
-            (Engine::Postgres, "tpcc"),
+            (Engine::Server(ServerKind::Sqlite), "tpcb"),
+            (Engine::Server(ServerKind::Postgres), "tpcc"),
         ] {
             let mut asked = question(&["/a", "/b"], engine);
             asked.workload = workload.to_owned();

@@ -12,6 +12,7 @@ use super::{Show, Watch, fail, run, wrong_experiment};
 use crate::ask::draft::wrapped;
 use crate::ask::question::{Question, SIZE_BYTES, found_percent};
 use crate::{plan, say};
+use spindle_engines::sql::ServerKind;
 use spindle_experiment::{Changes, Engine, Experiment};
 use spindle_text::files;
 
@@ -72,9 +73,9 @@ pub(super) struct Try {
 pub(super) fn engine(word: &str) -> Result<Engine, String> {
     match word {
         "kernel" | "embedded" => Ok(Engine::Kernel),
-        "sqlite" => Ok(Engine::Sqlite),
-        "postgres" | "postgresql" => Ok(Engine::Postgres),
-        "mariadb" | "mysql" => Ok(Engine::MariaDb),
+        "sqlite" => Ok(Engine::Server(ServerKind::Sqlite)),
+        "postgres" | "postgresql" => Ok(Engine::Server(ServerKind::Postgres)),
+        "mariadb" | "mysql" => Ok(Engine::Server(ServerKind::MariaDb)),
         _ => Err("allowed: kernel, sqlite, postgres, mariadb".to_owned()),
     }
 }

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
+use spindle_engines::sql::ServerKind;
 use spindle_engines::sql::{ServerRequest, server};
 use spindle_experiment::{Changes, Engine, Experiment};
 use spindle_text::quantity::{duration_text, parse_duration_ms};
@@ -298,7 +299,10 @@ fn machine() -> Machine {
         ("kernel", "the embedded database, built in".to_owned()),
         ("sqlite", "SQLite, built in".to_owned()),
     ];
-    for (word, engine) in [("postgres", Engine::Postgres), ("mariadb", Engine::MariaDb)] {
+    for (word, engine) in [
+        ("postgres", Engine::Server(ServerKind::Postgres)),
+        ("mariadb", Engine::Server(ServerKind::MariaDb)),
+    ] {
         let request = ServerRequest {
             settings: BTreeMap::new(),
             bin_dir: None,

@@ -4,14 +4,14 @@
 
 use std::path::PathBuf;
 
-use spindle_engines::kernel::{self, CommitWait, Settings, double_write_bytes, files_of};
+use spindle_engines::kernel::{self, Commit, Settings, double_write_bytes, files_of};
 use spindle_io::real::facts;
 use spindle_layout::spec::{DeviceSpec, FileSystemSpec, LayoutKind, Preparation};
 use spindle_layout::{DatabaseFiles, LayoutError, LayoutSpec, Placement, RawSpace, Shape, Target};
 use spindle_workload::{OltpMix, Workload};
 
 use super::PowerCutError;
-use spindle_experiment::{AccessPath, Commit, Database, DiskGroup, Experiment, Layout, TornBlocks};
+use spindle_experiment::{AccessPath, Database, DiskGroup, Experiment, Layout, TornBlocks};
 use spindle_run::trial::protocol::{engine_path, settings_of};
 
 /// Clients of a recording.
@@ -164,11 +164,11 @@ impl Case {
 
     /// Whether commits wait for their redo.
     pub fn waits(&self) -> bool {
-        self.settings().commit_wait == CommitWait::Wait
+        self.settings().commit == Commit::Wait
     }
 
     /// The access path of the datafiles and that of the log files.
-    pub fn paths(&self) -> [kernel::AccessPath; 2] {
+    pub fn paths(&self) -> [kernel::IoSettings; 2] {
         let redo = self.database.redo_access_path(self.io);
         [self.io, redo].map(|io| engine_path(io, &self.database, None))
     }

@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use spindle_engines::kernel::{AccessPath, IoMethod, OpenStorage};
+use spindle_engines::kernel::{IoSettings, OpenStorage};
 use spindle_engines::power_cut::{Broken, Promises, Survey, survey};
 use spindle_io::disk_group::DiskGroup;
-use spindle_io::real::{Caching, Delay, Method, RealEnv, block_on};
+use spindle_io::real::{AccessPath, Caching, Method, Queue, RealEnv, block_on};
 use spindle_io::sim::DiskImage;
 use spindle_io::{BlockDevice, Env};
 use spindle_layout::power_cut::{Cut, Kind, Notes, Replay, WriteLog, draw_cuts};
@@ -331,12 +331,7 @@ impl Scene<'_> {
         let files = self.case.files_on(target)?;
         let env: Arc<dyn Env> = RealEnv::new(cut.seed);
         let (settings, workload) = (self.case.settings(), self.case.workload());
-        let path = AccessPath {
-            direct: false,
-            method: IoMethod::Sync,
-            fixed_buffers: false,
-            delay: Delay::default(),
-        };
+        let path = IoSettings::of(AccessPath::new(Caching::Buffered, Method::Sync));
         let promises = Promises {
             acknowledged: notes.acknowledged(cut.entries),
             in_the_end: notes.in_the_end(),
@@ -356,7 +351,7 @@ async fn compare_copies(disks: &[KnownDevice]) -> Result<Vec<String>, PowerCutEr
     let env: Arc<dyn Env> = RealEnv::new(0);
     let mut devices: Vec<Arc<dyn BlockDevice>> = Vec::new();
     for disk in disks {
-        let device = disk.open(Caching::Direct, Method::Sync)?;
+        let device = disk.open(Caching::Direct, Queue::sync())?;
         devices.push(Arc::new(device));
     }
     let group = DiskGroup::mount(&env, &devices)

@@ -130,9 +130,9 @@ fn make_files(
     files: &DatabaseFiles,
     interrupted: &AtomicBool,
 ) -> Result<(), PowerCutError> {
-    let manager = match case.io.method {
-        spindle_experiment::Method::Odm => FileManager::Odm,
-        _ => FileManager::Plain,
+    let manager = match case.io.method.identifies_files() {
+        true => FileManager::Odm,
+        false => FileManager::Plain,
     };
     for ((_, place), bytes) in files.named().iter().zip(case.file_sizes()) {
         if !matches!(place, Place::Region { .. }) {

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use rustix::process::{Pid, Signal, kill_process};
 use spindle_io::Env;
 use spindle_io::disk_group::{Disk, DiskGroup, Options, Striping, Template};
-use spindle_io::real::{Caching, FileDevice, Method, RealEnv, block_on};
+use spindle_io::real::{Caching, FileDevice, Queue, RealEnv, block_on};
 
 const MIB: u64 = 1 << 20;
 
@@ -198,7 +198,7 @@ fn make_group(directory: &Path) {
     let disk = |name: &str| {
         let path = directory.join(name);
         fs::File::create(&path).unwrap().set_len(1 << 30).unwrap();
-        let device = FileDevice::open(&path, Caching::Buffered, Method::Sync).unwrap();
+        let device = FileDevice::open(&path, Caching::Buffered, Queue::sync()).unwrap();
         Disk {
             name: name.to_owned(),
             failure_group: None,

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use spindle_io::disk_group::Striping;
-use spindle_io::real::{Caching, FileDevice, Method};
+use spindle_io::real::{Caching, FileDevice, Queue};
 use spindle_io::{BlockDevice, Submission};
 
 use super::{Group, MEMBER_OVERHEAD_BYTES};
@@ -24,7 +24,7 @@ pub fn run(pace: Pace, directory: &Path, figures: &mut Figures) {
     let file = |name: String, bytes| -> Arc<dyn BlockDevice> {
         let path = directory.join(name);
         written(&path, bytes);
-        let device = FileDevice::open(&path, Caching::Direct, Method::Sync);
+        let device = FileDevice::open(&path, Caching::Direct, Queue::sync());
         Arc::new(device.expect("direct I/O works here"))
     };
     let one = file("one".to_owned(), FILE_BYTES);

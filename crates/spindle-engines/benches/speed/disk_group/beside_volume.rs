@@ -10,7 +10,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use spindle_io::disk_group::Striping;
 use spindle_io::env::seeded_rng;
-use spindle_io::real::{Caching, Method, block_on};
+use spindle_io::real::{Caching, Queue, block_on};
 use spindle_io::{Arena, BlockDevice, Request, Submission};
 use spindle_layout::KnownDevice;
 use spindle_layout::tool::Tools;
@@ -156,7 +156,7 @@ pub fn in_virtual_machine(pace: Pace) {
 
 fn device(path: &Path) -> Arc<dyn BlockDevice> {
     let known = KnownDevice::look(path).expect("a disk is there");
-    let device = known.open(Caching::Direct, Method::Sync);
+    let device = known.open(Caching::Direct, Queue::sync());
     Arc::new(device.expect("a disk can be opened"))
 }
 

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use spindle_io::disk_group::Striping;
-use spindle_io::real::{Delay, DelayedDevice, MemoryDevice, Method, SlavePool};
+use spindle_io::real::{Delay, DelayedDevice, MemoryDevice, Queue, SlavePool};
 use spindle_io::{BlockDevice, Submission};
 
 use super::{Group, MEMBER_OVERHEAD_BYTES};
@@ -58,7 +58,7 @@ fn disk(bytes: u64) -> Arc<dyn BlockDevice> {
         write_us: SERVICE_US,
         flush_us: 0,
     };
-    let one_at_a_time = Method::Slaves(SlavePool::new(1).expect("the system has a thread"));
+    let one_at_a_time = Queue::slaves(SlavePool::new(1).expect("the system has a thread"));
     let memory = MemoryDevice::new("memory", bytes);
     Arc::new(DelayedDevice::new(memory, delay, &one_at_a_time))
 }

@@ -38,7 +38,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use rusqlite::{Connection, OpenFlags};
 use spindle_io::BlockDevice;
-use spindle_io::real::{Caching, Method, block_on};
+use spindle_io::real::{Caching, Queue, block_on};
 use spindle_layout::Opening;
 use sqlite_plugin::flags::{AccessFlags, LockLevel, OpenKind, OpenOpts, ShmLockMode};
 use sqlite_plugin::vars;
@@ -89,14 +89,14 @@ impl Attached {
             .ok_or_else(|| failed("its path is no text".to_owned()))?;
         let (device, mounted): (Arc<dyn BlockDevice>, Mounted) = match elsewhere {
             Elsewhere::Device(device) => {
-                let device = device.open(Caching::Direct, Method::Sync);
+                let device = device.open(Caching::Direct, Queue::sync());
                 let device = device.map_err(|error| failed(error.to_string()))?;
                 (Arc::new(device), Mounted(None))
             }
             Elsewhere::Group(place) => {
                 let opened = on_another_thread(|| {
                     let mut opening = Opening::new();
-                    let file = opening.open(place, Caching::Direct, Method::Sync, None);
+                    let file = opening.open(place, Caching::Direct, Queue::sync(), None);
                     block_on(file).map(|file| (file.device, opening))
                 });
                 let (device, opening) = opened.map_err(|error| failed(error.to_string()))?;

@@ -17,10 +17,11 @@ use std::time::{Duration, Instant};
 
 use spindle_engines::engine::Engine;
 use spindle_engines::sql::{
-    Purpose, RunningServer, ServerError, ServerIo, ServerIoMethod, ServerKind, ServerRequest,
-    SqlUnderTest, Stop, create_and_load, server,
+    Purpose, RunningServer, ServerError, ServerIo, ServerKind, ServerRequest, SqlUnderTest, Stop,
+    create_and_load, server,
 };
 use spindle_io::Env;
+use spindle_io::real::{Caching, Method};
 use spindle_io::real::{RealEnv, block_on};
 use spindle_layout::{GoldenTree, TreeDirectories, TreeImage, Verify};
 use spindle_workload::driver::{Behaviour, Running};
@@ -250,15 +251,12 @@ fn every_access_path_that_it_has_starts() {
     let (mut request, made) = (request(&[]), ground.directories("made"));
     let mariadb = server(ServerKind::MariaDb);
     mariadb.create(&request, &made).unwrap();
-    for direct in [false, true] {
-        for method in [
-            ServerIoMethod::Slaves(4),
-            ServerIoMethod::Async,
-            ServerIoMethod::Libaio,
-        ] {
+    for caching in [Caching::Buffered, Caching::Direct] {
+        for method in [Method::Slaves, Method::Async, Method::Libaio] {
             request.io = Some(ServerIo {
-                direct: Some(direct),
+                caching: Some(caching),
                 method: Some(method),
+                slaves: 4,
             });
             // Which of the two kinds there is depends on how the server was built, and on the kernel.
             match mariadb.examine(&request) {

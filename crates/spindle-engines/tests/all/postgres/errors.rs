@@ -2,7 +2,8 @@
 
 use std::os::unix::fs::PermissionsExt;
 
-use spindle_engines::sql::{ServerError, ServerIo, ServerIoMethod, Stop, create_and_load};
+use spindle_engines::sql::{ServerError, ServerIo, Stop, create_and_load};
+use spindle_io::real::{Caching, Method};
 use spindle_workload::SessionError;
 
 use super::home::{Home, is_installed, postgres, request, start, workload};
@@ -70,8 +71,19 @@ fn versions_are_told_what_they_lack() {
             .examine(&asked)
             .map_err(|error| error.to_string())
     };
-    let io = |direct, method| Some(ServerIo { direct, method });
-    let slaves = Some(ServerIoMethod::Slaves(4));
+    let io = |caching, method| {
+        Some(ServerIo {
+            caching,
+            method,
+            slaves: 4,
+        })
+    };
+    let many = Some(ServerIo {
+        caching: None,
+        method: Some(Method::Slaves),
+        slaves: 64,
+    });
+    let slaves = Some(Method::Slaves);
     for (version, setting, io, said) in [
         ("12.22", None, None, "PostgreSQL 13 or newer is needed"),
         (
@@ -86,33 +98,38 @@ fn versions_are_told_what_they_lack() {
             None,
             "needs PostgreSQL 16",
         ),
-        ("15.1", None, io(Some(true), None), "needs PostgreSQL 16"),
+        (
+            "15.1",
+            None,
+            io(Some(Caching::Direct), None),
+            "needs PostgreSQL 16",
+        ),
         ("17.2", None, io(None, slaves), "needs PostgreSQL 18"),
         (
             "17.2",
             None,
-            io(None, Some(ServerIoMethod::Async)),
+            io(None, Some(Method::Async)),
             "needs PostgreSQL 18",
         ),
         (
             "18.0",
             None,
-            io(None, Some(ServerIoMethod::Libaio)),
+            io(None, Some(Method::Libaio)),
             "knows no libaio",
         ),
-        (
-            "18.0",
-            None,
-            io(None, Some(ServerIoMethod::Slaves(64))),
-            "at most 32",
-        ),
+        ("18.0", None, many, "at most 32"),
     ] {
         let refused = examine(version, setting, io).unwrap_err();
         assert!(refused.contains(said), "{version}: {refused}");
     }
-    let found = examine("15.1", None, io(Some(false), Some(ServerIoMethod::Sync))).unwrap();
+    let found = examine(
+        "15.1",
+        None,
+        io(Some(Caching::Buffered), Some(Method::Sync)),
+    )
+    .unwrap();
     assert!(!found.settings.iter().any(|line| line.contains("io_method")));
-    let found = examine("18.0", None, io(Some(true), slaves)).unwrap();
+    let found = examine("18.0", None, io(Some(Caching::Direct), slaves)).unwrap();
     for line in [
         "debug_io_direct = data,wal",
         "io_method = worker",

@@ -1,7 +1,9 @@
 //! A schema on an existing server: made once, known by its token, loaded again as often as one likes.
 
 use spindle_engines::sql::foreign::reload;
-use spindle_engines::sql::{Address, Dropped, Purpose, Schema, ServerKind, Stop, foreign_server};
+use spindle_engines::sql::{
+    Address, Purpose, Schema, SchemaGone, ServerKind, Stop, foreign_server,
+};
 
 use super::home::{Home, is_installed, postgres, request, start, workload};
 
@@ -50,7 +52,7 @@ fn a_schema_is_dropped_only_by_its_token() {
         token: "theirs".to_owned(),
         ..schema.clone()
     };
-    assert_eq!(server.drop_schema(&others).unwrap(), Dropped::NotOurs);
+    assert_eq!(server.drop_schema(&others).unwrap(), SchemaGone::NotOurs);
     let refused = reload(server, &others, &*workload(), &std::sync::Arc::default())
         .unwrap_err()
         .to_string();
@@ -72,7 +74,7 @@ fn a_schema_is_dropped_only_by_its_token() {
         );
         opened.stop(Stop::Kill).unwrap();
     }
-    assert_eq!(server.drop_schema(&schema).unwrap(), Dropped::Dropped);
-    assert_eq!(server.drop_schema(&schema).unwrap(), Dropped::WasNot);
+    assert_eq!(server.drop_schema(&schema).unwrap(), SchemaGone::Dropped);
+    assert_eq!(server.drop_schema(&schema).unwrap(), SchemaGone::WasNot);
     running.stop(Stop::Kill).unwrap();
 }

@@ -4,10 +4,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 use spindle_engines::kernel::{
-    AccessPath, Delay, IoMethod, KernelEngine, Load, Settings, WriteSync, create_and_load, files_of,
+    IoSettings, KernelEngine, Load, Settings, WriteSync, create_and_load, files_of,
 };
 use spindle_io::Env;
 use spindle_io::real::create::create_plain;
+use spindle_io::real::{AccessPath, Caching, Method};
 use spindle_layout::{DatabaseFiles, Place, Shape};
 use spindle_workload::{OltpMix, Workload};
 
@@ -33,13 +34,11 @@ pub fn settings(write_sync: WriteSync) -> Settings {
     }
 }
 
-pub fn path(direct: bool, method: IoMethod) -> AccessPath {
-    AccessPath {
-        direct,
-        method,
-        fixed_buffers: false,
-        delay: Delay::default(),
-    }
+pub fn path(caching: Caching, method: Method) -> IoSettings {
+    IoSettings::of(AccessPath {
+        slaves: if method.has_slaves() { 2 } else { 0 },
+        ..AccessPath::new(caching, method)
+    })
 }
 
 fn shape() -> Shape {
@@ -55,7 +54,7 @@ pub fn files(directory: &Path) -> DatabaseFiles {
 pub async fn load(env: &Arc<dyn Env>, directory: &Path) -> DatabaseFiles {
     let (workload, settings, shape) = (workload(), settings(WriteSync::Dsync), shape());
     let files = create(&shape, directory);
-    let plain = path(false, IoMethod::Sync);
+    let plain = path(Caching::Buffered, Method::Sync);
     let never = std::sync::atomic::AtomicBool::new(false);
     create_and_load(
         env,
@@ -92,11 +91,11 @@ pub fn create(shape: &Shape, directory: &Path) -> DatabaseFiles {
 pub async fn start(
     env: &Arc<dyn Env>,
     files: &DatabaseFiles,
-    data: AccessPath,
+    data: IoSettings,
     write_sync: WriteSync,
 ) -> Arc<KernelEngine> {
     let (settings, workload) = (settings(write_sync), workload());
-    let redo = path(false, IoMethod::Sync);
+    let redo = path(Caching::Buffered, Method::Sync);
     let engine = KernelEngine::start(env, files, data, redo, &settings, &*workload);
     Arc::new(engine.await.unwrap())
 }

@@ -3,14 +3,17 @@
 //! extent 40,000 on if allocation units are smaller than 4 MB; coarse striping by extents, fine striping by 128 KB over
 //! a width of 8.
 
-/// How a file's bytes are spread over its extents.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Striping {
-    /// One extent after the other: for nearly everything.
-    Coarse,
-    /// By 128 KiB over several extents in turn, for files whose latency matters: Oracle's control files, and its online
-    /// redo until 10g.
-    Fine,
+use spindle_text::words;
+
+words! {
+    /// How a file's bytes are spread over its extents.
+    pub enum Striping {
+        /// One extent after the other: for nearly everything.
+        Coarse = "coarse",
+        /// By 128 KiB over several extents in turn, for files whose latency matters: Oracle's control files, and its
+        /// online redo until 10g.
+        Fine = "fine",
+    }
 }
 
 /// Bytes of a fine stripe.

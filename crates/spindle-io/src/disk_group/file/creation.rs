@@ -134,7 +134,7 @@ fn reserve(
     if book.state.redundancy == Redundancy::External && copies > 1 {
         return Err(core.invalid(format!(
             "file {name} cannot have {} redundancy: the group has external redundancy",
-            redundancy.name()
+            redundancy.as_str()
         )));
     }
     let candidates = book.state.candidates();
@@ -144,7 +144,7 @@ fn reserve(
     if groups.len() < copies {
         return Err(core.invalid(format!(
             "file {name} needs {copies} failure groups for {} redundancy, and {} are online",
-            redundancy.name(),
+            redundancy.as_str(),
             groups.len()
         )));
     }

@@ -5,19 +5,22 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use spindle_text::words;
+
 use crate::disk_group::disk::format::DiskLayout;
 use crate::disk_group::extents::map::{ExtentMap, Place};
 use crate::disk_group::extents::space::{Candidate, DiskSpace, Space};
 
-/// How often a group keeps each extent, unless a file's template says otherwise.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Redundancy {
-    /// Once: the storage below sees to it.
-    External,
-    /// Twice, in different failure groups.
-    Normal,
-    /// Three times, in different failure groups.
-    High,
+words! {
+    /// How often a group keeps each extent, unless a file's template says otherwise.
+    pub enum Redundancy {
+        /// Once: the devices themselves are safe, or do not matter.
+        External = "external",
+        /// Twice, in different failure groups.
+        Normal = "normal",
+        /// Three times, in different failure groups.
+        High = "high",
+    }
 }
 
 impl Redundancy {
@@ -27,15 +30,6 @@ impl Redundancy {
             Redundancy::External => 1,
             Redundancy::Normal => 2,
             Redundancy::High => 3,
-        }
-    }
-
-    /// `external`, `normal` or `high`.
-    pub fn name(self) -> &'static str {
-        match self {
-            Redundancy::External => "external",
-            Redundancy::Normal => "normal",
-            Redundancy::High => "high",
         }
     }
 

@@ -55,7 +55,7 @@ fn check_options(name: &str, disks: &[Disk], options: &Options) -> Result<(), Di
     if groups.len() < needed {
         return invalid(format!(
             "{} redundancy needs {needed} failure groups or more, and the disks make {}",
-            options.redundancy.name(),
+            options.redundancy.as_str(),
             groups.len()
         ));
     }

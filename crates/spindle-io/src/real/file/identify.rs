@@ -16,6 +16,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rustix::fs::{FlockOperation, flock};
+use spindle_text::words;
 
 use crate::real::error::FileError;
 use crate::real::facts;
@@ -23,13 +24,14 @@ use crate::real::storage_identity::StorageIdentity;
 
 use super::open_files::Identity;
 
-/// Whether the page cache stands between the database and the device.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Caching {
-    /// Through the page cache.
-    Buffered,
-    /// Around it (O_DIRECT), as far as the file system really does: see [`facts::direct_probe`].
-    Direct,
+words! {
+    /// Whether blocks pass through the page cache.
+    pub enum Caching {
+        /// They do: the operating system keeps its own copy.
+        Buffered = "buffered",
+        /// They do not (`O_DIRECT`), as far as the file system really does: see [`facts::direct_probe`].
+        Direct = "direct",
+    }
 }
 
 /// A file opened once and known to all threads by one identifier.

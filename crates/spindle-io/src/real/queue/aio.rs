@@ -357,7 +357,7 @@ mod tests {
     use crate::arena::Arena;
     use crate::device::{BlockDevice, Request, Submission};
     use crate::env::Env;
-    use crate::real::{Caching, FileDevice, Method, RealEnv, RingConfig, block_on, facts};
+    use crate::real::{Caching, FileDevice, Queue, RealEnv, RingConfig, block_on, facts};
     use crate::sync::Notify;
 
     const BYTES: usize = 4096;
@@ -368,7 +368,7 @@ mod tests {
             .is_err()
     }
 
-    fn device(directory: &std::path::Path, name: &str, method: Method) -> FileDevice {
+    fn device(directory: &std::path::Path, name: &str, method: Queue) -> FileDevice {
         let path = directory.join(name);
         File::create_new(&path)
             .and_then(|file| file.set_len(BYTES as u64))
@@ -389,7 +389,7 @@ mod tests {
             return;
         }
         let directory = tempfile::tempdir().unwrap();
-        let device = device(directory.path(), "file", Method::Libaio);
+        let device = device(directory.path(), "file", Queue::libaio());
         let arena = Arena::new(BYTES, 1).unwrap();
         let completion = device.submit(read(&arena));
         // Held back from the kernel: it cannot end.
@@ -431,8 +431,8 @@ mod tests {
             return;
         }
         let directory = tempfile::tempdir().unwrap();
-        let ring = Method::Async(Arc::new(RingConfig::new()));
-        let devices = [("a", Method::Libaio), ("b", ring)]
+        let ring = Queue::uring(Arc::new(RingConfig::new()));
+        let devices = [("a", Queue::libaio()), ("b", ring)]
             .map(|(name, method)| device(directory.path(), name, method));
         let arena = Arena::new(BYTES, 64).unwrap();
         block_on(async {
@@ -453,7 +453,7 @@ mod tests {
             return;
         }
         let directory = tempfile::tempdir().unwrap();
-        let device = device(directory.path(), "file", Method::Libaio);
+        let device = device(directory.path(), "file", Queue::libaio());
         let arena = Arena::new(BYTES, 3).unwrap();
         let write = |is_atomic| {
             let hold = arena.allocate().unwrap().try_read_hold().unwrap();

@@ -9,13 +9,13 @@ use std::time::Duration;
 
 use rand_xoshiro::rand_core::RngCore;
 use spindle_io::env::seeded_rng;
-use spindle_io::real::{Caching, FileDevice, FileError, Method, RealEnv, RingConfig, SlavePool};
-use spindle_io::real::{block_on, facts};
+use spindle_io::real::{Caching, FileDevice, FileError, Method, Queue, RealEnv, block_on};
 use spindle_io::{BlockDevice, Env};
 use spindle_kernel::{
     CONTROL_FILE_BYTES, Instance, KernelError, Result, RowId, Session, Settings, Shutdown, Storage,
     Table, WriteSync, create_database,
 };
+use spindle_text::word::Word;
 
 pub const CLIENTS: usize = 8;
 const ACCOUNTS: u64 = 3000;
@@ -29,7 +29,9 @@ const LINES_KEPT: u64 = 3;
 pub const WHOLE: i64 = 1000;
 
 /// How the datafiles are reached, by the word people write.
-pub const METHODS: [&str; 5] = ["sync", "slaves", "async", "libaio", "odm"];
+pub fn methods() -> impl Iterator<Item = &'static str> {
+    Method::ALLOWED.iter().map(|(word, _)| *word)
+}
 
 /// One way to run the database.
 #[derive(Debug, Clone, Copy)]
@@ -66,23 +68,16 @@ impl Way {
         }
     }
 
-    /// `None` where the system has no io_uring.
-    fn io_method(&self) -> Option<Method> {
-        let ring = || {
-            if let Err(reason) = facts::io_uring_available() {
+    /// `None` where the system does not have it.
+    fn queue(&self) -> Option<Queue> {
+        let method = Method::of_word(self.method).expect("a method");
+        match method.available() {
+            Ok(()) => Some(method.open(3).unwrap()),
+            Err(reason) => {
                 spindle_harness::skip(format_args!("{self:?}: {reason}"));
-                return None;
+                None
             }
-            Some(Arc::new(RingConfig::new()))
-        };
-        Some(match self.method {
-            "sync" => Method::Sync,
-            "slaves" => Method::Slaves(SlavePool::new(3).unwrap()),
-            "async" => Method::Async(ring()?),
-            "libaio" => Method::Libaio,
-            "odm" => Method::Odm(ring()?),
-            other => unreachable!("{other} is no method"),
-        })
+        }
     }
 }
 
@@ -120,7 +115,7 @@ impl Files {
 
     /// Opens everything; `None` (with a note) where this machine lacks the way.
     pub fn open(&self, way: Way) -> Option<Storage> {
-        let method = way.io_method()?;
+        let method = way.queue()?;
         let open =
             |name: &str| match FileDevice::open(&self.path(name), way.caching, method.clone()) {
                 Ok(device) => Some(Arc::new(device) as Arc<dyn BlockDevice>),

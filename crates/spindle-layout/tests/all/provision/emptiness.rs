@@ -113,9 +113,9 @@ fn a_disk_of_a_disk_group_is_called_so() {
     let env: std::sync::Arc<dyn spindle_io::Env> = spindle_io::real::RealEnv::new(1);
     spindle_io::real::block_on(async {
         use spindle_io::disk_group::{Disk as GroupDisk, DiskGroup, Options};
-        use spindle_io::real::{Caching, Method};
+        use spindle_io::real::{Caching, Queue};
         let known = spindle_layout::KnownDevice::look(&disk.path).unwrap();
-        let device = known.open(Caching::Buffered, Method::Sync).unwrap();
+        let device = known.open(Caching::Buffered, Queue::sync()).unwrap();
         let disks = vec![GroupDisk {
             name: "data_0000".to_owned(),
             failure_group: None,

@@ -15,6 +15,8 @@ mod schema;
 mod statements;
 mod stock_level;
 
+use serde::{Deserialize, Serialize};
+
 use super::connection::{LoadPart, SqlConnection};
 use super::dialect::Dialect;
 use super::value::Value;
@@ -38,7 +40,7 @@ const DELIVERY: usize = 3;
 const STOCK_LEVEL: usize = 4;
 
 /// Shares of the five kinds, percent; 100 in sum.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Mix {
     /// Orders entered.
     pub new_order: u32,

@@ -20,6 +20,7 @@ use std::time::Duration;
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
+use spindle_text::words;
 
 use self::parameters::Draw;
 use super::{Dialect, LoadPart, Row, SqlConnection, SqlTransaction, SqlWorkload};
@@ -55,13 +56,14 @@ impl Version {
     }
 }
 
-/// Where the parameters of queries come from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Parameters {
-    /// They are those for which the standard has answers, in every stream.
-    Validation,
-    /// They are drawn by the standard's rules, for each stream its own; the same in every run.
-    Random,
+words! {
+    /// Where the parameters of queries come from.
+    pub enum Parameters {
+        /// They are drawn by the standard's rules, for each stream its own; the same in every trial.
+        Random = "random",
+        /// They are those for which the standard has answers, in every stream.
+        Validation = "validation",
+    }
 }
 
 /// The workload.

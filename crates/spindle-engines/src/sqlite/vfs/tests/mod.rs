@@ -193,7 +193,7 @@ fn a_device_has_one_owner_and_one_that_is_gone_is_not_connected_to() {
     let file = directory.path().join("spindle.db");
     std::fs::write(&file, made("create table t (n)")).unwrap();
     let device = || {
-        let opened = FileDevice::open(&file, Caching::Buffered, Method::Sync);
+        let opened = FileDevice::open(&file, Caching::Buffered, Queue::sync());
         opened.map(|device| Arc::new(device) as Arc<dyn BlockDevice>)
     };
     let database = Database::open(file.to_str().unwrap(), device().unwrap()).unwrap();
