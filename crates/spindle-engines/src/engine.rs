@@ -13,6 +13,7 @@ use spindle_layout::Place;
 use spindle_workload::Acknowledged;
 use spindle_workload::driver::{Behaviour, Running};
 
+use crate::EngineError;
 use crate::promise::{Promise, Storage};
 
 /// An answer that takes a while.
@@ -104,7 +105,7 @@ pub trait Counters: Send + Sync {
     }
 
     /// Why the database failed or ended, if it did. Of an existing server only its clients notice.
-    fn failure(&self) -> Option<String> {
+    fn failure(&self) -> Option<EngineError> {
         None
     }
 
@@ -142,7 +143,10 @@ pub trait Engine: Send + Sync {
 
     /// Looks at the whole database and says whether anything was lost; `acknowledged` has, for each client, what it was
     /// promised.
-    fn check(&self, acknowledged: Vec<Acknowledged>) -> Answer<'_, Result<String, String>>;
+    ///
+    /// # Errors
+    /// Of the kind `LostRows`, or it cannot be looked at.
+    fn check(&self, acknowledged: Vec<Acknowledged>) -> Answer<'_, Result<String, EngineError>>;
 
     /// Whether it is an existing server: what its files, devices and processors do is not known then.
     fn is_foreign(&self) -> bool {
@@ -150,8 +154,14 @@ pub trait Engine: Send + Sync {
     }
 
     /// Makes everything durable that was left for later.
-    fn flush(&self) -> Answer<'_, Result<(), String>>;
+    ///
+    /// # Errors
+    /// A device refuses it.
+    fn flush(&self) -> Answer<'_, Result<(), EngineError>>;
 
     /// Stops the database where it is, with nothing to save: its files are put back before they are used again.
-    fn stop(self: Arc<Self>) -> Answer<'static, Result<Written, String>>;
+    ///
+    /// # Errors
+    /// It did not end.
+    fn stop(self: Arc<Self>) -> Answer<'static, Result<Written, EngineError>>;
 }

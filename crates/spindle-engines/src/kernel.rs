@@ -20,11 +20,12 @@ pub use spindle_kernel::{
     Commit, SampledWaits, Settings, Shutdown, Storage, TornBlocks, WaitTotal, WriteSync,
     double_write_bytes,
 };
-use spindle_layout::{DatabaseFiles, LayoutError, OpenedFile, Opening, Place, Shape};
+use spindle_layout::{DatabaseFiles, OpenedFile, Opening, Place, Shape};
 use spindle_workload::{
     Edit, Operation, RowLength, Session, SessionError, Table, TableSize, TableSpec, Workload,
 };
 
+use crate::EngineError;
 use crate::engine::EngineCounts;
 pub(crate) use on_devices::datafiles;
 pub use on_devices::{OpenStorage, create_and_load_on};
@@ -36,25 +37,6 @@ const UNDO_BYTES_MIN: u64 = 16 << 20;
 const UNDO_BLOCKS_PER_CLIENT: u64 = 8;
 /// Slots of the transaction table beyond the clients'.
 const SPARE_TRANSACTIONS: usize = 8;
-
-/// Why the engine could not do what was asked.
-#[derive(Debug, thiserror::Error)]
-pub enum EngineError {
-    /// A file could not be opened.
-    #[error(transparent)]
-    File(#[from] LayoutError),
-    /// The database refused.
-    #[error(transparent)]
-    Kernel(#[from] KernelError),
-    /// The system refused something else.
-    #[error("{what}: {reason}")]
-    System {
-        /// What was attempted.
-        what: &'static str,
-        /// The system's own words.
-        reason: String,
-    },
-}
 
 /// How blocks travel between the database and its files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -138,10 +120,10 @@ struct Means {
 
 impl Means {
     fn new(io: IoSettings) -> Result<Means, EngineError> {
-        let queue = io.path.open().map_err(|error| EngineError::System {
-            what: "starting I/O slaves",
-            reason: error.to_string(),
-        })?;
+        let queue = io
+            .path
+            .open()
+            .map_err(|error| EngineError::failed("starting I/O slaves", error))?;
         Ok(Means { io, queue })
     }
 

@@ -2,6 +2,7 @@
 //! embedded one is `kernel`; those that speak SQL are a folder each, on what `sql` has in common for them.
 
 pub mod engine;
+mod error;
 pub mod kernel;
 mod mariadb;
 mod postgres;
@@ -10,3 +11,5 @@ pub mod promise;
 mod registry;
 pub mod sql;
 mod sqlite;
+
+pub use error::{EngineError, ErrorKind};

@@ -8,7 +8,8 @@ use spindle_io::{Arena, BlockDevice, Env, Operation, Request, Submission};
 use spindle_kernel::{BlockAddress, block};
 use spindle_workload::{Acknowledged, Operation as Step, Session, SessionError, Workload, driver};
 
-use crate::kernel::{EngineError, KernelEngine, Settings, Shutdown, Storage, datafiles};
+use crate::EngineError;
+use crate::kernel::{KernelEngine, Settings, Shutdown, Storage, datafiles};
 
 /// Where in a ledger's row the number of the client's last transaction is.
 const NUMBER: usize = 8;
@@ -214,10 +215,8 @@ async fn compare(
 
 /// How many blocks of the datafiles are neither whole nor blank.
 async fn torn_blocks(storage: &Storage, block_bytes: usize) -> Result<u64, EngineError> {
-    let arena = Arena::new(block_bytes, 1).map_err(|error| EngineError::System {
-        what: "taking memory for a block",
-        reason: error.to_string(),
-    })?;
+    let arena = Arena::new(block_bytes, 1)
+        .map_err(|error| EngineError::failed("taking memory for a block", error))?;
     let mut torn = 0;
     for (file, device) in datafiles(storage).enumerate() {
         let blocks = device.limits().capacity_bytes / block_bytes as u64;

@@ -73,7 +73,10 @@ impl Server {
     ) -> Result<Option<Server>, ExperimentError> {
         let server = Server {
             settings: reader.settings("settings", |name, value| match engine.server() {
-                Some(kind) => server(kind).check_setting(name, value),
+                Some(kind) => {
+                    let checked = server(kind).check_setting(name, value);
+                    checked.map_err(|error| error.to_string())
+                }
                 None => Ok(()),
             }),
             bin_dir: reader.directory("bin_dir"),
@@ -129,8 +132,8 @@ fn read_url(reader: &mut Reader<'_>, engine: Engine) -> Result<Option<Address>, 
     let refused = |title: String, label: String| {
         reader.conflict(&["url"], title, label, format!("allowed: {ALLOWED}"))
     };
-    let address =
-        Address::parse(text).map_err(|reason| refused("url cannot be used".to_owned(), reason))?;
+    let address = Address::parse(text)
+        .map_err(|error| refused("url cannot be used".to_owned(), error.to_string()))?;
     if engine.server().is_some_and(|kind| kind != address.kind) {
         return Err(refused(
             format!("url is no address of engine = \"{engine}\""),
@@ -167,7 +170,7 @@ pub(super) fn server_io(
         reader.refuse(
             &["caching", "method", "filesystemio_options", "slaves"],
             "this engine cannot read and write so",
-            reason,
+            reason.to_string(),
             "leave io out, and the engine does as it usually does",
         );
     }

@@ -3,6 +3,7 @@
 
 use std::path::Path;
 
+use spindle_engines::EngineError;
 use spindle_engines::sql::{Address, FoundServer, Server, foreign_server, server};
 use spindle_io::real::facts::{self, DirectProbe};
 use spindle_layout::plan::DelayedBy;
@@ -30,7 +31,8 @@ pub struct Examined {
 pub fn examine(experiment: &Experiment, grounds: &Grounds, index: usize) -> Examined {
     let mut layout = describe(experiment, index);
     if let Some(address) = experiment.layouts[index].address() {
-        let skip = look_at(address, experiment, index, &mut layout).err();
+        let looked = look_at(address, experiment, index, &mut layout);
+        let skip = looked.err().map(|error| error.to_string());
         return Examined { layout, skip };
     }
     let placement = match grounds.placement(experiment, index) {
@@ -100,18 +102,16 @@ fn look_at(
     experiment: &Experiment,
     index: usize,
     layout: &mut Layout,
-) -> Result<(), String> {
+) -> Result<(), EngineError> {
     let Some(server) = foreign_server(address.kind) else {
-        return Err(format!(
+        return Err(EngineError::unavailable(format!(
             "{address}: such a server cannot be measured by url"
-        ));
+        )));
     };
     let database = experiment.database_of(index);
     let named = database.server.and_then(|server| server.password_env);
     let password = address.find_password(named.as_deref())?;
-    let found = server.look(address, password.as_ref());
-    let found = found.map_err(|error| error.to_string())?;
-    describe_server(layout, found);
+    describe_server(layout, server.look(address, password.as_ref())?);
     Ok(())
 }
 

@@ -1,9 +1,8 @@
 //! A database put back before a trial, and why one cannot be made or put back, whichever its engine.
 
+use spindle_engines::EngineError;
 use std::path::PathBuf;
 
-use spindle_engines::kernel::EngineError;
-use spindle_engines::sql::ServerError;
 use spindle_layout::steps::StepError;
 use spindle_layout::{LayoutError, LedgerError};
 
@@ -16,12 +15,9 @@ pub enum DatabaseError {
     /// Its files.
     #[error(transparent)]
     Layout(#[from] LayoutError),
-    /// Loading it.
+    /// Making or loading it.
     #[error("loading the database: {0}")]
-    Load(#[from] EngineError),
-    /// Making or loading a server's.
-    #[error("loading the database: {0}")]
-    Server(#[from] ServerError),
+    Engine(#[from] EngineError),
     /// What the layout stands on.
     #[error("{0}")]
     Ground(String),

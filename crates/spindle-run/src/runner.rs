@@ -623,9 +623,9 @@ impl Runner {
                 self.trial_finished(case, finished, task.sample_ms)
             }
             Err(TrialError::Interrupted) => Err(RunError::Interrupted),
-            Err(TrialError::Failed(reason)) => {
+            Err(TrialError::Failed(error)) => {
                 databases.written(layout, None);
-                self.trial_failed(case, round, reason)?;
+                self.trial_failed(case, round, error.to_string())?;
                 Ok(grounds.check_devices()?)
             }
         }

@@ -6,8 +6,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
+use spindle_engines::EngineError;
 use spindle_engines::sql::foreign::reload;
-use spindle_engines::sql::{Address, ForeignServer, Schema, ServerError, foreign_server};
+use spindle_engines::sql::{Address, ForeignServer, Schema, foreign_server};
 use spindle_layout::Ledger;
 use spindle_layout::ledger::EntryNumber;
 use spindle_layout::steps::{SchemaGone, ServerSchema};
@@ -91,7 +92,8 @@ impl Schemas {
             name: name_of(&state.run, layout + 1),
             token: token.trim().to_owned(),
         };
-        let schema = schema.with_password().map_err(DatabaseError::Ground)?;
+        let schema = schema.with_password();
+        let schema = schema.map_err(|error| DatabaseError::Ground(error.to_string()))?;
         note(&format!("making the schema {} on {address}", schema.name));
         let number = self.ledger.note(
             Some(&state.experiment.layouts[layout].name),
@@ -160,7 +162,8 @@ impl Schemas {
 pub fn drop_recorded(record: &ServerSchema) -> Result<SchemaGone, String> {
     let schema: Schema = serde_json::from_str(&record.access)
         .map_err(|error| format!("its ledger is of another version of Spindle: {error}"))?;
-    drop_by(&schema.with_password()?)
+    let schema = schema.with_password();
+    drop_by(&schema.map_err(|error| error.to_string())?)
 }
 
 fn drop_by(schema: &Schema) -> Result<SchemaGone, String> {
@@ -177,9 +180,9 @@ fn record_of(schema: &Schema) -> ServerSchema {
     }
 }
 
-fn server_of(address: &Address) -> Result<&'static dyn ForeignServer, ServerError> {
+fn server_of(address: &Address) -> Result<&'static dyn ForeignServer, EngineError> {
     foreign_server(address.kind).ok_or_else(|| {
-        ServerError::Unavailable(format!(
+        EngineError::unavailable(format!(
             "{address}: such a server cannot be measured by url"
         ))
     })

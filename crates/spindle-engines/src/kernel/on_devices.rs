@@ -8,9 +8,8 @@ use spindle_kernel::{Instance, Shutdown, Storage};
 use spindle_layout::{DatabaseFiles, Opening};
 use spindle_workload::Workload;
 
-use super::{
-    EngineError, IoSettings, KernelEngine, Load, OpenFiles, Settings, create, open, tables_of,
-};
+use super::{IoSettings, KernelEngine, Load, OpenFiles, Settings, create, open, tables_of};
+use crate::EngineError;
 
 /// The files of a database, open as its devices.
 pub struct OpenStorage {

@@ -11,7 +11,9 @@ use super::{KernelEngine, Shutdown, WaitTotal};
 use crate::engine::{
     Answer, Counters, Engine, EngineCounts, EngineWait, Housekeeping, SegmentSize, Written,
 };
+use crate::error::lost;
 use crate::promise::{self, Promise, Storage};
+use crate::{EngineError, ErrorKind};
 
 /// The embedded database with the workload that it was loaded for.
 pub struct KernelUnderTest {
@@ -64,8 +66,8 @@ impl Counters for KernelUnderTest {
         self.engine.dirty_bytes()
     }
 
-    fn failure(&self) -> Option<String> {
-        self.engine.failure()
+    fn failure(&self) -> Option<EngineError> {
+        self.engine.failure().map(EngineError::from)
     }
 
     fn segments(&self) -> Vec<SegmentSize> {
@@ -101,21 +103,25 @@ impl Engine for KernelUnderTest {
         driver::start(env, &self.workload, &tables, behaviour, connect)
     }
 
-    fn check(&self, acknowledged: Vec<Acknowledged>) -> Answer<'_, Result<String, String>> {
+    fn check(&self, acknowledged: Vec<Acknowledged>) -> Answer<'_, Result<String, EngineError>> {
         let mut session = self.engine.connector()();
-        Box::pin(async move { driver::check(&mut session, &*self.workload, acknowledged).await })
+        Box::pin(async move {
+            let checked = driver::check(&mut session, &*self.workload, acknowledged).await;
+            checked.map_err(lost)
+        })
     }
 
-    fn flush(&self) -> Answer<'_, Result<(), String>> {
-        Box::pin(async { self.engine.flush().await.map_err(|error| error.to_string()) })
+    fn flush(&self) -> Answer<'_, Result<(), EngineError>> {
+        Box::pin(async { self.engine.flush().await })
     }
 
-    fn stop(self: Arc<Self>) -> Answer<'static, Result<Written, String>> {
+    fn stop(self: Arc<Self>) -> Answer<'static, Result<Written, EngineError>> {
         Box::pin(async move {
             let engine = Arc::into_inner(self).and_then(|this| Arc::into_inner(this.engine));
-            let engine = engine.ok_or("a client outlived its trial")?;
-            let stopped = engine.stop(Shutdown::Abort).await;
-            stopped.map_err(|error| error.to_string())
+            let engine = engine.ok_or_else(|| {
+                EngineError::new(ErrorKind::Failed, "a client outlived its trial")
+            })?;
+            engine.stop(Shutdown::Abort).await
         })
     }
 }

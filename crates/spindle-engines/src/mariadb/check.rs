@@ -6,7 +6,8 @@ use std::process::{Command, Output};
 
 use super::programs::{Make, Programs};
 use super::settings::{Settings, plain};
-use crate::sql::{ServerError, ServerRequest};
+use crate::EngineError;
+use crate::sql::ServerRequest;
 
 /// Names that differ by so many letters at most are thought to be meant.
 const SLIPS_MAX: usize = 3;
@@ -14,12 +15,12 @@ const SLIPS_MAX: usize = 3;
 /// Names and values of the experiment's settings, and what `io` became.
 ///
 /// # Errors
-/// [`ServerError::Unavailable`]: the server does not take one of them.
+/// `Unavailable`: the server does not take one of them.
 pub(super) fn check(
     programs: &Programs,
     settings: &Settings,
     request: &ServerRequest,
-) -> Result<(), ServerError> {
+) -> Result<(), EngineError> {
     let help = Help::of(programs)?;
     for name in request.settings.keys() {
         if !help.variables.contains_key(&plain(name)) {
@@ -48,8 +49,8 @@ pub(super) fn check(
     }
 }
 
-fn no(reason: String) -> ServerError {
-    ServerError::Unavailable(reason)
+fn no(reason: String) -> EngineError {
+    EngineError::refused(reason)
 }
 
 /// Whether a line of the server's log is about an option that it does not take as it is. What it says of limits of this
@@ -65,7 +66,7 @@ fn is_complaint(line: &str) -> bool {
 fn ask(
     programs: &Programs,
     arguments: impl Iterator<Item = String>,
-) -> Result<Output, ServerError> {
+) -> Result<Output, EngineError> {
     let mut command = Command::new(&programs.server);
     command.arg("--no-defaults");
     if let Some(base) = &programs.base {
@@ -90,7 +91,7 @@ struct Help {
 }
 
 impl Help {
-    fn of(programs: &Programs) -> Result<Help, ServerError> {
+    fn of(programs: &Programs) -> Result<Help, EngineError> {
         let answer = ask(programs, std::iter::empty())?;
         let text = String::from_utf8_lossy(&answer.stdout).into_owned();
         // The list of values stands behind a line of dashes, one to a line.

@@ -11,11 +11,11 @@ use super::MariaDb;
 use super::connection::{Access, MariaDbConnection};
 use super::monitor::{Monitor, counts};
 use super::settings::in_force;
+use crate::EngineError;
 use crate::engine::{Counters, EngineCounts, EngineWait, SegmentSize};
 use crate::promise::{self, Promise, Storage};
 use crate::sql::{
-    Address, ForeignServer, FoundServer, Password, Purpose, RunningServer, Schema, SchemaGone,
-    ServerError, Stop,
+    Address, ForeignServer, FoundServer, Password, Purpose, RunningServer, Schema, SchemaGone, Stop,
 };
 
 /// What a server is asked of its settings: what matters to storage.
@@ -35,8 +35,8 @@ impl ForeignServer for MariaDb {
         &self,
         address: &Address,
         password: Option<&Password>,
-    ) -> Result<FoundServer, ServerError> {
-        let refused = |error| ServerError::Unavailable(format!("{address}: {error}"));
+    ) -> Result<FoundServer, EngineError> {
+        let refused = |error| EngineError::unavailable(format!("{address}: {error}"));
         let access = Access::foreign(address, password, address.database.as_deref());
         let mut connection = come_for(&access).map_err(refused)?;
         let mut version = String::new();
@@ -69,7 +69,7 @@ impl ForeignServer for MariaDb {
         })
     }
 
-    fn make(&self, schema: &Schema) -> Result<(), ServerError> {
+    fn make(&self, schema: &Schema) -> Result<(), EngineError> {
         let failed = |error| failed("making", schema, &error);
         let mut connection = come_to_server(schema).map_err(failed)?;
         let Schema { name, token, .. } = schema;
@@ -84,7 +84,7 @@ impl ForeignServer for MariaDb {
         Ok(())
     }
 
-    fn drop_schema(&self, schema: &Schema) -> Result<SchemaGone, ServerError> {
+    fn drop_schema(&self, schema: &Schema) -> Result<SchemaGone, EngineError> {
         let failed = |error| failed("dropping", schema, &error);
         let mut connection = come_to_server(schema).map_err(failed)?;
         let name = &schema.name;
@@ -130,7 +130,7 @@ impl ForeignServer for MariaDb {
         &self,
         schema: &Schema,
         purpose: Purpose,
-    ) -> Result<Arc<dyn RunningServer>, ServerError> {
+    ) -> Result<Arc<dyn RunningServer>, EngineError> {
         let access = access_to(schema);
         let monitor = match purpose {
             Purpose::Load => None,
@@ -147,9 +147,9 @@ impl ForeignServer for MariaDb {
     }
 }
 
-fn failed(what: &str, schema: &Schema, error: &SessionError) -> ServerError {
+fn failed(what: &str, schema: &Schema, error: &SessionError) -> EngineError {
     let what = format!("{what} the database {} on {}", schema.name, schema.address);
-    ServerError::failed(what, error)
+    EngineError::failed(what, error)
 }
 
 fn access_to(schema: &Schema) -> Access {
@@ -232,7 +232,7 @@ impl RunningServer for ForeignMariaDb {
         )))
     }
 
-    fn after_load(&self, connection: &mut dyn SqlConnection) -> Result<(), ServerError> {
+    fn after_load(&self, connection: &mut dyn SqlConnection) -> Result<(), EngineError> {
         let mut tables = Vec::new();
         let asked = format!(
             "select table_name from information_schema.tables where table_schema = '{}'",
@@ -249,7 +249,7 @@ impl RunningServer for ForeignMariaDb {
     }
 
     /// Spindle goes; the server stays.
-    fn stop(&self, _: Stop) -> Result<(), ServerError> {
+    fn stop(&self, _: Stop) -> Result<(), EngineError> {
         let mut monitor = self.monitor.lock().unwrap_or_else(PoisonError::into_inner);
         *monitor = None;
         Ok(())

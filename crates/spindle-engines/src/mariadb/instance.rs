@@ -19,7 +19,7 @@ use super::programs::{Make, Programs};
 use super::raw;
 use super::running::RunningMariaDb;
 use super::settings::{Native, Settings};
-use crate::sql::ServerError;
+use crate::EngineError;
 use crate::sql::account::{Account, launch_bound};
 use crate::sql::child_server::{ChildServer, Habits, last_lines};
 
@@ -89,8 +89,8 @@ impl Instance<'_> {
     /// Makes it, empty.
     ///
     /// # Errors
-    /// [`ServerError`]; so for the others.
-    pub fn create(&self) -> Result<(), ServerError> {
+    /// [`EngineError`]; so for the others.
+    pub fn create(&self) -> Result<(), EngineError> {
         for (_, directory) in self.directories.named() {
             if let Some(account) = self.account {
                 account.give(directory)?;
@@ -121,19 +121,19 @@ impl Instance<'_> {
             Some(status) => {
                 let said = last_lines(&process.log(), HABITS.error_mark);
                 let reason = format!("it ended with {status}; {said}");
-                return Err(ServerError::failed("making the database", reason));
+                return Err(EngineError::failed("making the database", reason));
             }
             None => {
                 let reason = "it did not end in ten minutes";
-                return Err(ServerError::failed("making the database", reason));
+                return Err(EngineError::failed("making the database", reason));
             }
         }
         // The log is no part of the database.
-        std::fs::remove_file(&log).map_err(|error| ServerError::failed("removing the log", error))
+        std::fs::remove_file(&log).map_err(|error| EngineError::failed("removing the log", error))
     }
 
     /// Starts it and waits until it takes connections.
-    pub fn start(&self) -> Result<Arc<RunningMariaDb>, ServerError> {
+    pub fn start(&self) -> Result<Arc<RunningMariaDb>, EngineError> {
         if let Some(account) = self.account {
             for (_, directory) in self.directories.named() {
                 account.reach(directory)?;
@@ -146,7 +146,7 @@ impl Instance<'_> {
         // Whatever came of it: a password is not left lying about.
         let removed = std::fs::remove_file(&init_file);
         let (process, access) = started?;
-        removed.map_err(|error| ServerError::failed("removing the init file", error))?;
+        removed.map_err(|error| EngineError::failed("removing the init file", error))?;
         self.is_as_asked(&process)?;
         RunningMariaDb::new(process, access, devices).map(Arc::new)
     }
@@ -155,7 +155,7 @@ impl Instance<'_> {
         &self,
         init_file: &Path,
         password: &str,
-    ) -> Result<(ChildServer, Access), ServerError> {
+    ) -> Result<(ChildServer, Access), EngineError> {
         let mut command = launch_bound(self.account, "KILL", &self.programs.server);
         command.arg("--no-defaults");
         self.places(&mut command)?;
@@ -185,7 +185,7 @@ impl Instance<'_> {
         let log = self.directories.temp.join(LOG);
         self.speak_into(&mut command, &log)?;
         let directory = File::open(&self.directories.data)
-            .map_err(|error| ServerError::failed("opening the directory of the data", error))?;
+            .map_err(|error| EngineError::failed("opening the directory of the data", error))?;
         let access = Access::new(directory, SOCKET, password);
         let process = self.start_program(command, &self.programs.server, log)?;
         let began = Instant::now();
@@ -194,11 +194,11 @@ impl Instance<'_> {
                 Ok(_) => return Ok((process, access)),
                 Err(error) => error,
             };
-            if let Some(words) = process.last_words() {
-                return Err(ServerError::failed("starting the server", words));
+            if let Some(words) = process.ended() {
+                return Err(EngineError::failed("starting the server", words));
             }
             if began.elapsed() > START_PATIENCE {
-                return Err(ServerError::failed("connecting to the server", error));
+                return Err(EngineError::failed("connecting to the server", error));
             }
             std::thread::sleep(START_PAUSE);
         }
@@ -209,23 +209,23 @@ impl Instance<'_> {
         command: Command,
         program: &Path,
         log: PathBuf,
-    ) -> Result<ChildServer, ServerError> {
+    ) -> Result<ChildServer, EngineError> {
         ChildServer::start(&HABITS, command, program, &self.directories.data, log)
     }
 
     /// MySQL does not start where one was killed, if a process has its number meanwhile. A server that is alive has its
     /// files locked, and starts no second one.
-    fn forget_dead_server(&self) -> Result<(), ServerError> {
+    fn forget_dead_server(&self) -> Result<(), EngineError> {
         match std::fs::remove_file(self.directories.data.join(SOCKET_LOCK)) {
             Err(error) if error.kind() != ErrorKind::NotFound => {
-                Err(ServerError::failed("removing the socket's lock", error))
+                Err(EngineError::failed("removing the socket's lock", error))
             }
             _ => Ok(()),
         }
     }
 
     /// Where everything is.
-    fn places(&self, command: &mut Command) -> Result<(), ServerError> {
+    fn places(&self, command: &mut Command) -> Result<(), EngineError> {
         let TreeDirectories {
             data,
             redo,
@@ -233,11 +233,11 @@ impl Instance<'_> {
             temp,
             ..
         } = self.directories;
-        let text = |path: &Path| -> Result<String, ServerError> {
+        let text = |path: &Path| -> Result<String, EngineError> {
             // InnoDB's lists of files have these two between their parts.
             match path.to_str() {
                 Some(text) if !text.contains([':', ';']) => Ok(text.to_owned()),
-                _ => Err(ServerError::failed(
+                _ => Err(EngineError::failed(
                     format!("a path for InnoDB, {}", path.display()),
                     "it must be UTF-8 without : and ;",
                 )),
@@ -261,22 +261,22 @@ impl Instance<'_> {
     }
 
     /// Lets what the program says go into a file of its own.
-    fn speak_into(&self, command: &mut Command, log: &Path) -> Result<(), ServerError> {
+    fn speak_into(&self, command: &mut Command, log: &Path) -> Result<(), EngineError> {
         let file = File::create(log);
-        let file = file.map_err(|error| ServerError::failed("making the server's log", error))?;
+        let file = file.map_err(|error| EngineError::failed("making the server's log", error))?;
         if let Some(account) = self.account {
             account.give(log)?;
         }
         let again = file
             .try_clone()
-            .map_err(|error| ServerError::failed("opening the server's log", error))?;
+            .map_err(|error| EngineError::failed("opening the server's log", error))?;
         command.stdin(Stdio::null()).stdout(file).stderr(again);
         Ok(())
     }
 
-    fn write_init_file(&self, password: &str) -> Result<PathBuf, ServerError> {
+    fn write_init_file(&self, password: &str) -> Result<PathBuf, EngineError> {
         let path = self.directories.temp.join(INIT_FILE);
-        let wrong = |error| ServerError::failed("writing the init file", error);
+        let wrong = |error| EngineError::failed("writing the init file", error);
         let mut options = OpenOptions::new();
         options.write(true).create(true).truncate(true).mode(0o600);
         let mut file = options.open(&path).map_err(wrong)?;
@@ -296,7 +296,7 @@ impl Instance<'_> {
 
     /// Whether the server does asynchronous I/O as the layout wants it: it goes on otherwise when it cannot, and says
     /// so.
-    fn is_as_asked(&self, process: &ChildServer) -> Result<(), ServerError> {
+    fn is_as_asked(&self, process: &ChildServer) -> Result<(), EngineError> {
         let words = match self.settings.native {
             Some(Native::IoUring) => "InnoDB: Using io_uring",
             Some(Native::Libaio) => "InnoDB: Using Linux native AIO",
@@ -312,16 +312,16 @@ impl Instance<'_> {
                 .any(|word| line.contains(word))
         };
         let said: Vec<&str> = log.lines().filter(is_of_it).collect();
-        Err(ServerError::Unavailable(format!(
+        Err(EngineError::unavailable(format!(
             "the server does not use the asynchronous I/O that was asked for: it should say {words:?}, and said {said:?}"
         )))
     }
 }
 
 /// 128 random bits.
-fn password() -> Result<String, ServerError> {
+fn password() -> Result<String, EngineError> {
     let mut bytes = [0; 16];
     let read = File::open("/dev/urandom").and_then(|mut source| source.read_exact(&mut bytes));
-    read.map_err(|error| ServerError::failed("drawing a password", error))?;
+    read.map_err(|error| EngineError::failed("drawing a password", error))?;
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }

@@ -21,10 +21,10 @@ use std::sync::Arc;
 use spindle_layout::{RawDevice, TreeDirectories};
 use spindle_workload::sql::Dialect;
 
+use crate::EngineError;
 use crate::sql::account::Account;
 use crate::sql::{
-    FoundServer, OnRawDevices, Purpose, Room, RunningServer, Server, ServerError, ServerIo,
-    ServerRequest, Stop,
+    FoundServer, OnRawDevices, Purpose, Room, RunningServer, Server, ServerIo, ServerRequest, Stop,
 };
 use instance::Instance;
 use programs::{Make, Programs};
@@ -56,7 +56,7 @@ impl MariaDb {
         request: &ServerRequest,
         directories: &TreeDirectories,
         purpose: Purpose,
-    ) -> Result<Arc<RunningMariaDb>, ServerError> {
+    ) -> Result<Arc<RunningMariaDb>, EngineError> {
         let programs = Programs::find(request.bin_dir.as_deref())?;
         let account = Account::of_servers(&USERS, NO_USER)?;
         let mut settings = Settings::of(request, &programs)?;
@@ -77,7 +77,7 @@ impl Server for MariaDb {
         Dialect::MariaDb
     }
 
-    fn examine(&self, request: &ServerRequest) -> Result<FoundServer, ServerError> {
+    fn examine(&self, request: &ServerRequest) -> Result<FoundServer, EngineError> {
         let programs = Programs::find(request.bin_dir.as_deref())?;
         let account = Account::of_servers(&USERS, NO_USER)?;
         let settings = Settings::of(request, &programs)?;
@@ -102,11 +102,11 @@ impl Server for MariaDb {
         })
     }
 
-    fn check_setting(&self, name: &str, _: &str) -> Result<(), String> {
+    fn check_setting(&self, name: &str, _: &str) -> Result<(), EngineError> {
         settings::check_name(name)
     }
 
-    fn check_io(&self, io: ServerIo, _: bool) -> Result<(), String> {
+    fn check_io(&self, io: ServerIo, _: bool) -> Result<(), EngineError> {
         settings::check_io(io)
     }
 
@@ -114,7 +114,7 @@ impl Server for MariaDb {
         &self,
         request: &ServerRequest,
         devices: &[RawDevice],
-    ) -> Result<OnRawDevices, ServerError> {
+    ) -> Result<OnRawDevices, EngineError> {
         let bytes = request.data_bytes + self.room(request).total_bytes();
         raw::on_raw_devices(request, devices, bytes)
     }
@@ -143,7 +143,7 @@ impl Server for MariaDb {
         &self,
         request: &ServerRequest,
         directories: &TreeDirectories,
-    ) -> Result<(), ServerError> {
+    ) -> Result<(), EngineError> {
         let programs = Programs::find(request.bin_dir.as_deref())?;
         let account = Account::of_servers(&USERS, NO_USER)?;
         let settings = Settings::of(request, &programs)?;
@@ -161,7 +161,7 @@ impl Server for MariaDb {
         request: &ServerRequest,
         directories: &TreeDirectories,
         purpose: Purpose,
-    ) -> Result<Arc<dyn RunningServer>, ServerError> {
+    ) -> Result<Arc<dyn RunningServer>, EngineError> {
         let running = MariaDb::start_server(request, directories, purpose)?;
         Ok(running)
     }
@@ -170,7 +170,7 @@ impl Server for MariaDb {
         &self,
         request: &ServerRequest,
         directories: &TreeDirectories,
-    ) -> Result<String, ServerError> {
+    ) -> Result<String, EngineError> {
         let running = MariaDb::start_server(request, directories, Purpose::Trial)?;
         let found = running.check_tables()?;
         running.stop(Stop::Clean)?;

@@ -12,8 +12,8 @@ use super::connection::Access;
 use super::waits::{
     COMMIT, DATA_FILE, FileTimes, Found, IO_CACHE, LOG_FILE, OF_MYSQL, TEMP_FILE, Time,
 };
+use crate::EngineError;
 use crate::engine::{EngineCounts, SegmentSize};
-use crate::sql::ServerError;
 use spindle_io::real::IoCounts;
 use spindle_workload::SessionError;
 
@@ -128,8 +128,8 @@ impl Monitor {
     /// The names of a database's tables.
     ///
     /// # Errors
-    /// [`ServerError::Failed`]; so for the others.
-    pub fn tables(&self, database: &str) -> Result<Vec<String>, ServerError> {
+    /// `Failed`; so for the others.
+    pub fn tables(&self, database: &str) -> Result<Vec<String>, EngineError> {
         let tables = self.ask(|connection| {
             connection.exec(
                 "select table_name from information_schema.tables where table_schema = ? \
@@ -138,7 +138,7 @@ impl Monitor {
             )
         });
         tables
-            .ok_or_else(|| ServerError::failed("listing the tables", "the server does not answer"))
+            .ok_or_else(|| EngineError::failed("listing the tables", "the server does not answer"))
     }
 }
 

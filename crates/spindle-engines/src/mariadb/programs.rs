@@ -1,9 +1,8 @@
 //! Finds the programs of MariaDB or MySQL on this machine, and which version they are.
 
+use crate::EngineError;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-
-use crate::sql::ServerError;
 
 /// Names of the server's program, MariaDB's own first: `mysqld` may be either.
 const SERVER_NAMES: [&str; 2] = ["mariadbd", "mysqld"];
@@ -63,11 +62,11 @@ impl Programs {
     /// Looks in `bin_dir` and the folders beside it; without one along PATH, then where such programs usually are.
     ///
     /// # Errors
-    /// [`ServerError::Unavailable`]: not there, or too old.
-    pub fn find(bin_dir: Option<&Path>) -> Result<Programs, ServerError> {
+    /// `Unavailable`: not there, or too old.
+    pub fn find(bin_dir: Option<&Path>) -> Result<Programs, EngineError> {
         let directories = directories(bin_dir);
         let server = find_one(&directories, &SERVER_NAMES).ok_or_else(|| {
-            ServerError::Unavailable(match bin_dir {
+            EngineError::unavailable(match bin_dir {
                 Some(directory) => format!(
                     "there is neither mariadbd nor mysqld in {}",
                     directory.display()
@@ -81,7 +80,7 @@ impl Programs {
         let title = format!("{} {number}", make.name());
         if version < make.oldest() {
             let (major, minor) = make.oldest();
-            return Err(ServerError::Unavailable(format!(
+            return Err(EngineError::unavailable(format!(
                 "{title} is too old: {}'s server must be {major}.{minor} or newer ({})",
                 make.name(),
                 server.display()
@@ -89,7 +88,7 @@ impl Programs {
         }
         let install = find_one(&directories, &INSTALL_NAMES);
         if make == Make::MariaDb && install.is_none() {
-            return Err(ServerError::Unavailable(format!(
+            return Err(EngineError::unavailable(format!(
                 "{} is there, but mariadb-install-db, which makes a database for it, is not",
                 server.display()
             )));
@@ -148,10 +147,10 @@ fn find_one(directories: &[PathBuf], names: &[&str]) -> Option<PathBuf> {
 
 /// What `--version` answers, such as `mariadbd  Ver 10.11.19-MariaDB-0+deb12u1 for debian-linux-gnu on x86_64 (Debian
 /// 12)` or `/usr/sbin/mysqld  Ver 8.0.36 for Linux on x86_64 (MySQL Community Server - GPL)`.
-fn version_of(server: &Path) -> Result<(Make, (u32, u32), String), ServerError> {
+fn version_of(server: &Path) -> Result<(Make, (u32, u32), String), EngineError> {
     let strange = |reason: String| {
         let server = server.display();
-        ServerError::Unavailable(format!("{server} does not tell its version: {reason}"))
+        EngineError::unavailable(format!("{server} does not tell its version: {reason}"))
     };
     let answer = Command::new(server)
         .args(["--no-defaults", "--version"])

@@ -12,7 +12,8 @@ use spindle_io::real::Caching;
 use spindle_layout::{LayoutError, RawDevice, RawFile, TreeDirectories};
 
 use super::settings::plain;
-use crate::sql::{OnRawDevices, ServerError, ServerIo, ServerRequest};
+use crate::EngineError;
+use crate::sql::{OnRawDevices, ServerIo, ServerRequest};
 
 pub(super) const DATA_FILE_PATH: &str = "innodb_data_file_path";
 const FILE_PER_TABLE: &str = "innodb_file_per_table";
@@ -26,12 +27,12 @@ const FILE_MIN_BYTES: u64 = 12 * MIB;
 /// experiment says nothing of it.
 ///
 /// # Errors
-/// [`ServerError::Unavailable`]: settings that say otherwise, or devices that are too small.
+/// `Unavailable`: settings that say otherwise, or devices that are too small.
 pub(super) fn on_raw_devices(
     request: &ServerRequest,
     devices: &[RawDevice],
     bytes: u64,
-) -> Result<OnRawDevices, ServerError> {
+) -> Result<OnRawDevices, EngineError> {
     let mut request = request.clone();
     one_tablespace(&mut request.settings)?;
     unbuffered(&mut request)?;
@@ -89,11 +90,11 @@ fn placed(files: &[RawFile]) -> String {
 /// A list of datafiles with `raw` behind those whose names are nodes of block devices in the data directory.
 ///
 /// # Errors
-/// [`ServerError::Failed`]: one of them nobody has looked at.
+/// `Failed`: one of them nobody has looked at.
 pub(super) fn with_raw_marked(
     list: &str,
     directories: &TreeDirectories,
-) -> Result<String, ServerError> {
+) -> Result<String, EngineError> {
     let mark = |file: &str| {
         let name = file.split(':').next().unwrap_or_default();
         let path = directories.data.join(name);
@@ -102,14 +103,14 @@ pub(super) fn with_raw_marked(
         }
         let found = std::fs::symlink_metadata(&path);
         match found.is_ok_and(|found| found.file_type().is_block_device()) {
-            true => Err(ServerError::failed(
+            true => Err(EngineError::failed(
                 format!("the datafile {}", path.display()),
                 "it is a device that was not examined",
             )),
             false => Ok(file.to_owned()),
         }
     };
-    let files: Result<Vec<String>, ServerError> = list.split(';').map(mark).collect();
+    let files: Result<Vec<String>, EngineError> = list.split(';').map(mark).collect();
     Ok(files?.join(";"))
 }
 
@@ -117,16 +118,16 @@ pub(super) fn with_raw_marked(
 /// server finds those that were looked at.
 ///
 /// # Errors
-/// [`ServerError::Failed`]: a node leads to another device.
-pub(super) fn hold(directories: &TreeDirectories) -> Result<Vec<File>, ServerError> {
+/// `Failed`: a node leads to another device.
+pub(super) fn hold(directories: &TreeDirectories) -> Result<Vec<File>, EngineError> {
     let devices = directories.devices.iter();
     let held = devices.map(|device| device.open_file(OpenOptions::new().read(true)));
     let held: Result<Vec<File>, LayoutError> = held.collect();
-    held.map_err(|error| ServerError::failed("opening a datafile's device", error))
+    held.map_err(|error| EngineError::failed("opening a datafile's device", error))
 }
 
-fn no(reason: String) -> ServerError {
-    ServerError::Unavailable(reason)
+fn no(reason: String) -> EngineError {
+    EngineError::unavailable(reason)
 }
 
 fn value_of<'a>(settings: &'a BTreeMap<String, String>, name: &str) -> Option<&'a str> {
@@ -143,7 +144,7 @@ fn add(settings: &mut BTreeMap<String, String>, name: &str, value: &str) {
 }
 
 /// Tables have no files of their own.
-fn one_tablespace(settings: &mut BTreeMap<String, String>) -> Result<(), ServerError> {
+fn one_tablespace(settings: &mut BTreeMap<String, String>) -> Result<(), EngineError> {
     let is_off = |value: &str| matches!(value.to_lowercase().as_str(), "0" | "off" | "false");
     match value_of(settings, FILE_PER_TABLE) {
         Some(value) if !is_off(value) => Err(no(format!(
@@ -157,7 +158,7 @@ fn one_tablespace(settings: &mut BTreeMap<String, String>) -> Result<(), ServerE
 }
 
 /// The page cache has no part in it.
-fn unbuffered(request: &mut ServerRequest) -> Result<(), ServerError> {
+fn unbuffered(request: &mut ServerRequest) -> Result<(), EngineError> {
     let flush_method = value_of(&request.settings, FLUSH_METHOD);
     let buffering = value_of(&request.settings, DATA_FILE_BUFFERING);
     let is_direct = |value: &str| {
@@ -199,7 +200,7 @@ fn equal_files(count: u64, bytes: u64) -> String {
 }
 
 /// Names and sizes of a list such as `ibdata1:500M;ibdata2:1G`.
-fn parse(list: &str) -> Result<Vec<(String, u64)>, ServerError> {
+fn parse(list: &str) -> Result<Vec<(String, u64)>, EngineError> {
     let one = |file: &str| {
         let (name, size) = file.split_once(':')?;
         let is_letter = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte);

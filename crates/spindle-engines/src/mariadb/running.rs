@@ -8,10 +8,11 @@ use spindle_workload::sql::SqlConnection;
 use super::connection::{Access, DATABASE, MariaDbConnection};
 use super::monitor::{Monitor, counts};
 use super::settings::in_force;
+use crate::EngineError;
 use crate::engine::{Counters, EngineCounts, EngineWait, Housekeeping, SegmentSize, ThreadOf};
 use crate::promise::{self, Promise, Storage};
 use crate::sql::child_server::ChildServer;
-use crate::sql::{RunningServer, ServerError, Stop};
+use crate::sql::{RunningServer, Stop};
 
 /// A server at work. It ends when this is dropped.
 pub(super) struct RunningMariaDb {
@@ -26,12 +27,12 @@ impl RunningMariaDb {
     /// A server that takes connections.
     ///
     /// # Errors
-    /// [`ServerError::Session`].
+    /// See [`SessionError`].
     pub fn new(
         process: ChildServer,
         access: Access,
         devices: Vec<File>,
-    ) -> Result<RunningMariaDb, ServerError> {
+    ) -> Result<RunningMariaDb, EngineError> {
         let monitor = Monitor::new(&access)?;
         Ok(RunningMariaDb {
             process,
@@ -44,8 +45,8 @@ impl RunningMariaDb {
     /// Has the server look through every table and index of the workload's database; what was found, for people.
     ///
     /// # Errors
-    /// [`ServerError::Failed`]: something is wrong with one.
-    pub fn check_tables(&self) -> Result<String, ServerError> {
+    /// `Failed`: something is wrong with one.
+    pub fn check_tables(&self) -> Result<String, EngineError> {
         let tables = self.monitor.tables(DATABASE)?;
         let mut connection = self.connect()?;
         let mut wrong = Vec::new();
@@ -59,8 +60,8 @@ impl RunningMariaDb {
             });
             if let Err(error) = asked {
                 // A server that finds a page damaged may end itself.
-                let words = self.failure().unwrap_or_else(|| error.to_string());
-                return Err(ServerError::failed(format!("check table {table}"), words));
+                let reason = self.failure().unwrap_or_else(|| error.into());
+                return Err(EngineError::failed(format!("check table {table}"), reason));
             }
         }
         match wrong.is_empty() {
@@ -68,7 +69,7 @@ impl RunningMariaDb {
                 "check table found nothing wrong in {} tables",
                 tables.len()
             )),
-            false => Err(ServerError::failed("check table", wrong.join("; "))),
+            false => Err(EngineError::failed("check table", wrong.join("; "))),
         }
     }
 }
@@ -97,8 +98,8 @@ impl Counters for RunningMariaDb {
             .number("innodb_buffer_pool_bytes_dirty")
     }
 
-    fn failure(&self) -> Option<String> {
-        self.process.last_words()
+    fn failure(&self) -> Option<EngineError> {
+        self.process.ended()
     }
 
     fn segments(&self) -> Vec<SegmentSize> {
@@ -132,14 +133,14 @@ impl RunningServer for RunningMariaDb {
         )))
     }
 
-    fn after_load(&self, connection: &mut dyn SqlConnection) -> Result<(), ServerError> {
+    fn after_load(&self, connection: &mut dyn SqlConnection) -> Result<(), EngineError> {
         for table in self.monitor.tables(DATABASE)? {
             connection.ask(&format!("analyze table `{table}`"), &mut |_| Ok(()))?;
         }
         Ok(())
     }
 
-    fn stop(&self, how: Stop) -> Result<(), ServerError> {
+    fn stop(&self, how: Stop) -> Result<(), EngineError> {
         self.process.stop(how)
     }
 }

@@ -8,8 +8,9 @@ use spindle_workload::sql::SqlConnection;
 
 use super::programs::{Make, Programs};
 use super::raw;
+use crate::EngineError;
 use crate::promise;
-use crate::sql::{Purpose, ServerError, ServerIo, ServerRequest, no_method};
+use crate::sql::{Purpose, ServerIo, ServerRequest, no_method};
 
 /// InnoDB's smallest buffer pool (5 MiB), and the steps it is made in.
 const BUFFER_POOL_MIN_BYTES: u64 = 5 << 20;
@@ -152,8 +153,8 @@ impl Settings {
     /// What is asked for, in options of these programs.
     ///
     /// # Errors
-    /// [`ServerError::Unavailable`]: it cannot be had.
-    pub fn of(request: &ServerRequest, programs: &Programs) -> Result<Settings, ServerError> {
+    /// `Unavailable`: it cannot be had.
+    pub fn of(request: &ServerRequest, programs: &Programs) -> Result<Settings, EngineError> {
         let mut settings = Settings {
             options: Vec::new(),
             notes: Vec::new(),
@@ -161,19 +162,19 @@ impl Settings {
         };
         settings.own(request);
         if let Some(io) = request.io {
-            check_io(io).map_err(ServerError::Unavailable)?;
+            check_io(io)?;
             settings.access_path(io, programs)?;
         }
         let chosen = settings.options.len();
         for (name, value) in &request.settings {
-            check_name(name).map_err(ServerError::Unavailable)?;
+            check_name(name)?;
             let plain = plain(name);
             let of_io = settings.options[..chosen].iter();
             if request.io.is_some()
                 && ACCESS_PATH.contains(&plain.as_str())
                 && of_io.clone().any(|(own, _)| *own == plain)
             {
-                return Err(ServerError::Unavailable(format!(
+                return Err(EngineError::refused(format!(
                     "io and the setting {name} say the same thing: leave one of them out"
                 )));
             }
@@ -206,7 +207,7 @@ impl Settings {
     }
 
     /// The layout's `io`.
-    fn access_path(&mut self, io: ServerIo, programs: &Programs) -> Result<(), ServerError> {
+    fn access_path(&mut self, io: ServerIo, programs: &Programs) -> Result<(), EngineError> {
         if let Some(caching) = io.caching {
             let direct = caching == Caching::Direct;
             match (programs.make, programs.version) {
@@ -226,12 +227,12 @@ impl Settings {
             Some(Method::Slaves) => self.io_threads(io.slaves),
             Some(Method::Async) => self.native(Native::IoUring, programs),
             Some(Method::Libaio) => self.native(Native::Libaio, programs),
-            Some(_) => check_io(io).map_err(ServerError::Unavailable),
+            Some(_) => check_io(io),
         }
     }
 
     /// InnoDB's own threads, which make blocking calls ("simulated" asynchronous I/O).
-    fn io_threads(&mut self, slaves: u32) -> Result<(), ServerError> {
+    fn io_threads(&mut self, slaves: u32) -> Result<(), EngineError> {
         if slaves == 1 {
             self.notes
                 .push("InnoDB has 2 threads that write at least".to_owned());
@@ -247,10 +248,10 @@ impl Settings {
     }
 
     /// The system's asynchronous I/O of that kind, if the server was built with it.
-    fn native(&mut self, wanted: Native, programs: &Programs) -> Result<(), ServerError> {
+    fn native(&mut self, wanted: Native, programs: &Programs) -> Result<(), EngineError> {
         let no = |reason: &str| {
             let title = &programs.title;
-            Err(ServerError::Unavailable(format!("{title}: {reason}")))
+            Err(EngineError::refused(format!("{title}: {reason}")))
         };
         // MariaDB 10.11.14, 11.4.8 and 11.8.3 let one choose.
         let chooses = programs.mentions("which Linux AIO implementation");
@@ -304,8 +305,8 @@ impl Settings {
     /// Says of datafiles that they are raw where a device has their name in the data directory.
     ///
     /// # Errors
-    /// [`ServerError::Failed`]: nobody has looked at that device.
-    pub fn find_raw_files(&mut self, directories: &TreeDirectories) -> Result<(), ServerError> {
+    /// `Failed`: nobody has looked at that device.
+    pub fn find_raw_files(&mut self, directories: &TreeDirectories) -> Result<(), EngineError> {
         let mut options = self.options.iter_mut();
         if let Some((_, list)) = options.find(|(name, _)| name == raw::DATA_FILE_PATH) {
             *list = raw::with_raw_marked(list, directories)?;
@@ -349,28 +350,32 @@ const ACCESS_PATH: [&str; 6] = [
 const NO_SYNC: &str = "InnoDB always has I/O threads: choose \"slaves\" for its own threads (innodb_use_native_aio = OFF), \"async\" or \"libaio\"";
 
 /// What is wrong with an access path in every version.
-pub(super) fn check_io(io: ServerIo) -> Result<(), String> {
+pub(super) fn check_io(io: ServerIo) -> Result<(), EngineError> {
     match io.method {
-        Some(Method::Sync) => Err(NO_SYNC.to_owned()),
-        Some(Method::Slaves) if io.slaves > IO_THREADS_MAX => Err(format!(
+        Some(Method::Sync) => Err(EngineError::refused(NO_SYNC)),
+        Some(Method::Slaves) if io.slaves > IO_THREADS_MAX => Err(EngineError::refused(format!(
             "InnoDB has {IO_THREADS_MAX} I/O threads of each kind at most, not {}",
             io.slaves
-        )),
+        ))),
         None | Some(Method::Slaves | Method::Async | Method::Libaio) => Ok(()),
-        Some(other) => Err(no_method(other)),
+        Some(other) => Err(EngineError::refused(no_method(other))),
     }
 }
 
 /// What is wrong with the name of a setting in every version.
-pub(super) fn check_name(name: &str) -> Result<(), String> {
+pub(super) fn check_name(name: &str) -> Result<(), EngineError> {
     let is_word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
     if name.is_empty() || !name.bytes().all(is_word) || name.starts_with('-') {
-        return Err(format!("{name:?} cannot be the name of a setting"));
+        return Err(EngineError::refused(format!(
+            "{name:?} cannot be the name of a setting"
+        )));
     }
     let plain = plain(name);
     match OWN.iter().find(|(own, _)| *own == plain) {
         None => Ok(()),
-        Some((_, reason)) => Err(format!("{name} is not for an experiment to set: {reason}")),
+        Some((_, reason)) => Err(EngineError::refused(format!(
+            "{name} is not for an experiment to set: {reason}"
+        ))),
     }
 }
 
@@ -406,7 +411,7 @@ mod tests {
         }
     }
 
-    fn of(settings: &[(&str, &str)], io: Option<ServerIo>) -> Result<Settings, ServerError> {
+    fn of(settings: &[(&str, &str)], io: Option<ServerIo>) -> Result<Settings, EngineError> {
         Settings::of(&request(settings, io), &programs(Make::MariaDb, (10, 11)))
     }
 

@@ -15,7 +15,8 @@ use spindle_workload::sql::SqlConnection;
 use super::connection::PostgresConnection;
 use super::programs::Programs;
 use super::settings::Settings;
-use crate::sql::{Purpose, ServerError};
+use crate::EngineError;
+use crate::sql::Purpose;
 
 /// The superuser, whose password is drawn for each cluster.
 pub(super) const SUPERUSER: &str = "spindle";
@@ -38,16 +39,16 @@ pub(super) struct Cluster {
     roots: Vec<PathBuf>,
 }
 
-fn system(what: &str, path: &Path, error: std::io::Error) -> ServerError {
-    ServerError::failed(format!("{what} {}", path.display()), error)
+fn system(what: &str, path: &Path, error: std::io::Error) -> EngineError {
+    EngineError::failed(format!("{what} {}", path.display()), error)
 }
 
 impl Cluster {
     /// The cluster in directories, which are there.
     ///
     /// # Errors
-    /// [`ServerError::Failed`]; so for the others.
-    pub fn of(directories: &TreeDirectories) -> Result<Cluster, ServerError> {
+    /// `Failed`; so for the others.
+    pub fn of(directories: &TreeDirectories) -> Result<Cluster, EngineError> {
         let whole = |path: &Path| {
             path.canonicalize()
                 .map_err(|error| system("looking for", path, error))
@@ -83,7 +84,7 @@ impl Cluster {
     }
 
     /// The superuser's password.
-    pub fn password(&self) -> Result<String, ServerError> {
+    pub fn password(&self) -> Result<String, EngineError> {
         let path = self.top.join("password");
         let text = std::fs::read_to_string(&path);
         let text = text.map_err(|error| system("reading", &path, error))?;
@@ -91,7 +92,7 @@ impl Cluster {
     }
 
     /// Makes the files of an empty cluster; its tablespaces are made by [`Cluster::create_tablespaces`].
-    pub fn create(&self, settings: &Settings, programs: &Programs) -> Result<(), ServerError> {
+    pub fn create(&self, settings: &Settings, programs: &Programs) -> Result<(), EngineError> {
         for path in &self.roots {
             programs.give(path)?;
             programs.reaches(path)?;
@@ -128,7 +129,7 @@ impl Cluster {
     pub fn create_tablespaces(
         &self,
         connection: &mut PostgresConnection,
-    ) -> Result<(), ServerError> {
+    ) -> Result<(), EngineError> {
         for (name, path) in [
             (INDEX_TABLESPACE, &self.index),
             (TEMP_TABLESPACE, &self.temp),
@@ -152,7 +153,7 @@ impl Cluster {
         settings: &Settings,
         purpose: Purpose,
         programs: &Programs,
-    ) -> Result<(), ServerError> {
+    ) -> Result<(), EngineError> {
         for path in &self.roots {
             programs.reaches(path)?;
         }
@@ -168,7 +169,7 @@ impl Cluster {
             let (number, to) = match line.split_once(' ') {
                 Some((number, INDEX_TABLESPACE)) => (number, &self.index),
                 Some((number, TEMP_TABLESPACE)) => (number, &self.temp),
-                _ => return Err(ServerError::failed("reading the tablespaces", line)),
+                _ => return Err(EngineError::failed("reading the tablespaces", line)),
             };
             link(to, &self.data().join("pg_tblspc").join(number), programs)?;
         }
@@ -184,7 +185,7 @@ impl Cluster {
     }
 
     /// A new log, open for the server to write to.
-    pub fn open_log(&self) -> Result<File, ServerError> {
+    pub fn open_log(&self) -> Result<File, EngineError> {
         let path = self.log();
         let mut options = OpenOptions::new();
         let options = options.create(true).write(true).truncate(true).mode(0o600);
@@ -193,7 +194,7 @@ impl Cluster {
     }
 
     /// Flushes every file of a server that is stopped.
-    pub fn flush(&self, programs: &Programs) -> Result<(), ServerError> {
+    pub fn flush(&self, programs: &Programs) -> Result<(), EngineError> {
         let mut initdb = programs.command("initdb");
         initdb.arg("--sync-only").arg("-D").arg(self.data());
         programs.text_of(&mut initdb).map(|_| ())
@@ -220,10 +221,10 @@ fn write_password(path: &Path) -> std::io::Result<()> {
 }
 
 /// Makes `at` a link to `to`, in the place of a link that was there.
-fn link(to: &Path, at: &Path, programs: &Programs) -> Result<(), ServerError> {
+fn link(to: &Path, at: &Path, programs: &Programs) -> Result<(), EngineError> {
     match std::fs::symlink_metadata(at) {
         Ok(found) if !found.is_symlink() => {
-            return Err(ServerError::failed(
+            return Err(EngineError::failed(
                 format!("linking {} to {}", at.display(), to.display()),
                 "something else than a link is there",
             ));

@@ -14,12 +14,12 @@ use super::settings::in_force;
 use super::stream::Stream;
 use super::waits::{WaitSampler, Whose};
 use super::wire::Login;
+use crate::EngineError;
 use crate::engine::{Counters, EngineCounts, EngineWait, Housekeeping, SegmentSize};
 use crate::promise::{self, Promise, Storage};
 use crate::sql::address::Reach;
 use crate::sql::{
-    Address, ForeignServer, FoundServer, Password, Purpose, RunningServer, Schema, SchemaGone,
-    ServerError, Stop,
+    Address, ForeignServer, FoundServer, Password, Purpose, RunningServer, Schema, SchemaGone, Stop,
 };
 
 /// What a server is asked of its settings: what matters to storage.
@@ -37,15 +37,15 @@ impl ForeignServer for Postgres {
         &self,
         address: &Address,
         password: Option<&Password>,
-    ) -> Result<FoundServer, ServerError> {
-        let refused = |error| ServerError::Unavailable(format!("{address}: {error}"));
+    ) -> Result<FoundServer, EngineError> {
+        let refused = |error| EngineError::unavailable(format!("{address}: {error}"));
         let mut connection = connect(address, password, "spindle").map_err(refused)?;
         let version = text(&mut connection, "select version()").map_err(refused)?;
         let may = "select has_database_privilege(current_database(), 'CREATE')";
         // Who does not know the question will say no when a schema is made.
         if number(&mut connection, may) == Ok(Some(0)) {
             let database = address.database.as_deref().unwrap_or_default();
-            return Err(ServerError::Unavailable(format!(
+            return Err(EngineError::unavailable(format!(
                 "{address}: the user {0} may make no schema there; as its owner: grant create on database \"{database}\" to \
                  \"{0}\"",
                 address.user
@@ -77,7 +77,7 @@ impl ForeignServer for Postgres {
         })
     }
 
-    fn make(&self, schema: &Schema) -> Result<(), ServerError> {
+    fn make(&self, schema: &Schema) -> Result<(), EngineError> {
         let failed = |error| failed("making", schema, &error);
         let mut connection = come_to(schema).map_err(failed)?;
         let Schema { name, token, .. } = schema;
@@ -89,7 +89,7 @@ impl ForeignServer for Postgres {
         made.map_err(failed)
     }
 
-    fn drop_schema(&self, schema: &Schema) -> Result<SchemaGone, ServerError> {
+    fn drop_schema(&self, schema: &Schema) -> Result<SchemaGone, EngineError> {
         let failed = |error| failed("dropping", schema, &error);
         let mut connection = come_to(schema).map_err(failed)?;
         let name = &schema.name;
@@ -112,7 +112,7 @@ impl ForeignServer for Postgres {
         &self,
         schema: &Schema,
         purpose: Purpose,
-    ) -> Result<Arc<dyn RunningServer>, ServerError> {
+    ) -> Result<Arc<dyn RunningServer>, EngineError> {
         let failed = |error| failed("coming to", schema, &error);
         let watch = match purpose {
             Purpose::Load => None,
@@ -121,7 +121,7 @@ impl ForeignServer for Postgres {
                 let major = major_of(&mut counting);
                 let looking = come_to(schema).map_err(failed)?;
                 let sampler = WaitSampler::start(looking, Whose::Own).map_err(|error| {
-                    ServerError::failed("starting the thread that looks at waits", error)
+                    EngineError::failed("starting the thread that looks at waits", error)
                 })?;
                 Some(Watch {
                     sampler,
@@ -137,9 +137,9 @@ impl ForeignServer for Postgres {
     }
 }
 
-fn failed(what: &str, schema: &Schema, error: &SessionError) -> ServerError {
+fn failed(what: &str, schema: &Schema, error: &SessionError) -> EngineError {
     let what = format!("{what} the schema {} on {}", schema.name, schema.address);
-    ServerError::failed(what, error)
+    EngineError::failed(what, error)
 }
 
 fn connect(
@@ -255,7 +255,7 @@ impl RunningServer for ForeignPostgres {
     }
 
     /// Only what is in the schema; a checkpoint would be the whole server's.
-    fn after_load(&self, connection: &mut dyn SqlConnection) -> Result<(), ServerError> {
+    fn after_load(&self, connection: &mut dyn SqlConnection) -> Result<(), EngineError> {
         let mut tables = Vec::new();
         let asked = format!(
             "select relname::text from pg_class where relkind = 'r' and relnamespace = '{}'::regnamespace order by 1",
@@ -278,7 +278,7 @@ impl RunningServer for ForeignPostgres {
     }
 
     /// Spindle goes; the server stays.
-    fn stop(&self, _: Stop) -> Result<(), ServerError> {
+    fn stop(&self, _: Stop) -> Result<(), EngineError> {
         let mut watch = self.watch.lock().unwrap_or_else(PoisonError::into_inner);
         *watch = None;
         Ok(())

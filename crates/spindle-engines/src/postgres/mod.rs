@@ -22,8 +22,9 @@ use std::sync::Arc;
 use spindle_layout::TreeDirectories;
 use spindle_workload::sql::Dialect;
 
+use crate::EngineError;
 use crate::sql::{
-    FoundServer, Purpose, Room, RunningServer, Server, ServerError, ServerIo, ServerRequest, Stop,
+    FoundServer, Purpose, Room, RunningServer, Server, ServerIo, ServerRequest, Stop,
 };
 use cluster::Cluster;
 use programs::Programs;
@@ -45,7 +46,7 @@ impl Server for Postgres {
         Dialect::Postgres
     }
 
-    fn examine(&self, request: &ServerRequest) -> Result<FoundServer, ServerError> {
+    fn examine(&self, request: &ServerRequest) -> Result<FoundServer, EngineError> {
         let programs = Programs::find(request)?;
         let settings = Settings::of(request, &programs)?;
         settings.check(&programs)?;
@@ -63,11 +64,11 @@ impl Server for Postgres {
         })
     }
 
-    fn check_setting(&self, name: &str, value: &str) -> Result<(), String> {
+    fn check_setting(&self, name: &str, value: &str) -> Result<(), EngineError> {
         settings::check_setting(&name.to_lowercase(), value.trim())
     }
 
-    fn check_io(&self, io: ServerIo, _: bool) -> Result<(), String> {
+    fn check_io(&self, io: ServerIo, _: bool) -> Result<(), EngineError> {
         settings::check_io(io)
     }
 
@@ -97,7 +98,7 @@ impl Server for Postgres {
         &self,
         request: &ServerRequest,
         directories: &TreeDirectories,
-    ) -> Result<(), ServerError> {
+    ) -> Result<(), EngineError> {
         let programs = Programs::find(request)?;
         let settings = Settings::of(request, &programs)?;
         let cluster = Cluster::of(directories)?;
@@ -114,7 +115,7 @@ impl Server for Postgres {
         request: &ServerRequest,
         directories: &TreeDirectories,
         purpose: Purpose,
-    ) -> Result<Arc<dyn RunningServer>, ServerError> {
+    ) -> Result<Arc<dyn RunningServer>, EngineError> {
         let programs = Programs::find(request)?;
         let settings = Settings::of(request, &programs)?;
         let cluster = Cluster::of(directories)?;
@@ -126,7 +127,7 @@ impl Server for Postgres {
         &self,
         request: &ServerRequest,
         directories: &TreeDirectories,
-    ) -> Result<String, ServerError> {
+    ) -> Result<String, EngineError> {
         verify::verify(self, request, directories)
     }
 }

@@ -4,8 +4,9 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
+use crate::EngineError;
+use crate::sql::ServerRequest;
 use crate::sql::account::{Account, launch, launch_bound, not_launched};
-use crate::sql::{ServerError, ServerRequest};
 
 /// The oldest version that has all that is asked of a server here.
 pub(super) const MAJOR_MIN: u32 = 13;
@@ -33,8 +34,8 @@ impl Programs {
     /// The programs in `bin_dir` of the request; else those on the path; else the newest that Debian has installed.
     ///
     /// # Errors
-    /// [`ServerError::Unavailable`]: there are none, they are too old, or no user may run them.
-    pub fn find(request: &ServerRequest) -> Result<Programs, ServerError> {
+    /// `Unavailable`: there are none, they are too old, or no user may run them.
+    pub fn find(request: &ServerRequest) -> Result<Programs, EngineError> {
         let user = Account::of_servers(&USERS, NO_USER)?;
         let candidates = match &request.bin_dir {
             Some(directory) => vec![directory.clone()],
@@ -48,14 +49,14 @@ impl Programs {
             }
         }
         Err(refused.unwrap_or_else(|| {
-            ServerError::Unavailable(format!(
+            EngineError::unavailable(format!(
                 "no PostgreSQL server is installed: neither on PATH nor in {DEBIAN}; install one (Debian: apt-get \
                  install postgresql), or name the directory of its programs with bin_dir"
             ))
         }))
     }
 
-    fn in_directory(bin_dir: PathBuf, user: Option<Account>) -> Result<Programs, ServerError> {
+    fn in_directory(bin_dir: PathBuf, user: Option<Account>) -> Result<Programs, EngineError> {
         let mut programs = Programs {
             bin_dir,
             major: 0,
@@ -65,7 +66,7 @@ impl Programs {
         for program in ["postgres", "initdb"] {
             let path = programs.bin_dir.join(program);
             if !path.is_file() {
-                return Err(ServerError::Unavailable(format!(
+                return Err(EngineError::unavailable(format!(
                     "there is no PostgreSQL server in {}: {program} is missing",
                     programs.bin_dir.display()
                 )));
@@ -73,14 +74,14 @@ impl Programs {
         }
         let said = programs.text_of(programs.command("postgres").arg("--version"))?;
         programs.major = major_of(&said).ok_or_else(|| {
-            ServerError::Unavailable(format!(
+            EngineError::unavailable(format!(
                 "{} says {said:?} of its version, which is none of PostgreSQL",
                 programs.path("postgres").display()
             ))
         })?;
         programs.version = said.replace("postgres (PostgreSQL)", "PostgreSQL");
         if programs.major < MAJOR_MIN {
-            return Err(ServerError::Unavailable(format!(
+            return Err(EngineError::unavailable(format!(
                 "{} in {} is too old: PostgreSQL {MAJOR_MIN} or newer is needed",
                 programs.version,
                 programs.bin_dir.display()
@@ -114,8 +115,8 @@ impl Programs {
     /// Runs a command to its end.
     ///
     /// # Errors
-    /// [`ServerError::Failed`] when it cannot be started.
-    pub fn output_of(&self, command: &mut Command) -> Result<Output, ServerError> {
+    /// `Failed` when it cannot be started.
+    pub fn output_of(&self, command: &mut Command) -> Result<Output, EngineError> {
         let output = command.output();
         output.map_err(|error| not_launched("running PostgreSQL", error))
     }
@@ -123,8 +124,8 @@ impl Programs {
     /// Runs a command to its end; what it wrote to its output.
     ///
     /// # Errors
-    /// [`ServerError::Failed`] with what it wrote to standard error.
-    pub fn text_of(&self, command: &mut Command) -> Result<String, ServerError> {
+    /// `Failed` with what it wrote to standard error.
+    pub fn text_of(&self, command: &mut Command) -> Result<String, EngineError> {
         let output = self.output_of(command)?;
         if !output.status.success() {
             let program = command
@@ -134,20 +135,20 @@ impl Programs {
                 .unwrap_or_default()
                 .to_string_lossy()
                 .into_owned();
-            return Err(ServerError::failed(program, last_words(&output)));
+            return Err(EngineError::failed(program, last_words(&output)));
         }
         Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
     }
 
     /// Makes sure that the user of servers gets to a directory. Errors: see [`Account::reach`].
-    pub fn reaches(&self, directory: &Path) -> Result<(), ServerError> {
+    pub fn reaches(&self, directory: &Path) -> Result<(), EngineError> {
         self.user
             .as_ref()
             .map_or(Ok(()), |user| user.reach(directory))
     }
 
     /// Gives a file or directory to the user of servers. Errors: the system's.
-    pub fn give(&self, path: &Path) -> Result<(), ServerError> {
+    pub fn give(&self, path: &Path) -> Result<(), EngineError> {
         self.user.as_ref().map_or(Ok(()), |user| user.give(path))
     }
 }

@@ -19,10 +19,11 @@ use super::settings::{Settings, in_force};
 use super::stream::Stream;
 use super::waits::{WaitSampler, Whose};
 use super::wire::Login;
+use crate::EngineError;
 use crate::engine::{Counters, EngineCounts, EngineWait, Housekeeping, SegmentSize, ThreadOf};
 use crate::promise::{self, Promise, Storage};
 use crate::sql::child_server::{ChildServer, Habits};
-use crate::sql::{Purpose, RunningServer, ServerError, Stop};
+use crate::sql::{Purpose, RunningServer, Stop};
 
 /// Recovery from a crash takes as long as its redo is long.
 const START_LIMIT: Duration = Duration::from_secs(1800);
@@ -45,12 +46,12 @@ struct Access {
 }
 
 impl Access {
-    fn to(cluster: &Cluster) -> Result<Access, ServerError> {
+    fn to(cluster: &Cluster) -> Result<Access, EngineError> {
         let path = cluster.run();
         let run = File::open(&path);
         Ok(Access {
             run: run.map_err(|error| {
-                ServerError::failed(format!("opening {}", path.display()), error)
+                EngineError::failed(format!("opening {}", path.display()), error)
             })?,
             login: Login {
                 user: SUPERUSER.to_owned(),
@@ -87,13 +88,13 @@ impl RunningPostgres {
     /// Starts a cluster where it is, and waits until it takes connections.
     ///
     /// # Errors
-    /// [`ServerError::Failed`]; no process is left.
+    /// `Failed`; no process is left.
     pub fn start(
         cluster: Cluster,
         settings: &Settings,
         programs: Programs,
         purpose: Purpose,
-    ) -> Result<RunningPostgres, ServerError> {
+    ) -> Result<RunningPostgres, EngineError> {
         cluster.make_ready(settings, purpose, &programs)?;
         let access = Access::to(&cluster)?;
         let postmaster = start_postmaster(&cluster, &programs)?;
@@ -101,7 +102,7 @@ impl RunningPostgres {
         let counters = Statistics::new(first, programs.major)?;
         let sampler = WaitSampler::start(access.connect(None)?, Whose::All);
         let sampler = sampler.map_err(|error| {
-            ServerError::failed("starting the thread that looks at waits", error)
+            EngineError::failed("starting the thread that looks at waits", error)
         })?;
         Ok(RunningPostgres {
             sampler,
@@ -131,10 +132,10 @@ impl RunningPostgres {
     }
 }
 
-fn start_postmaster(cluster: &Cluster, programs: &Programs) -> Result<ChildServer, ServerError> {
+fn start_postmaster(cluster: &Cluster, programs: &Programs) -> Result<ChildServer, EngineError> {
     let log = cluster.open_log()?;
     let again = log.try_clone();
-    let again = again.map_err(|error| ServerError::failed("opening the server's log", error))?;
+    let again = again.map_err(|error| EngineError::failed("opening the server's log", error))?;
     let mut command = programs.command_of_thread("postgres");
     command.arg("-D").arg(cluster.data());
     command.stdout(again).stderr(log);
@@ -145,17 +146,17 @@ fn start_postmaster(cluster: &Cluster, programs: &Programs) -> Result<ChildServe
 fn wait_until_ready(
     access: &Access,
     postmaster: &ChildServer,
-) -> Result<PostgresConnection, ServerError> {
+) -> Result<PostgresConnection, EngineError> {
     let began = Instant::now();
     loop {
-        if let Some(reason) = postmaster.last_words() {
-            return Err(ServerError::failed("starting PostgreSQL", reason));
+        if let Some(reason) = postmaster.ended() {
+            return Err(EngineError::failed("starting PostgreSQL", reason));
         }
         match access.connect(None) {
             Ok(connection) => return Ok(connection),
             // It is not there yet, or recovers.
             Err(SessionError::Lost(reason)) if began.elapsed() > START_LIMIT => {
-                return Err(ServerError::failed("starting PostgreSQL", reason));
+                return Err(EngineError::failed("starting PostgreSQL", reason));
             }
             Err(SessionError::Lost(_)) => std::thread::sleep(START_LOOK),
             Err(error) => return Err(error.into()),
@@ -184,8 +185,8 @@ impl Counters for RunningPostgres {
         self.counters.housekeeping()
     }
 
-    fn failure(&self) -> Option<String> {
-        self.postmaster.last_words()
+    fn failure(&self) -> Option<EngineError> {
+        self.postmaster.ended()
     }
 
     fn segments(&self) -> Vec<SegmentSize> {
@@ -217,18 +218,18 @@ impl RunningServer for RunningPostgres {
         Ok(Box::new(self.connect_client()?))
     }
 
-    fn before_indexes(&self, connection: &mut dyn SqlConnection) -> Result<(), ServerError> {
+    fn before_indexes(&self, connection: &mut dyn SqlConnection) -> Result<(), EngineError> {
         connection.run(&format!("set default_tablespace = {INDEX_TABLESPACE}"))?;
         Ok(())
     }
 
-    fn after_load(&self, connection: &mut dyn SqlConnection) -> Result<(), ServerError> {
+    fn after_load(&self, connection: &mut dyn SqlConnection) -> Result<(), EngineError> {
         connection.run("vacuum (analyze)")?;
         connection.run("checkpoint")?;
         Ok(())
     }
 
-    fn stop(&self, how: Stop) -> Result<(), ServerError> {
+    fn stop(&self, how: Stop) -> Result<(), EngineError> {
         let mut is_stopped = self
             .is_stopped
             .lock()

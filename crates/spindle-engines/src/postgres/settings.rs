@@ -9,8 +9,9 @@ use spindle_workload::sql::SqlConnection;
 
 use super::connection::PostgresConnection;
 use super::programs::{Programs, last_words};
+use crate::EngineError;
 use crate::promise;
-use crate::sql::{Purpose, ServerError, ServerIo, ServerRequest, no_method};
+use crate::sql::{Purpose, ServerIo, ServerRequest, no_method};
 
 /// Settings that the cluster is made with, for `initdb`.
 const OF_CREATION: [&str; 2] = ["data_checksums", "wal_segment_size"];
@@ -96,9 +97,9 @@ impl Settings {
     /// What a request says, as far as it can be judged without asking the server.
     ///
     /// # Errors
-    /// [`ServerError::Unavailable`]: a setting that is not the experiment's to make, or that this version does not
+    /// `Unavailable`: a setting that is not the experiment's to make, or that this version does not
     /// know.
-    pub fn of(request: &ServerRequest, programs: &Programs) -> Result<Settings, ServerError> {
+    pub fn of(request: &ServerRequest, programs: &Programs) -> Result<Settings, EngineError> {
         let mut settings = Settings {
             lines: vec![
                 (
@@ -123,13 +124,13 @@ impl Settings {
         Ok(settings)
     }
 
-    fn take(&mut self, name: &str, value: &str, programs: &Programs) -> Result<(), ServerError> {
+    fn take(&mut self, name: &str, value: &str, programs: &Programs) -> Result<(), EngineError> {
         let value = value.trim();
-        check_setting(name, value).map_err(ServerError::Unavailable)?;
+        check_setting(name, value)?;
         if let Some((_, since)) = SINCE.iter().find(|(known, _)| *known == name)
             && programs.major < *since
         {
-            return Err(ServerError::Unavailable(format!(
+            return Err(EngineError::refused(format!(
                 "{name} needs PostgreSQL {since}; this is {}",
                 programs.version
             )));
@@ -169,9 +170,9 @@ impl Settings {
     /// Has the server look at every value, on an empty directory that is removed again.
     ///
     /// # Errors
-    /// [`ServerError::Unavailable`] with its own words, and the nearest name for one that it does not know.
-    pub fn check(&self, programs: &Programs) -> Result<(), ServerError> {
-        let failed = |error| ServerError::failed("making a directory to check settings in", error);
+    /// `Unavailable` with its own words, and the nearest name for one that it does not know.
+    pub fn check(&self, programs: &Programs) -> Result<(), EngineError> {
+        let failed = |error| EngineError::failed("making a directory to check settings in", error);
         let scratch = tempfile::Builder::new()
             .prefix("spindle-postgres-")
             .tempdir()
@@ -200,7 +201,7 @@ impl Settings {
                 _ = write!(reason, "; did you mean {near:?}?");
             }
         }
-        Err(ServerError::Unavailable(reason))
+        Err(EngineError::refused(reason))
     }
 
     /// `postgresql.conf`. `socket_directory` is given from the data directory.
@@ -258,11 +259,11 @@ pub(super) fn wal_bytes(request: &ServerRequest) -> u64 {
 }
 
 /// What is wrong with a setting in every version.
-pub(super) fn check_setting(name: &str, value: &str) -> Result<(), String> {
+pub(super) fn check_setting(name: &str, value: &str) -> Result<(), EngineError> {
     if OWN.contains(&name) {
-        return Err(format!(
+        return Err(EngineError::refused(format!(
             "{name} is not the experiment's to set: Spindle runs the server and says where its files, its log and its socket are"
-        ));
+        )));
     }
     let (is_allowed, allowed) = match name {
         "data_checksums" => (flag_of(value).is_some(), "on, off"),
@@ -274,22 +275,22 @@ pub(super) fn check_setting(name: &str, value: &str) -> Result<(), String> {
     };
     match is_allowed {
         true => Ok(()),
-        false => Err(format!(
+        false => Err(EngineError::refused(format!(
             "{name} = {value} means nothing to PostgreSQL; allowed: {allowed}"
-        )),
+        ))),
     }
 }
 
 /// What is wrong with an access path in every version.
-pub(super) fn check_io(io: ServerIo) -> Result<(), String> {
+pub(super) fn check_io(io: ServerIo) -> Result<(), EngineError> {
     match io.method {
-        Some(Method::Slaves) if io.slaves > IO_WORKERS_MAX => Err(format!(
+        Some(Method::Slaves) if io.slaves > IO_WORKERS_MAX => Err(EngineError::refused(format!(
             "PostgreSQL has at most {IO_WORKERS_MAX} I/O workers, and slaves = {} asks for more",
             io.slaves
-        )),
+        ))),
         None | Some(Method::Sync | Method::Slaves | Method::Async) => Ok(()),
-        Some(Method::Libaio) => Err(NO_LIBAIO.to_owned()),
-        Some(other) => Err(no_method(other)),
+        Some(Method::Libaio) => Err(EngineError::refused(NO_LIBAIO)),
+        Some(other) => Err(EngineError::refused(no_method(other))),
     }
 }
 
@@ -329,14 +330,14 @@ fn flag_of(value: &str) -> Option<bool> {
 fn io_settings(
     io: Option<ServerIo>,
     programs: &Programs,
-) -> Result<Vec<(&'static str, String)>, ServerError> {
+) -> Result<Vec<(&'static str, String)>, EngineError> {
     let mut settings = Vec::new();
     let Some(io) = io else {
         return Ok(settings);
     };
-    check_io(io).map_err(ServerError::Unavailable)?;
+    check_io(io)?;
     let needs = |what: &str, version: u32| {
-        Err(ServerError::Unavailable(format!(
+        Err(EngineError::refused(format!(
             "{what} needs PostgreSQL {version}; this is {}",
             programs.version
         )))

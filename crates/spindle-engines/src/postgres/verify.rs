@@ -8,7 +8,8 @@ use spindle_workload::sql::SqlConnection;
 use super::Postgres;
 use super::cluster::Cluster;
 use super::programs::Programs;
-use crate::sql::{Purpose, RunningServer, Server, ServerError, ServerRequest, Stop};
+use crate::EngineError;
+use crate::sql::{Purpose, RunningServer, Server, ServerRequest, Stop};
 
 /// Tables and indexes of the workload and of the server itself. Temporary ones are their session's own.
 const INDEXES: &str = "select count(*), count(bt_index_check(index => c.oid, heapallindexed => true)::text) from pg_class c \
@@ -22,12 +23,12 @@ const TABLES_SINCE: u32 = 14;
 /// Looks through a cluster: recovers it if it must be, has amcheck look at it, stops it, and has pg_checksums look.
 ///
 /// # Errors
-/// [`ServerError::Failed`]: what was found, or that it could not be looked at.
+/// `Failed`: what was found, or that it could not be looked at.
 pub(super) fn verify(
     postgres: &Postgres,
     request: &ServerRequest,
     directories: &TreeDirectories,
-) -> Result<String, ServerError> {
+) -> Result<String, EngineError> {
     let programs = Programs::find(request)?;
     let running = postgres.start(request, directories, Purpose::Trial)?;
     let looked = look(&*running, &programs);
@@ -53,7 +54,7 @@ pub(super) fn verify(
     }
     match looked_at {
         true => Ok(found.join("; ")),
-        false => Err(ServerError::failed(
+        false => Err(EngineError::failed(
             "looking through the cluster",
             "this PostgreSQL has neither amcheck nor pg_checksums with checksums in the blocks",
         )),
@@ -64,7 +65,7 @@ pub(super) fn verify(
 fn look(
     running: &dyn RunningServer,
     programs: &Programs,
-) -> Result<(Vec<String>, bool), ServerError> {
+) -> Result<(Vec<String>, bool), EngineError> {
     let mut connection = running.connect()?;
     let connection = &mut *connection;
     let one = |connection: &mut dyn SqlConnection, sql: &str| {
@@ -73,7 +74,7 @@ fn look(
             answer = row.int(0)?;
             Ok(())
         })?;
-        Ok::<i64, ServerError>(answer)
+        Ok::<i64, EngineError>(answer)
     };
     let checksums = "select current_setting('data_checksums') = 'on'";
     let has_checksums = one(connection, checksums)? != 0;
@@ -98,7 +99,7 @@ fn look(
                 Ok(())
             })?;
             if let Some(wrong) = wrong {
-                return Err(ServerError::failed("amcheck", wrong));
+                return Err(EngineError::failed("amcheck", wrong));
             }
         }
         connection.rollback()?;

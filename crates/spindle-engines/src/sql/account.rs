@@ -3,12 +3,11 @@
 //! util-linux, which also has the kernel end them with the thread that started them: changing the user afterwards would
 //! undo that (PR_SET_PDEATHSIG(2const)).
 
+use crate::EngineError;
 use std::ffi::OsString;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, lchown};
 use std::path::Path;
 use std::process::{Command, Stdio};
-
-use super::ServerError;
 
 /// A user of this machine, as /etc/passwd has it (passwd(5)).
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,15 +21,15 @@ impl Account {
     /// The first user of these names, for servers that root starts; `None`: whoever runs this program.
     ///
     /// # Errors
-    /// [`ServerError::Unavailable`] with `refusal`: there is none.
-    pub fn of_servers(names: &[&str], refusal: &str) -> Result<Option<Account>, ServerError> {
+    /// `Unavailable` with `refusal`: there is none.
+    pub fn of_servers(names: &[&str], refusal: &str) -> Result<Option<Account>, EngineError> {
         if !rustix::process::geteuid().is_root() {
             return Ok(None);
         }
         let users = std::fs::read_to_string("/etc/passwd")
-            .map_err(|error| ServerError::failed("reading /etc/passwd", error))?;
+            .map_err(|error| EngineError::failed("reading /etc/passwd", error))?;
         let mut found = names.iter().filter_map(|name| Account::named(name, &users));
-        let unavailable = || ServerError::Unavailable(refusal.to_owned());
+        let unavailable = || EngineError::unavailable(refusal.to_owned());
         found.next().map(Some).ok_or_else(unavailable)
     }
 
@@ -49,23 +48,23 @@ impl Account {
     }
 
     /// Gives it a file or directory.
-    pub fn give(&self, path: &Path) -> Result<(), ServerError> {
+    pub fn give(&self, path: &Path) -> Result<(), EngineError> {
         lchown(path, Some(self.user_id), Some(self.group_id)).map_err(|error| {
             let what = format!("giving {} to the user {}", path.display(), self.name);
-            ServerError::failed(what, error)
+            EngineError::failed(what, error)
         })
     }
 
     /// Makes sure that it gets to a directory.
     ///
     /// # Errors
-    /// [`ServerError::Failed`] that names the directory on the way which is closed to it.
-    pub fn reach(&self, directory: &Path) -> Result<(), ServerError> {
+    /// `Failed` that names the directory on the way which is closed to it.
+    pub fn reach(&self, directory: &Path) -> Result<(), EngineError> {
         let mut from_the_root: Vec<&Path> = directory.ancestors().collect();
         from_the_root.reverse();
         for ancestor in from_the_root {
             if !self.is_open(ancestor)? {
-                return Err(ServerError::failed(
+                return Err(EngineError::failed(
                     format!("getting to {}", directory.display()),
                     format!(
                         "the server runs as the user {}, and {} is closed to it: open it (chmod o+x), or give the layout \
@@ -79,7 +78,7 @@ impl Account {
         Ok(())
     }
 
-    fn is_open(&self, directory: &Path) -> Result<bool, ServerError> {
+    fn is_open(&self, directory: &Path) -> Result<bool, EngineError> {
         let bit = match std::fs::metadata(directory) {
             Ok(found) if found.uid() == self.user_id => found.permissions().mode() & 0o100,
             Ok(found) if found.gid() == self.group_id => found.permissions().mode() & 0o010,
@@ -131,13 +130,13 @@ fn only_below(process: u32) -> [OsString; 4] {
 }
 
 /// Why `setpriv` could not be run.
-pub(crate) fn not_launched(what: &str, error: std::io::Error) -> ServerError {
+pub(crate) fn not_launched(what: &str, error: std::io::Error) -> EngineError {
     match error.kind() {
-        std::io::ErrorKind::NotFound => ServerError::Unavailable(
+        std::io::ErrorKind::NotFound => EngineError::unavailable(
             "servers are started by setpriv, which is not there: install the package util-linux"
                 .to_owned(),
         ),
-        _ => ServerError::failed(what, error),
+        _ => EngineError::failed(what, error),
     }
 }
 

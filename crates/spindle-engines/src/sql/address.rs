@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 use url::Url;
 
 use super::ServerKind;
+use crate::EngineError;
 
 /// What sslmode may be: those that are content with a connection that is not encrypted. libpq's words, and MySQL's.
 const WITHOUT_TLS: [&str; 5] = ["disable", "allow", "prefer", "disabled", "preferred"];
@@ -87,16 +88,21 @@ impl Address {
     ///
     /// # Errors
     /// What is wrong with it, without what it says.
-    pub fn parse(text: &str) -> Result<Address, String> {
-        let url = Url::parse(text).map_err(|error| format!("it is no address: {error}"))?;
+    pub fn parse(text: &str) -> Result<Address, EngineError> {
+        let url = Url::parse(text)
+            .map_err(|error| EngineError::refused(format!("it is no address: {error}")))?;
         let kind = match url.scheme() {
             "postgres" | "postgresql" => ServerKind::Postgres,
             "mysql" | "mariadb" => ServerKind::MariaDb,
-            other => return Err(format!("{other}:// is no server that Spindle speaks to")),
+            other => {
+                return Err(EngineError::refused(format!(
+                    "{other}:// is no server that Spindle speaks to"
+                )));
+            }
         };
         let user = decoded(url.username())?;
         if user.is_empty() {
-            return Err("it names no user".to_owned());
+            return Err(EngineError::refused("it names no user"));
         }
         let database = decoded(url.path().trim_start_matches('/'))?;
         let database = match (database.is_empty(), kind) {
@@ -124,33 +130,34 @@ impl Address {
     }
 
     /// Takes what stands behind the question mark.
-    fn take(&mut self, key: &str, value: &str) -> Result<(), String> {
+    fn take(&mut self, key: &str, value: &str) -> Result<(), EngineError> {
         let Reach::Host { host, port } = &mut self.reach else {
-            return Err("it names a socket twice".to_owned());
+            return Err(EngineError::refused("it names a socket twice"));
         };
         match (key, self.kind) {
             ("host", ServerKind::Postgres) => value.clone_into(host),
             ("port", ServerKind::Postgres) => {
                 let number = value.parse();
-                *port = number.map_err(|_| "its port is no number up to 65535".to_owned())?;
+                *port = number
+                    .map_err(|_| EngineError::refused("its port is no number up to 65535"))?;
             }
             ("socket", ServerKind::MariaDb) => self.reach = Reach::Socket(value.into()),
             ("sslmode" | "ssl-mode", _) if WITHOUT_TLS.contains(&value.to_lowercase().as_str()) => {
             }
             ("sslmode" | "ssl-mode", _) => {
-                return Err(format!(
+                return Err(EngineError::refused(format!(
                     "{key}={value} asks for an encrypted connection, and Spindle makes none (TLS)"
-                ));
+                )));
             }
             (other, ServerKind::Postgres) => {
-                return Err(format!(
+                return Err(EngineError::refused(format!(
                     "it says {other}, and only host, port and sslmode may stand behind the question mark"
-                ));
+                )));
             }
             (other, _) => {
-                return Err(format!(
+                return Err(EngineError::refused(format!(
                     "it says {other}, and only socket and ssl-mode may stand behind the question mark"
-                ));
+                )));
             }
         }
         Ok(())
@@ -161,7 +168,7 @@ impl Address {
     ///
     /// # Errors
     /// The variable is not set, or the file of passwords is not to be used.
-    pub fn find_password(&self, named: Option<&str>) -> Result<Option<Password>, String> {
+    pub fn find_password(&self, named: Option<&str>) -> Result<Option<Password>, EngineError> {
         if let Some(password) = &self.password {
             return Ok(Some(password.clone()));
         }
@@ -169,7 +176,7 @@ impl Address {
             let found = std::env::var(name);
             return found
                 .map(|text| Some(Password(text)))
-                .map_err(|_| format!("the password of {self} is to be in the environment variable {name}, which is not set"));
+                .map_err(|_| EngineError::refused(format!("the password of {self} is to be in the environment variable {name}, which is not set")));
         }
         let variable = match self.kind {
             ServerKind::Postgres => "PGPASSWORD",
@@ -184,7 +191,7 @@ impl Address {
         }
     }
 
-    fn in_passfile(&self) -> Result<Option<Password>, String> {
+    fn in_passfile(&self) -> Result<Option<Password>, EngineError> {
         let home = || Some(Path::new(&std::env::var_os("HOME")?).join(".pgpass"));
         let path = std::env::var_os("PGPASSFILE").map(PathBuf::from);
         let Some(path) = path.or_else(home) else {
@@ -195,10 +202,10 @@ impl Address {
         };
         let mode = std::fs::metadata(&path).map_or(0, |found| found.permissions().mode());
         if mode & 0o077 != 0 {
-            return Err(format!(
+            return Err(EngineError::refused(format!(
                 "others may read {}, so its passwords are not used: chmod 0600 it",
                 path.display()
-            ));
+            )));
         }
         Ok(self.among(&text))
     }
@@ -229,9 +236,11 @@ impl Address {
 
 impl Reach {
     /// A host that is a directory is one with PostgreSQL's socket in it.
-    fn settled(self, kind: ServerKind) -> Result<Reach, String> {
+    fn settled(self, kind: ServerKind) -> Result<Reach, EngineError> {
         match self {
-            Reach::Host { host, .. } if host.is_empty() => Err("it names no host".to_owned()),
+            Reach::Host { host, .. } if host.is_empty() => {
+                Err(EngineError::refused("it names no host"))
+            }
             Reach::Host { host, port } if host.starts_with('/') && kind == ServerKind::Postgres => {
                 Ok(Reach::Socket(
                     Path::new(&host).join(format!(".s.PGSQL.{port}")),
@@ -254,10 +263,10 @@ fn port_of(kind: ServerKind) -> u16 {
     }
 }
 
-fn decoded(text: &str) -> Result<String, String> {
+fn decoded(text: &str) -> Result<String, EngineError> {
     let text = percent_decode_str(text).decode_utf8();
     text.map(|text| text.into_owned())
-        .map_err(|_| "it holds what is no text".to_owned())
+        .map_err(|_| EngineError::refused("it holds what is no text"))
 }
 
 /// The fields of a line of a file of passwords.
@@ -405,7 +414,7 @@ mod tests {
             ("postgres://ann@h/d?password=secret", "only host, port"),
             ("mysql://ann@h/d?pool_max=3", "only socket"),
         ] {
-            let told = Address::parse(text).unwrap_err();
+            let told = Address::parse(text).unwrap_err().to_string();
             assert!(told.contains(said), "{text}: {told}");
             assert!(!told.contains("secret"), "{told}");
         }

@@ -14,7 +14,8 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::account::not_launched;
-use super::{ServerError, Stop, said_of_full_disks};
+use super::{Stop, said_of_full_disks};
+use crate::{EngineError, ErrorKind};
 
 /// A checkpoint of a large cache on a slow disk takes its time, and so does a purge.
 const IN_ORDER_LIMIT: Duration = Duration::from_secs(1800);
@@ -58,14 +59,14 @@ impl ChildServer {
     /// It works in `home`, and what it says goes into `log`.
     ///
     /// # Errors
-    /// [`ServerError`]: it cannot be run.
+    /// [`EngineError`]: it cannot be run.
     pub fn start(
         habits: &'static Habits,
         mut command: Command,
         program: &Path,
         home: &Path,
         log: PathBuf,
-    ) -> Result<ChildServer, ServerError> {
+    ) -> Result<ChildServer, EngineError> {
         let what = format!("starting {}", habits.name);
         // A terminal's interrupt is for this program, which stops its servers itself.
         command.process_group(0);
@@ -78,10 +79,10 @@ impl ChildServer {
                 let _ = end.recv();
             }
         });
-        thread.map_err(|error| ServerError::failed(&*what, error))?;
+        thread.map_err(|error| EngineError::failed(&*what, error))?;
         let child = child.recv();
         let child =
-            child.map_err(|_| ServerError::failed(&*what, "the thread for it has ended"))?;
+            child.map_err(|_| EngineError::failed(&*what, "the thread for it has ended"))?;
         let child = child.map_err(|error| not_launched(&what, error))?;
         Ok(ChildServer {
             habits,
@@ -120,27 +121,30 @@ impl ChildServer {
         String::from_utf8_lossy(&bytes).into_owned()
     }
 
-    /// How it ended and what it said last, for people; `None` while it runs.
-    pub fn last_words(&self) -> Option<String> {
+    /// How it ended and what it said last; `None` while it runs.
+    pub fn ended(&self) -> Option<EngineError> {
         let status = self.status()?;
         let places = [self.home.as_path()].into_iter().chain(self.log.parent());
-        Some(format!(
-            "{} has ended ({status}){}; {}",
-            self.habits.name,
-            said_of_full_disks(places),
-            last_lines(&self.log(), self.habits.error_mark)
+        let full = said_of_full_disks(places);
+        let kind = match full.is_empty() {
+            true => ErrorKind::ServerGone,
+            false => ErrorKind::NoRoom,
+        };
+        let said = last_lines(&self.log(), self.habits.error_mark);
+        let name = self.habits.name;
+        Some(EngineError::new(
+            kind,
+            format!("{name} has ended ({status}){full}; {said}"),
         ))
     }
 
     /// Ends it, and waits until every process of it has ended.
     ///
     /// # Errors
-    /// [`ServerError::Failed`]: it did not end in order, or some process of it does not end.
-    pub fn stop(&self, how: Stop) -> Result<(), ServerError> {
-        let failed = |reason: String| {
-            let what = format!("stopping {}", self.habits.name);
-            Err(ServerError::failed(what, reason))
-        };
+    /// `Failed`: it did not end in order, or some process of it does not end.
+    pub fn stop(&self, how: Stop) -> Result<(), EngineError> {
+        let what = format!("stopping {}", self.habits.name);
+        let failed = |reason: String| Err(EngineError::failed(&what, reason));
         let (signal, limit) = match how {
             Stop::Clean => (self.habits.in_order, IN_ORDER_LIMIT),
             Stop::Kill => (self.habits.at_once, self.habits.at_once_limit),
@@ -161,7 +165,10 @@ impl ChildServer {
                 failed(format!("it did not end in {minutes} minutes"))
             }
             (Stop::Clean, Some(status)) if status.success() => Ok(()),
-            (Stop::Clean, Some(_)) => failed(self.last_words().unwrap_or_default()),
+            (Stop::Clean, Some(status)) => match self.ended() {
+                Some(ended) => Err(EngineError::failed(&what, ended)),
+                None => failed(status.to_string()),
+            },
         }
     }
 
@@ -288,7 +295,9 @@ mod tests {
         std::fs::write(&log, "a\n[ERROR] no room\nb\n").unwrap();
         let server = started(&["false"], directory.path(), log);
         assert!(server.wait(Duration::from_secs(10)).is_some());
-        let said = server.last_words().unwrap();
+        let ended = server.ended().unwrap();
+        assert_eq!(ended.kind(), ErrorKind::ServerGone);
+        let said = ended.to_string();
         assert!(
             said.contains("exit status: 1") && said.contains("[ERROR] no room"),
             "{said}"

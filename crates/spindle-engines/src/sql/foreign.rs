@@ -10,7 +10,8 @@ pub use spindle_layout::steps::SchemaGone;
 use spindle_workload::sql::SqlWorkload;
 
 use super::address::{Address, Password};
-use super::{FoundServer, Purpose, RunningServer, ServerError, Stop, load};
+use super::{FoundServer, Purpose, RunningServer, Stop, load};
+use crate::EngineError;
 
 /// A schema of Spindle's own on an existing server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -32,7 +33,7 @@ impl Schema {
     ///
     /// # Errors
     /// See [`Address::find_password`].
-    pub fn with_password(mut self) -> Result<Schema, String> {
+    pub fn with_password(mut self) -> Result<Schema, EngineError> {
         if self.password.is_none() {
             let named = self.password_variable.as_deref();
             self.password = self.address.find_password(named)?;
@@ -55,43 +56,43 @@ pub trait ForeignServer: Send + Sync {
     /// nothing.
     ///
     /// # Errors
-    /// [`ServerError::Unavailable`], for people.
+    /// `Unavailable`, for people.
     fn look(
         &self,
         address: &Address,
         password: Option<&Password>,
-    ) -> Result<FoundServer, ServerError>;
+    ) -> Result<FoundServer, EngineError>;
 
     /// Makes a schema with its token and nothing in it.
     ///
     /// # Errors
-    /// [`ServerError`], also when there is one of the name; so for the others.
-    fn make(&self, schema: &Schema) -> Result<(), ServerError>;
+    /// [`EngineError`], also when there is one of the name; so for the others.
+    fn make(&self, schema: &Schema) -> Result<(), EngineError>;
 
     /// Drops a schema with all that is in it, if it is there and ours.
-    fn drop_schema(&self, schema: &Schema) -> Result<SchemaGone, ServerError>;
+    fn drop_schema(&self, schema: &Schema) -> Result<SchemaGone, EngineError>;
 
     /// Comes to a schema to work in it.
     fn open(
         &self,
         schema: &Schema,
         purpose: Purpose,
-    ) -> Result<Arc<dyn RunningServer>, ServerError>;
+    ) -> Result<Arc<dyn RunningServer>, EngineError>;
 }
 
 /// Drops a schema and makes and loads it again: the state every trial starts from. Ends early, with an error, once
 /// `interrupted`.
 ///
 /// # Errors
-/// See [`ServerError`].
+/// See [`EngineError`].
 pub fn reload(
     server: &dyn ForeignServer,
     schema: &Schema,
     workload: &dyn SqlWorkload,
     interrupted: &Arc<AtomicBool>,
-) -> Result<(), ServerError> {
+) -> Result<(), EngineError> {
     if server.drop_schema(schema)? == SchemaGone::NotOurs {
-        return Err(ServerError::failed(
+        return Err(EngineError::failed(
             format!(
                 "making the schema {} on {} again",
                 schema.name, schema.address

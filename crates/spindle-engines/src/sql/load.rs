@@ -7,7 +7,8 @@ use spindle_layout::TreeDirectories;
 use spindle_workload::SessionError;
 use spindle_workload::sql::{LoadPart, RowSink, SqlConnection, SqlWorkload, Value};
 
-use super::{Purpose, RunningServer, Server, ServerError, ServerRequest, Stop};
+use super::{Purpose, RunningServer, Server, ServerRequest, Stop};
+use crate::{EngineError, ErrorKind};
 
 /// Connections that load at once, at most: a server sorts and writes for each of them.
 const LOADERS_MAX: usize = 8;
@@ -16,14 +17,14 @@ const LOADERS_MAX: usize = 8;
 /// starts from.
 ///
 /// # Errors
-/// See [`ServerError`]; no server is left running.
+/// See [`EngineError`]; no server is left running.
 pub fn create_and_load(
     server: &dyn Server,
     request: &ServerRequest,
     directories: &TreeDirectories,
     workload: &dyn SqlWorkload,
     interrupted: &Arc<AtomicBool>,
-) -> Result<(), ServerError> {
+) -> Result<(), EngineError> {
     server.create(request, directories)?;
     let running = server.start(request, directories, Purpose::Load)?;
     match load(&*running, workload, interrupted) {
@@ -39,12 +40,24 @@ pub fn create_and_load(
 /// Makes the tables of a workload and fills them.
 ///
 /// # Errors
-/// See [`ServerError`].
+/// See [`EngineError`].
 pub(super) fn load(
     running: &dyn RunningServer,
     workload: &dyn SqlWorkload,
     interrupted: &Arc<AtomicBool>,
-) -> Result<(), ServerError> {
+) -> Result<(), EngineError> {
+    let loaded = load_unless(running, workload, interrupted);
+    loaded.map_err(|error| match interrupted.load(Ordering::Relaxed) {
+        true => EngineError::new(ErrorKind::Interrupted, error.to_string()),
+        false => error,
+    })
+}
+
+fn load_unless(
+    running: &dyn RunningServer,
+    workload: &dyn SqlWorkload,
+    interrupted: &Arc<AtomicBool>,
+) -> Result<(), EngineError> {
     let mut connection = running.connect()?;
     let dialect = connection.dialect();
     for statement in workload.create_tables(dialect) {
@@ -63,7 +76,7 @@ pub(super) fn load(
 
 /// Loads parts on as many connections as there are processors; one after the other where a database has one writer
 /// only.
-fn load_rows(running: &dyn RunningServer, parts: &[LoadPart]) -> Result<(), ServerError> {
+fn load_rows(running: &dyn RunningServer, parts: &[LoadPart]) -> Result<(), EngineError> {
     let mut first = running.connect()?;
     let processors = std::thread::available_parallelism().map_or(1, |count| count.get());
     let loaders = match first.dialect() {

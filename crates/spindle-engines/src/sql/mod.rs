@@ -31,6 +31,7 @@ pub use room::Room;
 pub use room::said_of_full_disks;
 pub use under_test::SqlUnderTest;
 
+use crate::EngineError;
 use crate::engine::Counters;
 
 words! {
@@ -111,35 +112,6 @@ pub struct InDiskGroup {
     pub notes: Vec<String>,
 }
 
-/// Why a server could not do what was asked.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum ServerError {
-    /// It is not installed, too old, or does not take a setting: its layouts are left out.
-    #[error("{0}")]
-    Unavailable(String),
-    /// Something failed.
-    #[error("{what}: {reason}")]
-    Failed {
-        /// What was attempted.
-        what: String,
-        /// The server's or the system's own words.
-        reason: String,
-    },
-    /// A session was refused.
-    #[error(transparent)]
-    Session(#[from] SessionError),
-}
-
-impl ServerError {
-    /// Something failed.
-    pub fn failed(what: impl Into<String>, reason: impl ToString) -> ServerError {
-        ServerError::Failed {
-            what: what.into(),
-            reason: reason.to_string(),
-        }
-    }
-}
-
 /// What a server is started for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
@@ -166,20 +138,20 @@ pub trait Server: Send + Sync {
     /// Looks whether what is asked can be had here, and changes nothing.
     ///
     /// # Errors
-    /// [`ServerError::Unavailable`], for people.
-    fn examine(&self, request: &ServerRequest) -> Result<FoundServer, ServerError>;
+    /// `Unavailable`, for people.
+    fn examine(&self, request: &ServerRequest) -> Result<FoundServer, EngineError>;
 
     /// Looks at one of its settings, as far as its name and value tell, on no machine and for no version.
     ///
     /// # Errors
     /// What is wrong with it, for people.
-    fn check_setting(&self, name: &str, value: &str) -> Result<(), String>;
+    fn check_setting(&self, name: &str, value: &str) -> Result<(), EngineError>;
 
     /// Looks at an access path likewise, for datafiles in a file system or on devices (raw, or in a disk group).
     ///
     /// # Errors
     /// Why no version has it, for people.
-    fn check_io(&self, io: ServerIo, is_on_devices: bool) -> Result<(), String>;
+    fn check_io(&self, io: ServerIo, is_on_devices: bool) -> Result<(), EngineError>;
 
     /// Kinds of files that it can have elsewhere than in its data directory.
     fn placed_kinds(&self) -> &'static [&'static str] {
@@ -189,13 +161,13 @@ pub trait Server: Send + Sync {
     /// What is asked of it when its datafiles lie on raw devices: a file on each, and nothing else there.
     ///
     /// # Errors
-    /// [`ServerError::Unavailable`]: it cannot do that, or not so.
+    /// `Unavailable`: it cannot do that, or not so.
     fn on_raw_devices(
         &self,
         _: &ServerRequest,
         _: &[RawDevice],
-    ) -> Result<OnRawDevices, ServerError> {
-        Err(ServerError::Unavailable(
+    ) -> Result<OnRawDevices, EngineError> {
+        Err(EngineError::unavailable(
             "it keeps its files in a file system, and this layout is raw; InnoDB (engine = \"mariadb\"), SQLite and the \
              embedded database can lie on raw devices"
                 .to_owned(),
@@ -205,13 +177,13 @@ pub trait Server: Send + Sync {
     /// What is asked of it when its datafiles lie in a disk group of these disks.
     ///
     /// # Errors
-    /// [`ServerError::Unavailable`]: it cannot do that, or not so.
+    /// `Unavailable`: it cannot do that, or not so.
     fn in_disk_group(
         &self,
         _: &ServerRequest,
         _: &[KnownDevice],
-    ) -> Result<InDiskGroup, ServerError> {
-        Err(ServerError::Unavailable(
+    ) -> Result<InDiskGroup, EngineError> {
+        Err(EngineError::unavailable(
             "it keeps its files in a file system, and this layout is a disk group; SQLite and the embedded database can lie in \
              disk groups"
                 .to_owned(),
@@ -228,12 +200,12 @@ pub trait Server: Send + Sync {
     /// Makes an empty database in directories that are there and empty.
     ///
     /// # Errors
-    /// [`ServerError`]; so for the others.
+    /// [`EngineError`]; so for the others.
     fn create(
         &self,
         request: &ServerRequest,
         directories: &TreeDirectories,
-    ) -> Result<(), ServerError>;
+    ) -> Result<(), EngineError>;
 
     /// Memory that it takes beside its buffer cache, about: its own, and that of its sessions.
     fn overhead_bytes(&self, request: &ServerRequest) -> u64;
@@ -245,7 +217,7 @@ pub trait Server: Send + Sync {
         request: &ServerRequest,
         directories: &TreeDirectories,
         purpose: Purpose,
-    ) -> Result<Arc<dyn RunningServer>, ServerError>;
+    ) -> Result<Arc<dyn RunningServer>, EngineError>;
 
     /// Looks through the files of a database that is stopped, or at the database itself, with the server's own checker;
     /// what was found, for people.
@@ -253,7 +225,7 @@ pub trait Server: Send + Sync {
         &self,
         request: &ServerRequest,
         directories: &TreeDirectories,
-    ) -> Result<String, ServerError>;
+    ) -> Result<String, EngineError>;
 }
 
 /// A server at work: beside what every database tells of itself, clients can be connected to it.
@@ -267,14 +239,14 @@ pub trait RunningServer: Counters {
     /// What is to be done between tables and indexes: from now on what is made goes where indexes go.
     ///
     /// # Errors
-    /// See [`ServerError`]; so for the others.
-    fn before_indexes(&self, _: &mut dyn SqlConnection) -> Result<(), ServerError> {
+    /// See [`EngineError`]; so for the others.
+    fn before_indexes(&self, _: &mut dyn SqlConnection) -> Result<(), EngineError> {
         Ok(())
     }
 
     /// What is to be done when a workload is loaded: statistics for the optimizer, a checkpoint.
-    fn after_load(&self, connection: &mut dyn SqlConnection) -> Result<(), ServerError>;
+    fn after_load(&self, connection: &mut dyn SqlConnection) -> Result<(), EngineError>;
 
     /// Ends it, and waits until it has ended.
-    fn stop(&self, how: Stop) -> Result<(), ServerError>;
+    fn stop(&self, how: Stop) -> Result<(), EngineError>;
 }

@@ -10,7 +10,9 @@ use spindle_workload::driver::{self, Behaviour, Running};
 use spindle_workload::sql::{SqlWork, SqlWorkload};
 
 use super::{RunningServer, Stop};
+use crate::EngineError;
 use crate::engine::{Answer, Counters, Engine, Written};
+use crate::error::lost;
 
 /// A server at work and the workload that it was loaded for.
 pub struct SqlUnderTest {
@@ -44,16 +46,16 @@ impl SqlUnderTest {
     }
 
     /// Flushes what the server has written and the page cache has not.
-    fn flush_files(&self) -> Result<(), String> {
+    fn flush_files(&self) -> Result<(), EngineError> {
         let Some(directories) = &self.directories else {
             return Ok(());
         };
-        let files = directories.files().map_err(|error| error.to_string())?;
-        for path in files {
+        for path in directories.files()? {
             // What the server has removed meanwhile needs no flush.
             if let Ok(file) = File::open(&path) {
                 let flushed = file.sync_data();
-                flushed.map_err(|error| format!("flushing {}: {error}", path.display()))?;
+                let what = || format!("flushing {}", path.display());
+                flushed.map_err(|error| EngineError::failed(what(), error))?;
             }
         }
         Ok(())
@@ -74,11 +76,11 @@ impl Engine for SqlUnderTest {
         driver::start_work(env, Arc::new(work), behaviour)
     }
 
-    fn check(&self, acknowledged: Vec<Acknowledged>) -> Answer<'_, Result<String, String>> {
+    fn check(&self, acknowledged: Vec<Acknowledged>) -> Answer<'_, Result<String, EngineError>> {
         Box::pin(async move {
-            let connected = self.server.connect();
-            let mut connection = connected.map_err(|error| error.to_string())?;
-            self.workload.check(&mut *connection, &acknowledged)
+            let mut connection = self.server.connect()?;
+            let checked = self.workload.check(&mut *connection, &acknowledged);
+            checked.map_err(lost)
         })
     }
 
@@ -86,14 +88,13 @@ impl Engine for SqlUnderTest {
         self.directories.is_none()
     }
 
-    fn flush(&self) -> Answer<'_, Result<(), String>> {
+    fn flush(&self) -> Answer<'_, Result<(), EngineError>> {
         Box::pin(async { self.flush_files() })
     }
 
-    fn stop(self: Arc<Self>) -> Answer<'static, Result<Written, String>> {
+    fn stop(self: Arc<Self>) -> Answer<'static, Result<Written, EngineError>> {
         Box::pin(async move {
-            let stopped = self.server.stop(Stop::Kill);
-            stopped.map_err(|error| error.to_string())?;
+            self.server.stop(Stop::Kill)?;
             Ok(Vec::new())
         })
     }

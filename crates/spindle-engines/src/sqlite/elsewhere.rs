@@ -2,13 +2,13 @@
 
 use spindle_layout::{KnownDevice, Place};
 
-use crate::sql::ServerError;
+use crate::EngineError;
 
 /// What a program says that was built without the VFS.
-pub(super) fn not_built() -> ServerError {
+pub(super) fn not_built() -> EngineError {
     let reason = "this program was built without SQLite on raw devices and in disk groups: install libclang (Debian: \
                   libclang-dev) and build it with `cargo build --release --locked -p spindle --features sqlite-devices`";
-    ServerError::Unavailable(reason.to_owned())
+    EngineError::unavailable(reason.to_owned())
 }
 
 /// Where a database lies that is no file.

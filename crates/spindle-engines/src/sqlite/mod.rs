@@ -18,11 +18,12 @@ use spindle_layout::{KnownDevice, RawDevice, TreeDirectories};
 use spindle_workload::SessionError;
 use spindle_workload::sql::{Dialect, SqlConnection};
 
+use crate::EngineError;
 use crate::engine::{Counters, EngineCounts, EngineWait, SegmentSize};
 use crate::promise::{self, Promise, Storage};
 use crate::sql::{
-    FoundServer, InDiskGroup, OnRawDevices, Purpose, Room, RunningServer, Server, ServerError,
-    ServerIo, ServerRequest, Stop,
+    FoundServer, InDiskGroup, OnRawDevices, Purpose, Room, RunningServer, Server, ServerIo,
+    ServerRequest, Stop,
 };
 use connection::SqliteConnection;
 use observer::Observer;
@@ -55,8 +56,8 @@ impl Database {
     /// The one in these directories.
     ///
     /// # Errors
-    /// [`ServerError`]: it lies on a device that cannot be opened, or not by this program.
-    fn of(directories: &TreeDirectories) -> Result<Database, ServerError> {
+    /// [`EngineError`]: it lies on a device that cannot be opened, or not by this program.
+    fn of(directories: &TreeDirectories) -> Result<Database, EngineError> {
         let path = database_file(directories);
         let elsewhere = raw::elsewhere(directories, &path)?;
         let device = elsewhere.map(|elsewhere| Attached::open(&path, &elsewhere));
@@ -70,7 +71,7 @@ impl Server for Sqlite {
         Dialect::Sqlite
     }
 
-    fn examine(&self, request: &ServerRequest) -> Result<FoundServer, ServerError> {
+    fn examine(&self, request: &ServerRequest) -> Result<FoundServer, EngineError> {
         let settings = Settings::of(request)?;
         Ok(FoundServer {
             version: format!("SQLite {}", rusqlite::version()),
@@ -81,15 +82,15 @@ impl Server for Sqlite {
         })
     }
 
-    fn check_setting(&self, name: &str, value: &str) -> Result<(), String> {
+    fn check_setting(&self, name: &str, value: &str) -> Result<(), EngineError> {
         settings::check(name, value)
     }
 
-    fn check_io(&self, _: ServerIo, is_on_devices: bool) -> Result<(), String> {
+    fn check_io(&self, _: ServerIo, is_on_devices: bool) -> Result<(), EngineError> {
         match is_on_devices {
             // There its reads and writes go by way of Spindle.
             true => Ok(()),
-            false => Err(settings::NO_IO.to_owned()),
+            false => Err(EngineError::refused(settings::NO_IO)),
         }
     }
 
@@ -101,7 +102,7 @@ impl Server for Sqlite {
         &self,
         request: &ServerRequest,
         devices: &[RawDevice],
-    ) -> Result<OnRawDevices, ServerError> {
+    ) -> Result<OnRawDevices, EngineError> {
         raw::on_raw_devices(request, devices, FILE)
     }
 
@@ -109,7 +110,7 @@ impl Server for Sqlite {
         &self,
         request: &ServerRequest,
         disks: &[KnownDevice],
-    ) -> Result<InDiskGroup, ServerError> {
+    ) -> Result<InDiskGroup, EngineError> {
         let bytes = request.data_bytes + self.room(request).total_bytes();
         raw::in_disk_group(request, disks, FILE, bytes)
     }
@@ -135,11 +136,11 @@ impl Server for Sqlite {
         &self,
         request: &ServerRequest,
         directories: &TreeDirectories,
-    ) -> Result<(), ServerError> {
+    ) -> Result<(), EngineError> {
         let settings = Settings::of(request)?;
         let made = Connection::open(database_file(directories));
         let made = made.and_then(|connection| settings.make(&connection));
-        made.map_err(|error| ServerError::failed("making the database", error))
+        made.map_err(|error| EngineError::failed("making the database", error))
     }
 
     fn start(
@@ -147,7 +148,7 @@ impl Server for Sqlite {
         request: &ServerRequest,
         directories: &TreeDirectories,
         purpose: Purpose,
-    ) -> Result<Arc<dyn RunningServer>, ServerError> {
+    ) -> Result<Arc<dyn RunningServer>, EngineError> {
         let mut settings = Settings::of(request)?;
         if purpose == Purpose::Load {
             settings.load();
@@ -156,9 +157,9 @@ impl Server for Sqlite {
         let first = settings.open(&database)?;
         // For every connection of this process, which are those of this database.
         let placed = first.pragma_update(None, "temp_store_directory", directories.temp.to_str());
-        placed.map_err(|error| ServerError::failed("placing temporary files", error))?;
+        placed.map_err(|error| EngineError::failed("placing temporary files", error))?;
         let observer = Observer::start()
-            .map_err(|error| ServerError::failed("starting the thread that observes", error))?;
+            .map_err(|error| EngineError::failed("starting the thread that observes", error))?;
         Ok(Arc::new(RunningSqlite {
             settings,
             open: Mutex::new(Some(Open { first, database })),
@@ -170,15 +171,15 @@ impl Server for Sqlite {
         &self,
         request: &ServerRequest,
         directories: &TreeDirectories,
-    ) -> Result<String, ServerError> {
+    ) -> Result<String, EngineError> {
         let database = Database::of(directories)?;
         let connection = Settings::of(request)?.open(&database)?;
         let answer: rusqlite::Result<String> =
             connection.query_row("pragma integrity_check", [], |row| row.get(0));
         match answer {
             Ok(answer) if answer == "ok" => Ok("integrity_check found nothing wrong".to_owned()),
-            Ok(answer) => Err(ServerError::failed("integrity_check", answer)),
-            Err(error) => Err(ServerError::failed("integrity_check", error)),
+            Ok(answer) => Err(EngineError::failed("integrity_check", answer)),
+            Err(error) => Err(EngineError::failed("integrity_check", error)),
         }
     }
 }
@@ -285,19 +286,19 @@ impl RunningServer for RunningSqlite {
         Ok(Box::new(SqliteConnection::new(connection)))
     }
 
-    fn after_load(&self, connection: &mut dyn SqlConnection) -> Result<(), ServerError> {
+    fn after_load(&self, connection: &mut dyn SqlConnection) -> Result<(), EngineError> {
         connection.run("analyze")?;
         Ok(())
     }
 
-    fn stop(&self, _: Stop) -> Result<(), ServerError> {
+    fn stop(&self, _: Stop) -> Result<(), EngineError> {
         let open = self.open().take();
         match open {
             None => Ok(()),
             Some(open) => open
                 .first
                 .close()
-                .map_err(|(_, error)| ServerError::failed("closing the database", error)),
+                .map_err(|(_, error)| EngineError::failed("closing the database", error)),
         }
     }
 }

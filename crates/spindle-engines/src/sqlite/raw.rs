@@ -12,25 +12,26 @@ use spindle_layout::{KnownDevice, RawDevice, RawFile, TreeDirectories, place_of}
 
 use super::elsewhere::{Elsewhere, not_built};
 use super::vfs;
-use crate::sql::{InDiskGroup, OnRawDevices, ServerError, ServerRequest};
+use crate::EngineError;
+use crate::sql::{InDiskGroup, OnRawDevices, ServerRequest};
 
 /// SQLite's own, when nothing is said of it.
 const PAGE_BYTES: u32 = 4096;
 const PAGE_SIZE: &str = "page_size";
 const MIB: u64 = 1 << 20;
 
-fn no(reason: impl Into<String>) -> ServerError {
-    ServerError::Unavailable(reason.into())
+fn no(reason: impl Into<String>) -> EngineError {
+    EngineError::unavailable(reason.into())
 }
 
 /// Where the database at this path lies; `None`: it is a file.
 ///
 /// # Errors
-/// [`ServerError::Failed`]: the path cannot be looked at, or is a device's that nobody has looked at.
+/// `Failed`: the path cannot be looked at, or is a device's that nobody has looked at.
 pub(super) fn elsewhere(
     directories: &TreeDirectories,
     path: &Path,
-) -> Result<Option<Elsewhere>, ServerError> {
+) -> Result<Option<Elsewhere>, EngineError> {
     let mut devices = directories.devices.iter();
     if let Some(device) = devices.find(|device| device.path() == path) {
         return Ok(Some(Elsewhere::Device(device.clone())));
@@ -38,22 +39,22 @@ pub(super) fn elsewhere(
     let found = std::fs::symlink_metadata(path);
     if found.is_ok_and(|found| found.file_type().is_block_device()) {
         let reason = "it is a device that was not examined";
-        return Err(ServerError::failed("opening the database", reason));
+        return Err(EngineError::failed("opening the database", reason));
     }
     let place = place_of(path);
-    let place = place.map_err(|error| ServerError::failed("opening the database", error))?;
+    let place = place.map_err(|error| EngineError::failed("opening the database", error))?;
     Ok(place.map(Elsewhere::Group))
 }
 
 /// What is asked of SQLite when its database, the file `name`, lies on a raw device.
 ///
 /// # Errors
-/// [`ServerError::Unavailable`]: the program was built without it, or settings and devices do not suit it.
+/// `Unavailable`: the program was built without it, or settings and devices do not suit it.
 pub(super) fn on_raw_devices(
     request: &ServerRequest,
     devices: &[RawDevice],
     name: &str,
-) -> Result<OnRawDevices, ServerError> {
+) -> Result<OnRawDevices, EngineError> {
     if !vfs::IS_BUILT {
         return Err(not_built());
     }
@@ -88,7 +89,7 @@ pub(super) fn in_disk_group(
     disks: &[KnownDevice],
     name: &str,
     bytes: u64,
-) -> Result<InDiskGroup, ServerError> {
+) -> Result<InDiskGroup, EngineError> {
     if !vfs::IS_BUILT {
         return Err(not_built());
     }
@@ -120,7 +121,7 @@ fn note(name: &str, place: &str) -> String {
     )
 }
 
-fn suits_devices(request: &ServerRequest) -> Result<(), ServerError> {
+fn suits_devices(request: &ServerRequest) -> Result<(), EngineError> {
     let io = request.io;
     if io.is_some_and(|io| io.caching == Some(Caching::Buffered)) {
         return Err(no(
@@ -149,7 +150,7 @@ fn suits_devices(request: &ServerRequest) -> Result<(), ServerError> {
 }
 
 /// A page is written whole, so that it can be no smaller than what the device writes.
-fn page_size_suits(request: &ServerRequest, device: &Path) -> Result<(), ServerError> {
+fn page_size_suits(request: &ServerRequest, device: &Path) -> Result<(), EngineError> {
     let page_bytes = match request.settings.get(PAGE_SIZE) {
         Some(bytes) => bytes.parse().unwrap_or(PAGE_BYTES),
         None => PAGE_BYTES,

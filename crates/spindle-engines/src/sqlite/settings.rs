@@ -7,7 +7,8 @@ use rusqlite::{Connection, OpenFlags};
 
 use super::Database;
 use super::vfs::Attached;
-use crate::sql::{ServerError, ServerRequest};
+use crate::EngineError;
+use crate::sql::ServerRequest;
 
 /// How long a connection waits for a lock before it gives up: another's transaction, or a checkpoint.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
@@ -59,17 +60,17 @@ impl Settings {
     /// and `synchronous`, which is `full`: a commit that returns is kept.
     ///
     /// # Errors
-    /// [`ServerError::Unavailable`]: no such pragma, or no such value.
-    pub fn of(request: &ServerRequest) -> Result<Settings, ServerError> {
+    /// `Unavailable`: no such pragma, or no such value.
+    pub fn of(request: &ServerRequest) -> Result<Settings, EngineError> {
         if request.io.is_some() {
-            return Err(ServerError::Unavailable(NO_IO.to_owned()));
+            return Err(EngineError::refused(NO_IO.to_owned()));
         }
         let mut pragmas = BTreeMap::from([
             ("journal_mode".to_owned(), "wal".to_owned()),
             ("synchronous".to_owned(), "full".to_owned()),
         ]);
         for (name, value) in &request.settings {
-            check(name, value).map_err(ServerError::Unavailable)?;
+            check(name, value)?;
             pragmas.insert(name.clone(), value.to_lowercase());
         }
         let clients = u64::from(request.clients.max(1));
@@ -108,8 +109,8 @@ impl Settings {
     /// Opens the database.
     ///
     /// # Errors
-    /// [`ServerError::Failed`].
-    pub fn open(&self, database: &Database) -> Result<Connection, ServerError> {
+    /// `Failed`.
+    pub fn open(&self, database: &Database) -> Result<Connection, EngineError> {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let opened = match &database.device {
             None => Connection::open_with_flags(&database.path, flags),
@@ -133,15 +134,15 @@ impl Settings {
         set.map_err(|error| {
             let what = format!("opening {}", database.path.display());
             match database.device.as_ref().and_then(Attached::failure) {
-                None => ServerError::failed(what, error),
-                Some(failure) => ServerError::failed(what, format!("{error}: {failure}")),
+                None => EngineError::failed(what, error),
+                Some(failure) => EngineError::failed(what, format!("{error}: {failure}")),
             }
         })
     }
 }
 
 /// What is wrong with a pragma or its value.
-pub(super) fn check(name: &str, value: &str) -> Result<(), String> {
+pub(super) fn check(name: &str, value: &str) -> Result<(), EngineError> {
     let names = || {
         let names = PRAGMAS.iter().map(|(name, _)| *name);
         let names: Vec<&str> = names.chain([WAL_AUTOCHECKPOINT]).collect();
@@ -152,10 +153,10 @@ pub(super) fn check(name: &str, value: &str) -> Result<(), String> {
         (Some((_, values)), _) => *values,
         (None, WAL_AUTOCHECKPOINT) => NUMBER,
         (None, _) => {
-            return Err(format!(
+            return Err(EngineError::refused(format!(
                 "SQLite has no setting {name:?} here; it has {}",
                 names()
-            ));
+            )));
         }
     };
     let is_allowed = match allowed {
@@ -169,7 +170,7 @@ pub(super) fn check(name: &str, value: &str) -> Result<(), String> {
         [] => "a whole number".to_owned(),
         words => words.join(", "),
     };
-    Err(format!(
+    Err(EngineError::refused(format!(
         "{name} = {value} means nothing to SQLite; allowed: {words}"
-    ))
+    )))
 }

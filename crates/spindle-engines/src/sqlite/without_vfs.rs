@@ -5,8 +5,8 @@ use std::path::Path;
 use rusqlite::{Connection, OpenFlags};
 
 use super::elsewhere::{Elsewhere, not_built};
+use crate::EngineError;
 use crate::engine::EngineCounts;
-use crate::sql::ServerError;
 
 /// This program cannot put a database on a device.
 pub const IS_BUILT: bool = false;
@@ -17,7 +17,7 @@ pub enum Attached {}
 impl Attached {
     /// # Errors
     /// Always: it was not built.
-    pub fn open(_: &Path, _: &Elsewhere) -> Result<Attached, ServerError> {
+    pub fn open(_: &Path, _: &Elsewhere) -> Result<Attached, EngineError> {
         Err(not_built())
     }
 

@@ -6,10 +6,11 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use spindle_engines::EngineError;
 use spindle_engines::engine::Engine;
 use spindle_engines::sql::{
-    Purpose, RunningServer, Server, ServerError, ServerKind, ServerRequest, SqlUnderTest, Stop,
-    create_and_load, server,
+    Purpose, RunningServer, Server, ServerKind, ServerRequest, SqlUnderTest, Stop, create_and_load,
+    server,
 };
 use spindle_io::Env;
 use spindle_io::real::{RealEnv, block_on};
@@ -52,7 +53,7 @@ fn databases() -> Vec<(ServerKind, &'static dyn Server)> {
     for kind in kinds {
         match server(kind).examine(&request(server(kind))) {
             Ok(_) => found.push((kind, server(kind))),
-            Err(ServerError::Unavailable(reason)) => {
+            Err(reason) if reason.is_left_out() => {
                 spindle_harness::skip(format_args!("on {kind:?}: {reason}"));
             }
             Err(error) => panic!("{kind:?}: {error}"),
@@ -123,7 +124,7 @@ struct Worked {
     errors: u64,
     by_kind: Vec<(&'static str, u64)>,
     promised: Vec<Acknowledged>,
-    check: Result<String, String>,
+    check: Result<String, EngineError>,
 }
 
 fn work(loaded: &Loaded, workload: &Arc<dyn SqlWorkload>) -> Worked {

@@ -6,10 +6,10 @@ use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
 
+use spindle_engines::EngineError;
 use spindle_engines::engine::Engine;
 use spindle_engines::sql::{
-    Purpose, ServerError, ServerIo, ServerKind, ServerRequest, SqlUnderTest, Stop, create_and_load,
-    server,
+    Purpose, ServerIo, ServerKind, ServerRequest, SqlUnderTest, Stop, create_and_load, server,
 };
 use spindle_io::Env;
 use spindle_io::real::Caching;
@@ -78,7 +78,7 @@ fn work(
     request: &ServerRequest,
     directories: &TreeDirectories,
     workload: &Arc<dyn SqlWorkload>,
-) -> (u64, Result<String, String>) {
+) -> (u64, Result<String, EngineError>) {
     let env: Arc<dyn Env> = RealEnv::new(1);
     let engine = under_test(request, directories, workload);
     let behaviour = Behaviour {
@@ -210,7 +210,7 @@ fn every_value_comes_back() {
 fn what_it_does_not_understand_is_refused_before_anything_runs() {
     let sqlite = server(ServerKind::Sqlite);
     let refused = |request: &ServerRequest| match sqlite.examine(request) {
-        Err(ServerError::Unavailable(reason)) => reason,
+        Err(error) if error.is_left_out() => error.to_string(),
         other => panic!("{other:?}"),
     };
     assert!(refused(&request(&[("journal_mod", "wal")])).contains("journal_mode"));

@@ -4,6 +4,7 @@
 
 mod circles;
 mod dependencies;
+mod errors;
 mod layers;
 mod links;
 mod sizes;

@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use spindle_engines::kernel::{self, EngineError};
+use spindle_engines::EngineError;
+use spindle_engines::kernel::{self};
 use spindle_io::Env;
 use spindle_io::real::{RealEnv, block_on};
 use spindle_layout::{DatabaseFiles, Golden, Kept, Shape};

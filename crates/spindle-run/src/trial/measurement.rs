@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use spindle_engines::EngineError;
 use spindle_engines::engine::Engine;
 use spindle_io::Env;
 use spindle_io::real::facts;
@@ -146,7 +147,7 @@ impl Measurement<'_> {
     }
 
     /// Measures it, and lets the clients go. Error: why it counts for nothing, for people.
-    pub async fn carry_out(mut self, heartbeat: Heartbeat) -> Result<Outcome, String> {
+    pub async fn carry_out(mut self, heartbeat: Heartbeat) -> Result<Outcome, EngineError> {
         let measured = self.measure().await?;
         self.check_limit(&measured.begin, &measured.end)?;
         self.check_errors(&measured.begin, &measured.end)?;
@@ -159,7 +160,7 @@ impl Measurement<'_> {
     }
 
     /// Warms up, and counts while the clients are at work.
-    async fn measure(&mut self) -> Result<Measured, String> {
+    async fn measure(&mut self) -> Result<Measured, EngineError> {
         let sampler = Sampler::new(
             SystemFiles::default(),
             self.task.devices.clone(),
@@ -194,7 +195,7 @@ impl Measurement<'_> {
     }
 
     /// Lets the clients go, and looks at what they leave behind.
-    async fn wind_up(&mut self, heartbeat: Heartbeat) -> Result<Aftermath, String> {
+    async fn wind_up(&mut self, heartbeat: Heartbeat) -> Result<Aftermath, EngineError> {
         let memory = self.memory();
         let dirty_buffer_bytes = self.engine.counters().dirty_bytes();
         self.running.stop().await?;
@@ -205,7 +206,8 @@ impl Measurement<'_> {
         let began = Instant::now();
         let check = self.engine.check(self.running.acknowledged()).await;
         self.times.check_ms = milliseconds(began);
-        let check = check.map_err(|loss| format!("the database lost something: {loss}"))?;
+        let check =
+            check.map_err(|loss| EngineError::failed("the database lost something", loss))?;
         let mut warnings = self.engine.counters().warnings();
         if self.is_durable_at_once() && dirty_bytes.is_some_and(|bytes| bytes > 0) {
             warnings.push(format!(
@@ -332,7 +334,7 @@ impl Measurement<'_> {
         }
     }
 
-    fn record_series(&self, sampler: Sampler) -> Result<SeriesRecorder, String> {
+    fn record_series(&self, sampler: Sampler) -> Result<SeriesRecorder, EngineError> {
         let engine = Arc::clone(self.engine);
         let database = move || {
             let done = engine.counters().housekeeping();
@@ -344,51 +346,52 @@ impl Measurement<'_> {
         };
         let writers = WritingThreads::of(SystemFiles::default(), std::process::id());
         let interval_ms = series_recorder::interval_ms(self.task.measure_ms);
-        SeriesRecorder::start(sampler, writers, database, interval_ms)
-            .map_err(|error| format!("starting the thread that samples the system: {error}"))
+        SeriesRecorder::start(sampler, writers, database, interval_ms).map_err(|error| {
+            EngineError::failed("starting the thread that samples the system", error)
+        })
     }
 
     /// A trial whose devices did more than the limit allows is none of its layout.
-    fn check_limit(&self, begin: &Moment, end: &Moment) -> Result<(), String> {
+    fn check_limit(&self, begin: &Moment, end: &Moment) -> Result<(), EngineError> {
         let time = Duration::from_nanos(end.at_ns - begin.at_ns);
         let charged = begin.charged.iter().zip(&end.charged);
         for (limited, (before, after)) in self.task.limited.iter().zip(charged) {
             let device = limited.device;
             let charged = (*after).zip(*before).map(|(now, then)| now.since(&then));
             let Some(done) = done_on(device, begin, end) else {
-                return Err(format!(
+                return Err(EngineError::from(format!(
                     "what device {device} did is unknown, so it is also unknown whether its limit held"
-                ));
+                )));
             };
             let done = io_limit::held_to_account(done, charged);
             if let Some(exceeded) = limited.rates.exceeded(&done, time) {
-                return Err(format!(
+                return Err(EngineError::from(format!(
                     "the limit was not held: device {device} did {exceeded}. Either another \
                      process wrote for it (the kernel flusher, a file system journal), or another program used the device"
-                ));
+                )));
             }
         }
         Ok(())
     }
 
     /// A trial in which too many transactions failed for good is none of its layout.
-    fn check_errors(&self, begin: &Moment, end: &Moment) -> Result<(), String> {
+    fn check_errors(&self, begin: &Moment, end: &Moment) -> Result<(), EngineError> {
         let (errors, done) = (end.errors - begin.errors, end.committed - begin.committed);
         let limit_percent = self.task.workload.error_limit_percent;
         let percent = 100.0 * errors as f64 / (errors + done).max(1) as f64;
         if percent <= limit_percent {
             return Ok(());
         }
-        Err(format!(
+        Err(EngineError::from(format!(
             "{errors} of {} transactions failed for good, {percent:.2} %, more than workload.error_limit, {limit_percent} %; \
              the first error was: {}",
             errors + done,
             self.running.first_error().unwrap_or_default()
-        ))
+        )))
     }
 
     /// The time before measuring: as long as told, or until the throughput is steady. `None` when it was told.
-    async fn warm_up(&self) -> Result<Option<WarmUp>, String> {
+    async fn warm_up(&self) -> Result<Option<WarmUp>, EngineError> {
         let Some(most_ms) = self.task.warmup_max_ms else {
             self.watch(
                 Until::Passed(self.task.warmup_ms),
@@ -436,7 +439,12 @@ impl Measurement<'_> {
     }
 
     /// Lets time pass, sampling throughput; fails as soon as a client has.
-    async fn watch(&self, until: Until, step_ms: u64, measuring: bool) -> Result<Watched, String> {
+    async fn watch(
+        &self,
+        until: Until,
+        step_ms: u64,
+        measuring: bool,
+    ) -> Result<Watched, EngineError> {
         let began_ns = self.env.now();
         let end_ns = match until {
             Until::Passed(duration_ms) => began_ns + duration_ms * 1_000_000,
@@ -454,12 +462,9 @@ impl Measurement<'_> {
         while !is_over(last_ns) {
             let next_ns = (last_ns + step_ns).min(end_ns);
             self.sleep_until(next_ns, until).await;
-            if let Some(reason) = self
-                .running
-                .failure()
-                .or_else(|| self.engine.counters().failure())
-            {
-                return Err(reason);
+            let failed = self.running.failure().map(EngineError::from);
+            if let Some(error) = failed.or_else(|| self.engine.counters().failure()) {
+                return Err(error);
             }
             let (committed, now_ns) = (self.running.committed(), self.env.now());
             let tps = (committed - last) as f64 * 1e9 / (now_ns - last_ns).max(1) as f64;
@@ -494,7 +499,7 @@ impl Measurement<'_> {
     }
 
     /// What was still dirty in the page cache when the clients had stopped, and how long flushing it took.
-    async fn settle(&self) -> Result<(Option<u64>, Option<Duration>), String> {
+    async fn settle(&self) -> Result<(Option<u64>, Option<Duration>), EngineError> {
         let durable = self.is_durable_at_once();
         let mut dirty_bytes = self.dirty_bytes();
         for _ in 0..SETTLE_LOOKS {

@@ -5,6 +5,8 @@
 use std::panic::{AssertUnwindSafe, catch_unwind, set_hook};
 use std::sync::{Mutex, PoisonError};
 
+use spindle_engines::EngineError;
+
 use super::channel;
 
 /// Where the last panic was, and what it said.
@@ -14,7 +16,7 @@ static LAST: Mutex<Option<String>> = Mutex::new(None);
 ///
 /// # Errors
 /// What it fails with, or that it panicked, and where.
-pub(super) fn told<T>(work: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
+pub(super) fn told<T>(work: impl FnOnce() -> Result<T, EngineError>) -> Result<T, EngineError> {
     set_hook(Box::new(|panic| {
         let text = panic.to_string();
         channel::to_people(&text);
@@ -24,7 +26,7 @@ pub(super) fn told<T>(work: impl FnOnce() -> Result<T, String>) -> Result<T, Str
         let said = LAST.lock().unwrap_or_else(PoisonError::into_inner).take();
         let said = said.unwrap_or_default();
         let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
-        Err(format!("a mistake in Spindle itself: {said}"))
+        Err(format!("a mistake in Spindle itself: {said}").into())
     })
 }
 
@@ -34,10 +36,10 @@ mod tests {
 
     #[test]
     fn a_panic_is_a_reason_with_its_place() {
-        let failed = told(|| -> Result<(), String> { panic!("all at\n sea") });
+        let failed = told(|| -> Result<(), EngineError> { panic!("all at\n sea") });
         let done = told(|| Ok(7));
         drop(std::panic::take_hook());
-        let reason = failed.unwrap_err();
+        let reason = failed.unwrap_err().to_string();
         assert!(
             reason.starts_with("a mistake in Spindle itself: "),
             "{reason}"

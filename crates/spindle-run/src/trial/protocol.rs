@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use spindle_engines::EngineError;
 use spindle_engines::kernel::{self, IoSettings, Settings};
 use spindle_engines::sql::{Schema, ServerIo, ServerRequest};
 use spindle_layout::{DatabaseFiles, Place, TreeDirectories};
@@ -153,8 +154,8 @@ pub enum Report {
     },
     /// The trial broke off.
     Failed {
-        /// Why, for people.
-        reason: String,
+        /// Why.
+        error: EngineError,
     },
 }
 

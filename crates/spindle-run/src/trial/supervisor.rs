@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
+use spindle_engines::EngineError;
 use spindle_engines::sql::server;
 
 use super::limit_probe::LimitProbe;
@@ -30,7 +31,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 #[derive(Debug)]
 pub enum TrialError {
     /// The trial broke off; others may go on.
-    Failed(String),
+    Failed(EngineError),
     /// The person wants the run to stop.
     Interrupted,
 }
@@ -119,10 +120,10 @@ pub fn probe_limit(
     })
 }
 
-fn unexpected(report: &Report) -> String {
+fn unexpected(report: &Report) -> EngineError {
     match report {
-        Report::Failed { reason } => reason.clone(),
-        other => format!("the worker said {other:?}"),
+        Report::Failed { error } => error.clone(),
+        other => EngineError::from(format!("the worker said {other:?}")),
     }
 }
 
@@ -131,7 +132,7 @@ fn converse<T>(
     order: &Order,
     bounds: Bounds<'_>,
     interrupted: &AtomicBool,
-    mut hear: impl FnMut(&mut Worker, Report) -> Result<Option<T>, String>,
+    mut hear: impl FnMut(&mut Worker, Report) -> Result<Option<T>, EngineError>,
 ) -> Result<T, TrialError> {
     let mut worker = start(bounds).map_err(TrialError::Failed)?;
     let output = worker
@@ -158,12 +159,12 @@ fn converse<T>(
         let line = match reports.recv_timeout(LOOK_EVERY) {
             Err(RecvTimeoutError::Timeout) => continue,
             Err(RecvTimeoutError::Disconnected) => {
-                break Err(TrialError::Failed(ended(&mut worker)));
+                break Err(TrialError::Failed(ended(&mut worker).into()));
             }
             Ok(line) => line,
         };
         let heard = serde_json::from_str(&line)
-            .map_err(|error| format!("the worker said {line:?}: {error}"))
+            .map_err(|error| EngineError::from(format!("the worker said {line:?}: {error}")))
             .and_then(|report| hear(&mut worker, report));
         match heard {
             Ok(None) => {}
@@ -177,9 +178,9 @@ fn converse<T>(
     result
 }
 
-fn start(bounds: Bounds<'_>) -> Result<Worker, String> {
-    let program =
-        std::env::current_exe().map_err(|error| format!("where this program is: {error}"))?;
+fn start(bounds: Bounds<'_>) -> Result<Worker, EngineError> {
+    let program = std::env::current_exe()
+        .map_err(|error| EngineError::failed("where this program is", error))?;
     let group = bounds.memory.map(MemoryBudget::create_group).transpose();
     let group = group.map_err(|error| error.to_string())?;
     let mut child = Command::new(program)
@@ -189,7 +190,7 @@ fn start(bounds: Bounds<'_>) -> Result<Worker, String> {
         // A process group of its own: an interrupt at the terminal is the run's to handle.
         .process_group(0)
         .spawn()
-        .map_err(|error| format!("starting the process of a trial: {error}"))?;
+        .map_err(|error| EngineError::failed("starting the process of a trial", error))?;
     let input = child.stdin.take();
     let added = group
         .as_ref()
@@ -211,36 +212,37 @@ fn start(bounds: Bounds<'_>) -> Result<Worker, String> {
     Ok(worker)
 }
 
-fn send(worker: &mut Worker, line: &str) -> Result<(), String> {
+fn send(worker: &mut Worker, line: &str) -> Result<(), EngineError> {
     let input = worker
         .input
         .as_mut()
         .expect("the worker's input is open while it lives");
     writeln!(input, "{line}")
         .and_then(|()| input.flush())
-        .map_err(|error| format!("the process of the trial does not listen: {error}"))
+        .map_err(|error| EngineError::failed("the process of the trial does not listen", error))
 }
 
 /// Holds the worker to what it has now, buffer cache included, the budget's rest for the page cache, `to_come_bytes` of
 /// memory that it has yet to allocate, and what its transactions may take.
-fn limit_memory(worker: &Worker, task: &Task, to_come_bytes: u64) -> Result<(), String> {
+fn limit_memory(worker: &Worker, task: &Task, to_come_bytes: u64) -> Result<(), EngineError> {
     let Some(group) = &worker.group else {
         return Ok(());
     };
+    let refused = |error| EngineError::from(ToString::to_string(&error));
     // A kernel without swap accounting has no such setting, and where nothing can swap it says nothing.
     let _ = group.forbid_swap();
     if let (Some(kind), Some(request)) = (task.database.engine.server(), &task.server) {
         // A server takes its buffer cache when it needs it, and its sessions' memory with them: the limit is the same
         // from the beginning to the end.
         let bytes = task.database.memory_bytes + server(kind).overhead_bytes(request);
-        return group.set_limit(bytes).map_err(|error| error.to_string());
+        return group.set_limit(bytes).map_err(refused);
     }
-    let usage = group.usage().map_err(|error| error.to_string())?;
+    let usage = group.usage().map_err(refused)?;
     let page_cache_bytes = task.database.memory_bytes - task.database.buffer_cache_bytes;
     let to_come_bytes = to_come_bytes + transaction_bytes(task) + BOOKKEEPING_BYTES;
     group
         .set_limit(own_bytes(&usage) + to_come_bytes + page_cache_bytes)
-        .map_err(|error| error.to_string())
+        .map_err(refused)
 }
 
 /// What a group holds that is no page cache: its programs' memory, and what the kernel holds for them (stacks of

@@ -8,6 +8,7 @@ use std::time::Instant;
 use spindle_engines::engine::Engine;
 use spindle_engines::kernel::{KernelEngine, KernelUnderTest};
 use spindle_engines::sql::{Purpose, SqlUnderTest, foreign_server, said_of_full_disks, server};
+use spindle_engines::{EngineError, ErrorKind};
 use spindle_io::Env;
 use spindle_io::real::{RealEnv, block_on, facts};
 
@@ -32,7 +33,9 @@ pub fn run() -> ! {
         .and_then(|line| serde_json::from_str(&line).ok());
     let Some(order) = order else {
         say(&Report::Failed {
-            reason: "the worker was given no order it understands".to_string(),
+            error: "the worker was given no order it understands"
+                .to_owned()
+                .into(),
         });
         std::process::exit(1);
     };
@@ -40,18 +43,19 @@ pub fn run() -> ! {
         Order::Trial(task) => panics::told(|| {
             block_on(measure(&task, lines))
                 .map(|outcome| Report::Done(Box::new(outcome)))
-                .map_err(|reason| with_full_disks(&task.files, reason))
+                .map_err(|error| with_full_disks(&task.files, error))
         }),
         Order::OwnCost(task) => panics::told(|| {
             exit_with_run(lines);
-            block_on(own_cost::measure(&task)).map(Report::OwnCost)
+            Ok(Report::OwnCost(block_on(own_cost::measure(&task))?))
         }),
         Order::LimitProbe(task) => panics::told(|| {
             exit_with_run(lines);
-            block_on(limit_probe::probe(&task)).map(|exceeded| Report::LimitProbed { exceeded })
+            let exceeded = block_on(limit_probe::probe(&task))?;
+            Ok(Report::LimitProbed { exceeded })
         }),
     };
-    say(&report.unwrap_or_else(|reason| Report::Failed { reason }));
+    say(&report.unwrap_or_else(|error| Report::Failed { error }));
     std::process::exit(0);
 }
 
@@ -66,14 +70,14 @@ fn exit_with_run(lines: impl Iterator<Item = std::io::Result<String>> + Send + '
 async fn measure(
     task: &Task,
     mut lines: impl Iterator<Item = std::io::Result<String>> + Send + 'static,
-) -> Result<Outcome, String> {
+) -> Result<Outcome, EngineError> {
     let env: Arc<dyn Env> = RealEnv::new(task.seed);
     let began = Instant::now();
     let engine = open(task, &env).await?;
     let start_ms = milliseconds(began);
     say(&Report::Opened);
     if lines.next().is_none() {
-        return Err("the run ended".to_string());
+        return Err(EngineError::new(ErrorKind::Interrupted, "the run ended"));
     }
     exit_with_run(lines);
     let instance_bytes = facts::anonymous_bytes();
@@ -109,32 +113,33 @@ async fn measure(
 }
 
 /// A server whose disk is full may fail with words that do not say so.
-fn with_full_disks(files: &TrialFiles, reason: String) -> String {
-    match files {
-        TrialFiles::Tree(directories) if !reason.contains("disk is full") => {
-            let places = directories.named().map(|(_, path)| path);
-            reason + &said_of_full_disks(places)
-        }
-        _ => reason,
+fn with_full_disks(files: &TrialFiles, error: EngineError) -> EngineError {
+    let TrialFiles::Tree(directories) = files else {
+        return error;
+    };
+    let full = said_of_full_disks(directories.named().map(|(_, path)| path));
+    match error.kind() {
+        ErrorKind::NoRoom => error,
+        _ if full.is_empty() => error,
+        _ => EngineError::new(ErrorKind::NoRoom, format!("{error}{full}")),
     }
 }
 
 /// Starts the database of a trial.
-async fn open(task: &Task, env: &Arc<dyn Env>) -> Result<Arc<dyn Engine>, String> {
+async fn open(task: &Task, env: &Arc<dyn Env>) -> Result<Arc<dyn Engine>, EngineError> {
     let database = &task.database;
     let kind = database.engine.server();
     match (&task.files, kind, &task.server) {
         (TrialFiles::Tree(directories), Some(kind), Some(request)) => {
-            let started = server(kind).start(request, directories, Purpose::Trial);
-            let started = started.map_err(|error| error.to_string())?;
+            let started = server(kind).start(request, directories, Purpose::Trial)?;
             let workload = sql_workload_of(&task.workload, database, task.data_seed);
             let under_test = SqlUnderTest::new(started, workload, directories.clone());
             Ok(Arc::new(under_test))
         }
         (TrialFiles::Schema(schema), Some(kind), _) => {
-            let server = foreign_server(kind).ok_or("no such existing server")?;
-            let opened = server.open(schema, Purpose::Trial);
-            let opened = opened.map_err(|error| error.to_string())?;
+            let server = foreign_server(kind)
+                .ok_or_else(|| EngineError::unavailable("no such existing server"))?;
+            let opened = server.open(schema, Purpose::Trial)?;
             let workload = sql_workload_of(&task.workload, database, task.data_seed);
             Ok(Arc::new(SqlUnderTest::foreign(opened, workload)))
         }
@@ -146,10 +151,11 @@ async fn open(task: &Task, env: &Arc<dyn Env>) -> Result<Arc<dyn Engine>, String
             let redo = engine_path(redo_io, database, task.redo_delay);
             let settings = settings_of(database);
             let engine = KernelEngine::start(env, files, data, redo, &settings, &*workload).await;
-            let engine = engine.map_err(|error| error.to_string())?;
-            Ok(Arc::new(KernelUnderTest::new(engine, workload)))
+            Ok(Arc::new(KernelUnderTest::new(engine?, workload)))
         }
-        _ => Err("the order's files are not those of its engine".to_string()),
+        _ => Err(EngineError::from(
+            "the order's files are not those of its engine".to_owned(),
+        )),
     }
 }
 

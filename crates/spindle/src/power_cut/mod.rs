@@ -11,12 +11,12 @@ pub mod record;
 pub mod state;
 pub mod table;
 
+use spindle_engines::EngineError;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use spindle_engines::kernel::EngineError;
 use spindle_io::real::FileError;
 use spindle_layout::guard::{Guard, Refusal, Want};
 use spindle_layout::power_cut::{LogError, MapError};

@@ -45,8 +45,8 @@ use sqlite_plugin::vars;
 use sqlite_plugin::vfs::{RegisterOpts, Vfs, VfsHandle, VfsResult, register_static};
 
 use super::elsewhere::Elsewhere;
+use crate::EngineError;
 use crate::engine::EngineCounts;
-use crate::sql::ServerError;
 use beside::BesideFile;
 use database::{Database, on_another_thread};
 use file::DeviceFile;
@@ -79,10 +79,10 @@ impl Attached {
     /// Opens the device or the file of a disk group on which the database at `path` was put.
     ///
     /// # Errors
-    /// [`ServerError::Failed`]: it cannot be opened, or holds no database that can be worked with there.
-    pub fn open(path: &Path, elsewhere: &Elsewhere) -> Result<Attached, ServerError> {
+    /// `Failed`: it cannot be opened, or holds no database that can be worked with there.
+    pub fn open(path: &Path, elsewhere: &Elsewhere) -> Result<Attached, EngineError> {
         let failed = |reason: String| {
-            ServerError::failed(format!("opening the database {}", path.display()), reason)
+            EngineError::failed(format!("opening the database {}", path.display()), reason)
         };
         let name = path
             .to_str()

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use spindle_engines::ErrorKind;
 use spindle_engines::sql::{ServerKind, Stop, server};
 use spindle_workload::SessionError;
 use spindle_workload::sql::{LoadPart, SqlConnection, Value};
@@ -171,6 +172,8 @@ fn errors_are_told_apart() {
     assert!(one.is_closed());
     assert!(matches!(running.connect(), Err(SessionError::Lost(_))));
     let failure = running.failure().unwrap();
+    assert_eq!(failure.kind(), ErrorKind::ServerGone);
+    let failure = failure.to_string();
     assert!(
         failure.contains("the server has ended (signal: 9"),
         "{failure}"

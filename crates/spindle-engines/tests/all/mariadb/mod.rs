@@ -15,9 +15,10 @@ use std::process::Stdio;
 use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
+use spindle_engines::EngineError;
 use spindle_engines::engine::Engine;
 use spindle_engines::sql::{
-    Purpose, RunningServer, ServerError, ServerIo, ServerKind, ServerRequest, SqlUnderTest, Stop,
+    Purpose, RunningServer, ServerIo, ServerKind, ServerRequest, SqlUnderTest, Stop,
     create_and_load, server,
 };
 use spindle_io::Env;
@@ -166,7 +167,7 @@ fn work(
     request: &ServerRequest,
     directories: &TreeDirectories,
     workload: &Arc<dyn SqlWorkload>,
-) -> (u64, Result<String, String>) {
+) -> (u64, Result<String, EngineError>) {
     let running_server = started(request, directories);
     let engine = SqlUnderTest::new(running_server, Arc::clone(workload), directories.clone());
     let engine = Arc::new(engine);
@@ -261,7 +262,7 @@ fn every_access_path_that_it_has_starts() {
             // Which of the two kinds there is depends on how the server was built, and on the kernel.
             match mariadb.examine(&request) {
                 Ok(_) => started(&request, &made).stop(Stop::Clean).unwrap(),
-                Err(ServerError::Unavailable(reason)) => eprintln!("not here: {reason}"),
+                Err(error) if error.is_left_out() => eprintln!("not here: {error}"),
                 Err(other) => panic!("{other}"),
             }
         }
@@ -309,7 +310,7 @@ fn what_it_does_not_take_is_refused_before_anything_runs() {
         return;
     }
     let refused = |request: &ServerRequest| match server(ServerKind::MariaDb).examine(request) {
-        Err(ServerError::Unavailable(reason)) => reason,
+        Err(error) if error.is_left_out() => error.to_string(),
         other => panic!("{other:?}"),
     };
     let unknown = refused(&request(&[("innodb_flush_metod", "fsync")]));

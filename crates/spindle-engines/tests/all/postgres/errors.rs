@@ -2,7 +2,8 @@
 
 use std::os::unix::fs::PermissionsExt;
 
-use spindle_engines::sql::{ServerError, ServerIo, Stop, create_and_load};
+use spindle_engines::ErrorKind;
+use spindle_engines::sql::{ServerIo, Stop, create_and_load};
 use spindle_io::real::{Caching, Method};
 use spindle_workload::SessionError;
 
@@ -10,7 +11,7 @@ use super::home::{Home, is_installed, postgres, request, start, workload};
 
 fn refusal(settings: &[(&str, &str)]) -> String {
     match postgres().examine(&request(settings)) {
-        Err(ServerError::Unavailable(reason)) => reason,
+        Err(error) if error.is_left_out() => error.to_string(),
         other => panic!("{settings:?}: {other:?}"),
     }
 }
@@ -230,6 +231,8 @@ fn a_server_that_dies_is_lost_and_tells_why() {
         std::thread::sleep(std::time::Duration::from_millis(5));
     }
     let failure = server.failure().unwrap();
+    assert_eq!(failure.kind(), ErrorKind::ServerGone);
+    let failure = failure.to_string();
     assert!(failure.contains("has ended"), "{failure}");
     assert!(failure.contains("ready to accept connections"), "{failure}");
     assert!(matches!(server.connect(), Err(SessionError::Lost(_))));

@@ -1,0 +1,225 @@
+//! What goes wrong with a database under test. Its kind decides what follows; its words are for people.
+
+use std::fmt;
+use std::io;
+
+use serde::{Deserialize, Serialize};
+use spindle_io::real::FileError;
+use spindle_kernel::KernelError;
+use spindle_layout::LayoutError;
+use spindle_workload::SessionError;
+
+/// What kind of thing went wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ErrorKind {
+    /// The database is not installed, too old, or cannot lie there: its layouts are left out.
+    Unavailable,
+    /// It does not take a setting or an access path: likewise.
+    RefusedSetting,
+    /// A device or a file system is full.
+    NoRoom,
+    /// The system does not let this user do it.
+    NotPermitted,
+    /// A server, or a connection to it, ended by itself.
+    ServerGone,
+    /// Something that clients were promised is not there.
+    LostRows,
+    /// The person wants the run to stop.
+    Interrupted,
+    /// Something else.
+    Failed,
+}
+
+/// Why a database could not do what was asked.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EngineError {
+    kind: ErrorKind,
+    words: String,
+}
+
+impl EngineError {
+    /// Of that kind, in these words.
+    pub fn new(kind: ErrorKind, words: impl Into<String>) -> EngineError {
+        let words = words.into();
+        EngineError { kind, words }
+    }
+
+    /// It cannot be had here.
+    pub fn unavailable(words: impl Into<String>) -> EngineError {
+        EngineError::new(ErrorKind::Unavailable, words)
+    }
+
+    /// It does not take a setting, or an access path.
+    pub fn refused(words: impl Into<String>) -> EngineError {
+        EngineError::new(ErrorKind::RefusedSetting, words)
+    }
+
+    /// What was attempted, and why it failed.
+    pub fn failed(what: impl fmt::Display, reason: impl Reason) -> EngineError {
+        EngineError::new(reason.kind(), format!("{what}: {reason}"))
+    }
+
+    /// What kind of thing went wrong.
+    pub fn kind(&self) -> ErrorKind {
+        self.kind
+    }
+
+    /// Whether nothing has failed: layouts that need what cannot be had here are left out.
+    pub fn is_left_out(&self) -> bool {
+        matches!(
+            self.kind,
+            ErrorKind::Unavailable | ErrorKind::RefusedSetting
+        )
+    }
+}
+
+impl fmt::Display for EngineError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.words)
+    }
+}
+
+impl std::error::Error for EngineError {}
+
+/// What a look at the whole database found missing.
+pub(crate) fn lost(what: String) -> EngineError {
+    EngineError::new(ErrorKind::LostRows, what)
+}
+
+/// Why something failed: words, and where they come from something that knows more, their kind.
+pub trait Reason: fmt::Display {
+    /// What kind of thing went wrong.
+    fn kind(&self) -> ErrorKind {
+        ErrorKind::Failed
+    }
+}
+
+impl Reason for &str {}
+
+impl Reason for String {}
+
+impl Reason for EngineError {
+    fn kind(&self) -> ErrorKind {
+        self.kind
+    }
+}
+
+impl<R: Reason> Reason for &R {
+    fn kind(&self) -> ErrorKind {
+        (**self).kind()
+    }
+}
+
+impl Reason for io::Error {
+    fn kind(&self) -> ErrorKind {
+        match io::Error::kind(self) {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => ErrorKind::NoRoom,
+            io::ErrorKind::PermissionDenied => ErrorKind::NotPermitted,
+            _ => ErrorKind::Failed,
+        }
+    }
+}
+
+impl Reason for SessionError {
+    fn kind(&self) -> ErrorKind {
+        match self {
+            SessionError::Lost(_) => ErrorKind::ServerGone,
+            _ => ErrorKind::Failed,
+        }
+    }
+}
+
+impl Reason for rusqlite::Error {
+    fn kind(&self) -> ErrorKind {
+        match self.sqlite_error_code() {
+            Some(rusqlite::ErrorCode::DiskFull) => ErrorKind::NoRoom,
+            Some(rusqlite::ErrorCode::PermissionDenied) => ErrorKind::NotPermitted,
+            _ => ErrorKind::Failed,
+        }
+    }
+}
+
+impl Reason for KernelError {
+    fn kind(&self) -> ErrorKind {
+        match self {
+            KernelError::LoadInterrupted => ErrorKind::Interrupted,
+            _ => ErrorKind::Failed,
+        }
+    }
+}
+
+impl Reason for LayoutError {
+    fn kind(&self) -> ErrorKind {
+        match self {
+            LayoutError::Interrupted => ErrorKind::Interrupted,
+            LayoutError::File(FileError::NoSpace { .. })
+            | LayoutError::NotEnoughSpace { .. }
+            | LayoutError::NoRoomOnDevices { .. }
+            | LayoutError::NoRoomInGroup { .. } => ErrorKind::NoRoom,
+            LayoutError::System { source, .. }
+            | LayoutError::NotWritable { source, .. }
+            | LayoutError::File(FileError::System { source, .. }) => Reason::kind(source),
+            _ => ErrorKind::Failed,
+        }
+    }
+}
+
+impl From<SessionError> for EngineError {
+    fn from(error: SessionError) -> EngineError {
+        EngineError::new(Reason::kind(&error), error.to_string())
+    }
+}
+
+impl From<KernelError> for EngineError {
+    fn from(error: KernelError) -> EngineError {
+        EngineError::new(Reason::kind(&error), error.to_string())
+    }
+}
+
+impl From<LayoutError> for EngineError {
+    fn from(error: LayoutError) -> EngineError {
+        EngineError::new(Reason::kind(&error), error.to_string())
+    }
+}
+
+/// Words alone, of what has no kind.
+impl From<String> for EngineError {
+    fn from(words: String) -> EngineError {
+        EngineError::new(ErrorKind::Failed, words)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use super::*;
+
+    #[test]
+    fn what_failed_keeps_the_kind_of_its_reason() {
+        let full = || io::Error::from(io::ErrorKind::StorageFull);
+        let failed = EngineError::failed("making the log", full());
+        assert_eq!(failed.kind(), ErrorKind::NoRoom);
+        assert_eq!(failed.to_string(), format!("making the log: {}", full()));
+        let again = EngineError::failed("starting the server", &failed);
+        assert_eq!(again.kind(), ErrorKind::NoRoom);
+        let on_disk = LayoutError::System {
+            action: "write",
+            path: PathBuf::from("/data"),
+            source: full(),
+        };
+        assert_eq!(EngineError::from(on_disk).kind(), ErrorKind::NoRoom);
+        let lost = SessionError::Lost("reset by peer".to_owned());
+        assert_eq!(EngineError::from(lost).kind(), ErrorKind::ServerGone);
+        let refused = SessionError::Refused("no such table".to_owned());
+        assert_eq!(EngineError::from(refused).kind(), ErrorKind::Failed);
+        let interrupted = KernelError::LoadInterrupted;
+        assert_eq!(
+            EngineError::from(interrupted).kind(),
+            ErrorKind::Interrupted
+        );
+        assert!(EngineError::refused("no such setting").is_left_out());
+        assert!(!failed.is_left_out());
+    }
+}
