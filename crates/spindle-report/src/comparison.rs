@@ -303,8 +303,7 @@ pub fn remark(result: &RunResult, case: &Case) -> Option<String> {
     if let Some(reason) = case.outcome.reason() {
         return Some(format!("{}: {reason}", case.outcome.status()));
     }
-    let note = result.layout_of(case)?.not_direct_note()?;
-    Some(note.to_owned())
+    result.layout_of(case)?.not_direct_note()
 }
 
 /// What ratios are of, in a few words to follow "ratio of".

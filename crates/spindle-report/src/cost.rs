@@ -1,7 +1,7 @@
 //! What the instrument itself takes, in words: processor time of a transaction without storage, and memory. Printed
 //! with every run, because a benchmark that is dear measures itself.
 
-use spindle_result::{Case, Memory, RunResult};
+use spindle_result::{Case, Memory, RunResult, SystemFigure};
 
 /// What Spindle itself costs, beside the pace of the fastest case; `None` when it was not measured.
 pub fn own_cost(result: &RunResult) -> Option<String> {
@@ -27,7 +27,7 @@ pub fn own_cost(result: &RunResult) -> Option<String> {
 /// What the sampler took of one processor in the case where it took most.
 fn sampler_percent(result: &RunResult) -> Option<f64> {
     let means = result.cases.iter().flat_map(|case| &case.system);
-    let costs = means.filter(|mean| mean.name == "sampler_cpu_percent");
+    let costs = means.filter(|mean| mean.name == SystemFigure::SamplerCpuPercent);
     costs.map(|cost| cost.mean).max_by(f64::total_cmp)
 }
 
@@ -83,7 +83,7 @@ mod tests {
         let text = own_cost(&result).unwrap();
         assert!(text.starts_with("Spindle's own cost: 30 us") && !text.contains("sampling"));
         result.cases[0].system.push(SystemMean {
-            name: "sampler_cpu_percent".to_owned(),
+            name: SystemFigure::SamplerCpuPercent,
             mean: 0.123,
             max: 0.5,
         });

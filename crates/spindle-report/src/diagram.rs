@@ -27,7 +27,7 @@ pub(super) fn diagrams(result: &RunResult) -> Markup {
                         span class={ "swatch " (colour_class(index)) } aria-hidden="true" {}
                         span.number { (index + 1) } " " (layout.name)
                     }
-                    @for note in &layout.notes { p.note { (note) } }
+                    @for note in layout.all_notes() { p.note { (note) } }
                     (drawing(&rows(layout), &layout.description))
                 }
             }

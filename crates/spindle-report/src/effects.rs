@@ -48,7 +48,7 @@ impl Table {
 fn effect(of: &Effect) -> Vec<String> {
     vec![
         of.clients.to_string(),
-        of.factor.clone(),
+        of.factor.to_string(),
         of.level.clone(),
         of.base.clone(),
         ratio(of.effect.ratio),
@@ -68,7 +68,7 @@ fn interaction(of: &Interaction) -> Vec<String> {
     vec![
         of.clients.to_string(),
         format!("{} {} against {}", of.factor, of.level, of.base),
-        of.other.clone(),
+        of.other.to_string(),
         format!("{} and {}", ratio(of.effects.0), ratio(of.effects.1)),
         format!("{} and {}", of.at, of.at_base),
         format!(

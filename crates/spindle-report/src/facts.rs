@@ -1,11 +1,38 @@
 //! A JSON document as a flat list of settings, so that an experiment or a machine can be shown without knowing its
 //! shape.
 
+use serde::Deserialize;
 use serde_json::Value;
 
+/// One setting of a document.
+pub(crate) struct Fact {
+    /// Its path.
+    pub(crate) path: String,
+    /// Its value; `None` when it is not known, or not set.
+    pub(crate) value: Option<String>,
+}
+
+impl Fact {
+    /// The value for people.
+    pub(crate) fn text(self) -> String {
+        self.value.unwrap_or_else(|| "unknown".to_owned())
+    }
+}
+
+/// The engine of an experiment, as far as its settings depend on it.
+#[derive(Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "lowercase")]
+enum Engine {
+    /// The embedded database.
+    Kernel,
+    /// Any other.
+    #[serde(other)]
+    Server,
+}
+
 /// Every scalar of a document with its path, in the order of the document: `database.size`, `layout 2 name`. Lists of
-/// scalars are one entry; positions in other lists count from 1. A missing value is written as `unknown`.
-pub(crate) fn facts(document: &Value) -> Vec<(String, String)> {
+/// scalars are one entry; positions in other lists count from 1.
+pub(crate) fn facts(document: &Value) -> Vec<Fact> {
     let mut facts = Vec::new();
     collect(document, "", &mut facts);
     facts
@@ -27,25 +54,28 @@ const OF_THE_EMBEDDED_DATABASE: [&str; 12] = [
     "redo_io",
 ];
 
+/// Settings that a server may have, and has not when they are not set.
+const SELDOM_OF_A_SERVER: [&str; 1] = ["redo_path"];
+
 /// The settings of an experiment, those left out that its engine does not have.
-pub(crate) fn experiment_facts(experiment: &Value) -> Vec<(String, String)> {
-    let engine = experiment["database"]["engine"].as_str();
-    let is_embedded = engine.is_none_or(|engine| engine == "kernel");
-    let is_of_server = |key: &str| {
-        let Some((_, of_database)) = key.split_once("database.") else {
-            return true;
-        };
-        let name = of_database.split('.').next().unwrap_or_default();
-        !OF_THE_EMBEDDED_DATABASE.contains(&name)
-    };
+pub(crate) fn experiment_facts(experiment: &Value) -> Vec<Fact> {
+    // An experiment that does not say it has the embedded database.
+    let engine = Engine::deserialize(&experiment["database"]["engine"]).unwrap_or(Engine::Kernel);
     let mut facts = facts(experiment);
-    facts.retain(|(key, value)| {
-        is_embedded || is_of_server(key) && !(key.ends_with("redo_path") && value == "unknown")
-    });
+    facts.retain(|fact| engine == Engine::Kernel || is_of_server(fact));
     facts
 }
 
-fn collect(value: &Value, path: &str, facts: &mut Vec<(String, String)>) {
+fn is_of_server(fact: &Fact) -> bool {
+    let Some((_, of_database)) = fact.path.split_once("database.") else {
+        return true;
+    };
+    let name = of_database.split('.').next().unwrap_or_default();
+    let is_set = fact.value.is_some() || !SELDOM_OF_A_SERVER.contains(&name);
+    !OF_THE_EMBEDDED_DATABASE.contains(&name) && is_set
+}
+
+fn collect(value: &Value, path: &str, facts: &mut Vec<Fact>) {
     match value {
         Value::Object(fields) => {
             for (key, value) in fields {
@@ -62,18 +92,25 @@ fn collect(value: &Value, path: &str, facts: &mut Vec<(String, String)>) {
             }
         }
         Value::Array(items) => {
-            let items: Vec<String> = items.iter().map(scalar).collect();
-            facts.push((path.to_owned(), items.join(", ")));
+            let items: Vec<String> = items.iter().filter_map(scalar).collect();
+            facts.push(fact(path, Some(items.join(", "))));
         }
-        value => facts.push((path.to_owned(), scalar(value))),
+        value => facts.push(fact(path, scalar(value))),
     }
 }
 
-fn scalar(value: &Value) -> String {
+fn fact(path: &str, value: Option<String>) -> Fact {
+    Fact {
+        path: path.to_owned(),
+        value,
+    }
+}
+
+fn scalar(value: &Value) -> Option<String> {
     match value {
-        Value::Null => "unknown".to_owned(),
-        Value::String(text) => text.clone(),
-        other => other.to_string(),
+        Value::Null => None,
+        Value::String(text) => Some(text.clone()),
+        other => Some(other.to_string()),
     }
 }
 
@@ -92,7 +129,7 @@ mod tests {
                 "layouts": [{ "database": { "write_sync": "dsync" } }],
             }))
             .into_iter()
-            .map(|(key, _)| key)
+            .map(|fact| fact.path)
             .collect::<Vec<_>>()
         };
         let expected = [
@@ -115,7 +152,7 @@ mod tests {
         });
         let lines: Vec<String> = facts(&document)
             .into_iter()
-            .map(|(key, value)| format!("{key}={value}"))
+            .map(|fact| format!("{}={}", fact.path.clone(), fact.text()))
             .collect();
         assert_eq!(
             lines,

@@ -7,7 +7,7 @@ use spindle_stats::TimeSeries;
 
 use super::comparison::{self, CHECKS, CHECKS_NOTE, NO_FIGURE};
 use super::effects;
-use super::facts::{experiment_facts, facts};
+use super::facts::{Fact, experiment_facts, facts};
 use super::io_calls;
 use super::kinds::{self, kinds_of};
 use super::page::{events_of, trials_in_order};
@@ -19,7 +19,7 @@ use super::sentences::{
     stopping,
 };
 use super::timeline::{AVERAGED_SAMPLES, Timeline, per_minute};
-use spindle_result::{Case, RunResult, SampledTrial};
+use spindle_result::{Case, RunResult, SampledTrial, WaitEvent};
 
 /// Most characters that one trial's throughput over time takes.
 const SPARKLINE_CHARS: usize = 40;
@@ -373,8 +373,8 @@ fn waits(result: &RunResult) -> String {
         };
         let mut header = vec!["event, mean ms".to_owned()];
         header.extend(cases.iter().map(|case| numbered(result, &case.id.layout)));
-        let row = |event: &str| {
-            let mut row = vec![event.to_owned()];
+        let row = |event: &WaitEvent| {
+            let mut row = vec![event.to_string()];
             row.extend(cases.iter().map(|case| {
                 let mean = case.mean_wait_ms(event).map(comparison::milliseconds);
                 mean.unwrap_or_else(|| NO_FIGURE.to_owned())
@@ -399,7 +399,7 @@ fn method(result: &RunResult) -> String {
                 numbered(result, &layout.name),
                 layout.path.clone(),
                 layout.description.clone(),
-                layout.notes.join("; "),
+                layout.all_notes().join("; "),
             ]
         })
         .collect();
@@ -454,10 +454,10 @@ fn method(result: &RunResult) -> String {
     .concat()
 }
 
-fn facts_table(facts: Vec<(String, String)>) -> String {
+fn facts_table(facts: Vec<Fact>) -> String {
     let rows: Vec<Vec<String>> = facts
         .into_iter()
-        .map(|(key, value)| vec![key, value])
+        .map(|fact| vec![fact.path.clone(), fact.text()])
         .collect();
     table(&owned(&["setting", "value"]), &rows)
 }

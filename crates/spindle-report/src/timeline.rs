@@ -5,13 +5,10 @@ use std::time::Duration;
 
 use spindle_stats::TimeSeries;
 
-use spindle_result::{Case, Ranking, RunResult, SampledTrial};
+use spindle_result::{Case, Ranking, RunResult, SampledTrial, SystemFigure};
 
 /// Samples that the moving average spans, as in the published charts of I/O rates over a run.
 pub(super) const AVERAGED_SAMPLES: NonZeroUsize = NonZeroUsize::new(10).expect("ten is not zero");
-
-/// The column of [`spindle_result::SystemSeries`] that counts the checkpoints of each sample.
-pub(super) const CHECKPOINTS: &str = "checkpoints";
 
 /// The sampled trials of a load, by layout and round.
 pub(super) struct Timeline<'a> {
@@ -94,7 +91,10 @@ pub(super) fn duration_s(trial: &SampledTrial) -> f64 {
 
 /// Samples in which a trial completed checkpoints; none when they were not counted.
 pub(super) fn checkpoints(trial: &SampledTrial) -> Vec<usize> {
-    let column = trial.system.column(CHECKPOINTS).unwrap_or_default();
+    let column = trial
+        .system
+        .column(&SystemFigure::Checkpoints)
+        .unwrap_or_default();
     let counted = column.iter().enumerate();
     counted
         .filter(|(_, count)| count.is_some_and(|count| count > 0.0))
@@ -116,7 +116,7 @@ mod tests {
             system: SystemSeries {
                 interval_ms: 500,
                 columns: vec![SystemColumn {
-                    name: CHECKPOINTS.to_owned(),
+                    name: SystemFigure::Checkpoints,
                     values: vec![Some(0.0), None, Some(2.0)],
                 }],
             },

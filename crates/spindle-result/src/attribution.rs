@@ -5,7 +5,7 @@ use spindle_stats::estimate_mean;
 
 use super::{
     Attribution, Case, Comparison, IoCalls, Layout, PageCache, PartDifference, ResponseTime,
-    RunResult, SYSTEM_CPU, Trial,
+    RunResult, TimeUse, Trial,
 };
 
 /// Parts below this share of the difference are not worth a place in the sentence.
@@ -57,7 +57,7 @@ fn attribution(result: &RunResult, verdict: &Comparison) -> Option<Attribution> 
     for name in names(&pairs) {
         let difference = estimate(&|time| time.part_us(name))?;
         parts.push(PartDifference {
-            part: name.to_owned(),
+            part: name.clone(),
             us: difference.mean,
             ci95_us: difference.ci95,
             explanation: explanation(name, difference.mean, layouts, calls.as_deref()),
@@ -90,13 +90,13 @@ fn pairs<'a>(a: &'a Case, b: &'a Case) -> Vec<(&'a ResponseTime, &'a ResponseTim
         .collect()
 }
 
-fn names<'a>(pairs: &[(&'a ResponseTime, &'a ResponseTime)]) -> Vec<&'a str> {
-    let mut names: Vec<&str> = Vec::new();
+fn names<'a>(pairs: &[(&'a ResponseTime, &'a ResponseTime)]) -> Vec<&'a TimeUse> {
+    let mut names: Vec<&TimeUse> = Vec::new();
     for part in pairs
         .iter()
         .flat_map(|(a, b)| a.parts.iter().chain(&b.parts))
     {
-        if !names.contains(&part.part.as_str()) {
+        if !names.contains(&&part.part) {
             names.push(&part.part);
         }
     }
@@ -105,12 +105,12 @@ fn names<'a>(pairs: &[(&'a ResponseTime, &'a ResponseTime)]) -> Vec<&'a str> {
 
 /// What a part is on this pair of layouts, where its name does not say it.
 fn explanation(
-    part: &str,
+    part: &TimeUse,
     us: f64,
     (slower, faster): (&Layout, &Layout),
     calls: Option<&str>,
 ) -> Option<String> {
-    if part != SYSTEM_CPU || us <= 0.0 {
+    if *part != TimeUse::SystemCpu || us <= 0.0 {
         return None;
     }
     match slower.caching == PageCache::Buffered && faster.caching == PageCache::Direct {
@@ -187,10 +187,10 @@ fn sentence(it: &Attribution, rounds: usize) -> String {
 }
 
 /// Wait events bear names of several words, so they are set apart.
-fn quoted(part: &str) -> String {
-    match super::is_wait_event(part) {
-        true => format!("`{part}`"),
-        false => part.to_owned(),
+fn quoted(part: &TimeUse) -> String {
+    match part {
+        TimeUse::Wait(event) => format!("`{event}`"),
+        of_processors => of_processors.to_string(),
     }
 }
 
@@ -226,7 +226,7 @@ impl Unit {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{OTHER_TIME, RunRecord, TimePart, USER_CPU, build, sample};
+    use super::super::{RunRecord, TimePart, build, sample};
     use super::*;
 
     fn time(parts: &[(&str, f64)]) -> ResponseTime {
@@ -236,7 +236,7 @@ mod tests {
             parts: parts
                 .iter()
                 .map(|(name, us)| TimePart {
-                    part: (*name).to_owned(),
+                    part: (*name).into(),
                     us: *us,
                 })
                 .collect(),
@@ -262,16 +262,16 @@ mod tests {
     fn the_difference_is_attributed_to_its_parts_in_words() {
         let buffered: &[(&str, f64)] = &[
             (READ, 8_100.0),
-            (SYSTEM_CPU, 3_200.0),
+            ("system CPU", 3_200.0),
             ("free buffer waits", 1_500.0),
-            (USER_CPU, 510.0),
-            (OTHER_TIME, 100.0),
+            ("user CPU", 510.0),
+            ("other", 100.0),
         ];
         let direct: &[(&str, f64)] = &[
             (READ, 2_000.0),
-            (SYSTEM_CPU, 1_000.0),
-            (USER_CPU, 500.0),
-            (OTHER_TIME, 110.0),
+            ("system CPU", 1_000.0),
+            ("user CPU", 500.0),
+            ("other", 110.0),
         ];
         let result = build(&record([buffered, buffered], [direct, direct])).unwrap();
         let [attribution] = result.attributions.as_slice() else {
@@ -285,14 +285,14 @@ mod tests {
         let sum: f64 = attribution.parts.iter().map(|part| part.us).sum();
         assert!((sum - attribution.difference_us).abs() < 1e-6);
         assert_eq!(attribution.ci95_us, Some((9_800.0, 9_800.0)));
-        assert_eq!(attribution.parts[3].part, USER_CPU);
+        assert_eq!(attribution.parts[3].part.name(), "user CPU");
         let mean = result.cases[0].response_time.as_ref().expect("known");
         assert_eq!(mean.parts[0].us, 8_100.0);
     }
 
     /// Two rounds of "async" and "odm", with so many system calls for 1,000 requests and so many transactions.
     fn sentence_of(calls: [u64; 2], transactions: u64) -> String {
-        let part = |us| [(READ, 300.0), (SYSTEM_CPU, us)];
+        let part = |us| [(READ, 300.0), ("system CPU", us)];
         let (slow, fast) = (part(200.0), part(100.0));
         let mut record = record([&slow, &slow], [&fast, &fast]);
         for (layout, name) in record.layouts.iter_mut().zip(["async", "odm"]) {
@@ -339,12 +339,12 @@ mod tests {
         // The second round was slow for both: the interval of the difference does not notice.
         let result = build(&record(
             [
-                &[(READ, 300.0), (USER_CPU, 40.0)],
-                &[(READ, 1_300.0), (USER_CPU, 40.0)],
+                &[(READ, 300.0), ("user CPU", 40.0)],
+                &[(READ, 1_300.0), ("user CPU", 40.0)],
             ],
             [
-                &[(READ, 100.0), (USER_CPU, 100.0)],
-                &[(READ, 1_100.0), (USER_CPU, 100.0)],
+                &[(READ, 100.0), ("user CPU", 100.0)],
+                &[(READ, 1_100.0), ("user CPU", 100.0)],
             ],
         ))
         .unwrap();

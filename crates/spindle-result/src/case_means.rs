@@ -1,6 +1,6 @@
 //! A case's means over its trials: what became of a transaction's time, and what the system did meanwhile.
 
-use super::{ResponseTime, SampledTrial, SystemMean, TimePart, Trial};
+use super::{ResponseTime, SampledTrial, SystemFigure, SystemMean, TimePart, Trial};
 
 /// The mean of the trials that know, part by part; `None` when none does.
 pub(super) fn response_time(trials: &[Trial]) -> Option<ResponseTime> {
@@ -32,7 +32,7 @@ pub(super) fn response_time(trials: &[Trial]) -> Option<ResponseTime> {
 }
 
 struct Sum {
-    name: String,
+    name: SystemFigure,
     sum: f64,
     count: u64,
     max: f64,
@@ -75,7 +75,7 @@ mod tests {
 
     fn time(mean_us: f64, parts: &[(&str, f64)]) -> ResponseTime {
         let part = |(name, us): &(&str, f64)| TimePart {
-            part: (*name).to_owned(),
+            part: (*name).into(),
             us: *us,
         };
         ResponseTime {
@@ -116,14 +116,14 @@ mod tests {
             system: SystemSeries {
                 interval_ms: 1000,
                 columns: vec![SystemColumn {
-                    name: "dirty_mib".to_owned(),
+                    name: "dirty_mib".into(),
                     values: values.to_vec(),
                 }],
             },
         };
         let trials = [trial(&[Some(1.0), None]), trial(&[Some(2.0), Some(6.0)])];
         let expected = SystemMean {
-            name: "dirty_mib".to_owned(),
+            name: "dirty_mib".into(),
             mean: 3.0,
             max: 6.0,
         };

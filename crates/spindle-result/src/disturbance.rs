@@ -7,7 +7,7 @@ use super::doubt::doubt;
 use super::findings::is_device_saturated;
 use super::findings::{PROGRAMS_MIN_PERCENT, STEAL_MIN_PERCENT};
 use super::wording::{case_label, rounds_where};
-use super::{Case, RunResult, Trial};
+use super::{Case, RunResult, SystemFigure, Trial};
 
 /// Both together: from here on small differences mean nothing.
 const GRAVE_PERCENT: f64 = 30.0;
@@ -58,12 +58,15 @@ pub(super) fn warnings(result: &RunResult) -> Vec<String> {
 /// [`PROCESSOR_PART`] more of its time there so loses that part times `p / (1 - p)`, in every round alike: no interval
 /// tells.
 fn busy_floor(result: &RunResult) -> Option<f64> {
-    let columns = ["other_programs_cpu_percent", "cpu_steal_percent"];
+    let columns = [
+        SystemFigure::OtherProgramsCpuPercent,
+        SystemFigure::CpuStealPercent,
+    ];
     let taken = columns
         .into_iter()
         .zip([PROGRAMS_MIN_PERCENT, STEAL_MIN_PERCENT]);
     let most = taken.filter_map(|(column, least)| {
-        let most = Range::of(result, column)?.most;
+        let most = Range::of(result, &column)?.most;
         (most >= least).then_some(most)
     });
     let sum_percent = most.sum::<f64>();
@@ -77,8 +80,8 @@ fn busy_floor(result: &RunResult) -> Option<f64> {
 /// Who else used the processors, if it was much.
 fn processors(result: &RunResult) -> Option<String> {
     let (programs, steal) = (
-        Range::of(result, "other_programs_cpu_percent"),
-        Range::of(result, "cpu_steal_percent"),
+        Range::of(result, &SystemFigure::OtherProgramsCpuPercent),
+        Range::of(result, &SystemFigure::CpuStealPercent),
     );
     let programs = programs.filter(|range| range.most >= PROGRAMS_MIN_PERCENT);
     let steal = steal.filter(|range| range.most >= STEAL_MIN_PERCENT);
@@ -110,11 +113,11 @@ struct Range {
 }
 
 impl Range {
-    fn of(result: &RunResult, column: &str) -> Option<Range> {
+    fn of(result: &RunResult, figure: &SystemFigure) -> Option<Range> {
         let compared = result.cases.iter().filter(|case| case.is_compared());
         let means = compared
             .flat_map(|case| &case.system)
-            .filter(|mean| mean.name == column);
+            .filter(|mean| mean.name == *figure);
         let means: Vec<f64> = means.map(|mean| mean.mean).collect();
         Some(Range {
             least: means.iter().copied().reduce(f64::min)?,
@@ -269,7 +272,7 @@ mod tests {
                 columns: columns
                     .iter()
                     .map(|(name, value)| SystemColumn {
-                        name: (*name).to_owned(),
+                        name: (*name).into(),
                         values: vec![Some(*value as f32)],
                     })
                     .collect(),

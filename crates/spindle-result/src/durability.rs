@@ -3,20 +3,17 @@
 
 use spindle_stats::Verdict;
 
+use super::answer::Answer;
 use super::{CasePair, Comparison, Measure, Promise, Ranking, RunResult, format_ratio};
 
 /// The answer, with the cases named that it is of.
-pub(super) fn group(ranking: &Ranking, answer: String) -> String {
-    if !ranking.has_weaker() {
-        return answer;
-    }
-    let among = format!("Among layouts that {}", ranking.keeps.of_group());
-    match answer.strip_prefix("Too close to call") {
-        Some(rest) => format!("{among}, it is too close to call{rest}"),
-        None => match answer.strip_prefix("Undecided") {
-            Some(rest) => format!("{among}, undecided{rest}"),
-            None => format!("{among}, {}", answer.replacen("Only ", "only ", 1)),
-        },
+pub(super) fn group(ranking: &Ranking, answer: &Answer) -> String {
+    match ranking.has_weaker() {
+        true => {
+            let group = format!("Among layouts that {}", ranking.keeps.of_group());
+            answer.sentence_among(&group)
+        }
+        false => answer.sentence(),
     }
 }
 

@@ -9,8 +9,8 @@ use super::judge::rounds_of;
 use super::record::MatrixRecord;
 use super::wording::percent;
 use super::{
-    Case, Effect, FactorAnswer, Interaction, Measure, Ranking, RatioEstimate, RunResult,
-    format_ratio,
+    Case, Effect, FactorAnswer, FactorName, Interaction, Measure, Ranking, RatioEstimate,
+    RunResult, format_ratio,
 };
 
 /// A ratio up to this, or from its inverse on, is told in per cent; others as so many times.
@@ -85,7 +85,7 @@ struct Named<'a> {
 }
 
 impl Named<'_> {
-    fn name(&self, factor: usize) -> String {
+    fn name(&self, factor: usize) -> FactorName {
         self.matrix.factors[factor].0.clone()
     }
 
@@ -151,11 +151,11 @@ struct Turned<'a> {
 
 impl Scene<'_> {
     /// What a factor does; `None` where no two of its values could be compared.
-    fn sentence(&self, factor: &str) -> Option<String> {
+    fn sentence(&self, factor: &FactorName) -> Option<String> {
         let effects: Vec<&Effect> = self
             .effects
             .iter()
-            .filter(|effect| effect.factor == factor)
+            .filter(|effect| effect.factor == *factor)
             .collect();
         let best = self.best(&effects)?;
         let mut others: Vec<Turned<'_>> = effects
@@ -167,10 +167,9 @@ impl Scene<'_> {
             .iter()
             .map(|other| format!("against {}: {}", other.base, self.told(other)))
             .collect();
-        let of = if factor == "layout" {
-            String::new()
-        } else {
-            format!("{factor} ")
+        let of = match factor {
+            FactorName::Layout => String::new(),
+            other => format!("{other} "),
         };
         let mut sentence = format!("{of}{best} {}", against.join(", "));
         if let Some(weaker) = self.keeps_less(factor, best, &others) {
@@ -217,7 +216,12 @@ impl Scene<'_> {
     }
 
     /// That a value keeps less when the power goes than those it is compared with.
-    fn keeps_less(&self, factor: &str, level: &str, others: &[Turned<'_>]) -> Option<String> {
+    fn keeps_less(
+        &self,
+        factor: &FactorName,
+        level: &str,
+        others: &[Turned<'_>],
+    ) -> Option<String> {
         let index = self
             .matrix
             .factors
@@ -248,8 +252,8 @@ impl Scene<'_> {
     }
 
     /// Whether the effect depends on other factors: where it surely does, on which; where it surely does not, so.
-    fn dependence(&self, factor: &str) -> Option<String> {
-        let of_factor = |both: &&Interaction| both.factor == factor || both.other == factor;
+    fn dependence(&self, factor: &FactorName) -> Option<String> {
+        let of_factor = |both: &&Interaction| both.factor == *factor || both.other == *factor;
         let all: Vec<&Interaction> = self.interactions.iter().filter(of_factor).collect();
         let is_decided =
             |both: &&&Interaction| matches!(both.verdict, Verdict::Faster | Verdict::Slower);
@@ -278,9 +282,9 @@ impl Scene<'_> {
 }
 
 /// `it depends on method: +35 % with sync, +5.0 % with async`.
-fn depends(both: &Interaction, factor: &str) -> String {
+fn depends(both: &Interaction, factor: &FactorName) -> String {
     let ratio_only = |ratio: f64| change(RatioEstimate { ratio, ci95: None });
-    let (other, (ratio, at), (ratio_base, at_base)) = match both.factor == factor {
+    let (other, (ratio, at), (ratio_base, at_base)) = match both.factor == *factor {
         true => (
             &both.other,
             (both.effects.0, &both.at),
@@ -292,7 +296,10 @@ fn depends(both: &Interaction, factor: &str) -> String {
             (both.effects_of_other.1, &both.base),
         ),
     };
-    let the = if other == "layout" { "the " } else { "" };
+    let the = match other {
+        FactorName::Layout => "the ",
+        FactorName::Other(_) => "",
+    };
     format!(
         "it depends on {the}{other}: {} with {at_base}, {} with {at}",
         ratio_only(ratio_base),
@@ -364,12 +371,9 @@ mod tests {
         let levels = [[0, 0], [0, 1], [1, 0], [1, 1]];
         record.matrix = Some(MatrixRecord {
             factors: vec![
+                ("layout".into(), vec!["ext4".to_owned(), "xfs".to_owned()]),
                 (
-                    "layout".to_owned(),
-                    vec!["ext4".to_owned(), "xfs".to_owned()],
-                ),
-                (
-                    "full_page_writes".to_owned(),
+                    "full_page_writes".into(),
                     vec!["on".to_owned(), "off".to_owned()],
                 ),
             ],
@@ -508,8 +512,8 @@ mod tests {
         };
         record.matrix = Some(MatrixRecord {
             factors: vec![
-                ("method".to_owned(), names(&["sync", "async", "slaves"])),
-                ("writers".to_owned(), names(&["1", "2"])),
+                ("method".into(), names(&["sync", "async", "slaves"])),
+                ("writers".into(), names(&["1", "2"])),
             ],
             cells: vec![
                 ("sync".to_owned(), vec![0, 0]),

@@ -5,7 +5,8 @@
 
 use spindle_stats::Verdict;
 
-use super::wording::{case_label, format_ratio, listed};
+use super::answer::{Answer, Opening};
+use super::wording::{case_label, clients_text, format_ratio, listed};
 use super::{Case, CaseId, Comparison, Measure, Ranking, RunResult, Trial};
 
 /// What cases are compared by, the greater the better: throughput, and at a fixed rate the inverse of the 99th
@@ -37,14 +38,13 @@ pub(super) fn is_overloaded(case: &Case) -> bool {
     arrivals.any(|arrivals| arrivals.is_overloaded)
 }
 
-/// The answer for a load level with a fixed rate; `None` in a closed loop. `load` is `at 8 clients`;
-/// `comparisons` stand in ascending order of ratio.
-pub(super) fn sentence(
+/// The answer for a load level with a fixed rate; `None` in a closed loop. `comparisons` stand in ascending order of
+/// ratio.
+pub(super) fn answer(
     result: &RunResult,
     ranking: &Ranking,
     comparisons: &[&Comparison],
-    load: &str,
-) -> Option<String> {
+) -> Option<Answer> {
     let cases = || {
         let cases = result.cases_at(ranking.clients);
         cases.filter(|case| case.is_compared())
@@ -54,18 +54,19 @@ pub(super) fn sentence(
         .filter(|case| is_overloaded(case))
         .map(|case| case.id.layout.as_str())
         .collect();
-    let clients = load.strip_prefix("at ").unwrap_or(load);
+    let clients = clients_text(ranking.clients);
     let load = format!("{rate_per_s} transactions a second by up to {clients}");
     if behind.len() == cases().count() {
-        return Some(format!(
-            "No layout keeps up with {load}: there is no winner at this rate"
+        return Some(Answer::new(
+            Opening::NoLayout,
+            format!("keeps up with {load}: there is no winner at this rate"),
         ));
     }
-    let mut sentence = among_those_that_keep_up(result, ranking, comparisons, &behind, &load);
-    if !behind.is_empty() {
-        sentence += &format!("; {} cannot keep up", listed(&behind));
-    }
-    Some(sentence)
+    let answer = among_those_that_keep_up(result, ranking, comparisons, &behind, &load);
+    Some(match behind.as_slice() {
+        [] => answer,
+        behind => answer.with(&format!("; {} cannot keep up", listed(behind))),
+    })
 }
 
 fn among_those_that_keep_up(
@@ -74,7 +75,7 @@ fn among_those_that_keep_up(
     comparisons: &[&Comparison],
     behind: &[&str],
     load: &str,
-) -> String {
+) -> Answer {
     let best = &ranking.best;
     let p99_ms = p99_ms(result, ranking, best);
     let rivals: Vec<&Comparison> = comparisons
@@ -83,13 +84,20 @@ fn among_those_that_keep_up(
         .filter(|comparison| !behind.contains(&comparison.cases.b.as_str()))
         .collect();
     if behind.contains(&best.as_str()) {
-        return format!("Undecided at {load}: the rounds differ in who keeps up");
+        let why = format!("at {load}: the rounds differ in who keeps up");
+        return Answer::new(Opening::Undecided, why);
     }
     match rivals.as_slice() {
-        [] => format!("Only {best} keeps up with {load} (p99 {p99_ms})"),
-        [next, ..] if ranking.winner.is_some() => format!(
-            "{best} answers soonest at {load}: p99 {p99_ms}; {} (p99)",
-            takes_longer(next)
+        [] => Answer::new(
+            Opening::Only,
+            format!("{best} keeps up with {load} (p99 {p99_ms})"),
+        ),
+        [next, ..] if ranking.winner.is_some() => Answer::new(
+            Opening::Name,
+            format!(
+                "{best} answers soonest at {load}: p99 {p99_ms}; {} (p99)",
+                takes_longer(next)
+            ),
         ),
         [next, ..] => {
             let close = rivals
@@ -97,16 +105,23 @@ fn among_those_that_keep_up(
                 .filter(|rival| rival.verdict != Verdict::Faster);
             let mut names: Vec<&str> = close.map(|rival| rival.cases.b.as_str()).collect();
             if names.is_empty() {
-                return format!(
-                    "{best} came out soonest at {load}: p99 {p99_ms}; {} (p99), but that is not certain among all {} layouts",
-                    takes_longer(next),
-                    comparisons.len() + 1
+                return Answer::new(
+                    Opening::Name,
+                    format!(
+                        "{best} came out soonest at {load}: p99 {p99_ms}; {} (p99), but that is not certain among all {} \
+                         layouts",
+                        takes_longer(next),
+                        comparisons.len() + 1
+                    ),
                 );
             }
             names.insert(0, best);
-            format!(
-                "Too close to call between {} at {load}: the best p99 is {p99_ms}",
-                listed(&names)
+            Answer::new(
+                Opening::TooClose,
+                format!(
+                    "between {} at {load}: the best p99 is {p99_ms}",
+                    listed(&names)
+                ),
             )
         }
     }

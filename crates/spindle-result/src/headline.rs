@@ -4,9 +4,11 @@ use std::fmt::Write as _;
 
 use spindle_stats::{ROUNDS_TO_JUDGE, Verdict};
 
+use super::answer::{Answer, Opening};
 use super::judge::is_within_noise;
 use super::wording::{
-    EACH_SETTING, MOSTLY_CACHED_SHARE, format_ratio, listed, percent, rounds_that_tell,
+    EACH_SETTING, MOSTLY_CACHED_SHARE, clients_text, format_ratio, listed, percent,
+    rounds_that_tell,
 };
 use super::{
     Comparison, FactorAnswer, Measure, Ranking, RunResult, disturbance, durability, fixed_rate,
@@ -22,17 +24,17 @@ pub(super) fn headline(result: &RunResult) -> String {
         .iter()
         .map(|answer| {
             let load = at_clients(answer);
-            let mut sentence = match answer.as_slice() {
-                [ranking] => sentence(result, ranking, &load),
+            let mut told = match answer.as_slice() {
+                [ranking] => answer_at(result, ranking, &load),
                 levels => fastest(result, levels, &load),
             };
             let is_cached = |ranking: &&Ranking| is_mostly_cached(result, ranking);
             if result.memory_budget_bytes.is_none() && answer.iter().any(is_cached) {
-                let _ = write!(sentence, "; {COMPARES_CACHES}");
+                told = told.with(&format!("; {COMPARES_CACHES}"));
             }
             format!(
                 "{}.{}",
-                durability::group(answer[0], sentence),
+                durability::group(answer[0], &told),
                 durability::weaker(result, answer[0])
             )
         })
@@ -130,15 +132,14 @@ fn envelope(comparisons: &[&Comparison]) -> Option<(f64, f64)> {
 
 /// `at 8 clients`, `at 50 and at 150 clients`.
 fn at_clients(answer: &[&Ranking]) -> String {
-    let levels: Vec<String> = answer
-        .iter()
-        .map(|ranking| format!("at {}", ranking.clients))
-        .collect();
-    match levels.as_slice() {
-        [only] if only == "at 1" => "at 1 client".to_owned(),
-        [only] => format!("{only} clients"),
-        [first @ .., last] => format!("{} and {last} clients", first.join(", ")),
+    let level = |ranking: &&Ranking| format!("at {}", ranking.clients);
+    match answer {
         [] => String::new(),
+        [only] => format!("at {}", clients_text(only.clients)),
+        [first @ .., last] => {
+            let first: Vec<String> = first.iter().map(level).collect();
+            format!("{} and {} clients", first.join(", "), level(last))
+        }
     }
 }
 
@@ -199,9 +200,9 @@ fn comparisons_of<'a>(result: &'a RunResult, ranking: &Ranking) -> Vec<&'a Compa
 }
 
 /// The sentence for a winner at one load level, or at several with one answer.
-fn fastest(result: &RunResult, levels: &[&Ranking], load: &str) -> String {
+fn fastest(result: &RunResult, levels: &[&Ranking], load: &str) -> Answer {
     let best = &levels[0].best;
-    match rivals_of(result, levels).as_slice() {
+    let told = match rivals_of(result, levels).as_slice() {
         [next, slowest] => format!(
             "{best} is fastest: {}, the next best, and {}, the slowest, {load}",
             times(next),
@@ -211,28 +212,37 @@ fn fastest(result: &RunResult, levels: &[&Ranking], load: &str) -> String {
             let told: Vec<String> = rivals.iter().map(|rival| times(rival)).collect();
             format!("{best} is fastest: {}, {load}", told.concat())
         }
-    }
+    };
+    Answer::new(Opening::Name, told)
 }
 
-fn sentence(result: &RunResult, ranking: &Ranking, load: &str) -> String {
+fn answer_at(result: &RunResult, ranking: &Ranking, load: &str) -> Answer {
     let comparisons = comparisons_of(result, ranking);
-    if let Some(sentence) = fixed_rate::sentence(result, ranking, &comparisons, load) {
-        return sentence;
+    if let Some(answer) = fixed_rate::answer(result, ranking, &comparisons) {
+        return answer;
     }
     let best = &ranking.best;
     match comparisons.as_slice() {
         // Those that keep less are told of after it.
-        [] if ranking.has_weaker() => format!("Only {best} was measured {load}"),
-        [] => format!("Only {best} was measured {load}: there is nothing to compare it with"),
+        [] if ranking.has_weaker() => {
+            Answer::new(Opening::Only, format!("{best} was measured {load}"))
+        }
+        [] => Answer::new(
+            Opening::Only,
+            format!("{best} was measured {load}: there is nothing to compare it with"),
+        ),
         [.., slowest]
             if comparisons
                 .iter()
                 .all(|comparison| comparison.rounds < ROUNDS_TO_JUDGE) =>
         {
-            format!(
-                "Undecided {load}: {best} came out best ({}), but a verdict needs {ROUNDS_TO_JUDGE} finished {} or more",
-                times(&[slowest]),
-                levels::unit(result)
+            Answer::new(
+                Opening::Undecided,
+                format!(
+                    "{load}: {best} came out best ({}), but a verdict needs {ROUNDS_TO_JUDGE} finished {} or more",
+                    times(&[slowest]),
+                    levels::unit(result)
+                ),
             )
         }
         _ if ranking.winner.is_some() => fastest(result, &[ranking], load),
@@ -246,7 +256,7 @@ fn too_close(
     ranking: &Ranking,
     comparisons: &[&Comparison],
     load: &str,
-) -> String {
+) -> Answer {
     let (beaten, close): (Vec<&Comparison>, Vec<&Comparison>) = comparisons
         .iter()
         .copied()
@@ -255,7 +265,7 @@ fn too_close(
     let mut names = vec![best.as_str()];
     names.extend(close.iter().map(|comparison| comparison.cases.b.as_str()));
     let mut sentence = format!(
-        "Too close to call between {} ({}), {load}",
+        "between {} ({}), {load}",
         listed(&names),
         closeness(result, &close)
     );
@@ -269,7 +279,7 @@ fn too_close(
             let _ = write!(sentence, "; {best} is {nearest}, and up to {slowest}");
         }
     }
-    sentence
+    Answer::new(Opening::TooClose, sentence)
 }
 
 /// How close the tied ones are and what would tell them apart.

@@ -5,6 +5,7 @@
 //! nothing themselves. The runner fills [`Trial`]s; anything above may read results. The format on disk is described in
 //! `docs/result-format.md` and, for machines, in `docs/result.schema.json`.
 
+mod answer;
 mod attribution;
 mod build;
 mod case_means;
@@ -43,16 +44,15 @@ pub use fixed_rate::speed;
 pub use kinds::KindMeans;
 pub use levels::unit;
 pub use model::{
-    Arrivals, Attribution, Audit, CLIENT_QUEUE, Case, CaseId, CasePair, ClientAudit, Comparison,
-    Conditions, CpuMicroseconds, CpuShares, DatabaseFacts, DeviceProbe, Drift, Effect,
-    FORMAT_VERSION, FactorAnswer, Finding, Interaction, IoCalls, IoCounts, IoPerTransaction, Keeps,
+    Arrivals, Attribution, Audit, Case, CaseId, CasePair, ClientAudit, Comparison, Conditions,
+    CpuMicroseconds, CpuShares, DatabaseFacts, DeviceProbe, Drift, Effect, FORMAT_VERSION,
+    FactorAnswer, FactorName, Finding, Interaction, IoCalls, IoCounts, IoPerTransaction, Keeps,
     KindOfTransaction, Latency, Layout, Measure, Memory, NOT_DIRECT_HERE, NoiseFloor,
-    OF_THE_SERVER, OTHER_TIME, Outcome, OwnCost, PageCache, Pair, PartDifference, Phase, Place,
-    ProbedTimes, Promise, PromiseReason, QueryRun, QueryTime, QuietWait, RUN_QUEUE, Ranking,
-    RatioEstimate, ResponseTime, Restore, RunResult, SYSTEM_CPU, SegmentSpace, SetAside, StackKind,
-    StackPart, Standstill, Stopping, SystemColumn, SystemMean, SystemSeries, Throughput, TimePart,
-    Trial, TrialTimes, USER_CPU, Variance, Wait, WarmUp, Warning, is_refresh, is_storage_wait,
-    is_wait_event, nearest_event,
+    OF_THE_SERVER, OracleEvent, Outcome, OwnCost, PageCache, Pair, PartDifference, Phase, Place,
+    ProbedTimes, Promise, PromiseReason, QueryRun, QueryTime, QuietWait, Ranking, RatioEstimate,
+    ResponseTime, Restore, RunResult, SegmentSpace, SetAside, StackKind, StackPart, Standstill,
+    Stopping, SystemColumn, SystemFigure, SystemMean, SystemSeries, Throughput, TimePart, TimeUse,
+    Trial, TrialTimes, Variance, Wait, WaitEvent, WarmUp, Warning, is_refresh,
 };
 pub use queries::{QueryMean, QueryMeans};
 pub use record::{AutoPlan, CaseRecord, MatrixRecord, RunRecord, SampledTrial};

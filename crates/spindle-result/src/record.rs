@@ -2,7 +2,9 @@
 
 use serde_json::Value;
 
-use super::{CaseId, Layout, Outcome, OwnCost, Phase, SetAside, SystemSeries, Trial, Warning};
+use super::{
+    CaseId, FactorName, Layout, Outcome, OwnCost, Phase, SetAside, SystemSeries, Trial, Warning,
+};
 
 /// A run as recorded. Cases and layouts stand in the order in which they are to be shown.
 #[derive(Debug, Clone, PartialEq)]
@@ -55,7 +57,7 @@ impl RunRecord {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MatrixRecord {
     /// Name and levels of each factor.
-    pub factors: Vec<(String, Vec<String>)>,
+    pub factors: Vec<(FactorName, Vec<String>)>,
     /// Name of each layout of the matrix, with its level of each factor.
     pub cells: Vec<(String, Vec<usize>)>,
     /// Whether they are half of all combinations.

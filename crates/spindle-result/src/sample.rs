@@ -49,6 +49,7 @@ fn layout(name: &str) -> Layout {
         engine: None,
         description: "files on ext4, direct, one by one".to_owned(),
         emulated: Vec::new(),
+        not_direct: None,
         notes: Vec::new(),
         database: None,
         stack: Vec::new(),

@@ -1,7 +1,7 @@
 //! One row of figures per case: the means over its trials that tables show.
 
 use super::mean::mean_of;
-use super::{Case, Trial, nearest_event};
+use super::{Case, OracleEvent, Trial, WaitEvent};
 
 /// Means of a case over its trials, in the units of the columns that people read.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -54,8 +54,8 @@ impl Case {
             read_iops: mean(|trial| trial.read_iops)?,
             write_iops: mean(|trial| trial.write_iops)?,
             kib_per_s: mean(|trial| trial.kib_per_s)?,
-            log_file_parallel_write_ms: self.mean_wait_ms("log file parallel write"),
-            db_file_sequential_read_ms: self.mean_wait_ms("db file sequential read"),
+            log_file_parallel_write_ms: self.mean_nearest_ms(&OracleEvent::LogFileParallelWrite),
+            db_file_sequential_read_ms: self.mean_nearest_ms(&OracleEvent::DbFileSequentialRead),
             cpu_user_percent: known(|trial| Some(trial.cpu?.user)),
             cpu_system_percent: known(|trial| Some(trial.cpu?.system)),
             cpu_iowait_percent: known(|trial| Some(trial.cpu?.iowait)),
@@ -67,11 +67,11 @@ impl Case {
         })
     }
 
-    /// Names of all events that sessions waited for, the greatest total time first.
-    pub fn wait_events(&self) -> Vec<&str> {
-        let mut totals: Vec<(&str, f64)> = Vec::new();
+    /// All events that sessions waited for, the greatest total time first.
+    pub fn wait_events(&self) -> Vec<&WaitEvent> {
+        let mut totals: Vec<(&WaitEvent, f64)> = Vec::new();
         for wait in self.trials.iter().flat_map(|trial| &trial.waits) {
-            match totals.iter_mut().find(|(event, _)| *event == wait.event) {
+            match totals.iter_mut().find(|(event, _)| **event == wait.event) {
                 Some((_, total_us)) => *total_us += wait.total_us,
                 None => totals.push((&wait.event, wait.total_us)),
             }
@@ -80,41 +80,45 @@ impl Case {
         totals.into_iter().map(|(event, _)| event).collect()
     }
 
-    /// Number of waits for an event and the time waited in microseconds, over all trials.
-    pub fn total_wait(&self, event: &str) -> (u64, f64) {
+    /// Number of waits for the events of which `is_it` is true, and the time waited in microseconds, over all trials.
+    pub fn total_wait(&self, is_it: impl Fn(&WaitEvent) -> bool) -> (u64, f64) {
         let waits = self.trials.iter().flat_map(|trial| &trial.waits);
         waits
-            .filter(|wait| is_of(&wait.event, event))
+            .filter(|wait| is_it(&wait.event))
             .fold((0, 0.0), |(count, total_us), wait| {
                 (count + wait.count, total_us + wait.total_us)
             })
     }
 
-    /// Whether an event was seen in samples only.
-    pub(super) fn is_sampled(&self, event: &str) -> bool {
+    /// Whether such events were seen in samples only.
+    pub(super) fn is_sampled(&self, is_it: impl Fn(&WaitEvent) -> bool) -> bool {
         let mut waits = self.trials.iter().flat_map(|trial| &trial.waits);
-        waits.any(|wait| wait.sampled && is_of(&wait.event, event))
+        waits.any(|wait| wait.sampled && is_it(&wait.event))
     }
 
     /// Time waited for an event per committed transaction in microseconds, all processes together, over all trials;
     /// `None` when nobody waited or no transaction was committed.
-    pub fn wait_us_per_transaction(&self, event: &str) -> Option<f64> {
+    pub fn wait_us_per_transaction(&self, event: &WaitEvent) -> Option<f64> {
         let transactions: u64 = self.trials.iter().map(|trial| trial.transactions).sum();
-        let (count, total_us) = self.total_wait(event);
+        let (count, total_us) = self.total_wait(|it| it == event);
         (count > 0 && transactions > 0).then(|| total_us / transactions as f64)
     }
 
     /// Mean time of one wait for an event over all trials, each wait weighing the same.
-    pub fn mean_wait_ms(&self, event: &str) -> Option<f64> {
-        let (count, total_us) = self.total_wait(event);
-        let is_sampled = self.is_sampled(event);
+    pub fn mean_wait_ms(&self, event: &WaitEvent) -> Option<f64> {
+        self.mean_ms(|it| it == event)
+    }
+
+    /// The same of all events that one of Oracle's is nearest to.
+    pub fn mean_nearest_ms(&self, event: &OracleEvent) -> Option<f64> {
+        self.mean_ms(|it| it.nearest() == event)
+    }
+
+    fn mean_ms(&self, is_it: impl Fn(&WaitEvent) -> bool) -> Option<f64> {
+        let (count, total_us) = self.total_wait(&is_it);
+        let is_sampled = self.is_sampled(is_it);
         (count > 0 && !is_sampled).then(|| total_us / count as f64 / 1e3)
     }
-}
-
-/// Whether a wait is for an event, by its own name or by the nearest of Oracle's.
-fn is_of(wait: &str, event: &str) -> bool {
-    wait == event || nearest_event(wait) == event
 }
 
 /// The middle of some values, of an even number the upper of the two; `None` without values.

@@ -537,10 +537,8 @@ mod tests {
             record.warnings.push(Warning {
                 text: "The governor is powersave.".to_owned(),
             });
-            record.layouts[0].notes = vec![
-                "fixed buffers dropped".to_owned(),
-                "not direct here: tmpfs keeps files in memory".to_owned(),
-            ];
+            record.layouts[0].notes = vec!["fixed buffers dropped".to_owned()];
+            record.layouts[0].not_direct = Some("tmpfs keeps files in memory".to_owned());
             for trial in &mut record.cases[0].trials {
                 trial.restore.verified = false;
                 trial.audit.device = None;

@@ -73,6 +73,7 @@ pub fn describe(experiment: &Experiment, index: usize) -> spindle_result::Layout
         engine: None,
         description,
         emulated,
+        not_direct: None,
         notes: Vec::new(),
         database: Some(DatabaseFacts {
             writers: database.writers,

@@ -1,6 +1,7 @@
 //! What this machine can do for a candidate. What a layout asks for and cannot have makes its cases skipped, with the
 //! reason; nothing is ever put in its place silently.
 
+use std::fmt;
 use std::path::Path;
 
 use spindle_engines::EngineError;
@@ -71,14 +72,32 @@ pub fn examine(experiment: &Experiment, grounds: &Grounds, index: usize) -> Exam
     layout
         .notes
         .extend(unused_placements(&experiment.layouts[index]));
-    let skip = reason_to_skip(experiment, &placement, index)
-        .or_else(|| cannot_be_put_back(experiment, &placement, index));
-    if let Some(reason) = &skip
-        && reason.starts_with(NOT_DIRECT_HERE)
-    {
-        layout.notes.push(reason.clone());
-    }
+    let skip = match reason_to_skip(experiment, &placement, index) {
+        Some(Refusal::NotDirect(why)) => {
+            layout.not_direct = Some(why);
+            layout.not_direct_note()
+        }
+        Some(Refusal::Other(why)) => Some(why),
+        None => cannot_be_put_back(experiment, &placement, index),
+    };
     Examined { layout, skip }
+}
+
+/// Why a layout cannot be measured here.
+enum Refusal {
+    /// The file system buffers what is to be direct.
+    NotDirect(String),
+    /// Anything else.
+    Other(String),
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Refusal::NotDirect(why) => write!(formatter, "{NOT_DIRECT_HERE}: {why}"),
+            Refusal::Other(why) => formatter.write_str(why),
+        }
+    }
 }
 
 /// What datafiles without a file system lie on where Spindle may make no devices: files, and with them a file system
@@ -245,13 +264,14 @@ fn unused_placements(layout: &spindle_experiment::Layout) -> Option<String> {
     (!unused.is_empty()).then_some(none)
 }
 
-fn reason_to_skip(experiment: &Experiment, placement: &Placement, index: usize) -> Option<String> {
+fn reason_to_skip(experiment: &Experiment, placement: &Placement, index: usize) -> Option<Refusal> {
     let layout = &experiment.layouts[index];
     let database = experiment.database_of(index);
     let redo = database.redo_access_path(layout.io);
     let block_bytes = Some(database.block_size_bytes);
     let of_data = placement.data.paths().into_iter().find_map(|path| {
-        cannot(layout.io, path, block_bytes).or_else(|| cannot_atomic(&database, layout.io, path))
+        let atomic = || cannot_atomic(&database, layout.io, path).map(Refusal::Other);
+        cannot(layout.io, path, block_bytes).or_else(atomic)
     });
     of_data.or_else(|| {
         let reason = placement
@@ -259,7 +279,7 @@ fn reason_to_skip(experiment: &Experiment, placement: &Placement, index: usize) 
             .paths()
             .into_iter()
             .find_map(|path| cannot(redo, path, None));
-        reason.map(|reason| format!("redo: {reason}"))
+        reason.map(|reason| Refusal::Other(format!("redo: {reason}")))
     })
 }
 
@@ -296,13 +316,13 @@ fn cannot_be_cloned(by: RestoreBy, directory: &Path) -> Option<String> {
 }
 
 /// Why an access path cannot be had in a directory.
-fn cannot(io: AccessPath, directory: &Path, block_bytes: Option<u64>) -> Option<String> {
+fn cannot(io: AccessPath, directory: &Path, block_bytes: Option<u64>) -> Option<Refusal> {
     if io.caching == Caching::Direct
         && let Some(reason) = cannot_direct(directory, block_bytes)
     {
         return Some(reason);
     }
-    io.method.available().err()
+    io.method.available().err().map(Refusal::Other)
 }
 
 /// Why a device does not keep the promise that `torn_blocks = "atomic"` relies on.
@@ -328,18 +348,18 @@ fn cannot_atomic(database: &Database, io: AccessPath, directory: &Path) -> Optio
     }
 }
 
-fn cannot_direct(directory: &Path, block_bytes: Option<u64>) -> Option<String> {
+fn cannot_direct(directory: &Path, block_bytes: Option<u64>) -> Option<Refusal> {
     match facts::direct_probe(directory) {
-        Err(error) => return Some(format!("{NOT_DIRECT_HERE}: {error}")),
+        Err(error) => return Some(Refusal::NotDirect(error.to_string())),
         Ok(DirectProbe::NotDirect { reason }) => {
-            return Some(format!("{NOT_DIRECT_HERE}: {reason}"));
+            return Some(Refusal::NotDirect(reason));
         }
         Ok(DirectProbe::Direct) => {}
     }
     let device = DataPath::capture(&SystemFiles::default(), directory).device?;
     let sector_bytes = device.logical_sector_bytes?;
     let block_bytes = block_bytes.filter(|bytes| *bytes < u64::from(sector_bytes))?;
-    Some(format!(
+    Some(Refusal::Other(format!(
         "blocks of {block_bytes} bytes are smaller than the device's sectors of {sector_bytes}: choose a larger block_size"
-    ))
+    )))
 }

@@ -101,7 +101,8 @@ impl RunState {
                 layout,
                 skip,
             } => {
-                self.layouts.insert(*index, (layout.clone(), skip.clone()));
+                let layout = layout.clone().of_any_version();
+                self.layouts.insert(*index, (layout, skip.clone()));
             }
             Event::TrialFinished {
                 layout,
@@ -325,7 +326,7 @@ fn matrix(matrix: &Matrix) -> MatrixRecord {
     let cells = matrix.cells.iter();
     MatrixRecord {
         factors: factors
-            .map(|factor| (factor.name.clone(), factor.levels.clone()))
+            .map(|factor| (factor.name.as_str().into(), factor.levels.clone()))
             .collect(),
         cells: cells
             .map(|cell| (cell.layout.clone(), cell.levels.clone()))

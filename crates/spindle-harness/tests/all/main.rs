@@ -7,6 +7,7 @@ mod dependencies;
 mod errors;
 mod layers;
 mod links;
+mod literals;
 mod sizes;
 mod sources;
 mod twins;

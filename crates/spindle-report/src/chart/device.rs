@@ -11,8 +11,8 @@ use super::figure::{Figure, Figures};
 use super::{
     Axis, Frame, Mark, Size, colour_class, draw, greatest, layout_index, numbered, thin::thin,
 };
-use crate::timeline::{AVERAGED_SAMPLES, CHECKPOINTS, Timeline, duration_s};
-use spindle_result::{RunResult, SampledTrial};
+use crate::timeline::{AVERAGED_SAMPLES, Timeline, duration_s};
+use spindle_result::{RunResult, SampledTrial, SystemFigure};
 
 /// Charts that are shown at once; what was sampled first is what most people want to see.
 const UNFOLDED: usize = 12;
@@ -38,7 +38,7 @@ pub(crate) fn figures(result: &RunResult, timeline: &Timeline<'_>, id: &str) -> 
         return None;
     }
     Some(html! {
-        @let names: Vec<(usize, &str)> = names(timeline).into_iter().enumerate().collect();
+        @let names: Vec<(usize, &SystemFigure)> = names(timeline).into_iter().enumerate().collect();
         @let (first, more) = names.split_at(names.len().min(UNFOLDED));
         div.small-charts {
             @for (index, name) in first { (figure(result, timeline, name, &format!("{id}-{index}"))) }
@@ -55,21 +55,22 @@ pub(crate) fn figures(result: &RunResult, timeline: &Timeline<'_>, id: &str) -> 
 }
 
 /// Every figure of which some value is known.
-fn names<'a>(timeline: &Timeline<'a>) -> Vec<&'a str> {
+fn names<'a>(timeline: &Timeline<'a>) -> Vec<&'a SystemFigure> {
     let mut names = Vec::new();
     for column in timeline.typical().flat_map(|trial| &trial.system.columns) {
         let is_known = column.values.iter().any(Option::is_some);
-        if is_known && column.name != CHECKPOINTS && !names.contains(&column.name.as_str()) {
-            names.push(column.name.as_str());
+        if is_known && column.name != SystemFigure::Checkpoints && !names.contains(&&column.name) {
+            names.push(&column.name);
         }
     }
     names
 }
 
 /// A figure's name in words, with its unit.
-fn heading(name: &str) -> String {
+fn heading(figure: &SystemFigure) -> String {
+    let name = figure.name();
     // The system tells it of all that runs there, not of the group that was held to a budget.
-    if name == "page_cache_mib" {
+    if *figure == SystemFigure::PageCacheMib {
         return "Page cache of the whole machine, MiB".to_owned();
     }
     let with_unit = UNITS.iter().find_map(|(end, unit)| {
@@ -86,7 +87,7 @@ fn heading(name: &str) -> String {
     first.unwrap_or_default() + characters.as_str()
 }
 
-fn figure(result: &RunResult, timeline: &Timeline<'_>, name: &str, id: &str) -> Markup {
+fn figure(result: &RunResult, timeline: &Timeline<'_>, name: &SystemFigure, id: &str) -> Markup {
     let heading = heading(name);
     let columns: Vec<(&SampledTrial, &[Option<f32>])> = timeline
         .typical()
@@ -109,7 +110,7 @@ fn figure(result: &RunResult, timeline: &Timeline<'_>, name: &str, id: &str) -> 
         label: &label,
     };
     let mut marks = Vec::new();
-    for kind in ["raw", "average"] {
+    for kind in [LineKind::Samples, LineKind::Average] {
         marks.extend(
             columns
                 .iter()
@@ -133,7 +134,7 @@ fn figure(result: &RunResult, timeline: &Timeline<'_>, name: &str, id: &str) -> 
         note: String::new(),
         controls: html! {},
         figures: Figures::Series(json!({
-            "value": name,
+            "value": name.name(),
             "round": round,
             "series": series.collect::<Vec<Value>>(),
         })),
@@ -157,16 +158,36 @@ fn figures_of(value: Option<f32>) -> Value {
     }
 }
 
+/// How the values of a trial are drawn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum LineKind {
+    /// Faint, as they were sampled.
+    Samples,
+    /// Strong, their moving average.
+    Average,
+}
+
+impl LineKind {
+    /// The class by which the page's style knows it.
+    fn class(self) -> &'static str {
+        match self {
+            LineKind::Samples => "raw",
+            LineKind::Average => "average",
+        }
+    }
+}
+
 /// The known values, or their moving average, as lines that break where a value is not known.
 fn lines(
     result: &RunResult,
     trial: &SampledTrial,
     values: &[Option<f32>],
-    kind: &str,
+    kind: LineKind,
 ) -> Vec<Mark> {
     let step = Duration::from_millis(trial.system.interval_ms);
     let class = format!(
-        "{kind} {}",
+        "{} {}",
+        kind.class(),
         colour_class(layout_index(result, &trial.case.layout))
     );
     let mut lines = Vec::new();
@@ -178,7 +199,7 @@ fn lines(
             .map(|value| f64::from(*value))
             .collect();
         let mut series = TimeSeries::from_samples(step, known);
-        if kind == "average" {
+        if kind == LineKind::Average {
             series = series.moving_average(AVERAGED_SAMPLES);
         }
         let seconds = |index: usize| ((start + index) as f64 + 0.5) * step.as_secs_f64();
@@ -215,7 +236,7 @@ mod tests {
             "Written, bytes per second",
             "Dirty, bytes",
         ];
-        assert_eq!(names.map(heading), headings);
+        assert_eq!(names.map(|name| heading(&name.into())), headings);
     }
 
     #[test]
@@ -232,7 +253,7 @@ mod tests {
         };
         let values = [Some(1.0), Some(2.0), None, None, Some(7.0)];
         let result = build(&sample::record(&[("a", &[1.0]), ("b", &[1.0])])).unwrap();
-        let lines = lines(&result, &trial, &values, "raw");
+        let lines = lines(&result, &trial, &values, LineKind::Samples);
         let places: Vec<&[(f64, f64)]> = lines.iter().map(Mark::values).collect();
         assert_eq!(places, [&[(0.5, 1.0), (1.5, 2.0)][..], &[(4.5, 7.0)]]);
     }

@@ -6,7 +6,7 @@ use super::figure::{Figure, Figures};
 use super::sheet::text_width;
 use super::{Axis, Frame, Mark, Size, TEXT_SIZE, both, draw, greatest};
 use crate::comparison::milliseconds;
-use spindle_result::nearest_event;
+use spindle_result::{OracleEvent, TimeUse};
 
 /// Height of a row in units.
 const ROW: u32 = 46;
@@ -19,7 +19,7 @@ pub(crate) struct Bar {
     /// Number and name of the layout.
     pub(crate) name: String,
     /// Microseconds of each part; parts may be missing or below zero.
-    pub(crate) parts: Vec<(String, f64)>,
+    pub(crate) parts: Vec<(TimeUse, f64)>,
 }
 
 /// The chart of some layouts' bars.
@@ -45,11 +45,11 @@ pub(crate) fn figure(bars: &[Bar], id: &str, heading: &str, note: &str) -> Marku
     });
     let mut header = vec!["ms of one transaction".to_owned()];
     header.extend(bars.iter().map(|bar| bar.name.clone()));
-    let row = |part: &String| {
+    let row = |part: &TimeUse| {
         let times = bars
             .iter()
             .map(|bar| milliseconds(time_us(bar, part) / 1e3));
-        [vec![part.clone()], times.collect()].concat()
+        [vec![part.to_string()], times.collect()].concat()
     };
     Figure {
         id,
@@ -78,7 +78,7 @@ pub(crate) fn figure(bars: &[Bar], id: &str, heading: &str, note: &str) -> Marku
 struct Group {
     /// From 1; other colours than those of layouts.
     colour: usize,
-    parts: Vec<String>,
+    parts: Vec<TimeUse>,
 }
 
 impl Group {
@@ -87,31 +87,34 @@ impl Group {
     }
 
     fn name(&self) -> String {
-        self.parts.join(", ")
+        let names: Vec<&str> = self.parts.iter().map(TimeUse::name).collect();
+        names.join(", ")
     }
 }
 
 /// The colour that a part has in every drawing in which it is still free. Of those that share one, some are of sessions
 /// and some of background processes, which are seldom drawn together.
-fn colour_wished(part: &str) -> Option<usize> {
-    let colour = match nearest_event(part) {
-        "db file sequential read" => 1,
-        "log file sync" => 2,
-        "user CPU" => 3,
-        "system CPU" => 4,
-        "db file parallel write" => 5,
-        "free buffer waits" => 6,
-        "db file scattered read" | "buffer busy waits" => 7,
-        "run queue" | "log file parallel write" => 8,
+fn colour_wished(part: &TimeUse) -> Option<usize> {
+    let event = match part {
+        TimeUse::UserCpu => return Some(3),
+        TimeUse::SystemCpu => return Some(4),
+        TimeUse::RunQueue => return Some(8),
+        TimeUse::ClientQueue | TimeUse::Unaccounted => return None,
+        TimeUse::Wait(event) => event.nearest(),
+    };
+    let colour = match event {
+        OracleEvent::DbFileSequentialRead => 1,
+        OracleEvent::LogFileSync => 2,
+        OracleEvent::DbFileParallelWrite => 5,
+        OracleEvent::FreeBufferWaits => 6,
+        OracleEvent::DbFileScatteredRead | OracleEvent::BufferBusyWaits => 7,
+        OracleEvent::LogFileParallelWrite => 8,
         _ => return None,
     };
     Some(colour)
 }
 
-/// What nothing accounts for has the last colour.
-const UNACCOUNTED: &str = "other";
-
-fn time_us(bar: &Bar, part: &str) -> f64 {
+fn time_us(bar: &Bar, part: &TimeUse) -> f64 {
     let mut parts = bar.parts.iter();
     parts
         .find(|(name, _)| name == part)
@@ -120,7 +123,7 @@ fn time_us(bar: &Bar, part: &str) -> f64 {
 
 /// The parts in groups that share a colour, those that take most first; all but the last group are one part.
 fn parts(bars: &[Bar]) -> Vec<Group> {
-    let mut totals: Vec<(String, f64)> = Vec::new();
+    let mut totals: Vec<(TimeUse, f64)> = Vec::new();
     for (part, us) in bars.iter().flat_map(|bar| &bar.parts) {
         match totals.iter_mut().find(|(name, _)| name == part) {
             Some((_, total)) => *total += us,
@@ -128,9 +131,10 @@ fn parts(bars: &[Bar]) -> Vec<Group> {
         }
     }
     totals.sort_by(|(_, a), (_, b)| b.total_cmp(a));
-    let names: Vec<String> = totals.into_iter().map(|(name, _)| name).collect();
-    let (rest, named): (Vec<String>, Vec<String>) =
-        names.into_iter().partition(|name| name == UNACCOUNTED);
+    let parts = totals.into_iter().map(|(part, _)| part);
+    // What nothing accounts for has the last colour.
+    let (rest, named): (Vec<TimeUse>, Vec<TimeUse>) =
+        parts.partition(|part| *part == TimeUse::Unaccounted);
     let (own, small) = named.split_at(named.len().min(PARTS_MAX));
     let mut free: Vec<usize> = (1..=PARTS_MAX).collect();
     let mut colours: Vec<Option<usize>> = Vec::new();
@@ -212,7 +216,7 @@ mod tests {
     use super::*;
 
     fn bar(parts: &[(&str, f64)]) -> Bar {
-        let parts = parts.iter().map(|(part, us)| ((*part).to_owned(), *us));
+        let parts = parts.iter().map(|(part, us)| ((*part).into(), *us));
         Bar {
             name: "1 a".to_owned(),
             parts: parts.collect(),
@@ -268,7 +272,7 @@ mod tests {
             .collect();
         let parts = parts(&[bar(&many)]);
         assert_eq!(parts.len(), PARTS_MAX + 1);
-        assert_eq!(parts[0].parts, ["part 11"]);
+        assert_eq!(parts[0].name(), "part 11");
         assert_eq!(parts[PARTS_MAX].parts.len(), 4);
         let colours: Vec<usize> = parts.iter().map(|group| group.colour).collect();
         assert_eq!(colours, (1..=PARTS_MAX + 1).collect::<Vec<usize>>());

@@ -2,6 +2,7 @@
 //! Everything that a run notes counts, unless it is named here as something that may differ.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use serde::Serialize;
 use serde_json::Value;
@@ -38,12 +39,16 @@ const FREE_OF_MACHINE: [&str; 13] = [
     "minor",
 ];
 
+/// Where the system has its device nodes.
+const DEVICES: &str = "/dev";
 /// Options of a mount whose values are dealt out when something is mounted or made, or are places: numbers of
 /// subvolumes, directories of containers, open files and processes.
 const FREE_OPTIONS: [&str; 8] = [
     "subvolid", "subvol", "lowerdir", "upperdir", "workdir", "fd", "pgrp", "pipe_ino",
 ];
 
+/// What a machine calls its memory.
+const MEMORY: [&str; 1] = ["memory_bytes"];
 /// Two memories that differ by less than this are of one size: kernels keep a little more or less for themselves.
 const MEMORY_TOLERANCE: f64 = 0.01;
 
@@ -77,8 +82,8 @@ fn is_same_memory(difference: &Difference) -> bool {
     let bytes = |text: &str| text.parse::<f64>().ok();
     match (bytes(&difference.before), bytes(&difference.after)) {
         (Some(before), Some(after)) => {
-            let is_memory = difference.setting == "memory_bytes";
-            is_memory && (before - after).abs() <= MEMORY_TOLERANCE * before.max(after)
+            MEMORY.contains(&difference.setting.as_str())
+                && (before - after).abs() <= MEMORY_TOLERANCE * before.max(after)
         }
         _ => false,
     }
@@ -117,8 +122,8 @@ fn without(document: &Value, free: &[&str]) -> BTreeMap<String, String> {
     let is_free = |path: &str| path.split(['.', ' ']).any(|word| free.contains(&word));
     let known = facts(document).into_iter();
     known
-        .filter(|(path, value)| !is_free(path) && value != "unknown")
-        .filter_map(|(path, value)| Some((path, lasting(&value)?)))
+        .filter(|fact| !is_free(&fact.path))
+        .filter_map(|fact| Some((fact.path, lasting(&fact.value?)?)))
         .collect()
 }
 
@@ -137,7 +142,8 @@ fn lasting(value: &str) -> Option<String> {
         let option = option.trim();
         let (key, value) = option.split_once('=').unwrap_or(("", option));
         let is_free = FREE_OPTIONS.contains(&key);
-        match (is_free, value.starts_with("/dev/"), key) {
+        let is_device = Path::new(value).starts_with(DEVICES);
+        match (is_free, is_device, key) {
             (true, ..) => None,
             (_, true, "") => Some("a device".to_owned()),
             (_, true, key) => Some(format!("{key}=a device")),

@@ -89,12 +89,12 @@ const COLUMNS: [Column; 36] = [
 /// time, are those that any trial of the run has.
 pub fn csv(result: &RunResult, started_at: &str) -> String {
     let waits = names(result, |trial| {
-        trial.waits.iter().map(|wait| wait.event.as_str()).collect()
+        trial.waits.iter().map(|wait| wait.event.name()).collect()
     });
     let parts = names(result, |trial| {
         let time = trial.response_time.iter();
         time.flat_map(|time| &time.parts)
-            .map(|part| part.part.as_str())
+            .map(|part| part.part.name())
             .collect()
     });
     let mut writer = ::csv::Writer::from_writer(Vec::new());
@@ -176,7 +176,7 @@ fn field(value: Option<f64>) -> String {
 }
 
 fn wait_of(trial: &Trial, event: &str) -> [String; 2] {
-    let wait = trial.waits.iter().find(|wait| wait.event == event);
+    let wait = trial.waits.iter().find(|wait| wait.event.name() == event);
     [
         field(wait.map(|wait| wait.count as f64)),
         field(wait.map(|wait| wait.total_us)),
@@ -185,7 +185,11 @@ fn wait_of(trial: &Trial, event: &str) -> [String; 2] {
 
 fn part_of(trial: &Trial, part: &str) -> String {
     let mut parts = trial.response_time.iter().flat_map(|time| &time.parts);
-    field(parts.find(|other| other.part == part).map(|part| part.us))
+    field(
+        parts
+            .find(|other| other.part.name() == part)
+            .map(|part| part.us),
+    )
 }
 
 #[cfg(test)]

@@ -185,8 +185,8 @@ fn waits(text: &mut String, result: &RunResult) {
     for case in measured(result) {
         let labels = labels_of(result, case);
         for event in case.wait_events() {
-            let (count, total_us) = case.total_wait(event);
-            let labels = [&labels.as_labels()[..], &[("event", event)]].concat();
+            let (count, total_us) = case.total_wait(|it| it == event);
+            let labels = [&labels.as_labels()[..], &[("event", event.name())]].concat();
             sample(text, &format!("{name}_count"), &labels, count as f64);
             sample(text, &format!("{name}_sum"), &labels, total_us / 1e6);
         }

@@ -9,7 +9,7 @@ use crate::chart::{device, latency, probe, queries, scaling, throughput};
 use crate::queries::{QueryTable, rates_table, seconds_table, temporary_space_table};
 use crate::sentences::load_name;
 use crate::timeline::Timeline;
-use spindle_result::{Case, Measure, Ranking, RunResult, SampledTrial};
+use spindle_result::{Case, Measure, Ranking, RunResult, SampledTrial, TimeUse};
 
 const WAITS_NOTE: &str = "\
 Time waited per transaction, sessions and background processes together: what overlaps is counted more than once.";
@@ -88,7 +88,10 @@ fn waits(result: &RunResult, cases: &[&Case], id: &str, heading: &str) -> Markup
         name: bar_name(result, case),
         parts: events
             .iter()
-            .filter_map(|event| Some(((*event).to_owned(), case.wait_us_per_transaction(event)?)))
+            .filter_map(|event| {
+                let us = case.wait_us_per_transaction(event)?;
+                Some((TimeUse::Wait((*event).clone()), us))
+            })
             .collect(),
     };
     let bars: Vec<Bar> = cases.iter().map(bar).collect();

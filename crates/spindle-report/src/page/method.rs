@@ -5,7 +5,7 @@ use maud::{Markup, html};
 use super::{layout_name, scrolling, times};
 use crate::comparison::{CHECKS, CHECKS_NOTE};
 use crate::diagram;
-use crate::facts::{experiment_facts, facts};
+use crate::facts::{Fact, experiment_facts, facts};
 use crate::io_calls;
 use crate::sentences::{METHOD, REPEAT, REPEAT_COMMAND, costs, emulation_terms, memory_terms};
 use spindle_result::{Case, RunResult, Trial};
@@ -78,7 +78,7 @@ fn layouts_table(result: &RunResult) -> Markup {
                         td { (layout.method) }
                         td.words { (layout.path) }
                         td.words { (layout.description) }
-                        td.words { (layout.notes.join("; ")) }
+                        td.words { (layout.all_notes().join("; ")) }
                     }
                 } }
             }
@@ -177,12 +177,12 @@ pub(crate) fn trials_in_order(result: &RunResult) -> Vec<(&Case, &Trial)> {
     trials
 }
 
-fn facts_table(label: &str, facts: Vec<(String, String)>) -> Markup {
+fn facts_table(label: &str, facts: Vec<Fact>) -> Markup {
     html! {
         (scrolling(label, html! {
             table.facts {
-                tbody { @for (key, value) in facts {
-                    tr { th scope="row" { (key) } td.words { (value) } }
+                tbody { @for fact in facts {
+                    tr { th scope="row" { (fact.path) } td.words { (fact.text()) } }
                 } }
             }
         }))

@@ -8,7 +8,7 @@ use crate::chart::stacked::{self, Bar};
 use crate::comparison::{self, NO_FIGURE};
 use crate::kinds::{self, Kind, kinds_of};
 use crate::sentences::{drift, load_name, noise, stopping};
-use spindle_result::{Case, Finding, RunResult};
+use spindle_result::{Case, Finding, RunResult, WaitEvent};
 
 const RESPONSE_TIME_NOTE: &str = "\
 Mean time from the begin of a transaction to the end of its commit, as its session spent it. Parts add up to the whole.";
@@ -187,8 +187,8 @@ fn waits(result: &RunResult) -> Markup {
 }
 
 /// Every event of the cases once, those waited for longest in the first case first.
-pub(crate) fn events_of<'a>(cases: &[&'a Case]) -> Vec<&'a str> {
-    let mut events: Vec<&str> = Vec::new();
+pub(crate) fn events_of<'a>(cases: &[&'a Case]) -> Vec<&'a WaitEvent> {
+    let mut events: Vec<&WaitEvent> = Vec::new();
     for event in cases.iter().flat_map(|case| case.wait_events()) {
         if !events.contains(&event) {
             events.push(event);
@@ -197,11 +197,11 @@ pub(crate) fn events_of<'a>(cases: &[&'a Case]) -> Vec<&'a str> {
     events
 }
 
-fn wait_cell(case: &Case, event: &str) -> Markup {
+fn wait_cell(case: &Case, event: &WaitEvent) -> Markup {
     let mean = case.mean_wait_ms(event).map(comparison::milliseconds);
     html! {
         td.figure {
-            @if case.total_wait(event).0 == 0 {
+            @if case.total_wait(|it| it == event).0 == 0 {
                 (NO_FIGURE)
             } @else {
                 @if let Some(mean) = mean { (mean) }

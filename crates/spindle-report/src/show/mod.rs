@@ -184,7 +184,7 @@ fn parts(time: &ResponseTime) -> String {
     let large_us: f64 = large.iter().map(|part| part.us).sum();
     let mut terms: Vec<(f64, &str)> = large
         .iter()
-        .map(|part| (part.us, part.part.as_str()))
+        .map(|part| (part.us, part.part.name()))
         .collect();
     if large.len() < time.parts.len() {
         terms.push((time.mean_us - large_us, "in smaller parts"));

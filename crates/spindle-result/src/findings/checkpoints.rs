@@ -2,6 +2,7 @@
 
 use super::scene::Scene;
 use super::{Kind, Seen};
+use crate::{OracleEvent, TimeUse};
 
 /// Share of a transaction's time.
 const WAITS_MIN: f64 = 0.20;
@@ -16,8 +17,8 @@ pub(super) const KIND: Kind = Kind {
 };
 
 /// A wait for a checkpoint, whatever the log itself takes to be written.
-pub(super) fn is_checkpoint(part: &str) -> bool {
-    part.starts_with("log file switch (checkpoint")
+fn is_checkpoint(part: &TimeUse) -> bool {
+    part.is_wait(|event| *event == OracleEvent::LogFileSwitchCheckpoint)
 }
 
 fn look(scene: &Scene<'_>) -> Option<Seen> {

@@ -1,8 +1,8 @@
 //! The processors are the limit, so storage hardly matters.
 
-use super::super::{OTHER_TIME, RUN_QUEUE, SYSTEM_CPU, USER_CPU};
 use super::scene::Scene;
 use super::{Kind, Seen, throttled};
+use crate::{SystemFigure, TimeUse};
 
 /// Of the processor time that other programs left.
 const BUSY_MIN_PERCENT: f64 = 85.0;
@@ -27,12 +27,17 @@ fn look(scene: &Scene<'_>) -> Option<Seen> {
     if throttled::processors(scene).is_some() {
         return None;
     }
-    let others_percent = scene.mean("other_programs_cpu_percent")?;
+    let others_percent = scene.mean(&SystemFigure::OtherProgramsCpuPercent)?;
     let left_percent = 100.0 - others_percent;
     let own_percent = scene.busy_percent()? - others_percent;
     let busy_percent = 100.0 * own_percent / left_percent.max(f64::EPSILON);
-    let share = scene.share(|part| [USER_CPU, SYSTEM_CPU, RUN_QUEUE].contains(&part))?;
-    let other = scene.share(|part| part == OTHER_TIME)?;
+    let share = scene.share(|part| {
+        matches!(
+            part,
+            TimeUse::UserCpu | TimeUse::SystemCpu | TimeUse::RunQueue
+        )
+    })?;
+    let other = scene.share(|part| *part == TimeUse::Unaccounted)?;
     let is_seen = busy_percent >= BUSY_MIN_PERCENT
         && other <= OTHER_MAX
         && share >= PROCESSOR_MIN * (1.0 - other);
@@ -63,9 +68,9 @@ mod tests {
                 (cpu.user, cpu.system) = (user_percent, 20.0);
             })
             .parts(&[
-                (USER_CPU, 20.0),
-                (SYSTEM_CPU, 20.0),
-                (RUN_QUEUE, 60.0 - read_us),
+                ("user CPU", 20.0),
+                ("system CPU", 20.0),
+                ("run queue", 60.0 - read_us),
                 ("db file sequential read", read_us),
             ])
             .system(&[("other_programs_cpu_percent", others_percent)])
@@ -96,8 +101,8 @@ mod tests {
         let with_other = |other_us: f64| {
             let mut stage = stage(80.0, 0.0, 5.0);
             let processor = (100.0 - other_us) / 2.0;
-            let parts = [(USER_CPU, processor), (RUN_QUEUE, processor)];
-            stage = stage.parts(&[parts[0], parts[1], (OTHER_TIME, other_us)]);
+            let parts = [("user CPU", processor), ("run queue", processor)];
+            stage = stage.parts(&[parts[0], parts[1], ("other", other_us)]);
             stage.look(&KIND)
         };
         let evidence = with_other(45.0).expect("seen").evidence;

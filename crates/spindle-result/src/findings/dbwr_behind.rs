@@ -2,7 +2,7 @@
 
 use super::scene::Scene;
 use super::{Kind, Seen};
-use crate::nearest_event;
+use crate::OracleEvent;
 
 /// Share of a transaction's time.
 const FREE_BUFFER_WAITS_MIN: f64 = 0.10;
@@ -19,13 +19,15 @@ pub(super) const KIND: Kind = Kind {
 };
 
 fn look(scene: &Scene<'_>) -> Option<Seen> {
-    let share = scene.share(|part| nearest_event(part) == "free buffer waits")?;
+    let share = scene.share_of_waits(&OracleEvent::FreeBufferWaits)?;
     let writers = scene.database?.writers;
-    let events = ["db file parallel write", "double write"];
-    let writing_us: f64 = events
-        .iter()
-        .map(|event| scene.case.total_wait(event).1)
-        .sum();
+    let is_write = |event: &OracleEvent| {
+        matches!(
+            event,
+            OracleEvent::DbFileParallelWrite | OracleEvent::DoubleWrite
+        )
+    };
+    let (_, writing_us) = scene.case.total_wait(|wait| is_write(wait.nearest()));
     let writing = writing_us / 1e6 / (f64::from(writers) * scene.measured_s());
     (share >= FREE_BUFFER_WAITS_MIN && writing >= WRITING_MIN).then(|| Seen {
         weight: share,

@@ -1,7 +1,7 @@
 //! The device is at its limit: busy all the time, with requests queued, and sessions that are blocked by it. (Time in
 //! which they wait for a processor is not storage's in the parts of a response time.)
 
-use super::super::Case;
+use super::super::{Case, SystemFigure};
 use super::scene::{Scene, mean_of};
 use super::{Kind, Seen};
 
@@ -24,8 +24,8 @@ pub(super) const KIND: Kind = Kind {
 };
 
 fn look(scene: &Scene<'_>) -> Option<Seen> {
-    let utilisation_percent = scene.mean("device_utilisation_percent")?;
-    let queue = scene.mean("device_queue_requests")?;
+    let utilisation_percent = scene.mean(&SystemFigure::DeviceUtilisationPercent)?;
+    let queue = scene.mean(&SystemFigure::DeviceQueueRequests)?;
     let storage = scene.storage_share()?;
     let is_pressed = PRESSED
         .iter()
@@ -57,7 +57,10 @@ fn look(scene: &Scene<'_>) -> Option<Seen> {
 }
 
 fn requests_per_s(case: &Case) -> Option<f64> {
-    Some(mean_of(case, "device_reads_per_s")? + mean_of(case, "device_writes_per_s")?)
+    Some(
+        mean_of(case, &SystemFigure::DeviceReadsPerS)?
+            + mean_of(case, &SystemFigure::DeviceWritesPerS)?,
+    )
 }
 
 #[cfg(test)]

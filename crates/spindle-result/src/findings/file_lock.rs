@@ -3,6 +3,7 @@
 
 use super::scene::Scene;
 use super::{Kind, Seen};
+use crate::SystemFigure;
 
 /// Threads that wait at any moment, on average: fewer are a chance meeting.
 const WAITING_MIN: f64 = 0.5;
@@ -17,7 +18,7 @@ pub(super) const KIND: Kind = Kind {
 };
 
 fn look(scene: &Scene<'_>) -> Option<Seen> {
-    let waiting = scene.mean("writers_waiting_for_file_lock")?;
+    let waiting = scene.mean(&SystemFigure::WritersWaitingForFileLock)?;
     if waiting < WAITING_MIN {
         return None;
     }

@@ -4,7 +4,7 @@
 use super::log_writes;
 use super::scene::Scene;
 use super::{Kind, Seen};
-use crate::nearest_event;
+use crate::{OracleEvent, TimeUse};
 
 /// Share of a transaction's time.
 const LOCKS_MIN: f64 = 0.40;
@@ -20,8 +20,8 @@ pub(super) const KIND: Kind = Kind {
 };
 
 /// A wait for another transaction's lock, by the nearest of Oracle's events.
-pub(super) fn is_lock(part: &str) -> bool {
-    nearest_event(part).starts_with("enq: T")
+pub(super) fn is_lock(part: &TimeUse) -> bool {
+    part.is_wait(OracleEvent::is_lock)
 }
 
 fn look(scene: &Scene<'_>) -> Option<Seen> {

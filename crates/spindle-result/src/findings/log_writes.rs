@@ -1,10 +1,9 @@
 //! Most of a transaction's time is waiting for the log: redo, the write-ahead log, a rollback journal.
 
-use super::checkpoints::is_checkpoint;
 use super::locks::is_lock;
 use super::scene::Scene;
 use super::{Kind, Seen};
-use crate::nearest_event;
+use crate::{OracleEvent, TimeUse};
 
 /// Share of a transaction's time, that in which it waits for others' locks left out: who holds them waits for the log.
 const LOG_MIN: f64 = 0.40;
@@ -21,11 +20,9 @@ pub(super) const KIND: Kind = Kind {
 };
 
 /// By the nearest of Oracle's events, which every engine's waits carry: `log file sync` is PostgreSQL's `WALSync` and
-/// `LWLock:WALWrite`, InnoDB's commit, SQLite's sync of its log. A log that waits for a checkpoint waits for datafiles.
-fn is_log(part: &str) -> bool {
-    let event = nearest_event(part);
-    let is_written = event.starts_with("log file") && event != "log file sequential read";
-    is_written && !is_checkpoint(part) || event == "log buffer space"
+/// `LWLock:WALWrite`, InnoDB's commit, SQLite's sync of its log.
+fn is_log(part: &TimeUse) -> bool {
+    part.is_wait(OracleEvent::is_log_write)
 }
 
 fn look(scene: &Scene<'_>) -> Option<Seen> {
@@ -49,7 +46,10 @@ fn look(scene: &Scene<'_>) -> Option<Seen> {
     if let Some(part) = scene.largest(is_log) {
         evidence += &format!("; most of them are `{part}`");
     }
-    if let Some(write_ms) = scene.case.mean_wait_ms("log file parallel write") {
+    if let Some(write_ms) = scene
+        .case
+        .mean_nearest_ms(&OracleEvent::LogFileParallelWrite)
+    {
         evidence += &format!("; a write of the log takes {write_ms:.2} ms");
     }
     Some(Seen {

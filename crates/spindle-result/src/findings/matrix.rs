@@ -1,7 +1,7 @@
 //! Each cause planted on each engine, and every kind asked of it: the right one is named, and no other. A scene has the
 //! waits under the engine's own names, as its runs record them.
 
-use super::super::{ClientAudit, IoCounts, PageCache, RUN_QUEUE, SYSTEM_CPU, USER_CPU};
+use super::super::{ClientAudit, IoCounts, PageCache};
 use super::KINDS;
 use super::stage::Stage;
 
@@ -56,7 +56,7 @@ const ENGINES: [Engine; 4] = [
 
 /// A quarter each for processor, reads, log and locks, on a machine with nothing remarkable.
 fn plain(engine: &Engine) -> Vec<(&'static str, f64)> {
-    let mut parts = vec![(USER_CPU, 25.0), (engine.read, 30.0), (engine.lock, 20.0)];
+    let mut parts = vec![("user CPU", 25.0), (engine.read, 30.0), (engine.lock, 20.0)];
     let each = 25.0 / engine.log.len() as f64;
     parts.extend(engine.log.iter().map(|name| (*name, each)));
     parts
@@ -111,7 +111,11 @@ fn all_served() -> ClientAudit {
 
 /// Changes a figure of the system that is there.
 fn set(mut stage: Stage, column: &str, mean: f64) -> Stage {
-    let found = stage.case.system.iter_mut().find(|it| it.name == column);
+    let found = stage
+        .case
+        .system
+        .iter_mut()
+        .find(|it| it.name.name() == column);
     found.expect("a quiet machine has it").mean = mean;
     stage
 }
@@ -123,24 +127,24 @@ fn causes(engine: &Engine) -> Vec<(&'static str, Stage)> {
         .log
         .iter()
         .map(|name| (*name, 70.0 / engine.log.len() as f64))
-        .chain([(USER_CPU, 15.0), (engine.read, 15.0)])
+        .chain([("user CPU", 15.0), (engine.read, 15.0)])
         .collect();
     let queue: Vec<(&str, f64)> = engine
         .log
         .iter()
         .map(|name| (*name, 25.0 / engine.log.len() as f64))
-        .chain([(engine.lock, 65.0), (USER_CPU, 10.0)])
+        .chain([(engine.lock, 65.0), ("user CPU", 10.0)])
         .collect();
-    let contended = [(engine.lock, 80.0), (USER_CPU, 15.0), (engine.read, 5.0)];
+    let contended = [(engine.lock, 80.0), ("user CPU", 15.0), (engine.read, 5.0)];
     let busy = [
-        (USER_CPU, 50.0),
-        (SYSTEM_CPU, 20.0),
-        (RUN_QUEUE, 20.0),
+        ("user CPU", 50.0),
+        ("system CPU", 20.0),
+        ("run queue", 20.0),
         (engine.read, 10.0),
     ];
-    let reading = [(engine.read, 80.0), (USER_CPU, 20.0)];
+    let reading = [(engine.read, 80.0), ("user CPU", 20.0)];
     // 10 reads in 100 ms: 8 ms each, of which the device takes one.
-    let slow = [(engine.read, 80_000.0), (USER_CPU, 20_000.0)];
+    let slow = [(engine.read, 80_000.0), ("user CPU", 20_000.0)];
     let saturated = set(scene(engine, &reading), "device_utilisation_percent", 99.0);
     let mut buffered = same().trials(|trial| trial.audit.page_cache_share = Some(0.5));
     buffered.layout.caching = PageCache::Buffered;
@@ -213,7 +217,7 @@ fn writers_that_cannot_keep_up_are_named_alone() {
     let parts = [
         ("free buffer waits", 60.0),
         ("db file sequential read", 20.0),
-        (USER_CPU, 20.0),
+        ("user CPU", 20.0),
     ];
     let stage = scene(&ENGINES[0], &parts).waits("db file parallel write", 100, 9e6);
     assert_eq!(named(&stage), ["DBWR cannot keep up"]);
@@ -231,11 +235,16 @@ fn a_cause_is_named_where_other_programs_take_the_processors() {
     };
     for engine in &ENGINES {
         let log = (engine.log[0], 28.0);
-        let parts = [(RUN_QUEUE, 53.0), log, (engine.read, 17.0), (USER_CPU, 2.0)];
+        let parts = [
+            ("run queue", 53.0),
+            log,
+            (engine.read, 17.0),
+            ("user CPU", 2.0),
+        ];
         let stage = busy(scene(engine, &parts));
         let both = ["noisy neighbour", "log writes dominate"];
         assert_eq!(named(&stage), both, "{}", engine.name);
-        let parts = [(RUN_QUEUE, 60.0), (USER_CPU, 30.0), (engine.read, 10.0)];
+        let parts = [("run queue", 60.0), ("user CPU", 30.0), (engine.read, 10.0)];
         let stage = busy(scene(engine, &parts));
         assert_eq!(
             named(&stage),
@@ -270,7 +279,7 @@ fn a_log_that_waits_for_checkpoints_is_named_alone() {
     let parts = [
         ("log file switch (checkpoint incomplete)", 50.0),
         ("log file sync", 30.0),
-        (USER_CPU, 20.0),
+        ("user CPU", 20.0),
     ];
     let stage = scene(&ENGINES[0], &parts);
     assert_eq!(named(&stage), ["checkpoints hold up the log"]);

@@ -145,8 +145,7 @@ fn finding(kind: &Kind, text: &str, seen: &[(&Case, Seen)]) -> Option<(f64, Find
 #[cfg(test)]
 mod tests {
     use super::super::{
-        CaseId, ResponseTime, SampledTrial, SystemColumn, SystemSeries, TimePart, USER_CPU, build,
-        sample,
+        CaseId, ResponseTime, SampledTrial, SystemColumn, SystemSeries, TimePart, build, sample,
     };
     use super::*;
 
@@ -230,7 +229,7 @@ mod tests {
         ResponseTime {
             mean_us: 100.0,
             parts: vec![TimePart {
-                part: USER_CPU.to_owned(),
+                part: "user CPU".into(),
                 us: 100.0,
             }],
             excess_us: 0.0,
@@ -246,7 +245,7 @@ mod tests {
             system: SystemSeries {
                 interval_ms: 1000,
                 columns: vec![SystemColumn {
-                    name: column.to_owned(),
+                    name: column.into(),
                     values: values.iter().copied().map(Some).collect(),
                 }],
             },

@@ -1,6 +1,6 @@
 //! Something else used the machine or its device meanwhile.
 
-use super::super::PageCache;
+use super::super::{PageCache, SystemFigure};
 use super::scene::Scene;
 use super::{Kind, Seen};
 
@@ -24,13 +24,15 @@ pub(super) const KIND: Kind = Kind {
 
 fn look(scene: &Scene<'_>) -> Option<Seen> {
     let mut evidence = Vec::new();
-    let programs_percent = scene.mean("other_programs_cpu_percent").unwrap_or(0.0);
+    let programs_percent = scene
+        .mean(&SystemFigure::OtherProgramsCpuPercent)
+        .unwrap_or(0.0);
     if programs_percent >= PROGRAMS_MIN_PERCENT {
         evidence.push(format!(
             "other programs took {programs_percent:.0} % of the processors"
         ));
     }
-    let steal_percent = scene.mean("cpu_steal_percent").unwrap_or(0.0);
+    let steal_percent = scene.mean(&SystemFigure::CpuStealPercent).unwrap_or(0.0);
     if steal_percent >= STEAL_MIN_PERCENT {
         evidence.push(format!(
             "the hypervisor took {steal_percent:.0} % of the processors for other guests"

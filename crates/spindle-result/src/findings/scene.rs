@@ -1,6 +1,6 @@
 //! A case as findings look at it: its figures by the names under which they are known elsewhere.
 
-use super::super::{Case, DatabaseFacts, Layout, RUN_QUEUE, RunResult, is_storage_wait};
+use crate::{Case, DatabaseFacts, Layout, OracleEvent, RunResult, SystemFigure, TimeUse};
 
 /// Shares of a transaction's time are said to leave out waits for other programs' processors when these take so much of
 /// it.
@@ -33,23 +33,28 @@ impl<'a> Scene<'a> {
         })
     }
 
-    /// Mean of a column of the system's series.
-    pub(super) fn mean(&self, column: &str) -> Option<f64> {
-        mean_of(self.case, column)
+    /// Mean of a figure of the system's series.
+    pub(super) fn mean(&self, figure: &SystemFigure) -> Option<f64> {
+        mean_of(self.case, figure)
     }
 
     /// Share of a transaction's own time, 0 to 1, that the named parts take together; `None` when it is not known.
-    pub(super) fn share(&self, is_part: impl Fn(&str) -> bool) -> Option<f64> {
+    pub(super) fn share(&self, is_part: impl Fn(&TimeUse) -> bool) -> Option<f64> {
         let own_us = self.own_us()?;
         let parts = self.case.response_time.as_ref()?.parts.iter();
         let named = parts.filter(|part| is_part(&part.part));
         let us: f64 = named
-            .map(|part| match part.part.as_str() {
-                RUN_QUEUE => part.us - self.foreign_us(),
+            .map(|part| match part.part {
+                TimeUse::RunQueue => part.us - self.foreign_us(),
                 _ => part.us,
             })
             .sum();
         (own_us > 0.0).then(|| us / own_us)
+    }
+
+    /// The share in which sessions wait for an event, by the nearest of Oracle's.
+    pub(super) fn share_of_waits(&self, event: &OracleEvent) -> Option<f64> {
+        self.share(|part| part.is_wait(|nearest| nearest == event))
     }
 
     /// A transaction's time without what it waited for processors that other programs had: how busy they are says
@@ -73,8 +78,10 @@ impl<'a> Scene<'a> {
     /// The part of the run queue that other programs account for: as much as they had of the processors that were busy.
     fn foreign_us(&self) -> f64 {
         let time = self.case.response_time.as_ref();
-        let run_queue_us = time.map_or(0.0, |time| time.part_us(RUN_QUEUE));
-        let others_percent = self.mean("other_programs_cpu_percent").unwrap_or(0.0);
+        let run_queue_us = time.map_or(0.0, |time| time.part_us(&TimeUse::RunQueue));
+        let others_percent = self
+            .mean(&SystemFigure::OtherProgramsCpuPercent)
+            .unwrap_or(0.0);
         let busy_percent = self.busy_percent().unwrap_or(100.0).max(others_percent);
         match others_percent {
             0.0 => 0.0,
@@ -83,7 +90,7 @@ impl<'a> Scene<'a> {
     }
 
     /// The largest of the named parts.
-    pub(super) fn largest(&self, is_part: impl Fn(&str) -> bool) -> Option<&'a str> {
+    pub(super) fn largest(&self, is_part: impl Fn(&TimeUse) -> bool) -> Option<&'a TimeUse> {
         let parts = self.case.response_time.as_ref()?.parts.iter();
         let named = parts.filter(|part| is_part(&part.part));
         let largest = named.max_by(|a, b| a.us.total_cmp(&b.us))?;
@@ -92,7 +99,7 @@ impl<'a> Scene<'a> {
 
     /// The share in which sessions wait for devices, or for processes that wait for devices.
     pub(super) fn storage_share(&self) -> Option<f64> {
-        self.share(is_storage_wait)
+        self.share(|part| part.is_wait(OracleEvent::is_storage))
     }
 
     /// Time measured in all trials, seconds.
@@ -107,8 +114,8 @@ impl<'a> Scene<'a> {
     }
 }
 
-/// Mean of a column of a case's series.
-pub(super) fn mean_of(case: &Case, column: &str) -> Option<f64> {
+/// Mean of a figure of a case's series.
+pub(super) fn mean_of(case: &Case, figure: &SystemFigure) -> Option<f64> {
     let mut means = case.system.iter();
-    Some(means.find(|mean| mean.name == column)?.mean)
+    Some(means.find(|mean| mean.name == *figure)?.mean)
 }

@@ -27,7 +27,7 @@ impl Stage {
     /// A transaction's time in parts, in microseconds.
     pub(super) fn parts(mut self, parts: &[(&str, f64)]) -> Stage {
         let part = |(name, us): &(&str, f64)| TimePart {
-            part: (*name).to_owned(),
+            part: (*name).into(),
             us: *us,
         };
         self.case.response_time = Some(ResponseTime {
@@ -41,7 +41,7 @@ impl Stage {
     /// Means of columns of the system's series.
     pub(super) fn system(mut self, means: &[(&str, f64)]) -> Stage {
         let mean = |(name, mean): &(&str, f64)| SystemMean {
-            name: (*name).to_owned(),
+            name: (*name).into(),
             mean: *mean,
             max: *mean,
         };
@@ -52,7 +52,7 @@ impl Stage {
     /// Waits of all processes in each trial.
     pub(super) fn waits(self, event: &str, count: u64, total_us: f64) -> Stage {
         let wait = Wait {
-            event: event.to_owned(),
+            event: event.into(),
             count,
             total_us,
             mean_us: total_us / count as f64,

@@ -2,11 +2,11 @@
 
 use super::scene::Scene;
 use super::{Kind, Seen};
-use crate::nearest_event;
+use crate::{OracleEvent, SystemFigure};
 
 /// Of the measured time, all processors together.
 const CPU_MIN_PERCENT: f64 = 5.0;
-const READ: &str = "db file sequential read";
+const READ: OracleEvent = OracleEvent::DbFileSequentialRead;
 /// A read that takes the session so many times as long as the device was held up before it got there.
 const TIMES_MIN: f64 = 5.0;
 /// The same where the experiment itself asks for a limit or a delay.
@@ -34,7 +34,7 @@ fn look(scene: &Scene<'_>) -> Option<Seen> {
 
 /// A limit on processor time was reached.
 pub(super) fn processors(scene: &Scene<'_>) -> Option<Seen> {
-    let percent = scene.mean("cpu_throttled_percent")?;
+    let percent = scene.mean(&SystemFigure::CpuThrottledPercent)?;
     (percent >= CPU_MIN_PERCENT).then(|| Seen {
         weight: (percent / 100.0).min(1.0),
         evidence: format!(
@@ -46,12 +46,12 @@ pub(super) fn processors(scene: &Scene<'_>) -> Option<Seen> {
 /// Reads that take the session much longer than the device, which has nothing to do meanwhile.
 fn reads(scene: &Scene<'_>) -> Option<Seen> {
     let count = reads_counted(scene);
-    let share = scene.share(|part| nearest_event(part) == READ)?;
+    let share = scene.share_of_waits(&READ)?;
     let transactions: u64 = scene.case.trials.iter().map(|it| it.transactions).sum();
     let blocked_us = share * scene.own_us()? * transactions as f64;
     let session_us = blocked_us / count.max(1) as f64;
-    let device_us = scene.mean("device_read_time_us")?;
-    let utilisation_percent = scene.mean("device_utilisation_percent")?;
+    let device_us = scene.mean(&SystemFigure::DeviceReadTimeUs)?;
+    let utilisation_percent = scene.mean(&SystemFigure::DeviceUtilisationPercent)?;
     let times_min = match scene.layout.emulated.is_empty() {
         true => TIMES_MIN,
         false => TIMES_MIN_EMULATED,
@@ -79,11 +79,11 @@ fn reads(scene: &Scene<'_>) -> Option<Seen> {
 
 /// Reads of single blocks: as many as there were waits, or, where those were seen in samples, reads of the database.
 fn reads_counted(scene: &Scene<'_>) -> u64 {
-    if scene.case.is_sampled(READ) {
+    if scene.case.is_sampled(|wait| *wait.nearest() == READ) {
         let trials = scene.case.trials.iter();
         trials.map(|trial| trial.audit.tool.reads).sum()
     } else {
-        scene.case.total_wait(READ).0
+        scene.case.total_wait(|wait| *wait.nearest() == READ).0
     }
 }
 
@@ -96,8 +96,8 @@ mod tests {
     fn stage(read_us: f64, device_us: f64, utilisation_percent: f64) -> Stage {
         Stage::new()
             .trials(|trial| trial.transactions = 100)
-            .parts(&[(READ, 10.0 * read_us), ("log file sync", 10_000.0)])
-            .waits(READ, 1_000, 1_000.0 * read_us)
+            .parts(&[(READ.name(), 10.0 * read_us), ("log file sync", 10_000.0)])
+            .waits(READ.name(), 1_000, 1_000.0 * read_us)
             .system(&[
                 ("device_read_time_us", device_us),
                 ("device_utilisation_percent", utilisation_percent),

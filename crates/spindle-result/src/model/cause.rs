@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::TimeUse;
+
 /// The difference of two layouts' response times, split into its parts. One for each verdict.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Attribution {
@@ -26,7 +28,7 @@ pub struct Attribution {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PartDifference {
     /// As in [`super::TimePart`].
-    pub part: String,
+    pub part: TimeUse,
     /// Microseconds of one transaction; below zero when the slower layout spends less on it.
     pub us: f64,
     /// 95 % interval of it; `None` with a single common round.

@@ -4,6 +4,14 @@ use serde::{Deserialize, Serialize};
 use spindle_stats::Verdict;
 
 use super::RatioEstimate;
+use super::words::open_words;
+
+open_words! {
+    /// What was varied: the last part of its key, or the layout itself.
+    FactorName:
+    /// The layout: where and how the database lies.
+    Layout => "layout",
+}
 
 /// One level of a factor against another, over all combinations of the other factors. The intervals of all effects of a
 /// run hold together, as those of pairs do.
@@ -11,8 +19,8 @@ use super::RatioEstimate;
 pub struct Effect {
     /// Load level.
     pub clients: u32,
-    /// What was varied: the last part of its key, or `layout`.
-    pub factor: String,
+    /// What was varied.
+    pub factor: FactorName,
     /// The value that it is said of.
     pub level: String,
     /// The value that it is compared with, an earlier one in the experiment file.
@@ -34,13 +42,13 @@ pub struct Interaction {
     /// Load level.
     pub clients: u32,
     /// The factor whose effect it is.
-    pub factor: String,
+    pub factor: FactorName,
     /// Its value.
     pub level: String,
     /// The value that this is compared with.
     pub base: String,
     /// The factor that it may depend on.
-    pub other: String,
+    pub other: FactorName,
     /// A value of that.
     pub at: String,
     /// An earlier one.
@@ -63,7 +71,7 @@ pub struct FactorAnswer {
     /// Load level.
     pub clients: u32,
     /// Which factor.
-    pub factor: String,
+    pub factor: FactorName,
     /// For people, without a full stop.
     pub sentence: String,
 }

@@ -5,8 +5,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// How a layout's note begins when direct I/O was asked for and the file system buffered it all the same. Such a note
-/// is raised to a warning and shown in the table.
+/// How it is said that direct I/O was asked for and the file system buffered it all the same.
 pub const NOT_DIRECT_HERE: &str = "not direct here";
 
 /// What stands for the method when a server chooses it itself.
@@ -55,7 +54,11 @@ pub struct Layout {
     /// Spindle (read 5 ms)"; empty when they were not.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub emulated: Vec<String>,
-    /// What was found about the layout on this machine, such as "not direct here: tmpfs keeps files in memory".
+    /// Why its I/O is not direct here, where direct I/O was asked for and the file system buffers it all the same: such
+    /// as "tmpfs keeps files in memory".
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_direct: Option<String>,
+    /// What else was found about the layout on this machine.
     pub notes: Vec<String>,
     /// The settings of its database that findings weigh; `None` in the results of older versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -67,12 +70,16 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// The note that direct I/O was asked for and not had; it begins with [`NOT_DIRECT_HERE`].
-    pub fn not_direct_note(&self) -> Option<&str> {
-        let mut notes = self.notes.iter();
-        notes
-            .find(|note| note.starts_with(NOT_DIRECT_HERE))
-            .map(String::as_str)
+    /// That direct I/O was asked for and not had, for people.
+    pub fn not_direct_note(&self) -> Option<String> {
+        let why = self.not_direct.as_ref()?;
+        Some(format!("{NOT_DIRECT_HERE}: {why}"))
+    }
+
+    /// All that was found about it on this machine, for people.
+    pub fn all_notes(&self) -> Vec<String> {
+        let notes = self.notes.iter().cloned();
+        notes.chain(self.not_direct_note()).collect()
     }
 }
 

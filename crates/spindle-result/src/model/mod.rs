@@ -14,6 +14,8 @@ mod promise;
 mod system;
 mod trial;
 mod variance;
+mod wait_event;
+mod words;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -25,7 +27,7 @@ pub use case_id::{CaseId, CasePair};
 pub use cause::{Attribution, Finding, PartDifference};
 pub use clients::ClientAudit;
 pub use conditions::{Conditions, DeviceProbe, ProbedTimes, QuietWait, Standstill, TrialTimes};
-pub use effect::{Effect, FactorAnswer, Interaction};
+pub use effect::{Effect, FactorAnswer, FactorName, Interaction};
 pub use io_calls::IoCalls;
 pub use judgement::{
     Comparison, Drift, Measure, NoiseFloor, Pair, Place, Ranking, RatioEstimate, Stopping,
@@ -34,14 +36,14 @@ pub use layout::{
     DatabaseFacts, Layout, NOT_DIRECT_HERE, OF_THE_SERVER, PageCache, StackKind, StackPart,
 };
 pub use promise::{Keeps, Promise, PromiseReason};
-pub use system::{SystemColumn, SystemMean, SystemSeries};
+pub use system::{SystemColumn, SystemFigure, SystemMean, SystemSeries};
 pub use trial::{
-    Arrivals, CLIENT_QUEUE, CpuMicroseconds, CpuShares, IoPerTransaction, KindOfTransaction,
-    Latency, Memory, OTHER_TIME, QueryRun, QueryTime, RUN_QUEUE, ResponseTime, Restore, SYSTEM_CPU,
-    SegmentSpace, TimePart, Trial, USER_CPU, Wait, WarmUp, is_refresh, is_storage_wait,
-    is_wait_event, nearest_event,
+    Arrivals, CpuMicroseconds, CpuShares, IoPerTransaction, KindOfTransaction, Latency, Memory,
+    QueryRun, QueryTime, ResponseTime, Restore, SegmentSpace, TimePart, Trial, Wait, WarmUp,
+    is_refresh,
 };
 pub use variance::Variance;
+pub use wait_event::{OracleEvent, TimeUse, WaitEvent};
 
 /// Version of the format of `result.json`. It rises when a field changes its meaning or goes away; a new field alone
 /// leaves it as it is.
@@ -126,7 +128,7 @@ impl RunResult {
     /// When the text is not JSON or lacks a field of this format.
     pub fn from_json(text: &str) -> Result<RunResult, serde_json::Error> {
         match serde_json::from_str::<Head>(text)?.format {
-            1 => serde_json::from_value(format_1::lifted(serde_json::from_str(text)?)),
+            1 => format_1::read(text),
             _ => serde_json::from_str(text),
         }
     }

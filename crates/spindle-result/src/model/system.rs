@@ -3,6 +3,37 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::words::open_words;
+
+open_words! {
+    /// A figure of the system, its unit last: those by which something is decided or drawn otherwise.
+    SystemFigure:
+    /// Reads that the devices of a layout did.
+    DeviceReadsPerS => "device_reads_per_s",
+    /// Writes that they did.
+    DeviceWritesPerS => "device_writes_per_s",
+    /// Requests under way, on average.
+    DeviceQueueRequests => "device_queue_requests",
+    /// Time of a read from its issue to its completion.
+    DeviceReadTimeUs => "device_read_time_us",
+    /// Share of the time in which the busiest device had a request.
+    DeviceUtilisationPercent => "device_utilisation_percent",
+    /// Page cache of the whole machine.
+    PageCacheMib => "page_cache_mib",
+    /// Checkpoints that ended.
+    Checkpoints => "checkpoints",
+    /// Writing threads that wait for the lock of a file.
+    WritersWaitingForFileLock => "writers_waiting_for_file_lock",
+    /// Share of the processors that a hypervisor gave to other guests.
+    CpuStealPercent => "cpu_steal_percent",
+    /// Share of the processors that other programs had.
+    OtherProgramsCpuPercent => "other_programs_cpu_percent",
+    /// Share of the time in which a limit on processor time held the database back.
+    CpuThrottledPercent => "cpu_throttled_percent",
+    /// What all of this costs, of one processor.
+    SamplerCpuPercent => "sampler_cpu_percent",
+}
+
 /// Figures of the system sampled together.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct SystemSeries {
@@ -14,10 +45,10 @@ pub struct SystemSeries {
 
 impl SystemSeries {
     /// The samples of one figure; `None` when it was not sampled.
-    pub fn column(&self, name: &str) -> Option<&[Option<f32>]> {
+    pub fn column(&self, figure: &SystemFigure) -> Option<&[Option<f32>]> {
         let mut columns = self.columns.iter();
         columns
-            .find(|column| column.name == name)
+            .find(|column| column.name == *figure)
             .map(|column| column.values.as_slice())
     }
 }
@@ -25,8 +56,8 @@ impl SystemSeries {
 /// One figure over the measured time.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SystemColumn {
-    /// What it is, its unit last, such as `device_utilisation_percent`.
-    pub name: String,
+    /// What it is.
+    pub name: SystemFigure,
     /// A value for each sample, of four figures; `None` where it was not known. Written as one text, numbers separated
     /// by spaces and `-` where there is none: a run may have millions of them.
     #[serde(with = "compact")]
@@ -84,7 +115,7 @@ mod compact {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SystemMean {
     /// As in [`SystemColumn`].
-    pub name: String,
+    pub name: SystemFigure,
     /// Mean of all samples.
     pub mean: f64,
     /// The greatest sample.
@@ -97,7 +128,7 @@ mod tests {
 
     fn written(values: &[Option<f32>]) -> String {
         let column = SystemColumn {
-            name: "dirty_mib".to_owned(),
+            name: "dirty_mib".into(),
             values: values.to_vec(),
         };
         serde_json::to_string(&column).expect("written")

@@ -5,6 +5,8 @@ use serde::{Deserialize, Serialize};
 use super::Promise;
 use super::conditions::Conditions;
 use super::io_calls::IoCalls;
+use super::wait_event::{TimeUse, WaitEvent};
+use super::words::open_words;
 use crate::{Audit, IoCounts};
 
 /// One measured run of a case. The journal holds it in this form too.
@@ -151,9 +153,18 @@ impl QueryTime {
     }
 }
 
+open_words! {
+    /// The functions of TPC-H that refresh the data; all else is a query.
+    QueryName:
+    /// New sales.
+    RefreshOfNewSales => "RF1",
+    /// Old sales.
+    RefreshOfOldSales => "RF2",
+}
+
 /// Whether this is the name of a function that refreshes the data.
 pub fn is_refresh(query: &str) -> bool {
-    query.starts_with("RF")
+    !matches!(QueryName::from(query), QueryName::Other(_))
 }
 
 /// I/O in the measured time over the transactions committed in it: what the database asked for, and what its devices
@@ -244,37 +255,18 @@ pub struct ResponseTime {
 
 impl ResponseTime {
     /// Microseconds of a part; 0 when it is not among the parts.
-    pub fn part_us(&self, name: &str) -> f64 {
+    pub fn part_us(&self, of: &TimeUse) -> f64 {
         let mut parts = self.parts.iter();
-        parts
-            .find(|part| part.part == name)
-            .map_or(0.0, |part| part.us)
+        let part = parts.find(|part| part.part == *of);
+        part.map_or(0.0, |part| part.us)
     }
 }
-
-/// Whether a [`TimePart`] is one that sessions waited for, under the name of a wait event.
-pub fn is_wait_event(part: &str) -> bool {
-    ![USER_CPU, SYSTEM_CPU, RUN_QUEUE, CLIENT_QUEUE, OTHER_TIME].contains(&part)
-}
-
-/// A [`TimePart`]: the program on a processor.
-pub const USER_CPU: &str = "user CPU";
-/// A [`TimePart`]: the system on a processor on the program's behalf.
-pub const SYSTEM_CPU: &str = "system CPU";
-/// A [`TimePart`]: ready to run, and no processor free.
-pub const RUN_QUEUE: &str = "run queue";
-/// A [`TimePart`]: due at a fixed rate, and no client free for it.
-pub const CLIENT_QUEUE: &str = "wait for a free client";
-/// A [`TimePart`]: what nothing accounts for.
-pub const OTHER_TIME: &str = "other";
 
 /// A part of a transaction's time.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TimePart {
-    /// A wait event under Oracle's name, or `user CPU`, `system CPU`, `run queue` (ready to run and not running),
-    /// `other` (what nothing accounts for). Processor time and run queue are the sessions' wherever they were, in waits
-    /// too; a wait event is the time in it that the session was blocked.
-    pub part: String,
+    /// What it went to.
+    pub part: TimeUse,
     /// Microseconds of one transaction; never below zero (but for `other` in runs of older versions).
     pub us: f64,
 }
@@ -305,11 +297,11 @@ pub struct Latency {
     pub mean: f64,
 }
 
-/// One wait event under Oracle's name for it.
+/// The waits for one event.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Wait {
-    /// Name, such as `db file sequential read`.
-    pub event: String,
+    /// Which.
+    pub event: WaitEvent,
     /// How often someone waited.
     pub count: u64,
     /// Time waited by all together, in microseconds.
@@ -319,39 +311,6 @@ pub struct Wait {
     /// It was seen in samples: `count` says in how many, and the mean of one wait is not known.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub sampled: bool,
-}
-
-/// Oracle's event that one of a server's is nearest to: it stands in parentheses behind the server's own name. Oracle's
-/// own are their own; so are those that are like none of them.
-pub fn nearest_event(event: &str) -> &str {
-    // Oracle has names with parentheses of its own.
-    if event.starts_with("log file switch") {
-        return event;
-    }
-    let inner = event
-        .strip_suffix(')')
-        .and_then(|rest| rest.rsplit_once(" ("));
-    inner.map_or(event, |(_, nearest)| nearest)
-}
-
-/// Whether a wait is for a device, or for a process that waits for one: by how the names of such events begin.
-pub fn is_storage_wait(event: &str) -> bool {
-    const BEGINNINGS: [&str; 10] = [
-        "db file",
-        "direct path",
-        "double write",
-        "log file",
-        "log buffer",
-        "free buffer",
-        "write complete",
-        "read by other session",
-        "control file",
-        "checkpoint",
-    ];
-    let nearest = nearest_event(event);
-    BEGINNINGS
-        .iter()
-        .any(|beginning| nearest.starts_with(beginning))
 }
 
 /// Shares of the machine's processor time in percent, all processors together; they add up to about 100.

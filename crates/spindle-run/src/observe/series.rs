@@ -233,7 +233,7 @@ impl SeriesBuilder {
     /// Begins with a look from which the first interval counts.
     pub fn new(first: Look) -> SeriesBuilder {
         let empty = |(name, _): &(&str, Figure)| SystemColumn {
-            name: (*name).to_owned(),
+            name: (*name).into(),
             values: Vec::new(),
         };
         SeriesBuilder {
@@ -301,7 +301,7 @@ mod tests {
     }
 
     fn value(series: &SystemSeries, name: &str) -> Option<f32> {
-        series.column(name)?[0]
+        series.column(&name.into())?[0]
     }
 
     #[test]
@@ -325,8 +325,8 @@ mod tests {
         assert_eq!(value(&series, "device_queue_requests"), Some(2.25));
         assert_eq!(value(&series, "device_utilisation_percent"), Some(50.0));
         // Without a write there is no mean of writes, and what was never known is no column.
-        assert_eq!(series.column("device_write_time_us"), None);
-        assert_eq!(series.column("cpu_user_percent"), None);
+        assert_eq!(series.column(&"device_write_time_us".into()), None);
+        assert_eq!(series.column(&"cpu_user_percent".into()), None);
     }
 
     #[test]
@@ -372,6 +372,6 @@ mod tests {
         assert_eq!(value(&series, "writers_waiting_for_file_lock"), Some(3.0));
         assert_eq!(value(&series, "sampler_cpu_percent"), Some(0.2));
         // Nothing to compare the switches with.
-        assert_eq!(series.column("context_switches_per_s"), None);
+        assert_eq!(series.column(&"context_switches_per_s".into()), None);
     }
 }

@@ -166,7 +166,7 @@ pub(super) fn waits(begin: &[EngineWait], end: &[EngineWait], sampled: bool) -> 
             0.0
         };
         Wait {
-            event: after.event.to_string(),
+            event: (&*after.event).into(),
             count,
             total_us,
             mean_us,

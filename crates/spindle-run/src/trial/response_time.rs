@@ -21,9 +21,7 @@ use spindle_engines::engine::EngineWait;
 use spindle_engines::kernel::SampledWaits;
 
 use crate::observe::threads::ThreadTimes;
-use spindle_result::{
-    CLIENT_QUEUE, OTHER_TIME, RUN_QUEUE, ResponseTime, SYSTEM_CPU, TimePart, USER_CPU,
-};
+use spindle_result::{ResponseTime, TimePart, TimeUse};
 
 /// The name that the threads of clients begin with.
 pub const CLIENT_THREADS: &str = "client";
@@ -90,12 +88,12 @@ pub fn response_time(
     let (user_us, system_us) = clients.user_and_system_us();
     let each = |total_us: f64| total_us / transactions as f64;
     let mut exact: Vec<TimePart> = vec![
-        part(USER_CPU, each(user_us)),
-        part(SYSTEM_CPU, each(system_us)),
-        part(RUN_QUEUE, each(clients.run_queue_ns as f64 / 1e3)),
+        part(TimeUse::UserCpu, each(user_us)),
+        part(TimeUse::SystemCpu, each(system_us)),
+        part(TimeUse::RunQueue, each(clients.run_queue_ns as f64 / 1e3)),
     ];
     if mean.before_begin_us > 0.0 {
-        exact.push(part(CLIENT_QUEUE, mean.before_begin_us));
+        exact.push(part(TimeUse::ClientQueue, mean.before_begin_us));
     }
     // A small sample may tell of more processor time and run queue in waits than the sessions had in all.
     let had_ns = (clients.running_ns + clients.run_queue_ns) as f64;
@@ -103,7 +101,12 @@ pub fn response_time(
     let believed = (had_ns / told_ns.max(1.0)).min(1.0);
     let blocked_ns = |wait: &SessionWait| wait.total_ns as f64 - believed * wait.on_processors_ns();
     let waited = waits.iter().filter(|wait| wait.total_ns > 0);
-    let waits = waited.map(|wait| part(&wait.event, each(blocked_ns(wait) / 1e3)));
+    let waits = waited.map(|wait| {
+        part(
+            TimeUse::Wait((&*wait.event).into()),
+            each(blocked_ns(wait) / 1e3),
+        )
+    });
     Some(fitted(mean.whole_us, exact, waits.collect()))
 }
 
@@ -114,7 +117,7 @@ fn fitted(whole_us: f64, mut exact: Vec<TimePart>, mut waits: Vec<TimePart>) -> 
     let other_us = (room_us - scale_to(&mut waits, room_us)).max(0.0);
     let mut parts = exact;
     parts.append(&mut waits);
-    parts.push(part(OTHER_TIME, other_us));
+    parts.push(part(TimeUse::Unaccounted, other_us));
     parts.sort_by(|a, b| b.us.total_cmp(&a.us));
     ResponseTime {
         mean_us: whole_us,
@@ -137,11 +140,8 @@ fn sum_us(parts: &[TimePart]) -> f64 {
     parts.iter().map(|part| part.us).sum()
 }
 
-fn part(name: &str, us: f64) -> TimePart {
-    TimePart {
-        part: name.to_owned(),
-        us,
-    }
+fn part(part: TimeUse, us: f64) -> TimePart {
+    TimePart { part, us }
 }
 
 #[cfg(test)]
@@ -190,16 +190,16 @@ mod tests {
             wait("free buffer waits", 0, (0, 0, 0)),
         ];
         let time = response_time(mean(1_600.0), 10, &clients, &waits).expect("transactions");
-        let parts: Vec<(&str, f64)> = time.parts.iter().map(|p| (p.part.as_str(), p.us)).collect();
+        let parts: Vec<(&str, f64)> = time.parts.iter().map(|p| (p.part.name(), p.us)).collect();
         assert_eq!(
             parts,
             [
                 ("db file sequential read", 500.0),
                 ("log file sync", 400.0),
-                (SYSTEM_CPU, 300.0),
-                (RUN_QUEUE, 200.0),
-                (USER_CPU, 100.0),
-                (OTHER_TIME, 100.0),
+                ("system CPU", 300.0),
+                ("run queue", 200.0),
+                ("user CPU", 100.0),
+                ("other", 100.0),
             ]
         );
         let sum: f64 = time.parts.iter().map(|part| part.us).sum();
@@ -219,12 +219,24 @@ mod tests {
             wait("sync", 10_000_000, (0, 0, 0)),
         ];
         let time = response_time(mean(900.0), 10, &clients, &waits).expect("transactions");
-        assert_eq!(time.part_us(USER_CPU), 100.0);
-        assert_eq!((time.part_us("busy"), time.part_us("sync")), (600.0, 200.0));
-        assert_eq!((time.part_us(OTHER_TIME), time.excess_us), (0.0, 3_200.0));
+        assert_eq!(time.part_us(&"user CPU".into()), 100.0);
+        assert_eq!(
+            (time.part_us(&"busy".into()), time.part_us(&"sync".into())),
+            (600.0, 200.0)
+        );
+        assert_eq!(
+            (time.part_us(&"other".into()), time.excess_us),
+            (0.0, 3_200.0)
+        );
         // Processor time alone is beyond it.
         let time = response_time(mean(50.0), 10, &clients, &waits).expect("transactions");
-        assert_eq!((time.part_us(USER_CPU), time.part_us("busy")), (50.0, 0.0));
+        assert_eq!(
+            (
+                time.part_us(&"user CPU".into()),
+                time.part_us(&"busy".into())
+            ),
+            (50.0, 0.0)
+        );
     }
 
     /// Whatever the accounts say, and however little they fit together.
@@ -277,9 +289,9 @@ mod tests {
         };
         let read = wait("db file sequential read", 8_000_000, (400_000, 0, 300_000));
         let time = response_time(mean(800.0), 10, &clients, &[read]).expect("transactions");
-        assert_eq!(time.part_us(RUN_QUEUE), 100.0);
-        assert_eq!(time.part_us("db file sequential read"), 700.0);
-        assert_eq!(time.part_us(OTHER_TIME), 0.0);
+        assert_eq!(time.part_us(&"run queue".into()), 100.0);
+        assert_eq!(time.part_us(&"db file sequential read".into()), 700.0);
+        assert_eq!(time.part_us(&"other".into()), 0.0);
     }
 
     #[test]

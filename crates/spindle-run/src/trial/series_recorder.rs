@@ -122,11 +122,13 @@ mod tests {
         let recorder = recorder.expect("a thread");
         std::thread::sleep(Duration::from_millis(550));
         let series = recorder.finish();
-        let cpu = series.column("sampler_cpu_percent").expect("it runs");
+        let cpu = series
+            .column(&"sampler_cpu_percent".into())
+            .expect("it runs");
         // On a machine that is busy some looks are late, and none is left out.
         assert!((4..=5).contains(&cpu.len()), "{series:?}");
         assert!(cpu.iter().all(|percent| percent.is_some_and(|p| p > 0.0)));
         assert!(series.columns.iter().all(|c| c.values.len() == cpu.len()));
-        assert!(series.column("page_cache_mib").is_some());
+        assert!(series.column(&"page_cache_mib".into()).is_some());
     }
 }

@@ -265,7 +265,7 @@ mod tests {
 
     fn wait(event: &str, count: u64, total_us: f64) -> Wait {
         Wait {
-            event: event.to_owned(),
+            event: event.into(),
             count,
             total_us,
             mean_us: total_us / count as f64,

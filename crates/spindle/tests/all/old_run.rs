@@ -22,6 +22,10 @@ fn a_result_of_format_1_reads_with_its_workload_in_the_head() {
         .case(&CaseId::new("buffered", 2))
         .expect("it is there");
     assert_eq!(case.trials.len(), 2);
+    let layout = &result.layouts[1];
+    let why = layout.not_direct.as_deref().expect("it stood in a note");
+    assert!(why.starts_with("tmpfs accepts O_DIRECT"), "{why}");
+    assert_eq!(layout.notes, Vec::<String>::new());
     let again = RunResult::from_json(&result.to_json()).expect("it is written as of today");
     assert_eq!(again, result);
 }

@@ -483,7 +483,7 @@ fn both_reports_check_every_trial() {
 fn names_cannot_become_markup() {
     let mut record = fixture::record();
     record.layouts[0].name = "<script>alert(\"1\")</script>".to_owned();
-    record.layouts[0].notes = vec!["not direct here: <img src=x>".to_owned()];
+    record.layouts[0].not_direct = Some("<img src=x>".to_owned());
     let page = page(&record);
     assert_eq!(nesting_error(&page), None);
     assert!(page.contains("&lt;script&gt;alert(&quot;1&quot;)&lt;/script&gt;"));

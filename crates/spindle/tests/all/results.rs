@@ -66,7 +66,7 @@ fn full_result() -> RunResult {
         },
     ];
     let part = |part: &str, us: f64| TimePart {
-        part: part.to_owned(),
+        part: part.into(),
         us,
     };
     for (index, case) in result.cases.iter_mut().enumerate() {
@@ -160,7 +160,7 @@ fn csv_has_a_row_for_each_trial() {
         let wait = trial
             .waits
             .iter()
-            .find(|wait| wait.event == "log file sync");
+            .find(|wait| wait.event.name() == "log file sync");
         assert_eq!(waited, wait.unwrap().total_us);
         assert_eq!(&row[column("rate_per_s")], "", "not known is empty");
     }

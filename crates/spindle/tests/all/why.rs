@@ -5,7 +5,7 @@
 use std::fs;
 use std::process::{Command, Stdio};
 
-use spindle_result::{OTHER_TIME, ResponseTime, RunResult};
+use spindle_result::{ResponseTime, RunResult, TimeUse};
 
 /// Two rounds; a block is read 5 ms slower on the second layout.
 const EXPERIMENT: &str = r#"
@@ -52,7 +52,7 @@ fn assert_adds_up(time: &ResponseTime, mean_us: f64) {
     let sum_us: f64 = time.parts.iter().map(|part| part.us).sum();
     assert!((sum_us - time.mean_us).abs() < 1e-6 * time.mean_us);
     assert_eq!(time.mean_us, mean_us);
-    let other_us = time.part_us(OTHER_TIME);
+    let other_us = time.part_us(&TimeUse::Unaccounted);
     // Latches, page faults and the error of the sample, which is large in two seconds on a busy machine.
     assert!(other_us.abs() <= 0.25 * time.mean_us, "{time:?}");
 }
@@ -72,7 +72,7 @@ fn a_delay_is_found_where_it_was_put() {
             assert_adds_up(time, trial.latency_us.mean);
             assert!(trial.io.expect("transactions").read_bytes > 0.0);
         }
-        let sampled = |name: &str| case.system.iter().any(|mean| mean.name == name);
+        let sampled = |name: &str| case.system.iter().any(|mean| mean.name.name() == name);
         for column in [
             "page_cache_mib",
             "runnable_threads",
@@ -86,7 +86,7 @@ fn a_delay_is_found_where_it_was_put() {
         panic!("one pair: {:?}", result.attributions);
     };
     assert_eq!(attribution.slower, "delayed");
-    assert_eq!(attribution.parts[0].part, "db file sequential read");
+    assert_eq!(attribution.parts[0].part.name(), "db file sequential read");
     let share = attribution.parts[0].us / attribution.difference_us;
     assert!(share > 0.7, "{attribution:?}");
     let sum_us: f64 = attribution.parts.iter().map(|part| part.us).sum();

@@ -181,6 +181,7 @@ fn layout(path: &Path) -> Layout {
         engine: None,
         description: path.description.to_owned(),
         emulated: Vec::new(),
+        not_direct: None,
         notes: Vec::new(),
         database: None,
         stack: Vec::new(),
@@ -296,7 +297,7 @@ fn audit(case: usize, round: u32, reads: u64, writes: u64) -> Audit {
 
 fn wait(event: &str, count: u64, mean_ms: f64) -> Wait {
     Wait {
-        event: event.to_owned(),
+        event: event.into(),
         count,
         total_us: count as f64 * mean_ms * 1e3,
         mean_us: mean_ms * 1e3,

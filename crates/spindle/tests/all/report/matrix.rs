@@ -18,8 +18,8 @@ pub fn record() -> RunRecord {
     let cell = |name: &str, levels: [usize; 2]| (name.to_owned(), levels.to_vec());
     record.matrix = Some(MatrixRecord {
         factors: vec![
-            ("caching".to_owned(), words(&["buffered", "direct"])),
-            ("method".to_owned(), words(&["sync", "slaves"])),
+            ("caching".into(), words(&["buffered", "direct"])),
+            ("method".into(), words(&["sync", "slaves"])),
         ],
         cells: vec![
             cell("buffered, sync", [0, 0]),

@@ -8,8 +8,8 @@ use spindle_result::{
     Attribution, Audit, Case, CaseId, CaseRecord, Conditions, CpuMicroseconds, CpuShares, Drift,
     Finding, IoCounts, KindOfTransaction, Latency, Measure, NoiseFloor, Outcome, PartDifference,
     Place, Promise, RatioEstimate, ResponseTime, Restore, RunRecord, RunResult, SampledTrial,
-    SegmentSpace, Stopping, SystemColumn, SystemMean, SystemSeries, TimePart, Trial, Verdict, Wait,
-    WarmUp, Warning, build,
+    SegmentSpace, Stopping, SystemColumn, SystemMean, SystemSeries, TimePart, TimeUse, Trial,
+    Verdict, Wait, WarmUp, Warning, build,
 };
 use spindle_run::description::describe;
 
@@ -182,7 +182,7 @@ fn trial(layout: usize, clients: u32, round: u32) -> Trial {
         write_bytes: writes * 8_192,
     };
     let wait = |event: &str, count: u64, us: f64| Wait {
-        event: event.to_owned(),
+        event: event.into(),
         count,
         total_us: us * transactions as f64,
         mean_us: us * transactions as f64 / count as f64,
@@ -192,10 +192,8 @@ fn trial(layout: usize, clients: u32, round: u32) -> Trial {
     let mut waits: Vec<Wait> = response_time
         .parts
         .iter()
-        .filter(|part| {
-            !part.part.contains("CPU") && part.part != "other" && part.part != "run queue"
-        })
-        .map(|part| wait(&part.part, transactions * 2, part.us))
+        .filter(|part| matches!(part.part, TimeUse::Wait(_)))
+        .map(|part| wait(part.part.name(), transactions * 2, part.us))
         .collect();
     waits.push(wait(
         "log file parallel write",
@@ -305,7 +303,7 @@ fn response_time(layout: usize, mean_us: f64) -> ResponseTime {
     parts.push(("other", 1.0 - accounted));
     parts.sort_by(|(_, a), (_, b)| b.total_cmp(a));
     let part = |(part, share): (&str, f64)| TimePart {
-        part: part.to_owned(),
+        part: part.into(),
         us: share * mean_us,
     };
     ResponseTime {
@@ -334,7 +332,7 @@ fn sampled(
         (level * dip * (0.86 + 0.28 * seed(index, 1))).round()
     };
     let column = |name: &str, value: &dyn Fn(usize) -> Option<f32>| SystemColumn {
-        name: name.to_owned(),
+        name: name.into(),
         values: (0..samples).map(value).collect(),
     };
     let around = |middle: f64, what: u64| {
@@ -475,7 +473,7 @@ fn explain(case: &mut Case) {
         .first()
         .and_then(|trial| trial.response_time.clone());
     case.system = vec![SystemMean {
-        name: "device_utilisation_percent".to_owned(),
+        name: "device_utilisation_percent".into(),
         mean: 81.0,
         max: 97.0,
     }];
@@ -483,7 +481,7 @@ fn explain(case: &mut Case) {
 
 fn attribution(slower: &str, faster: &str, clients: u32) -> Attribution {
     let part = |part: &str, us: f64, explanation: Option<&str>| PartDifference {
-        part: part.to_owned(),
+        part: part.into(),
         us,
         ci95_us: None,
         explanation: explanation.map(str::to_owned),

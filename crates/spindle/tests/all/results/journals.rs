@@ -109,6 +109,7 @@ fn layout(name: &str) -> Layout {
         engine: None,
         description: format!("files on ext4, {name}"),
         emulated: Vec::new(),
+        not_direct: None,
         notes: Vec::new(),
         database: None,
         stack: Vec::new(),

@@ -1,0 +1,137 @@
+//! Results are decided by types: in the crates of results and reports no comparison with a text decides anything. What
+//! is written as a word is an enum with that word, read once, where it comes in.
+
+use crate::sources::{code, product, sources};
+
+/// What stands before a text that is compared with something.
+const BEFORE: [&str; 8] = [
+    "== ",
+    "!= ",
+    "starts_with(",
+    "ends_with(",
+    "contains(",
+    "strip_prefix(",
+    "strip_suffix(",
+    "split_once(",
+];
+/// What stands behind one.
+const BEHIND: [&str; 5] = [" ==", " !=", " =>", ") =>", " |"];
+
+/// Where a text may be looked at, and why.
+const ALLOWED: [(&str, &str); 6] = [
+    (
+        "crates/spindle-result/src/model/system.rs",
+        "reads the numbers of a series, written as one text",
+    ),
+    (
+        "crates/spindle-result/src/model/format_1.rs",
+        "reads what older versions wrote",
+    ),
+    (
+        "crates/spindle-result/src/model/wait_event.rs",
+        "finds the name that stands in parentheses",
+    ),
+    (
+        "crates/spindle-report/src/facts.rs",
+        "makes paths of a document of any shape",
+    ),
+    (
+        "crates/spindle-report/src/compare/differences.rs",
+        "takes options of mounts apart",
+    ),
+    ("crates/spindle-report/src/export/csv.rs", "escapes texts"),
+];
+
+#[test]
+fn no_comparison_with_a_text_decides_in_results_and_reports() {
+    let crates = ["crates/spindle-result/src/", "crates/spindle-report/src/"];
+    let mut found = Vec::new();
+    for source in product() {
+        let is_of_these = crates.iter().any(|one| source.path.starts_with(one));
+        let is_allowed = ALLOWED.iter().any(|(path, _)| *path == source.path);
+        if is_of_these && !is_allowed {
+            let code = code(&source.text);
+            let lines = code.lines().enumerate().filter(|(_, line)| compares(line));
+            found.extend(
+                lines.map(|(number, line)| format!("{}:{}: {line}", source.path, number + 1)),
+            );
+        }
+    }
+    assert!(found.is_empty(), "{}", found.join("\n"));
+}
+
+/// Whether a line of code, its texts emptied, compares something with a text.
+fn compares(line: &str) -> bool {
+    line.match_indices("\"\"").any(|(at, text)| {
+        let (before, behind) = (&line[..at], &line[at + text.len()..]);
+        BEFORE.iter().any(|end| before.ends_with(end))
+            || BEHIND.iter().any(|begin| behind.starts_with(begin))
+    })
+}
+
+#[test]
+fn a_comparison_with_a_text_is_seen() {
+    for line in [
+        "if part == \"\" {",
+        "if \"\" != part {",
+        "name.starts_with(\"\")",
+        "    \"\" => 1,",
+        "    Some(\"\") => 1,",
+        "    \"\" | \"\" => 1,",
+    ] {
+        assert!(compares(line), "{line}");
+    }
+    for line in ["legend: Some(\"\"),", "format!(\"\", a)", "true => \"\","] {
+        assert!(!compares(line), "{line}");
+    }
+}
+
+/// How names of waits begin that are for storage or for locks: findings and shares of time look at these.
+const LOOKED_AT: [&str; 11] = [
+    "db file",
+    "direct path",
+    "double write",
+    "log file",
+    "log buffer",
+    "free buffer",
+    "write complete",
+    "read by other session",
+    "control file",
+    "checkpoint",
+    "enq: T",
+];
+
+#[test]
+fn the_waits_of_every_engine_that_findings_look_at_have_a_type() {
+    let types = sources(&["crates/spindle-result/src/model/wait_event.rs"], "rs");
+    let known: Vec<&str> = types[0].text.split('"').skip(1).step_by(2).collect();
+    let engines = [
+        "crates/spindle-kernel/src/wait_event.rs",
+        "crates/spindle-engines/src/postgres/waits.rs",
+        "crates/spindle-engines/src/mariadb/waits.rs",
+        "crates/spindle-engines/src/sqlite/observer.rs",
+    ];
+    let mut seen = 0;
+    for source in sources(&engines, "rs") {
+        for text in source
+            .text
+            .lines()
+            .flat_map(|line| line.split('"').skip(1).step_by(2))
+        {
+            let nearest = text
+                .rsplit_once(" (")
+                .map_or(text, |(_, rest)| rest.trim_end_matches(')'));
+            let names = [text, nearest];
+            if names.iter().any(|name| is_event(name)) {
+                seen += 1;
+                let is_known = names.iter().any(|name| known.contains(name));
+                assert!(is_known, "{}: {text:?} is no OracleEvent", source.path);
+            }
+        }
+    }
+    assert!(seen > 40, "{seen} waits found");
+}
+
+fn is_event(name: &str) -> bool {
+    LOOKED_AT.iter().any(|begin| name.starts_with(begin))
+}
