@@ -19,15 +19,15 @@ impl Fact {
     }
 }
 
-/// The engine of an experiment, as far as its settings depend on it.
+/// Whose settings an experiment's database has, as its engine says.
 #[derive(Deserialize, PartialEq, Eq)]
-#[serde(rename_all = "lowercase")]
-enum Engine {
-    /// The embedded database.
-    Kernel,
-    /// Any other.
+enum SettingsOf {
+    /// The embedded database's.
+    #[serde(rename = "kernel")]
+    TheEmbedded,
+    /// Those of any other.
     #[serde(other)]
-    Server,
+    AServer,
 }
 
 /// Every scalar of a document with its path, in the order of the document: `database.size`, `layout 2 name`. Lists of
@@ -60,9 +60,10 @@ const SELDOM_OF_A_SERVER: [&str; 1] = ["redo_path"];
 /// The settings of an experiment, those left out that its engine does not have.
 pub(crate) fn experiment_facts(experiment: &Value) -> Vec<Fact> {
     // An experiment that does not say it has the embedded database.
-    let engine = Engine::deserialize(&experiment["database"]["engine"]).unwrap_or(Engine::Kernel);
+    let settings = SettingsOf::deserialize(&experiment["database"]["engine"])
+        .unwrap_or(SettingsOf::TheEmbedded);
     let mut facts = facts(experiment);
-    facts.retain(|fact| engine == Engine::Kernel || is_of_server(fact));
+    facts.retain(|fact| settings == SettingsOf::TheEmbedded || is_of_server(fact));
     facts
 }
 
