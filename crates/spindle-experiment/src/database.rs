@@ -15,9 +15,9 @@ use super::access_path::{AccessPath, Caching, Method, read_access_path};
 use super::error::ExperimentError;
 use super::reader::Reader;
 use super::server::Server;
-use super::workload::DataOfWorkload;
 use spindle_text::quantity::{GIB, KIB, MIB, TIB, size_text};
 use spindle_text::word::Word;
+use spindle_workload::Data;
 
 /// The database under test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -144,7 +144,7 @@ pub(super) struct Inherited {
     /// The budget that a layout has from the experiment.
     pub memory_bytes: Option<u64>,
     /// The data of a workload that says itself how much there is.
-    pub data: Option<DataOfWorkload>,
+    pub data: Option<Data>,
     /// Whether the experiment says elsewhere that it is an existing server.
     pub is_foreign: bool,
 }
@@ -217,7 +217,7 @@ impl Database {
     }
 
     /// Checks what no single setting can know.
-    fn check(&self, reader: &Reader<'_>, of_workload: Option<DataOfWorkload>) {
+    fn check(&self, reader: &Reader<'_>, of_workload: Option<Data>) {
         let [data, cache, memory, block, log_file] = [
             self.size_bytes,
             self.buffer_cache_bytes,

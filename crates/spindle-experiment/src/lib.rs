@@ -17,11 +17,14 @@ mod database;
 mod document;
 mod error;
 mod file;
+mod keys;
 mod layout;
 mod limit;
 mod matrix;
 mod plan;
 mod reader;
+#[cfg(test)]
+mod reference;
 mod restore;
 mod server;
 mod shown;
@@ -52,10 +55,7 @@ pub use restore::{PutBack, RestoreBy};
 pub use server::Server;
 pub use spindle_layout::Verify;
 pub use vary::parts;
-pub use workload::{
-    Arrivals, Hotspot, Junk, Mix, OltpMix, Parameters, Queries, RedoStress, Slob, Spacing, Tpcb,
-    Tpcc, Transactions, Workload, WorkloadKind,
-};
+pub use workload::{Arrivals, Spacing, Transactions, Workload, WorkloadKind};
 
 use access_path::read_access_path;
 use changes::Known;
@@ -251,7 +251,7 @@ impl Experiment {
         let plan = document.noted(Plan::read(&mut plan_reader));
         let inherited = Inherited {
             memory_bytes: None,
-            data: document.noted(workload::data_of(&workload_reader))?,
+            data: workload::data_of(&workload_reader),
             is_foreign: layout_readers.iter().any(Reader::names_a_server),
         };
         let database = document.noted(Database::read(&mut database_reader, inherited))?;
@@ -460,7 +460,7 @@ fn known() -> Known {
     Known {
         layout_keys: keys_of(LAYOUT_SECTION),
         database_keys: keys_of(DATABASE_SECTION),
-        counted: WorkloadKind::counted(),
+        counted: workload::kinds_that(Transactions::are_counted),
     }
 }
 
@@ -475,7 +475,7 @@ fn keys_by_section() -> Vec<(String, Vec<&'static str>)> {
     )];
     let database = database.expect("every database setting has a default");
     sections.push(("[plan]".to_owned(), keys_asked_by(Plan::read)));
-    for (kind, keys) in workload::keys_by_kind(&database) {
+    for (kind, keys) in workload::keys_by_kind() {
         sections.push((format!("[workload] with kind = \"{kind}\""), keys));
     }
     sections.push((

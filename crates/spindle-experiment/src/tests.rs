@@ -9,6 +9,7 @@ use std::fs;
 
 use super::*;
 use spindle_text::quantity::{GIB, KIB, MIB};
+use spindle_workload::OltpMixSettings;
 
 /// The shortest experiment.
 const ONE_LAYOUT: &str = "[[layout]]\nname = \"only\"\n";
@@ -64,7 +65,7 @@ fn everything_left_out_has_its_default() {
             arrivals: None,
             reconnect: false,
             error_limit_percent: 1.0,
-            transactions: Transactions::OltpMix(OltpMix {
+            transactions: Transactions::OltpMix(OltpMixSettings {
                 read_percent: 40,
                 row_operations: 5,
             }),
@@ -696,11 +697,11 @@ fn the_size_of_tpch_follows_from_its_scale_in_every_layout() {
     assert_eq!(experiment.workload.clients, [1]);
     let sizes = [&experiment.database, &experiment.layouts[0].database];
     assert_eq!(sizes.map(|database| database.size_bytes), [800_000_000; 2]);
-    let queries = experiment.workload.transactions.queries().unwrap();
+    let (_, queries) = experiment.workload.transactions.queries().unwrap();
     assert!(queries.queries.iter().copied().eq(1..=22));
 
     let of_ancestor = parse(&text.replace("tpch", "tpcd"));
-    let queries = of_ancestor.workload.transactions.queries().unwrap();
+    let (_, queries) = of_ancestor.workload.transactions.queries().unwrap();
     assert!(queries.queries.iter().copied().eq(1..=17));
 }
 

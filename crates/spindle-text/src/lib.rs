@@ -1,7 +1,7 @@
 //! Texts and files as people and strangers write them: what makes a text harmless to a terminal and a page
-//! ([`plain`]), how sizes, durations and percentages are spelled ([`quantity`]), how settings of a few words are
-//! declared ([`mod@word`]), and how files of run directories are opened and made ([`mod@files`]). Any crate may call
-//! them.
+//! ([`plain`]), how sizes, durations and percentages are spelled ([`quantity`]), how settings are declared
+//! ([`mod@section`], [`mod@word`]), and how files of run directories are opened and made ([`mod@files`]). Any crate may
+//! call them.
 
 // Tests make files as they like.
 #![cfg_attr(test, allow(clippy::disallowed_methods))]
@@ -9,6 +9,7 @@
 pub mod files;
 pub mod plain;
 pub mod quantity;
+pub mod section;
 pub mod word;
 
 /// For [`words!`].

@@ -1,9 +1,10 @@
 //! What clients do to a database. A [`Workload`] says which tables there are, makes transactions (plain data), and
 //! checks afterwards that nothing was lost; [`driver`] runs clients that execute them on a [`Session`] of whatever
-//! engine. A new workload is one file here, and one line in the list of the experiment file.
+//! engine. A new workload is one file here, with its settings, and one line in the list of `kinds`.
 
 mod arrivals;
 pub mod driver;
+mod kinds;
 mod ledger;
 mod oltp_mix;
 mod session;
@@ -12,9 +13,11 @@ pub mod sql;
 mod workload;
 
 pub use arrivals::{Arrivals, Schedule, Spacing};
-pub use oltp_mix::OltpMix;
+pub use kinds::{Transactions, WorkloadKind};
+pub use oltp_mix::{OltpMix, OltpMixSettings};
 pub use session::{Edit, Operation, Session, SessionError, Txn};
-pub use slob::{Hotspot, RedoStress, Slob};
+pub use slob::{Hotspot, RedoStress, Slob, SlobSettings};
+pub use sql::kind::{Data, Ground, Kind, Made, Pace};
 pub use workload::{
     Acknowledged, Checker, Client, RowLength, Table, TableSize, TableSpec, Workload,
 };

@@ -3,8 +3,12 @@
 
 use rand_xoshiro::rand_core::RngCore;
 
+use serde::{Deserialize, Serialize};
+use spindle_text::settings;
+
 use crate::ledger::{self, Totals};
 use crate::session::{Edit, Operation, Txn};
+use crate::sql::kind::{Ground, Kind, Made};
 use crate::workload::{
     Acknowledged, Checker, Client, RowLength, Table, TableSize, TableSpec, Workload,
 };
@@ -15,17 +19,41 @@ const ROW_BYTES: usize = 120;
 /// Bytes of its text that an update replaces.
 const TEXT_BYTES: usize = 24;
 
-/// Settings of the workload.
+settings! {
+    /// Settings of `oltp_mix`.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+    pub struct OltpMixSettings {
+        /// Share of row operations that read; the rest update.
+        read_percent: u32 = number("read_percent", 40, 0..=100),
+        /// Row operations in a transaction; 5 make 8.2 physical I/Os in the quickstart, redo included, and more where
+        /// the cache holds less of the data.
+        row_operations: u32 = number("row_operations", 5, 1..=1000),
+    }
+}
+
+impl Kind for OltpMixSettings {
+    fn make(&self, ground: &Ground) -> Made {
+        Made::Rows(Box::new(OltpMix {
+            data_bytes: ground.data_bytes,
+            clients: ground.clients,
+            settings: *self,
+        }))
+    }
+
+    fn locked_rows(&self) -> u32 {
+        self.row_operations
+    }
+}
+
+/// The workload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OltpMix {
     /// Size of the table, bytes of blocks.
     pub data_bytes: u64,
     /// Most clients there will be.
     pub clients: u64,
-    /// Share of row operations that read, percent.
-    pub read_percent: u32,
-    /// Row operations in a transaction.
-    pub row_operations: u32,
+    /// What it does.
+    pub settings: OltpMixSettings,
 }
 
 impl Workload for OltpMix {
@@ -54,7 +82,7 @@ impl Workload for OltpMix {
     }
 
     fn next(&self, client: &mut Client, tables: &[Table]) -> Txn {
-        let mut rows: Vec<u64> = (0..self.row_operations)
+        let mut rows: Vec<u64> = (0..self.settings.row_operations)
             .map(|_| client.rng.next_u64() % tables[ROWS].rows)
             .collect();
         // In one order, so that transactions cannot wait for each other in a circle.
@@ -63,7 +91,7 @@ impl Workload for OltpMix {
         let mut operations = Vec::with_capacity(rows.len() + 1);
         let (mut changes, mut sum) = (0, 0);
         for row in rows {
-            if client.rng.next_u64() % 100 < u64::from(self.read_percent) {
+            if client.rng.next_u64() % 100 < u64::from(self.settings.read_percent) {
                 operations.push(Operation::Read { table: ROWS, row });
             } else {
                 let amount = (client.rng.next_u64() % 2001) as i64 - 1000;
@@ -108,8 +136,10 @@ mod tests {
         let mix = OltpMix {
             data_bytes: 1 << 20,
             clients: 1,
-            read_percent: 40,
-            row_operations: 5,
+            settings: OltpMixSettings {
+                read_percent: 40,
+                row_operations: 5,
+            },
         };
         let tables = [Table {
             rows: 100_000,

@@ -4,10 +4,13 @@
 
 use rand_xoshiro::rand_core::RngCore;
 use serde::{Deserialize, Serialize};
-use spindle_text::words;
+use spindle_text::quantity::size_text;
+use spindle_text::section::Refusal;
+use spindle_text::{settings, words};
 
 use crate::ledger::{self, Totals};
 use crate::session::{Edit, Operation, Txn};
+use crate::sql::kind::{Ground, Kind, Made};
 use crate::workload::{
     Acknowledged, Checker, Client, RowLength, Table, TableSize, TableSpec, Workload,
 };
@@ -29,18 +32,84 @@ words! {
     }
 }
 
-/// A part of each schema that is visited more often.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Hotspot {
-    /// Its size, bytes of blocks.
-    pub size_bytes: u64,
-    /// Where it begins in the schema, bytes of blocks.
-    pub offset_bytes: u64,
-    /// Every so many-th transaction goes there.
-    pub every: u32,
+settings! {
+    /// A part of each client's data that is visited more often than the rest.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+    pub struct Hotspot {
+        /// `HOTSPOT_MB`; within the data.
+        size_bytes: u64 = size("size", 8 << 20, 1 << 20..=1 << 40),
+        /// `HOTSPOT_OFFSET_MB`: where it begins in a client's data.
+        offset_bytes: u64 = size("offset", 16 << 20, 0..=1 << 40),
+        /// `HOTSPOT_FREQUENCY`: every n-th operation goes to it.
+        every: u32 = number("every", 3, 1..=1000),
+    }
 }
 
-/// Settings of the workload.
+settings! {
+    /// Settings of `slob`, after those of its `slob.conf`.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+    pub struct SlobSettings {
+        /// `UPDATE_PCT`: share of operations that update.
+        update_percent: u32 = number("update_percent", 10, 0..=100),
+        /// `SCAN_PCT`: share of reading operations that scan the scan table.
+        scan_percent: u32 = number("scan_percent", 0, 0..=100),
+        /// `SCAN_TABLE_SZ`: adjacent blocks that a scan reads, from a random place of the data; no more than the data.
+        scan_blocks: u32 = number("scan_blocks", 128, 1..=1 << 24),
+        /// `WORK_UNIT`: blocks touched by one operation.
+        work_unit: u32 = number("work_unit", 64, 1..=10_000),
+        /// `REDO_STRESS`: an update changes one column of 128 bytes, or 19 of them (half the row if that is less).
+        redo_stress: RedoStress = word("redo_stress", RedoStress::Lite),
+        /// `DO_HOTSPOT`: a part of each client's data that is visited more often.
+        hotspot: Option<Hotspot> = table("hotspot"),
+    }
+}
+
+impl Kind for SlobSettings {
+    fn make(&self, ground: &Ground) -> Made {
+        Made::Rows(Box::new(Slob {
+            data_bytes: ground.data_bytes,
+            block_bytes: ground.block_bytes,
+            clients: ground.clients,
+            settings: *self,
+        }))
+    }
+
+    fn check(&self, ground: &Ground) -> Result<(), Refusal> {
+        let data = size_text(ground.data_bytes);
+        let scan_bytes = u64::from(self.scan_blocks) * ground.block_bytes;
+        if scan_bytes > ground.data_bytes {
+            return Err(Refusal {
+                keys: &["scan_blocks"],
+                title: format!(
+                    "a scan table of {} is larger than the data, {data}",
+                    size_text(scan_bytes)
+                ),
+                label: format!("at most {}", ground.data_bytes / ground.block_bytes),
+                help: "set fewer scan_blocks or a larger database.size",
+            });
+        }
+        let end_of = |hotspot: &Hotspot| hotspot.offset_bytes + hotspot.size_bytes;
+        let end_bytes = self.hotspot.as_ref().map_or(0, end_of);
+        if end_bytes > ground.data_bytes {
+            return Err(Refusal {
+                keys: &["hotspot"],
+                title: format!(
+                    "the hot spot ends at {}, past the data, {data}",
+                    size_text(end_bytes)
+                ),
+                label: "offset + size must lie within the data".to_owned(),
+                help: "make the hot spot smaller, or set a larger database.size",
+            });
+        }
+        Ok(())
+    }
+
+    fn locked_rows(&self) -> u32 {
+        self.work_unit
+    }
+}
+
+/// The workload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Slob {
     /// Size of all schemas together, bytes of blocks.
@@ -49,18 +118,8 @@ pub struct Slob {
     pub block_bytes: u64,
     /// Most clients there will be.
     pub clients: u64,
-    /// UPDATE_PCT: transactions that update, percent.
-    pub update_percent: u32,
-    /// SCAN_PCT: of the others, those that scan, percent.
-    pub scan_percent: u32,
-    /// SCAN_TABLE_SZ: blocks a scan reads.
-    pub scan_blocks: u64,
-    /// WORK_UNIT: rows a transaction visits.
-    pub work_unit: u32,
-    /// REDO_STRESS.
-    pub redo_stress: RedoStress,
-    /// DO_HOTSPOT.
-    pub hotspot: Option<Hotspot>,
+    /// What it does.
+    pub settings: SlobSettings,
 }
 
 impl Slob {
@@ -74,7 +133,7 @@ impl Slob {
     /// The rows that this transaction chooses from.
     fn aim(&self, client: &mut Client, table: Table) -> (u64, u64) {
         let (first, rows) = self.schema(client, table);
-        match self.hotspot {
+        match self.settings.hotspot {
             Some(hotspot)
                 if client
                     .rng
@@ -124,7 +183,7 @@ impl Workload for Slob {
     }
 
     fn replaced_bytes(&self, table: usize, row_bytes: usize) -> usize {
-        let wanted = match (table, self.redo_stress) {
+        let wanted = match (table, self.settings.redo_stress) {
             (BLOCKS, RedoStress::Lite) => LITE_BYTES,
             (BLOCKS, RedoStress::Heavy) => HEAVY_BYTES,
             _ => 0,
@@ -135,8 +194,8 @@ impl Workload for Slob {
     fn next(&self, client: &mut Client, tables: &[Table]) -> Txn {
         let table = tables[BLOCKS];
         let (first, rows) = self.aim(client, table);
-        if client.rng.next_u64() % 100 < u64::from(self.update_percent) {
-            let mut chosen: Vec<u64> = (0..self.work_unit)
+        if client.rng.next_u64() % 100 < u64::from(self.settings.update_percent) {
+            let mut chosen: Vec<u64> = (0..self.settings.work_unit)
                 .map(|_| first + client.rng.next_u64() % rows)
                 .collect();
             chosen.sort_unstable();
@@ -153,8 +212,8 @@ impl Workload for Slob {
                 number: client.changes,
             };
         }
-        if client.rng.next_u64() % 100 < u64::from(self.scan_percent) {
-            let blocks = self.scan_blocks.min(table.blocks);
+        if client.rng.next_u64() % 100 < u64::from(self.settings.scan_percent) {
+            let blocks = u64::from(self.settings.scan_blocks).min(table.blocks);
             let first_block = client.rng.next_u64() % (table.blocks - blocks + 1);
             let operations = vec![Operation::Scan {
                 table: BLOCKS,
@@ -171,7 +230,7 @@ impl Workload for Slob {
             row: first + client.rng.next_u64() % rows,
         };
         Txn {
-            operations: (0..self.work_unit).map(read).collect(),
+            operations: (0..self.settings.work_unit).map(read).collect(),
             number: 0,
         }
     }
@@ -191,12 +250,14 @@ mod tests {
             data_bytes: 8 << 20,
             block_bytes: 8192,
             clients: 4,
-            update_percent,
-            scan_percent: 0,
-            scan_blocks: 16,
-            work_unit: 8,
-            redo_stress: RedoStress::Lite,
-            hotspot: None,
+            settings: SlobSettings {
+                update_percent,
+                scan_percent: 0,
+                scan_blocks: 16,
+                work_unit: 8,
+                redo_stress: RedoStress::Lite,
+                hotspot: None,
+            },
         }
     }
 
@@ -236,7 +297,8 @@ mod tests {
             offset_bytes: 8192,
             every: 2,
         });
-        let slob = Slob { hotspot, ..slob(0) };
+        let mut slob = slob(0);
+        slob.settings.hotspot = hotspot;
         let tables = [Table {
             rows: 1000,
             blocks: 1000,

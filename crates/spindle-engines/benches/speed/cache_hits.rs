@@ -12,7 +12,7 @@ use spindle_io::Env;
 use spindle_io::real::{AccessPath, Caching, Method};
 use spindle_io::real::{RealEnv, block_on};
 use spindle_kernel::WaitEvent;
-use spindle_workload::{OltpMix, Workload};
+use spindle_workload::{OltpMix, OltpMixSettings, Workload};
 
 use crate::Pace;
 use crate::database::{Database, read_everything, work};
@@ -43,8 +43,10 @@ pub fn run(pace: Pace, directory: &Path, figures: &mut Figures) {
     let workload: Arc<dyn Workload> = Arc::new(OltpMix {
         data_bytes: DATA_BYTES,
         clients: SESSIONS[3] as u64,
-        read_percent: 100,
-        row_operations: 20,
+        settings: OltpMixSettings {
+            read_percent: 100,
+            row_operations: 20,
+        },
     });
     let mut database = Database::create(directory, workload, SESSIONS[3], DATA_BYTES, LOG_BYTES);
     let pace = Pace {

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use spindle_engines::kernel::{KernelEngine, Shutdown};
 use spindle_io::real::{RealEnv, block_on};
 use spindle_io::{Arena, Env};
-use spindle_workload::{Edit, OltpMix, Operation, Session};
+use spindle_workload::{Edit, OltpMix, OltpMixSettings, Operation, Session};
 
 use crate::Pace;
 use crate::database::{DIRECT, Database, read_everything, work, written};
@@ -26,8 +26,10 @@ pub fn run(pace: Pace, directory: &Path, figures: &mut Figures) {
     let workload = OltpMix {
         data_bytes: 32 << 20,
         clients: clients as u64,
-        read_percent: 0,
-        row_operations: 1,
+        settings: OltpMixSettings {
+            read_percent: 0,
+            row_operations: 1,
+        },
     };
     let database = Database::create(directory, Arc::new(workload), clients, 64 << 20, LOG_BYTES);
     let env: Arc<dyn Env> = RealEnv::new(1);

@@ -8,7 +8,7 @@ use spindle_engines::kernel::{IoSettings, Shutdown};
 use spindle_io::Env;
 use spindle_io::real::{AccessPath, Caching, Method};
 use spindle_io::real::{RealEnv, block_on};
-use spindle_workload::{OltpMix, Workload};
+use spindle_workload::{OltpMix, OltpMixSettings, Workload};
 
 use crate::Pace;
 use crate::database::{Database, work};
@@ -23,8 +23,10 @@ pub fn run(pace: Pace, directory: &Path, figures: &mut Figures) {
     let workload: Arc<dyn Workload> = Arc::new(OltpMix {
         data_bytes: 512 << 20,
         clients: MANY as u64,
-        read_percent: 40,
-        row_operations: 8,
+        settings: OltpMixSettings {
+            read_percent: 40,
+            row_operations: 8,
+        },
     });
     let database = Database::create(directory, workload, MANY, CACHE_BYTES, LOG_BYTES);
     let path = IoSettings::of(AccessPath::new(Caching::Direct, Method::Async));

@@ -14,7 +14,7 @@ use spindle_io::real::{RealEnv, block_on};
 use spindle_io::{Env, Join};
 use spindle_kernel::invariant;
 use spindle_workload::driver::{self, Behaviour};
-use spindle_workload::{OltpMix, Workload};
+use spindle_workload::{OltpMix, OltpMixSettings, Workload};
 
 use crate::Pace;
 use crate::database::{BLOCK_BYTES, read_everything, work};
@@ -40,8 +40,10 @@ impl Cached {
         let workload: Arc<dyn Workload> = Arc::new(OltpMix {
             data_bytes: 32 << 20,
             clients: CLIENTS as u64,
-            read_percent,
-            row_operations: ROWS_A_TRANSACTION,
+            settings: OltpMixSettings {
+                read_percent,
+                row_operations: ROWS_A_TRANSACTION,
+            },
         });
         let settings = Settings {
             block_bytes: BLOCK_BYTES,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use spindle_engines::kernel::Shutdown;
 use spindle_io::Env;
 use spindle_io::real::{RealEnv, block_on};
-use spindle_workload::{RedoStress, Slob, Workload};
+use spindle_workload::{RedoStress, Slob, SlobSettings, Workload};
 
 use crate::database::{BLOCK_BYTES, DIRECT, Database, work};
 use crate::figures::{Figure, Figures, Goal};
@@ -21,12 +21,14 @@ pub fn slob(update_percent: u32, clients: usize) -> Arc<dyn Workload> {
         data_bytes: 1 << 30,
         block_bytes: BLOCK_BYTES as u64,
         clients: clients as u64,
-        update_percent,
-        scan_percent: 0,
-        scan_blocks: 16,
-        work_unit: 64,
-        redo_stress: RedoStress::Lite,
-        hotspot: None,
+        settings: SlobSettings {
+            update_percent,
+            scan_percent: 0,
+            scan_blocks: 16,
+            work_unit: 64,
+            redo_stress: RedoStress::Lite,
+            hotspot: None,
+        },
     })
 }
 

@@ -13,7 +13,9 @@ use spindle_io::real::{RealEnv, block_on};
 use spindle_layout::TreeDirectories;
 
 use spindle_workload::sql::RowsInSql;
-use spindle_workload::{Acknowledged, Checker, Client, OltpMix, Table, TableSpec, Txn, Workload};
+use spindle_workload::{
+    Acknowledged, Checker, Client, OltpMix, OltpMixSettings, Table, TableSpec, Txn, Workload,
+};
 
 use crate::small;
 
@@ -36,8 +38,10 @@ impl Interrupting {
             mix: OltpMix {
                 data_bytes: DATA_BYTES,
                 clients: 1,
-                read_percent: 20,
-                row_operations: 4,
+                settings: OltpMixSettings {
+                    read_percent: 20,
+                    row_operations: 4,
+                },
             },
             filled: Arc::default(),
             interrupted: Arc::default(),

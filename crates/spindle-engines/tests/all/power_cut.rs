@@ -19,7 +19,7 @@ use spindle_layout::power_cut::{
     AddressMap, Content, Cut, Entry, Kind, Notes, Replay, WriteLog, draw_cuts, mark,
 };
 use spindle_workload::driver::{self, Behaviour};
-use spindle_workload::{OltpMix, Workload};
+use spindle_workload::{OltpMix, OltpMixSettings, Workload};
 
 const CLIENTS: usize = 3;
 /// Transactions of a recording.
@@ -157,8 +157,10 @@ fn workload() -> Arc<dyn Workload> {
     Arc::new(OltpMix {
         data_bytes: 1 << 20,
         clients: CLIENTS as u64,
-        read_percent: 20,
-        row_operations: 4,
+        settings: OltpMixSettings {
+            read_percent: 20,
+            row_operations: 4,
+        },
     })
 }
 

@@ -13,7 +13,7 @@ use spindle_io::real::{RealEnv, block_on};
 use spindle_kernel::WaitEvent;
 use spindle_layout::DatabaseFiles;
 use spindle_workload::driver::{self, Behaviour};
-use spindle_workload::{OltpMix, Workload};
+use spindle_workload::{OltpMix, OltpMixSettings, Workload};
 
 use crate::small;
 
@@ -27,8 +27,10 @@ fn workload() -> Arc<dyn Workload> {
     Arc::new(OltpMix {
         data_bytes: 20 << 20,
         clients: CLIENTS_MAX as u64,
-        read_percent: 100,
-        row_operations: 10,
+        settings: OltpMixSettings {
+            read_percent: 100,
+            row_operations: 10,
+        },
     })
 }
 

@@ -10,7 +10,7 @@ use spindle_io::Env;
 use spindle_io::real::facts::anonymous_bytes;
 use spindle_io::real::{RealEnv, block_on};
 use spindle_workload::driver::{self, Behaviour, Running};
-use spindle_workload::{OltpMix, Workload};
+use spindle_workload::{OltpMix, OltpMixSettings, Workload};
 
 const CLIENTS: usize = 1000;
 /// What a session may take at the most: its thread's stack as far as it is touched, its counters, the records and old
@@ -22,8 +22,10 @@ fn workload() -> Arc<dyn Workload> {
     Arc::new(OltpMix {
         data_bytes: 64 << 20,
         clients: CLIENTS as u64,
-        read_percent: 40,
-        row_operations: 10,
+        settings: OltpMixSettings {
+            read_percent: 40,
+            row_operations: 10,
+        },
     })
 }
 

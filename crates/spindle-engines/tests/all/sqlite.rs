@@ -17,7 +17,9 @@ use spindle_io::real::{RealEnv, block_on};
 use spindle_layout::{GoldenTree, TreeDirectories, TreeImage, Verify};
 use spindle_workload::driver::Behaviour;
 use spindle_workload::sql::{RowsInSql, SqlWorkload, Value};
-use spindle_workload::{Acknowledged, OltpMix, RedoStress, SessionError, Slob, Workload};
+use spindle_workload::{
+    Acknowledged, OltpMix, OltpMixSettings, RedoStress, SessionError, Slob, SlobSettings, Workload,
+};
 
 use crate::promise::{must_name, storage};
 use spindle_engines::promise::Keeps;
@@ -42,8 +44,10 @@ fn oltp_mix() -> Arc<dyn SqlWorkload> {
     in_sql(OltpMix {
         data_bytes: 2 << 20,
         clients: CLIENTS.into(),
-        read_percent: 40,
-        row_operations: 5,
+        settings: OltpMixSettings {
+            read_percent: 40,
+            row_operations: 5,
+        },
     })
 }
 
@@ -103,12 +107,14 @@ fn the_workloads_of_rows_run_on_it_and_their_checks_pass() {
         data_bytes: 1 << 20,
         block_bytes: 8192,
         clients: CLIENTS.into(),
-        update_percent: 50,
-        scan_percent: 50,
-        scan_blocks: 8,
-        work_unit: 8,
-        redo_stress: RedoStress::Heavy,
-        hotspot: None,
+        settings: SlobSettings {
+            update_percent: 50,
+            scan_percent: 50,
+            scan_blocks: 8,
+            work_unit: 8,
+            redo_stress: RedoStress::Heavy,
+            hotspot: None,
+        },
     });
     for workload in [oltp_mix(), slob] {
         for settings in [

@@ -21,7 +21,7 @@ use spindle_layout::{
 };
 use spindle_workload::driver::Behaviour;
 use spindle_workload::sql::{RowsInSql, SqlConnection, SqlWorkload};
-use spindle_workload::{Acknowledged, OltpMix};
+use spindle_workload::{Acknowledged, OltpMix, OltpMixSettings};
 
 const CLIENTS: u32 = 3;
 const DEVICE_BYTES: u64 = 16 << 20;
@@ -76,8 +76,10 @@ fn workload() -> Arc<dyn SqlWorkload> {
     let mix = OltpMix {
         data_bytes: 2 << 20,
         clients: CLIENTS.into(),
-        read_percent: 40,
-        row_operations: 5,
+        settings: OltpMixSettings {
+            read_percent: 40,
+            row_operations: 5,
+        },
     };
     Arc::new(RowsInSql::new(Arc::new(mix), 7))
 }

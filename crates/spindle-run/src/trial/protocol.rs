@@ -12,16 +12,15 @@ use spindle_engines::EngineError;
 use spindle_engines::kernel::{self, IoSettings, Settings};
 use spindle_engines::sql::{Schema, ServerIo, ServerRequest};
 use spindle_layout::{DatabaseFiles, Place, TreeDirectories};
+use spindle_workload::Workload;
 use spindle_workload::driver::Behaviour;
-use spindle_workload::sql::tpch::Version;
-use spindle_workload::sql::{Junk, RowsInSql, SqlWorkload, Tpcb, Tpcc, Tpch};
-use spindle_workload::{OltpMix, Slob, Workload};
+use spindle_workload::sql::SqlWorkload;
 
 use super::limit_probe::LimitProbe;
 use super::own_cost::OwnCostTask;
 use crate::observe::block_device::DeviceNumber;
 use crate::observe::io_limit::Rates;
-use spindle_experiment::{AccessPath, Database, Delay, TornBlocks, Transactions};
+use spindle_experiment::{AccessPath, Database, Delay, TornBlocks};
 use spindle_result::{
     Arrivals, ClientAudit, CpuMicroseconds, CpuShares, IoCalls, IoCounts, KindOfTransaction,
     Latency, Memory, OwnCost, Promise, QueryRun, ResponseTime, SegmentSpace, Standstill,
@@ -275,34 +274,9 @@ pub fn workload_of(
     workload: &spindle_experiment::Workload,
     database: &Database,
 ) -> Box<dyn Workload> {
-    let clients = u64::from(workload.clients.iter().copied().max().unwrap_or(1));
-    let data_bytes = database.size_bytes;
-    match &workload.transactions {
-        Transactions::OltpMix(mix) => Box::new(OltpMix {
-            data_bytes,
-            clients,
-            read_percent: mix.read_percent,
-            row_operations: mix.row_operations,
-        }),
-        Transactions::Slob(slob) => Box::new(Slob {
-            data_bytes,
-            block_bytes: database.block_size_bytes,
-            clients,
-            update_percent: slob.update_percent,
-            scan_percent: slob.scan_percent,
-            scan_blocks: u64::from(slob.scan_blocks),
-            work_unit: slob.work_unit,
-            redo_stress: slob.redo_stress,
-            hotspot: slob.hotspot,
-        }),
-        Transactions::Tpch(_)
-        | Transactions::Tpcd(_)
-        | Transactions::Tpcb(_)
-        | Transactions::Tpcc(_)
-        | Transactions::Junk(_) => {
-            unreachable!("the embedded database is refused this workload when the file is read")
-        }
-    }
+    let settings = workload.transactions.settings();
+    let made = settings.make(&workload.ground(database, 0)).of_rows();
+    made.expect("the embedded database is refused this workload when the file is read")
 }
 
 /// The workload of an experiment in SQL; its rows are drawn from `seed`.
@@ -311,38 +285,8 @@ pub fn sql_workload_of(
     database: &Database,
     seed: u64,
 ) -> Arc<dyn SqlWorkload> {
-    match &workload.transactions {
-        Transactions::OltpMix(_) | Transactions::Slob(_) => {
-            let rows = Arc::from(workload_of(workload, database));
-            Arc::new(RowsInSql::new(rows, seed))
-        }
-        Transactions::Tpch(queries) => Arc::new(tpch_of(Version::H, queries, seed)),
-        Transactions::Tpcd(queries) => Arc::new(tpch_of(Version::D, queries, seed)),
-        Transactions::Tpcb(tpcb) => Arc::new(Tpcb {
-            scale: tpcb.scale,
-            select_only: tpcb.select_only,
-        }),
-        Transactions::Tpcc(tpcc) => {
-            Arc::new(Tpcc::new(tpcc.warehouses, tpcc.mix, tpcc.procedures, seed))
-        }
-        Transactions::Junk(junk) => Arc::new(Junk {
-            rows: junk.rows,
-            commit_every: junk.commit_every,
-            procedure: junk.procedure,
-        }),
-    }
-}
-
-fn tpch_of(version: Version, queries: &spindle_experiment::Queries, seed: u64) -> Tpch {
-    Tpch {
-        version,
-        scale: queries.scale,
-        queries: queries.queries.iter().map(|&query| query as u8).collect(),
-        refresh: queries.refresh,
-        parameters: queries.parameters,
-        query_limit: Some(Duration::from_millis(queries.query_limit_ms)),
-        seed,
-    }
+    let settings = workload.transactions.settings();
+    settings.make(&workload.ground(database, seed)).in_sql(seed)
 }
 
 /// What is asked of the server of an experiment; `None` for the embedded database.
@@ -357,26 +301,15 @@ pub fn server_request(
         bin_dir: server.bin_dir.clone(),
         buffer_cache_bytes: database.buffer_cache_bytes,
         data_bytes: database.size_bytes,
-        clients: sessions_of(
-            workload,
-            workload.clients.iter().copied().max().unwrap_or(1),
-        ),
+        clients: workload.sessions(workload.clients_max()),
         io,
     })
-}
-
-/// Sessions at a load level: its clients, and for several streams of queries the one that refreshes.
-fn sessions_of(workload: &spindle_experiment::Workload, clients: u32) -> u32 {
-    match workload.transactions.queries() {
-        Some(queries) => Tpch::clients_of(clients as usize, queries.refresh) as u32,
-        None => clients,
-    }
 }
 
 /// How the clients of a trial behave.
 pub fn behaviour_of(workload: &spindle_experiment::Workload, clients: u32) -> Behaviour {
     Behaviour {
-        clients: sessions_of(workload, clients) as usize,
+        clients: workload.sessions(clients) as usize,
         transactions: None,
         reconnect: workload.reconnect,
         think_time_ns: workload.think_time_ms * 1_000_000,
@@ -393,12 +326,7 @@ const ROW_COPIES: u64 = 4;
 /// Memory that the transactions of all clients may take at once, besides what the clients themselves do: a lock for
 /// each row they change, and copies of rows on the way.
 pub fn transaction_bytes(task: &Task) -> u64 {
-    let rows = match &task.workload.transactions {
-        Transactions::OltpMix(mix) => mix.row_operations,
-        Transactions::Slob(slob) => slob.work_unit,
-        // A server has its limit by another rule.
-        _ => 0,
-    };
+    let rows = task.workload.transactions.settings().locked_rows();
     // The ledger's row comes on top.
     let locks_bytes = (u64::from(rows) + 1) * ROW_LOCK_BYTES;
     let copies_bytes = ROW_COPIES * task.database.block_size_bytes;

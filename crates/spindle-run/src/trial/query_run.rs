@@ -1,9 +1,8 @@
 //! What became of the queries of a trial: seconds of each, and the standard's figures.
 
 use spindle_workload::driver::KindRecord;
-use spindle_workload::sql::tpch::Version;
 
-use spindle_experiment::{Transactions, Workload};
+use spindle_experiment::Workload;
 use spindle_result::tpch;
 use spindle_result::{QueryRun, QueryTime, is_refresh};
 
@@ -15,11 +14,7 @@ pub fn query_run(
     kinds: Vec<KindRecord>,
     elapsed_s: f64,
 ) -> Option<QueryRun> {
-    let queries = workload.transactions.queries()?;
-    let version = match workload.transactions {
-        Transactions::Tpcd(_) => Version::D,
-        _ => Version::H,
-    };
+    let (version, queries) = workload.transactions.queries()?;
     let temporary_bytes = temporary_bytes_of_queries(&kinds);
     let times: Vec<QueryTime> = kinds.into_iter().filter_map(time_of).collect();
     let asked = || times.iter().filter(|time| !time.is_refresh());

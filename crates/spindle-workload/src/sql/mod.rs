@@ -1,15 +1,16 @@
 //! Workloads in SQL: what clients do to a database that speaks it. A [`SqlWorkload`] says how its tables are made and
 //! filled, which statements it runs, makes transactions, and checks afterwards that nothing was lost; an engine
-//! implements [`SqlConnection`] and knows no workload. A new workload is one file or folder here, and one line in the
-//! list of the experiment file; what differs between dialects stands in [`dialect`] or beside the statement.
+//! implements [`SqlConnection`] and knows no workload. A new workload is one file or folder here, with its settings,
+//! and one line in the list of `kinds`; what differs between dialects stands in [`dialect`] or beside the statement.
 
 pub mod connection;
 pub mod dialect;
 mod junk;
+pub mod kind;
 mod numbered;
 pub mod rows;
 mod tpcb;
-mod tpcc;
+pub mod tpcc;
 pub mod tpch;
 pub mod value;
 pub mod work;

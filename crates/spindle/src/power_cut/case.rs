@@ -8,7 +8,7 @@ use spindle_engines::kernel::{self, Commit, Settings, double_write_bytes, files_
 use spindle_io::real::facts;
 use spindle_layout::spec::{DeviceSpec, FileSystemSpec, LayoutKind, Preparation};
 use spindle_layout::{DatabaseFiles, LayoutError, LayoutSpec, Placement, RawSpace, Shape, Target};
-use spindle_workload::{OltpMix, Workload};
+use spindle_workload::{OltpMix, OltpMixSettings, Workload};
 
 use super::PowerCutError;
 use spindle_experiment::{AccessPath, Database, DiskGroup, Experiment, Layout, TornBlocks};
@@ -145,8 +145,10 @@ impl Case {
         OltpMix {
             data_bytes: DATA_BYTES,
             clients: CLIENTS as u64,
-            read_percent: 20,
-            row_operations: 4,
+            settings: OltpMixSettings {
+                read_percent: 20,
+                row_operations: 4,
+            },
         }
     }
 

@@ -27,7 +27,9 @@ use spindle_io::real::{RealEnv, block_on};
 use spindle_layout::{GoldenTree, TreeDirectories, TreeImage, Verify};
 use spindle_workload::driver::{Behaviour, Running};
 use spindle_workload::sql::{RowsInSql, SqlConnection, SqlWorkload};
-use spindle_workload::{Acknowledged, OltpMix, RedoStress, Slob, Workload};
+use spindle_workload::{
+    Acknowledged, OltpMix, OltpMixSettings, RedoStress, Slob, SlobSettings, Workload,
+};
 
 const CLIENTS: u32 = 3;
 /// The directory of the programs to test, where PATH does not name it.
@@ -126,8 +128,10 @@ fn oltp_mix() -> Arc<dyn SqlWorkload> {
     in_sql(OltpMix {
         data_bytes: 8 << 20,
         clients: CLIENTS.into(),
-        read_percent: 40,
-        row_operations: 5,
+        settings: OltpMixSettings {
+            read_percent: 40,
+            row_operations: 5,
+        },
     })
 }
 
@@ -215,12 +219,14 @@ fn the_workloads_of_rows_run_on_it_and_their_checks_pass() {
         data_bytes: 8 << 20,
         block_bytes: 8192,
         clients: CLIENTS.into(),
-        update_percent: 50,
-        scan_percent: 50,
-        scan_blocks: 8,
-        work_unit: 8,
-        redo_stress: RedoStress::Heavy,
-        hotspot: None,
+        settings: SlobSettings {
+            update_percent: 50,
+            scan_percent: 50,
+            scan_blocks: 8,
+            work_unit: 8,
+            redo_stress: RedoStress::Heavy,
+            hotspot: None,
+        },
     });
     let several_files = [
         ("innodb_page_size", "8192"),

@@ -10,8 +10,8 @@ use spindle_engines::sql::{
     Purpose, RunningServer, Server, ServerKind, ServerRequest, create_and_load, server,
 };
 use spindle_layout::TreeDirectories;
-use spindle_workload::OltpMix;
 use spindle_workload::sql::{RowsInSql, SqlWorkload};
+use spindle_workload::{OltpMix, OltpMixSettings};
 
 pub const CLIENTS: usize = 4;
 
@@ -49,8 +49,10 @@ pub fn workload() -> Arc<dyn SqlWorkload> {
     let mix = OltpMix {
         data_bytes: 4 << 20,
         clients: CLIENTS as u64,
-        read_percent: 40,
-        row_operations: 5,
+        settings: OltpMixSettings {
+            read_percent: 40,
+            row_operations: 5,
+        },
     };
     Arc::new(RowsInSql::new(Arc::new(mix), 7))
 }

@@ -10,7 +10,7 @@ use spindle_io::Env;
 use spindle_io::real::create::create_plain;
 use spindle_io::real::{AccessPath, Caching, Method};
 use spindle_layout::{DatabaseFiles, Place, Shape};
-use spindle_workload::{OltpMix, Workload};
+use spindle_workload::{OltpMix, OltpMixSettings, Workload};
 
 pub const CLIENTS: usize = 4;
 
@@ -18,8 +18,10 @@ pub fn workload() -> Arc<dyn Workload> {
     Arc::new(OltpMix {
         data_bytes: 4 << 20,
         clients: CLIENTS as u64,
-        read_percent: 20,
-        row_operations: 4,
+        settings: OltpMixSettings {
+            read_percent: 20,
+            row_operations: 4,
+        },
     })
 }
 

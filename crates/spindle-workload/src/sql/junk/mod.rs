@@ -6,13 +6,18 @@
 mod check;
 mod statements;
 
+use std::sync::Arc;
+
 use rand_xoshiro::rand_core::RngCore;
+use serde::{Deserialize, Serialize};
+use spindle_text::settings;
 
 use super::connection::{LoadPart, SqlConnection};
 use super::dialect::Dialect;
 use super::value::Value;
 use super::{SqlTransaction, SqlWorkload};
 use crate::session::SessionError;
+use crate::sql::kind::{Data, Ground, Kind, Made, Pace};
 use crate::workload::{Acknowledged, Client};
 use statements::{CALL, INSERT};
 
@@ -22,21 +27,38 @@ const C7_LENGTH: usize = 56;
 /// Bytes of a row in the table and both keys, about.
 const ROW_BYTES: u64 = 320;
 
-/// The workload.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Junk {
-    /// Rows of all clients together, rounded up to whole commits of each.
-    pub rows: u64,
-    /// Rows between two commits.
-    pub commit_every: u32,
-    /// A procedure of the database inserts them.
-    pub procedure: bool,
+settings! {
+    /// The workload.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+    pub struct Junk {
+        /// Rows that all clients insert together; rounded up to whole commits of each client.
+        rows: u64 = number("rows", 1_000_000, 1..=10_000_000_000),
+        /// Rows between two commits.
+        commit_every: u32 = number("commit_every", 100, 1..=1_000_000),
+        /// A procedure of the database inserts the rows of a commit, as the study's loop did; it is called once for
+        /// each commit. Not with SQLite.
+        procedure: bool = flag("procedure", false),
+    }
 }
 
-impl Junk {
-    /// Bytes that so many rows take, about.
-    pub fn rows_bytes(rows: u64) -> u64 {
-        rows * ROW_BYTES
+impl Kind for Junk {
+    fn make(&self, _: &Ground) -> Made {
+        Made::Sql(Arc::new(*self))
+    }
+
+    fn pace(&self) -> Pace {
+        Pace::Counted
+    }
+
+    fn data(&self) -> Option<Data> {
+        Some(Data {
+            bytes: self.rows * ROW_BYTES,
+            is_loaded: false,
+        })
+    }
+
+    fn procedure_key(&self) -> Option<&'static str> {
+        self.procedure.then_some("procedure")
     }
 }
 

@@ -6,11 +6,16 @@ mod check;
 mod tables;
 mod transaction;
 
+use std::sync::Arc;
+
 use rand_xoshiro::rand_core::RngCore;
+use serde::{Deserialize, Serialize};
+use spindle_text::settings;
 
 use super::connection::{LoadPart, SqlConnection};
 use super::dialect::Dialect;
 use super::{SqlTransaction, SqlWorkload};
+use crate::sql::kind::{Data, Ground, Kind, Made};
 use crate::workload::{Acknowledged, Client};
 use transaction::{Select, TpcbTransaction};
 
@@ -22,19 +27,34 @@ const DELTA_MAX: u64 = 5000;
 /// Bytes of a branch with its accounts, tellers and keys, about.
 const BRANCH_BYTES: u64 = 15 << 20;
 
-/// The workload.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Tpcb {
-    /// Branches.
-    pub scale: u32,
-    /// Transactions select an account and change nothing.
-    pub select_only: bool,
+settings! {
+    /// The workload.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+    pub struct Tpcb {
+        /// Branches, each with 10 tellers and 100,000 accounts.
+        scale: u32 = number("scale", 10, 1..=20_000),
+        /// Transactions select one account and change nothing, as with `pgbench -S`.
+        select_only: bool = flag("select_only", false),
+    }
 }
 
 impl Tpcb {
     /// Bytes that so many branches take when they are loaded, about.
     pub fn loaded_bytes(scale: u32) -> u64 {
         u64::from(scale) * BRANCH_BYTES
+    }
+}
+
+impl Kind for Tpcb {
+    fn make(&self, _: &Ground) -> Made {
+        Made::Sql(Arc::new(*self))
+    }
+
+    fn data(&self) -> Option<Data> {
+        Some(Data {
+            bytes: Tpcb::loaded_bytes(self.scale),
+            is_loaded: true,
+        })
     }
 }
 

@@ -15,12 +15,17 @@ mod schema;
 mod statements;
 mod stock_level;
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
+use spindle_text::section::{Key, Keys, Refusal, Section};
+use spindle_text::settings;
 
 use super::connection::{LoadPart, SqlConnection};
 use super::dialect::Dialect;
 use super::value::Value;
 use super::{SqlTransaction, SqlWorkload};
+use crate::sql::kind::{Data, Ground, Kind, Made};
 use crate::workload::{Acknowledged, Client};
 use random::{Constants, LAST_NAMES, uniform};
 
@@ -77,6 +82,90 @@ impl Mix {
     /// Their sum, percent.
     pub fn sum(&self) -> u32 {
         self.shares().iter().sum()
+    }
+}
+
+impl Section for Mix {
+    fn read<K: Keys>(keys: &mut K) -> Mix {
+        let is_given = keys.is_given();
+        let mut share = |name, says, standard: u32| {
+            // A kind that is left out of a mix does not take place.
+            let default = if is_given { 0 } else { standard };
+            keys.number(Key { name, says }, default, 0..=100)
+        };
+        Mix {
+            new_order: share("new_order", "orders entered", Mix::STANDARD.new_order),
+            payment: share("payment", "payments by customers", Mix::STANDARD.payment),
+            order_status: share(
+                "order_status",
+                "questions about a customer's last order",
+                Mix::STANDARD.order_status,
+            ),
+            delivery: share(
+                "delivery",
+                "the oldest order of every district delivered",
+                Mix::STANDARD.delivery,
+            ),
+            stock_level: share(
+                "stock_level",
+                "questions about items that run short",
+                Mix::STANDARD.stock_level,
+            ),
+        }
+    }
+}
+
+settings! {
+    /// Settings of `tpcc`.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+    pub struct TpccSettings {
+        /// Warehouses.
+        warehouses: u32 = number("warehouses", 10, 1..=10_000),
+        /// A transaction is one call of a procedure of the database, as with HammerDB; not with SQLite.
+        procedures: bool = flag("procedures", false),
+        /// Shares of the transactions, percent, 100 in sum: `new_order`, `payment`, `order_status`, `delivery`,
+        /// `stock_level`. The standard's are 45, 43, 4, 4 and 4; one that is left out of a `mix` does not take place.
+        mix: Mix = table_or("mix", "the standard's"),
+    }
+}
+
+impl Kind for TpccSettings {
+    fn make(&self, ground: &Ground) -> Made {
+        let TpccSettings {
+            warehouses,
+            procedures,
+            mix,
+        } = *self;
+        Made::Sql(Arc::new(Tpcc::new(
+            warehouses,
+            mix,
+            procedures,
+            ground.seed,
+        )))
+    }
+
+    fn data(&self) -> Option<Data> {
+        Some(Data {
+            bytes: Tpcc::loaded_bytes(self.warehouses),
+            is_loaded: true,
+        })
+    }
+
+    fn check(&self, _: &Ground) -> Result<(), Refusal> {
+        match self.mix.sum() {
+            100 => Ok(()),
+            sum => Err(Refusal {
+                keys: &["mix"],
+                title: format!("the shares of mix add up to {sum}"),
+                label: "they are percentages: 100 in sum".to_owned(),
+                help: "the standard's mix is { new_order = 45, payment = 43, order_status = 4, delivery = 4, \
+                       stock_level = 4 }; a kind left out does not take place",
+            }),
+        }
+    }
+
+    fn procedure_key(&self) -> Option<&'static str> {
+        self.procedures.then_some("procedures")
     }
 }
 

@@ -16,15 +16,19 @@ mod refresh;
 mod schema;
 mod streams;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
+use serde::{Deserialize, Serialize};
+use spindle_text::section::{Key, Keys, Section};
 use spindle_text::words;
 
 use self::parameters::Draw;
 use super::{Dialect, LoadPart, Row, SqlConnection, SqlTransaction, SqlWorkload};
 use crate::session::SessionError;
+use crate::sql::kind::{Data, Ground, Kind, Made, Pace};
 use crate::workload::{Acknowledged, Client};
 
 /// What the queries and refresh functions are called, in the order of a transaction's kind.
@@ -65,6 +69,123 @@ words! {
         Validation = "validation",
     }
 }
+
+/// What a unit of scale takes in a database, tables and indexes together, about.
+const BYTES_PER_SCALE: f64 = 1.6e9;
+
+/// Settings of `tpch` and `tpcd`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Queries {
+    /// Size of the data: 1 is about a gigabyte of text.
+    pub scale: f64,
+    /// The queries that are asked, by number.
+    pub queries: Vec<u32>,
+    /// Whether the refresh functions run.
+    pub refresh: bool,
+    /// A query that takes longer is cancelled and counted as an error.
+    pub query_limit_ms: u64,
+    /// Where their parameters come from.
+    pub parameters: Parameters,
+}
+
+impl Queries {
+    fn read<K: Keys>(version: Version, keys: &mut K) -> Queries {
+        let key = |name, says| Key { name, says };
+        let numbers = version.queries();
+        Queries {
+            scale: keys.scale(
+                key(
+                    "scale",
+                    "the scale factor; `database.size` follows from it, about 1.6 GB for a unit with its indexes, and is \
+                     left out",
+                ),
+                1.0,
+                0.01..=10_000.0,
+            ),
+            queries: keys.numbers(
+                key(
+                    "queries",
+                    "the queries that are asked; power and throughput are those of all of them, and missing otherwise",
+                ),
+                u32::from(*numbers.start())..=u32::from(*numbers.end()),
+            ),
+            refresh: keys.flag(
+                key(
+                    "refresh",
+                    "whether the refresh functions RF1 and RF2 run, which add and remove a thousandth of the orders",
+                ),
+                false,
+            ),
+            query_limit_ms: keys.duration_ms(
+                key(
+                    "query_limit",
+                    "a query that takes longer is cancelled and counted as an error",
+                ),
+                600_000,
+                100..=3_600_000,
+            ),
+            parameters: keys.word(
+                key(
+                    "parameters",
+                    "what the queries ask for: drawn by the standard's rules, for each stream its own and in every trial \
+                     and layout the same (they follow from `seed`); or the values for which the standard has answers",
+                ),
+                Parameters::Random,
+            ),
+        }
+    }
+
+    fn make(&self, version: Version, ground: &Ground) -> Made {
+        Made::Sql(Arc::new(Tpch {
+            version,
+            scale: self.scale,
+            queries: self.queries.iter().map(|&query| query as u8).collect(),
+            refresh: self.refresh,
+            parameters: self.parameters,
+            query_limit: Some(Duration::from_millis(self.query_limit_ms)),
+            seed: ground.seed,
+        }))
+    }
+}
+
+macro_rules! settings_of {
+    ($name:ident, $version:expr, $says:literal) => {
+        #[doc = $says]
+        #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+        #[serde(transparent)]
+        pub struct $name(pub Queries);
+
+        impl Section for $name {
+            fn read<K: Keys>(keys: &mut K) -> $name {
+                $name(Queries::read($version, keys))
+            }
+        }
+
+        impl Kind for $name {
+            fn make(&self, ground: &Ground) -> Made {
+                self.0.make($version, ground)
+            }
+
+            fn pace(&self) -> Pace {
+                Pace::Streams
+            }
+
+            fn data(&self) -> Option<Data> {
+                Some(Data {
+                    bytes: (self.0.scale * BYTES_PER_SCALE) as u64,
+                    is_loaded: true,
+                })
+            }
+
+            fn sessions(&self, clients: u32) -> u32 {
+                Tpch::clients_of(clients as usize, self.0.refresh) as u32
+            }
+        }
+    };
+}
+
+settings_of!(TpchSettings, Version::H, "Settings of `tpch`.");
+settings_of!(TpcdSettings, Version::D, "Settings of `tpcd`.");
 
 /// The workload.
 pub struct Tpch {

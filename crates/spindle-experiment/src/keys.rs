@@ -1,0 +1,68 @@
+//! The sections that other crates declare, read from the experiment file: a [`Reader`] as the [`Keys`] that they ask.
+
+use std::fmt::Display;
+use std::ops::RangeInclusive;
+
+use spindle_text::section::{Key, Keys, Section};
+use spindle_text::word::Word;
+
+use super::reader::Reader;
+
+impl Keys for Reader<'_> {
+    fn is_given(&self) -> bool {
+        !self.table().entries.is_empty()
+    }
+
+    fn number<T>(&mut self, key: Key, default: T, range: RangeInclusive<T>) -> T
+    where
+        T: Copy + Display + PartialOrd + TryFrom<i128>,
+    {
+        Reader::number(self, key.name, default, range)
+    }
+
+    fn scale(&mut self, key: Key, default: f64, range: RangeInclusive<f64>) -> f64 {
+        Reader::scale(self, key.name, default, range)
+    }
+
+    fn flag(&mut self, key: Key, default: bool) -> bool {
+        Reader::flag(self, key.name, default)
+    }
+
+    fn size(&mut self, key: Key, default_bytes: u64, range: RangeInclusive<u64>) -> u64 {
+        Reader::size(self, key.name, default_bytes, range)
+    }
+
+    fn duration_ms(&mut self, key: Key, default_ms: u64, range: RangeInclusive<u64>) -> u64 {
+        Reader::duration_ms(self, key.name, default_ms, range)
+    }
+
+    fn word<W: Word>(&mut self, key: Key, default: W) -> W {
+        Reader::word(self, key.name, default)
+    }
+
+    fn numbers(&mut self, key: Key, all: RangeInclusive<u32>) -> Vec<u32> {
+        let is_set = self.has(key.name);
+        let given = Reader::numbers(self, key.name, *all.start(), all.clone());
+        match is_set {
+            true => given,
+            false => all.collect(),
+        }
+    }
+
+    fn table<S: Section>(&mut self, key: Key) -> Option<S> {
+        let is_set = self.has(key.name);
+        let section = read_section(self, key);
+        is_set.then_some(section)
+    }
+
+    fn table_or<S: Section>(&mut self, key: Key, _: &'static str) -> S {
+        read_section(self, key)
+    }
+}
+
+fn read_section<S: Section>(reader: &mut Reader<'_>, key: Key) -> S {
+    let mut table = reader.section(key.name);
+    let section = S::read(&mut table);
+    table.finish();
+    section
+}

@@ -1,0 +1,94 @@
+//! Which workloads there are. A new one is its file or folder, and a line here: its word in the experiment file, what
+//! it is, and its settings.
+
+use serde::{Deserialize, Serialize};
+use spindle_text::section::{Keys, Listing, Section};
+use spindle_text::words;
+
+use crate::oltp_mix::OltpMixSettings;
+use crate::slob::SlobSettings;
+use crate::sql::kind::{Kind, Pace};
+use crate::sql::tpcc::TpccSettings;
+use crate::sql::tpch::{Queries, TpcdSettings, TpchSettings, Version};
+use crate::sql::{Junk, Tpcb};
+
+macro_rules! workloads {
+    ($($(#[doc = $says:literal])+ $variant:ident = $word:literal, $settings:ty;)+) => {
+        words! {
+            /// The kind of workload.
+            pub enum WorkloadKind {
+                $($(#[doc = $says])+ $variant = $word,)+
+            }
+        }
+
+        /// The settings of each kind of workload.
+        #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+        #[serde(tag = "kind")]
+        pub enum Transactions {
+            $($(#[doc = $says])+ #[serde(rename = $word)] $variant($settings),)+
+        }
+
+        impl Transactions {
+            /// Reads the settings of a kind.
+            pub fn read<K: Keys>(kind: WorkloadKind, keys: &mut K) -> Transactions {
+                match kind {
+                    $(WorkloadKind::$variant => Transactions::$variant(Section::read(keys)),)+
+                }
+            }
+
+            /// Which kind it is.
+            pub fn kind(&self) -> WorkloadKind {
+                match self {
+                    $(Transactions::$variant(_) => WorkloadKind::$variant,)+
+                }
+            }
+
+            /// What follows from the settings.
+            pub fn settings(&self) -> &dyn Kind {
+                match self {
+                    $(Transactions::$variant(settings) => settings,)+
+                }
+            }
+        }
+    };
+}
+
+workloads! {
+    /// Short transactions of reads and updates at random rows, as in the HP/Oracle study of raw devices.
+    OltpMix = "oltp_mix", OltpMixSettings;
+    /// SLOB: random single-block reads and updates, one row per block.
+    Slob = "slob", SlobSettings;
+    /// TPC-H: 22 queries, and functions that refresh the data.
+    Tpch = "tpch", TpchSettings;
+    /// TPC-D, its ancestor: 17 queries.
+    Tpcd = "tpcd", TpcdSettings;
+    /// TPC-B, as `pgbench` has it.
+    Tpcb = "tpcb", Tpcb;
+    /// TPC-C.
+    Tpcc = "tpcc", TpccSettings;
+    /// Rows inserted one by one, as in the study of ASM and LVM.
+    Junk = "junk", Junk;
+}
+
+impl Transactions {
+    /// Whether trials end when so many transactions have been carried out, and not after a time.
+    pub fn are_counted(&self) -> bool {
+        self.settings().pace() != Pace::Timed
+    }
+
+    /// The queries of a workload of streams, and whose they are.
+    pub fn queries(&self) -> Option<(Version, &Queries)> {
+        match self {
+            Transactions::Tpch(TpchSettings(queries)) => Some((Version::H, queries)),
+            Transactions::Tpcd(TpcdSettings(queries)) => Some((Version::D, queries)),
+            _ => None,
+        }
+    }
+}
+
+impl WorkloadKind {
+    /// Its settings, each at its default.
+    pub fn defaults(self) -> Transactions {
+        Transactions::read(self, &mut Listing::default())
+    }
+}

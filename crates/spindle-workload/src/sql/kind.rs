@@ -1,0 +1,113 @@
+//! What each kind of workload says of itself, beside its settings: how a trial of it goes, how much data it brings,
+//! what it refuses, and how it is made.
+
+use std::sync::Arc;
+
+use spindle_text::section::Refusal;
+
+use super::SqlWorkload;
+use super::rows::RowsInSql;
+use crate::workload::Workload;
+
+/// The database that a workload is made for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ground {
+    /// Loaded data, bytes.
+    pub data_bytes: u64,
+    /// Size of a block, bytes.
+    pub block_bytes: u64,
+    /// Most clients there will be.
+    pub clients: u64,
+    /// Where the rows start from.
+    pub seed: u64,
+}
+
+/// How a trial goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pace {
+    /// Transactions follow each other until the time is over.
+    Timed,
+    /// It ends when so much has been done.
+    Counted,
+    /// It ends when each stream has asked its queries, one after the other.
+    Streams,
+}
+
+/// The data of a workload that says itself how much there is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Data {
+    /// Bytes, about.
+    pub bytes: u64,
+    /// It is there before the clients begin; else they insert it.
+    pub is_loaded: bool,
+}
+
+/// A workload, made for a database.
+pub enum Made {
+    /// Of row operations, which every engine can do.
+    Rows(Box<dyn Workload>),
+    /// In SQL.
+    Sql(Arc<dyn SqlWorkload>),
+}
+
+impl Made {
+    /// As the embedded database carries it out; `None` when it exists in SQL only.
+    pub fn of_rows(self) -> Option<Box<dyn Workload>> {
+        match self {
+            Made::Rows(rows) => Some(rows),
+            Made::Sql(_) => None,
+        }
+    }
+
+    /// As a database that speaks SQL carries it out; rows are drawn from `seed`.
+    pub fn in_sql(self, seed: u64) -> Arc<dyn SqlWorkload> {
+        match self {
+            Made::Rows(rows) => Arc::new(RowsInSql::new(Arc::from(rows), seed)),
+            Made::Sql(workload) => workload,
+        }
+    }
+}
+
+/// The settings of a workload, and what follows from them.
+pub trait Kind {
+    /// Makes it.
+    fn make(&self, ground: &Ground) -> Made;
+
+    /// How a trial of it goes.
+    fn pace(&self) -> Pace {
+        Pace::Timed
+    }
+
+    /// Its data, when it says itself how much there is.
+    fn data(&self) -> Option<Data> {
+        None
+    }
+
+    /// Whether it exists in SQL only.
+    fn is_in_sql(&self) -> bool {
+        self.data().is_some()
+    }
+
+    /// What is wrong with its settings for a database of this size.
+    ///
+    /// # Errors
+    /// The first thing found.
+    fn check(&self, _: &Ground) -> Result<(), Refusal> {
+        Ok(())
+    }
+
+    /// Rows that a transaction locks at once, besides the ledger's.
+    fn locked_rows(&self) -> u32 {
+        0
+    }
+
+    /// Sessions at a load level.
+    fn sessions(&self, clients: u32) -> u32 {
+        clients
+    }
+
+    /// The key by which it asks for procedures of the database, if it does.
+    fn procedure_key(&self) -> Option<&'static str> {
+        None
+    }
+}
