@@ -1,6 +1,7 @@
 //! The embedded database as a database under test: opens its files on an access path, loads a workload's tables, and
 //! gives the workload its sessions.
 
+mod counters;
 mod on_devices;
 mod under_test;
 
@@ -8,17 +9,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 pub use spindle_io::real::Delay;
-use spindle_io::real::{
-    AccessPath, DelayedDevice, FixedBuffers, IoCounts, MemoryDevice, Queue, RingConfig,
-};
+use spindle_io::real::{AccessPath, DelayedDevice, MemoryDevice, Queue, RingConfig};
 use spindle_io::{BlockDevice, Env};
 use spindle_kernel::{
-    CONTROL_FILE_BYTES, Instance, KernelError, RecoveryReport, SegmentSpace, StatisticsSnapshot,
-    create_database, row_bytes_max, table_blocks,
+    CONTROL_FILE_BYTES, Instance, KernelError, RecoveryReport, StatisticsSnapshot, create_database,
+    row_bytes_max, table_blocks,
 };
 pub use spindle_kernel::{
-    Commit, SampledWaits, Settings, Shutdown, Storage, TornBlocks, WaitTotal, WriteSync,
-    double_write_bytes,
+    Commit, SampledWaits, Settings, Shutdown, Storage, TornBlocks, WriteSync, double_write_bytes,
 };
 use spindle_layout::{DatabaseFiles, OpenedFile, Opening, Place, Shape};
 use spindle_workload::{
@@ -26,7 +24,6 @@ use spindle_workload::{
 };
 
 use crate::EngineError;
-use crate::engine::EngineCounts;
 pub(crate) use on_devices::datafiles;
 pub use on_devices::{OpenStorage, create_and_load_on};
 pub use under_test::KernelUnderTest;
@@ -373,61 +370,14 @@ impl KernelEngine {
         }
     }
 
-    /// I/O so far, as the devices counted it.
-    pub fn counts(&self) -> EngineCounts {
-        let sum = |files: &[OpenFile]| {
-            files
-                .iter()
-                .fold(IoCounts::default(), |sum, file| sum + file.file.counters())
-        };
-        // Log files were opened first.
-        let (redo, data) = self.files.list.split_at(self.redo_files);
-        let grouped = self
-            .files
-            .list
-            .iter()
-            .filter(|open| open.file.is_in_group());
-        EngineCounts {
-            data: sum(data),
-            redo: sum(redo),
-            grouped: grouped.fold(IoCounts::default(), |sum, open| sum + open.file.counters()),
-            disks: self.files.opening.disk_counters(),
-        }
-    }
-
-    /// Waits so far.
-    pub fn wait_events(&self) -> Vec<WaitTotal> {
-        self.instance.wait_events()
-    }
-
-    /// Those of sessions alone.
-    pub fn session_wait_events(&self) -> Vec<WaitTotal> {
-        self.instance.session_wait_events()
-    }
-
     /// Database counters so far.
     pub fn statistics(&self) -> StatisticsSnapshot {
         self.instance.statistics()
     }
 
-    /// Changed blocks in the buffer cache, bytes.
-    pub fn dirty_bytes(&self) -> u64 {
-        self.instance.dirty_bytes()
-    }
-
-    /// Space of every segment.
-    pub fn segments(&self) -> Vec<SegmentSpace> {
-        self.instance.segments()
-    }
-
     /// What recovery did at the start.
     pub fn recovery(&self) -> RecoveryReport {
         self.instance.recovery()
-    }
-
-    /// Why the database failed, if it did.
-    pub fn failure(&self) -> Option<String> {
-        self.instance.failure().map(|failure| failure.to_string())
     }
 
     /// Flushes every datafile: what `write_sync = "checkpoint"` leaves for later.
@@ -437,16 +387,6 @@ impl KernelEngine {
             flushed.result.map_err(KernelError::from)?;
         }
         Ok(())
-    }
-
-    /// Why fixed buffers were asked for and not had, if so.
-    pub fn fixed_buffers_dropped(&self) -> Option<String> {
-        self.rings
-            .iter()
-            .find_map(|ring| match ring.fixed_buffers() {
-                FixedBuffers::Dropped { reason } => Some(reason),
-                _ => None,
-            })
     }
 
     /// Stops the database. Returns, for each file, the numbers of the blocks written since the start.

@@ -1,9 +1,9 @@
 //! A run: every trial of an experiment, in order, journalled. [`runner`] is the whole story; the other modules are its
 //! parts: which trials come next ([`schedule`]), what this machine can do ([`examine`]), the layouts' `limits`, the
-//! databases' files ([`images`] of the embedded one, `trees` of servers, [`schemas`] on existing servers) and the thin
-//! `volumes` beneath them, the [`journal`] and what it adds up to ([`replay`]), and the run [`directory`]. A
-//! [`trial`] is a process of its own; what the system says meanwhile is in [`observe`]. A run prints nothing: it tells
-//! a [`listener`]. Only the command line calls this crate.
+//! `databases`, made, kept and put back (with [`schemas`] on existing servers and the thin `volumes` beneath them), the
+//! [`journal`] and what it adds up to ([`replay`]), and the run [`directory`]. A [`trial`] is a process of its own;
+//! what the system says meanwhile is in [`observe`]. A run prints nothing: it tells a [`listener`]. Only the command
+//! line calls this crate.
 
 // Tests make files as they like, and say why they are skipped.
 #![cfg_attr(test, allow(clippy::disallowed_methods))]
@@ -15,7 +15,6 @@ pub mod directory;
 pub mod examine;
 mod finished_trial;
 pub mod grounds;
-pub mod images;
 pub mod journal;
 mod limits;
 pub mod listener;
@@ -30,6 +29,5 @@ mod same_place;
 pub mod schedule;
 pub mod schemas;
 mod server_files;
-mod trees;
 pub mod trial;
 mod volumes;

@@ -731,7 +731,7 @@ impl Runner {
             measure_ms: plan.measure_ms,
             sample_ms: sample_ms(experiment),
             files: databases.files(layout),
-            server: databases.server_request(experiment, layout),
+            server: databases.server_request(layout),
             devices: databases.devices(layout),
         }
     }

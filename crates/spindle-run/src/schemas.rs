@@ -1,9 +1,8 @@
-//! The databases of a run on existing servers: for each address a schema of the run's own, noted in the ledger
-//! before it is made, loaded anew before every trial, dropped at the end. Layouts with the same address share one.
+//! The database of a run on an existing server: a schema of the run's own, noted in the ledger before it is made,
+//! loaded anew before every trial, dropped at the end.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use spindle_engines::EngineError;
@@ -16,71 +15,30 @@ use spindle_workload::sql::SqlWorkload;
 
 use super::replay::RunState;
 use super::restored::{DatabaseError, Restored};
-use super::schedule::order_of_making;
-use crate::trial::protocol::sql_workload_of;
 use spindle_result::Restore;
 
 /// Where the kernel makes identities that no two have.
 const UUID: &str = "/proc/sys/kernel/random/uuid";
 
-/// The schemas of a run.
-pub struct Schemas {
-    made: Vec<(Schema, EntryNumber)>,
-    of_layout: BTreeMap<usize, usize>,
-    workload: Arc<dyn SqlWorkload>,
+/// A schema of the run's own, noted in the ledger.
+pub(super) struct OwnSchema {
+    schema: Schema,
+    number: EntryNumber,
     ledger: Arc<Ledger>,
-    /// Ends loading.
-    interrupted: Arc<AtomicBool>,
 }
 
-impl Schemas {
-    /// Makes the schemas of the layouts `wanted`, empty. `note` hears what is being done. Returns the layouts that
-    /// cannot have theirs, with the reason.
-    pub fn prepare(
-        state: &RunState,
-        wanted: &[usize],
-        ledger: &Arc<Ledger>,
-        interrupted: &Arc<AtomicBool>,
-        note: &mut dyn FnMut(&str),
-    ) -> Result<(Schemas, Vec<(usize, String)>), DatabaseError> {
-        let experiment = &state.experiment;
-        let mut schemas = Schemas {
-            made: Vec::new(),
-            of_layout: BTreeMap::new(),
-            workload: sql_workload_of(&experiment.workload, &experiment.database, experiment.seed),
-            ledger: Arc::clone(ledger),
-            interrupted: Arc::clone(interrupted),
-        };
-        let mut failed = Vec::new();
-        for layout in order_of_making(state, wanted) {
-            if interrupted.load(Ordering::Relaxed) {
-                break;
-            }
-            match schemas.schema_for(state, layout, note) {
-                Ok(made) => _ = schemas.of_layout.insert(layout, made),
-                Err(error @ DatabaseError::Ledger(_)) => return Err(error),
-                Err(error) => failed.push((layout, error.to_string())),
-            }
-        }
-        failed.sort_by_key(|(layout, _)| *layout);
-        Ok((schemas, failed))
-    }
-
-    /// The schema of a layout, made if no other layout has made it.
-    fn schema_for(
-        &mut self,
+impl OwnSchema {
+    /// Makes the schema of a layout, empty. `note` hears what is being done.
+    pub fn make(
         state: &RunState,
         layout: usize,
+        ledger: &Arc<Ledger>,
         note: &mut dyn FnMut(&str),
-    ) -> Result<usize, DatabaseError> {
+    ) -> Result<OwnSchema, DatabaseError> {
         let database = state.experiment.database_of(layout);
         let (Some(server), Some(address)) = (&database.server, database.address()) else {
             return Err(DatabaseError::Ground("it has no url".to_owned()));
         };
-        let mut made = self.made.iter();
-        if let Some(there) = made.position(|(schema, _)| schema.address == *address) {
-            return Ok(there);
-        }
         let token = std::fs::read_to_string(UUID).map_err(|error| DatabaseError::Place {
             path: UUID.into(),
             error,
@@ -95,32 +53,36 @@ impl Schemas {
         let schema = schema.with_password();
         let schema = schema.map_err(|error| DatabaseError::Ground(error.to_string()))?;
         note(&format!("making the schema {} on {address}", schema.name));
-        let number = self.ledger.note(
-            Some(&state.experiment.layouts[layout].name),
-            record_of(&schema).into(),
-        )?;
+        let name = &state.experiment.layouts[layout].name;
+        let number = ledger.note(Some(name), record_of(&schema).into())?;
         if let Err(error) = server_of(address)?.make(&schema) {
             // Should it have been made all the same, the token knows it.
             if server_of(address)?.drop_schema(&schema).is_ok() {
-                self.ledger.gone(number)?;
+                ledger.gone(number)?;
             }
             return Err(error.into());
         }
-        self.made.push((schema, number));
-        Ok(self.made.len() - 1)
+        Ok(OwnSchema {
+            schema,
+            number,
+            ledger: Arc::clone(ledger),
+        })
     }
 
-    /// The schema of a layout.
-    pub fn schema(&self, layout: usize) -> &Schema {
-        &self.made[self.of_layout[&layout]].0
+    /// What it is, and where.
+    pub fn schema(&self) -> &Schema {
+        &self.schema
     }
 
-    /// Drops a layout's tables, and makes and loads them again.
-    pub fn restore(&self, layout: usize) -> Result<Restored, DatabaseError> {
-        let schema = self.schema(layout);
+    /// Drops its tables, and makes and loads them again.
+    pub fn reload(
+        &self,
+        workload: &dyn SqlWorkload,
+        interrupted: &Arc<AtomicBool>,
+    ) -> Result<Restored, DatabaseError> {
         let began = Instant::now();
-        let server = server_of(&schema.address)?;
-        reload(server, schema, &*self.workload, &self.interrupted)?;
+        let server = server_of(&self.schema.address)?;
+        reload(server, &self.schema, workload, interrupted)?;
         Ok(Restored {
             restore: Restore {
                 method: "schema dropped, made and loaded again".to_owned(),
@@ -133,25 +95,21 @@ impl Schemas {
         })
     }
 
-    /// Drops them all. Returns what could not be dropped, in words; `spindle clean` tries again.
-    pub fn remove(self) -> Vec<String> {
-        let mut leftovers = Vec::new();
-        for (schema, number) in self.made {
-            let record = record_of(&schema);
-            match drop_by(&schema) {
-                Ok(SchemaGone::NotOurs) => {
-                    leftovers.push(format!("{record} was left: it is no longer this run's"));
-                }
-                Ok(SchemaGone::Dropped | SchemaGone::WasNot) => {
-                    let noted = self.ledger.gone(number);
-                    leftovers.extend(noted.err().map(|error| error.to_string()));
-                }
-                Err(reason) => leftovers.push(format!(
-                    "{record} was left: {reason}. When its server is there again: spindle clean"
-                )),
+    /// Drops it. Returns what could not be dropped, in words; `spindle clean` tries again.
+    pub fn remove(self) -> Option<String> {
+        let record = record_of(&self.schema);
+        match drop_by(&self.schema) {
+            Ok(SchemaGone::NotOurs) => {
+                Some(format!("{record} was left: it is no longer this run's"))
             }
+            Ok(SchemaGone::Dropped | SchemaGone::WasNot) => {
+                let noted = self.ledger.gone(self.number);
+                noted.err().map(|error| error.to_string())
+            }
+            Err(reason) => Some(format!(
+                "{record} was left: {reason}. When its server is there again: spindle clean"
+            )),
         }
-        leftovers
     }
 }
 

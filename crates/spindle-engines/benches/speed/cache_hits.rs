@@ -7,6 +7,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use spindle_engines::engine::Counters;
 use spindle_engines::kernel::{IoSettings, KernelEngine, Settings, Shutdown};
 use spindle_io::Env;
 use spindle_io::real::{AccessPath, Caching, Method};
@@ -157,15 +158,15 @@ fn points_of(database: &Database, directory: &Path, pace: Pace) -> Vec<Point> {
 
 /// Time of sessions in waits other than for a block to be read.
 fn waited_ns(engine: &KernelEngine) -> u64 {
-    let is_read = |event| {
-        matches!(
-            event,
-            WaitEvent::DbFileSequentialRead
-                | WaitEvent::DbFileScatteredRead
-                | WaitEvent::ReadByOtherSession
-        )
-    };
-    let totals = engine.session_wait_events();
-    let others = totals.iter().filter(|total| !is_read(total.event));
+    let reads = [
+        WaitEvent::DbFileSequentialRead,
+        WaitEvent::DbFileScatteredRead,
+        WaitEvent::ReadByOtherSession,
+    ]
+    .map(WaitEvent::name);
+    let totals = engine.session_waits();
+    let others = totals
+        .iter()
+        .filter(|total| !reads.contains(&&*total.event));
     others.map(|total| total.total_ns).sum()
 }

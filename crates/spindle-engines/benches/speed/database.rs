@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
+use spindle_engines::engine::Counters;
 use spindle_engines::engine::EngineCounts;
 use spindle_engines::kernel::{
     Delay, IoSettings, KernelEngine, Load, Settings, create_and_load, files_of,

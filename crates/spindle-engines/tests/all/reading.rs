@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use spindle_engines::engine::Counters;
 use spindle_engines::kernel::{KernelEngine, Load, Settings, Shutdown, create_and_load, files_of};
 use spindle_io::Env;
 use spindle_io::real::{Caching, Method};
@@ -89,8 +90,8 @@ fn reads_and_waits(env: &Arc<dyn Env>, files: &DatabaseFiles, clients: usize) ->
         std::thread::sleep(Duration::from_millis(5));
     }
     block_on(running.stop()).unwrap();
-    let totals = engine.session_wait_events();
-    let of = |event: WaitEvent| totals.iter().find(|total| total.event == event);
+    let totals = engine.session_waits();
+    let of = |event: WaitEvent| totals.iter().find(|total| total.event == event.name());
     let counts = [WaitEvent::DbFileSequentialRead, WaitEvent::FreeBufferWaits]
         .map(|event| of(event).map_or(0, |total| total.count));
     let engine = Arc::into_inner(engine).expect("every client has gone");

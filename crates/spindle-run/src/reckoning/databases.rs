@@ -8,7 +8,7 @@ use spindle_engines::sql::{Room, Server, ServerKind, ServerRequest, server};
 use spindle_layout::Shape;
 
 use super::ground::{Ground, Grounds};
-use crate::images::golden::shape_of;
+use crate::databases::blocks::shape_of;
 use crate::trial::protocol::server_request;
 use spindle_experiment::PutBack;
 

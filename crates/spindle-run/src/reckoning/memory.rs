@@ -8,7 +8,7 @@ use spindle_engines::sql::server;
 use super::databases::{Databases, Files};
 use super::room::Room;
 use super::text::about_size;
-use crate::images::golden::is_kept_in_memory;
+use crate::databases::blocks::is_kept_in_memory;
 use crate::observe::SystemFiles;
 use crate::observe::cgroup::GroupLimits;
 use crate::observe::sampler::MemoryState;

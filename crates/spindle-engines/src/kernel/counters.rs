@@ -1,0 +1,87 @@
+//! What the embedded database tells of itself.
+
+use std::borrow::Cow;
+
+use spindle_io::real::{FixedBuffers, IoCounts};
+use spindle_kernel::{SegmentSpace, WaitTotal};
+
+use super::{KernelEngine, OpenFile};
+use crate::EngineError;
+use crate::engine::{Counters, EngineCounts, EngineWait, Housekeeping, SegmentSize};
+use crate::promise::{self, Promise, Storage};
+
+fn waits(totals: Vec<WaitTotal>) -> Vec<EngineWait> {
+    let wait = |total: WaitTotal| EngineWait {
+        event: Cow::Borrowed(total.event.name()),
+        count: total.count,
+        total_ns: total.total_ns,
+        sampled: total.sampled,
+    };
+    totals.into_iter().map(wait).collect()
+}
+
+fn sum<'a>(files: impl Iterator<Item = &'a OpenFile>) -> IoCounts {
+    files.fold(IoCounts::default(), |sum, open| sum + open.file.counters())
+}
+
+impl Counters for KernelEngine {
+    /// As the devices counted it.
+    fn counts(&self) -> EngineCounts {
+        // Log files were opened first.
+        let (redo, data) = self.files.list.split_at(self.redo_files);
+        let all = self.files.list.iter();
+        EngineCounts {
+            data: sum(data.iter()),
+            redo: sum(redo.iter()),
+            grouped: sum(all.filter(|open| open.file.is_in_group())),
+            disks: self.files.opening.disk_counters(),
+        }
+    }
+
+    fn waits(&self) -> Vec<EngineWait> {
+        waits(self.instance.wait_events())
+    }
+
+    fn session_waits(&self) -> Vec<EngineWait> {
+        waits(self.instance.session_wait_events())
+    }
+
+    fn housekeeping(&self) -> Housekeeping {
+        let counters = self.statistics();
+        Housekeeping {
+            checkpoints: counters.checkpoint_positions,
+            log_switches: counters.log_switches,
+        }
+    }
+
+    fn dirty_bytes(&self) -> u64 {
+        self.instance.dirty_bytes()
+    }
+
+    fn failure(&self) -> Option<EngineError> {
+        self.instance.failure().map(EngineError::from)
+    }
+
+    fn segments(&self) -> Vec<SegmentSize> {
+        let size = |segment: SegmentSpace| SegmentSize {
+            name: segment.name,
+            extents: segment.extents as u64,
+            bytes: segment.bytes,
+        };
+        self.instance.segments().into_iter().map(size).collect()
+    }
+
+    fn promise(&self, storage: &Storage) -> Promise {
+        promise::kernel::promise(&self.settings, storage)
+    }
+
+    fn warnings(&self) -> Vec<String> {
+        let mut rings = self.rings.iter();
+        let dropped = rings.find_map(|ring| match ring.fixed_buffers() {
+            FixedBuffers::Dropped { reason } => Some(reason),
+            _ => None,
+        });
+        let told = dropped.map(|reason| format!("fixed buffers were dropped: {reason}"));
+        told.into_iter().collect()
+    }
+}
