@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 
 .PHONY: build demo test test-all test-vm powercut powercut-short sqlite-devices interleavings sanitize soak soak-verdicts fuzz lint \
-	lint-sqlite-devices bench clean
+	lint-sqlite-devices bench dist test-dist clean
 
 build:
 	cargo build --release --locked -p spindle
@@ -115,6 +115,16 @@ bench:
 	cargo bench --locked -p spindle-engines --bench speed -- $(CHECK)
 	cargo bench --locked -p spindle-workload --bench tpch --bench schedule
 	cargo test --release --locked -p spindle --test all -- --ignored --nocapture time_of_a_large_run
+
+# Packages for others, into target/dist/packages: archive, .deb, .rpm, container images, checksums; some ten minutes. As
+# root on Debian, for the images.
+dist:
+	scripts/setup dist
+	scripts/packages/build --images
+
+# What `make dist` made, installed and tried in bare systems.
+test-dist:
+	scripts/packages/test
 
 clean:
 	cargo clean

@@ -4,6 +4,7 @@ mod ask;
 mod init;
 mod results;
 mod run;
+mod shell;
 mod signals;
 mod words;
 
@@ -12,6 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
+use clap_complete::Shell;
 use miette::GraphicalReportHandler;
 use rustix::termios::tcgetwinsize;
 use spindle_layout::ledger;
@@ -171,6 +173,20 @@ enum Command {
                       that had been promised; 1 something was, or a command failed; 2 the experiment file is wrong."
     )]
     Powercut(PowerCuts),
+    /// Print what a shell needs to complete commands and options.
+    #[command(
+        after_help = "Example:\n  spindle completions bash > ~/.local/share/bash-completion/completions/spindle"
+    )]
+    Completions {
+        /// The shell.
+        shell: Shell,
+    },
+    /// Write the manual pages, one a command, into a directory; for those who make packages.
+    #[command(name = "man", hide = true)]
+    Manual {
+        /// The directory, which is there.
+        directory: PathBuf,
+    },
     /// The process of one trial; started by `run`, not by people.
     #[command(name = trial::supervisor::WORKER_COMMAND, hide = true)]
     TrialWorker,
@@ -321,6 +337,8 @@ fn carry_out(arguments: Arguments) -> ExitCode {
         Command::Explain { word } => words::explain(&word.join(" ")),
         Command::Clean { dry_run } => show_cleaning(dry_run),
         Command::Doctor => print(&doctor::report()),
+        Command::Completions { shell } => shell::completions(shell),
+        Command::Manual { directory } => shell::manual(&directory),
     }
 }
 

@@ -4,6 +4,7 @@
 #![allow(unsafe_code)]
 
 use std::io;
+use std::os::fd::RawFd;
 
 use rustix::io::Errno;
 
@@ -161,22 +162,39 @@ impl Transfer {
             }
             // SAFETY: as above; one vector, on the stack.
             Memory::One(piece) => unsafe {
-                libc::pwritev2(fd, &raw const piece, 1, position, flags)
+                vectored(libc::SYS_pwritev2, fd, &raw const piece, 1, position, flags)
             },
             Memory::Several(pieces) => {
                 let (first, count) = (pieces.as_ptr(), pieces.len() as libc::c_int);
                 // SAFETY: `pieces` lives until after the call, and they lie in memory that the operation holds
                 // exclusively (read) or readable (write).
-                unsafe {
-                    match is_read {
-                        true => libc::preadv2(fd, first, count, position, flags),
-                        false => libc::pwritev2(fd, first, count, position, flags),
-                    }
-                }
+                let call = match is_read {
+                    true => libc::SYS_preadv2,
+                    false => libc::SYS_pwritev2,
+                };
+                unsafe { vectored(call, fd, first, count, position, flags) }
             }
         };
         usize::try_from(answer).map_err(|_| last_error())
     }
+}
+
+/// `preadv2` or `pwritev2` of the kernel: the C library has them from glibc 2.26 only.
+///
+/// # Safety
+/// That of `preadv2` (2).
+unsafe fn vectored(
+    call: libc::c_long,
+    fd: RawFd,
+    first: *const libc::iovec,
+    count: libc::c_int,
+    position: libc::off64_t,
+    flags: libc::c_int,
+) -> isize {
+    // The high half of the offset, which 64-bit kernels take from the first.
+    let high: libc::c_long = 0;
+    // SAFETY: the caller's.
+    unsafe { libc::syscall(call, fd, first, count, position, high, flags) as isize }
 }
 
 /// Carries an operation out in the calling thread, which blocks until it is done.
