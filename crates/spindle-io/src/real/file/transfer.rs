@@ -193,7 +193,7 @@ unsafe fn vectored(
 ) -> isize {
     // The high half of the offset, which 64-bit kernels take from the first.
     let high: libc::c_long = 0;
-    // SAFETY: the caller's.
+    // SAFETY: as the caller must see to.
     unsafe { libc::syscall(call, fd, first, count, position, high, flags) as isize }
 }
 
