@@ -184,7 +184,7 @@ enum Command {
     /// Write the manual pages, one a command, into a directory; for those who make packages.
     #[command(name = "man", hide = true)]
     Manual {
-        /// The directory, which is there.
+        /// An existing directory.
         directory: PathBuf,
     },
     /// The process of one trial; started by `run`, not by people.

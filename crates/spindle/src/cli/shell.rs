@@ -1,5 +1,5 @@
-//! What shells and `man` are given, made from the declaration of the command line: `spindle completions`, and the manual
-//! pages that packages hold.
+//! What shells and `man` are given, made from the declaration of the command line: `spindle completions`, and the
+//! manual pages that packages hold.
 
 use std::path::Path;
 use std::process::ExitCode;
