@@ -189,13 +189,10 @@ impl Plan {
         (round - 1) / self.rounds + 1
     }
 
-    /// What a comparison of this plan's rounds has to meet.
+    /// What a comparison of the rounds of one run of this plan has to meet.
     pub fn standard(&self) -> Standard {
         Standard {
-            looks: match self.auto {
-                None => Looks::Once,
-                Some(_) => Looks::EveryRound,
-            },
+            looks: Looks::of_plan(self.auto.is_some(), false),
             ..Standard::fixed(self.margin_percent / 100.0)
         }
     }

@@ -75,16 +75,12 @@ pub(super) fn judge(result: &RunResult, record: &RunRecord) -> Result<Vec<Judgem
     Ok(judgements)
 }
 
-/// What a comparison of this run has to meet, but for the machine's noise and for the number of tables. Runs are as
-/// many as planned, whatever their rounds said: nobody looked at them to stop.
+/// What a comparison of this run has to meet, but for the machine's noise and for the number of tables.
 pub(super) fn standard_of(record: &RunRecord) -> Standard {
     let mut trials = record.cases.iter().flat_map(|case| &case.trials);
     let has_runs = trials.any(|trial| trial.conditions.run.is_some());
     Standard {
-        looks: match record.auto {
-            Some(_) if !has_runs => Looks::EveryRound,
-            _ => Looks::Once,
-        },
+        looks: Looks::of_plan(record.auto.is_some(), has_runs),
         ..Standard::fixed(record.margin)
     }
 }

@@ -48,6 +48,15 @@ pub enum Looks {
 }
 
 impl Looks {
+    /// When rounds are looked at in a plan that ends by itself or not, and has one run or several. Runs are as many as
+    /// planned whatever their rounds say, so where they are compared it was looked once.
+    pub const fn of_plan(ends_by_itself: bool, has_runs: bool) -> Looks {
+        match ends_by_itself && !has_runs {
+            true => Looks::EveryRound,
+            false => Looks::Once,
+        }
+    }
+
     /// The chance that any interval of an experiment misses its true value, for which intervals are made, so that one
     /// does in 5 of 100 experiments at most. A run that may stop after any round stops more often when the spread
     /// came out small by luck; a little less is allowed then (why so little less: `sequential`).

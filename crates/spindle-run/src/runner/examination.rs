@@ -1,0 +1,214 @@
+//! What a run looks at before its first trial: the machine, the budget of memory, each layout, and what Spindle itself
+//! costs.
+
+use std::collections::BTreeSet;
+
+use spindle_experiment::Experiment;
+
+use super::{RunError, Runner};
+use crate::directory;
+use crate::examine::examine;
+use crate::grounds::Grounds;
+use crate::journal::Event;
+use crate::limits::{self, Flushes};
+use crate::observe::machine::Machine;
+use crate::observe::memory::MemoryBudget;
+use crate::observe::{SystemFiles, own_group};
+use crate::same_place;
+use crate::trial::own_cost::OwnCostTask;
+use crate::trial::supervisor::{self, TrialError};
+
+impl Runner {
+    pub(super) fn record_machine(
+        &mut self,
+        grounds: &Grounds,
+        wanted: &[usize],
+    ) -> Result<(), RunError> {
+        let paths = grounds.paths(wanted);
+        let machine = Machine::capture(&SystemFiles::default(), &paths);
+        if let Some(before) = &self.state.machine {
+            same_place::directories(&self.state.experiment, before, &machine)?;
+            if same_place::is_another_machine(before, &machine) {
+                let text =
+                    "the run went on on another machine or kernel: its trials are not comparable";
+                self.warn(text.to_string())?;
+            }
+        } else {
+            directory::write_json(&self.directory, "machine.json", &machine)?;
+        }
+        self.note(Event::Machine {
+            machine: Box::new(machine),
+        })
+    }
+
+    /// The means to hold every trial to its memory budget, or a word to the person that there is none.
+    pub(super) fn record_budget(&mut self) -> Result<Option<MemoryBudget>, RunError> {
+        let files = SystemFiles::default();
+        for leftover in own_group::remove_leftovers(&files) {
+            self.say(&format!(
+                "removed {}, left by a dead run",
+                leftover.path.display()
+            ));
+        }
+        if self.state.experiment.is_foreign() {
+            self.note(Event::MemoryBudget { bytes: None })?;
+            return Ok(None);
+        }
+        match MemoryBudget::available(&files) {
+            Ok(budget) => {
+                let bytes = Some(self.state.experiment.database.memory_bytes);
+                self.note(Event::MemoryBudget { bytes })?;
+                Ok(Some(budget))
+            }
+            Err(reason) => {
+                self.note(Event::MemoryBudget { bytes: None })?;
+                self.say(&format!("the page cache is not held to a budget: {reason}"));
+                Ok(None)
+            }
+        }
+    }
+
+    pub(super) fn examine_layouts(
+        &mut self,
+        grounds: &Grounds,
+        wanted: &[usize],
+    ) -> Result<(), RunError> {
+        for &index in wanted {
+            let mut examined = examine(&self.state.experiment, grounds, index);
+            if examined.skip.is_none() {
+                examined.skip = self.make_limit_ready(index, grounds)?;
+                let limit = self.limits.get(&index);
+                let notes = &mut examined.layout.notes;
+                notes.extend(
+                    limit
+                        .and_then(|limit| limit.flushes().note())
+                        .map(str::to_owned),
+                );
+                notes.extend(limits::note_on_redo(&self.state.experiment, index));
+            }
+            if let Some(reason) = &examined.skip {
+                self.say(&format!("skipped: {}: {reason}", examined.layout.name));
+            }
+            self.note(Event::LayoutExamined {
+                index,
+                layout: examined.layout,
+                skip: examined.skip,
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Why a layout must be skipped because of its limit, if so.
+    pub(super) fn make_limit_ready(
+        &mut self,
+        index: usize,
+        grounds: &Grounds,
+    ) -> Result<Option<String>, RunError> {
+        let experiment = &self.state.experiment;
+        let parts = limits::parts_of(experiment, index, |layout| grounds.paths(&[layout]));
+        let limit = match limits::prepare(experiment, index, &parts) {
+            Ok(None) => return Ok(None),
+            Ok(Some(limit)) => limit,
+            Err(reason) => return Ok(Some(reason)),
+        };
+        let name = &experiment.layouts[index].name;
+        self.say(&format!("trying the limit of {name}"));
+        match limits::try_out(&parts, &limit, &self.interrupted) {
+            Ok(None) => {
+                self.limits.insert(index, limit);
+                Ok(None)
+            }
+            Ok(skip) => Ok(skip),
+            Err(_) => Err(RunError::Interrupted),
+        }
+    }
+
+    /// Redo is held constant unless the experiment varies it; left beside the data of layouts in several places it is
+    /// not.
+    pub(super) fn check_redo_place(&mut self) -> Result<(), RunError> {
+        match redo_places(&self.state.experiment) {
+            0 | 1 => Ok(()),
+            places => self.warn(format!(
+                "each layout has its redo log beside its data, in {places} places, so the log is part of the comparison. \
+                 Set database.redo_path to hold it constant"
+            )),
+        }
+    }
+
+    /// What trials pay for the way in which their databases are put back.
+    pub(super) fn warn_of_restore(&mut self) -> Result<(), RunError> {
+        match self.state.experiment.plan.restore.price() {
+            Some(price) => self.warn(price.to_string()),
+            None => Ok(()),
+        }
+    }
+
+    /// A limit that counts flushes in one layout and not in another gives the two different amounts of durable writes.
+    pub(super) fn check_flushes(&mut self) -> Result<(), RunError> {
+        let some = |kind| self.limits.values().any(|limit| limit.flushes() == kind);
+        if !(some(Flushes::Counted) && some(Flushes::Free)) {
+            return Ok(());
+        }
+        self.warn(
+            "layouts with a limit of writes per second are not equal: a durable write counts as two with blocking or buffered \
+             calls, and as one with asynchronous direct ones, whose flush the kernel makes in nobody's name. Compare layouts \
+             of one kind, or limit bytes per second"
+                .to_string(),
+        )
+    }
+
+    /// Once a run: a run that goes on has it in its journal.
+    pub(super) fn measure_own_cost(&mut self) -> Result<(), RunError> {
+        // A server's is in its own processes, and they are counted.
+        let is_server = self.state.experiment.database.engine.server().is_some();
+        if self.state.own_cost.is_some() || is_server {
+            return Ok(());
+        }
+        self.say("measuring what Spindle itself costs");
+        let task = OwnCostTask::of(&self.state.experiment);
+        match supervisor::own_cost(&task, &self.interrupted) {
+            Ok(own_cost) => self.note(Event::OwnCost { own_cost }),
+            Err(TrialError::Interrupted) => Err(RunError::Interrupted),
+            Err(TrialError::Failed(reason)) => {
+                self.warn(format!("what Spindle itself costs is not known: {reason}"))
+            }
+        }
+    }
+}
+
+/// In how many places redo lies only because the data do.
+fn redo_places(experiment: &Experiment) -> usize {
+    let beside_data = |index: &usize| {
+        let is_placed = experiment.layouts[*index].placement.redo.is_some();
+        !is_placed && experiment.database_of(*index).redo_path.is_none()
+    };
+    let place_of = |index: usize| {
+        let layout = &experiment.layouts[index];
+        let made = layout.made.as_ref().map(|made| &made.spec.devices);
+        (made, made.is_none().then_some(layout.path.as_path()))
+    };
+    let places: BTreeSet<_> = experiment
+        .candidates()
+        .filter(beside_data)
+        .map(place_of)
+        .collect();
+    places.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn redo_in_several_places_is_seen_unless_it_is_put_somewhere() {
+        let places = |database: &str, second: &str| {
+            let text = format!(
+                "[database]\n{database}\n[[layout]]\nname = \"a\"\n[[layout]]\nname = \"b\"\npath = \"{second}\"\n"
+            );
+            redo_places(&Experiment::parse("x.toml", &text, &[]).unwrap())
+        };
+        assert_eq!(places("", "."), 1);
+        assert_eq!(places("", "/mnt"), 2);
+        assert_eq!(places("redo_path = \"/redo\"", "/mnt"), 0);
+    }
+}

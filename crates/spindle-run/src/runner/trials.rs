@@ -1,0 +1,255 @@
+//! One trial of a run: the database put back, the process that measures, and what the journal keeps of it.
+
+use std::ops::ControlFlow;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use rand_xoshiro::rand_core::RngCore;
+use spindle_experiment::Experiment;
+use spindle_io::env::seeded_rng;
+use spindle_result::{Conditions, Doubt, QuietWait, TRIES_MAX, TrialTimes, doubt};
+
+use super::{RunError, Runner};
+use crate::databases::Databases;
+use crate::finished_trial::FinishedTrial;
+use crate::grounds::Grounds;
+use crate::journal::Event;
+use crate::limits::LayoutLimit;
+use crate::listener::Said;
+use crate::observe::block_device::DeviceNumber;
+use crate::observe::device_probe;
+use crate::observe::memory::MemoryBudget;
+use crate::replay::CaseKey;
+use crate::restored::Restored;
+use crate::schedule::Planned;
+use crate::trial::protocol::Task;
+use crate::trial::supervisor::{self, Bounds, TrialError};
+
+/// Samples of throughput in a measured time, about; between 100 ms and 3 s apart.
+const SAMPLES: u64 = 100;
+
+/// Time between samples of a trial that ends with its last query.
+const QUERY_SAMPLE_MS: u64 = 1000;
+
+impl Runner {
+    /// Puts a case's database back to its loaded state; `None` when that failed its trial.
+    pub(super) fn put_back(
+        &mut self,
+        case: (usize, u32),
+        round: u32,
+        databases: &mut Databases,
+        grounds: &Grounds,
+    ) -> Result<Option<Restored>, RunError> {
+        let (layout, _) = case;
+        grounds.check_devices()?;
+        match databases.restore(layout, grounds) {
+            Ok(restored) => Ok(Some(restored)),
+            Err(_) if self.interrupted.load(Ordering::Relaxed) => Err(RunError::Interrupted),
+            // A device of Spindle's own that fails takes its layout along, and no other; so does an existing server.
+            Err(error) if grounds.is_made(layout) || databases.are_foreign() => {
+                databases.written(layout, None);
+                let reason = format!("restoring the database: {error}");
+                self.trial_failed(case, round, reason).map(|()| None)
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    pub(super) fn run_trial(
+        &mut self,
+        planned: Planned,
+        databases: &mut Databases,
+        grounds: &Grounds,
+        budget: Option<&MemoryBudget>,
+    ) -> Result<(), RunError> {
+        let Planned {
+            round,
+            position,
+            case,
+        } = planned;
+        let (layout, clients) = case;
+        let name = self.state.experiment.layouts[layout].name.clone();
+        let began = Instant::now();
+        self.listener.hear(Said::TrialBegins {
+            layout: &name,
+            clients,
+            round,
+        });
+        self.note(Event::TrialStarted {
+            layout,
+            clients,
+            round,
+        })?;
+        let Some(restored) = self.put_back(case, round, databases, grounds)? else {
+            return Ok(());
+        };
+        let quiet = self.wait_for_quiet(&databases.devices(layout))?;
+        let probed = databases.probed(layout);
+        let probe = probed.map(|(data, redo)| device_probe::probe(&data, &redo));
+        let task = self.task(case, round, databases, grounds);
+        let listener = &mut self.listener;
+        let bounds = Bounds {
+            memory: budget,
+            io: self.limits.get(&layout).map(|limit| &limit.io),
+        };
+        let outcome = supervisor::run(&task, bounds, &self.interrupted, |heard| {
+            listener.hear(Said::TrialGoesOn(heard));
+        });
+        match outcome {
+            Ok(outcome) => {
+                databases.written(layout, Some(&outcome.written));
+                let plan = &self.state.experiment.plan;
+                let conditions = Conditions {
+                    run: (plan.runs > 1).then(|| plan.run_of(round)),
+                    asked_ms: asked_ms(&self.state.experiment),
+                    standstill: outcome.standstill,
+                    times: Some(TrialTimes {
+                        restore_ms: restored.restore.duration_ms,
+                        probe_ms: probe.map_or(0, |probe| probe.took_ms),
+                        quiet_ms: quiet.as_ref().map_or(0, |wait| wait.waited_ms),
+                        whole_ms: began.elapsed().as_millis() as u64,
+                        ..outcome.times
+                    }),
+                    quiet,
+                    probe,
+                };
+                let finished = FinishedTrial::of(round, position, outcome, restored, conditions);
+                self.trial_finished(case, finished, task.sample_ms)
+            }
+            Err(TrialError::Interrupted) => Err(RunError::Interrupted),
+            Err(TrialError::Failed(error)) => {
+                databases.written(layout, None);
+                self.trial_failed(case, round, error.to_string())?;
+                Ok(grounds.check_devices()?)
+            }
+        }
+    }
+
+    /// Keeps a trial that counts, or sets one aside that is in doubt: its round is not done then, and tries it again.
+    pub(super) fn trial_finished(
+        &mut self,
+        case: CaseKey,
+        finished: FinishedTrial,
+        sample_ms: u64,
+    ) -> Result<(), RunError> {
+        let (layout, clients) = case;
+        let trial = Box::new(finished.trial);
+        let is_last = self.state.tries(case, trial.round) + 1 >= TRIES_MAX;
+        let reason = match doubt(&trial) {
+            // Its throughput is of the time that it lasted: better than none, and a warning tells.
+            Some(Doubt::Overlong { .. }) if is_last => None,
+            doubt => doubt.map(|doubt| doubt.to_string()),
+        };
+        if let Some(reason) = reason {
+            self.listener.hear(Said::TrialSetAside {
+                reason: &reason,
+                is_tried_again: !is_last,
+            });
+            return self.note(Event::TrialSetAside {
+                layout,
+                clients,
+                trial,
+                reason,
+            });
+        }
+        self.listener.hear(Said::TrialEnds(Ok(&trial)));
+        self.note(Event::TrialFinished {
+            layout,
+            clients,
+            trial,
+            sample_ms,
+            samples: finished.samples,
+            system: finished.system,
+        })
+    }
+
+    /// Waits until the devices of the next trial are at rest, or the plan's time for it is up.
+    pub(super) fn wait_for_quiet(
+        &mut self,
+        devices: &[DeviceNumber],
+    ) -> Result<Option<QuietWait>, RunError> {
+        let began = Instant::now();
+        let (listener, interrupted) = (&mut self.listener, &self.interrupted);
+        let waited = self.quiet.wait(devices, |activity, limit| {
+            listener.hear(Said::TrialWaits {
+                waited: began.elapsed(),
+                limit,
+                activity,
+            });
+            match interrupted.load(Ordering::Relaxed) {
+                true => ControlFlow::Break(()),
+                false => ControlFlow::Continue(()),
+            }
+        });
+        self.check_interrupted()?;
+        if let Some(note) = self.quiet.note() {
+            self.say(&note);
+        }
+        Ok(waited)
+    }
+
+    pub(super) fn trial_failed(
+        &mut self,
+        case: CaseKey,
+        round: u32,
+        reason: String,
+    ) -> Result<(), RunError> {
+        let (layout, clients) = case;
+        self.listener.hear(Said::TrialEnds(Err(&reason)));
+        self.note(Event::TrialFailed {
+            layout,
+            clients,
+            round,
+            reason,
+        })
+    }
+
+    pub(super) fn task(
+        &self,
+        (layout, clients): CaseKey,
+        round: u32,
+        databases: &Databases,
+        grounds: &Grounds,
+    ) -> Task {
+        let experiment = &self.state.experiment;
+        let plan = &experiment.plan;
+        let (delay, redo_delay) = grounds.delays(experiment, layout);
+        Task {
+            // The same transactions for every case of a round, others in the next.
+            seed: seeded_rng(experiment.seed, u64::from(round)).next_u64(),
+            data_seed: experiment.seed,
+            database: experiment.database_of(layout),
+            io: experiment.layouts[layout].io,
+            delay,
+            redo_delay,
+            limited: self
+                .limits
+                .get(&layout)
+                .map_or_else(Vec::new, LayoutLimit::to_be_checked),
+            workload: experiment.workload.clone(),
+            clients,
+            warmup_ms: plan.warmup_ms,
+            warmup_max_ms: plan.warmup_max_ms,
+            measure_ms: plan.measure_ms,
+            sample_ms: sample_ms(experiment),
+            files: databases.files(layout),
+            server: databases.server_request(layout),
+            devices: databases.devices(layout),
+        }
+    }
+}
+
+/// Measured time that a trial is asked for; `None` where it ends with its last transaction.
+fn asked_ms(experiment: &Experiment) -> Option<u64> {
+    let is_counted = experiment.workload.transactions.are_counted();
+    (!is_counted).then_some(experiment.plan.measure_ms)
+}
+
+/// Time between samples of throughput: how long queries will take is not known.
+fn sample_ms(experiment: &Experiment) -> u64 {
+    let measure_ms = experiment.plan.measure_ms;
+    match experiment.workload.transactions.are_counted() {
+        true => QUERY_SAMPLE_MS,
+        false => (measure_ms / SAMPLES).clamp(100, 3000).min(measure_ms),
+    }
+}
