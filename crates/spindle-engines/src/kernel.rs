@@ -16,7 +16,8 @@ use spindle_kernel::{
     row_bytes_max, table_blocks,
 };
 pub use spindle_kernel::{
-    Commit, SampledWaits, Settings, Shutdown, Storage, TornBlocks, WriteSync, double_write_bytes,
+    Commit, InstanceSettings, SampledWaits, Settings, Shutdown, Storage, TornBlocks, WriteSync,
+    double_write_bytes,
 };
 use spindle_layout::{DatabaseFiles, OpenedFile, Opening, Place, Shape};
 use spindle_workload::{

@@ -8,8 +8,10 @@ use std::fmt;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use spindle_engines::kernel::InstanceSettings;
 pub use spindle_engines::kernel::{Commit, TornBlocks, WriteSync};
 use spindle_engines::sql::{Address, ServerKind};
+use spindle_text::section::Section;
 
 use super::access_path::{AccessPath, Caching, Method, read_access_path};
 use super::error::ExperimentError;
@@ -110,22 +112,13 @@ pub struct Database {
     pub memory_bytes: u64,
     /// Number of datafiles, 1 to 1000.
     pub datafiles: u32,
-    /// Number of DBWR processes, 1 to 100.
-    pub writers: u32,
-    /// When a written block is on stable storage.
-    pub write_sync: WriteSync,
-    /// When a commit returns.
-    pub commit: Commit,
-    /// What protects from torn blocks.
-    pub torn_blocks: TornBlocks,
+    /// What the embedded database is told.
+    #[serde(flatten)]
+    pub instance: InstanceSettings,
     /// Size of one redo log file, 1 MiB to 1 TiB.
     pub log_file_size_bytes: u64,
     /// Number of redo log files in the ring, 2 to 255.
     pub log_files: u32,
-    /// Longest time between two checkpoints, 100 ms to 24 h.
-    pub checkpoint_interval_ms: u64,
-    /// How long a transaction waits for a row lock before it gives up, 1 ms to 1 h.
-    pub lock_timeout_ms: u64,
     /// Whether io_uring uses buffers registered once; dropped, and reported, when locked memory is short.
     pub fixed_buffers: bool,
     /// Directory of the redo log files; beside the data when absent.
@@ -177,18 +170,9 @@ impl Database {
             buffer_cache_bytes,
             memory_bytes: reader.size("memory", memory_default_bytes, MIB..=64 * TIB),
             datafiles: reader.number("datafiles", 4, 1..=1000),
-            writers: reader.number("writers", 1, 1..=100),
-            write_sync: reader.word("write_sync", WriteSync::Dsync),
-            commit: reader.word("commit", Commit::Wait),
-            torn_blocks: reader.word("torn_blocks", TornBlocks::Images),
+            instance: Section::read(reader),
             log_file_size_bytes: reader.size("log_file_size", 64 * MIB, MIB..=TIB),
             log_files: reader.number("log_files", 3, 2..=255),
-            checkpoint_interval_ms: reader.duration_ms(
-                "checkpoint_interval",
-                60_000,
-                100..=86_400_000,
-            ),
-            lock_timeout_ms: reader.duration_ms("lock_timeout", 5_000, 1..=3_600_000),
             fixed_buffers: reader.flag("fixed_buffers", true),
             redo_path: reader.directory("redo_path"),
             redo_io: read_redo_io(reader)?,

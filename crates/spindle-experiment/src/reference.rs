@@ -4,80 +4,193 @@
 
 use std::path::Path;
 
-use spindle_text::section::{Listing, Row};
+use spindle_engines::kernel::InstanceSettings;
+use spindle_text::section::{Key, Keys, Listing, Row};
 use spindle_text::word::Word;
 use spindle_workload::{Hotspot, Transactions, WorkloadKind};
 
-const PAGE: &str = "../../docs/experiment-file.md";
+use crate::access_path::Method;
+use crate::workload::kinds_that;
 
-/// How the heading of a section begins in the page, and its rows.
-fn sections() -> Vec<(String, Vec<Row>)> {
-    let mut all: Vec<(String, Vec<Row>)> = Vec::new();
-    for (word, kind) in WorkloadKind::ALLOWED {
+const PAGE: &str = "../../docs/experiment-file.md";
+const SCHEMA: &str = "../../docs/result.schema.json";
+/// The section behind the kinds of workload.
+const AFTER_KINDS: &str = "## `[plan]`";
+
+/// A table of the page.
+struct Table {
+    /// How the heading above it begins.
+    heading: String,
+    /// How its first line begins.
+    first: &'static str,
+    /// Its rows, each with how it begins.
+    rows: Vec<(String, String)>,
+}
+
+impl Table {
+    /// Of settings.
+    fn of(heading: impl Into<String>, rows: Vec<Row>) -> Table {
+        let line = |row: Row| {
+            let begin = format!("| `{}` |", row.key);
+            let line = format!("{begin} {} | {} | {} |", row.default, row.allowed, row.says);
+            (begin, line)
+        };
+        Table {
+            heading: heading.into(),
+            first: "| key |",
+            rows: rows.into_iter().map(line).collect(),
+        }
+    }
+}
+
+fn quoted(words: impl IntoIterator<Item = &'static str>) -> String {
+    let quoted: Vec<String> = words
+        .into_iter()
+        .map(|word| format!("`{word:?}`"))
+        .collect();
+    quoted.join(", ")
+}
+
+/// Those of one kind of workload each, and what its comment says of it.
+fn of_workloads() -> Vec<(Table, &'static str)> {
+    let mut all: Vec<(Vec<Row>, Table, &str)> = Vec::new();
+    for ((word, kind), says) in WorkloadKind::ALLOWED.iter().zip(WorkloadKind::SAYS) {
         let rows = Listing::asked_by(|listing| {
             Transactions::read(*kind, listing);
         });
         // Kinds with the settings of another share its table.
-        if all.iter().all(|(_, others)| *others != rows) {
-            all.push((format!("### `[workload]` with `kind = \"{word}\"`"), rows));
+        if all.iter().all(|(others, _, _)| *others != rows) {
+            let heading = format!("### `[workload]` with `kind = \"{word}\"`");
+            all.push((rows.clone(), Table::of(heading, rows), says.trim()));
         }
     }
-    let hotspot = Listing::of::<Hotspot>();
-    all.push(("### The `hotspot` table of `slob`".to_owned(), hotspot));
-    all
+    all.into_iter()
+        .map(|(_, table, says)| (table, says))
+        .collect()
 }
 
-/// The page with the rows of a section as they are declared: in their places, new ones at the end of the table.
-fn with_rows(page: &str, heading: &str, rows: &[Row]) -> String {
+/// All others that follow from declarations.
+fn tables() -> Vec<Table> {
+    let kinds = |in_sql: bool| quoted(kinds_that(|kind| kind.settings().is_in_sql() == in_sql));
+    let kind = Row {
+        key: "kind",
+        default: "`\"oltp_mix\"`".to_owned(),
+        allowed: format!("{}; in SQL also {}", kinds(false), kinds(true)),
+        says: "the kind of workload. Those in SQL need another engine than the embedded database"
+            .to_owned(),
+    };
+    let methods = Listing::asked_by(|listing| {
+        let says = "how a process with several blocks hands them over, see below";
+        listing.word(
+            Key {
+                name: "method",
+                says,
+            },
+            Method::Sync,
+        );
+    });
+    let way = |((word, _), says): (&(&str, Method), &&str)| {
+        let begin = format!("| `{word:?}` |");
+        let line = format!("{begin} {} |", spindle_text::section::as_in_a_cell(says));
+        (begin, line)
+    };
+    let io = "### The `io` table of a `[[layout]]`";
+    vec![
+        Table::of("## `[database]`", Listing::of::<InstanceSettings>()),
+        Table::of("## `[workload]`", vec![kind]),
+        Table::of(
+            "### The `hotspot` table of `slob`",
+            Listing::of::<Hotspot>(),
+        ),
+        Table::of(io, methods),
+        Table {
+            heading: io.to_owned(),
+            first: "| method |",
+            rows: Method::ALLOWED.iter().zip(Method::SAYS).map(way).collect(),
+        },
+    ]
+}
+
+/// The page with the rows of a table as they are declared: in their places, new ones at its end.
+fn with_rows(page: &str, table: &Table) -> String {
     let mut lines: Vec<String> = page.lines().map(str::to_owned).collect();
-    let begin = lines.iter().position(|line| line.starts_with(heading));
-    let begin = begin.unwrap_or_else(|| panic!("the page has no heading {heading}"));
-    let table = lines[begin..].iter().position(|line| line.starts_with('|'));
-    let first = begin + table.expect("a table below the heading");
-    for row in rows {
-        let Row {
-            key,
-            default,
-            allowed,
-            says,
-        } = row;
-        let line = format!("| `{key}` | {default} | {allowed} | {says} |");
-        let of_table = lines[first..]
+    let begin = lines
+        .iter()
+        .position(|line| line.starts_with(&table.heading));
+    let begin = begin.unwrap_or_else(|| panic!("the page has no heading {}", table.heading));
+    let above = lines[begin..]
+        .iter()
+        .position(|line| line.starts_with(table.first));
+    let first = begin + above.expect("a table below the heading");
+    for (row, line) in &table.rows {
+        let length = lines[first..]
             .iter()
-            .take_while(|line| line.starts_with('|'));
-        let end = first + of_table.clone().count();
-        let same = of_table
-            .clone()
-            .position(|line| line.starts_with(&format!("| `{key}` |")));
-        match same {
-            Some(at) => lines[first + at] = line,
-            None => lines.insert(end, line),
+            .take_while(|line| line.starts_with('|'))
+            .count();
+        let known = &lines[first..first + length];
+        match known.iter().position(|line| line.starts_with(row)) {
+            Some(at) => lines[first + at].clone_from(line),
+            None => lines.insert(first + length, line.clone()),
         }
     }
     lines.join("\n") + "\n"
 }
 
-#[test]
-fn the_reference_says_what_is_declared() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(PAGE);
-    let page = std::fs::read_to_string(&path).unwrap();
-    let declared = sections()
+/// The page with a heading for each kind of workload.
+fn with_headings(page: &str, kinds: &[(Table, &str)]) -> String {
+    let mut page = page.to_owned();
+    for (table, says) in kinds {
+        if !page.contains(&format!("\n{}", table.heading)) {
+            let head = "| key | default | allowed | meaning |\n| --- | --- | --- | --- |";
+            let section = format!("{}\n\n{says}\n\n{head}\n\n{AFTER_KINDS}", table.heading);
+            page = page.replacen(AFTER_KINDS, &section, 1);
+        }
+    }
+    page
+}
+
+/// The schema of results with every method.
+fn with_methods(schema: &str) -> String {
+    let begin = "\"method\": { \"enum\": [";
+    let (before, after) = schema.split_once(begin).expect("the schema lists methods");
+    let (_, after) = after.split_once(']').expect("the list ends");
+    let words = Method::ALLOWED
         .iter()
-        .fold(page.clone(), |page, (heading, rows)| {
-            with_rows(&page, heading, rows)
-        });
+        .map(|(word, _)| *word)
+        .chain(["server's"]);
+    let words: Vec<String> = words.map(|word| format!("{word:?}")).collect();
+    format!("{before}{begin}{}]{after}", words.join(", "))
+}
+
+/// Compares a document with what it is declared to be, or writes it.
+fn is_as_declared(path: &str, declared: impl Fn(&str) -> String) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
+    let is = std::fs::read_to_string(&path).unwrap();
+    let wanted = declared(&is);
     if std::env::var_os("SPINDLE_WRITE_REFERENCE").is_some() {
-        std::fs::write(&path, &declared).unwrap();
+        std::fs::write(&path, wanted).unwrap();
         return;
     }
-    let differing = page
+    let differing = is
         .lines()
-        .zip(declared.lines())
+        .zip(wanted.lines())
         .find(|(is, wanted)| is != wanted);
     assert!(
-        page == declared,
-        "docs/experiment-file.md is not as declared: {differing:?}; write it with SPINDLE_WRITE_REFERENCE=1"
+        is == wanted,
+        "{} is not as declared: {differing:?}; write it with SPINDLE_WRITE_REFERENCE=1",
+        path.display()
     );
+}
+
+#[test]
+fn the_documents_say_what_is_declared() {
+    is_as_declared(PAGE, |page| {
+        let kinds = of_workloads();
+        let page = with_headings(page, &kinds);
+        let all = kinds.into_iter().map(|(table, _)| table).chain(tables());
+        all.fold(page, |page, table| with_rows(&page, &table))
+    });
+    is_as_declared(SCHEMA, with_methods);
 }
 
 #[test]
@@ -90,7 +203,14 @@ fn rows_are_put_right_and_new_ones_are_added() {
     };
     let page = "# a\n\n| `k` | old |\n\n# b\n\ntext\n\n| key |\n| --- |\n| `k` | old |\nend\n";
     assert_eq!(
-        with_rows(page, "# b", &[row("k", "1"), row("l", "2")]),
+        with_rows(page, &Table::of("# b", vec![row("k", "1"), row("l", "2")])),
         "# a\n\n| `k` | old |\n\n# b\n\ntext\n\n| key |\n| --- |\n| `k` | 1 | 1 to 2 | so |\n| `l` | 2 | 1 to 2 | so |\nend\n"
     );
+    let page = "# a\n\n## `[plan]`\n";
+    let added = with_headings(page, &[(Table::of("### b", Vec::new()), "What b is.")]);
+    assert!(
+        added.starts_with("# a\n\n### b\n\nWhat b is.\n\n| key |"),
+        "{added}"
+    );
+    assert!(added.ends_with("\n\n## `[plan]`\n"), "{added}");
 }

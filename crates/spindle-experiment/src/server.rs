@@ -4,25 +4,21 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
+use spindle_engines::kernel::InstanceSettings;
 use spindle_engines::sql::{Address, ServerIo, ServerKind, server};
+use spindle_text::section::Listing;
 
 use super::access_path::AccessPath;
 use super::database::Engine;
 use super::error::ExperimentError;
 use super::reader::Reader;
 
-/// Keys of `[database]` that the embedded database alone understands.
-const KERNEL_KEYS: [&str; 14] = [
+/// Keys of `[database]` that the embedded database alone understands, beside those of its instance.
+const KERNEL_KEYS: [&str; 8] = [
     "block_size",
     "datafiles",
-    "writers",
-    "write_sync",
-    "commit",
-    "torn_blocks",
     "log_file_size",
     "log_files",
-    "checkpoint_interval",
-    "lock_timeout",
     "fixed_buffers",
     "redo_io",
     "filesystemio_options",
@@ -85,19 +81,21 @@ impl Server {
                 .text("password_env", "the name of an environment variable")
                 .map(str::to_owned),
         };
-        let (foreign, whose, help): (&[&'static str], _, _) = match engine {
+        let of_instance = Listing::of::<InstanceSettings>();
+        let kernel_keys = of_instance.iter().map(|row| row.key).chain(KERNEL_KEYS);
+        let (foreign, whose, help): (Vec<&'static str>, _, _) = match engine {
             Engine::Kernel => (
-                &SERVER_KEYS,
+                SERVER_KEYS.to_vec(),
                 "a key for database servers",
                 "leave it out, or choose another engine: \"sqlite\", \"postgres\", \"mariadb\"",
             ),
             _ => (
-                &KERNEL_KEYS,
+                kernel_keys.collect(),
                 "a key of the embedded database",
                 "leave it out; a server's own settings go into settings = { NAME = VALUE }",
             ),
         };
-        if let Some(key) = foreign.iter().find(|key| reader.has(key)) {
+        if let Some(key) = foreign.into_iter().find(|key| reader.has(key)) {
             let title = format!("{key} means nothing to engine = \"{engine}\"");
             return Err(reader.conflict(&[key], title, whose, help));
         }

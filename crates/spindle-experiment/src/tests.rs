@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use spindle_engines::kernel::InstanceSettings;
 use spindle_layout::spec::{DeviceSpec, FileSystemSpec, LayoutKind, Share, VolumeSpec};
 
 use std::fs;
@@ -42,14 +43,16 @@ fn everything_left_out_has_its_default() {
         buffer_cache_bytes: 64 * MIB,
         memory_bytes: 128 * MIB,
         datafiles: 4,
-        writers: 1,
-        write_sync: WriteSync::Dsync,
-        commit: Commit::Wait,
-        torn_blocks: TornBlocks::Images,
+        instance: InstanceSettings {
+            writers: 1,
+            write_sync: WriteSync::Dsync,
+            commit: Commit::Wait,
+            torn_blocks: TornBlocks::Images,
+            checkpoint_interval_ms: 60_000,
+            lock_timeout_ms: 5_000,
+        },
         log_file_size_bytes: 64 * MIB,
         log_files: 3,
-        checkpoint_interval_ms: 60_000,
-        lock_timeout_ms: 5_000,
         fixed_buffers: true,
         redo_path: None,
         redo_io: None,
@@ -247,7 +250,7 @@ fn a_layout_overrides_the_database_for_itself_alone() {
     );
     let own = experiment.database_of(0);
     assert_eq!(
-        (own.writers, own.datafiles, own.buffer_cache_bytes),
+        (own.instance.writers, own.datafiles, own.buffer_cache_bytes),
         (2, 9, 48 * MIB)
     );
     assert_eq!(own.redo_io.unwrap().method, Method::Odm);
@@ -451,6 +454,17 @@ fn a_name_is_its_files_unless_it_has_its_own() {
         name_of("x.toml", &format!("name = \"my own\"\n{ONE_LAYOUT}")),
         "my own"
     );
+}
+
+#[test]
+fn settings_of_an_instance_stand_beside_the_others_in_a_journal() {
+    let database = parse(ONE_LAYOUT).database;
+    let json = serde_json::to_value(&database).unwrap();
+    assert_eq!(
+        (&json["writers"], &json["commit"]),
+        (&1.into(), &"wait".into())
+    );
+    assert_eq!(serde_json::from_value::<Database>(json).unwrap(), database);
 }
 
 /// The tables of the reference: heading (without marks, in lower case) -> key -> default in TOML, if it is a fixed one.

@@ -44,7 +44,7 @@ pub use instance::{Instance, SegmentSpace, Shutdown, create_database};
 pub use processes::double_write::double_write_bytes;
 pub use recovery::RecoveryReport;
 pub use session::Session;
-pub use settings::{Commit, PlantedFault, Settings, TornBlocks, WriteSync};
+pub use settings::{Commit, InstanceSettings, PlantedFault, Settings, TornBlocks, WriteSync};
 pub use statistics::StatisticsSnapshot;
 pub use storage::Storage;
 pub use table::{Table, row_bytes_max, table_blocks};

@@ -1,6 +1,7 @@
 //! How an instance is set up: plain data with documented defaults, given once at start.
 
-use spindle_text::words;
+use serde::{Deserialize, Serialize};
+use spindle_text::{settings, words};
 
 use crate::buggify::Switches;
 
@@ -34,6 +35,44 @@ words! {
         /// At once: the redo is asked to be written, and a crash may lose it (Oracle's `COMMIT WRITE IMMEDIATE
         /// NOWAIT`).
         NoWait = "nowait",
+    }
+}
+
+settings! {
+    /// What an experiment sets of an instance. A setting is a line here and one in [`InstanceSettings::apply`].
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+    pub struct InstanceSettings {
+        /// Number of DBWR processes, which write changed blocks.
+        writers: u32 = number("writers", 1, 1..=100),
+        /// When a written block is on stable storage: when the write returns (`O_DSYNC`, as Oracle opens its
+        /// datafiles), or before the checkpoint advances (as PostgreSQL and InnoDB flush).
+        write_sync: WriteSync = word("write_sync", WriteSync::Dsync),
+        /// Whether a commit waits until its redo is on stable storage. `"nowait"` shows what waiting costs; a crash
+        /// then loses commits.
+        commit: Commit = word("commit", Commit::Wait),
+        /// What protects from half-written blocks: the whole block goes into the redo before it may be torn (as
+        /// PostgreSQL's); each batch is written to an area beside the datafiles first (as InnoDB's); or the device
+        /// promises never to tear a block, which takes direct I/O and Linux 6.11, and without which the case is
+        /// skipped.
+        torn_blocks: TornBlocks = word("torn_blocks", TornBlocks::Images),
+        /// A changed block is written when its change is this old; earlier when recovery would have to read more than
+        /// nine tenths of a log file.
+        checkpoint_interval_ms: u64 = duration_ms("checkpoint_interval", 60_000, 100..=86_400_000),
+        /// How long a transaction waits for a row lock before it gives up and is rolled back; a deadlock is found at
+        /// once.
+        lock_timeout_ms: u64 = duration_ms("lock_timeout", 5_000, 1..=3_600_000),
+    }
+}
+
+impl InstanceSettings {
+    /// Has an instance obey them.
+    pub fn apply(&self, settings: &mut Settings) {
+        settings.writers = self.writers as usize;
+        settings.write_sync = self.write_sync;
+        settings.commit = self.commit;
+        settings.torn_blocks = self.torn_blocks;
+        settings.checkpoint_interval_ns = self.checkpoint_interval_ms * 1_000_000;
+        settings.lock_timeout_ns = self.lock_timeout_ms * 1_000_000;
     }
 }
 

@@ -45,7 +45,7 @@ pub fn describe(experiment: &Experiment, index: usize) -> spindle_result::Layout
     let mut description = match database.engine.server() {
         None => format!(
             "{} datafiles on {place} ({}), {} DBWR; redo {}",
-            database.datafiles, layout.io, database.writers, redo,
+            database.datafiles, layout.io, database.instance.writers, redo,
         ),
         Some(_) if layout.address().is_some() => {
             format!("a schema on {place}, an existing server")
@@ -76,7 +76,7 @@ pub fn describe(experiment: &Experiment, index: usize) -> spindle_result::Layout
         not_direct: None,
         notes: Vec::new(),
         database: Some(DatabaseFacts {
-            writers: database.writers,
+            writers: database.instance.writers,
             datafiles: database.datafiles,
             buffer_cache_bytes: database.buffer_cache_bytes,
         }),
@@ -152,7 +152,7 @@ fn files(candidate: &Layout, database: &Database) -> Vec<StackPart> {
 
 fn access_path(candidate: &Layout, database: &Database) -> StackPart {
     let Some(server) = &database.server else {
-        let writers = format!("{} DBWR", database.writers);
+        let writers = format!("{} DBWR", database.instance.writers);
         return part(StackKind::AccessPath, candidate.io.to_string(), writers);
     };
     let settings = server.settings.iter();

@@ -327,7 +327,7 @@ fn cannot(io: AccessPath, directory: &Path, block_bytes: Option<u64>) -> Option<
 
 /// Why a device does not keep the promise that `torn_blocks = "atomic"` relies on.
 fn cannot_atomic(database: &Database, io: AccessPath, directory: &Path) -> Option<String> {
-    if database.torn_blocks != TornBlocks::Atomic {
+    if database.instance.torn_blocks != TornBlocks::Atomic {
         return None;
     }
     let instead = "choose torn_blocks = \"images\" or \"double_write\"";

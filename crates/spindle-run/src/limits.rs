@@ -298,7 +298,7 @@ fn writes_of(experiment: &Experiment, index: usize) -> (ProbedWrites, ProbedWrit
         Caching::Direct => ProbedWrites::Direct,
         Caching::Buffered => ProbedWrites::BufferedDurable,
     };
-    let of_data = match (layout.io.caching, database.write_sync) {
+    let of_data = match (layout.io.caching, database.instance.write_sync) {
         (Caching::Buffered, WriteSync::Checkpoint) => ProbedWrites::BufferedLater,
         (caching, _) => durable(caching),
     };

@@ -148,7 +148,7 @@ impl Listing {
 }
 
 /// A comment as a cell of a table: without its capital and its last stop.
-fn as_in_a_cell(says: &str) -> String {
+pub fn as_in_a_cell(says: &str) -> String {
     let says = says.trim().trim_end_matches('.');
     let mut letters = says.chars();
     let (first, second) = (letters.next(), letters.next());

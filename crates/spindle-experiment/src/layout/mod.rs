@@ -119,12 +119,12 @@ impl Layout {
                 "leave caching out",
             );
         }
-        if io.method == Method::Slaves && database.writers > 1 {
+        if io.method == Method::Slaves && database.instance.writers > 1 {
             io_reader.refuse(
                 &["method"],
                 format!(
                     "layout {name:?} has I/O slaves and {} writers",
-                    database.writers
+                    database.instance.writers
                 ),
                 "I/O slaves serve a single DBWR, as in Oracle",
                 "add database = { writers = 1 } to this layout",

@@ -319,8 +319,8 @@ pub(crate) fn is_kept_in_memory(
 pub(crate) fn shape_of(experiment: &Experiment, database: &Database) -> Shape {
     // Layouts that differ only in their writers share their files.
     let layouts = 0..experiment.layouts.len();
-    let writers = layouts.map(|layout| experiment.database_of(layout).writers);
-    let writers = writers.max().unwrap_or(database.writers);
+    let writers = layouts.map(|layout| experiment.database_of(layout).instance.writers);
+    let writers = writers.max().unwrap_or(database.instance.writers);
     let shape = kernel::files_of(
         &*workload_of(&experiment.workload, database),
         clients_max(experiment),

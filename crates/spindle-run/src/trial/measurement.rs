@@ -564,7 +564,7 @@ impl Measurement<'_> {
 
     /// Whether every write is durable when it returns. Servers write as they do, and flush at their checkpoints.
     fn is_durable_at_once(&self) -> bool {
-        self.task.server.is_none() && self.task.database.write_sync == WriteSync::Dsync
+        self.task.server.is_none() && self.task.database.instance.write_sync == WriteSync::Dsync
     }
 
     fn dirty_bytes(&self) -> Option<u64> {

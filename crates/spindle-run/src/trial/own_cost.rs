@@ -65,7 +65,7 @@ pub async fn measure(task: &OwnCostTask) -> Result<OwnCost, String> {
         Arc::from(workload_of(&task.workload, &task.database));
     let settings = settings_of(&task.database);
     let shape = Shape {
-        double_write_bytes: double_write_bytes_of(&task.database, task.database.writers),
+        double_write_bytes: double_write_bytes_of(&task.database, task.database.instance.writers),
         ..files_of(
             &*workload,
             1,

@@ -344,7 +344,7 @@ pub fn engine_path(io: AccessPath, database: &Database, delay: Option<Delay>) ->
 
 /// Size of the file of double write areas for so many writers: 0 when the database has none.
 pub fn double_write_bytes_of(database: &Database, writers: u32) -> u64 {
-    match database.torn_blocks {
+    match database.instance.torn_blocks {
         TornBlocks::DoubleWrite => {
             kernel::double_write_bytes(database.block_size_bytes as usize, writers as usize)
         }
@@ -355,19 +355,14 @@ pub fn double_write_bytes_of(database: &Database, writers: u32) -> u64 {
 /// The instance's settings for a database.
 pub fn settings_of(database: &Database) -> Settings {
     let block_bytes = database.block_size_bytes as usize;
-    let nanoseconds = |ms: u64| ms * 1_000_000;
     // An eighth of a log file, so that the ring always has room for what is in memory; a mebibyte is enough for anyone.
     let log_buffer_bytes = (database.log_file_size_bytes as usize / 8 / 4096 * 4096).min(1 << 20);
-    Settings {
+    let mut settings = Settings {
         block_bytes,
         buffer_cache_bytes: database.buffer_cache_bytes,
-        writers: database.writers as usize,
-        write_sync: database.write_sync,
-        torn_blocks: database.torn_blocks,
-        commit: database.commit,
         log_buffer_bytes: log_buffer_bytes.max(16 * block_bytes),
-        checkpoint_interval_ns: nanoseconds(database.checkpoint_interval_ms),
-        lock_timeout_ns: nanoseconds(database.lock_timeout_ms),
         ..Settings::default()
-    }
+    };
+    database.instance.apply(&mut settings);
+    settings
 }

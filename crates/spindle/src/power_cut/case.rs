@@ -55,7 +55,7 @@ impl Case {
         let both = |index: usize| {
             [Commit::Wait, Commit::NoWait].map(|commit| {
                 let mut database = experiment.database_of(index);
-                database.commit = commit;
+                database.instance.commit = commit;
                 Case::of(&experiment.layouts[index], database)
             })
         };
@@ -80,7 +80,7 @@ impl Case {
             let reason = "power cuts can be replayed on linear and striped volumes only";
             return Err(cannot(reason.to_owned()));
         }
-        if database.torn_blocks == TornBlocks::Atomic {
+        if database.instance.torn_blocks == TornBlocks::Atomic {
             let reason = "a logged device does not promise atomic writes";
             return Err(cannot(reason.to_owned()));
         }
@@ -95,7 +95,10 @@ impl Case {
 
     /// What it is known by in the directory of the table.
     pub fn key(&self) -> String {
-        format!("{}, commit = {}", self.layout, self.database.commit)
+        format!(
+            "{}, commit = {}",
+            self.layout, self.database.instance.commit
+        )
     }
 
     /// From the volume up, for people.
@@ -188,7 +191,7 @@ impl Case {
             LOG_FILE_BYTES.max(64 * block_bytes as u64),
         );
         shape.undo_bytes = UNDO_BYTES;
-        if self.database.torn_blocks == TornBlocks::DoubleWrite {
+        if self.database.instance.torn_blocks == TornBlocks::DoubleWrite {
             shape.double_write_bytes = double_write_bytes(block_bytes, settings.writers);
         }
         shape

@@ -137,7 +137,7 @@ pub fn judge(
         layout: case.layout.clone(),
         stack: case.stack(),
         io: format!("{}, {}", case.io.caching, case.io.method),
-        commit: case.database.commit.to_string(),
+        commit: case.database.instance.commit.to_string(),
         waits: case.waits(),
         requests: (last - first) as u64,
         acknowledged: notes.in_the_end().iter().sum(),

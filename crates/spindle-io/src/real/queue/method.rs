@@ -35,17 +35,17 @@ macro_rules! methods {
 }
 
 methods! {
-    /// One by one, waiting for each.
+    /// One by one, each waited for.
     Sync = "sync", at_once::AtOnce;
-    /// To I/O slaves, each of which reads or writes synchronously.
+    /// Handed to I/O slaves, which work synchronously beside each other.
     Slaves = "slaves", to_slaves::ToSlaves;
-    /// All together (io_uring), then waits for their completions.
+    /// Submitted together through io_uring.
     Async = "async", ring_calls::Uring;
-    /// As `async`, by the kernel's older asynchronous I/O, which Oracle and InnoDB use. Buffered I/O blocks at its
-    /// submission.
+    /// Submitted together through the kernel's older asynchronous I/O, as Oracle and InnoDB do; buffered I/O, and
+    /// direct I/O for which the file system must allocate, blocks while it is submitted.
     Libaio = "libaio", libaio::Libaio;
-    /// As Oracle Disk Manager does: direct and asynchronous, on preallocated and initialised files that are identified
-    /// once for all processes, many submissions and completions in one call.
+    /// As Oracle Disk Manager: direct and asynchronous, files created atomically and identified once for all processes,
+    /// many submissions and completions in one call.
     Odm = "odm", odm::Odm;
 }
 
