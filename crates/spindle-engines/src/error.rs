@@ -64,14 +64,6 @@ impl EngineError {
     pub fn kind(&self) -> ErrorKind {
         self.kind
     }
-
-    /// Whether nothing has failed: layouts that need what cannot be had here are left out.
-    pub fn is_left_out(&self) -> bool {
-        matches!(
-            self.kind,
-            ErrorKind::Unavailable | ErrorKind::RefusedSetting
-        )
-    }
 }
 
 impl fmt::Display for EngineError {
@@ -219,7 +211,5 @@ mod tests {
             EngineError::from(interrupted).kind(),
             ErrorKind::Interrupted
         );
-        assert!(EngineError::refused("no such setting").is_left_out());
-        assert!(!failed.is_left_out());
     }
 }

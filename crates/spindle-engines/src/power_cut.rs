@@ -9,13 +9,14 @@ use spindle_kernel::{BlockAddress, block};
 use spindle_workload::{Acknowledged, Operation as Step, Session, SessionError, Workload, driver};
 
 use crate::EngineError;
+use crate::error::lost;
 use crate::kernel::{KernelEngine, Settings, Shutdown, Storage, datafiles};
 
 /// Where in a ledger's row the number of the client's last transaction is.
 const NUMBER: usize = 8;
 
 /// Called with the numbers of all clients after each acknowledged commit.
-type Witness = Box<dyn Fn(&[u64]) -> Result<(), String> + Send + Sync>;
+type Witness = Box<dyn Fn(&[u64]) -> Result<(), EngineError> + Send + Sync>;
 
 /// What clients have been promised: for each the number of its last changing transaction whose commit returned.
 pub struct Ledger {
@@ -27,7 +28,7 @@ impl Ledger {
     /// Nothing is promised yet. `witness` writes down what is, before the client goes on.
     pub fn new(
         clients: usize,
-        witness: impl Fn(&[u64]) -> Result<(), String> + Send + Sync + 'static,
+        witness: impl Fn(&[u64]) -> Result<(), EngineError> + Send + Sync + 'static,
     ) -> Arc<Ledger> {
         Arc::new(Ledger {
             acknowledged: Mutex::new(vec![0; clients]),
@@ -36,11 +37,11 @@ impl Ledger {
     }
 
     /// Writes down what is promised so far. Errors: the witness's.
-    pub fn note(&self) -> Result<(), String> {
+    pub fn note(&self) -> Result<(), EngineError> {
         (self.witness)(&self.numbers())
     }
 
-    fn add(&self, client: usize) -> Result<(), String> {
+    fn add(&self, client: usize) -> Result<(), EngineError> {
         let mut numbers = self.numbers();
         numbers[client] += 1;
         (self.witness)(&numbers)
@@ -92,7 +93,10 @@ impl<S: Session> Session for Noted<S> {
     async fn commit(&mut self) -> Result<(), SessionError> {
         self.session.commit().await?;
         match self.client.take() {
-            Some(client) => self.ledger.add(client).map_err(SessionError::Failed),
+            Some(client) => {
+                let noted = self.ledger.add(client);
+                noted.map_err(|error| SessionError::Failed(error.to_string()))
+            }
             None => Ok(()),
         }
     }
@@ -170,7 +174,7 @@ pub async fn survey(
     };
     let engine = Arc::into_inner(engine).expect("its only session has ended");
     let stopped = engine.stop(how).await;
-    let lost = compared.map_err(Broken::Wrong)?;
+    let lost = compared.map_err(|error| Broken::Wrong(error.to_string()))?;
     stopped.map_err(|error| Broken::Wrong(error.to_string()))?;
     Ok(Survey {
         lost,
@@ -186,7 +190,7 @@ async fn compare(
     engine: &Arc<KernelEngine>,
     workload: &dyn Workload,
     promises: Promises<'_>,
-) -> Result<u64, String> {
+) -> Result<u64, EngineError> {
     let acknowledged = promises.acknowledged;
     let mut session = engine.connector()();
     let mut found = vec![0; acknowledged.len()];
@@ -197,18 +201,19 @@ async fn compare(
         }
     };
     let visited = session.visit(ledger_table(workload), entry).await;
-    visited.map_err(|error| error.to_string())?;
+    visited?;
     for (client, (found, last)) in found.iter().zip(promises.in_the_end).enumerate() {
         if *found > last + 1 {
-            return Err(format!(
+            return Err(lost(format!(
                 "client {client} has {found} transactions, and came to {last} only"
-            ));
+            )));
         }
     }
     let promised = found.iter().copied().map(Acknowledged::up_to);
-    driver::check(&mut session, workload, promised.collect()).await?;
-    let lost = found.iter().zip(acknowledged);
-    Ok(lost
+    let checked = driver::check(&mut session, workload, promised.collect()).await;
+    checked.map_err(lost)?;
+    let pairs = found.iter().zip(acknowledged);
+    Ok(pairs
         .map(|(found, promised)| promised.saturating_sub(*found))
         .sum())
 }

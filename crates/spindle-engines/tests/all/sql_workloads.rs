@@ -6,12 +6,12 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use spindle_engines::EngineError;
 use spindle_engines::engine::Engine;
 use spindle_engines::sql::{
     Purpose, RunningServer, Server, ServerKind, ServerRequest, SqlUnderTest, Stop, create_and_load,
     server,
 };
+use spindle_engines::{EngineError, ErrorKind};
 use spindle_io::Env;
 use spindle_io::real::{RealEnv, block_on};
 use spindle_layout::TreeDirectories;
@@ -53,7 +53,7 @@ fn databases() -> Vec<(ServerKind, &'static dyn Server)> {
     for kind in kinds {
         match server(kind).examine(&request(server(kind))) {
             Ok(_) => found.push((kind, server(kind))),
-            Err(reason) if reason.is_left_out() => {
+            Err(reason) if reason.kind() == ErrorKind::Unavailable => {
                 spindle_harness::skip(format_args!("on {kind:?}: {reason}"));
             }
             Err(error) => panic!("{kind:?}: {error}"),

@@ -6,11 +6,11 @@ use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
 
-use spindle_engines::EngineError;
 use spindle_engines::engine::Engine;
 use spindle_engines::sql::{
     Purpose, ServerIo, ServerKind, ServerRequest, SqlUnderTest, Stop, create_and_load, server,
 };
+use spindle_engines::{EngineError, ErrorKind};
 use spindle_io::Env;
 use spindle_io::real::Caching;
 use spindle_io::real::{RealEnv, block_on};
@@ -216,7 +216,7 @@ fn every_value_comes_back() {
 fn what_it_does_not_understand_is_refused_before_anything_runs() {
     let sqlite = server(ServerKind::Sqlite);
     let refused = |request: &ServerRequest| match sqlite.examine(request) {
-        Err(error) if error.is_left_out() => error.to_string(),
+        Err(error) if error.kind() == ErrorKind::RefusedSetting => error.to_string(),
         other => panic!("{other:?}"),
     };
     assert!(refused(&request(&[("journal_mod", "wal")])).contains("journal_mode"));

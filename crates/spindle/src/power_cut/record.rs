@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
+use spindle_engines::EngineError;
 use spindle_engines::kernel::{KernelEngine, Load, Shutdown, create_and_load};
 use spindle_engines::power_cut::{Ledger as Promised, Noted};
 use spindle_io::Env;
@@ -168,7 +169,8 @@ async fn run_database(
     let engine = KernelEngine::start(&env, files, data, redo, &settings, &*workload).await?;
     let engine = Arc::new(engine);
     let promised = promises_marked_on(logged)?;
-    promised.note().map_err(PowerCutError::Clients)?;
+    let noted = promised.note();
+    noted.map_err(|error| PowerCutError::Clients(error.to_string()))?;
     let behaviour = Behaviour {
         clients: CLIENTS,
         ..Behaviour::default()
@@ -203,6 +205,11 @@ fn promises_marked_on(logged: &str) -> Result<Arc<Promised>, PowerCutError> {
     Ok(Promised::new(CLIENTS, move |acknowledged| {
         let message = format!("mark {}", mark(acknowledged));
         let sent = mapper.send(&logged, &message);
-        sent.map_err(|error| format!("cannot mark the log of {logged}: {error}"))
+        sent.map_err(|error| {
+            EngineError::failed(
+                format!("cannot mark the log of {logged}"),
+                error.to_string(),
+            )
+        })
     }))
 }

@@ -11,7 +11,7 @@ use super::home::{Home, is_installed, postgres, request, start, workload};
 
 fn refusal(settings: &[(&str, &str)]) -> String {
     match postgres().examine(&request(settings)) {
-        Err(error) if error.is_left_out() => error.to_string(),
+        Err(error) if error.kind() == ErrorKind::RefusedSetting => error.to_string(),
         other => panic!("{settings:?}: {other:?}"),
     }
 }
