@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use spindle_engines::kernel::InstanceSettings;
 use spindle_layout::spec::{DeviceSpec, FileSystemSpec, LayoutKind, Share, VolumeSpec};
+use spindle_text::section::{Listing, Section};
 
 use std::fs;
 
@@ -49,7 +50,7 @@ fn everything_left_out_has_its_default() {
             commit: Commit::Wait,
             torn_blocks: TornBlocks::Images,
             checkpoint_interval_ms: 60_000,
-            lock_timeout_ms: 5_000,
+            ..Section::read(&mut Listing::default())
         },
         log_file_size_bytes: 64 * MIB,
         log_files: 3,

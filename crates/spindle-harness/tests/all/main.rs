@@ -2,6 +2,7 @@
 //! the build when it is broken. `sources` reads the tree; each other module holds one kind of rule and the exceptions
 //! known today, which may become fewer and never more.
 
+mod additions;
 mod circles;
 mod dependencies;
 mod errors;

@@ -1,0 +1,80 @@
+//! `one_row`: each transaction reads one row, always the same, so often as it is told.
+
+use serde::{Deserialize, Serialize};
+use spindle_text::settings;
+
+use crate::session::{Operation, Txn};
+use crate::sql::kind::{Ground, Kind, Made};
+use crate::workload::{
+    Acknowledged, Checker, Client, RowLength, Table, TableSize, TableSpec, Workload,
+};
+
+settings! {
+    /// Settings of `one_row`.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+    pub struct OneRow {
+        /// How often a transaction reads the row.
+        times: u32 = number("times", 3, 1..=100),
+    }
+}
+
+impl Kind for OneRow {
+    fn make(&self, ground: &Ground) -> Made {
+        Made::Rows(Box::new(Reading {
+            data_bytes: ground.data_bytes,
+            times: self.times,
+        }))
+    }
+}
+
+struct Reading {
+    data_bytes: u64,
+    times: u32,
+}
+
+impl Workload for Reading {
+    fn name(&self) -> &'static str {
+        "one_row"
+    }
+
+    fn tables(&self) -> Vec<TableSpec> {
+        vec![TableSpec {
+            name: "rows",
+            row: RowLength::Bytes(100),
+            size: TableSize::Bytes(self.data_bytes),
+        }]
+    }
+
+    fn fill(&self, _: usize, row: u64, bytes: &mut [u8]) {
+        bytes[..8].copy_from_slice(&row.to_le_bytes());
+    }
+
+    fn replaced_bytes(&self, _: usize, _: usize) -> usize {
+        0
+    }
+
+    fn next(&self, _: &mut Client, _: &[Table]) -> Txn {
+        let read = || Operation::Read { table: 0, row: 0 };
+        Txn {
+            operations: (0..self.times).map(|_| read()).collect(),
+            number: 0,
+        }
+    }
+
+    fn checker(&self, _: Vec<Acknowledged>) -> Box<dyn Checker> {
+        Box::new(Rows(0))
+    }
+}
+
+/// Counts rows.
+struct Rows(u64);
+
+impl Checker for Rows {
+    fn row(&mut self, _: usize, _: &[u8]) {
+        self.0 += 1;
+    }
+
+    fn finish(&self) -> Result<String, String> {
+        Ok(format!("{} rows are there", self.0))
+    }
+}

@@ -1,0 +1,249 @@
+//! Adding is one new file and at most three lines: the folders of `additions` add a workload, an access path and a
+//! setting of the embedded database to a copy of the workspace, whose tests then pass, and which runs them. `lines`
+//! says which line is added behind which; `new` holds the new file. The copy is built only with `SPINDLE_THOROUGH`
+//! set, as by `make test-all`: it takes minutes.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::sources::root;
+
+const LINES_MAX: usize = 3;
+/// What the copy has of the workspace.
+const COPIED: [&str; 9] = [
+    "crates",
+    "docs",
+    "examples",
+    "fuzz",
+    "scripts",
+    "Cargo.toml",
+    "Cargo.lock",
+    "README.md",
+    "CONTRIBUTING.md",
+];
+
+/// Lines to be added to a file behind one of its lines.
+struct Lines {
+    file: String,
+    behind: String,
+    added: Vec<String>,
+}
+
+/// What adds one thing.
+struct Addition {
+    name: String,
+    lines: Vec<Lines>,
+    /// New files, by their paths in the workspace.
+    new: Vec<PathBuf>,
+}
+
+fn folder() -> PathBuf {
+    root().join("crates/spindle-harness/additions")
+}
+
+fn additions() -> Vec<Addition> {
+    let entries = fs::read_dir(folder()).expect("the additions are there");
+    let folders = entries.map(|entry| entry.expect("an entry").path());
+    let mut folders: Vec<PathBuf> = folders.filter(|path| path.is_dir()).collect();
+    folders.sort();
+    folders.iter().map(|folder| addition(folder)).collect()
+}
+
+fn addition(folder: &Path) -> Addition {
+    let text = fs::read_to_string(folder.join("lines")).expect("lines");
+    let lines = text.trim().split("\n\n").map(|block| {
+        let mut lines = block.lines();
+        let file = lines.next().expect("a file").to_owned();
+        let behind = lines.next().and_then(|line| line.strip_prefix("behind "));
+        let added = lines.map(|line| line.strip_prefix('+').expect("an added line").to_owned());
+        Lines {
+            file,
+            behind: behind.expect("a place").to_owned(),
+            added: added.collect(),
+        }
+    });
+    let new = folder.join("new");
+    let files = if new.is_dir() {
+        files_below(&new)
+    } else {
+        Vec::new()
+    };
+    let name = |path: &PathBuf| path.strip_prefix(&new).expect("below").to_owned();
+    Addition {
+        name: folder.display().to_string(),
+        lines: lines.collect(),
+        new: files.iter().map(name).collect(),
+    }
+}
+
+fn files_below(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).expect("a folder") {
+        let path = entry.expect("an entry").path();
+        match path.is_dir() {
+            true => found.extend(files_below(&path)),
+            false => found.push(path),
+        }
+    }
+    found
+}
+
+/// The text with the lines added.
+fn with_lines(text: &str, lines: &Lines) -> String {
+    let at = text.lines().position(|line| line == lines.behind);
+    let at = at.unwrap_or_else(|| panic!("{} has no line {:?}", lines.file, lines.behind));
+    let mut all: Vec<&str> = text.lines().collect();
+    let added: Vec<&str> = lines.added.iter().map(String::as_str).collect();
+    all.splice(at + 1..at + 1, added);
+    all.join("\n") + "\n"
+}
+
+#[test]
+fn an_addition_is_one_file_and_three_lines() {
+    for addition in additions() {
+        let lines: usize = addition.lines.iter().map(|lines| lines.added.len()).sum();
+        let name = &addition.name;
+        assert!(lines <= LINES_MAX, "{name}: {lines} lines");
+        assert!(addition.new.len() <= 1, "{name}: {:?}", addition.new);
+        for lines in &addition.lines {
+            let text = fs::read_to_string(root().join(&lines.file)).expect("a file");
+            assert!(with_lines(&text, lines).len() > text.len());
+        }
+    }
+}
+
+/// Copies what has changed, so that what was built of it before is built no more.
+fn copy(from: &Path, to: &Path) {
+    if from.is_dir() {
+        for file in files_below(from) {
+            let name = file.strip_prefix(from).expect("below").to_owned();
+            if !name.iter().any(|part| part == "target" || part == "corpus") {
+                copy(&file, &to.join(name));
+            }
+        }
+        return;
+    }
+    let bytes = fs::read(from).expect("a file of the workspace");
+    write(to, &bytes);
+}
+
+fn write(to: &Path, bytes: &[u8]) {
+    fs::create_dir_all(to.parent().expect("a folder")).expect("a scratch folder");
+    if fs::read(to).ok().as_deref() != Some(bytes) {
+        fs::write(to, bytes).expect("a scratch file");
+    }
+}
+
+/// The workspace with every addition.
+fn scratch_copy() -> PathBuf {
+    let copied = Path::new(env!("CARGO_TARGET_TMPDIR")).join("additions");
+    let additions = additions();
+    let is_changed = |name: &str| {
+        additions
+            .iter()
+            .flat_map(|one| &one.lines)
+            .any(|lines| lines.file == name)
+    };
+    for name in COPIED {
+        for file in match root().join(name) {
+            place if place.is_dir() => files_below(&place),
+            place => vec![place],
+        } {
+            let name = file.strip_prefix(root()).expect("below").to_owned();
+            let is_ours = !name.iter().any(|part| part == "target" || part == "corpus");
+            if is_ours && !is_changed(&name.to_string_lossy()) {
+                copy(&file, &copied.join(name));
+            }
+        }
+    }
+    let lines: Vec<&Lines> = additions.iter().flat_map(|one| &one.lines).collect();
+    for file in lines.iter().map(|lines| &lines.file) {
+        let text = fs::read_to_string(root().join(file)).expect("a file");
+        let of_file = lines.iter().filter(|lines| lines.file == *file);
+        let changed = of_file.fold(text, |text, lines| with_lines(&text, lines));
+        write(&copied.join(file), changed.as_bytes());
+    }
+    for addition in &additions {
+        for file in &addition.new {
+            let from = Path::new(&addition.name).join("new").join(file);
+            copy(&from, &copied.join(file));
+        }
+    }
+    copied
+}
+
+#[test]
+fn what_is_added_so_is_documented_tested_and_run() {
+    if std::env::var_os("SPINDLE_THOROUGH").is_none() {
+        return;
+    }
+    let copied = scratch_copy();
+    let cargo = |arguments: &[&str]| {
+        let done = Command::new(env!("CARGO"))
+            .args(arguments)
+            .current_dir(&copied)
+            .env("CARGO_TARGET_DIR", copied.join("target"))
+            .env_remove("SPINDLE_THOROUGH")
+            .output()
+            .expect("cargo starts");
+        let told = String::from_utf8_lossy(&done.stdout).into_owned();
+        let wrong = String::from_utf8_lossy(&done.stderr);
+        assert!(done.status.success(), "{arguments:?}:\n{told}\n{wrong}");
+        told
+    };
+    let written = Command::new(env!("CARGO"))
+        .args([
+            "test",
+            "--locked",
+            "-p",
+            "spindle-experiment",
+            "reference::",
+        ])
+        .current_dir(&copied)
+        .env("CARGO_TARGET_DIR", copied.join("target"))
+        .env("SPINDLE_WRITE_REFERENCE", "1")
+        .output()
+        .expect("cargo starts");
+    assert!(
+        written.status.success(),
+        "{}",
+        String::from_utf8_lossy(&written.stderr)
+    );
+    let page = fs::read_to_string(copied.join("docs/experiment-file.md")).expect("the reference");
+    for word in [
+        "`kind = \"one_row\"`",
+        "| `times` |",
+        "| `\"in_turn\"` |",
+        "| `multiblock_read_blocks` |",
+    ] {
+        assert!(page.contains(word), "the reference does not say {word}");
+    }
+    cargo(&["test", "--locked", "-p", "spindle-experiment"]);
+    cargo(&[
+        "test",
+        "--locked",
+        "-p",
+        "spindle-io",
+        "--test",
+        "all",
+        "real_device::",
+    ]);
+    let experiment = folder().join("experiment.toml");
+    let out = copied.join("target/run");
+    let _ = fs::remove_dir_all(&out);
+    let (experiment, out) = (experiment.display().to_string(), out.display().to_string());
+    let run = [
+        "run",
+        "--locked",
+        "-p",
+        "spindle",
+        "--",
+        "run",
+        &experiment,
+        "--out",
+        &out,
+    ];
+    let told = cargo(&run);
+    assert!(told.contains("in turn"), "{told}");
+}
