@@ -135,7 +135,7 @@ fn read_url(reader: &mut Reader<'_>, engine: Engine) -> Result<Option<Address>, 
     if engine.server().is_some_and(|kind| kind != address.kind) {
         return Err(refused(
             format!("url is no address of engine = \"{engine}\""),
-            "it says another kind of server, or the engine is none".to_owned(),
+            "it names another kind of server, or the engine is not a server".to_owned(),
         ));
     }
     Ok(Some(address))

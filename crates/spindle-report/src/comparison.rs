@@ -426,7 +426,7 @@ mod tests {
         assert_eq!(words(Verdict::Draw, None), "draw");
         assert_eq!(
             words(Verdict::Undecided, Some(9)),
-            "undecided, about 9 rounds in all would tell"
+            "undecided, a verdict needs about 9 rounds in all"
         );
         assert_eq!(
             words(Verdict::Undecided, Some(spindle_stats::MAX_ROUNDS)),
@@ -448,7 +448,7 @@ mod tests {
         let of_runs = build(&record).unwrap();
         assert_eq!(
             verdict(&of_runs, &comparison(Verdict::Undecided, Some(9))),
-            "undecided, about 9 runs in all would tell"
+            "undecided, a verdict needs about 9 runs in all"
         );
     }
 

@@ -78,7 +78,8 @@ pub(super) fn of_half(result: &RunResult) -> Option<&'static str> {
 
 /// What a run needs to be repeated.
 pub(super) const REPEAT: &str = "\
-On this machine, where it was started: the run directory holds the experiment as it was run, with every default filled in.";
+Run it on the same machine, from the same directory. The run directory holds the experiment with all defaults filled \
+in.";
 
 /// The command that does.
 pub(super) const REPEAT_COMMAND: &str = "spindle run RUN-DIRECTORY";
@@ -97,8 +98,7 @@ pub(super) fn memory_terms(result: &RunResult) -> String {
             "Buffer cache and page cache together were held to {} in every case.",
             size_text(bytes)
         ),
-        None => "Memory was not held to a budget: the page cache of buffered layouts could grow as far as memory was free; \
-                 what share of the reads it answered stands under Checks."
+        None => "Memory had no budget: the page cache of buffered layouts could use all free memory. Checks says what share of the reads it answered."
             .to_owned(),
     }
 }
@@ -133,8 +133,8 @@ pub(super) fn compared_by(result: &RunResult) -> &'static str {
     match measure_of(result) {
         Measure::Throughput => "Ratios are of throughput.",
         Measure::P99 => {
-            "The rate was given, so throughput says only who kept up: ratios are of the 99th percentile of the transaction time, \
-             counted from the intended begin, theirs over its own; above 1 is the sooner answer."
+            "The rate was given, so throughput shows only which layouts kept up. Ratios are of the 99th percentile \
+             of the transaction time, counted from its intended begin: above 1 means a faster response."
         }
     }
 }
@@ -193,7 +193,7 @@ pub(crate) fn stopping(stopping: &Stopping) -> String {
     let precision = percent(stopping.precision);
     if let Some(reached) = stopping.reached {
         let known = match reached {
-            reached if reached >= 10.0 => "by no means known".to_owned(),
+            reached if reached >= 10.0 => "known only roughly".to_owned(),
             reached => format!("known to {:.0} %", 100.0 * reached),
         };
         return format!(

@@ -77,7 +77,7 @@ fn told(name: &str, rounds: &BTreeMap<u32, f64>) -> Option<String> {
     if let Some(drift) = drift {
         let (word, percent) = match drift.factor_per_round >= 1.0 {
             true => ("slower", 100.0 * (drift.factor_per_round - 1.0)),
-            false => ("quicker", 100.0 * (1.0 - drift.factor_per_round)),
+            false => ("faster", 100.0 * (1.0 - drift.factor_per_round)),
         };
         return Some(format!(
             "The devices became {word} by {percent:.1} % from round to round, whatever ran on them: {span}, by the probes before \
@@ -86,8 +86,8 @@ fn told(name: &str, rounds: &BTreeMap<u32, f64>) -> Option<String> {
     }
     (slowest / quickest >= UNSTEADY_RATIO).then(|| {
         format!(
-            "The devices were not the same throughout: {span} from one round to another, by the probes before the trials. \
-             Small differences of this run may not come again."
+            "The devices did not stay the same: {span} from one round to another, by the probes before the trials. \
+             Small differences in this run may not repeat."
         )
     })
 }
@@ -139,7 +139,7 @@ mod tests {
     fn one_that_jumps_is_told_and_one_that_stays_is_not() {
         let jumps = texts(&[100.0, 210.0, 105.0, 190.0, 98.0, 101.0]);
         assert!(
-            jumps[0].starts_with("The devices were not the same throughout"),
+            jumps[0].starts_with("The devices did not stay the same"),
             "{jumps:?}"
         );
         assert!(texts(&[100.0, 108.0, 95.0, 103.0, 99.0, 104.0]).is_empty());

@@ -219,7 +219,7 @@ fn long_flush(result: &RunResult, case: &Case) -> Option<String> {
     let enough_s = (flush * (1.0 / FLUSH_MAX_PART - 1.0)).ceil();
     Some(format!(
         "{} ({rounds}): measured {:.1} s + flush {flush:.1} s. The flush at the end counts as measured time, so {:.0} % of the \
-         throughput hangs on when the last checkpoint was. Set plan.measure to {enough_s:.0}s or more.",
+         throughput depends on when the last checkpoint was. Set plan.measure to {enough_s:.0}s or more.",
         case_label(result, case),
         longest.measured_s - flush,
         100.0 * flush / longest.measured_s
@@ -237,8 +237,8 @@ fn never_quiet(result: &RunResult) -> Option<String> {
     let last = run_out.last()?;
     let waited_s = run_out.iter().map(|wait| wait.waited_ms).sum::<u64>() as f64 / 1e3;
     Some(format!(
-        "Before {} of {} trials the devices were never at rest, after {waited_s:.0} s of waiting in all; the last time {}. Stop what uses \
-         them, or set plan.quiet = \"0s\" and measure more rounds.",
+        "The devices were never idle before {} of {} trials, in {waited_s:.0} s of waiting; the last time {}. Stop \
+         the programs that use them, or set plan.quiet = \"0s\" and measure more rounds.",
         run_out.len(),
         trials.len(),
         last.in_the_way.as_deref().unwrap_or("nothing was seen")
@@ -373,7 +373,7 @@ mod tests {
             warnings(&result),
             [
                 "a (round 2): measured 5.0 s + flush 2.4 s. The flush at the end counts as measured time, so 32 % of the \
-                 throughput hangs on when the last checkpoint was. Set plan.measure to 46s or more."
+                 throughput depends on when the last checkpoint was. Set plan.measure to 46s or more."
             ]
         );
     }
@@ -396,7 +396,7 @@ mod tests {
         assert_eq!(texts.len(), 1);
         assert!(
             texts[0].starts_with(
-                "Before 2 of 8 trials the devices were never at rest, after 60 s of waiting in all; the last time the devices \
+                "The devices were never idle before 2 of 8 trials, in 60 s of waiting; the last time the devices \
                  move 34 MB/s."
             ),
             "{texts:?}"

@@ -44,7 +44,7 @@ fn sentence(verdict: &Comparison, ranking: &Ranking, promise: &Promise) -> Strin
             format!("{b} is faster still, {ratio}, but {clause}")
         }
         (Verdict::Slower, Measure::P99) => {
-            format!("{b} answers sooner still, {ratio}, but {clause}")
+            format!("{b} responds faster still, {ratio}, but {clause}")
         }
         (Verdict::Undecided, _) => {
             format!("{b} {clause}, and is not known to be faster: {ratio}")

@@ -95,7 +95,7 @@ fn among_those_that_keep_up(
         [next, ..] if ranking.winner.is_some() => Answer::new(
             Opening::Name,
             format!(
-                "{best} answers soonest at {load}: p99 {p99_ms}; {} (p99)",
+                "{best} responds fastest at {load}: p99 {p99_ms}; {} (p99)",
                 takes_longer(next)
             ),
         ),
@@ -108,7 +108,8 @@ fn among_those_that_keep_up(
                 return Answer::new(
                     Opening::Name,
                     format!(
-                        "{best} came out soonest at {load}: p99 {p99_ms}; {} (p99), but that is not certain among all {} \
+                        "{best} had the shortest p99 at {load}: p99 {p99_ms}; {} (p99), but that is not certain \
+                         among all {} \
                          layouts",
                         takes_longer(next),
                         comparisons.len() + 1
@@ -150,8 +151,10 @@ fn p99_ms(result: &RunResult, ranking: &Ranking, layout: &str) -> String {
 pub(super) fn note(result: &RunResult) -> Option<String> {
     let rate_per_s = result.cases.iter().find_map(rate_per_s)?;
     Some(format!(
-        "Transactions came at a fixed rate of {rate_per_s} a second, so throughput tells only who kept up. Layouts are compared \
-         by the 99th percentile of the time of a transaction from its intended begin; a ratio above 1 means the sooner answer."
+        "Transactions came at a fixed rate of {rate_per_s} a second, so throughput shows only which layouts kept up. \
+         They are compared \
+         by the 99th percentile of the time of a transaction from its intended begin; a ratio above 1 means a faster \
+         response."
     ))
 }
 
@@ -165,7 +168,7 @@ pub(super) fn fell_behind(result: &RunResult, case: &Case) -> Option<String> {
     let arrivals = worst.arrivals?;
     Some(format!(
         "{} cannot keep up with {} transactions a second: it did {:.0}, and {} were waiting for a free client in the end. The \
-         times of its transactions grow with the length of the trial. A lower rate, or more clients, would tell more.",
+         times of its transactions grow with the length of the trial. A lower rate, or more clients, would show more.",
         case_label(result, case),
         arrivals.rate_per_s,
         worst.tpm / 60.0,
@@ -215,7 +218,7 @@ mod tests {
         assert!((result.verdicts[0].ratio - 2.01).abs() < 0.01);
         assert_eq!(
             result.headline,
-            "quick answers soonest at 500 transactions a second by up to 8 clients: p99 1.00 ms; slow, the next, takes 2.01 x \
+            "quick responds fastest at 500 transactions a second by up to 8 clients: p99 1.00 ms; slow, the next, takes 2.01 x \
              as long, 1.97-2.05 (p99)."
         );
         let warnings: Vec<&str> = result
@@ -246,7 +249,7 @@ mod tests {
         assert_eq!(
             result.warnings[1].text,
             "behind cannot keep up with 500 transactions a second: it did 400, and 2000 were waiting for a free client in the \
-             end. The times of its transactions grow with the length of the trial. A lower rate, or more clients, would tell \
+             end. The times of its transactions grow with the length of the trial. A lower rate, or more clients, would show \
              more."
         );
     }

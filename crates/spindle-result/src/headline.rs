@@ -239,7 +239,7 @@ fn answer_at(result: &RunResult, ranking: &Ranking, load: &str) -> Answer {
             Answer::new(
                 Opening::Undecided,
                 format!(
-                    "{load}: {best} came out best ({}), but a verdict needs {ROUNDS_TO_JUDGE} finished {} or more",
+                    "{load}: {best} was best ({}), but a verdict needs {ROUNDS_TO_JUDGE} finished {} or more",
                     times(&[slowest]),
                     levels::unit(result)
                 ),
@@ -377,9 +377,7 @@ mod tests {
             "{headline}"
         );
         assert!(
-            headline.contains(
-                "rounds in all would tell), at 8 clients; a is 10.9 x as fast as slow (95 %: "
-            ),
+            headline.contains("rounds in all), at 8 clients; a is 10.9 x as fast as slow (95 %: "),
             "{headline}"
         );
     }
@@ -394,7 +392,7 @@ mod tests {
         let headline = headline_of(&record);
         assert!(
             headline.starts_with(
-                "Too close to call between a, 1; b, 2; and c, 3 (1.04 x to 1.07 x; about 108 rounds in all"
+                "Too close to call between a, 1; b, 2; and c, 3 (1.04 x to 1.07 x; a verdict needs about 108"
             ),
             "{headline}"
         );
@@ -405,7 +403,7 @@ mod tests {
         let record = sample::record(&[("a", &[117.0, 117.2]), ("b", &[100.0, 100.0])]);
         assert_eq!(
             headline_of(&record),
-            "Undecided at 8 clients: a came out best (1.17 x b (1.16-1.18)), but a verdict needs 3 finished rounds or more."
+            "Undecided at 8 clients: a was best (1.17 x b (1.16-1.18)), but a verdict needs 3 finished rounds or more."
         );
     }
 
@@ -414,7 +412,7 @@ mod tests {
         let record = sample::record(&[("a", &[300.0]), ("b", &[100.0])]);
         assert_eq!(
             headline_of(&record),
-            "Undecided at 8 clients: a came out best (3.00 x b), but a verdict needs 3 finished rounds or more."
+            "Undecided at 8 clients: a was best (3.00 x b), but a verdict needs 3 finished rounds or more."
         );
     }
 

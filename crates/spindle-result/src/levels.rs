@@ -129,11 +129,11 @@ fn sentence(verdict: &Comparison, parts: &VarianceParts, rounds: Option<u32>) ->
         .max(parts.runs.unwrap_or(0.0));
     match parts.runs {
         None => {
-            text += "; what varies from run to run, with files made anew, is not known without plan.runs"
+            text += "; how much it varies from run to run, with new files, is not known without plan.runs"
         }
         Some(runs) => {
             text += &format!(
-                ", and by {} from run to run, each on files made anew",
+                ", and by {} from run to run, each with new files",
                 percent(runs)
             )
         }

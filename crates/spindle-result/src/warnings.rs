@@ -66,8 +66,8 @@ pub(super) fn warnings(result: &RunResult, record: &RunRecord) -> Vec<Warning> {
 
 fn first_look(record: &RunRecord) -> Option<String> {
     record.is_quick.then(|| {
-        "This was a first look (--quick): few rounds of seconds, whose answer may change when throughput has become steady. \
-         Without --quick the plan of the experiment is run."
+        "This was a first look (--quick): few and short rounds. The answer may change once throughput is steady. Run \
+         without --quick to follow the plan."
             .to_owned()
     })
 }
@@ -83,13 +83,13 @@ fn unfinished(record: &RunRecord) -> Option<String> {
     if let Some(plan) = record.auto {
         return (!plan.is_finished).then(|| {
             format!(
-                "The run is not finished: {finished} rounds are complete, and some cases are not settled yet. `spindle resume` \
-                 does the rest."
+                "The run is not finished: {finished} rounds are complete, and some cases are not settled yet. \
+                 `spindle resume` finishes it."
             )
         });
     }
     (finished < planned as usize).then(|| {
-        format!("The run is not finished: {finished} of {planned} rounds are complete. `spindle resume` does the rest.")
+        format!("The run is not finished: {finished} of {planned} rounds are complete. `spindle resume` finishes it.")
     })
 }
 
@@ -109,7 +109,8 @@ fn within_noise(result: &RunResult, comparison: &Comparison) -> Option<String> {
     let case = result.case(&comparison.cases.first())?;
     is_within_noise(comparison).then(|| {
         format!(
-            "{} came out {} x {}, which is no verdict: {} differed from itself by up to {:.1} % when it was run twice. Look for \
+            "{} was {} x as fast as {}, which is within the noise: {} differed from itself by up to {:.1} % when it \
+             was run twice. Look for \
              what disturbs this machine (`spindle doctor`), or measure longer.",
             case_label(result, case),
             format_ratio(comparison.ratio),
@@ -146,8 +147,8 @@ fn drifting(result: &RunResult, drift: &Drift) -> Option<String> {
         _ => ("rose", low, high),
     };
     Some(format!(
-        "{}: its {} {moved} by {:.1} % from round to round ({least:.1}-{most:.1} %). Verdicts compare within rounds, \
-         where that divides out as far as it is the machine's; the table's means do not.",
+        "{}: its {} {moved} by {:.1} % from round to round ({least:.1}-{most:.1} %). Verdicts compare layouts within \
+         each round, where what slowed all alike cancels out; in the table's means it does not.",
         case_label(result, case),
         drift.measure,
         drift.percent_per_round.abs(),
@@ -157,7 +158,7 @@ fn drifting(result: &RunResult, drift: &Drift) -> Option<String> {
 fn not_restored(result: &RunResult, case: &Case) -> Option<String> {
     let rounds = rounds_where(case, |trial| !trial.restore.verified)?;
     Some(format!(
-        "{}: that the database was put back to its loaded state was not verified ({rounds}), so its trials may have \
+        "{}: nothing verified that the database was back in its loaded state ({rounds}), so its trials may have \
          started from different data.",
         case_label(result, case)
     ))
@@ -286,7 +287,7 @@ fn partly_cached(result: &RunResult) -> Option<String> {
         .collect();
     (!helped.is_empty()).then(|| {
         format!(
-            "Memory was not held to a budget, and the page cache answered part of what buffered layouts read: {}. Run as \
+            "Memory had no budget, and the page cache answered part of the reads of buffered layouts: {}. Run as \
              root to hold every case to one memory budget.",
             helped.join("; ")
         )
@@ -336,7 +337,7 @@ mod tests {
     #[test]
     fn an_unfinished_run_is_said() {
         let unfinished =
-            "The run is not finished: 2 of 3 rounds are complete. `spindle resume` does the rest.";
+            "The run is not finished: 2 of 3 rounds are complete. `spindle resume` finishes it.";
         assert_eq!(
             warnings_after(|record| drop(record.cases[1].trials.pop())),
             [unfinished]
@@ -410,7 +411,7 @@ mod tests {
         assert_eq!(warnings.len(), 1, "{warnings:?}");
         assert!(
             warnings[0].starts_with(
-                "b came out 1.25 x a, which is no verdict: a differed from itself by up to 5"
+                "b was 1.25 x as fast as a, which is within the noise: a differed from itself by up to 5"
             ),
             "{warnings:?}"
         );
@@ -467,7 +468,7 @@ mod tests {
         assert_eq!(
             warnings_after(|record| cached(record, [0.05, 0.5], None)),
             [
-                "Memory was not held to a budget, and the page cache answered part of what buffered layouts read: a 5 %; \
+                "Memory had no budget, and the page cache answered part of the reads of buffered layouts: a 5 %; \
                  b 50 %. Run as root to hold every case to one memory budget."
             ]
         );
@@ -553,7 +554,7 @@ mod tests {
             [
                 "The governor is powersave.",
                 "b failed and is not compared: disk full.",
-                "a: that the database was put back to its loaded state was not verified (every round), so its trials may \
+                "a: nothing verified that the database was back in its loaded state (every round), so its trials may \
                  have started from different data.",
                 "a: not direct here: tmpfs keeps files in memory.",
                 "a: no device counters here (every round), so the database's own I/O counts are not confirmed.",

@@ -32,7 +32,7 @@ pub fn rounds_that_tell(needed: u32, unit: &str) -> String {
     if needed >= spindle_stats::MAX_ROUNDS {
         format!("the noise is too large for any number of {unit}")
     } else {
-        format!("about {needed} {unit} in all would tell")
+        format!("a verdict needs about {needed} {unit} in all")
     }
 }
 

@@ -121,7 +121,7 @@ impl Flushes {
                 Some("under its limit a durable write counts as two: the write and its flush")
             }
             Flushes::Free => Some(
-                "under its limit a durable write counts as one: the kernel flushes in nobody's name",
+                "under its limit a durable write counts as one: the kernel charges its flush to no process",
             ),
         }
     }

@@ -185,7 +185,7 @@ mod tests {
         assert!(check(1, &data_edits(7), 1).is_ok());
         assert!(
             check(0, &data_edits(7), 1).is_ok(),
-            "committed, but nobody heard of it"
+            "committed, but not acknowledged"
         );
         assert!(
             check(2, &data_edits(7), 1)

@@ -58,7 +58,7 @@ impl ForeignServer for MariaDb {
         }
         notes.push(match Monitor::new(&access).map(|monitor| monitor.knows()) {
             Ok(true) => {
-                "its counts and waits are of the whole server, whoever works there".to_owned()
+                "its counts and waits are of the whole server, other users included".to_owned()
             }
             _ => "this server does not tell its reads and writes, which are shown as 0".to_owned(),
         });

@@ -241,7 +241,7 @@ impl Settings {
         self.set("innodb_read_io_threads", &slaves.to_string());
         self.set("innodb_write_io_threads", &slaves.max(2).to_string());
         self.notes.push(format!(
-            "slaves = {slaves}: innodb_use_native_aio = OFF and so many threads each for reading ahead and for writing; a \
+            "slaves = {slaves}: innodb_use_native_aio = OFF and as many threads for reading ahead, and as many for writing; a \
              session that needs a page reads it itself"
         ));
         Ok(())

@@ -65,7 +65,7 @@ impl ForeignServer for Postgres {
         }
         let major = major_of(&mut connection);
         notes.push(match Statistics::new(connection, major) {
-            Ok(_) => "its counts are of the whole server, whoever works there".to_owned(),
+            Ok(_) => "its counts are of the whole server, other users included".to_owned(),
             Err(_) => {
                 "this server does not tell its reads and writes, which are shown as 0".to_owned()
             }

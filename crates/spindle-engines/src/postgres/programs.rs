@@ -75,7 +75,7 @@ impl Programs {
         let said = programs.text_of(programs.command("postgres").arg("--version"))?;
         programs.major = major_of(&said).ok_or_else(|| {
             EngineError::unavailable(format!(
-                "{} says {said:?} of its version, which is none of PostgreSQL",
+                "{} says its version is {said:?}, which is not one of PostgreSQL",
                 programs.path("postgres").display()
             ))
         })?;

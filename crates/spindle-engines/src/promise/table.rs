@@ -163,7 +163,7 @@ table! {
             "datafiles stay in the device's cache, and a power cut loses them", MYSQL_INNODB;
         INNODB_NO_FSYNC: "`innodb_flush_method = O_DIRECT_NO_FSYNC`, and devices of the data without a volatile cache" => EveryCommit,
             "there is no cache that would have to be flushed", MYSQL_INNODB;
-        INNODB_NO_FSYNC_UNKNOWN: "`innodb_flush_method = O_DIRECT_NO_FSYNC`, and nobody tells of the cache of the devices" => Unknown,
+        INNODB_NO_FSYNC_UNKNOWN: "`innodb_flush_method = O_DIRECT_NO_FSYNC`, and the cache of the devices is not known" => Unknown,
             "datafiles are not flushed, and whether the device needs that is not known", MYSQL_INNODB;
         INNODB_BINLOG: "`log_bin = ON`, `sync_binlog` other than 1, `innodb_flush_log_at_trx_commit` other than 3" => AllButTheLast,
             "the binary log decides what is recovered, and is not flushed at each commit", MARIADB_GROUP_COMMIT;

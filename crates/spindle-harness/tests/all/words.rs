@@ -1,6 +1,6 @@
 //! Plain English: phrases that a native reader stumbles over do not come back. Use what stands beside each.
 
-use crate::sources::sources;
+use crate::sources::{product, sources};
 
 /// A phrase, and what to write instead.
 const BANNED: [(&str, &str); 10] = [
@@ -44,6 +44,47 @@ fn phrases_that_stumble_stay_away() {
         }
     }
     assert!(found.is_empty(), "{}", found.join("\n"));
+}
+
+/// Phrases that are banned in texts that people see, and what to write instead.
+const BANNED_IN_TEXTS: [(&str, &str); 7] = [
+    ("whoever", "who it is: another user, the caller"),
+    ("so many ", "as many, or the number"),
+    ("hangs on", "depends on"),
+    ("in nobody's name", "charged to no process"),
+    ("hears of", "what it learns, and how"),
+    ("would tell", "a verdict needs ..."),
+    ("is quicker with", "has faster ..."),
+];
+
+/// Texts that are no messages: what is wrong with the program itself.
+const OF_THE_PROGRAM: [&str; 4] = ["expect(", "unreachable!", "assert", "panic!"];
+
+#[test]
+fn messages_are_plain() {
+    let mut found = Vec::new();
+    for source in product() {
+        for (number, line) in without_comments(&source.text) {
+            let is_message = !OF_THE_PROGRAM.iter().any(|of| line.contains(of));
+            let texts = line.to_lowercase();
+            let words = BANNED_IN_TEXTS
+                .iter()
+                .filter(|(phrase, _)| texts.contains(phrase));
+            found.extend(words.filter(|_| is_message).map(|(phrase, better)| {
+                format!("{}:{number}: {phrase:?}: write {better}", source.path)
+            }));
+        }
+    }
+    assert!(found.is_empty(), "{}", found.join("\n"));
+}
+
+/// The lines of the product's code with their numbers, without tests and without those that are comments.
+fn without_comments(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let product = text.split("#[cfg(test)]").next().unwrap_or_default();
+    let lines = product.lines().enumerate();
+    lines
+        .map(|(index, line)| (index + 1, line))
+        .filter(|(_, line)| !line.trim_start().starts_with("//"))
 }
 
 #[test]

@@ -16,7 +16,7 @@ pub(super) const KIND: Kind = Kind {
     name: "CPU-bound",
     text: "The processors are the limit, so storage hardly matters here: layouts differ by the processor time that they cost.",
     text_where_layouts_differ: Some(
-        "The processors are the limit on the layouts named here: with more of them these could be further ahead of the others.",
+        "The processors limit the layouts named here: with more processors they could be further ahead of the others.",
     ),
     remedy: "To compare storage, use fewer clients, more processors, or more data beside the same buffer cache.",
     look,

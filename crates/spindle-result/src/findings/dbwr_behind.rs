@@ -13,8 +13,8 @@ pub(super) const KIND: Kind = Kind {
     name: "DBWR cannot keep up",
     text: "Sessions wait for free buffers: the database writers cannot write as fast as blocks are changed.",
     text_where_layouts_differ: None,
-    remedy: "Have more writes under way: more writers (database.writers), I/O slaves or asynchronous I/O (method = \"slaves\", \
-             \"async\", \"odm\"), or a device that is quicker with durable writes.",
+    remedy: "Write more in parallel: more writers (database.writers), I/O slaves or asynchronous I/O (method = \
+             \"slaves\", \"async\", \"odm\"), or a device with faster synchronous writes.",
     look,
 };
 

@@ -11,11 +11,11 @@ const LOCKS_MIN: f64 = 0.40;
 
 pub(super) const KIND: Kind = Kind {
     name: "locks dominate",
-    text: "Transactions wait for each other's locks more than for anything else: they change the same rows, or one at a time \
-           may write.",
+    text: "Transactions wait for each other's locks more than for anything else: they change the same rows, or the \
+           database lets only one of them write at a time.",
     text_where_layouts_differ: None,
-    remedy: "Change more different rows (a larger scale), or use fewer clients. What a transaction does while it holds a \
-             lock counts for all that wait for it.",
+    remedy: "Spread the changes over more rows (a larger scale), or use fewer clients. What a transaction does while \
+             it holds a lock delays all that wait for it.",
     look,
 };
 

@@ -6,11 +6,11 @@ use super::{Kind, Seen};
 
 pub(super) const KIND: Kind = Kind {
     name: "clients starve",
-    text: "Some clients wait for their turn while others are served again and again. Percentiles are those of the clients that are \
-           served; the mean counts all.",
+    text: "Some clients wait for their turn while others are served again and again. Percentiles cover only the \
+           clients that are served; the mean covers all.",
     text_where_layouts_differ: None,
-    remedy: "Let fewer clients write at once, or line them up before the database: SQLite, for one, lets a single connection \
-             write, and one that finds it busy looks again after a pause, without a queue.",
+    remedy: "Let fewer clients write at once, or queue them before the database. SQLite lets one connection write at \
+             a time; another that finds it busy sleeps and tries again, without a queue.",
     look,
 };
 

@@ -21,10 +21,10 @@ const READS_MIN: u64 = 100;
 
 pub(super) const KIND: Kind = Kind {
     name: "throttled",
-    text: "Something holds the database back that is neither its device nor its processors: a limit or a delay.",
+    text: "A limit or a delay holds the database back, not its device or its processors.",
     text_where_layouts_differ: None,
     remedy: "Look for a limit on processors or I/O of this control group, those above it (cpu.max, io.max, blkio.throttle), the \
-             container or the virtual machine; it is right where it stands for the machine to come.",
+             container or the virtual machine; keep it only if your own hardware will have it, too.",
     look,
 };
 

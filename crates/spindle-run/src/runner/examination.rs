@@ -30,7 +30,7 @@ impl Runner {
             same_place::directories(&self.state.experiment, before, &machine)?;
             if same_place::is_another_machine(before, &machine) {
                 let text =
-                    "the run went on on another machine or kernel: its trials are not comparable";
+                    "the run continued on another machine or kernel: its trials are not comparable";
                 self.warn(text.to_string())?;
             }
         } else {
@@ -112,7 +112,7 @@ impl Runner {
             Err(reason) => return Ok(Some(reason)),
         };
         let name = &experiment.layouts[index].name;
-        self.say(&format!("trying the limit of {name}"));
+        self.say(&format!("testing the limit of {name}"));
         match limits::try_out(&parts, &limit, &self.interrupted) {
             Ok(None) => {
                 self.limits.insert(index, limit);
@@ -151,7 +151,8 @@ impl Runner {
         }
         self.warn(
             "layouts with a limit of writes per second are not equal: a durable write counts as two with blocking or buffered \
-             calls, and as one with asynchronous direct ones, whose flush the kernel makes in nobody's name. Compare layouts \
+             calls, and as one with asynchronous direct ones, whose flush the kernel charges to no process. Compare \
+             layouts \
              of one kind, or limit bytes per second"
                 .to_string(),
         )

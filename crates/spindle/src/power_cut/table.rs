@@ -14,7 +14,7 @@ const INTRODUCTION: &str = "\
 # What layouts keep when the power goes
 
 Written by `make powercut` ([how and why](decisions/0018-power-cuts-on-real-parts.md)). For each row the writes of a small
-workload were recorded once with dm-log-writes beneath the layout; then the power was cut at so many moments of that log,
+workload were recorded once with dm-log-writes beneath the layout; then the power was cut at many moments of that log,
 half of them in its order, half with the writes since the last flush kept, lost or torn at random; each time the layout was
 attached, the database recovered, and every row compared with what had been acknowledged by then. With `commit = wait`
 nothing may be lost. With `nowait` commits may be lost, and nothing else may be wrong. The control ignores flushes: it must do

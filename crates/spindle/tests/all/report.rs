@@ -111,12 +111,12 @@ fn at_a_fixed_rate_people_read_of_times() {
     let result = at_a_fixed_rate();
     let page = spindle_report::html(&result, &[]);
     for told in [
-        "buffered, sync answers soonest at 500 transactions a second",
+        "buffered, sync responds fastest at 500 transactions a second",
         "p99 1.02 ms",
         "1.98 x (",
         "soonest",
         "p99, b / a",
-        "above 1 is the sooner answer",
+        "above 1 means a faster response",
     ] {
         assert!(page.contains(told), "the page lacks {told:?}");
     }
@@ -129,7 +129,7 @@ fn at_a_fixed_rate_people_read_of_times() {
         assert!(!page.contains(wrong), "the page says {wrong:?}");
     }
     let text = spindle_report::markdown(&result, &[]);
-    assert!(text.contains("| p99, b / a |") && text.contains("above 1 is the sooner answer"));
+    assert!(text.contains("| p99, b / a |") && text.contains("above 1 means a faster response"));
     let table = table::render(&result, Style::default());
     assert!(
         table.contains("ratio of p99, theirs over its own"),
@@ -160,7 +160,7 @@ fn an_undecided_pair_tells_how_many_rounds_it_takes_wherever_it_is_shown() {
         spindle_report::html(&result, &[]),
         spindle_report::markdown(&result, &[]),
     ] {
-        let told = format!("undecided, about {needed} rounds in all would tell");
+        let told = format!("undecided, a verdict needs about {needed} rounds in all");
         assert!(text.contains(&told), "{told:?} is not in {text}");
     }
     assert_eq!(schema_errors(&as_json(&result)), Vec::<String>::new());
@@ -409,7 +409,7 @@ fn both_reports_say_whether_memory_was_held() {
         ]
     };
     for text in texts(&record) {
-        assert!(text.contains("Memory was not held to a budget"), "{text}");
+        assert!(text.contains("Memory had no budget"), "{text}");
     }
     record.memory_budget_bytes = Some(64 << 20);
     for text in texts(&record) {
