@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 use spindle_result::{CaseId, EACH_SETTING, Outcome, Ranking, RatioEstimate, RunResult};
+use spindle_text::paragraph;
 use spindle_text::quantity::size_text;
 
 use super::comparison::{keeps, milliseconds, ratio};
@@ -210,15 +211,9 @@ fn thousands(value: f64) -> String {
 
 /// A paragraph in lines of [`WIDTH`], broken between words, each line behind `indent`.
 fn wrapped(text: &str, indent: &str) -> String {
-    let mut lines: Vec<String> = Vec::new();
-    for word in text.split_whitespace() {
-        match lines.last_mut() {
-            Some(line) if line.chars().count() + 1 + word.chars().count() <= WIDTH => {
-                line.push(' ');
-                line.push_str(word);
-            }
-            _ => lines.push(format!("{indent}{word}")),
-        }
-    }
-    lines.into_iter().map(|line| line + "\n").collect()
+    let lines = paragraph::wrapped(text, WIDTH - indent.len());
+    lines
+        .into_iter()
+        .map(|line| format!("{indent}{line}\n"))
+        .collect()
 }

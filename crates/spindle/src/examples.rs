@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::ask::draft::wrapped;
+use spindle_text::paragraph::wrapped;
 
 /// An experiment file to start from.
 pub struct Example {

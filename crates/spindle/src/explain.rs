@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use spindle_report::comparison::COLUMNS;
 use spindle_result::kinds_of_findings;
 
-use crate::ask::draft::wrapped;
+use spindle_text::paragraph::wrapped;
 
 const GLOSSARY: &str = include_str!("../../../docs/glossary.md");
 /// Sections of the glossary that are for those who change the code.

@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use spindle_text::paragraph::wrapped;
+
 /// The widest line of a comment.
 const COMMENT_WIDTH: usize = 110;
 /// Comments beside settings begin in this column.
@@ -189,21 +191,6 @@ pub fn value_of(argument: &str) -> String {
         true => argument.to_owned(),
         false => quoted(argument),
     }
-}
-
-/// A text in lines of at most so many characters, broken between words.
-pub fn wrapped(text: &str, width: usize) -> Vec<String> {
-    let mut lines: Vec<String> = Vec::new();
-    for word in text.split_whitespace() {
-        match lines.last_mut() {
-            Some(line) if line.chars().count() + 1 + word.chars().count() <= width => {
-                line.push(' ');
-                line.push_str(word);
-            }
-            _ => lines.push(word.to_owned()),
-        }
-    }
-    lines
 }
 
 #[cfg(test)]

@@ -9,12 +9,12 @@ use clap::Args;
 use spindle_text::quantity::{duration_text, parse_duration_ms, parse_size};
 
 use super::{Show, Watch, fail, run, wrong_experiment};
-use crate::ask::draft::wrapped;
 use crate::ask::question::{Question, SIZE_BYTES, found_percent};
 use crate::{plan, say};
 use spindle_engines::sql::ServerKind;
 use spindle_experiment::{Changes, Engine, Experiment};
 use spindle_text::files;
+use spindle_text::paragraph::wrapped;
 
 /// What people read as the name of the file where there is none.
 const NO_FILE: &str = "try.toml";
