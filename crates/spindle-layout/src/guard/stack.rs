@@ -257,7 +257,7 @@ impl Survey {
             let Some(range) = up(layer, range) else {
                 continue;
             };
-            if layer.kind == LayerKind::Partition {
+            if layer.kind == LayerKind::Partition || self.is_shown_pool(storage, layer, footprint) {
                 self.uses_here(standing, false, uses);
                 self.uses_above(standing, &range, footprint, uses);
             } else {
@@ -267,6 +267,13 @@ impl Survey {
                 });
             }
         }
+    }
+
+    /// Whether a layer is the device by which LVM shows a pool of thin volumes: all of the pool, as it is. It holds
+    /// nothing by itself.
+    fn is_shown_pool(&self, storage: Storage, layer: &Layer, footprint: &Footprint) -> bool {
+        let is_all = layer.area == (0..self.size_bytes(storage));
+        footprint.pools.contains(&storage) && layer.is_linear && is_all
     }
 
     fn uses_of_lost(

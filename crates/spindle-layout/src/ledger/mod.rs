@@ -41,6 +41,18 @@ pub enum LedgerError {
         /// The system's answer.
         source: io::Error,
     },
+    /// There can be no directory of ledgers.
+    #[error(
+        "cannot make the directory {}, where Spindle notes what it makes: {source}; name another one: \
+         SPINDLE_LEDGER_DIRECTORY=DIR",
+        path.display()
+    )]
+    NoDirectory {
+        /// The directory.
+        path: PathBuf,
+        /// The system's answer.
+        source: io::Error,
+    },
     /// There is a ledger of this run already.
     #[error(
         "there is a ledger {} already: a run of this name is going on, or died; run `spindle clean`",
@@ -169,7 +181,10 @@ impl Ledger {
             .recursive(true)
             .mode(0o700)
             .create(directory)
-            .map_err(wrong("make the directory of"))?;
+            .map_err(|source| LedgerError::NoDirectory {
+                path: directory.to_owned(),
+                source,
+            })?;
         let file = match OpenOptions::new()
             .append(true)
             .read(true)
