@@ -363,7 +363,7 @@ placement = { redo = "free" }
     let path = logs.mount_point();
     let layouts = layouts.replace("LOGS", path.to_str().unwrap());
     let (result, said) = run(&place, "", &layouts);
-    assert!(said.contains("trying the limit of slow redo"), "{said}");
+    assert!(said.contains("testing the limit of slow redo"), "{said}");
     let tpm = |layout| {
         let case = case(&result, layout);
         assert_eq!(case["status"], "measured", "{said}");
