@@ -101,7 +101,7 @@ impl Load {
             None | Some(ProbedWrites::Direct) => Caching::Direct,
             Some(ProbedWrites::BufferedDurable | ProbedWrites::BufferedLater) => Caching::Buffered,
         };
-        let failed = |error: &dyn std::fmt::Display| format!("trying the limit: {error}");
+        let failed = |error: &dyn std::fmt::Display| format!("testing the limit: {error}");
         let pool = SlavePool::new(AT_ONCE).map_err(|error| failed(&error))?;
         Ok(Load {
             device: (task.scratch.open(caching, Queue::slaves(pool)))
