@@ -113,7 +113,7 @@ pub trait Counters: Send + Sync {
     fn segments(&self) -> Vec<SegmentSize>;
 
     /// The processes of a server, of which every descendant belongs to the database; none when it runs in this process,
-    /// or nobody knows where.
+    /// or their place is unknown.
     fn processes(&self) -> Vec<u32> {
         Vec::new()
     }

@@ -1,6 +1,6 @@
 //! The `[workload]` section: what the clients do, and how many of them there are.
 //!
-//! Each kind of workload has keys of its own, which its crate declares; a key of one kind used with another is told
+//! Each kind of workload has its own keys, which its crate declares; a key of one kind used with another is told
 //! where it belongs.
 
 use serde::{Deserialize, Serialize};

@@ -1,7 +1,7 @@
 //! A device of a run: the path that leads to it, and which one must be found there. Whoever opens a device, in whatever
 //! process (the run, the worker of a trial, a database there), opens it here, and is told when another one is found.
 //! Places, raw devices and disk groups hold nothing else, so that nobody has a path alone to open by mistake, and
-//! `spindle-io` opens no block device that nobody has looked at.
+//! `spindle-io` opens no block device that was not examined.
 
 use std::fs::{File, OpenOptions};
 use std::path::{Path, PathBuf};

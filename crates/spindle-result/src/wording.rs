@@ -27,7 +27,7 @@ pub fn format_ratio(value: f64) -> String {
     }
 }
 
-/// What would decide an open question: so many rounds or runs in all.
+/// What would decide an open question: a number of rounds or runs in all.
 pub fn rounds_that_tell(needed: u32, unit: &str) -> String {
     if needed >= spindle_stats::MAX_ROUNDS {
         format!("the noise is too large for any number of {unit}")

@@ -1,6 +1,6 @@
 //! Sections: groups of settings. The crate that obeys them declares them with [`settings!`](crate::settings!), each
-//! with its key, its range, its default and what it means. Whoever implements [`Keys`] reads them: the experiment file
-//! with its places, or a [`Listing`] for the reference.
+//! with its key, its range, its default and what it means. An implementation of [`Keys`] reads them: the experiment
+//! file with its places, or a [`Listing`] for the reference.
 
 use std::fmt::Display;
 use std::ops::RangeInclusive;
@@ -51,10 +51,10 @@ pub trait Keys {
     /// Different whole numbers out of these; all of them when the key is left out.
     fn numbers(&mut self, key: Key, all: RangeInclusive<u32>) -> Vec<u32>;
 
-    /// A section of its own; `None` when it is left out.
+    /// A nested section; `None` when it is left out.
     fn table<S: Section>(&mut self, key: Key) -> Option<S>;
 
-    /// A section of its own, which has defaults when it is left out; `whose` are they?
+    /// A nested section, which has defaults when it is left out; `whose` are they?
     fn table_or<S: Section>(&mut self, key: Key, whose: &'static str) -> S;
 }
 

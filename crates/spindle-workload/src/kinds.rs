@@ -71,7 +71,7 @@ workloads! {
 }
 
 impl Transactions {
-    /// Whether trials end when so many transactions have been carried out, and not after a time.
+    /// Whether trials end after a number of transactions, and not after a time.
     pub fn are_counted(&self) -> bool {
         self.settings().pace() != Pace::Timed
     }

@@ -90,7 +90,7 @@ fn placed(files: &[RawFile]) -> String {
 /// A list of datafiles with `raw` behind those whose names are nodes of block devices in the data directory.
 ///
 /// # Errors
-/// `Failed`: one of them nobody has looked at.
+/// `Failed`: one of them was not examined.
 pub(super) fn with_raw_marked(
     list: &str,
     directories: &TreeDirectories,

@@ -305,7 +305,7 @@ impl Settings {
     /// Says of datafiles that they are raw where a device has their name in the data directory.
     ///
     /// # Errors
-    /// `Failed`: nobody has looked at that device.
+    /// `Failed`: that device was not examined.
     pub fn find_raw_files(&mut self, directories: &TreeDirectories) -> Result<(), EngineError> {
         let mut options = self.options.iter_mut();
         if let Some((_, list)) = options.find(|(name, _)| name == raw::DATA_FILE_PATH) {

@@ -18,7 +18,7 @@ pub(crate) struct Account {
 }
 
 impl Account {
-    /// The first user of these names, for servers that root starts; `None`: whoever runs this program.
+    /// The first user of these names, for servers that root starts; `None`: the user who runs this program.
     ///
     /// # Errors
     /// `Unavailable` with `refusal`: there is none.
@@ -97,7 +97,7 @@ impl Account {
     }
 }
 
-/// `setpriv`, as that user, with `words` of its own and then `program` with what follows it.
+/// `setpriv`, as that user, with `words` as its options and then `program` with what follows it.
 pub(crate) fn launch<P: Into<OsString>>(
     account: Option<&Account>,
     words: &[&str],
@@ -183,7 +183,7 @@ mod tests {
         };
         let here = only_below(std::process::id());
         assert_eq!(runs(here), (true, b"a b".to_vec()));
-        // Whoever has lost its parent is a child of another process.
+        // A process that has lost its parent is a child of another one.
         assert_eq!(runs(only_below(1)), (false, Vec::new()));
     }
 }

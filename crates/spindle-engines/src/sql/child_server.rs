@@ -172,7 +172,7 @@ impl ChildServer {
         }
     }
 
-    /// Sends a signal, if it is still there. A process that nobody has waited for keeps its number.
+    /// Sends a signal, if it is still there. A process keeps its number until its parent has waited for it.
     fn signal(&self, signal: Signal) {
         let mut child = self.child();
         if let (Ok(None), Ok(id)) = (child.try_wait(), i32::try_from(self.process_id))
@@ -204,7 +204,7 @@ impl ChildServer {
 impl Drop for ChildServer {
     fn drop(&mut self) {
         if self.status().is_none() {
-            // Whoever lets go of it without stopping it has an error to tell already.
+            // The caller that drops it without stopping it has an error to tell already.
             let _ = self.stop(Stop::Kill);
         }
     }
@@ -221,7 +221,7 @@ fn wait_until(limit: Duration, mut is_so: impl FnMut() -> bool) -> bool {
     true
 }
 
-/// The kernel keeps so many bytes of a program's name (TASK_COMM_LEN in include/linux/sched.h, with a zero at its end).
+/// Bytes that the kernel keeps of a program's name (TASK_COMM_LEN in include/linux/sched.h, with a zero at its end).
 const NAME_BYTES: usize = 15;
 
 /// Processes of that program that work in a directory of the server's own. Others may look around there.

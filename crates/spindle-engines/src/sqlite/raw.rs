@@ -27,7 +27,7 @@ fn no(reason: impl Into<String>) -> EngineError {
 /// Where the database at this path lies; `None`: it is a file.
 ///
 /// # Errors
-/// `Failed`: the path cannot be looked at, or is a device's that nobody has looked at.
+/// `Failed`: the path cannot be looked at, or is a device's that was not examined.
 pub(super) fn elsewhere(
     directories: &TreeDirectories,
     path: &Path,

@@ -8,7 +8,7 @@ use crate::sources::{code, product};
 const WORDS_ALONE: [(&str, usize); 8] = [
     ("spindle-engines", 5),
     ("spindle-experiment", 3),
-    ("spindle-io", 13),
+    ("spindle-io", 12),
     ("spindle-kernel", 15),
     ("spindle-layout", 5),
     ("spindle-run", 19),

@@ -104,7 +104,7 @@ pub(super) fn check_room(making: &Making<'_>, layouts: &[usize]) -> Result<(), D
 }
 
 impl Databases {
-    /// An image of what is wanted, in directories of its own.
+    /// An image of what is wanted, in its own directories.
     pub(super) fn block_image(
         &mut self,
         making: &mut Making<'_>,
@@ -128,7 +128,7 @@ impl Databases {
         })
     }
 
-    /// The next image, in directories of its own, which are added to `made`.
+    /// The next image, in its own directories, which are added to `made`.
     fn copy(
         &mut self,
         making: &mut Making<'_>,
@@ -160,7 +160,7 @@ impl Databases {
         })
     }
 
-    /// Where the files of the next image go, in directories of its own, which are added to `made`.
+    /// Where the files of the next image go, in its own directories, which are added to `made`.
     fn place_files(
         &mut self,
         wanted: &BlockFiles,

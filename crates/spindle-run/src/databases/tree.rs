@@ -104,7 +104,7 @@ impl ServerTree {
 }
 
 impl Databases {
-    /// An image of what is wanted, in directories of its own.
+    /// An image of what is wanted, in its own directories.
     pub(super) fn tree_image(
         &mut self,
         making: &mut Making<'_>,

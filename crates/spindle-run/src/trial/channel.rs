@@ -28,7 +28,7 @@ pub(super) fn say(report: &Report) {
     let mut line =
         serde_json::to_string(report).expect("a report holds only strings, numbers and lists");
     line.push('\n');
-    // Nobody listens: the run is gone, and there is nobody to tell.
+    // The run is gone, and with it the only listener.
     if to_the_run(&line).is_err() {
         std::process::exit(1);
     }

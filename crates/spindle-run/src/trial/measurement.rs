@@ -351,7 +351,7 @@ impl Measurement<'_> {
         })
     }
 
-    /// A trial whose devices did more than the limit allows is none of its layout.
+    /// A trial whose devices did more than the limit allows does not count for its layout.
     fn check_limit(&self, begin: &Moment, end: &Moment) -> Result<(), EngineError> {
         let time = Duration::from_nanos(end.at_ns - begin.at_ns);
         let charged = begin.charged.iter().zip(&end.charged);
@@ -374,7 +374,7 @@ impl Measurement<'_> {
         Ok(())
     }
 
-    /// A trial in which too many transactions failed for good is none of its layout.
+    /// A trial in which too many transactions failed for good does not count for its layout.
     fn check_errors(&self, begin: &Moment, end: &Moment) -> Result<(), EngineError> {
         let (errors, done) = (end.errors - begin.errors, end.committed - begin.committed);
         let limit_percent = self.task.workload.error_limit_percent;

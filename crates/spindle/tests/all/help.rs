@@ -15,7 +15,7 @@ fn help_of(arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).expect("help is text")
 }
 
-/// The commands that a help lists; `help` itself is none of ours.
+/// The commands that a help lists; `help` itself is clap's.
 fn commands_of(help: &str) -> Vec<String> {
     let lines = help.lines().skip_while(|line| *line != "Commands:").skip(1);
     let lines = lines.take_while(|line| !line.is_empty());

@@ -27,7 +27,7 @@ pub(in crate::real) trait Way: Sync {
         false
     }
 
-    /// Requests are under way together, and nobody of this process waits for one of them.
+    /// Requests are under way together, and no thread of this process waits for one of them.
     fn is_asynchronous(&self) -> bool {
         false
     }

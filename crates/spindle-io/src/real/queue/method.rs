@@ -10,7 +10,7 @@ use spindle_text::words;
 
 use super::carrier::{Carrier, Way};
 use super::ring_config::RingConfig;
-use super::{at_once, libaio, odm, ring_calls, to_slaves};
+use super::{at_once, libaio, ring_calls, to_slaves};
 use crate::device::{Completion, Operation};
 use crate::real::file::core::Core;
 use crate::real::slaves::SlavePool;
@@ -40,13 +40,13 @@ methods! {
     /// Handed to I/O slaves, which work synchronously beside each other.
     Slaves = "slaves", to_slaves::ToSlaves;
     /// Submitted together through io_uring.
-    Async = "async", ring_calls::Uring;
+    Async = "async", ring_calls::ASYNC;
     /// Submitted together through the kernel's older asynchronous I/O, as Oracle and InnoDB do; buffered I/O, and
     /// direct I/O for which the file system must allocate, blocks while it is submitted.
     Libaio = "libaio", libaio::Libaio;
     /// As Oracle Disk Manager: direct and asynchronous, files created atomically and identified once for all processes,
     /// many submissions and completions in one call.
-    Odm = "odm", odm::Odm;
+    Odm = "odm", ring_calls::ODM;
 }
 
 impl Method {
@@ -70,7 +70,7 @@ impl Method {
         self.way().has_slaves()
     }
 
-    /// Requests are under way together, and nobody of this process waits for one of them.
+    /// Requests are under way together, and no thread of this process waits for one of them.
     pub fn is_asynchronous(self) -> bool {
         self.way().is_asynchronous()
     }
@@ -101,7 +101,7 @@ impl Queue {
 
     /// By the caller's io_uring, made like this.
     pub fn uring(config: Arc<RingConfig>) -> Queue {
-        Queue::carried(Method::Async, ring_calls::Ring(config))
+        Queue::carried(Method::Async, ring_calls::ASYNC.carrier(config))
     }
 
     /// By the kernel's older asynchronous I/O.
@@ -111,7 +111,7 @@ impl Queue {
 
     /// As a disk manager does, by the caller's io_uring, made like this.
     pub fn odm(config: Arc<RingConfig>) -> Queue {
-        Queue::carried(Method::Odm, odm::Ring(config))
+        Queue::carried(Method::Odm, ring_calls::ODM.carrier(config))
     }
 
     fn carried(method: Method, carrier: impl Carrier + 'static) -> Queue {

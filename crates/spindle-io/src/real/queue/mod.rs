@@ -7,7 +7,6 @@ mod carrier;
 mod flights;
 mod libaio;
 pub(crate) mod method;
-mod odm;
 pub(crate) mod queue_calls;
 pub(crate) mod ring;
 mod ring_calls;

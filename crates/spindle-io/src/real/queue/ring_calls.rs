@@ -1,5 +1,6 @@
-//! `async`: queued on the caller's io_uring and submitted together when it next waits; one call submits, another
-//! reaps, as `io_submit` and `io_getevents` do.
+//! `async` and `odm`: queued on the caller's io_uring and submitted together when it next waits. With `async` one call
+//! submits and another reaps, as `io_submit` and `io_getevents` do. `odm`, as Oracle's disk manager, does both in a
+//! single call, and its files are identified once for all threads and registered with their rings.
 
 use std::io;
 use std::sync::Arc;
@@ -11,15 +12,37 @@ use crate::device::{Completion, Operation};
 use crate::real::facts;
 use crate::real::file::core::Core;
 
-/// The way.
-pub(super) struct Uring;
+/// A way with rings.
+pub(super) struct Rings {
+    calls: Calls,
+    identifies_files: bool,
+}
 
-/// The rings of a queue.
-pub(super) struct Ring(pub(super) Arc<RingConfig>);
+/// `async`.
+pub(super) const ASYNC: Rings = Rings {
+    calls: Calls::Two,
+    identifies_files: false,
+};
 
-impl Way for Uring {
+/// `odm`.
+pub(super) const ODM: Rings = Rings {
+    calls: Calls::One,
+    identifies_files: true,
+};
+
+impl Rings {
+    /// What carries a queue out, its rings made like this.
+    pub(super) fn carrier(&self, config: Arc<RingConfig>) -> Ring {
+        Ring {
+            config,
+            calls: self.calls,
+        }
+    }
+}
+
+impl Way for Rings {
     fn open(&self, _: usize) -> io::Result<Arc<dyn Carrier>> {
-        Ok(Arc::new(Ring(Arc::new(RingConfig::new()))))
+        Ok(Arc::new(self.carrier(Arc::new(RingConfig::new()))))
     }
 
     fn available(&self) -> Result<(), String> {
@@ -29,6 +52,16 @@ impl Way for Uring {
     fn is_asynchronous(&self) -> bool {
         true
     }
+
+    fn identifies_files(&self) -> bool {
+        self.identifies_files
+    }
+}
+
+/// The rings of a queue.
+pub(super) struct Ring {
+    config: Arc<RingConfig>,
+    calls: Calls,
 }
 
 impl Carrier for Ring {
@@ -39,10 +72,10 @@ impl Carrier for Ring {
         operation: Operation,
         total: usize,
     ) -> Completion {
-        ring::submit(core, &self.0, Calls::Two, offset, operation, total)
+        ring::submit(core, &self.config, self.calls, offset, operation, total)
     }
 
     fn ring(&self) -> Option<&Arc<RingConfig>> {
-        Some(&self.0)
+        Some(&self.config)
     }
 }

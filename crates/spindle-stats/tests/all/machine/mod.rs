@@ -155,7 +155,7 @@ pub fn named(cases: Vec<Vec<f64>>) -> Vec<CaseRounds> {
     named.collect()
 }
 
-/// What so many rounds on a machine give for cases of these speeds.
+/// What a number of rounds on a machine gives for cases of these speeds.
 pub fn measured(
     machine: Machine,
     speeds: &[f64],
