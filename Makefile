@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 
 .PHONY: build demo test test-all test-vm powercut powercut-short sqlite-devices interleavings sanitize soak soak-verdicts fuzz lint \
-	lint-sqlite-devices bench dist test-dist clean
+	lint-sqlite-devices bench dist test-dist docs clean
 
 build:
 	cargo build --release --locked -p spindle
@@ -125,6 +125,10 @@ dist:
 # What `make dist` made, installed and tried in bare systems.
 test-dist:
 	scripts/packages/test
+
+# README and docs/ as a book, into target/docs/book. Installs mdBook there the first time.
+docs:
+	scripts/book
 
 clean:
 	cargo clean

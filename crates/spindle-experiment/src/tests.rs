@@ -558,14 +558,31 @@ fn the_reference_tells_the_defaults() {
     assert_eq!(defaults_of("the hotspot table of slob").len(), 3);
 }
 
+/// Each is an experiment by itself. One that shows other sections only gets a layout.
 #[test]
-fn the_examples_of_the_reference_are_right() {
-    let mut examples = 0;
-    for block in REFERENCE.split("```toml\n").skip(1) {
-        parse(block.split("```").next().unwrap());
-        examples += 1;
+fn the_examples_of_the_documents_are_right() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let mut pages = vec![root.join("README.md")];
+    for folder in ["docs", "docs/how-to", "docs/decisions"] {
+        let entries = fs::read_dir(root.join(folder)).unwrap();
+        pages.extend(entries.map(|entry| entry.unwrap().path()));
     }
-    assert!(examples >= 8, "{examples}");
+    pages.retain(|path| path.extension().is_some_and(|end| end == "md"));
+    let mut examples = 0;
+    for page in pages {
+        let page = fs::read_to_string(page).unwrap();
+        for block in page.split("```toml\n").skip(1) {
+            let block = block.split("```").next().unwrap();
+            let layout = if block.contains("[[layout]]") {
+                ""
+            } else {
+                ONE_LAYOUT
+            };
+            parse(&format!("{block}\n{layout}"));
+            examples += 1;
+        }
+    }
+    assert!(examples >= 20, "{examples}");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Links between documents lead somewhere, and the page of the architecture names every crate.
+//! Links between documents lead somewhere, the book has every page, and the page of the architecture names every crate.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -8,6 +8,10 @@ use crate::sources::{root, sources};
 
 /// Where documents are.
 const DOCUMENTS: [&str; 4] = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs"];
+/// What `scripts/book` takes into the book beside them.
+const BESIDE_PAGES: [&str; 3] = ["examples/", "LICENSE-APACHE", "LICENSE-MIT"];
+/// The book's list of contents.
+const CONTENTS: &str = "docs/SUMMARY.md";
 
 #[test]
 fn links_lead_to_files_and_headings_that_are_there() {
@@ -25,12 +29,69 @@ fn links_lead_to_files_and_headings_that_are_there() {
                 true => root.join(&document.path),
                 false => folder.join(file),
             };
-            if !target.exists() || !(heading.is_empty() || has_heading(&target, heading)) {
+            let is_alive = is_in_the_book(&target, &root)
+                && (heading.is_empty() || has_heading(&target, heading));
+            if !is_alive {
                 dead.push(format!("{}: {link}", document.path));
             }
         }
     }
-    assert!(dead.is_empty(), "dead links:\n{}", dead.join("\n"));
+    assert!(
+        dead.is_empty(),
+        "links to no file of the book, or no heading:\n{}",
+        dead.join("\n")
+    );
+}
+
+/// Whether a link may lead there: to a page, or what the book has beside pages. A folder opens on the forge only.
+fn is_in_the_book(target: &Path, root: &Path) -> bool {
+    let Ok(target) = target.canonicalize() else {
+        return false;
+    };
+    let path = target.strip_prefix(root).unwrap_or(&target);
+    let is_below = |place: &&str| path.to_string_lossy().starts_with(*place);
+    target.is_file()
+        && DOCUMENTS
+            .iter()
+            .chain(&BESIDE_PAGES)
+            .any(|place| is_below(&place))
+}
+
+#[test]
+fn the_book_lists_every_page_once() {
+    let contents = fs::read_to_string(root().join(CONTENTS)).expect("the list of contents");
+    let mut listed: Vec<String> = links(&contents)
+        .into_iter()
+        .map(|link| match link.strip_prefix("../") {
+            Some(path) => path.to_owned(),
+            None => format!("docs/{link}"),
+        })
+        .collect();
+    listed.sort();
+    // `scripts/book` lists the decisions.
+    let mut pages: Vec<String> = sources(&DOCUMENTS, "md")
+        .into_iter()
+        .map(|page| page.path)
+        .filter(|path| path != CONTENTS && !path.starts_with("docs/decisions/0"))
+        .collect();
+    pages.sort();
+    assert_eq!(listed, pages, "{CONTENTS} lists each page once");
+}
+
+/// As the book's list of contents wants it.
+#[test]
+fn decisions_open_with_their_number_and_title() {
+    for decision in sources(&["docs/decisions"], "md") {
+        let name = decision.path.rsplit('/').next().unwrap_or_default();
+        let Some(number) = name.get(..4).and_then(|digits| digits.parse::<u16>().ok()) else {
+            continue;
+        };
+        let begin = format!("# {number}. ");
+        assert!(
+            decision.text.starts_with(&begin),
+            "{name} opens with {begin:?}"
+        );
+    }
 }
 
 #[test]

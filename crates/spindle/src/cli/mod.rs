@@ -1,6 +1,8 @@
 //! The command line: what people type, and how they are told what went wrong.
 
 mod ask;
+#[cfg(test)]
+mod documents;
 mod init;
 mod results;
 mod run;
