@@ -68,24 +68,22 @@ fn words(command: &str) -> Vec<String> {
     let mut quote = None;
     let mut is_within = false;
     for each in command.chars() {
+        if quote.is_none() && each == ' ' {
+            is_within = false;
+            continue;
+        }
+        if !is_within {
+            if matches!(each, '#' | '|' | '>' | ';' | '&') {
+                break;
+            }
+            words.push(String::new());
+            is_within = true;
+        }
         match quote {
             Some(end) if each == end => quote = None,
             None if each == '\'' || each == '"' => quote = Some(each),
-            None if each == ' ' => {
-                is_within = false;
-                continue;
-            }
-            None if matches!(each, '#' | '|' | '>' | ';' | '&') && !is_within => break,
-            _ => {
-                if !is_within {
-                    words.push(String::new());
-                }
-                if let Some(word) = words.last_mut() {
-                    word.push(each);
-                }
-            }
+            _ => words.last_mut().expect("a word has begun").push(each),
         }
-        is_within = true;
     }
     words
 }
