@@ -50,11 +50,7 @@ fn is_in_the_book(target: &Path, root: &Path) -> bool {
     };
     let path = target.strip_prefix(root).unwrap_or(&target);
     let is_below = |place: &&str| path.to_string_lossy().starts_with(*place);
-    target.is_file()
-        && DOCUMENTS
-            .iter()
-            .chain(&BESIDE_PAGES)
-            .any(|place| is_below(&place))
+    target.is_file() && DOCUMENTS.iter().chain(&BESIDE_PAGES).any(is_below)
 }
 
 #[test]
