@@ -9,6 +9,7 @@ mod errors;
 mod layers;
 mod links;
 mod literals;
+mod prose;
 mod sizes;
 mod sources;
 mod twins;
