@@ -177,7 +177,29 @@ fn candidates(result: &RunResult, ranking: &Ranking) -> String {
             keeps(case)
         );
     }
-    text
+    text + &new_orders(result, ranking)
+}
+
+/// What TPC-C is compared by elsewhere, for each candidate; nothing for other workloads.
+fn new_orders(result: &RunResult, ranking: &Ranking) -> String {
+    let of_candidates: Vec<String> = ranking
+        .places
+        .iter()
+        .filter_map(|place| {
+            let case = result.case(&CaseId::new(&place.layout, ranking.clients))?;
+            Some(format!("{} {}", place.layout, thousands(case.nopm?.mean)))
+        })
+        .collect();
+    match of_candidates.is_empty() {
+        true => String::new(),
+        false => wrapped(
+            &format!(
+                "New orders per minute (NOPM): {}.",
+                of_candidates.join(", ")
+            ),
+            "  ",
+        ),
+    }
 }
 
 /// `0.56 x (0.53 to 0.59)`.

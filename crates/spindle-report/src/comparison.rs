@@ -32,7 +32,7 @@ pub struct Column {
 
 /// The columns of figures, from left to right; number, layout and clients stand before them. They are those of the
 /// published comparisons of raw devices and file systems, and the program's audit of itself.
-pub const COLUMNS: [Column; 10] = [
+pub const COLUMNS: [Column; 11] = [
     Column {
         title: "transactions per minute",
         short: ["", "tpm"],
@@ -44,6 +44,12 @@ pub const COLUMNS: [Column; 10] = [
         short: ["+-", "%"],
         legend: Some("+-: 95 % interval of tpm"),
         cell: |summary| optional(summary.tpm_half_width_percent, percent),
+    },
+    Column {
+        title: "new orders per minute (NOPM)",
+        short: ["", "NOPM"],
+        legend: Some("NOPM: new orders per minute"),
+        cell: |summary| optional(summary.nopm, count),
     },
     Column {
         title: "reads per second",

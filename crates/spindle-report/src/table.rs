@@ -13,14 +13,11 @@ use crate::comparison::{self, Column, NO_FIGURE};
 use crate::{cost, queries, sentences};
 use spindle_result::{Case, Comparison, FactorAnswer, Outcome, Ranking, RunResult, Verdict};
 
-/// Narrower than this, the columns of figures go into two tables.
+/// Narrower than this, the columns of figures go into two tables, half of them each.
 const ONE_TABLE_WIDTH: u16 = 112;
 
 /// From this width, columns stand two blanks apart.
 const ROOMY_WIDTH: u16 = 130;
-
-/// The column of figures that starts the second table on a narrow terminal.
-const SECOND_TABLE_COLUMN: usize = 5;
 
 /// Widths of terminals that a table is drawn for: the figures need the least, the eye loses the line beyond the most.
 const TERMINAL_WIDTHS: RangeInclusive<u16> = 80..=200;
@@ -87,7 +84,7 @@ pub(crate) fn figures(result: &RunResult, style: Style) -> String {
     let tables: Vec<&[Column]> = match style.width >= ONE_TABLE_WIDTH {
         true => vec![&all],
         false => {
-            let (first, second) = all.split_at(SECOND_TABLE_COLUMN.min(all.len()));
+            let (first, second) = all.split_at(all.len().div_ceil(2));
             vec![first, second]
         }
     };

@@ -156,6 +156,7 @@ mod tests {
             set_aside: Vec::new(),
             trials: Vec::new(),
             tpm: None,
+            nopm: None,
             response_time: None,
             system: Vec::new(),
         };

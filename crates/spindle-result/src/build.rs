@@ -118,17 +118,8 @@ fn one_case(record: &RunRecord, index: usize, case: &CaseRecord) -> Result<Case,
             round: pair[0].round,
         });
     }
-    let per_minute: Vec<f64> = trials.iter().map(|trial| trial.tpm).collect();
-    let tpm = match per_minute.as_slice() {
-        [] => None,
-        values => {
-            let estimate = estimate_mean(values)?;
-            Some(Throughput {
-                mean: estimate.mean,
-                ci95: estimate.ci95,
-            })
-        }
-    };
+    let tpm = throughput(trials.iter().map(|trial| trial.tpm).collect())?;
+    let nopm = throughput(trials.iter().filter_map(Trial::nopm).collect())?;
     let idle = trials.iter().find(|trial| trial.tpm <= 0.0);
     let outcome = match (&case.outcome, idle) {
         (Outcome::Measured, Some(trial)) => Outcome::Failed {
@@ -148,9 +139,22 @@ fn one_case(record: &RunRecord, index: usize, case: &CaseRecord) -> Result<Case,
         trials,
         set_aside: case.set_aside.clone(),
         tpm,
+        nopm,
         response_time: case_means::response_time(&case.trials),
         system,
     })
+}
+
+/// Mean and interval of a figure of trials; `None` without any.
+fn throughput(per_minute: Vec<f64>) -> Result<Option<Throughput>, RecordError> {
+    if per_minute.is_empty() {
+        return Ok(None);
+    }
+    let estimate = estimate_mean(&per_minute)?;
+    Ok(Some(Throughput {
+        mean: estimate.mean,
+        ci95: estimate.ci95,
+    }))
 }
 
 /// The weakest that a trial found; settings may have been changed on a server meanwhile.

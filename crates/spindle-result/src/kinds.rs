@@ -52,9 +52,8 @@ mod tests {
     use super::super::sample;
     use crate::{KindOfTransaction, Latency};
 
-    #[test]
-    fn kinds_are_averaged_over_trials() {
-        let kind = |kind: &str, transactions, p50| KindOfTransaction {
+    fn kind(kind: &str, transactions: u64, p50: f64) -> KindOfTransaction {
+        KindOfTransaction {
             kind: kind.to_owned(),
             transactions,
             latency_us: Latency {
@@ -64,7 +63,30 @@ mod tests {
                 max: 4.0 * p50,
                 mean: p50,
             },
-        };
+        }
+    }
+
+    #[test]
+    fn new_orders_are_told_by_the_minute() {
+        let mut record = sample::record(&[("a", &[100.0, 101.0, 102.0])]);
+        assert_eq!(crate::build(&record).unwrap().cases[0].nopm, None);
+        for (trial, new_orders) in record.cases[0].trials.iter_mut().zip([10, 20, 30]) {
+            trial.kinds = vec![
+                kind("payment", 500, 1.0),
+                kind("new_order", new_orders, 1.0),
+            ];
+        }
+        let case = &crate::build(&record).unwrap().cases[0];
+        // Trials of five seconds.
+        let nopm = case.nopm.expect("there were new orders");
+        assert_eq!(nopm.mean, 240.0);
+        let (low, high) = nopm.ci95.expect("three trials have an interval");
+        assert!(low < 240.0 && high > 240.0);
+        assert_eq!(case.summary().unwrap().nopm, Some(240.0));
+    }
+
+    #[test]
+    fn kinds_are_averaged_over_trials() {
         let mut record = sample::record(&[("a", &[100.0, 101.0])]);
         let trials = &mut record.cases[0].trials;
         trials[0].kinds = vec![kind("new order", 10, 100.0), kind("payment", 5, 10.0)];

@@ -10,6 +10,8 @@ pub struct Summary {
     pub tpm: f64,
     /// Half the width of the 95 % interval of `tpm`, in percent of it; `None` with a single trial.
     pub tpm_half_width_percent: Option<f64>,
+    /// New orders per minute of TPC-C; `None` for other workloads.
+    pub nopm: Option<f64>,
     /// Reads per second.
     pub read_iops: f64,
     /// Writes per second.
@@ -51,6 +53,7 @@ impl Case {
                 .ci95
                 .filter(|_| tpm.mean > 0.0)
                 .map(|(low, high)| 50.0 * (high - low) / tpm.mean),
+            nopm: self.nopm.map(|nopm| nopm.mean),
             read_iops: mean(|trial| trial.read_iops)?,
             write_iops: mean(|trial| trial.write_iops)?,
             kib_per_s: mean(|trial| trial.kib_per_s)?,

@@ -93,7 +93,27 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use spindle_result::{CpuShares, IoCounts, Latency, Promise, Restore, TrialTimes};
+    use spindle_result::{
+        CpuShares, IoCounts, KindOfTransaction, Latency, Promise, Restore, TrialTimes,
+    };
+    use spindle_workload::sql::{Mix, SqlWorkload, Tpcc};
+
+    #[test]
+    fn the_workload_names_new_orders_as_results_know_them() {
+        let tpcc = Tpcc::new(1, Mix::STANDARD, false, 1);
+        let kinds = tpcc.kinds().iter().map(|kind| KindOfTransaction {
+            kind: (*kind).to_owned(),
+            transactions: 1,
+            latency_us: Latency {
+                p50: 1.0,
+                p95: 1.0,
+                p99: 1.0,
+                max: 1.0,
+                mean: 1.0,
+            },
+        });
+        assert_eq!(kinds.filter(KindOfTransaction::is_new_order).count(), 1);
+    }
 
     #[test]
     fn a_trial_keeps_what_its_process_found() {

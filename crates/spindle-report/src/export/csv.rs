@@ -24,10 +24,11 @@ const KEYS: [&str; 6] = [
 ];
 
 /// The figures, in order.
-const COLUMNS: [Column; 36] = [
+const COLUMNS: [Column; 37] = [
     column("round", |trial| Some(trial.round.into())),
     column("position", |trial| Some(trial.position.into())),
     column("tpm", |trial| Some(trial.tpm)),
+    column("nopm", Trial::nopm),
     column("transactions", |trial| Some(trial.transactions as f64)),
     column("retries", |trial| Some(trial.retries as f64)),
     column("deadlocks", |trial| Some(trial.deadlocks as f64)),

@@ -143,7 +143,10 @@ fn figure(result: &RunResult, ranking: &Ranking, layout: &str) -> String {
     let case = result.case(&CaseId::new(layout, ranking.clients));
     let summary = case.and_then(Case::summary);
     summary.map_or_else(String::new, |summary| match ranking.measure {
-        Measure::Throughput => format!("{:.0} tpm", summary.tpm),
+        Measure::Throughput => match summary.nopm {
+            Some(nopm) => format!("{:.0} tpm, {nopm:.0} NOPM", summary.tpm),
+            None => format!("{:.0} tpm", summary.tpm),
+        },
         Measure::P99 => format!("p99 {} ms", milliseconds(summary.p99_ms)),
     })
 }

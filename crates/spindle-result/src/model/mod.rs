@@ -172,6 +172,9 @@ pub struct Case {
     pub set_aside: Vec<SetAside>,
     /// Throughput over all trials; `None` without trials.
     pub tpm: Option<Throughput>,
+    /// NOPM: new orders per minute over all trials, by [`Trial::nopm`]; `None` for workloads other than TPC-C.
+    #[serde(default)]
+    pub nopm: Option<Throughput>,
     /// What a transaction's time went to, the mean of the trials that know.
     #[serde(default)]
     pub response_time: Option<ResponseTime>,

@@ -93,6 +93,13 @@ pub struct Trial {
 }
 
 impl Trial {
+    /// NOPM: new orders of TPC-C that ended per minute of measured time, those that the standard wants rolled back (one
+    /// in a hundred) included; `None` for other workloads.
+    pub fn nopm(&self) -> Option<f64> {
+        let new_orders = self.kinds.iter().find(|kind| kind.is_new_order())?;
+        Some(new_orders.transactions as f64 * 60.0 / self.measured_s)
+    }
+
     /// Seconds that the flush at the end took, a part of `measured_s`; `None` when there was none, or it is not part of
     /// it.
     pub fn flush_s(&self) -> Option<f64> {
@@ -110,6 +117,20 @@ pub struct KindOfTransaction {
     pub transactions: u64,
     /// How long they took.
     pub latency_us: Latency,
+}
+
+open_words! {
+    /// Kinds of transactions of which a figure of its own is told.
+    KindName:
+    /// TPC-C's new order.
+    NewOrder => "new_order",
+}
+
+impl KindOfTransaction {
+    /// Whether these are the transactions that TPC-C's throughput counts.
+    pub fn is_new_order(&self) -> bool {
+        KindName::from(self.kind.as_str()) == KindName::NewOrder
+    }
 }
 
 /// A power or throughput run of queries. Its figures are never official TPC results: those are audited.

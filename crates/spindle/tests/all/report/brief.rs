@@ -1,10 +1,45 @@
 //! The dozen lines that `try` prints.
 
-use spindle_report::brief;
-use spindle_report::table::Style;
-use spindle_result::build;
+use spindle_report::table::{self, Style};
+use spindle_report::{brief, html};
+use spindle_result::{KindOfTransaction, RunResult, build};
 
 use super::fixture;
+
+#[test]
+fn new_orders_stand_below_the_candidates() {
+    let mut record = fixture::record();
+    for trial in record.cases.iter_mut().flat_map(|case| &mut case.trials) {
+        trial.kinds = vec![KindOfTransaction {
+            kind: "new_order".to_owned(),
+            transactions: trial.transactions / 2,
+            latency_us: trial.latency_us,
+        }];
+    }
+    let result = build(&record).unwrap();
+    let nopm = |result: &RunResult| result.cases[0].nopm.expect("there were some").mean;
+    let told = format!("{:.0}", nopm(&result));
+    let brief = brief::render(&result, "r", Style::default()).replace(',', "");
+    assert!(brief.contains("New orders per minute (NOPM): "), "{brief}");
+    assert!(brief.contains(&told), "{told}: {brief}");
+    for width in [80, 120] {
+        let style = Style {
+            width,
+            ..Style::default()
+        };
+        let table = table::render(&result, style);
+        assert!(table.contains("NOPM: new orders per minute"), "{table}");
+        assert!(table.contains(&told), "{told}: {table}");
+        let figures = table.split("+-:").next().unwrap_or_default();
+        // Sentences are broken by who prints them.
+        let rows = figures.lines().filter(|line| !line.contains(": "));
+        let widest = rows.map(|line| line.chars().count()).max();
+        assert!(widest <= Some(width.into()), "{widest:?}: {figures}");
+    }
+    let page = html(&result, &[]);
+    assert!(page.contains(&format!("{told} NOPM")), "{told}");
+    assert!(page.contains("new orders per minute (NOPM)"));
+}
 
 #[test]
 fn a_dozen_lines_of_80_columns() {
