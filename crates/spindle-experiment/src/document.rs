@@ -5,6 +5,7 @@
 
 use std::cell::RefCell;
 use std::ops::Range;
+use std::path::Path;
 
 use toml::Spanned;
 use toml::de::{DeFloat, DeInteger, DeTable, DeValue};
@@ -257,6 +258,12 @@ impl Document {
     /// All mistakes so far as one error.
     pub fn mistakes(&self) -> Option<ExperimentError> {
         ExperimentError::all(self.mistakes.take())
+    }
+
+    /// Where files that the experiment names are looked for: beside its own.
+    pub fn directory(&self) -> &Path {
+        let name = &self.texts[0].0;
+        Path::new(name).parent().unwrap_or(Path::new(""))
     }
 
     /// The error with the text around `place`, `label` beneath it.

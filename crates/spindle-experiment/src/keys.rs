@@ -1,9 +1,10 @@
 //! The sections that other crates declare, read from the experiment file: a [`Reader`] as the [`Keys`] that they ask.
 
+use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::ops::RangeInclusive;
 
-use spindle_text::section::{Key, Keys, Section};
+use spindle_text::section::{Key, Keys, Section, TextFile};
 use spindle_text::word::Word;
 
 use super::reader::Reader;
@@ -47,6 +48,26 @@ impl Keys for Reader<'_> {
             true => given,
             false => all.collect(),
         }
+    }
+
+    fn files(&mut self, key: Key) -> Vec<TextFile> {
+        Reader::files(self, key.name, false)
+    }
+
+    fn weighted_files(&mut self, key: Key) -> Vec<TextFile> {
+        Reader::files(self, key.name, true)
+    }
+
+    fn values(&mut self, key: Key) -> BTreeMap<String, String> {
+        let is_letter =
+            |letter: char| letter.is_ascii_alphanumeric() || letter == '_' || !letter.is_ascii();
+        Reader::settings(self, key.name, |name, _| {
+            let begins_well = !name.starts_with(|letter: char| letter.is_ascii_digit());
+            match begins_well && name.chars().all(is_letter) {
+                true => Ok(()),
+                false => Err("allowed: letters, digits and _, no digit first".to_owned()),
+            }
+        })
     }
 
     fn table<S: Section>(&mut self, key: Key) -> Option<S> {

@@ -4,7 +4,8 @@
 //! where it belongs.
 
 use serde::{Deserialize, Serialize};
-use spindle_engines::sql::ServerKind;
+use spindle_engines::sql::{ServerKind, server};
+use spindle_text::section::Refusal;
 use spindle_text::word::Word;
 pub use spindle_workload::{Arrivals, Spacing, Transactions, WorkloadKind};
 use spindle_workload::{Data, Ground, Pace};
@@ -105,6 +106,7 @@ impl Workload {
             block_bytes: database.block_size_bytes,
             clients: u64::from(self.clients_max()),
             seed,
+            dialect: database.engine.server().map(|kind| server(kind).dialect()),
         }
     }
 
@@ -132,12 +134,21 @@ impl Workload {
         reader.finish();
         let settings = workload.transactions.settings();
         if let Err(refusal) = settings.check(&workload.ground(database, 0)) {
-            let (title, label) = (refusal.title, refusal.label);
-            return Err(reader.conflict(refusal.keys, title, label, refusal.help));
+            return Err(refused(reader, refusal));
         }
         check_engine(reader, &workload, database.engine)?;
         Ok(workload)
     }
+}
+
+/// Why settings do not go together, with the place of the key, or that in a file which it names.
+fn refused(reader: &Reader<'_>, refusal: Refusal) -> ExperimentError {
+    let (title, label) = (refusal.title, refusal.label);
+    let Some(shown) = refusal.shown else {
+        return reader.conflict(refusal.keys, title, label, refusal.help);
+    };
+    let error = ExperimentError::new(title).help(refusal.help);
+    error.mark(usize::MAX, &shown.name, &shown.text, shown.span, label)
 }
 
 /// Keys that mean nothing to streams of queries.
@@ -212,4 +223,81 @@ pub(super) fn keys_by_kind() -> Vec<(WorkloadKind, Vec<&'static str>)> {
         }
     }
     all
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use crate::Experiment;
+
+    /// Reads an experiment with these scripts beside it.
+    fn read(engine: &str, lines: &str, script: &str) -> Result<Experiment, String> {
+        let directory = tempfile::tempdir().unwrap();
+        fs::write(directory.path().join("load.sql"), script).unwrap();
+        fs::write(directory.path().join("report.sql"), "select 1;").unwrap();
+        let path = directory.path().join("e.toml");
+        let text = format!(
+            "[database]\nengine = \"{engine}\"\n[workload]\nkind = \"script\"\n{lines}\n[[layout]]\nname = \"a\"\n"
+        );
+        fs::write(&path, text).unwrap();
+        let read = Experiment::read(&path, &[]);
+        read.map_err(|error| format!("{:?}", miette::Report::new(error)))
+    }
+
+    #[test]
+    fn scripts_are_read_beside_the_experiment_and_kept_with_it() {
+        let lines =
+            "scripts = [\"load.sql@9\", \"report.sql\"]\ndefine = { n = 7, blue = \"sky\" }";
+        let experiment = read("postgres", lines, "select :n;").unwrap();
+        let kept = serde_json::to_string(&experiment).unwrap();
+        assert!(kept.contains("select :n;"), "{kept}");
+        assert!(kept.contains("\"weight\":9"), "{kept}");
+        let again: Experiment = serde_json::from_str(&kept).unwrap();
+        assert_eq!(again, experiment);
+    }
+
+    #[test]
+    fn mistakes_in_scripts_are_shown_where_they_are() {
+        let scripts = "scripts = [\"load.sql\"]";
+        for (engine, lines, script, wanted) in [
+            (
+                "postgres",
+                scripts,
+                "select 1;\n\\set x 1 +\n",
+                "load.sql:2:11",
+            ),
+            (
+                "sqlite",
+                scripts,
+                "\n\\startpipeline\n\\endpipeline",
+                "only PostgreSQL's protocol has pipelines",
+            ),
+            ("postgres", scripts, "select :x;", "nothing sets :x"),
+            ("postgres", "", "", "has no scripts"),
+            (
+                "postgres",
+                "scripts = [\"load.sql@0\"]",
+                "select 1;",
+                "has the weight 0",
+            ),
+            ("postgres", "scripts = [\"load.sql@-1\"]", "", "e.toml:5:12"),
+            ("postgres", "scripts = [\"none.sql\"]", "", "none.sql"),
+            (
+                "postgres",
+                "scripts = [\"load.sql\"]\ndefine = { 1x = 2 }",
+                "select 1;",
+                "no digit first",
+            ),
+            (
+                "kernel",
+                scripts,
+                "select 1;",
+                "the embedded database speaks no SQL",
+            ),
+        ] {
+            let told = read(engine, lines, script).expect_err(lines);
+            assert!(told.contains(wanted), "{lines} {script}: {told}");
+        }
+    }
 }

@@ -101,8 +101,8 @@ mod tests {
     #[test]
     fn the_workload_names_new_orders_as_results_know_them() {
         let tpcc = Tpcc::new(1, Mix::STANDARD, false, 1);
-        let kinds = tpcc.kinds().iter().map(|kind| KindOfTransaction {
-            kind: (*kind).to_owned(),
+        let kinds = tpcc.kinds().into_iter().map(|kind| KindOfTransaction {
+            kind,
             transactions: 1,
             latency_us: Latency {
                 p50: 1.0,

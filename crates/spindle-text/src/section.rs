@@ -2,8 +2,11 @@
 //! with its key, its range, its default and what it means. An implementation of [`Keys`] reads them: the experiment
 //! file with its places, or a [`Listing`] for the reference.
 
+use std::collections::BTreeMap;
 use std::fmt::Display;
-use std::ops::RangeInclusive;
+use std::ops::{Range, RangeInclusive};
+
+use serde::{Deserialize, Serialize};
 
 use crate::quantity::{duration_text, size_text};
 use crate::word::Word;
@@ -51,6 +54,15 @@ pub trait Keys {
     /// Different whole numbers out of these; all of them when the key is left out.
     fn numbers(&mut self, key: Key, all: RangeInclusive<u32>) -> Vec<u32>;
 
+    /// Text files, none when the key is left out.
+    fn files(&mut self, key: Key) -> Vec<TextFile>;
+
+    /// The same, each with a weight behind its name: `name@9`, else 1.
+    fn weighted_files(&mut self, key: Key) -> Vec<TextFile>;
+
+    /// A table of variables with texts, numbers or flags; none when the key is left out.
+    fn values(&mut self, key: Key) -> BTreeMap<String, String>;
+
     /// A nested section; `None` when it is left out.
     fn table<S: Section>(&mut self, key: Key) -> Option<S>;
 
@@ -69,6 +81,30 @@ pub struct Refusal {
     pub label: String,
     /// What to do.
     pub help: &'static str,
+    /// Where, when that is in a file which a key names.
+    pub shown: Option<Box<Shown>>,
+}
+
+/// A place in a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Shown {
+    /// The name of the file.
+    pub name: String,
+    /// All of its text.
+    pub text: String,
+    /// The bytes of the place.
+    pub span: Range<usize>,
+}
+
+/// A file that a setting names, as it was when the settings were read.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TextFile {
+    /// Its name as the setting spells it, without a weight.
+    pub name: String,
+    /// How often it is drawn, beside others.
+    pub weight: u32,
+    /// All of its text.
+    pub text: String,
 }
 
 /// Declares a section: a struct whose fields name how they are read, `field: type = how("key", default, range)`, `how`
@@ -213,6 +249,25 @@ impl Keys for Listing {
     fn numbers(&mut self, key: Key, all: RangeInclusive<u32>) -> Vec<u32> {
         self.row(key, "all", "a number or a list of different ones");
         all.collect()
+    }
+
+    fn files(&mut self, key: Key) -> Vec<TextFile> {
+        self.row(key, "none", "a list of files");
+        Vec::new()
+    }
+
+    fn weighted_files(&mut self, key: Key) -> Vec<TextFile> {
+        self.row(key, "none", "a list of files, each with a weight");
+        Vec::new()
+    }
+
+    fn values(&mut self, key: Key) -> BTreeMap<String, String> {
+        self.row(
+            key,
+            "none",
+            "a table of names, each with a number, a text, `true` or `false`",
+        );
+        BTreeMap::new()
     }
 
     fn table<S: Section>(&mut self, key: Key) -> Option<S> {

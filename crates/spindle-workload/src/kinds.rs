@@ -6,6 +6,7 @@ use spindle_text::section::{Keys, Listing, Section};
 use spindle_text::words;
 
 use crate::oltp_mix::OltpMixSettings;
+use crate::script::ScriptSettings;
 use crate::slob::SlobSettings;
 use crate::sql::kind::{Kind, Pace};
 use crate::sql::tpcc::TpccSettings;
@@ -66,6 +67,8 @@ workloads! {
     Tpcb = "tpcb", Tpcb;
     /// TPC-C.
     Tpcc = "tpcc", TpccSettings;
+    /// Your own SQL: files in the language of `pgbench`, the benchmark that comes with PostgreSQL.
+    Script = "script", ScriptSettings;
     /// Rows inserted one by one, as in the study of ASM and LVM.
     Junk = "junk", Junk;
 }

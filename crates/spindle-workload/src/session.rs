@@ -105,6 +105,18 @@ pub enum SessionError {
     Failed(String),
 }
 
+impl SessionError {
+    /// The same, of a statement that stands at a place; not of what only delays a transaction.
+    #[must_use]
+    pub fn at(self, place: &str) -> SessionError {
+        match self {
+            SessionError::Refused(text) => SessionError::Refused(format!("{place}: {text}")),
+            SessionError::Failed(text) => SessionError::Failed(format!("{place}: {text}")),
+            other => other,
+        }
+    }
+}
+
 /// A connection to a database under test.
 pub trait Session {
     /// Carries out one step in the current transaction, beginning one if there is none.

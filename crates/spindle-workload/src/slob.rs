@@ -86,6 +86,7 @@ impl Kind for SlobSettings {
                 ),
                 label: format!("at most {}", ground.data_bytes / ground.block_bytes),
                 help: "set fewer scan_blocks or a larger database.size",
+                shown: None,
             });
         }
         let end_of = |hotspot: &Hotspot| hotspot.offset_bytes + hotspot.size_bytes;
@@ -99,6 +100,7 @@ impl Kind for SlobSettings {
                 ),
                 label: "offset + size must lie within the data".to_owned(),
                 help: "make the hot spot smaller, or set a larger database.size",
+                shown: None,
             });
         }
         Ok(())

@@ -66,6 +66,17 @@ pub(super) fn load_text(value: &Value<'_>) -> Option<String> {
 pub(super) struct AnswerRow(pub mysql::Row);
 
 impl Row for AnswerRow {
+    fn columns(&self) -> usize {
+        self.0.len()
+    }
+
+    fn name(&self, column: usize) -> &str {
+        let described = self.0.columns_ref().get(column);
+        described.map_or("", |described| {
+            std::str::from_utf8(described.name_ref()).unwrap_or_default()
+        })
+    }
+
     fn value(&self, column: usize) -> Result<Value<'_>, SessionError> {
         let columns = self.0.columns_ref();
         let (Some(described), Some(value)) = (columns.get(column), self.0.as_ref(column)) else {

@@ -33,6 +33,9 @@ const COPY_HEAD: &[u8] = b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0";
 const COPY_END: i16 = -1;
 const NULL: i32 = -1;
 const BINARY: i16 = 1;
+const TEXT: i16 = 0;
+/// Of a pipeline, about so much is kept before it is sent.
+const PIPELINE_BYTES: usize = 8 << 10;
 
 /// Processes of the server that serve clients now.
 pub(super) type Backends = Arc<Mutex<BTreeSet<u32>>>;
@@ -41,7 +44,13 @@ pub(super) type Backends = Arc<Mutex<BTreeSet<u32>>>;
 struct Statement {
     name: String,
     parameters: Vec<Oid>,
-    columns: Vec<Oid>,
+    columns: Vec<Column>,
+}
+
+/// A column of an answer.
+struct Column {
+    name: String,
+    of: Oid,
 }
 
 /// One client's connection.
@@ -53,6 +62,16 @@ pub(super) struct PostgresConnection {
     /// The server's log; `None` for an existing server.
     log: Option<PathBuf>,
     shared_files: Option<SharedFiles>,
+    pipeline: Pipeline,
+}
+
+/// What was sent and not answered yet.
+#[derive(Clone, Copy, Default)]
+struct Pipeline {
+    /// Ends of what the server carries out as one.
+    syncs: u32,
+    /// Something was sent after the last of them.
+    is_open: bool,
 }
 
 impl PostgresConnection {
@@ -76,6 +95,7 @@ impl PostgresConnection {
             backends,
             log: None,
             shared_files: None,
+            pipeline: Pipeline::default(),
         })
     }
 
@@ -109,7 +129,7 @@ impl PostgresConnection {
                 PARAMETER_DESCRIPTION_TAG => {
                     statement.parameters = parameter_types(wire.body(&message))?;
                 }
-                ROW_DESCRIPTION_TAG => statement.columns = column_types(wire.body(&message))?,
+                ROW_DESCRIPTION_TAG => statement.columns = columns_of(wire.body(&message))?,
                 _ => {}
             }
             Ok(())
@@ -125,12 +145,13 @@ impl PostgresConnection {
     ) -> Result<Rows, SessionError> {
         let of = &self.statements[statement];
         bind(of, parameters, &mut self.wire.out).inspect_err(|_| self.wire.out.clear())?;
+        frontend::sync(&mut self.wire.out);
         self.wire.send()?;
         answer(&mut self.wire, &of.columns, visit)
     }
 }
 
-/// Bind, Execute and Sync.
+/// Bind and Execute; Sync is to follow.
 fn bind(of: &Statement, parameters: &[Value<'_>], out: &mut BytesMut) -> Result<(), SessionError> {
     if parameters.len() != of.parameters.len() {
         return Err(SessionError::Failed(format!(
@@ -141,13 +162,26 @@ fn bind(of: &Statement, parameters: &[Value<'_>], out: &mut BytesMut) -> Result<
         )));
     }
     let mut refused = None;
+    let pairs = || parameters.iter().zip(&of.parameters);
+    let has_text = pairs().any(|(value, oid)| values::goes_as_text(value, *oid));
+    // One format is that of all.
+    let formats = pairs().map(|(value, oid)| match values::goes_as_text(value, *oid) {
+        true => TEXT,
+        false => BINARY,
+    });
+    let formats = formats.take(if has_text { parameters.len() } else { 0 });
+    let for_all = (!has_text).then_some(BINARY);
     let bound = frontend::bind(
         "",
         &of.name,
-        [BINARY],
-        parameters.iter().zip(&of.parameters),
+        formats.chain(for_all),
+        pairs(),
         |(value, oid), out| match value {
             Value::Null => Ok(IsNull::Yes),
+            value if values::goes_as_text(value, *oid) => {
+                values::write_text(value, out);
+                Ok(IsNull::No)
+            }
             value => {
                 if let Err(error) = values::write(value, *oid, out) {
                     refused.get_or_insert(error);
@@ -165,9 +199,7 @@ fn bind(of: &Statement, parameters: &[Value<'_>], out: &mut BytesMut) -> Result<
         BindError::Conversion(error) => unexpected(&error.to_string()),
         BindError::Serialization(error) => unexpected(&error.to_string()),
     })?;
-    frontend::execute("", 0, out).map_err(|error| unexpected(&error.to_string()))?;
-    frontend::sync(out);
-    Ok(())
+    frontend::execute("", 0, out).map_err(|error| unexpected(&error.to_string()))
 }
 
 /// Rows of an answer.
@@ -180,7 +212,7 @@ struct Rows {
 }
 
 /// Takes an answer to its end.
-fn answer(wire: &mut Wire, columns: &[Oid], visit: Visit<'_>) -> Result<Rows, SessionError> {
+fn answer(wire: &mut Wire, columns: &[Column], visit: Visit<'_>) -> Result<Rows, SessionError> {
     let mut rows = Rows::default();
     wire.ready(|wire, message| {
         match message.tag {
@@ -216,14 +248,17 @@ fn parameter_types(body: &[u8]) -> Result<Vec<Oid>, SessionError> {
 }
 
 /// Of each column: its name, then table (4), column (2), type (4), size (2), modifier (4), format (2).
-fn column_types(body: &[u8]) -> Result<Vec<Oid>, SessionError> {
+fn columns_of(body: &[u8]) -> Result<Vec<Column>, SessionError> {
     let count = usize::from(short_at(body, 0)?);
     let mut rest = body.get(2..).unwrap_or_default();
     let mut columns = Vec::with_capacity(count);
     for _ in 0..count {
         let name_bytes = rest.iter().position(|byte| *byte == 0);
         let after = name_bytes.ok_or_else(|| unexpected("a column without a name"))? + 1;
-        columns.push(number_at(rest, after + 6)? as Oid);
+        columns.push(Column {
+            name: String::from_utf8_lossy(&rest[..after - 1]).into_owned(),
+            of: number_at(rest, after + 6)? as Oid,
+        });
         rest = rest.get(after + 18..).unwrap_or_default();
     }
     Ok(columns)
@@ -232,12 +267,20 @@ fn column_types(body: &[u8]) -> Result<Vec<Oid>, SessionError> {
 /// A row: of each field its length, or -1, and its bytes.
 struct PostgresRow<'a> {
     fields: &'a [u8],
-    columns: &'a [Oid],
+    columns: &'a [Column],
 }
 
 impl Row for PostgresRow<'_> {
+    fn columns(&self) -> usize {
+        self.columns.len()
+    }
+
+    fn name(&self, column: usize) -> &str {
+        self.columns.get(column).map_or("", |column| &column.name)
+    }
+
     fn value(&self, column: usize) -> Result<Value<'_>, SessionError> {
-        let Some(of) = self.columns.get(column) else {
+        let Some(Column { of, .. }) = self.columns.get(column) else {
             return Err(SessionError::Failed(format!(
                 "the answer has {} columns, and column {column}, counted from 0, was asked for",
                 self.columns.len()
@@ -284,6 +327,7 @@ impl SqlConnection for PostgresConnection {
     fn ask(&mut self, sql: &str, visit: Visit<'_>) -> Result<(), SessionError> {
         let statement = self.describe(sql, "")?;
         bind(&statement, &[], &mut self.wire.out)?;
+        frontend::sync(&mut self.wire.out);
         self.wire.send()?;
         answer(&mut self.wire, &statement.columns, visit).map(|_| ())
     }
@@ -309,6 +353,12 @@ impl SqlConnection for PostgresConnection {
     }
 
     fn rollback(&mut self) -> Result<(), SessionError> {
+        if self.pipeline.is_open || self.pipeline.syncs > 0 {
+            // What it says of statements that are undone is of no interest.
+            if let Err(SessionError::Lost(text)) = self.end_pipeline() {
+                return Err(SessionError::Lost(text));
+            }
+        }
         match self.wire.in_transaction() {
             true => self.simple(ROLLBACK),
             false => Ok(()),
@@ -328,6 +378,41 @@ impl SqlConnection for PostgresConnection {
     ) -> Result<u64, SessionError> {
         self.call(statement, parameters, visit)
             .map(|rows| rows.visited)
+    }
+
+    fn send(&mut self, statement: usize, parameters: &[Value<'_>]) -> Result<(), SessionError> {
+        // A message that cannot be made whole is none.
+        let begin = self.wire.out.len();
+        let bound = bind(&self.statements[statement], parameters, &mut self.wire.out);
+        bound.inspect_err(|_| self.wire.out.truncate(begin))?;
+        self.pipeline.is_open = true;
+        match self.wire.out.len() >= PIPELINE_BYTES {
+            true => self.wire.send(),
+            false => Ok(()),
+        }
+    }
+
+    fn sync_pipeline(&mut self) -> Result<(), SessionError> {
+        frontend::sync(&mut self.wire.out);
+        self.pipeline.is_open = false;
+        self.pipeline.syncs += 1;
+        self.wire.send()
+    }
+
+    fn end_pipeline(&mut self) -> Result<(), SessionError> {
+        if self.pipeline.is_open {
+            self.sync_pipeline()?;
+        }
+        let mut first_error = None;
+        for _ in 0..std::mem::take(&mut self.pipeline.syncs) {
+            if let Err(error) = self.wire.ready(|_, _| Ok(())) {
+                first_error.get_or_insert(error);
+            }
+            if self.wire.is_closed() {
+                break;
+            }
+        }
+        first_error.map_or(Ok(()), Err)
     }
 
     fn load(&mut self, part: &LoadPart) -> Result<u64, SessionError> {
@@ -417,7 +502,7 @@ impl Drop for PostgresConnection {
 /// Takes rows for COPY, many to a message. What is in `out` begins with the message that is being made.
 struct CopySink<'a> {
     wire: &'a mut Wire,
-    columns: &'a [Oid],
+    columns: &'a [Column],
     rows: u64,
 }
 
@@ -445,7 +530,7 @@ impl RowSink for CopySink<'_> {
         }
         let out = &mut self.wire.out;
         out.put_u16(row.len() as u16);
-        for (value, of) in row.iter().zip(self.columns) {
+        for (value, Column { of, .. }) in row.iter().zip(self.columns) {
             if *value == Value::Null {
                 out.put_i32(NULL);
                 continue;

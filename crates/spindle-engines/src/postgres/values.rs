@@ -41,6 +41,28 @@ const GROUP: u64 = 10_000;
 const GROUP_DIGITS: u32 = 4;
 const NEGATIVE: u16 = 0x4000;
 
+/// Whether a value goes as a text that the server reads as the type: because it is one, or because the binary format of
+/// the type is not known here.
+pub(super) fn goes_as_text(value: &Value<'_>, of: Oid) -> bool {
+    match value {
+        Value::Text(_) => !matches!(of, TEXT | VARCHAR | BPCHAR | NAME | CHAR | UNKNOWN),
+        Value::Int(_) => !matches!(
+            of,
+            INT8 | INT4 | INT2 | OID | BOOL | NUMERIC | FLOAT8 | FLOAT4 | TEXT | VARCHAR | BPCHAR
+        ),
+        _ => false,
+    }
+}
+
+/// Writes a value that [`goes_as_text`].
+pub(super) fn write_text(value: &Value<'_>, out: &mut BytesMut) {
+    match value {
+        Value::Text(text) => out.put_slice(text.as_bytes()),
+        Value::Int(number) => out.put_slice(number.to_string().as_bytes()),
+        _ => unreachable!("only texts and whole numbers go as texts"),
+    }
+}
+
 /// Writes a value, which is not [`Value::Null`], as the type takes it.
 ///
 /// # Errors

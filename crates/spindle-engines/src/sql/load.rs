@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use spindle_layout::TreeDirectories;
 use spindle_workload::SessionError;
-use spindle_workload::sql::{LoadPart, RowSink, SqlConnection, SqlWorkload, Value};
+use spindle_workload::sql::{LoadPart, Origin, RowSink, SqlConnection, SqlWorkload, Value};
 
 use super::{Purpose, RunningServer, Server, ServerRequest, Stop};
 use crate::{EngineError, ErrorKind};
@@ -60,8 +60,14 @@ fn load_unless(
 ) -> Result<(), EngineError> {
     let mut connection = running.connect()?;
     let dialect = connection.dialect();
-    for statement in workload.create_tables(dialect) {
-        connection.run(&statement)?;
+    for (number, statement) in workload.create_tables(dialect).iter().enumerate() {
+        check(interrupted)?;
+        connection
+            .run(statement)
+            .map_err(|error| match workload.place(Origin::Table(number)) {
+                Some(place) => error.at(place),
+                None => error,
+            })?;
     }
     let parts = workload.load_parts(dialect).into_iter();
     let parts: Vec<LoadPart> = parts.map(|part| until(part, interrupted)).collect();
@@ -71,6 +77,9 @@ fn load_unless(
         check(interrupted)?;
         connection.run(&statement)?;
     }
+    workload.after_load(&mut *connection)?;
+    // What cannot be prepared is told now, and not by the first trial.
+    workload.prepare(&mut *connection)?;
     running.after_load(&mut *connection)
 }
 

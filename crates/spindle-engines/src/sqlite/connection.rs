@@ -111,6 +111,14 @@ impl ToSql for Parameter<'_> {
 struct SqliteRow<'a, 'b>(&'a rusqlite::Row<'b>);
 
 impl Row for SqliteRow<'_, '_> {
+    fn columns(&self) -> usize {
+        self.0.as_ref().column_count()
+    }
+
+    fn name(&self, column: usize) -> &str {
+        self.0.as_ref().column_name(column).unwrap_or_default()
+    }
+
     fn value(&self, column: usize) -> Result<Value<'_>, SessionError> {
         let value = self.0.get_ref(column).map_err(session_error)?;
         Ok(match value {

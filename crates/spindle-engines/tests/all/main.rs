@@ -8,6 +8,7 @@ mod postgres;
 mod power_cut;
 mod promise;
 mod reading;
+mod scripts;
 mod sessions;
 mod small;
 mod sql_workloads;

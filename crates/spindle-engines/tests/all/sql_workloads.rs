@@ -28,7 +28,7 @@ const FEW: Sizes = Sizes {
     customers: 60,
 };
 
-fn request(server: &dyn Server) -> ServerRequest {
+pub fn request(server: &dyn Server) -> ServerRequest {
     ServerRequest {
         settings: BTreeMap::new(),
         // Where another MariaDB than that of PATH is to be tested, or a MySQL.
@@ -43,7 +43,7 @@ fn request(server: &dyn Server) -> ServerRequest {
 }
 
 /// The databases that are there.
-fn databases() -> Vec<(ServerKind, &'static dyn Server)> {
+pub fn databases() -> Vec<(ServerKind, &'static dyn Server)> {
     let kinds = [
         ServerKind::Sqlite,
         ServerKind::Postgres,
@@ -63,18 +63,15 @@ fn databases() -> Vec<(ServerKind, &'static dyn Server)> {
 }
 
 /// A database with a workload loaded, in a directory that goes with it.
-struct Loaded {
-    server: Arc<dyn RunningServer>,
-    directories: TreeDirectories,
+pub struct Loaded {
+    pub server: Arc<dyn RunningServer>,
+    pub directories: TreeDirectories,
     _place: tempfile::TempDir,
 }
 
 impl Loaded {
-    fn with(server: &dyn Server, workload: &dyn SqlWorkload) -> Loaded {
-        let place = tempfile::tempdir().unwrap();
-        open_to_all(place.path());
-        let directories = TreeDirectories::within(|_| place.path().to_owned());
-        directories.make().unwrap();
+    pub fn with(server: &dyn Server, workload: &dyn SqlWorkload) -> Loaded {
+        let (place, directories) = empty();
         create_and_load(
             server,
             &request(server),
@@ -90,6 +87,15 @@ impl Loaded {
             _place: place,
         }
     }
+}
+
+/// Directories for a database, in a place that goes when it is dropped.
+pub fn empty() -> (tempfile::TempDir, TreeDirectories) {
+    let place = tempfile::tempdir().unwrap();
+    open_to_all(place.path());
+    let directories = TreeDirectories::within(|_| place.path().to_owned());
+    directories.make().unwrap();
+    (place, directories)
 }
 
 /// Servers run as users of their own.
@@ -122,7 +128,7 @@ fn junk(procedure: bool) -> Arc<dyn SqlWorkload> {
 struct Worked {
     committed: u64,
     errors: u64,
-    by_kind: Vec<(&'static str, u64)>,
+    by_kind: Vec<(String, u64)>,
     promised: Vec<Acknowledged>,
     check: Result<String, EngineError>,
 }
@@ -146,7 +152,7 @@ fn work(loaded: &Loaded, workload: &Arc<dyn SqlWorkload>) -> Worked {
         errors: running.errors(),
         by_kind: by_kind
             .iter()
-            .map(|kind| (kind.kind, kind.latencies.count()))
+            .map(|kind| (kind.kind.clone(), kind.latencies.count()))
             .collect(),
         check: block_on(engine.check(promised.clone())),
         promised,
@@ -154,7 +160,7 @@ fn work(loaded: &Loaded, workload: &Arc<dyn SqlWorkload>) -> Worked {
 }
 
 /// Lets clients work; everything is found to be in order, and then what `faults` do is found, each on its own.
-fn works_and_faults_are_found(
+pub fn works_and_faults_are_found(
     server: &dyn Server,
     workload: &Arc<dyn SqlWorkload>,
     faults: &[(&[&str], &str)],
@@ -165,8 +171,9 @@ fn works_and_faults_are_found(
     worked.check.unwrap_or_else(|loss| panic!("{name}: {loss}"));
     assert_eq!(worked.errors, 0, "{name}");
     let counted: u64 = worked.by_kind.iter().map(|(_, count)| count).sum();
-    assert_eq!(counted, worked.committed, "{name}");
-    assert!(worked.committed > 20, "{name}: {}", worked.committed);
+    // Some may have ended before they were measured.
+    assert!(counted <= worked.committed, "{name}");
+    assert!(counted > 20, "{name}: {counted}");
     let mut connection = loaded.server.connect().unwrap();
     for (changes, says) in faults {
         connection.begin().unwrap();

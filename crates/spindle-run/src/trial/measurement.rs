@@ -536,7 +536,7 @@ impl Measurement<'_> {
             };
             let times = CensoredTimes::new(record.latencies, &record.at_least);
             KindOfTransaction {
-                kind: record.kind.to_owned(),
+                kind: record.kind,
                 transactions,
                 latency_us: latency(&times, mean_us),
             }

@@ -41,7 +41,7 @@ pub fn query_run(
 
 /// `None` unless it is known of every query.
 fn temporary_bytes_of_queries(kinds: &[KindRecord]) -> Option<u64> {
-    let queries = kinds.iter().filter(|record| !is_refresh(record.kind));
+    let queries = kinds.iter().filter(|record| !is_refresh(&record.kind));
     let ended = queries.filter(|record| record.latencies.count() > 0);
     ended.map(|record| record.temporary_bytes).sum()
 }
@@ -50,7 +50,7 @@ fn temporary_bytes_of_queries(kinds: &[KindRecord]) -> Option<u64> {
 fn time_of(record: KindRecord) -> Option<QueryTime> {
     let count = record.latencies.count();
     (count + record.errors > 0).then(|| QueryTime {
-        name: record.kind.to_owned(),
+        name: record.kind,
         seconds: (count > 0).then(|| record.latencies.mean_us() / 1e6),
         count,
         errors: record.errors,
@@ -86,7 +86,7 @@ mod tests {
             }
             KindRecord {
                 at_least: LatencyHistogram::new(),
-                kind,
+                kind: kind.to_owned(),
                 latencies,
                 errors: 0,
                 temporary_bytes: None,

@@ -61,7 +61,7 @@ pub struct ClientRecord {
 #[derive(Debug, Clone)]
 pub struct KindRecord {
     /// Its name.
-    pub kind: &'static str,
+    pub kind: String,
     /// How long those took that ended while measuring; as many as there were. One that began before counts whole.
     pub latencies: LatencyHistogram,
     /// Those that took at least so long: given up while measuring, or not ended when it did.
@@ -74,7 +74,7 @@ pub struct KindRecord {
 }
 
 struct Board {
-    kinds: &'static [&'static str],
+    kinds: Vec<String>,
     records: Vec<ClientRecord>,
     /// One for each kind, in each.
     latencies: Vec<Latch<Vec<LatencyHistogram>>>,
@@ -244,11 +244,11 @@ impl Running {
 
     /// What became of each kind of transaction while measuring.
     pub fn by_kind(&self) -> Vec<KindRecord> {
-        let of = |(number, &kind): (usize, &&'static str)| {
+        let of = |(number, kind): (usize, &String)| {
             let latencies = self.board.merged(number..number + 1);
             let temporary = *self.board.temporary[number].lock();
             KindRecord {
-                kind,
+                kind: kind.clone(),
                 errors: self.board.failed[number].load(Ordering::Relaxed),
                 temporary_bytes: (temporary.known == latencies.count()).then_some(temporary.bytes),
                 at_least: self.board.at_least.lock()[number].clone(),
@@ -378,12 +378,7 @@ fn merged(histograms: &[Latch<LatencyHistogram>]) -> LatencyHistogram {
 }
 
 impl Board {
-    fn new(
-        env: &Arc<dyn Env>,
-        kinds: &'static [&'static str],
-        behaviour: Behaviour,
-        measuring: bool,
-    ) -> Board {
+    fn new(env: &Arc<dyn Env>, kinds: Vec<String>, behaviour: Behaviour, measuring: bool) -> Board {
         let count = behaviour.clients.clamp(1, HISTOGRAMS_MAX);
         let of_kinds = || Latch::new(vec![LatencyHistogram::new(); kinds.len()]);
         let open = behaviour.arrivals.map(|arrivals| OpenLoop {
@@ -395,7 +390,6 @@ impl Board {
         let clock = || Latch::new(ClientClock::new(env.now(), kinds.len()));
         let records = (0..behaviour.clients).map(|_| ClientRecord::default());
         Board {
-            kinds,
             records: records.collect(),
             latencies: (0..count).map(|_| of_kinds()).collect(),
             at_least: of_kinds(),
@@ -410,6 +404,7 @@ impl Board {
             failure: Latch::new(None),
             first_error: Latch::new(None),
             at_work: AtomicU64::new(behaviour.clients as u64),
+            kinds,
         }
     }
 

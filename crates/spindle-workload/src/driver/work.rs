@@ -15,8 +15,8 @@ pub trait Work: Send + Sync + 'static {
     type Session;
 
     /// Kinds of transactions, in the order of [`Work::kind`].
-    fn kinds(&self) -> &'static [&'static str] {
-        &["transaction"]
+    fn kinds(&self) -> Vec<String> {
+        vec!["transaction".to_owned()]
     }
 
     /// Connects a client, in its own process.

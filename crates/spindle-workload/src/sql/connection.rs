@@ -14,6 +14,12 @@ pub trait Row {
     /// [`SessionError::Failed`]: no such column, or a type that workloads do not use.
     fn value(&self, column: usize) -> Result<Value<'_>, SessionError>;
 
+    /// How many columns it has.
+    fn columns(&self) -> usize;
+
+    /// The name of a column, counted from 0; empty when there is none.
+    fn name(&self, column: usize) -> &str;
+
     /// A whole number.
     ///
     /// # Errors
@@ -92,6 +98,10 @@ fn no(column: usize, wanted: &str, found: &dyn std::fmt::Debug) -> SessionError 
     SessionError::Failed(format!("column {column} is no {wanted}: {found:?}"))
 }
 
+fn no_pipelines(dialect: Dialect) -> SessionError {
+    SessionError::Failed(format!("{dialect:?} has no pipelines"))
+}
+
 /// Takes the rows of a table that is being loaded.
 pub trait RowSink {
     /// One row, its values in the order of the columns.
@@ -158,6 +168,22 @@ pub trait SqlConnection: Send {
         parameters: &[Value<'_>],
         visit: Visit<'_>,
     ) -> Result<u64, SessionError>;
+
+    /// Sends a prepared statement whose answer [`SqlConnection::end_pipeline`] takes; only where the dialect
+    /// has [`Dialect::has_pipelines`].
+    fn send(&mut self, _statement: usize, _: &[Value<'_>]) -> Result<(), SessionError> {
+        Err(no_pipelines(self.dialect()))
+    }
+
+    /// Ends what the server carries out as one, of what was sent.
+    fn sync_pipeline(&mut self) -> Result<(), SessionError> {
+        Err(no_pipelines(self.dialect()))
+    }
+
+    /// Takes the answers to all that was sent.
+    fn end_pipeline(&mut self) -> Result<(), SessionError> {
+        Err(no_pipelines(self.dialect()))
+    }
 
     /// Loads rows the fastest way there is, in a transaction of its own; how many.
     fn load(&mut self, part: &LoadPart) -> Result<u64, SessionError>;

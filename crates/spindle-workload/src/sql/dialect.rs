@@ -81,6 +81,11 @@ impl Dialect {
         }
     }
 
+    /// Whether statements can be sent before the answers to those before have come.
+    pub fn has_pipelines(self) -> bool {
+        self == Dialect::Postgres
+    }
+
     /// Whether an update can say what it has changed (`returning`).
     pub fn updates_return(self) -> bool {
         self != Dialect::MariaDb

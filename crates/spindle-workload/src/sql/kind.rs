@@ -6,6 +6,7 @@ use std::sync::Arc;
 use spindle_text::section::Refusal;
 
 use super::SqlWorkload;
+use super::dialect::Dialect;
 use super::rows::RowsInSql;
 use crate::workload::Workload;
 
@@ -20,6 +21,8 @@ pub struct Ground {
     pub clients: u64,
     /// Where the rows start from.
     pub seed: u64,
+    /// What it speaks; `None` of the embedded database, which speaks no SQL.
+    pub dialect: Option<Dialect>,
 }
 
 /// How a trial goes.

@@ -30,16 +30,38 @@ use std::time::Duration;
 use crate::session::SessionError;
 use crate::workload::{Acknowledged, Client};
 
+/// Which of a workload's statements.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Origin {
+    /// One of [`SqlWorkload::create_tables`].
+    Table(usize),
+    /// One of [`SqlWorkload::statements`].
+    Statement(usize),
+}
+
 /// What clients do, in SQL.
 pub trait SqlWorkload: Send + Sync {
     /// The name in the experiment file.
     fn name(&self) -> &'static str;
 
     /// The kinds of transactions, in the order of [`SqlTransaction::kind`].
-    fn kinds(&self) -> &'static [&'static str];
+    fn kinds(&self) -> Vec<String>;
 
     /// Statements that make the tables, empty; and procedures, if it calls any.
     fn create_tables(&self, dialect: Dialect) -> Vec<String>;
+
+    /// What is to be done when tables, rows and indexes are there.
+    ///
+    /// # Errors
+    /// See [`SessionError`].
+    fn after_load(&self, _: &mut dyn SqlConnection) -> Result<(), SessionError> {
+        Ok(())
+    }
+
+    /// Where a statement stands, when it comes from a file.
+    fn place(&self, _: Origin) -> Option<&str> {
+        None
+    }
 
     /// The rows to load, in parts that may be loaded in any order and at once.
     fn load_parts(&self, dialect: Dialect) -> Vec<LoadPart>;
@@ -51,6 +73,27 @@ pub trait SqlWorkload: Send + Sync {
     /// The statements of transactions, in the order of their numbers. Parameters are written `$1`, `$2` and so on, for
     /// every dialect.
     fn statements(&self, dialect: Dialect) -> Vec<String>;
+
+    /// Prepares the statements on a connection.
+    ///
+    /// # Errors
+    /// See [`SessionError`]; it says which statement, when that comes from a file.
+    fn prepare(&self, connection: &mut dyn SqlConnection) -> Result<(), SessionError> {
+        let statements = self.statements(connection.dialect());
+        let Err(error) = connection.prepare(&statements) else {
+            return Ok(());
+        };
+        for (number, statement) in statements.iter().enumerate() {
+            let Some(place) = self.place(Origin::Statement(number)) else {
+                break;
+            };
+            connection.rollback()?;
+            connection
+                .prepare(std::slice::from_ref(statement))
+                .map_err(|error| error.at(place))?;
+        }
+        Err(error)
+    }
 
     /// Transactions that a client carries out before it ends, where the workload says so.
     fn transactions(&self, _client: usize, _clients: usize) -> Option<u64> {

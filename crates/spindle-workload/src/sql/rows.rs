@@ -119,8 +119,8 @@ impl SqlWorkload for RowsInSql {
         self.workload.name()
     }
 
-    fn kinds(&self) -> &'static [&'static str] {
-        &["transaction"]
+    fn kinds(&self) -> Vec<String> {
+        vec!["transaction".to_owned()]
     }
 
     fn create_tables(&self, dialect: Dialect) -> Vec<String> {

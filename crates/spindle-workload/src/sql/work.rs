@@ -23,14 +23,13 @@ impl Work for SqlWork {
     type Txn = Box<dyn SqlTransaction>;
     type Session = Box<dyn SqlConnection>;
 
-    fn kinds(&self) -> &'static [&'static str] {
+    fn kinds(&self) -> Vec<String> {
         self.workload.kinds()
     }
 
     fn connect(&self) -> Result<Self::Session, SessionError> {
         let mut connection = (self.connect)()?;
-        let statements = self.workload.statements(connection.dialect());
-        connection.prepare(&statements)?;
+        self.workload.prepare(&mut *connection)?;
         if let Some(limit) = self.workload.statement_limit() {
             connection.limit_statement(Some(limit))?;
         }

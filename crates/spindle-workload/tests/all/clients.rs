@@ -39,8 +39,8 @@ impl Work for Scripted {
     type Txn = u64;
     type Session = ();
 
-    fn kinds(&self) -> &'static [&'static str] {
-        &["even", "odd"]
+    fn kinds(&self) -> Vec<String> {
+        vec!["even".to_owned(), "odd".to_owned()]
     }
 
     fn connect(&self) -> Outcome {

@@ -67,8 +67,8 @@ impl SqlWorkload for Junk {
         "junk"
     }
 
-    fn kinds(&self) -> &'static [&'static str] {
-        &["commit"]
+    fn kinds(&self) -> Vec<String> {
+        vec!["commit".to_owned()]
     }
 
     fn create_tables(&self, dialect: Dialect) -> Vec<String> {

@@ -63,11 +63,13 @@ impl SqlWorkload for Tpcb {
         "tpcb"
     }
 
-    fn kinds(&self) -> &'static [&'static str] {
-        match self.select_only {
-            true => &["select"],
-            false => &["transaction"],
-        }
+    fn kinds(&self) -> Vec<String> {
+        let kind = if self.select_only {
+            "select"
+        } else {
+            "transaction"
+        };
+        vec![kind.to_owned()]
     }
 
     fn create_tables(&self, dialect: Dialect) -> Vec<String> {

@@ -160,6 +160,7 @@ impl Kind for TpccSettings {
                 label: "they are percentages: 100 in sum".to_owned(),
                 help: "the standard's mix is { new_order = 45, payment = 43, order_status = 4, delivery = 4, \
                        stock_level = 4 }; a kind left out does not take place",
+                shown: None,
             }),
         }
     }
@@ -291,14 +292,15 @@ impl SqlWorkload for Tpcc {
         "tpcc"
     }
 
-    fn kinds(&self) -> &'static [&'static str] {
-        &[
+    fn kinds(&self) -> Vec<String> {
+        let kinds = [
             "new_order",
             "payment",
             "order_status",
             "delivery",
             "stock_level",
-        ]
+        ];
+        kinds.map(str::to_owned).to_vec()
     }
 
     fn create_tables(&self, dialect: Dialect) -> Vec<String> {

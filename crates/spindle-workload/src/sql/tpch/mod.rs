@@ -273,8 +273,8 @@ impl SqlWorkload for Tpch {
         }
     }
 
-    fn kinds(&self) -> &'static [&'static str] {
-        &KINDS
+    fn kinds(&self) -> Vec<String> {
+        KINDS.map(str::to_owned).to_vec()
     }
 
     fn create_tables(&self, dialect: Dialect) -> Vec<String> {

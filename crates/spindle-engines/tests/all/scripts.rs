@@ -1,0 +1,432 @@
+//! Workloads from scripts: pgbench's own ones run unchanged on every database that is installed here, what a check
+//! script looks at is found when it changes, and expressions give what pgbench itself gives.
+
+use std::collections::BTreeMap;
+use std::process::{Command, Output};
+use std::sync::Arc;
+use std::time::Duration;
+
+use spindle_engines::engine::Engine;
+use spindle_engines::sql::{Server, ServerKind, SqlUnderTest, Stop, create_and_load};
+use spindle_io::Env;
+use spindle_io::real::{RealEnv, block_on};
+use spindle_text::section::TextFile;
+use spindle_workload::driver::Behaviour;
+use spindle_workload::sql::{Dialect, SqlWorkload};
+use spindle_workload::{Ground, Kind, ScriptSettings};
+
+use crate::sql_workloads::{Loaded, databases, works_and_faults_are_found};
+
+/// Tables of pgbench with a few accounts, in every dialect.
+const TABLES: &str = "
+create table digits (d integer not null);
+insert into digits values (0), (1), (2), (3), (4), (5), (6), (7), (8), (9);
+create table pgbench_branches (bid integer not null primary key, bbalance integer, filler char(88));
+create table pgbench_tellers (tid integer not null primary key, bid integer, tbalance integer, filler char(84));
+create table pgbench_accounts (aid integer not null primary key, bid integer, abalance integer, filler char(84));
+create table pgbench_history (tid integer, bid integer, aid integer, delta integer, mtime timestamp, filler char(22));
+insert into pgbench_branches (bid, bbalance) values (:scale, 0);
+insert into pgbench_tellers (tid, bid, tbalance) select d + 1, 1, 0 from digits;
+insert into pgbench_accounts (aid, bid, abalance)
+  select 1 + a.d + 10 * b.d + 100 * c.d + 1000 * e.d + 10000 * f.d, 1, 0
+  from digits a, digits b, digits c, digits e, digits f;
+";
+
+/// What money there is does not change, and nor do the digits.
+const CHECK: &str = "
+select (select sum(abalance) from pgbench_accounts) - coalesce((select sum(delta) from pgbench_history), 0);
+select d from digits order by d;
+";
+
+const TPCB: &str = "\\set aid random(1, 100000 * :scale)
+\\set bid random(1, 1 * :scale)
+\\set tid random(1, 10 * :scale)
+\\set delta random(-5000, 5000)
+BEGIN;
+UPDATE pgbench_accounts SET abalance = abalance + :delta WHERE aid = :aid;
+SELECT abalance FROM pgbench_accounts WHERE aid = :aid;
+UPDATE pgbench_tellers SET tbalance = tbalance + :delta WHERE tid = :tid;
+UPDATE pgbench_branches SET bbalance = bbalance + :delta WHERE bid = :bid;
+INSERT INTO pgbench_history (tid, bid, aid, delta, mtime) VALUES (:tid, :bid, :aid, :delta, CURRENT_TIMESTAMP);
+END;
+";
+
+/// Answers become variables, which conditions ask and statements write back.
+const KEEPS: &str = "\\set aid random(1, 100)
+SELECT abalance AS balance, aid FROM pgbench_accounts WHERE aid = :aid \\gset of_
+\\if :of_aid <> :aid
+INSERT INTO pgbench_branches (bid, bbalance) VALUES (:scale, :of_balance);
+\\else
+SELECT d FROM digits WHERE d = :client_id + 0 \\aset
+\\sleep 10 us
+\\endif
+";
+
+fn file(name: &str, weight: u32, text: &str) -> TextFile {
+    TextFile {
+        name: name.to_owned(),
+        weight,
+        text: text.to_owned(),
+    }
+}
+
+fn settings(scripts: Vec<TextFile>) -> ScriptSettings {
+    ScriptSettings {
+        scripts,
+        load: vec![file("tables.sql", 1, TABLES)],
+        check: vec![file("check.sql", 1, CHECK)],
+        define: BTreeMap::new(),
+    }
+}
+
+fn made(settings: &ScriptSettings, dialect: Dialect, clients: u64) -> Arc<dyn SqlWorkload> {
+    let ground = Ground {
+        data_bytes: 64 << 20,
+        block_bytes: 8 << 10,
+        clients,
+        seed: 7,
+        dialect: Some(dialect),
+    };
+    assert_eq!(settings.check(&ground), Ok(()));
+    settings.make(&ground).in_sql(7)
+}
+
+/// The scripts of pgbench, as it shows them: the same that it has built in.
+#[test]
+fn scripts_of_pgbench_run_unchanged_and_checks_find_what_changed() {
+    let lines = |kept: fn(&str) -> bool| -> String {
+        let lines = TPCB.lines().filter(|line| kept(line));
+        lines.map(|line| format!("{line}\n")).collect()
+    };
+    let simple =
+        lines(|line| !line.starts_with("UPDATE pgbench_tellers") && !line.contains("branches"));
+    let select = lines(|line| line.starts_with("\\set aid") || line.starts_with("SELECT"));
+    let scripts = [
+        file("tpcb-like.sql", 2, TPCB),
+        file("simple-update.sql", 1, &simple),
+        file("select-only.sql", 5, &select),
+        file("keeps.sql", 1, KEEPS),
+    ];
+    for (_, server) in databases() {
+        let workload = made(&settings(scripts.to_vec()), server.dialect(), 4);
+        works_and_faults_are_found(
+            server,
+            &workload,
+            &[
+                (
+                    &["update pgbench_accounts set abalance = abalance + 1 where aid = 7"],
+                    "check.sql:2:1: (",
+                ),
+                (
+                    &["delete from digits where d = 3"],
+                    "9 rows, and 10 after the load",
+                ),
+                (
+                    &["update digits set d = 30 where d = 3"],
+                    "not the rows that it was after the load",
+                ),
+            ],
+        );
+    }
+}
+
+#[test]
+fn scripts_that_pgbench_has_built_in_are_those_of_this_test() {
+    let Some(pgbench) = pgbench() else {
+        return;
+    };
+    let shown = Command::new(pgbench)
+        .arg("--show-script=tpcb-like")
+        .output()
+        .unwrap();
+    assert!(String::from_utf8_lossy(&shown.stderr).contains(TPCB));
+}
+
+#[test]
+fn statements_that_cannot_be_prepared_are_told_with_their_place_when_the_load_has_ended() {
+    for (kind, server) in databases() {
+        let bad = file(
+            "bad.sql",
+            1,
+            "select 1;\n\n  select missing from digits where d = :scale;",
+        );
+        let workload = made(&settings(vec![bad]), server.dialect(), 1);
+        let told = refused(server, &*workload);
+        assert!(told.contains("bad.sql:3:3: "), "{kind:?}: {told}");
+        let mut broken = settings(vec![file("good.sql", 1, "select 1;")]);
+        broken.load.push(file(
+            "more.sql",
+            1,
+            "select 1;\ninsert into nowhere values (1);",
+        ));
+        let told = refused(server, &*made(&broken, server.dialect(), 1));
+        assert!(told.contains("more.sql:2:1: "), "{kind:?}: {told}");
+    }
+}
+
+fn refused(server: &dyn Server, workload: &dyn SqlWorkload) -> String {
+    let (place, directories) = crate::sql_workloads::empty();
+    let request = crate::sql_workloads::request(server);
+    let loaded = create_and_load(server, &request, &directories, workload, &Arc::default());
+    drop(place);
+    loaded.expect_err("it cannot be loaded").to_string()
+}
+
+fn pgbench() -> Option<std::path::PathBuf> {
+    let places = std::fs::read_dir("/usr/lib/postgresql")
+        .into_iter()
+        .flatten()
+        .flatten();
+    let mut programs = places.map(|entry| entry.path().join("bin/pgbench"));
+    let found = programs.find(|program| program.is_file());
+    if found.is_none() {
+        spindle_harness::skip("pgbench is not installed");
+    }
+    found
+}
+
+/// PostgreSQL with a table for results, and pgbench beside it.
+struct Beside {
+    loaded: Loaded,
+    pgbench: std::path::PathBuf,
+    place: tempfile::TempDir,
+}
+
+impl Beside {
+    fn new() -> Option<Beside> {
+        let (_, server) = databases()
+            .into_iter()
+            .find(|(kind, _)| *kind == ServerKind::Postgres)?;
+        let table = "create table results (who text, number integer, value text, primary key (who, number));";
+        let mut settings = settings(vec![file("x.sql", 1, "select 1;")]);
+        settings.load.push(file("results.sql", 1, table));
+        let loaded = Loaded::with(server, &*made(&settings, Dialect::Postgres, 1));
+        Some(Beside {
+            loaded,
+            pgbench: pgbench()?,
+            place: tempfile::tempdir().unwrap(),
+        })
+    }
+
+    /// Has pgbench carry a script out once.
+    fn theirs(&self, script: &str) -> Output {
+        let path = self.place.path().join("script.sql");
+        std::fs::write(&path, script).unwrap();
+        let data = &self.loaded.directories.data;
+        let password = std::fs::read_to_string(data.join("password")).unwrap();
+        let command = Command::new(&self.pgbench)
+            .env("PGPASSWORD", password.trim())
+            .args([
+                "-n", "-M", "prepared", "-t", "1", "-U", "spindle", "-D", "half=0.5",
+            ])
+            .args(["-D", "word=blue", "-D", "yes=ye", "-h"])
+            .arg(data.join("run"))
+            .arg("-f")
+            .arg(&path)
+            .arg("postgres")
+            .output();
+        command.unwrap()
+    }
+
+    /// Carries a script out once, with Spindle's client; what was wrong, if anything was.
+    fn ours(&self, script: &str) -> Option<String> {
+        let mut settings = settings(vec![file("script.sql", 1, script)]);
+        let define = [("half", "0.5"), ("word", "blue"), ("yes", "ye")];
+        settings.define = define
+            .map(|(name, text)| (name.to_owned(), text.to_owned()))
+            .into();
+        let workload = made(&settings, Dialect::Postgres, 1);
+        let env: Arc<dyn Env> = RealEnv::new(1);
+        let (server, directories) = (
+            Arc::clone(&self.loaded.server),
+            self.loaded.directories.clone(),
+        );
+        let engine = SqlUnderTest::new(server, workload, directories);
+        let behaviour = Behaviour {
+            clients: 1,
+            transactions: Some(1),
+            ..Behaviour::default()
+        };
+        let mut running = engine.start_clients(&env, behaviour);
+        while !running.is_finished() {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        let failure = running.failure().or(running.first_error());
+        block_on(running.stop()).ok();
+        failure
+    }
+}
+
+/// Expressions, each with one value.
+const EXPRESSIONS: [&str; 62] = [
+    "1 + 2 * 3 - 4",
+    "-2 * 3 % 4",
+    "7 / 2",
+    "-7 / 2",
+    "-7 % 3",
+    "7 % -3",
+    "7.0 / 2",
+    "1 / 3.0",
+    "2 - -3",
+    "~5",
+    "~1 + 2",
+    "~1 | 2",
+    "6 & 3 | 8 # 1",
+    "1 << 3 + 1",
+    "1 << 65",
+    "-17 >> 2",
+    "not 1 = 2",
+    "not false and false",
+    "true or 1 / 0 = 1",
+    "1 < 2",
+    "2 >= 2",
+    "1 <> 1.0",
+    "1 != 2",
+    "1.5 <= 1",
+    "null is null is null",
+    "1 + null is null",
+    "(null and true) is null",
+    "1 is true",
+    "false is not true",
+    "2 isnull",
+    "2 notnull",
+    "-9223372036854775808",
+    "9223372036854775807",
+    "1e3",
+    ".5e-7",
+    "1e15 + 0.3",
+    "123456789012345678.0",
+    "0.1 + 0.2",
+    "2.5e300 * 3",
+    "abs(-5) + abs(2.5)",
+    "abs(-9223372036854775808)",
+    "least(3, 2.5, 7)",
+    "greatest(3, 2, 7)",
+    "least(5)",
+    "int(2.5) + int(3.5) + int(-2.5)",
+    "double(7) / 2",
+    "mod(54, 32)",
+    "mod(54.6, 32)",
+    "pow(2, 0.5)",
+    "power(-2, 3)",
+    "sqrt(2)",
+    "ln(10)",
+    "exp(1)",
+    "pi()",
+    "case when 1 > 2 then 1 when null then 2 when 0.5 then 3 else 4 end",
+    "hash(10, 5432)",
+    "hash_fnv1a(-10, 5432)",
+    "hash_murmur2(2.6, -1)",
+    "permute(123456789, 9000000000000000000, 42)",
+    "permute(-1, 1000, 7)",
+    ":half * 3",
+    ":yes",
+];
+
+/// Expressions that have none, and what both say.
+const WITHOUT_VALUE: [(&str, &str); 17] = [
+    ("9223372036854775807 + 1", "bigint add out of range"),
+    ("-9223372036854775808 - 1", "bigint sub out of range"),
+    ("9223372036854775807 * 2", "bigint mul out of range"),
+    ("-9223372036854775808 / -1", "bigint div out of range"),
+    ("1 / 0", "division by zero"),
+    ("int(1e100)", "double to int overflow for"),
+    ("true + 1", "cannot coerce boolean to int"),
+    ("1.5 + false", "cannot coerce boolean to double"),
+    ("not 1", "cannot coerce int to boolean"),
+    ("1 = 2 is null = false", "cannot coerce boolean to int"),
+    ("random(5, 1)", "empty range given to random"),
+    (
+        "random(-9223372036854775808, 9223372036854775807)",
+        "random range is too large",
+    ),
+    (
+        "random_gaussian(1, 2, 1.5)",
+        "gaussian parameter must be at least 2.000000 (not 1.500000)",
+    ),
+    (
+        "random_exponential(1, 2, 0)",
+        "exponential parameter must be greater than zero (not 0.000000)",
+    ),
+    (
+        "random_zipfian(1, 2, 1)",
+        "zipfian parameter must be in range [1.001, 1000] (not 1.000000)",
+    ),
+    (
+        "permute(1, 0, 1)",
+        "permute size parameter must be greater than zero",
+    ),
+    (":word + 1", "malformed variable \"word\" value: \"blue\""),
+];
+
+#[test]
+fn expressions_give_what_pgbench_gives() {
+    let Some(beside) = Beside::new() else {
+        return;
+    };
+    let script = |who: &str| -> String {
+        let line = |(number, expression): (usize, &&str)| {
+            format!("\\set x {expression}\ninsert into results values ('{who}', {number}, :x);\n")
+        };
+        EXPRESSIONS.iter().enumerate().map(line).collect()
+    };
+    let output = beside.theirs(&script("theirs"));
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    assert_eq!(beside.ours(&script("ours")), None);
+    let mut values: BTreeMap<i64, Vec<String>> = BTreeMap::new();
+    let mut connection = beside.loaded.server.connect().unwrap();
+    let asked = connection.ask(
+        "select number, value from results order by who",
+        &mut |row| {
+            values.entry(row.int(0)?).or_default().push(row.text(1)?);
+            Ok(())
+        },
+    );
+    asked.unwrap();
+    drop(connection);
+    assert_eq!(values.len(), EXPRESSIONS.len());
+    for (expression, pair) in EXPRESSIONS.iter().zip(values.values()) {
+        assert_eq!(pair[0], pair[1], "{expression}: ours, and pgbench's");
+    }
+    for (expression, message) in WITHOUT_VALUE {
+        let script = format!("\\set x {expression}\nselect :x + 0;");
+        let output = beside.theirs(&script);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(said.contains(message), "{expression}: pgbench says {said}");
+        let failure = beside.ours(&script).expect(expression);
+        assert!(failure.contains("script.sql:1:1: "), "{failure}");
+        assert!(failure.contains(message), "{expression}: {failure}");
+    }
+    beside.loaded.server.stop(Stop::Kill).unwrap();
+}
+
+#[test]
+fn pipelines_do_their_statements_and_tell_what_fails() {
+    let Some(beside) = Beside::new() else {
+        return;
+    };
+    let rows = "\\startpipeline\nbegin;\ninsert into results values ('p', 1, :half);\n\\syncpipeline\n\
+                insert into results values ('p', 2, :word);\ncommit;\n\\endpipeline\n";
+    assert_eq!(beside.ours(rows), None);
+    let failure = beside.ours(rows).expect("the rows are there already");
+    assert!(failure.contains("duplicate key"), "{failure}");
+    // What follows a failure is in order again.
+    assert_eq!(beside.ours("select 1;"), None);
+    let mut connection = beside.loaded.server.connect().unwrap();
+    let mut kept = Vec::new();
+    let asked = connection.ask(
+        "select value from results where who = 'p' order by number",
+        &mut |row| {
+            kept.push(row.text(0)?);
+            Ok(())
+        },
+    );
+    asked.unwrap();
+    assert_eq!(kept, ["0.5", "blue"]);
+    drop(connection);
+    beside.loaded.server.stop(Stop::Kill).unwrap();
+}

@@ -1,0 +1,20 @@
+//! Workloads from files in the language of `pgbench`, PostgreSQL's own benchmark: statements, and commands that set
+//! variables, branch, sleep and keep answers. `scanner` cuts a file into pieces, `lexer` and `expression` read
+//! expressions, `function` and `random` calculate as pgbench does, `program` makes steps of it all, `client` takes them
+//! on a connection, `answers` checks, and `workload` is the kind of workload that the experiment file names.
+
+mod answers;
+mod client;
+mod expression;
+mod function;
+mod lexer;
+mod mistake;
+mod program;
+mod random;
+mod scanner;
+#[cfg(test)]
+mod tests;
+mod value;
+mod workload;
+
+pub use workload::ScriptSettings;
