@@ -57,6 +57,19 @@ pub struct Housekeeping {
     pub log_switches: u64,
 }
 
+/// Blocks that were looked for in the buffer cache, since the start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct CacheCounts {
+    /// Blocks looked for.
+    pub wanted: u64,
+    /// Those of them that were not there, and had to be read.
+    pub missed: u64,
+    /// Blocks read into it, those that were read ahead included.
+    pub read_in: u64,
+    /// Size of a block, bytes.
+    pub block_bytes: u64,
+}
+
 /// Space of one table or index.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SegmentSize {
@@ -97,6 +110,11 @@ pub trait Counters: Send + Sync {
     /// Checkpoints and the like so far.
     fn housekeeping(&self) -> Housekeeping {
         Housekeeping::default()
+    }
+
+    /// How often the buffer cache was of use; `None` where the database does not count that.
+    fn cache(&self) -> Option<CacheCounts> {
+        None
     }
 
     /// Changed blocks in the buffer cache, bytes.

@@ -75,6 +75,7 @@ pub fn trial(round: u32, tpm: f64) -> Trial {
         reconnects: 0,
         kinds: Vec::new(),
         queries: None,
+        cache: None,
         measured_s: 5.0,
         read_iops: 20.0,
         write_iops: 10.0,

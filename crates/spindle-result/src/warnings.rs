@@ -6,7 +6,7 @@ use super::judge::{is_within_noise, own_noise};
 use super::wording::{MOSTLY_CACHED_SHARE, case_label, format_ratio, rounds_where};
 use super::{
     Case, Comparison, Drift, Outcome, PageCache, RunRecord, RunResult, Trial, Warning, clients,
-    disturbance, fixed_rate,
+    cold_start, disturbance, fixed_rate,
 };
 
 /// Ratios of the program's to the device's byte counts that count as agreement.
@@ -43,6 +43,7 @@ pub(super) fn warnings(result: &RunResult, record: &RunRecord) -> Vec<Warning> {
         texts.extend(result.cases.iter().filter_map(|case| check(result, case)));
     }
     texts.extend(disturbance::warnings(result));
+    texts.extend(cold_start::warning(result, record));
     texts.extend(not_settled(result));
     if result.memory_budget_bytes.is_none() {
         texts.extend(

@@ -41,12 +41,7 @@ impl FinishedTrial {
         audit.page_cache_bytes_at_end = outcome.page_cache_bytes;
         let mut warnings = restored.warnings;
         warnings.extend(outcome.warnings);
-        if outcome.steal_percent >= 5.0 {
-            warnings.push(format!(
-                "the hypervisor took {:.0} % of processor time for others",
-                outcome.steal_percent
-            ));
-        }
+        warnings.extend(stolen(outcome.steal_percent));
         let trial = Trial {
             round,
             position,
@@ -58,6 +53,7 @@ impl FinishedTrial {
             reconnects: outcome.reconnects,
             kinds: outcome.kinds,
             queries: outcome.queries,
+            cache: outcome.cache,
             measured_s,
             read_iops: per_second(tool.reads),
             write_iops: per_second(tool.writes),
@@ -86,6 +82,12 @@ impl FinishedTrial {
             system: outcome.system,
         }
     }
+}
+
+/// What is to be said of processor time that a hypervisor took.
+fn stolen(steal_percent: f64) -> Option<String> {
+    (steal_percent >= 5.0)
+        .then(|| format!("the hypervisor took {steal_percent:.0} % of processor time for others"))
 }
 
 #[cfg(test)]
@@ -125,6 +127,7 @@ mod tests {
             reconnects: 1,
             kinds: Vec::new(),
             queries: None,
+            cache: None,
             measured: Duration::from_secs(2),
             tool: IoCounts {
                 reads: 60,

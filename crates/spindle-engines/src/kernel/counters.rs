@@ -7,7 +7,7 @@ use spindle_kernel::{SegmentSpace, WaitTotal};
 
 use super::{KernelEngine, OpenFile};
 use crate::EngineError;
-use crate::engine::{Counters, EngineCounts, EngineWait, Housekeeping, SegmentSize};
+use crate::engine::{CacheCounts, Counters, EngineCounts, EngineWait, Housekeeping, SegmentSize};
 use crate::promise::{self, Promise, Storage};
 
 fn waits(totals: Vec<WaitTotal>) -> Vec<EngineWait> {
@@ -52,6 +52,18 @@ impl Counters for KernelEngine {
             checkpoints: counters.checkpoint_positions,
             log_switches: counters.log_switches,
         }
+    }
+
+    fn cache(&self) -> Option<CacheCounts> {
+        let counters = self.statistics();
+        let block_bytes = self.settings.block_bytes as u64;
+        let missed = counters.physical_read_bytes / block_bytes;
+        Some(CacheCounts {
+            wanted: counters.logical_reads,
+            missed,
+            read_in: missed,
+            block_bytes,
+        })
     }
 
     fn dirty_bytes(&self) -> u64 {

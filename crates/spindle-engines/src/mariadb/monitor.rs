@@ -13,7 +13,7 @@ use super::waits::{
     COMMIT, DATA_FILE, FileTimes, Found, IO_CACHE, LOG_FILE, OF_MYSQL, TEMP_FILE, Time,
 };
 use crate::EngineError;
-use crate::engine::{EngineCounts, SegmentSize};
+use crate::engine::{CacheCounts, EngineCounts, SegmentSize};
 use spindle_io::real::IoCounts;
 use spindle_workload::SessionError;
 
@@ -257,6 +257,18 @@ pub(super) fn counts(found: &Found) -> EngineCounts {
         redo,
         ..EngineCounts::default()
     }
+}
+
+/// Pages looked for in the buffer pool; those read ahead were not waited for.
+pub(super) fn cache(found: &Found) -> Option<CacheCounts> {
+    let name = "innodb_buffer_pool_read_requests";
+    let missed = found.number("innodb_buffer_pool_reads");
+    found.status.contains_key(name).then(|| CacheCounts {
+        wanted: found.number(name),
+        missed,
+        read_in: missed + found.number("innodb_buffer_pool_read_ahead"),
+        block_bytes: found.number("innodb_page_size"),
+    })
 }
 
 /// MySQL with the redo log of 8.0.30 counts the bytes of redo and of the doublewrite buffer, and not those of pages

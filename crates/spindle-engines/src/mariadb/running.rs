@@ -6,10 +6,12 @@ use spindle_workload::SessionError;
 use spindle_workload::sql::SqlConnection;
 
 use super::connection::{Access, DATABASE, MariaDbConnection};
-use super::monitor::{Monitor, counts};
+use super::monitor::{Monitor, cache, counts};
 use super::settings::in_force;
 use crate::EngineError;
-use crate::engine::{Counters, EngineCounts, EngineWait, Housekeeping, SegmentSize, ThreadOf};
+use crate::engine::{
+    CacheCounts, Counters, EngineCounts, EngineWait, Housekeeping, SegmentSize, ThreadOf,
+};
 use crate::promise::{self, Promise, Storage};
 use crate::sql::child_server::ChildServer;
 use crate::sql::{RunningServer, Stop};
@@ -90,6 +92,10 @@ impl Counters for RunningMariaDb {
     fn housekeeping(&self) -> Housekeeping {
         // InnoDB's checkpoints come all the time and are not counted.
         Housekeeping::default()
+    }
+
+    fn cache(&self) -> Option<CacheCounts> {
+        cache(&self.monitor.found())
     }
 
     fn dirty_bytes(&self) -> u64 {

@@ -9,13 +9,18 @@ use spindle_workload::SessionError;
 use spindle_workload::sql::SqlConnection;
 
 use super::connection::PostgresConnection;
-use crate::engine::{EngineCounts, Housekeeping, SegmentSize};
+use crate::engine::{CacheCounts, EngineCounts, Housekeeping, SegmentSize};
+
+/// Blocks found in the buffer cache, blocks read, size of a block.
+const CACHE_OF_ALL: &str = "select coalesce(sum(blks_hit), 0)::int8, coalesce(sum(blks_read), 0)::int8, \
+     current_setting('block_size')::int8 from pg_stat_database";
 
 /// Numbers of statements.
 const DATA: usize = 0;
 const REDO: usize = 1;
 const CHECKPOINTS: usize = 2;
 const SEGMENTS: usize = 3;
+const CACHE: usize = 4;
 
 const SEGMENT_SIZES: &str = "select c.relname, pg_relation_size(c.oid) from pg_class c \
      join pg_namespace n on n.oid = c.relnamespace \
@@ -79,6 +84,7 @@ impl Statistics {
             redo_of(major),
             checkpoints_of(major),
             SEGMENT_SIZES,
+            CACHE_OF_ALL,
         ];
         connection.prepare(&statements.map(str::to_owned))?;
         Ok(Statistics {
@@ -121,6 +127,17 @@ impl Statistics {
             last.1.checkpoints = checkpoints;
         }
         last.1
+    }
+
+    /// Blocks looked for in the buffer cache. A session tells its own about once a second.
+    pub fn cache(&self) -> Option<CacheCounts> {
+        let [hit, missed, block_bytes] = self.numbers::<3>(CACHE)?;
+        Some(CacheCounts {
+            wanted: hit + missed,
+            missed,
+            read_in: missed,
+            block_bytes,
+        })
     }
 
     /// Sizes of tables and indexes.

@@ -20,7 +20,9 @@ use super::stream::Stream;
 use super::waits::{WaitSampler, Whose};
 use super::wire::Login;
 use crate::EngineError;
-use crate::engine::{Counters, EngineCounts, EngineWait, Housekeeping, SegmentSize, ThreadOf};
+use crate::engine::{
+    CacheCounts, Counters, EngineCounts, EngineWait, Housekeeping, SegmentSize, ThreadOf,
+};
 use crate::promise::{self, Promise, Storage};
 use crate::sql::child_server::{ChildServer, Habits};
 use crate::sql::{Purpose, RunningServer, Stop};
@@ -183,6 +185,10 @@ impl Counters for RunningPostgres {
 
     fn housekeeping(&self) -> Housekeeping {
         self.counters.housekeeping()
+    }
+
+    fn cache(&self) -> Option<CacheCounts> {
+        self.counters.cache()
     }
 
     fn failure(&self) -> Option<EngineError> {

@@ -38,9 +38,9 @@ pub use layout::{
 pub use promise::{Keeps, Promise, PromiseReason};
 pub use system::{SystemColumn, SystemFigure, SystemMean, SystemSeries};
 pub use trial::{
-    Arrivals, CpuMicroseconds, CpuShares, IoPerTransaction, KindOfTransaction, Latency, Memory,
-    QueryRun, QueryTime, ResponseTime, Restore, SegmentSpace, TimePart, Trial, Wait, WarmUp,
-    is_refresh,
+    Arrivals, CacheUse, CpuMicroseconds, CpuShares, IoPerTransaction, KindOfTransaction, Latency,
+    Memory, QueryRun, QueryTime, ResponseTime, Restore, SegmentSpace, TimePart, Trial, Wait,
+    WarmUp, is_refresh,
 };
 pub use variance::Variance;
 pub use wait_event::{OracleEvent, TimeUse, WaitEvent};

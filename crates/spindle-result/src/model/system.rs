@@ -20,6 +20,10 @@ open_words! {
     DeviceUtilisationPercent => "device_utilisation_percent",
     /// Page cache of the whole machine.
     PageCacheMib => "page_cache_mib",
+    /// Share of the blocks looked for that the buffer cache held.
+    BufferCacheHitPercent => "buffer_cache_hit_percent",
+    /// What the processes of the database read from storage.
+    FetchedMibPerS => "fetched_mib_per_s",
     /// Checkpoints that ended.
     Checkpoints => "checkpoints",
     /// Writing threads that wait for the lock of a file.

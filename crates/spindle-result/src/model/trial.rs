@@ -36,6 +36,9 @@ pub struct Trial {
     /// What became of queries, for a workload of them.
     #[serde(default)]
     pub queries: Option<QueryRun>,
+    /// How often the buffer cache was of use; `None` where the database does not count that.
+    #[serde(default)]
+    pub cache: Option<CacheUse>,
     /// Measured time in seconds, the flush at the end included; for a workload of queries from the first one's begin to
     /// the end of the last.
     pub measured_s: f64,
@@ -117,6 +120,18 @@ pub struct KindOfTransaction {
     pub transactions: u64,
     /// How long they took.
     pub latency_us: Latency,
+}
+
+/// How often the buffer cache was of use in the measured time.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct CacheUse {
+    /// Blocks that were looked for in it.
+    pub wanted: u64,
+    /// Those of them that were not there, and had to be read.
+    pub missed: u64,
+    /// How much of it had been filled at the end of the measured time, 0 to 1, if every block that was read since the
+    /// start took a place of its own: it is not fuller than that.
+    pub filled_at_end: f64,
 }
 
 open_words! {

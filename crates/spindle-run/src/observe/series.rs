@@ -1,6 +1,7 @@
 //! What the system did during a trial as columns over time: each value is of the interval between two snapshots. One
 //! list says what columns there are; a column more is a line more.
 
+use spindle_engines::engine::CacheCounts;
 use spindle_result::{SystemColumn, SystemSeries};
 
 use super::cpu::{CpuShares, CpuTimes};
@@ -18,6 +19,8 @@ pub struct DatabaseState {
     pub log_switches: u64,
     /// Changed blocks in the buffer cache, bytes.
     pub dirty_buffer_bytes: u64,
+    /// How often the buffer cache was of use so far, where that is counted.
+    pub cache: Option<CacheCounts>,
 }
 
 /// Everything looked at together.
@@ -82,6 +85,12 @@ const COLUMNS: &[(&str, Figure)] = &[
     }),
     ("dirty_buffers_mib", |it| {
         Some(it.after.database.dirty_buffer_bytes as f64 / MIB)
+    }),
+    ("buffer_cache_hit_percent", |it| it.hit_percent()),
+    // By the processes of the database, whoever else uses the device.
+    ("fetched_mib_per_s", |it| {
+        let (before, after) = (it.before.system.process_io?, it.after.system.process_io?);
+        Some(it.rate(after.since(&before).read_bytes)? / MIB)
     }),
     ("checkpoints", |it| {
         count(
@@ -198,6 +207,15 @@ impl Interval<'_> {
 
     fn cpu(&self) -> Option<CpuShares> {
         self.cpu_times()?.shares()
+    }
+
+    /// Share of the blocks wanted that the buffer cache held; `None` when none was wanted.
+    fn hit_percent(&self) -> Option<f64> {
+        let (before, after) = (self.before.database.cache?, self.after.database.cache?);
+        let wanted = after.wanted.saturating_sub(before.wanted);
+        let missed = after.missed.saturating_sub(before.missed);
+        // Blocks that are read ahead are read before they are wanted.
+        (wanted > 0).then(|| 100.0 * (1.0 - missed as f64 / wanted as f64).max(0.0))
     }
 
     fn other_programs_percent(&self) -> Option<f64> {
@@ -350,12 +368,34 @@ mod tests {
     }
 
     #[test]
+    fn what_the_cache_held_is_of_the_interval() {
+        let cache = |wanted, missed| DatabaseState {
+            cache: Some(CacheCounts {
+                wanted,
+                missed,
+                ..CacheCounts::default()
+            }),
+            ..DatabaseState::default()
+        };
+        let hit = |first, second| {
+            let (mut before, mut after) = (look(0), look(1_000_000));
+            (before.database, after.database) = (first, second);
+            value(&series(before, after), "buffer_cache_hit_percent")
+        };
+        assert_eq!(hit(cache(1_000, 900), cache(1_200, 950)), Some(75.0));
+        assert_eq!(hit(cache(1_000, 900), cache(1_010, 950)), Some(0.0));
+        assert_eq!(hit(cache(1_000, 900), cache(1_000, 900)), None);
+        assert_eq!(hit(cache(1_000, 900), DatabaseState::default()), None);
+    }
+
+    #[test]
     fn the_database_and_the_sampler_itself_have_columns() {
         let (first, mut second) = (look(0), look(1_000_000));
         second.database = DatabaseState {
             checkpoints: 2,
             log_switches: 1,
             dirty_buffer_bytes: 3 << 20,
+            cache: None,
         };
         second.own_cpu_ns = 2_000_000;
         second.writers_waiting = Some(3);

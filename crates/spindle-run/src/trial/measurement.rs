@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use spindle_engines::EngineError;
-use spindle_engines::engine::Engine;
+use spindle_engines::engine::{CacheCounts, Engine};
 use spindle_io::Env;
 use spindle_io::real::facts;
 use spindle_stats::{CensoredTimes, steady_after};
@@ -15,8 +15,9 @@ use super::channel::say;
 use super::clients::Window;
 use super::heartbeat::Heartbeat;
 use super::moment::{
-    Moment, ProcessCounts, cpu_per_transaction, cpu_shares, device_counts, done_on, fetched_bytes,
-    io_calls, physical_counts, response_time_between, tool_counts, waits, waits_between,
+    Moment, ProcessCounts, cache_use, cpu_per_transaction, cpu_shares, device_counts, done_on,
+    fetched_bytes, io_calls, physical_counts, response_time_between, tool_counts, waits,
+    waits_between,
 };
 use super::open_loop;
 use super::page_cache::{PAGE_BYTES, cached_pages_of, dirty_bytes_of, not_direct};
@@ -57,6 +58,8 @@ pub(super) struct Measurement<'a> {
     pub running: Running,
     /// When the clients were started.
     pub started_ns: u64,
+    /// What had been read into the cache before.
+    pub cache_at_start: Option<CacheCounts>,
     /// Memory of the process before there were clients.
     pub instance_bytes: Option<u64>,
     /// Where the time went so far.
@@ -118,6 +121,7 @@ impl Measurement<'_> {
             counts: self.engine.counters().counts(),
             waits: self.engine.counters().waits(),
             session_waits: self.engine.counters().session_waits(),
+            cache: self.engine.counters().cache(),
             clients: self.client_times(),
             system: sampler.sample(),
             process: ProcessCounts::now(&SystemFiles::default()),
@@ -296,6 +300,10 @@ impl Measurement<'_> {
             dirty_buffer_bytes: Some(aftermath.dirty_buffer_bytes),
             cached_pages: aftermath.cached_pages,
             page_cache_bytes: aftermath.page_cache_bytes,
+            cache: cache_use(
+                [self.cache_at_start, begin.cache, end.cache],
+                self.task.database.buffer_cache_bytes,
+            ),
             io_calls: self.is_embedded().then(|| io_calls(begin, end)),
             check: aftermath.check,
             space: space(&**self.engine),
@@ -342,6 +350,7 @@ impl Measurement<'_> {
                 checkpoints: done.checkpoints,
                 log_switches: done.log_switches,
                 dirty_buffer_bytes: engine.counters().dirty_bytes(),
+                cache: engine.counters().cache(),
             }
         };
         let writers = WritingThreads::of(SystemFiles::default(), std::process::id());

@@ -1,6 +1,6 @@
 //! Everything counted at one moment of a trial, and what two moments say of the time between them.
 
-use spindle_engines::engine::{EngineCounts, EngineWait};
+use spindle_engines::engine::{CacheCounts, EngineCounts, EngineWait};
 use spindle_io::real::{QueueCalls, facts};
 use spindle_workload::driver::TimeSpent;
 
@@ -10,7 +10,7 @@ use crate::observe::block_device::DeviceNumber;
 use crate::observe::disk::DiskCounters;
 use crate::observe::sampler::Sample;
 use crate::observe::threads::ThreadTimes;
-use spindle_result::{CpuMicroseconds, CpuShares, IoCalls, IoCounts, ResponseTime, Wait};
+use spindle_result::{CacheUse, CpuMicroseconds, CpuShares, IoCalls, IoCounts, ResponseTime, Wait};
 
 /// Everything counted, at one moment.
 pub(super) struct Moment {
@@ -27,6 +27,8 @@ pub(super) struct Moment {
     pub counts: EngineCounts,
     pub waits: Vec<EngineWait>,
     pub session_waits: Vec<EngineWait>,
+    /// How often the buffer cache was of use.
+    pub cache: Option<CacheCounts>,
     /// The threads of the clients, and those of a server that serve them; `None` when the system does not tell of them.
     pub clients: Option<ThreadTimes>,
     pub system: Sample,
@@ -176,6 +178,20 @@ pub(super) fn waits(begin: &[EngineWait], end: &[EngineWait], sampled: bool) -> 
     pairs.map(difference).collect()
 }
 
+/// How often the cache, of so many bytes, was of use in the measured time, by its counts before there were clients, at
+/// the begin of that time and at its end.
+pub(super) fn cache_use(counts: [Option<CacheCounts>; 3], cache_bytes: u64) -> Option<CacheUse> {
+    let [Some(start), Some(begin), Some(end)] = counts else {
+        return None;
+    };
+    let read_in_bytes = end.read_in.saturating_sub(start.read_in) * end.block_bytes;
+    Some(CacheUse {
+        wanted: end.wanted.saturating_sub(begin.wanted),
+        missed: end.missed.saturating_sub(begin.missed),
+        filled_at_end: (read_in_bytes as f64 / cache_bytes.max(1) as f64).min(1.0),
+    })
+}
+
 pub(super) fn response_time_between(
     begin: &Moment,
     end: &Moment,
@@ -224,6 +240,28 @@ mod tests {
             read_bytes: reads * 8192,
             write_bytes: writes * 8192,
         }
+    }
+
+    #[test]
+    fn a_cache_is_as_full_as_what_was_read_into_it_since_the_start() {
+        let at = |wanted, missed, read_in| {
+            Some(CacheCounts {
+                wanted,
+                missed,
+                read_in,
+                block_bytes: 8192,
+            })
+        };
+        let used = cache_use([at(5, 5, 10), at(100, 60, 90), at(300, 90, 138)], 2 << 20);
+        let filled = |filled_at_end| CacheUse {
+            wanted: 200,
+            missed: 30,
+            filled_at_end,
+        };
+        assert_eq!(used, Some(filled(0.5)));
+        let full = cache_use([at(5, 5, 10), at(100, 60, 90), at(300, 90, 138)], 1 << 10);
+        assert_eq!(full, Some(filled(1.0)));
+        assert_eq!(cache_use([at(5, 5, 5), None, at(9, 9, 9)], 1), None);
     }
 
     #[test]

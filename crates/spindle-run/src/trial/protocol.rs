@@ -22,9 +22,9 @@ use crate::observe::block_device::DeviceNumber;
 use crate::observe::io_limit::Rates;
 use spindle_experiment::{AccessPath, Database, Delay, TornBlocks};
 use spindle_result::{
-    Arrivals, ClientAudit, CpuMicroseconds, CpuShares, IoCalls, IoCounts, KindOfTransaction,
-    Latency, Memory, OwnCost, Promise, QueryRun, ResponseTime, SegmentSpace, Standstill,
-    SystemSeries, TrialTimes, Wait, WarmUp,
+    Arrivals, CacheUse, ClientAudit, CpuMicroseconds, CpuShares, IoCalls, IoCounts,
+    KindOfTransaction, Latency, Memory, OwnCost, Promise, QueryRun, ResponseTime, SegmentSpace,
+    Standstill, SystemSeries, TrialTimes, Wait, WarmUp,
 };
 
 /// What a worker is started for.
@@ -213,6 +213,9 @@ pub struct Outcome {
     /// The load that came at a rate, if it did.
     #[serde(default)]
     pub arrivals: Option<Arrivals>,
+    /// How often the buffer cache was of use.
+    #[serde(default)]
+    pub cache: Option<CacheUse>,
     /// Wait events.
     pub waits: Vec<Wait>,
     /// What became of a transaction's time; `None` when the system does not tell enough.

@@ -87,6 +87,7 @@ async fn measure(
     }
     let heartbeat = Heartbeat::start()
         .map_err(|error| format!("starting the thread that watches for standstills: {error}"))?;
+    let cache_at_start = engine.counters().cache();
     let started_ns = env.now();
     let running = engine.start_clients(&env, behaviour);
     let measurement = Measurement {
@@ -95,6 +96,7 @@ async fn measure(
         engine: &engine,
         running,
         started_ns,
+        cache_at_start,
         instance_bytes,
         times: TrialTimes {
             start_ms,

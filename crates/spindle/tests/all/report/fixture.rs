@@ -207,6 +207,7 @@ pub fn trial(case: usize, round: u32) -> Trial {
         reconnects: 0,
         kinds: Vec::new(),
         queries: None,
+        cache: None,
         measured_s: MEASURED_S,
         read_iops: per_second(reads),
         write_iops: per_second(writes),

@@ -216,6 +216,7 @@ fn trial(layout: usize, clients: u32, round: u32) -> Trial {
         reconnects: 0,
         kinds: kinds(transactions, response_us),
         queries: None,
+        cache: None,
         measured_s,
         read_iops: reads as f64 / measured_s,
         write_iops: writes as f64 / measured_s,
