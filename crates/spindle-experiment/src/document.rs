@@ -250,6 +250,16 @@ impl Document {
         }
     }
 
+    /// How many mistakes are known by now.
+    pub fn count_of_mistakes(&self) -> usize {
+        self.mistakes.borrow().len()
+    }
+
+    /// Forgets the mistakes after the first so many, and returns them.
+    pub fn take_mistakes_after(&self, count: usize) -> Vec<ExperimentError> {
+        self.mistakes.borrow_mut().split_off(count)
+    }
+
     /// What a part of the experiment was read as; `None`, and its mistake is noted, when it could not be read.
     pub fn noted<T>(&self, read: Result<T, ExperimentError>) -> Option<T> {
         read.map_err(|mistake| self.note(mistake)).ok()

@@ -106,6 +106,19 @@ impl ExperimentError {
         self
     }
 
+    /// Whether each setting is right by itself, and they are refused together or by the engine.
+    pub(super) fn is_refusal(&self) -> bool {
+        !self.0.between.is_empty()
+    }
+
+    /// What is wrong, and what is said beneath its place, in one line.
+    pub(super) fn reason(&self) -> String {
+        match &self.0.mark {
+            Some(mark) => format!("{}: {}", self.0.message, mark.label),
+            None => self.0.message.clone(),
+        }
+    }
+
     /// The other mistakes that were found with this one, in the order of the file.
     pub fn others(&self) -> &[ExperimentError] {
         &self.0.others

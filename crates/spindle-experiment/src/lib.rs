@@ -19,6 +19,7 @@ mod error;
 mod file;
 mod keys;
 mod layout;
+mod left_out;
 mod limit;
 mod matrix;
 mod plan;
@@ -48,8 +49,9 @@ pub use layout::specs_of;
 pub use layout::{
     DiskGroup, Layout, Made, PlacedOn, Placement, Redundancy, Striping, StripingByKind,
 };
+pub use left_out::TooFewLeft;
 pub use limit::{Delay, Limit};
-pub use matrix::{Cell, Factor, Matrix};
+pub use matrix::{Cell, Factor, LeftOut, Matrix};
 pub use plan::{Auto, Plan};
 pub use restore::{PutBack, RestoreBy};
 pub use server::Server;
@@ -61,6 +63,7 @@ use access_path::read_access_path;
 use changes::Known;
 use database::Inherited;
 use document::{Document, Table};
+use left_out::Refused;
 use reader::{Reader, keys_asked_by};
 
 use spindle_text::plain::is_invisible;
@@ -271,7 +274,7 @@ impl Experiment {
             inherited,
         };
         let layouts = read_layouts(document, &root, layout_readers, &shared);
-        let mut layouts = document.noted(layouts)?;
+        let (mut layouts, refused) = document.noted(layouts)?;
         document.noted(check_foreign(&root, &layouts));
         let (plan, workload) = (plan?, workload?);
         document.noted(plan.restore.check(&plan_reader, &layouts));
@@ -288,7 +291,7 @@ impl Experiment {
             workload,
             plan,
             layouts,
-            matrix: document.matrix.clone(),
+            matrix: refused.out_of(document.matrix.as_ref()),
             is_quick: document.is_quick,
         })
     }
@@ -324,7 +327,7 @@ fn read_layouts(
     root: &Reader<'_>,
     readers: Vec<Reader<'_>>,
     shared: &SharedDatabase<'_>,
-) -> Result<Vec<Layout>, ExperimentError> {
+) -> Result<(Vec<Layout>, Refused), ExperimentError> {
     if readers.is_empty() {
         return Err(root.conflict(
             &["layout"],
@@ -336,8 +339,14 @@ fn read_layouts(
     let count = readers.len();
     let mut layouts: Vec<Layout> = Vec::new();
     let mut done = Vec::new();
+    let mut refused = Refused::default();
     for mut reader in readers {
-        let Some(layout) = document.noted(Layout::read(&mut reader, shared)) else {
+        let known = document.count_of_mistakes();
+        let read = document.noted(Layout::read(&mut reader, shared));
+        if refused.take(document, reader.given_name(), known) {
+            continue;
+        }
+        let Some(layout) = read else {
             continue;
         };
         if layouts
@@ -354,14 +363,18 @@ fn read_layouts(
         layouts.push(layout);
         done.push(reader);
     }
+    let is_complete = layouts.len() + refused.count() == count;
+    let stays = refused.spread(document, &layouts);
+    keep(&mut layouts, &stays);
+    keep(&mut done, &stays);
     // What a layout says of others can be judged when all of them could be read.
-    if layouts.len() == count {
+    if is_complete {
         for (reader, layout) in done.iter().zip(&layouts) {
             document.noted(layout.check_placement(reader, &layouts));
         }
         check_made(&done, &layouts);
     }
-    if layouts.iter().all(|layout| !layout.candidate) && layouts.len() == count {
+    if refused.count() == 0 && is_complete && layouts.iter().all(|layout| !layout.candidate) {
         return Err(root.conflict(
             &["layout"],
             "there is no layout to measure",
@@ -369,7 +382,13 @@ fn read_layouts(
             "leave candidate out of the layouts that are to be compared",
         ));
     }
-    Ok(layouts)
+    Ok((layouts, refused))
+}
+
+/// Keeps those items that stay.
+fn keep<T>(items: &mut Vec<T>, stays: &[bool]) {
+    let mut stays = stays.iter();
+    items.retain(|_| stays.next() == Some(&true));
 }
 
 /// Names that differ in the number of spaces only cannot be told apart on a page.

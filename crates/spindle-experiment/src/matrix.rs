@@ -15,6 +15,18 @@ pub struct Matrix {
     /// Whether they are half of all combinations, chosen so that every effect can still be told.
     #[serde(default)]
     pub is_half: bool,
+    /// Those that cannot be had, and why.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left_out: Vec<LeftOut>,
+}
+
+/// A combination that cannot be had.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LeftOut {
+    /// Name of the layout that it would be.
+    pub layout: String,
+    /// Why not, for people, without a full stop.
+    pub reason: String,
 }
 
 /// Something that layouts differ in.
@@ -57,6 +69,42 @@ impl fmt::Display for Matrix {
             ),
             false if cells == all => write!(text, "{cells} layouts."),
             false => write!(text, "{cells} of {all} layouts."),
+        }?;
+        if self.is_half && !self.left_out.is_empty() {
+            write!(
+                text,
+                " With combinations left out, some effects cannot be told: measure all, or vary fewer keys."
+            )?;
         }
+        for (reason, layouts) in self.left_out_by_reason() {
+            write!(text, "\nLeft out: {}: {reason}.", layouts.join("; "))?;
+        }
+        Ok(())
+    }
+}
+
+impl Matrix {
+    /// Whether a layout is one of the combinations.
+    pub fn has(&self, layout: &str) -> bool {
+        self.cells.iter().any(|cell| cell.layout == layout)
+    }
+
+    /// Takes combinations out.
+    pub(super) fn leave_out(&mut self, left_out: Vec<LeftOut>) {
+        let is_out = |cell: &Cell| left_out.iter().any(|out| out.layout == cell.layout);
+        self.cells.retain(|cell| !is_out(cell));
+        self.left_out.extend(left_out);
+    }
+
+    /// Each reason with the layouts that it leaves out, in the order of the matrix.
+    pub fn left_out_by_reason(&self) -> Vec<(&str, Vec<&str>)> {
+        let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
+        for LeftOut { layout, reason } in &self.left_out {
+            match reasons.iter_mut().find(|(known, _)| known == reason) {
+                Some((_, layouts)) => layouts.push(layout),
+                None => reasons.push((reason, vec![layout])),
+            }
+        }
+        reasons
     }
 }

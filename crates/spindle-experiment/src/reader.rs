@@ -96,6 +96,14 @@ impl<'a> Reader<'a> {
         self.table.get(key).is_some()
     }
 
+    /// The name that the table gives itself, right or wrong.
+    pub fn given_name(&self) -> Option<&'a str> {
+        match &self.table.get("name")?.value {
+            Value::Text(name) => Some(name),
+            _ => None,
+        }
+    }
+
     /// Says whether `key` is set to a list.
     pub fn is_list(&self, key: &str) -> bool {
         matches!(

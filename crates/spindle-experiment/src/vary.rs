@@ -464,6 +464,7 @@ fn multiplied(
         factors: factors_of(varied, if has_several { &bases } else { &[] }),
         cells,
         is_half: false,
+        left_out: Vec::new(),
     };
     Ok((nodes, matrix))
 }

@@ -1,10 +1,12 @@
-//! A result in a dozen lines of 80 columns: what was tested, a line for each candidate, one sentence why, the answer
-//! last. For who asked on the command line; everything else is in the report.
+//! A result in a dozen lines: what was tested, a line for each candidate, one sentence why, the answer last. Of many
+//! candidates the best and the worst. For who asked on the command line; everything else is in the report.
 
 use std::fmt::Write as _;
 
 use serde_json::Value;
-use spindle_result::{CaseId, EACH_SETTING, Outcome, Ranking, RatioEstimate, RunResult};
+use spindle_result::{
+    CaseId, EACH_SETTING, Outcome, Place, Ranking, RatioEstimate, RunResult, SAME_EVERYWHERE,
+};
 use spindle_text::paragraph;
 use spindle_text::quantity::size_text;
 
@@ -12,13 +14,24 @@ use super::comparison::{keeps, milliseconds, ratio};
 use super::sentences::{clients, counted, load_name};
 use super::table::{BOLD, Style, YELLOW, paint};
 
-/// Lines are no wider, whatever the terminal.
+/// Sentences are no wider, whatever the terminal; the table may use more.
 const WIDTH: usize = 80;
-/// Candidates have this much room for their names at least, and at most.
-const NAME_WIDTHS: (usize, usize) = (12, 30);
+/// The table is no wider than this.
+const TABLE_WIDTH: usize = 120;
+/// Candidates have this much room for their names at least, and at most in [`WIDTH`].
+const NAME_WIDTHS: (usize, usize) = (12, 26);
+/// More candidates than this are told by the best and the worst of them.
+const ALL_MAX: usize = 7;
+/// So many of the best then, and of the worst.
+const BEST_AND_WORST: (usize, usize) = (3, 2);
+/// Cases that were not measured are named up to this many.
+const MISSING_MAX: usize = 3;
+/// What a setting does takes no more lines, where candidates are many.
+const EFFECT_LINES_MAX: usize = 2;
 
 /// The text, with a line feed at its end; `report` is where the rest is.
 pub fn render(result: &RunResult, report: &str, style: Style) -> String {
+    let numbers = Numbers::of(result);
     let mut text = wrapped(&tested(result), "");
     places(result)
         .iter()
@@ -28,50 +41,86 @@ pub fn render(result: &RunResult, report: &str, style: Style) -> String {
         if result.rankings.len() > 1 {
             let _ = writeln!(text, "At {}:", clients(ranking.clients));
         }
-        text += &candidates(result, ranking);
+        text += &candidates(result, ranking, &numbers, style);
     }
-    for case in result
-        .cases
-        .iter()
-        .filter(|case| case.outcome != Outcome::Measured)
-    {
-        let reason = case.outcome.reason().unwrap_or_default();
-        text += &wrapped(
-            &format!("{}: {}: {reason}", case.id.layout, case.outcome.status()),
-            "  ",
-        );
-    }
+    text += &missing(result);
     text.push('\n');
     if let Some(why) = result.attributions.first() {
-        text += &wrapped(&format!("Why: {}", why.sentence), "");
+        text += &wrapped(&format!("Why: {}", numbers.instead(&why.sentence)), "");
     }
     if let Some(gravest) = result.warnings.first() {
         let more = match result.warnings.len() - 1 {
             0 => String::new(),
             more => format!(" ({more} more in the report)"),
         };
-        let note = wrapped(&format!("Mind: {}{more}", gravest.text), "");
+        let note = numbers.instead(&gravest.text);
+        let note = wrapped(&format!("Mind: {note}{more}"), "");
         text += &note.replacen("Mind:", &paint("Mind:", YELLOW, style), 1);
     }
     text += &format!("Report: {report}\n");
-    for line in answer(result).lines() {
+    for line in answer(result, &numbers).lines() {
         let _ = writeln!(text, "{}", paint(line, BOLD, style));
     }
     text
 }
 
 /// The headline; what each setting does has a line of its own.
-fn answer(result: &RunResult) -> String {
+fn answer(result: &RunResult, numbers: &Numbers<'_>) -> String {
     let (before, settings) = match result.headline.split_once(EACH_SETTING) {
         Some((before, _)) => (before, result.factor_answers.as_slice()),
         None => (result.headline.as_str(), &[][..]),
     };
-    let mut text = wrapped(before, "");
+    let mut text = wrapped(&numbers.instead(before), "");
     if !settings.is_empty() {
         let _ = writeln!(text, "{EACH_SETTING}");
     }
+    let is_large = result
+        .rankings
+        .iter()
+        .any(|ranking| ranking.places.len() > ALL_MAX);
     for setting in settings {
-        text += &wrapped(&setting.sentence, "  ");
+        text += &match is_large {
+            true => wrapped(&shortened(&setting.sentence), "  "),
+            false => wrapped(&setting.sentence, "  "),
+        };
+    }
+    text
+}
+
+/// As many whole clauses of a sentence as [`EFFECT_LINES_MAX`] lines hold, one at least; without the one that is told
+/// of most settings.
+fn shortened(sentence: &str) -> String {
+    let sentence = sentence.replace(&format!("; {SAME_EVERYWHERE}"), "");
+    let room = EFFECT_LINES_MAX * (WIDTH - 8);
+    if sentence.chars().count() <= room {
+        return sentence;
+    }
+    let mut kept = String::new();
+    for clause in sentence.split_inclusive([';', ',']) {
+        if !kept.is_empty() && (kept.chars().count() + clause.chars().count()) > room {
+            break;
+        }
+        kept.push_str(clause);
+    }
+    format!("{} ...", kept.trim_end())
+}
+
+/// What could not be measured, and why.
+fn missing(result: &RunResult) -> String {
+    let missing: Vec<_> = result
+        .cases
+        .iter()
+        .filter(|case| case.outcome != Outcome::Measured)
+        .collect();
+    let mut text = String::new();
+    for case in missing.iter().take(MISSING_MAX) {
+        let reason = case.outcome.reason().unwrap_or_default();
+        let told = format!("{}: {}: {reason}", case.id.layout, case.outcome.status());
+        text += &wrapped(&told, "  ");
+    }
+    if missing.len() > MISSING_MAX {
+        let more = missing.len() - MISSING_MAX;
+        let _ = writeln!(text, "  {more} more not measured: the report says why");
     }
     text
 }
@@ -151,40 +200,112 @@ fn places(result: &RunResult) -> Vec<String> {
     lines
 }
 
-/// A line for each candidate, the best first.
-fn candidates(result: &RunResult, ranking: &Ranking) -> String {
-    let names = ranking
-        .places
-        .iter()
-        .map(|place| place.layout.chars().count());
-    let width = names.max().unwrap_or(0).clamp(NAME_WIDTHS.0, NAME_WIDTHS.1);
+/// Ranks that sentences have in place of long names, where candidates are many. None where there are few, or several
+/// load levels.
+struct Numbers<'a> {
+    /// The longest first: a name may begin as another does.
+    names: Vec<(&'a str, String)>,
+}
+
+impl<'a> Numbers<'a> {
+    fn of(result: &'a RunResult) -> Numbers<'a> {
+        let mut names = Vec::new();
+        if let [ranking] = result.rankings.as_slice()
+            && ranking.places.len() > ALL_MAX
+            && ranking
+                .places
+                .iter()
+                .any(|place| length(place) > NAME_WIDTHS.1)
+        {
+            let places = ranking.places.iter().enumerate();
+            // A short name might be a word of the sentence.
+            let long = places.filter(|(_, place)| length(place) >= NAME_WIDTHS.0);
+            names.extend(
+                long.map(|(index, place)| (place.layout.as_str(), format!("#{}", index + 1))),
+            );
+        }
+        names.sort_by_key(|(name, _)| std::cmp::Reverse(name.len()));
+        Numbers { names }
+    }
+
+    /// A name as the table has it.
+    fn title(&self, place: &Place) -> String {
+        let mut names = self.names.iter();
+        match names.find(|(name, _)| *name == place.layout) {
+            Some((name, number)) => format!("{number} {name}"),
+            None => place.layout.clone(),
+        }
+    }
+
+    /// A sentence with ranks in place of names.
+    fn instead(&self, sentence: &str) -> String {
+        let names = self.names.iter();
+        names.fold(sentence.to_owned(), |text, (name, number)| {
+            text.replace(name, number)
+        })
+    }
+}
+
+fn length(place: &Place) -> usize {
+    place.layout.chars().count()
+}
+
+/// Room for names where a line is as wide as `style` says.
+fn width_max(style: Style) -> usize {
+    usize::from(style.width).clamp(WIDTH, TABLE_WIDTH) - WIDTH + NAME_WIDTHS.1
+}
+
+/// How many of the best and of the worst candidates have a line.
+fn shown(ranking: &Ranking) -> (usize, usize) {
+    match ranking.places.len() {
+        all if all > ALL_MAX => BEST_AND_WORST,
+        all => (all, 0),
+    }
+}
+
+/// A line for each candidate, the best first; of many, the best and the worst.
+fn candidates(
+    result: &RunResult,
+    ranking: &Ranking,
+    numbers: &Numbers<'_>,
+    style: Style,
+) -> String {
+    let (best, worst) = shown(ranking);
+    let (first, rest) = ranking.places.split_at(best);
+    let (between, last) = rest.split_at(rest.len() - worst);
+    let titles = first.iter().chain(last).map(|place| numbers.title(place));
+    let lengths = titles.map(|title| title.chars().count());
+    let most = lengths.filter(|length| *length <= width_max(style)).max();
+    let width = most.unwrap_or(0).max(NAME_WIDTHS.0);
     let mut text = format!(
         "  {:width$} {:>10} {:>8}  {:22} {}\n",
         "", "tpm", "p99 ms", "of the best", "keeps"
     );
-    for place in &ranking.places {
-        let case = result.case(&CaseId::new(&place.layout, ranking.clients));
-        let Some((case, summary)) = case.and_then(|case| Some((case, case.summary()?))) else {
-            continue;
-        };
-        let of_best = place.of_best.map_or_else(|| "best".to_owned(), share);
-        let _ = writeln!(
-            text,
-            "  {:width$} {:>10} {:>8}  {of_best:22} {}",
-            cut(&place.layout, width),
-            thousands(summary.tpm),
-            milliseconds(summary.p99_ms),
-            keeps(case)
-        );
+    for place in first {
+        text += &row(result, ranking, place, (width, numbers));
     }
-    text + &new_orders(result, ranking)
+    if !between.is_empty() {
+        let more = between.len();
+        let _ = writeln!(text, "  ... {more} more: --wide, or the report");
+    }
+    for place in last {
+        text += &row(result, ranking, place, (width, numbers));
+    }
+    text += &new_orders(result, ranking, numbers);
+    let is_first = |place: &&Place| place.place == 1 && place.keeps == ranking.keeps;
+    match ranking.places.iter().filter(is_first).count() {
+        tied if tied > best => text + &format!("  {tied} are tied for the first place\n"),
+        _ => text,
+    }
 }
 
-/// What TPC-C is compared by elsewhere, for each candidate; nothing for other workloads.
-fn new_orders(result: &RunResult, ranking: &Ranking) -> String {
-    let of_candidates: Vec<String> = ranking
-        .places
+/// What TPC-C is compared by elsewhere, for each candidate of the table; nothing for other workloads.
+fn new_orders(result: &RunResult, ranking: &Ranking, numbers: &Numbers<'_>) -> String {
+    let (best, worst) = shown(ranking);
+    let (first, rest) = ranking.places.split_at(best);
+    let of_candidates: Vec<String> = first
         .iter()
+        .chain(&rest[rest.len() - worst..])
         .filter_map(|place| {
             let case = result.case(&CaseId::new(&place.layout, ranking.clients))?;
             Some(format!("{} {}", place.layout, thousands(case.nopm?.mean)))
@@ -192,14 +313,36 @@ fn new_orders(result: &RunResult, ranking: &Ranking) -> String {
         .collect();
     match of_candidates.is_empty() {
         true => String::new(),
-        false => wrapped(
-            &format!(
-                "New orders per minute (NOPM): {}.",
-                of_candidates.join(", ")
-            ),
-            "  ",
-        ),
+        false => {
+            let all = numbers.instead(&of_candidates.join(", "));
+            wrapped(&format!("New orders per minute (NOPM): {all}."), "  ")
+        }
     }
+}
+
+/// The line of a candidate. A name with no room there stands above it.
+fn row(
+    result: &RunResult,
+    ranking: &Ranking,
+    place: &Place,
+    (width, numbers): (usize, &Numbers<'_>),
+) -> String {
+    let case = result.case(&CaseId::new(&place.layout, ranking.clients));
+    let Some((case, summary)) = case.and_then(|case| Some((case, case.summary()?))) else {
+        return String::new();
+    };
+    let of_best = place.of_best.map_or_else(|| "best".to_owned(), share);
+    let name = numbers.title(place);
+    let (above, name) = match name.chars().count() > width {
+        true => (wrapped(&name, "  "), String::new()),
+        false => (String::new(), name),
+    };
+    format!(
+        "{above}  {name:width$} {:>10} {:>8}  {of_best:22} {}\n",
+        thousands(summary.tpm),
+        milliseconds(summary.p99_ms),
+        keeps(case)
+    )
 }
 
 /// `0.56 x (0.53 to 0.59)`.
@@ -208,14 +351,6 @@ fn share(of_best: RatioEstimate) -> String {
         format!(" ({} to {})", ratio(low), ratio(high))
     });
     format!("{} x{interval}", ratio(of_best.ratio))
-}
-
-/// A name within its room.
-fn cut(name: &str, width: usize) -> String {
-    match name.chars().count() > width {
-        true => name.chars().take(width - 1).chain(['…']).collect(),
-        false => name.to_owned(),
-    }
 }
 
 /// `61,204`.

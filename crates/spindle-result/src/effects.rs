@@ -16,6 +16,9 @@ use super::{
 /// A ratio up to this, or from its inverse on, is told in per cent; others as so many times.
 const PERCENT_RATIO_MAX: f64 = 1.8;
 
+/// What is said of an effect that depends on no other setting.
+pub const SAME_EVERYWHERE: &str = "the same whatever else is set";
+
 /// What is said of the factors at one load level.
 #[derive(Debug, Default)]
 pub(super) struct Told {
@@ -277,7 +280,7 @@ impl Scene<'_> {
             return Some(told.join(", and "));
         }
         let is_same = !all.is_empty() && all.iter().all(|both| both.verdict == Verdict::Draw);
-        is_same.then(|| "the same whatever else is set".to_owned())
+        is_same.then(|| SAME_EVERYWHERE.to_owned())
     }
 }
 

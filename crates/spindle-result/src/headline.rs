@@ -46,7 +46,9 @@ pub(super) fn headline(result: &RunResult) -> String {
     }
     let disturbed = Some(disturbance::said_first(result)).filter(|text| !text.is_empty());
     let before = [missing, disturbed].into_iter().flatten();
-    let all: Vec<String> = before.chain(sentences).chain(settings).collect();
+    let combinations = left_out::combinations(result);
+    let answer = before.chain(sentences).chain(combinations);
+    let all: Vec<String> = answer.chain(settings).collect();
     all.join(" ")
 }
 

@@ -4,6 +4,8 @@ use super::{Case, Outcome, RunResult};
 
 /// Characters of a reason that a headline has room for.
 const REASON_MAX: usize = 160;
+/// Names of combinations that a sentence has room for.
+const NAMES_MAX: usize = 3;
 
 /// Layouts of a result by whether they have an answer.
 struct Layouts<'a> {
@@ -82,6 +84,40 @@ pub(super) fn sentence(result: &RunResult) -> Option<String> {
     })
 }
 
+/// `2 of 8 combinations were left out: slaves, 4 writers; slaves, 8 writers (reason).`; nothing where none was.
+pub(super) fn combinations(result: &RunResult) -> Option<String> {
+    let matrix = &result.experiment["matrix"];
+    let left_out = matrix["left_out"].as_array()?;
+    let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
+    for out in left_out {
+        let (layout, reason) = (out["layout"].as_str()?, out["reason"].as_str()?);
+        match reasons.iter_mut().find(|(known, _)| *known == reason) {
+            Some((_, layouts)) => layouts.push(layout),
+            None => reasons.push((reason, vec![layout])),
+        }
+    }
+    let told = reasons
+        .iter()
+        .map(|(reason, layouts)| format!("{} ({})", some_of(layouts), shortened(reason)));
+    let told = told.collect::<Vec<_>>().join(", ");
+    let all = left_out.len() + matrix["cells"].as_array()?.len();
+    Some(match left_out.len() {
+        0 => return None,
+        1 => format!("1 of {all} combinations was left out: {told}."),
+        count => format!("{count} of {all} combinations were left out: {told}."),
+    })
+}
+
+/// Names, as many as a sentence has room for.
+fn some_of(layouts: &[&str]) -> String {
+    match layouts {
+        [first, .., last] if layouts.len() > NAMES_MAX => {
+            format!("{first}; ...; {last}")
+        }
+        all => all.join("; "),
+    }
+}
+
 fn shortened(reason: &str) -> String {
     let reason = reason.trim_end_matches('.');
     match reason.char_indices().nth(REASON_MAX) {
@@ -92,6 +128,8 @@ fn shortened(reason: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::super::{Outcome, build, sample};
 
     fn headline(skipped: &[usize], why: &str) -> (String, bool) {
@@ -126,6 +164,30 @@ mod tests {
         assert!(!is_answered);
         let (text, is_answered) = headline(&[], "");
         assert!(is_answered && !text.contains("measured:"), "{text}");
+    }
+
+    #[test]
+    fn combinations_that_cannot_be_had_do_not_make_half_an_answer() {
+        let tpm: &[f64] = &[100.0, 101.0, 99.0, 100.0, 100.5];
+        let mut record = sample::record(&[("sync, 1", tpm), ("slaves, 1", tpm), ("sync, 4", tpm)]);
+        let out = |layout: &str| json!({ "layout": layout, "reason": "one writer only" });
+        let with =
+            |left_out: &[serde_json::Value]| json!({ "cells": [0, 1, 2], "left_out": left_out });
+        record.experiment["matrix"] = with(&[out("slaves, 4")]);
+        let result = build(&record).unwrap();
+        let told = "1 of 4 combinations was left out: slaves, 4 (one writer only).";
+        assert!(result.headline.ends_with(told), "{}", result.headline);
+        assert!(result.is_answered());
+        let many: Vec<_> = (4..9)
+            .map(|writers| out(&format!("slaves, {writers}")))
+            .collect();
+        record.experiment["matrix"] = with(&many);
+        let headline = build(&record).unwrap().headline;
+        let told =
+            "5 of 8 combinations were left out: slaves, 4; ...; slaves, 8 (one writer only).";
+        assert!(headline.ends_with(told), "{headline}");
+        record.experiment["matrix"] = with(&[]);
+        assert!(!build(&record).unwrap().headline.contains("left out"));
     }
 
     #[test]

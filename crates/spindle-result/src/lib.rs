@@ -40,6 +40,7 @@ mod wording;
 
 pub use build::{RecordError, build};
 pub use doubt::{Doubt, TRIES_MAX, doubt};
+pub use effects::SAME_EVERYWHERE;
 pub use findings::kinds_of_findings;
 pub use fixed_rate::speed;
 pub use kinds::KindMeans;

@@ -15,8 +15,9 @@ use super::grounds::Grounds;
 use super::server_files::ServerFiles;
 use crate::observe::SystemFiles;
 use crate::observe::machine::DataPath;
+use crate::trial::protocol::server_request;
 use spindle_experiment::{
-    AccessPath, Caching, Database, Experiment, PutBack, RestoreBy, TornBlocks,
+    AccessPath, Caching, Database, Experiment, Made, PutBack, RestoreBy, TornBlocks,
 };
 use spindle_result::{Layout, NOT_DIRECT_HERE};
 
@@ -81,6 +82,40 @@ pub fn examine(experiment: &Experiment, grounds: &Grounds, index: usize) -> Exam
         None => cannot_be_put_back(experiment, &placement, index),
     };
     Examined { layout, skip }
+}
+
+/// Combinations of a matrix that this machine, or the engine as it is installed here, refuses: numbers of layouts, each
+/// with the reason. Looks at nothing but methods and settings, and changes nothing; what a place refuses is found by
+/// [`examine`].
+pub fn refused_combinations(experiment: &Experiment) -> Vec<(usize, String)> {
+    let Some(matrix) = &experiment.matrix else {
+        return Vec::new();
+    };
+    let of_matrix = experiment
+        .candidates()
+        .filter(|index| matrix.has(&experiment.layouts[*index].name));
+    of_matrix
+        .filter_map(|index| Some((index, refusal(experiment, index)?)))
+        .collect()
+}
+
+/// Why the method or the settings of a candidate cannot be had here.
+fn refusal(experiment: &Experiment, index: usize) -> Option<String> {
+    let layout = &experiment.layouts[index];
+    let database = experiment.database_of(index);
+    let Some(kind) = experiment.database.engine.server() else {
+        let redo = database.redo_access_path(layout.io);
+        let methods = [layout.io.method, redo.method];
+        let mut refused = methods.iter().filter_map(|method| method.available().err());
+        return refused.next();
+    };
+    // Nobody here starts an existing server; and datafiles on devices have settings of their own.
+    if layout.address().is_some() || layout.made.as_ref().is_some_and(Made::is_raw) {
+        return None;
+    }
+    let request = server_request(&experiment.workload, &database, layout.server_io)?;
+    let refused = server(kind).examine(&request).err()?;
+    Some(refused.to_string().trim_end_matches('.').to_owned())
 }
 
 /// Why a layout cannot be measured here.

@@ -10,9 +10,8 @@ use spindle_layout::plan::{DelayedBy, LayoutPlan};
 use spindle_layout::{Facts, LayoutSpec, Plan, SystemTree};
 use spindle_stats::ROUNDS_MIN;
 
-use spindle_experiment::Experiment;
-use spindle_experiment::Layout;
 use spindle_experiment::specs_of;
+use spindle_experiment::{Experiment, Layout, Matrix};
 use spindle_report::sentences::counted;
 use spindle_run::observe::SystemFiles;
 use spindle_run::observe::machine::DataPath;
@@ -54,6 +53,17 @@ pub fn look(experiment: &Experiment, results: &Path) -> std::io::Result<Look> {
         results,
     };
     Ok(describe(experiment, &made, &known))
+}
+
+/// What is left out of a matrix, and why: a line for each reason.
+pub fn left_out(experiment: &Experiment) -> Vec<String> {
+    let reasons = experiment
+        .matrix
+        .iter()
+        .flat_map(Matrix::left_out_by_reason);
+    reasons
+        .map(|(reason, layouts)| format!("left out: {}: {reason}", layouts.join("; ")))
+        .collect()
 }
 
 /// What Spindle makes itself, with the names of all layouts that stand on it.

@@ -123,10 +123,10 @@ impl Layout {
             io_reader.refuse(
                 &["method"],
                 format!(
-                    "layout {name:?} has I/O slaves and {} writers",
+                    "I/O slaves do not go with {} writers",
                     database.instance.writers
                 ),
-                "I/O slaves serve a single DBWR, as in Oracle",
+                "they serve a single DBWR, as in Oracle",
                 "add database = { writers = 1 } to this layout",
             );
         }

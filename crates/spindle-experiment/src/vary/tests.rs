@@ -198,6 +198,75 @@ fn layouts_of_the_file_are_chosen_before_they_are_varied() {
 }
 
 #[test]
+fn combinations_that_cannot_be_had_are_left_out_with_the_reason() {
+    let vary = ["io.method=sync,slaves,async", "database.writers=1,4"];
+    let mut experiment = read(HERE, &vary, &[]);
+    let five = [
+        "sync, writers 1",
+        "sync, writers 4",
+        "slaves, writers 1",
+        "async, writers 1",
+        "async, writers 4",
+    ];
+    assert_eq!(names(&experiment), five);
+    let matrix = experiment.matrix.clone().unwrap();
+    assert_eq!(matrix.cells.len(), 5);
+    assert_eq!(
+        matrix.to_string(),
+        "A matrix of method (sync, slaves, async) x writers (1, 4): 5 of 6 layouts.\n\
+         Left out: slaves, writers 4: I/O slaves do not go with 4 writers: they serve a single DBWR, as in Oracle."
+    );
+    // What an engine has not at all.
+    let engine = "[database]\nengine = \"mariadb\"\n";
+    let two = read(
+        &format!("{engine}{HERE}"),
+        &["io.method=sync,slaves,async"],
+        &[],
+    );
+    assert_eq!(names(&two), ["slaves", "async"]);
+    // What this machine has not.
+    let no_ring = "no io_uring here".to_owned();
+    let refused = [(3, no_ring.clone()), (4, no_ring.clone())];
+    experiment.leave_out(&refused).unwrap();
+    assert_eq!(names(&experiment), five[..3]);
+    let matrix = experiment.matrix.as_ref().unwrap();
+    assert_eq!(
+        matrix.left_out_by_reason()[1],
+        (
+            "no io_uring here",
+            vec!["async, writers 1", "async, writers 4"]
+        )
+    );
+    let refused = [(1, no_ring.clone()), (2, no_ring)];
+    let told = experiment.leave_out(&refused).unwrap_err();
+    assert_eq!(
+        told.to_string(),
+        "only one of what is varied can be measured here, and there is nothing to compare it with. \
+         sync, writers 4; slaves, writers 1: no io_uring here"
+    );
+    assert_eq!(names(&experiment), five[..3]);
+}
+
+#[test]
+fn files_on_what_is_left_out_are_left_out_too() {
+    let text = "[vary]\nio.method = [\"sync\", \"slaves\", \"async\"]\n[database]\nwriters = 1\n\
+                [[layout]]\nname = \"a\"\nplacement = { redo = \"b\" }\n\
+                [[layout]]\nname = \"b\"\ndatabase = { writers = 2 }\n";
+    let experiment = read(text, &[], &[]);
+    assert_eq!(
+        names(&experiment),
+        ["a, sync", "a, async", "b, sync", "b, async"]
+    );
+    let matrix = experiment.matrix.unwrap();
+    let reasons = matrix.left_out_by_reason();
+    assert_eq!(reasons[1].1, ["a, slaves"]);
+    assert!(
+        reasons[1].0.contains("\"b, slaves\", which is left out"),
+        "{reasons:?}"
+    );
+}
+
+#[test]
 fn large_matrices_of_two_values_are_halved() {
     let five: String = ["datafiles", "log_files", "writers"]
         .iter()

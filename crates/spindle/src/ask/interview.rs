@@ -27,10 +27,10 @@ pub struct Choice {
     pub text: String,
 }
 
-/// A place for files: a directory, and what is known of it.
+/// A place for files, and what is known of it.
 #[derive(Clone, Debug)]
 pub struct Place {
-    /// The directory.
+    /// The directory, or the device.
     pub path: String,
     /// Its file system and device, for people.
     pub text: String,
@@ -45,6 +45,8 @@ pub struct Machine {
     pub engines: Vec<(&'static str, String)>,
     /// The current directory first, then other file systems.
     pub places: Vec<Place>,
+    /// Devices that nobody uses and nothing is on; none of them is ever a default.
+    pub devices: Vec<Place>,
     /// Whether file systems can be made.
     pub can_make_file_systems: bool,
 }
@@ -56,7 +58,7 @@ pub struct Answers {
     pub engine: Engine,
     /// The word of what is compared.
     pub compare: String,
-    /// Directories.
+    /// Directories, and devices among those that the machine has to offer.
     pub places: Vec<String>,
     /// Kind of workload.
     pub workload: String,
@@ -151,7 +153,7 @@ pub fn comparisons(engine: Engine, machine: &Machine) -> Vec<Choice> {
         .collect();
     let directories = choice(
         DIRECTORIES,
-        "two directories or more, on file systems that are there",
+        "two places or more: directories on file systems that are there, or empty devices",
     );
     match machine.places.len() > 1 {
         true => choices.insert(0, directories),
@@ -160,7 +162,7 @@ pub fn comparisons(engine: Engine, machine: &Machine) -> Vec<Choice> {
     if machine.can_make_file_systems {
         choices.push(choice(
             FILE_SYSTEMS,
-            "ext4 and XFS, made in files for the run",
+            "ext4 and XFS, made for the run in files or on an empty device",
         ));
     }
     choices
@@ -193,6 +195,31 @@ pub fn times() -> Vec<Choice> {
     ]
 }
 
+impl Machine {
+    /// Whether a place is one of the devices on offer.
+    pub fn is_device(&self, place: &str) -> bool {
+        self.devices.iter().any(|device| device.path == place)
+    }
+}
+
+/// The name of a layout on a device.
+fn name_on(device: &str) -> String {
+    let name = device.rsplit('/').next().unwrap_or(device);
+    format!("ext4 on {name}")
+}
+
+/// The settings of a layout on a device.
+fn on_device(device: &str, kind: &'static str) -> Vec<(&'static str, String, &'static str)> {
+    vec![
+        (
+            "devices",
+            format!("[{}]", quoted(device)),
+            "formatted for the run",
+        ),
+        ("filesystem", quoted(kind), ""),
+    ]
+}
+
 impl Answers {
     /// The experiment file `name`.toml, for so many cases.
     ///
@@ -201,7 +228,7 @@ impl Answers {
     pub fn draft(&self, name: &str, machine: &Machine, cases: usize) -> Result<Draft, String> {
         if self.compare == DIRECTORIES && self.places.len() < 2 {
             return Err(
-                "comparing directories takes two or more: --where DIR --where DIR".to_owned(),
+                "comparing directories takes two or more: --where DIR --where DIR. A device counts as one".to_owned(),
             );
         }
         let (size_bytes, free_bytes) = (self.size_bytes(machine), self.free_bytes(machine));
@@ -221,12 +248,13 @@ impl Answers {
             time_ms: self.time_ms,
             sets: Vec::new(),
         };
-        let about = vec![
+        let mut about = vec![
             format!("Written by `spindle init`: {}", self.question()),
             format!(
                 "What it would take: spindle plan {name}.toml. To run it: spindle run {name}.toml. Every key: docs/experiment-file.md."
             ),
         ];
+        about.extend(self.formatted(machine));
         let mut draft = Draft::new(name, about);
         question.write_settings(&mut draft, cases);
         let of_engine = settings_of(self.engine).iter();
@@ -241,13 +269,32 @@ impl Answers {
             draft.set(Section::Vary, key, *values, why);
         }
         if self.compare == FILE_SYSTEMS {
-            self.write_file_systems(&mut draft, size_bytes);
-        } else {
-            self.places
-                .iter()
-                .for_each(|place| draft.layout(place, place));
+            self.write_file_systems(&mut draft, machine, size_bytes);
+            return Ok(draft);
+        }
+        for place in &self.places {
+            match machine.is_device(place) {
+                true => draft.layout_of(&name_on(place), &on_device(place, "ext4")),
+                false => draft.layout(place, place),
+            }
         }
         Ok(draft)
+    }
+
+    /// What a run does to devices; nothing where there is none.
+    pub fn formatted(&self, machine: &Machine) -> Option<String> {
+        let devices: Vec<&str> = self
+            .places
+            .iter()
+            .map(String::as_str)
+            .filter(|place| machine.is_device(place))
+            .collect();
+        (!devices.is_empty()).then(|| {
+            format!(
+                "A run makes file systems on {}, empty when this was written, and takes them away again. `spindle plan` looks again.",
+                devices.join(" and ")
+            )
+        })
     }
 
     /// What is asked, in words.
@@ -267,7 +314,16 @@ impl Answers {
     }
 
     /// Each on a file of its own, in the first place.
-    fn write_file_systems(&self, draft: &mut Draft, size_bytes: u64) {
+    fn write_file_systems(&self, draft: &mut Draft, machine: &Machine, size_bytes: u64) {
+        if let Some(device) = self.places.first().filter(|place| machine.is_device(place)) {
+            for kind in ["ext4", "xfs"] {
+                let mut settings = on_device(device, kind);
+                settings.push(("share", quoted("fair"), "equal parts of the device"));
+                settings.push(("volume", "{}".to_owned(), "LVM makes one of the parts"));
+                draft.layout_of(kind, &settings);
+            }
+            return;
+        }
         let server_mib = if matches!(
             self.engine,
             Engine::Server(ServerKind::Postgres) | Engine::Server(ServerKind::MariaDb)
@@ -293,7 +349,7 @@ impl Answers {
 
     fn free_bytes(&self, machine: &Machine) -> u64 {
         let free = |path: &String| {
-            let mut places = machine.places.iter();
+            let mut places = machine.places.iter().chain(&machine.devices);
             places
                 .find(|place| place.path == *path)
                 .map(|place| place.free_bytes)
@@ -327,6 +383,7 @@ mod tests {
         Machine {
             engines: Vec::new(),
             places: vec![place("."), place("/mnt/nvme")],
+            devices: vec![place("/dev/disk/by-id/nvme-X")],
             can_make_file_systems: true,
         }
     }
@@ -381,6 +438,31 @@ mod tests {
                 .unwrap()
                 .text()
         );
+    }
+
+    #[test]
+    fn devices_on_offer_become_layouts_and_no_others_do() {
+        let machine = machine();
+        let device = "/dev/disk/by-id/nvme-X";
+        for (compare, places, told) in [
+            (DIRECTORIES, vec![".", device], "name = \"ext4 on nvme-X\""),
+            ("access", vec![device], "filesystem = \"ext4\""),
+            (FILE_SYSTEMS, vec![device], "share = \"fair\""),
+        ] {
+            let mut answers = answers(Engine::Kernel, compare);
+            answers.places = places.iter().map(ToString::to_string).collect();
+            let text = answers.draft("x", &machine, 2).unwrap().text();
+            let devices = format!("devices = [\"{device}\"]");
+            assert!(text.contains(&devices) && text.contains(told), "{text}");
+            assert!(text.contains("A run makes file systems on"), "{text}");
+            let experiment = Experiment::parse("x.toml", &text, &[]);
+            let experiment = experiment.unwrap_or_else(|error| panic!("{error}\n{text}"));
+            assert!(experiment.candidates().count() >= 2, "{text}");
+        }
+        let mut answers = answers(Engine::Kernel, "access");
+        answers.places = vec!["/dev/sdb".to_owned()];
+        let text = answers.draft("x", &machine, 2).unwrap().text();
+        assert!(!text.contains("devices = ["), "{text}");
     }
 
     #[test]

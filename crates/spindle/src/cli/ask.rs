@@ -13,11 +13,14 @@ use crate::ask::question::{Question, SIZE_BYTES, found_percent};
 use crate::{plan, say};
 use spindle_engines::sql::ServerKind;
 use spindle_experiment::{Changes, Engine, Experiment};
+use spindle_run::examine::refused_combinations;
 use spindle_text::files;
 use spindle_text::paragraph::wrapped;
 
 /// What people read as the name of the file where there is none.
 const NO_FILE: &str = "try.toml";
+/// More candidates than this are not named one by one before a run.
+const NAMES_MAX: usize = 6;
 
 pub(super) const TRY_HELP: &str = "Examples:
   spindle try /mnt/nvme /srv/data                    which directory is faster?
@@ -44,7 +47,7 @@ pub(super) struct Try {
     workload: String,
     /// How long it may take, about.
     #[arg(long, default_value = "2m", value_parser = time)]
-    time: u64,
+    pub(super) time: u64,
     /// Loaded data [default: 256MiB].
     #[arg(long, value_parser = size)]
     size: Option<u64>,
@@ -138,23 +141,26 @@ enum Mistake {
     Code(ExitCode),
 }
 
-/// The file and what it says. How long trials are depends on how many cases there are, so it is written twice.
+/// The file and what it says. How long trials are depends on how many cases there are, so it is written until that is
+/// known, three times at most.
 fn written(question: &Question) -> Result<(String, Experiment), Mistake> {
     let mut cases = question.paths.len();
-    for _ in 0..2 {
+    let mut refused = None;
+    let mut attempts = 0;
+    loop {
         let text = question.draft(cases).map_err(Mistake::Told)?.text();
         let read = Experiment::from_text(Path::new(NO_FILE), &text, Changes::default(), true);
-        let experiment = read.map_err(|error| Mistake::Code(wrong_experiment(&error)))?;
+        let mut experiment = read.map_err(|error| Mistake::Code(wrong_experiment(&error)))?;
+        let refused = refused.get_or_insert_with(|| refused_combinations(&experiment));
+        let left_out = experiment.leave_out(refused);
+        left_out.map_err(|too_few| Mistake::Told(too_few.to_string()))?;
         let found = experiment.candidates().count() * experiment.workload.clients.len();
-        if found == cases {
+        attempts += 1;
+        if found == cases || attempts == 3 {
             return Ok((text, experiment));
         }
         cases = found;
     }
-    let text = question.draft(cases).map_err(Mistake::Told)?.text();
-    let read = Experiment::from_text(Path::new(NO_FILE), &text, Changes::default(), true);
-    let experiment = read.map_err(|error| Mistake::Code(wrong_experiment(&error)))?;
-    Ok((text, experiment))
 }
 
 /// Says at once what it will take, and what it cannot settle.
@@ -189,10 +195,20 @@ fn foretell(question: &Question, experiment: &Experiment) {
         "{} ({}): up to {rounds} rounds of {trial}, about {time}{over}. On a calm machine differences below about {} % stay open; \
          --time 10m settles smaller ones.",
         spindle_report::sentences::counted(candidates.len(), "candidate"),
-        candidates.join("; "),
+        named(&candidates),
         found_percent(rounds)
     );
-    for line in wrapped(&said, 80) {
-        say::note(&line);
+    for said in std::iter::once(said).chain(plan::left_out(experiment)) {
+        wrapped(&said, 80).iter().for_each(|line| say::note(line));
+    }
+}
+
+/// The names of candidates; of many, the first and the last.
+fn named(candidates: &[&str]) -> String {
+    match candidates {
+        [first, second, .., last] if candidates.len() > NAMES_MAX => {
+            format!("{first}; {second}; ...; {last}")
+        }
+        all => all.join("; "),
     }
 }

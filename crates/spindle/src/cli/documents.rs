@@ -174,3 +174,20 @@ fn wrong_commands_are_found() {
         );
     }
 }
+
+/// A question that ends in time: the most that `--time` allows, and what follows the last round.
+#[test]
+fn the_demo_of_the_makefile_takes_90_seconds_at_most() {
+    let makefile = concat!(env!("CARGO_MANIFEST_DIR"), "/../../Makefile");
+    let makefile = fs::read_to_string(makefile).expect("the Makefile");
+    let (_, recipe) = makefile.split_once("\ndemo: build\n").expect("a demo");
+    let line = recipe.lines().next().expect("a command");
+    let typed = line
+        .trim()
+        .replacen("./target/release/spindle", "spindle", 1);
+    let arguments = Arguments::try_parse_from(words(&typed)).expect("a command of this program");
+    let Some(Command::Try(asked)) = arguments.command else {
+        panic!("{typed}");
+    };
+    assert!(asked.time <= 75_000, "{typed}");
+}

@@ -1,8 +1,10 @@
 //! `spindle init`: five questions, each with what this machine has and a default; then an experiment file. Answers come
-//! from flags, from a terminal or from a pipe; a line that is empty or missing takes the default.
+//! from flags, from a terminal or from a pipe; a line that is empty or missing takes the default, which is never a
+//! device.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, IsTerminal};
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -10,6 +12,9 @@ use clap::Args;
 use spindle_engines::sql::ServerKind;
 use spindle_engines::sql::{ServerRequest, server};
 use spindle_experiment::{Changes, Engine, Experiment};
+use spindle_layout::SystemTree;
+use spindle_layout::guard::{EmptyDevice, Guard, Want, empty_devices};
+use spindle_layout::tool::Tools;
 use spindle_text::quantity::{duration_text, parse_duration_ms};
 
 use super::ask::{engine as engine_of, save};
@@ -29,6 +34,8 @@ const FILE_SYSTEMS: [&str; 10] = [
 const MKFS: [&str; 3] = ["/usr/sbin/mkfs.xfs", "/sbin/mkfs.xfs", "/usr/bin/mkfs.xfs"];
 /// Other file systems are offered from this much free room on.
 const ROOM_MIN_BYTES: u64 = 1 << 30;
+/// Devices are offered from this size on.
+const DEVICE_MIN_BYTES: u64 = 1 << 30;
 /// And no more than these.
 const PLACES_MAX: usize = 8;
 
@@ -51,8 +58,8 @@ pub(super) struct Init {
     /// What to compare, by its word in the question.
     #[arg(long, value_name = "WORD")]
     compare: Option<String>,
-    /// Directories for the files; may be given several times.
-    #[arg(long = "where", value_name = "DIR")]
+    /// Directories for the files, or empty devices; may be given several times.
+    #[arg(long = "where", value_name = "PLACE")]
     places: Vec<String>,
     /// What clients do.
     #[arg(long, value_name = "WORD")]
@@ -105,10 +112,12 @@ fn written(asked: &Init) -> Result<ExitCode, String> {
         return Err(format!("{file} is written, but {refusal}"));
     }
     let (rounds, ms) = look.reckoning.most(cases);
+    let formatted = answers.formatted(&machine).map(|told| format!("{told}\n"));
     let told = format!(
-        "{file} is written: {cases} candidates, up to {rounds} rounds, about {} in all.\n  spindle plan {file}    what it would take\n  \
+        "{file} is written: {cases} candidates, up to {rounds} rounds, about {} in all.\n{}  spindle plan {file}    what it would take\n  \
          spindle run {file}     the answer\n",
-        duration_text(ms.div_ceil(1_000) * 1_000)
+        duration_text(ms.div_ceil(1_000) * 1_000),
+        formatted.unwrap_or_default()
     );
     Ok(print_then(&told, ExitCode::SUCCESS))
 }
@@ -136,7 +145,13 @@ fn answers(asked: &Init, machine: &Machine) -> Result<Answers, String> {
     )?;
     let places = match asked.places.is_empty() {
         true => input.ask_places(&compare, machine)?,
-        false => asked.places.clone(),
+        false => {
+            let places = asked
+                .places
+                .iter()
+                .map(|place| checked_place(place, machine));
+            places.collect::<Result<Vec<String>, String>>()?
+        }
     };
     let choices = workloads(engine);
     let workload = input.ask(
@@ -233,19 +248,19 @@ impl Input {
 
     /// The third question: one directory, or several.
     fn ask_places(&mut self, compare: &str, machine: &Machine) -> Result<Vec<String>, String> {
-        let choices: Vec<Choice> = machine
-            .places
-            .iter()
-            .map(|place| choice(&place.path, &place.text))
-            .collect();
+        let all = machine.places.iter().chain(&machine.devices);
+        let choices: Vec<Choice> = all.map(|place| choice(&place.path, &place.text)).collect();
         let is_several = compare == DIRECTORIES;
         let question = match is_several {
-            true => "3/5 Where? Two directories or more, with commas between them",
-            false => "3/5 Where? A directory, or several with commas between them",
+            true => "3/5 Where? Two places or more, with commas between them",
+            false => "3/5 Where? A place, or several with commas between them",
         };
         show(question, &choices);
-        let default = choices.iter().take(if is_several { 2 } else { 1 });
-        let default: Vec<String> = default.map(|choice| choice.word.clone()).collect();
+        if !rustix::process::geteuid().is_root() {
+            say::note("  (as root, empty devices are listed, too)");
+        }
+        let default = machine.places.iter().take(if is_several { 2 } else { 1 });
+        let default: Vec<String> = default.map(|place| place.path.clone()).collect();
         loop {
             let line = self.line()?;
             let parts = line
@@ -263,13 +278,13 @@ impl Input {
             } else {
                 places
             };
-            let missing = places.iter().find(|place| !Path::new(place).is_dir());
-            let reason = match missing {
-                Some(missing) => format!("{missing} is no directory"),
-                None if is_several && places.len() < 2 => {
-                    "two directories are needed, or more".to_owned()
+            let checked = places.iter().map(|place| checked_place(place, machine));
+            let reason = match checked.collect::<Result<Vec<String>, String>>() {
+                Err(reason) => reason,
+                Ok(places) if is_several && places.len() < 2 => {
+                    "two places are needed, or more, with commas between them".to_owned()
                 }
-                None => return Ok(places),
+                Ok(places) => return Ok(places),
             };
             match self.is_person {
                 true => say::note(&reason),
@@ -277,6 +292,38 @@ impl Input {
             }
         }
     }
+}
+
+/// A directory as it is, or a device by the name under which it is on offer.
+fn checked_place(place: &str, machine: &Machine) -> Result<String, String> {
+    let path = Path::new(place);
+    let found = std::fs::metadata(path).map_err(|error| {
+        format!("{place}: {error}. Name a directory that is there, or an empty device")
+    })?;
+    if found.is_dir() {
+        return Ok(place.to_owned());
+    }
+    if !found.file_type().is_block_device() {
+        return Err(format!("{place} is not a directory, and no device"));
+    }
+    let real = |path: &Path| path.canonicalize().ok();
+    let mut devices = machine.devices.iter();
+    if let Some(device) = devices.find(|device| real(Path::new(&device.path)) == real(path)) {
+        return Ok(device.path.clone());
+    }
+    let want = Want {
+        path,
+        least_bytes: DEVICE_MIN_BYTES,
+        erase: &[],
+    };
+    let looked = Guard::new(&SystemTree::default(), &Tools::new()).look(&want);
+    let why = match looked {
+        Err(refusal) => refusal.to_string(),
+        Ok(_) => "it was not there, or not empty, a moment ago".to_owned(),
+    };
+    Err(format!(
+        "{place} cannot be offered here: {why}. Name an empty device, or write an experiment file by hand (docs/experiment-file.md)"
+    ))
 }
 
 /// A question with its choices, the first being the default.
@@ -324,6 +371,7 @@ fn machine() -> Machine {
     Machine {
         engines,
         places: places(),
+        devices: devices(),
         can_make_file_systems: is_root && MKFS.iter().any(|path| Path::new(path).exists()),
     }
 }
@@ -362,4 +410,20 @@ fn places() -> Vec<Place> {
         });
     }
     places
+}
+
+/// Devices that nobody uses and nothing is on.
+fn devices() -> Vec<Place> {
+    let empty = empty_devices(&SystemTree::default(), DEVICE_MIN_BYTES);
+    let devices = empty.into_iter().take(PLACES_MAX);
+    let place = |device: EmptyDevice| Place {
+        path: device.path.display().to_string(),
+        text: format!(
+            "{}, an empty device of {:.1} GiB, formatted by the run",
+            device.name,
+            device.size_bytes as f64 / (1_u64 << 30) as f64
+        ),
+        free_bytes: device.size_bytes,
+    };
+    devices.map(place).collect()
 }

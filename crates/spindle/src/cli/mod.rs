@@ -28,6 +28,7 @@ use crate::power_cut::{self, PowerCutError, Scratch};
 use crate::{clean, doctor, plan, reports, say};
 use spindle_experiment::{Changes, Experiment, ExperimentError};
 use spindle_report::table::Style;
+use spindle_run::examine::refused_combinations;
 use spindle_run::journal;
 use spindle_run::replay::RunState;
 use spindle_run::trial;
@@ -332,7 +333,7 @@ fn carry_out(arguments: Arguments) -> ExitCode {
         Command::Init(asked) => init::carry_out(&asked),
         Command::Plan { file, changed } => match Experiment::read_changed(&file, changed.changes())
         {
-            Ok(experiment) => show_plan(&experiment),
+            Ok(experiment) => show_plan(experiment),
             Err(error) => wrong_experiment(&error),
         },
         Command::Examples { copy } => words::examples(copy.as_deref()),
@@ -375,12 +376,14 @@ fn no_run(directory: &Path) -> ExitCode {
     ))
 }
 
-fn show_plan(experiment: &Experiment) -> ExitCode {
-    let look = match plan::look(experiment, Path::new(".")) {
+fn show_plan(mut experiment: Experiment) -> ExitCode {
+    let too_few = experiment.leave_out(&refused_combinations(&experiment));
+    let look = match plan::look(&experiment, Path::new(".")) {
         Ok(look) => look,
         Err(error) => return no_current_directory(&error),
     };
-    match look.reckoning.refusal() {
+    let too_few = too_few.err().map(|too_few| too_few.to_string());
+    match too_few.or_else(|| look.reckoning.refusal()) {
         Some(refusal) => {
             let shown = print_then(&look.text, ExitCode::from(2));
             fail(&refusal);

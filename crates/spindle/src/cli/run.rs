@@ -17,6 +17,7 @@ use spindle_experiment::Experiment;
 use spindle_report::{brief, table};
 use spindle_result::RunResult;
 use spindle_run::directory::{self, DirectoryError};
+use spindle_run::examine::refused_combinations;
 use spindle_run::listener::Listener;
 use spindle_run::replay::RunState;
 use spindle_run::runner::{RunError, Runner};
@@ -24,7 +25,7 @@ use spindle_text::files::Directory;
 
 /// Runs an experiment.
 pub(super) fn begin(
-    experiment: Experiment,
+    mut experiment: Experiment,
     out: Option<PathBuf>,
     show: &Show,
     watch: bool,
@@ -32,6 +33,15 @@ pub(super) fn begin(
     let Some(shown) = shown(show, watch) else {
         return no_terminal();
     };
+    if let Err(too_few) = experiment.leave_out(&refused_combinations(&experiment)) {
+        fail(&too_few.to_string());
+        return ExitCode::from(2);
+    }
+    if !show.quiet && !show.brief {
+        plan::left_out(&experiment)
+            .iter()
+            .for_each(|line| say::note(line));
+    }
     let results = out.as_deref().unwrap_or(Path::new(RUNS));
     let reckoning = match plan::look(&experiment, results) {
         Ok(look) => look.reckoning,

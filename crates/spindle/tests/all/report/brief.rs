@@ -2,7 +2,7 @@
 
 use spindle_report::table::{self, Style};
 use spindle_report::{brief, html};
-use spindle_result::{KindOfTransaction, RunResult, build};
+use spindle_result::{CaseRecord, KindOfTransaction, MatrixRecord, RunRecord, RunResult, build};
 
 use super::fixture;
 
@@ -80,4 +80,92 @@ fn a_dozen_lines_of_80_columns() {
         ..Style::default()
     };
     assert!(brief::render(&result, "r", coloured).contains("\x1b[1m"));
+}
+
+/// Three settings of two values and one of `values`, without the fixture's skipped path; each measured as one of its
+/// paths, some per cent slower.
+fn matrix(values: usize) -> RunRecord {
+    let mut record = fixture::record();
+    let measured: Vec<CaseRecord> = record
+        .cases
+        .iter()
+        .filter(|case| case.layout != fixture::SKIPPED)
+        .cloned()
+        .collect();
+    let paths = record.layouts.clone();
+    let factors = [
+        ("full_page_writes", 2),
+        ("wal_compression", 2),
+        ("fsync", 2),
+        ("max_wal_size", values),
+    ];
+    (record.layouts, record.cases, record.series) = (Vec::new(), Vec::new(), Vec::new());
+    let mut cells = Vec::new();
+    for cell in 0..8 * values {
+        let levels = vec![cell & 1, (cell >> 1) & 1, (cell >> 2) & 1, cell >> 3];
+        let named = factors.iter().zip(&levels);
+        let named = named.map(|((name, _), level)| format!("{name} {level}"));
+        let mut layout = paths[0].clone();
+        layout.name = named.collect::<Vec<_>>().join(", ");
+        cells.push((layout.name.clone(), levels.clone()));
+        record.layouts.push(layout);
+        let slowdown = 1.0 + 0.2 * levels[0] as f64 + 0.05 * levels[1] as f64 + 0.001 * cell as f64;
+        let mut case = measured[0].clone();
+        case.layout = cell;
+        for trial in &mut case.trials {
+            trial.tpm /= slowdown;
+        }
+        record.cases.push(case);
+    }
+    record.matrix = Some(MatrixRecord {
+        factors: factors
+            .iter()
+            .map(|(name, levels)| {
+                (
+                    (*name).into(),
+                    (0..*levels).map(|level| level.to_string()).collect(),
+                )
+            })
+            .collect(),
+        cells,
+        is_half: false,
+    });
+    record
+}
+
+#[test]
+fn a_large_matrix_is_told_by_its_best_and_worst() {
+    let style = |width| Style {
+        width,
+        ..Style::default()
+    };
+    for (values, width) in [(1, 80), (1, 120), (4, 80), (4, 120)] {
+        let result = build(&matrix(values)).unwrap();
+        let text = brief::render(
+            &result,
+            "runs/try-20260101-120000/report.html",
+            style(width),
+        );
+        insta::assert_snapshot!(format!("cases_{}_columns_{width}", 8 * values), text);
+        let widest = text.lines().map(|line| line.chars().count()).max();
+        assert!(widest <= Some(usize::from(width)), "{widest:?}");
+        assert!(text.lines().count() <= 30, "{text}");
+        let left = 8 * values - 5;
+        assert!(text.contains(&format!("... {left} more: --wide")), "{text}");
+        let wide = table::render(&result, style(width));
+        let has_row = |number: usize| {
+            wide.lines()
+                .any(|line| line.starts_with(&format!("{number} ")))
+        };
+        assert!((1..=result.layouts.len()).all(has_row), "{wide}");
+        assert!(
+            text.contains("\n  #1 full_page")
+                && !text
+                    .contains(" full_page_writes 0, wal_compression 0, fsync 1, max_wal_size 2"),
+            "{text}"
+        );
+        if values == 1 {
+            insta::assert_snapshot!(format!("cases_8_columns_{width}_wide"), wide);
+        }
+    }
 }
