@@ -43,6 +43,7 @@ pub fn markdown(result: &RunResult, series: &[SampledTrial]) -> String {
         throughput_table(result, series),
         per_query(result),
         kinds(result),
+        statements(result),
         waits(result),
         method(result),
     ];
@@ -359,6 +360,20 @@ fn kinds(result: &RunResult) -> String {
         }
     }
     section("Kinds of transactions", &body)
+}
+
+/// What each statement took, a table for each load level.
+fn statements(result: &RunResult) -> String {
+    let groups = result.groups();
+    let tables = groups
+        .iter()
+        .filter_map(|group| queries::statements_table(result, group));
+    tables
+        .map(|of| {
+            let body = format!("{}\n{}\n", table(&of.header, &of.rows), of.note);
+            section(&of.title, &body)
+        })
+        .collect()
 }
 
 fn waits(result: &RunResult) -> String {

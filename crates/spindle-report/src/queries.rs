@@ -3,7 +3,7 @@
 
 use super::comparison::NO_FIGURE;
 use super::sentences::load_name;
-use spindle_result::{Case, QueryMean, QueryMeans, RunResult};
+use spindle_result::{Case, QueryMean, QueryMeans, RunResult, StatementMeans};
 
 /// Stands below seconds.
 const SECONDS_NOTE: &str = "Seconds are means over streams and trials.";
@@ -17,6 +17,11 @@ They are not official TPC results, which are audited.";
 const TEMPORARY_SPACE_NOTE: &str = "\
 What sorts, joins and intermediate results wrote to temporary files for want of memory: counted, not sampled; means over streams and trials. \
 Queries that wrote nothing have no row; - is not known.";
+
+/// Stands below times of statements.
+const STATEMENTS_NOTE: &str = "\
+Mean time from asking to the last row, as a client sees it; of statements below 0.1 ms one execution in sixteen is timed. How often a statement runs in a transaction is of the \
+first layout.";
 
 /// Bytes of a mebibyte.
 const MIB: f64 = 1_048_576.0;
@@ -53,6 +58,49 @@ pub fn measured<'a>(group: &[&'a Case]) -> Vec<(&'a Case, QueryMeans)> {
     cases
         .filter_map(|case| Some((*case, case.queries()?)))
         .collect()
+}
+
+/// Mean milliseconds of each statement of the cases of one load level; `None` where none was timed.
+pub fn statements_table(result: &RunResult, group: &[&Case]) -> Option<QueryTable> {
+    let of_cases = group.iter().map(|case| (*case, case.statements()));
+    let cases: Vec<(&Case, Vec<StatementMeans>)> = of_cases
+        .filter(|(_, statements)| !statements.is_empty())
+        .collect();
+    let (first, _) = cases.first()?;
+    let mut names: Vec<&str> = Vec::new();
+    for of in cases.iter().flat_map(|(_, statements)| statements) {
+        if !names.contains(&of.statement.as_str()) {
+            names.push(&of.statement);
+        }
+    }
+    let row = |name: &&str| {
+        let found = cases.iter().map(|(_, statements)| {
+            let mut statements = statements.iter();
+            statements.find(|of| of.statement == *name)
+        });
+        let found: Vec<Option<&StatementMeans>> = found.collect();
+        let often = found.iter().flatten().next();
+        let often = often.map_or(NO_FIGURE.to_owned(), |of| {
+            format!("{:.2}", of.per_transaction)
+        });
+        let cells = found.into_iter().map(|of| {
+            of.map_or(NO_FIGURE.to_owned(), |of| {
+                format!("{:.3}", of.mean_us / 1e3)
+            })
+        });
+        [(*name).to_owned(), often]
+            .into_iter()
+            .chain(cells)
+            .collect()
+    };
+    let layouts = cases.iter().map(|(case, _)| name(result, case));
+    let header = ["statement, ms", "in a transaction"].map(str::to_owned);
+    Some(QueryTable {
+        title: format!("Time per statement: {}", load_of(result, first)),
+        header: header.into_iter().chain(layouts).collect(),
+        rows: names.iter().map(row).collect(),
+        note: STATEMENTS_NOTE,
+    })
 }
 
 /// What one load level is called.
@@ -287,6 +335,37 @@ mod tests {
         assert_eq!(
             rows_of(unknown(), run([None; 3], Some(3 << 20))).unwrap(),
             [["all queries", "-", "3.00"]]
+        );
+    }
+
+    #[test]
+    fn statements_stand_beside_each_other_with_how_often_they_run() {
+        use spindle_result::{RunRecord, StatementTime, build};
+
+        let mut record = spindle_result::sample::record(&[("a", &[120.0]), ("b", &[120.0])]);
+        let table = |record: &RunRecord| {
+            let result = build(record).unwrap();
+            let cases: Vec<&Case> = result.cases.iter().collect();
+            statements_table(&result, &cases)
+        };
+        assert!(table(&record).is_none());
+        let time = |statement: &str, count, mean_us| StatementTime {
+            statement: statement.to_owned(),
+            count,
+            mean_us,
+        };
+        // Ten transactions.
+        record.cases[0].trials[0].statements = vec![time("select", 15, 80.0)];
+        record.cases[1].trials[0].statements =
+            vec![time("select", 15, 60.0), time("commit", 10, 2_500.0)];
+        let table = table(&record).expect("statements were timed");
+        assert_eq!(table.header[2..], ["1 a", "2 b"]);
+        assert_eq!(
+            table.rows,
+            [
+                ["select", "1.50", "0.080", "0.060"],
+                ["commit", "1.00", "-", "2.500"]
+            ]
         );
     }
 

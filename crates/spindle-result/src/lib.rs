@@ -31,6 +31,7 @@ mod queries;
 mod record;
 #[cfg(any(test, feature = "sample"))]
 pub mod sample;
+mod statements;
 mod stopping;
 mod stored;
 mod summary;
@@ -53,12 +54,14 @@ pub use model::{
     NoiseFloor, OF_THE_SERVER, OracleEvent, Outcome, OwnCost, PageCache, Pair, PartDifference,
     Phase, Place, ProbedTimes, Promise, PromiseReason, QueryRun, QueryTime, QuietWait, Ranking,
     RatioEstimate, ResponseTime, Restore, RunResult, SegmentSpace, SetAside, StackKind, StackPart,
-    Standstill, Stopping, SystemColumn, SystemFigure, SystemMean, SystemSeries, Throughput,
-    TimePart, TimeUse, Trial, TrialTimes, Variance, Wait, WaitEvent, WarmUp, Warning, is_refresh,
+    Standstill, StatementTime, Stopping, SystemColumn, SystemFigure, SystemMean, SystemSeries,
+    Throughput, TimePart, TimeUse, Trial, TrialTimes, Variance, Wait, WaitEvent, WarmUp, Warning,
+    is_refresh,
 };
 pub use queries::{QueryMean, QueryMeans};
 pub use record::{AutoPlan, CaseRecord, MatrixRecord, RunRecord, SampledTrial};
 pub use spindle_stats::Verdict;
+pub use statements::StatementMeans;
 pub use stored::StoredRun;
 pub use summary::{Summary, median};
 pub use wording::{EACH_SETTING, format_ratio, percent, rounds_that_tell};

@@ -56,14 +56,16 @@ fn layout(name: &str) -> Layout {
     }
 }
 
+/// What both sides counted in a trial.
+const COUNTS: IoCounts = IoCounts {
+    reads: 100,
+    writes: 50,
+    read_bytes: 819_200,
+    write_bytes: 409_600,
+};
+
 /// A plain trial with this throughput.
 pub fn trial(round: u32, tpm: f64) -> Trial {
-    let counts = IoCounts {
-        reads: 100,
-        writes: 50,
-        read_bytes: 819_200,
-        write_bytes: 409_600,
-    };
     Trial {
         round,
         position: 1,
@@ -74,6 +76,7 @@ pub fn trial(round: u32, tpm: f64) -> Trial {
         errors: 0,
         reconnects: 0,
         kinds: Vec::new(),
+        statements: Vec::new(),
         queries: None,
         cache: None,
         measured_s: 5.0,
@@ -103,7 +106,7 @@ pub fn trial(round: u32, tpm: f64) -> Trial {
             dirty_bytes_at_end: Some(0),
             dirty_buffer_bytes_at_end: Some(65_536),
             cached_pages_at_end: Some(0),
-            ..Audit::of_counts(counts, Some(counts))
+            ..Audit::of_counts(COUNTS, Some(COUNTS))
         },
         restore: Restore {
             method: "copy changed blocks".to_owned(),

@@ -7,6 +7,7 @@ use spindle_io::Env;
 use spindle_layout::TreeDirectories;
 use spindle_workload::Acknowledged;
 use spindle_workload::driver::{self, Behaviour, Running};
+use spindle_workload::sql::timed::StatementTimes;
 use spindle_workload::sql::{SqlWork, SqlWorkload};
 
 use super::{RunningServer, Stop};
@@ -72,6 +73,8 @@ impl Engine for SqlUnderTest {
         let work = SqlWork {
             workload: Arc::clone(&self.workload),
             connect: Box::new(move || server.connect()),
+            env: Arc::clone(env),
+            times: StatementTimes::default(),
         };
         driver::start_work(env, Arc::new(work), behaviour)
     }

@@ -7,6 +7,7 @@ use super::{layout_name, scrolling};
 use crate::chart::stacked::{self, Bar};
 use crate::comparison::{self, NO_FIGURE};
 use crate::kinds::{self, Kind, kinds_of};
+use crate::queries::statements_table;
 use crate::sentences::{drift, load_name, noise, stopping};
 use spindle_result::{Case, Finding, RunResult, WaitEvent};
 
@@ -22,6 +23,7 @@ pub(super) fn section(result: &RunResult) -> Markup {
             (findings(result))
             (trust(result))
             (kinds(result))
+            (statements(result))
             (waits(result))
         }
     }
@@ -135,6 +137,32 @@ fn kinds(result: &RunResult) -> Markup {
                         }
                     }))
                     p.note { "Means over the trials of each case." }
+                }
+            }
+        }
+    }
+}
+
+/// What each statement took, a table for each load level that has some.
+fn statements(result: &RunResult) -> Markup {
+    html! {
+        @for group in result.groups() {
+            @if let Some(of) = statements_table(result, &group) {
+                details {
+                    summary { (of.title) }
+                    (scrolling(&of.title, html! {
+                        table.statements {
+                            thead { tr { @for (index, title) in of.header.iter().enumerate() {
+                                th.figure[index > 0] scope="col" { (title) }
+                            } } }
+                            tbody { @for row in &of.rows { tr {
+                                @for (index, cell) in row.iter().enumerate() {
+                                    @if index == 0 { th scope="row" { code { (cell) } } } @else { td.figure { (cell) } }
+                                }
+                            } } }
+                        }
+                    }))
+                    p.note { (of.note) }
                 }
             }
         }

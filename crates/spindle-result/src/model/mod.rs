@@ -39,8 +39,8 @@ pub use promise::{Keeps, Promise, PromiseReason};
 pub use system::{SystemColumn, SystemFigure, SystemMean, SystemSeries};
 pub use trial::{
     Arrivals, CacheUse, CpuMicroseconds, CpuShares, IoPerTransaction, KindOfTransaction, Latency,
-    Memory, QueryRun, QueryTime, ResponseTime, Restore, SegmentSpace, TimePart, Trial, Wait,
-    WarmUp, is_refresh,
+    Memory, QueryRun, QueryTime, ResponseTime, Restore, SegmentSpace, StatementTime, TimePart,
+    Trial, Wait, WarmUp, is_refresh,
 };
 pub use variance::Variance;
 pub use wait_event::{OracleEvent, TimeUse, WaitEvent};

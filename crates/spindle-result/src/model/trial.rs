@@ -33,6 +33,9 @@ pub struct Trial {
     /// The kinds of transactions apart, in the workload's order; empty when there is one kind only.
     #[serde(default)]
     pub kinds: Vec<KindOfTransaction>,
+    /// What each statement took, in the workload's order, for workloads in SQL but those of queries.
+    #[serde(default)]
+    pub statements: Vec<StatementTime>,
     /// What became of queries, for a workload of them.
     #[serde(default)]
     pub queries: Option<QueryRun>,
@@ -132,6 +135,18 @@ pub struct CacheUse {
     /// How much of it had been filled at the end of the measured time, 0 to 1, if every block that was read since the
     /// start took a place of its own: it is not fuller than that.
     pub filled_at_end: f64,
+}
+
+/// The executions of one statement.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct StatementTime {
+    /// Its text, cut where it becomes long; `begin` and `commit` of the transaction.
+    pub statement: String,
+    /// How often it ended well in the measured time.
+    pub count: u64,
+    /// Mean time from asking to the last row, as the client sees it, microseconds; of a statement below 0.1 ms, that of
+    /// one execution in sixteen.
+    pub mean_us: f64,
 }
 
 open_words! {

@@ -16,8 +16,8 @@ use super::clients::Window;
 use super::heartbeat::Heartbeat;
 use super::moment::{
     Moment, ProcessCounts, cache_use, cpu_per_transaction, cpu_shares, device_counts, done_on,
-    fetched_bytes, io_calls, physical_counts, response_time_between, tool_counts, waits,
-    waits_between,
+    fetched_bytes, io_calls, physical_counts, response_time_between, statements, tool_counts,
+    waits, waits_between,
 };
 use super::open_loop;
 use super::page_cache::{PAGE_BYTES, cached_pages_of, dirty_bytes_of, not_direct};
@@ -36,8 +36,8 @@ use crate::observe::series::DatabaseState;
 use crate::observe::threads::ThreadTimes;
 use spindle_experiment::{Caching, WriteSync};
 use spindle_result::{
-    Arrivals, KindOfTransaction, Latency, Memory, QueryRun, SegmentSpace, Standstill, SystemSeries,
-    TrialTimes, WarmUp,
+    Arrivals, KindOfTransaction, Latency, Memory, QueryRun, SegmentSpace, Standstill,
+    StatementTime, SystemSeries, TrialTimes, WarmUp,
 };
 
 /// Samples in a warm-up that ends by itself are so far apart: the fewest that tell a steady state take five seconds.
@@ -122,6 +122,7 @@ impl Measurement<'_> {
             waits: self.engine.counters().waits(),
             session_waits: self.engine.counters().session_waits(),
             cache: self.engine.counters().cache(),
+            statements: self.running.statements(),
             clients: self.client_times(),
             system: sampler.sample(),
             process: ProcessCounts::now(&SystemFiles::default()),
@@ -275,6 +276,7 @@ impl Measurement<'_> {
             errors,
             reconnects: end.reconnects - begin.reconnects,
             kinds: self.kinds(&window.spent),
+            statements: self.statements(begin, end),
             queries: self.queries(measured),
             measured,
             tool: tool_counts(begin, end),
@@ -527,6 +529,16 @@ impl Measurement<'_> {
             dirty_bytes,
             Some(Duration::from_nanos(self.env.now() - began_ns)),
         ))
+    }
+
+    /// What each statement took; queries have a place of their own.
+    fn statements(&self, begin: &Moment, end: &Moment) -> Vec<StatementTime> {
+        let transactions = &self.task.workload.transactions;
+        match (transactions.queries(), transactions.are_counted()) {
+            (Some(_), _) => Vec::new(),
+            (None, true) => statements(&[], &end.statements),
+            (None, false) => statements(&begin.statements, &end.statements),
+        }
     }
 
     /// The kinds of transactions apart, when there are several; queries have a place of their own.

@@ -2,7 +2,7 @@
 
 use spindle_engines::engine::{CacheCounts, EngineCounts, EngineWait};
 use spindle_io::real::{QueueCalls, facts};
-use spindle_workload::driver::TimeSpent;
+use spindle_workload::driver::{StatementTotal, TimeSpent};
 
 use super::response_time::{MeanTime, SessionWait, response_time};
 use crate::observe::SystemFiles;
@@ -10,7 +10,9 @@ use crate::observe::block_device::DeviceNumber;
 use crate::observe::disk::DiskCounters;
 use crate::observe::sampler::Sample;
 use crate::observe::threads::ThreadTimes;
-use spindle_result::{CacheUse, CpuMicroseconds, CpuShares, IoCalls, IoCounts, ResponseTime, Wait};
+use spindle_result::{
+    CacheUse, CpuMicroseconds, CpuShares, IoCalls, IoCounts, ResponseTime, StatementTime, Wait,
+};
 
 /// Everything counted, at one moment.
 pub(super) struct Moment {
@@ -27,6 +29,7 @@ pub(super) struct Moment {
     pub counts: EngineCounts,
     pub waits: Vec<EngineWait>,
     pub session_waits: Vec<EngineWait>,
+    pub statements: Vec<StatementTotal>,
     /// How often the buffer cache was of use.
     pub cache: Option<CacheCounts>,
     /// The threads of the clients, and those of a server that serve them; `None` when the system does not tell of them.
@@ -192,6 +195,24 @@ pub(super) fn cache_use(counts: [Option<CacheCounts>; 3], cache_bytes: u64) -> O
     })
 }
 
+/// What statements took that ended in between. A client that connected anew has the same ones.
+pub(super) fn statements(begin: &[StatementTotal], end: &[StatementTotal]) -> Vec<StatementTime> {
+    let of = |after: &StatementTotal| {
+        let mut before = begin.iter();
+        let before = before.find(|before| before.statement == after.statement);
+        let (count, timed, total_ns) = before.map_or((0, 0, 0), |before| {
+            (before.count, before.timed, before.total_ns)
+        });
+        let (count, timed) = (after.count - count, after.timed - timed);
+        (timed > 0).then(|| StatementTime {
+            statement: after.statement.clone(),
+            count,
+            mean_us: (after.total_ns - total_ns) as f64 / 1e3 / timed as f64,
+        })
+    };
+    end.iter().filter_map(of).collect()
+}
+
 pub(super) fn response_time_between(
     begin: &Moment,
     end: &Moment,
@@ -262,6 +283,33 @@ mod tests {
         let full = cache_use([at(5, 5, 10), at(100, 60, 90), at(300, 90, 138)], 1 << 10);
         assert_eq!(full, Some(filled(1.0)));
         assert_eq!(cache_use([at(5, 5, 5), None, at(9, 9, 9)], 1), None);
+    }
+
+    #[test]
+    fn statements_are_those_that_ended_in_between() {
+        // Of each two executions one is timed.
+        let total = |statement: &str, count, total_ns| StatementTotal {
+            statement: statement.to_owned(),
+            count,
+            timed: u64::div_ceil(count, 2),
+            total_ns,
+        };
+        let before = [total("select", 10, 5_000), total("commit", 2, 100)];
+        let after = [
+            total("select", 14, 13_000),
+            total("commit", 2, 100),
+            total("insert", 1, 7_000),
+        ];
+        let time = |statement: &str, count, mean_us| StatementTime {
+            statement: statement.to_owned(),
+            count,
+            mean_us,
+        };
+        assert_eq!(
+            statements(&before, &after),
+            [time("select", 4, 4.0), time("insert", 1, 7.0)]
+        );
+        assert_eq!(statements(&[], &after[2..]), [time("insert", 1, 7.0)]);
     }
 
     #[test]

@@ -24,7 +24,7 @@ use spindle_experiment::{AccessPath, Database, Delay, TornBlocks};
 use spindle_result::{
     Arrivals, CacheUse, ClientAudit, CpuMicroseconds, CpuShares, IoCalls, IoCounts,
     KindOfTransaction, Latency, Memory, OwnCost, Promise, QueryRun, ResponseTime, SegmentSpace,
-    Standstill, SystemSeries, TrialTimes, Wait, WarmUp,
+    Standstill, StatementTime, SystemSeries, TrialTimes, Wait, WarmUp,
 };
 
 /// What a worker is started for.
@@ -192,6 +192,9 @@ pub struct Outcome {
     /// The kinds of transactions apart; empty when there is one kind only.
     #[serde(default)]
     pub kinds: Vec<KindOfTransaction>,
+    /// The statements apart.
+    #[serde(default)]
+    pub statements: Vec<StatementTime>,
     /// What became of queries, for a workload of them.
     #[serde(default)]
     pub queries: Option<QueryRun>,

@@ -16,7 +16,7 @@ use spindle_stats::{CensoredTimes, LatencyHistogram};
 
 pub use time_spent::TimeSpent;
 use time_spent::{ClientClock, Doing, Open};
-pub use work::{RowWork, Work};
+pub use work::{RowWork, StatementTotal, Work};
 
 use crate::arrivals::{Arrivals, Schedule};
 use crate::session::{Session, SessionError};
@@ -145,6 +145,7 @@ pub struct Running {
     env: Arc<dyn Env>,
     board: Arc<Board>,
     joins: Vec<Join>,
+    statements: Box<dyn Fn() -> Vec<StatementTotal> + Send + Sync>,
 }
 
 /// Starts the clients on a workload of row operations; `connect` gives each a session, in its own process.
@@ -188,6 +189,7 @@ pub fn start_work<W: Work>(env: &Arc<dyn Env>, work: Arc<W>, behaviour: Behaviou
         env: Arc::clone(env),
         board,
         joins,
+        statements: Box::new(move || work.statements()),
     }
 }
 
@@ -303,6 +305,11 @@ impl Running {
             all.queued_ns = open.queued_ns.load(Ordering::Relaxed) + waiting_ns;
         }
         all
+    }
+
+    /// What statements took since the clients began, where there are any.
+    pub fn statements(&self) -> Vec<StatementTotal> {
+        (self.statements)()
     }
 
     /// Transactions under way when measuring ended.

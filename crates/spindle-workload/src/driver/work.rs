@@ -7,6 +7,19 @@ use std::sync::Arc;
 use crate::session::{Session, SessionError, Txn};
 use crate::workload::{Client, Table, Workload};
 
+/// What the executions of one statement took, of all clients since they began.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StatementTotal {
+    /// Its text, of at most a hundred characters.
+    pub statement: String,
+    /// Executions that ended well.
+    pub count: u64,
+    /// Those of them that were timed.
+    pub timed: u64,
+    /// Their times, nanoseconds.
+    pub total_ns: u64,
+}
+
 /// Something that clients can carry out.
 pub trait Work: Send + Sync + 'static {
     /// A transaction: data.
@@ -52,6 +65,11 @@ pub trait Work: Send + Sync + 'static {
     /// It is asked between transactions, so that it takes none of their time.
     fn temporary_bytes(&self, _session: &mut Self::Session) -> Option<u64> {
         None
+    }
+
+    /// What statements took since the clients began, where there are any.
+    fn statements(&self) -> Vec<StatementTotal> {
+        Vec::new()
     }
 
     /// Undoes what an attempt that failed has left.

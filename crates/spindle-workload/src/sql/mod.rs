@@ -9,6 +9,7 @@ mod junk;
 pub mod kind;
 mod numbered;
 pub mod rows;
+pub mod timed;
 mod tpcb;
 pub mod tpcc;
 pub mod tpch;

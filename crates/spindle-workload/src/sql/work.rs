@@ -2,9 +2,12 @@
 
 use std::sync::Arc;
 
+use spindle_io::Env;
+
 use super::connection::SqlConnection;
+use super::timed::{StatementTimes, Timed};
 use super::{SqlTransaction, SqlWorkload};
-use crate::driver::Work;
+use crate::driver::{StatementTotal, Work};
 use crate::session::SessionError;
 use crate::workload::Client;
 
@@ -17,11 +20,15 @@ pub struct SqlWork {
     pub workload: Arc<dyn SqlWorkload>,
     /// Connects a client.
     pub connect: Connect,
+    /// Its clock times statements.
+    pub env: Arc<dyn Env>,
+    /// How long they take.
+    pub times: StatementTimes,
 }
 
 impl Work for SqlWork {
     type Txn = Box<dyn SqlTransaction>;
-    type Session = Box<dyn SqlConnection>;
+    type Session = Timed;
 
     fn kinds(&self) -> Vec<String> {
         self.workload.kinds()
@@ -36,7 +43,12 @@ impl Work for SqlWork {
         if self.workload.watches_temporary_space() {
             connection.watch_temporary_space()?;
         }
-        Ok(connection)
+        let statements = self.workload.statements(connection.dialect());
+        Ok(self.times.watch(connection, &statements, &self.env))
+    }
+
+    fn statements(&self) -> Vec<StatementTotal> {
+        self.times.totals()
     }
 
     fn transactions(&self, client: usize, clients: usize) -> Option<u64> {
@@ -67,7 +79,7 @@ impl Work for SqlWork {
         session: &mut Self::Session,
         txn: &Self::Txn,
     ) -> Result<(), SessionError> {
-        txn.run(&mut **session)
+        txn.run(session)
     }
 
     async fn rollback(&self, session: &mut Self::Session) -> Result<(), SessionError> {
