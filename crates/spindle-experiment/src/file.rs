@@ -16,8 +16,8 @@ const BYTES_MAX: u64 = 4 << 20;
 pub(super) fn read(path: &Path) -> Result<String, ExperimentError> {
     let bytes = files::read_named(path, BYTES_MAX).map_err(|error| {
         let help = match error.kind() {
-            ErrorKind::NotFound => "name an existing file; examples/quickstart.toml is one to copy",
-            _ => "an experiment is a text file of at most 4 MiB; examples/quickstart.toml is one to copy",
+            ErrorKind::NotFound => "name an existing file; `spindle examples` lists files to copy, `spindle init` writes one",
+            _ => "an experiment is a text file of at most 4 MiB; `spindle examples` lists files to copy",
         };
         let path = path.display();
         ExperimentError::new(format!("cannot read the experiment file {path}: {error}")).help(help)

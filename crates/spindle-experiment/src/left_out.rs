@@ -6,7 +6,7 @@ use super::Experiment;
 use super::document::Document;
 use super::error::ExperimentError;
 use super::layout::Layout;
-use super::matrix::{LeftOut, Matrix};
+use super::matrix::{LeftOut, Matrix, listed};
 
 /// Fewer combinations than this compare nothing.
 const CASES_MIN: usize = 2;
@@ -163,7 +163,7 @@ impl TooFewLeft {
     /// That so many of a matrix remain, in which those left out stand.
     fn of(matrix: &Matrix, remain: usize) -> TooFewLeft {
         let reasons = matrix.left_out_by_reason().into_iter();
-        let reasons = reasons.map(|(reason, layouts)| format!("{}: {reason}", layouts.join("; ")));
+        let reasons = reasons.map(|(reason, layouts)| format!("{}: {reason}", listed(&layouts)));
         let reasons = reasons.collect::<Vec<String>>().join(". ");
         match remain {
             0 => TooFewLeft::None { reasons },

@@ -51,7 +51,7 @@ pub use layout::{
 };
 pub use left_out::TooFewLeft;
 pub use limit::{Delay, Limit};
-pub use matrix::{Cell, Factor, LeftOut, Matrix};
+pub use matrix::{Cell, Factor, LeftOut, Matrix, listed};
 pub use plan::{Auto, Plan};
 pub use restore::{PutBack, RestoreBy};
 pub use server::Server;

@@ -5,6 +5,9 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+/// Names that a list tells one by one.
+const NAMES_MAX: usize = 3;
+
 /// The factors of an experiment whose layouts are combinations of their levels.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Matrix {
@@ -77,7 +80,7 @@ impl fmt::Display for Matrix {
             )?;
         }
         for (reason, layouts) in self.left_out_by_reason() {
-            write!(text, "\nLeft out: {}: {reason}.", layouts.join("; "))?;
+            write!(text, "\nLeft out: {}: {reason}.", listed(&layouts))?;
         }
         Ok(())
     }
@@ -106,5 +109,15 @@ impl Matrix {
             }
         }
         reasons
+    }
+}
+
+/// Names with semicolons between them; of many, the first and how many more.
+pub fn listed(layouts: &[&str]) -> String {
+    match layouts.split_at_checked(NAMES_MAX) {
+        Some((first, more)) if more.len() > 1 => {
+            format!("{}; and {} more", first.join("; "), more.len())
+        }
+        _ => layouts.join("; "),
     }
 }

@@ -16,7 +16,9 @@ use spindle_text::plain::make_plain;
 #[derive(Debug, thiserror::Error)]
 pub enum DirectoryError {
     /// The system refused.
-    #[error("{path}: {error}")]
+    #[error(
+        "{path}: {error}. A run needs a new or empty directory where you may write: --out DIR names one"
+    )]
     System {
         /// The file or directory.
         path: PathBuf,

@@ -11,7 +11,7 @@ use spindle_layout::{Facts, LayoutSpec, Plan, SystemTree};
 use spindle_stats::ROUNDS_MIN;
 
 use spindle_experiment::specs_of;
-use spindle_experiment::{Experiment, Layout, Matrix};
+use spindle_experiment::{Experiment, Layout, Matrix, listed};
 use spindle_report::sentences::counted;
 use spindle_run::observe::SystemFiles;
 use spindle_run::observe::machine::DataPath;
@@ -62,7 +62,7 @@ pub fn left_out(experiment: &Experiment) -> Vec<String> {
         .iter()
         .flat_map(Matrix::left_out_by_reason);
     reasons
-        .map(|(reason, layouts)| format!("left out: {}: {reason}", layouts.join("; ")))
+        .map(|(reason, layouts)| format!("left out: {}: {reason}", listed(&layouts)))
         .collect()
 }
 

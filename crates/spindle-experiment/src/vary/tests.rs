@@ -248,6 +248,16 @@ fn combinations_that_cannot_be_had_are_left_out_with_the_reason() {
 }
 
 #[test]
+fn many_that_are_left_out_are_counted() {
+    let vary = ["io.method=sync,slaves", "database.writers=1,2,3,4,5,6"];
+    let matrix = read(HERE, &vary, &[]).matrix.unwrap();
+    assert_eq!((matrix.cells.len(), matrix.left_out.len()), (7, 5));
+    let listed = crate::listed(&["a", "b", "c", "d", "e"]);
+    assert_eq!(listed, "a; b; c; and 2 more");
+    assert_eq!(crate::listed(&["a", "b", "c", "d"]), "a; b; c; d");
+}
+
+#[test]
 fn files_on_what_is_left_out_are_left_out_too() {
     let text = "[vary]\nio.method = [\"sync\", \"slaves\", \"async\"]\n[database]\nwriters = 1\n\
                 [[layout]]\nname = \"a\"\nplacement = { redo = \"b\" }\n\

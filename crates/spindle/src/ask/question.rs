@@ -2,8 +2,9 @@
 //! that data are larger than the cache and rounds fit the time.
 
 use std::os::unix::fs::FileTypeExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use rustix::fs::Access;
 use spindle_io::real::facts;
 use spindle_stats::{ROUNDS_MIN, rounds_to_find};
 use spindle_text::quantity::{duration_text, size_text};
@@ -33,6 +34,14 @@ const WAREHOUSE_BYTES: u64 = 100 * MIB;
 /// How much trials differ from round to round on a calm machine: standard deviation of the logarithm of their ratio.
 const USUAL_SPREAD: f64 = 0.03;
 
+/// Keys that have an option, because others follow from them.
+const OPTIONS: [(&str, &str); 4] = [
+    ("workload.kind", "--workload"),
+    ("database.engine", "--engine"),
+    ("database.size", "--size"),
+    ("plan.time", "--time"),
+];
+
 /// What is asked.
 #[derive(Clone, Debug)]
 pub struct Question {
@@ -60,6 +69,20 @@ impl Question {
     /// # Errors
     /// What is wrong with the question, for people.
     pub fn draft(&self, cases: usize) -> Result<Draft, String> {
+        let mut draft = self.frame(cases)?;
+        self.write_vary(&mut draft)?;
+        for set in &self.sets {
+            draft.apply(set)?;
+        }
+        Ok(draft)
+    }
+
+    /// The file without what `--vary` and `--set` say: read with these arguments, it is the same experiment, and a
+    /// mistake in them is shown where it was made.
+    ///
+    /// # Errors
+    /// What is wrong with the question, for people.
+    pub fn frame(&self, cases: usize) -> Result<Draft, String> {
         let about = vec![
             "Written by `spindle try`, and what it ran. Change it as you like: docs/experiment-file.md describes every key.".to_owned(),
             format!(
@@ -71,12 +94,20 @@ impl Question {
         ];
         let mut draft = Draft::new("try", about);
         self.write_settings(&mut draft, cases);
-        self.write_vary(&mut draft)?;
+        if self.paths.len() == 1 && self.vary.is_empty() {
+            self.write_what_matters(&mut draft)?;
+        }
         for path in &self.paths {
             draft.layout(path, path);
         }
         for set in &self.sets {
-            draft.apply(set)?;
+            for (key, option) in OPTIONS {
+                if set.starts_with(&format!("{key}=")) {
+                    return Err(format!(
+                        "--set {set}: `try` has an option for this: {option}"
+                    ));
+                }
+            }
             if set.starts_with("plan.rounds=") && !set.contains("auto") {
                 for key in ["max", "time"] {
                     draft.leave_out(Section::Plan, key);
@@ -209,9 +240,11 @@ impl Question {
             };
             draft.set(Section::Vary, key.trim(), values, "");
         }
-        if self.paths.len() > 1 || !self.vary.is_empty() {
-            return Ok(());
-        }
+        Ok(())
+    }
+
+    /// What is compared in one directory, where nothing else is asked.
+    fn write_what_matters(&self, draft: &mut Draft) -> Result<(), String> {
         match self.engine {
             Engine::Kernel => {
                 let ways = "[{ caching = \"buffered\", method = \"sync\" }, { caching = \"direct\", method = \"sync\" }, \
@@ -250,21 +283,20 @@ impl Question {
     /// # Errors
     /// The reason, with what to do.
     pub fn check_paths(&self) -> Result<(), String> {
-        for (index, path) in self.paths.iter().enumerate() {
-            if self.paths[..index].contains(path) {
-                return Err(format!("{path} is there twice"));
+        let mut known: Vec<(PathBuf, &String)> = Vec::new();
+        for path in &self.paths {
+            let real = check_path(path)?;
+            if let Some((_, other)) = known.iter().find(|(other, _)| *other == real) {
+                return Err(match other == &path {
+                    true => {
+                        format!("{path} is there twice: name another directory to compare it with")
+                    }
+                    false => format!(
+                        "{other} and {path} are one directory: name another to compare it with"
+                    ),
+                });
             }
-            let found = std::fs::metadata(path)
-                .map_err(|error| format!("{path}: {error}. Name a directory that is there"))?;
-            if found.file_type().is_block_device() {
-                return Err(format!(
-                    "{path} is a device, and `try` takes directories only: it never erases anything. Mount a file system on it, or \
-                     write an experiment whose layout says devices and erase (`spindle examples`)"
-                ));
-            }
-            if !found.is_dir() {
-                return Err(format!("{path} is not a directory"));
-            }
+            known.push((real, path));
         }
         Ok(())
     }
@@ -286,6 +318,40 @@ impl Question {
             )
         })
     }
+}
+
+/// The directory that a path leads to; or why no database can be put there, for people.
+///
+/// # Errors
+/// The reason, with what to do.
+pub fn check_path(path: &str) -> Result<PathBuf, String> {
+    let found = std::fs::metadata(path)
+        .map_err(|error| format!("{path}: {error}. Name a directory that is there"))?;
+    if found.file_type().is_block_device() {
+        return Err(format!(
+            "{path} is a device, and `try` takes directories only: it never erases anything. Mount a file system on it, or \
+             write an experiment whose layout says devices and erase (`spindle examples`)"
+        ));
+    }
+    if !found.is_dir() {
+        return Err(format!(
+            "{path} is not a directory. Name the directory it is in"
+        ));
+    }
+    if let Err(error) = rustix::fs::access(path, Access::WRITE_OK | Access::EXEC_OK) {
+        return Err(format!(
+            "no file can be made in {path}: {error}. Name a directory of yours, or run as its owner"
+        ));
+    }
+    if let Ok(on) = facts::file_system(Path::new(path))
+        && on.free_bytes == 0
+    {
+        return Err(format!(
+            "there is no free room in {path} ({}). Name a directory on a file system with room",
+            on.type_name
+        ));
+    }
+    std::fs::canonicalize(path).map_err(|error| format!("{path}: {error}"))
 }
 
 /// The smallest difference, per cent, that so many rounds are likely to find, where trials differ as they do on a calm
@@ -416,6 +482,41 @@ mod tests {
                 .shared_file_system()
                 .is_some()
         );
+    }
+
+    #[test]
+    fn one_directory_under_two_names_is_refused() {
+        let told = |paths: &[&str]| question(paths, Engine::Kernel).check_paths();
+        assert!(
+            told(&["src", "./src/"])
+                .unwrap_err()
+                .contains("one directory")
+        );
+        assert_eq!(told(&["src", "tests"]), Ok(()));
+        assert!(told(&["/proc"]).is_err());
+    }
+
+    #[test]
+    fn what_is_saved_is_what_is_read() {
+        let mut asked = question(&["."], Engine::Server(ServerKind::Sqlite));
+        asked.vary = vec![
+            "settings.journal_mode=wal,delete".to_owned(),
+            "settings.synchronous=[\"full\", \"normal\"]".to_owned(),
+        ];
+        asked.sets = vec![
+            "plan.rounds=4".to_owned(),
+            "workload.clients=[1, 2]".to_owned(),
+        ];
+        let changes = Changes {
+            sets: &asked.sets,
+            vary: &asked.vary,
+            ..Changes::default()
+        };
+        let frame = asked.frame(4).unwrap().text();
+        let read_so = Experiment::from_text(Path::new("try.toml"), &frame, changes, false).unwrap();
+        assert_eq!(read_so, read(&asked));
+        asked.sets = vec!["workload.kind=tpcc".to_owned()];
+        assert!(asked.draft(4).unwrap_err().contains("--workload"));
     }
 
     #[test]

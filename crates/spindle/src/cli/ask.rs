@@ -52,7 +52,7 @@ pub(super) struct Try {
     #[arg(long, value_parser = size)]
     size: Option<u64>,
     /// Sessions that work at the same time.
-    #[arg(long, default_value_t = 8)]
+    #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=4096))]
     clients: u32,
     /// Overrides a setting; may be given several times.
     #[arg(long = "set", value_name = "KEY=VALUE")]
@@ -74,7 +74,7 @@ pub(super) struct Try {
 
 /// Also by the names that people give to engines.
 pub(super) fn engine(word: &str) -> Result<Engine, String> {
-    match word {
+    match word.to_lowercase().as_str() {
         "kernel" | "embedded" => Ok(Engine::Kernel),
         "sqlite" => Ok(Engine::Server(ServerKind::Sqlite)),
         "postgres" | "postgresql" => Ok(Engine::Server(ServerKind::Postgres)),
@@ -89,8 +89,8 @@ fn time(text: &str) -> Result<u64, String> {
 }
 
 fn size(text: &str) -> Result<u64, String> {
-    let bytes = parse_size(text).filter(|bytes| *bytes >= 16 << 20);
-    bytes.ok_or_else(|| "allowed: a size of 16MiB or more, such as 4GiB".to_owned())
+    let bytes = parse_size(text).filter(|bytes| (16 << 20..=64 << 40).contains(bytes));
+    bytes.ok_or_else(|| "allowed: a size from 16MiB to 64TiB, such as 4GiB".to_owned())
 }
 
 pub(super) fn carry_out(asked: Try) -> ExitCode {
@@ -119,7 +119,7 @@ pub(super) fn carry_out(asked: Try) -> ExitCode {
     if let Some(path) = &asked.save
         && let Err(error) = save(path, &text)
     {
-        return wrong(&format!("cannot write {}: {error}", path.display()));
+        return wrong(&cannot_write(path, &error));
     }
     if !asked.show.quiet {
         foretell(&question, &experiment);
@@ -129,6 +129,18 @@ pub(super) fn carry_out(asked: Try) -> ExitCode {
         ..asked.show
     };
     run::begin(experiment, asked.out, &show, asked.watch.watch)
+}
+
+/// Why a file was not written, and what to do.
+pub(super) fn cannot_write(path: &Path, error: &io::Error) -> String {
+    let advice = match error.kind() {
+        io::ErrorKind::AlreadyExists => "name another file",
+        _ => "name a file that is not there yet, in a directory where you may write",
+    };
+    format!(
+        "cannot write {}: {error}. To go on, {advice}",
+        path.display()
+    )
 }
 
 /// Writes a file that is not there yet.
@@ -149,7 +161,13 @@ fn written(question: &Question) -> Result<(String, Experiment), Mistake> {
     let mut attempts = 0;
     loop {
         let text = question.draft(cases).map_err(Mistake::Told)?.text();
-        let read = Experiment::from_text(Path::new(NO_FILE), &text, Changes::default(), true);
+        let frame = question.frame(cases).map_err(Mistake::Told)?.text();
+        let changes = Changes {
+            sets: &question.sets,
+            vary: &question.vary,
+            ..Changes::default()
+        };
+        let read = Experiment::from_text(Path::new(NO_FILE), &frame, changes, true);
         let mut experiment = read.map_err(|error| Mistake::Code(wrong_experiment(&error)))?;
         let refused = refused.get_or_insert_with(|| refused_combinations(&experiment));
         let left_out = experiment.leave_out(refused);

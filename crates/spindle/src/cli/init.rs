@@ -17,11 +17,12 @@ use spindle_layout::guard::{EmptyDevice, Guard, Want, empty_devices};
 use spindle_layout::tool::Tools;
 use spindle_text::quantity::{duration_text, parse_duration_ms};
 
-use super::ask::{engine as engine_of, save};
+use super::ask::{cannot_write, engine as engine_of, save};
 use super::{fail, print_then, wrong_experiment};
 use crate::ask::interview::{
     Answers, Choice, DIRECTORIES, Machine, Place, comparisons, times, workloads,
 };
+use crate::ask::question::check_path;
 use crate::{plan, say};
 use spindle_run::observe::{SystemFiles, mounts};
 use spindle_run::reckoning::file_system_of;
@@ -103,8 +104,7 @@ fn written(asked: &Init) -> Result<ExitCode, String> {
             found => cases = found,
         }
     };
-    save(&asked.file, &text)
-        .map_err(|error| format!("cannot write {}: {error}", asked.file.display()))?;
+    save(&asked.file, &text).map_err(|error| cannot_write(&asked.file, &error))?;
     let file = asked.file.display();
     let look = plan::look(&experiment, Path::new("."))
         .map_err(|error| format!("there is no current directory: {error}"))?;
@@ -112,6 +112,11 @@ fn written(asked: &Init) -> Result<ExitCode, String> {
         return Err(format!("{file} is written, but {refusal}"));
     }
     let (rounds, ms) = look.reckoning.most(cases);
+    if !look.can_be_answered {
+        say::note(&format!(
+            "note: half of the candidates or more cannot be measured on this machine as it is; `spindle plan {file}` says why"
+        ));
+    }
     let formatted = answers.formatted(&machine).map(|told| format!("{told}\n"));
     let told = format!(
         "{file} is written: {cases} candidates, up to {rounds} rounds, about {} in all.\n{}  spindle plan {file}    what it would take\n  \
@@ -132,7 +137,9 @@ fn answers(asked: &Init, machine: &Machine) -> Result<Answers, String> {
         .collect();
     let given = asked.engine.as_deref();
     let engine = input.ask("1/5 Which database?", &choices, given, |word| {
-        engine_of(word).map(|_| word.to_owned())
+        let allowed = engine_of(word).map(|_| word.to_owned());
+        allowed
+            .map_err(|allowed| format!("{word:?} is no database that Spindle measures; {allowed}"))
     })?;
     let engine = engine_of(&engine)?;
     let known = |choices: Vec<Choice>| move |word: &str| one_of(&choices, word);
@@ -153,6 +160,7 @@ fn answers(asked: &Init, machine: &Machine) -> Result<Answers, String> {
             places.collect::<Result<Vec<String>, String>>()?
         }
     };
+    check_apart(&places)?;
     let choices = workloads(engine);
     let workload = input.ask(
         "4/5 Under which workload?",
@@ -294,6 +302,23 @@ impl Input {
     }
 }
 
+/// Refuses one place under two names.
+fn check_apart(places: &[String]) -> Result<(), String> {
+    let mut known: Vec<(PathBuf, &String)> = Vec::new();
+    for place in places {
+        let Ok(real) = Path::new(place).canonicalize() else {
+            continue;
+        };
+        if let Some((_, other)) = known.iter().find(|(other, _)| *other == real) {
+            return Err(format!(
+                "{other} and {place} are one place: name another to compare it with"
+            ));
+        }
+        known.push((real, place));
+    }
+    Ok(())
+}
+
 /// A directory as it is, or a device by the name under which it is on offer.
 fn checked_place(place: &str, machine: &Machine) -> Result<String, String> {
     let path = Path::new(place);
@@ -301,7 +326,7 @@ fn checked_place(place: &str, machine: &Machine) -> Result<String, String> {
         format!("{place}: {error}. Name a directory that is there, or an empty device")
     })?;
     if found.is_dir() {
-        return Ok(place.to_owned());
+        return check_path(place).map(|_| place.to_owned());
     }
     if !found.file_type().is_block_device() {
         return Err(format!("{place} is not a directory, and no device"));

@@ -111,7 +111,10 @@ pub(super) fn list(below: &Path) -> ExitCode {
     };
     match found {
         Ok(found) => super::print(&list::render(&found, below, style_of_output())),
-        Err(error) => fail(&format!("{}: {error}", below.display())),
+        Err(error) => fail(&format!(
+            "{}: {error}. Name a directory that holds runs; without one, runs/ is looked at",
+            below.display()
+        )),
     }
 }
 

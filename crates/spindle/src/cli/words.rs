@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use super::ask::save;
+use super::ask::{cannot_write, save};
 use super::{fail, print};
 use crate::{examples, explain};
 
@@ -29,7 +29,7 @@ pub(super) fn examples(copy: Option<&str>) -> ExitCode {
             "{file} is here. What it would take: spindle plan {file}\n"
         )),
         Err(error) => {
-            fail(&format!("cannot write {file}: {error}"));
+            fail(&cannot_write(Path::new(&file), &error));
             ExitCode::from(2)
         }
     }

@@ -4,6 +4,8 @@ use std::fs;
 use std::io::Write;
 use std::process::{Output, Stdio};
 
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+
 use super::end_to_end::Place;
 
 fn text(output: &Output) -> (String, String) {
@@ -81,6 +83,45 @@ fn what_cannot_be_asked_so_is_refused_before_anything_is_made() {
         (&["try", "nowhere"], "Name a directory that is there"),
         (&["try", "file"], "not a directory"),
         (&["try", ".", "."], "twice"),
+        (&["try", ".", "./"], "are one directory"),
+        (&["try", "/proc"], "/proc"),
+        (&["try", ".", "--clients", "0"], "not in 1..=4096"),
+        (&["try", ".", "--size", "100TiB"], "to 64TiB"),
+        (&["try", ".", "--vary", "method=sync,async"], "command line"),
+        (&["try", ".", "--vary", "=a,b"], "names no key"),
+        (&["try", ".", "--set", "workload.kind=tpcc"], "--workload"),
+        (
+            &["try", ".", "--save", "none/x.toml"],
+            "where you may write",
+        ),
+        (
+            &[
+                "try",
+                ".",
+                "--engine",
+                "sqlite",
+                "--vary",
+                "io.method=sync,async",
+            ],
+            "leave io out",
+        ),
+        (
+            &[
+                "try",
+                ".",
+                "--vary",
+                "io.method=slaves,sync",
+                "--set",
+                "database.writers=4",
+            ],
+            "serve a single DBWR",
+        ),
+        (
+            &["init", "--engine", "foo"],
+            "no database that Spindle measures",
+        ),
+        (&["plan", "quickstart"], "`spindle examples`"),
+        (&["list", "nowhere"], "holds runs"),
         (
             &["try", ".", "--engine", "postgres"],
             "--vary settings.full_page_writes=on,off",
@@ -100,7 +141,8 @@ fn what_cannot_be_asked_so_is_refused_before_anything_is_made() {
     ] {
         let output = place.output(asked);
         let stderr = text(&output).1;
-        assert_eq!(output.status.code(), Some(2), "{asked:?}: {stderr}");
+        let code = if asked[0] == "list" { 1 } else { 2 };
+        assert_eq!(output.status.code(), Some(code), "{asked:?}: {stderr}");
         assert!(stderr.contains(told), "{asked:?}: {stderr}");
     }
     assert_eq!(fs::read_dir(place.path()).unwrap().count(), 1);
@@ -271,4 +313,77 @@ fn five_answers_make_a_file_that_can_be_planned() {
         );
     }
     assert!(!place.path().join("g.toml").exists());
+}
+
+#[test]
+fn combinations_that_are_refused_are_left_out_and_told() {
+    let place = Place::empty();
+    let file = "[vary]\nio.method = [\"sync\", \"slaves\"]\ndatabase.writers = [1, 4]\n\
+                [database]\nsize = \"64MiB\"\nbuffer_cache = \"4MiB\"\n[[layout]]\nname = \"here\"\n";
+    fs::write(place.path().join("matrix.toml"), file).unwrap();
+    let planned = place.output(&["plan", "matrix.toml"]);
+    let (stdout, stderr) = text(&planned);
+    assert!(planned.status.success(), "{stderr}");
+    let told = "3 of 4 layouts.\nLeft out: slaves, writers 4: I/O slaves do not go with 4 writers";
+    assert!(stdout.contains(told), "{stdout}");
+    let asked = [
+        "try",
+        ".",
+        "--vary",
+        "io.method=sync,slaves",
+        "--vary",
+        "database.writers=1,4",
+        "--time",
+        "10s",
+        "--size",
+        "16MiB",
+        "--clients",
+        "2",
+    ];
+    let output = place.output(&asked);
+    let (stdout, stderr) = text(&output);
+    assert!(output.status.success(), "{stderr}");
+    assert!(stderr.starts_with("3 candidates"), "{stderr}");
+    assert!(stderr.contains("left out: slaves, writers 4: "), "{stderr}");
+    let answer = stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(
+        answer.contains("1 of 4 combinations was left out: slaves, writers 4"),
+        "{stdout}"
+    );
+}
+
+/// Five answers of a person, one of them wrong at first.
+#[test]
+fn a_person_is_asked_five_questions() {
+    let keys = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
+    grantpt(&keys).unwrap();
+    unlockpt(&keys).unwrap();
+    let screen = ptsname(&keys, Vec::new()).unwrap().into_string().unwrap();
+    let place = Place::empty();
+    let terminal = fs::OpenOptions::new().read(true).open(screen).unwrap();
+    let child = place
+        .spindle(&["init", "asked.toml"])
+        .stdin(Stdio::from(terminal))
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut keys = fs::File::from(keys);
+    keys.write_all(b"oracle\n1\naccess\n\n\n2m\n").unwrap();
+    let output = child.wait_with_output().unwrap();
+    let (stdout, stderr) = text(&output);
+    assert!(output.status.success(), "{stderr}");
+    assert!(
+        stderr.contains("no database that Spindle measures"),
+        "{stderr}"
+    );
+    assert!(
+        stdout.starts_with("asked.toml is written: 3 candidates"),
+        "{stdout}"
+    );
+    let kept = fs::read_to_string(place.path().join("asked.toml")).unwrap();
+    assert!(
+        kept.contains("path = \".\"") && !kept.contains("devices = ["),
+        "{kept}"
+    );
 }
