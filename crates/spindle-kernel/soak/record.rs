@@ -167,6 +167,9 @@ const AXES: &[(&str, Axis)] = &[
         let interval_ns = it.checkpoint_interval_ns;
         (interval_ns, (interval_ns as f64 / 1e6).to_string())
     }),
+    ("rows put into indexes by a transaction", |it| {
+        plain(it.words as u64)
+    }),
     ("switches on", |it| plain(it.switches.list().len() as u64)),
 ];
 

@@ -53,6 +53,8 @@ switches! {
     LogBufferFull,
     /// A session's commit is in the log buffer, and the session slow to wait for it.
     CommitPauses,
+    /// A session has the address of a node and is slow to go there.
+    SessionPausesOnItsWay,
 }
 
 /// Out of so many chances a switch that is on fires once.

@@ -45,6 +45,28 @@ pub struct Segment {
     pub extents: Vec<Extent>,
 }
 
+/// Bytes of a row that are a part of its key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct KeyPart {
+    /// Where in the row it begins.
+    pub offset: u16,
+    /// How long it is, bytes. The last part of a key ends with the row where that is shorter.
+    pub bytes: u16,
+}
+
+/// An index of a table. Its space, and its name, are those of its segment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct IndexOfTable {
+    /// Its segment.
+    pub(crate) segment: u32,
+    /// That of its table.
+    pub(crate) table: u32,
+    /// No two rows have the same key.
+    pub(crate) is_unique: bool,
+    /// The key's parts, in order.
+    pub(crate) key: Vec<KeyPart>,
+}
+
 /// Where recovery starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct CheckpointRecord {
@@ -65,6 +87,8 @@ pub(crate) struct Contents {
     /// Blocks in each datafile.
     pub(crate) file_blocks: Vec<u32>,
     pub(crate) segments: Vec<Segment>,
+    /// Which of the segments are indexes, and of what.
+    pub(crate) indexes: Vec<IndexOfTable>,
 }
 
 impl Contents {
@@ -280,6 +304,17 @@ fn encode(contents: &Contents, number: u64) -> Vec<u8> {
         put(segment.name.len() as u64);
         segment.name.bytes().for_each(|byte| put(u64::from(byte)));
     }
+    put(contents.indexes.len() as u64);
+    for index in &contents.indexes {
+        put(u64::from(index.segment));
+        put(u64::from(index.table));
+        put(u64::from(index.is_unique));
+        put(index.key.len() as u64);
+        for part in &index.key {
+            put(u64::from(part.offset));
+            put(u64::from(part.bytes));
+        }
+    }
     let length = bytes.len() as u32;
     bytes[0..4].copy_from_slice(&MAGIC.to_le_bytes());
     bytes[8..12].copy_from_slice(&length.to_le_bytes());
@@ -336,6 +371,11 @@ fn decode(bytes: &[u8]) -> Option<(Contents, u64)> {
     for _ in 0..next()? {
         segments.push(decode_segment(&mut next)?);
     }
+    let mut indexes = Vec::new();
+    // A control file from before there were indexes ends here.
+    for _ in 0..next().unwrap_or(0) {
+        indexes.push(decode_index(&mut next)?);
+    }
     let checkpoint = CheckpointRecord { position, location };
     Some((
         Contents {
@@ -345,9 +385,27 @@ fn decode(bytes: &[u8]) -> Option<(Contents, u64)> {
             next_free,
             file_blocks,
             segments,
+            indexes,
         },
         number,
     ))
+}
+
+fn decode_index(next: &mut impl FnMut() -> Option<u64>) -> Option<IndexOfTable> {
+    let (segment, table, is_unique) = (next()? as u32, next()? as u32, next()? != 0);
+    let mut key = Vec::new();
+    for _ in 0..next()? {
+        key.push(KeyPart {
+            offset: next()? as u16,
+            bytes: next()? as u16,
+        });
+    }
+    Some(IndexOfTable {
+        segment,
+        table,
+        is_unique,
+        key,
+    })
 }
 
 fn decode_segment(next: &mut impl FnMut() -> Option<u64>) -> Option<Segment> {
@@ -404,11 +462,33 @@ mod tests {
                     blocks: 128,
                 }],
             }],
+            indexes: vec![IndexOfTable {
+                segment: 2,
+                table: 1,
+                is_unique: true,
+                key: vec![KeyPart {
+                    offset: 8,
+                    bytes: 16,
+                }],
+            }],
         };
         let mut bytes = encode(&contents, 3);
         bytes.resize(COPY_BYTES as usize, 0);
-        assert_eq!(decode(&bytes), Some((contents, 3)));
+        assert_eq!(decode(&bytes), Some((contents.clone(), 3)));
         bytes[40] ^= 1;
         assert_eq!(decode(&bytes), None);
+
+        // As it was written before there were indexes.
+        let without = Contents {
+            indexes: Vec::new(),
+            ..contents
+        };
+        let mut old = encode(&without, 4);
+        old.truncate(old.len() - 8);
+        let length = old.len() as u32;
+        old[8..12].copy_from_slice(&length.to_le_bytes());
+        let crc = crc32c::crc32c(&old[8..]);
+        old[4..8].copy_from_slice(&crc.to_le_bytes());
+        assert_eq!(decode(&old), Some((without, 4)));
     }
 }

@@ -159,14 +159,61 @@ pub enum KernelError {
         /// The name asked for.
         name: String,
     },
+    /// The table has no index of that name.
+    #[error("table {table} has no index `{name}`")]
+    NoSuchIndex {
+        /// The table.
+        table: String,
+        /// The name asked for.
+        name: String,
+    },
+    /// Another row has the key: as ORA-00001. The transaction is what it was before the statement.
+    #[error("unique index {index} has this key already")]
+    DuplicateKey {
+        /// The index.
+        index: String,
+    },
+    /// A row ends before the last part of a key begins.
+    #[error("a row of {row_bytes} bytes is too short to have a key in index {index}")]
+    NoKey {
+        /// The index.
+        index: String,
+        /// The row's length.
+        row_bytes: usize,
+    },
+    /// Bytes of a key cannot be changed in place.
+    #[error("row {row}: the bytes belong to the key of index {index}; replace the whole row")]
+    KeyInPlace {
+        /// The row.
+        row: RowId,
+        /// The index.
+        index: String,
+    },
+    /// An index can only be made of a table without rows.
+    #[error("table {table} has rows: make its indexes before them")]
+    TableNotEmpty {
+        /// The table.
+        table: String,
+    },
+    /// An index is not what it should be, or does not fit its table.
+    #[error("index {index} is damaged at block {address}: {reason}")]
+    DamagedIndex {
+        /// The index.
+        index: String,
+        /// Where it was noticed.
+        address: BlockAddress,
+        /// What is wrong.
+        reason: String,
+    },
     /// More sessions change data at once than the transaction table has slots for.
     #[error("all {slots} slots of the transaction table are taken")]
     TransactionTableFull {
         /// Slots there are.
         slots: usize,
     },
-    /// A roll-back failed halfway: what is left of the transaction can be neither added to nor committed.
-    #[error("a roll-back of this transaction failed halfway: roll back again")]
+    /// A roll-back failed halfway, or a change of a row and its indexes did: what is left of the transaction can be
+    /// neither added to nor committed.
+    #[error("a change of this transaction, or its roll-back, failed halfway: roll back")]
     RollBackUnfinished,
     /// The instance stopped because it could not keep its promises any longer.
     #[error("the instance was aborted: {reason}")]

@@ -13,6 +13,7 @@ mod change;
 mod control_file;
 mod error;
 mod fixed_sga;
+mod index;
 mod instance;
 #[cfg(all(test, feature = "shuttle"))]
 mod interleavings;
@@ -20,6 +21,7 @@ mod interleavings;
 pub mod invariant;
 #[cfg(not(feature = "switchable"))]
 mod invariant;
+mod key;
 mod log;
 #[cfg(feature = "planted")]
 pub mod probe;
@@ -30,6 +32,7 @@ mod recovery;
 mod session;
 mod settings;
 mod sga;
+mod space;
 mod statistics;
 mod storage;
 mod table;
@@ -40,10 +43,11 @@ pub use block::{BlockAddress, RowId};
 pub use buggify::{Switch, Switches};
 pub use control_file::CONTROL_FILE_BYTES;
 pub use error::{KernelError, Result};
+pub use index::{Index, KeyPart};
 pub use instance::{Instance, SegmentSpace, Shutdown, create_database};
 pub use processes::double_write::double_write_bytes;
 pub use recovery::RecoveryReport;
-pub use session::Session;
+pub use session::{IndexShape, Session};
 pub use settings::{Commit, InstanceSettings, PlantedFault, Settings, TornBlocks, WriteSync};
 pub use statistics::StatisticsSnapshot;
 pub use storage::Storage;

@@ -34,6 +34,16 @@ probes! {
     RowMigrated,
     /// A heap block was compacted to make room for a row.
     BlockCompacted,
+    /// A node of an index was split.
+    NodeSplit,
+    /// The root of an index got a level.
+    RootGrown,
+    /// A node got room because ghosts went, or because what they left was moved together.
+    NodeTidied,
+    /// A leaf was taken out of its tree.
+    LeafReclaimed,
+    /// A session went on to the right neighbour of a node, which had been split meanwhile.
+    MovedRight,
     /// A wait was refused because it would have closed a circle of waits.
     DeadlockBroken,
     /// A reader went back to an earlier version of a row.

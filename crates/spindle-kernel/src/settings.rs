@@ -221,6 +221,16 @@ pub enum PlantedFault {
     RoomOverstated,
     /// CKPT notes a position that LGWR has not reached.
     CheckpointBeyondRedo,
+    /// The branch above a node is not told that the node was split.
+    SplitUntold,
+    /// A session takes a node for the one it looks for although it was split meanwhile.
+    NeighbourIgnored,
+    /// Roll-back leaves the entries of indexes as they are.
+    EntriesNotUndone,
+    /// A deleted entry goes when its transaction has ended, and statements that began before may want it.
+    GhostGoneEarly,
+    /// Two transactions may put the same key into a unique index.
+    KeyUnlocked,
     /// A background process of that name ends when others need it.
     ProcessEnds(&'static str),
     /// A background process of that name panics.
@@ -231,7 +241,7 @@ pub enum PlantedFault {
 impl PlantedFault {
     /// Every fault that power cuts, or the statements before one, bring to light. For the others a device must fail or
     /// misdirect, or transactions must get in each other's way.
-    pub const ALL: [PlantedFault; 27] = [
+    pub const ALL: [PlantedFault; 32] = [
         PlantedFault::AcknowledgeBeforeFlush,
         PlantedFault::WriteAheadOfRedo,
         PlantedFault::DatafileWriteNotDurable,
@@ -259,6 +269,11 @@ impl PlantedFault {
         PlantedFault::BlockChecksumUnverified,
         PlantedFault::FreedSpaceNotKept,
         PlantedFault::ScanSeesLatest,
+        PlantedFault::SplitUntold,
+        PlantedFault::NeighbourIgnored,
+        PlantedFault::EntriesNotUndone,
+        PlantedFault::GhostGoneEarly,
+        PlantedFault::KeyUnlocked,
     ];
 }
 

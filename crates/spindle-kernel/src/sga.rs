@@ -13,12 +13,14 @@ use crate::cache::BufferCache;
 use crate::control_file::ControlFile;
 use crate::error::Result;
 use crate::fixed_sga::{FixedSga, Waiters};
+use crate::key::Keys;
 use crate::log::buffer::{FIRST_POSITION, Log};
 use crate::log::files::LogFiles;
 use crate::settings::Settings;
 use crate::storage::Storage;
 use crate::transaction::abandoned::Abandoned;
 use crate::transaction::row_lock::RowLocks;
+use crate::transaction::statements::Statements;
 use crate::transaction::undo_segment::{UNDO_SEGMENT, UndoSegment};
 
 /// All that the processes and sessions of an instance share.
@@ -32,6 +34,9 @@ pub(crate) struct Sga {
     pub(crate) undo: UndoSegment,
     pub(crate) locks: RowLocks,
     pub(crate) abandoned: Abandoned,
+    pub(crate) statements: Statements,
+    /// Of all indexes, for those who know a row but not its table.
+    pub(crate) keys: Keys,
     /// Sessions that have not ended.
     pub(crate) sessions: AtomicUsize,
     /// One change of the space map at a time.
@@ -109,6 +114,8 @@ impl Sga {
             undo: UndoSegment::new(&undo_segment, undo_segment.row_bytes, settings.block_bytes),
             locks: RowLocks::new(),
             abandoned: Abandoned::new(),
+            statements: Statements::default(),
+            keys: Keys::default(),
             sessions: AtomicUsize::new(0),
             space_turn: Semaphore::new(1),
             multiblock_read_blocks: settings.multiblock_read_blocks.min(buffers / 64).max(1),

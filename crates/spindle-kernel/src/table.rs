@@ -1,6 +1,5 @@
-//! Tables and the space they take. Tablespaces are sets of datafiles; a segment gets extents from the files of its
-//! tablespace in turn, so that a table lies evenly over all of them. Loading is a direct path: whole blocks go
-//! straight to the datafiles, without redo, and count only when the control file knows them.
+//! Tables. Loading is a direct path: whole blocks go straight to the datafiles, without redo, and count only when the
+//! control file knows them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,19 +7,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::RngCore;
 use spindle_io::sync::Latch;
-use spindle_io::{Arena, Request, Submission};
 
 use crate::block::heap::{self, RowKind};
-use crate::block::{self, BlockAddress, BlockKind, RowId, Version};
-use crate::control_file::{Contents, Extent, Segment};
+use crate::block::{self, BlockAddress, RowId, Version};
+use crate::control_file::Segment;
 use crate::error::{KernelError, Result};
+use crate::index::Index;
 use crate::sga::Sga;
+use crate::space::{Space, add_extents, extent_blocks, write_extent};
 use crate::transaction::undo_record::UNDO_RECORD_OVERHEAD_BYTES;
-
-/// Extents are this long, so that multi-block reads stay within one (1 MiB, as Oracle's `AUTOALLOCATE` soon gives).
-const EXTENT_BYTES: usize = 1 << 20;
-/// Blocks written in one I/O while loading.
-const LOAD_BATCH_BLOCKS: usize = 64;
 
 /// A table of an open database.
 pub struct Table {
@@ -29,8 +24,8 @@ pub struct Table {
     row_bytes: usize,
     slots_per_block: usize,
     loaded_rows: u64,
-    extents: Latch<Vec<Extent>>,
-    extent_blocks: u32,
+    pub(crate) space: Space,
+    indexes: Latch<Arc<[Arc<Index>]>>,
     /// The next block, counted over the extents, that a session takes for its inserts.
     pub(crate) insert_block: AtomicU64,
 }
@@ -45,8 +40,8 @@ impl Table {
             row_bytes,
             slots_per_block,
             loaded_rows: segment.loaded_rows,
-            extents: Latch::new(segment.extents.clone()),
-            extent_blocks: extent_blocks(block_bytes),
+            space: Space::new(segment, block_bytes),
+            indexes: Latch::default(),
             insert_block: AtomicU64::new(segment.loaded_rows / slots_per_block as u64),
         }
     }
@@ -108,91 +103,29 @@ impl Table {
 
     /// Address of a block, counted over the extents; `None` beyond the last.
     pub fn block(&self, number: u64) -> Option<BlockAddress> {
-        self.run(number).map(|(address, _)| address)
+        self.space.run(number).map(|(address, _)| address)
     }
 
-    /// Address of a block and how many follow it in the same extent, itself included.
-    pub(crate) fn run(&self, number: u64) -> Option<(BlockAddress, u32)> {
-        // Every extent but a segment's last is of the same size.
-        let extents = self.extents.lock();
-        let extent = extents.get((number / u64::from(self.extent_blocks)) as usize)?;
-        let within = (number % u64::from(self.extent_blocks)) as u32;
-        let address = BlockAddress {
-            file: extent.file,
-            block: extent.first_block + within,
-        };
-        (within < extent.blocks).then_some((address, extent.blocks - within))
+    /// Its index of a name.
+    pub fn index(&self, name: &str) -> Result<Arc<Index>> {
+        let indexes = self.indexes();
+        let found = indexes.iter().find(|index| index.name() == name);
+        found.cloned().ok_or_else(|| KernelError::NoSuchIndex {
+            table: self.name.clone(),
+            name: name.to_string(),
+        })
     }
 
-    /// Gives the table another extent; safe to be asked by several sessions at once, for `number` is the block they
-    /// lack. The new blocks are formatted before the control file knows them.
-    pub(crate) async fn extend(&self, sga: &Sga, number: u64) -> Result<()> {
-        let _turn = sga
-            .space_turn
-            .acquire()
-            .await
-            .expect("the semaphore is never closed");
-        let mut plan = sga.control.read(Clone::clone);
-        let index = plan.segment_index(self.segment);
-        let have = plan.segments[index].extents.len();
-        if number < have as u64 * u64::from(self.extent_blocks) {
-            return Ok(());
-        }
-        add_extents(&mut plan, index, self.extent_blocks, self.extent_blocks)?;
-        for extent in &plan.segments[index].extents[have..] {
-            format_extent(sga, *extent).await?;
-        }
-        let extents = plan.segments[index].extents.clone();
-        sga.control
-            .update_both(sga, |contents| {
-                contents.next_free = plan.next_free;
-                contents.segments = plan.segments;
-                Ok(())
-            })
-            .await?;
-        *self.extents.lock() = extents;
-        Ok(())
+    /// Its indexes.
+    pub fn indexes(&self) -> Arc<[Arc<Index>]> {
+        Arc::clone(&self.indexes.lock())
     }
-}
 
-/// Blocks in an extent.
-pub(crate) fn extent_blocks(block_bytes: usize) -> u32 {
-    (EXTENT_BYTES / block_bytes) as u32
-}
-
-/// Gives a segment extents for `blocks` blocks, from the data files in turn.
-pub(crate) fn add_extents(
-    contents: &mut Contents,
-    segment: usize,
-    blocks: u32,
-    extent_blocks: u32,
-) -> Result<()> {
-    let data_files = 1..contents.file_blocks.len();
-    let mut added = 0;
-    while added < blocks {
-        let turn = contents.segments[segment].extents.len();
-        let fits =
-            |file: &usize| contents.next_free[*file] + extent_blocks <= contents.file_blocks[*file];
-        let file = data_files
-            .clone()
-            .map(|step| 1 + (step + turn - 1) % data_files.len())
-            .find(fits)
-            .ok_or_else(|| KernelError::TablespaceFull {
-                tablespace: "DATA",
-                segment: contents.segments[segment].name.clone(),
-                extent_blocks,
-            })?;
-        let first_block = contents.next_free[file];
-        contents.next_free[file] += extent_blocks;
-        let extent = Extent {
-            file: file as u16,
-            first_block,
-            blocks: extent_blocks,
-        };
-        contents.segments[segment].extents.push(extent);
-        added += extent_blocks;
+    /// It has another index.
+    pub(crate) fn add_index(&self, index: &Arc<Index>) {
+        let mut indexes = self.indexes.lock();
+        *indexes = indexes.iter().chain([index]).map(Arc::clone).collect();
     }
-    Ok(())
 }
 
 /// Blocks that `rows` loaded rows of up to `row_bytes` take, whole extents.
@@ -247,7 +180,7 @@ pub(crate) async fn create(
         if is_interrupted() {
             return Err(KernelError::LoadInterrupted);
         }
-        let first_number = order as u64 * u64::from(table.extent_blocks);
+        let first_number = order as u64 * u64::from(table.space.extent_blocks());
         write_extent(sga, *extent, |step, address, bytes| {
             fill_block(
                 &table,
@@ -269,72 +202,6 @@ pub(crate) async fn create(
         })
         .await?;
     Ok(Arc::new(table))
-}
-
-/// Writes unused blocks over an extent.
-async fn format_extent(sga: &Sga, extent: Extent) -> Result<()> {
-    let mut filler = sga
-        .env
-        .rng(u64::from(extent.first_block) << 16 | u64::from(extent.file));
-    write_extent(sga, extent, |_, address, bytes| {
-        format_unused(address, bytes, &mut filler)
-    })
-    .await?;
-    sga.flush_datafiles().await
-}
-
-/// An unused block: a header, and bytes that do not compress.
-pub(crate) fn format_unused(
-    address: BlockAddress,
-    bytes: &mut [u8],
-    filler: &mut Xoshiro256PlusPlus,
-) {
-    filler.fill_bytes(bytes);
-    block::format(bytes, BlockKind::Unused, address, 0);
-    block::seal(bytes);
-}
-
-/// Writes every block of an extent past the cache; `fill` makes the block of a number within it.
-pub(crate) async fn write_extent(
-    sga: &Sga,
-    extent: Extent,
-    mut fill: impl FnMut(u32, BlockAddress, &mut [u8]),
-) -> Result<()> {
-    let block_bytes = sga.settings.block_bytes;
-    let arena =
-        Arena::new(block_bytes, LOAD_BATCH_BLOCKS).map_err(|error| KernelError::Memory {
-            what: "loading",
-            reason: error.to_string(),
-        })?;
-    let mut done = 0;
-    while done < extent.blocks {
-        let count = (extent.blocks - done).min(LOAD_BATCH_BLOCKS as u32);
-        let mut holds = Vec::with_capacity(count as usize);
-        for step in done..done + count {
-            let frame = arena
-                .allocate()
-                .expect("a frame for each block of the batch");
-            let mut bytes = frame.try_write_hold().expect("the frame is ours");
-            fill(
-                step,
-                BlockAddress {
-                    file: extent.file,
-                    block: extent.first_block + step,
-                },
-                &mut bytes,
-            );
-            holds.push(bytes.share(block_bytes));
-        }
-        let offset = u64::from(extent.first_block + done) * block_bytes as u64;
-        let request = Request::write(offset, holds, false, Submission::Alone);
-        let device = sga.storage.datafile(extent.file);
-        if let Err(error) = device.submit(request).await.result {
-            sga.fail(error.to_string());
-            return Err(error.into());
-        }
-        done += count;
-    }
-    Ok(())
 }
 
 fn fill_block(

@@ -1,12 +1,13 @@
 //! The database block: its header, and the checks that a block read from a device must pass; in modules of their own
-//! the three kinds of body (heap, undo, transaction table). Pure functions on bytes; everything else in the kernel goes
-//! through them.
+//! the kinds of body (heap, index, undo, transaction table). Pure functions on bytes; everything else in the kernel
+//! goes through them.
 //!
 //! Header, little-endian: CRC32C of the rest (4 bytes), kind (1), format version (1), unused (2), address (8), SCN (8),
 //! segment number (4), unused (4). The SCN is the redo position just after the last change to the block: one number
 //! says both how new a block is and how far the redo must be on stable storage before the block may be written.
 
 pub mod heap;
+pub mod index;
 pub mod transaction_table;
 pub mod undo;
 
@@ -26,6 +27,9 @@ pub struct BlockAddress {
 }
 
 impl BlockAddress {
+    /// The number of a datafile that no database has: keys are locked as if they were rows of it.
+    pub(crate) const OF_KEYS: u16 = u16::MAX;
+
     /// Both numbers in one, as stored in headers and redo.
     pub fn to_u64(self) -> u64 {
         (u64::from(self.file) << 32) | u64::from(self.block)
@@ -88,6 +92,13 @@ impl RowId {
 
 impl fmt::Display for RowId {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.address.file == BlockAddress::OF_KEYS {
+            return write!(
+                formatter,
+                "of key {:08x}{:04x}",
+                self.address.block, self.slot
+            );
+        }
         write!(formatter, "{}.{}", self.address, self.slot)
     }
 }
@@ -147,6 +158,8 @@ pub enum BlockKind {
     Undo = 4,
     /// A part of the transaction table (undo segment header).
     TransactionTable = 5,
+    /// A node of an index, or its header.
+    Index = 6,
 }
 
 fn get_u16(block: &[u8], at: usize) -> u16 {
@@ -177,6 +190,11 @@ pub fn format(block: &mut [u8], kind: BlockKind, address: BlockAddress, segment:
 /// The kind byte, as stored.
 pub fn kind(block: &[u8]) -> u8 {
     block[4]
+}
+
+/// The segment it belongs to.
+pub fn segment(block: &[u8]) -> u32 {
+    get_u32(block, 24)
 }
 
 /// The block's SCN.
@@ -230,6 +248,8 @@ pub fn check(block: &[u8], address: BlockAddress) -> Result<(), String> {
     let is = |wanted: BlockKind| kind(block) == wanted as u8;
     if is(BlockKind::Heap) {
         heap::check(block)
+    } else if is(BlockKind::Index) {
+        index::check(block).map_or(Ok(()), Err)
     } else if is(BlockKind::Undo) {
         undo::check(block)
     } else if is(BlockKind::TransactionTable) || is(BlockKind::Unused) {

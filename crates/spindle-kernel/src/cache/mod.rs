@@ -122,39 +122,85 @@ impl BufferCache {
         }
     }
 
-    /// Two blocks. While a buffer for one is waited for the other is not pinned: sessions that each hold one and wait
-    /// for another could stop each other for good. The one waited for is kept, and then the other is tried. The first
-    /// should be the one that is likely to be in the cache. Where buffers are so scarce that each block is gone when
-    /// the other has come, a session may hold one after all; one session at a time, so that no two wait for each other.
+    /// Two blocks, as [`BufferCache::get_all`].
     pub(crate) async fn get_two(
         &self,
         fixed: &FixedSga,
         waits: &ProcessWaits,
         addresses: [BlockAddress; 2],
     ) -> Result<[Pin; 2]> {
+        let wanted = addresses.map(Wanted::Present);
+        self.get_all(fixed, waits, wanted).await
+    }
+
+    /// Several blocks. While a buffer for one is waited for no other is pinned: sessions that each hold one and wait
+    /// for another could stop each other for good. The one waited for is kept, and then the others are tried. The first
+    /// should be the one that is likely to be in the cache. Where buffers are so scarce that a block is gone when the
+    /// other has come, a session may hold some after all; one session at a time, so that no two wait for each other.
+    pub(crate) async fn get_all<const N: usize>(
+        &self,
+        fixed: &FixedSga,
+        waits: &ProcessWaits,
+        wanted: [Wanted; N],
+    ) -> Result<[Pin; N]> {
         let mut kept = 0;
         for _ in 0..UNPINNED_TRIES {
-            let first = self.get(fixed, waits, addresses[kept]).await?;
-            waits.add_logical_read();
-            match self.find_now(fixed, addresses[1 - kept])? {
-                Some(found) => {
-                    if let Some(second) = self.settle(fixed, waits, found).await? {
-                        return Ok(if kept == 0 {
-                            [first, second]
-                        } else {
-                            [second, first]
-                        });
-                    }
-                }
-                None => kept = 1 - kept,
+            let mut pins = [const { None }; N];
+            pins[kept] = Some(self.get_wanted(fixed, waits, wanted[kept]).await?);
+            let missing = self.get_others(fixed, waits, &wanted, &mut pins).await?;
+            match missing {
+                None => return Ok(pins.map(|pin| pin.expect("none is missing"))),
+                Some(index) => kept = index,
             }
         }
         probe::hit(Probe::PinnedWait);
         let turn = self.pinned_wait.acquire().await;
         let _turn = turn.expect("the semaphore is never closed");
-        let first = self.get(fixed, waits, addresses[0]).await?;
-        let second = self.get(fixed, waits, addresses[1]).await?;
-        Ok([first, second])
+        let mut pins = [const { None }; N];
+        for (pin, wanted) in pins.iter_mut().zip(wanted) {
+            *pin = Some(self.get_wanted(fixed, waits, wanted).await?);
+        }
+        Ok(pins.map(|pin| pin.expect("each was waited for")))
+    }
+
+    async fn get_wanted(
+        &self,
+        fixed: &FixedSga,
+        waits: &ProcessWaits,
+        wanted: Wanted,
+    ) -> Result<Pin> {
+        match wanted {
+            Wanted::Present(address) => self.get(fixed, waits, address).await,
+            Wanted::New(address) => self.get_new(fixed, waits, address).await,
+        }
+    }
+
+    /// Gets those that are not there without waiting for a buffer. Returns the first for which there is none.
+    async fn get_others<const N: usize>(
+        &self,
+        fixed: &FixedSga,
+        waits: &ProcessWaits,
+        wanted: &[Wanted; N],
+        pins: &mut [Option<Pin>; N],
+    ) -> Result<Option<usize>> {
+        for (index, (pin, wanted)) in pins.iter_mut().zip(wanted).enumerate() {
+            if pin.is_some() {
+                continue;
+            }
+            let (Wanted::Present(address) | Wanted::New(address)) = *wanted;
+            waits.add_logical_read();
+            let Some(found) = self.find_now(fixed, address)? else {
+                return Ok(Some(index));
+            };
+            *pin = match (found, wanted) {
+                (Found::Claimed(claim), Wanted::New(_)) => Some(format_claimed(claim)),
+                (found, _) => self.settle(fixed, waits, found).await?,
+            };
+            if pin.is_none() {
+                return Ok(Some(index));
+            }
+        }
+        Ok(None)
     }
 
     /// The block at `address` when its present bytes do not matter, because the caller formats it: never read in.
@@ -167,13 +213,7 @@ impl BufferCache {
         loop {
             let found = self.find(fixed, waits, address).await?;
             if let Found::Claimed(claim) = found {
-                let frame = &claim.pin().buffer.frame;
-                let mut bytes = frame
-                    .try_write()
-                    .expect("a claimed buffer is its claimer's");
-                block::format(&mut bytes, BlockKind::Unused, address, 0);
-                drop(bytes);
-                return Ok(claim.now_valid());
+                return Ok(format_claimed(claim));
             }
             if let Some(pin) = self.settle(fixed, waits, found).await? {
                 return Ok(pin);
@@ -457,6 +497,28 @@ impl BufferCache {
         }
         self.writers.wake_all();
     }
+}
+
+/// A block that is about to be formatted, in the buffer claimed for it.
+fn format_claimed(claim: Claim) -> Pin {
+    let pin = claim.pin();
+    let mut bytes = pin
+        .buffer
+        .frame
+        .try_write()
+        .expect("a claimed buffer is its claimer's");
+    block::format(&mut bytes, BlockKind::Unused, pin.address, 0);
+    drop(bytes);
+    claim.now_valid()
+}
+
+/// A block that is wanted.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Wanted {
+    /// As it is.
+    Present(BlockAddress),
+    /// To be formatted: what it holds does not matter.
+    New(BlockAddress),
 }
 
 /// What a change finds of a block.

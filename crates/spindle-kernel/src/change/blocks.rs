@@ -14,9 +14,13 @@ use crate::settings::{PlantedFault, TornBlocks};
 use crate::sga::Sga;
 use crate::wait_event::ProcessWaits;
 
-/// Changes up to three blocks in one redo record. `plan` looks at the blocks (in the order of `pins`) and puts the
-/// vectors of the change into the builder; it may be called again, after a wait, and must then plan afresh. Returns
-/// what `plan` returned and the redo position after the record.
+/// Blocks that one record changes at most: the split of a node changes it, its new neighbour, the branch above, and the
+/// index's header.
+pub(crate) const BLOCKS_MAX: usize = 4;
+
+/// Changes up to [`BLOCKS_MAX`] blocks in one redo record. `plan` looks at the blocks (in the order of `pins`) and
+/// puts the vectors of the change into the builder; it may be called again, after a wait, and must then plan afresh.
+/// Returns what `plan` returned and the redo position after the record.
 pub(crate) async fn change<T>(
     sga: &Sga,
     waits: &ProcessWaits,
@@ -97,9 +101,9 @@ fn log(
 ) -> Append {
     let lost = sga.settings.has_planted(PlantedFault::DirtyFlagLost);
     let left_out = sga.settings.has_planted(PlantedFault::ImagesLeftOut);
-    let mut begun = [None; 3];
-    let mut is_whole = [false; 3];
-    let mut images: [Option<(BlockAddress, &[u8])>; 3] = [None; 3];
+    let mut begun = [None; BLOCKS_MAX];
+    let mut is_whole = [false; BLOCKS_MAX];
+    let mut images: [Option<(BlockAddress, &[u8])>; BLOCKS_MAX] = [None; BLOCKS_MAX];
     for (index, (pin, block)) in pins.iter().zip(blocks).enumerate() {
         let address = pin.address();
         let Some(first) = builder.vectors().find(|vector| vector.address == address) else {
@@ -118,7 +122,7 @@ fn log(
             images[index] = Some((address, block));
         }
     }
-    let mut list = [(BlockAddress::from_u64(0), &[][..]); 3];
+    let mut list = [(BlockAddress::from_u64(0), &[][..]); BLOCKS_MAX];
     let mut count = 0;
     for image in images.into_iter().flatten() {
         list[count] = image;

@@ -1,6 +1,7 @@
 //! How the database is changed: the one path by which blocks change, and on it how a transaction begins, ends and is
-//! undone. Sessions, PMON and recovery come here.
+//! undone; and the trees of index blocks on it. Sessions, PMON and recovery come here.
 
 pub(crate) mod blocks;
 pub(crate) mod roll_back;
 pub(crate) mod transaction;
+pub(crate) mod tree;

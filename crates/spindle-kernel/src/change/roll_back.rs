@@ -1,8 +1,10 @@
 //! Undoing a transaction: for a session that asks for it, for one that died, and after a crash.
 
+use crate::block::index::Place;
 use crate::block::{BlockAddress, transaction_table, undo};
 use crate::cache::Pin;
 use crate::error::{KernelError, Result};
+use crate::index::Root;
 use crate::log::redo::{RecordBuilder, VectorKind, row_head};
 use crate::settings::PlantedFault;
 use crate::sga::Sga;
@@ -12,6 +14,8 @@ use crate::wait_event::ProcessWaits;
 
 use super::blocks::change;
 use super::transaction::{push_end, push_slot, table_pin};
+use super::tree;
+use super::tree::entries::{What, push_undone};
 
 /// Undoes a transaction, newest change first. Each step forgets its undo record in the same redo record, so that a
 /// crash in the middle never undoes a change twice, and after an error this may be called again.
@@ -60,10 +64,29 @@ async fn undo_block(
         if stored.transaction != id {
             return Err(broken_chain(sga, address));
         }
-        let UndoRecord::Link { previous } = stored.record else {
-            drop(undo_pin);
-            undo_one(sga, waits, builder, address, used, stored).await?;
-            continue;
+        let previous = match stored.record {
+            UndoRecord::Link { previous } => previous,
+            UndoRecord::NoEntry { row, index, key } | UndoRecord::Entry { row, index, key } => {
+                drop(undo_pin);
+                let place = Place { key, row };
+                let was_there = matches!(stored.record, UndoRecord::Entry { .. });
+                let what = if was_there { What::Remove } else { What::Add };
+                undo_entry(
+                    sga,
+                    waits,
+                    builder,
+                    (address, used),
+                    (index, place),
+                    (id, what),
+                )
+                .await?;
+                continue;
+            }
+            _ => {
+                drop(undo_pin);
+                undo_one(sga, waits, builder, address, used, stored).await?;
+                continue;
+            }
         };
         let pins = [&undo_pin, table];
         change(sga, waits, builder, &pins, |blocks, builder| {
@@ -93,7 +116,9 @@ async fn undo_one(
         UndoRecord::Patch { row, offset, .. } => (row, VectorKind::PatchRow, offset.to_le_bytes()),
         UndoRecord::Row { row, kind, .. } => (row, VectorKind::SetRow, [kind as u8, 0]),
         UndoRecord::NoRow { row } => (row, VectorKind::ClearRow, [0, 0]),
-        UndoRecord::Link { .. } => unreachable!("links are followed, not applied"),
+        UndoRecord::Link { .. } | UndoRecord::NoEntry { .. } | UndoRecord::Entry { .. } => {
+            unreachable!("neither links nor entries are in slots")
+        }
     };
     let addresses = [undo_address, row.address];
     let [undo, data] = sga.cache.get_two(sga, waits, addresses).await?;
@@ -107,6 +132,37 @@ async fn undo_one(
     })
     .await?;
     Ok(())
+}
+
+/// Undoes what was done to an entry of an index, wherever it is by now.
+async fn undo_entry(
+    sga: &Sga,
+    waits: &ProcessWaits,
+    builder: &mut RecordBuilder,
+    (undo_address, used): (BlockAddress, usize),
+    (index, place): (u32, Place<'_>),
+    done: (u64, What),
+) -> Result<()> {
+    let root = Root::find(sga, index).ok_or_else(|| broken_chain(sga, undo_address))?;
+    loop {
+        let leaf = tree::descend(sga, waits, root, place, 0).await?.address;
+        let addresses = [undo_address, leaf];
+        let [undo, node] = sga.cache.get_two(sga, waits, addresses).await?;
+        let (is_undone, _) = change(sga, waits, builder, &[&node, &undo], |blocks, builder| {
+            if !tree::is_leaf_of(sga, &blocks[0], root, place) {
+                return Ok(false);
+            }
+            if !sga.settings.has_planted(PlantedFault::EntriesNotUndone) {
+                push_undone(sga, builder, root, (leaf, &blocks[0]), place, done)?;
+            }
+            push_truncate(builder, undo_address, used);
+            Ok(true)
+        })
+        .await?;
+        if is_undone {
+            return Ok(());
+        }
+    }
 }
 
 fn push_truncate(builder: &mut RecordBuilder, address: BlockAddress, used: usize) {

@@ -13,8 +13,9 @@ use crate::log::marks::Location;
 use crate::processes::double_write;
 use crate::settings::Settings;
 use crate::sga::Sga;
+use crate::space::{format_unused, write_extent};
 use crate::storage::{Storage, UNDO_FILE};
-use crate::table::{format_unused, write_extent};
+
 use crate::transaction::undo_segment::{UNDO_SEGMENT, table_blocks};
 
 use super::devices::check_storage;
@@ -74,6 +75,7 @@ pub async fn create_database(
         next_free,
         file_blocks,
         segments: vec![undo_segment],
+        indexes: Vec::new(),
     };
     write_log_headers(storage, database).await?;
     let control = ControlFile::create(Arc::clone(&storage.control), contents);

@@ -14,7 +14,7 @@ pub(super) fn check_storage(storage: &Storage, settings: &Settings) -> Result<()
         block_bytes.is_power_of_two() && (2048..=32768).contains(&block_bytes),
         "a block has 2, 4, 8, 16 or 32 KiB, not {block_bytes} bytes"
     );
-    // A record holds at most three images and the vectors of one change.
+    // A record holds at most four images and the vectors of one change.
     assert!(
         settings.log_buffer_bytes >= 16 * block_bytes
             && settings.log_buffer_bytes.is_multiple_of(4096),

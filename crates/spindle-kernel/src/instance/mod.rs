@@ -12,6 +12,7 @@ use spindle_io::{Arena, Env, Join};
 
 use crate::control_file::{ControlFile, Segment};
 use crate::error::{KernelError, Result};
+use crate::index::{self, Index, KeyPart};
 use crate::processes::checkpoint::{self, hold_back};
 use crate::processes::{pmon, start_processes};
 use crate::recovery::{RecoveryReport, recover};
@@ -92,16 +93,24 @@ impl Instance {
             }
         };
         let block_bytes = settings.block_bytes;
-        let tables = instance.sga.control.read(|contents| {
-            let tables = contents
-                .segments
+        let contents = instance.sga.control.read(Clone::clone);
+        for segment in &contents.segments {
+            let is_index = contents
+                .indexes
                 .iter()
-                .filter(|segment| segment.number != UNDO_SEGMENT);
-            tables
-                .map(|segment| Arc::new(Table::new(segment, block_bytes)))
-                .collect()
-        });
-        *instance.tables.lock() = tables;
+                .any(|index| index.segment == segment.number);
+            if segment.number != UNDO_SEGMENT && !is_index {
+                let table = Arc::new(Table::new(segment, block_bytes));
+                instance.tables.lock().push(table);
+            }
+        }
+        for of in &contents.indexes {
+            let segment = &contents.segments[contents.segment_index(of.segment)];
+            let index = Arc::new(Index::new(segment, of, block_bytes));
+            let tables = instance.tables.lock();
+            let table = tables.iter().find(|table| table.segment == of.table);
+            instance.adopt(table.expect("an index has a table"), &index);
+        }
         Ok(instance)
     }
 
@@ -140,6 +149,37 @@ impl Instance {
         let table = table.await?;
         self.tables.lock().push(Arc::clone(&table));
         Ok(table)
+    }
+
+    fn adopt(&self, table: &Table, index: &Arc<Index>) {
+        table.add_index(index);
+        self.sga.keys.add(index.key());
+    }
+
+    /// Makes an index of a table that has no rows yet. Its key is put together from parts of the row, in their order;
+    /// of all rows together it must not be longer than an eighth of a block.
+    ///
+    /// # Errors
+    /// [`KernelError::TableNotEmpty`] when the table has rows. Nobody else may put rows into it meanwhile.
+    pub async fn create_index(
+        &self,
+        table: &Table,
+        name: &str,
+        is_unique: bool,
+        key: &[KeyPart],
+    ) -> Result<Arc<Index>> {
+        let mut is_empty = true;
+        let mut session = self.session();
+        let looked = session.scan(table, 0, u64::MAX, |_, _| is_empty = false);
+        looked.await?;
+        if !is_empty {
+            return Err(KernelError::TableNotEmpty {
+                table: table.name().to_string(),
+            });
+        }
+        let index = index::create(&self.sga, name, table.segment, is_unique, key).await?;
+        self.adopt(table, &index);
+        Ok(index)
     }
 
     /// The table of a name.

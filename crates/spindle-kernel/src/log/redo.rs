@@ -6,7 +6,8 @@
 //! payload. A position in the redo (an SCN) counts record bytes since the database was created; batch headers and
 //! padding are not counted.
 
-use crate::block::{self, BlockAddress, BlockKind, Version, heap, transaction_table, undo};
+use crate::block::index::{self, Place};
+use crate::block::{self, BlockAddress, BlockKind, RowId, Version, heap, transaction_table, undo};
 
 /// Bytes before the first vector of a record.
 pub const RECORD_HEADER_BYTES: usize = 4;
@@ -38,6 +39,22 @@ pub enum VectorKind {
     CompactHeap = 10,
     /// The transaction of a slot has ended, at the SCN after this record: slot (2).
     EndSlot = 11,
+    /// A node of an index: segment (4), the node.
+    FormatNode = 12,
+    /// An entry put into a node: position (2), whether it replaces the one there (1), unused (1), the entry.
+    PutEntry = 13,
+    /// An entry taken from a node: position (2).
+    DropEntry = 14,
+    /// A node tidied up: how many entries go (2), positions of those (2 each), of those that lose their numbers (2
+    /// each).
+    TidyNode = 15,
+    /// A node left with its first entries: how many (2), unused (2), its new right neighbour (8), rowid (8) and key of
+    /// the place where that begins.
+    CutNode = 16,
+    /// The header of an index: first free block (8), first block never used (4).
+    SetIndexHead = 17,
+    /// A block of an index that is in no tree: segment (4), the next free block (8).
+    FreeNode = 18,
 }
 
 impl VectorKind {
@@ -55,6 +72,13 @@ impl VectorKind {
             SetSlot,
             CompactHeap,
             EndSlot,
+            FormatNode,
+            PutEntry,
+            DropEntry,
+            TidyNode,
+            CutNode,
+            SetIndexHead,
+            FreeNode,
         ]
         .into_iter()
         .find(|kind| *kind as u8 == value)
@@ -62,9 +86,10 @@ impl VectorKind {
 
     /// True when the vector says all there is to know of the block, so that its bytes on disk do not matter.
     pub fn replaces_block(self) -> bool {
+        use VectorKind::*;
         matches!(
             self,
-            VectorKind::Image | VectorKind::FormatHeap | VectorKind::FormatUndo
+            Image | FormatHeap | FormatUndo | FormatNode | FreeNode
         )
     }
 }
@@ -201,6 +226,8 @@ fn u32_at(bytes: &[u8], at: usize) -> u32 {
 
 /// Bytes before the row's own in the vectors that change a row.
 const ROW_HEAD_BYTES: usize = 4 + Version::BYTES;
+/// Bytes before the key in the vector that cuts a node.
+const CUT_HEAD_BYTES: usize = 12 + RowId::BYTES;
 
 /// What the vectors that change a row begin with: the slot, two bytes of their own, and the row's new version.
 pub fn row_head(slot: u16, own: [u8; 2], version: Version) -> [u8; ROW_HEAD_BYTES] {
@@ -209,6 +236,48 @@ pub fn row_head(slot: u16, own: [u8; 2], version: Version) -> [u8; ROW_HEAD_BYTE
     head[2..4].copy_from_slice(&own);
     head[4..].copy_from_slice(&version.to_bytes());
     head
+}
+
+/// The place in the vector that cuts a node.
+fn place_at(payload: &[u8]) -> Place<'_> {
+    Place {
+        key: &payload[CUT_HEAD_BYTES..],
+        row: RowId::from_bytes(&payload[CUT_HEAD_BYTES - RowId::BYTES..]),
+    }
+}
+
+/// Checks that a vector of an index can be carried out.
+fn index_fits(vector: Vector<'_>, bytes: &[u8]) -> bool {
+    let payload = vector.payload;
+    let node = |least: usize| index::is_node(bytes) && payload.len() >= least;
+    let position = || u16_at(payload, 0);
+    match vector.kind {
+        VectorKind::FormatNode => payload.len() > 4 && index::node_fits(&payload[4..], bytes.len()),
+        VectorKind::PutEntry => {
+            node(4) && index::takes(bytes, position(), payload[2] != 0, &payload[4..])
+        }
+        VectorKind::DropEntry => node(2) && payload.len() == 2 && position() < index::count(bytes),
+        VectorKind::TidyNode => {
+            let exist = || {
+                let mut positions = payload
+                    .chunks_exact(2)
+                    .skip(1)
+                    .map(|bytes| u16_at(bytes, 0));
+                positions.all(|position| position < index::count(bytes))
+            };
+            let positions = payload.len() / 2;
+            node(2)
+                && payload.len().is_multiple_of(2)
+                && usize::from(position()) < positions
+                && exist()
+        }
+        VectorKind::CutNode => {
+            node(CUT_HEAD_BYTES) && index::takes_cut(bytes, position(), place_at(payload))
+        }
+        VectorKind::SetIndexHead => index::is_head(bytes) && payload.len() == index::Head::BYTES,
+        VectorKind::FreeNode => payload.len() == 12,
+        _ => false,
+    }
 }
 
 /// Checks that a vector can be carried out on the block as it is: redo that was damaged on its way must not be.
@@ -248,6 +317,13 @@ pub fn check(vector: Vector<'_>, bytes: &[u8]) -> Result<(), String> {
         }
         VectorKind::SetSlot => fixed(2 + transaction_table::ENTRY_BYTES) && table_slot(),
         VectorKind::EndSlot => fixed(2) && table_slot(),
+        VectorKind::FormatNode
+        | VectorKind::PutEntry
+        | VectorKind::DropEntry
+        | VectorKind::TidyNode
+        | VectorKind::CutNode
+        | VectorKind::SetIndexHead
+        | VectorKind::FreeNode => index_fits(vector, bytes),
     };
     fits.then_some(()).ok_or_else(|| {
         format!(
@@ -292,12 +368,48 @@ pub fn apply(vector: Vector<'_>, bytes: &mut [u8], end: u64) {
             let cut = payload[2..].chunks_exact(2).map(|slot| u16_at(slot, 0));
             heap::compact(bytes, u16_at(payload, 0), cut);
         }
+        VectorKind::FormatNode
+        | VectorKind::PutEntry
+        | VectorKind::DropEntry
+        | VectorKind::TidyNode
+        | VectorKind::CutNode
+        | VectorKind::SetIndexHead
+        | VectorKind::FreeNode => apply_to_index(vector, bytes),
     }
     debug_assert_ne!(
         block::kind(bytes),
         BlockKind::FileHeader as u8,
         "redo never touches a file header"
     );
+}
+
+fn apply_to_index(vector: Vector<'_>, bytes: &mut [u8]) {
+    let (payload, address) = (vector.payload, vector.address);
+    let long_at =
+        |at: usize| u64::from_le_bytes(payload[at..at + 8].try_into().expect("eight bytes"));
+    match vector.kind {
+        VectorKind::FormatNode => {
+            index::format_node(bytes, address, u32_at(payload, 0), &payload[4..]);
+        }
+        VectorKind::PutEntry => {
+            index::put_entry(bytes, u16_at(payload, 0), payload[2] != 0, &payload[4..]);
+        }
+        VectorKind::DropEntry => index::drop_entry(bytes, u16_at(payload, 0)),
+        VectorKind::TidyNode => {
+            let positions: Vec<u16> = payload
+                .chunks_exact(2)
+                .map(|bytes| u16_at(bytes, 0))
+                .collect();
+            let (gone, bare) = positions[1..].split_at(usize::from(positions[0]));
+            index::tidy(bytes, gone, bare);
+        }
+        VectorKind::CutNode => {
+            let right = BlockAddress::from_u64(long_at(4));
+            index::cut(bytes, u16_at(payload, 0), place_at(payload), right);
+        }
+        VectorKind::SetIndexHead => index::Head::set(bytes, payload),
+        _ => index::format_free(bytes, address, u32_at(payload, 0), long_at(4)),
+    }
 }
 
 /// Header of what LGWR writes in one go: magic (4), CRC32C of the rest of the header and the payload (4), log sequence
@@ -425,9 +537,32 @@ mod tests {
         let mut rng = spindle_io::env::seeded_rng(1, 0);
         let address = BlockAddress { file: 1, block: 9 };
         let mut passed = 0;
-        for _ in 0..200_000 {
+        for _ in 0..400_000 {
             let mut block = vec![0; 2048];
-            match rng.next_u64() % 3 {
+            match rng.next_u64() % 5 {
+                3 => {
+                    let node = index::Node {
+                        level: 0,
+                        low: Place::FIRST,
+                        high: None,
+                        right: None,
+                    };
+                    let entry = |slot| index::Entry {
+                        suffix: &[7; 400],
+                        row: RowId { address, slot },
+                        number: (slot == 1).then_some(5),
+                        is_ghost: slot == 1,
+                    };
+                    let node = node.with((0..4).map(|slot| (&[][..], entry(slot))));
+                    index::format_node(&mut block, address, 1, &node);
+                }
+                4 => {
+                    let head = index::Head {
+                        free: None,
+                        fresh: 2,
+                    };
+                    index::format_head(&mut block, address, 1, head);
+                }
                 0 => {
                     heap::format_heap(&mut block, address, 1);
                     for slot in 0..3 {
@@ -446,7 +581,7 @@ mod tests {
                 }
                 _ => transaction_table::format_table(&mut block, address, 1),
             }
-            let Some(kind) = VectorKind::from_u8(2 + (rng.next_u64() % 10) as u8) else {
+            let Some(kind) = VectorKind::from_u8(2 + (rng.next_u64() % 17) as u8) else {
                 continue;
             };
             let mut payload =

@@ -42,7 +42,8 @@ enum Attempt {
 impl Session {
     /// Changes the bytes `range` of a row in place: `edit` gets them as they are. Waits for the row's lock up to the
     /// lock timeout, or fails at once when that would be a deadlock; the transaction goes on either way, and is best
-    /// rolled back. `edit` may be called again, with fresh bytes, when the change had to wait.
+    /// rolled back. `edit` may be called again, with fresh bytes, when the change had to wait. Error when an index
+    /// goes by some of the bytes.
     pub async fn update_row(
         &mut self,
         row: RowId,
@@ -63,11 +64,13 @@ impl Session {
         edit: &impl Fn(&mut [u8]),
     ) -> Result<Attempt> {
         let mut edited = vec![0; range.len()];
+        let sga = Arc::clone(&self.sga);
         self.change_slot(place, range.len(), |before, builder| {
             let row_at = match held(row, place, before)? {
                 Ok(row_at) => row_at,
                 Err(moved_to) => return Ok((Attempt::At(moved_to), None)),
             };
+            check_no_key(&sga, row, before.block, range)?;
             let (start, end) = (row_at + range.start, row_at + range.end);
             let old = before
                 .bytes
@@ -91,11 +94,13 @@ impl Session {
         .await
     }
 
-    /// Puts another row, perhaps longer or shorter, in a row's place; its rowid stays. Where its block has no room for
-    /// it the row migrates to another one. Waits for the row's lock up to the lock timeout. Error when the row is
-    /// longer than the table allows.
-    pub async fn replace_row(&mut self, table: &Table, row: RowId, row_bytes: &[u8]) -> Result<()> {
-        table.check_row_bytes(row_bytes.len())?;
+    /// Puts another row in a row's place, in another block if it must be.
+    pub(super) async fn replace(
+        &mut self,
+        table: &Table,
+        row: RowId,
+        row_bytes: &[u8],
+    ) -> Result<()> {
         let left = match self.put_in_place(table, row, row, row_bytes).await? {
             Attempt::Done => return Ok(()),
             Attempt::NoRoom => None,
@@ -154,8 +159,8 @@ impl Session {
         .await
     }
 
-    /// Deletes a row. Its slot is not used by other transactions before this one has committed.
-    pub async fn delete_row(&mut self, table: &Table, row: RowId) -> Result<()> {
+    /// Empties the slots of a row.
+    pub(super) async fn delete(&mut self, table: &Table, row: RowId) -> Result<()> {
         match self.clear(table, row, row).await? {
             Some(place) => self.clear(table, row, place).await.map(drop),
             None => Ok(()),
@@ -234,20 +239,20 @@ impl Session {
         Ok(value)
     }
 
-    /// Adds a row, of any length up to the table's longest.
-    pub async fn insert_row(&mut self, table: &Table, row_bytes: &[u8]) -> Result<RowId> {
-        table.check_row_bytes(row_bytes.len())?;
-        self.insert(table, RowKind::Row, row_bytes).await
-    }
-
-    async fn insert(&mut self, table: &Table, kind: RowKind, bytes: &[u8]) -> Result<RowId> {
+    /// Puts a row into the block that this session's inserts go to, or the next one with room.
+    pub(super) async fn insert(
+        &mut self,
+        table: &Table,
+        kind: RowKind,
+        bytes: &[u8],
+    ) -> Result<RowId> {
         loop {
             let number = *self
                 .insert_blocks
                 .entry(table.segment)
                 .or_insert_with(|| next_insert_block(table));
             let Some(address) = table.block(number) else {
-                table.extend(&self.sga, number).await?;
+                table.space.extend(&self.sga, number).await?;
                 continue;
             };
             match self.insert_into(table, address, kind, bytes).await? {
@@ -339,6 +344,17 @@ impl<'a> Before<'a> {
             kind: self.kind,
             bytes: self.bytes,
         }
+    }
+}
+
+/// Error when an index goes by bytes of a row that are about to be changed in place.
+fn check_no_key(sga: &Sga, row: RowId, block: &[u8], range: &Range<usize>) -> Result<()> {
+    match sga.keys.with_bytes(block::segment(block), range) {
+        None => Ok(()),
+        Some(key) => Err(KernelError::KeyInPlace {
+            row,
+            index: key.index.clone(),
+        }),
     }
 }
 

@@ -2,7 +2,12 @@
 //! and ends with commit or roll-back. The isolation level is read committed.
 
 mod change;
+mod check;
+mod range;
 mod read;
+mod rows;
+
+pub use check::IndexShape;
 
 use std::sync::Arc;
 

@@ -18,7 +18,7 @@ use crate::transaction::visibility::Visibility;
 
 /// One statement's view.
 #[derive(Clone, Copy)]
-struct Statement {
+pub(super) struct Statement {
     /// Transactions that had ended by this SCN are seen.
     scn: u64,
     began_ns: u64,
@@ -79,7 +79,7 @@ impl Session {
         let end = first.saturating_add(count);
         let mut elsewhere = Vec::new();
         while number < end {
-            let Some((address, in_extent)) = table.run(number) else {
+            let Some((address, in_extent)) = table.space.run(number) else {
                 break;
             };
             let run = u64::from(in_extent)
@@ -134,7 +134,7 @@ impl Session {
         Ok(pins.len() as u64)
     }
 
-    fn statement(&self, scn: u64) -> Statement {
+    pub(super) fn statement(&self, scn: u64) -> Statement {
         Statement {
             scn,
             began_ns: self.sga.env.now(),
@@ -189,7 +189,11 @@ impl Session {
     }
 
     /// A row as the statement sees it, wherever it was then; `None`: there was none.
-    async fn row_as_of(&self, statement: Statement, row: RowId) -> Result<Option<Vec<u8>>> {
+    pub(super) async fn row_as_of(
+        &self,
+        statement: Statement,
+        row: RowId,
+    ) -> Result<Option<Vec<u8>>> {
         let place = match self.slot_as_of(statement, row).await? {
             Some((RowKind::Row, bytes)) => return Ok(Some(bytes)),
             Some((RowKind::Forward, bytes)) => RowId::from_bytes(&bytes),
@@ -310,7 +314,8 @@ impl Session {
                 let (_, row) = held.as_mut().expect("bytes were changed in something");
                 row[offset..offset + bytes.len()].copy_from_slice(bytes);
             }
-            UndoRecord::NoRow { .. } | UndoRecord::Link { .. } => *held = None,
+            UndoRecord::NoRow { .. } => *held = None,
+            _ => unreachable!("it is about the slot"),
         }
         Ok(Some(stored.previous))
     }

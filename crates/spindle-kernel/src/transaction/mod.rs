@@ -3,6 +3,7 @@
 
 pub(crate) mod abandoned;
 pub(crate) mod row_lock;
+pub(crate) mod statements;
 pub(crate) mod undo_record;
 pub(crate) mod undo_segment;
 pub(crate) mod visibility;
@@ -17,7 +18,8 @@ pub(crate) struct Transaction {
     pub(crate) id: u64,
     /// Rows it has locked.
     pub(crate) locks: Vec<RowId>,
-    /// A roll-back has begun: all that can be done is to go on with it.
+    /// A roll-back has begun, or a change of a row and its indexes has failed halfway: all that can be done is to
+    /// roll it back.
     pub(crate) rolling_back: bool,
     /// Undo blocks it has written to, the present one last.
     pub(crate) touched: Vec<BlockAddress>,

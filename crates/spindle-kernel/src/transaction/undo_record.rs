@@ -22,53 +22,70 @@ pub(crate) enum UndoRecord<'a> {
     },
     /// The slot was empty.
     NoRow { row: RowId },
+    /// The index of this segment had no entry of the key and row.
+    NoEntry {
+        row: RowId,
+        index: u32,
+        key: &'a [u8],
+    },
+    /// The index of this segment had an entry of the key and row.
+    Entry {
+        row: RowId,
+        index: u32,
+        key: &'a [u8],
+    },
 }
 
 /// Bytes an undo record takes besides the row's.
 pub(crate) const UNDO_RECORD_OVERHEAD_BYTES: usize = 24 + Version::BYTES;
 
 impl<'a> UndoRecord<'a> {
-    /// As stored: what it says (1), kind of the row (1), slot (2), offset (2), unused (2), transaction (8), address
-    /// (8), version of the row before (16), bytes.
+    /// As stored: what it says (1), kind of the row (1), slot (2), offset (2) and unused (2), or the index (4);
+    /// transaction (8), address (8), version of the row before (16), bytes.
     pub(crate) fn header(
         &self,
         transaction: u64,
         previous: Version,
     ) -> [u8; UNDO_RECORD_OVERHEAD_BYTES] {
         let mut header = [0; UNDO_RECORD_OVERHEAD_BYTES];
-        let (kind, slot, offset, address) = match *self {
+        let (kind, slot, own, address) = match *self {
             UndoRecord::Link { previous } => (1, 0, 0, previous.map_or(0, BlockAddress::to_u64)),
-            UndoRecord::Patch { row, offset, .. } => (2, row.slot, offset, row.address.to_u64()),
+            UndoRecord::Patch { row, offset, .. } => {
+                (2, row.slot, u32::from(offset), row.address.to_u64())
+            }
             UndoRecord::Row { row, kind, .. } => {
                 header[1] = kind as u8;
                 (3, row.slot, 0, row.address.to_u64())
             }
             UndoRecord::NoRow { row } => (4, row.slot, 0, row.address.to_u64()),
+            UndoRecord::NoEntry { row, index, .. } => (5, row.slot, index, row.address.to_u64()),
+            UndoRecord::Entry { row, index, .. } => (6, row.slot, index, row.address.to_u64()),
         };
         header[0] = kind;
         header[2..4].copy_from_slice(&slot.to_le_bytes());
-        header[4..6].copy_from_slice(&offset.to_le_bytes());
+        header[4..8].copy_from_slice(&own.to_le_bytes());
         header[8..16].copy_from_slice(&transaction.to_le_bytes());
         header[16..24].copy_from_slice(&address.to_le_bytes());
         header[24..].copy_from_slice(&previous.to_bytes());
         header
     }
 
-    /// The row's bytes.
+    /// The row's bytes, or the entry's key.
     pub(crate) fn bytes(&self) -> &'a [u8] {
         match self {
             UndoRecord::Patch { bytes, .. } | UndoRecord::Row { bytes, .. } => bytes,
+            UndoRecord::NoEntry { key, .. } | UndoRecord::Entry { key, .. } => key,
             UndoRecord::Link { .. } | UndoRecord::NoRow { .. } => &[],
         }
     }
 
-    /// The slot it is about.
+    /// The slot whose content it is about.
     pub(crate) fn row(&self) -> Option<RowId> {
         match *self {
             UndoRecord::Patch { row, .. }
             | UndoRecord::Row { row, .. }
             | UndoRecord::NoRow { row } => Some(row),
-            UndoRecord::Link { .. } => None,
+            UndoRecord::Link { .. } | UndoRecord::NoEntry { .. } | UndoRecord::Entry { .. } => None,
         }
     }
 }
@@ -111,6 +128,16 @@ impl<'a> StoredUndo<'a> {
                 bytes,
             },
             4 => UndoRecord::NoRow { row },
+            5 => UndoRecord::NoEntry {
+                row,
+                index: u32::from_le_bytes(*header[4..].first_chunk()?),
+                key: bytes,
+            },
+            6 => UndoRecord::Entry {
+                row,
+                index: u32::from_le_bytes(*header[4..].first_chunk()?),
+                key: bytes,
+            },
             _ => return None,
         };
         Some(StoredUndo {
@@ -147,6 +174,16 @@ mod tests {
                 bytes: b"whole",
             },
             UndoRecord::NoRow { row },
+            UndoRecord::NoEntry {
+                row,
+                index: 70_000,
+                key: b"key",
+            },
+            UndoRecord::Entry {
+                row,
+                index: 3,
+                key: b"",
+            },
         ] {
             let previous = Version {
                 transaction: 41,

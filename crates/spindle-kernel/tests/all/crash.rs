@@ -5,10 +5,10 @@
 use crate::simulated::crashes::{
     CrashPoint, FIRST, Loss, crash_points, recovered, sweep, sweep_recoveries, with_flipped_bit,
 };
-use crate::simulated::{Scenario, loaded, recover_and_check, run};
+use crate::simulated::{SESSIONS, Scenario, loaded, recover_and_check, run};
 use spindle_io::sim::PowerCut;
 use spindle_kernel::probe::{self, Probe};
-use spindle_kernel::{PlantedFault, TornBlocks, WriteSync};
+use spindle_kernel::{PlantedFault, Switch, Switches, TornBlocks, WriteSync};
 
 /// Nothing kept, everything kept, and `seeds` kinds of damage of this I/O's own.
 fn cuts(io: u64, seeds: u64) -> Vec<PowerCut> {
@@ -90,6 +90,30 @@ fn nor_with_the_checkpoint_close_behind() {
         assert!(after[1] > before[1], "no image was used again");
         assert!(swept.image_later > 0, "no torn block was passed over");
     }
+}
+
+#[test]
+fn nor_an_entry_of_an_index() {
+    let scenario = Scenario::indexed(12);
+    let rare = [
+        Probe::NodeSplit,
+        Probe::RootGrown,
+        Probe::NodeTidied,
+        Probe::LeafReclaimed,
+    ];
+    let before = rare.map(probe::hits);
+    let points = crash_points(scenario).unwrap();
+    for (rare, before) in rare.into_iter().zip(before) {
+        println!("{rare:?}: {}", probe::hits(rare) - before);
+        assert!(probe::hits(rare) > before, "{rare:?} was not reached");
+    }
+    let points = some_of(points, 5);
+    let swept = sweep(scenario, &points, |io| cuts(io, 3));
+    println!("{} I/Os, {} recoveries", points.len(), swept.recoveries);
+    assert_eq!(swept.loss, None);
+    let again = sweep_recoveries(scenario, &points, 61);
+    assert_eq!(again.loss, None);
+    assert!(again.in_roll_back > 0, "no roll-back was crashed");
 }
 
 #[test]
@@ -193,6 +217,17 @@ fn harmful(fault: PlantedFault) -> (Scenario, usize) {
         planted: Some(fault),
         ..Scenario::fast_redo(1)
     };
+    let indexed = Scenario {
+        planted: Some(fault),
+        sessions: 5,
+        switches: Switches::of(&[Switch::SessionPausesOnItsWay]),
+        ..Scenario::indexed(1)
+    };
+    let crowded = Scenario {
+        sessions: SESSIONS,
+        undo_blocks: 200,
+        ..indexed
+    };
     match fault {
         PlantedFault::DatafilesNotFlushed => (
             Scenario {
@@ -266,6 +301,11 @@ fn harmful(fault: PlantedFault) -> (Scenario, usize) {
             },
             1,
         ),
+        // Those of indexes; the last three show before any crash, or not at all.
+        PlantedFault::SplitUntold | PlantedFault::EntriesNotUndone => (indexed, 1),
+        PlantedFault::NeighbourIgnored
+        | PlantedFault::GhostGoneEarly
+        | PlantedFault::KeyUnlocked => (crowded, 1001),
         // Shows in few stories, but in those at once: one note shrinks, another grows, the first is rolled back.
         PlantedFault::FreedSpaceNotKept => (plain, 16),
         // Transactions of several undo blocks.
@@ -368,7 +408,7 @@ fn a_damaged_block_is_reported_and_never_served() {
     let (mut reported, mut served) = (0, 0);
     for block in 1..70 {
         let damaged = with_flipped_bit(scenario, &images, block);
-        let unserved = recovered(scenario, &damaged, [0; crate::simulated::SESSIONS]);
+        let unserved = recovered(scenario, &damaged, [0; SESSIONS]);
         let loss = unserved.err().unwrap_or_default();
         let address = format!("block 1.{block} of disk{}", crate::simulated::UNDO_DISK + 1);
         assert!(
@@ -376,7 +416,7 @@ fn a_damaged_block_is_reported_and_never_served() {
             "{address} was damaged, but: {loss}"
         );
         reported += usize::from(!loss.is_empty());
-        let loss = recovered(unverified, &damaged, [0; crate::simulated::SESSIONS]).err();
+        let loss = recovered(unverified, &damaged, [0; SESSIONS]).err();
         served += usize::from(loss.is_some_and(|loss| !loss.contains(&address)));
     }
     println!(

@@ -108,6 +108,15 @@ fn every_io_fails_once_without_images() {
 }
 
 #[test]
+fn every_io_fails_once_with_indexes() {
+    let scenario = Scenario {
+        cache_blocks: 24,
+        ..Scenario::indexed(13)
+    };
+    every_io_of(scenario, Lasts::Once);
+}
+
+#[test]
 fn errors_that_are_ignored_are_caught() {
     for (fault, write_sync) in [
         (PlantedFault::FlushErrorIgnored, WriteSync::Checkpoint),

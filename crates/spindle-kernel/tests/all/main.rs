@@ -12,3 +12,4 @@ mod reading;
 #[allow(dead_code)] // The soak shares it and uses the rest.
 mod simulated;
 mod threads;
+mod trees;

@@ -118,6 +118,7 @@ impl Scenario {
             switches: draw.switches(),
             ..plain
         };
+        let scenario = scenario.with_words(draw.of(&[0, 6, 12, 12]), draw.of(&[true, false]));
         let scenario = match draw.from(1, 6) {
             1 => scenario.with_fast_redo(),
             _ => scenario,
@@ -126,6 +127,20 @@ impl Scenario {
             history_blocks: scenario.blocks_for(scenario.line_bytes_max),
             note_blocks: scenario.blocks_for(scenario.note_bytes_max),
             ..scenario
+        }
+    }
+
+    /// With a table that has indexes, and perhaps sessions that are slow on their way through them.
+    fn with_words(self, words: usize, are_slow: bool) -> Scenario {
+        let mut switches = self.switches.list();
+        if words > 0 && are_slow {
+            switches.push(Switch::SessionPausesOnItsWay);
+        }
+        Scenario {
+            words,
+            undo_blocks: self.undo_blocks + 8 * words,
+            switches: Switches::of(&switches),
+            ..self
         }
     }
 
@@ -149,6 +164,7 @@ impl Scenario {
             log_file_bytes: (12 << 10) + 6 * log_buffer_bytes,
             changes_max: 4,
             switches: Switches::OFF,
+            words: 0,
             ..self
         }
     }

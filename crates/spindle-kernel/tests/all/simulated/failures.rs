@@ -8,7 +8,7 @@ use spindle_io::env::LocalFuture;
 use spindle_io::sim::{FailedIo, IoFault, IoKind, Lasts, PowerCut, Stop, World};
 use spindle_io::sync::{Latch, timeout};
 use spindle_io::{Env, Join};
-use spindle_kernel::{Instance, KernelError, RowId, Settings, Shutdown, Storage};
+use spindle_kernel::{Instance, KernelError, RowId, Session, Settings, Shutdown, Storage};
 
 use super::crashes::{FIRST, crash_points};
 use super::{
@@ -96,6 +96,26 @@ macro_rules! insist {
     }};
 }
 
+/// Makes a transaction, from its beginning again while a block cannot be read.
+async fn insist_on(
+    instance: &Instance,
+    session: &mut Session,
+    (scenario, me, number): (Scenario, usize, u64),
+    told: &Told,
+) -> Result<(), KernelError> {
+    let mut tries = 0;
+    loop {
+        match transact(instance, session, scenario, me, number).await {
+            Err(error @ KernelError::UnreadableBlock { .. }) if tries < TRIES => {
+                tries += 1;
+                told.lock().unreadable.push(error);
+                insist!(told, session.rollback())?;
+            }
+            done => return done,
+        }
+    }
+}
+
 async fn client(
     instance: Arc<Instance>,
     scenario: Scenario,
@@ -109,24 +129,10 @@ async fn client(
         let outcome = async {
             if me == 0 {
                 // One that is given up, for a roll-back.
-                insist!(
-                    told,
-                    transact(&instance, &mut session, scenario, me, number)
-                )?;
+                insist_on(&instance, &mut session, (scenario, me, number), &told).await?;
                 insist!(told, session.rollback())?;
             }
-            let mut tries = 0;
-            loop {
-                let done = transact(&instance, &mut session, scenario, me, number).await;
-                match done {
-                    Err(error @ KernelError::UnreadableBlock { .. }) if tries < TRIES => {
-                        tries += 1;
-                        told.lock().unreadable.push(error);
-                        insist!(told, session.rollback())?;
-                    }
-                    done => break done?,
-                }
-            }
+            insist_on(&instance, &mut session, (scenario, me, number), &told).await?;
             insist!(told, session.commit())
         };
         if let Err(error) = outcome.await {

@@ -7,6 +7,7 @@ pub mod failures;
 pub mod live;
 mod method;
 pub mod reached;
+mod words;
 
 use std::sync::Arc;
 
@@ -83,6 +84,8 @@ pub struct Scenario {
     pub audits: bool,
     /// Accounts are changed in the order of their numbers, so that no deadlock is possible.
     pub in_order: bool,
+    /// Rows that each transaction puts into a table with indexes; 0: there is no such table.
+    pub words: usize,
 }
 
 impl Scenario {
@@ -128,6 +131,19 @@ impl Scenario {
             changes_max: 4,
             audits: false,
             in_order: false,
+            words: 0,
+        }
+    }
+
+    /// With indexes whose nodes are split, tidied and reclaimed.
+    pub fn indexed(seed: u64) -> Scenario {
+        Scenario {
+            words: 12,
+            datafile_extents: 5,
+            undo_blocks: 80,
+            accounts: 400,
+            changes_max: 2,
+            ..Scenario::plain(seed)
         }
     }
 
@@ -326,6 +342,9 @@ pub fn load(scenario: Scenario) -> (Images, World) {
                 .await
                 .unwrap();
             make_notes(&instance, scenario).await;
+            if scenario.words > 0 {
+                words::make(&instance).await;
+            }
             instance.shutdown(Shutdown::Normal).await.unwrap();
         })
         .unwrap();
@@ -468,6 +487,9 @@ async fn attempt(
     }
     if let Some((_, row)) = lines[me].iter().find(|(line, _)| line + 3 == number) {
         session.delete_row(&history, *row).await?;
+    }
+    if scenario.words > 0 {
+        words::attempt(instance, session, scenario, me, number).await?;
     }
     let notes = instance.table("notes")?;
     session
@@ -666,6 +688,9 @@ async fn check(
     }
     check_history(instance, scenario, &mut session, found).await?;
     check_notes(instance, &mut session, scenario, found).await?;
+    if scenario.words > 0 {
+        words::check(instance, &mut session, scenario, found).await?;
+    }
     Ok(found)
 }
 

@@ -1,0 +1,147 @@
+//! Leaves that hold nothing any longer are taken out of the tree, and their blocks are used again: so an index from one
+//! end of which entries go, while they come at the other, does not grow for ever. A leaf becomes one with a neighbour
+//! under the same branch, in one redo record. Branches stay.
+
+use crate::block::BlockAddress;
+use crate::block::index::{self, Covers, Head, Node, Place};
+use crate::cache::{ExclusiveBlock, Wanted};
+use crate::change::blocks::change;
+use crate::error::Result;
+use crate::index::Index;
+use crate::log::redo::{RecordBuilder, VectorKind};
+use crate::probe::{self, Probe};
+use crate::sga::Sga;
+use crate::wait_event::ProcessWaits;
+
+use super::{descend, is_spent, push_head, push_node};
+
+/// Two leaves under one branch, and where the branch has the right one.
+struct Pair {
+    branch: BlockAddress,
+    left: BlockAddress,
+    right: BlockAddress,
+    position: u16,
+}
+
+/// Takes a leaf out of the tree that held nothing but ghosts when its last entry was deleted, if there is one.
+pub(super) async fn reclaim(
+    sga: &Sga,
+    waits: &ProcessWaits,
+    builder: &mut RecordBuilder,
+    index: &Index,
+) -> Result<()> {
+    let emptied = index.emptied.lock().pop_front();
+    let Some((key, row)) = emptied else {
+        return Ok(());
+    };
+    let place = Place { key: &key, row };
+    let Some(pair) = find_pair(sga, waits, index, place).await? else {
+        return Ok(());
+    };
+    let wanted = [pair.branch, pair.left, pair.right, index.root.head].map(Wanted::Present);
+    let pins = sga.cache.get_all(sga, waits, wanted).await?;
+    let pins = [&pins[0], &pins[1], &pins[2], &pins[3]];
+    let (is_later, _) = change(sga, waits, builder, &pins, |blocks, builder| {
+        Ok(plan(sga, builder, index, &pair, blocks))
+    })
+    .await?;
+    if is_later {
+        index.emptied.lock().push_back((key, row));
+    }
+    Ok(())
+}
+
+/// The leaf of a place and one beside it.
+async fn find_pair(
+    sga: &Sga,
+    waits: &ProcessWaits,
+    index: &Index,
+    place: Place<'_>,
+) -> Result<Option<Pair>> {
+    let Some(branch) = descend(sga, waits, index.root, place, 0).await?.parent else {
+        return Ok(None);
+    };
+    let pin = sga.cache.get(sga, waits, branch).await?;
+    let block = pin.read(sga, waits).await?;
+    let is_above = index::covers(&block, index.root.segment, place) == Covers::Here
+        && index::level(&block) == 1;
+    if !is_above || index::count(&block) < 2 {
+        return Ok(None);
+    }
+    let (position, _) = index::child(&block, place);
+    let position = (position + 1).min(index::count(&block) - 1);
+    Ok(Some(Pair {
+        branch,
+        left: child_at(&block, position - 1),
+        right: child_at(&block, position),
+        position,
+    }))
+}
+
+fn child_at(branch: &[u8], position: u16) -> BlockAddress {
+    BlockAddress::from_u64(index::entry(branch, position).number.unwrap_or(0))
+}
+
+/// Adds the vectors that make one of two leaves; the blocks are the branch, both leaves, and the header. True when that
+/// may be possible later.
+fn plan(
+    sga: &Sga,
+    builder: &mut RecordBuilder,
+    of: &Index,
+    pair: &Pair,
+    blocks: &[ExclusiveBlock<'_>],
+) -> bool {
+    let [branch, left, right, head] = [0, 1, 2, 3].map(|number| &*blocks[number]);
+    let (root, position) = (of.root, pair.position);
+    let is_branch = index::is_node(branch)
+        && crate::block::segment(branch) == root.segment
+        && index::level(branch) == 1
+        && position < index::count(branch);
+    let is_pair = is_branch
+        && (child_at(branch, position - 1), child_at(branch, position)) == (pair.left, pair.right);
+    if !is_pair {
+        return false;
+    }
+    let spent = is_spent(sga);
+    let is_wanted =
+        |entry: &index::Entry<'_>| !(entry.is_ghost && entry.number.is_some_and(&spent));
+    let are_wanted = |block| index::entries(block).any(|entry| is_wanted(&entry));
+    if are_wanted(left) && are_wanted(right) {
+        let has_live = |block| index::entries(block).any(|entry| !entry.is_ghost);
+        return !has_live(left) || !has_live(right);
+    }
+    let kept = |block| {
+        let wanted = index::entries(block).filter(is_wanted);
+        wanted.map(move |entry| (index::prefix(block), entry))
+    };
+    let merged = Node {
+        high: index::high(right),
+        right: index::right(right),
+        ..Node::of(left)
+    };
+    let merged = merged.with(kept(left).chain(kept(right)));
+    if !index::node_fits(&merged, left.len()) {
+        return false;
+    }
+    probe::hit(Probe::LeafReclaimed);
+    let before = Head::of(head);
+    let next = before.free.map_or(0, BlockAddress::to_u64);
+    builder.push(
+        VectorKind::DropEntry,
+        pair.branch,
+        &[&position.to_le_bytes()],
+    );
+    push_node(builder, pair.left, root, &merged);
+    let segment = root.segment.to_le_bytes();
+    builder.push(
+        VectorKind::FreeNode,
+        pair.right,
+        &[&segment, &next.to_le_bytes()],
+    );
+    let head = Head {
+        free: Some(pair.right),
+        ..before
+    };
+    push_head(builder, root, head);
+    false
+}

@@ -1,0 +1,111 @@
+//! Keys: which bytes of a row an index goes by.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use spindle_io::sync::Latch;
+use spindle_io::sync::atomic::{AtomicBool, Ordering};
+
+use crate::control_file::KeyPart;
+use crate::error::{KernelError, Result};
+
+/// How an index takes keys from rows.
+pub(crate) struct Key {
+    /// The index's name.
+    pub(crate) index: String,
+    /// The segment of its table.
+    pub(crate) table: u32,
+    /// What the key is put together from, in order.
+    pub(crate) parts: Vec<KeyPart>,
+}
+
+impl Key {
+    /// The key of a row. Error when the row ends before the last part begins.
+    pub(crate) fn of(&self, row: &[u8]) -> Result<Vec<u8>> {
+        let mut key = Vec::new();
+        for (number, part) in self.parts.iter().enumerate() {
+            let is_last = number + 1 == self.parts.len();
+            let Range { start, end } = range(part);
+            let end = if is_last { end.min(row.len()) } else { end };
+            let bytes = row.get(start..end).ok_or_else(|| KernelError::NoKey {
+                index: self.index.clone(),
+                row_bytes: row.len(),
+            })?;
+            key.extend_from_slice(bytes);
+        }
+        Ok(key)
+    }
+
+    fn has_bytes(&self, bytes: &Range<usize>) -> bool {
+        self.parts
+            .iter()
+            .map(range)
+            .any(|part| part.start < bytes.end && bytes.start < part.end)
+    }
+}
+
+fn range(part: &KeyPart) -> Range<usize> {
+    let start = usize::from(part.offset);
+    start..start + usize::from(part.bytes)
+}
+
+/// The keys of all indexes.
+#[derive(Default)]
+pub(crate) struct Keys {
+    /// So that databases without indexes do not pay for them.
+    are_any: AtomicBool,
+    list: Latch<Vec<Arc<Key>>>,
+}
+
+impl Keys {
+    /// There is another index.
+    pub(crate) fn add(&self, key: &Arc<Key>) {
+        self.list.lock().push(Arc::clone(key));
+        self.are_any.store(true, Ordering::Release);
+    }
+
+    /// The key to which some of these bytes of a row belong; the table is named by its segment.
+    pub(crate) fn with_bytes(&self, table: u32, bytes: &Range<usize>) -> Option<Arc<Key>> {
+        if !self.are_any.load(Ordering::Acquire) {
+            return None;
+        }
+        let list = self.list.lock();
+        let mut of_table = list.iter().filter(|key| key.table == table);
+        of_table.find(|key| key.has_bytes(bytes)).cloned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key() -> Key {
+        let part = |offset, bytes| KeyPart { offset, bytes };
+        Key {
+            index: "i".into(),
+            table: 1,
+            parts: vec![part(4, 2), part(0, 2), part(8, 4)],
+        }
+    }
+
+    #[test]
+    fn the_last_part_ends_with_the_row() {
+        assert_eq!(key().of(b"0123456789abcd").unwrap(), b"450189ab");
+        assert_eq!(key().of(b"012345678").unwrap(), b"45018");
+        assert_eq!(key().of(b"01234567").unwrap(), b"4501");
+        assert!(matches!(
+            key().of(b"0123456"),
+            Err(KernelError::NoKey { row_bytes: 7, .. })
+        ));
+    }
+
+    #[test]
+    fn bytes_of_keys_are_known() {
+        let keys = Keys::default();
+        assert!(keys.with_bytes(1, &(0..100)).is_none());
+        keys.add(&Arc::new(key()));
+        let belongs = |table, bytes| keys.with_bytes(table, &bytes).is_some();
+        assert!(belongs(1, 0..1) && belongs(1, 3..5) && belongs(1, 11..20));
+        assert!(!belongs(1, 2..4) && !belongs(1, 6..8) && !belongs(1, 12..13) && !belongs(2, 0..1));
+    }
+}

@@ -1,0 +1,202 @@
+//! Rows and their indexes: what clients ask for is a row put in, replaced or deleted; the entries of every index of its
+//! table go with it. A key that must be unique is locked until the transaction ends, under a name made of its hash; so
+//! whoever looks whether it is there sees what stays.
+
+use std::hash::Hasher;
+use std::sync::Arc;
+
+use rustc_hash::FxHasher;
+
+use super::Session;
+use crate::block::heap::RowKind;
+use crate::block::index::{self as node, Place};
+use crate::block::{BlockAddress, RowId};
+use crate::change::tree::descend;
+use crate::change::tree::entries::{What, change_entry};
+use crate::error::{KernelError, Result};
+use crate::index::Index;
+use crate::settings::PlantedFault;
+use crate::table::Table;
+use crate::transaction::undo_record::UNDO_RECORD_OVERHEAD_BYTES;
+
+/// An entry to be removed or added.
+type EntryChange<'a> = (&'a Index, Vec<u8>, What);
+
+impl Session {
+    /// Adds a row, of any length up to the table's longest.
+    ///
+    /// # Errors [`KernelError::DuplicateKey`] when another row has its key in a unique index: the transaction is as
+    /// it was. Waits for a transaction that has put in or deleted such a row, up to the lock timeout. After another
+    /// error in the middle of the change the transaction can only be rolled back.
+    pub async fn insert_row(&mut self, table: &Table, row_bytes: &[u8]) -> Result<RowId> {
+        table.check_row_bytes(row_bytes.len())?;
+        let indexes = table.indexes();
+        let mut changes = Vec::with_capacity(indexes.len());
+        for index in indexes.iter() {
+            changes.push((&**index, index.key_of(row_bytes)?, What::Add));
+        }
+        self.lock_keys(&changes).await?;
+        let inserted = self.insert_with(table, row_bytes, &changes).await;
+        self.whole_or_broken(&changes, inserted)
+    }
+
+    /// Puts another row, perhaps longer or shorter, in a row's place; its rowid stays. Where its block has no room for
+    /// it the row migrates to another one. Waits for the row's lock up to the lock timeout. Errors when the row is
+    /// longer than the table allows, and as [`Session::insert_row`].
+    pub async fn replace_row(&mut self, table: &Table, row: RowId, row_bytes: &[u8]) -> Result<()> {
+        table.check_row_bytes(row_bytes.len())?;
+        let indexes = table.indexes();
+        let mut changes = Vec::new();
+        if !indexes.is_empty() {
+            let before = self.lock_and_read(row).await?;
+            for index in indexes.iter() {
+                let (old, new) = (index.key_of(&before)?, index.key_of(row_bytes)?);
+                if old != new {
+                    changes.push((&**index, old, What::Remove));
+                    changes.push((&**index, new, What::Add));
+                }
+            }
+            self.lock_keys(&changes).await?;
+        }
+        let replaced = self.replace_with(table, row, row_bytes, &changes).await;
+        self.whole_or_broken(&changes, replaced)
+    }
+
+    /// Deletes a row. Its slot is not used by other transactions before this one has committed.
+    pub async fn delete_row(&mut self, table: &Table, row: RowId) -> Result<()> {
+        let indexes = table.indexes();
+        let mut changes = Vec::with_capacity(indexes.len());
+        if !indexes.is_empty() {
+            let before = self.lock_and_read(row).await?;
+            for index in indexes.iter() {
+                changes.push((&**index, index.key_of(&before)?, What::Remove));
+            }
+            self.lock_keys(&changes).await?;
+        }
+        let deleted = self.delete_with(table, row, &changes).await;
+        self.whole_or_broken(&changes, deleted)
+    }
+
+    async fn insert_with(
+        &mut self,
+        table: &Table,
+        row_bytes: &[u8],
+        changes: &[EntryChange<'_>],
+    ) -> Result<RowId> {
+        let row = self.insert(table, RowKind::Row, row_bytes).await?;
+        self.change_entries(row, changes).await?;
+        Ok(row)
+    }
+
+    async fn replace_with(
+        &mut self,
+        table: &Table,
+        row: RowId,
+        row_bytes: &[u8],
+        changes: &[EntryChange<'_>],
+    ) -> Result<()> {
+        self.replace(table, row, row_bytes).await?;
+        self.change_entries(row, changes).await
+    }
+
+    async fn delete_with(
+        &mut self,
+        table: &Table,
+        row: RowId,
+        changes: &[EntryChange<'_>],
+    ) -> Result<()> {
+        self.delete(table, row).await?;
+        self.change_entries(row, changes).await
+    }
+
+    /// After an error in the middle of a change a row and its entries may differ: nobody may see that committed.
+    fn whole_or_broken<T>(&mut self, changes: &[EntryChange<'_>], changed: Result<T>) -> Result<T> {
+        if changed.is_err()
+            && !changes.is_empty()
+            && let Some(transaction) = &mut self.transaction
+        {
+            transaction.rolling_back = true;
+        }
+        changed
+    }
+
+    /// Locks a row, and reads it as it then stays.
+    async fn lock_and_read(&mut self, row: RowId) -> Result<Vec<u8>> {
+        self.prepare(Some(row), 0).await?;
+        self.read_row(row, <[u8]>::to_vec).await
+    }
+
+    /// Locks the keys of unique indexes that will change. Error when one to be added is there already, and will not be
+    /// removed.
+    async fn lock_keys(&mut self, changes: &[EntryChange<'_>]) -> Result<()> {
+        for (index, key, _) in changes.iter().filter(|(index, ..)| index.is_unique()) {
+            if !self.sga.settings.has_planted(PlantedFault::KeyUnlocked) {
+                self.prepare(Some(lock_of(index, key)), 0).await?;
+            }
+        }
+        for (index, key, what) in changes {
+            if index.is_unique() && *what == What::Add && self.has_key(index, key).await? {
+                return Err(KernelError::DuplicateKey {
+                    index: index.name().to_string(),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// True when an index has an entry of a key that is not deleted.
+    async fn has_key(&self, index: &Index, key: &[u8]) -> Result<bool> {
+        let sga = &*self.sga;
+        let mut place = Place {
+            key,
+            ..Place::FIRST
+        };
+        loop {
+            let leaf = descend(sga, &self.waits, index.root, place, 0).await?;
+            let pin = sga.cache.get(sga, &self.waits, leaf.address).await?;
+            let block = pin.read(sga, &self.waits).await?;
+            if !crate::change::tree::is_leaf_of(sga, &block, index.root, place) {
+                continue;
+            }
+            let from = node::find(&block, place).unwrap_or_else(|position| position);
+            let suffix = &key[node::prefix(&block).len()..];
+            let same = (from..node::count(&block)).map(|position| node::entry(&block, position));
+            if same
+                .take_while(|entry| entry.suffix == suffix)
+                .any(|entry| !entry.is_ghost)
+            {
+                return Ok(true);
+            }
+            match node::high(&block) {
+                Some(high) if high.key == key => place = Place { key, row: high.row },
+                _ => return Ok(false),
+            }
+        }
+    }
+
+    async fn change_entries(&mut self, row: RowId, changes: &[EntryChange<'_>]) -> Result<()> {
+        for (index, key, what) in changes {
+            let undo_bytes = UNDO_RECORD_OVERHEAD_BYTES + key.len();
+            let undo = self.prepare(None, undo_bytes).await?;
+            let (sga, place) = (Arc::clone(&self.sga), Place { key, row });
+            let builder = &mut self.builder;
+            change_entry(&sga, &self.waits, builder, undo, index, place, *what).await?;
+        }
+        Ok(())
+    }
+}
+
+/// The name under which a key is locked: rows of a datafile that no database has.
+fn lock_of(index: &Index, key: &[u8]) -> RowId {
+    let mut hasher = FxHasher::default();
+    hasher.write_u32(index.root.segment);
+    hasher.write(key);
+    let hash = hasher.finish();
+    RowId {
+        address: BlockAddress {
+            file: BlockAddress::OF_KEYS,
+            block: (hash >> 32) as u32,
+        },
+        slot: (hash >> 16) as u16,
+    }
+}

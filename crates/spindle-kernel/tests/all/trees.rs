@@ -1,0 +1,254 @@
+//! Indexes by themselves, in the simulated world: against an ordered map, over many entries that come and go, and by
+//! the space that they take.
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use rand_xoshiro::rand_core::RngCore;
+use spindle_io::env::seeded_rng;
+use spindle_kernel::{
+    Index, IndexShape, Instance, KernelError, KeyPart, RowId, Session, Shutdown, Table,
+};
+
+use crate::simulated::live::Live;
+use crate::simulated::{Scenario, loaded};
+
+const ROW_BYTES: usize = 120;
+const ROWS_PER_COMMIT: u64 = 25;
+
+/// A database with room to grow, and a cache that holds a part of it.
+fn live(seed: u64) -> Live {
+    let scenario = Scenario {
+        cache_blocks: 64,
+        datafile_extents: 8,
+        undo_blocks: 200,
+        ..Scenario::plain(seed)
+    };
+    Live::on(scenario, &loaded(scenario))
+}
+
+async fn table(instance: &Instance, is_unique: bool) -> (Arc<Table>, Arc<Index>) {
+    let made = instance
+        .create_table("things", ROW_BYTES, 0, |_, _| {})
+        .await;
+    let table = made.unwrap();
+    let key = [KeyPart {
+        offset: 0,
+        bytes: ROW_BYTES as u16,
+    }];
+    let index = instance
+        .create_index(&table, "things_key", is_unique, &key)
+        .await;
+    (table, index.unwrap())
+}
+
+/// Rows by key, and all rowids of it.
+type Model = BTreeMap<Vec<u8>, Vec<RowId>>;
+
+async fn compare(session: &mut Session, index: &Index, model: &Model, from: &[u8], to: &[u8]) {
+    let mut found = Model::new();
+    let mut keys = Vec::new();
+    let read = session.range(index, from, Some(to), |key, row, bytes| {
+        assert_eq!(key, bytes);
+        keys.push(key.to_vec());
+        found.entry(key.to_vec()).or_default().push(row);
+        ControlFlow::Continue(())
+    });
+    read.await.unwrap();
+    assert!(keys.is_sorted(), "a range is in order");
+    found.values_mut().for_each(|rows| rows.sort());
+    let expected = match from <= to {
+        true => model.range(from.to_vec()..=to.to_vec()),
+        false => Default::default(),
+    };
+    let expected: Model = expected
+        .map(|(key, rows)| (key.clone(), rows.clone()))
+        .collect();
+    assert_eq!(found, expected);
+}
+
+fn forget(model: &mut Model, key: &[u8], row: RowId) {
+    let rows = model.get_mut(key).unwrap();
+    rows.retain(|of| *of != row);
+    if rows.is_empty() {
+        model.remove(key);
+    }
+}
+
+/// One random change; returns whether the key was refused.
+async fn change(
+    session: &mut Session,
+    (table, index): (&Table, &Index),
+    model: &mut Model,
+    below: &mut impl FnMut(usize) -> usize,
+) -> bool {
+    let mut key = vec![b'a' + below(3) as u8; below(ROW_BYTES)];
+    if let Some(last) = key.last_mut() {
+        *last = below(256) as u8;
+    }
+    let known = model.len();
+    let chosen = (known > 0).then(|| model.iter().nth(below(known)).unwrap());
+    let chosen = chosen.map(|(key, rows)| (key.clone(), rows[below(rows.len())]));
+    let is_refused = index.is_unique() && model.contains_key(&key);
+    let result = match (below(5), chosen) {
+        (0, Some((old, row))) => {
+            session.delete_row(table, row).await.unwrap();
+            forget(model, &old, row);
+            return false;
+        }
+        (1, Some((old, row))) if old != key => {
+            session.replace_row(table, row, &key).await.map(|()| {
+                forget(model, &old, row);
+                row
+            })
+        }
+        _ => session.insert_row(table, &key).await,
+    };
+    match result {
+        Ok(row) => {
+            assert!(!is_refused, "a key is there twice");
+            let rows = model.entry(key).or_default();
+            rows.push(row);
+            rows.sort();
+            false
+        }
+        Err(KernelError::DuplicateKey { .. }) => {
+            assert!(is_refused, "a key was refused that is not there");
+            true
+        }
+        Err(error) => panic!("{error}"),
+    }
+}
+
+async fn random_changes(instance: Arc<Instance>, seed: u64, is_unique: bool) {
+    let (table, index) = table(&instance, is_unique).await;
+    let mut rng = seeded_rng(seed, 0);
+    let mut below = |limit: usize| (rng.next_u64() % limit as u64) as usize;
+    let mut session = instance.session();
+    let (mut model, mut refused) = (Model::new(), 0);
+    for _ in 0..60 {
+        let before = model.clone();
+        for _ in 0..below(40) {
+            let was_refused = change(&mut session, (&table, &index), &mut model, &mut below).await;
+            refused += usize::from(was_refused);
+        }
+        if below(4) == 0 {
+            session.rollback().await.unwrap();
+            model = before;
+        } else {
+            session.commit().await.unwrap();
+        }
+        let mut any = || vec![b'a' + below(4) as u8; below(5)];
+        let (from, to) = (any(), any());
+        compare(&mut session, &index, &model, &from, &to).await;
+    }
+    compare(&mut session, &index, &model, &[], &[255; ROW_BYTES]).await;
+    for (key, rows) in &model {
+        let first = session.get(&index, key, |row, _| row).await.unwrap();
+        assert_eq!(first, Some(rows[0]));
+    }
+    let shape = session.check_index(&table, &index).await.unwrap();
+    let entries: usize = model.values().map(Vec::len).sum();
+    assert_eq!(shape.entries, entries as u64);
+    assert!(shape.levels > 1, "{shape:?}");
+    assert_eq!(refused > 0, is_unique, "{refused} keys were refused");
+}
+
+#[test]
+fn random_changes_do_what_they_do_to_a_map() {
+    for seed in 0..6 {
+        let mut live = live(100 + seed);
+        let instance = Arc::new(live.start().unwrap());
+        live.run(random_changes(Arc::clone(&instance), seed, seed % 2 == 0));
+        let instance = Arc::into_inner(instance).unwrap();
+        live.run(instance.shutdown(Shutdown::Normal)).unwrap();
+        // The dictionary knows the index at the next start.
+        let instance = Arc::new(live.start().unwrap());
+        let shared = Arc::clone(&instance);
+        live.run(async move {
+            let table = shared.table("things").unwrap();
+            let index = table.index("things_key").unwrap();
+            assert_eq!(index.is_unique(), seed % 2 == 0);
+            let mut session = shared.session();
+            session.check_index(&table, &index).await.unwrap();
+        });
+        let instance = Arc::into_inner(instance).unwrap();
+        live.run(instance.shutdown(Shutdown::Normal)).unwrap();
+    }
+}
+
+/// Puts in `count` numbered rows, and deletes each when `kept` more are there, in transactions of some rows each.
+async fn queue(
+    instance: &Instance,
+    (table, index): (Arc<Table>, Arc<Index>),
+    count: u64,
+    kept: u64,
+) -> (IndexShape, usize) {
+    let mut session = instance.session();
+    for number in 0..count {
+        let row = session
+            .insert_row(&table, &number.to_be_bytes())
+            .await
+            .unwrap();
+        if number == 0 {
+            let refused = session.update_row(row, 7..8, |byte| byte[0] = 1).await;
+            assert!(
+                matches!(refused, Err(KernelError::KeyInPlace { .. })),
+                "{refused:?}"
+            );
+        }
+        if let Some(old) = number.checked_sub(kept) {
+            let found = session
+                .get(&index, &old.to_be_bytes(), |row, _| row)
+                .await
+                .unwrap();
+            session.delete_row(&table, found.unwrap()).await.unwrap();
+        }
+        if number % ROWS_PER_COMMIT == ROWS_PER_COMMIT - 1 {
+            session.commit().await.unwrap();
+        }
+    }
+    session.commit().await.unwrap();
+    let shape = session.check_index(&table, &index).await.unwrap();
+    let segments = instance.segments();
+    let space = segments.iter().find(|segment| segment.name == "things_key");
+    (shape, space.unwrap().extents)
+}
+
+#[test]
+fn keys_that_only_grow_fill_nine_tenths() {
+    let mut live = live(7);
+    let instance = Arc::new(live.start().unwrap());
+    let shared = Arc::clone(&instance);
+    let (shape, _) = live.run(async move {
+        let made = table(&shared, true).await;
+        queue(&shared, made, 3000, u64::MAX).await
+    });
+    println!("{shape:?}");
+    // An entry of 18 bytes and its place of 2, of which the prefix saves a part, in blocks of 2048.
+    let entries = shape.entries / shape.leaves;
+    assert!(
+        (85..=130).contains(&entries),
+        "{entries} entries in each leaf: {shape:?}"
+    );
+    let instance = Arc::into_inner(instance).unwrap();
+    live.run(instance.shutdown(Shutdown::Normal)).unwrap();
+}
+
+#[test]
+fn what_goes_at_one_end_makes_room_at_the_other() {
+    let mut live = live(8);
+    let instance = Arc::new(live.start().unwrap());
+    let shared = Arc::clone(&instance);
+    let (shape, extents) = live.run(async move {
+        let made = table(&shared, true).await;
+        queue(&shared, made, 12_000, 300).await
+    });
+    println!("{shape:?}, {extents} extents");
+    assert_eq!(shape.entries, 300);
+    assert!(shape.nodes + shape.free_blocks < 20, "{shape:?}");
+    assert_eq!(extents, 1);
+    let instance = Arc::into_inner(instance).unwrap();
+    live.run(instance.shutdown(Shutdown::Normal)).unwrap();
+}
