@@ -75,8 +75,8 @@ impl fmt::Display for EngineError {
 impl std::error::Error for EngineError {}
 
 /// What a look at the whole database found missing.
-pub(crate) fn lost(what: String) -> EngineError {
-    EngineError::new(ErrorKind::LostRows, what)
+pub(crate) fn lost(what: impl fmt::Display) -> EngineError {
+    EngineError::new(ErrorKind::LostRows, what.to_string())
 }
 
 /// Why something failed: words, and where they come from something that knows more, their kind.

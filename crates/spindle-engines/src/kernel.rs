@@ -5,11 +5,12 @@ mod counters;
 mod on_devices;
 mod under_test;
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 pub use spindle_io::real::Delay;
-use spindle_io::real::{AccessPath, DelayedDevice, MemoryDevice, Queue, RingConfig};
+use spindle_io::real::{AccessPath, Caching, DelayedDevice, MemoryDevice, Queue, RingConfig};
 use spindle_io::{BlockDevice, Env};
 use spindle_kernel::{
     CONTROL_FILE_BYTES, Instance, KernelError, RecoveryReport, StatisticsSnapshot, create_database,
@@ -21,7 +22,7 @@ pub use spindle_kernel::{
 };
 use spindle_layout::{DatabaseFiles, OpenedFile, Opening, Place, Shape};
 use spindle_workload::{
-    Edit, Operation, RowLength, Session, SessionError, Table, TableSize, TableSpec, Workload,
+    Edit, Operation, RowLength, Session, SessionError, Share, Table, TableSize, TableSpec, Workload,
 };
 
 use crate::EngineError;
@@ -171,6 +172,11 @@ struct OpenFiles {
     list: Vec<OpenFile>,
 }
 
+/// Sessions that check a database together past the page cache: enough to keep a device and two processors at work. One
+/// reads through the page cache: the system reads ahead for each, megabytes that cannot be given back, and a memory
+/// budget may hold no more.
+const DIRECT_CHECKERS: u64 = 4;
+
 /// The embedded database, running.
 pub struct KernelEngine {
     instance: Instance,
@@ -179,6 +185,8 @@ pub struct KernelEngine {
     redo_files: usize,
     rings: Vec<Arc<RingConfig>>,
     settings: Settings,
+    /// Sessions that check the database together.
+    checkers: u64,
 }
 
 /// Opens the files of a database: log files on one access path, everything else on another.
@@ -324,6 +332,10 @@ impl KernelEngine {
             redo_files: places.redo.len(),
             rings,
             settings: settings.clone(),
+            checkers: match data.path.caching {
+                Caching::Direct => DIRECT_CHECKERS,
+                Caching::Buffered => 1,
+            },
         })
     }
 
@@ -481,11 +493,13 @@ impl Session for KernelSession {
     async fn visit(
         &mut self,
         table: usize,
+        share: Share,
         visit: &mut dyn FnMut(&[u8]),
     ) -> Result<(), SessionError> {
         let table = Arc::clone(&self.tables[table]);
+        let Range { start, end } = share.of(table.loaded_blocks());
         self.session
-            .scan(&table, 0, table.loaded_blocks(), |_, bytes| visit(bytes))
+            .scan(&table, start, end - start, |_, bytes| visit(bytes))
             .await
             .map_err(session_error)
     }

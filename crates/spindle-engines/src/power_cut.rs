@@ -6,7 +6,9 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use spindle_io::{Arena, BlockDevice, Env, Operation, Request, Submission};
 use spindle_kernel::{BlockAddress, block};
-use spindle_workload::{Acknowledged, Operation as Step, Session, SessionError, Workload, driver};
+use spindle_workload::{
+    Acknowledged, Operation as Step, Session, SessionError, Share, Workload, driver,
+};
 
 use crate::EngineError;
 use crate::error::lost;
@@ -109,9 +111,10 @@ impl<S: Session> Session for Noted<S> {
     async fn visit(
         &mut self,
         table: usize,
+        share: Share,
         visit: &mut dyn FnMut(&[u8]),
     ) -> Result<(), SessionError> {
-        self.session.visit(table, visit).await
+        self.session.visit(table, share, visit).await
     }
 }
 
@@ -200,7 +203,9 @@ async fn compare(
             *found = number(NUMBER);
         }
     };
-    let visited = session.visit(ledger_table(workload), entry).await;
+    let visited = session
+        .visit(ledger_table(workload), Share::WHOLE, entry)
+        .await;
     visited?;
     for (client, (found, last)) in found.iter().zip(promises.in_the_end).enumerate() {
         if *found > last + 1 {

@@ -320,8 +320,28 @@ fn closeness(result: &RunResult, tied: &[&Comparison]) -> String {
         .max()
     {
         let _ = write!(text, "; {}", rounds_that_tell(needed, levels::unit(result)));
+        if let Some(measure_s) = shorter_trials_s(result, tied) {
+            let _ = write!(text, ", or less time with plan.measure = \"{measure_s}s\"");
+        }
     }
     text
+}
+
+/// A measured time by which all of these would be decided sooner, shorter than what was measured; seconds.
+fn shorter_trials_s(result: &RunResult, tied: &[&Comparison]) -> Option<f64> {
+    let better = |comparison: &&Comparison| {
+        let mut variances = result.variances.iter();
+        let variance = variances.find(|variance| variance.cases == comparison.cases)?;
+        variance.better_measure_s
+    };
+    let lengths: Option<Vec<f64>> = tied.iter().map(better).collect();
+    let longest_s = lengths?.into_iter().reduce(f64::max)?;
+    let mut trials = result.cases.iter().flat_map(|case| &case.trials);
+    let is_shorter = trials.all(|trial| {
+        let times = trial.conditions.times;
+        times.is_none_or(|times| longest_s * 1e3 < times.measured_ms as f64)
+    });
+    is_shorter.then_some(longest_s)
 }
 
 #[cfg(test)]

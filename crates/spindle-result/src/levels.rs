@@ -5,13 +5,17 @@
 
 use std::collections::BTreeMap;
 
-use spindle_stats::{CaseRounds, VarianceParts, rounds_per_run, variance_parts};
+use spindle_stats::{
+    CaseRounds, Pace, TrialLength, VarianceParts, best_trial_length, rounds_per_run, variance_parts,
+};
 
 use super::wording::clients_text;
 use super::{Case, CaseId, Comparison, RunRecord, RunResult, Trial, Variance, fixed_rate};
 
 /// A trial's samples are taken together in so many stretches, long enough not to depend on each other (batch means).
 const STRETCHES: usize = 10;
+/// Another measured time is recommended when the interval would be so wide at most, as a part of what it is.
+const WORTH_CHANGING: f64 = 0.85;
 
 /// Any figure of a case in the rounds that have it, to be compared by rounds, or by runs where the plan has several.
 pub(super) fn figure_of(case: &Case, figure: impl Fn(&Trial) -> Option<f64>) -> CaseRounds {
@@ -57,7 +61,7 @@ fn variance(result: &RunResult, record: &RunRecord, verdict: &Comparison) -> Opt
     let of_b: BTreeMap<u32, &Trial> = b.trials.iter().map(|trial| (trial.round, trial)).collect();
     let mut runs: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
     let mut within = Vec::new();
-    let mut pair_s = Vec::new();
+    let (mut pair_s, mut measured_s) = (Vec::new(), Vec::new());
     for trial in &a.trials {
         let Some(other) = of_b.get(&trial.round) else {
             continue;
@@ -69,6 +73,12 @@ fn variance(result: &RunResult, record: &RunRecord, verdict: &Comparison) -> Opt
         let of_both = [a, b].map(|case| within_trial(record, &case.id, trial.round));
         within.extend(of_both[0].zip(of_both[1]).map(|(a, b)| a + b));
         let whole_ms = |trial: &Trial| trial.conditions.times.map(|times| times.whole_ms);
+        measured_s.extend(
+            trial
+                .conditions
+                .times
+                .map(|times| times.measured_ms as f64 / 1e3),
+        );
         pair_s.extend(
             whole_ms(trial)
                 .zip(whole_ms(other))
@@ -83,13 +93,25 @@ fn variance(result: &RunResult, record: &RunRecord, verdict: &Comparison) -> Opt
     let parts = variance_parts(&runs, mean(&within).unwrap_or(0.0))?;
     let between_s = record.phases.iter().map(|phase| phase.ms).sum::<u64>() as f64 / 1e3 / count;
     let rounds = mean(&pair_s).and_then(|pair_s| rounds_per_run(&parts, between_s, pair_s));
+    let pace = mean(&pair_s)
+        .zip(mean(&measured_s))
+        .map(|(round_s, measured_s)| Pace {
+            measured_s,
+            round_s,
+            rounds: pair_s.len() as u32,
+        });
+    let length = pace
+        .filter(|_| parts.runs.is_none())
+        .and_then(|pace| best_trial_length(&parts, pace))
+        .filter(|length| length.width <= WORTH_CHANGING);
     Some(Variance {
         cases: verdict.cases.clone(),
         within_percent: 100.0 * parts.within,
         trials_percent: 100.0 * parts.trials,
         runs_percent: parts.runs.map(|runs| 100.0 * runs),
         rounds_per_run: rounds,
-        sentence: sentence(verdict, &parts, rounds),
+        better_measure_s: length.map(|length| length.measured_s),
+        sentence: sentence(verdict, &parts, rounds, length),
     })
 }
 
@@ -113,7 +135,12 @@ fn within_trial(record: &RunRecord, case: &CaseId, round: u32) -> Option<f64> {
     (mean > 0.0).then(|| squares / (count - 1.0) / count / (mean * mean))
 }
 
-fn sentence(verdict: &Comparison, parts: &VarianceParts, rounds: Option<u32>) -> String {
+fn sentence(
+    verdict: &Comparison,
+    parts: &VarianceParts,
+    rounds: Option<u32>,
+    length: Option<TrialLength>,
+) -> String {
     let percent = |part: f64| format!("{:.1} %", 100.0 * part);
     let mut text = format!(
         "{} against {} at {}: the ratio varies by {} within trials and by {} from trial to trial",
@@ -149,12 +176,19 @@ fn sentence(verdict: &Comparison, parts: &VarianceParts, rounds: Option<u32>) ->
     if let Some(rounds) = rounds.filter(|_| parts.runs.is_some_and(|runs| runs > 0.0)) {
         text += &format!(" For the time it takes, {rounds} rounds a run are best.");
     }
+    if let Some(length) = length {
+        text += &format!(
+            " In the same time, trials of {} s would make the interval narrower by about {:.0} %.",
+            length.measured_s,
+            100.0 * (1.0 - length.width)
+        );
+    }
     text
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::{build, sample};
+    use super::super::{TrialTimes, build, sample};
     use super::*;
 
     /// Two layouts in three runs of three rounds: by so much the ratio is another in each run.
@@ -228,6 +262,44 @@ mod tests {
         record.cases[1].trials.remove(1);
         let verdict = &build(&record).unwrap().verdicts[0];
         assert_eq!((verdict.ratio, verdict.rounds), (1.0, 3));
+    }
+
+    /// Trials that each take 10 s, of which 5 are measured, and differ from each other by far more than in themselves.
+    #[test]
+    fn shorter_trials_are_recommended_where_trials_differ() {
+        let told = |measured_ms: u64| {
+            let a: Vec<f64> = (0..10)
+                .map(|round| 94.0 + f64::from(round % 4) * 5.0)
+                .collect();
+            let mut record = sample::record(&[("a", &a), ("b", &[100.0; 10])]);
+            for trial in record.cases.iter_mut().flat_map(|case| &mut case.trials) {
+                trial.conditions.times = Some(TrialTimes {
+                    measured_ms,
+                    whole_ms: measured_ms + 1_000,
+                    ..TrialTimes::default()
+                });
+            }
+            build(&record).unwrap()
+        };
+        let long = told(5_000);
+        assert_eq!(long.variances[0].better_measure_s, Some(1.0));
+        let sentence = &long.variances[0].sentence;
+        assert!(
+            sentence.contains("In the same time, trials of 1 s would make the interval narrower"),
+            "{sentence}"
+        );
+        let headline = &long.headline;
+        assert!(
+            headline.contains("rounds in all, or less time with plan.measure = \"1s\""),
+            "{headline}"
+        );
+        let short = told(1_000);
+        assert_eq!(short.variances[0].better_measure_s, None);
+        assert!(
+            !short.headline.contains("plan.measure"),
+            "{}",
+            short.headline
+        );
     }
 
     #[test]

@@ -8,10 +8,15 @@
 //! repetitions that make an interval narrowest for its time: `n_i = sqrt(c_(i+1) / c_i * T_i^2 / T_(i+1)^2)`, `c_i`
 //! being the cost of one more at level `i`.
 
-use crate::interval::Moments;
+use crate::interval::{self, Moments};
 
 /// The most rounds that are ever recommended.
 const ROUNDS_MAX: f64 = 100.0;
+
+/// Measured times that are recommended, seconds. In less than one, a trial measures how it begins.
+const LENGTHS_S: [f64; 7] = [1.0, 2.0, 3.0, 5.0, 10.0, 20.0, 30.0];
+/// The fewest rounds of a plan that is recommended.
+const ROUNDS_MIN: f64 = 6.0;
 
 /// Standard deviations of the logarithm of a ratio, by level; 0.02 is about 2 %.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -68,6 +73,46 @@ pub fn rounds_per_run(parts: &VarianceParts, run_s: f64, round_s: f64) -> Option
     }
 }
 
+/// How a plan spends its time.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Pace {
+    /// Measured time of a trial, seconds.
+    pub measured_s: f64,
+    /// What a round of two trials takes in all, seconds.
+    pub round_s: f64,
+    /// Rounds.
+    pub rounds: u32,
+}
+
+/// A measured time of trials, and what it would do.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct TrialLength {
+    /// Measured time of a trial, seconds.
+    pub measured_s: f64,
+    /// How wide the interval would be in the same time, as a part of how wide it is.
+    pub width: f64,
+}
+
+/// The measured time by which the interval of one run would be narrowest, when the run takes as long as it took.
+/// Variance within trials falls as they grow; variance between them and what a trial takes besides stay. `None` when
+/// the time is too short for any.
+pub fn best_trial_length(parts: &VarianceParts, pace: Pace) -> Option<TrialLength> {
+    let whole_s = pace.round_s * f64::from(pace.rounds);
+    let besides_s = pace.round_s - 2.0 * pace.measured_s;
+    let half_width = |measured_s: f64, rounds: f64| {
+        let within = parts.within.powi(2) * pace.measured_s / measured_s;
+        let spread = (within + parts.trials.powi(2)) / rounds;
+        interval::quantile(rounds as u32, 0.975) * spread.sqrt()
+    };
+    let now = half_width(pace.measured_s, f64::from(pace.rounds.max(2)));
+    let lengths = LENGTHS_S.into_iter().filter_map(|measured_s| {
+        let rounds = (whole_s / (besides_s + 2.0 * measured_s)).floor();
+        let width = half_width(measured_s, rounds.max(2.0)) / now;
+        (rounds >= ROUNDS_MIN && width.is_finite()).then_some(TrialLength { measured_s, width })
+    });
+    lengths.min_by(|a, b| a.width.total_cmp(&b.width))
+}
+
 fn mean(values: &[f64]) -> Option<f64> {
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
 }
@@ -93,6 +138,57 @@ mod tests {
         let parts = variance_parts(&runs, 0.0).unwrap();
         assert_eq!((parts.runs, parts.trials), (Some(0.0), 0.1));
         assert_eq!(rounds_per_run(&parts, 60.0, 60.0), Some(100));
+    }
+
+    #[test]
+    fn trials_are_as_long_as_their_own_variance_asks() {
+        let pace = Pace {
+            measured_s: 5.0,
+            round_s: 12.0,
+            rounds: 10,
+        };
+        let best = |within: f64, trials: f64, pace: Pace| {
+            let parts = VarianceParts {
+                within,
+                trials,
+                runs: None,
+            };
+            best_trial_length(&parts, pace)
+        };
+        // What differs from trial to trial wants many: 30 of 1 s in the time of 10 of 5 s.
+        let many = best(0.0, 0.05, pace).unwrap();
+        assert_eq!(many.measured_s, 1.0);
+        let by_hand = (interval::quantile(30, 0.975) / 30_f64.sqrt())
+            / (interval::quantile(10, 0.975) / 10_f64.sqrt());
+        assert!((many.width - by_hand).abs() < 1e-9, "{many:?}");
+        // What differs within them wants long ones: less of the time is lost besides.
+        let long = best(
+            0.05,
+            0.0,
+            Pace {
+                round_s: 20.0,
+                rounds: 30,
+                ..pace
+            },
+        )
+        .unwrap();
+        assert!(long.measured_s > 5.0 && long.width < 1.0, "{long:?}");
+        // Three rounds are too few for any other plan but one of shorter trials.
+        let few = best(0.05, 0.0, Pace { rounds: 3, ..pace }).unwrap();
+        assert!(few.measured_s <= 2.0, "{few:?}");
+        assert_eq!(
+            best(
+                0.05,
+                0.05,
+                Pace {
+                    round_s: 10.5,
+                    rounds: 1,
+                    ..pace
+                }
+            ),
+            None
+        );
+        assert_eq!(best(0.0, 0.0, pace), None, "without any noise");
     }
 
     #[test]

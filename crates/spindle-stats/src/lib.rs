@@ -34,7 +34,9 @@ pub use effects::{Effect, Effects, Interaction, Matrix, effects};
 pub use error::{Side, StatsError};
 pub use histogram::{HIGHEST_LATENCY_NS, LatencyHistogram};
 pub use interval::{Estimate, estimate_mean};
-pub use levels::{VarianceParts, rounds_per_run, variance_parts};
+pub use levels::{
+    Pace, TrialLength, VarianceParts, best_trial_length, rounds_per_run, variance_parts,
+};
 pub use pairs::{Pair, pairs};
 pub use power::{MAX_ROUNDS, rounds_to_find};
 pub use ranking::{PairVerdict, Ranking, rank, rank_in_groups};

@@ -2,8 +2,10 @@
 //! transaction. It says how many transactions the client has made and what they add up to, so that after a crash both a
 //! lost and a half-done transaction show.
 
+use std::any::Any;
+
 use crate::session::{Edit, Operation};
-use crate::workload::{Acknowledged, RowLength, TableSize, TableSpec};
+use crate::workload::{Acknowledged, Checker, RowLength, TableSize, TableSpec};
 
 /// Clients the ledger has rows for.
 pub const CLIENTS_MAX: u64 = 4096;
@@ -99,7 +101,7 @@ impl Totals {
     }
 }
 
-impl crate::workload::Checker for Totals {
+impl Checker for Totals {
     fn row(&mut self, table: usize, bytes: &[u8]) {
         let (versions, balance) = (number_at(bytes, VERSIONS), number_at(bytes, BALANCE) as i64);
         if table == self.ledger_table {
@@ -114,6 +116,25 @@ impl crate::workload::Checker for Totals {
             self.data.0 += 1;
             self.data.1 += versions;
             self.data.2 = self.data.2.wrapping_add(balance);
+        }
+    }
+
+    fn add(&mut self, other: Box<dyn Checker>) {
+        let other: Box<dyn Any> = other;
+        let other = other
+            .downcast::<Totals>()
+            .expect("workloads with a ledger add theirs to each other");
+        self.data.0 += other.data.0;
+        self.data.1 += other.data.1;
+        self.data.2 = self.data.2.wrapping_add(other.data.2);
+        self.entered.0 += other.entered.0;
+        self.entered.1 = self.entered.1.wrapping_add(other.entered.1);
+        if self.numbers.len() < other.numbers.len() {
+            self.numbers.resize(other.numbers.len(), 0);
+        }
+        // A client's row is in one share: the other has nothing of it.
+        for (number, seen) in self.numbers.iter_mut().zip(&other.numbers) {
+            *number += seen;
         }
     }
 
@@ -145,7 +166,6 @@ impl crate::workload::Checker for Totals {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::workload::Checker;
 
     fn row(number: u64, changes: &[Edit]) -> Vec<u8> {
         let mut bytes = vec![0xEE; 64];
@@ -178,6 +198,29 @@ mod tests {
         assert!(after(2, 1).is_ok(), "the first failed");
         assert!(after(0, 1).is_ok(), "it was committed, and cut off");
         assert!(after(3, 1).unwrap_err().contains("promised 3"));
+    }
+
+    #[test]
+    fn shares_add_up_to_the_whole() {
+        let Operation::Update { edits, .. } = entry(1, 0, 2, 14) else {
+            unreachable!()
+        };
+        // The first has a data row and the entry of client 0, the second a data row and the entry of client 2.
+        let share = |clients: &[u64]| {
+            let mut totals = Totals::new(1, [1, 0, 1].map(Acknowledged::up_to).to_vec());
+            totals.row(0, &row(0, &[data_edits(7), data_edits(7)].concat()));
+            for client in clients {
+                totals.row(1, &row(*client, &edits));
+            }
+            Box::new(totals)
+        };
+        for (first, second) in [([0], [2]), ([2], [0])] {
+            let mut whole = share(&first);
+            assert!(whole.finish().is_err(), "a share alone");
+            whole.add(share(&second));
+            let found = whole.finish().unwrap();
+            assert_eq!(found, "2 rows, changed 4 times, agree with the ledger");
+        }
     }
 
     #[test]

@@ -17,7 +17,7 @@ pub use arrivals::{Arrivals, Schedule, Spacing};
 pub use kinds::{Transactions, WorkloadKind};
 pub use oltp_mix::{OltpMix, OltpMixSettings};
 pub use script::ScriptSettings;
-pub use session::{Edit, Operation, Session, SessionError, Txn};
+pub use session::{Edit, Operation, Session, SessionError, Share, Txn};
 pub use slob::{Hotspot, RedoStress, Slob, SlobSettings};
 pub use sql::kind::{Data, Ground, Kind, Made, Pace};
 pub use workload::{

@@ -2,6 +2,7 @@
 //! see an engine.
 
 use std::future::Future;
+use std::ops::Range;
 
 /// A change of some bytes of a row.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,7 +25,7 @@ pub enum Edit {
 
 impl Edit {
     /// First byte changed and the one after the last.
-    pub fn range(&self) -> std::ops::Range<usize> {
+    pub fn range(&self) -> Range<usize> {
         match self {
             Edit::Add { offset, .. } => *offset..offset + 8,
             Edit::Put { offset, bytes } => *offset..offset + bytes.len(),
@@ -117,6 +118,34 @@ impl SessionError {
     }
 }
 
+/// One of equal parts of a table: all of them together are the table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Share {
+    part: u64,
+    parts: u64,
+}
+
+impl Share {
+    /// All of it.
+    pub const WHOLE: Share = Share { part: 0, parts: 1 };
+
+    /// Part number `part`, from 0 on, of `parts`.
+    ///
+    /// # Panics
+    /// If there is no such part.
+    pub fn new(part: u64, parts: u64) -> Share {
+        assert!(part < parts, "part {part} of {parts}");
+        Share { part, parts }
+    }
+
+    /// Which of `count` things, blocks say, are in it.
+    pub fn of(self, count: u64) -> Range<u64> {
+        let first =
+            |part: u64| (u128::from(count) * u128::from(part) / u128::from(self.parts)) as u64;
+        first(self.part)..first(self.part + 1)
+    }
+}
+
 /// A connection to a database under test.
 pub trait Session {
     /// Carries out one step in the current transaction, beginning one if there is none.
@@ -128,10 +157,11 @@ pub trait Session {
     /// Undoes the transaction.
     fn rollback(&mut self) -> impl Future<Output = Result<(), SessionError>>;
 
-    /// Calls `visit` with the bytes of every row of a table.
+    /// Calls `visit` with the bytes of every row in a share of a table.
     fn visit(
         &mut self,
         table: usize,
+        share: Share,
         visit: &mut dyn FnMut(&[u8]),
     ) -> impl Future<Output = Result<(), SessionError>>;
 }
@@ -139,6 +169,19 @@ pub trait Session {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn shares_are_the_whole_and_do_not_overlap() {
+        for (count, parts) in [(0, 3), (2, 3), (10, 1), (10, 3), (u64::MAX, 7)] {
+            let mut next = 0;
+            for part in 0..parts {
+                let share = Share::new(part, parts).of(count);
+                assert_eq!(share.start, next);
+                next = share.end;
+            }
+            assert_eq!(next, count);
+        }
+    }
 
     #[test]
     fn edits_change_the_bytes_they_name() {

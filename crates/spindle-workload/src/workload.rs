@@ -1,5 +1,7 @@
 //! What every workload offers, whichever it is.
 
+use std::any::Any;
+
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use crate::session::Txn;
@@ -95,9 +97,12 @@ pub trait Workload: Send + Sync {
 }
 
 /// Looks at every row, then says whether anything was lost.
-pub trait Checker {
+pub trait Checker: Any + Send {
     /// Takes a row into account.
     fn row(&mut self, table: usize, bytes: &[u8]);
+
+    /// Takes into account what another checker of the same workload and the same promises has seen.
+    fn add(&mut self, other: Box<dyn Checker>);
 
     /// What was found: a sentence for people either way.
     fn finish(&self) -> Result<String, String>;

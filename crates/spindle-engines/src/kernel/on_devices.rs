@@ -81,6 +81,7 @@ impl KernelEngine {
             redo_files: 0,
             rings: Vec::new(),
             settings: settings.clone(),
+            checkers: 1,
         })
     }
 }

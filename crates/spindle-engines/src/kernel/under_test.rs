@@ -13,14 +13,20 @@ use crate::{EngineError, ErrorKind};
 
 /// The embedded database with the workload that it was loaded for.
 pub struct KernelUnderTest {
+    env: Arc<dyn Env>,
     engine: Arc<KernelEngine>,
     workload: Arc<dyn Workload>,
 }
 
 impl KernelUnderTest {
     /// The database, running, and its workload.
-    pub fn new(engine: KernelEngine, workload: Arc<dyn Workload>) -> KernelUnderTest {
+    pub fn new(
+        env: &Arc<dyn Env>,
+        engine: KernelEngine,
+        workload: Arc<dyn Workload>,
+    ) -> KernelUnderTest {
         KernelUnderTest {
+            env: Arc::clone(env),
             engine: Arc::new(engine),
             workload,
         }
@@ -39,10 +45,12 @@ impl Engine for KernelUnderTest {
     }
 
     fn check(&self, acknowledged: Vec<Acknowledged>) -> Answer<'_, Result<String, EngineError>> {
-        let mut session = self.engine.connector()();
+        let connect = self.engine.connector();
         Box::pin(async move {
-            let checked = driver::check(&mut session, &*self.workload, acknowledged).await;
-            checked.map_err(lost)
+            let (env, workload, sessions) = (&self.env, &self.workload, self.engine.checkers);
+            driver::check_together(env, workload, &acknowledged, sessions, connect)
+                .await
+                .map_err(lost)
         })
     }
 

@@ -10,7 +10,7 @@ use spindle_io::Env;
 use spindle_io::real::facts::anonymous_bytes;
 use spindle_io::real::{RealEnv, block_on};
 use spindle_workload::driver::{self, Behaviour, Running};
-use spindle_workload::{OltpMix, OltpMixSettings, Workload};
+use spindle_workload::{Acknowledged, OltpMix, OltpMixSettings, Workload};
 
 const CLIENTS: usize = 1000;
 /// What a session may take at the most: its thread's stack as far as it is touched, its counters, the records and old
@@ -71,6 +71,28 @@ fn wait_for(running: &Running, committed: u64) {
     }
 }
 
+/// However many sessions check the database, they find the same.
+async fn check_by_one_and_by_several(
+    env: &Arc<dyn Env>,
+    engine: &Arc<KernelEngine>,
+    acknowledged: Vec<Acknowledged>,
+) {
+    let together = |acknowledged: Vec<Acknowledged>, sessions: u64| async move {
+        let connect = engine.connector();
+        driver::check_together(env, &workload(), &acknowledged, sessions, connect).await
+    };
+    let mut wrong = acknowledged.clone();
+    wrong[CLIENTS - 1].last += 5;
+    for acknowledged in [acknowledged, wrong] {
+        let mut session = engine.connector()();
+        let one = driver::check(&mut session, &*workload(), acknowledged.clone()).await;
+        drop(session);
+        for sessions in [1, 3, 7] {
+            assert_eq!(together(acknowledged.clone(), sessions).await, one);
+        }
+    }
+}
+
 fn per_session(before: Option<u64>) -> Option<u64> {
     Some(anonymous_bytes()?.saturating_sub(before?) / CLIENTS as u64)
 }
@@ -106,12 +128,7 @@ fn a_thousand_sessions() {
         working.stop().await.unwrap();
         assert!(working.latencies().count() > 0);
 
-        let mut session = engine.connector()();
-        let acknowledged = working.acknowledged();
-        driver::check(&mut session, &*workload(), acknowledged)
-            .await
-            .unwrap();
-        drop(session);
+        check_by_one_and_by_several(&env, &engine, working.acknowledged()).await;
         let engine = Arc::into_inner(engine).expect("every client has gone");
         engine.stop(Shutdown::Normal).await.unwrap();
         println!("bytes a session: idle {idle_bytes:?}, working {working_bytes:?}");

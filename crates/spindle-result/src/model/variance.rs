@@ -18,6 +18,10 @@ pub struct Variance {
     pub runs_percent: Option<f64>,
     /// Rounds a run that narrow the interval most for their time; `None` with a single run.
     pub rounds_per_run: Option<u32>,
+    /// Measured time of a trial that narrows the interval most in the time of this run, seconds; `None` with several
+    /// runs, or where it would help little.
+    #[serde(default)]
+    pub better_measure_s: Option<f64>,
     /// All of it in words, and what to repeat.
     pub sentence: String,
 }

@@ -18,10 +18,12 @@ const KERNEL_LOADS_PER_S: u64 = 100 << 20;
 const SERVER_LOADS_PER_S: u64 = 40 << 20;
 /// Assumed: part of a database that a trial changes, per cent.
 const CHANGED_PERCENT: u64 = 10;
+/// Assumed: what the check of the embedded database reads in a second.
+const CHECKED_PER_S: u64 = 400 << 20;
 /// Assumed: putting a volume back to its snapshot.
 const ROLL_BACK_MS: u64 = 3_000;
-/// Assumed: flushing, checking, starting and stopping a database, beside probing its devices.
-const KERNEL_ENDS_MS: u64 = 3_000;
+/// Assumed: flushing, starting and stopping a database, beside probing its devices.
+const KERNEL_ENDS_MS: u64 = 500;
 const SERVER_ENDS_MS: u64 = 6_000;
 
 /// How long a run takes.
@@ -109,7 +111,8 @@ impl Time {
                     if has_process {
                         SERVER_ENDS_MS
                     } else {
-                        KERNEL_ENDS_MS
+                        // The check reads every row.
+                        KERNEL_ENDS_MS + ms_of(experiment.database.size_bytes, CHECKED_PER_S)
                     },
                 ),
             ],

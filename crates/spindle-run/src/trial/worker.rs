@@ -153,7 +153,7 @@ async fn open(task: &Task, env: &Arc<dyn Env>) -> Result<Arc<dyn Engine>, Engine
             let redo = engine_path(redo_io, database, task.redo_delay);
             let settings = settings_of(database);
             let engine = KernelEngine::start(env, files, data, redo, &settings, &*workload).await;
-            Ok(Arc::new(KernelUnderTest::new(engine?, workload)))
+            Ok(Arc::new(KernelUnderTest::new(env, engine?, workload)))
         }
         _ => Err(EngineError::from(
             "the order's files are not those of its engine".to_owned(),

@@ -3,6 +3,7 @@
 //! atomic numbers that anyone may read meanwhile; latencies count while measuring only. A transaction that has not
 //! ended when measuring does counts as at least as long as it is by then. What a transaction is, [`Work`] says.
 
+mod check;
 mod time_spent;
 mod work;
 
@@ -14,6 +15,7 @@ use spindle_io::sync::{Latch, Notify, timeout};
 use spindle_io::{Env, Join};
 use spindle_stats::{CensoredTimes, LatencyHistogram};
 
+pub use check::{NotKept, check, check_together};
 pub use time_spent::TimeSpent;
 use time_spent::{ClientClock, Doing, Open};
 pub use work::{RowWork, StatementTotal, Work};
@@ -692,20 +694,4 @@ impl<W: Work> ClientPlace<'_, W> {
         }
         Ok(())
     }
-}
-
-/// Reads the whole database and says whether anything was lost.
-pub async fn check<S: Session>(
-    session: &mut S,
-    workload: &dyn Workload,
-    acknowledged: Vec<Acknowledged>,
-) -> Result<String, String> {
-    let mut checker = workload.checker(acknowledged);
-    for table in 0..workload.tables().len() {
-        let visited = session
-            .visit(table, &mut |bytes| checker.row(table, bytes))
-            .await;
-        visited.map_err(|error| error.to_string())?;
-    }
-    checker.finish()
 }

@@ -9,8 +9,8 @@ use spindle_io::sync::Latch;
 use spindle_stats::LatencyHistogram;
 use spindle_workload::driver::{self, Behaviour, Running};
 use spindle_workload::{
-    Acknowledged, Arrivals, Checker, Client, Operation, Schedule, Session, SessionError, Spacing,
-    Table, TableSpec, Txn, Workload,
+    Acknowledged, Arrivals, Checker, Client, Operation, Schedule, Session, SessionError, Share,
+    Spacing, Table, TableSpec, Txn, Workload,
 };
 
 const MS: u64 = 1_000_000;
@@ -77,6 +77,7 @@ impl Session for Server {
     async fn visit(
         &mut self,
         _table: usize,
+        _share: Share,
         _visit: &mut dyn FnMut(&[u8]),
     ) -> Result<(), SessionError> {
         Ok(())

@@ -23,11 +23,14 @@ const LOADED_PER_S: (u64, u64) = (100 * MIB, 40 * MIB);
 /// Copied in a second, about.
 const COPIED_PER_S: u64 = 200 * MIB;
 /// What a trial takes besides warm-up and measured time, milliseconds, about: in this process, and with a server's.
-const OVERHEAD_MS: (u64, u64) = (3_000, 7_000);
+const OVERHEAD_MS: (u64, u64) = (1_000, 7_000);
 /// The shortest warm-up and measured time together that say anything.
 const SLOT_MIN_MS: u64 = 1_300;
-/// And the longest of use to a quick answer.
-const SLOT_MAX_MS: u64 = 26_000;
+/// And the longest of use to a quick answer: more rounds tell more than longer ones, as long as a trial takes little
+/// besides (docs/decisions/0054-deciding-sooner.md).
+const SLOT_MAX_MS: (u64, u64) = (3_000, 26_000);
+/// The most rounds.
+const ROUNDS_MAX: u32 = 100;
 /// Data of a unit of TPC-B's scale, and of a warehouse of TPC-C, about.
 const TPCB_UNIT_BYTES: u64 = 16 * MIB;
 const WAREHOUSE_BYTES: u64 = 100 * MIB;
@@ -188,7 +191,7 @@ impl Question {
             quoted(&duration_text(self.time_ms)),
             "or until this has passed",
         );
-        draft.set(plan, "max", "100", "");
+        draft.set(plan, "max", ROUNDS_MAX.to_string(), "");
         draft.set(
             plan,
             "quiet",
@@ -197,7 +200,7 @@ impl Question {
         );
     }
 
-    /// Warm-up and measured time of a trial, so that six rounds of so many cases fit the time, or three.
+    /// Warm-up and measured time of a trial, so that six rounds of so many cases or more fit the time, or three.
     fn times_ms(&self, cases: u64) -> (u64, u64) {
         let is_server = matches!(
             self.engine,
@@ -214,7 +217,7 @@ impl Question {
             |rounds: u64| (trials_ms / (rounds * cases.max(1))).saturating_sub(overhead_ms);
         let six = slot_ms(u64::from(ROUNDS_MIN));
         let slot_ms = if six >= SLOT_MIN_MS { six } else { slot_ms(3) };
-        let slot_ms = slot_ms.clamp(SLOT_MIN_MS, SLOT_MAX_MS);
+        let slot_ms = slot_ms.clamp(SLOT_MIN_MS, of(SLOT_MAX_MS));
         let rounded = |ms: u64| match ms {
             ms if ms >= 2_000 => ms / 1_000 * 1_000,
             ms => (ms / 100 * 100).max(300),
@@ -463,6 +466,20 @@ mod tests {
             let three_rounds = 3 * cases * (warmup_ms + measure_ms + OVERHEAD_MS.0 + 1_280);
             assert!(three_rounds <= time_ms, "{cases} cases: {three_rounds}");
         }
+    }
+
+    #[test]
+    fn more_time_is_more_rounds() {
+        let times_ms = |engine: Engine, time_ms: u64| {
+            let mut asked = question(&["/a", "/b"], engine);
+            asked.time_ms = time_ms;
+            asked.times_ms(2)
+        };
+        assert_eq!(times_ms(Engine::Kernel, 120_000), (700, 2_000));
+        assert_eq!(times_ms(Engine::Kernel, 3_600_000), (700, 2_000));
+        // A server takes longer to start than a short trial lasts.
+        let server = Engine::Server(ServerKind::Postgres);
+        assert!(times_ms(server, 3_600_000) > times_ms(server, 120_000));
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! `one_row`: each transaction reads one row, always the same, so often as it is told.
 
+use std::any::Any;
+
 use serde::{Deserialize, Serialize};
 use spindle_text::settings;
 
@@ -72,6 +74,11 @@ struct Rows(u64);
 impl Checker for Rows {
     fn row(&mut self, _: usize, _: &[u8]) {
         self.0 += 1;
+    }
+
+    fn add(&mut self, other: Box<dyn Checker>) {
+        let other: Box<dyn Any> = other;
+        self.0 += other.downcast::<Rows>().expect("a checker of rows").0;
     }
 
     fn finish(&self) -> Result<String, String> {
