@@ -44,7 +44,7 @@ pub(crate) fn figures(result: &RunResult, timeline: &Timeline<'_>, id: &str) -> 
             @for (index, name) in first { (figure(result, timeline, name, &format!("{id}-{index}"))) }
         }
         @if !more.is_empty() {
-            details {
+            details.on-screen {
                 summary { (more.len()) " more figures of the system" }
                 div.small-charts {
                     @for (index, name) in more { (figure(result, timeline, name, &format!("{id}-{index}"))) }

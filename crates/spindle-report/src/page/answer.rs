@@ -61,6 +61,9 @@ fn what_bars_show(result: &RunResult) -> &'static str {
     }
 }
 
+/// How those stand of whom none is known to be better than all others.
+const TIED: &str = "tied for first";
+
 /// A layout in a ranking.
 struct Placed<'a> {
     layout: &'a str,
@@ -76,7 +79,7 @@ fn placed<'a>(result: &'a RunResult, ranking: &'a Ranking) -> Vec<Placed<'a>> {
     let standing = match (&ranking.winner, ranking.measure) {
         (Some(_), Measure::Throughput) => "fastest",
         (Some(_), Measure::P99) => "soonest",
-        (None, _) if !ranking.tied.is_empty() => "tied",
+        (None, _) if !ranking.tied.is_empty() => TIED,
         (None, _) => "measured alone",
     };
     let mut placed = vec![Placed {
@@ -94,7 +97,12 @@ fn placed<'a>(result: &'a RunResult, ranking: &'a Ranking) -> Vec<Placed<'a>> {
             keeps: ranking.keeps_of(&other.cases.b),
             place: place.map(|place| place.place),
             speed: of_best.map_or_else(|| RelativeSpeed::of_other(other), RelativeSpeed::of_best),
-            standing: standing_of(result, other),
+            standing: match ranking.winner {
+                None if ranking.tied.contains(&other.cases.b) => {
+                    format!("{TIED}: {}", standing_of(result, other))
+                }
+                _ => standing_of(result, other),
+            },
         }
     }));
     placed[1..].sort_by(|a, b| {

@@ -2,10 +2,11 @@
 
 use maud::{Markup, html};
 
-use super::{layout_name, scrolling, times};
+use super::why::with_names;
+use super::{facts_table, layout_name, machine, scrolling, times};
 use crate::comparison::{CHECKS, CHECKS_NOTE};
 use crate::diagram;
-use crate::facts::{Fact, experiment_facts, facts};
+use crate::facts::experiment_facts;
 use crate::io_calls;
 use crate::sentences::{METHOD, REPEAT, REPEAT_COMMAND, costs, emulation_terms, memory_terms};
 use spindle_result::{Case, RunResult, Trial};
@@ -16,22 +17,21 @@ pub(super) fn section(result: &RunResult) -> Markup {
             h2 id="method" { "How it was measured" }
             p { (METHOD) " " (memory_terms(result)) (emulation_terms(result)) (costs(result)) }
             (warnings(result))
-            h3 { "Layouts" }
+            h3 id="layouts" { "Layouts" }
             (diagram::diagrams(result))
             details {
                 summary { "Layouts in words" }
                 (layouts_table(result))
             }
-            h3 { "Machine" }
-            (facts_table("Machine", facts(&result.machine)))
-            h3 { "To repeat it" }
+            (machine::section(result))
+            h3 id="repeat" { "To repeat it" }
             p { (REPEAT) }
             pre { code { (REPEAT_COMMAND) } }
-            details {
+            details.on-screen {
                 summary { "The experiment, with every default" }
                 (facts_table("Experiment", experiment_facts(&result.experiment)))
             }
-            details {
+            details.on-screen {
                 summary { "Order of trials" }
                 (order_table(result))
             }
@@ -42,11 +42,11 @@ pub(super) fn section(result: &RunResult) -> Markup {
                 }
             }
             (times::table(result))
-            details {
+            details.on-screen {
                 summary { "Checks of every trial" }
                 (checks_table(result))
             }
-            details {
+            details.on-screen {
                 summary { "Space" }
                 (space_table(result))
             }
@@ -59,7 +59,7 @@ fn warnings(result: &RunResult) -> Markup {
         @if !result.warnings.is_empty() {
             section.warnings aria-labelledby="warnings" {
                 h3 id="warnings" { "What weakens this answer" }
-                ul { @for warning in &result.warnings { li { (warning.text) } } }
+                ul { @for warning in &result.warnings { li { (with_names(&warning.text)) } } }
             }
         }
     }
@@ -175,16 +175,4 @@ pub(crate) fn trials_in_order(result: &RunResult) -> Vec<(&Case, &Trial)> {
     }
     trials.sort_by_key(|(_, trial)| (trial.round, trial.position));
     trials
-}
-
-fn facts_table(label: &str, facts: Vec<Fact>) -> Markup {
-    html! {
-        (scrolling(label, html! {
-            table.facts {
-                tbody { @for fact in facts {
-                    tr { th scope="row" { (fact.path) } td.words { (fact.text()) } }
-                } }
-            }
-        }))
-    }
 }

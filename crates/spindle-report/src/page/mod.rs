@@ -1,11 +1,13 @@
 //! `report.html`: one page for people, answer first. All of it is there without scripts; the script adds what a pointer
 //! asks for: values under it, other rounds, other windows of the moving average, drawings and figures as files.
 //!
-//! Each section is a file: [`answer`] (ranking, comparison; in [`pairs`] every pair), [`why`], [`charts`], [`method`].
+//! Each section is a file: [`answer`] (ranking, comparison; in [`pairs`] every pair), [`why`], [`charts`], [`method`],
+//! [`machine`].
 
 mod answer;
 mod charts;
 mod effects;
+mod machine;
 mod method;
 mod pairs;
 mod times;
@@ -17,6 +19,7 @@ pub(super) use why::events_of;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use super::chart::colour_class;
+use super::facts::Fact;
 use super::sentences::{context, experiment_name};
 use spindle_result::{RunResult, SampledTrial};
 
@@ -56,6 +59,7 @@ pub fn html(result: &RunResult, series: &[SampledTrial]) -> String {
                     p.experiment { "Spindle · " (name) br; (context(result)) }
                     h1.long[result.headline.chars().count() > SHORT_HEADLINE] { (result.headline) }
                     (weakness(result))
+                    (contents(result))
                 }
                 main {
                     (answer::section(result))
@@ -71,13 +75,35 @@ pub fn html(result: &RunResult, series: &[SampledTrial]) -> String {
     page.into_string()
 }
 
+/// Links to what the page has.
+fn contents(result: &RunResult) -> Markup {
+    let sections = [
+        ("ranking", "Ranking", true),
+        ("comparison", "Comparison", true),
+        ("effects", "Effects", !result.factor_answers.is_empty()),
+        ("why", "Why", true),
+        ("charts", "Charts", !result.rankings.is_empty()),
+        ("method", "How it was measured", true),
+        ("layouts", "Layouts", true),
+        ("machine", "Machine", true),
+        ("repeat", "To repeat it", true),
+    ];
+    html! {
+        nav.contents aria-label="Contents" { ul {
+            @for (id, title, _) in sections.iter().filter(|(_, _, is_there)| *is_there) {
+                li { a href={ "#" (id) } { (title) } }
+            }
+        } }
+    }
+}
+
 /// The gravest of what weakens the answer, beside the answer; all of it stands with the method.
 fn weakness(result: &RunResult) -> Markup {
     html! {
         @if let Some(gravest) = result.warnings.first() {
             p.weakness {
                 strong { "What weakens this answer: " }
-                (gravest.text) " "
+                (why::with_names(&gravest.text)) " "
                 @if result.warnings.len() > 1 {
                     a href="#warnings" { "All " (result.warnings.len()) " warnings" }
                 }
@@ -105,6 +131,19 @@ fn unnumbered(result: &RunResult, name: &str) -> Markup {
             span class={ "swatch " (colour_class(number - 1)) } aria-hidden="true" {}
         }
         (name)
+    }
+}
+
+/// Settings by their paths, as they stand in a document.
+fn facts_table(label: &str, facts: Vec<Fact>) -> Markup {
+    html! {
+        (scrolling(label, html! {
+            table.facts {
+                tbody { @for fact in facts {
+                    tr { th scope="row" { (fact.path) } td.words { (fact.text()) } }
+                } }
+            }
+        }))
     }
 }
 

@@ -72,7 +72,7 @@ fn attributions(result: &RunResult) -> Markup {
 }
 
 /// A sentence in which names of events and settings stand between backticks.
-fn with_names(sentence: &str) -> Markup {
+pub(super) fn with_names(sentence: &str) -> Markup {
     html! {
         @for (index, piece) in sentence.split('`').enumerate() {
             @if index % 2 == 1 { code { (piece) } } @else { (piece) }

@@ -118,7 +118,7 @@ fn printed(browser: &Browser, page: &str) -> Value {
     let page = page.replacen("@media print", "@media all", 1);
     let probe = r#"[page.documentElement.scrollWidth, overlaps(), faint(),
       [...page.querySelectorAll(".tools, .tip")].filter(shown).map(name),
-      [...page.querySelectorAll("details .scroll")].filter((part) => !part.closest("figure") && !part.checkVisibility()).map(name),
+      [...page.querySelectorAll("details .scroll")].filter((part) => !part.closest("figure, .on-screen") && !part.checkVisibility()).map(name),
       paper(page.body),
       [...page.querySelectorAll("table, pre, svg")].filter((part) => part.getBoundingClientRect().right > view.innerWidth + 1).map(name)]"#;
     browser.probe(&page, PAPER, probe)
@@ -145,6 +145,25 @@ fn it_fits_on_paper_and_is_white_there() {
         let found = printed(&browser, &broken);
         assert!(!texts(&found[seen_at]).is_empty(), "{fault} is not seen");
     }
+}
+
+/// Sheets that a run of six cases may take.
+const SHEETS_MAX: usize = 11;
+
+#[test]
+fn six_cases_take_few_sheets() {
+    let Some(browser) = Browser::find("report_page") else {
+        return;
+    };
+    let record = showcase::record(Extent {
+        clients: &[16],
+        ..USUAL
+    });
+    let page = spindle_report::html(&showcase::result(&record), &record.series);
+    let sheets = browser.sheets(&page, SCREEN);
+    assert!((1..=SHEETS_MAX).contains(&sheets), "{sheets} sheets");
+    let unfolded = page.replace(".on-screen", ".nowhere");
+    assert!(browser.sheets(&unfolded, SCREEN) > sheets);
 }
 
 #[test]

@@ -72,6 +72,21 @@ impl Browser {
         assert!(to.exists(), "no picture at {}", to.display());
     }
 
+    /// Sheets of paper that the page takes when it is printed.
+    pub fn sheets(&self, page: &str, view: View) -> usize {
+        let (file, printed) = (
+            self.directory.path().join("page.html"),
+            self.directory.path().join("page.pdf"),
+        );
+        fs::write(&file, page).expect("the page is written");
+        let to = format!("--print-to-pdf={}", printed.display());
+        self.run(view, &[to, "--no-pdf-header-footer".to_owned(), url(&file)]);
+        let printed = fs::read(&printed).expect("the page was printed");
+        let text = String::from_utf8_lossy(&printed);
+        // ISO 32000-1, 7.7.3: each is an object of this type, and the tree of them is of the type Pages.
+        text.matches("/Type /Page\n").count()
+    }
+
     fn harness(&self, page: &str, view: View, probe: &str) -> PathBuf {
         let escaped = page.replace('&', "&amp;").replace('"', "&quot;");
         let sandbox = if view.scripts {
