@@ -166,11 +166,6 @@ pub trait Engine: Send + Sync {
     /// Of the kind `LostRows`, or it cannot be looked at.
     fn check(&self, acknowledged: Vec<Acknowledged>) -> Answer<'_, Result<String, EngineError>>;
 
-    /// Whether it is an existing server: what its files, devices and processors do is not known then.
-    fn is_foreign(&self) -> bool {
-        false
-    }
-
     /// Makes everything durable that was left for later.
     ///
     /// # Errors

@@ -9,6 +9,7 @@ mod postgres;
 pub mod power_cut;
 pub mod promise;
 mod registry;
+pub mod spec;
 pub mod sql;
 mod sqlite;
 

@@ -2,6 +2,7 @@
 
 use crate::mariadb::MariaDb;
 use crate::postgres::Postgres;
+use crate::sql::address::Scheme;
 use crate::sql::{ForeignServer, Server, ServerKind};
 use crate::sqlite::Sqlite;
 
@@ -14,11 +15,10 @@ pub fn server(kind: ServerKind) -> &'static dyn Server {
     }
 }
 
-/// Those that can be an existing server, reached by its address; `None` for the others.
-pub fn foreign_server(kind: ServerKind) -> Option<&'static dyn ForeignServer> {
-    match kind {
-        ServerKind::Sqlite => None,
-        ServerKind::Postgres => Some(&Postgres),
-        ServerKind::MariaDb => Some(&MariaDb),
+/// The one that speaks this, as a server that runs already.
+pub fn remote_server(scheme: Scheme) -> &'static dyn ForeignServer {
+    match scheme {
+        Scheme::Postgres => &Postgres,
+        Scheme::MySql => &MariaDb,
     }
 }

@@ -117,11 +117,15 @@ fn rename(
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Changes, Experiment};
+    use super::super::{Changes, Database, DatabaseSpec, Experiment};
     use std::path::Path;
 
     const LAYOUTS: &str = "[[layout]]\nname = \"a\"\nplacement = { wal = \"b\" }\nsettings = { work_mem = \"8MB\" }\n\
                            [[layout]]\nname = \"b\"\ndatabase = { shared_buffers = \"32MiB\" }\n";
+
+    fn cache_bytes(database: &Database) -> u64 {
+        database.spec.memory().unwrap().buffer_cache_bytes
+    }
 
     fn read(text: &str, sets: &[&str], vary: &[&str]) -> Result<Experiment, String> {
         let owned = |texts: &[&str]| texts.iter().map(ToString::to_string).collect::<Vec<_>>();
@@ -140,8 +144,8 @@ mod tests {
         let text =
             format!("[database]\nengine = \"postgres\"\nshared_buffers = \"16MiB\"\n{LAYOUTS}");
         let experiment = read(&text, &[], &[]).unwrap();
-        assert_eq!(experiment.database.buffer_cache_bytes, 16 << 20);
-        assert_eq!(experiment.database_of(1).buffer_cache_bytes, 32 << 20);
+        assert_eq!(cache_bytes(&experiment.database), 16 << 20);
+        assert_eq!(cache_bytes(experiment.database_of(1)), 32 << 20);
         assert_eq!(
             experiment.layouts[0]
                 .placement
@@ -149,12 +153,14 @@ mod tests {
                 .collect::<Vec<_>>(),
             ["b"]
         );
-        let settings = &experiment.database_of(0).server.unwrap().settings;
-        assert_eq!(settings["work_mem"], "8MB");
+        let DatabaseSpec::Server(server) = &experiment.database_of(0).spec else {
+            panic!("it is a server of Spindle's own");
+        };
+        assert_eq!(server.settings["work_mem"], "8MB");
         let set = read(&text, &["database.buffer_cache=24MiB"], &[]).unwrap();
-        assert_eq!(set.database.buffer_cache_bytes, 24 << 20);
+        assert_eq!(cache_bytes(&set.database), 24 << 20);
         let vary = read(&text, &[], &["shared_buffers=8MiB,12MiB"]).unwrap();
-        assert_eq!(vary.database_of(0).buffer_cache_bytes, 8 << 20);
+        assert_eq!(cache_bytes(vary.database_of(0)), 8 << 20);
         assert!(
             vary.layouts[1].name.ends_with("buffer_cache 12MiB"),
             "{}",
@@ -167,7 +173,7 @@ mod tests {
         let text =
             format!("[database]\nengine = \"postgres\"\nbuffer_cache = \"16MiB\"\n{LAYOUTS}");
         let set = read(&text, &["database.shared_buffers=24MiB"], &[]).unwrap();
-        assert_eq!(set.database.buffer_cache_bytes, 24 << 20);
+        assert_eq!(cache_bytes(&set.database), 24 << 20);
         let twice =
             format!("[database]\nbuffer_cache = \"16MiB\"\nshared_buffers = \"8MiB\"\n{LAYOUTS}");
         assert_eq!(

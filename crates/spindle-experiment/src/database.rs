@@ -1,23 +1,22 @@
-//! The `[database]` section: size and shape of the database under test, its processes and its promise of durability.
+//! The `[database]` section: which database is under test, how much data it holds, and what it is told.
 //!
 //! Read once for the whole experiment and once more for every layout with that layout's own values in place, so that
 //! each case has complete settings; those that would make the comparison void can only be set here
-//! (`SAME_IN_EVERY_CASE`).
+//! (`SAME_IN_EVERY_CASE`). `kernel` and `server` read what each database has of its own.
 
 use std::fmt;
-use std::path::PathBuf;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use spindle_engines::kernel::InstanceSettings;
 pub use spindle_engines::kernel::{Commit, TornBlocks, WriteSync};
+pub use spindle_engines::spec::{DatabaseMemory, DatabaseSpec, KernelSpec, RemoteSpec, ServerSpec};
 use spindle_engines::sql::{Address, ServerKind};
-use spindle_text::section::Section;
 
-use super::access_path::{AccessPath, Caching, Method, read_access_path};
 use super::error::ExperimentError;
-use super::reader::Reader;
-use super::server::Server;
-use spindle_text::quantity::{GIB, KIB, MIB, TIB, size_text};
+use super::kernel::{self, check_blocks};
+use super::memory::check_memory;
+use super::reader::{Reader, keys_asked_by};
+use super::server;
+use spindle_text::quantity::{GIB, MIB, TIB};
 use spindle_text::word::Word;
 use spindle_workload::Data;
 
@@ -71,14 +70,6 @@ impl Engine {
     pub fn as_str(self) -> &'static str {
         self.as_word()
     }
-
-    /// Which server it is; `None` for the embedded database.
-    pub fn server(self) -> Option<ServerKind> {
-        match self {
-            Engine::Kernel => None,
-            Engine::Server(kind) => Some(kind),
-        }
-    }
 }
 /// Settings that must be equal in every case, with what would be compared if they were not.
 pub(super) const SAME_IN_EVERY_CASE: [(&str, &str); 6] = [
@@ -90,45 +81,16 @@ pub(super) const SAME_IN_EVERY_CASE: [(&str, &str); 6] = [
     ("torn_blocks", "two promises of durability"),
 ];
 
-/// Block sizes of the embedded database, as Oracle's.
-const BLOCK_SIZES: [u64; 5] = [2 * KIB, 4 * KIB, 8 * KIB, 16 * KIB, 32 * KIB];
 /// The smallest database.
 const SIZE_MIN: u64 = 4 * MIB;
-/// Fewest blocks that a buffer cache, a datafile or a log file can work with.
-const BLOCKS_MIN: u64 = 64;
 
 /// The database of an experiment or, with a layout's own values in place, of a case.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Database {
-    /// The database under test.
-    pub engine: Engine,
     /// Loaded data, 4 MiB to 64 TiB.
     pub size_bytes: u64,
-    /// Size of a block: a power of two, 2 KiB to 32 KiB.
-    pub block_size_bytes: u64,
-    /// Buffer cache, 1 MiB to 16 TiB; smaller than the data, holds at least 64 blocks.
-    pub buffer_cache_bytes: u64,
-    /// One budget for buffer cache and page cache together; at least the buffer cache, the same in every case.
-    pub memory_bytes: u64,
-    /// Number of datafiles, 1 to 1000.
-    pub datafiles: u32,
-    /// What the embedded database is told.
-    #[serde(flatten)]
-    pub instance: InstanceSettings,
-    /// Size of one redo log file, 1 MiB to 1 TiB.
-    pub log_file_size_bytes: u64,
-    /// Number of redo log files in the ring, 2 to 255.
-    pub log_files: u32,
-    /// Whether io_uring uses buffers registered once; dropped, and reported, when locked memory is short.
-    pub fixed_buffers: bool,
-    /// Directory of the redo log files; beside the data when absent.
-    pub redo_path: Option<PathBuf>,
-    /// The server, when the engine is one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub server: Option<Server>,
-    /// How LGWR writes redo, when the experiment says so; [`Database::redo_access_path`] tells what holds when it does
-    /// not.
-    pub redo_io: Option<AccessPath>,
+    /// Which it is, with its own settings.
+    pub spec: DatabaseSpec,
 }
 
 /// What a database section does not say itself.
@@ -138,8 +100,81 @@ pub(super) struct Inherited {
     pub memory_bytes: Option<u64>,
     /// The data of a workload that says itself how much there is.
     pub data: Option<Data>,
-    /// Whether the experiment says elsewhere that it is an existing server.
-    pub is_foreign: bool,
+    /// Whether the layouts say that it is a server that runs already.
+    pub is_remote: bool,
+}
+
+/// The keys of each kind of database, as what reads them asks for them.
+struct Keys {
+    kernel: Vec<&'static str>,
+    server: Vec<&'static str>,
+    remote: Vec<&'static str>,
+}
+
+impl Keys {
+    fn all() -> Keys {
+        let kind = ServerKind::Postgres;
+        Keys {
+            kernel: keys_asked_by(|reader| kernel::read(reader, None)),
+            server: keys_asked_by(|reader| server::read(reader, kind, None)),
+            remote: keys_asked_by(|reader| server::read_remote(reader, kind)),
+        }
+    }
+
+    /// Refuses what is set and means nothing to the database that `spec` is.
+    fn check(&self, reader: &Reader<'_>, spec: &DatabaseSpec) -> Result<(), ExperimentError> {
+        let of_servers = || self.server.iter().chain(&self.remote);
+        let set = |key: &&&'static str| reader.has(key);
+        let refused = |key: &'static str, whose: &str, help: &str| {
+            let title = format!("{key} means nothing to engine = \"{}\"", engine_of(spec));
+            Err(reader.conflict(&[key], title, whose, help))
+        };
+        if let DatabaseSpec::Kernel(_) = spec {
+            let mut others = of_servers().filter(|key| !self.kernel.contains(key));
+            return match others.find(set) {
+                Some(key) => refused(
+                    key,
+                    "a key for database servers",
+                    "leave it out, or choose another engine: \"sqlite\", \"postgres\", \"mariadb\"",
+                ),
+                None => Ok(()),
+            };
+        }
+        let is_kernels = |key: &&&'static str| !of_servers().any(|other| other == *key);
+        if let Some(key) = self.kernel.iter().filter(is_kernels).find(set) {
+            return refused(
+                key,
+                "a key of the embedded database",
+                "leave it out; a server's own settings go into settings = { NAME = VALUE }",
+            );
+        }
+        match spec {
+            DatabaseSpec::Remote(remote) => match self.server.iter().find(set) {
+                Some(key) => Err(reader.conflict(
+                    &[key],
+                    format!("{key} is set for an existing server, {}", remote.address),
+                    "Spindle neither starts such a server nor sets anything of it",
+                    format!("leave {key} out; what the server says of its settings is recorded"),
+                )),
+                None => Ok(()),
+            },
+            _ if reader.has("password_env") => Err(reader.conflict(
+                &["password_env"],
+                "password_env is set, and url is not",
+                "it says where the password for url is",
+                "leave it out, or set url",
+            )),
+            _ => Ok(()),
+        }
+    }
+}
+
+fn engine_of(spec: &DatabaseSpec) -> Engine {
+    match spec {
+        DatabaseSpec::Kernel(_) => Engine::Kernel,
+        DatabaseSpec::Server(server) => Engine::Server(server.kind),
+        DatabaseSpec::Remote(remote) => Engine::Server(remote.address.kind()),
+    }
 }
 
 impl Database {
@@ -149,137 +184,62 @@ impl Database {
         inherited: Inherited,
     ) -> Result<Database, ExperimentError> {
         let engine = reader.word("engine", Engine::Kernel);
-        let of_workload = inherited.data;
-        let given_bytes = reader.size("size", GIB, SIZE_MIN..=64 * TIB);
-        if of_workload.is_some() && reader.has("size") {
-            return Err(reader.conflict(
-                &["size"],
-                "size is set, and the workload says how much data there is",
-                "its scale, its warehouses or its rows do",
-                "leave size out",
-            ));
+        let size_bytes = read_size(reader, inherited.data)?;
+        let keys = Keys::all();
+        for keys in [&keys.kernel, &keys.server, &keys.remote] {
+            reader.know(keys);
         }
-        let size_bytes = of_workload.map_or(given_bytes, |data| data.bytes.max(SIZE_MIN));
-        let block_size_bytes = reader.size_among("block_size", 8 * KIB, &BLOCK_SIZES);
-        let buffer_cache_bytes = reader.size("buffer_cache", 64 * MIB, MIB..=16 * TIB);
-        let memory_default_bytes = inherited.memory_bytes.unwrap_or(2 * buffer_cache_bytes);
-        let database = Database {
-            engine,
-            size_bytes,
-            block_size_bytes,
-            buffer_cache_bytes,
-            memory_bytes: reader.size("memory", memory_default_bytes, MIB..=64 * TIB),
-            datafiles: reader.number("datafiles", 4, 1..=1000),
-            instance: Section::read(reader),
-            log_file_size_bytes: reader.size("log_file_size", 64 * MIB, MIB..=TIB),
-            log_files: reader.number("log_files", 3, 2..=255),
-            fixed_buffers: reader.flag("fixed_buffers", true),
-            redo_path: reader.directory("redo_path"),
-            redo_io: read_redo_io(reader)?,
-            server: Server::read(reader, engine)?,
+        let memory_bytes = inherited.memory_bytes;
+        let spec = match engine {
+            Engine::Kernel => DatabaseSpec::Kernel(kernel::read(reader, memory_bytes)?),
+            Engine::Server(kind) => match server::read_remote(reader, kind)? {
+                Some(remote) => DatabaseSpec::Remote(remote),
+                None => DatabaseSpec::Server(server::read(reader, kind, memory_bytes)),
+            },
         };
+        keys.check(reader, &spec)?;
         reader.finish();
-        // Nobody here knows the buffer cache of an existing server.
-        if !inherited.is_foreign && database.address().is_none() {
+        let database = Database { size_bytes, spec };
+        // Where layouts name servers, nobody here knows their memory.
+        if !inherited.is_remote {
             database.check(reader, inherited.data);
         }
         Ok(database)
     }
 
-    /// The existing server, if it is one.
-    pub fn address(&self) -> Option<&Address> {
-        self.server.as_ref()?.url.as_ref()
-    }
-
-    /// How LGWR writes redo in a case whose datafiles are written as `io` says: as `redo_io` says, else direct whatever
-    /// the case's caching, and by the case's own method, because a method is also how LGWR hands its writes over.
-    pub fn redo_access_path(&self, io: AccessPath) -> AccessPath {
-        self.redo_io.unwrap_or(AccessPath {
-            caching: Caching::Direct,
-            ..io
-        })
-    }
-
     /// Checks what no single setting can know.
     fn check(&self, reader: &Reader<'_>, of_workload: Option<Data>) {
-        let [data, cache, memory, block, log_file] = [
-            self.size_bytes,
-            self.buffer_cache_bytes,
-            self.memory_bytes,
-            self.block_size_bytes,
-            self.log_file_size_bytes,
-        ]
-        .map(size_text);
-        let is_loaded = of_workload.is_none_or(|data| data.is_loaded);
-        if self.buffer_cache_bytes >= self.size_bytes && is_loaded {
-            let (label, help) = match of_workload {
-                None => (
-                    "buffer_cache must be smaller than size",
-                    "nothing would be read from storage: make size several times the buffer cache",
-                ),
-                Some(_) => (
-                    "the workload says how much data there is, and it must be more than buffer_cache",
-                    "nothing would be read from storage: set a larger scale or more warehouses in [workload], or a smaller \
-                     buffer_cache",
-                ),
-            };
-            reader.refuse(
-                &["buffer_cache", "size"],
-                format!("a buffer cache of {cache} holds all the data, {data}"),
-                label,
-                help,
-            );
+        if let Some(memory) = self.spec.memory() {
+            check_memory(reader, memory, self.size_bytes, of_workload);
         }
-        if self.memory_bytes < self.buffer_cache_bytes {
-            reader.refuse(
-                &["memory", "buffer_cache"],
-                format!("memory is {memory}, less than the buffer cache of {cache}"),
-                "memory is the budget for buffer cache and page cache together",
-                "set memory to at least buffer_cache; left out, it is twice the buffer_cache of [database]",
-            );
-        }
-        let least = size_text(BLOCKS_MIN * self.block_size_bytes);
-        let holds_too_little = |key: &'static str, what: &str, size: &str| {
-            reader.refuse(
-                &[key, "block_size"],
-                format!("{what} of {size} holds fewer than {BLOCKS_MIN} blocks of {block}"),
-                format!("{key} must be at least {least} with this block_size"),
-                format!("make {key} larger or block_size smaller"),
-            )
-        };
-        if self.buffer_cache_bytes < BLOCKS_MIN * self.block_size_bytes {
-            holds_too_little("buffer_cache", "a buffer cache", &cache);
-        }
-        if self.log_file_size_bytes < BLOCKS_MIN * self.block_size_bytes {
-            holds_too_little("log_file_size", "a log file", &log_file);
-        }
-        let datafile_bytes = self.size_bytes / u64::from(self.datafiles);
-        if datafile_bytes < BLOCKS_MIN * self.block_size_bytes {
-            reader.refuse(
-                &["datafiles", "size", "block_size"],
-                format!(
-                    "{} datafiles for {data} hold fewer than {BLOCKS_MIN} blocks of {block} each",
-                    self.datafiles
-                ),
-                format!(
-                    "at most {} datafiles with this size and block_size",
-                    self.datafiles_max()
-                ),
-                "set fewer datafiles or a larger size",
-            );
+        if let DatabaseSpec::Kernel(kernel) = &self.spec {
+            check_blocks(reader, kernel, self.size_bytes);
         }
     }
 
-    fn datafiles_max(&self) -> u64 {
-        (self.size_bytes / (BLOCKS_MIN * self.block_size_bytes)).clamp(1, 1000)
+    /// Which it is, as the experiment file says it.
+    pub fn engine(&self) -> Engine {
+        engine_of(&self.spec)
+    }
+
+    /// The server that runs already, if it is one.
+    pub fn address(&self) -> Option<&Address> {
+        match &self.spec {
+            DatabaseSpec::Remote(remote) => Some(&remote.address),
+            DatabaseSpec::Kernel(_) | DatabaseSpec::Server(_) => None,
+        }
     }
 }
 
-/// Reads `redo_io`; `None` when it is left out. A key left out of it has a fixed default, so that a path given once for
-/// the whole experiment is the same path in every case.
-fn read_redo_io(reader: &mut Reader<'_>) -> Result<Option<AccessPath>, ExperimentError> {
-    let is_given = reader.has("redo_io");
-    let default = AccessPath::new(Caching::Direct, Method::Sync);
-    let path = read_access_path(&mut reader.section("redo_io"), default)?;
-    Ok(is_given.then_some(path))
+fn read_size(reader: &mut Reader<'_>, of_workload: Option<Data>) -> Result<u64, ExperimentError> {
+    let given_bytes = reader.size("size", GIB, SIZE_MIN..=64 * TIB);
+    if of_workload.is_some() && reader.has("size") {
+        return Err(reader.conflict(
+            &["size"],
+            "size is set, and the workload says how much data there is",
+            "its scale, its warehouses or its rows do",
+            "leave size out",
+        ));
+    }
+    Ok(of_workload.map_or(given_bytes, |data| data.bytes.max(SIZE_MIN)))
 }

@@ -17,11 +17,15 @@ mod database;
 mod document;
 mod error;
 mod file;
+mod kept;
+mod kernel;
 mod keys;
 mod layout;
 mod left_out;
 mod limit;
 mod matrix;
+mod memory;
+mod nearest;
 mod plan;
 mod reader;
 #[cfg(test)]
@@ -42,7 +46,10 @@ use spindle_layout::plan::mistakes_of;
 
 pub use access_path::{AccessPath, Caching, Method};
 pub use changes::Changes;
-pub use database::{Commit, Database, Engine, TornBlocks, WriteSync};
+pub use database::{
+    Commit, Database, DatabaseMemory, DatabaseSpec, Engine, KernelSpec, RemoteSpec, ServerSpec,
+    TornBlocks, WriteSync,
+};
 pub use document::is_value;
 pub use error::ExperimentError;
 pub use layout::specs_of;
@@ -54,7 +61,6 @@ pub use limit::{Delay, Limit};
 pub use matrix::{Cell, Factor, LeftOut, Matrix, listed};
 pub use plan::{Auto, Plan};
 pub use restore::{PutBack, RestoreBy};
-pub use server::Server;
 pub use spindle_layout::Verify;
 pub use vary::parts;
 pub use workload::{Arrivals, Spacing, Transactions, Workload, WorkloadKind};
@@ -83,7 +89,8 @@ pub struct Experiment {
     pub name: String,
     /// Where everything random starts from: data, transactions, the order of trials.
     pub seed: u64,
-    /// The database, before any layout's own settings.
+    /// The database, before any layout's own settings; [`Experiment::spec`] tells which it is, for layouts may name a
+    /// server that runs already.
     pub database: Database,
     /// What the clients do.
     pub workload: Workload,
@@ -164,13 +171,13 @@ impl Experiment {
     ///
     /// # Panics
     /// When there is no such layout.
-    pub fn database_of(&self, layout: usize) -> Database {
-        self.layouts[layout].database.clone()
+    pub fn database_of(&self, layout: usize) -> &Database {
+        &self.layouts[layout].database
     }
 
-    /// Whether its servers are existing ones.
-    pub fn is_foreign(&self) -> bool {
-        self.layouts.iter().any(|layout| layout.address().is_some())
+    /// Which database it is, as the first layout has it: in all of them it is of one kind, and has the same memory.
+    pub fn spec(&self) -> &DatabaseSpec {
+        &self.layouts[0].database.spec
     }
 
     /// What is done to put the database of a layout back before a trial.
@@ -189,7 +196,8 @@ impl Experiment {
     pub fn redo_apart(&self, layout: usize) -> Option<PathBuf> {
         let of = &self.layouts[layout];
         let is_placed = of.placement.redo.is_some();
-        of.database.redo_path.clone().filter(|_| !is_placed)
+        let path = of.database.spec.redo_path().filter(|_| !is_placed);
+        path.map(Path::to_path_buf)
     }
 
     /// How much longer the database is to make the I/O of a layout's datafiles, and that of its redo: each by the
@@ -255,7 +263,7 @@ impl Experiment {
         let inherited = Inherited {
             memory_bytes: None,
             data: workload::data_of(&workload_reader),
-            is_foreign: layout_readers.iter().any(Reader::names_a_server),
+            is_remote: layout_readers.iter().any(Reader::names_a_server),
         };
         let database = document.noted(Database::read(&mut database_reader, inherited))?;
         let workload = document.noted(Workload::read(&mut workload_reader, &database));
@@ -265,7 +273,7 @@ impl Experiment {
             document.noted(Plan::check_counted(&plan_reader, workload.kind()));
         }
         let inherited = Inherited {
-            memory_bytes: Some(database.memory_bytes),
+            memory_bytes: database.spec.memory().map(|memory| memory.memory_bytes),
             ..inherited
         };
         let shared = SharedDatabase {
@@ -275,7 +283,7 @@ impl Experiment {
         };
         let layouts = read_layouts(document, &root, layout_readers, &shared);
         let (mut layouts, refused) = document.noted(layouts)?;
-        document.noted(check_foreign(&root, &layouts));
+        document.noted(check_remote(&root, &layouts));
         let (plan, workload) = (plan?, workload?);
         document.noted(plan.restore.check(&plan_reader, &layouts));
         if layouts.iter().any(|layout| layout.address().is_some()) {
@@ -418,17 +426,17 @@ fn check_made(readers: &[Reader<'_>], layouts: &[Layout]) {
 }
 
 /// Servers of Spindle's own begin each trial with empty caches and nobody else on them; others do not.
-fn check_foreign(root: &Reader<'_>, layouts: &[Layout]) -> Result<(), ExperimentError> {
-    let is_foreign = |layout: &&Layout| layout.address().is_some();
-    let (foreign, own): (Vec<_>, Vec<_>) = layouts.iter().partition(is_foreign);
-    let (Some(foreign), Some(own)) = (foreign.first(), own.first()) else {
+fn check_remote(root: &Reader<'_>, layouts: &[Layout]) -> Result<(), ExperimentError> {
+    let is_remote = |layout: &&Layout| layout.address().is_some();
+    let (remote, own): (Vec<_>, Vec<_>) = layouts.iter().partition(is_remote);
+    let (Some(remote), Some(own)) = (remote.first(), own.first()) else {
         return Ok(());
     };
     Err(root.conflict(
         &["layout"],
         format!(
             "layout {:?} has a url, and layout {:?} has none",
-            foreign.name, own.name
+            remote.name, own.name
         ),
         "an existing server and one that Spindle starts are not on equal terms: the latter is started anew before \
          each trial, with empty caches",

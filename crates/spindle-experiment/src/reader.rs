@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 
 use super::document::{Document, Entry, NAME_LENGTH_MAX, Node, Place, Table, Value};
 use super::error::ExperimentError;
+use super::nearest::nearest;
 use spindle_text::files;
 use spindle_text::plain::{is_harmful, is_invisible};
 use spindle_text::quantity::{
@@ -629,6 +630,21 @@ impl<'a> Reader<'a> {
             .note(self.conflict(keys, message, label, help));
     }
 
+    /// Knows these keys from now on, whether they are asked for or not.
+    pub fn know(&mut self, keys: &[&'static str]) {
+        for key in keys {
+            if !self.known.contains(key) {
+                self.known.push(key);
+            }
+        }
+    }
+
+    /// The first key that is set of those that were asked for, but for these.
+    pub fn set_besides(&self, but: &[&str]) -> Option<&'static str> {
+        let mut asked = self.known.iter().filter(|key| !but.contains(*key));
+        asked.find(|key| self.has(key)).copied()
+    }
+
     /// Refuses any key that nothing asked for.
     pub fn finish(&self) {
         let is_unknown = |entry: &&Entry| !self.known.contains(&entry.key.as_str());
@@ -639,7 +655,7 @@ impl<'a> Reader<'a> {
 
     /// The value of `key` and its full name, `key` being known from now on.
     fn node(&mut self, key: &'static str) -> Option<&'a Node> {
-        self.known.push(key);
+        self.know(&[key]);
         self.table.get(key)
     }
 
@@ -761,26 +777,4 @@ fn alternatives(words: &[String]) -> String {
         [only] => only.clone(),
         [first @ .., last] => format!("{} or {last}", first.join(", ")),
     }
-}
-
-/// The candidate a person most likely meant: one that contains what was written (or is contained in it), or that
-/// differs by a slip or two of the keys; `None` when none is near.
-fn nearest(
-    written: &str,
-    candidates: impl Iterator<Item = &'static str> + Clone,
-) -> Option<&'static str> {
-    const CONTAINED_LENGTH_MIN: usize = 4;
-    let written = written.to_ascii_lowercase();
-    let slips_max = (written.chars().count() / 3).max(1);
-    let by_slips = candidates
-        .clone()
-        .map(|candidate| (strsim::damerau_levenshtein(&written, candidate), candidate))
-        .filter(|(slips, _)| *slips <= slips_max)
-        .min_by_key(|(slips, _)| *slips)
-        .map(|(_, candidate)| candidate);
-    by_slips.or_else(|| {
-        candidates
-            .filter(|candidate| candidate.len().min(written.len()) >= CONTAINED_LENGTH_MIN)
-            .find(|candidate| candidate.contains(written.as_str()) || written.contains(candidate))
-    })
 }

@@ -106,7 +106,7 @@ impl RestoreBy {
         if layout.address().is_some() {
             return Some("an existing server: its schema is loaded again".to_owned());
         }
-        let database_has_redo_path = layout.database.redo_path.is_some();
+        let database_has_redo_path = layout.database.spec.redo_path().is_some();
         let put_back = self.of(layout);
         if put_back == PutBack::ThinVolumes
             && database_has_redo_path

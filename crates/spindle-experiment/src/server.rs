@@ -1,127 +1,49 @@
-//! What `[database]` says of a database server: where it is, and its own settings. Only engines that speak SQL have it.
+//! What `[database]` says of a database that speaks SQL: of one that Spindle makes and starts, or of one that runs
+//! already and is reached by its address.
 
-use std::collections::BTreeMap;
-use std::path::PathBuf;
-
-use serde::{Deserialize, Serialize};
-use spindle_engines::kernel::InstanceSettings;
+use spindle_engines::spec::{RemoteSpec, ServerSpec};
 use spindle_engines::sql::{Address, ServerIo, ServerKind, server};
-use spindle_text::section::Listing;
 
 use super::access_path::AccessPath;
-use super::database::Engine;
 use super::error::ExperimentError;
+use super::memory::read_memory;
 use super::reader::Reader;
 
-/// Keys of `[database]` that the embedded database alone understands, beside those of its instance.
-const KERNEL_KEYS: [&str; 8] = [
-    "block_size",
-    "datafiles",
-    "log_file_size",
-    "log_files",
-    "fixed_buffers",
-    "redo_io",
-    "filesystemio_options",
-    "slaves",
-];
-/// And those that it does not.
-const SERVER_KEYS: [&str; 4] = ["settings", "bin_dir", "url", "password_env"];
-/// Keys of `[database]` that say how a server is made and started.
-const OF_OWN_SERVERS: [&str; 5] = ["settings", "bin_dir", "buffer_cache", "memory", "redo_path"];
-/// Keys of a layout that say what a server stands on, and how it reads and writes there.
-pub(super) const OF_OWN_GROUND: [&str; 14] = [
-    "path",
-    "devices",
-    "raw",
-    "filesystem",
-    "diskgroup",
-    "volume",
-    "share",
-    "erase",
-    "discard",
-    "precondition",
-    "placement",
-    "io",
-    "limit",
-    "delay",
-];
-
-/// A database server, as the experiment describes it.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Server {
-    /// Its own settings by its own names, such as `wal_sync_method` or `innodb_flush_method`.
-    pub settings: BTreeMap<String, String>,
-    /// Directory of its programs; where such programs usually are when absent.
-    pub bin_dir: Option<PathBuf>,
-    /// An existing server, such as `postgres://user@host/database`; one of Spindle's own when absent. Its
-    /// password is never written down.
-    pub url: Option<Address>,
-    /// The environment variable that its password is in; where the server's own clients look for one when absent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub password_env: Option<String>,
-}
-
-impl Server {
-    /// Reads the keys of a server; `None` for the embedded database, which has none of them.
-    pub(super) fn read(
-        reader: &mut Reader<'_>,
-        engine: Engine,
-    ) -> Result<Option<Server>, ExperimentError> {
-        let server = Server {
-            settings: reader.settings("settings", |name, value| match engine.server() {
-                Some(kind) => {
-                    let checked = server(kind).check_setting(name, value);
-                    checked.map_err(|error| error.to_string())
-                }
-                None => Ok(()),
-            }),
-            bin_dir: reader.directory("bin_dir"),
-            url: read_url(reader, engine)?,
-            password_env: reader
-                .text("password_env", "the name of an environment variable")
-                .map(str::to_owned),
-        };
-        let of_instance = Listing::of::<InstanceSettings>();
-        let kernel_keys = of_instance.iter().map(|row| row.key).chain(KERNEL_KEYS);
-        let (foreign, whose, help): (Vec<&'static str>, _, _) = match engine {
-            Engine::Kernel => (
-                SERVER_KEYS.to_vec(),
-                "a key for database servers",
-                "leave it out, or choose another engine: \"sqlite\", \"postgres\", \"mariadb\"",
-            ),
-            _ => (
-                kernel_keys.collect(),
-                "a key of the embedded database",
-                "leave it out; a server's own settings go into settings = { NAME = VALUE }",
-            ),
-        };
-        if let Some(key) = foreign.into_iter().find(|key| reader.has(key)) {
-            let title = format!("{key} means nothing to engine = \"{engine}\"");
-            return Err(reader.conflict(&[key], title, whose, help));
-        }
-        let of_own = || OF_OWN_SERVERS.into_iter().find(|key| reader.has(key));
-        if let (Some(address), Some(key)) = (&server.url, of_own()) {
-            return Err(reader.conflict(
-                &[key],
-                format!("{key} is set for an existing server, {address}"),
-                "Spindle neither starts such a server nor sets anything of it",
-                format!("leave {key} out; what the server says of its settings is recorded"),
-            ));
-        }
-        if server.url.is_none() && server.password_env.is_some() {
-            return Err(reader.conflict(
-                &["password_env"],
-                "password_env is set, and url is not",
-                "it says where the password for url is",
-                "leave it out, or set url",
-            ));
-        }
-        Ok((engine != Engine::Kernel).then_some(server))
+/// Reads the keys of a database that Spindle makes and starts. `memory_bytes` is the budget that a layout has from the
+/// experiment.
+pub(super) fn read(
+    reader: &mut Reader<'_>,
+    kind: ServerKind,
+    memory_bytes: Option<u64>,
+) -> ServerSpec {
+    ServerSpec {
+        kind,
+        memory: read_memory(reader, memory_bytes),
+        redo_path: reader.directory("redo_path"),
+        settings: reader.settings("settings", |name, value| {
+            let checked = server(kind).check_setting(name, value);
+            checked.map_err(|error| error.to_string())
+        }),
+        bin_dir: reader.directory("bin_dir"),
     }
 }
 
+/// Reads the keys of a server that runs already; `None` when there is no `url`.
+pub(super) fn read_remote(
+    reader: &mut Reader<'_>,
+    kind: ServerKind,
+) -> Result<Option<RemoteSpec>, ExperimentError> {
+    let address = read_url(reader, kind)?;
+    let password_env = reader.text("password_env", "the name of an environment variable");
+    let password_env = password_env.map(str::to_owned);
+    Ok(address.map(|address| RemoteSpec {
+        address,
+        password_env,
+    }))
+}
+
 /// Reads `url`.
-fn read_url(reader: &mut Reader<'_>, engine: Engine) -> Result<Option<Address>, ExperimentError> {
+fn read_url(reader: &mut Reader<'_>, kind: ServerKind) -> Result<Option<Address>, ExperimentError> {
     const ALLOWED: &str = "the address of a server that is running: \"postgres://user:password@host:port/database\", or \
                            \"mysql://user:password@host:port\"";
     let Some(text) = reader.text("url", ALLOWED) else {
@@ -132,9 +54,9 @@ fn read_url(reader: &mut Reader<'_>, engine: Engine) -> Result<Option<Address>, 
     };
     let address = Address::parse(text)
         .map_err(|error| refused("url cannot be used".to_owned(), error.to_string()))?;
-    if engine.server().is_some_and(|kind| kind != address.kind) {
+    if kind != address.kind() {
         return Err(refused(
-            format!("url is no address of engine = \"{engine}\""),
+            format!("url is no address of engine = \"{kind}\""),
             "it names another kind of server, or the engine is not a server".to_owned(),
         ));
     }
@@ -209,7 +131,6 @@ mod tests {
         assert!(json.contains("postgres://a@h:5432/d"), "{json}");
         assert!(!json.contains(PASSWORD), "{json}");
         let again: Experiment = serde_json::from_str(&json).unwrap();
-        assert!(again.is_foreign());
         assert_eq!(again.layouts[0].address().unwrap().password, None);
     }
 

@@ -30,6 +30,13 @@ fn parse_with(text: &str, sets: &[&str]) -> Experiment {
     }
 }
 
+fn kernel(database: &Database) -> &KernelSpec {
+    match &database.spec {
+        DatabaseSpec::Kernel(kernel) => kernel,
+        other => panic!("it is the embedded database, not {other:?}"),
+    }
+}
+
 fn error_of(text: &str, sets: &[&str]) -> ExperimentError {
     let sets: Vec<String> = sets.iter().map(ToString::to_string).collect();
     Experiment::parse("test.toml", text, &sets).expect_err("a wrong experiment file")
@@ -37,12 +44,12 @@ fn error_of(text: &str, sets: &[&str]) -> ExperimentError {
 
 #[test]
 fn everything_left_out_has_its_default() {
-    let database = Database {
-        engine: Engine::Kernel,
-        size_bytes: GIB,
+    let kernel = KernelSpec {
         block_size_bytes: 8 * KIB,
-        buffer_cache_bytes: 64 * MIB,
-        memory_bytes: 128 * MIB,
+        memory: DatabaseMemory {
+            buffer_cache_bytes: 64 * MIB,
+            memory_bytes: 128 * MIB,
+        },
         datafiles: 4,
         instance: InstanceSettings {
             writers: 1,
@@ -57,7 +64,10 @@ fn everything_left_out_has_its_default() {
         fixed_buffers: true,
         redo_path: None,
         redo_io: None,
-        server: None,
+    };
+    let database = Database {
+        size_bytes: GIB,
+        spec: DatabaseSpec::Kernel(kernel),
     };
     let expected = Experiment {
         name: "test".to_owned(),
@@ -131,7 +141,10 @@ fn the_quickstart_has_the_six_access_paths() {
     assert_eq!(paths, six);
     assert_eq!(experiment.name, "quickstart");
     assert_eq!(experiment.database.size_bytes, 256 * MIB);
-    assert_eq!(experiment.database.buffer_cache_bytes, 16 * MIB);
+    assert_eq!(
+        kernel(&experiment.database).memory.buffer_cache_bytes,
+        16 * MIB
+    );
     assert_eq!(experiment.workload.clients, [8]);
     let Plan {
         warmup_ms,
@@ -141,7 +154,7 @@ fn the_quickstart_has_the_six_access_paths() {
     } = experiment.plan;
     assert_eq!((warmup_ms, measure_ms, rounds), (2_000, 5_000, 3));
     for layout in 0..six.len() {
-        assert_eq!(experiment.database_of(layout), experiment.database);
+        assert_eq!(*experiment.database_of(layout), experiment.database);
     }
 }
 
@@ -249,18 +262,22 @@ fn a_layout_overrides_the_database_for_itself_alone() {
          [[layout]]\nname = \"a\"\ndatabase = { buffer_cache = \"48MiB\", datafiles = 9, redo_io = { method = \"odm\" } }\n\
          [[layout]]\nname = \"b\"\n",
     );
-    let own = experiment.database_of(0);
+    let own = kernel(experiment.database_of(0));
     assert_eq!(
-        (own.instance.writers, own.datafiles, own.buffer_cache_bytes),
+        (
+            own.instance.writers,
+            own.datafiles,
+            own.memory.buffer_cache_bytes
+        ),
         (2, 9, 48 * MIB)
     );
     assert_eq!(own.redo_io.unwrap().method, Method::Odm);
     assert_eq!(
-        own.memory_bytes,
+        own.memory.memory_bytes,
         64 * MIB,
         "the budget of the experiment, not twice this layout's cache"
     );
-    assert_eq!(experiment.database_of(1), experiment.database);
+    assert_eq!(*experiment.database_of(1), experiment.database);
 }
 
 #[test]
@@ -312,8 +329,8 @@ fn redo_paths(database: &str, last_layout: &str) -> Vec<String> {
     let paths = experiment.layouts.iter().enumerate();
     paths
         .map(|(index, layout)| {
-            let database = experiment.database_of(index);
-            database.redo_access_path(layout.io).to_string()
+            let kernel = kernel(experiment.database_of(index));
+            kernel.redo_access_path(layout.io).to_string()
         })
         .collect()
 }
@@ -388,9 +405,9 @@ fn set_changes_what_the_file_says() {
     assert_eq!(experiment.layouts[0].io.caching, Caching::Direct);
     assert_eq!(experiment.layouts[4].io.method, Method::Sync);
     assert_eq!(experiment.layouts[5].name, "equals = sign");
-    assert_eq!(experiment.database_of(5).datafiles, 2);
-    let redo_io = experiment.database_of(5).redo_io;
-    assert_eq!(redo_io.unwrap().method, Method::Async);
+    let own = kernel(experiment.database_of(5));
+    assert_eq!(own.datafiles, 2);
+    assert_eq!(own.redo_io.unwrap().method, Method::Async);
 }
 
 #[test]

@@ -3,14 +3,19 @@
 //! Each kind of workload has its own keys, which its crate declares; a key of one kind used with another is told
 //! where it belongs.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
+use spindle_engines::spec::{KernelSpec, SQL_BLOCK_BYTES};
 use spindle_engines::sql::{ServerKind, server};
 use spindle_text::section::Refusal;
 use spindle_text::word::Word;
+use spindle_workload::driver::Behaviour;
+use spindle_workload::sql::SqlWorkload;
 pub use spindle_workload::{Arrivals, Spacing, Transactions, WorkloadKind};
-use spindle_workload::{Data, Ground, Pace};
+use spindle_workload::{Data, Ground, Pace, Workload as RowWorkload};
 
-use super::database::{Database, Engine};
+use super::database::{Database, DatabaseSpec, Engine};
 use super::error::ExperimentError;
 use super::reader::{Reader, keys_asked_by};
 
@@ -99,14 +104,52 @@ impl Workload {
         self.transactions.settings().sessions(clients)
     }
 
-    /// The database that it is made for; rows are drawn from `seed`.
-    pub fn ground(&self, database: &Database, seed: u64) -> Ground {
+    /// The embedded database that it is made for.
+    fn ground_of_rows(&self, data_bytes: u64, spec: &KernelSpec) -> Ground {
         Ground {
-            data_bytes: database.size_bytes,
-            block_bytes: database.block_size_bytes,
+            data_bytes,
+            block_bytes: spec.block_size_bytes,
+            clients: u64::from(self.clients_max()),
+            seed: 0,
+            dialect: None,
+        }
+    }
+
+    /// The database that speaks SQL and that it is made for; rows are drawn from `seed`.
+    fn ground_in_sql(&self, data_bytes: u64, kind: ServerKind, seed: u64) -> Ground {
+        Ground {
+            data_bytes,
+            block_bytes: SQL_BLOCK_BYTES,
             clients: u64::from(self.clients_max()),
             seed,
-            dialect: database.engine.server().map(|kind| server(kind).dialect()),
+            dialect: Some(server(kind).dialect()),
+        }
+    }
+
+    /// It in row operations, for the embedded database.
+    ///
+    /// # Panics
+    /// When it is one that only SQL can say: with the embedded database such an experiment file is refused.
+    pub fn of_rows(&self, data_bytes: u64, spec: &KernelSpec) -> Box<dyn RowWorkload> {
+        let ground = self.ground_of_rows(data_bytes, spec);
+        let made = self.transactions.settings().make(&ground).of_rows();
+        made.expect("the embedded database is refused this workload when the file is read")
+    }
+
+    /// It in SQL for a database of this kind, its rows drawn from `seed`.
+    pub fn in_sql(&self, data_bytes: u64, kind: ServerKind, seed: u64) -> Arc<dyn SqlWorkload> {
+        let ground = self.ground_in_sql(data_bytes, kind, seed);
+        self.transactions.settings().make(&ground).in_sql(seed)
+    }
+
+    /// How the clients of a load level behave.
+    pub fn behaviour(&self, clients: u32) -> Behaviour {
+        Behaviour {
+            clients: self.sessions(clients) as usize,
+            transactions: None,
+            reconnect: self.reconnect,
+            think_time_ns: self.think_time_ms * 1_000_000,
+            arrivals: self.arrivals,
         }
     }
 
@@ -133,10 +176,19 @@ impl Workload {
         };
         reader.finish();
         let settings = workload.transactions.settings();
-        if let Err(refusal) = settings.check(&workload.ground(database, 0)) {
+        let ground = match &database.spec {
+            DatabaseSpec::Kernel(kernel) => workload.ground_of_rows(database.size_bytes, kernel),
+            DatabaseSpec::Server(server) => {
+                workload.ground_in_sql(database.size_bytes, server.kind, 0)
+            }
+            DatabaseSpec::Remote(remote) => {
+                workload.ground_in_sql(database.size_bytes, remote.address.kind(), 0)
+            }
+        };
+        if let Err(refusal) = settings.check(&ground) {
             return Err(refused(reader, refusal));
         }
-        check_engine(reader, &workload, database.engine)?;
+        check_engine(reader, &workload, database.engine())?;
         Ok(workload)
     }
 }

@@ -1,12 +1,13 @@
 //! A candidate in words and as typed facts, before anything was found out about it: what the journal keeps of a layout,
 //! so that results and reports need not read the experiment again.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use spindle_layout::spec::{DeviceSpec, LayoutKind};
 
 use spindle_engines::sql::ServerKind;
-use spindle_experiment::{Caching, Database, Delay, Engine, Experiment, Layout, Made, PlacedOn};
+use spindle_experiment::{Caching, DatabaseSpec, Delay, Experiment, Layout, Made, PlacedOn};
 use spindle_result::{DatabaseFacts, OF_THE_SERVER, PageCache, StackKind, StackPart};
 use spindle_text::quantity::size_text;
 
@@ -22,35 +23,18 @@ pub fn delayed(delay: Delay) -> String {
 pub fn describe(experiment: &Experiment, index: usize) -> spindle_result::Layout {
     let layout = &experiment.layouts[index];
     let database = experiment.database_of(index);
-    let redo = database.redo_access_path(layout.io);
-    // A server does as it likes where nothing is asked of it.
-    let is_asked = database.server.is_none();
-    let asks = layout.server_io;
-    let caching = match is_asked || asks.is_some_and(|io| io.caching.is_some()) {
-        true => match layout.io.caching {
-            Caching::Buffered => PageCache::Buffered,
-            Caching::Direct => PageCache::Direct,
-        },
-        false => PageCache::OfTheServer,
-    };
-    let method = match is_asked || asks.is_some_and(|io| io.method.is_some()) {
-        true => layout.io.method.as_str(),
-        false => OF_THE_SERVER,
-    };
-    let place = match (&layout.made, layout.address()) {
-        (Some(made), _) => made.to_string(),
-        (None, Some(address)) => address.to_string(),
-        (None, None) => layout.path.display().to_string(),
-    };
-    let mut description = match database.engine.server() {
-        None => format!(
+    let (caching, method) = asked_of(layout, &database.spec);
+    let place = place_of(layout, &database.spec);
+    let mut description = match &database.spec {
+        DatabaseSpec::Kernel(kernel) => format!(
             "{} datafiles on {place} ({}), {} DBWR; redo {}",
-            database.datafiles, layout.io, database.instance.writers, redo,
+            kernel.datafiles,
+            layout.io,
+            kernel.instance.writers,
+            kernel.redo_access_path(layout.io),
         ),
-        Some(_) if layout.address().is_some() => {
-            format!("a schema on {place}, an existing server")
-        }
-        Some(_) => format!("{} on {place}", database.engine),
+        DatabaseSpec::Server(server) => format!("{} on {place}", server.kind),
+        DatabaseSpec::Remote(_) => format!("a schema on {place}, an existing server"),
     };
     let limited = layout.limit.map(|limit| limit.to_string());
     let delayed = layout.delay.map(delayed);
@@ -66,49 +50,86 @@ pub fn describe(experiment: &Experiment, index: usize) -> spindle_result::Layout
     }
     spindle_result::Layout {
         name: layout.name.clone(),
-        stack: stack(layout, &database, &place),
+        stack: stack(layout, &database.spec, &place),
         path: place,
         caching,
-        method: method.to_owned(),
+        method,
         engine: None,
         description,
         emulated,
         not_direct: None,
         notes: Vec::new(),
-        database: Some(DatabaseFacts {
-            writers: database.instance.writers,
-            datafiles: database.datafiles,
-            buffer_cache_bytes: database.buffer_cache_bytes,
+        database: facts_of(&database.spec),
+    }
+}
+
+/// The place of its files: what Spindle makes, a directory, or a server that runs already.
+fn place_of(layout: &Layout, spec: &DatabaseSpec) -> String {
+    match (spec, &layout.made) {
+        (DatabaseSpec::Remote(remote), _) => remote.address.to_string(),
+        (_, Some(made)) => made.to_string(),
+        (_, None) => layout.path.display().to_string(),
+    }
+}
+
+/// The caching and the method of a layout; a server does as it likes where nothing is asked of it.
+fn asked_of(layout: &Layout, spec: &DatabaseSpec) -> (PageCache, String) {
+    let asks = layout.server_io;
+    let (asks_caching, asks_method) = match spec {
+        DatabaseSpec::Kernel(_) => (true, true),
+        DatabaseSpec::Server(_) | DatabaseSpec::Remote(_) => (
+            asks.is_some_and(|io| io.caching.is_some()),
+            asks.is_some_and(|io| io.method.is_some()),
+        ),
+    };
+    let caching = match (asks_caching, layout.io.caching) {
+        (true, Caching::Buffered) => PageCache::Buffered,
+        (true, Caching::Direct) => PageCache::Direct,
+        (false, _) => PageCache::OfTheServer,
+    };
+    let method = match asks_method {
+        true => layout.io.method.as_str(),
+        false => OF_THE_SERVER,
+    };
+    (caching, method.to_owned())
+}
+
+/// The settings that findings weigh; `None`: nobody here knows them.
+fn facts_of(spec: &DatabaseSpec) -> Option<DatabaseFacts> {
+    match spec {
+        DatabaseSpec::Kernel(kernel) => Some(DatabaseFacts {
+            writers: Some(kernel.instance.writers),
+            datafiles: Some(kernel.datafiles),
+            buffer_cache_bytes: kernel.memory.buffer_cache_bytes,
         }),
+        DatabaseSpec::Server(server) => Some(DatabaseFacts {
+            writers: None,
+            datafiles: None,
+            buffer_cache_bytes: server.memory.buffer_cache_bytes,
+        }),
+        DatabaseSpec::Remote(_) => None,
     }
 }
 
 /// The parts of a layout from the files down to the devices.
-fn stack(candidate: &Layout, database: &Database, place: &str) -> Vec<Vec<StackPart>> {
+fn stack(candidate: &Layout, spec: &DatabaseSpec, place: &str) -> Vec<Vec<StackPart>> {
     let mut rows = match candidate.candidate {
-        true => vec![
-            files(candidate, database),
-            vec![access_path(candidate, database)],
-        ],
+        true => vec![files(candidate, spec), vec![access_path(candidate, spec)]],
         false => vec![vec![part(
             StackKind::Files,
             "files of other layouts",
             "not measured itself",
         )]],
     };
-    match (&candidate.made, candidate.address()) {
-        (Some(made), _) => rows.extend(made_rows(made)),
-        (None, Some(_)) => rows.push(vec![part(
-            StackKind::FileSystem,
-            "an existing server",
-            place,
-        )]),
-        (None, None) => rows.push(vec![part(
-            StackKind::FileSystem,
-            "existing directory",
-            place,
-        )]),
-    }
+    let standing = match (spec, &candidate.made) {
+        (DatabaseSpec::Remote(_), _) => "an existing server",
+        (_, Some(made)) => {
+            rows.extend(made_rows(made));
+            return rows;
+        }
+        (_, None) => "existing directory",
+    };
+    rows.push(vec![part(StackKind::FileSystem, standing, place)]);
     rows
 }
 
@@ -120,25 +141,30 @@ fn part(kind: StackKind, title: impl Into<String>, detail: impl Into<String>) ->
     }
 }
 
+/// What a server calls its files, each kind as the experiment places it and as the server calls it.
+fn kinds_of(server: ServerKind) -> &'static [(&'static str, &'static str)] {
+    match server {
+        ServerKind::Sqlite => &[("redo", "WAL or journal")],
+        ServerKind::Postgres => &[("redo", "WAL")],
+        ServerKind::MariaDb => &[("redo", "redo log"), ("undo", "undo")],
+    }
+}
+
 /// The database's files, and those that lie elsewhere.
-fn files(candidate: &Layout, database: &Database) -> Vec<StackPart> {
+fn files(candidate: &Layout, spec: &DatabaseSpec) -> Vec<StackPart> {
     let placed: Vec<(&str, &PlacedOn)> = candidate.placement.kinds().collect();
-    // Each kind as the experiment places it, and as the engine calls it.
-    let kinds: &[(&str, &str)] = match database.engine {
-        Engine::Kernel => &[("control", "control"), ("redo", "redo"), ("undo", "undo")],
-        Engine::Server(ServerKind::Sqlite) => &[("redo", "WAL or journal")],
-        Engine::Server(ServerKind::Postgres) => &[("redo", "WAL")],
-        Engine::Server(ServerKind::MariaDb) => &[("redo", "redo log"), ("undo", "undo")],
+    let of_kernel = [("control", "control"), ("redo", "redo"), ("undo", "undo")];
+    let of_server = |kind: ServerKind| (format!("{kind} files"), kinds_of(kind));
+    let (datafiles, kinds) = match spec {
+        DatabaseSpec::Kernel(kernel) => (format!("{} datafiles", kernel.datafiles), &of_kernel[..]),
+        DatabaseSpec::Server(server) => of_server(server.kind),
+        DatabaseSpec::Remote(remote) => of_server(remote.address.kind()),
     };
     let here: Vec<&str> = kinds
         .iter()
         .filter(|(kind, _)| placed.iter().all(|(elsewhere, _)| elsewhere != kind))
         .map(|(_, called)| *called)
         .collect();
-    let datafiles = match database.server {
-        None => format!("{} datafiles", database.datafiles),
-        Some(_) => format!("{} files", database.engine),
-    };
     let mut parts = vec![part(StackKind::Files, datafiles, here.join(", "))];
     for (kind, on) in placed {
         let place = match on {
@@ -150,20 +176,26 @@ fn files(candidate: &Layout, database: &Database) -> Vec<StackPart> {
     parts
 }
 
-fn access_path(candidate: &Layout, database: &Database) -> StackPart {
-    let Some(server) = &database.server else {
-        let writers = format!("{} DBWR", database.instance.writers);
-        return part(StackKind::AccessPath, candidate.io.to_string(), writers);
+fn access_path(candidate: &Layout, spec: &DatabaseSpec) -> StackPart {
+    let of_server = |kind: ServerKind, settings: &BTreeMap<String, String>| {
+        let settings = settings.iter();
+        let settings: Vec<String> = settings
+            .map(|(name, value)| format!("{name} = {value}"))
+            .collect();
+        let path = match candidate.server_io {
+            Some(_) => candidate.io.to_string(),
+            None => format!("{kind}'s own"),
+        };
+        part(StackKind::AccessPath, path, settings.join(", "))
     };
-    let settings = server.settings.iter();
-    let settings: Vec<String> = settings
-        .map(|(name, value)| format!("{name} = {value}"))
-        .collect();
-    let path = match candidate.server_io {
-        Some(_) => candidate.io.to_string(),
-        None => format!("{}'s own", database.engine),
-    };
-    part(StackKind::AccessPath, path, settings.join(", "))
+    match spec {
+        DatabaseSpec::Kernel(kernel) => {
+            let writers = format!("{} DBWR", kernel.instance.writers);
+            part(StackKind::AccessPath, candidate.io.to_string(), writers)
+        }
+        DatabaseSpec::Server(server) => of_server(server.kind, &server.settings),
+        DatabaseSpec::Remote(remote) => of_server(remote.address.kind(), &BTreeMap::new()),
+    }
 }
 
 /// What Spindle made, from the file system down.

@@ -5,19 +5,19 @@ use std::fmt;
 use std::path::Path;
 
 use spindle_engines::EngineError;
-use spindle_engines::sql::{Address, FoundServer, Server, foreign_server, server};
+use spindle_engines::sql::{FoundServer, ServerKind, remote_server, server};
 use spindle_io::real::facts::{self, DirectProbe};
 use spindle_layout::plan::DelayedBy;
 use spindle_layout::{Placement, Target, reflink_refusal};
 
 use super::description::{delayed, describe};
 use super::grounds::Grounds;
-use super::server_files::ServerFiles;
+use super::server_files::{ServerFiles, request_of};
 use crate::observe::SystemFiles;
 use crate::observe::machine::DataPath;
-use crate::trial::protocol::server_request;
 use spindle_experiment::{
-    AccessPath, Caching, Database, Experiment, Made, PutBack, RestoreBy, TornBlocks,
+    AccessPath, Caching, DatabaseSpec, Experiment, KernelSpec, Made, PutBack, RemoteSpec,
+    RestoreBy, ServerSpec, TornBlocks,
 };
 use spindle_result::{Layout, NOT_DIRECT_HERE};
 
@@ -32,20 +32,32 @@ pub struct Examined {
 /// Looks at a candidate on what it stands on; leaves nothing behind there.
 pub fn examine(experiment: &Experiment, grounds: &Grounds, index: usize) -> Examined {
     let mut layout = describe(experiment, index);
-    if let Some(address) = experiment.layouts[index].address() {
-        let looked = look_at(address, experiment, index, &mut layout);
-        let skip = looked.err().map(|error| error.to_string());
-        return Examined { layout, skip };
-    }
-    let placement = match grounds.placement(experiment, index) {
-        Ok(placement) => placement,
-        Err(reason) => {
-            return Examined {
-                layout,
-                skip: Some(reason),
-            };
+    let placement = || grounds.placement(experiment, index);
+    let skip = match &experiment.database_of(index).spec {
+        DatabaseSpec::Kernel(kernel) => placement().map_or_else(Some, |placement| {
+            tell_beneath(experiment, grounds, &placement, index, &mut layout);
+            examine_kernel(kernel, experiment, &placement, index, &mut layout)
+        }),
+        DatabaseSpec::Server(server) => placement().map_or_else(Some, |placement| {
+            tell_beneath(experiment, grounds, &placement, index, &mut layout);
+            examine_server(server, experiment, grounds, index, &mut layout)
+        }),
+        DatabaseSpec::Remote(remote) => {
+            let looked = look_at(remote, &mut layout);
+            looked.err().map(|error| error.to_string())
         }
     };
+    Examined { layout, skip }
+}
+
+/// Adds what lies beneath the files of a candidate to what is told of the layout.
+fn tell_beneath(
+    experiment: &Experiment,
+    grounds: &Grounds,
+    placement: &Placement,
+    index: usize,
+    layout: &mut Layout,
+) {
     if let Some(on) = on_plain_files(&placement.data) {
         layout.name = format!("{} ({on})", layout.name);
     }
@@ -66,22 +78,26 @@ pub fn examine(experiment: &Experiment, grounds: &Grounds, index: usize) -> Exam
         emulated.for_each(|text| *text = format!("{said} {by}"));
         layout.description = layout.description.replace(&said, &format!("{said} {by}"));
     }
-    if let Some(kind) = experiment.database.engine.server() {
-        let skip = examine_server(server(kind), experiment, grounds, index, &mut layout);
-        return Examined { layout, skip };
-    }
-    layout
-        .notes
-        .extend(unused_placements(&experiment.layouts[index]));
-    let skip = match reason_to_skip(experiment, &placement, index) {
+}
+
+/// Looks whether the embedded database can be had as a layout asks; the reason when not.
+fn examine_kernel(
+    kernel: &KernelSpec,
+    experiment: &Experiment,
+    placement: &Placement,
+    index: usize,
+    layout: &mut Layout,
+) -> Option<String> {
+    let of = &experiment.layouts[index];
+    layout.notes.extend(unused_placements(of));
+    match reason_to_skip(kernel, of.io, placement) {
         Some(Refusal::NotDirect(why)) => {
             layout.not_direct = Some(why);
             layout.not_direct_note()
         }
         Some(Refusal::Other(why)) => Some(why),
-        None => cannot_be_put_back(experiment, &placement, index),
-    };
-    Examined { layout, skip }
+        None => cannot_be_put_back(experiment, placement, index),
+    }
 }
 
 /// Combinations of a matrix that this machine, or the engine as it is installed here, refuses: numbers of layouts, each
@@ -102,20 +118,23 @@ pub fn refused_combinations(experiment: &Experiment) -> Vec<(usize, String)> {
 /// Why the method or the settings of a candidate cannot be had here.
 fn refusal(experiment: &Experiment, index: usize) -> Option<String> {
     let layout = &experiment.layouts[index];
-    let database = experiment.database_of(index);
-    let Some(kind) = experiment.database.engine.server() else {
-        let redo = database.redo_access_path(layout.io);
-        let methods = [layout.io.method, redo.method];
-        let mut refused = methods.iter().filter_map(|method| method.available().err());
-        return refused.next();
-    };
-    // Nobody here starts an existing server; and datafiles on devices have settings of their own.
-    if layout.address().is_some() || layout.made.as_ref().is_some_and(Made::is_raw) {
-        return None;
+    match &experiment.database_of(index).spec {
+        DatabaseSpec::Kernel(kernel) => {
+            let redo = kernel.redo_access_path(layout.io);
+            let methods = [layout.io.method, redo.method];
+            let mut refused = methods.iter().filter_map(|method| method.available().err());
+            refused.next()
+        }
+        // Datafiles on devices have settings of their own.
+        DatabaseSpec::Server(_) if layout.made.as_ref().is_some_and(Made::is_raw) => None,
+        DatabaseSpec::Server(spec) => {
+            let request = request_of(spec, experiment, index);
+            let refused = server(spec.kind).examine(&request).err()?;
+            Some(refused.to_string().trim_end_matches('.').to_owned())
+        }
+        // Nobody here starts it.
+        DatabaseSpec::Remote(_) => None,
     }
-    let request = server_request(&experiment.workload, &database, layout.server_io)?;
-    let refused = server(kind).examine(&request).err()?;
-    Some(refused.to_string().trim_end_matches('.').to_owned())
 }
 
 /// Why a layout cannot be measured here.
@@ -151,36 +170,27 @@ fn on_plain_files(target: &Target) -> Option<&'static str> {
 }
 
 /// Looks at an existing server; the reason when it cannot be measured.
-fn look_at(
-    address: &Address,
-    experiment: &Experiment,
-    index: usize,
-    layout: &mut Layout,
-) -> Result<(), EngineError> {
-    let Some(server) = foreign_server(address.kind) else {
-        return Err(EngineError::unavailable(format!(
-            "{address}: such a server cannot be measured by url"
-        )));
-    };
-    let database = experiment.database_of(index);
-    let named = database.server.and_then(|server| server.password_env);
-    let password = address.find_password(named.as_deref())?;
-    describe_server(layout, server.look(address, password.as_ref())?);
+fn look_at(remote: &RemoteSpec, layout: &mut Layout) -> Result<(), EngineError> {
+    let address = &remote.address;
+    let password = address.find_password(remote.password_env.as_deref())?;
+    let found = remote_server(address.scheme).look(address, password.as_ref())?;
+    describe_server(layout, found);
     Ok(())
 }
 
 /// Looks whether a server can be had as a layout asks; the reason when not.
 fn examine_server(
-    server: &dyn Server,
+    spec: &ServerSpec,
     experiment: &Experiment,
     grounds: &Grounds,
     index: usize,
     layout: &mut Layout,
 ) -> Option<String> {
-    if let Some(reason) = cannot_be_delayed(experiment, grounds, index) {
+    if let Some(reason) = cannot_be_delayed(spec.kind, experiment, grounds, index) {
         return Some(reason);
     }
-    let files = match ServerFiles::of(server, experiment, index, grounds) {
+    let server = server(spec.kind);
+    let files = match ServerFiles::of(spec, experiment, index, grounds) {
         Ok(files) => files,
         Err(reason) => return Some(reason),
     };
@@ -193,16 +203,20 @@ fn examine_server(
             layout.notes.extend(files.notes);
             layout
                 .notes
-                .extend(not_placed(server, experiment, index, is_on_devices));
+                .extend(not_placed(spec, experiment, index, is_on_devices));
             reason
         }
     }
 }
 
 /// Why a server's I/O cannot be delayed as the experiment asks: what is not beneath its files it would not notice.
-fn cannot_be_delayed(experiment: &Experiment, grounds: &Grounds, index: usize) -> Option<String> {
+fn cannot_be_delayed(
+    engine: ServerKind,
+    experiment: &Experiment,
+    grounds: &Grounds,
+    index: usize,
+) -> Option<String> {
     let layout = &experiment.layouts[index];
-    let engine = experiment.database.engine;
     let is_beneath = |other: &&spindle_experiment::Layout| {
         other.name == layout.name || layout.placement.layouts().any(|name| name == other.name)
     };
@@ -267,22 +281,21 @@ fn describe_server(layout: &mut Layout, found: FoundServer) {
 /// What is placed and a server keeps with its data. Beside datafiles on devices `control`, or else `redo`, says where
 /// its other files are.
 fn not_placed(
-    server: &dyn Server,
+    spec: &ServerSpec,
     experiment: &Experiment,
     index: usize,
     is_on_devices: bool,
 ) -> Option<String> {
     let layout = &experiment.layouts[index];
-    let redo = experiment.database_of(index).redo_path.map(|_| "redo");
+    let redo = spec.redo_path.as_ref().map(|_| "redo");
     let placed = layout.placement.kinds().map(|(kind, _)| kind).chain(redo);
     let has_control = layout.placement.kinds().any(|(kind, _)| kind == "control");
     let home = if has_control { "control" } else { "redo" };
     let kept: Vec<&str> = placed
-        .filter(|kind| *kind != "data" && !server.placed_kinds().contains(kind))
+        .filter(|kind| *kind != "data" && !server(spec.kind).placed_kinds().contains(kind))
         .filter(|kind| !is_on_devices || *kind != home)
         .collect();
-    let engine = experiment.database.engine;
-    let note = format!("{engine} keeps {} beside its data", kept.join(" and "));
+    let note = format!("{} keeps {} beside its data", spec.kind, kept.join(" and "));
     (!kept.is_empty()).then_some(note)
 }
 
@@ -299,14 +312,12 @@ fn unused_placements(layout: &spindle_experiment::Layout) -> Option<String> {
     (!unused.is_empty()).then_some(none)
 }
 
-fn reason_to_skip(experiment: &Experiment, placement: &Placement, index: usize) -> Option<Refusal> {
-    let layout = &experiment.layouts[index];
-    let database = experiment.database_of(index);
-    let redo = database.redo_access_path(layout.io);
-    let block_bytes = Some(database.block_size_bytes);
+fn reason_to_skip(kernel: &KernelSpec, io: AccessPath, placement: &Placement) -> Option<Refusal> {
+    let redo = kernel.redo_access_path(io);
+    let block_bytes = Some(kernel.block_size_bytes);
     let of_data = placement.data.paths().into_iter().find_map(|path| {
-        let atomic = || cannot_atomic(&database, layout.io, path).map(Refusal::Other);
-        cannot(layout.io, path, block_bytes).or_else(atomic)
+        let atomic = || cannot_atomic(kernel, io, path).map(Refusal::Other);
+        cannot(io, path, block_bytes).or_else(atomic)
     });
     of_data.or_else(|| {
         let reason = placement
@@ -361,8 +372,8 @@ fn cannot(io: AccessPath, directory: &Path, block_bytes: Option<u64>) -> Option<
 }
 
 /// Why a device does not keep the promise that `torn_blocks = "atomic"` relies on.
-fn cannot_atomic(database: &Database, io: AccessPath, directory: &Path) -> Option<String> {
-    if database.instance.torn_blocks != TornBlocks::Atomic {
+fn cannot_atomic(kernel: &KernelSpec, io: AccessPath, directory: &Path) -> Option<String> {
+    if kernel.instance.torn_blocks != TornBlocks::Atomic {
         return None;
     }
     let instead = "choose torn_blocks = \"images\" or \"double_write\"";
@@ -373,12 +384,12 @@ fn cannot_atomic(database: &Database, io: AccessPath, directory: &Path) -> Optio
     }
     match facts::atomic_write_bytes(directory) {
         Err(error) => Some(error.to_string()),
-        Ok(bytes) if u64::from(bytes) >= database.block_size_bytes => None,
+        Ok(bytes) if u64::from(bytes) >= kernel.block_size_bytes => None,
         Ok(bytes) => Some(format!(
             "torn_blocks is \"atomic\", but the device under {} promises atomic writes of {bytes} bytes at most, and a \
              block has {}: {instead}",
             directory.display(),
-            database.block_size_bytes
+            kernel.block_size_bytes
         )),
     }
 }

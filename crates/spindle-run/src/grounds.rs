@@ -248,7 +248,7 @@ impl Grounds {
         let own = self.target(layout)?;
         let rest = without_devices(own, of);
         let mut placement = Placement::one(&rest);
-        if let Some(path) = &experiment.database_of(layout).redo_path {
+        if let Some(path) = experiment.database_of(layout).spec.redo_path() {
             let path = path.canonicalize();
             placement.redo = Target::Directory(path.map_err(|error| error.to_string())?);
         }

@@ -17,7 +17,7 @@ use crate::observe::machine::DataPath;
 use crate::trial::limit_probe::{LimitProbe, ProbedWrites, SCRATCH_BYTES};
 use crate::trial::protocol::Limited;
 use crate::trial::supervisor::{self, TrialError};
-use spindle_experiment::{Caching, Experiment, Layout, Limit, WriteSync};
+use spindle_experiment::{Caching, DatabaseSpec, Experiment, Layout, Limit, WriteSync};
 
 /// What files of a layout lie on: the layout itself, the directory that its redo is in, or another layout that its
 /// `placement` names.
@@ -293,19 +293,25 @@ pub fn try_out(
 
 /// How a layout's datafiles are written, and its redo, which is always durable.
 fn writes_of(experiment: &Experiment, index: usize) -> (ProbedWrites, ProbedWrites) {
-    let (layout, database) = (&experiment.layouts[index], experiment.database_of(index));
+    let io = experiment.layouts[index].io;
     let durable = |caching| match caching {
         Caching::Direct => ProbedWrites::Direct,
         Caching::Buffered => ProbedWrites::BufferedDurable,
     };
-    let of_data = match (layout.io.caching, database.instance.write_sync) {
-        (Caching::Buffered, WriteSync::Checkpoint) => ProbedWrites::BufferedLater,
-        (caching, _) => durable(caching),
-    };
-    (
-        of_data,
-        durable(database.redo_access_path(layout.io).caching),
-    )
+    match &experiment.database_of(index).spec {
+        DatabaseSpec::Kernel(kernel) => {
+            let of_data = match (io.caching, kernel.instance.write_sync) {
+                (Caching::Buffered, WriteSync::Checkpoint) => ProbedWrites::BufferedLater,
+                (caching, _) => durable(caching),
+            };
+            let redo = kernel.redo_access_path(io);
+            (of_data, durable(redo.caching))
+        }
+        // What they write, and when it is durable, is up to them: the limit is tried as if at once.
+        DatabaseSpec::Server(_) | DatabaseSpec::Remote(_) => {
+            (durable(io.caching), ProbedWrites::Direct)
+        }
+    }
 }
 
 /// A file without a name, written.

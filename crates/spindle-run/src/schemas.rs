@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
-use spindle_engines::EngineError;
 use spindle_engines::sql::foreign::reload;
-use spindle_engines::sql::{Address, ForeignServer, Schema, foreign_server};
+use spindle_engines::sql::{Schema, remote_server};
+use spindle_experiment::RemoteSpec;
 use spindle_layout::Ledger;
 use spindle_layout::ledger::EntryNumber;
 use spindle_layout::steps::{SchemaGone, ServerSchema};
@@ -31,21 +31,18 @@ impl OwnSchema {
     /// Makes the schema of a layout, empty. `note` hears what is being done.
     pub fn make(
         state: &RunState,
-        layout: usize,
+        (layout, spec): (usize, &RemoteSpec),
         ledger: &Arc<Ledger>,
         note: &mut dyn FnMut(&str),
     ) -> Result<OwnSchema, DatabaseError> {
-        let database = state.experiment.database_of(layout);
-        let (Some(server), Some(address)) = (&database.server, database.address()) else {
-            return Err(DatabaseError::Ground("it has no url".to_owned()));
-        };
+        let address = &spec.address;
         let token = std::fs::read_to_string(UUID).map_err(|error| DatabaseError::Place {
             path: UUID.into(),
             error,
         })?;
         let schema = Schema {
             address: address.clone(),
-            password_variable: server.password_env.clone(),
+            password_variable: spec.password_env.clone(),
             password: None,
             name: name_of(&state.run, layout + 1),
             token: token.trim().to_owned(),
@@ -55,9 +52,10 @@ impl OwnSchema {
         note(&format!("making the schema {} on {address}", schema.name));
         let name = &state.experiment.layouts[layout].name;
         let number = ledger.note(Some(name), record_of(&schema).into())?;
-        if let Err(error) = server_of(address)?.make(&schema) {
+        let server = remote_server(address.scheme);
+        if let Err(error) = server.make(&schema) {
             // Should it have been made all the same, the token knows it.
-            if server_of(address)?.drop_schema(&schema).is_ok() {
+            if server.drop_schema(&schema).is_ok() {
                 ledger.gone(number)?;
             }
             return Err(error.into());
@@ -81,7 +79,7 @@ impl OwnSchema {
         interrupted: &Arc<AtomicBool>,
     ) -> Result<Restored, DatabaseError> {
         let began = Instant::now();
-        let server = server_of(&self.schema.address)?;
+        let server = remote_server(self.schema.address.scheme);
         reload(server, &self.schema, workload, interrupted)?;
         Ok(Restored {
             restore: Restore {
@@ -125,10 +123,8 @@ pub fn drop_recorded(record: &ServerSchema) -> Result<SchemaGone, String> {
 }
 
 fn drop_by(schema: &Schema) -> Result<SchemaGone, String> {
-    let server = server_of(&schema.address).map_err(|error| error.to_string())?;
-    server
-        .drop_schema(schema)
-        .map_err(|error| error.to_string())
+    let dropped = remote_server(schema.address.scheme).drop_schema(schema);
+    dropped.map_err(|error| error.to_string())
 }
 
 fn record_of(schema: &Schema) -> ServerSchema {
@@ -136,14 +132,6 @@ fn record_of(schema: &Schema) -> ServerSchema {
         title: format!("{} on {}", schema.name, schema.address),
         access: serde_json::to_string(&schema.to_be_kept()).expect("plain data becomes JSON"),
     }
-}
-
-fn server_of(address: &Address) -> Result<&'static dyn ForeignServer, EngineError> {
-    foreign_server(address.kind).ok_or_else(|| {
-        EngineError::unavailable(format!(
-            "{address}: such a server cannot be measured by url"
-        ))
-    })
 }
 
 /// A name that people know Spindle by, and that no other run has.
@@ -159,6 +147,8 @@ fn name_of(run: &str, number: usize) -> String {
 
 #[cfg(test)]
 mod tests {
+    use spindle_engines::sql::Address;
+
     use super::*;
 
     #[test]

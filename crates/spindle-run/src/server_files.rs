@@ -4,12 +4,11 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use spindle_engines::sql::{Server, ServerRequest};
+use spindle_engines::sql::{Server, ServerRequest, server};
 use spindle_layout::{DiskGroupTarget, GroupedFile, RawFile, Target};
 
 use super::grounds::Grounds;
-use crate::trial::protocol::server_request;
-use spindle_experiment::Experiment;
+use spindle_experiment::{Experiment, ServerSpec};
 
 /// A server's files on a layout.
 #[derive(Debug, Clone)]
@@ -29,14 +28,13 @@ pub struct ServerFiles {
 impl ServerFiles {
     /// Those of a layout. Error: why it cannot hold them, for people.
     pub fn of(
-        server: &dyn Server,
+        spec: &ServerSpec,
         experiment: &Experiment,
         layout: usize,
         grounds: &Grounds,
     ) -> Result<ServerFiles, String> {
-        let (of, database) = (&experiment.layouts[layout], experiment.database_of(layout));
-        let request = server_request(&experiment.workload, &database, of.server_io);
-        let request = request.ok_or("the engine is no server")?;
+        let of = &experiment.layouts[layout];
+        let request = request_of(spec, experiment, layout);
         let mut targets: BTreeMap<&'static str, Target> =
             grounds.places(experiment, layout)?.into_iter().collect();
         let mut files = ServerFiles {
@@ -46,7 +44,7 @@ impl ServerFiles {
             grouped: Vec::new(),
             notes: Vec::new(),
         };
-        files.put_data(server, &targets["data"])?;
+        files.put_data(server(spec.kind), &targets["data"])?;
         if !matches!(targets["data"], Target::Directory(_)) {
             let control = grounds.placement(experiment, layout)?.control;
             let home = home(&control, &targets["redo"]).ok_or_else(needs_a_home)?;
@@ -93,6 +91,14 @@ impl ServerFiles {
         }
         Ok(())
     }
+}
+
+/// What is asked of the server of a layout, wherever its files lie.
+pub fn request_of(spec: &ServerSpec, experiment: &Experiment, layout: usize) -> ServerRequest {
+    let workload = &experiment.workload;
+    let clients = workload.sessions(workload.clients_max());
+    let data_bytes = experiment.database_of(layout).size_bytes;
+    spec.request(data_bytes, clients, experiment.layouts[layout].server_io)
 }
 
 fn grouped_file(group: &DiskGroupTarget, name: String, bytes: u64) -> GroupedFile {

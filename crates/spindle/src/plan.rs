@@ -11,7 +11,7 @@ use spindle_layout::{Facts, LayoutSpec, Plan, SystemTree};
 use spindle_stats::ROUNDS_MIN;
 
 use spindle_experiment::specs_of;
-use spindle_experiment::{Experiment, Layout, Matrix, listed};
+use spindle_experiment::{DatabaseSpec, Experiment, Layout, Matrix, listed};
 use spindle_report::sentences::counted;
 use spindle_run::observe::SystemFiles;
 use spindle_run::observe::machine::DataPath;
@@ -92,7 +92,7 @@ fn describe(experiment: &Experiment, made: &[(LayoutSpec, Vec<usize>)], known: &
     if !specs.is_empty() {
         let _ = writeln!(text, "{plan}");
     }
-    let is_server = experiment.database.engine.server().is_some();
+    let is_server = !delays_itself(experiment);
     let is_undelayed = |layout: &LayoutPlan| {
         is_server && matches!(layout.delayed_by, Some(DelayedBy::Database { .. }))
     };
@@ -155,7 +155,7 @@ fn describe_those_there(experiment: &Experiment, text: &mut String) -> BTreeSet<
             );
         }
     }
-    let is_server = experiment.database.engine.server().is_some();
+    let is_server = !delays_itself(experiment);
     let mut unusable = BTreeSet::new();
     let is_there = |layout: &Layout| layout.made.is_none() && layout.address().is_none();
     let layouts = experiment.layouts.iter().enumerate();
@@ -175,8 +175,13 @@ fn describe_those_there(experiment: &Experiment, text: &mut String) -> BTreeSet<
     unusable
 }
 
+/// Whether the database can delay its own I/O.
+fn delays_itself(experiment: &Experiment) -> bool {
+    matches!(experiment.spec(), DatabaseSpec::Kernel(_))
+}
+
 fn not_delayed(experiment: &Experiment) -> String {
-    let engine = experiment.database.engine;
+    let engine = experiment.database.engine();
     format!("{engine} does not delay its own I/O, and nothing beneath it can")
 }
 
@@ -207,9 +212,9 @@ fn trials_planned(experiment: &Experiment) -> String {
     let cases = counted(cases, "case");
     let rounds_max = plan.all_rounds();
     let (least, most) = trials_of(experiment);
-    let restore = match experiment.is_foreign() {
-        true => "loading again",
-        false => plan.restore.as_str(),
+    let restore = match experiment.spec() {
+        DatabaseSpec::Kernel(_) | DatabaseSpec::Server(_) => plan.restore.as_str(),
+        DatabaseSpec::Remote(_) => "loading again",
     };
     if experiment.workload.transactions.queries().is_some() {
         return format!(

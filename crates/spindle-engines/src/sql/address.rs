@@ -54,6 +54,25 @@ impl fmt::Debug for Password {
     }
 }
 
+/// What its address begins with: the protocol that it speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scheme {
+    /// PostgreSQL's, `postgres://` or `postgresql://`.
+    Postgres,
+    /// That of MySQL and MariaDB, `mysql://` or `mariadb://`.
+    MySql,
+}
+
+impl Scheme {
+    /// The database that speaks it.
+    pub fn kind(self) -> ServerKind {
+        match self {
+            Scheme::Postgres => ServerKind::Postgres,
+            Scheme::MySql => ServerKind::MariaDb,
+        }
+    }
+}
+
 /// How a server is reached.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reach {
@@ -71,8 +90,8 @@ pub enum Reach {
 /// Where a server is, and as whom one comes to which database of it. Written down without the password.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Address {
-    /// What it is.
-    pub kind: ServerKind,
+    /// What it speaks.
+    pub scheme: Scheme,
     /// The way to it.
     pub reach: Reach,
     /// The user.
@@ -84,6 +103,11 @@ pub struct Address {
 }
 
 impl Address {
+    /// Which database is there.
+    pub fn kind(&self) -> ServerKind {
+        self.scheme.kind()
+    }
+
     /// Reads an address.
     ///
     /// # Errors
@@ -91,9 +115,9 @@ impl Address {
     pub fn parse(text: &str) -> Result<Address, EngineError> {
         let url = Url::parse(text)
             .map_err(|error| EngineError::refused(format!("it is no address: {error}")))?;
-        let kind = match url.scheme() {
-            "postgres" | "postgresql" => ServerKind::Postgres,
-            "mysql" | "mariadb" => ServerKind::MariaDb,
+        let scheme = match url.scheme() {
+            "postgres" | "postgresql" => Scheme::Postgres,
+            "mysql" | "mariadb" => Scheme::MySql,
             other => {
                 return Err(EngineError::refused(format!(
                     "{other}:// is no server that Spindle speaks to"
@@ -105,18 +129,18 @@ impl Address {
             return Err(EngineError::refused("it names no user"));
         }
         let database = decoded(url.path().trim_start_matches('/'))?;
-        let database = match (database.is_empty(), kind) {
+        let database = match (database.is_empty(), scheme) {
             (false, _) => Some(database),
             // As the server's own clients have it.
-            (true, ServerKind::Postgres) => Some(user.clone()),
-            (true, _) => None,
+            (true, Scheme::Postgres) => Some(user.clone()),
+            (true, Scheme::MySql) => None,
         };
         let password = url.password().map(decoded).transpose()?;
         let mut address = Address {
-            kind,
+            scheme,
             reach: Reach::Host {
                 host: decoded(url.host_str().unwrap_or_default())?,
-                port: url.port().unwrap_or(port_of(kind)),
+                port: url.port().unwrap_or(port_of(scheme)),
             },
             user,
             database,
@@ -125,7 +149,7 @@ impl Address {
         for (key, value) in url.query_pairs() {
             address.take(&key, &value)?;
         }
-        address.reach = address.reach.settled(kind)?;
+        address.reach = address.reach.settled(scheme)?;
         Ok(address)
     }
 
@@ -134,14 +158,14 @@ impl Address {
         let Reach::Host { host, port } = &mut self.reach else {
             return Err(EngineError::refused("it names a socket twice"));
         };
-        match (key, self.kind) {
-            ("host", ServerKind::Postgres) => value.clone_into(host),
-            ("port", ServerKind::Postgres) => {
+        match (key, self.scheme) {
+            ("host", Scheme::Postgres) => value.clone_into(host),
+            ("port", Scheme::Postgres) => {
                 let number = value.parse();
                 *port = number
                     .map_err(|_| EngineError::refused("its port is no number up to 65535"))?;
             }
-            ("socket", ServerKind::MariaDb) => self.reach = Reach::Socket(value.into()),
+            ("socket", Scheme::MySql) => self.reach = Reach::Socket(value.into()),
             ("sslmode" | "ssl-mode", _) if WITHOUT_TLS.contains(&value.to_lowercase().as_str()) => {
             }
             ("sslmode" | "ssl-mode", _) => {
@@ -149,12 +173,12 @@ impl Address {
                     "{key}={value} asks for an encrypted connection, and Spindle makes none (TLS)"
                 )));
             }
-            (other, ServerKind::Postgres) => {
+            (other, Scheme::Postgres) => {
                 return Err(EngineError::refused(format!(
                     "it says {other}, and only host, port and sslmode may stand behind the question mark"
                 )));
             }
-            (other, _) => {
+            (other, Scheme::MySql) => {
                 return Err(EngineError::refused(format!(
                     "it says {other}, and only socket and ssl-mode may stand behind the question mark"
                 )));
@@ -178,16 +202,16 @@ impl Address {
                 .map(|text| Some(Password(text)))
                 .map_err(|_| EngineError::refused(format!("the password of {self} is to be in the environment variable {name}, which is not set")));
         }
-        let variable = match self.kind {
-            ServerKind::Postgres => "PGPASSWORD",
-            _ => "MYSQL_PWD",
+        let variable = match self.scheme {
+            Scheme::Postgres => "PGPASSWORD",
+            Scheme::MySql => "MYSQL_PWD",
         };
         if let Ok(text) = std::env::var(variable) {
             return Ok(Some(Password(text)));
         }
-        match self.kind {
-            ServerKind::Postgres => self.in_passfile(),
-            _ => Ok(None),
+        match self.scheme {
+            Scheme::Postgres => self.in_passfile(),
+            Scheme::MySql => Ok(None),
         }
     }
 
@@ -236,12 +260,12 @@ impl Address {
 
 impl Reach {
     /// A host that is a directory is one with PostgreSQL's socket in it.
-    fn settled(self, kind: ServerKind) -> Result<Reach, EngineError> {
+    fn settled(self, scheme: Scheme) -> Result<Reach, EngineError> {
         match self {
             Reach::Host { host, .. } if host.is_empty() => {
                 Err(EngineError::refused("it names no host"))
             }
-            Reach::Host { host, port } if host.starts_with('/') && kind == ServerKind::Postgres => {
+            Reach::Host { host, port } if host.starts_with('/') && scheme == Scheme::Postgres => {
                 Ok(Reach::Socket(
                     Path::new(&host).join(format!(".s.PGSQL.{port}")),
                 ))
@@ -256,10 +280,10 @@ impl Reach {
     }
 }
 
-fn port_of(kind: ServerKind) -> u16 {
-    match kind {
-        ServerKind::Postgres => 5432,
-        _ => 3306,
+fn port_of(scheme: Scheme) -> u16 {
+    match scheme {
+        Scheme::Postgres => 5432,
+        Scheme::MySql => 3306,
     }
 }
 
@@ -289,9 +313,9 @@ fn fields(line: &str) -> Vec<String> {
 /// For people: all but the password.
 impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let scheme = match self.kind {
-            ServerKind::Postgres => "postgres",
-            _ => "mysql",
+        let scheme = match self.scheme {
+            Scheme::Postgres => "postgres",
+            Scheme::MySql => "mysql",
         };
         write!(f, "{scheme}://{}@", encoded(&self.user))?;
         match &self.reach {
@@ -302,14 +326,14 @@ impl fmt::Display for Address {
         if let Some(database) = &self.database {
             write!(f, "/{}", encoded(database))?;
         }
-        match (&self.reach, self.kind) {
+        match (&self.reach, self.scheme) {
             (Reach::Host { .. }, _) => Ok(()),
-            (Reach::Socket(path), ServerKind::Postgres) => {
+            (Reach::Socket(path), Scheme::Postgres) => {
                 let directory = path.parent().unwrap_or(path);
                 let port = path.extension().unwrap_or_default().display();
                 write!(f, "?host={}&port={port}", in_query(directory))
             }
-            (Reach::Socket(path), _) => write!(f, "?socket={}", in_query(path)),
+            (Reach::Socket(path), Scheme::MySql) => write!(f, "?socket={}", in_query(path)),
         }
     }
 }
@@ -350,10 +374,7 @@ mod tests {
             host: "db.example.org".to_owned(),
             port: 6432,
         };
-        assert_eq!(
-            (address.kind, &address.reach),
-            (ServerKind::Postgres, &reach)
-        );
+        assert_eq!((address.scheme, &address.reach), (Scheme::Postgres, &reach));
         assert_eq!(address.user, "ann");
         assert_eq!(address.database.as_deref(), Some("lab"));
         assert_eq!(address.password, Some(Password::new("s@cret:")));

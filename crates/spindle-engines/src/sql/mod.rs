@@ -23,8 +23,8 @@ use spindle_text::words;
 use spindle_workload::SessionError;
 use spindle_workload::sql::{Dialect, SqlConnection};
 
-pub use crate::registry::{foreign_server, server};
-pub use address::{Address, Password};
+pub use crate::registry::{remote_server, server};
+pub use address::{Address, Password, Scheme};
 pub use foreign::{ForeignServer, Schema, SchemaGone};
 pub use load::create_and_load;
 pub use room::Room;

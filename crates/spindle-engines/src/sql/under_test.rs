@@ -19,7 +19,7 @@ use crate::error::lost;
 pub struct SqlUnderTest {
     server: Arc<dyn RunningServer>,
     workload: Arc<dyn SqlWorkload>,
-    /// `None`: an existing server.
+    /// `None`: a server that runs already.
     directories: Option<TreeDirectories>,
 }
 
@@ -38,7 +38,7 @@ impl SqlUnderTest {
     }
 
     /// An existing server, come to, and its workload.
-    pub fn foreign(server: Arc<dyn RunningServer>, workload: Arc<dyn SqlWorkload>) -> SqlUnderTest {
+    pub fn remote(server: Arc<dyn RunningServer>, workload: Arc<dyn SqlWorkload>) -> SqlUnderTest {
         SqlUnderTest {
             server,
             workload,
@@ -85,10 +85,6 @@ impl Engine for SqlUnderTest {
             let checked = self.workload.check(&mut *connection, &acknowledged);
             checked.map_err(lost)
         })
-    }
-
-    fn is_foreign(&self) -> bool {
-        self.directories.is_none()
     }
 
     fn flush(&self) -> Answer<'_, Result<(), EngineError>> {

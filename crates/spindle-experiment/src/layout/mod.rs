@@ -17,12 +17,12 @@ pub use placement::{PlacedOn, Placement};
 pub(super) use made::keys_of_tables;
 
 use super::access_path::{AccessPath, Caching, Method, read_access_path};
-use super::database::{Database, SAME_IN_EVERY_CASE};
+use super::database::{Database, DatabaseSpec, Engine, SAME_IN_EVERY_CASE};
 
 use super::SharedDatabase;
 use super::error::ExperimentError;
 use super::reader::Reader;
-use super::server::{OF_OWN_GROUND, server_io};
+use super::server::server_io;
 use crate::limit::{Delay, Limit, read_delay};
 
 /// One candidate: a place and an access path.
@@ -90,9 +90,9 @@ impl Layout {
         let default_io = AccessPath::new(default_caching, Method::Sync);
         let mut io_reader = reader.section("io");
         let io = read_access_path(&mut io_reader, default_io)?;
-        let server_io = match shared.database.engine.server() {
-            None => None,
-            Some(kind) => server_io(&io_reader, io, kind, is_raw)?,
+        let server_io = match shared.database.engine() {
+            Engine::Kernel => None,
+            Engine::Server(kind) => server_io(&io_reader, io, kind, is_raw)?,
         };
         let (limit, delay) = (Limit::read(reader)?, read_delay(reader)?);
         if let Some(made) = &mut made {
@@ -101,7 +101,7 @@ impl Layout {
         let database = read_database(&reader.section("database"), shared)?;
         reader.finish();
         if let Some(address) = database.address() {
-            check_foreign(reader, address, candidate)?;
+            check_remote(reader, address, candidate)?;
         }
         let Some(name) = name else {
             return Err(reader.conflict(
@@ -119,17 +119,7 @@ impl Layout {
                 "leave caching out",
             );
         }
-        if io.method == Method::Slaves && database.instance.writers > 1 {
-            io_reader.refuse(
-                &["method"],
-                format!(
-                    "I/O slaves do not go with {} writers",
-                    database.instance.writers
-                ),
-                "they serve a single DBWR, as in Oracle",
-                "add database = { writers = 1 } to this layout",
-            );
-        }
+        check_slaves(&io_reader, io, &database.spec);
         Ok(Layout {
             name: name.to_owned(),
             path,
@@ -146,13 +136,31 @@ impl Layout {
     }
 }
 
-/// Refuses what cannot be had of an existing server.
-fn check_foreign(
+/// Refuses I/O slaves for several writers.
+fn check_slaves(reader: &Reader<'_>, io: AccessPath, spec: &DatabaseSpec) {
+    if let DatabaseSpec::Kernel(kernel) = spec
+        && io.method == Method::Slaves
+        && kernel.instance.writers > 1
+    {
+        reader.refuse(
+            &["method"],
+            format!(
+                "I/O slaves do not go with {} writers",
+                kernel.instance.writers
+            ),
+            "they serve a single DBWR, as in Oracle",
+            "add database = { writers = 1 } to this layout",
+        );
+    }
+}
+
+/// Refuses what cannot be had of an existing server: whatever says what it stands on, and how it reads and writes.
+fn check_remote(
     reader: &Reader<'_>,
     address: &Address,
     candidate: bool,
 ) -> Result<(), ExperimentError> {
-    if let Some(key) = OF_OWN_GROUND.into_iter().find(|key| reader.has(key)) {
+    if let Some(key) = reader.set_besides(&["name", "candidate", "database"]) {
         return Err(reader.conflict(
             &[key],
             format!("{key} is set for an existing server, {address}"),

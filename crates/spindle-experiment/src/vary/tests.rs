@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use super::super::{Changes, Experiment};
+use super::super::{Changes, DatabaseSpec, Experiment};
 
 fn read(text: &str, vary: &[&str], only: &[&str]) -> Experiment {
     let owned = |texts: &[&str]| {
@@ -57,7 +57,10 @@ fn every_layout_is_taken_with_every_combination() {
         (last.path.as_path(), last.io.to_string().as_str()),
         (Path::new("/b"), "buffered, async")
     );
-    assert_eq!(experiment.database_of(7).datafiles, 4);
+    let DatabaseSpec::Kernel(kernel) = &experiment.database_of(7).spec else {
+        panic!("it is the embedded database");
+    };
+    assert_eq!(kernel.datafiles, 4);
     let matrix = experiment.matrix.as_ref().unwrap();
     let factors: Vec<&str> = matrix
         .factors
@@ -89,12 +92,10 @@ fn the_command_line_varies_as_the_file_does() {
         names(&experiment),
         ["wal, full", "wal, normal", "delete, full", "delete, normal"]
     );
-    let settings = &experiment.layouts[2]
-        .database
-        .server
-        .as_ref()
-        .unwrap()
-        .settings;
+    let DatabaseSpec::Server(server) = &experiment.database_of(2).spec else {
+        panic!("it is a server of Spindle's own");
+    };
+    let settings = &server.settings;
     assert_eq!(
         (
             settings["journal_mode"].as_str(),

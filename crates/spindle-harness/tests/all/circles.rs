@@ -10,7 +10,7 @@ use crate::uses::{Module, modules, uses_of};
 /// The largest circle of files in each crate as it is. Smaller is better: lower the number with the circle.
 const LARGEST: [(&str, usize); 12] = [
     ("spindle-run", 2),
-    ("spindle-experiment", 3),
+    ("spindle-experiment", 2),
     ("spindle-text", 0),
     ("spindle-result", 2),
     ("spindle-report", 0),
@@ -45,10 +45,7 @@ fn circles_of_files_grow_no_larger() {
 
 /// The circles of folders as they are: the crate, the folder they lie in, and who is in them. Fewer is better: shorten
 /// the list with the circle.
-const OF_FOLDERS: [(&str, &str, &str); 2] = [
-    ("spindle-experiment", "", "database server workload"),
-    ("spindle-layout", "", "ledger steps"),
-];
+const OF_FOLDERS: [(&str, &str, &str); 1] = [("spindle-layout", "", "ledger steps")];
 
 #[test]
 fn no_folder_is_in_a_circle() {

@@ -20,7 +20,8 @@ pub(super) const KIND: Kind = Kind {
 
 fn look(scene: &Scene<'_>) -> Option<Seen> {
     let share = scene.share_of_waits(&OracleEvent::FreeBufferWaits)?;
-    let writers = scene.database?.writers;
+    // A server has at least one thread for it.
+    let writers = scene.database?.writers.unwrap_or(1);
     let is_write = |event: &OracleEvent| {
         matches!(
             event,

@@ -22,8 +22,9 @@ fn look(scene: &Scene<'_>) -> Option<Seen> {
     if waiting < WAITING_MIN {
         return None;
     }
-    let datafiles = scene.database.map_or(String::new(), |database| {
-        format!(", with datafiles = {}", database.datafiles)
+    let datafiles = scene.database.and_then(|database| database.datafiles);
+    let datafiles = datafiles.map_or(String::new(), |datafiles| {
+        format!(", with datafiles = {datafiles}")
     });
     Some(Seen {
         weight: 0.5 * waiting / (waiting + 1.0),

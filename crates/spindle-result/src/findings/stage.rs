@@ -73,8 +73,8 @@ impl Stage {
             case: &self.case,
             layout: &self.layout,
             database: Some(DatabaseFacts {
-                writers: 2,
-                datafiles: 4,
+                writers: Some(2),
+                datafiles: Some(4),
                 buffer_cache_bytes: 16 << 20,
             }),
             lower_load: self.lower_load.as_ref(),

@@ -60,7 +60,8 @@ pub struct Layout {
     pub not_direct: Option<String>,
     /// What else was found about the layout on this machine.
     pub notes: Vec<String>,
-    /// The settings of its database that findings weigh; `None` in the results of older versions.
+    /// The settings of its database that findings weigh; `None` for an existing server, and in the results of older
+    /// versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub database: Option<DatabaseFacts>,
     /// Its parts from the files down to the devices, those of a row side by side; empty in the results of older
@@ -86,10 +87,12 @@ impl Layout {
 /// What a layout's database was set up with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DatabaseFacts {
-    /// DBWR processes.
-    pub writers: u32,
-    /// Datafiles.
-    pub datafiles: u32,
+    /// DBWR processes of the embedded database; `None` for a server, which has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub writers: Option<u32>,
+    /// Its datafiles, likewise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub datafiles: Option<u32>,
     /// Its cache, bytes.
     pub buffer_cache_bytes: u64,
 }

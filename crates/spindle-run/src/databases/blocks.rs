@@ -16,21 +16,21 @@ use spindle_layout::{
     LayoutError, Place, Placement, Shape, check_space,
 };
 
-use super::{Databases, Making, devices_beneath};
+use super::{Databases, MadeDatabase, Making, OfLayout, devices_beneath};
 use crate::grounds::Grounds;
 use crate::observe::SystemFiles;
 use crate::observe::block_device::DeviceNumber;
 use crate::observe::cgroup::GroupLimits;
 use crate::observe::sampler::MemoryState;
 use crate::restored::DatabaseError;
-use crate::trial::protocol::{
-    WrittenRuns, double_write_bytes_of, engine_path, settings_of, workload_of,
+use crate::trial::protocol::{KernelTrial, TrialDatabase, WrittenRuns};
+use spindle_experiment::{
+    AccessPath, Caching, DatabaseMemory, DatabaseSpec, Experiment, KernelSpec, Method, PutBack,
 };
-use spindle_experiment::{AccessPath, Caching, Database, Experiment, Method, PutBack};
 
 /// What a layout's database is made of.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct BlockFiles {
+struct BlockFiles {
     shape: Shape,
     /// Directories are those in which the run's own are.
     placement: Placement,
@@ -39,7 +39,8 @@ pub(super) struct BlockFiles {
 
 impl BlockFiles {
     /// What a layout needs; or why it cannot be had.
-    pub fn by(
+    fn by(
+        spec: &KernelSpec,
         experiment: &Experiment,
         layout: usize,
         grounds: &Grounds,
@@ -47,7 +48,7 @@ impl BlockFiles {
         let placement = grounds
             .placement(experiment, layout)
             .map_err(DatabaseError::Ground)?;
-        let shape = shape_of(experiment, &experiment.database_of(layout));
+        let shape = shape_of(experiment, layout, spec);
         // A file manager has nothing to do where there is no file system.
         let is_managed = !placement.directories(&shape).is_empty();
         let is_odm = experiment.layouts[layout].io.method.identifies_files();
@@ -79,8 +80,8 @@ pub(super) fn check_room(making: &Making<'_>, layouts: &[usize]) -> Result<(), D
     let mut needed: BTreeMap<PathBuf, u64> = BTreeMap::new();
     let mut goldens: Vec<Shape> = Vec::new();
     let mut images: Vec<(BlockFiles, PutBack)> = Vec::new();
-    for &layout in layouts {
-        let Ok(files) = BlockFiles::by(experiment, layout, making.grounds) else {
+    for (layout, spec) in kernels_of(experiment, layouts) {
+        let Ok(files) = BlockFiles::by(spec, experiment, layout, making.grounds) else {
             continue;
         };
         let image = (files, experiment.put_back(layout));
@@ -103,16 +104,67 @@ pub(super) fn check_room(making: &Making<'_>, layouts: &[usize]) -> Result<(), D
     Ok(())
 }
 
+/// Files of the embedded database, made for layouts that need the same.
+pub(super) struct MadeBlocks {
+    wanted: BlockFiles,
+    pub put_back: PutBack,
+    pub image: Box<Image>,
+    /// What the last trial wrote; `None` when that is not known.
+    pub changed: Option<ChangedBlocks>,
+}
+
 impl Databases {
-    /// An image of what is wanted, in its own directories.
-    pub(super) fn block_image(
+    /// The embedded database for a layout, made if no other layout has made it.
+    pub(super) fn kernel_for(
         &mut self,
         making: &mut Making<'_>,
         layout: usize,
+        spec: &KernelSpec,
+    ) -> Result<OfLayout, DatabaseError> {
+        let experiment = making.experiment();
+        let wanted = BlockFiles::by(spec, experiment, layout, making.grounds)?;
+        let put_back = experiment.put_back(layout);
+        let there = self.found(|made| match &made.database {
+            MadeDatabase::Kernel(made) if made.wanted == wanted && made.put_back == put_back => {
+                Some(made.image.files().clone())
+            }
+            _ => None,
+        });
+        let (made, files) = match there {
+            Some(there) => there,
+            None => {
+                let image = self.block_image(making, (layout, spec), &wanted, put_back)?;
+                let files = image.files().clone();
+                let database = MadeDatabase::Kernel(MadeBlocks {
+                    wanted,
+                    put_back,
+                    image: Box::new(image),
+                    changed: Some(ChangedBlocks::new()),
+                });
+                let devices = devices_of(&files);
+                (self.push(making, layout, database, devices), files)
+            }
+        };
+        let (delay, redo_delay) = making.grounds.delays(experiment, layout);
+        let trial = TrialDatabase::Kernel(Box::new(KernelTrial {
+            spec: spec.clone(),
+            io: experiment.layouts[layout].io,
+            delay,
+            redo_delay,
+            files,
+        }));
+        Ok(OfLayout { made, trial })
+    }
+
+    /// An image of what is wanted, in its own directories.
+    fn block_image(
+        &mut self,
+        making: &mut Making<'_>,
+        (layout, spec): (usize, &KernelSpec),
         wanted: &BlockFiles,
         put_back: PutBack,
     ) -> Result<Image, DatabaseError> {
-        let golden = self.golden_for(making, layout, &wanted.shape)?;
+        let golden = self.golden_for(making, (layout, spec), &wanted.shape)?;
         for (place, bytes) in wanted.directories(put_back) {
             self.directories.make(&place, making.owner(layout))?;
             if put_back == PutBack::Clones {
@@ -190,7 +242,7 @@ impl Databases {
     fn golden_for(
         &mut self,
         making: &mut Making<'_>,
-        layout: usize,
+        (layout, spec): (usize, &KernelSpec),
         shape: &Shape,
     ) -> Result<Arc<Golden>, DatabaseError> {
         if let Some(made) = self.goldens.iter().find(|made| made.shape() == shape) {
@@ -202,9 +254,9 @@ impl Databases {
         let own = self.directories.of(&making.golden_place);
         let directory = own.make_golden_directory(number)?;
         let experiment = making.experiment();
-        let database = experiment.database_of(layout);
         let began = Instant::now();
-        let golden = make_golden(experiment, &database, shape, &directory, &self.interrupted);
+        let loaded = (layout, spec);
+        let golden = make_golden(experiment, loaded, shape, &directory, &self.interrupted);
         self.loading += began.elapsed();
         let golden = golden.inspect_err(|_| self.directories.take_back(&[directory]))?;
         self.goldens.push(Arc::clone(&golden));
@@ -226,7 +278,7 @@ pub(super) fn changed_by(files: &DatabaseFiles, written: &WrittenRuns) -> Change
 }
 
 /// The block devices beneath a database's files, where known.
-pub(super) fn devices_of(files: &DatabaseFiles) -> Vec<DeviceNumber> {
+fn devices_of(files: &DatabaseFiles) -> Vec<DeviceNumber> {
     let places: BTreeSet<&Path> = files
         .named()
         .into_iter()
@@ -241,25 +293,26 @@ pub(super) fn devices_of(files: &DatabaseFiles) -> Vec<DeviceNumber> {
 /// A golden copy in `directory`, loaded.
 fn make_golden(
     experiment: &Experiment,
-    database: &Database,
+    (layout, spec): (usize, &KernelSpec),
     shape: &Shape,
     directory: &Path,
     interrupted: &Arc<AtomicBool>,
 ) -> Result<Arc<Golden>, DatabaseError> {
     let loading = Golden::create_unless(directory, shape, experiment.seed, interrupted)?;
-    load(experiment, database, loading.files(), interrupted)?;
-    Ok(loading.seal(kept(experiment, shape))?)
+    load(experiment, (layout, spec), loading.files(), interrupted)?;
+    Ok(loading.seal(kept(spec.memory, shape))?)
 }
 
 /// Has the engine make and load the database in the golden copy's files.
 fn load(
     experiment: &Experiment,
-    database: &Database,
+    (layout, spec): (usize, &KernelSpec),
     files: &DatabaseFiles,
     interrupted: &AtomicBool,
 ) -> Result<(), EngineError> {
     let env: Arc<dyn Env> = RealEnv::new(experiment.seed);
-    let workload = workload_of(&experiment.workload, database);
+    let size_bytes = experiment.database_of(layout).size_bytes;
+    let workload = experiment.workload.of_rows(size_bytes, spec);
     let path = AccessPath {
         caching: Caching::Buffered,
         method: Method::Sync,
@@ -269,9 +322,9 @@ fn load(
     // What trials ask of their devices is not asked of the golden copy's; it is shut down in order.
     let settings = kernel::Settings {
         torn_blocks: kernel::TornBlocks::Images,
-        ..settings_of(database)
+        ..spec.settings()
     };
-    let path = engine_path(path, database, None);
+    let path = spec.io(path, None);
     let load = kernel::Load {
         workload: &*workload,
         database: experiment.seed,
@@ -286,15 +339,13 @@ fn load(
 const MEMORY_SHARE: u64 = 4;
 
 /// Whether a golden copy can be kept in memory.
-fn kept(experiment: &Experiment, shape: &Shape) -> Kept {
+fn kept(memory: DatabaseMemory, shape: &Shape) -> Kept {
     let files = SystemFiles::default();
     let available = MemoryState::read(&files).map_or(0, |memory| memory.available_bytes);
     let allowed = GroupLimits::read(&files).memory_bytes;
-    let layouts = 0..experiment.layouts.len();
-    let budgets = layouts.map(|layout| experiment.database_of(layout).memory_bytes);
     kept_in(
         available.min(allowed.unwrap_or(u64::MAX)),
-        budgets.max().unwrap_or(0),
+        memory.memory_bytes,
         shape.total_bytes(),
     )
 }
@@ -315,24 +366,30 @@ pub(crate) fn is_kept_in_memory(
     golden_bytes <= available_bytes.saturating_sub(budget_bytes) / MEMORY_SHARE
 }
 
+/// Those of these layouts that are of the embedded database, with what it is told.
+fn kernels_of<'a>(
+    experiment: &'a Experiment,
+    layouts: &'a [usize],
+) -> impl Iterator<Item = (usize, &'a KernelSpec)> {
+    layouts.iter().filter_map(|layout| {
+        let spec = &experiment.database_of(*layout).spec;
+        match spec {
+            DatabaseSpec::Kernel(kernel) => Some((*layout, kernel)),
+            DatabaseSpec::Server(_) | DatabaseSpec::Remote(_) => None,
+        }
+    })
+}
+
 /// The sizes of a layout's files.
-pub(crate) fn shape_of(experiment: &Experiment, database: &Database) -> Shape {
+pub(crate) fn shape_of(experiment: &Experiment, layout: usize, spec: &KernelSpec) -> Shape {
     // Layouts that differ only in their writers share their files.
-    let layouts = 0..experiment.layouts.len();
-    let writers = layouts.map(|layout| experiment.database_of(layout).instance.writers);
-    let writers = writers.max().unwrap_or(database.instance.writers);
-    let shape = kernel::files_of(
-        &*workload_of(&experiment.workload, database),
-        clients_max(experiment),
-        database.block_size_bytes as usize,
-        database.datafiles as usize,
-        database.log_files as usize,
-        database.log_file_size_bytes,
-    );
-    Shape {
-        double_write_bytes: double_write_bytes_of(database, writers),
-        ..shape
-    }
+    let layouts: Vec<usize> = (0..experiment.layouts.len()).collect();
+    let kernels = kernels_of(experiment, &layouts);
+    let writers = kernels.map(|(_, kernel)| kernel.instance.writers);
+    let writers = writers.max().unwrap_or(spec.instance.writers);
+    let size_bytes = experiment.database_of(layout).size_bytes;
+    let workload = experiment.workload.of_rows(size_bytes, spec);
+    spec.shape(&*workload, clients_max(experiment), writers)
 }
 
 /// The highest load level.

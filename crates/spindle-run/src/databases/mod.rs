@@ -14,10 +14,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use spindle_engines::sql::{ServerRequest, server};
+use spindle_engines::spec::ByKind;
 use spindle_layout::{
     ChangedBlocks, Golden, GoldenTree, KnownDevice, LayoutError, Place, RawSpace, RestoreMethod,
-    RestoreReport, TreeImage, Verify,
+    RestoreReport, Verify,
 };
 use spindle_workload::sql::SqlWorkload;
 
@@ -27,67 +27,52 @@ use super::replay::RunState;
 use super::restored::{DatabaseError, Restored};
 use super::schedule::order_of_making;
 use super::schemas::OwnSchema;
-use super::server_files::ServerFiles;
 use super::volumes;
 use crate::observe::SystemFiles;
 use crate::observe::block_device::DeviceNumber;
 use crate::observe::device_probe::Probed;
 use crate::observe::machine::DataPath;
-use crate::trial::protocol::{TrialFiles, WrittenRuns, server_request, sql_workload_of};
-use blocks::BlockFiles;
-use spindle_experiment::{Experiment, PutBack};
+use crate::trial::protocol::{TrialDatabase, WrittenRuns};
+use blocks::MadeBlocks;
+use spindle_experiment::{DatabaseSpec, Experiment, PutBack, RemoteSpec};
 use spindle_result::Restore;
-use tree::{FileShape, ServerTree};
+use tree::{FileShape, MadeTree};
 
-/// What a layout's database is made of. Layouts that need the same share one.
-#[derive(PartialEq)]
-enum Wanted {
-    /// Files whose blocks are known, and how they are put back.
-    Blocks(Box<BlockFiles>, PutBack),
-    /// Whatever files a server makes, and how they are put back.
-    Tree(ServerTree, PutBack),
-    /// A schema on an existing server.
-    Schema(Box<spindle_engines::sql::Address>),
-}
-
-impl Wanted {
-    /// Whether the volumes beneath it are put back as a whole.
-    fn is_rolled_back(&self) -> bool {
-        match self {
-            Wanted::Blocks(_, put_back) | Wanted::Tree(_, put_back) => {
-                *put_back == PutBack::ThinVolumes
-            }
-            Wanted::Schema(_) => false,
-        }
-    }
-}
-
-/// What is put back before a trial.
-enum Image {
-    Blocks {
-        image: Box<spindle_layout::Image>,
-        /// What the last trial wrote; `None` when that is not known.
-        changed: Option<ChangedBlocks>,
-    },
-    Tree(TreeImage),
-    /// Loaded again by its workload.
-    Schema(OwnSchema, Arc<dyn SqlWorkload>),
-}
-
+/// A database of the run. Layouts that need the same share one.
 struct Made {
-    wanted: Wanted,
-    image: Image,
+    database: MadeDatabase,
     /// The volumes that its files lie on, where they are put back as a whole.
     volumes: Vec<usize>,
     devices: Vec<DeviceNumber>,
+}
+
+/// What is put back before a trial, with what it was made of.
+type MadeDatabase = ByKind<MadeBlocks, MadeTree, MadeSchema>;
+
+/// A schema on a server that runs already, loaded again by its workload.
+struct MadeSchema {
+    own: OwnSchema,
+    workload: Arc<dyn SqlWorkload>,
+}
+
+impl Made {
+    /// Whether the volumes beneath it are put back as a whole.
+    fn is_rolled_back(&self) -> bool {
+        let put_back = match &self.database {
+            MadeDatabase::Kernel(made) => made.put_back,
+            MadeDatabase::Server(made) => made.put_back,
+            MadeDatabase::Remote(_) => return false,
+        };
+        put_back == PutBack::ThinVolumes
+    }
 }
 
 /// What belongs to a layout.
 struct OfLayout {
     /// Its place among those made.
     made: usize,
-    /// What is asked of its server.
-    request: Option<ServerRequest>,
+    /// Its database, as trials use it.
+    trial: TrialDatabase,
 }
 
 /// What databases are made for, and on.
@@ -100,8 +85,8 @@ struct Making<'a> {
     note: &'a mut dyn FnMut(&str),
 }
 
-impl Making<'_> {
-    fn experiment(&self) -> &Experiment {
+impl<'a> Making<'a> {
+    fn experiment(&self) -> &'a Experiment {
         &self.state.experiment
     }
 
@@ -159,19 +144,18 @@ impl Databases {
         let mut making = Making {
             state,
             grounds,
-            golden_place: match experiment.is_foreign() {
-                true => PathBuf::new(),
-                false => golden_place(experiment, &layouts, grounds)?,
+            golden_place: match experiment.spec() {
+                DatabaseSpec::Kernel(_) | DatabaseSpec::Server(_) => {
+                    let place = golden_place(experiment, &layouts, grounds)?;
+                    databases.directories.make(&place, None)?;
+                    place
+                }
+                DatabaseSpec::Remote(_) => PathBuf::new(),
             },
             note,
         };
-        if !experiment.is_foreign() {
-            databases.directories.make(&making.golden_place, None)?;
-        }
-        let is_embedded = experiment.database.engine.server().is_none();
-        if is_embedded {
-            blocks::check_room(&making, &layouts)?;
-        }
+        blocks::check_room(&making, &layouts)?;
+        let is_embedded = matches!(experiment.spec(), DatabaseSpec::Kernel(_));
         let mut failed = Vec::new();
         for layout in order_of_making(state, &layouts) {
             if interrupted.load(Ordering::Relaxed) {
@@ -199,48 +183,67 @@ impl Databases {
         making: &mut Making<'_>,
         layout: usize,
     ) -> Result<OfLayout, DatabaseError> {
-        let (wanted, request) = wanted_by(making.experiment(), layout, making.grounds)?;
-        let there = self.made.iter().position(|made| made.wanted == wanted);
-        if let Some(made) = there {
-            return Ok(OfLayout { made, request });
+        match &making.experiment().database_of(layout).spec {
+            DatabaseSpec::Kernel(spec) => self.kernel_for(making, layout, spec),
+            DatabaseSpec::Server(spec) => self.server_for(making, layout, spec),
+            DatabaseSpec::Remote(spec) => self.schema_for(making, layout, spec),
         }
-        let (image, devices) = match (&wanted, &request) {
-            (Wanted::Blocks(files, put_back), _) => {
-                let image = self.block_image(making, layout, files, *put_back)?;
-                let devices = blocks::devices_of(image.files());
-                let changed = Some(ChangedBlocks::new());
-                let image = Box::new(image);
-                (Image::Blocks { image, changed }, devices)
+    }
+
+    /// A schema for a layout, the same for all layouts on its server.
+    fn schema_for(
+        &mut self,
+        making: &mut Making<'_>,
+        layout: usize,
+        spec: &RemoteSpec,
+    ) -> Result<OfLayout, DatabaseError> {
+        let there = self.found(|made| match &made.database {
+            MadeDatabase::Remote(made) if made.own.schema().address == spec.address => {
+                Some(made.own.schema().clone())
             }
-            (Wanted::Tree(tree, put_back), Some(request)) => {
-                let image = self.tree_image(making, layout, (tree, *put_back), request)?;
-                (Image::Tree(image), tree.devices())
-            }
-            (Wanted::Tree(..), None) => {
-                let reason = "nothing is asked of its server".to_owned();
-                return Err(DatabaseError::Ground(reason));
-            }
-            (Wanted::Schema(_), _) => {
-                let ledger = making.grounds.ledger();
-                let schema = OwnSchema::make(making.state, layout, ledger, making.note)?;
-                let experiment = making.experiment();
-                let database = &experiment.database;
-                let workload = sql_workload_of(&experiment.workload, database, experiment.seed);
-                (Image::Schema(schema, workload), Vec::new())
-            }
-        };
-        let volumes = match wanted.is_rolled_back() {
-            true => making.grounds.thin_volumes(making.experiment(), layout),
-            false => Vec::new(),
-        };
-        self.made.push(Made {
-            wanted,
-            image,
-            volumes,
-            devices,
+            _ => None,
         });
-        let made = self.made.len() - 1;
-        Ok(OfLayout { made, request })
+        let (made, schema) = match there {
+            Some(there) => there,
+            None => {
+                let (ledger, experiment) = (making.grounds.ledger(), making.experiment());
+                let own = OwnSchema::make(making.state, (layout, spec), ledger, making.note)?;
+                let schema = own.schema().clone();
+                let size_bytes = experiment.database_of(layout).size_bytes;
+                let workload = &experiment.workload;
+                let workload = workload.in_sql(size_bytes, spec.address.kind(), experiment.seed);
+                let database = MadeDatabase::Remote(MadeSchema { own, workload });
+                (self.push(making, layout, database, Vec::new()), schema)
+            }
+        };
+        let trial = TrialDatabase::Remote(Box::new(schema));
+        Ok(OfLayout { made, trial })
+    }
+
+    /// The first database that is as wanted, by its place, with what is needed of it.
+    fn found<T>(&self, wanted: impl Fn(&Made) -> Option<T>) -> Option<(usize, T)> {
+        let mut made = self.made.iter().enumerate();
+        made.find_map(|(place, made)| Some((place, wanted(made)?)))
+    }
+
+    /// Adds a database that was made for a layout. Returns its place.
+    fn push(
+        &mut self,
+        making: &Making<'_>,
+        layout: usize,
+        database: MadeDatabase,
+        devices: Vec<DeviceNumber>,
+    ) -> usize {
+        let mut made = Made {
+            database,
+            volumes: Vec::new(),
+            devices,
+        };
+        if made.is_rolled_back() {
+            made.volumes = making.grounds.thin_volumes(making.experiment(), layout);
+        }
+        self.made.push(made);
+        self.made.len() - 1
     }
 
     /// Keeps the volumes that are to be put back as a whole, now that every database on them is loaded. Returns the
@@ -264,18 +267,9 @@ impl Databases {
         &self.made[self.of_layout[&layout].made]
     }
 
-    /// Where a layout's database is.
-    pub fn files(&self, layout: usize) -> TrialFiles {
-        match &self.made(layout).image {
-            Image::Blocks { image, .. } => TrialFiles::Blocks(image.files().clone()),
-            Image::Tree(image) => TrialFiles::Tree(image.directories().clone()),
-            Image::Schema(own, _) => TrialFiles::Schema(own.schema().clone()),
-        }
-    }
-
-    /// What is asked of a layout's server; `None` for the embedded database.
-    pub fn server_request(&self, layout: usize) -> Option<ServerRequest> {
-        self.of_layout[&layout].request.clone()
+    /// A layout's database, as trials use it.
+    pub fn of_trial(&self, layout: usize) -> TrialDatabase {
+        self.of_layout[&layout].trial.clone()
     }
 
     /// The devices beneath it, where known.
@@ -285,20 +279,15 @@ impl Databases {
 
     /// Where the devices beneath a layout's data and beneath its redo are probed; `None` for an existing server.
     pub fn probed(&self, layout: usize) -> Option<(Probed, Probed)> {
-        let made = self.made(layout);
-        match (&made.image, &made.wanted) {
-            (Image::Blocks { image, .. }, _) => {
-                let data = image.files().data.first()?;
-                let redo = image.files().redo.first().unwrap_or(data);
+        match &self.made(layout).database {
+            MadeDatabase::Kernel(made) => {
+                let files = made.image.files();
+                let data = files.data.first()?;
+                let redo = files.redo.first().unwrap_or(data);
                 Some((probed_by(data)?, probed_by(redo)?))
             }
-            (Image::Tree(image), Wanted::Tree(tree, _)) => {
-                let directories = image.directories();
-                let data = tree.probed_devices();
-                let data = data.unwrap_or_else(|| Probed::Directory(directories.data.clone()));
-                Some((data, Probed::Directory(directories.redo.clone())))
-            }
-            _ => None,
+            MadeDatabase::Server(made) => Some(made.probed()),
+            MadeDatabase::Remote(_) => None,
         }
     }
 
@@ -307,37 +296,42 @@ impl Databases {
         self.loading
     }
 
-    /// Whether they are on existing servers.
-    pub fn are_foreign(&self) -> bool {
-        let is_foreign = |made: &Made| matches!(made.image, Image::Schema(..));
-        self.made.iter().any(is_foreign)
+    /// Whether they are on servers that run already.
+    pub fn are_remote(&self) -> bool {
+        let is_remote = |made: &Made| matches!(made.database, MadeDatabase::Remote(_));
+        self.made.iter().any(is_remote)
     }
 
     /// Puts a layout's database back to the loaded state.
     pub fn restore(&mut self, layout: usize, grounds: &Grounds) -> Result<Restored, DatabaseError> {
         let started = Instant::now();
         let made = &mut self.made[self.of_layout[&layout].made];
-        let listed = match &mut made.image {
-            Image::Blocks { changed, .. } => changed.take(),
-            _ => None,
+        let is_rolled_back = made.is_rolled_back();
+        let listed = match &mut made.database {
+            MadeDatabase::Kernel(made) => made.changed.take(),
+            MadeDatabase::Server(_) | MadeDatabase::Remote(_) => None,
         };
-        let is_rolled_back = made.wanted.is_rolled_back();
         if is_rolled_back {
             volumes::roll_back(&made.volumes, &mut self.directories, grounds)?;
         }
         let mut warnings = Vec::new();
-        let report = match &mut made.image {
-            Image::Blocks { image, changed } => {
+        let report = match &mut made.database {
+            MadeDatabase::Kernel(made) => {
+                let (image, listed) = (&made.image, listed.as_ref());
                 let report = match is_rolled_back {
-                    true => image.rolled_back(listed.as_ref(), self.verify, started)?,
-                    false => put_back(image, listed.as_ref(), self.verify, &mut warnings)?,
+                    true => image.rolled_back(listed, self.verify, started)?,
+                    false => put_back(image, listed, self.verify, &mut warnings)?,
                 };
-                *changed = Some(ChangedBlocks::new());
+                made.changed = Some(ChangedBlocks::new());
                 report
             }
-            Image::Tree(image) if is_rolled_back => image.rolled_back(self.verify, started)?,
-            Image::Tree(image) => image.restore(self.verify)?,
-            Image::Schema(own, workload) => return own.reload(&**workload, &self.interrupted),
+            MadeDatabase::Server(made) if is_rolled_back => {
+                made.image.rolled_back(self.verify, started)?
+            }
+            MadeDatabase::Server(made) => made.image.restore(self.verify)?,
+            MadeDatabase::Remote(made) => {
+                return made.own.reload(&*made.workload, &self.interrupted);
+            }
         };
         warnings.extend(warnings_of(&report));
         Ok(Restored {
@@ -350,8 +344,9 @@ impl Databases {
     /// they were written to, and what is loaded again need not know.
     pub fn written(&mut self, layout: usize, written: Option<&WrittenRuns>) {
         let made = &mut self.made[self.of_layout[&layout].made];
-        if let Image::Blocks { image, changed } = &mut made.image {
-            *changed = written.map(|written| blocks::changed_by(image.files(), written));
+        if let MadeDatabase::Kernel(made) = &mut made.database {
+            let files = made.image.files();
+            made.changed = written.map(|written| blocks::changed_by(files, written));
         }
     }
 
@@ -359,8 +354,8 @@ impl Databases {
     pub fn remove(self) -> Vec<String> {
         let mut leftovers = Vec::new();
         for made in self.made {
-            if let Image::Schema(own, _) = made.image {
-                leftovers.extend(own.remove());
+            if let MadeDatabase::Remote(made) = made.database {
+                leftovers.extend(made.own.remove());
             }
         }
         drop(self.goldens);
@@ -368,32 +363,6 @@ impl Databases {
         leftovers.extend(self.directories.remove());
         leftovers
     }
-}
-
-/// What a layout needs, and what is asked of its server for that; or why it cannot be had.
-fn wanted_by(
-    experiment: &Experiment,
-    layout: usize,
-    grounds: &Grounds,
-) -> Result<(Wanted, Option<ServerRequest>), DatabaseError> {
-    let database = experiment.database_of(layout);
-    let put_back = experiment.put_back(layout);
-    Ok(match (database.engine.server(), database.address()) {
-        (None, _) => {
-            let files = BlockFiles::by(experiment, layout, grounds)?;
-            (Wanted::Blocks(Box::new(files), put_back), None)
-        }
-        (Some(_), Some(address)) => {
-            let request = server_request(&experiment.workload, &database, None);
-            (Wanted::Schema(Box::new(address.clone())), request)
-        }
-        (Some(kind), None) => {
-            let files = ServerFiles::of(server(kind), experiment, layout, grounds);
-            let files = files.map_err(DatabaseError::Ground)?;
-            let tree = ServerTree::of(kind, &files);
-            (Wanted::Tree(tree, put_back), Some(files.request))
-        }
-    })
 }
 
 /// Where golden copies go: beside the data of the first layout that is a directory; else where the experiment says, or

@@ -12,20 +12,20 @@ use spindle_layout::{
     GoldenTree, GroupedFile, KnownDevice, RawFile, TreeDirectories, TreeImage, check_space,
 };
 
-use super::{Databases, Made, Making, Wanted, devices_beneath};
+use super::{Databases, Made, MadeDatabase, Making, OfLayout, devices_beneath};
 use crate::observe::block_device::DeviceNumber;
 use crate::observe::device_probe::Probed;
 use crate::restored::DatabaseError;
 use crate::server_files::ServerFiles;
-use crate::trial::protocol::sql_workload_of;
-use spindle_experiment::PutBack;
+use crate::trial::protocol::{ServerTrial, TrialDatabase};
+use spindle_experiment::{PutBack, ServerSpec};
 
 /// The settings that a database is made with: what takes part in how its files are.
 pub(super) type FileShape = BTreeMap<String, String>;
 
 /// What a layout's database is made of.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct ServerTree {
+struct ServerTree {
     kind: ServerKind,
     shape: FileShape,
     /// The place of each kind of file.
@@ -38,7 +38,7 @@ pub(super) struct ServerTree {
 
 impl ServerTree {
     /// What a layout's files are made of.
-    pub fn of(kind: ServerKind, files: &ServerFiles) -> ServerTree {
+    fn of(kind: ServerKind, files: &ServerFiles) -> ServerTree {
         let settings = files.request.settings.iter();
         let shape = settings.filter(|(name, _)| server(kind).shapes_files(name));
         ServerTree {
@@ -53,7 +53,7 @@ impl ServerTree {
     }
 
     /// The block devices beneath its files, where known.
-    pub fn devices(&self) -> Vec<DeviceNumber> {
+    fn devices(&self) -> Vec<DeviceNumber> {
         let raw = self.raw.iter().map(|file| file.device.path());
         let disks = self.grouped.iter().flat_map(|file| &file.disks);
         let places = self.places.values().map(PathBuf::as_path).chain(raw);
@@ -61,7 +61,7 @@ impl ServerTree {
     }
 
     /// Where the devices beneath its datafiles are probed, when these lie in no file system.
-    pub fn probed_devices(&self) -> Option<Probed> {
+    fn probed_devices(&self) -> Option<Probed> {
         if let Some(raw) = self.raw.first() {
             return Some(Probed::Region {
                 device: raw.device.device.clone(),
@@ -86,9 +86,9 @@ impl ServerTree {
 
     /// A raw device holds one database only.
     fn check_devices(&self, made: &[Made]) -> Result<(), DatabaseError> {
-        let trees = made.iter().filter_map(|made| match &made.wanted {
-            Wanted::Tree(tree, _) => Some(tree),
-            _ => None,
+        let trees = made.iter().filter_map(|made| match &made.database {
+            MadeDatabase::Server(made) => Some(&made.wanted),
+            MadeDatabase::Kernel(_) | MadeDatabase::Remote(_) => None,
         });
         let taken = trees.flat_map(|tree| &tree.raw);
         let taken: BTreeSet<&Path> = taken.map(|file| file.device.path()).collect();
@@ -103,9 +103,70 @@ impl ServerTree {
     }
 }
 
+/// The files of a server, made for layouts that need the same.
+pub(super) struct MadeTree {
+    wanted: ServerTree,
+    pub put_back: PutBack,
+    pub image: TreeImage,
+}
+
+impl MadeTree {
+    /// Where the devices beneath its data and beneath its redo are probed.
+    pub fn probed(&self) -> (Probed, Probed) {
+        let directories = self.image.directories();
+        let data = self.wanted.probed_devices();
+        let data = data.unwrap_or_else(|| Probed::Directory(directories.data.clone()));
+        (data, Probed::Directory(directories.redo.clone()))
+    }
+}
+
 impl Databases {
+    /// The database of a server for a layout, made if no other layout has made it.
+    pub(super) fn server_for(
+        &mut self,
+        making: &mut Making<'_>,
+        layout: usize,
+        spec: &ServerSpec,
+    ) -> Result<OfLayout, DatabaseError> {
+        let experiment = making.experiment();
+        let files = ServerFiles::of(spec, experiment, layout, making.grounds);
+        let files = files.map_err(DatabaseError::Ground)?;
+        let (wanted, put_back) = (
+            ServerTree::of(spec.kind, &files),
+            experiment.put_back(layout),
+        );
+        let there = self.found(|made| match &made.database {
+            MadeDatabase::Server(made) if made.wanted == wanted && made.put_back == put_back => {
+                Some(made.image.directories().clone())
+            }
+            _ => None,
+        });
+        let (made, directories) = match there {
+            Some(there) => there,
+            None => {
+                let devices = wanted.devices();
+                let image = self.tree_image(making, layout, (&wanted, put_back), &files.request)?;
+                let directories = image.directories().clone();
+                let database = MadeDatabase::Server(MadeTree {
+                    wanted,
+                    put_back,
+                    image,
+                });
+                (self.push(making, layout, database, devices), directories)
+            }
+        };
+        let trial = TrialDatabase::Server(Box::new(ServerTrial {
+            kind: spec.kind,
+            memory_bytes: spec.memory.memory_bytes,
+            caching: experiment.layouts[layout].io.caching,
+            request: files.request,
+            directories,
+        }));
+        Ok(OfLayout { made, trial })
+    }
+
     /// An image of what is wanted, in its own directories.
-    pub(super) fn tree_image(
+    fn tree_image(
         &mut self,
         making: &mut Making<'_>,
         layout: usize,
@@ -163,7 +224,10 @@ impl Databases {
         (making.note)(&format!("loading {data_mib} MiB of data"));
         let directories = self.make_directories(|_| place.clone())?;
         let experiment = making.experiment();
-        let workload = sql_workload_of(&experiment.workload, &database, experiment.seed);
+        let workload =
+            experiment
+                .workload
+                .in_sql(database.size_bytes, wanted.kind, experiment.seed);
         let began = Instant::now();
         create_and_load(server, request, &directories, &*workload, &self.interrupted)?;
         self.loading += began.elapsed();

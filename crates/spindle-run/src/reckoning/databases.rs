@@ -9,8 +9,8 @@ use spindle_layout::Shape;
 
 use super::ground::{Ground, Grounds};
 use crate::databases::blocks::shape_of;
-use crate::trial::protocol::server_request;
-use spindle_experiment::PutBack;
+use crate::server_files::request_of;
+use spindle_experiment::{DatabaseSpec, PutBack};
 
 /// The databases of a run.
 pub struct Databases {
@@ -65,14 +65,19 @@ pub struct Image {
 }
 
 impl Files {
-    /// Of a layout's database, with what a server adds; and its datafiles on devices, if that is where they lie.
-    fn of(grounds: Grounds<'_>, layout: usize) -> (Files, Option<Room>, Option<u64>) {
+    /// Of a layout's database, with what a server adds; and its datafiles on devices, if that is where they lie. `None`
+    /// on a server that runs already, which has them.
+    fn of(grounds: Grounds<'_>, layout: usize) -> Option<(Files, Option<Room>, Option<u64>)> {
         let experiment = grounds.experiment;
-        let database = experiment.database_of(layout);
-        let io = experiment.layouts[layout].server_io;
-        let asked = server_request(&experiment.workload, &database, io);
-        match (experiment.database.engine.server(), asked) {
-            (Some(kind), Some(request)) => {
+        match &experiment.database_of(layout).spec {
+            DatabaseSpec::Kernel(spec) => {
+                let files = Files::Kernel(shape_of(experiment, layout, spec));
+                Some((files, None, None))
+            }
+            DatabaseSpec::Server(spec) => {
+                let kind = spec.kind;
+                let request = request_of(spec, experiment, layout);
+                let data_bytes = request.data_bytes;
                 let room = server(kind).room(&request);
                 let (request, on_devices_bytes) = on_devices(grounds, layout, kind, request);
                 let settings = request.settings.into_iter();
@@ -80,11 +85,11 @@ impl Files {
                 let files = Files::Server {
                     kind,
                     shaping: shaping.collect(),
-                    data_bytes: database.size_bytes,
+                    data_bytes,
                 };
-                (files, Some(room), on_devices_bytes)
+                Some((files, Some(room), on_devices_bytes))
             }
-            _ => (Files::Kernel(shape_of(experiment, &database)), None, None),
+            DatabaseSpec::Remote(_) => None,
         }
     }
 
@@ -163,7 +168,9 @@ impl Databases {
 
     fn add(&mut self, grounds: Grounds<'_>, layout: usize) {
         let experiment = grounds.experiment;
-        let (files, room, on_devices_bytes) = Files::of(grounds, layout);
+        let Some((files, room, on_devices_bytes)) = Files::of(grounds, layout) else {
+            return;
+        };
         let known = self.goldens.iter().position(|other| other.files == files);
         let golden = known.unwrap_or_else(|| {
             self.goldens.push(Golden {

@@ -12,8 +12,8 @@ use crate::databases::blocks::is_kept_in_memory;
 use crate::observe::SystemFiles;
 use crate::observe::cgroup::GroupLimits;
 use crate::observe::sampler::MemoryState;
-use crate::trial::protocol::server_request;
-use spindle_experiment::Experiment;
+use crate::server_files::request_of;
+use spindle_experiment::{DatabaseSpec, Experiment};
 
 /// What a trial of the embedded database takes beside its caches: its programs and threads, about.
 const WORKER_BYTES: u64 = 48 << 20;
@@ -61,9 +61,8 @@ impl Memory {
         let trials = images.map(|image| of_trial(experiment, image.layout));
         let trial = trials.max_by_key(|trial| trial.iter().sum::<u64>());
         let [caches_bytes, beside_bytes] = trial.unwrap_or_default();
-        let budgets =
-            (0..experiment.layouts.len()).map(|of| experiment.database_of(of).memory_bytes);
-        let budget_bytes = budgets.max().unwrap_or(0);
+        let memory = experiment.spec().memory();
+        let budget_bytes = memory.map_or(0, |memory| memory.memory_bytes);
         let mut golden_bytes = 0;
         for golden in &databases.goldens {
             let bytes = golden.files.bytes();
@@ -110,19 +109,21 @@ impl Memory {
     }
 }
 
-/// The budget of a layout's caches, and what its trials take beside it.
+/// The budget of a layout's caches, and what its trials take beside it; of a server that runs already nothing is known.
 fn of_trial(experiment: &Experiment, layout: usize) -> [u64; 2] {
-    let database = experiment.database_of(layout);
-    let io = experiment.layouts[layout].server_io;
-    let asked = server_request(&experiment.workload, &database, io);
-    let beside_bytes = match (experiment.database.engine.server(), asked) {
-        (Some(kind), Some(request)) => server(kind).overhead_bytes(&request),
-        _ => {
-            let clients = experiment.workload.clients.iter().max();
-            WORKER_BYTES + CLIENT_BYTES * u64::from(clients.copied().unwrap_or(1))
+    match &experiment.database_of(layout).spec {
+        DatabaseSpec::Kernel(kernel) => {
+            let clients = u64::from(experiment.workload.clients_max());
+            let beside_bytes = WORKER_BYTES + CLIENT_BYTES * clients;
+            [kernel.memory.memory_bytes, beside_bytes]
         }
-    };
-    [database.memory_bytes, beside_bytes]
+        DatabaseSpec::Server(spec) => {
+            let request = request_of(spec, experiment, layout);
+            let beside_bytes = server(spec.kind).overhead_bytes(&request);
+            [spec.memory.memory_bytes, beside_bytes]
+        }
+        DatabaseSpec::Remote(_) => [0, 0],
+    }
 }
 
 impl fmt::Display for Memory {

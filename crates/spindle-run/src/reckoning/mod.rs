@@ -12,6 +12,7 @@ mod time;
 use std::fmt;
 use std::path::Path;
 
+use spindle_experiment::DatabaseSpec;
 use spindle_io::real::facts::{self, FsFacts};
 use spindle_layout::plan::LookedAt;
 
@@ -55,10 +56,7 @@ impl Reckoning {
     /// Reckons.
     pub fn of(seen: Seen<'_>) -> Reckoning {
         let experiment = seen.grounds.experiment;
-        let is_foreign = experiment.is_foreign();
-        let databases = Databases::of(seen.grounds, |layout| {
-            !is_foreign && (seen.can_be_used)(layout)
-        });
+        let databases = Databases::of(seen.grounds, seen.can_be_used);
         let (_, trials_max) = trials_of(experiment);
         let (rooms, misfits) = Rooms::of(seen, &databases, trials_max);
         let has_databases = !databases.goldens.is_empty();
@@ -66,7 +64,10 @@ impl Reckoning {
         Reckoning {
             memory: memory.map(|machine| Memory::of(machine, experiment, &databases, &rooms)),
             time: Time::of(seen, &databases),
-            databases: (!is_foreign).then_some(databases),
+            databases: match experiment.spec() {
+                DatabaseSpec::Kernel(_) | DatabaseSpec::Server(_) => Some(databases),
+                DatabaseSpec::Remote(_) => None,
+            },
             rooms,
             misfits,
             looked_at: seen.grounds.plan.looked_at(),

@@ -14,7 +14,7 @@ use super::Seen;
 use super::databases::{Databases, Files, Image};
 use super::ground::Ground;
 use super::text::about_size;
-use spindle_experiment::{DiskGroup, PutBack};
+use spindle_experiment::{DatabaseSpec, DiskGroup, PutBack};
 
 /// A run's journal and reports, and what each trial adds to them, about.
 const RESULTS_BYTES: u64 = 4 << 20;
@@ -267,18 +267,11 @@ impl<'a> Rooms<'a> {
             Some(devices) => {
                 let paths: Vec<PathBuf> = devices.iter().map(|of| of.path().to_owned()).collect();
                 let names: Vec<String> = paths.iter().map(|of| of.display().to_string()).collect();
-                let is_server = self
-                    .seen
-                    .grounds
-                    .experiment
-                    .database
-                    .engine
-                    .server()
-                    .is_some();
-                let usable = |device: &RawDevice| match is_server {
+                let spec = self.seen.grounds.experiment.spec();
+                let usable = |device: &RawDevice| match spec {
+                    DatabaseSpec::Kernel(_) => usable_bytes(device.bytes),
                     // Its file is the device.
-                    true => device.bytes,
-                    false => usable_bytes(device.bytes),
+                    DatabaseSpec::Server(_) | DatabaseSpec::Remote(_) => device.bytes,
                 };
                 let free_bytes = devices.iter().map(usable).sum();
                 (Key::Devices(paths), names.join(", "), free_bytes)

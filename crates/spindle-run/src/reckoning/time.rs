@@ -9,7 +9,7 @@ use super::Seen;
 use super::databases::{Databases, Image};
 use super::text::about_time;
 use spindle_engines::sql::ServerKind;
-use spindle_experiment::{Engine, Experiment, PutBack, Verify};
+use spindle_experiment::{DatabaseSpec, Experiment, PutBack, Verify};
 
 /// Assumed: what is copied, or read to compare it, in a second.
 const BYTES_PER_S: u64 = 200 << 20;
@@ -60,14 +60,11 @@ impl Time {
     pub(super) fn of(seen: Seen<'_>, databases: &Databases) -> Time {
         let experiment = seen.grounds.experiment;
         let plan = &experiment.plan;
-        let is_server = experiment.database.engine.server().is_some();
-        // SQLite is a library in the trial's own process.
-        let has_process =
-            is_server && experiment.database.engine != Engine::Server(ServerKind::Sqlite);
-        let loads_per_s = if is_server {
-            SERVER_LOADS_PER_S
-        } else {
-            KERNEL_LOADS_PER_S
+        let (loads_per_s, has_process) = match experiment.spec() {
+            DatabaseSpec::Kernel(_) => (KERNEL_LOADS_PER_S, false),
+            // SQLite is a library in the trial's own process.
+            DatabaseSpec::Server(server) => (SERVER_LOADS_PER_S, server.kind != ServerKind::Sqlite),
+            DatabaseSpec::Remote(_) => (SERVER_LOADS_PER_S, true),
         };
         let (mut loaded_bytes, mut copied_bytes) = (0, 0);
         for golden in &databases.goldens {
@@ -92,9 +89,9 @@ impl Time {
             true => (0, 0),
             false => (plan.warmup_ms, plan.measure_ms),
         };
-        let restore_ms = match experiment.is_foreign() {
-            true => ms_of(experiment.database.size_bytes, SERVER_LOADS_PER_S),
-            false => restores_ms / images,
+        let restore_ms = match experiment.spec() {
+            DatabaseSpec::Kernel(_) | DatabaseSpec::Server(_) => restores_ms / images,
+            DatabaseSpec::Remote(_) => ms_of(experiment.database.size_bytes, SERVER_LOADS_PER_S),
         };
         let time = Time {
             once: vec![

@@ -50,13 +50,13 @@ impl Runner {
                 leftover.path.display()
             ));
         }
-        if self.state.experiment.is_foreign() {
+        let Some(memory) = self.state.experiment.spec().memory() else {
             self.note(Event::MemoryBudget { bytes: None })?;
             return Ok(None);
-        }
+        };
         match MemoryBudget::available(&files) {
             Ok(budget) => {
-                let bytes = Some(self.state.experiment.database.memory_bytes);
+                let bytes = Some(memory.memory_bytes);
                 self.note(Event::MemoryBudget { bytes })?;
                 Ok(Some(budget))
             }
@@ -160,13 +160,13 @@ impl Runner {
 
     /// Once a run: a run that goes on has it in its journal.
     pub(super) fn measure_own_cost(&mut self) -> Result<(), RunError> {
-        // A server's is in its own processes, and they are counted.
-        let is_server = self.state.experiment.database.engine.server().is_some();
-        if self.state.own_cost.is_some() || is_server {
+        if self.state.own_cost.is_some() {
             return Ok(());
         }
+        let Some(task) = OwnCostTask::of(&self.state.experiment) else {
+            return Ok(());
+        };
         self.say("measuring what Spindle itself costs");
-        let task = OwnCostTask::of(&self.state.experiment);
         match supervisor::own_cost(&task, &self.interrupted) {
             Ok(own_cost) => self.note(Event::OwnCost { own_cost }),
             Err(TrialError::Interrupted) => Err(RunError::Interrupted),
@@ -181,7 +181,7 @@ impl Runner {
 fn redo_places(experiment: &Experiment) -> usize {
     let beside_data = |index: &usize| {
         let is_placed = experiment.layouts[*index].placement.redo.is_some();
-        !is_placed && experiment.database_of(*index).redo_path.is_none()
+        !is_placed && experiment.database_of(*index).spec.redo_path().is_none()
     };
     let place_of = |index: usize| {
         let layout = &experiment.layouts[index];

@@ -46,7 +46,7 @@ impl Runner {
             Ok(restored) => Ok(Some(restored)),
             Err(_) if self.interrupted.load(Ordering::Relaxed) => Err(RunError::Interrupted),
             // A device of Spindle's own that fails takes its layout along, and no other; so does an existing server.
-            Err(error) if grounds.is_made(layout) || databases.are_foreign() => {
+            Err(error) if grounds.is_made(layout) || databases.are_remote() => {
                 databases.written(layout, None);
                 let reason = format!("restoring the database: {error}");
                 self.trial_failed(case, round, reason).map(|()| None)
@@ -86,7 +86,7 @@ impl Runner {
         let quiet = self.wait_for_quiet(&databases.devices(layout))?;
         let probed = databases.probed(layout);
         let probe = probed.map(|(data, redo)| device_probe::probe(&data, &redo));
-        let task = self.task(case, round, databases, grounds);
+        let task = self.task(case, round, databases);
         let listener = &mut self.listener;
         let bounds = Bounds {
             memory: budget,
@@ -209,19 +209,15 @@ impl Runner {
         (layout, clients): CaseKey,
         round: u32,
         databases: &Databases,
-        grounds: &Grounds,
     ) -> Task {
         let experiment = &self.state.experiment;
         let plan = &experiment.plan;
-        let (delay, redo_delay) = grounds.delays(experiment, layout);
         Task {
             // The same transactions for every case of a round, others in the next.
             seed: seeded_rng(experiment.seed, u64::from(round)).next_u64(),
             data_seed: experiment.seed,
-            database: experiment.database_of(layout),
-            io: experiment.layouts[layout].io,
-            delay,
-            redo_delay,
+            size_bytes: experiment.database_of(layout).size_bytes,
+            database: databases.of_trial(layout),
             limited: self
                 .limits
                 .get(&layout)
@@ -232,8 +228,6 @@ impl Runner {
             warmup_max_ms: plan.warmup_max_ms,
             measure_ms: plan.measure_ms,
             sample_ms: sample_ms(experiment),
-            files: databases.files(layout),
-            server: databases.server_request(layout),
             devices: databases.devices(layout),
         }
     }

@@ -22,7 +22,7 @@ use super::moment::{
 use super::open_loop;
 use super::page_cache::{PAGE_BYTES, cached_pages_of, dirty_bytes_of, not_direct};
 use super::promise::promise_of;
-use super::protocol::{Outcome, Progress, Report, Task, TrialFiles};
+use super::protocol::{Outcome, Progress, Report, Task, TrialDatabase, data_paths, file_paths};
 use super::query_run::query_run;
 use super::response_time::{CLIENT_THREADS, MeanTime};
 use super::series_recorder::{self, SeriesRecorder};
@@ -36,7 +36,7 @@ use crate::observe::series::DatabaseState;
 use crate::observe::threads::ThreadTimes;
 use spindle_experiment::{Caching, WriteSync};
 use spindle_result::{
-    Arrivals, KindOfTransaction, Latency, Memory, QueryRun, SegmentSpace, Standstill,
+    Arrivals, CacheUse, KindOfTransaction, Latency, Memory, QueryRun, SegmentSpace, Standstill,
     StatementTime, SystemSeries, TrialTimes, WarmUp,
 };
 
@@ -132,7 +132,17 @@ impl Measurement<'_> {
 
     /// Whether all of the database's I/O is this process's own.
     fn is_embedded(&self) -> bool {
-        matches!(self.task.files, TrialFiles::Blocks(_))
+        matches!(self.task.database, TrialDatabase::Kernel(_))
+    }
+
+    /// Of what use the buffer cache was; `None` where its size is not known.
+    fn cache_use(&self, begin: &Moment, end: &Moment) -> Option<CacheUse> {
+        let cache_bytes = match &self.task.database {
+            TrialDatabase::Kernel(kernel) => kernel.spec.memory.buffer_cache_bytes,
+            TrialDatabase::Server(server) => server.request.buffer_cache_bytes,
+            TrialDatabase::Remote(_) => return None,
+        };
+        cache_use([self.cache_at_start, begin.cache, end.cache], cache_bytes)
     }
 
     fn client_times(&self) -> Option<ThreadTimes> {
@@ -158,9 +168,9 @@ impl Measurement<'_> {
         self.check_errors(&measured.begin, &measured.end)?;
         let aftermath = self.wind_up(heartbeat).await?;
         let outcome = self.outcome(measured, aftermath);
-        Ok(match self.engine.is_foreign() {
-            true => as_seen_from_outside(outcome),
-            false => outcome,
+        Ok(match &self.task.database {
+            TrialDatabase::Kernel(_) | TrialDatabase::Server(_) => outcome,
+            TrialDatabase::Remote(_) => as_seen_from_outside(outcome),
         })
     }
 
@@ -302,15 +312,12 @@ impl Measurement<'_> {
             dirty_buffer_bytes: Some(aftermath.dirty_buffer_bytes),
             cached_pages: aftermath.cached_pages,
             page_cache_bytes: aftermath.page_cache_bytes,
-            cache: cache_use(
-                [self.cache_at_start, begin.cache, end.cache],
-                self.task.database.buffer_cache_bytes,
-            ),
+            cache: self.cache_use(begin, end),
             io_calls: self.is_embedded().then(|| io_calls(begin, end)),
             check: aftermath.check,
             space: space(&**self.engine),
             written: Vec::new(),
-            promise: promise_of(&**self.engine, &self.task.files),
+            promise: promise_of(&**self.engine, &self.task.database),
             warnings,
         }
     }
@@ -520,7 +527,8 @@ impl Measurement<'_> {
             self.env.sleep(SETTLE_LOOK.as_nanos() as u64).await;
             dirty_bytes = self.dirty_bytes();
         }
-        if durable && dirty_bytes == Some(0) || self.engine.is_foreign() {
+        let is_remote = matches!(self.task.database, TrialDatabase::Remote(_));
+        if durable && dirty_bytes == Some(0) || is_remote {
             return Ok((dirty_bytes, None));
         }
         let began_ns = self.env.now();
@@ -571,11 +579,11 @@ impl Measurement<'_> {
 
     /// What the process takes of memory while the clients are at work; a server's is not asked for.
     fn memory(&self) -> Option<Memory> {
-        if self.task.server.is_some() {
+        let TrialDatabase::Kernel(kernel) = &self.task.database else {
             return None;
-        }
+        };
         let (before, now) = (self.instance_bytes?, facts::anonymous_bytes()?);
-        let buffer_cache_bytes = self.task.database.buffer_cache_bytes;
+        let buffer_cache_bytes = kernel.spec.memory.buffer_cache_bytes;
         Some(Memory {
             buffer_cache_bytes,
             instance_bytes: before.saturating_sub(buffer_cache_bytes),
@@ -585,33 +593,43 @@ impl Measurement<'_> {
 
     /// Whether every write is durable when it returns. Servers write as they do, and flush at their checkpoints.
     fn is_durable_at_once(&self) -> bool {
-        self.task.server.is_none() && self.task.database.instance.write_sync == WriteSync::Dsync
+        match &self.task.database {
+            TrialDatabase::Kernel(kernel) => kernel.spec.instance.write_sync == WriteSync::Dsync,
+            TrialDatabase::Server(_) | TrialDatabase::Remote(_) => false,
+        }
     }
 
     fn dirty_bytes(&self) -> Option<u64> {
-        let paths = self.task.files.paths();
+        let paths = file_paths(&self.task.database);
         paths.iter().map(|path| dirty_bytes_of(path)).sum()
     }
 
     /// What the page cache holds of the datafiles of a direct case, which is nothing where direct is direct. Which
     /// files a server reads otherwise is its own affair.
     fn cached_pages(&self) -> Option<u64> {
-        if self.task.server.is_some() || self.task.io.caching == Caching::Buffered {
-            return None;
+        match &self.task.database {
+            TrialDatabase::Kernel(kernel) if kernel.io.caching == Caching::Direct => {
+                self.pages_in_cache()
+            }
+            _ => None,
         }
-        self.pages_in_cache()
     }
 
     /// What the page cache holds of the files of a case that goes through it.
     fn page_cache_bytes(&self) -> Option<u64> {
-        if self.task.io.caching == Caching::Direct || self.engine.is_foreign() {
-            return None;
+        let caching = match &self.task.database {
+            TrialDatabase::Kernel(kernel) => kernel.io.caching,
+            TrialDatabase::Server(server) => server.caching,
+            TrialDatabase::Remote(_) => return None,
+        };
+        match caching {
+            Caching::Direct => None,
+            Caching::Buffered => self.pages_in_cache().map(|pages| pages * PAGE_BYTES),
         }
-        self.pages_in_cache().map(|pages| pages * PAGE_BYTES)
     }
 
     fn pages_in_cache(&self) -> Option<u64> {
-        let paths = self.task.files.data_paths();
+        let paths = data_paths(&self.task.database);
         cached_pages_of(paths.iter().map(|path| path.as_path()))
     }
 }

@@ -7,15 +7,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use spindle_engines::kernel::{KernelEngine, files_of};
+use spindle_engines::kernel::KernelEngine;
 use spindle_io::Env;
 use spindle_io::real::RealEnv;
 use spindle_io::real::facts::ProcessorTime;
-use spindle_layout::Shape;
 use spindle_workload::driver::{self, Behaviour, Running};
 
-use super::protocol::{double_write_bytes_of, settings_of, workload_of};
-use spindle_experiment::{Database, Experiment, Workload};
+use spindle_experiment::{DatabaseSpec, Experiment, KernelSpec, Workload};
 use spindle_result::{CpuMicroseconds, OwnCost};
 
 /// Most data that is loaded, bytes: enough for a cache that misses, and made in a tenth of a second.
@@ -32,49 +30,47 @@ const MEASURE: Duration = Duration::from_millis(1000);
 pub struct OwnCostTask {
     /// Where everything random starts from.
     pub seed: u64,
+    /// Loaded data, bytes.
+    pub size_bytes: u64,
     /// The experiment's database, made small.
-    pub database: Database,
+    pub database: KernelSpec,
     /// The experiment's workload.
     pub workload: Workload,
 }
 
 impl OwnCostTask {
-    /// The task for an experiment: its database with as large a part of the data in the buffer cache as there.
-    pub fn of(experiment: &Experiment) -> OwnCostTask {
-        let mut database = experiment.database.clone();
-        let size_bytes = database.size_bytes.min(DATA_BYTES_MAX);
-        let part = size_bytes as f64 / database.size_bytes as f64;
-        let cache_bytes = (database.buffer_cache_bytes as f64 * part) as u64;
-        database.buffer_cache_bytes = cache_bytes.max(CACHE_BLOCKS_MIN * database.block_size_bytes);
-        database.size_bytes = size_bytes;
+    /// The task for an experiment: its database with as large a part of the data in the buffer cache as there. `None`
+    /// for a server: what that costs is in its own processes, and they are counted.
+    pub fn of(experiment: &Experiment) -> Option<OwnCostTask> {
+        let DatabaseSpec::Kernel(spec) = &experiment.database.spec else {
+            return None;
+        };
+        let mut database = spec.clone();
+        let size_bytes = experiment.database.size_bytes.min(DATA_BYTES_MAX);
+        let part = size_bytes as f64 / experiment.database.size_bytes as f64;
+        let memory = &mut database.memory;
+        let cache_bytes = (memory.buffer_cache_bytes as f64 * part) as u64;
+        memory.buffer_cache_bytes = cache_bytes.max(CACHE_BLOCKS_MIN * database.block_size_bytes);
         database.datafiles = 1;
         database.log_file_size_bytes = database.log_file_size_bytes.min(LOG_FILE_BYTES_MAX);
         database.log_files = database.log_files.min(LOG_FILES_MAX);
-        OwnCostTask {
+        Some(OwnCostTask {
             seed: experiment.seed,
+            size_bytes,
             database,
             workload: experiment.workload.clone(),
-        }
+        })
     }
 }
 
 /// Carries the task out. Error: why the database could not work, for people.
 pub async fn measure(task: &OwnCostTask) -> Result<OwnCost, String> {
     let env: Arc<dyn Env> = RealEnv::new(task.seed);
+    let database = &task.database;
     let workload: Arc<dyn spindle_workload::Workload> =
-        Arc::from(workload_of(&task.workload, &task.database));
-    let settings = settings_of(&task.database);
-    let shape = Shape {
-        double_write_bytes: double_write_bytes_of(&task.database, task.database.instance.writers),
-        ..files_of(
-            &*workload,
-            1,
-            settings.block_bytes,
-            task.database.datafiles as usize,
-            task.database.log_files as usize,
-            task.database.log_file_size_bytes,
-        )
-    };
+        Arc::from(task.workload.of_rows(task.size_bytes, database));
+    let settings = database.settings();
+    let shape = database.shape(&*workload, 1, database.instance.writers);
     let engine = KernelEngine::in_memory(&env, &shape, &settings, &*workload, 1);
     let engine = Arc::new(engine.await.map_err(|error| error.to_string())?);
     let behaviour = Behaviour {
@@ -99,8 +95,8 @@ pub async fn measure(task: &OwnCostTask) -> Result<OwnCost, String> {
         },
         transactions,
         measured_s,
-        data_bytes: task.database.size_bytes,
-        buffer_cache_bytes: task.database.buffer_cache_bytes,
+        data_bytes: task.size_bytes,
+        buffer_cache_bytes: database.memory.buffer_cache_bytes,
     })
 }
 
@@ -129,16 +125,16 @@ mod tests {
     fn task(database: &str, workload: &str) -> OwnCostTask {
         let text =
             format!("[database]\n{database}\n[workload]\n{workload}\n[[layout]]\nname = \"a\"\n");
-        OwnCostTask::of(&Experiment::parse("x.toml", &text, &[]).unwrap())
+        OwnCostTask::of(&Experiment::parse("x.toml", &text, &[]).unwrap()).unwrap()
     }
 
     #[test]
     fn the_small_database_keeps_the_share_of_the_cache() {
         let small = task("size = \"320MiB\"\nbuffer_cache = \"80MiB\"", "clients = 8");
-        assert_eq!(small.database.size_bytes, 32 << 20);
-        assert_eq!(small.database.buffer_cache_bytes, 8 << 20);
+        assert_eq!(small.size_bytes, 32 << 20);
+        assert_eq!(small.database.memory.buffer_cache_bytes, 8 << 20);
         let tiny = task("size = \"10GiB\"\nbuffer_cache = \"64MiB\"", "clients = 8");
-        assert_eq!(tiny.database.buffer_cache_bytes, 1 << 20);
+        assert_eq!(tiny.database.memory.buffer_cache_bytes, 1 << 20);
     }
 
     #[test]

@@ -10,14 +10,14 @@ use spindle_engines::promise::{self, Storage};
 use spindle_layout::system::Beneath;
 use spindle_layout::{SystemTree, place_of};
 
-use super::protocol::TrialFiles;
+use super::protocol::{TrialDatabase, file_paths};
 use spindle_result::{Keeps, Promise, PromiseReason};
 
-/// The promise of a database that runs on these files.
-pub(super) fn promise_of(engine: &dyn Engine, files: &TrialFiles) -> Promise {
+/// The promise of the database of a trial, which runs.
+pub(super) fn promise_of(engine: &dyn Engine, database: &TrialDatabase) -> Promise {
     let promise = engine
         .counters()
-        .promise(&storage_of(files, &SystemTree::default()));
+        .promise(&storage_of(database, &SystemTree::default()));
     let reasons = promise.reasons.into_iter().map(|reason| PromiseReason {
         what: reason.what,
         keeps: keeps_of(reason.keeps),
@@ -42,9 +42,9 @@ fn keeps_of(keeps: promise::Keeps) -> Keeps {
 }
 
 /// What lies beneath the files that a commit needs, each place once.
-fn storage_of(files: &TrialFiles, tree: &SystemTree) -> Storage {
+fn storage_of(database: &TrialDatabase, tree: &SystemTree) -> Storage {
     let mut places: Vec<Beneath> = Vec::new();
-    for path in paths_of(files) {
+    for path in paths_of(database) {
         let beneath = Beneath::of(tree, &path);
         if !places.contains(&beneath) {
             places.push(beneath);
@@ -54,10 +54,11 @@ fn storage_of(files: &TrialFiles, tree: &SystemTree) -> Storage {
 }
 
 /// A server's directories without that of temporary files, and the devices that its datafiles lie on.
-fn paths_of(files: &TrialFiles) -> BTreeSet<PathBuf> {
-    let TrialFiles::Tree(directories) = files else {
-        return files.paths();
+fn paths_of(database: &TrialDatabase) -> BTreeSet<PathBuf> {
+    let TrialDatabase::Server(server) = database else {
+        return file_paths(database);
     };
+    let directories = &server.directories;
     let named = directories.named().into_iter();
     let needed = named.filter(|(kind, _)| *kind != "temp");
     let mut paths: BTreeSet<PathBuf> = needed.map(|(_, path)| path.to_owned()).collect();

@@ -4,23 +4,19 @@
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use spindle_engines::EngineError;
-use spindle_engines::kernel::{self, IoSettings, Settings};
-use spindle_engines::sql::{Schema, ServerIo, ServerRequest};
+use spindle_engines::spec::ByKind;
+use spindle_engines::sql::{Schema, ServerKind, ServerRequest};
 use spindle_layout::{DatabaseFiles, Place, TreeDirectories};
-use spindle_workload::Workload;
-use spindle_workload::driver::Behaviour;
-use spindle_workload::sql::SqlWorkload;
 
 use super::limit_probe::LimitProbe;
 use super::own_cost::OwnCostTask;
 use crate::observe::block_device::DeviceNumber;
 use crate::observe::io_limit::Rates;
-use spindle_experiment::{AccessPath, Database, Delay, TornBlocks};
+use spindle_experiment::{AccessPath, Caching, Delay, KernelSpec, Workload};
 use spindle_result::{
     Arrivals, CacheUse, ClientAudit, CpuMicroseconds, CpuShares, IoCalls, IoCounts,
     KindOfTransaction, Latency, Memory, OwnCost, Promise, QueryRun, ResponseTime, SegmentSpace,
@@ -47,18 +43,14 @@ pub struct Task {
     /// Where the loaded rows start from.
     #[serde(default)]
     pub data_seed: u64,
+    /// Loaded data, bytes.
+    pub size_bytes: u64,
     /// The database.
-    pub database: Database,
-    /// The access path of the datafiles.
-    pub io: AccessPath,
-    /// How much longer the I/O of all files but redo takes.
-    pub delay: Option<Delay>,
-    /// How much longer that of redo takes.
-    pub redo_delay: Option<Delay>,
+    pub database: TrialDatabase,
     /// Which devices are held to a limit.
     pub limited: Vec<Limited>,
     /// What the clients do.
-    pub workload: spindle_experiment::Workload,
+    pub workload: Workload,
     /// How many of them.
     pub clients: u32,
     /// Time before measuring, the least of it when there is a `warmup_max_ms`.
@@ -69,57 +61,71 @@ pub struct Task {
     pub measure_ms: u64,
     /// Time between samples of throughput.
     pub sample_ms: u64,
-    /// The files of the database.
-    pub files: TrialFiles,
-    /// What is asked of the server, when the database is one.
-    #[serde(default)]
-    pub server: Option<ServerRequest>,
-    /// The devices beneath them, where known.
+    /// The devices beneath its files, where known.
     pub devices: Vec<DeviceNumber>,
 }
 
-/// Where the database of a trial is.
+/// The database of a trial, with where it is and how it is started; of a server that runs already, the schema there.
+pub type TrialDatabase = ByKind<Box<KernelTrial>, Box<ServerTrial>, Box<Schema>>;
+
+/// The embedded database in a trial.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum TrialFiles {
-    /// The files of the embedded database.
-    Blocks(DatabaseFiles),
-    /// The directories of a server.
-    Tree(TreeDirectories),
-    /// A schema on an existing server.
-    Schema(Schema),
+pub struct KernelTrial {
+    /// What it is told.
+    pub spec: KernelSpec,
+    /// The access path of its datafiles.
+    pub io: AccessPath,
+    /// How much longer the I/O of all files but redo takes.
+    pub delay: Option<Delay>,
+    /// How much longer that of redo takes.
+    pub redo_delay: Option<Delay>,
+    /// Its files.
+    pub files: DatabaseFiles,
 }
 
-impl TrialFiles {
-    /// Every file, and the devices of regions, each once.
-    pub fn paths(&self) -> BTreeSet<PathBuf> {
-        match self {
-            TrialFiles::Blocks(files) => {
-                let named = files.named().into_iter();
-                let paths = named.flat_map(|(_, place)| place.paths());
-                paths.map(Path::to_path_buf).collect()
-            }
-            // A server may remove one while we look.
-            TrialFiles::Tree(directories) => directories
-                .files()
-                .unwrap_or_default()
-                .into_iter()
-                .collect(),
-            TrialFiles::Schema(_) => BTreeSet::new(),
-        }
-    }
+/// A server in a trial.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ServerTrial {
+    /// Which.
+    pub kind: ServerKind,
+    /// Its buffer cache and the page cache together, bytes.
+    pub memory_bytes: u64,
+    /// Whether the layout wants its datafiles to pass through the page cache.
+    pub caching: Caching,
+    /// What is asked of it.
+    pub request: ServerRequest,
+    /// Its directories.
+    pub directories: TreeDirectories,
+}
 
-    /// Those that hold data and undo.
-    pub fn data_paths(&self) -> BTreeSet<PathBuf> {
-        match self {
-            TrialFiles::Blocks(files) => {
-                let datafiles = files.data.iter().chain([&files.undo]);
-                let places = datafiles.chain(&files.double_write);
-                let paths = places.flat_map(Place::paths);
-                paths.map(Path::to_path_buf).collect()
-            }
-            TrialFiles::Tree(_) | TrialFiles::Schema(_) => self.paths(),
+/// Every file of a database, and the devices of regions, each once.
+pub fn file_paths(database: &TrialDatabase) -> BTreeSet<PathBuf> {
+    match database {
+        TrialDatabase::Kernel(kernel) => {
+            let named = kernel.files.named().into_iter();
+            let paths = named.flat_map(|(_, place)| place.paths());
+            paths.map(Path::to_path_buf).collect()
         }
+        // A server may remove one while we look.
+        TrialDatabase::Server(server) => {
+            let files = server.directories.files();
+            files.unwrap_or_default().into_iter().collect()
+        }
+        TrialDatabase::Remote(_) => BTreeSet::new(),
+    }
+}
+
+/// Those that hold data and undo.
+pub fn data_paths(database: &TrialDatabase) -> BTreeSet<PathBuf> {
+    match database {
+        TrialDatabase::Kernel(kernel) => {
+            let files = &kernel.files;
+            let datafiles = files.data.iter().chain([&files.undo]);
+            let places = datafiles.chain(&files.double_write);
+            let paths = places.flat_map(Place::paths);
+            paths.map(Path::to_path_buf).collect()
+        }
+        TrialDatabase::Server(_) | TrialDatabase::Remote(_) => file_paths(database),
     }
 }
 
@@ -269,106 +275,4 @@ pub struct Outcome {
     pub promise: Promise,
     /// What was noticed, for people.
     pub warnings: Vec<String>,
-}
-
-/// The workload of row operations of an experiment, for its database.
-///
-/// # Panics
-/// When it is one that only SQL can say: experiments with such a workload have a server, and [`sql_workload_of`] makes
-/// it.
-pub fn workload_of(
-    workload: &spindle_experiment::Workload,
-    database: &Database,
-) -> Box<dyn Workload> {
-    let settings = workload.transactions.settings();
-    let made = settings.make(&workload.ground(database, 0)).of_rows();
-    made.expect("the embedded database is refused this workload when the file is read")
-}
-
-/// The workload of an experiment in SQL; its rows are drawn from `seed`.
-pub fn sql_workload_of(
-    workload: &spindle_experiment::Workload,
-    database: &Database,
-    seed: u64,
-) -> Arc<dyn SqlWorkload> {
-    let settings = workload.transactions.settings();
-    settings.make(&workload.ground(database, seed)).in_sql(seed)
-}
-
-/// What is asked of the server of an experiment; `None` for the embedded database.
-pub fn server_request(
-    workload: &spindle_experiment::Workload,
-    database: &Database,
-    io: Option<ServerIo>,
-) -> Option<ServerRequest> {
-    let server = database.server.as_ref()?;
-    Some(ServerRequest {
-        settings: server.settings.clone(),
-        bin_dir: server.bin_dir.clone(),
-        buffer_cache_bytes: database.buffer_cache_bytes,
-        data_bytes: database.size_bytes,
-        clients: workload.sessions(workload.clients_max()),
-        io,
-    })
-}
-
-/// How the clients of a trial behave.
-pub fn behaviour_of(workload: &spindle_experiment::Workload, clients: u32) -> Behaviour {
-    Behaviour {
-        clients: workload.sessions(clients) as usize,
-        transactions: None,
-        reconnect: workload.reconnect,
-        think_time_ns: workload.think_time_ms * 1_000_000,
-        arrivals: workload.arrivals,
-    }
-}
-
-/// A row lock: its entry in a hash table that may be half empty, and in the transaction's list.
-const ROW_LOCK_BYTES: u64 = 192;
-/// Rows, each of a block at most, that a session has copies of at once: two on the way to an earlier version, two in
-/// redo and undo.
-const ROW_COPIES: u64 = 4;
-
-/// Memory that the transactions of all clients may take at once, besides what the clients themselves do: a lock for
-/// each row they change, and copies of rows on the way.
-pub fn transaction_bytes(task: &Task) -> u64 {
-    let rows = task.workload.transactions.settings().locked_rows();
-    // The ledger's row comes on top.
-    let locks_bytes = (u64::from(rows) + 1) * ROW_LOCK_BYTES;
-    let copies_bytes = ROW_COPIES * task.database.block_size_bytes;
-    u64::from(task.clients) * (locks_bytes + copies_bytes)
-}
-
-/// An access path as the engine takes it, on devices delayed or not.
-pub fn engine_path(io: AccessPath, database: &Database, delay: Option<Delay>) -> IoSettings {
-    IoSettings {
-        path: io,
-        fixed_buffers: database.fixed_buffers,
-        delay: delay.unwrap_or_default(),
-    }
-}
-
-/// Size of the file of double write areas for so many writers: 0 when the database has none.
-pub fn double_write_bytes_of(database: &Database, writers: u32) -> u64 {
-    match database.instance.torn_blocks {
-        TornBlocks::DoubleWrite => {
-            kernel::double_write_bytes(database.block_size_bytes as usize, writers as usize)
-        }
-        TornBlocks::Images | TornBlocks::Atomic => 0,
-    }
-}
-
-/// The instance's settings for a database.
-pub fn settings_of(database: &Database) -> Settings {
-    let block_bytes = database.block_size_bytes as usize;
-    // An eighth of a log file, so that the ring always has room for what is in memory; a mebibyte is enough for anyone.
-    let log_buffer_bytes = (database.log_file_size_bytes as usize / 8 / 4096 * 4096).min(1 << 20);
-    let mut settings = Settings {
-        block_bytes,
-        buffer_cache_bytes: database.buffer_cache_bytes,
-        log_buffer_bytes: log_buffer_bytes.max(16 * block_bytes),
-        ..Settings::default()
-    };
-    database.instance.apply(&mut settings);
-    settings
 }

@@ -13,7 +13,7 @@ use spindle_engines::sql::server;
 
 use super::limit_probe::LimitProbe;
 use super::own_cost::OwnCostTask;
-use super::protocol::{Order, Outcome, Progress, Report, Task, transaction_bytes};
+use super::protocol::{Order, Outcome, Progress, Report, Task, TrialDatabase};
 use crate::observe::io_limit::{IoGroup, IoLimit};
 use crate::observe::memory::{MemoryBudget, MemoryGroup, MemoryUsage};
 use spindle_result::OwnCost;
@@ -25,6 +25,11 @@ pub const WORKER_COMMAND: &str = "trial-worker";
 const BOOKKEEPING_BYTES: u64 = 2 << 20;
 /// What a client allocates until it is at work, at most, bytes: its thread and its session.
 const CLIENT_BYTES: u64 = 128 << 10;
+/// A row lock: its entry in a hash table that may be half empty, and in the transaction's list.
+const ROW_LOCK_BYTES: u64 = 192;
+/// Rows, each of a block at most, that a session has copies of at once: two on the way to an earlier version, two in
+/// redo and undo.
+const ROW_COPIES: u64 = 4;
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// Why there is no outcome.
@@ -231,18 +236,32 @@ fn limit_memory(worker: &Worker, task: &Task, to_come_bytes: u64) -> Result<(), 
     let refused = |error| EngineError::from(ToString::to_string(&error));
     // A kernel without swap accounting has no such setting, and where nothing can swap it says nothing.
     let _ = group.forbid_swap();
-    if let (Some(kind), Some(request)) = (task.database.engine.server(), &task.server) {
+    let limit_bytes = match &task.database {
+        TrialDatabase::Kernel(kernel) => {
+            let usage = group.usage().map_err(refused)?;
+            let memory = kernel.spec.memory;
+            let page_cache_bytes = memory.memory_bytes - memory.buffer_cache_bytes;
+            let transaction_bytes = transaction_bytes(task, kernel.spec.block_size_bytes);
+            let to_come_bytes = to_come_bytes + transaction_bytes + BOOKKEEPING_BYTES;
+            own_bytes(&usage) + to_come_bytes + page_cache_bytes
+        }
         // A server takes its buffer cache when it needs it, and its sessions' memory with them: the limit is the same
         // from the beginning to the end.
-        let bytes = task.database.memory_bytes + server(kind).overhead_bytes(request);
-        return group.set_limit(bytes).map_err(refused);
-    }
-    let usage = group.usage().map_err(refused)?;
-    let page_cache_bytes = task.database.memory_bytes - task.database.buffer_cache_bytes;
-    let to_come_bytes = to_come_bytes + transaction_bytes(task) + BOOKKEEPING_BYTES;
-    group
-        .set_limit(own_bytes(&usage) + to_come_bytes + page_cache_bytes)
-        .map_err(refused)
+        TrialDatabase::Server(of) => of.memory_bytes + server(of.kind).overhead_bytes(&of.request),
+        // Its memory is in nobody's hands here.
+        TrialDatabase::Remote(_) => return Ok(()),
+    };
+    group.set_limit(limit_bytes).map_err(refused)
+}
+
+/// Memory that the transactions of all clients may take at once, besides what the clients themselves do: a lock for
+/// each row they change, and copies of rows on the way.
+fn transaction_bytes(task: &Task, block_bytes: u64) -> u64 {
+    let rows = task.workload.transactions.settings().locked_rows();
+    // The ledger's row comes on top.
+    let locks_bytes = (u64::from(rows) + 1) * ROW_LOCK_BYTES;
+    let copies_bytes = ROW_COPIES * block_bytes;
+    u64::from(task.clients) * (locks_bytes + copies_bytes)
 }
 
 /// What a group holds that is no page cache: its programs' memory, and what the kernel holds for them (stacks of

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use spindle_engines::engine::Engine;
 use spindle_engines::kernel::{KernelEngine, KernelUnderTest};
-use spindle_engines::sql::{Purpose, SqlUnderTest, foreign_server, said_of_full_disks, server};
+use spindle_engines::sql::{Purpose, SqlUnderTest, remote_server, said_of_full_disks, server};
 use spindle_engines::{EngineError, ErrorKind};
 use spindle_io::Env;
 use spindle_io::real::{RealEnv, block_on, facts};
@@ -15,10 +15,7 @@ use spindle_io::real::{RealEnv, block_on, facts};
 use super::channel::say;
 use super::heartbeat::Heartbeat;
 use super::measurement::{Measurement, milliseconds};
-use super::protocol::{
-    Order, Outcome, Report, Task, TrialFiles, behaviour_of, engine_path, settings_of,
-    sql_workload_of, workload_of,
-};
+use super::protocol::{Order, Outcome, Report, Task, TrialDatabase};
 use super::{limit_probe, open_loop, own_cost, panics};
 use spindle_result::TrialTimes;
 
@@ -43,7 +40,7 @@ pub fn run() -> ! {
         Order::Trial(task) => panics::told(|| {
             block_on(measure(&task, lines))
                 .map(|outcome| Report::Done(Box::new(outcome)))
-                .map_err(|error| with_full_disks(&task.files, error))
+                .map_err(|error| with_full_disks(&task.database, error))
         }),
         Order::OwnCost(task) => panics::told(|| {
             exit_with_run(lines);
@@ -81,7 +78,7 @@ async fn measure(
     }
     exit_with_run(lines);
     let instance_bytes = facts::anonymous_bytes();
-    let behaviour = behaviour_of(&task.workload, task.clients);
+    let behaviour = task.workload.behaviour(task.clients);
     if behaviour.arrivals.is_some() {
         open_loop::begin_on_time();
     }
@@ -115,11 +112,11 @@ async fn measure(
 }
 
 /// A server whose disk is full may fail with words that do not say so.
-fn with_full_disks(files: &TrialFiles, error: EngineError) -> EngineError {
-    let TrialFiles::Tree(directories) = files else {
+fn with_full_disks(database: &TrialDatabase, error: EngineError) -> EngineError {
+    let TrialDatabase::Server(server) = database else {
         return error;
     };
-    let full = said_of_full_disks(directories.named().map(|(_, path)| path));
+    let full = said_of_full_disks(server.directories.named().map(|(_, path)| path));
     match error.kind() {
         ErrorKind::NoRoom => error,
         _ if full.is_empty() => error,
@@ -129,35 +126,31 @@ fn with_full_disks(files: &TrialFiles, error: EngineError) -> EngineError {
 
 /// Starts the database of a trial.
 async fn open(task: &Task, env: &Arc<dyn Env>) -> Result<Arc<dyn Engine>, EngineError> {
-    let database = &task.database;
-    let kind = database.engine.server();
-    match (&task.files, kind, &task.server) {
-        (TrialFiles::Tree(directories), Some(kind), Some(request)) => {
-            let started = server(kind).start(request, directories, Purpose::Trial)?;
-            let workload = sql_workload_of(&task.workload, database, task.data_seed);
-            let under_test = SqlUnderTest::new(started, workload, directories.clone());
-            Ok(Arc::new(under_test))
-        }
-        (TrialFiles::Schema(schema), Some(kind), _) => {
-            let server = foreign_server(kind)
-                .ok_or_else(|| EngineError::unavailable("no such existing server"))?;
-            let opened = server.open(schema, Purpose::Trial)?;
-            let workload = sql_workload_of(&task.workload, database, task.data_seed);
-            Ok(Arc::new(SqlUnderTest::foreign(opened, workload)))
-        }
-        (TrialFiles::Blocks(files), None, _) => {
-            let workload: Arc<dyn spindle_workload::Workload> =
-                Arc::from(workload_of(&task.workload, database));
-            let data = engine_path(task.io, database, task.delay);
-            let redo_io = database.redo_access_path(task.io);
-            let redo = engine_path(redo_io, database, task.redo_delay);
-            let settings = settings_of(database);
+    let in_sql = |kind| {
+        let workload = &task.workload;
+        workload.in_sql(task.size_bytes, kind, task.data_seed)
+    };
+    match &task.database {
+        TrialDatabase::Kernel(kernel) => {
+            let (spec, files) = (&kernel.spec, &kernel.files);
+            let workload = task.workload.of_rows(task.size_bytes, spec);
+            let workload: Arc<dyn spindle_workload::Workload> = Arc::from(workload);
+            let data = spec.io(kernel.io, kernel.delay);
+            let redo = spec.io(spec.redo_access_path(kernel.io), kernel.redo_delay);
+            let settings = spec.settings();
             let engine = KernelEngine::start(env, files, data, redo, &settings, &*workload).await;
             Ok(Arc::new(KernelUnderTest::new(env, engine?, workload)))
         }
-        _ => Err(EngineError::from(
-            "the order's files are not those of its engine".to_owned(),
-        )),
+        TrialDatabase::Server(of) => {
+            let started = server(of.kind).start(&of.request, &of.directories, Purpose::Trial)?;
+            let under_test = SqlUnderTest::new(started, in_sql(of.kind), of.directories.clone());
+            Ok(Arc::new(under_test))
+        }
+        TrialDatabase::Remote(schema) => {
+            let opened = remote_server(schema.address.scheme).open(schema, Purpose::Trial)?;
+            let workload = in_sql(schema.address.kind());
+            Ok(Arc::new(SqlUnderTest::remote(opened, workload)))
+        }
     }
 }
 

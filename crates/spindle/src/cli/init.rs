@@ -11,7 +11,7 @@ use std::process::ExitCode;
 use clap::Args;
 use spindle_engines::sql::ServerKind;
 use spindle_engines::sql::{ServerRequest, server};
-use spindle_experiment::{Changes, Engine, Experiment};
+use spindle_experiment::{Changes, Experiment};
 use spindle_layout::SystemTree;
 use spindle_layout::guard::{EmptyDevice, Guard, Want, empty_devices};
 use spindle_layout::tool::Tools;
@@ -371,10 +371,7 @@ fn machine() -> Machine {
         ("kernel", "the embedded database, built in".to_owned()),
         ("sqlite", "SQLite, built in".to_owned()),
     ];
-    for (word, engine) in [
-        ("postgres", Engine::Server(ServerKind::Postgres)),
-        ("mariadb", Engine::Server(ServerKind::MariaDb)),
-    ] {
+    for kind in [ServerKind::Postgres, ServerKind::MariaDb] {
         let request = ServerRequest {
             settings: BTreeMap::new(),
             bin_dir: None,
@@ -383,14 +380,9 @@ fn machine() -> Machine {
             clients: 8,
             io: None,
         };
-        let found = engine.server().map(|kind| server(kind).examine(&request));
-        engines.push((
-            word,
-            match found {
-                Some(Ok(found)) => found.version,
-                _ => "not found here".to_owned(),
-            },
-        ));
+        let found = server(kind).examine(&request);
+        let version = found.map_or("not found here".to_owned(), |found| found.version);
+        engines.push((kind.as_str(), version));
     }
     let is_root = rustix::process::geteuid().is_root();
     Machine {

@@ -11,8 +11,9 @@ use spindle_layout::{DatabaseFiles, LayoutError, LayoutSpec, Placement, RawSpace
 use spindle_workload::{OltpMix, OltpMixSettings, Workload};
 
 use super::PowerCutError;
-use spindle_experiment::{AccessPath, Database, DiskGroup, Experiment, Layout, TornBlocks};
-use spindle_run::trial::protocol::{engine_path, settings_of};
+use spindle_experiment::{
+    AccessPath, DatabaseSpec, DiskGroup, Experiment, KernelSpec, Layout, TornBlocks,
+};
 
 /// Clients of a recording.
 pub const CLIENTS: usize = 4;
@@ -42,7 +43,7 @@ pub struct Case {
     /// The access path of its datafiles.
     pub io: AccessPath,
     /// Its database, with the commit of this case.
-    pub database: Database,
+    pub database: KernelSpec,
     /// What it is made of; its devices are stood in for.
     pub spec: LayoutSpec,
     /// The disk group that its devices become, if so.
@@ -54,15 +55,22 @@ impl Case {
     pub fn all(experiment: &Experiment) -> Vec<Result<Case, PowerCutError>> {
         let both = |index: usize| {
             [Commit::Wait, Commit::NoWait].map(|commit| {
-                let mut database = experiment.database_of(index);
-                database.instance.commit = commit;
-                Case::of(&experiment.layouts[index], database)
+                let layout = &experiment.layouts[index];
+                let DatabaseSpec::Kernel(spec) = &experiment.database_of(index).spec else {
+                    return Err(PowerCutError::CannotBeCut {
+                        layout: layout.name.clone(),
+                        reason: "only the embedded database can be recovered here".to_owned(),
+                    });
+                };
+                let mut spec = spec.clone();
+                spec.instance.commit = commit;
+                Case::of(layout, spec)
             })
         };
         experiment.candidates().flat_map(both).collect()
     }
 
-    fn of(layout: &Layout, database: Database) -> Result<Case, PowerCutError> {
+    fn of(layout: &Layout, database: KernelSpec) -> Result<Case, PowerCutError> {
         let cannot = |reason: String| PowerCutError::CannotBeCut {
             layout: layout.name.clone(),
             reason,
@@ -157,7 +165,7 @@ impl Case {
 
     /// The instance's settings.
     pub fn settings(&self) -> Settings {
-        let settings = settings_of(&self.database);
+        let settings = self.database.settings();
         Settings {
             buffer_cache_bytes: BUFFER_CACHE_BYTES.max(64 * settings.block_bytes as u64),
             log_buffer_bytes: 16 * settings.block_bytes,
@@ -175,7 +183,7 @@ impl Case {
     /// The access path of the datafiles and that of the log files.
     pub fn paths(&self) -> [kernel::IoSettings; 2] {
         let redo = self.database.redo_access_path(self.io);
-        [self.io, redo].map(|io| engine_path(io, &self.database, None))
+        [self.io, redo].map(|io| self.database.io(io, None))
     }
 
     /// Sizes of the database's files.
@@ -273,6 +281,18 @@ mod tests {
             cases[0].file_sizes().iter().sum::<u64>(),
             cases[0].shape().total_bytes()
         );
+    }
+
+    #[test]
+    fn a_server_is_refused() {
+        let text = format!(
+            "[database]\nengine = \"sqlite\"\n[[layout]]\nname = \"it\"\n{TWO}raw = true\n"
+        );
+        let experiment = Experiment::parse("test.toml", &text, &[]).unwrap();
+        for case in Case::all(&experiment) {
+            let told = case.err().expect("no case").to_string();
+            assert!(told.contains("only the embedded database"), "{told}");
+        }
     }
 
     #[test]

@@ -1,9 +1,7 @@
 //! A schema on an existing server: made once, known by its token, loaded again as often as one likes.
 
 use spindle_engines::sql::foreign::reload;
-use spindle_engines::sql::{
-    Address, Purpose, Schema, SchemaGone, ServerKind, Stop, foreign_server,
-};
+use spindle_engines::sql::{Address, Purpose, Schema, SchemaGone, Scheme, Stop, remote_server};
 
 use super::home::{Home, is_installed, postgres, request, start, workload};
 
@@ -30,7 +28,7 @@ fn a_schema_is_dropped_only_by_its_token() {
         name: "spindle_test_1".to_owned(),
         token: "ours".to_owned(),
     };
-    let server = foreign_server(ServerKind::Postgres).unwrap();
+    let server = remote_server(Scheme::Postgres);
     let without = server.make(&schema).unwrap_err().to_string();
     assert!(
         without.contains("asks for a password, and there is none"),

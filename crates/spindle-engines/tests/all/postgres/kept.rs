@@ -2,7 +2,7 @@
 //! own.
 
 use spindle_engines::promise::{Keeps, Promise, Storage};
-use spindle_engines::sql::{Address, Purpose, Schema, ServerKind, Stop, foreign_server};
+use spindle_engines::sql::{Address, Purpose, Schema, Scheme, Stop, remote_server};
 
 use super::home::{Home, is_installed, postgres, request, start};
 use crate::promise::{must_name, storage};
@@ -80,7 +80,7 @@ fn what_a_role_has_of_its_own_is_in_force_for_its_clients() {
         token: "ours".to_owned(),
     };
     let schema = schema.with_password().unwrap();
-    let foreign = foreign_server(ServerKind::Postgres).unwrap();
+    let foreign = remote_server(Scheme::Postgres);
     foreign.make(&schema).unwrap();
     let opened = foreign.open(&schema, Purpose::Trial).unwrap();
     let promise = opened.promise(&Storage::default());

@@ -1,0 +1,189 @@
+//! Which database is under test, with its own settings only: what one does not have cannot be asked of it. The
+//! experiment file is read into these, and they say what the engine takes for them.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use spindle_io::real::{AccessPath, Caching};
+use spindle_layout::Shape;
+use spindle_workload::Workload;
+
+use crate::kernel::{
+    Delay, InstanceSettings, IoSettings, Settings, TornBlocks, double_write_bytes, files_of,
+};
+use crate::sql::{Address, ServerIo, ServerKind, ServerRequest};
+
+/// Most of the log buffer, bytes: enough for any load.
+const LOG_BUFFER_BYTES_MAX: usize = 1 << 20;
+/// It is written in whole sectors of devices with large ones.
+const SECTOR_BYTES: usize = 4096;
+
+/// Size of the blocks in which workloads count on databases that speak SQL, whatever their pages are.
+pub const SQL_BLOCK_BYTES: u64 = 8 << 10;
+
+/// What is said of a database, by its kind: its settings, what was made for it, how a trial starts it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ByKind<K, S, R> {
+    /// Of the embedded one.
+    Kernel(K),
+    /// Of one that speaks SQL, which Spindle makes, starts and stops. SQLite is one: its server is a library.
+    Server(S),
+    /// Of a server that runs already, reached by its address. Spindle neither starts it nor sets anything of it.
+    Remote(R),
+}
+
+/// A database under test, with its own settings.
+pub type DatabaseSpec = ByKind<KernelSpec, ServerSpec, RemoteSpec>;
+
+/// Memory of a database that Spindle starts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DatabaseMemory {
+    /// Buffer cache, 1 MiB to 16 TiB; smaller than the data.
+    pub buffer_cache_bytes: u64,
+    /// Buffer cache and page cache together; at least the buffer cache, the same in every case.
+    pub memory_bytes: u64,
+}
+
+/// The embedded database.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct KernelSpec {
+    /// Size of a block: a power of two, 2 KiB to 32 KiB. The buffer cache, a datafile and a log file hold at least 64.
+    pub block_size_bytes: u64,
+    /// Its memory.
+    #[serde(flatten)]
+    pub memory: DatabaseMemory,
+    /// Number of datafiles, 1 to 1000.
+    pub datafiles: u32,
+    /// What its instance is told.
+    #[serde(flatten)]
+    pub instance: InstanceSettings,
+    /// Size of one redo log file, 1 MiB to 1 TiB.
+    pub log_file_size_bytes: u64,
+    /// Number of redo log files in the ring, 2 to 255.
+    pub log_files: u32,
+    /// Whether io_uring uses buffers registered once; dropped, and reported, when locked memory is short.
+    pub fixed_buffers: bool,
+    /// Directory of the redo log files; beside the data when absent.
+    pub redo_path: Option<PathBuf>,
+    /// How LGWR writes redo, when the experiment says so; [`KernelSpec::redo_access_path`] tells what holds when it
+    /// does not.
+    pub redo_io: Option<AccessPath>,
+}
+
+/// A database that speaks SQL, of Spindle's own.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServerSpec {
+    /// Which.
+    pub kind: ServerKind,
+    /// Its memory.
+    pub memory: DatabaseMemory,
+    /// Directory of its log; beside the data when absent.
+    pub redo_path: Option<PathBuf>,
+    /// Its own settings by its own names, such as `wal_sync_method` or `innodb_flush_method`.
+    pub settings: BTreeMap<String, String>,
+    /// Directory of its programs; where such programs usually are when absent.
+    pub bin_dir: Option<PathBuf>,
+}
+
+/// A server that runs already.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RemoteSpec {
+    /// Where it is, such as `postgres://user@host/database`. Its password is never written down.
+    pub address: Address,
+    /// The environment variable that its password is in; where the server's own clients look for one when absent.
+    pub password_env: Option<String>,
+}
+
+impl DatabaseSpec {
+    /// The memory that Spindle gives it; `None`: a server that runs already has its own.
+    pub fn memory(&self) -> Option<DatabaseMemory> {
+        match self {
+            DatabaseSpec::Kernel(kernel) => Some(kernel.memory),
+            DatabaseSpec::Server(server) => Some(server.memory),
+            DatabaseSpec::Remote(_) => None,
+        }
+    }
+
+    /// The directory that its redo is to lie in, if it says one.
+    pub fn redo_path(&self) -> Option<&Path> {
+        match self {
+            DatabaseSpec::Kernel(kernel) => kernel.redo_path.as_deref(),
+            DatabaseSpec::Server(server) => server.redo_path.as_deref(),
+            DatabaseSpec::Remote(_) => None,
+        }
+    }
+}
+
+impl KernelSpec {
+    /// How LGWR writes redo in a case whose datafiles are written as `io` says: as `redo_io` says, else direct whatever
+    /// the case's caching, and by the case's own method, because a method is also how LGWR hands its writes over.
+    pub fn redo_access_path(&self, io: AccessPath) -> AccessPath {
+        self.redo_io.unwrap_or(AccessPath {
+            caching: Caching::Direct,
+            ..io
+        })
+    }
+
+    /// How it reads and writes files by an access path, on devices delayed or not.
+    pub fn io(&self, path: AccessPath, delay: Option<Delay>) -> IoSettings {
+        IoSettings {
+            path,
+            fixed_buffers: self.fixed_buffers,
+            delay: delay.unwrap_or_default(),
+        }
+    }
+
+    /// The settings of its instance.
+    pub fn settings(&self) -> Settings {
+        let block_bytes = self.block_size_bytes as usize;
+        // An eighth of a log file, so that the ring always has room for what is in memory.
+        let log_buffer_bytes = self.log_file_size_bytes as usize / 8 / SECTOR_BYTES * SECTOR_BYTES;
+        let mut settings = Settings {
+            block_bytes,
+            buffer_cache_bytes: self.memory.buffer_cache_bytes,
+            log_buffer_bytes: log_buffer_bytes
+                .min(LOG_BUFFER_BYTES_MAX)
+                .max(16 * block_bytes),
+            ..Settings::default()
+        };
+        self.instance.apply(&mut settings);
+        settings
+    }
+
+    /// The files of a workload's database for so many clients, with double write areas for so many writers.
+    pub fn shape(&self, workload: &dyn Workload, clients: usize, writers: u32) -> Shape {
+        Shape {
+            double_write_bytes: match self.instance.torn_blocks {
+                TornBlocks::DoubleWrite => {
+                    double_write_bytes(self.block_size_bytes as usize, writers as usize)
+                }
+                TornBlocks::Images | TornBlocks::Atomic => 0,
+            },
+            ..files_of(
+                workload,
+                clients,
+                self.block_size_bytes as usize,
+                self.datafiles as usize,
+                self.log_files as usize,
+                self.log_file_size_bytes,
+            )
+        }
+    }
+}
+
+impl ServerSpec {
+    /// What is asked of it for so much data and so many clients at once, with the access path that the layout asks of
+    /// it, if any.
+    pub fn request(&self, data_bytes: u64, clients: u32, io: Option<ServerIo>) -> ServerRequest {
+        ServerRequest {
+            settings: self.settings.clone(),
+            bin_dir: self.bin_dir.clone(),
+            buffer_cache_bytes: self.memory.buffer_cache_bytes,
+            data_bytes,
+            clients,
+            io,
+        }
+    }
+}

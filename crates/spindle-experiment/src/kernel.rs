@@ -1,0 +1,80 @@
+//! What `[database]` says of the embedded database: blocks, files, redo and its instance.
+
+use spindle_engines::spec::KernelSpec;
+use spindle_text::quantity::{KIB, MIB, TIB, size_text};
+use spindle_text::section::Section;
+
+use super::access_path::{AccessPath, Caching, Method, read_access_path};
+use super::error::ExperimentError;
+use super::memory::read_memory;
+use super::reader::Reader;
+
+/// Block sizes, as Oracle's.
+const BLOCK_SIZES: [u64; 5] = [2 * KIB, 4 * KIB, 8 * KIB, 16 * KIB, 32 * KIB];
+/// Fewest blocks that a buffer cache, a datafile or a log file can work with.
+const BLOCKS_MIN: u64 = 64;
+
+/// Reads the keys of the embedded database. `memory_bytes` is the budget that a layout has from the experiment.
+pub(super) fn read(
+    reader: &mut Reader<'_>,
+    memory_bytes: Option<u64>,
+) -> Result<KernelSpec, ExperimentError> {
+    Ok(KernelSpec {
+        block_size_bytes: reader.size_among("block_size", 8 * KIB, &BLOCK_SIZES),
+        memory: read_memory(reader, memory_bytes),
+        datafiles: reader.number("datafiles", 4, 1..=1000),
+        instance: Section::read(reader),
+        log_file_size_bytes: reader.size("log_file_size", 64 * MIB, MIB..=TIB),
+        log_files: reader.number("log_files", 3, 2..=255),
+        fixed_buffers: reader.flag("fixed_buffers", true),
+        redo_path: reader.directory("redo_path"),
+        redo_io: read_redo_io(reader)?,
+    })
+}
+
+/// Reads `redo_io`; `None` when it is left out. A key left out of it has a fixed default, so that a path given once for
+/// the whole experiment is the same path in every case.
+fn read_redo_io(reader: &mut Reader<'_>) -> Result<Option<AccessPath>, ExperimentError> {
+    let is_given = reader.has("redo_io");
+    let default = AccessPath::new(Caching::Direct, Method::Sync);
+    let path = read_access_path(&mut reader.section("redo_io"), default)?;
+    Ok(is_given.then_some(path))
+}
+
+/// Refuses a cache and files that hold too few blocks.
+pub(super) fn check_blocks(reader: &Reader<'_>, spec: &KernelSpec, size_bytes: u64) {
+    let block = size_text(spec.block_size_bytes);
+    let least_bytes = BLOCKS_MIN * spec.block_size_bytes;
+    let least = size_text(least_bytes);
+    for (key, what, bytes) in [
+        (
+            "buffer_cache",
+            "a buffer cache",
+            spec.memory.buffer_cache_bytes,
+        ),
+        ("log_file_size", "a log file", spec.log_file_size_bytes),
+    ] {
+        if bytes < least_bytes {
+            let size = size_text(bytes);
+            reader.refuse(
+                &[key, "block_size"],
+                format!("{what} of {size} holds fewer than {BLOCKS_MIN} blocks of {block}"),
+                format!("{key} must be at least {least} with this block_size"),
+                format!("make {key} larger or block_size smaller"),
+            );
+        }
+    }
+    if size_bytes / u64::from(spec.datafiles) < least_bytes {
+        let datafiles_max = (size_bytes / least_bytes).clamp(1, 1000);
+        reader.refuse(
+            &["datafiles", "size", "block_size"],
+            format!(
+                "{} datafiles for {} hold fewer than {BLOCKS_MIN} blocks of {block} each",
+                spec.datafiles,
+                size_text(size_bytes)
+            ),
+            format!("at most {datafiles_max} datafiles with this size and block_size"),
+            "set fewer datafiles or a larger size",
+        );
+    }
+}

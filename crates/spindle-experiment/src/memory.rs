@@ -1,0 +1,56 @@
+//! What `[database]` says of the memory of a database that Spindle starts, whichever it is.
+
+use spindle_engines::spec::DatabaseMemory;
+use spindle_text::quantity::{MIB, TIB, size_text};
+use spindle_workload::Data;
+
+use super::reader::Reader;
+
+/// Reads the memory of a database that Spindle starts; what is left out is the experiment's, or twice the buffer cache.
+pub(super) fn read_memory(reader: &mut Reader<'_>, memory_bytes: Option<u64>) -> DatabaseMemory {
+    let buffer_cache_bytes = reader.size("buffer_cache", 64 * MIB, MIB..=16 * TIB);
+    let memory_default_bytes = memory_bytes.unwrap_or(2 * buffer_cache_bytes);
+    DatabaseMemory {
+        buffer_cache_bytes,
+        memory_bytes: reader.size("memory", memory_default_bytes, MIB..=64 * TIB),
+    }
+}
+
+/// Checks what no single setting of the memory can know.
+pub(super) fn check_memory(
+    reader: &Reader<'_>,
+    memory: DatabaseMemory,
+    size_bytes: u64,
+    of_workload: Option<Data>,
+) {
+    let [data, cache, budget] =
+        [size_bytes, memory.buffer_cache_bytes, memory.memory_bytes].map(size_text);
+    let is_loaded = of_workload.is_none_or(|data| data.is_loaded);
+    if memory.buffer_cache_bytes >= size_bytes && is_loaded {
+        let (label, help) = match of_workload {
+            None => (
+                "buffer_cache must be smaller than size",
+                "nothing would be read from storage: make size several times the buffer cache",
+            ),
+            Some(_) => (
+                "the workload says how much data there is, and it must be more than buffer_cache",
+                "nothing would be read from storage: set a larger scale or more warehouses in [workload], or a smaller \
+                 buffer_cache",
+            ),
+        };
+        reader.refuse(
+            &["buffer_cache", "size"],
+            format!("a buffer cache of {cache} holds all the data, {data}"),
+            label,
+            help,
+        );
+    }
+    if memory.memory_bytes < memory.buffer_cache_bytes {
+        reader.refuse(
+            &["memory", "buffer_cache"],
+            format!("memory is {budget}, less than the buffer cache of {cache}"),
+            "memory is the budget for buffer cache and page cache together",
+            "set memory to at least buffer_cache; left out, it is twice the buffer_cache of [database]",
+        );
+    }
+}
