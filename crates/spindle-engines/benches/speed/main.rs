@@ -47,7 +47,7 @@ const QUICK: Pace = Pace {
 
 type Bench = fn(Pace, &Path, &mut Figures);
 
-const BENCHES: [(&str, Bench); 14] = [
+const BENCHES: [(&str, Bench); 15] = [
     ("reads", reads::run),
     ("updates", updates::run),
     ("cache", memory::cache),
@@ -60,6 +60,7 @@ const BENCHES: [(&str, Bench); 14] = [
     ("volume", disk_group::beside_volume),
     ("restore", restore::run),
     ("postgres", postgres::beside_pgbench),
+    ("scripts", postgres::scripts_beside_pgbench),
     ("tpcc", postgres::beside_tpcc),
     ("tpch", postgres::beside_psql),
 ];

@@ -128,14 +128,15 @@ pub(super) fn read<'a>(
         let steps = reader
             .script(number, file)
             .map_err(|mistake| (file, mistake))?;
-        let alike = files[..number]
-            .iter()
-            .filter(|other| other.name == file.name)
+        let name = last_part(&file.name);
+        let before = files[..number].iter();
+        let alike = before
+            .filter(|other| last_part(&other.name) == name)
             .count();
         scripts.push(Script {
             name: match alike {
-                0 => file.name.clone(),
-                before => format!("{} ({})", file.name, before + 1),
+                0 => name.to_owned(),
+                alike => format!("{name} ({})", alike + 1),
             },
             weight: file.weight,
             steps,
@@ -189,6 +190,11 @@ pub(super) fn statements<'a>(
         all.push(Placed { sql, place });
     }
     Ok(all)
+}
+
+/// What people call a file: the last part of its path.
+fn last_part(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
 }
 
 fn undefined(name: &str) -> String {

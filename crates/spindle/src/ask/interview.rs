@@ -243,6 +243,8 @@ impl Answers {
             paths: self.places.clone(),
             vary: Vec::new(),
             workload: self.workload.clone(),
+            scripts: Vec::new(),
+            load: Vec::new(),
             clients: 8,
             size_bytes,
             time_ms: self.time_ms,

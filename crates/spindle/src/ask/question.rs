@@ -54,8 +54,12 @@ pub struct Question {
     pub paths: Vec<String>,
     /// Each `KEY=A,B`.
     pub vary: Vec<String>,
-    /// Kind of workload.
+    /// Kind of workload, unless there are scripts.
     pub workload: String,
+    /// Scripts, each with its weight behind an `@`.
+    pub scripts: Vec<String>,
+    /// What makes their tables.
+    pub load: Vec<String>,
     /// Sessions that work at the same time.
     pub clients: u32,
     /// Loaded data.
@@ -157,7 +161,17 @@ impl Question {
     }
 
     fn write_workload(&self, draft: &mut Draft) {
-        draft.set(Section::Workload, "kind", quoted(&self.workload), "");
+        let kind = if self.scripts.is_empty() {
+            &self.workload
+        } else {
+            "script"
+        };
+        draft.set(Section::Workload, "kind", quoted(kind), "");
+        for (key, files) in [("scripts", &self.scripts), ("load", &self.load)] {
+            if !files.is_empty() {
+                draft.set(Section::Workload, key, list_of(files), "");
+            }
+        }
         if let Some((key, count)) = self.data_of_workload() {
             draft.set(
                 Section::Workload,
@@ -172,6 +186,7 @@ impl Question {
     /// The key by which a workload says how much data there is, and its value.
     fn data_of_workload(&self) -> Option<(&'static str, u64)> {
         match self.workload.as_str() {
+            _ if !self.scripts.is_empty() => None,
             "tpcb" => Some(("scale", (self.size_bytes / TPCB_UNIT_BYTES).max(1))),
             "tpcc" => Some(("warehouses", (self.size_bytes / WAREHOUSE_BYTES).max(1))),
             _ => None,
@@ -367,6 +382,16 @@ pub fn found_percent(rounds: u32) -> u32 {
     (1..100).find(finds).unwrap_or(100)
 }
 
+/// Files as a list in TOML, by paths that are right wherever the experiment is kept.
+fn list_of(files: &[String]) -> String {
+    let absolute = |file: &String| match std::path::absolute(file) {
+        Ok(path) => quoted(&path.display().to_string()),
+        Err(_) => quoted(file),
+    };
+    let files: Vec<String> = files.iter().map(absolute).collect();
+    format!("[{}]", files.join(", "))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -378,6 +403,8 @@ mod tests {
             paths: paths.iter().map(ToString::to_string).collect(),
             vary: Vec::new(),
             workload: "oltp_mix".to_owned(),
+            scripts: Vec::new(),
+            load: Vec::new(),
             clients: 8,
             size_bytes: SIZE_BYTES,
             time_ms: 120_000,

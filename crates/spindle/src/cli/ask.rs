@@ -28,6 +28,7 @@ pub(super) const TRY_HELP: &str = "Examples:
   spindle try . --engine sqlite --vary settings.journal_mode=wal,delete \\
       --vary settings.synchronous=full,normal        what does each setting do?
   spindle try . --engine postgres --vary settings.full_page_writes=on,off --time 5m
+  spindle try /a /b --engine postgres --load schema.sql --script buy.sql@1 --script look.sql@9
 
 Files of the databases are made in the directories and taken away again; nothing else there is touched.";
 
@@ -45,6 +46,16 @@ pub(super) struct Try {
     /// What clients do: oltp_mix, slob, tpcb, tpcc.
     #[arg(long, default_value = "oltp_mix", value_parser = ["oltp_mix", "slob", "tpcb", "tpcc"])]
     workload: String,
+    /// Your own SQL: a file in the language of pgbench, with its weight; may be given several times.
+    #[arg(
+        long = "script",
+        value_name = "FILE[@WEIGHT]",
+        conflicts_with = "workload"
+    )]
+    scripts: Vec<String>,
+    /// SQL that makes the tables of the scripts; may be given several times.
+    #[arg(long, value_name = "FILE", requires = "scripts")]
+    load: Vec<String>,
     /// How long it may take, about.
     #[arg(long, default_value = "2m", value_parser = time)]
     pub(super) time: u64,
@@ -99,6 +110,8 @@ pub(super) fn carry_out(asked: Try) -> ExitCode {
         paths: asked.paths,
         vary: asked.vary,
         workload: asked.workload,
+        scripts: asked.scripts,
+        load: asked.load,
         clients: asked.clients,
         size_bytes: asked.size.unwrap_or(SIZE_BYTES),
         time_ms: asked.time,

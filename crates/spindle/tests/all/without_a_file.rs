@@ -387,3 +387,35 @@ fn a_person_is_asked_five_questions() {
         "{kept}"
     );
 }
+
+#[test]
+fn scripts_of_a_person_are_tried_and_their_mistakes_shown() {
+    let place = Place::empty();
+    let write = |name: &str, text: &str| fs::write(place.path().join(name), text).unwrap();
+    write(
+        "schema.sql",
+        "create table items (id integer primary key, stock integer);\ninsert into items values (1, 5), (2, 5);\n",
+    );
+    write(
+        "buy.sql",
+        "\\set id random(1, 2)\nbegin;\nupdate items set stock = stock - 1 where id = :id;\nend;\n",
+    );
+    write(
+        "look.sql",
+        "\\set id random(1, 2)\nselect stock from items where id = :id;\n",
+    );
+    let asked = |script: &str| {
+        let fixed = "try . --engine sqlite --time 10s --size 16MiB --clients 2 --load schema.sql --script look.sql@9 --script";
+        let asked: Vec<&str> = fixed.split(' ').chain([script]).collect();
+        place.output(&asked)
+    };
+    let output = asked("buy.sql@1");
+    let (stdout, stderr) = text(&output);
+    assert!(output.status.success(), "{stderr}");
+    assert!(stdout.contains("script, 2 clients"), "{stdout}");
+    write("bad.sql", "select 1;\n\\setshell id date\n");
+    let output = asked("bad.sql");
+    let (_, stderr) = text(&output);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr.contains("bad.sql:2:1"), "{stderr}");
+}

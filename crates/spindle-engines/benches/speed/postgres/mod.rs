@@ -28,7 +28,7 @@ use spindle_workload::sql::SqlWorkload;
 
 use crate::figures::{Figure, Figures, Goal};
 
-pub use pgbench::run as beside_pgbench;
+pub use pgbench::{run as beside_pgbench, scripts as scripts_beside_pgbench};
 pub use tpcc::run as beside_tpcc;
 pub use tpch::run as beside_psql;
 
@@ -101,9 +101,13 @@ impl Private {
     }
 
     fn engine(&self, workload: impl SqlWorkload + 'static) -> Arc<dyn Engine> {
+        self.engine_of(Arc::new(workload))
+    }
+
+    fn engine_of(&self, workload: Arc<dyn SqlWorkload>) -> Arc<dyn Engine> {
         Arc::new(SqlUnderTest::new(
             Arc::clone(&self.running),
-            Arc::new(workload),
+            workload,
             self.directories.clone(),
         ))
     }

@@ -1,10 +1,15 @@
 //! TPC-B and the point select beside pgbench: the same statements, prepared, eight clients.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::{Command, Output};
+use std::sync::Arc;
 
+use spindle_engines::engine::Engine;
 use spindle_engines::sql::{Purpose, ServerKind, create_and_load, server};
-use spindle_workload::sql::Tpcb;
+use spindle_text::section::TextFile;
+use spindle_workload::sql::{Dialect, SqlWorkload, Tpcb};
+use spindle_workload::{Ground, Kind, ScriptSettings};
 
 use super::{Private, Reached, add_pairs, ended_children_cpu_s, ours, program_of_postgres};
 use crate::Pace;
@@ -29,7 +34,17 @@ const SELECT: &str = "\\set aid random(1, 100000 * :scale)
 SELECT abalance FROM accounts WHERE aid = :aid;
 ";
 
+/// TPC-B as Spindle has it built in.
 pub fn run(pace: Pace, directory: &Path, figures: &mut Figures) {
+    compare(pace, directory, figures, false);
+}
+
+/// The very files that pgbench reads, as a workload of scripts.
+pub fn scripts(pace: Pace, directory: &Path, figures: &mut Figures) {
+    compare(pace, directory, figures, true);
+}
+
+fn compare(pace: Pace, directory: &Path, figures: &mut Figures, are_scripts: bool) {
     let Some(request) = Private::request(CLIENTS, Tpcb::loaded_bytes(SCALE)) else {
         return;
     };
@@ -43,20 +58,14 @@ pub fn run(pace: Pace, directory: &Path, figures: &mut Figures) {
         select_only: false,
     };
     let postgres = server(ServerKind::Postgres);
-    create_and_load(
-        postgres,
-        &request,
-        &directories,
-        &loaded,
-        &std::sync::Arc::default(),
-    )
-    .expect("TPC-B is loaded");
+    create_and_load(postgres, &request, &directories, &loaded, &Arc::default())
+        .expect("TPC-B is loaded");
     let private = Private::start(&request, directories, Purpose::Trial);
     for (what, select_only, script) in [("TPC-B", false, TPCB), ("select", true, SELECT)] {
-        let engine = private.engine(Tpcb {
-            scale: SCALE,
-            select_only,
-        });
+        let (engine, of) = match are_scripts {
+            true => (private.engine_of(scripted(script)), " from a script"),
+            false => (built_in(&private, select_only), ""),
+        };
         let path = directory.join("script.sql");
         std::fs::write(&path, script).expect("the script is written");
         let measure = pace.measure * 2;
@@ -69,12 +78,41 @@ pub fn run(pace: Pace, directory: &Path, figures: &mut Figures) {
             .collect();
         add_pairs(
             figures,
-            &format!("PostgreSQL {what}"),
+            &format!("PostgreSQL {what}{of}"),
             "pgbench -M prepared -c 8",
             &pairs,
             (Some(Goal::AtLeast(0.97)), Some(Goal::AtMost(1.0))),
         );
     }
+}
+
+fn built_in(private: &Private, select_only: bool) -> Arc<dyn Engine> {
+    private.engine(Tpcb {
+        scale: SCALE,
+        select_only,
+    })
+}
+
+/// A script as a workload; the tables are there.
+fn scripted(script: &str) -> Arc<dyn SqlWorkload> {
+    let settings = ScriptSettings {
+        scripts: vec![TextFile {
+            name: "script.sql".to_owned(),
+            weight: 1,
+            text: script.to_owned(),
+        }],
+        load: Vec::new(),
+        check: Vec::new(),
+        define: BTreeMap::from([("scale".to_owned(), SCALE.to_string())]),
+    };
+    let ground = Ground {
+        data_bytes: Tpcb::loaded_bytes(SCALE),
+        block_bytes: 8 << 10,
+        clients: CLIENTS as u64,
+        seed: 1,
+        dialect: Some(Dialect::Postgres),
+    };
+    settings.make(&ground).in_sql(1)
 }
 
 fn beside(pgbench: &Path, private: &Private, script: &Path, measure_s: u64) -> Reached {
