@@ -5,11 +5,11 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use spindle_layout::SystemTree;
 use spindle_layout::guard::{
     Content, DeviceState, EDGE_BYTES, Footprint, Permit, Want, probe, verdict,
 };
 use spindle_layout::tool::Tools;
+use spindle_system::SystemTree;
 
 /// Size of the device: two ends, and something between them.
 const DEVICE_BYTES: u64 = 3 * EDGE_BYTES;

@@ -10,9 +10,9 @@ use serde::{Deserialize, Serialize};
 use spindle_io::real::{
     Caching, FileDevice, FileError, Identified, Queue, StorageIdentity, identify_this,
 };
+use spindle_system::{BlockDeviceNode, DeviceNumber, SystemTree};
 
 use crate::error::LayoutError;
-use crate::system::{BlockDeviceNode, DeviceNumber, SystemTree};
 
 /// Which device has a number, out of all that have had it since the system started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

@@ -28,7 +28,6 @@ mod removal;
 mod shape;
 pub mod spec;
 pub mod steps;
-pub mod system;
 pub mod tool;
 mod tree;
 #[cfg(test)]
@@ -51,5 +50,4 @@ pub use reflink::reflink_refusal;
 pub use removal::Removal;
 pub use shape::{DatabaseFiles, FileManager, Shape};
 pub use spec::LayoutSpec;
-pub use system::SystemTree;
 pub use tree::{GoldenTree, GroupedFile, RawFile, TreeDirectories, TreeImage, place_of};

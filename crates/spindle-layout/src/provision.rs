@@ -14,7 +14,7 @@ use crate::ledger::{Ledger, LedgerError, undo_all};
 use crate::placement::{RawDevice, Target};
 use crate::plan::{DelayedBy, LayoutPlan, Obstacle, Plan, PlannedTarget};
 use crate::steps::{DeviceName, ReadyDevice, Record, Site, Step, StepError, ThinVolume, Workshop};
-use crate::system::{BlockDeviceNode, SystemTree};
+use spindle_system::{BlockDeviceNode, SystemTree};
 
 /// Why a layout was not made.
 #[derive(Debug, thiserror::Error)]

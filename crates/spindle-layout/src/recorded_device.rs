@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::guard::{Refusal, device_at};
 use crate::known_device::Appearance;
-use crate::system::block_device::by_id_names;
-use crate::system::{BlockDeviceNode, DeviceNumber, SystemTree};
+use spindle_system::node::by_id_names;
+use spindle_system::{BlockDeviceNode, DeviceNumber, SystemTree};
 
 /// What a device is known by. [`RecordedDevice::find`] says when another one is the same.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -8,6 +8,8 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use spindle_system::{DeviceMapper, SystemTree};
+
 use crate::moment;
 
 /// Where administrators' tools are, also when an ordinary user's `PATH` leaves it out.
@@ -122,6 +124,13 @@ impl Tools {
     /// Tools that share the lock of this open file.
     pub(crate) fn holding(lock: File) -> Tools {
         Tools { lock: Some(lock) }
+    }
+
+    /// Has device-mapper loaded if it is not. Whether that worked is seen when it is used.
+    pub(crate) fn load_device_mapper(&self, tree: &SystemTree) {
+        if tree.device_mapper() == DeviceMapper::Loadable {
+            let _ = self.run("modprobe", &["dm-mod"]);
+        }
     }
 
     /// Runs a tool that must succeed; returns what it printed.

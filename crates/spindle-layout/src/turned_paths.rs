@@ -12,7 +12,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::moment::with_hook;
 use crate::spec::{DeviceSpec, FileSystemSpec, LayoutKind, Preparation, Share, VolumeSpec};
 use crate::tool::{Tools, argument, find};
-use crate::{Facts, LayoutSpec, Ledger, Plan, Provision, SystemTree, Target};
+use crate::{Facts, LayoutSpec, Ledger, Plan, Provision, Target};
+use spindle_system::SystemTree;
 
 const MIB: u64 = 1 << 20;
 

@@ -9,6 +9,7 @@ use serde::Serialize;
 use super::journal::{self, JournalError};
 use super::replay::RunState;
 use spindle_result::{RecordError, StoredRun};
+use spindle_system::SystemTree;
 use spindle_text::files::Directory;
 use spindle_text::plain::make_plain;
 
@@ -88,10 +89,12 @@ pub fn create(path: &Path) -> Result<Directory, DirectoryError> {
     }
     let path = path.to_path_buf();
     if names.iter().any(|name| name == journal::FILE_NAME) {
-        return Err(match journal::is_in_use(&path, &journal::locks()) {
-            true => DirectoryError::InUse { path },
-            false => DirectoryError::Taken { path },
-        });
+        return Err(
+            match journal::is_in_use(&path, &SystemTree::default().locks()) {
+                true => DirectoryError::InUse { path },
+                false => DirectoryError::Taken { path },
+            },
+        );
     }
     let found = name_some(&names);
     Err(DirectoryError::NotEmpty { path, found })

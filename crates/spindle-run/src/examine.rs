@@ -13,13 +13,13 @@ use spindle_layout::{Placement, Target, reflink_refusal};
 use super::description::{delayed, describe};
 use super::grounds::Grounds;
 use super::server_files::{ServerFiles, request_of};
-use crate::observe::SystemFiles;
-use crate::observe::machine::DataPath;
 use spindle_experiment::{
     AccessPath, Caching, DatabaseSpec, Experiment, KernelSpec, Made, PutBack, RemoteSpec,
     RestoreBy, ServerSpec, TornBlocks,
 };
 use spindle_result::{Layout, NOT_DIRECT_HERE};
+use spindle_system::SystemTree;
+use spindle_system::machine::DataPath;
 
 /// A candidate, looked at on this machine.
 pub struct Examined {
@@ -62,7 +62,7 @@ fn tell_beneath(
         layout.name = format!("{} ({on})", layout.name);
     }
     if let Target::Directory(directory) = &placement.data
-        && let Some(file_system) = DataPath::capture(&SystemFiles::default(), directory).file_system
+        && let Some(file_system) = DataPath::capture(&SystemTree::default(), directory).file_system
     {
         layout.description = format!(
             "{}; {} on {}",
@@ -356,7 +356,7 @@ fn cannot_be_put_back(
 
 /// Why files in a directory cannot share the blocks of originals.
 fn cannot_be_cloned(by: RestoreBy, directory: &Path) -> Option<String> {
-    let kind = DataPath::capture(&SystemFiles::default(), directory).file_system;
+    let kind = DataPath::capture(&SystemTree::default(), directory).file_system;
     let refused = kind.and_then(|file_system| by.refusal_on(&file_system.kind));
     refused.or_else(|| reflink_refusal(directory))
 }
@@ -402,7 +402,7 @@ fn cannot_direct(directory: &Path, block_bytes: Option<u64>) -> Option<Refusal> 
         }
         Ok(DirectProbe::Direct) => {}
     }
-    let device = DataPath::capture(&SystemFiles::default(), directory).device?;
+    let device = DataPath::capture(&SystemTree::default(), directory).device?;
     let sector_bytes = device.logical_sector_bytes?;
     let block_bytes = block_bytes.filter(|bytes| *bytes < u64::from(sector_bytes))?;
     Some(Refusal::Other(format!(

@@ -1,9 +1,9 @@
 //! From what the process of a trial found to what the journal keeps of it.
 
 use super::restored::Restored;
-use crate::observe::disk::page_cache_share_of_reads;
 use crate::trial::protocol::Outcome;
 use spindle_result::{Audit, Conditions, IoPerTransaction, SystemSeries, Trial};
+use spindle_system::disk::page_cache_share_of_reads;
 
 /// A trial as the journal keeps it, with its series.
 pub(super) struct FinishedTrial {

@@ -15,8 +15,9 @@ use spindle_layout::spec::DeviceSpec;
 use spindle_layout::steps::StepError;
 use spindle_layout::{
     DiskGroupTarget, Facts, GroupStripes, KnownDevice, LayoutError, LayoutSpec, Ledger,
-    LedgerError, Placement, Plan, Provision, SystemTree, Target,
+    LedgerError, Placement, Plan, Provision, Target,
 };
+use spindle_system::SystemTree;
 
 use super::replay::RunState;
 use super::schemas::drop_recorded;

@@ -12,10 +12,10 @@ use rustix::fs::FlockOperation;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::observe::machine::Machine;
 use spindle_experiment::Experiment;
 use spindle_layout::RecordedDevice;
 use spindle_result::{Layout, OwnCost, Phase, SystemSeries, Trial};
+use spindle_system::machine::Machine;
 use spindle_text::files::{self, Directory};
 use spindle_text::plain::make_plain;
 
@@ -290,13 +290,8 @@ pub fn is_before_first_line(text: &[u8]) -> bool {
     !text.contains(&b'\n') && (text.starts_with(START) || START.starts_with(text))
 }
 
-/// The locks that processes of this machine hold (proc(5)).
-pub fn locks() -> String {
-    std::fs::read_to_string("/proc/locks").unwrap_or_default()
-}
-
-/// Whether a process holds a lock on the whole journal of a directory, as a run does, by what [`locks`] said. Looking
-/// takes no lock: a run that is about to begin is not disturbed.
+/// Whether a process holds a lock on the whole journal of a directory, as a run does, by what the system says of its
+/// `locks`. Looking takes none: a run that is about to begin is not disturbed.
 pub fn is_in_use(directory: &Path, locks: &str) -> bool {
     let Ok(file) = directory.join(FILE_NAME).symlink_metadata() else {
         return false;
@@ -396,6 +391,8 @@ fn event_of(content: &[u8]) -> serde_json::Result<Event> {
 
 #[cfg(test)]
 mod tests {
+    use spindle_system::SystemTree;
+
     use super::*;
 
     fn started() -> Event {
@@ -459,7 +456,7 @@ mod tests {
     #[test]
     fn a_journal_in_use_is_known_by_device_and_inode() {
         let directory = tempfile::tempdir().unwrap();
-        let is_in_use = || is_in_use(directory.path(), &locks());
+        let is_in_use = || is_in_use(directory.path(), &SystemTree::default().locks());
         assert!(!is_in_use());
         let journal = Journal::create(directory.path()).unwrap();
         assert!(is_in_use());

@@ -10,14 +10,15 @@ use std::sync::atomic::AtomicBool;
 use rustix::fs::{Mode, OFlags};
 use spindle_layout::{KnownDevice, LayoutError};
 
-use crate::observe::SystemFiles;
-use crate::observe::block_device::{BlockDevice, DeviceNumber};
-use crate::observe::io_limit::{IoLimit, Rates, whole_disk};
-use crate::observe::machine::DataPath;
 use crate::trial::limit_probe::{LimitProbe, ProbedWrites, SCRATCH_BYTES};
 use crate::trial::protocol::Limited;
 use crate::trial::supervisor::{self, TrialError};
 use spindle_experiment::{Caching, DatabaseSpec, Experiment, Layout, Limit, WriteSync};
+use spindle_system::DeviceNumber;
+use spindle_system::SystemTree;
+use spindle_system::block_device::BlockDevice;
+use spindle_system::io_limit::{IoLimit, Rates, whole_disk};
+use spindle_system::machine::DataPath;
 
 /// What files of a layout lie on: the layout itself, the directory that its redo is in, or another layout that its
 /// `placement` names.
@@ -136,7 +137,7 @@ pub fn prepare(
     if parts.iter().all(|part| part.limit.is_none()) {
         return Ok(None);
     }
-    let files = SystemFiles::default();
+    let files = SystemTree::default();
     let name = |part: &Part| {
         part.name
             .clone()
@@ -183,13 +184,13 @@ pub fn prepare(
 }
 
 /// The disk beneath a path, where known.
-fn disk_of(files: &SystemFiles, path: &Path) -> Option<DeviceNumber> {
+fn disk_of(files: &SystemTree, path: &Path) -> Option<DeviceNumber> {
     whole_disk(files, DataPath::capture(files, path).device?.number)
 }
 
 /// One limit on the devices beneath these paths.
 fn part_limit(
-    files: &SystemFiles,
+    files: &SystemTree,
     layout: &Layout,
     limit: Limit,
     paths: &[PathBuf],

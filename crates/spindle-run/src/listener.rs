@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use crate::observe::caches::Activity;
 use crate::trial::protocol::Progress;
 use spindle_result::Trial;
+use spindle_system::caches::Activity;
 
 /// Hears how a run goes. Until it is dropped it may have the terminal.
 pub trait Listener {

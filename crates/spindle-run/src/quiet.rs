@@ -5,10 +5,10 @@
 use std::ops::ControlFlow;
 use std::time::Duration;
 
-use crate::observe::SystemFiles;
-use crate::observe::block_device::DeviceNumber;
-use crate::observe::caches::{Activity, wait_until_quiet};
 use spindle_result::QuietWait;
+use spindle_system::DeviceNumber;
+use spindle_system::SystemTree;
+use spindle_system::caches::{Activity, wait_until_quiet};
 
 /// After so many waits in a row that ran out, the next are short.
 const RUN_OUT_MAX: u32 = 2;
@@ -49,7 +49,7 @@ impl Quiet {
         if limit.is_zero() || devices.is_empty() {
             return None;
         }
-        let files = SystemFiles::default();
+        let files = SystemTree::default();
         let seen = wait_until_quiet(&files, devices, limit, &mut |activity| {
             hear(activity, limit)
         });

@@ -6,13 +6,13 @@ use std::path::PathBuf;
 
 use super::description::describe;
 use super::journal::Event;
-use crate::observe::machine::Machine;
 use spindle_experiment::{Experiment, Matrix};
 use spindle_layout::RecordedDevice;
 use spindle_result::{
     AutoPlan, CaseId, CaseRecord, Layout, MatrixRecord, Outcome, OwnCost, Phase, RunRecord,
     SampledTrial, SetAside, SystemSeries, TRIES_MAX, Trial, Warning,
 };
+use spindle_system::machine::Machine;
 
 /// A case: layout and load level.
 pub type CaseKey = (usize, u32);

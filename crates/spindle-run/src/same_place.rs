@@ -4,11 +4,12 @@
 use std::path::PathBuf;
 
 use spindle_experiment::Experiment;
+use spindle_layout::RecordedDevice;
 use spindle_layout::plan::LookedAt;
-use spindle_layout::{RecordedDevice, SystemTree};
+use spindle_system::SystemTree;
 
 use super::grounds::GroundError;
-use crate::observe::machine::{DataPath, FileSystem, Machine};
+use spindle_system::machine::{DataPath, FileSystem, Machine};
 
 /// The devices of `looked_at` that are not in the journal yet.
 pub fn not_recorded(looked_at: &LookedAt, recorded: &[RecordedDevice]) -> Vec<RecordedDevice> {

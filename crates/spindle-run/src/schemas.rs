@@ -11,14 +11,12 @@ use spindle_experiment::RemoteSpec;
 use spindle_layout::Ledger;
 use spindle_layout::ledger::EntryNumber;
 use spindle_layout::steps::{SchemaGone, ServerSchema};
+use spindle_system::SystemTree;
 use spindle_workload::sql::SqlWorkload;
 
 use super::replay::RunState;
 use super::restored::{DatabaseError, Restored};
 use spindle_result::Restore;
-
-/// Where the kernel makes identities that no two have.
-const UUID: &str = "/proc/sys/kernel/random/uuid";
 
 /// A schema of the run's own, noted in the ledger.
 pub(super) struct OwnSchema {
@@ -36,10 +34,9 @@ impl OwnSchema {
         note: &mut dyn FnMut(&str),
     ) -> Result<OwnSchema, DatabaseError> {
         let address = &spec.address;
-        let token = std::fs::read_to_string(UUID).map_err(|error| DatabaseError::Place {
-            path: UUID.into(),
-            error,
-        })?;
+        let token = SystemTree::default()
+            .random_uuid()
+            .ok_or_else(|| DatabaseError::Ground("the kernel gives no random number".to_owned()))?;
         let schema = Schema {
             address: address.clone(),
             password_variable: spec.password_env.clone(),

@@ -3,11 +3,11 @@
 use std::fmt::Write;
 use std::path::Path;
 
-use spindle_layout::{Cleaned, LedgerError, SystemTree, clean_with};
+use spindle_layout::{Cleaned, LedgerError, clean_with};
+use spindle_system::SystemTree;
 
-use spindle_run::observe::SystemFiles;
-use spindle_run::observe::own_group;
 use spindle_run::schemas::drop_recorded;
+use spindle_system::own_group;
 
 /// What cleaning came to.
 pub struct Report {
@@ -31,7 +31,7 @@ pub fn clean(ledgers: &Path, dry_run: bool) -> Result<Report, LedgerError> {
     let mut report = describe(&cleaned, dry_run);
     if !dry_run {
         // Groups of runs that had no ledger, too.
-        for group in own_group::remove_leftovers(&SystemFiles::default()) {
+        for group in own_group::remove_leftovers(&SystemTree::default()) {
             let done = if group.removed {
                 "removed"
             } else {

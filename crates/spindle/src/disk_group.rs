@@ -17,9 +17,10 @@ use spindle_io::real::facts::{self, DirectProbe};
 use spindle_io::real::{Caching, FileError, Queue, RealEnv, block_on};
 use spindle_io::{BlockDevice, Env};
 use spindle_layout::guard::{Guard, Refusal, TakenDevice, Want};
-use spindle_layout::system::Storage;
 use spindle_layout::tool::Tools;
-use spindle_layout::{KnownDevice, LayoutError, SystemTree};
+use spindle_layout::{KnownDevice, LayoutError};
+use spindle_system::Storage;
+use spindle_system::SystemTree;
 
 use spindle_text::quantity::{parse_size, size_text};
 use spindle_text::word::Word;

@@ -11,6 +11,7 @@ use spindle_result::RunResult;
 use spindle_result::StoredRun;
 use spindle_run::directory::{self, DirectoryError};
 use spindle_run::journal;
+use spindle_system::SystemTree;
 use spindle_text::plain::one_line;
 
 /// Runs are looked for so many directories deep.
@@ -31,7 +32,7 @@ pub struct FoundRun {
 /// # Errors
 /// The directory cannot be read.
 pub fn find(below: &Path) -> io::Result<Vec<FoundRun>> {
-    let locks = journal::locks();
+    let locks = SystemTree::default().locks();
     let mut directories = Vec::new();
     collect(below, DEPTH_MAX, &mut directories)?;
     let mut found: Vec<FoundRun> = directories

@@ -7,15 +7,15 @@ use std::path::Path;
 
 use spindle_io::real::facts::FsFacts;
 use spindle_layout::plan::{DelayedBy, LayoutPlan};
-use spindle_layout::{Facts, LayoutSpec, Plan, SystemTree};
+use spindle_layout::{Facts, LayoutSpec, Plan};
 use spindle_stats::ROUNDS_MIN;
+use spindle_system::SystemTree;
 
 use spindle_experiment::specs_of;
 use spindle_experiment::{DatabaseSpec, Experiment, Layout, Matrix, listed};
 use spindle_report::sentences::counted;
-use spindle_run::observe::SystemFiles;
-use spindle_run::observe::machine::DataPath;
 use spindle_run::reckoning::{Grounds, MachineMemory, Reckoning, Seen, file_system_of, trials_of};
+use spindle_system::machine::DataPath;
 use spindle_text::quantity::{duration_text, size_text};
 
 /// A look at what an experiment would do.
@@ -188,7 +188,7 @@ fn not_delayed(experiment: &Experiment) -> String {
 /// Why a directory that is there cannot be put back as the experiment asks, by its type; a run tries it.
 fn cannot_be_put_back(experiment: &Experiment, layout: &Layout) -> Option<String> {
     let by = experiment.plan.restore;
-    let place = DataPath::capture(&SystemFiles::default(), &layout.path);
+    let place = DataPath::capture(&SystemTree::default(), &layout.path);
     let reason = by.refusal_on(&place.file_system?.kind)?;
     Some(format!("not to be restored by {by}: {reason}"))
 }
@@ -250,7 +250,7 @@ fn trials_planned(experiment: &Experiment) -> String {
 
 #[cfg(test)]
 mod tests {
-    use spindle_layout::system::DeviceMapper;
+    use spindle_system::DeviceMapper;
 
     use super::*;
 

@@ -12,9 +12,9 @@ use crate::say;
 use crate::watch::{Dashboard, Scene};
 use spindle_result::Trial;
 use spindle_run::listener::{Listener, Said};
-use spindle_run::observe::caches::Activity;
 use spindle_run::replay::RunState;
 use spindle_run::trial::protocol;
+use spindle_system::caches::Activity;
 
 /// What a trial takes besides warm-up and measured time, before one has been seen.
 const TRIAL_OVERHEAD: Duration = Duration::from_secs(3);

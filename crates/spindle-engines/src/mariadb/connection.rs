@@ -9,6 +9,8 @@ use std::time::Duration;
 use mysql::consts::CapabilityFlags;
 use mysql::prelude::{Protocol, Queryable};
 use mysql::{Conn, DriverError, OptsBuilder, Params, QueryResult, Statement};
+use spindle_system::SystemTree;
+use spindle_system::threads::{thread_of, written_bytes};
 use spindle_workload::SessionError;
 use spindle_workload::sql::connection::Visit;
 use spindle_workload::sql::{Dialect, LoadPart, SqlConnection, Value};
@@ -16,7 +18,6 @@ use spindle_workload::sql::{Dialect, LoadPart, SqlConnection, Value};
 use super::load;
 use super::values::{AnswerRow, parameter};
 use crate::sql::address::Reach;
-use crate::sql::thread_io::written_bytes;
 use crate::sql::{Address, Password};
 
 /// The database that workloads have their tables in.
@@ -318,8 +319,9 @@ impl SqlConnection for MariaDbConnection {
             }
             Ok(())
         })?;
-        let task = |thread| PathBuf::from(format!("/proc/{server_id}/task/{thread}"));
-        self.written = thread.map(task).and_then(|thread| {
+        let tree = SystemTree::default();
+        let task = |thread: i64| Some(thread_of(&tree, server_id, thread.try_into().ok()?));
+        self.written = thread.and_then(task).and_then(|thread| {
             let bytes = written_bytes(&thread)?;
             Some(Written { thread, bytes })
         });

@@ -1,6 +1,6 @@
 //! What file systems and devices make of a flush.
 
-use spindle_layout::system::beneath::{Beneath, DeviceLayer, FileSystemLayer, Layer, WriteCache};
+use spindle_system::beneath::{Beneath, DeviceLayer, FileSystemLayer, Layer, WriteCache};
 
 use super::table::{
     BTRFS_DEFAULT, BTRFS_NO_BARRIER, DEVICE_FLUSHED, DEVICE_HARDWARE_CACHE, DEVICE_MEMORY,

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use spindle_kernel::{Commit, TornBlocks};
-use spindle_layout::system::beneath::{Beneath, DeviceLayer, FileSystemLayer, Layer, WriteCache};
+use spindle_system::beneath::{Beneath, DeviceLayer, FileSystemLayer, Layer, WriteCache};
 
 use super::Keeps::{AllButTheLast, EveryCommit, MayBeDamaged, Nothing, Unknown};
 use super::*;

@@ -12,6 +12,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
+use spindle_system::{SystemTree, processes};
 
 use super::account::not_launched;
 use super::{Stop, said_of_full_disks};
@@ -221,20 +222,15 @@ fn wait_until(limit: Duration, mut is_so: impl FnMut() -> bool) -> bool {
     true
 }
 
-/// Bytes that the kernel keeps of a program's name (TASK_COMM_LEN in include/linux/sched.h, with a zero at its end).
-const NAME_BYTES: usize = 15;
-
 /// Processes of that program that work in a directory of the server's own. Others may look around there.
 fn family(home: &Path, program: &OsString) -> Vec<Pid> {
     let program = program.as_encoded_bytes();
-    let program = &program[..program.len().min(NAME_BYTES)];
-    let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
-    let members = processes.filter_map(|entry| {
-        let id: i32 = entry.file_name().to_str()?.parse().ok()?;
-        let works_in = std::fs::read_link(entry.path().join("cwd")).ok()?;
-        let name = std::fs::read(entry.path().join("comm")).ok()?;
-        let is_member = works_in == home && name.trim_ascii_end() == program;
-        is_member.then(|| Pid::from_raw(id)).flatten()
+    let program = &program[..program.len().min(processes::NAME_BYTES)];
+    let tree = SystemTree::default();
+    let members = processes::ids(&tree).into_iter().filter_map(|id| {
+        let works_in = processes::working_directory(&tree, id)?;
+        let is_member = works_in == home && processes::program_of(&tree, id)? == program;
+        is_member.then(|| Pid::from_raw(id as i32)).flatten()
     });
     members.collect()
 }

@@ -9,7 +9,6 @@ pub(crate) mod child_server;
 pub mod foreign;
 mod load;
 mod room;
-pub(crate) mod thread_io;
 mod under_test;
 
 use std::collections::BTreeMap;

@@ -1,18 +1,17 @@
 //! A connection to SQLite.
 
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{Connection, ErrorCode, ToSql};
+use spindle_system::SystemTree;
+use spindle_system::threads::{this_thread, written_bytes};
 use spindle_workload::SessionError;
 use spindle_workload::sql::connection::Visit;
 use spindle_workload::sql::value::{date_text, decimal_text};
 use spindle_workload::sql::{Dialect, LoadPart, Row, RowSink, SqlConnection, Value};
-
-use crate::sql::thread_io::written_bytes;
 
 /// Steps of SQLite's virtual machine between two looks at the clock: a tenth of a millisecond, about.
 const STEPS_BETWEEN_LOOKS: i32 = 10_000;
@@ -61,7 +60,7 @@ impl SqliteConnection {
 
     fn written(&self) -> Option<Written> {
         Some(Written {
-            bytes: written_bytes(Path::new("/proc/thread-self"))?,
+            bytes: written_bytes(&this_thread(&SystemTree::default()))?,
             changes: self.connection.total_changes(),
         })
     }

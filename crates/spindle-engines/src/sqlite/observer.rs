@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -13,13 +13,14 @@ use std::time::{Duration, Instant};
 
 use spindle_io::real::IoCounts;
 use spindle_kernel::SampledWaits;
+use spindle_system::SystemTree;
+use spindle_system::disk::ProcessIo;
+use spindle_system::threads::own_threads;
 
 use crate::engine::EngineWait;
-use crate::sql::thread_io::field_of;
 
 /// The name that the threads of clients begin with.
 const CLIENT_THREADS: &str = "client";
-const TASKS: &str = "/proc/self/task";
 /// Samples are so far apart: a thousand in a trial of twenty seconds, for about a thousandth of a processor.
 const INTERVAL: Duration = Duration::from_millis(20);
 
@@ -137,12 +138,8 @@ impl Drop for Observer {
 }
 
 /// The directories of the clients' threads.
-fn clients() -> impl Iterator<Item = std::path::PathBuf> {
-    let tasks = fs::read_dir(TASKS).into_iter().flatten().flatten();
-    tasks.map(|task| task.path()).filter(|task| {
-        let name = fs::read_to_string(task.join("comm"));
-        name.is_ok_and(|name| name.starts_with(CLIENT_THREADS))
-    })
+fn clients() -> impl Iterator<Item = PathBuf> {
+    own_threads(&SystemTree::default(), CLIENT_THREADS).into_iter()
 }
 
 fn waiting_in(task: &Path) -> Option<usize> {
@@ -156,13 +153,12 @@ fn waiting_in(task: &Path) -> Option<usize> {
 /// What the clients have read and written so far, by the system's count of their calls.
 pub(super) fn counts() -> IoCounts {
     clients().fold(IoCounts::default(), |sum, task| {
-        let io = fs::read_to_string(task.join("io")).unwrap_or_default();
-        let field = |key| field_of(&io, key).unwrap_or(0);
+        let io = ProcessIo::of_directory(&task).unwrap_or_default();
         sum + IoCounts {
-            reads: field("syscr:"),
-            writes: field("syscw:"),
-            read_bytes: field("rchar:"),
-            write_bytes: field("wchar:"),
+            reads: io.read_calls,
+            writes: io.write_calls,
+            read_bytes: io.read_call_bytes,
+            write_bytes: io.write_call_bytes,
             ..IoCounts::default()
         }
     })

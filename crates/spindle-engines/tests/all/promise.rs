@@ -2,8 +2,8 @@
 //! is named.
 
 use spindle_engines::promise::{Keeps, Promise, Storage};
-use spindle_layout::SystemTree;
-use spindle_layout::system::Beneath;
+use spindle_system::Beneath;
+use spindle_system::SystemTree;
 
 /// What lies beneath a directory of the test.
 pub fn storage(directory: &std::path::Path) -> Storage {

@@ -5,11 +5,15 @@ use std::collections::BTreeMap;
 use crate::sources::sources;
 
 /// What each crate may import of ours (`docs/architecture.md`).
-const CRATES: [(&str, &[&str]); 13] = [
+const CRATES: [(&str, &[&str]); 14] = [
     ("spindle-text", &[]),
     ("spindle-stats", &[]),
     ("spindle-io", &["spindle-stats", "spindle-text"]),
-    ("spindle-layout", &["spindle-io", "spindle-text"]),
+    ("spindle-system", &["spindle-io"]),
+    (
+        "spindle-layout",
+        &["spindle-io", "spindle-system", "spindle-text"],
+    ),
     (
         "spindle-kernel",
         &["spindle-io", "spindle-stats", "spindle-text"],
@@ -25,6 +29,7 @@ const CRATES: [(&str, &[&str]); 13] = [
             "spindle-kernel",
             "spindle-layout",
             "spindle-stats",
+            "spindle-system",
             "spindle-text",
             "spindle-workload",
         ],
@@ -50,6 +55,7 @@ const CRATES: [(&str, &[&str]); 13] = [
             "spindle-layout",
             "spindle-result",
             "spindle-stats",
+            "spindle-system",
             "spindle-text",
             "spindle-workload",
         ],
@@ -69,6 +75,7 @@ const CRATES: [(&str, &[&str]); 13] = [
             "spindle-result",
             "spindle-run",
             "spindle-stats",
+            "spindle-system",
             "spindle-text",
             "spindle-workload",
         ],

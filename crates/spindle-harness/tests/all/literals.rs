@@ -135,3 +135,61 @@ fn the_waits_of_every_engine_that_findings_look_at_have_a_type() {
 fn is_event(name: &str) -> bool {
     LOOKED_AT.iter().any(|begin| name.starts_with(begin))
 }
+
+/// Where the system's own trees may be named besides.
+const NAMES_SYSTEM_TREES: [&str; 2] = ["crates/spindle-system/src/", "crates/spindle-io/src/real/"];
+
+/// A descriptor is opened anew, or handed on, by such a path: nothing is read of the system.
+const OF_A_DESCRIPTOR: &str = "/fd/";
+
+#[test]
+fn one_crate_reads_what_the_system_says() {
+    let mut found = Vec::new();
+    for source in product() {
+        if NAMES_SYSTEM_TREES
+            .iter()
+            .any(|place| source.path.starts_with(place))
+        {
+            continue;
+        }
+        let product = source.text.split("#[cfg(test)]").next().unwrap_or_default();
+        for (number, line) in product.lines().enumerate() {
+            if reads_system_tree(line) {
+                found.push(format!("{}:{}: {}", source.path, number + 1, line.trim()));
+            }
+        }
+    }
+    assert!(
+        found.is_empty(),
+        "what /proc and /sys say, spindle-system tells:\n{}",
+        found.join("\n")
+    );
+}
+
+/// Whether a line of code names a file of the system's trees; a sentence that begins with one does not.
+fn reads_system_tree(line: &str) -> bool {
+    if line.trim_start().starts_with("//") || line.contains(OF_A_DESCRIPTOR) {
+        return false;
+    }
+    let texts = line.split('"').skip(1).step_by(2);
+    let mut paths = texts.filter(|text| !text.contains(' '));
+    paths.any(|path| path.starts_with("/proc") || path.starts_with("/sys/"))
+}
+
+#[test]
+fn a_look_at_the_system_is_seen() {
+    for line in [
+        "fs::read(\"/proc/locks\")",
+        "Path::new(\"/sys/block\")",
+        "read_dir(\"/proc\")",
+    ] {
+        assert!(reads_system_tree(line), "{line}");
+    }
+    for line in [
+        "// \"/proc/locks\"",
+        "format!(\"/proc/self/fd/{}\", fd)",
+        "format!(\"/sys does not show device {number}\")",
+    ] {
+        assert!(!reads_system_tree(line), "{line}");
+    }
+}

@@ -12,7 +12,7 @@ use super::Survey;
 use super::content::{Content, probe};
 use super::verdict::{Refusal, when_quiet};
 use crate::known_device::KnownDevice;
-use crate::system::Storage;
+use spindle_system::Storage;
 
 /// What was found about a file that may be written over.
 #[derive(Debug)]

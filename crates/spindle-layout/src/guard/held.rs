@@ -15,7 +15,7 @@ use rustix::fs::OFlags;
 use super::Refusal;
 use crate::known_device::{Appearance, KnownDevice};
 use crate::moment;
-use crate::system::{BlockDeviceNode, DeviceNumber, SystemTree};
+use spindle_system::{BlockDeviceNode, DeviceNumber, SystemTree};
 
 /// How long another program may have a device for a moment.
 const PATIENCE: Duration = Duration::from_secs(1);

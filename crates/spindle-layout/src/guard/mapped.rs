@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use crate::system::DeviceNumber;
+use spindle_system::DeviceNumber;
 
 const SECTOR_BYTES: u64 = 512;
 

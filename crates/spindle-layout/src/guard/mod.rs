@@ -8,8 +8,8 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::system::{DeviceNumber, Storage, SystemTree};
 use crate::tool::Tools;
+use spindle_system::{DeviceNumber, Storage, SystemTree};
 
 mod content;
 mod files;

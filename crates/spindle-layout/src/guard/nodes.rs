@@ -12,7 +12,7 @@ use rustix::io::Errno;
 
 use super::HeldDevice;
 use crate::moment;
-use crate::system::{BlockDeviceNode, DeviceNumber, SystemTree};
+use spindle_system::{BlockDeviceNode, DeviceNumber, SystemTree};
 
 /// Below `/dev`: where the directories of runs are.
 const PARENT: &str = "spindle";

@@ -4,9 +4,9 @@
 use std::path::PathBuf;
 
 use super::{Guard, Permit, Survey, Want};
-use crate::system::SystemTree;
-use crate::system::block_device::{BlockDeviceNode, by_id_names};
 use crate::tool::Tools;
+use spindle_system::SystemTree;
+use spindle_system::node::{BlockDeviceNode, by_id_names};
 
 /// Devices that are memory: a layout on one says nothing of storage.
 const MEMORY: [&str; 2] = ["ram", "zram"];

@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use crate::system::Storage;
-use crate::system::open_files::{Holder, OpenFor};
+use spindle_system::Storage;
+use spindle_system::open_files::{Holder, OpenFor};
 
 use super::survey::{Layer, LayerKind, Lower, MountedOn, Survey};
 use super::verdict::Use;

@@ -9,10 +9,10 @@ use std::path::{Path, PathBuf};
 
 use spindle_io::real::facts::loop_target;
 
-use crate::system::block_device::{BlockDeviceNode, btrfs_members};
-use crate::system::mounts::{Mount, TableError, mounts_of_all, swaps};
-use crate::system::{DeviceNumber, OpenFiles, Storage, SystemTree};
 use crate::tool::Tools;
+use spindle_system::mounts::{Mount, TableError, mounts_of_all, swaps};
+use spindle_system::node::{BlockDeviceNode, btrfs_members};
+use spindle_system::{DeviceNumber, OpenFiles, Storage, SystemTree};
 
 use super::mapped::{Target, targets};
 

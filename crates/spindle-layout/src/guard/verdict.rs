@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 
 use std::time::{Duration, Instant};
 
-use crate::system::block_device::{BlockDeviceNode, by_id_names};
-use crate::system::mounts::TableError;
-use crate::system::open_files::Holder;
-use crate::system::{DeviceNumber, Storage, SystemTree};
+use spindle_system::mounts::TableError;
+use spindle_system::node::{BlockDeviceNode, by_id_names};
+use spindle_system::open_files::Holder;
+use spindle_system::{DeviceNumber, Storage, SystemTree};
 
 use super::content::Content;
 use super::stack::Footprint;

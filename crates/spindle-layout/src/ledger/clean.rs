@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::{ENDING, Entry, Ledger, LedgerError};
 use crate::steps::{DropSchema, Site, Undone};
-use crate::system::SystemTree;
+use spindle_system::SystemTree;
 
 /// What was done about one ledger.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]

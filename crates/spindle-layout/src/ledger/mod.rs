@@ -14,8 +14,8 @@ use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
 use crate::steps::Record;
-use crate::system::SystemTree;
 use crate::tool::Tools;
+use spindle_system::SystemTree;
 
 mod clean;
 

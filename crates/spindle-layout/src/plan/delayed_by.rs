@@ -5,7 +5,7 @@ use std::fmt;
 use super::Facts;
 use super::facts::DELAYING_TOOL;
 use crate::spec::LayoutSpec;
-use crate::system::DeviceMapper;
+use spindle_system::DeviceMapper;
 
 /// What delays a layout's I/O.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use super::{LEAST_DEVICE_BYTES, Obstacle};
 use crate::guard::{Guard, Looked, Refusal, Survey, Want};
 use crate::spec::{DeviceSpec, LayoutKind, LayoutSpec};
-use crate::system::{DeviceMapper, SystemTree};
 use crate::tool::{Tools, find};
+use spindle_system::{DeviceMapper, SystemTree};
 
 /// What a plan must know of the machine.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -6,8 +6,8 @@ use super::facts::tools_of;
 use super::{Facts, share, taken_twice};
 use crate::guard::Refusal;
 use crate::spec::{DeviceSpec, LayoutKind, LayoutSpec};
-use crate::system::DeviceMapper;
 use crate::tool::package_of;
+use spindle_system::DeviceMapper;
 
 /// Why a layout cannot be made here, or not at all.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -11,9 +11,9 @@ use serde::{Deserialize, Serialize};
 use super::{DeviceName, ReadyDevice, Site, StepError, Undone, Workshop, new_uuid, wait_until};
 use crate::guard::HeldDevice;
 use crate::spec::size_text;
-use crate::system::block_device::{BlockDeviceNode, LoopBacking};
-use crate::system::{DeviceNumber, SystemTree};
 use crate::tool::argument;
+use spindle_system::node::{BlockDeviceNode, LoopBacking};
+use spindle_system::{DeviceNumber, SystemTree};
 
 /// Others may take a free loop device before we do; they will not do so for ever.
 const TRIES: u32 = 16;

@@ -20,8 +20,8 @@ use crate::guard::{
     Appearance, Content, DeviceState, EDGE_BYTES, Guard, HeldDevice, Permit, Refusal, TakenDevice,
     Want,
 };
-use crate::system::{BlockDeviceNode, DeviceNumber};
 use crate::tool::Tools;
+use spindle_system::{BlockDeviceNode, DeviceNumber};
 
 /// Takes a block device, checked by the guard; erases it if the experiment names it.
 #[derive(Debug, Clone, PartialEq, Eq)]

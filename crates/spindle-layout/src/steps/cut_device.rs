@@ -9,8 +9,8 @@ use super::claim_device::zero_ends;
 use super::{DeviceName, StepError, Workshop, new_uuid, run_on_devices, wait_until};
 use crate::guard::{EDGE_BYTES, HeldDevice};
 use crate::spec::size_text;
-use crate::system::block_device::BlockDeviceNode;
 use crate::tool::argument;
+use spindle_system::node::BlockDeviceNode;
 
 /// Cuts a claimed device into equal partitions.
 #[derive(Debug, Clone, PartialEq, Eq)]

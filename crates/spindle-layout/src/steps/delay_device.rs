@@ -33,7 +33,7 @@ impl DelayDevice {
     }
 
     pub(super) fn carry_out(&self, workshop: &mut Workshop<'_>) -> Result<(), StepError> {
-        workshop.site.tree.load_device_mapper(&workshop.site.tools);
+        workshop.site.tools.load_device_mapper(&workshop.site.tree);
         let ready = workshop.device(&self.device)?.clone();
         let size_bytes = workshop.look(&self.device)?.size_bytes;
         let mapped = MappedDevice::new(&workshop.site.tree, &self.mapped_name)?;

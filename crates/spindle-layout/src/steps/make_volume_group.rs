@@ -68,7 +68,7 @@ impl MakeVolumeGroup {
     }
 
     pub(super) fn carry_out(&self, workshop: &mut Workshop<'_>) -> Result<(), StepError> {
-        workshop.site.tree.load_device_mapper(&workshop.site.tools);
+        workshop.site.tools.load_device_mapper(&workshop.site.tree);
         let (mut called, mut appearances, mut uuids) = (Vec::new(), Vec::new(), Vec::new());
         for name in &self.devices {
             let ready = workshop.device(name)?;

@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 use super::{Site, StepError, Undone, new_uuid};
 use crate::guard::{HeldDevice, Refusal};
 use crate::ledger::Ledger;
-use crate::system::{BlockDeviceNode, SystemTree, names, text};
 use crate::tool::{ToolError, Tools};
+use spindle_system::{BlockDeviceNode, SystemTree, names, text};
 
 /// A device that was made.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

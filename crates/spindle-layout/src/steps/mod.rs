@@ -18,8 +18,8 @@ use crate::guard::{
 };
 use crate::ledger::{EntryNumber, Ledger, LedgerError};
 use crate::moment;
-use crate::system::SystemTree;
 use crate::tool::{ToolError, Tools};
+use spindle_system::SystemTree;
 
 mod attach_loop;
 mod claim_device;

@@ -12,9 +12,9 @@ use serde::{Deserialize, Serialize};
 use super::{DeviceName, Site, StepError, Undone, Workshop, wait_until};
 use crate::guard::Appearance;
 use crate::spec::FileSystemSpec;
-use crate::system::mounts::{Mount, mounts};
-use crate::system::{BlockDeviceNode, DeviceNumber, SystemTree};
 use crate::tool::argument;
+use spindle_system::mounts::{Mount, mounts};
+use spindle_system::{BlockDeviceNode, DeviceNumber, SystemTree};
 
 /// Mounts a file system.
 #[derive(Debug, Clone, PartialEq, Eq)]

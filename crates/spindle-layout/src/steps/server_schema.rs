@@ -70,7 +70,7 @@ impl ServerSchema {
 mod tests {
     use super::*;
     use crate::ledger::{Ledger, clean_with};
-    use crate::system::SystemTree;
+    use spindle_system::SystemTree;
 
     #[test]
     fn what_drops_schemas_decides_what_becomes_of_their_entries() {

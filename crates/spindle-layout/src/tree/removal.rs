@@ -4,11 +4,12 @@
 use std::ffi::CStr;
 use std::fs::File;
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use rustix::fs::{AtFlags, FileType, OFlags, fstat, statat, unlinkat};
 use spindle_io::real::FileError;
+use spindle_system::{SystemTree, processes};
 
 use crate::error::LayoutError;
 use crate::open_directory::{entries, open_within};
@@ -60,9 +61,9 @@ pub(crate) fn wait_until_left(path: &Path) -> Result<(), LayoutError> {
 }
 
 fn is_worked_in(path: &Path) -> bool {
-    let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
-    let mut directories = processes
-        .filter(|entry| entry.file_name().as_bytes()[0].is_ascii_digit())
-        .filter_map(|entry| std::fs::read_link(entry.path().join("cwd")).ok());
-    directories.any(|directory: PathBuf| directory.starts_with(path))
+    let tree = SystemTree::default();
+    let mut directories = processes::ids(&tree)
+        .into_iter()
+        .filter_map(|id| processes::working_directory(&tree, id));
+    directories.any(|directory| directory.starts_with(path))
 }

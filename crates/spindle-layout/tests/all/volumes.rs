@@ -16,7 +16,8 @@ use spindle_layout::spec::{
     Delay, DeviceSpec, FileSystemSpec, LayoutKind, Preparation, Share, VolumeSpec,
 };
 use spindle_layout::tool::Tools;
-use spindle_layout::{Facts, LayoutSpec, Ledger, Plan, Provision, SystemTree, Target, clean};
+use spindle_layout::{Facts, LayoutSpec, Ledger, Plan, Provision, Target, clean};
+use spindle_system::SystemTree;
 
 const RUN: &str = "volumes-20260101-120000";
 const DISKS: &str = "SPINDLE_TEST_DISKS";

@@ -18,15 +18,15 @@ use spindle_layout::{
 
 use super::{Databases, MadeDatabase, Making, OfLayout, devices_beneath};
 use crate::grounds::Grounds;
-use crate::observe::SystemFiles;
-use crate::observe::block_device::DeviceNumber;
-use crate::observe::cgroup::GroupLimits;
-use crate::observe::sampler::MemoryState;
 use crate::restored::DatabaseError;
 use crate::trial::protocol::{KernelTrial, TrialDatabase, WrittenRuns};
 use spindle_experiment::{
     AccessPath, Caching, DatabaseMemory, DatabaseSpec, Experiment, KernelSpec, Method, PutBack,
 };
+use spindle_system::DeviceNumber;
+use spindle_system::SystemTree;
+use spindle_system::cgroup::GroupLimits;
+use spindle_system::sampler::MemoryState;
 
 /// What a layout's database is made of.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -340,7 +340,7 @@ const MEMORY_SHARE: u64 = 4;
 
 /// Whether a golden copy can be kept in memory.
 fn kept(memory: DatabaseMemory, shape: &Shape) -> Kept {
-    let files = SystemFiles::default();
+    let files = SystemTree::default();
     let available = MemoryState::read(&files).map_or(0, |memory| memory.available_bytes);
     let allowed = GroupLimits::read(&files).memory_bytes;
     kept_in(

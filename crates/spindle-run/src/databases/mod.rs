@@ -28,14 +28,14 @@ use super::restored::{DatabaseError, Restored};
 use super::schedule::order_of_making;
 use super::schemas::OwnSchema;
 use super::volumes;
-use crate::observe::SystemFiles;
-use crate::observe::block_device::DeviceNumber;
 use crate::observe::device_probe::Probed;
-use crate::observe::machine::DataPath;
 use crate::trial::protocol::{TrialDatabase, WrittenRuns};
 use blocks::MadeBlocks;
 use spindle_experiment::{DatabaseSpec, Experiment, PutBack, RemoteSpec};
 use spindle_result::Restore;
+use spindle_system::DeviceNumber;
+use spindle_system::SystemTree;
+use spindle_system::machine::DataPath;
 use tree::{FileShape, MadeTree};
 
 /// A database of the run. Layouts that need the same share one.
@@ -403,7 +403,7 @@ fn put_back(
 
 /// The block devices beneath some places, where known.
 fn devices_beneath<'a>(places: impl IntoIterator<Item = &'a Path>) -> Vec<DeviceNumber> {
-    let system = SystemFiles::default();
+    let system = SystemTree::default();
     let places: BTreeSet<&Path> = places.into_iter().collect();
     let device = |place: &Path| {
         let device = DataPath::capture(&system, place).device;

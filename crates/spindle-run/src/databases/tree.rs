@@ -13,12 +13,12 @@ use spindle_layout::{
 };
 
 use super::{Databases, Made, MadeDatabase, Making, OfLayout, devices_beneath};
-use crate::observe::block_device::DeviceNumber;
 use crate::observe::device_probe::Probed;
 use crate::restored::DatabaseError;
 use crate::server_files::ServerFiles;
 use crate::trial::protocol::{ServerTrial, TrialDatabase};
 use spindle_experiment::{PutBack, ServerSpec};
+use spindle_system::DeviceNumber;
 
 /// The settings that a database is made with: what takes part in how its files are.
 pub(super) type FileShape = BTreeMap<String, String>;

@@ -4,9 +4,9 @@
 use spindle_engines::engine::CacheCounts;
 use spindle_result::{SystemColumn, SystemSeries};
 
-use super::cpu::{CpuShares, CpuTimes};
-use super::disk::DiskCounters;
-use super::sampler::{MemoryState, Pressure, Sample};
+use spindle_system::cpu::{CpuShares, CpuTimes};
+use spindle_system::disk::DiskCounters;
+use spindle_system::sampler::{MemoryState, Pressure, Sample};
 
 const MIB: f64 = (1 << 20) as f64;
 
@@ -285,10 +285,10 @@ impl SeriesBuilder {
 
 #[cfg(test)]
 mod tests {
-    use super::super::block_device::DeviceNumber;
-    use super::super::cpu::ProcessCpu;
-    use super::super::sampler::{DiskSample, Scheduler};
     use super::*;
+    use spindle_system::DeviceNumber;
+    use spindle_system::cpu::ProcessCpu;
+    use spindle_system::sampler::{DiskSample, Scheduler};
 
     fn look(elapsed_us: u64) -> Look {
         let nothing = Sample {

@@ -9,11 +9,11 @@ use super::databases::{Databases, Files};
 use super::room::Room;
 use super::text::about_size;
 use crate::databases::blocks::is_kept_in_memory;
-use crate::observe::SystemFiles;
-use crate::observe::cgroup::GroupLimits;
-use crate::observe::sampler::MemoryState;
 use crate::server_files::request_of;
 use spindle_experiment::{DatabaseSpec, Experiment};
+use spindle_system::SystemTree;
+use spindle_system::cgroup::GroupLimits;
+use spindle_system::sampler::MemoryState;
 
 /// What a trial of the embedded database takes beside its caches: its programs and threads, about.
 const WORKER_BYTES: u64 = 48 << 20;
@@ -34,7 +34,7 @@ pub struct MachineMemory {
 impl MachineMemory {
     /// Looks at the machine; `None` when it does not tell.
     pub fn look() -> Option<MachineMemory> {
-        let files = SystemFiles::default();
+        let files = SystemTree::default();
         let state = MemoryState::read(&files)?;
         let limit = GroupLimits::read(&files).memory_bytes.unwrap_or(u64::MAX);
         Some(MachineMemory {

@@ -4,6 +4,9 @@
 use std::collections::BTreeSet;
 
 use spindle_experiment::Experiment;
+use spindle_system::machine::Machine;
+use spindle_system::memory::MemoryBudget;
+use spindle_system::{SystemTree, own_group};
 
 use super::{RunError, Runner};
 use crate::directory;
@@ -11,9 +14,6 @@ use crate::examine::examine;
 use crate::grounds::Grounds;
 use crate::journal::Event;
 use crate::limits::{self, Flushes};
-use crate::observe::machine::Machine;
-use crate::observe::memory::MemoryBudget;
-use crate::observe::{SystemFiles, own_group};
 use crate::same_place;
 use crate::trial::own_cost::OwnCostTask;
 use crate::trial::supervisor::{self, TrialError};
@@ -25,7 +25,7 @@ impl Runner {
         wanted: &[usize],
     ) -> Result<(), RunError> {
         let paths = grounds.paths(wanted);
-        let machine = Machine::capture(&SystemFiles::default(), &paths);
+        let machine = Machine::capture(&SystemTree::default(), &paths);
         if let Some(before) = &self.state.machine {
             same_place::directories(&self.state.experiment, before, &machine)?;
             if same_place::is_another_machine(before, &machine) {
@@ -43,7 +43,7 @@ impl Runner {
 
     /// The means to hold every trial to its memory budget, or a word to the person that there is none.
     pub(super) fn record_budget(&mut self) -> Result<Option<MemoryBudget>, RunError> {
-        let files = SystemFiles::default();
+        let files = SystemTree::default();
         for leftover in own_group::remove_leftovers(&files) {
             self.say(&format!(
                 "removed {}, left by a dead run",

@@ -16,6 +16,7 @@ use jiff::Timestamp;
 use spindle_experiment::Experiment;
 use spindle_layout::plan::LookedAt;
 use spindle_result::Phase;
+use spindle_system::memory::MemoryBudget;
 use spindle_text::files::Directory;
 
 use crate::databases::Databases;
@@ -24,7 +25,6 @@ use crate::grounds::{GroundError, Grounds};
 use crate::journal::{Event, Journal, JournalError};
 use crate::limits::LayoutLimit;
 use crate::listener::{Listener, Nobody, Said};
-use crate::observe::memory::MemoryBudget;
 use crate::quiet::Quiet;
 use crate::reckoning::Reckoning;
 use crate::replay::RunState;

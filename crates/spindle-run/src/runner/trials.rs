@@ -8,6 +8,8 @@ use rand_xoshiro::rand_core::RngCore;
 use spindle_experiment::Experiment;
 use spindle_io::env::seeded_rng;
 use spindle_result::{Conditions, Doubt, QuietWait, TRIES_MAX, TrialTimes, doubt};
+use spindle_system::DeviceNumber;
+use spindle_system::memory::MemoryBudget;
 
 use super::{RunError, Runner};
 use crate::databases::Databases;
@@ -16,9 +18,7 @@ use crate::grounds::Grounds;
 use crate::journal::Event;
 use crate::limits::LayoutLimit;
 use crate::listener::Said;
-use crate::observe::block_device::DeviceNumber;
 use crate::observe::device_probe;
-use crate::observe::memory::MemoryBudget;
 use crate::replay::CaseKey;
 use crate::restored::Restored;
 use crate::schedule::Planned;

@@ -11,8 +11,8 @@ use spindle_io::real::{Caching, FileDevice, Queue, SlavePool};
 use spindle_io::{Arena, BlockDevice, Completion, Request, Submission};
 use spindle_layout::KnownDevice;
 
-use crate::observe::disk::DiskCounters;
-use crate::observe::io_limit::Rates;
+use spindle_system::disk::DiskCounters;
+use spindle_system::io_limit::Rates;
 
 /// Size of the scratch file.
 pub const SCRATCH_BYTES: u64 = 16 << 20;

@@ -26,19 +26,19 @@ use super::protocol::{Outcome, Progress, Report, Task, TrialDatabase, data_paths
 use super::query_run::query_run;
 use super::response_time::{CLIENT_THREADS, MeanTime};
 use super::series_recorder::{self, SeriesRecorder};
-use crate::observe::SystemFiles;
-use crate::observe::disk::DiskCounters;
-use crate::observe::file_locks::WritingThreads;
-use crate::observe::io_limit;
-use crate::observe::processes::Processes;
-use crate::observe::sampler::Sampler;
 use crate::observe::series::DatabaseState;
-use crate::observe::threads::ThreadTimes;
 use spindle_experiment::{Caching, WriteSync};
 use spindle_result::{
     Arrivals, CacheUse, KindOfTransaction, Latency, Memory, QueryRun, SegmentSpace, Standstill,
     StatementTime, SystemSeries, TrialTimes, WarmUp,
 };
+use spindle_system::SystemTree;
+use spindle_system::disk::DiskCounters;
+use spindle_system::file_locks::WritingThreads;
+use spindle_system::io_limit;
+use spindle_system::processes::Processes;
+use spindle_system::sampler::Sampler;
+use spindle_system::threads::ThreadTimes;
 
 /// Samples in a warm-up that ends by itself are so far apart: the fewest that tell a steady state take five seconds.
 const WARM_UP_SAMPLE_MS: u64 = 50;
@@ -125,7 +125,7 @@ impl Measurement<'_> {
             statements: self.running.statements(),
             clients: self.client_times(),
             system: sampler.sample(),
-            process: ProcessCounts::now(&SystemFiles::default()),
+            process: ProcessCounts::now(&SystemTree::default()),
             charged: self.charged(),
         }
     }
@@ -146,7 +146,7 @@ impl Measurement<'_> {
     }
 
     fn client_times(&self) -> Option<ThreadTimes> {
-        let files = SystemFiles::default();
+        let files = SystemTree::default();
         let clients = ThreadTimes::of(&files, std::process::id(), CLIENT_THREADS)?;
         let threads = self.engine.counters().session_threads().into_iter();
         let threads = threads.map(|thread| (thread.process_id, thread.thread_id));
@@ -154,7 +154,7 @@ impl Measurement<'_> {
     }
 
     fn charged(&self) -> Vec<Option<DiskCounters>> {
-        let files = SystemFiles::default();
+        let files = SystemTree::default();
         let limited = self.task.limited.iter();
         limited
             .map(|limited| io_limit::charged_to_self(&files, limited.disk))
@@ -177,7 +177,7 @@ impl Measurement<'_> {
     /// Warms up, and counts while the clients are at work.
     async fn measure(&mut self) -> Result<Measured, EngineError> {
         let sampler = Sampler::new(
-            SystemFiles::default(),
+            SystemTree::default(),
             self.task.devices.clone(),
             Processes::with_servers(std::process::id(), self.engine.counters().processes()),
         );
@@ -362,7 +362,7 @@ impl Measurement<'_> {
                 cache: engine.counters().cache(),
             }
         };
-        let writers = WritingThreads::of(SystemFiles::default(), std::process::id());
+        let writers = WritingThreads::of(SystemTree::default(), std::process::id());
         let interval_ms = series_recorder::interval_ms(self.task.measure_ms);
         SeriesRecorder::start(sampler, writers, database, interval_ms).map_err(|error| {
             EngineError::failed("starting the thread that samples the system", error)

@@ -5,14 +5,13 @@ use spindle_io::real::{QueueCalls, facts};
 use spindle_workload::driver::{StatementTotal, TimeSpent};
 
 use super::response_time::{MeanTime, SessionWait, response_time};
-use crate::observe::SystemFiles;
-use crate::observe::block_device::DeviceNumber;
-use crate::observe::disk::DiskCounters;
-use crate::observe::sampler::Sample;
-use crate::observe::threads::ThreadTimes;
 use spindle_result::{
     CacheUse, CpuMicroseconds, CpuShares, IoCalls, IoCounts, ResponseTime, StatementTime, Wait,
 };
+use spindle_system::disk::DiskCounters;
+use spindle_system::sampler::Sample;
+use spindle_system::threads::ThreadTimes;
+use spindle_system::{DeviceNumber, SystemTree};
 
 /// Everything counted, at one moment.
 pub(super) struct Moment {
@@ -54,7 +53,7 @@ pub(super) struct ProcessCounts {
 const KERNEL_WORKERS: &str = "iou-wrk";
 
 impl ProcessCounts {
-    pub(super) fn now(files: &SystemFiles) -> ProcessCounts {
+    pub(super) fn now(files: &SystemTree) -> ProcessCounts {
         let workers = ThreadTimes::of(files, std::process::id(), KERNEL_WORKERS);
         ProcessCounts {
             queue: QueueCalls::now(),

@@ -7,8 +7,9 @@ use std::path::{Path, PathBuf};
 
 use spindle_engines::engine::Engine;
 use spindle_engines::promise::{self, Storage};
-use spindle_layout::system::Beneath;
-use spindle_layout::{SystemTree, place_of};
+use spindle_layout::place_of;
+use spindle_system::Beneath;
+use spindle_system::SystemTree;
 
 use super::protocol::{TrialDatabase, file_paths};
 use spindle_result::{Keeps, Promise, PromiseReason};

@@ -14,14 +14,14 @@ use spindle_layout::{DatabaseFiles, Place, TreeDirectories};
 
 use super::limit_probe::LimitProbe;
 use super::own_cost::OwnCostTask;
-use crate::observe::block_device::DeviceNumber;
-use crate::observe::io_limit::Rates;
 use spindle_experiment::{AccessPath, Caching, Delay, KernelSpec, Workload};
 use spindle_result::{
     Arrivals, CacheUse, ClientAudit, CpuMicroseconds, CpuShares, IoCalls, IoCounts,
     KindOfTransaction, Latency, Memory, OwnCost, Promise, QueryRun, ResponseTime, SegmentSpace,
     Standstill, StatementTime, SystemSeries, TrialTimes, Wait, WarmUp,
 };
+use spindle_system::DeviceNumber;
+use spindle_system::io_limit::Rates;
 
 /// What a worker is started for.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -20,8 +20,8 @@ use std::borrow::Cow;
 use spindle_engines::engine::EngineWait;
 use spindle_engines::kernel::SampledWaits;
 
-use crate::observe::threads::ThreadTimes;
 use spindle_result::{ResponseTime, TimePart, TimeUse};
+use spindle_system::threads::ThreadTimes;
 
 /// The name that the threads of clients begin with.
 pub const CLIENT_THREADS: &str = "client";

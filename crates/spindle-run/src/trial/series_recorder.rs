@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 
 use spindle_io::real::facts::processor_time_of_thread;
 
-use crate::observe::file_locks::WritingThreads;
-use crate::observe::sampler::Sampler;
 use crate::observe::series::{DatabaseState, Look, SeriesBuilder};
 use spindle_result::SystemSeries;
+use spindle_system::file_locks::WritingThreads;
+use spindle_system::sampler::Sampler;
 
 /// Looks are this far apart, but for short trials.
 const INTERVAL_MAX_MS: u64 = 1000;
@@ -98,9 +98,9 @@ impl SeriesRecorder {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::observe::SystemFiles;
-    use crate::observe::block_device::DeviceNumber;
-    use crate::observe::processes::Processes;
+    use spindle_system::DeviceNumber;
+    use spindle_system::SystemTree;
+    use spindle_system::processes::Processes;
 
     #[test]
     fn a_trial_of_ten_seconds_or_more_is_looked_at_each_second() {
@@ -111,7 +111,7 @@ mod tests {
     #[test]
     fn every_interval_has_a_value_in_each_column() {
         let process_id = std::process::id();
-        let files = SystemFiles::default();
+        let files = SystemTree::default();
         let sampler = Sampler::new(
             files.clone(),
             Vec::<DeviceNumber>::new(),

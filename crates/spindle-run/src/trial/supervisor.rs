@@ -14,9 +14,9 @@ use spindle_engines::sql::server;
 use super::limit_probe::LimitProbe;
 use super::own_cost::OwnCostTask;
 use super::protocol::{Order, Outcome, Progress, Report, Task, TrialDatabase};
-use crate::observe::io_limit::{IoGroup, IoLimit};
-use crate::observe::memory::{MemoryBudget, MemoryGroup, MemoryUsage};
 use spindle_result::OwnCost;
+use spindle_system::io_limit::{IoGroup, IoLimit};
+use spindle_system::memory::{MemoryBudget, MemoryGroup, MemoryUsage};
 
 /// The hidden command that turns the program into a worker.
 pub const WORKER_COMMAND: &str = "trial-worker";

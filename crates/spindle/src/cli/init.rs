@@ -12,7 +12,6 @@ use clap::Args;
 use spindle_engines::sql::ServerKind;
 use spindle_engines::sql::{ServerRequest, server};
 use spindle_experiment::{Changes, Experiment};
-use spindle_layout::SystemTree;
 use spindle_layout::guard::{EmptyDevice, Guard, Want, empty_devices};
 use spindle_layout::tool::Tools;
 use spindle_text::quantity::{duration_text, parse_duration_ms};
@@ -24,8 +23,8 @@ use crate::ask::interview::{
 };
 use crate::ask::question::check_path;
 use crate::{plan, say};
-use spindle_run::observe::{SystemFiles, mounts};
 use spindle_run::reckoning::file_system_of;
+use spindle_system::{SystemTree, mounts};
 
 /// File systems that databases are put on.
 const FILE_SYSTEMS: [&str; 10] = [
@@ -397,7 +396,7 @@ fn machine() -> Machine {
 fn places() -> Vec<Place> {
     let mut places: Vec<Place> = Vec::new();
     let mut seen = Vec::new();
-    let mounts = mounts::all(&SystemFiles::default());
+    let mounts = mounts::readable_mounts(&SystemTree::default());
     let others = mounts.iter().filter(|mount| {
         let is_writable = mount.options.split(',').any(|option| option == "rw");
         is_writable && FILE_SYSTEMS.contains(&mount.kind.as_str()) && mount.mount_point.is_dir()

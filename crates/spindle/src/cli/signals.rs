@@ -1,7 +1,6 @@
 //! What the system tells the program from outside: stop (Ctrl-C, SIGTERM, the terminal is gone), and that a file would
 //! be larger than allowed. Handlers are set before anything is made.
 
-use std::fs;
 use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -11,6 +10,8 @@ use rustix::process::{Resource, getrlimit};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::iterator::Signals;
 use spindle_layout::ledger;
+use spindle_system::SystemTree;
+use spindle_system::processes::ignores_signal;
 
 use crate::say;
 use crate::watch::terminal;
@@ -26,7 +27,7 @@ pub(super) fn interrupts(at_once: AtOnce) -> Arc<AtomicBool> {
     let flag = Arc::new(AtomicBool::new(false));
     let mut numbers = vec![SIGINT, SIGTERM];
     // `nohup spindle run ...` is to outlive its terminal.
-    if !is_ignored(SIGHUP) {
+    if !ignores_signal(&SystemTree::default(), SIGHUP) {
         numbers.push(SIGHUP);
     }
     let mut signals = Signals::new(numbers).expect("these signals may be handled");
@@ -128,14 +129,6 @@ fn still_there() -> String {
     text
 }
 
-/// Whether a signal was ignored when the program began (proc(5), `SigIgn`).
-fn is_ignored(signal: i32) -> bool {
-    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
-    mask.is_some_and(|mask| mask & (1 << (signal - 1)) != 0)
-}
-
 /// Lets a write beyond the limit on the size of files fail with a reason, in place of the signal that ends the program.
 pub(super) fn outlive_file_size_limit() {
     // The handler is there to have been called: the write then returns EFBIG (setrlimit(2)).
@@ -154,6 +147,8 @@ pub(super) fn advice_on_file_size(reason: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]

@@ -3,14 +3,13 @@
 use std::path::Path;
 
 use spindle_io::real::facts::{self, DirectProbe};
-use spindle_layout::SystemTree;
-use spindle_layout::system::DeviceMapper;
 use spindle_layout::tool::{find as find_tool, package_of};
+use spindle_system::DeviceMapper;
+use spindle_system::SystemTree;
 
 use super::Finding;
-use spindle_run::observe::SystemFiles;
-use spindle_run::observe::cgroup::Hierarchy;
-use spindle_run::observe::memory::MemoryBudget;
+use spindle_system::cgroup::Hierarchy;
+use spindle_system::memory::MemoryBudget;
 
 /// Tools by which layouts are made, and what for.
 const TOOLS: [(&str, &str); 10] = [
@@ -27,7 +26,7 @@ const TOOLS: [(&str, &str); 10] = [
 ];
 
 /// Looks at everything, direct I/O in the directory `here`.
-pub(super) fn find(files: &SystemFiles, here: &Path) -> Vec<Finding> {
+pub(super) fn find(files: &SystemTree, here: &Path) -> Vec<Finding> {
     let mut findings = vec![io_uring(), libaio(files), direct(here), root()];
     findings.extend(
         TOOLS
@@ -51,7 +50,7 @@ fn io_uring() -> Finding {
 }
 
 /// Kernel AIO, by its own limits (Linux Documentation/admin-guide/sysctl/fs.rst).
-fn libaio(files: &SystemFiles) -> Finding {
+fn libaio(files: &SystemTree) -> Finding {
     let limit = |name: &str| files.number_of(&files.proc.join("sys/fs").join(name));
     match (limit("aio-nr"), limit("aio-max-nr")) {
         (Some(used), Some(most)) if used < most => {
@@ -102,7 +101,7 @@ fn installed(tool: &str, what_for: &str) -> Finding {
     )
 }
 
-fn device_mapper(files: &SystemFiles) -> Finding {
+fn device_mapper(files: &SystemTree) -> Finding {
     let tree = SystemTree {
         proc: files.proc.clone(),
         sys: files.sys.clone(),
@@ -124,7 +123,7 @@ fn device_mapper(files: &SystemFiles) -> Finding {
     }
 }
 
-fn memory_controller(files: &SystemFiles) -> Finding {
+fn memory_controller(files: &SystemTree) -> Finding {
     match MemoryBudget::available(files) {
         Ok(budget) => Finding::ok(format!(
             "memory budget: control groups {:?}",
@@ -137,7 +136,7 @@ fn memory_controller(files: &SystemFiles) -> Finding {
     }
 }
 
-fn io_controller(files: &SystemFiles) -> Finding {
+fn io_controller(files: &SystemTree) -> Finding {
     let first = Hierarchy::of_self(files, "blkio");
     match first.or_else(|| Hierarchy::of_self(files, "io")) {
         Some(hierarchy) => Finding::ok(format!(

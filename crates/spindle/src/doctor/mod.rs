@@ -1,12 +1,12 @@
 //! `spindle doctor`: what this machine can do, and what makes its results noisy, each with what it means and a remedy.
-//! `abilities` and `noise` find, this module shows. Everything is read through [`SystemFiles`]; nothing is changed.
+//! `abilities` and `noise` find, this module shows. Everything is read through [`SystemTree`]; nothing is changed.
 
 use std::fmt::Write;
 
 mod abilities;
 mod noise;
 
-use spindle_run::observe::SystemFiles;
+use spindle_system::SystemTree;
 
 /// How something stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,7 +57,7 @@ impl Finding {
 
 /// Looks at this machine for about half a second and tells what was found.
 pub fn report() -> String {
-    let files = SystemFiles::default();
+    let files = SystemTree::default();
     let here = std::env::current_dir().unwrap_or_default();
     let abilities = abilities::find(&files, &here);
     let noise = noise::find(&files, &noise::Sampled::over_half_a_second(&files));

@@ -7,10 +7,11 @@ use std::time::Duration;
 use rustix::time::{ClockId, Timespec, clock_gettime};
 
 use super::Finding;
-use spindle_run::observe::SystemFiles;
-use spindle_run::observe::block_device::{BlockDevice, DeviceNumber};
-use spindle_run::observe::cpu::CpuTimes;
-use spindle_run::observe::machine::Machine;
+use spindle_system::block_device::BlockDevice;
+use spindle_system::cpu::CpuTimes;
+use spindle_system::disk::ProcessIo;
+use spindle_system::machine::Machine;
+use spindle_system::{DeviceNumber, SystemTree, processes, text};
 
 /// How long other work is watched.
 const SAMPLE: Duration = Duration::from_millis(500);
@@ -40,7 +41,7 @@ pub(super) struct Sampled {
 
 impl Sampled {
     /// Watches for half a second.
-    pub(super) fn over_half_a_second(files: &SystemFiles) -> Sampled {
+    pub(super) fn over_half_a_second(files: &SystemTree) -> Sampled {
         let io_before = process_io(files);
         let cpu_before = CpuTimes::read(files);
         let (set_before, raw_before) = clocks_ns();
@@ -80,28 +81,21 @@ fn clocks_ns() -> (i128, i128) {
 }
 
 /// Bytes that each other process has read from and written to devices: proc_pid_io(5), for root only of all users.
-fn process_io(files: &SystemFiles) -> BTreeMap<(u32, String), u64> {
-    let own = std::process::id();
-    let processes = fs::read_dir(&files.proc).into_iter().flatten().flatten();
-    processes
-        .filter_map(|entry| {
-            let pid: u32 = entry.file_name().to_str()?.parse().ok()?;
-            let text = files.text_of(&entry.path().join("io"))?;
-            let name = files.text_of(&entry.path().join("comm"))?;
-            let figure = |key: &str| -> Option<u64> {
-                let line = text.lines().find_map(|line| line.strip_prefix(key))?;
-                line.trim().parse().ok()
-            };
-            (pid != own).then_some((
-                (pid, name),
-                figure("read_bytes:")? + figure("write_bytes:")?,
-            ))
-        })
-        .collect()
+fn process_io(files: &SystemTree) -> BTreeMap<(u32, String), u64> {
+    let others = processes::ids(files)
+        .into_iter()
+        .filter(|process_id| *process_id != std::process::id());
+    let moved = others.filter_map(|process_id| {
+        let io = ProcessIo::read(files, process_id)?;
+        let program = processes::program_of(files, process_id)?;
+        let program = String::from_utf8_lossy(&program).into_owned();
+        Some(((process_id, program), io.read_bytes + io.written_bytes))
+    });
+    moved.collect()
 }
 
 /// Looks at everything.
-pub(super) fn find(files: &SystemFiles, sampled: &Sampled) -> Vec<Finding> {
+pub(super) fn find(files: &SystemTree, sampled: &Sampled) -> Vec<Finding> {
     let machine = Machine::capture(files, &[]);
     let mut findings = vec![
         governor(&machine),
@@ -129,7 +123,7 @@ fn governor(machine: &Machine) -> Finding {
 }
 
 /// Linux Documentation/admin-guide/pm/cpuidle.rst.
-fn idle_states(files: &SystemFiles) -> Finding {
+fn idle_states(files: &SystemTree) -> Finding {
     let states = files.sys.join("devices/system/cpu/cpu0/cpuidle");
     let deepest = fs::read_dir(states)
         .into_iter()
@@ -200,10 +194,8 @@ fn other_io(sampled: &Sampled) -> Finding {
     )
 }
 
-fn memory(files: &SystemFiles) -> Vec<Finding> {
-    let table = files
-        .text_of(&files.proc.join("meminfo"))
-        .unwrap_or_default();
+fn memory(files: &SystemTree) -> Vec<Finding> {
+    let table = text(&files.proc.join("meminfo")).unwrap_or_default();
     let mebibytes = |key: &str| -> Option<u64> {
         let line = table
             .lines()
@@ -266,14 +258,14 @@ fn clock(sampled: &Sampled) -> Finding {
 }
 
 /// Whole devices that hold data; not loop devices, memory or empty drives.
-fn disks(files: &SystemFiles) -> Vec<BlockDevice> {
+fn disks(files: &SystemTree) -> Vec<BlockDevice> {
     let entries = fs::read_dir(files.sys.join("block"))
         .into_iter()
         .flatten()
         .flatten();
     let mut disks: Vec<BlockDevice> = entries
         .filter_map(|entry| {
-            let number: DeviceNumber = files.text_of(&entry.path().join("dev"))?.parse().ok()?;
+            let number: DeviceNumber = text(&entry.path().join("dev"))?.parse().ok()?;
             BlockDevice::describe(files, number)
         })
         .filter(|disk| disk.size_bytes.is_some_and(|bytes| bytes > 0))
@@ -320,7 +312,7 @@ fn disk(disk: &BlockDevice) -> Vec<Finding> {
 mod tests {
     use super::*;
     use crate::doctor::Standing;
-    use spindle_run::observe::fixture::Fixture;
+    use spindle_system::fixture::Fixture;
 
     fn warnings(fixture: &Fixture, sampled: &Sampled) -> String {
         let findings = find(&fixture.files(), sampled);

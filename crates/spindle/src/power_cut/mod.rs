@@ -24,8 +24,9 @@ use spindle_layout::spec::{DeviceSpec, LayoutKind, Preparation};
 use spindle_layout::steps::StepError;
 use spindle_layout::tool::{ToolError, Tools};
 use spindle_layout::{
-    Facts, LayoutError, LayoutSpec, Ledger, LedgerError, Plan, Provision, SystemTree, ledger,
+    Facts, LayoutError, LayoutSpec, Ledger, LedgerError, Plan, Provision, ledger,
 };
+use spindle_system::SystemTree;
 
 use case::Case;
 use judge::{Judging, Row, judge};

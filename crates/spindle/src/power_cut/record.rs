@@ -15,11 +15,12 @@ use spindle_io::Env;
 use spindle_io::real::device_mapper::DeviceMapper;
 use spindle_io::real::{RealEnv, block_on, facts};
 use spindle_layout::power_cut::{AddressMap, mark};
-use spindle_layout::system::DeviceNumber;
 use spindle_layout::{
-    DatabaseFiles, Facts, FileManager, LayoutError, Ledger, Place, Plan, Provision, SystemTree,
-    Target, create_file,
+    DatabaseFiles, Facts, FileManager, LayoutError, Ledger, Place, Plan, Provision, Target,
+    create_file,
 };
+use spindle_system::DeviceNumber;
+use spindle_system::SystemTree;
 use spindle_workload::Workload;
 use spindle_workload::driver::{self, Behaviour};
 

@@ -12,13 +12,13 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use spindle_layout::KnownDevice;
-use spindle_run::observe::SystemFiles;
-use spindle_run::observe::block_device::DeviceNumber;
-use spindle_run::observe::disk::DiskCounters;
-use spindle_run::observe::io_limit::{IoLimit, Rates};
 use spindle_run::trial::limit_probe::{LimitProbe, ProbedWrites, SCRATCH_BYTES};
 use spindle_run::trial::protocol::{Order, Report};
 use spindle_run::trial::supervisor::WORKER_COMMAND;
+use spindle_system::DeviceNumber;
+use spindle_system::SystemTree;
+use spindle_system::disk::DiskCounters;
+use spindle_system::io_limit::{IoLimit, Rates};
 
 const IOPS: Rates = Rates {
     read_iops: Some(300),
@@ -89,7 +89,7 @@ impl Disk {
     }
 
     fn counters(&self) -> DiskCounters {
-        DiskCounters::read(&SystemFiles::default(), self.number()).unwrap()
+        DiskCounters::read(&SystemTree::default(), self.number()).unwrap()
     }
 }
 
@@ -125,7 +125,7 @@ fn can_limit() -> bool {
         return false;
     }
     let any = DeviceNumber { major: 7, minor: 0 };
-    match IoLimit::available(&SystemFiles::default(), IOPS, &[any]) {
+    match IoLimit::available(&SystemTree::default(), IOPS, &[any]) {
         Err(reason) if !reason.to_string().contains("/sys") => {
             spindle_harness::skip(format_args!("limits: {reason}"));
             false
@@ -136,7 +136,7 @@ fn can_limit() -> bool {
 
 /// Has a process that is limited on `limited` work as fast as it can, and returns what it says.
 fn probe(probe: LimitProbe, limited: DeviceNumber) -> Option<String> {
-    let limit = IoLimit::available(&SystemFiles::default(), probe.rates, &[limited]).unwrap();
+    let limit = IoLimit::available(&SystemTree::default(), probe.rates, &[limited]).unwrap();
     let mut worker = Command::new(env!("CARGO_BIN_EXE_spindle"))
         .arg(WORKER_COMMAND)
         .stdin(Stdio::piped())

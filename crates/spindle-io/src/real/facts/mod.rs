@@ -5,6 +5,7 @@ mod direct;
 mod extents;
 mod file_system;
 mod loop_device;
+mod mount_table;
 mod page_cache;
 mod process;
 
@@ -17,6 +18,7 @@ pub use direct::{DirectIo, DirectProbe, atomic_write_bytes, direct_io, direct_pr
 pub use extents::{Extents, SeenBy, extents};
 pub use file_system::{FsFacts, file_system};
 pub use loop_device::{LoopTarget, loop_target};
+pub use mount_table::{MountLine, unescaped};
 pub use page_cache::{CacheState, cached, drop_cache, resident_pages};
 pub use process::{
     ProcessorTime, anonymous_bytes, preemptions, processor_time_of_thread, processor_use_of_thread,

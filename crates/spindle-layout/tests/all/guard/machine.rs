@@ -7,10 +7,10 @@ use std::io::Write;
 use std::os::unix::fs::{MetadataExt, symlink};
 use std::path::{Path, PathBuf};
 
-use spindle_layout::SystemTree;
 use spindle_layout::guard::{DeviceState, Refusal, Survey};
-use spindle_layout::system::DeviceNumber;
-use spindle_layout::system::mounts::TableError;
+use spindle_system::DeviceNumber;
+use spindle_system::SystemTree;
+use spindle_system::mounts::TableError;
 
 /// A described machine, removed when dropped.
 pub struct Machine {
@@ -46,6 +46,7 @@ impl Machine {
             proc: self.path("proc"),
             sys: self.path("sys"),
             dev: self.path("dev"),
+            etc: self.path("etc"),
             modules: self.path("modules"),
         }
     }

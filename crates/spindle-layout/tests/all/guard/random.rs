@@ -6,7 +6,7 @@ use std::path::Path;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{RngCore, SeedableRng};
 use spindle_layout::guard::{Content, DeviceState, Signature, Survey, Want, verdict};
-use spindle_layout::system::mounts::{parse_mounts, parse_swaps};
+use spindle_system::mounts::{parse_mounts, parse_swaps};
 
 use super::machine::Machine;
 

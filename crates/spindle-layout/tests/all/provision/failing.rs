@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use spindle_layout::guard::Permit;
 use spindle_layout::spec::{LayoutKind, VolumeSpec};
-use spindle_layout::system::DeviceMapper;
-use spindle_layout::{Facts, Ledger, Plan, Provision, SystemTree, clean};
+use spindle_layout::{Facts, Ledger, Plan, Provision, clean};
+use spindle_system::DeviceMapper;
+use spindle_system::SystemTree;
 
 use super::making::target;
 use super::scene::{Disk, MIB, RUN, Scene, can_run, file_system, layout};

@@ -14,7 +14,8 @@ use spindle_harness::stride;
 use spindle_layout::guard::Permit;
 use spindle_layout::spec::{DeviceSpec, LayoutKind, Share};
 use spindle_layout::steps::RunDirectory;
-use spindle_layout::{DataDirectory, LayoutSpec, SystemTree, Target, clean};
+use spindle_layout::{DataDirectory, LayoutSpec, Target, clean};
+use spindle_system::SystemTree;
 
 use super::scene::{Disk, MIB, RUN, Scene, can_run, carry_out_in, file_system, layout};
 

@@ -186,11 +186,11 @@ fn without_root_files_stand_in_for_devices() {
     let spec = layout("raw", vec![scene.file("one", 16 * MIB)], LayoutKind::Raw);
     let mut facts = spindle_layout::Facts::gather(
         std::slice::from_ref(&spec),
-        &spindle_layout::SystemTree::default(),
+        &spindle_system::SystemTree::default(),
     );
     facts.is_root = false;
     let plan = spindle_layout::Plan::of(&[spec], &facts, super::scene::RUN);
-    let tree = spindle_layout::SystemTree::default();
+    let tree = spindle_system::SystemTree::default();
     let ledger = spindle_layout::Ledger::begin(&scene.ledgers(), super::scene::RUN, &tree).unwrap();
     let provision = Provision::carry_out(&plan, ledger.into(), &tree, &mut |_| {}).unwrap();
     let Target::Devices(devices) = target(&provision, 0) else {

@@ -8,7 +8,8 @@ use std::sync::Arc;
 
 use spindle_layout::guard::Refusal;
 use spindle_layout::spec::LayoutKind;
-use spindle_layout::{Cleaned, SystemTree, clean};
+use spindle_layout::{Cleaned, clean};
+use spindle_system::SystemTree;
 
 use super::scene::{Disk, MIB, RUN, Scene, can_run, carry_out_in, file_system, layout, tool};
 

@@ -9,7 +9,8 @@ use std::sync::Arc;
 use spindle_layout::guard::{Guard, Looked, Refusal, Want};
 use spindle_layout::spec::{DeviceSpec, FileSystemSpec, LayoutKind, Preparation};
 use spindle_layout::tool::{Tools, find};
-use spindle_layout::{Facts, LayoutSpec, Ledger, Plan, Provision, SystemTree};
+use spindle_layout::{Facts, LayoutSpec, Ledger, Plan, Provision};
+use spindle_system::SystemTree;
 
 pub const MIB: u64 = 1 << 20;
 

@@ -7,7 +7,7 @@ use std::path::{Component, Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::mounts::{self, Mount};
-use super::{SystemFiles, keyed_number, number, text};
+use super::{SystemTree, keyed_number, number, text};
 
 /// Version 1 writes "no limit" as the largest multiple of the page size; anything this large is no limit.
 const NO_LIMIT_BYTES: u64 = 1 << 62;
@@ -36,9 +36,9 @@ pub struct Hierarchy {
 impl Hierarchy {
     /// Where this process stands for one controller (`memory`, `cpu`, `cpuset`; for block I/O `blkio` in version 1 and
     /// `io` in version 2); `None` if the controller is not mounted.
-    pub fn of_self(files: &SystemFiles, controller: &str) -> Option<Hierarchy> {
+    pub fn of_self(files: &SystemTree, controller: &str) -> Option<Hierarchy> {
         let groups = files.proc_text("self/cgroup")?;
-        let mounts = mounts::all(files);
+        let mounts = mounts::readable_mounts(files);
         v1(files, &groups, &mounts, controller).or_else(|| v2(files, &groups, &mounts, controller))
     }
 
@@ -50,7 +50,7 @@ impl Hierarchy {
     }
 }
 
-fn v1(files: &SystemFiles, groups: &str, mounts: &[Mount], controller: &str) -> Option<Hierarchy> {
+fn v1(files: &SystemTree, groups: &str, mounts: &[Mount], controller: &str) -> Option<Hierarchy> {
     let names = |list: &str| list.split(',').any(|name| name == controller);
     let path = group_lines(groups).find_map(|(list, path)| names(list).then_some(path))?;
     let mount = mounts
@@ -59,7 +59,7 @@ fn v1(files: &SystemFiles, groups: &str, mounts: &[Mount], controller: &str) -> 
     Some(place(files, Version::V1, mount, path))
 }
 
-fn v2(files: &SystemFiles, groups: &str, mounts: &[Mount], controller: &str) -> Option<Hierarchy> {
+fn v2(files: &SystemTree, groups: &str, mounts: &[Mount], controller: &str) -> Option<Hierarchy> {
     let path = group_lines(groups).find_map(|(list, path)| list.is_empty().then_some(path))?;
     let mount = mounts.iter().find(|mount| mount.kind == "cgroup2")?;
     let hierarchy = place(files, Version::V2, mount, path);
@@ -76,7 +76,7 @@ fn group_lines(groups: &str) -> impl Iterator<Item = (&str, &str)> {
 
 /// A group's path is counted from the tree's root, of which the mount may show only a part, as in a container. A group
 /// outside that part is out of reach: we then see only the top.
-fn place(files: &SystemFiles, version: Version, mount: &Mount, path: &str) -> Hierarchy {
+fn place(files: &SystemTree, version: Version, mount: &Mount, path: &str) -> Hierarchy {
     let top = files.locate(&mount.mount_point);
     let below = Path::new(path)
         .strip_prefix(&mount.root)
@@ -109,7 +109,7 @@ pub struct GroupLimits {
 
 impl GroupLimits {
     /// Reads the limits in force on this process.
-    pub fn read(files: &SystemFiles) -> GroupLimits {
+    pub fn read(files: &SystemTree) -> GroupLimits {
         GroupLimits {
             memory_bytes: memory_limit(files),
             cpu_processors: cpu_limit(files),
@@ -119,7 +119,7 @@ impl GroupLimits {
     }
 }
 
-fn memory_limit(files: &SystemFiles) -> Option<u64> {
+fn memory_limit(files: &SystemTree) -> Option<u64> {
     let hierarchy = Hierarchy::of_self(files, "memory")?;
     let limits = hierarchy
         .upwards()
@@ -133,7 +133,7 @@ fn memory_limit(files: &SystemFiles) -> Option<u64> {
     limits.filter(|&bytes| bytes < NO_LIMIT_BYTES).min()
 }
 
-fn cpu_limit(files: &SystemFiles) -> Option<f64> {
+fn cpu_limit(files: &SystemTree) -> Option<f64> {
     let hierarchy = Hierarchy::of_self(files, "cpu")?;
     let limits = hierarchy.upwards().filter_map(|group| {
         let (quota_us, period_us) = match hierarchy.version {
@@ -152,7 +152,7 @@ fn cpu_limit(files: &SystemFiles) -> Option<f64> {
     limits.min_by(f64::total_cmp)
 }
 
-fn cpuset(files: &SystemFiles) -> Option<String> {
+fn cpuset(files: &SystemTree) -> Option<String> {
     let hierarchy = Hierarchy::of_self(files, "cpuset")?;
     let file = match hierarchy.version {
         Version::V1 => "cpuset.effective_cpus",
@@ -164,7 +164,7 @@ fn cpuset(files: &SystemFiles) -> Option<String> {
         .find_map(|group| text(&group.join(file)))
 }
 
-fn block_io_limits(files: &SystemFiles) -> Vec<String> {
+fn block_io_limits(files: &SystemTree) -> Vec<String> {
     const V1_FILES: &[&str] = &[
         "blkio.throttle.read_bps_device",
         "blkio.throttle.write_bps_device",

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::SystemFiles;
+use super::SystemTree;
 
 /// One tick of `/proc/stat` and `/proc/PID/stat`: USER_HZ is 100 on every architecture Linux supports with Rust
 /// (Linux include/asm-generic/param.h).
@@ -25,7 +25,7 @@ pub struct CpuTimes {
 
 impl CpuTimes {
     /// Reads `/proc/stat`.
-    pub fn read(files: &SystemFiles) -> Option<CpuTimes> {
+    pub fn read(files: &SystemTree) -> Option<CpuTimes> {
         CpuTimes::parse(&files.proc_text("stat")?)
     }
 
@@ -111,7 +111,7 @@ pub struct ProcessCpu {
 
 impl ProcessCpu {
     /// Reads a process's time; `None` if there is no such process.
-    pub fn read(files: &SystemFiles, process_id: u32) -> Option<ProcessCpu> {
+    pub fn read(files: &SystemTree, process_id: u32) -> Option<ProcessCpu> {
         ProcessCpu::parse(&files.proc_text(&format!("{process_id}/stat"))?)
     }
 
@@ -226,7 +226,7 @@ mod tests {
 
     #[test]
     fn the_running_system_is_read() {
-        let files = SystemFiles::default();
+        let files = SystemTree::default();
         let times = CpuTimes::read(&files).expect("/proc/stat");
         assert!(times.user_us + times.system_us > 0);
         assert!(ProcessCpu::read(&files, std::process::id()).is_some());

@@ -6,12 +6,12 @@ use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
 
-use super::block_device::DeviceNumber;
+use super::DeviceNumber;
 use super::cgroup::Hierarchy;
 use super::cpu::{CpuTimes, ProcessCpu};
 use super::disk::{DiskCounters, ProcessIo};
 use super::processes::Processes;
-use super::{SystemFiles, keyed_number};
+use super::{SystemTree, keyed_number, text};
 
 /// The machine's memory, from `/proc/meminfo` (proc_meminfo(5)).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -32,7 +32,7 @@ pub struct MemoryState {
 
 impl MemoryState {
     /// Reads the state now.
-    pub fn read(files: &SystemFiles) -> Option<MemoryState> {
+    pub fn read(files: &SystemTree) -> Option<MemoryState> {
         let meminfo = files.proc_text("meminfo")?;
         let bytes = |key| Some(keyed_number(&meminfo, key)?.saturating_mul(1024));
         Some(MemoryState {
@@ -57,7 +57,7 @@ pub struct Pressure {
 
 impl Pressure {
     /// Reads the pressure on `cpu`, `memory` or `io`; `None` where the kernel does not keep it.
-    pub fn read(files: &SystemFiles, resource: &str) -> Option<Pressure> {
+    pub fn read(files: &SystemTree, resource: &str) -> Option<Pressure> {
         let pressure = files.proc_text(&format!("pressure/{resource}"))?;
         let total = |kind| {
             let line = pressure.lines().find(|line| line.starts_with(kind))?;
@@ -144,7 +144,7 @@ pub struct Sample {
 /// Takes samples.
 #[derive(Debug, Clone)]
 pub struct Sampler {
-    files: SystemFiles,
+    files: SystemTree,
     devices: Vec<DeviceNumber>,
     processes: Processes,
     /// The account of each control group that may hold us back.
@@ -154,7 +154,7 @@ pub struct Sampler {
 
 impl Sampler {
     /// Watches these devices and these processes from now on.
-    pub fn new(files: SystemFiles, devices: Vec<DeviceNumber>, processes: Processes) -> Sampler {
+    pub fn new(files: SystemTree, devices: Vec<DeviceNumber>, processes: Processes) -> Sampler {
         let hierarchy = Hierarchy::of_self(&files, "cpu");
         let groups = hierarchy.iter().flat_map(Hierarchy::upwards);
         let cpu_accounts = groups.map(|group| group.join("cpu.stat")).collect();
@@ -196,7 +196,7 @@ impl Sampler {
         let known = self
             .cpu_accounts
             .iter()
-            .filter_map(|account| throttled_us(&self.files.text_of(account)?));
+            .filter_map(|account| throttled_us(&text(account)?));
         known.reduce(|sum_us, us| sum_us + us)
     }
 }
@@ -288,7 +288,7 @@ mod tests {
     #[test]
     fn a_sample_survives_the_journal() {
         let sampler = Sampler::new(
-            SystemFiles::default(),
+            SystemTree::default(),
             vec![DEVICE],
             Processes::one(std::process::id()),
         );

@@ -4,7 +4,7 @@
 
 use std::path::PathBuf;
 
-use super::SystemFiles;
+use super::{SystemTree, text};
 
 /// Names that the writing threads of a database begin with: database writers, LGWR, I/O slaves, and the threads on
 /// which io_uring carries out what would block (`iou-wrk-`).
@@ -15,7 +15,7 @@ const LISTED_FOR_LOOKS: u32 = 16;
 /// Threads that write, looked at again and again.
 #[derive(Debug)]
 pub struct WritingThreads {
-    files: SystemFiles,
+    files: SystemTree,
     process_id: u32,
     listed: Vec<PathBuf>,
     looks: u32,
@@ -23,7 +23,7 @@ pub struct WritingThreads {
 
 impl WritingThreads {
     /// Those of a process.
-    pub fn of(files: SystemFiles, process_id: u32) -> WritingThreads {
+    pub fn of(files: SystemTree, process_id: u32) -> WritingThreads {
         WritingThreads {
             files,
             process_id,
@@ -41,7 +41,7 @@ impl WritingThreads {
         let mut known = self
             .listed
             .iter()
-            .filter_map(|task| self.files.text_of(&task.join("wchan")))
+            .filter_map(|task| text(&task.join("wchan")))
             .peekable();
         known.peek()?;
         Some(known.filter(|function| is_lock_of_file(function)).count() as u32)
@@ -53,7 +53,7 @@ impl WritingThreads {
             return Vec::new();
         };
         let is_writer = |task: &PathBuf| {
-            let name = self.files.text_of(&task.join("comm")).unwrap_or_default();
+            let name = text(&task.join("comm")).unwrap_or_default();
             WRITERS.iter().any(|writer| name.starts_with(writer))
         };
         let tasks = tasks.flatten().map(|task| task.path());

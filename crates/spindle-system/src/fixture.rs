@@ -7,7 +7,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
-use super::SystemFiles;
+use super::SystemTree;
 
 /// A fixture tree, removed when dropped.
 pub struct Fixture {
@@ -61,11 +61,12 @@ impl Fixture {
     }
 
     /// The tree as the code under test sees it.
-    pub fn files(&self) -> SystemFiles {
-        SystemFiles {
+    pub fn files(&self) -> SystemTree {
+        SystemTree {
             proc: self.path("proc"),
             sys: self.path("sys"),
             etc: self.path("etc"),
+            ..SystemTree::default()
         }
     }
 }

@@ -15,7 +15,7 @@ use thiserror::Error;
 
 use super::cgroup::{Hierarchy, Version};
 use super::own_group::{self, Refused};
-use super::{SystemFiles, keyed_number, text};
+use super::{SystemTree, keyed_number, text};
 
 /// Why memory cannot be limited here.
 #[derive(Debug, Clone, PartialEq, Eq, Error, Serialize, Deserialize)]
@@ -87,7 +87,7 @@ pub struct MemoryBudget {
 
 impl MemoryBudget {
     /// Finds the place for our groups, without changing anything.
-    pub fn available(files: &SystemFiles) -> Result<MemoryBudget, Unavailable> {
+    pub fn available(files: &SystemTree) -> Result<MemoryBudget, Unavailable> {
         let hierarchy = Hierarchy::of_self(files, "memory").ok_or(Unavailable::NoController)?;
         let parent = match hierarchy.version {
             Version::V1 => hierarchy.own.as_path(),

@@ -8,11 +8,12 @@ use std::path::{Path, PathBuf};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::block_device::{BlockDevice, DeviceNumber, chosen};
+use super::DeviceNumber;
+use super::block_device::{BlockDevice, chosen};
 use super::cgroup::GroupLimits;
 use super::cpu::CpuTimes;
 use super::mounts::{self, Mount};
-use super::{SystemFiles, flag, keyed_number, text};
+use super::{SystemTree, flag, keyed_number, text};
 
 /// What stands for a name that the system does not give.
 const UNKNOWN: &str = "unknown";
@@ -145,7 +146,7 @@ pub struct FileSystem {
 impl Machine {
     /// Looks the machine over. `data_paths` are directories, files or block devices; one that does not exist yet is
     /// described by the nearest directory above it that does.
-    pub fn capture(files: &SystemFiles, data_paths: &[PathBuf]) -> Machine {
+    pub fn capture(files: &SystemTree, data_paths: &[PathBuf]) -> Machine {
         let meminfo = files.proc_text("meminfo").unwrap_or_default();
         let memory = |key| Some(keyed_number(&meminfo, key)?.saturating_mul(1024));
         let named = |file: &str| files.proc_text(file).unwrap_or_else(|| UNKNOWN.to_owned());
@@ -172,7 +173,7 @@ impl Machine {
 }
 
 /// `PRETTY_NAME` of os-release(5).
-fn distribution(files: &SystemFiles) -> Option<String> {
+fn distribution(files: &SystemTree) -> Option<String> {
     let release = text(&files.etc.join("os-release"))?;
     let name = release
         .lines()
@@ -181,7 +182,7 @@ fn distribution(files: &SystemFiles) -> Option<String> {
 }
 
 impl Processor {
-    fn capture(files: &SystemFiles) -> Processor {
+    fn capture(files: &SystemTree) -> Processor {
         let cpuinfo = files.proc_text("cpuinfo").unwrap_or_default();
         let values = |key: &'static str| -> Vec<&str> { cpuinfo_values(&cpuinfo, key).collect() };
         let model = values("model name")
@@ -219,7 +220,7 @@ fn count(counted: usize) -> Option<u32> {
     u32::try_from(counted).ok().filter(|&counted| counted > 0)
 }
 
-fn governors(files: &SystemFiles) -> Option<String> {
+fn governors(files: &SystemTree) -> Option<String> {
     let policies = fs::read_dir(files.sys.join("devices/system/cpu/cpufreq")).ok()?;
     let mut governors: Vec<String> = policies
         .filter_map(|policy| text(&policy.ok()?.path().join("scaling_governor")))
@@ -230,7 +231,7 @@ fn governors(files: &SystemFiles) -> Option<String> {
 }
 
 /// Intel's driver has a switch that forbids, the others one that allows (Linux Documentation/admin-guide/pm).
-fn turbo(files: &SystemFiles) -> Option<bool> {
+fn turbo(files: &SystemTree) -> Option<bool> {
     let cpu = files.sys.join("devices/system/cpu");
     flag(&cpu.join("intel_pstate/no_turbo"))
         .map(|forbidden| !forbidden)
@@ -238,7 +239,7 @@ fn turbo(files: &SystemFiles) -> Option<bool> {
 }
 
 impl Virtualisation {
-    fn capture(files: &SystemFiles) -> Virtualisation {
+    fn capture(files: &SystemTree) -> Virtualisation {
         let cpuinfo = files.proc_text("cpuinfo").unwrap_or_default();
         let product: Vec<String> = ["sys_vendor", "product_name"]
             .iter()
@@ -254,7 +255,7 @@ impl Virtualisation {
 }
 
 impl Settings {
-    fn capture(files: &SystemFiles) -> Settings {
+    fn capture(files: &SystemTree) -> Settings {
         let vm = |name: &str| files.proc_number(&format!("sys/vm/{name}"));
         Settings {
             transparent_huge_pages: files
@@ -274,7 +275,7 @@ impl Settings {
 
 impl Load {
     /// Reads `/proc/loadavg` (proc_loadavg(5)): three averages, running/all tasks, the latest process.
-    fn capture(files: &SystemFiles) -> Load {
+    fn capture(files: &SystemTree) -> Load {
         let loadavg = files.proc_text("loadavg").unwrap_or_default();
         let words: Vec<&str> = loadavg.split_whitespace().collect();
         let average = |at: usize| words.get(at)?.parse::<f64>().ok();
@@ -292,7 +293,7 @@ impl Load {
 
 impl DataPath {
     /// Finds what lies beneath a path.
-    pub fn capture(files: &SystemFiles, path: &Path) -> DataPath {
+    pub fn capture(files: &SystemTree, path: &Path) -> DataPath {
         let given = path.display().to_string();
         let Some((existing, metadata)) = nearest_existing(path) else {
             return DataPath::unknown(given, "the path cannot be reached".to_owned());
@@ -300,7 +301,7 @@ impl DataPath {
         if metadata.file_type().is_block_device() {
             return DataPath::on_device(files, given, None, DeviceNumber::of_stat(metadata.rdev()));
         }
-        let mounts = mounts::all(files);
+        let mounts = mounts::readable_mounts(files);
         let device = DeviceNumber::of_stat(metadata.dev());
         let Some(mount) = mounts::mount_of(&mounts, &existing, Some(device)) else {
             return DataPath::unknown(given, "the mount table does not show its mount".to_owned());
@@ -310,7 +311,7 @@ impl DataPath {
     }
 
     fn on_device(
-        files: &SystemFiles,
+        files: &SystemTree,
         path: String,
         file_system: Option<FileSystem>,
         number: DeviceNumber,
@@ -510,7 +511,7 @@ processor\t: 2\nmodel name\t: Fast CPU\nphysical id\t: 1\ncore id\t: 0\nflags\t\
     #[test]
     fn the_running_machine_is_described_and_survives_machine_json() {
         let here = std::env::current_dir().expect("a directory");
-        let machine = Machine::capture(&SystemFiles::default(), &[here]);
+        let machine = Machine::capture(&SystemTree::default(), &[here]);
         assert_ne!(machine.kernel_release, UNKNOWN);
         assert!(machine.processor.logical_processors.is_some());
         let path = &machine.data_paths[0];

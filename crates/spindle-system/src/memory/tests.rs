@@ -177,7 +177,7 @@ fn usage_after_reading(budget: &MemoryBudget, file: &Path, limit: Option<u64>) -
 
 #[test]
 fn the_kernel_holds_the_page_cache_to_the_limit() {
-    let budget = match MemoryBudget::available(&SystemFiles::default()) {
+    let budget = match MemoryBudget::available(&SystemTree::default()) {
         Ok(budget) => budget,
         Err(reason) => {
             return spindle_harness::skip(format_args!("memory cannot be limited here: {reason}"));
@@ -204,7 +204,7 @@ fn the_kernel_holds_the_page_cache_to_the_limit() {
 
 #[test]
 fn the_kernel_keeps_a_group_until_its_process_has_ended() {
-    let budget = match MemoryBudget::available(&SystemFiles::default()) {
+    let budget = match MemoryBudget::available(&SystemTree::default()) {
         Ok(budget) => budget,
         Err(reason) => {
             return spindle_harness::skip(format_args!("memory cannot be limited here: {reason}"));

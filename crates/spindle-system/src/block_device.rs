@@ -5,9 +5,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-pub use spindle_layout::system::DeviceNumber;
 
-use super::{SystemFiles, flag, number, text};
+use super::{DeviceNumber, SystemTree, flag, number, text};
 
 /// Sizes in `/sys/block` are in units of 512 bytes whatever the device's own sector (Linux
 /// Documentation/ABI/stable/sysfs-block).
@@ -17,7 +16,7 @@ const SYSFS_SECTOR_BYTES: u64 = 512;
 const DEEPEST_STACK: u32 = 8;
 
 /// A device's directory in `/sys`, free of links; `None` if the kernel has no such device.
-pub(super) fn directory_of(files: &SystemFiles, number: DeviceNumber) -> Option<PathBuf> {
+pub(super) fn directory_of(files: &SystemTree, number: DeviceNumber) -> Option<PathBuf> {
     fs::canonicalize(files.sys.join("dev/block").join(number.to_string())).ok()
 }
 
@@ -69,7 +68,7 @@ pub struct BlockDevice {
 
 impl BlockDevice {
     /// Describes the device of that number; `None` if `/sys` does not show it.
-    pub fn describe(files: &SystemFiles, number: DeviceNumber) -> Option<BlockDevice> {
+    pub fn describe(files: &SystemTree, number: DeviceNumber) -> Option<BlockDevice> {
         BlockDevice::in_directory(&directory_of(files, number)?, number, DEEPEST_STACK)
     }
 

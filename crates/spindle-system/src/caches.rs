@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
-use super::SystemFiles;
-use super::block_device::DeviceNumber;
+use super::DeviceNumber;
+use super::SystemTree;
 use super::disk::DiskCounters;
 use super::sampler::MemoryState;
 
@@ -102,7 +102,7 @@ pub struct DeviceBacklog {
 }
 
 impl Backlog {
-    fn look(files: &SystemFiles, devices: &[DeviceNumber]) -> Backlog {
+    fn look(files: &SystemTree, devices: &[DeviceNumber]) -> Backlog {
         let memory = MemoryState::read(files);
         let mut counters = devices
             .iter()
@@ -168,7 +168,7 @@ impl DeviceBacklog {
 /// dirty and written-back page cache has settled; gives up after `limit`, or when `hear`, which is told at each look
 /// what is in the way, says so. Sync what was written before calling: dirty pages that merely wait look settled.
 pub fn wait_until_quiet(
-    files: &SystemFiles,
+    files: &SystemTree,
     devices: &[DeviceNumber],
     limit: Duration,
     hear: &mut dyn FnMut(&Activity) -> ControlFlow<()>,

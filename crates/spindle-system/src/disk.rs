@@ -4,8 +4,9 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::block_device::{DeviceNumber, directory_of};
-use super::{SystemFiles, text};
+use super::DeviceNumber;
+use super::block_device::directory_of;
+use super::{SystemTree, text};
 
 /// Sectors in block statistics are 512 bytes whatever the device's own (Linux Documentation/block/stat.rst).
 const STAT_SECTOR_BYTES: u64 = 512;
@@ -46,7 +47,7 @@ pub struct DiskCounters {
 impl DiskCounters {
     /// Reads the counters of a disk or partition from `/sys`, or else from `/proc/diskstats`; `None` if neither shows
     /// the device.
-    pub fn read(files: &SystemFiles, device: DeviceNumber) -> Option<DiskCounters> {
+    pub fn read(files: &SystemTree, device: DeviceNumber) -> Option<DiskCounters> {
         directory_of(files, device)
             .and_then(|directory| from_sys(&directory))
             .or_else(|| from_diskstats(&files.proc_text("diskstats")?, device))
@@ -163,8 +164,13 @@ pub struct ProcessIo {
 
 impl ProcessIo {
     /// Reads a process's counters; `None` if it does not exist or is not ours to look at.
-    pub fn read(files: &SystemFiles, process_id: u32) -> Option<ProcessIo> {
+    pub fn read(files: &SystemTree, process_id: u32) -> Option<ProcessIo> {
         ProcessIo::parse(&files.proc_text(&format!("{process_id}/io"))?)
+    }
+
+    /// Reads the counters of the process or thread of a directory in `/proc`.
+    pub fn of_directory(process: &Path) -> Option<ProcessIo> {
+        ProcessIo::parse(&text(&process.join("io"))?)
     }
 
     pub(super) fn parse(io: &str) -> Option<ProcessIo> {

@@ -52,7 +52,7 @@ impl fmt::Display for Storage {
 
 impl SystemTree {
     /// What a path leads to, links followed. A fixture's `/dev` has regular files in the place of nodes.
-    pub(crate) fn storage_at(&self, path: &Path) -> Option<Storage> {
+    pub fn storage_at(&self, path: &Path) -> Option<Storage> {
         let here = match path.strip_prefix("/dev") {
             Ok(rest) => self.dev.join(rest),
             Err(_) => path.to_owned(),
@@ -61,7 +61,7 @@ impl SystemTree {
     }
 
     /// What a path leads to that `stat` has answered for.
-    pub(crate) fn storage_of(&self, path: &Path, metadata: &Metadata) -> Option<Storage> {
+    pub fn storage_of(&self, path: &Path, metadata: &Metadata) -> Option<Storage> {
         let storage = Storage::of(metadata)?;
         match storage {
             Storage::File { file_system, .. } if self.stands_in_for_dev(file_system) => {

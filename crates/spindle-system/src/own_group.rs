@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::SystemFiles;
+use super::SystemTree;
 use super::cgroup::{Hierarchy, has_word};
 
 /// Processes that were just killed leave their group a moment later: removal is tried this often.
@@ -122,7 +122,7 @@ pub struct Leftover {
 
 /// Removes the groups, in our own group and in all above, whose process no longer exists. Groups that cannot be
 /// removed, because something still runs in them, are left and reported.
-pub fn remove_leftovers(files: &SystemFiles) -> Vec<Leftover> {
+pub fn remove_leftovers(files: &SystemTree) -> Vec<Leftover> {
     let hierarchies = CONTROLLERS
         .iter()
         .filter_map(|controller| Hierarchy::of_self(files, controller));

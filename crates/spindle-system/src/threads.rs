@@ -3,8 +3,35 @@
 //! `schedstat` how long they ran and how long they were ready to run and did not (Linux
 //! Documentation/scheduler/sched-stats.rst).
 
-use super::SystemFiles;
+use std::path::{Path, PathBuf};
+
 use super::cpu::ProcessCpu;
+use super::{SystemTree, keyed_number, text};
+
+/// The calling thread's directory in `/proc`.
+pub fn this_thread(tree: &SystemTree) -> PathBuf {
+    tree.proc.join("thread-self")
+}
+
+/// The directory in `/proc` of a thread.
+pub fn thread_of(tree: &SystemTree, process_id: u32, thread_id: u32) -> PathBuf {
+    tree.proc.join(format!("{process_id}/task/{thread_id}"))
+}
+
+/// The directories of this process's threads whose names begin with `name`.
+pub fn own_threads(tree: &SystemTree, name: &str) -> Vec<PathBuf> {
+    let tasks = tree.proc.join("self/task");
+    let tasks = std::fs::read_dir(tasks).into_iter().flatten().flatten();
+    let is_named =
+        |task: &PathBuf| text(&task.join("comm")).is_some_and(|thread| thread.starts_with(name));
+    tasks.map(|task| task.path()).filter(is_named).collect()
+}
+
+/// Bytes that the thread of a directory in `/proc` has written so far, to files and pipes, not to sockets
+/// (proc_pid_io(5), `wchar`); `None` where the system does not tell.
+pub fn written_bytes(thread: &Path) -> Option<u64> {
+    keyed_number(&text(&thread.join("io"))?, "wchar")
+}
 
 /// What the threads of one kind have had of the processors since they began.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -22,18 +49,18 @@ pub struct ThreadTimes {
 impl ThreadTimes {
     /// The sum over all threads of a process whose name begins with `name`; `None` when there is none, or when the
     /// kernel does not keep the time that threads wait for a processor.
-    pub fn of(files: &SystemFiles, process_id: u32, name: &str) -> Option<ThreadTimes> {
+    pub fn of(files: &SystemTree, process_id: u32, name: &str) -> Option<ThreadTimes> {
         let tasks = files.proc.join(process_id.to_string()).join("task");
         let mut sum: Option<ThreadTimes> = None;
         for task in std::fs::read_dir(tasks).ok()?.flatten() {
             // A thread may end between the listing and the look; that is none of ours then.
-            let Some(stat) = files.text_of(&task.path().join("stat")) else {
+            let Some(stat) = text(&task.path().join("stat")) else {
                 continue;
             };
             if !name_of(&stat).is_some_and(|thread| thread.starts_with(name)) {
                 continue;
             }
-            let schedstat = files.text_of(&task.path().join("schedstat"));
+            let schedstat = text(&task.path().join("schedstat"));
             let times = ThreadTimes::parse(&stat, &schedstat?)?;
             sum = Some(sum.unwrap_or_default().plus(&times));
         }
@@ -42,13 +69,13 @@ impl ThreadTimes {
 
     /// The sum over single threads, given as process and thread; those that have ended count no longer.
     pub fn of_threads(
-        files: &SystemFiles,
+        files: &SystemTree,
         threads: impl IntoIterator<Item = (u32, u32)>,
     ) -> ThreadTimes {
         let times = threads.into_iter().filter_map(|(process, thread)| {
-            let task = files.proc.join(format!("{process}/task/{thread}"));
-            let stat = files.text_of(&task.join("stat"))?;
-            ThreadTimes::parse(&stat, &files.text_of(&task.join("schedstat"))?)
+            let task = thread_of(files, process, thread);
+            let stat = text(&task.join("stat"))?;
+            ThreadTimes::parse(&stat, &text(&task.join("schedstat"))?)
         });
         times.fold(ThreadTimes::default(), |sum, times| sum.plus(&times))
     }
@@ -151,7 +178,7 @@ mod tests {
 
     #[test]
     fn a_real_thread_is_found_by_its_name() {
-        let files = SystemFiles::default();
+        let files = SystemTree::default();
         let name = "threads-test";
         let (sender, receiver) = std::sync::mpsc::channel::<()>();
         let thread = std::thread::Builder::new().name(name.to_owned());
@@ -164,5 +191,17 @@ mod tests {
             assert!(schedstat.is_err(), "a thread was not found: {schedstat:?}");
             return;
         };
+    }
+
+    #[test]
+    fn what_this_thread_writes_is_counted_and_what_another_writes_is_not() {
+        let directory = tempfile::tempdir().unwrap();
+        let write = |name: &str| std::fs::write(directory.path().join(name), [1; 12_345]).unwrap();
+        let so_far = || written_bytes(&this_thread(&SystemTree::default())).expect("Linux counts");
+        let before = so_far();
+        std::thread::scope(|scope| scope.spawn(|| write("other")).join().unwrap());
+        assert_eq!(so_far(), before);
+        write("own");
+        assert_eq!(so_far(), before + 12_345);
     }
 }

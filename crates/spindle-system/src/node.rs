@@ -1,12 +1,36 @@
 //! One block device as `/sys` shows it: its size, its partitions, what is stacked on it, by which names people know it.
 //! Sources: Linux Documentation/ABI/stable/sysfs-block, Documentation/ABI/testing/sysfs-block.
 
+use std::fs::Metadata;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use super::{DeviceNumber, SystemTree, names, text};
 
 /// Sizes in `/sys/block` are in units of 512 bytes whatever the device's own sector.
 const SYSFS_SECTOR_BYTES: u64 = 512;
+
+impl SystemTree {
+    /// The kernel's name (`sdb1`, `dm-0`) of what a path means, links followed; what its path says when there is
+    /// nothing (any more).
+    pub fn kernel_name(&self, device: &Path) -> Option<String> {
+        let here = match device.strip_prefix("/dev") {
+            Ok(rest) => self.dev.join(rest),
+            Err(_) => device.to_owned(),
+        };
+        let real = std::fs::canonicalize(&here).unwrap_or(here);
+        let is_device = |metadata: &Metadata| metadata.file_type().is_block_device();
+        if let Some(metadata) = std::fs::metadata(&real).ok().filter(is_device) {
+            return Some(BlockDeviceNode::of(self, DeviceNumber::of_stat(metadata.rdev()))?.name);
+        }
+        // The kernel writes `cciss/c0d0` with an exclamation mark.
+        let below = std::fs::canonicalize(&self.dev).ok();
+        match below.and_then(|dev| Some(real.strip_prefix(dev).ok()?.to_owned())) {
+            Some(name) => Some(name.to_str()?.replace('/', "!")),
+            None => Some(real.file_name()?.to_str()?.to_owned()),
+        }
+    }
+}
 
 /// A block device's directory in `/sys`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,7 +51,7 @@ impl BlockDeviceNode {
     }
 
     /// The whole device of this name in `/sys/block`.
-    pub(crate) fn named(tree: &SystemTree, name: &str) -> Option<BlockDeviceNode> {
+    pub fn named(tree: &SystemTree, name: &str) -> Option<BlockDeviceNode> {
         let directory = std::fs::canonicalize(tree.sys.join("block").join(name)).ok()?;
         let number = text(&directory.join("dev"))?.parse().ok()?;
         BlockDeviceNode::in_directory(directory, number)
@@ -53,7 +77,7 @@ impl BlockDeviceNode {
     }
 
     /// What the kernel calls it in `/dev`.
-    pub(crate) fn path(&self, tree: &SystemTree) -> PathBuf {
+    pub fn path(&self, tree: &SystemTree) -> PathBuf {
         // The kernel writes `cciss/c0d0` with an exclamation mark.
         tree.dev.join(self.name.replace('!', "/"))
     }

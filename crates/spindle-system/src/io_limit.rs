@@ -15,11 +15,11 @@ use std::time::Duration;
 use rustix::fs::Access;
 use serde::{Deserialize, Serialize};
 
-use super::block_device::DeviceNumber;
+use super::DeviceNumber;
 use super::cgroup::{Hierarchy, Version};
 use super::disk::DiskCounters;
 use super::own_group::{self, Refused};
-use super::{SystemFiles, number, text};
+use super::{SystemTree, number, text};
 
 /// What is seen may exceed a limit by so much, as a share: clocks and counters are not read at one instant.
 const TOLERANCE: f64 = 0.05;
@@ -86,7 +86,7 @@ impl Rates {
 
 /// What a group was charged with on a disk, in the words of the disk's own counters: requests and bytes, the rest is 0.
 /// Read by a process for its own group; `None` where the kernel keeps no account.
-pub fn charged_to_self(files: &SystemFiles, disk: DeviceNumber) -> Option<DiskCounters> {
+pub fn charged_to_self(files: &SystemTree, disk: DeviceNumber) -> Option<DiskCounters> {
     if let Some(hierarchy) = Hierarchy::of_self(files, "blkio") {
         let figure = |file: &str, kind: &str| {
             let lines = text(&hierarchy.own.join(file))?;
@@ -175,7 +175,7 @@ impl IoLimit {
     /// Finds the place for groups that are held to `rates` on each of `devices`, without changing anything. A partition
     /// stands for its disk.
     pub fn available(
-        files: &SystemFiles,
+        files: &SystemTree,
         rates: Rates,
         devices: &[DeviceNumber],
     ) -> Result<IoLimit, Unavailable> {
@@ -271,7 +271,7 @@ impl IoLimit {
 }
 
 /// The disk that a device is, or is a partition of.
-pub fn whole_disk(files: &SystemFiles, device: DeviceNumber) -> Option<DeviceNumber> {
+pub fn whole_disk(files: &SystemTree, device: DeviceNumber) -> Option<DeviceNumber> {
     let directory = super::block_device::directory_of(files, device)?;
     if directory.join("partition").exists() {
         return number(&directory.parent()?.join("dev"));

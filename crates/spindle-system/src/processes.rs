@@ -3,10 +3,39 @@
 //! waited for them, as servers do.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
-use super::SystemFiles;
 use super::cpu::ProcessCpu;
 use super::disk::ProcessIo;
+use super::{SystemTree, names};
+
+/// The processes that are there, by number. One may end before it is looked at.
+pub fn ids(tree: &SystemTree) -> Vec<u32> {
+    let names = names(&tree.proc).into_iter();
+    names.filter_map(|name| name.parse().ok()).collect()
+}
+
+/// The directory a process works in; `None` when it has ended, or may not be looked at.
+pub fn working_directory(tree: &SystemTree, process_id: u32) -> Option<PathBuf> {
+    std::fs::read_link(tree.proc.join(format!("{process_id}/cwd"))).ok()
+}
+
+/// The name of a process's program, of which the kernel keeps [`NAME_BYTES`]; `None` when it has ended.
+pub fn program_of(tree: &SystemTree, process_id: u32) -> Option<Vec<u8>> {
+    let name = std::fs::read(tree.proc.join(format!("{process_id}/comm"))).ok()?;
+    Some(name.trim_ascii_end().to_vec())
+}
+
+/// Bytes that the kernel keeps of a program's name (TASK_COMM_LEN in include/linux/sched.h, with a zero at its end).
+pub const NAME_BYTES: usize = 15;
+
+/// Whether this process ignores a signal (proc_pid_status(5), `SigIgn`).
+pub fn ignores_signal(tree: &SystemTree, signal: i32) -> bool {
+    let status = tree.proc_text("self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    mask.is_some_and(|mask| mask & (1 << (signal - 1)) != 0)
+}
 
 /// Processes that are watched.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,7 +59,7 @@ impl Processes {
     }
 
     /// Their processor time; `None` when the driving process's is not known.
-    pub fn cpu(&self, files: &SystemFiles) -> Option<ProcessCpu> {
+    pub fn cpu(&self, files: &SystemTree) -> Option<ProcessCpu> {
         let own = ProcessCpu::read(files, self.driver)?;
         let of = |process: &u32| {
             let stat = files.proc_text(&format!("{process}/stat"))?;
@@ -42,7 +71,7 @@ impl Processes {
     }
 
     /// Their I/O; `None` when the driving process's is not known.
-    pub fn io(&self, files: &SystemFiles) -> Option<ProcessIo> {
+    pub fn io(&self, files: &SystemTree) -> Option<ProcessIo> {
         let own = ProcessIo::read(files, self.driver)?;
         let members = self.members(files);
         let counters = members.iter().filter_map(|id| ProcessIo::read(files, *id));
@@ -50,20 +79,12 @@ impl Processes {
     }
 
     /// The servers and their descendants.
-    fn members(&self, files: &SystemFiles) -> Vec<u32> {
+    fn members(&self, files: &SystemTree) -> Vec<u32> {
         if self.servers.is_empty() {
             return Vec::new();
         }
         let mut children: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
-        for entry in std::fs::read_dir(&files.proc)
-            .into_iter()
-            .flatten()
-            .flatten()
-        {
-            let name = entry.file_name();
-            let Some(process) = name.to_str().and_then(|name| name.parse::<u32>().ok()) else {
-                continue;
-            };
+        for process in ids(files) {
             let stat = files.proc_text(&format!("{process}/stat"));
             if let Some(parent) = stat.as_deref().and_then(parent_of) {
                 children.entry(parent).or_default().push(process);

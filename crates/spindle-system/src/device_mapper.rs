@@ -2,7 +2,6 @@
 //! is loaded when it is needed.
 
 use super::{SystemTree, text};
-use crate::tool::Tools;
 
 /// What the kernel has of device-mapper.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -52,13 +51,6 @@ impl SystemTree {
             let list = text(&self.modules.join(&release).join(list)).unwrap_or_default();
             list.lines().any(names_it)
         })
-    }
-
-    /// Has device-mapper loaded if it is not. Whether that worked is seen when it is used.
-    pub(crate) fn load_device_mapper(&self, tools: &Tools) {
-        if self.device_mapper() == DeviceMapper::Loadable {
-            let _ = tools.run("modprobe", &["dm-mod"]);
-        }
     }
 }
 

@@ -283,7 +283,7 @@ impl Scan<'_> {
 
     /// Locks, which everybody may see. A lock on the node of a device is known by the node's inode.
     fn locks(&mut self, own: u32) {
-        let table = text(&self.tree.proc.join("locks")).unwrap_or_default();
+        let table = self.tree.locks();
         let mut locked: BTreeMap<Storage, BTreeSet<Option<u32>>> = BTreeMap::new();
         for line in table.lines() {
             // `1: POSIX  ADVISORY  WRITE 1234 00:1a:5678 0 EOF`; who waits has `->` in the second place.

@@ -2,10 +2,10 @@
 //! not skipped: what it hides might be the device that is about to be erased.
 
 use std::collections::BTreeSet;
-use std::ffi::OsString;
-use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::MetadataExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+
+use spindle_io::real::facts::{MountLine, unescaped};
 
 use super::{DeviceNumber, SystemTree, names};
 
@@ -51,6 +51,34 @@ pub enum TableError {
 pub fn mounts(tree: &SystemTree) -> Result<Vec<Mount>, TableError> {
     let path = tree.proc.join("self/mountinfo");
     parse_mounts(&std::fs::read(&path).map_err(|error| unreadable(path, &error))?)
+}
+
+/// Every mount this process sees, in the order they were made; empty when the table cannot be read. Lines that are not
+/// understood are left out: here nothing is at stake but a description.
+pub fn readable_mounts(tree: &SystemTree) -> Vec<Mount> {
+    let table = tree.proc_text("self/mountinfo").unwrap_or_default();
+    let lines = table.lines();
+    lines
+        .filter_map(|line| parse_mount(line.as_bytes()))
+        .collect()
+}
+
+/// The mount `path` (absolute, free of links) lives on. Where several cover it, one whose number is `device` (what
+/// `stat` says of the path) wins, then the deepest mount point, then the latest.
+pub fn mount_of<'a>(
+    mounts: &'a [Mount],
+    path: &Path,
+    device: Option<DeviceNumber>,
+) -> Option<&'a Mount> {
+    mounts
+        .iter()
+        .filter(|mount| path.starts_with(&mount.mount_point))
+        .max_by_key(|mount| {
+            (
+                Some(mount.device) == device,
+                mount.mount_point.components().count(),
+            )
+        })
 }
 
 /// Every mount that any process sees, in whatever mount namespace, each once. Those of this process come first; its own
@@ -113,28 +141,18 @@ pub fn parse_mounts(table: &[u8]) -> Result<Vec<Mount>, TableError> {
 
 /// Reads one line of a mount table; `None` when it is not as documented.
 pub fn parse_mount(line: &[u8]) -> Option<Mount> {
-    let fields: Vec<&[u8]> = line.split(|byte| *byte == b' ').collect();
-    // After six fields come optional ones, then a hyphen.
-    let hyphen = 6 + fields.get(6..)?.iter().position(|field| *field == b"-")?;
-    let text = |at: usize| String::from_utf8_lossy(fields.get(at).copied().unwrap_or_default());
+    let line = MountLine::parse(line)?;
     Some(Mount {
-        device: std::str::from_utf8(fields[2]).ok()?.parse().ok()?,
-        root: unescape(fields[3]),
-        mount_point: unescape(fields[4]),
-        options: join_options(&text(5), &text(hyphen + 3)),
-        kind: String::from_utf8_lossy(fields.get(hyphen + 1)?).into_owned(),
-        source: unescape(fields.get(hyphen + 2)?),
+        device: DeviceNumber {
+            major: line.major,
+            minor: line.minor,
+        },
+        root: line.root,
+        mount_point: line.mount_point,
+        options: line.options,
+        kind: line.kind,
+        source: line.source,
     })
-}
-
-fn join_options(of_mount: &str, of_file_system: &str) -> String {
-    let mut options: Vec<&str> = Vec::new();
-    for option in of_mount.split(',').chain(of_file_system.split(',')) {
-        if !option.is_empty() && !options.contains(&option) {
-            options.push(option);
-        }
-    }
-    options.join(",")
 }
 
 /// Reads the text of `/proc/swaps` (proc_swaps(5)): a heading, then a path and more in columns.
@@ -145,7 +163,7 @@ pub fn parse_swaps(table: &[u8]) -> Result<Vec<PathBuf>, TableError> {
         .map(|line| {
             let path = line.split(|byte| byte.is_ascii_whitespace()).next();
             match path {
-                Some(path) if path.starts_with(b"/") => Ok(unescape(path)),
+                Some(path) if path.starts_with(b"/") => Ok(unescaped(path)),
                 _ => Err(bad_line("the list of swap areas", line)),
             }
         })
@@ -165,24 +183,61 @@ fn bad_line(table: &'static str, line: &[u8]) -> TableError {
     }
 }
 
-/// Undoes the octal escapes (`\040` for a space) of the kernel's tables.
-fn unescape(field: &[u8]) -> PathBuf {
-    let mut plain = Vec::with_capacity(field.len());
-    let mut at = 0;
-    while at < field.len() {
-        let escaped = (field[at] == b'\\')
-            .then(|| std::str::from_utf8(field.get(at + 1..at + 4)?).ok())
-            .flatten()
-            .and_then(|octal| u8::from_str_radix(octal, 8).ok());
-        plain.push(escaped.unwrap_or(field[at]));
-        at += if escaped.is_some() { 4 } else { 1 };
-    }
-    PathBuf::from(OsString::from_vec(plain))
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::fixture::Fixture;
     use super::*;
+
+    const TABLE: &str = "\
+27 1 254:0 / / rw,relatime - ext4 /dev/vda rw,discard,errors=continue
+40 27 8:17 / /data\\040one rw,noatime shared:5 master:1 - xfs /dev/sdb1 rw,noquota
+41 27 0:45 / /tmp rw - tmpfs tmpfs rw,size=100k
+42 40 8:33 / /data\\040one rw - ext4 /dev/sdc1 rw
+a broken line
+";
+
+    fn table() -> Vec<Mount> {
+        readable_mounts(&Fixture::with(&[("proc/self/mountinfo", TABLE)]).files())
+    }
+
+    #[test]
+    fn lines_are_read_with_optional_fields_and_escapes() {
+        let mounts = table();
+        assert_eq!(mounts.len(), 4);
+        assert_eq!(mounts[1].mount_point, Path::new("/data one"));
+        assert_eq!(mounts[1].options, "rw,noatime,noquota");
+        assert_eq!(mounts[1].kind, "xfs");
+        assert_eq!(mounts[1].source, Path::new("/dev/sdb1"));
+        assert_eq!(
+            mounts[1].device,
+            DeviceNumber {
+                major: 8,
+                minor: 17
+            }
+        );
+        assert_eq!(mounts[0].options, "rw,relatime,discard,errors=continue");
+    }
+
+    #[test]
+    fn deepest_then_latest_mount_wins_unless_the_device_says_otherwise() {
+        let mounts = table();
+        let kind = |path: &str, device| {
+            mount_of(&mounts, Path::new(path), device).and_then(|mount| mount.source.to_str())
+        };
+        assert_eq!(kind("/home/x", None), Some("/dev/vda"));
+        assert_eq!(kind("/data one/f", None), Some("/dev/sdc1"));
+        assert_eq!(kind("/tmpfile", None), Some("/dev/vda"));
+        let beneath = DeviceNumber {
+            major: 8,
+            minor: 17,
+        };
+        assert_eq!(kind("/data one/f", Some(beneath)), Some("/dev/sdb1"));
+    }
+
+    #[test]
+    fn no_table_gives_no_mounts() {
+        assert_eq!(readable_mounts(&Fixture::empty().files()), Vec::new());
+    }
 
     #[test]
     fn optional_fields_and_escapes_are_read() {
