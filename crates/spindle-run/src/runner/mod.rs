@@ -77,6 +77,8 @@ pub struct Runner {
     quiet: Quiet,
     /// Paths of devices go on meaning these.
     looked_at: LookedAt,
+    /// An earlier process began it.
+    goes_on: bool,
     interrupted: Arc<AtomicBool>,
 }
 
@@ -150,6 +152,12 @@ impl Runner {
         self.state.has_anything()
     }
 
+    /// Whether its files stay when it fails: it found out something, or an earlier process began it. What stands in its
+    /// way may be gone in a moment.
+    pub fn is_kept(&self) -> bool {
+        self.goes_on || self.has_anything()
+    }
+
     /// Removes the run's files and the directory that was made for them. For a run that found out nothing.
     pub fn discard(self) {
         directory::discard(&self.directory);
@@ -175,6 +183,7 @@ impl Runner {
         let runner = Runner::new(directory, journal, state, interrupted, listen)?;
         Ok(Runner {
             looked_at,
+            goes_on: true,
             ..runner
         })
     }
@@ -196,6 +205,7 @@ impl Runner {
             limits: BTreeMap::new(),
             quiet,
             looked_at: LookedAt::new(),
+            goes_on: false,
             interrupted,
         })
     }

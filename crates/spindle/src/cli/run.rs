@@ -146,7 +146,7 @@ fn carry_out(
 /// Says why a run broke off, and how it goes on; nothing stays of one that found out nothing.
 fn fail_midway(runner: Runner, reason: &str, path: &Path) -> ExitCode {
     let code = fail(reason);
-    match runner.has_anything() {
+    match runner.is_kept() {
         true => say::note(&format!(
             "finished trials are kept. When it is mended: spindle resume {}",
             path.display()

@@ -445,7 +445,7 @@ fn a_run_does_not_go_on_in_a_directory_whose_mount_is_missing() {
         "truncate -s 256M disk && mkfs.ext4 -q disk && mount -o loop disk mounted || exit 71; \
          {spindle} run experiment.toml --out out --quiet & \
          until grep -qs trial_started out/journal.jsonl; do kill -0 $! || exit 70; sleep 0.02; done; \
-         kill -KILL $!; umount -l mounted; {spindle} resume out --quiet",
+         kill -KILL $!; wait $!; umount -l mounted; {spindle} resume out --quiet",
         spindle = env!("CARGO_BIN_EXE_spindle"),
     );
     let mut resumed = Command::new("unshare");
