@@ -255,7 +255,7 @@ fn files_that_cannot_be_made_leave_nothing_in_the_way_of_the_next() {
 /// Goes on with a run that was killed. A tool that it had started, mkfs say, holds its ledger until it ends; on a busy
 /// machine that takes a while.
 fn resumed_when_tools_have_ended(scene: &Scene) -> Output {
-    let began = std::time::Instant::now();
+    let began = Instant::now();
     loop {
         let resumed = scene.output(&["resume", "out", "--quiet"]);
         let is_held = words(&resumed).contains("a run of this name is going on");
