@@ -97,6 +97,7 @@ fn new_sga_in(env: Arc<ExploredEnv>, settings: Settings) -> Arc<Sga> {
         next_free: vec![8, 1],
         file_blocks: vec![8, DATA_BLOCKS],
         segments: vec![undo],
+        indexes: Vec::new(),
     };
     let control = ControlFile::create(Arc::clone(&storage.control), contents);
     let sga = Sga::new(&env, &storage, &settings, control).unwrap();
