@@ -413,7 +413,11 @@ mod tests {
     }
 
     fn read(question: &Question) -> Experiment {
-        let text = question.draft(2).unwrap().text();
+        read_for(question, 2)
+    }
+
+    fn read_for(question: &Question, cases: usize) -> Experiment {
+        let text = question.draft(cases).unwrap().text();
         match Experiment::from_text(Path::new("try.toml"), &text, Changes::default(), false) {
             Ok(experiment) => experiment,
             Err(error) => panic!("{error} at {:?}\n{text}", error.place()),
@@ -559,7 +563,7 @@ mod tests {
         };
         let frame = asked.frame(4).unwrap().text();
         let read_so = Experiment::from_text(Path::new("try.toml"), &frame, changes, false).unwrap();
-        assert_eq!(read_so, read(&asked));
+        assert_eq!(read_so, read_for(&asked, 4));
         asked.sets = vec!["workload.kind=tpcc".to_owned()];
         assert!(asked.draft(4).unwrap_err().contains("--workload"));
     }
