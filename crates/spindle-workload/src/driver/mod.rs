@@ -374,6 +374,9 @@ impl Running {
                     .get_or_insert("a client panicked".to_string());
             }
         }
+        // The work, and with it the database, is let go.
+        let statements = self.statements();
+        self.statements = Box::new(move || statements.clone());
         self.failure().map_or(Ok(()), Err)
     }
 }
