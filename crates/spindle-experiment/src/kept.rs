@@ -156,7 +156,12 @@ mod tests {
     fn the_embedded_database_is_written_as_ever() {
         let text = old("kernel", "null", "");
         assert!(matches!(read(&text), DatabaseSpec::Kernel(_)));
-        assert_eq!(written(&text), text);
+        // A setting that came later is not in it.
+        let known: serde_json::Map<String, Value> = serde_json::from_str(&text).unwrap();
+        let mut now: serde_json::Map<String, Value> =
+            serde_json::from_str(&written(&text)).unwrap();
+        now.retain(|key, _| known.contains_key(key));
+        assert_eq!(Value::Object(now).to_string(), text);
     }
 
     #[test]

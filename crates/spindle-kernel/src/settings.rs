@@ -1,6 +1,7 @@
 //! How an instance is set up: plain data with documented defaults, given once at start.
 
 use serde::{Deserialize, Serialize};
+use spindle_text::section::Listing;
 use spindle_text::{settings, words};
 
 use crate::buggify::Switches;
@@ -41,6 +42,7 @@ words! {
 settings! {
     /// What an experiment sets of an instance. A setting is a line here and one in [`InstanceSettings::apply`].
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(default)]
     pub struct InstanceSettings {
         /// Number of DBWR processes, which write changed blocks.
         writers: u32 = number("writers", 1, 1..=100),
@@ -61,6 +63,13 @@ settings! {
         /// How long a transaction waits for a row lock before it gives up and is rolled back; a deadlock is found at
         /// once.
         lock_timeout_ms: u64 = duration_ms("lock_timeout", 5_000, 1..=3_600_000),
+    }
+}
+
+/// What a journal says of a setting that is newer than itself.
+impl Default for InstanceSettings {
+    fn default() -> InstanceSettings {
+        Listing::defaults()
     }
 }
 

@@ -173,6 +173,11 @@ impl Listing {
         listing.rows
     }
 
+    /// A section of which nothing is set.
+    pub fn defaults<S: Section>() -> S {
+        S::read(&mut Listing::default())
+    }
+
     fn row(&mut self, key: Key, default: impl Into<String>, allowed: impl Into<String>) {
         self.rows.push(Row {
             key: key.name,

@@ -203,6 +203,19 @@ impl SqlConnection for Timed {
         })
     }
 
+    /// The time of what is sent together is nobody's own: it is not counted.
+    fn send(&mut self, statement: usize, parameters: &[Value<'_>]) -> Result<(), SessionError> {
+        self.connection.send(statement, parameters)
+    }
+
+    fn sync_pipeline(&mut self) -> Result<(), SessionError> {
+        self.connection.sync_pipeline()
+    }
+
+    fn end_pipeline(&mut self) -> Result<(), SessionError> {
+        self.connection.end_pipeline()
+    }
+
     fn load(&mut self, part: &LoadPart) -> Result<u64, SessionError> {
         self.connection.load(part)
     }
