@@ -9,9 +9,13 @@ use super::port::Port;
 use super::scene::{PASSWORD, Scene, told};
 
 const SCHEMAS: &str = "select nspname from pg_namespace where nspname like 'spindle%'";
-/// Schemas that are there, and clients in them that have committed something.
-const AT_WORK: &str = "select 'yes' from pg_stat_activity join pg_namespace on nspname = application_name \
-     where query = 'commit'";
+/// Asks for schemas of such names in which both clients have committed something; a load has one session.
+fn at_work(names: &str) -> String {
+    format!(
+        "select 'yes' from pg_stat_activity join pg_namespace on nspname = application_name \
+         where query = 'commit' and nspname like '{names}' group by nspname having count(*) = 2"
+    )
+}
 
 /// All but the layouts of an experiment whose trials take so long.
 fn plan(measure: &str) -> String {
@@ -130,7 +134,7 @@ fn gone_and_back(scene: &Scene, by_socket: &str, socket: &std::path::Path) {
     scene.write("gone.toml", &format!("{plan}{}", layouts.concat()));
     let mut run = scene.begin(&["run", "gone.toml", "--out", "gone"]);
     // Clients at work in the schema of the first layout.
-    scene.wait_for(&format!("{AT_WORK} and nspname like '%\\_1'"));
+    scene.wait_for(&at_work("%\\_1"));
     port.cut();
     // Half of the layouts were measured.
     assert_eq!(run.wait().unwrap().code(), Some(3));
@@ -163,7 +167,7 @@ fn killed(scene: &Scene, by_port: &str) {
         &format!("{plan}{}", layout("by port", by_port)),
     );
     let mut run = scene.begin(&["run", "killed.toml", "--out", "killed"]);
-    scene.wait_for(AT_WORK);
+    scene.wait_for(&at_work("%"));
     run.kill().unwrap();
     run.wait().unwrap();
     let ledgers = scene.ledgers();
