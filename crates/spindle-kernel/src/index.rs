@@ -12,7 +12,7 @@ use crate::control_file::{IndexOfTable, Segment};
 use crate::error::Result;
 use crate::key::Key;
 use crate::sga::Sga;
-use crate::space::{Space, add_extents, extent_blocks, format_unused, write_extent};
+use crate::space::{Space, SpacePlan, extent_blocks, format_unused, write_extent};
 
 pub use crate::control_file::KeyPart;
 
@@ -114,27 +114,16 @@ pub(crate) async fn create(
         (1..=node::key_bytes_max(block_bytes)).contains(&key_bytes),
         "a key of up to {key_bytes} bytes does not fit blocks of {block_bytes}"
     );
-    let turn = sga.space_turn.acquire().await;
-    let _turn = turn.expect("the semaphore is never closed");
-    let mut plan = sga.control.read(Clone::clone);
-    let number = plan.segments.len();
-    plan.segments.push(Segment {
-        number: number as u32,
-        name: name.to_string(),
-        row_bytes: key_bytes as u32,
-        loaded_rows: 0,
-        extents: Vec::new(),
-    });
-    plan.indexes.push(IndexOfTable {
+    let mut plan = SpacePlan::begin(sga).await;
+    let number = plan.add_segment(name, key_bytes, 0, extent_blocks(block_bytes))?;
+    let entry = IndexOfTable {
         segment: number as u32,
         table,
         is_unique,
         key: key.to_vec(),
-    });
-    let extent_blocks = extent_blocks(block_bytes);
-    add_extents(&mut plan, number, extent_blocks, extent_blocks)?;
-    let segment = &plan.segments[number];
-    let index = Index::new(segment, &plan.indexes[plan.indexes.len() - 1], block_bytes);
+    };
+    let segment = &plan.contents.segments[number];
+    let index = Index::new(segment, &entry, block_bytes);
     let mut filler = sga.env.rng(u64::from(segment.number));
     write_extent(sga, segment.extents[0], |step, address, bytes| {
         let is_made = format_first(step, address, number as u32, bytes);
@@ -144,14 +133,8 @@ pub(crate) async fn create(
     })
     .await?;
     sga.flush_datafiles().await?;
-    sga.control
-        .update_both(sga, |contents| {
-            contents.next_free = plan.next_free;
-            contents.segments = plan.segments;
-            contents.indexes = plan.indexes;
-            Ok(())
-        })
-        .await?;
+    plan.contents.indexes.push(entry);
+    plan.enter().await?;
     Ok(Arc::new(index))
 }
 

@@ -3,7 +3,7 @@
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::RngCore;
-use spindle_io::sync::Latch;
+use spindle_io::sync::{Latch, SemaphorePermit};
 use spindle_io::{Arena, Request, Submission};
 
 use crate::block::{self, BlockAddress, BlockKind};
@@ -54,31 +54,79 @@ impl Space {
     /// Gives the segment another extent; safe to be asked by several sessions at once, for `number` is the block they
     /// lack. The new blocks are formatted before the control file knows them.
     pub(crate) async fn extend(&self, sga: &Sga, number: u64) -> Result<()> {
-        let _turn = sga
-            .space_turn
-            .acquire()
-            .await
-            .expect("the semaphore is never closed");
-        let mut plan = sga.control.read(Clone::clone);
-        let index = plan.segment_index(self.segment);
-        let have = plan.segments[index].extents.len();
+        let mut plan = SpacePlan::begin(sga).await;
+        let index = plan.contents.segment_index(self.segment);
+        let have = plan.contents.segments[index].extents.len();
         if number < have as u64 * u64::from(self.extent_blocks) {
             return Ok(());
         }
-        add_extents(&mut plan, index, self.extent_blocks, self.extent_blocks)?;
-        for extent in &plan.segments[index].extents[have..] {
+        add_extents(
+            &mut plan.contents,
+            index,
+            self.extent_blocks,
+            self.extent_blocks,
+        )?;
+        let extents = plan.contents.segments[index].extents.clone();
+        for extent in &extents[have..] {
             format_extent(sga, *extent).await?;
         }
-        let extents = plan.segments[index].extents.clone();
-        sga.control
-            .update_both(sga, |contents| {
-                contents.next_free = plan.next_free;
-                contents.segments = plan.segments;
-                Ok(())
-            })
-            .await?;
+        plan.enter().await?;
         *self.extents.lock() = extents;
         Ok(())
+    }
+}
+
+/// A change of the dictionary that takes space, worked out on a copy. There is one at a time; it counts once it is
+/// entered, after its blocks were written.
+pub(crate) struct SpacePlan<'a> {
+    sga: &'a Sga,
+    /// What the control file is to say.
+    pub(crate) contents: Contents,
+    _turn: SemaphorePermit<'a>,
+}
+
+impl<'a> SpacePlan<'a> {
+    /// Waits for the turn.
+    pub(crate) async fn begin(sga: &'a Sga) -> SpacePlan<'a> {
+        let turn = sga.space_turn.acquire().await;
+        SpacePlan {
+            _turn: turn.expect("the semaphore is never closed"),
+            contents: sga.control.read(Clone::clone),
+            sga,
+        }
+    }
+
+    /// Adds a segment with extents for `blocks` blocks; where it is in the list.
+    pub(crate) fn add_segment(
+        &mut self,
+        name: &str,
+        row_bytes: usize,
+        loaded_rows: u64,
+        blocks: u32,
+    ) -> Result<usize> {
+        let number = self.contents.segments.len();
+        self.contents.segments.push(Segment {
+            number: number as u32,
+            name: name.to_string(),
+            row_bytes: row_bytes as u32,
+            loaded_rows,
+            extents: Vec::new(),
+        });
+        let extent_blocks = extent_blocks(self.sga.settings.block_bytes);
+        add_extents(&mut self.contents, number, blocks, extent_blocks)?;
+        Ok(number)
+    }
+
+    /// Enters it in the control file.
+    pub(crate) async fn enter(self) -> Result<()> {
+        let plan = self.contents;
+        let enter = |contents: &mut Contents| {
+            contents.next_free = plan.next_free;
+            contents.segments = plan.segments;
+            contents.indexes = plan.indexes;
+            Ok(())
+        };
+        self.sga.control.update_both(self.sga, enter).await
     }
 }
 
@@ -88,7 +136,7 @@ pub(crate) fn extent_blocks(block_bytes: usize) -> u32 {
 }
 
 /// Gives a segment extents for `blocks` blocks, from the data files in turn.
-pub(crate) fn add_extents(
+fn add_extents(
     contents: &mut Contents,
     segment: usize,
     blocks: u32,

@@ -14,7 +14,7 @@ use crate::control_file::Segment;
 use crate::error::{KernelError, Result};
 use crate::index::Index;
 use crate::sga::Sga;
-use crate::space::{Space, add_extents, extent_blocks, write_extent};
+use crate::space::{Space, SpacePlan, extent_blocks, write_extent};
 use crate::transaction::undo_record::UNDO_RECORD_OVERHEAD_BYTES;
 
 /// A table of an open database.
@@ -158,25 +158,13 @@ pub(crate) async fn create(
         (1..=row_bytes_max(block_bytes)).contains(&row_bytes),
         "a row of {row_bytes} bytes does not fit a block of {block_bytes}"
     );
-    let _turn = sga
-        .space_turn
-        .acquire()
-        .await
-        .expect("the semaphore is never closed");
-    let mut plan = sga.control.read(Clone::clone);
-    let index = plan.segments.len();
-    plan.segments.push(Segment {
-        number: index as u32,
-        name: name.to_string(),
-        row_bytes: row_bytes as u32,
-        loaded_rows: rows,
-        extents: Vec::new(),
-    });
+    let mut plan = SpacePlan::begin(sga).await;
     let blocks = table_blocks(block_bytes, row_bytes, rows) as u32;
-    add_extents(&mut plan, index, blocks, extent_blocks(block_bytes))?;
-    let table = Table::new(&plan.segments[index], block_bytes);
+    let number = plan.add_segment(name, row_bytes, rows, blocks)?;
+    let segment = &plan.contents.segments[number];
+    let table = Table::new(segment, block_bytes);
     let mut filler = sga.env.rng(u64::from(table.segment));
-    for (order, extent) in plan.segments[index].extents.iter().enumerate() {
+    for (order, extent) in segment.extents.iter().enumerate() {
         if is_interrupted() {
             return Err(KernelError::LoadInterrupted);
         }
@@ -194,13 +182,7 @@ pub(crate) async fn create(
         .await?;
     }
     sga.flush_datafiles().await?;
-    sga.control
-        .update_both(sga, |contents| {
-            contents.next_free = plan.next_free;
-            contents.segments = plan.segments;
-            Ok(())
-        })
-        .await?;
+    plan.enter().await?;
     Ok(Arc::new(table))
 }
 

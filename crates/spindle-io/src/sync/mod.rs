@@ -21,7 +21,7 @@ use native as primitives;
 
 pub(crate) use primitives::{Condvar, FutexWord, Mutex, MutexGuard, thread, thread_local};
 pub use primitives::{Notify, atomic, has_planted};
-pub use tokio::sync::{Semaphore, mpsc, oneshot};
+pub use tokio::sync::{Semaphore, SemaphorePermit, mpsc, oneshot};
 
 pub use crate::env::{Elapsed, timeout};
 
