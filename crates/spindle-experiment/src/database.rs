@@ -2,7 +2,7 @@
 //!
 //! Read once for the whole experiment and once more for every layout with that layout's own values in place, so that
 //! each case has complete settings; those that would make the comparison void can only be set here
-//! (`SAME_IN_EVERY_CASE`). `kernel` and `server` read what each database has of its own.
+//! (`SAME_IN_EVERY_CASE`). `kernel` and `server` read the settings that only one kind of database has.
 
 use std::fmt;
 
@@ -200,7 +200,7 @@ impl Database {
         keys.check(reader, &spec)?;
         reader.finish();
         let database = Database { size_bytes, spec };
-        // Where layouts name servers, nobody here knows their memory.
+        // Where layouts name existing servers, their memory is not known.
         if !inherited.is_remote {
             database.check(reader, inherited.data);
         }

@@ -28,7 +28,7 @@ struct Written<'a> {
     server: Option<OfServer<'a>>,
 }
 
-/// What a server has of its own.
+/// The settings that only servers have.
 #[derive(Default, Serialize, Deserialize)]
 struct OfServer<'a> {
     settings: Cow<'a, BTreeMap<String, String>>,
@@ -128,7 +128,7 @@ mod tests {
 
     use super::*;
 
-    /// As versions before this one wrote it, of a database with these settings of its own behind the others.
+    /// As versions before this one wrote it, of a database, with the settings of a server last.
     fn old(engine: &str, redo_path: &str, server: &str) -> String {
         format!(
             "{{\"engine\":\"{engine}\",\"size_bytes\":4194304,\"block_size_bytes\":8192,\"buffer_cache_bytes\":1048576,\

@@ -94,7 +94,7 @@ fn asked_of(layout: &Layout, spec: &DatabaseSpec) -> (PageCache, String) {
     (caching, method.to_owned())
 }
 
-/// The settings that findings weigh; `None`: nobody here knows them.
+/// The settings that findings weigh; `None`: they are not known.
 fn facts_of(spec: &DatabaseSpec) -> Option<DatabaseFacts> {
     match spec {
         DatabaseSpec::Kernel(kernel) => Some(DatabaseFacts {

@@ -133,7 +133,7 @@ pub struct CacheUse {
     /// Those of them that were not there, and had to be read.
     pub missed: u64,
     /// How much of it had been filled at the end of the measured time, 0 to 1, if every block that was read since the
-    /// start took a place of its own: it is not fuller than that.
+    /// start took a new place, so the cache is at most this full.
     pub filled_at_end: f64,
 }
 
@@ -150,7 +150,7 @@ pub struct StatementTime {
 }
 
 open_words! {
-    /// Kinds of transactions of which a figure of its own is told.
+    /// Kinds of transactions that have a separate figure.
     KindName:
     /// TPC-C's new order.
     NewOrder => "new_order",

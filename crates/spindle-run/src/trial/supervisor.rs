@@ -248,7 +248,7 @@ fn limit_memory(worker: &Worker, task: &Task, to_come_bytes: u64) -> Result<(), 
         // A server takes its buffer cache when it needs it, and its sessions' memory with them: the limit is the same
         // from the beginning to the end.
         TrialDatabase::Server(of) => of.memory_bytes + server(of.kind).overhead_bytes(&of.request),
-        // Its memory is in nobody's hands here.
+        // Spindle does not control the memory of an existing server.
         TrialDatabase::Remote(_) => return Ok(()),
     };
     group.set_limit(limit_bytes).map_err(refused)

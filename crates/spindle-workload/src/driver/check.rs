@@ -28,8 +28,8 @@ pub async fn check<S: Session>(
     whole.finish().map_err(NotKept)
 }
 
-/// The same by `sessions` at once, each in a process of its own. Nothing may change the database meanwhile: each
-/// session reads as of a moment of its own.
+/// The same by `sessions` at once, each in a separate process. Nothing may change the database meanwhile, as each
+/// session reads as of a different moment.
 pub async fn check_together<S: Session + 'static>(
     env: &Arc<dyn Env>,
     workload: &Arc<dyn Workload>,

@@ -203,7 +203,7 @@ impl SqlConnection for Timed {
         })
     }
 
-    /// The time of what is sent together is nobody's own: it is not counted.
+    /// Statements of a pipeline are not timed: their answers arrive together.
     fn send(&mut self, statement: usize, parameters: &[Value<'_>]) -> Result<(), SessionError> {
         self.connection.send(statement, parameters)
     }

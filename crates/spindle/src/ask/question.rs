@@ -471,7 +471,7 @@ mod tests {
             for size_bytes in [SIZE_BYTES, 4 << 30] {
                 asked.size_bytes = size_bytes;
                 let database = read(&asked).database;
-                let memory = database.spec.memory().expect("it is one of its own");
+                let memory = database.spec.memory().expect("Spindle starts it");
                 assert!(
                     database.size_bytes > 4 * memory.buffer_cache_bytes,
                     "{workload}"
