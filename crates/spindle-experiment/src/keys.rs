@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::ops::RangeInclusive;
 
+use spindle_text::load_file::LoadFile;
 use spindle_text::section::{Key, Keys, Section, TextFile};
 use spindle_text::word::Word;
 
@@ -52,6 +53,10 @@ impl Keys for Reader<'_> {
 
     fn files(&mut self, key: Key) -> Vec<TextFile> {
         Reader::files(self, key.name, false)
+    }
+
+    fn load_files(&mut self, key: Key) -> Vec<LoadFile> {
+        Reader::load_files(self, key.name)
     }
 
     fn weighted_files(&mut self, key: Key) -> Vec<TextFile> {

@@ -5,6 +5,8 @@
 //! document, and the default is read in its place: so a person is told all mistakes at once. The sections of the
 //! experiment file (database, workload, plan, layout) are read through it.
 
+mod named_files;
+
 use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::ops::RangeInclusive;
@@ -13,20 +15,17 @@ use std::path::{Path, PathBuf};
 use super::document::{Document, Entry, NAME_LENGTH_MAX, Node, Place, Table, Value};
 use super::error::ExperimentError;
 use super::nearest::nearest;
-use spindle_text::files;
 use spindle_text::plain::{is_harmful, is_invisible};
 use spindle_text::quantity::{
     duration_text, parse_duration_ms, parse_percent, parse_rate_per_s, parse_size, size_text,
 };
-use spindle_text::section::TextFile;
 use spindle_text::word::Word;
 
 /// Help for mistakes that explain themselves.
 const SEE_REFERENCE: &str = "docs/experiment-file.md describes every key";
 /// `PATH_MAX` of Linux.
 const TEXT_BYTES_MAX: usize = 4096;
-/// No file that a setting names is larger, bytes: its text is kept in the journal of the run.
-const FILE_BYTES_MAX: u64 = 4 << 20;
+
 /// The settings of one table.
 pub(super) struct Reader<'a> {
     document: &'a Document,
@@ -509,55 +508,6 @@ impl<'a> Reader<'a> {
         items.iter().filter_map(text).collect()
     }
 
-    /// The text files that a list names, beside the experiment file if their paths are relative; none when the key is
-    /// left out. Behind a name can stand a weight, if these have one.
-    pub fn files(&mut self, key: &'static str, is_weighted: bool) -> Vec<TextFile> {
-        let Some(node) = self.node(key) else {
-            return Vec::new();
-        };
-        let allowed = match is_weighted {
-            true => {
-                "a list of files such as [\"load.sql@9\", \"report.sql\"], weights up to 2147483647"
-            }
-            false => "a list of files such as [\"schema.sql\"]",
-        };
-        let items = match &node.value {
-            Value::List(items) => items,
-            _ => return self.refuse_value(key, node, allowed, Vec::new()),
-        };
-        let file = |item: &Node| match &item.value {
-            Value::Text(text) if is_plain(text) => match weight_of(text, is_weighted) {
-                Some((name, weight)) => self.file(key, item, name, weight),
-                None => self.refuse_value(key, item, allowed, None),
-            },
-            _ => self.refuse_value(key, item, allowed, None),
-        };
-        items.iter().filter_map(file).collect()
-    }
-
-    fn file(&self, key: &str, item: &Node, name: &str, weight: u32) -> Option<TextFile> {
-        let path = self.document.directory().join(name);
-        let refuse = |label: String| {
-            let message = format!("cannot read {}", path.display());
-            let error = self.error(&item.place, key, message, label);
-            let help = "name an existing text file; a relative path begins at the experiment file's directory";
-            self.document.note(error.help(help));
-            None
-        };
-        match files::read_named(&path, FILE_BYTES_MAX).map(String::from_utf8) {
-            Ok(Ok(text)) => Some(TextFile {
-                name: name.to_owned(),
-                weight,
-                text,
-            }),
-            Ok(Err(error)) => {
-                let at = error.utf8_error().valid_up_to();
-                refuse(format!("byte {at} and those after it are not UTF-8"))
-            }
-            Err(error) => refuse(error.to_string()),
-        }
-    }
-
     /// A name for people: some visible text on one line.
     pub fn name(&mut self, key: &'static str) -> Option<&'a str> {
         let node = self.node(key)?;
@@ -757,17 +707,6 @@ fn is_name(text: &str) -> bool {
         && text == text.trim()
         && text.chars().count() <= NAME_LENGTH_MAX
         && !text.contains(is_invisible)
-}
-
-/// A name and the weight behind it, 1 if there is none; `None` when that is no weight.
-fn weight_of(text: &str, is_weighted: bool) -> Option<(&str, u32)> {
-    match text.rsplit_once('@').filter(|_| is_weighted) {
-        None => Some((text, 1)),
-        Some((name, weight)) => {
-            let weight: i32 = weight.parse().ok()?;
-            Some((name, u32::try_from(weight).ok()?)).filter(|_| !name.is_empty())
-        }
-    }
 }
 
 /// `a`, `a or b`, `a, b or c`.

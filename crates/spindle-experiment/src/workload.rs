@@ -8,6 +8,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use spindle_engines::spec::{KernelSpec, SQL_BLOCK_BYTES};
 use spindle_engines::sql::{ServerKind, server};
+use spindle_text::load_file::Dump;
 use spindle_text::section::Refusal;
 use spindle_text::word::Word;
 use spindle_workload::driver::Behaviour;
@@ -104,6 +105,11 @@ impl Workload {
         self.transactions.settings().sessions(clients)
     }
 
+    /// Dumps that it is loaded from.
+    pub fn dumps(&self) -> Vec<&Dump> {
+        self.transactions.settings().dumps()
+    }
+
     /// The embedded database that it is made for.
     fn ground_of_rows(&self, data_bytes: u64, spec: &KernelSpec) -> Ground {
         Ground {
@@ -189,6 +195,7 @@ impl Workload {
             return Err(refused(reader, refusal));
         }
         check_engine(reader, &workload, database.engine())?;
+        check_remote(reader, &workload, database)?;
         Ok(workload)
     }
 }
@@ -264,6 +271,24 @@ fn check_engine(
     Ok(())
 }
 
+/// Refuses what would be made on an existing server outside the schema of Spindle's own.
+fn check_remote(
+    reader: &Reader<'_>,
+    workload: &Workload,
+    database: &Database,
+) -> Result<(), ExperimentError> {
+    let dumps = workload.dumps();
+    match (&database.spec, dumps.first()) {
+        (DatabaseSpec::Remote(_), Some(dump)) => Err(reader.conflict(
+            &["load"],
+            format!("{} cannot be loaded into an existing server", dump.name),
+            "a dump says itself where its tables go, and Spindle writes to a schema of its own there",
+            "load SQL, or leave url out: Spindle then runs a server of its own",
+        )),
+        _ => Ok(()),
+    }
+}
+
 /// The keys of each kind of workload, for telling a key of one used with another where it belongs. Kinds with the same
 /// keys as one before are left out.
 pub(super) fn keys_by_kind() -> Vec<(WorkloadKind, Vec<&'static str>)> {
@@ -286,6 +311,15 @@ mod tests {
     /// Reads an experiment with these scripts beside it.
     fn read(engine: &str, lines: &str, script: &str) -> Result<Experiment, String> {
         let directory = tempfile::tempdir().unwrap();
+        read_in(&directory, engine, lines, script)
+    }
+
+    fn read_in(
+        directory: &tempfile::TempDir,
+        engine: &str,
+        lines: &str,
+        script: &str,
+    ) -> Result<Experiment, String> {
         fs::write(directory.path().join("load.sql"), script).unwrap();
         fs::write(directory.path().join("report.sql"), "select 1;").unwrap();
         let path = directory.path().join("e.toml");
@@ -351,5 +385,45 @@ mod tests {
             let told = read(engine, lines, script).expect_err(lines);
             assert!(told.contains(wanted), "{lines} {script}: {told}");
         }
+    }
+
+    #[test]
+    fn dumps_that_cannot_be_loaded_are_refused_before_anything_is_made() {
+        let remote = "postgres\"\nurl = \"postgres://ann@localhost/shop";
+        for (engine, load, dump, wanted) in [
+            ("postgres", "none.dump", &b""[..], "No such file"),
+            (
+                "postgres",
+                "shop.dump",
+                b"\x1f\x8b\x08",
+                "unpack it with gzip",
+            ),
+            ("mariadb", "shop.dump", b"PGDMP", "it is of PostgreSQL"),
+            (
+                "postgres",
+                "shop.dump",
+                b"SQLite format 3\0",
+                "it is of SQLite",
+            ),
+            (
+                "sqlite",
+                "report.sql\", \"shop.dump",
+                b"SQLite format 3\0",
+                "copied as a whole",
+            ),
+            (remote, "shop.dump", b"PGDMP", "a schema of its own there"),
+        ] {
+            let directory = tempfile::tempdir().unwrap();
+            fs::write(directory.path().join("shop.dump"), dump).unwrap();
+            let lines = format!("scripts = [\"load.sql\"]\nload = [\"{load}\"]");
+            let told = read_in(&directory, engine, &lines, "select 1;").expect_err(wanted);
+            assert!(told.contains(wanted), "{engine} {load}: {told}");
+        }
+        let directory = tempfile::tempdir().unwrap();
+        fs::write(directory.path().join("shop.dump"), b"PGDMP").unwrap();
+        let lines = "scripts = [\"load.sql\"]\nload = [\"shop.dump\"]";
+        let experiment = read_in(&directory, "postgres", lines, "select 1;").unwrap();
+        let dumps = experiment.workload.dumps();
+        assert_eq!(dumps[0].path, directory.path().join("shop.dump"));
     }
 }

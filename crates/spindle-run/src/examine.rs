@@ -194,7 +194,13 @@ fn examine_server(
         Ok(files) => files,
         Err(reason) => return Some(reason),
     };
-    match server.examine(&files.request) {
+    let dumps = experiment.workload.dumps();
+    let examined = server.examine(&files.request).and_then(|found| {
+        let mut dumps = dumps.iter();
+        dumps.try_for_each(|dump| server.examine_dump(&files.request, dump))?;
+        Ok(found)
+    });
+    match examined {
         Err(error) => Some(error.to_string()),
         Ok(found) => {
             describe_server(layout, found);

@@ -281,6 +281,18 @@ pub fn read_named(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
     read_up_to(&file.into(), bytes_max)
 }
 
+/// The text of a regular file that a person named, links followed.
+///
+/// # Errors
+/// As for [`read_named`]; it says where it is no text.
+pub fn read_text(path: &Path, bytes_max: u64) -> io::Result<String> {
+    String::from_utf8(read_named(path, bytes_max)?).map_err(|error| {
+        let at = error.utf8_error().valid_up_to();
+        let reason = format!("byte {at} and those after it are not UTF-8");
+        io::Error::new(ErrorKind::InvalidData, reason)
+    })
+}
+
 /// All that follows the place in a file, if that is no more than any file of a run directory has.
 ///
 /// # Errors

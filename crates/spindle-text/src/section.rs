@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::ops::{Range, RangeInclusive};
 
-use serde::{Deserialize, Serialize};
-
+use crate::load_file::LoadFile;
+pub use crate::load_file::TextFile;
 use crate::quantity::{duration_text, size_text};
 use crate::word::Word;
 
@@ -57,7 +57,10 @@ pub trait Keys {
     /// Text files, none when the key is left out.
     fn files(&mut self, key: Key) -> Vec<TextFile>;
 
-    /// The same, each with a weight behind its name: `name@9`, else 1.
+    /// Files that a database is loaded from: SQL and dumps; none when the key is left out.
+    fn load_files(&mut self, key: Key) -> Vec<LoadFile>;
+
+    /// Text files, each with a weight behind its name, `name@9`, or 1; none when the key is left out.
     fn weighted_files(&mut self, key: Key) -> Vec<TextFile>;
 
     /// A table of variables with texts, numbers or flags; none when the key is left out.
@@ -94,17 +97,6 @@ pub struct Shown {
     pub text: String,
     /// The bytes of the place.
     pub span: Range<usize>,
-}
-
-/// A file that a setting names, as it was when the settings were read.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct TextFile {
-    /// Its name as the setting spells it, without a weight.
-    pub name: String,
-    /// How often it is drawn, beside others.
-    pub weight: u32,
-    /// All of its text.
-    pub text: String,
 }
 
 /// Declares a section: a struct whose fields name how they are read, `field: type = how("key", default, range)`, `how`
@@ -258,6 +250,11 @@ impl Keys for Listing {
 
     fn files(&mut self, key: Key) -> Vec<TextFile> {
         self.row(key, "none", "a list of files");
+        Vec::new()
+    }
+
+    fn load_files(&mut self, key: Key) -> Vec<LoadFile> {
+        self.row(key, "none", "a list of SQL files and dumps");
         Vec::new()
     }
 

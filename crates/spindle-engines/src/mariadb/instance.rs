@@ -9,14 +9,17 @@ use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 use spindle_layout::TreeDirectories;
+use spindle_text::load_file::Dump;
 
 use super::connection::{Access, DATABASE};
 use super::programs::{Make, Programs};
 use super::raw;
+use super::restore::Client;
 use super::running::RunningMariaDb;
 use super::settings::{Native, Settings};
 use crate::EngineError;
@@ -148,7 +151,15 @@ impl Instance<'_> {
         let (process, access) = started?;
         removed.map_err(|error| EngineError::failed("removing the init file", error))?;
         self.is_as_asked(&process)?;
-        RunningMariaDb::new(process, access, devices).map(Arc::new)
+        let client = Client::of(self.programs, self.account, &password);
+        let data = self.directories.data.clone();
+        let restore = Box::new(move |dump: &Dump, interrupted: &AtomicBool| {
+            client
+                .as_ref()
+                .map_err(Clone::clone)?
+                .restore((&data, SOCKET), dump, interrupted)
+        });
+        RunningMariaDb::new(process, access, restore, devices).map(Arc::new)
     }
 
     fn start_process(

@@ -1,7 +1,7 @@
 //! MariaDB, and MySQL by the same means: a server that Spindle makes in directories of its own, starts for a trial and
 //! ends after it. `programs` finds it, `settings` and `check` say what it is started with, `instance` makes and starts
-//! it, `raw` has its datafiles on raw devices; `connection`, `values` and `load` are the client; `monitor` and `waits`
-//! what is counted. `foreign` is an existing one.
+//! it, `raw` has its datafiles on raw devices; `connection`, `values` and `load` are the client; `restore` loads dumps;
+//! `monitor` and `waits` what is counted. `foreign` is an existing one.
 
 mod check;
 mod connection;
@@ -11,6 +11,7 @@ mod load;
 mod monitor;
 mod programs;
 mod raw;
+mod restore;
 mod running;
 mod settings;
 mod values;
@@ -19,6 +20,7 @@ mod waits;
 use std::sync::Arc;
 
 use spindle_layout::{RawDevice, TreeDirectories};
+use spindle_text::load_file::Dump;
 use spindle_workload::sql::Dialect;
 
 use crate::EngineError;
@@ -100,6 +102,11 @@ impl Server for MariaDb {
             settings: settings.described(),
             notes,
         })
+    }
+
+    fn examine_dump(&self, request: &ServerRequest, _: &Dump) -> Result<(), EngineError> {
+        let programs = Programs::find(request.bin_dir.as_deref())?;
+        restore::Client::of(&programs, None, "").map(|_| ())
     }
 
     fn check_setting(&self, name: &str, _: &str) -> Result<(), EngineError> {

@@ -8,6 +8,8 @@ use std::process::Command;
 const SERVER_NAMES: [&str; 2] = ["mariadbd", "mysqld"];
 /// Names of the program that makes an empty database of MariaDB.
 const INSTALL_NAMES: [&str; 2] = ["mariadb-install-db", "mysql_install_db"];
+/// Names of the client that carries statements out.
+const CLIENT_NAMES: [&str; 2] = ["mariadb", "mysql"];
 /// Where they are when PATH does not say.
 const USUAL_DIRECTORIES: [&str; 5] = [
     "/usr/sbin",
@@ -49,6 +51,8 @@ pub(super) struct Programs {
     pub server: PathBuf,
     /// Makes an empty database; MySQL's server does so itself.
     pub install: Option<PathBuf>,
+    /// The client, which dumps need.
+    pub client: Option<PathBuf>,
     pub make: Make,
     /// The first two numbers of the version.
     pub version: (u32, u32),
@@ -97,6 +101,7 @@ impl Programs {
         Ok(Programs {
             server,
             install,
+            client: find_one(&directories, &CLIENT_NAMES),
             make,
             version,
             title,

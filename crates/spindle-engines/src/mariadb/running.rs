@@ -1,7 +1,9 @@
 //! A server at work.
 
 use std::fs::File;
+use std::sync::atomic::AtomicBool;
 
+use spindle_text::load_file::Dump;
 use spindle_workload::SessionError;
 use spindle_workload::sql::SqlConnection;
 
@@ -16,11 +18,15 @@ use crate::promise::{self, Promise, Storage};
 use crate::sql::child_server::ChildServer;
 use crate::sql::{RunningServer, Stop};
 
+/// Restores a dump.
+type Restore = Box<dyn Fn(&Dump, &AtomicBool) -> Result<(), EngineError> + Send + Sync>;
+
 /// A server at work. It ends when this is dropped.
 pub(super) struct RunningMariaDb {
     process: ChildServer,
     access: Access,
     monitor: Monitor,
+    restore: Restore,
     /// Of its datafiles, held as long as it runs.
     _devices: Vec<File>,
 }
@@ -33,6 +39,7 @@ impl RunningMariaDb {
     pub fn new(
         process: ChildServer,
         access: Access,
+        restore: Restore,
         devices: Vec<File>,
     ) -> Result<RunningMariaDb, EngineError> {
         let monitor = Monitor::new(&access)?;
@@ -40,6 +47,7 @@ impl RunningMariaDb {
             process,
             access,
             monitor,
+            restore,
             _devices: devices,
         })
     }
@@ -137,6 +145,10 @@ impl RunningServer for RunningMariaDb {
             self.access.connect()?,
             Some(self.process.process_id()),
         )))
+    }
+
+    fn restore(&self, dump: &Dump, interrupted: &AtomicBool) -> Result<(), EngineError> {
+        (self.restore)(dump, interrupted)
     }
 
     fn after_load(&self, connection: &mut dyn SqlConnection) -> Result<(), EngineError> {

@@ -390,6 +390,7 @@ mod tests {
         Programs {
             server: PathBuf::from("/dev/null"),
             install: None,
+            client: None,
             make,
             version,
             title: "a server".to_owned(),

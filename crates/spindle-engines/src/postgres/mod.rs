@@ -1,13 +1,14 @@
 //! PostgreSQL: an installed server, run on a cluster of its own that lies in the layout's directories. `programs` finds
 //! it, `settings` has it check what the experiment sets, `cluster` is its files, `stream`, `wire`, `values` and
-//! `connection` the client, `temporary` what its queries spill, `running` a server at work with `counts` and `waits`.
-//! `foreign` is an existing one.
+//! `connection` the client, `temporary` what its queries spill, `restore` loads dumps, `running` a server at work with
+//! `counts` and `waits`. `foreign` is an existing one.
 
 mod cluster;
 mod connection;
 mod counts;
 mod foreign;
 mod programs;
+mod restore;
 mod running;
 mod settings;
 mod stream;
@@ -20,6 +21,7 @@ mod wire;
 use std::sync::Arc;
 
 use spindle_layout::TreeDirectories;
+use spindle_text::load_file::Dump;
 use spindle_workload::sql::Dialect;
 
 use crate::EngineError;
@@ -62,6 +64,10 @@ impl Server for Postgres {
             settings: settings.described(&programs),
             notes,
         })
+    }
+
+    fn examine_dump(&self, request: &ServerRequest, dump: &Dump) -> Result<(), EngineError> {
+        restore::examine(&Programs::find(request)?, dump)
     }
 
     fn check_setting(&self, name: &str, value: &str) -> Result<(), EngineError> {

@@ -112,6 +112,23 @@ impl Programs {
         with_clean_environment(launch_bound(self.user.as_ref(), "QUIT", &path))
     }
 
+    /// A program, to be run as the user who runs Spindle.
+    pub fn command_of_caller(&self, program: &str) -> Command {
+        with_clean_environment(launch(None, &["--"], [self.path(program)]))
+    }
+
+    /// The same for a program that is killed when the thread that started it ends.
+    pub fn command_of_caller_bound(&self, program: &str) -> Command {
+        with_clean_environment(launch_bound(None, "KILL", &self.path(program)))
+    }
+
+    /// A script of the shell, likewise, but to be run as the user of servers.
+    pub fn shell_of_thread(&self, script: &str) -> Command {
+        let mut shell = launch_bound(self.user.as_ref(), "KILL", Path::new("sh"));
+        shell.args(["-c", script, "sh"]);
+        with_clean_environment(shell)
+    }
+
     /// Runs a command to its end.
     ///
     /// # Errors

@@ -4,10 +4,12 @@
 use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
+use spindle_text::load_file::Dump;
 use spindle_workload::SessionError;
 use spindle_workload::sql::SqlConnection;
 
@@ -15,6 +17,7 @@ use super::cluster::{Cluster, INDEX_TABLESPACE, PORT, SUPERUSER};
 use super::connection::{Backends, PostgresConnection};
 use super::counts::Statistics;
 use super::programs::Programs;
+use super::restore;
 use super::settings::{Settings, in_force};
 use super::stream::Stream;
 use super::waits::{WaitSampler, Whose};
@@ -222,6 +225,11 @@ impl Counters for RunningPostgres {
 impl RunningServer for RunningPostgres {
     fn connect(&self) -> Result<Box<dyn SqlConnection>, SessionError> {
         Ok(Box::new(self.connect_client()?))
+    }
+
+    fn restore(&self, dump: &Dump, interrupted: &AtomicBool) -> Result<(), EngineError> {
+        let to = (&self.access.run, &self.access.login);
+        restore::restore(&self.programs, to, dump, interrupted)
     }
 
     fn before_indexes(&self, connection: &mut dyn SqlConnection) -> Result<(), EngineError> {

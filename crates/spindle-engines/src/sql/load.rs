@@ -60,6 +60,12 @@ fn load_unless(
 ) -> Result<(), EngineError> {
     let mut connection = running.connect()?;
     let dialect = connection.dialect();
+    let dumps = workload.dumps();
+    let restore = |after: usize| -> Result<(), EngineError> {
+        let mut due = dumps.iter().filter(|(before, _)| *before == after);
+        due.try_for_each(|(_, dump)| running.restore(dump, interrupted))
+    };
+    restore(0)?;
     for (number, statement) in workload.create_tables(dialect).iter().enumerate() {
         check(interrupted)?;
         connection
@@ -68,6 +74,7 @@ fn load_unless(
                 Some(place) => error.at(place),
                 None => error,
             })?;
+        restore(number + 1)?;
     }
     let parts = workload.load_parts(dialect).into_iter();
     let parts: Vec<LoadPart> = parts.map(|part| until(part, interrupted)).collect();

@@ -8,16 +8,19 @@ pub mod address;
 pub(crate) mod child_server;
 pub mod foreign;
 mod load;
+pub(crate) mod restore;
 mod room;
 mod under_test;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use serde::{Deserialize, Serialize};
 use spindle_io::real::{Caching, Method};
 use spindle_layout::{KnownDevice, RawDevice, RawFile, TreeDirectories};
+use spindle_text::load_file::Dump;
 use spindle_text::words;
 use spindle_workload::SessionError;
 use spindle_workload::sql::{Dialect, SqlConnection};
@@ -140,6 +143,12 @@ pub trait Server: Send + Sync {
     /// `Unavailable`, for people.
     fn examine(&self, request: &ServerRequest) -> Result<FoundServer, EngineError>;
 
+    /// Looks whether a dump can be restored here, and changes nothing.
+    ///
+    /// # Errors
+    /// `Unavailable`: a tool is missing, or does not take the dump.
+    fn examine_dump(&self, request: &ServerRequest, dump: &Dump) -> Result<(), EngineError>;
+
     /// Looks at one of its settings, as far as its name and value tell, on no machine and for no version.
     ///
     /// # Errors
@@ -234,6 +243,17 @@ pub trait RunningServer: Counters {
     /// # Errors
     /// See [`SessionError`].
     fn connect(&self) -> Result<Box<dyn SqlConnection>, SessionError>;
+
+    /// Restores a dump of this kind of database. Ends early, with an error, once `interrupted`.
+    ///
+    /// # Errors
+    /// What the tool said that could not do it.
+    fn restore(&self, dump: &Dump, _interrupted: &AtomicBool) -> Result<(), EngineError> {
+        Err(EngineError::failed(
+            format!("restoring {}", dump.name),
+            "dumps are not loaded into existing servers",
+        ))
+    }
 
     /// What is to be done between tables and indexes: from now on what is made goes where indexes go.
     ///

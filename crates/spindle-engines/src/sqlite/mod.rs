@@ -5,22 +5,26 @@ mod connection;
 mod elsewhere;
 mod observer;
 mod raw;
+mod restore;
 mod settings;
 #[cfg_attr(not(feature = "sqlite-devices"), path = "without_vfs.rs")]
 mod vfs;
 
 use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rusqlite::Connection;
 use rusqlite::types::ValueRef;
 use spindle_layout::{KnownDevice, RawDevice, TreeDirectories};
+use spindle_text::load_file::Dump;
 use spindle_workload::SessionError;
 use spindle_workload::sql::{Dialect, SqlConnection};
 
 use crate::EngineError;
 use crate::engine::{Counters, EngineCounts, EngineWait, SegmentSize};
 use crate::promise::{self, Promise, Storage};
+use crate::sql::restore::failed;
 use crate::sql::{
     FoundServer, InDiskGroup, OnRawDevices, Purpose, Room, RunningServer, Server, ServerIo,
     ServerRequest, Stop,
@@ -80,6 +84,10 @@ impl Server for Sqlite {
                 "SQLite has a cache in every connection: the buffer cache is divided among the clients".to_owned(),
             ],
         })
+    }
+
+    fn examine_dump(&self, request: &ServerRequest, dump: &Dump) -> Result<(), EngineError> {
+        restore::examine(request, dump)
     }
 
     fn check_setting(&self, name: &str, value: &str) -> Result<(), EngineError> {
@@ -284,6 +292,14 @@ impl RunningServer for RunningSqlite {
         let connection = self.settings.open(&open.database);
         let connection = connection.map_err(|error| SessionError::Failed(error.to_string()))?;
         Ok(Box::new(SqliteConnection::new(connection)))
+    }
+
+    fn restore(&self, dump: &Dump, interrupted: &AtomicBool) -> Result<(), EngineError> {
+        let mut open = self.open();
+        let open = open
+            .as_mut()
+            .ok_or_else(|| failed(dump, "the database was stopped"))?;
+        restore::restore(&mut open.first, dump, interrupted)
     }
 
     fn after_load(&self, connection: &mut dyn SqlConnection) -> Result<(), EngineError> {

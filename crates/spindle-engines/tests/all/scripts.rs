@@ -10,6 +10,7 @@ use spindle_engines::engine::Engine;
 use spindle_engines::sql::{Server, ServerKind, SqlUnderTest, Stop, create_and_load};
 use spindle_io::Env;
 use spindle_io::real::{RealEnv, block_on};
+use spindle_text::load_file::LoadFile;
 use spindle_text::section::TextFile;
 use spindle_workload::driver::Behaviour;
 use spindle_workload::sql::{Dialect, SqlWorkload};
@@ -57,7 +58,7 @@ fn file(name: &str, weight: u32, text: &str) -> TextFile {
 fn settings(scripts: Vec<TextFile>) -> ScriptSettings {
     ScriptSettings {
         scripts,
-        load: vec![file("tables.sql", 1, TABLES)],
+        load: vec![LoadFile::Text(file("tables.sql", 1, TABLES))],
         check: vec![file("check.sql", 1, CHECK)],
         define: BTreeMap::new(),
     }
@@ -125,11 +126,11 @@ fn statements_that_cannot_be_prepared_are_told_with_their_place_when_the_load_ha
         let told = refused(server, &*workload);
         assert!(told.contains("bad.sql:3:3: "), "{kind:?}: {told}");
         let mut broken = settings(vec![file("good.sql", 1, "select 1;")]);
-        broken.load.push(file(
+        broken.load.push(LoadFile::Text(file(
             "more.sql",
             1,
             "select 1;\ninsert into nowhere values (1);",
-        ));
+        )));
         let told = refused(server, &*made(&broken, server.dialect(), 1));
         assert!(told.contains("more.sql:2:1: "), "{kind:?}: {told}");
     }
@@ -170,7 +171,8 @@ impl Beside {
             .find(|(kind, _)| *kind == ServerKind::Postgres)?;
         let table = "create table results (who text, number integer, value text, primary key (who, number));";
         let mut settings = settings(vec![file("x.sql", 1, "select 1;")]);
-        settings.load.push(file("results.sql", 1, table));
+        let table = LoadFile::Text(file("results.sql", 1, table));
+        settings.load.push(table);
         let loaded = Loaded::with(server, &*made(&settings, Dialect::Postgres, 1));
         Some(Beside {
             loaded,

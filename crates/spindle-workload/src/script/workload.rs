@@ -6,6 +6,7 @@ use std::sync::Arc;
 use rand_xoshiro::rand_core::RngCore;
 use serde::{Deserialize, Serialize};
 use spindle_io::sync::Latch;
+use spindle_text::load_file::{Dump, DumpForm, LoadFile};
 use spindle_text::section::{Refusal, Shown, TextFile};
 use spindle_text::settings;
 
@@ -28,8 +29,8 @@ settings! {
         /// Files in the language of `pgbench`; `"load.sql@9"` is drawn nine times as often as `"report.sql@1"`. Paths
         /// begin beside the experiment file.
         scripts: Vec<TextFile> = weighted_files("scripts"),
-        /// SQL files that make the tables and fill them, once; `:name` stands for a defined variable.
-        load: Vec<TextFile> = files("load"),
+        /// SQL files and dumps that make the tables and fill them, once; in SQL, `:name` stands for a defined variable.
+        load: Vec<LoadFile> = load_files("load"),
         /// SQL files whose statements must have the answers after a trial that they had after the load.
         check: Vec<TextFile> = files("check"),
         /// Variables of the scripts, as with `pgbench -D`: `{ scale = 10 }`.
@@ -41,6 +42,8 @@ settings! {
 pub struct ScriptWorkload {
     program: Arc<Program>,
     load: Vec<Placed>,
+    /// Dumps, each with the number of statements of `load` that come before it.
+    dumps: Vec<(usize, Dump)>,
     check: Vec<Placed>,
     /// The variables of each client.
     places: Arc<[Place]>,
@@ -68,8 +71,17 @@ impl ScriptSettings {
         define("random_seed", seed.to_string());
         define("default_seed", default_seed.to_string());
         let program = program::read(&self.scripts, &defined, dialect)?;
-        let load = plain(&self.load, &defined, dialect)?;
-        let check = plain(&self.check, &defined, dialect)?;
+        let (mut load, mut dumps) = (Vec::new(), Vec::new());
+        for file in &self.load {
+            match file {
+                LoadFile::Text(file) => load.extend(program::statements(file, &defined, dialect)?),
+                LoadFile::Dump(dump) => dumps.push((load.len(), dump.clone())),
+            }
+        }
+        let mut check = Vec::new();
+        for file in &self.check {
+            check.extend(program::statements(file, &defined, dialect)?);
+        }
         let client_id = program.names.known("client_id");
         let place = |number: u64| {
             let mut variables = program.beginning.clone();
@@ -86,23 +98,63 @@ impl ScriptSettings {
                 .map(|script| u64::from(script.weight))
                 .sum(),
             load,
+            dumps,
             check,
             program: Arc::new(program),
         })
     }
 }
 
-/// The statements of files that have nothing else.
-fn plain<'a>(
-    files: &'a [TextFile],
-    defined: &BTreeMap<String, String>,
-    dialect: Dialect,
-) -> Result<Vec<Placed>, FileMistake<'a>> {
-    let mut all = Vec::new();
-    for file in files {
-        all.extend(program::statements(file, defined, dialect)?);
+/// The database whose tools restore a dump.
+fn dialect_of(form: DumpForm) -> (Dialect, &'static str) {
+    match form {
+        DumpForm::PostgresCustom
+        | DumpForm::PostgresDirectory
+        | DumpForm::PostgresTar
+        | DumpForm::PostgresPlain => (Dialect::Postgres, "PostgreSQL"),
+        DumpForm::MariaDb => (Dialect::MariaDb, "MariaDB or MySQL"),
+        DumpForm::Sqlite => (Dialect::Sqlite, "SQLite"),
     }
-    Ok(all)
+}
+
+fn refusal(keys: &'static [&'static str], title: &str, label: &str, help: &'static str) -> Refusal {
+    Refusal {
+        keys,
+        title: title.to_owned(),
+        label: label.to_owned(),
+        help,
+        shown: None,
+    }
+}
+
+/// Refuses dumps of another database, and a copy that something would be lost by.
+fn check_dumps(load: &[LoadFile], dialect: Dialect) -> Result<(), Refusal> {
+    for (number, file) in load.iter().enumerate() {
+        let LoadFile::Dump(dump) = file else {
+            continue;
+        };
+        let (of, database) = dialect_of(dump.form);
+        if of != dialect {
+            return Err(refusal(
+                &["load"],
+                &format!("{} cannot be loaded", dump.name),
+                &format!("it is of {database}, and the engine is another"),
+                "choose the dump's own engine in [database], or load SQL that the engine knows",
+            ));
+        }
+        if dump.form == DumpForm::Sqlite && number > 0 {
+            return Err(refusal(
+                &["load"],
+                &format!(
+                    "{} would take the place of what is loaded before it",
+                    dump.name
+                ),
+                "a database file of SQLite is copied as a whole",
+                "name it first",
+            ));
+        }
+    }
+    Ok(())
 }
 
 impl Kind for ScriptSettings {
@@ -119,35 +171,35 @@ impl Kind for ScriptSettings {
         true
     }
 
+    fn dumps(&self) -> Vec<&Dump> {
+        let dumps = self.load.iter().filter_map(|file| match file {
+            LoadFile::Dump(dump) => Some(dump),
+            LoadFile::Text(_) => None,
+        });
+        dumps.collect()
+    }
+
     fn check(&self, ground: &Ground) -> Result<(), Refusal> {
         let Some(dialect) = ground.dialect else {
             return Ok(());
         };
-        let refuse = |keys, title: &str, label: &str, help| {
-            Err(Refusal {
-                keys,
-                title: title.to_owned(),
-                label: label.to_owned(),
-                help,
-                shown: None,
-            })
-        };
         if self.scripts.is_empty() {
-            return refuse(
+            return Err(refusal(
                 &["scripts"],
                 "kind = \"script\" has no scripts",
                 "scripts names the files that clients carry out",
                 "write, for example: scripts = [\"load.sql@9\", \"report.sql@1\"]",
-            );
+            ));
         }
         if self.scripts.iter().all(|file| file.weight == 0) {
-            return refuse(
+            return Err(refusal(
                 &["scripts"],
                 "every script has the weight 0",
                 "a script of weight 0 is never carried out",
                 "give one of them a weight of 1 or more",
-            );
+            ));
         }
+        check_dumps(&self.load, dialect)?;
         match self.workload(dialect, 0, 0) {
             Ok(_) => Ok(()),
             Err((file, mistake)) => Err(Refusal {
@@ -180,6 +232,11 @@ impl SqlWorkload for ScriptWorkload {
             .iter()
             .map(|statement| statement.sql.clone())
             .collect()
+    }
+
+    fn dumps(&self) -> Vec<(usize, &Dump)> {
+        let dumps = self.dumps.iter();
+        dumps.map(|(before, dump)| (*before, dump)).collect()
     }
 
     fn load_parts(&self, _: Dialect) -> Vec<LoadPart> {

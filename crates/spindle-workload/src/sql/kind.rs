@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use spindle_text::load_file::Dump;
 use spindle_text::section::Refusal;
 
 use super::SqlWorkload;
@@ -107,6 +108,11 @@ pub trait Kind {
     /// Sessions at a load level.
     fn sessions(&self, clients: u32) -> u32 {
         clients
+    }
+
+    /// Dumps that it is loaded from; the key that names them is `load`.
+    fn dumps(&self) -> Vec<&Dump> {
+        Vec::new()
     }
 
     /// The key by which it asks for procedures of the database, if it does.

@@ -28,6 +28,8 @@ pub use work::SqlWork;
 
 use std::time::Duration;
 
+use spindle_text::load_file::Dump;
+
 use crate::session::SessionError;
 use crate::workload::{Acknowledged, Client};
 
@@ -50,6 +52,12 @@ pub trait SqlWorkload: Send + Sync {
 
     /// Statements that make the tables, empty; and procedures, if it calls any.
     fn create_tables(&self, dialect: Dialect) -> Vec<String>;
+
+    /// Dumps that the database's own tools restore, each with the number of statements of
+    /// [`SqlWorkload::create_tables`] that come before it.
+    fn dumps(&self) -> Vec<(usize, &Dump)> {
+        Vec::new()
+    }
 
     /// What is to be done when tables, rows and indexes are there.
     ///

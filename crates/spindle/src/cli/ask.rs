@@ -53,7 +53,7 @@ pub(super) struct Try {
         conflicts_with = "workload"
     )]
     scripts: Vec<String>,
-    /// SQL that makes the tables of the scripts; may be given several times.
+    /// SQL or a dump that makes the tables of the scripts; may be given several times.
     #[arg(long, value_name = "FILE", requires = "scripts")]
     load: Vec<String>,
     /// How long it may take, about.

@@ -1,0 +1,69 @@
+//! Dumps, restored by the tools that come with a server. A tool that executes what stands in a dump runs as the user of
+//! the server; it ends with the load at the latest, and what it says when it fails is told.
+
+use std::fs::File;
+use std::io::{Read, Seek};
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use spindle_text::load_file::Dump;
+
+use super::account::not_launched;
+use super::child_server::last_lines;
+use crate::{EngineError, ErrorKind};
+
+const LOOK: Duration = Duration::from_millis(5);
+/// What a tool calls the file that it reads as its input.
+const INPUT: &str = "<stdin>";
+
+/// The dump's file, as it was when the experiment was read.
+///
+/// # Errors
+/// It has changed, or is gone.
+pub(crate) fn open(dump: &Dump) -> Result<File, EngineError> {
+    let opened = dump.open();
+    opened.map_err(|error| EngineError::failed(format!("opening {}", dump.path.display()), error))
+}
+
+/// What does not work with a dump.
+pub(crate) fn failed(dump: &Dump, reason: impl crate::error::Reason) -> EngineError {
+    EngineError::failed(format!("restoring {}", dump.name), reason)
+}
+
+/// Runs a tool to its end, or until it is interrupted. It is a command of [`super::account::launch_bound`].
+///
+/// # Errors
+/// What it said when it failed.
+pub(crate) fn run(
+    mut tool: Command,
+    dump: &Dump,
+    interrupted: &AtomicBool,
+) -> Result<(), EngineError> {
+    let mut said = tempfile::tempfile().map_err(|error| failed(dump, error))?;
+    let heard = said.try_clone().map_err(|error| failed(dump, error))?;
+    let child = tool.stderr(Stdio::from(heard)).spawn();
+    let what = || format!("restoring {}", dump.name);
+    let mut child = child.map_err(|error| not_launched(&what(), error))?;
+    let status = loop {
+        match child.try_wait().map_err(|error| failed(dump, error))? {
+            Some(status) => break status,
+            None if interrupted.load(Ordering::Relaxed) => {
+                // It may have ended by now.
+                let _ = child.kill();
+                child.wait().map_err(|error| failed(dump, error))?;
+                return Err(EngineError::new(ErrorKind::Interrupted, "interrupted"));
+            }
+            None => std::thread::sleep(LOOK),
+        }
+    };
+    if status.success() {
+        return Ok(());
+    }
+    let mut bytes = Vec::new();
+    let read = said.rewind().and_then(|()| said.read_to_end(&mut bytes));
+    read.map_err(|error| failed(dump, error))?;
+    let said = String::from_utf8_lossy(&bytes).replace(INPUT, &dump.name);
+    let reason = format!("the tool ended with {status}; {}", last_lines(&said, None));
+    Err(failed(dump, reason))
+}
