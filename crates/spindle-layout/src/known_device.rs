@@ -151,6 +151,15 @@ impl KnownDevice {
         opened.map_err(|error| self.explain(error))
     }
 
+    /// Opens it for reading only, without a lock: others may have it in use.
+    ///
+    /// # Errors
+    /// As [`KnownDevice::open`].
+    pub fn open_to_read(&self, caching: Caching, method: Queue) -> Result<FileDevice, LayoutError> {
+        let opened = FileDevice::open_to_read(&self.path, self.which()?, caching, method);
+        opened.map_err(|error| self.explain(error))
+    }
+
     /// Opens, locks and identifies it, for direct I/O.
     ///
     /// # Errors

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::sources::sources;
 
 /// What each crate may import of ours (`docs/architecture.md`).
-const CRATES: [(&str, &[&str]); 14] = [
+const CRATES: [(&str, &[&str]); 15] = [
     ("spindle-text", &[]),
     ("spindle-stats", &[]),
     ("spindle-io", &["spindle-stats", "spindle-text"]),
@@ -13,6 +13,16 @@ const CRATES: [(&str, &[&str]); 14] = [
     (
         "spindle-layout",
         &["spindle-io", "spindle-system", "spindle-text"],
+    ),
+    (
+        "spindle-calibrate",
+        &[
+            "spindle-io",
+            "spindle-layout",
+            "spindle-stats",
+            "spindle-system",
+            "spindle-text",
+        ],
     ),
     (
         "spindle-kernel",
@@ -67,6 +77,7 @@ const CRATES: [(&str, &[&str]); 14] = [
     (
         "spindle",
         &[
+            "spindle-calibrate",
             "spindle-engines",
             "spindle-experiment",
             "spindle-io",

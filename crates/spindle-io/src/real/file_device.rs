@@ -51,6 +51,18 @@ impl FileDevice {
         FileDevice::on(file, queue)
     }
 
+    /// The same for reading only, without a lock: a write to it fails, and others may have it in use. A disk manager's
+    /// queue reads it, too, but the file is not identified. Errors: see [`FileDevice::open_this`].
+    pub fn open_to_read(
+        path: &Path,
+        which: StorageIdentity,
+        caching: Caching,
+        queue: Queue,
+    ) -> Result<FileDevice, FileError> {
+        let file = OpenFile::open_to_read(path, which, caching)?;
+        FileDevice::on(Arc::new(file), queue)
+    }
+
     /// A device on a file that is identified already, which other devices may share. Errors: see [`FileError`].
     pub fn on_identified(file: &Identified, queue: Queue) -> Result<FileDevice, FileError> {
         FileDevice::on(Arc::clone(&file.0), queue)

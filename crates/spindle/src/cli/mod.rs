@@ -1,6 +1,7 @@
 //! The command line: what people type, and how they are told what went wrong.
 
 mod ask;
+mod calibrate;
 #[cfg(test)]
 mod documents;
 mod init;
@@ -35,7 +36,7 @@ use spindle_run::trial;
 
 const EXIT_CODES: &str = "Exit codes: 0 done; 1 the run or a command failed; 2 the experiment file or the command line \
 is wrong, and nothing was created; 3 half of the layouts or more could not be measured; 130 interrupted, go on with `spindle resume`. \
-`spindle compare` has its own.";
+`spindle compare` and `spindle calibrate` have their own.";
 
 /// Where runs are made and looked for, unless told otherwise.
 const RUNS: &str = "runs";
@@ -167,6 +168,9 @@ enum Command {
     },
     /// Tell what this machine can do, and what makes its results noisy.
     Doctor,
+    /// Measure what storage can do by itself: most IOPS, most MB/s, least latency, flushes.
+    #[command(after_help = calibrate::CALIBRATE_HELP)]
+    Calibrate(calibrate::Calibrate),
     /// Make, show, change and check disk groups on block devices and files.
     #[command(name = "diskgroup", subcommand)]
     DiskGroup(DiskGroupCommand),
@@ -330,6 +334,7 @@ fn carry_out(arguments: Arguments) -> ExitCode {
             Err(code) => code,
         },
         Command::Try(asked) => ask::carry_out(asked),
+        Command::Calibrate(asked) => calibrate::carry_out(asked),
         Command::Init(asked) => init::carry_out(&asked),
         Command::Plan { file, changed } => match Experiment::read_changed(&file, changed.changes())
         {

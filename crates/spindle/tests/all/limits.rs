@@ -34,21 +34,21 @@ const BPS: Rates = Rates {
 };
 
 /// A directory beside the program (/tmp may be memory), or where `SPINDLE_TEST_SCRATCH` says.
-fn own_directory() -> tempfile::TempDir {
+pub(crate) fn own_directory() -> tempfile::TempDir {
     let place = std::env::var("SPINDLE_TEST_SCRATCH");
     let place = place.as_deref().unwrap_or(env!("CARGO_TARGET_TMPDIR"));
     tempfile::tempdir_in(place).unwrap()
 }
 
 /// A directory with a loop device, and a file system on it if asked for; all of it goes with the test.
-struct Disk {
-    directory: tempfile::TempDir,
-    device: PathBuf,
+pub(crate) struct Disk {
+    pub(crate) directory: tempfile::TempDir,
+    pub(crate) device: PathBuf,
     mounted: bool,
 }
 
 impl Disk {
-    fn new(bytes: u64) -> Disk {
+    pub(crate) fn new(bytes: u64) -> Disk {
         let directory = own_directory();
         let image = directory.path().join("disk.img");
         let mut file = File::create(&image).unwrap();
@@ -82,7 +82,7 @@ impl Disk {
         self.directory.path().join("mounted")
     }
 
-    fn number(&self) -> DeviceNumber {
+    pub(crate) fn number(&self) -> DeviceNumber {
         let name = self.device.file_name().unwrap();
         let number = Path::new("/sys/block").join(name).join("dev");
         fs::read_to_string(number).unwrap().trim().parse().unwrap()
@@ -111,7 +111,7 @@ impl Drop for Disk {
     }
 }
 
-fn output(program: &str, arguments: &[&str]) -> String {
+pub(crate) fn output(program: &str, arguments: &[&str]) -> String {
     let output = Command::new(program).args(arguments).output().unwrap();
     let error = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{program} {arguments:?}: {error}");
@@ -119,7 +119,7 @@ fn output(program: &str, arguments: &[&str]) -> String {
 }
 
 /// Whether limits on a loop device can be tried here; if not, says so.
-fn can_limit() -> bool {
+pub(crate) fn can_limit() -> bool {
     if !rustix::process::geteuid().is_root() {
         spindle_harness::skip("limits need root, for a loop device and a control group");
         return false;

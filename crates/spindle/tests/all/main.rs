@@ -2,6 +2,7 @@
 
 #![allow(clippy::disallowed_methods)]
 
+mod calibrate;
 mod clients_counted;
 mod end_to_end;
 mod experiment_errors;

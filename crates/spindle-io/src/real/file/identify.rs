@@ -109,24 +109,29 @@ impl OpenFile {
         caching: Caching,
         which: Option<StorageIdentity>,
     ) -> Result<OpenFile, FileError> {
-        let flags = match caching {
-            Caching::Buffered => 0,
-            Caching::Direct => libc::O_DIRECT,
-        };
-        let opened = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .custom_flags(flags)
-            .open(path);
-        let file = opened.map_err(|error| match (error.raw_os_error(), caching) {
-            (Some(libc::EINVAL), Caching::Direct) => direct_refused(path),
-            _ => FileError::system("open", path, error),
-        })?;
+        let file = open_with(path, caching, OpenOptions::new().read(true).write(true))?;
         match which {
             Some(which) => which.check(&file, path)?,
             None => must_not_be_device(&file, path)?,
         }
         lock(&file, path)?;
+        Ok(OpenFile {
+            file,
+            path: path.to_owned(),
+            caching,
+            identity: None,
+        })
+    }
+
+    /// Opens a file or block device that was looked at, for reading only. It takes no lock: who only reads harms
+    /// nobody, and may look at what others have in use.
+    pub(crate) fn open_to_read(
+        path: &Path,
+        which: StorageIdentity,
+        caching: Caching,
+    ) -> Result<OpenFile, FileError> {
+        let file = open_with(path, caching, OpenOptions::new().read(true))?;
+        which.check(&file, path)?;
         Ok(OpenFile {
             file,
             path: path.to_owned(),
@@ -171,6 +176,18 @@ impl Drop for OpenFile {
             identity.close();
         }
     }
+}
+
+fn open_with(path: &Path, caching: Caching, options: &mut OpenOptions) -> Result<File, FileError> {
+    let flags = match caching {
+        Caching::Buffered => 0,
+        Caching::Direct => libc::O_DIRECT,
+    };
+    let opened = options.custom_flags(flags).open(path);
+    opened.map_err(|error| match (error.raw_os_error(), caching) {
+        (Some(libc::EINVAL), Caching::Direct) => direct_refused(path),
+        _ => FileError::system("open", path, error),
+    })
 }
 
 fn must_not_be_device(file: &File, path: &Path) -> Result<(), FileError> {

@@ -1,0 +1,171 @@
+//! Is there a cache in the path of reads? Three witnesses: the devices' own counters beside what was asked for, blocks
+//! read twice, and what lies in the page cache afterwards. None of them is always available, and what is not known is
+//! said to be unknown.
+
+use std::time::Instant;
+
+use rand_core::RngCore;
+use spindle_io::env::seeded_rng;
+use spindle_io::real::{Caching, Queue};
+use spindle_io::{Arena, BlockDevice, Request, Submission};
+
+use crate::error::CalibrateError;
+use crate::point::Bench;
+use crate::result::{CacheFinding, Cached, DeviceShare};
+use crate::unit::Unit;
+
+/// Blocks that are read twice.
+const BLOCKS: usize = 200;
+const BLOCKS_PER_TURN: usize = 20;
+const BLOCK_BYTES: u64 = 8 << 10;
+/// Devices that read less than this part of what was asked for: memory answered the rest.
+const DEVICE_SHARE_MIN: f64 = 0.9;
+/// Devices that read more than this: others read, too.
+const OTHERS_SHARE: f64 = 1.1;
+/// Blocks that are read so much sooner again are cached somewhere.
+const REPEAT_RATIO_MIN: f64 = 2.0;
+/// With so much in the page cache, and no other witness, reads are taken for cached.
+const RESIDENT_SHARE_MIN: f64 = 0.5;
+
+/// Reads some blocks, and the same again: median time of the first over that of the second.
+///
+/// # Errors
+/// A device cannot be opened, or a read failed.
+pub(crate) fn repeat_ratio(bench: &Bench<'_>) -> Result<f64, CalibrateError> {
+    let devices = bench
+        .targets
+        .iter()
+        .map(|target| target.to_read(bench.caching, Queue::sync()));
+    let unit = Unit {
+        devices: devices.collect::<Result<_, _>>()?,
+        shape: bench.shape.clone(),
+    };
+    let places = unit.limits().capacity_bytes / BLOCK_BYTES;
+    let mut rng = seeded_rng(u64::from(std::process::id()), 0xcac4e);
+    let blocks: Vec<u64> = (0..BLOCKS)
+        .map(|_| rng.next_u64() % places * BLOCK_BYTES)
+        .collect();
+    let (mut first_ns, mut again_ns) = (Vec::new(), Vec::new());
+    // In turns, so that a load that comes and goes meets both alike.
+    for some in blocks.chunks(BLOCKS_PER_TURN) {
+        read(&unit, some, &mut first_ns)?;
+        read(&unit, some, &mut again_ns)?;
+    }
+    Ok(median(first_ns) as f64 / median(again_ns).max(1) as f64)
+}
+
+/// Reads blocks one by one and adds the time that each took.
+fn read(unit: &Unit, blocks: &[u64], times_ns: &mut Vec<u64>) -> Result<(), CalibrateError> {
+    let arena = Arena::new(BLOCK_BYTES as usize, 1)?;
+    for offset in blocks {
+        let frame = arena.allocate().expect("the frame came back");
+        let hold = frame.try_write_hold().expect("the frame is nobody else's");
+        drop(frame);
+        let began = Instant::now();
+        let read = unit.submit(Request::read(*offset, vec![hold], Submission::Alone));
+        let outcome = read.already();
+        times_ns.push(began.elapsed().as_nanos() as u64);
+        let outcome = outcome.unwrap_or_else(|_| unreachable!("a read alone ends in the call"));
+        outcome.result.map_err(CalibrateError::Request)?;
+    }
+    Ok(())
+}
+
+fn median(mut times_ns: Vec<u64>) -> u64 {
+    times_ns.sort_unstable();
+    times_ns[times_ns.len() / 2]
+}
+
+/// What the witnesses say together.
+pub(crate) fn judge(
+    device: Option<DeviceShare>,
+    repeat_ratio: Option<f64>,
+    resident_share: Option<f64>,
+    caching: Caching,
+) -> CacheFinding {
+    let percent = |share: f64| format!("{:.0} %", share * 100.0);
+    let ratio = device.map(|device| device.ratio());
+    let is_repeated = repeat_ratio.is_some_and(|ratio| ratio >= REPEAT_RATIO_MIN);
+    let resident = resident_share.filter(|share| *share >= RESIDENT_SHARE_MIN);
+    let times = repeat_ratio.unwrap_or_default();
+    let (cached, because) = match (ratio, resident) {
+        (Some(ratio), _) if ratio < DEVICE_SHARE_MIN => (
+            Cached::Yes,
+            format!(
+                "the device read {} of the bytes that were asked for; memory answered the rest",
+                percent(ratio)
+            ),
+        ),
+        (None, Some(share)) => (
+            Cached::Yes,
+            format!(
+                "{} of it lies in the page cache, and no device's counters say otherwise",
+                percent(share)
+            ),
+        ),
+        _ if is_repeated => (
+            Cached::Yes,
+            format!(
+                "blocks read again took 1/{times:.1} of the time: something beneath keeps them"
+            ),
+        ),
+        (Some(ratio), _) if ratio > OTHERS_SHARE => (
+            Cached::NotSeen,
+            format!(
+                "the device read {} of the bytes that were asked for: other programs read from it, too, and may hide a cache",
+                percent(ratio)
+            ),
+        ),
+        (Some(ratio), _) => (
+            Cached::NotSeen,
+            format!(
+                "the device read {} of the bytes that were asked for, and blocks read again were not faster; a cache \
+                 inside the device or its host that already held them cannot be seen from here",
+                percent(ratio)
+            ),
+        ),
+        (None, None) => (
+            Cached::Unknown,
+            "no device's counters are known, and blocks read again were not faster".to_owned(),
+        ),
+    };
+    let because = match (cached, caching) {
+        (Cached::Yes, Caching::Buffered) => format!("{because} (the page cache was asked for)"),
+        _ => because,
+    };
+    CacheFinding {
+        cached,
+        because,
+        device,
+        repeat_ratio,
+        resident_share,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(device: Option<u64>, repeat: f64, resident: Option<f64>) -> Cached {
+        let device = device.map(|device_bytes| DeviceShare {
+            asked_bytes: 1000,
+            device_bytes,
+        });
+        judge(device, Some(repeat), resident, Caching::Direct).cached
+    }
+
+    #[test]
+    fn counters_decide_where_there_are_some() {
+        assert_eq!(found(Some(10), 1.0, None), Cached::Yes);
+        assert_eq!(found(Some(1000), 1.1, Some(1.0)), Cached::NotSeen);
+        assert_eq!(found(Some(1500), 1.1, None), Cached::NotSeen);
+    }
+
+    #[test]
+    fn without_counters_residency_and_repetition_speak() {
+        assert_eq!(found(None, 1.0, Some(1.0)), Cached::Yes);
+        assert_eq!(found(None, 3.0, Some(0.0)), Cached::Yes);
+        assert_eq!(found(Some(1000), 3.0, None), Cached::Yes);
+        assert_eq!(found(None, 1.0, None), Cached::Unknown);
+    }
+}

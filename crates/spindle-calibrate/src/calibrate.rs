@@ -1,0 +1,341 @@
+//! A whole calibration within its time: targets made ready, a search for the knee on each access path, large reads,
+//! the best points once more, flushes. What time did not allow is left out and named.
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use spindle_io::real::{Caching, Method};
+use spindle_text::quantity::{MIB, size_text};
+
+use crate::error::CalibrateError;
+use crate::observe::Timing;
+use crate::point::{Bench, Load};
+use crate::result::{
+    Calibration, DeviceShare, Extreme, Flushed, Kind, PathCurve, Point, TargetFacts, What,
+};
+use crate::search::{End, best, knee};
+use crate::target::{Made, Target};
+use crate::unit::{Shape, Simulate};
+use crate::{cache, flush};
+
+/// Of [`Calibration::format`].
+const FORMAT: u32 = 1;
+/// The access paths, in the order in which they are measured.
+const METHODS: [Method; 4] = [Method::Sync, Method::Slaves, Method::Libaio, Method::Async];
+/// Depths are doubled up to this: requests under way that a thread of the asynchronous methods may have.
+const DEPTH_MAX: u32 = 256;
+/// With a thread, or a slave, for each request.
+const THREADS_MAX: u32 = 128;
+/// Large reads under way at most: a buffer of 1 MiB for each.
+const LARGE_DEPTH_MAX: u32 = 32;
+/// A point of the usual budget is sampled every 10 ms, and so lasts a second at least.
+const SAMPLES_PER_BUDGET: u32 = 12_000;
+const SAMPLE_MIN: Duration = Duration::from_millis(5);
+const SAMPLE_MAX: Duration = Duration::from_millis(10);
+/// The least number of samples of a point, and of one that is measured again, and the most of both.
+const SAMPLES: (u32, u32) = (100, 250);
+const SAMPLES_AGAIN: (u32, u32) = (300, 800);
+/// Parts of the time for filling files, and after which no more small and no more large reads are begun.
+const FILLED_AT: f64 = 0.25;
+const SMALL_UNTIL: f64 = 0.70;
+const LARGE_UNTIL: f64 = 0.80;
+
+/// What is asked for.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// What is measured, as one unit.
+    pub targets: Vec<PathBuf>,
+    /// How several targets make one unit.
+    pub simulate: Simulate,
+    /// Whether reads pass through the page cache.
+    pub caching: Caching,
+    /// Size of a file that is made in a directory, bytes.
+    pub size_bytes: u64,
+    /// How long it may take, about, milliseconds.
+    pub time_ms: u64,
+    /// Points with a longer mean time do not count for the most requests, microseconds.
+    pub max_latency_us: f64,
+}
+
+/// Measures the targets. `tell` hears what is done at the moment.
+///
+/// # Errors
+/// See [`CalibrateError`]; when [`CalibrateError::is_about_target`], nothing was made or measured.
+pub fn calibrate(
+    settings: &Settings,
+    tell: &mut dyn FnMut(&str),
+) -> Result<Calibration, CalibrateError> {
+    let began = Instant::now();
+    let targets = settings.targets.iter().map(|path| Target::look(path));
+    let targets: Vec<Target> = targets.collect::<Result<_, _>>()?;
+    apart(&targets)?;
+    for target in targets
+        .iter()
+        .filter(|target| target.kind() == Kind::Directory)
+    {
+        target.room(settings.size_bytes)?;
+    }
+    let time = Duration::from_millis(settings.time_ms);
+    let count = targets.len() as u32;
+    let fill_time = time.mul_f64(FILLED_AT) / count;
+    let mut made = Vec::new();
+    for target in targets {
+        if target.kind() == Kind::Directory {
+            tell(&format!(
+                "filling a file of up to {} in {} with data that do not compress; it has no name and goes with this command",
+                size_text(settings.size_bytes),
+                target.path().display()
+            ));
+        }
+        made.push(target.make(settings.size_bytes, settings.caching, fill_time)?);
+    }
+    let bench = Bench {
+        shape: Shape::new(made.iter().map(Made::bytes), settings.simulate),
+        targets: &made,
+        caching: settings.caching,
+    };
+    let mut work = Work {
+        bench,
+        settings,
+        began,
+        time,
+        tell,
+        sample: (time / SAMPLES_PER_BUDGET).clamp(SAMPLE_MIN, SAMPLE_MAX),
+        device: Some(DeviceShare {
+            asked_bytes: 0,
+            device_bytes: 0,
+        }),
+        notes: Vec::new(),
+    };
+    work.all()
+}
+
+/// Refuses one file, device or directory under two names.
+fn apart(targets: &[Target]) -> Result<(), CalibrateError> {
+    for (index, target) in targets.iter().enumerate() {
+        if let Some(other) = targets[..index].iter().find(|other| other.is_same(target)) {
+            let reason = format!(
+                "it is the same as {}; name each once",
+                other.path().display()
+            );
+            return Err(CalibrateError::target(target.path(), reason));
+        }
+    }
+    Ok(())
+}
+
+/// A calibration under way.
+struct Work<'a> {
+    bench: Bench<'a>,
+    settings: &'a Settings,
+    began: Instant,
+    time: Duration,
+    tell: &'a mut dyn FnMut(&str),
+    sample: Duration,
+    /// Of all points so far; `None` when the counters are not known.
+    device: Option<DeviceShare>,
+    notes: Vec<String>,
+}
+
+impl Work<'_> {
+    fn all(&mut self) -> Result<Calibration, CalibrateError> {
+        let repeat_ratio = cache::repeat_ratio(&self.bench)?;
+        let mut curves = Vec::new();
+        for method in METHODS {
+            curves.push(self.curve(What::SmallRandomReads, method, SMALL_UNTIL)?);
+        }
+        let asynchronous = match Method::Async.available() {
+            Ok(()) => Method::Async,
+            Err(_) => Method::Libaio,
+        };
+        for method in [Method::Sync, asynchronous] {
+            curves.push(self.curve(What::LargeSequentialReads, method, LARGE_UNTIL)?);
+        }
+        let flushes = self.flushes()?;
+        let maximum_iops = self.extreme(&curves, What::SmallRandomReads, |a, b| a.iops > b.iops)?;
+        let maximum_mb_per_s =
+            self.extreme(&curves, What::LargeSequentialReads, |a, b| a.iops > b.iops)?;
+        let minimum_latency = self.extreme(&curves, What::SmallRandomReads, |a, b| {
+            a.mean_us < b.mean_us
+        })?;
+        let mut shares = self.bench.targets.iter().map(Made::resident_share);
+        let resident_share = shares.try_fold(0.0, |most: f64, share| Some(most.max(share?)));
+        Ok(Calibration {
+            format: FORMAT,
+            targets: self.bench.targets.iter().map(facts).collect(),
+            max_latency_us: self.settings.max_latency_us,
+            maximum_iops,
+            maximum_mb_per_s,
+            minimum_latency,
+            flushes,
+            cache: cache::judge(
+                self.device,
+                Some(repeat_ratio),
+                resident_share,
+                self.settings.caching,
+            ),
+            curves,
+            notes: self.all_notes(),
+            took_s: self.began.elapsed().as_secs_f64(),
+        })
+    }
+
+    /// Searches the knee of an access path; `until` is the part of the time after which no point is begun.
+    fn curve(
+        &mut self,
+        what: What,
+        method: Method,
+        until: f64,
+    ) -> Result<PathCurve, CalibrateError> {
+        let mut curve = PathCurve {
+            method,
+            caching: self.settings.caching,
+            what,
+            points: Vec::new(),
+            note: method.available().err(),
+        };
+        if curve.note.is_some() {
+            return Ok(curve);
+        }
+        (self.tell)(&match what {
+            What::SmallRandomReads => format!("random reads of 8 KiB, {method}"),
+            What::LargeSequentialReads => format!("sequential reads of 1 MiB, {method}"),
+        });
+        let depth_max = match (what, method) {
+            (What::LargeSequentialReads, _) => LARGE_DEPTH_MAX,
+            (_, Method::Sync | Method::Slaves) => THREADS_MAX,
+            _ => DEPTH_MAX,
+        };
+        let (points, end) = knee(depth_max, self.settings.max_latency_us, |depth| {
+            if self.is_past(until) {
+                return Ok(None);
+            }
+            let load = Load {
+                what,
+                method,
+                depth,
+            };
+            self.measure(load, SAMPLES).map(Some)
+        })?;
+        curve.points = points;
+        if end == End::Time {
+            curve.note = Some("the time was over before its knee was reached".to_owned());
+        }
+        Ok(curve)
+    }
+
+    fn measure(&mut self, load: Load, samples: (u32, u32)) -> Result<Point, CalibrateError> {
+        let (point, share) = self.bench.measure(load, self.timing(samples))?;
+        self.device = self.device.zip(share).map(|(all, share)| DeviceShare {
+            asked_bytes: all.asked_bytes + share.asked_bytes,
+            device_bytes: all.device_bytes + share.device_bytes,
+        });
+        Ok(point)
+    }
+
+    fn timing(&self, (least, most): (u32, u32)) -> Timing {
+        Timing {
+            sample: self.sample,
+            least: self.sample * least,
+            most: self.sample * most,
+        }
+    }
+
+    fn is_past(&self, part: f64) -> bool {
+        self.began.elapsed() > self.time.mul_f64(part)
+    }
+
+    /// The best point of all curves, measured once more where there is time.
+    fn extreme(
+        &mut self,
+        curves: &[PathCurve],
+        what: What,
+        is_better: fn(&Point, &Point) -> bool,
+    ) -> Result<Option<Extreme>, CalibrateError> {
+        let limit_us = match what {
+            What::SmallRandomReads => self.settings.max_latency_us,
+            What::LargeSequentialReads => f64::INFINITY,
+        };
+        let mut found: Option<(&PathCurve, &Point)> = None;
+        for curve in curves.iter().filter(|curve| curve.what == what) {
+            let least = curve.points.first();
+            for point in [best(&curve.points, limit_us), least].into_iter().flatten() {
+                if found.is_none_or(|(_, best)| is_better(point, best)) {
+                    found = Some((curve, point));
+                }
+            }
+        }
+        let Some((curve, point)) = found else {
+            return Ok(None);
+        };
+        let is_confirmed = !self.is_past(1.0);
+        let load = Load {
+            what,
+            method: curve.method,
+            depth: point.depth,
+        };
+        (self.tell)(&format!(
+            "the best point again: {}, depth {}",
+            curve.method, point.depth
+        ));
+        let point = match is_confirmed {
+            true => self.measure(load, SAMPLES_AGAIN)?,
+            false => point.clone(),
+        };
+        Ok(Some(Extreme {
+            method: curve.method,
+            caching: curve.caching,
+            point,
+            is_confirmed,
+        }))
+    }
+
+    /// Flushes of the first target that may be written.
+    fn flushes(&mut self) -> Result<Vec<Flushed>, CalibrateError> {
+        let targets = self.bench.targets;
+        let Some(target) = targets.iter().find(|target| target.is_own_file()) else {
+            self.notes.push(
+                "flush latency is measured in a file that was made for it: name a directory"
+                    .to_owned(),
+            );
+            return Ok(Vec::new());
+        };
+        let mut flushes = Vec::new();
+        for writers in flush::WRITERS {
+            (self.tell)(&format!("fdatasync, writers: {writers}"));
+            flushes.extend(flush::measure(target, writers, self.timing(SAMPLES))?);
+        }
+        Ok(flushes)
+    }
+
+    fn all_notes(&mut self) -> Vec<String> {
+        let mut notes = std::mem::take(&mut self.notes);
+        for target in self.bench.targets {
+            let name = target.target().path().display();
+            if let Some(reason) = target.device_unknown_because() {
+                notes.push(format!(
+                    "{name}: the device beneath is unknown ({reason}), so its counters cannot be compared"
+                ));
+            }
+            if target.is_own_file() && target.bytes() < self.settings.size_bytes / MIB * MIB {
+                notes.push(format!(
+                    "{name}: the file has {} instead of {}: a quarter of the free space and of the time may be used for it",
+                    size_text(target.bytes()),
+                    size_text(self.settings.size_bytes)
+                ));
+            }
+        }
+        notes
+    }
+}
+
+fn facts(target: &Made) -> TargetFacts {
+    TargetFacts {
+        path: target.target().path().display().to_string(),
+        kind: target.target().kind(),
+        bytes: target.bytes(),
+        file_system: target.file_system(),
+        device: target.device_name(),
+        device_unknown_because: target.device_unknown_because(),
+    }
+}

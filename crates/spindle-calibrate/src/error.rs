@@ -1,0 +1,55 @@
+//! Why storage cannot be measured, in words for people.
+
+use std::path::PathBuf;
+
+use spindle_io::IoError;
+use spindle_io::real::FileError;
+use spindle_layout::LayoutError;
+
+/// What went wrong with a target, or while it was measured.
+#[derive(Debug, thiserror::Error)]
+pub enum CalibrateError {
+    /// A target cannot be measured; found before anything was made or measured.
+    #[error("{}: {reason}", path.display())]
+    Target {
+        /// As written.
+        path: PathBuf,
+        /// Why, and what to do.
+        reason: String,
+    },
+    /// The file to measure could not be made.
+    #[error("cannot make a file to measure in {}: {source}", path.display())]
+    Make {
+        /// The directory.
+        path: PathBuf,
+        /// The system's answer.
+        source: std::io::Error,
+    },
+    /// A device or file could not be opened.
+    #[error(transparent)]
+    Open(#[from] LayoutError),
+    /// The same, as the I/O crate says it.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// A request failed.
+    #[error("{0}")]
+    Request(IoError),
+    /// Memory or threads were refused.
+    #[error("the system refuses what the measurement needs: {0}")]
+    System(#[from] std::io::Error),
+}
+
+impl CalibrateError {
+    /// A target that cannot be measured.
+    pub(crate) fn target(path: &std::path::Path, reason: impl Into<String>) -> CalibrateError {
+        CalibrateError::Target {
+            path: path.to_owned(),
+            reason: reason.into(),
+        }
+    }
+
+    /// Whether it was found before anything was made or measured.
+    pub fn is_about_target(&self) -> bool {
+        matches!(self, CalibrateError::Target { .. })
+    }
+}

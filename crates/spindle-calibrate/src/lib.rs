@@ -1,0 +1,27 @@
+//! What storage can do by itself, before there is a database: its most requests per second, most bytes per second and
+//! least latency, each with the point where it was reached. [`Target`] says what is measured and makes a file where one
+//! is needed; a point is a load held until it is steady; the knee of a curve is found by doubling the depth;
+//! [`calibrate()`] does all of it within a time budget, and [`Calibration`] is what comes of it, with [`text::render`]
+//! for people. Only the program calls this crate. It prints nothing.
+
+mod cache;
+mod calibrate;
+mod error;
+mod flush;
+mod observe;
+mod point;
+mod result;
+mod search;
+mod slots;
+mod target;
+pub mod text;
+mod unit;
+
+pub use calibrate::{Settings, calibrate};
+pub use error::CalibrateError;
+pub use result::{
+    CacheFinding, Cached, Calibration, DeviceShare, Extreme, Flushed, Kind, PathCurve, Point,
+    TargetFacts, What,
+};
+pub use target::{Made, Target};
+pub use unit::Simulate;

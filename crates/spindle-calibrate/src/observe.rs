@@ -1,0 +1,199 @@
+//! Watching a load until it is steady: how much was done is sampled at equal intervals, latencies are kept for every
+//! ten of them, and the beginning is left out of both by the rule of `spindle_stats::steady_after` (MSER-5).
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use spindle_stats::{LatencyHistogram, STEADY_SAMPLES_MIN, estimate_mean, steady_after};
+
+/// Histograms that threads share: each has a lock.
+const LANES: usize = 4;
+/// Samples for which latencies are kept together.
+const SAMPLES_PER_EPOCH: usize = 10;
+/// The mean throughput is known well enough when half its 95 % interval is no wider than this part of it.
+const PRECISION: f64 = 0.02;
+
+/// How long to watch.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Timing {
+    /// Between two samples.
+    pub(crate) sample: Duration,
+    /// At least so long: a hundred samples, or more.
+    pub(crate) least: Duration,
+    /// At most so long, steady or not.
+    pub(crate) most: Duration,
+}
+
+/// What threads have done.
+pub(crate) struct Tally {
+    done: [AtomicU64; LANES],
+    latencies: [Mutex<LatencyHistogram>; LANES],
+}
+
+impl Tally {
+    pub(crate) fn new() -> Tally {
+        Tally {
+            done: Default::default(),
+            latencies: Default::default(),
+        }
+    }
+
+    /// Counts a request; threads with different lanes do not wait for each other.
+    pub(crate) fn record(&self, lane: usize, latency: Duration) {
+        let lane = lane % LANES;
+        self.done[lane].fetch_add(1, Ordering::Relaxed);
+        let latency_ns = latency.as_nanos().try_into().unwrap_or(u64::MAX);
+        self.lock(lane).record_ns(latency_ns);
+    }
+
+    fn lock(&self, lane: usize) -> std::sync::MutexGuard<'_, LatencyHistogram> {
+        self.latencies[lane]
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn done(&self) -> u64 {
+        self.done
+            .iter()
+            .map(|done| done.load(Ordering::Relaxed))
+            .sum()
+    }
+
+    /// Latencies since they were last taken, as buckets.
+    fn take(&self) -> Vec<(u64, u64)> {
+        let mut buckets = Vec::new();
+        for lane in 0..LANES {
+            let mut latencies = self.lock(lane);
+            if latencies.count() > 0 {
+                buckets.extend(std::mem::take(&mut *latencies).to_buckets());
+            }
+        }
+        buckets
+    }
+}
+
+/// What a load came to.
+#[derive(Debug)]
+pub(crate) struct Observed {
+    pub(crate) per_s: f64,
+    pub(crate) latencies: LatencyHistogram,
+    pub(crate) is_steady: bool,
+    pub(crate) measured_s: f64,
+    pub(crate) count: u64,
+}
+
+/// Watches until the load is steady and its mean known, or the time is over; then tells the threads to stop. Ends at
+/// once when they were told already, because one of them failed.
+pub(crate) fn observe(tally: &Tally, timing: Timing, stop: &AtomicBool) -> Observed {
+    let began = Instant::now();
+    let mut marks: Vec<(f64, u64)> = vec![(0.0, tally.done())];
+    let mut epochs: Vec<Vec<(u64, u64)>> = Vec::new();
+    let mut answer = (0, false);
+    while !stop.load(Ordering::Relaxed) {
+        let due = timing.sample * marks.len() as u32;
+        std::thread::sleep(due.saturating_sub(began.elapsed()));
+        marks.push((began.elapsed().as_secs_f64(), tally.done()));
+        if !(marks.len() - 1).is_multiple_of(SAMPLES_PER_EPOCH) {
+            continue;
+        }
+        epochs.push(tally.take());
+        let is_over = began.elapsed() >= timing.most;
+        if began.elapsed() < timing.least && !is_over {
+            continue;
+        }
+        answer = judge(&rates(&marks));
+        if answer.1 || is_over {
+            break;
+        }
+    }
+    stop.store(true, Ordering::Relaxed);
+    let (cut_epochs, is_steady) = answer;
+    let first = (cut_epochs * SAMPLES_PER_EPOCH).min(marks.len() - 1);
+    let (last, from) = (marks[marks.len() - 1], marks[first]);
+    let measured_s = last.0 - from.0;
+    let count = last.1 - from.1;
+    let kept: Vec<(u64, u64)> = epochs.into_iter().skip(cut_epochs).flatten().collect();
+    Observed {
+        per_s: if measured_s > 0.0 {
+            count as f64 / measured_s
+        } else {
+            0.0
+        },
+        latencies: LatencyHistogram::from_buckets(&kept),
+        is_steady,
+        measured_s,
+        count,
+    }
+}
+
+/// Throughput of each interval.
+fn rates(marks: &[(f64, u64)]) -> Vec<f64> {
+    let pairs = marks.windows(2);
+    pairs
+        .map(|pair| (pair[1].1 - pair[0].1) as f64 / (pair[1].0 - pair[0].0).max(1e-9))
+        .collect()
+}
+
+/// Epochs to leave out at the beginning, and whether the rest is steady and its mean known well enough. Of a series
+/// that is not steady a quarter is left out.
+fn judge(rates: &[f64]) -> (usize, bool) {
+    let quarter = rates.len() / 4 / SAMPLES_PER_EPOCH;
+    if rates.len() < STEADY_SAMPLES_MIN {
+        return (quarter, false);
+    }
+    let Some(cut) = steady_after(rates) else {
+        return (quarter, false);
+    };
+    let cut_epochs = cut.div_ceil(SAMPLES_PER_EPOCH);
+    let means: Vec<f64> = rates[cut_epochs * SAMPLES_PER_EPOCH..]
+        .chunks_exact(SAMPLES_PER_EPOCH)
+        .map(|chunk| chunk.iter().sum::<f64>() / SAMPLES_PER_EPOCH as f64)
+        .collect();
+    let is_known = estimate_mean(&means).is_ok_and(|estimate| {
+        estimate
+            .ci95
+            .is_some_and(|(low, high)| (high - low) / 2.0 <= PRECISION * estimate.mean)
+    });
+    (cut_epochs, is_known)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_allowance_saved_up_is_left_out() {
+        let burst: Vec<f64> = (0..200)
+            .map(|at| {
+                if at < 30 {
+                    4000.0
+                } else {
+                    300.0 + f64::from(at % 3)
+                }
+            })
+            .collect();
+        assert_eq!(judge(&burst), (3, true));
+    }
+
+    #[test]
+    fn what_still_moves_is_not_steady() {
+        let rising: Vec<f64> = (0..200).map(f64::from).collect();
+        assert_eq!(judge(&rising), (5, false));
+        assert!(!judge(&[1.0; 50]).1);
+    }
+
+    #[test]
+    fn a_load_that_stalls_is_watched_no_longer_than_the_most() {
+        let (tally, stop) = (Tally::new(), AtomicBool::new(false));
+        let sample = Duration::from_millis(1);
+        let timing = Timing {
+            sample,
+            least: sample * 100,
+            most: sample * 120,
+        };
+        let observed = observe(&tally, timing, &stop);
+        assert_eq!((observed.count, observed.latencies.count()), (0, 0));
+        assert!(stop.load(Ordering::Relaxed));
+    }
+}

@@ -1,0 +1,187 @@
+//! What a calibration found, as programs read it (`--json`): figures with their units, and where each was reached.
+
+use serde::Serialize;
+use spindle_io::real::{Caching, Method};
+
+/// What a target is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// A file without a name is made in it, and goes again.
+    Directory,
+    /// An existing file, which is only read.
+    File,
+    /// A block device, which is only read.
+    Device,
+}
+
+/// A target, and what was measured of it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct TargetFacts {
+    /// As written.
+    pub path: String,
+    /// What it is.
+    pub kind: Kind,
+    /// Bytes that were measured: of the file that was made, of the file, of the device.
+    pub bytes: u64,
+    /// Type of the file system; `None` for a device.
+    pub file_system: Option<String>,
+    /// The block device beneath; `None` where the kernel names none.
+    pub device: Option<String>,
+    /// Why none is named.
+    pub device_unknown_because: Option<String>,
+}
+
+/// What a point reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum What {
+    /// Random reads of 8 KiB.
+    SmallRandomReads,
+    /// Sequential reads of 1 MiB.
+    LargeSequentialReads,
+}
+
+/// A load, and what came of it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Point {
+    /// Requests that are kept under way.
+    pub depth: u32,
+    /// Requests completed per second.
+    pub iops: f64,
+    /// Bytes read per second, in millions.
+    pub mb_per_s: f64,
+    /// Mean time of a request, microseconds.
+    pub mean_us: f64,
+    /// Half of the requests took no longer, microseconds.
+    pub p50_us: f64,
+    /// 99 of 100 took no longer, microseconds.
+    pub p99_us: f64,
+    /// The longest, microseconds.
+    pub max_us: f64,
+    /// The throughput had come to a steady state (MSER-5), and its mean is known to 2 %.
+    pub is_steady: bool,
+    /// Seconds that the figures are of.
+    pub measured_s: f64,
+    /// Requests in these seconds.
+    pub requests: u64,
+}
+
+/// The points of one access path, in rising depth.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct PathCurve {
+    /// How requests are handed over.
+    pub method: Method,
+    /// Whether they pass through the page cache.
+    pub caching: Caching,
+    /// What is read.
+    pub what: What,
+    /// The points.
+    pub points: Vec<Point>,
+    /// Why there are none, or fewer than there should be.
+    pub note: Option<String>,
+}
+
+/// One of ORION's three figures, and the point where it was reached.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Extreme {
+    /// How requests were handed over.
+    pub method: Method,
+    /// Whether they passed through the page cache.
+    pub caching: Caching,
+    /// The point, measured once more and for longer where time allowed.
+    pub point: Point,
+    /// It was measured a second time, so that the best of many is not best by chance.
+    pub is_confirmed: bool,
+}
+
+/// `fdatasync` after a write of 8 KiB, in a file that was made.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Flushed {
+    /// Threads that write and flush.
+    pub writers: u32,
+    /// Flushes per second, of all together.
+    pub flushes_per_s: f64,
+    /// Mean time of a flush, microseconds.
+    pub mean_us: f64,
+    /// Half took no longer, microseconds.
+    pub p50_us: f64,
+    /// 99 of 100 took no longer, microseconds.
+    pub p99_us: f64,
+    /// The longest, microseconds.
+    pub max_us: f64,
+    /// See [`Point::is_steady`].
+    pub is_steady: bool,
+    /// Flushes measured.
+    pub flushes: u64,
+}
+
+/// Whether reads were answered by memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Cached {
+    /// They were, in whole or in part: the figures are not the device's.
+    Yes,
+    /// The device read what was asked for, and no quicker the second time.
+    NotSeen,
+    /// Nothing here tells.
+    Unknown,
+}
+
+/// What the counters of the devices beneath say.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct DeviceShare {
+    /// Bytes that were asked for.
+    pub asked_bytes: u64,
+    /// Bytes that the devices read meanwhile, for whomever.
+    pub device_bytes: u64,
+}
+
+impl DeviceShare {
+    /// Device over asked; 1 when every read reached the device and nobody else read.
+    pub fn ratio(&self) -> f64 {
+        self.device_bytes as f64 / self.asked_bytes.max(1) as f64
+    }
+}
+
+/// A cache in the path of reads, and what speaks for it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct CacheFinding {
+    /// The answer.
+    pub cached: Cached,
+    /// Why, in words.
+    pub because: String,
+    /// What the devices' counters say; `None` where the kernel does not tell.
+    pub device: Option<DeviceShare>,
+    /// Median time of blocks read for the first time over that of the same blocks read again.
+    pub repeat_ratio: Option<f64>,
+    /// Share of what was measured that lies in the page cache afterwards, 0 to 1.
+    pub resident_share: Option<f64>,
+}
+
+/// All that was found.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Calibration {
+    /// Of this document.
+    pub format: u32,
+    /// What was measured, as one unit.
+    pub targets: Vec<TargetFacts>,
+    /// How long it took, seconds.
+    pub took_s: f64,
+    /// Points with a longer mean time than this do not count for the most requests, microseconds.
+    pub max_latency_us: f64,
+    /// ORION's "maximum small IOPS".
+    pub maximum_iops: Option<Extreme>,
+    /// ORION's "maximum large MB/s".
+    pub maximum_mb_per_s: Option<Extreme>,
+    /// ORION's "minimum small latency".
+    pub minimum_latency: Option<Extreme>,
+    /// Flush latency; empty where nothing may be written.
+    pub flushes: Vec<Flushed>,
+    /// A cache in the path.
+    pub cache: CacheFinding,
+    /// Every point.
+    pub curves: Vec<PathCurve>,
+    /// What could not be known or done, in words.
+    pub notes: Vec<String>,
+}

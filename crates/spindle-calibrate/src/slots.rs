@@ -1,0 +1,166 @@
+//! One thread that keeps a number of requests under way: each place of its own, asked again as soon as it is answered.
+//! A place whose request has ended is found by its own waker, so that a thread with hundreds of them looks at those
+//! alone that have news.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, Wake, Waker};
+use std::time::Instant;
+
+use spindle_io::{Arena, BlockDevice, Completion, Operation, Request, Submission, WriteHold};
+
+use crate::error::CalibrateError;
+use crate::observe::Tally;
+
+/// Draws the first byte of the next request.
+pub(crate) type Draw<'a> = Box<dyn FnMut() -> u64 + Send + 'a>;
+
+/// The places of one thread; ends when it is told to stop and every request has been answered.
+pub(crate) struct Slots<'a> {
+    device: &'a dyn BlockDevice,
+    draw: Draw<'a>,
+    tally: &'a Tally,
+    lane: usize,
+    stop: &'a AtomicBool,
+    ready: Arc<Ready>,
+    places: Vec<Place>,
+    under_way: usize,
+}
+
+struct Place {
+    hold: Option<WriteHold>,
+    request: Option<(Completion, Instant)>,
+    waker: Waker,
+}
+
+/// Places whose requests have news.
+#[derive(Default)]
+struct Ready {
+    news: Mutex<News>,
+}
+
+#[derive(Default)]
+struct News {
+    places: Vec<usize>,
+    thread: Option<Waker>,
+}
+
+struct PlaceWaker {
+    ready: Arc<Ready>,
+    place: usize,
+}
+
+impl Wake for PlaceWaker {
+    fn wake(self: Arc<Self>) {
+        let mut news = self.ready.lock();
+        news.places.push(self.place);
+        let thread = news.thread.take();
+        drop(news);
+        if let Some(thread) = thread {
+            thread.wake();
+        }
+    }
+}
+
+impl Ready {
+    fn lock(&self) -> std::sync::MutexGuard<'_, News> {
+        self.news.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<'a> Slots<'a> {
+    /// `depth` places with buffers of `arena`, counted in lane `lane` of the tally.
+    pub(crate) fn new(
+        device: &'a dyn BlockDevice,
+        arena: &Arc<Arena>,
+        depth: usize,
+        draw: Draw<'a>,
+        (tally, lane): (&'a Tally, usize),
+        stop: &'a AtomicBool,
+    ) -> Slots<'a> {
+        let ready = Arc::new(Ready::default());
+        ready.lock().places = (0..depth).collect();
+        let place = |place| {
+            let frame = arena.allocate().expect("a frame for each place");
+            Place {
+                hold: Some(frame.try_write_hold().expect("the frame is nobody else's")),
+                request: None,
+                waker: Waker::from(Arc::new(PlaceWaker {
+                    ready: Arc::clone(&ready),
+                    place,
+                })),
+            }
+        };
+        Slots {
+            device,
+            draw,
+            tally,
+            lane,
+            stop,
+            places: (0..depth).map(place).collect(),
+            ready,
+            under_way: 0,
+        }
+    }
+
+    /// Goes on with one place until its request is under way, or it is to stop.
+    fn advance(&mut self, index: usize) -> Result<(), CalibrateError> {
+        let place = &mut self.places[index];
+        loop {
+            if let Some((completion, began)) = &mut place.request {
+                let mut context = Context::from_waker(&place.waker);
+                let Poll::Ready(outcome) = Pin::new(completion).poll(&mut context) else {
+                    return Ok(());
+                };
+                self.tally.record(self.lane, began.elapsed());
+                place.request = None;
+                self.under_way -= 1;
+                outcome.result.map_err(CalibrateError::Request)?;
+                if let Operation::Read(mut holds) = outcome.operation {
+                    place.hold = holds.pop();
+                }
+            }
+            if self.stop.load(Ordering::Relaxed) {
+                return Ok(());
+            }
+            let Some(hold) = place.hold.take() else {
+                return Ok(());
+            };
+            let request = Request::read((self.draw)(), vec![hold], Submission::Batched);
+            let began = Instant::now();
+            place.request = Some((self.device.submit(request), began));
+            self.under_way += 1;
+        }
+    }
+}
+
+impl Future for Slots<'_> {
+    type Output = Result<(), CalibrateError>;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.get_mut();
+        loop {
+            let places = {
+                let mut news = this.ready.lock();
+                if news.places.is_empty() {
+                    news.thread = Some(context.waker().clone());
+                }
+                std::mem::take(&mut news.places)
+            };
+            if places.is_empty() {
+                let is_over = this.under_way == 0 && this.stop.load(Ordering::Relaxed);
+                return match is_over {
+                    true => Poll::Ready(Ok(())),
+                    false => Poll::Pending,
+                };
+            }
+            for place in places {
+                if let Err(error) = this.advance(place) {
+                    return Poll::Ready(Err(error));
+                }
+            }
+        }
+    }
+}

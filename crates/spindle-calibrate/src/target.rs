@@ -1,0 +1,313 @@
+//! What is measured: a block device or an existing file, which are only read, or a directory, in which a file without a
+//! name is made and filled. Such a file goes with this process, whatever happens to it. Every target is looked at
+//! before the first is opened for I/O, so that a mistake in the last one touches none.
+
+use std::fs::{File, OpenOptions};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use rand_core::RngCore;
+use rustix::fs::{Mode, OFlags, SeekFrom};
+use spindle_io::env::seeded_rng;
+use spindle_io::real::{Caching, FileDevice, Queue, StorageIdentity, facts};
+use spindle_io::{Arena, Frame};
+use spindle_layout::KnownDevice;
+use spindle_system::machine::DataPath;
+use spindle_system::{DeviceNumber, SystemTree};
+use spindle_text::quantity::size_text;
+
+use crate::error::CalibrateError;
+use crate::result::Kind;
+
+/// Less than this tells more of caches than of storage.
+const BYTES_MIN: u64 = 8 << 20;
+/// Pieces in which a file is filled: as long as the large reads.
+const PIECE_BYTES: usize = 1 << 20;
+/// A file that is made takes at most this part of what is free.
+const FREE_PART: u64 = 4;
+
+/// Something to measure, looked at and not yet opened for I/O.
+#[derive(Debug)]
+pub struct Target {
+    path: PathBuf,
+    kind: Kind,
+    identity: Option<StorageIdentity>,
+    place: DataPath,
+}
+
+impl Target {
+    /// Looks at a path. Opens a file or device for reading at most, and changes nothing.
+    ///
+    /// # Errors
+    /// [`CalibrateError::Target`]: it is not there, cannot be read, is too small, or has parts that were never written.
+    pub fn look(path: &Path) -> Result<Target, CalibrateError> {
+        let wrong = |reason: String| CalibrateError::target(path, reason);
+        let metadata = std::fs::metadata(path).map_err(|error| {
+            wrong(format!(
+                "{error}. Name a block device, a file or a directory that is there"
+            ))
+        })?;
+        let kind = if metadata.is_dir() {
+            Kind::Directory
+        } else if metadata.is_file() {
+            Kind::File
+        } else if metadata.file_type().is_block_device() {
+            Kind::Device
+        } else {
+            return Err(wrong(
+                "it is neither a block device nor a file nor a directory".to_owned(),
+            ));
+        };
+        let identity = match kind {
+            Kind::Directory => None,
+            Kind::File | Kind::Device => Some(readable(path, kind)?),
+        };
+        Ok(Target {
+            path: path.to_owned(),
+            kind,
+            identity,
+            place: DataPath::capture(&SystemTree::default(), path),
+        })
+    }
+
+    /// As written.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// What it is.
+    pub fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    /// Whether both are the same file or device, or the same directory.
+    pub fn is_same(&self, other: &Target) -> bool {
+        match (self.identity, other.identity) {
+            (Some(own), Some(others)) => own.is(others),
+            (None, None) => {
+                let real = |path: &Path| path.canonicalize().ok();
+                real(&self.path) == real(&other.path)
+            }
+            _ => false,
+        }
+    }
+
+    /// Makes it ready: a directory gets its file, of at most `size_bytes`, filled with bytes that do not compress for
+    /// at most `fill_time`.
+    ///
+    /// # Errors
+    /// The file cannot be made or filled, there is no room, or what was looked at is another one now.
+    pub fn make(
+        self,
+        size_bytes: u64,
+        caching: Caching,
+        fill_time: Duration,
+    ) -> Result<Made, CalibrateError> {
+        let (known, file, bytes) = match self.kind {
+            Kind::Directory => {
+                let size_bytes = self.room(size_bytes)?;
+                let make = |source| CalibrateError::Make {
+                    path: self.path.clone(),
+                    source,
+                };
+                let file = nameless(&self.path).map_err(make)?;
+                let path = format!("/proc/self/fd/{}", file.as_raw_fd());
+                let known = KnownDevice::of(&file, path.into(), &self.path)?;
+                let bytes = fill(&file, size_bytes, caching, fill_time).map_err(make)?;
+                (known, Some(file), bytes)
+            }
+            Kind::File | Kind::Device => {
+                let known = KnownDevice::look(&self.path)?;
+                let file = known.open_file(OpenOptions::new().read(true))?;
+                if self.identity != Some(StorageIdentity::of(&file)?) {
+                    return Err(CalibrateError::target(
+                        &self.path,
+                        "it is no longer what was looked at a moment ago",
+                    ));
+                }
+                let bytes = rustix::fs::seek(&file, SeekFrom::End(0))
+                    .map_err(|error| CalibrateError::System(error.into()))?;
+                (known, None, bytes)
+            }
+        };
+        Ok(Made {
+            target: self,
+            known,
+            file,
+            bytes,
+        })
+    }
+
+    /// How large a file may be here.
+    ///
+    /// # Errors
+    /// [`CalibrateError::Target`]: there is too little room for any.
+    pub(crate) fn room(&self, size_bytes: u64) -> Result<u64, CalibrateError> {
+        let free = rustix::fs::statvfs(&self.path)
+            .map(|found| found.f_bavail.saturating_mul(found.f_frsize))
+            .unwrap_or(0);
+        let bytes = size_bytes.min(free / FREE_PART) / PIECE_BYTES as u64 * PIECE_BYTES as u64;
+        if bytes < BYTES_MIN {
+            return Err(CalibrateError::target(
+                &self.path,
+                format!(
+                    "only {} are free; a file to measure takes a quarter of that at most, and {} at least",
+                    size_text(free >> 20 << 20),
+                    size_text(BYTES_MIN)
+                ),
+            ));
+        }
+        Ok(bytes)
+    }
+}
+
+/// A target that is ready to be measured. A file that was made goes with it.
+#[derive(Debug)]
+pub struct Made {
+    target: Target,
+    known: KnownDevice,
+    file: Option<File>,
+    bytes: u64,
+}
+
+impl Made {
+    /// What it was made of.
+    pub fn target(&self) -> &Target {
+        &self.target
+    }
+
+    /// Bytes that are measured.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Whether a file was made for it, which may be written.
+    pub fn is_own_file(&self) -> bool {
+        self.file.is_some()
+    }
+
+    /// The device whose counters tell what reached it; `None` where the kernel names none.
+    pub(crate) fn device(&self) -> Option<DeviceNumber> {
+        Some(self.target.place.device.as_ref()?.number)
+    }
+
+    /// The name of that device.
+    pub(crate) fn device_name(&self) -> Option<String> {
+        Some(self.target.place.device.as_ref()?.name.clone())
+    }
+
+    /// Why none is known; `None` when one is.
+    pub(crate) fn device_unknown_because(&self) -> Option<String> {
+        self.target.place.device_unknown_because.clone()
+    }
+
+    /// The file system's type; `None` for a device.
+    pub(crate) fn file_system(&self) -> Option<String> {
+        let place = self.target.place.file_system.as_ref();
+        place.map(|found| found.kind.clone())
+    }
+
+    /// Opens it for reading only.
+    ///
+    /// # Errors
+    /// The file system refuses direct I/O, or see [`KnownDevice::open_to_read`].
+    pub(crate) fn to_read(
+        &self,
+        caching: Caching,
+        queue: Queue,
+    ) -> Result<FileDevice, CalibrateError> {
+        Ok(self.known.open_to_read(caching, queue)?)
+    }
+
+    /// Opens the file that was made for writing; `None` for everything else, which is never written.
+    ///
+    /// # Errors
+    /// See [`KnownDevice::open`].
+    pub(crate) fn to_write(&self, caching: Caching) -> Result<Option<FileDevice>, CalibrateError> {
+        match self.file {
+            Some(_) => Ok(Some(self.known.open(caching, Queue::sync())?)),
+            None => Ok(None),
+        }
+    }
+
+    /// Share of its pages in the page cache, 0 to 1; `None` where the system does not tell.
+    pub(crate) fn resident_share(&self) -> Option<f64> {
+        let file = self.known.open_file(OpenOptions::new().read(true)).ok()?;
+        let pages = facts::resident_pages(&file).ok()?;
+        let bytes = pages * rustix::param::page_size() as u64;
+        Some((bytes as f64 / self.bytes as f64).min(1.0))
+    }
+}
+
+/// Whether a file or device can be read and is worth it.
+fn readable(path: &Path, kind: Kind) -> Result<StorageIdentity, CalibrateError> {
+    let wrong = |reason: String| CalibrateError::target(path, reason);
+    let file = File::open(path).map_err(|error| wrong(format!("it cannot be read: {error}")))?;
+    let identity = StorageIdentity::of(&file).map_err(|error| wrong(error.to_string()))?;
+    let bytes =
+        rustix::fs::seek(&file, SeekFrom::End(0)).map_err(|error| wrong(error.to_string()))?;
+    if bytes < BYTES_MIN {
+        return Err(wrong(format!(
+            "it has {bytes} bytes, and {} are needed at least; name its directory, and a file is made there",
+            size_text(BYTES_MIN)
+        )));
+    }
+    // What was written a moment ago has no place on the device yet.
+    let _ = file.sync_all();
+    if kind == Kind::File
+        && let Ok(extents) = facts::extents(&file)
+        && extents.unwritten_bytes > 0
+    {
+        return Err(wrong(format!(
+            "{} of its bytes were never written, and reads of these reach no device; write it as a whole, or name its \
+             directory, and a file is made there",
+            extents.unwritten_bytes
+        )));
+    }
+    Ok(identity)
+}
+
+/// A file without a name, or one that loses its name at once where the file system has no other.
+fn nameless(directory: &Path) -> std::io::Result<File> {
+    let mode = Mode::RUSR | Mode::WUSR;
+    let flags = OFlags::RDWR | OFlags::CLOEXEC;
+    match rustix::fs::open(directory, flags | OFlags::TMPFILE, mode) {
+        Ok(file) => Ok(File::from(file)),
+        Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::ISDIR) => {
+            let name = directory.join(format!(".spindle-calibrate-{}", std::process::id()));
+            let file = rustix::fs::open(&name, flags | OFlags::CREATE | OFlags::EXCL, mode)?;
+            rustix::fs::unlink(&name)?;
+            Ok(File::from(file))
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Fills a file until it has `bytes` bytes or the time is over, and makes it durable. Returns what it has.
+fn fill(file: &File, bytes: u64, caching: Caching, time: Duration) -> std::io::Result<u64> {
+    let began = Instant::now();
+    let arena = Arena::new(PIECE_BYTES, 1)?;
+    let frame: Frame = arena.allocate().expect("a new arena has its frame");
+    let mut piece = frame.try_write().expect("the frame is nobody else's");
+    let mut rng = seeded_rng(0x5eed, u64::from(std::process::id()));
+    // Past the page cache where that can be: what is filled is not to lie there when it is read.
+    let path = format!("/proc/self/fd/{}", file.as_raw_fd());
+    let direct = OpenOptions::new()
+        .write(true)
+        .custom_flags(OFlags::DIRECT.bits() as i32)
+        .open(path);
+    let to = match (&direct, caching) {
+        (Ok(direct), Caching::Direct) => direct,
+        _ => file,
+    };
+    let mut filled = 0;
+    while filled < bytes && (filled < BYTES_MIN || began.elapsed() < time) {
+        rng.fill_bytes(&mut piece);
+        to.write_all_at(&piece, filled)?;
+        filled += PIECE_BYTES as u64;
+    }
+    file.sync_all()?;
+    Ok(filled)
+}

@@ -1,0 +1,189 @@
+//! A calibration for people: ORION's three lines, a short table, flushes, and what weakens the figures.
+
+use std::fmt::Write as _;
+
+use spindle_io::real::Caching;
+use spindle_text::quantity::size_text;
+
+use crate::result::{Cached, Calibration, Extreme, Kind, PathCurve, Point, TargetFacts, What};
+
+/// The whole text, with a line feed at its end.
+pub fn render(found: &Calibration) -> String {
+    let mut text = String::new();
+    for target in &found.targets {
+        let _ = writeln!(text, "{}", target_line(target));
+    }
+    let _ = writeln!(text);
+    extremes(&mut text, found);
+    let _ = writeln!(text);
+    table(&mut text, found);
+    flushes(&mut text, found);
+    let _ = writeln!(text);
+    let word = match found.cache.cached {
+        Cached::Yes => "CACHED",
+        Cached::NotSeen => "no cache seen",
+        Cached::Unknown => "cache unknown",
+    };
+    let _ = writeln!(text, "{word}: {}.", found.cache.because);
+    for note in &found.notes {
+        let _ = writeln!(text, "Note: {note}.");
+    }
+    text
+}
+
+fn target_line(target: &TargetFacts) -> String {
+    let what = match target.kind {
+        Kind::Directory => "a file made here, and removed",
+        Kind::File => "an existing file, only read",
+        Kind::Device => "a block device, only read",
+    };
+    let on = match (&target.file_system, &target.device) {
+        (Some(kind), Some(device)) => format!(", {kind} on {device}"),
+        (None, Some(device)) => format!(", {device}"),
+        (Some(kind), None) => format!(", {kind}"),
+        (None, None) => String::new(),
+    };
+    let size = size_text(target.bytes >> 20 << 20);
+    format!("{}: {what}, {size}{on}", target.path)
+}
+
+/// ORION's three lines.
+fn extremes(text: &mut String, found: &Calibration) {
+    let mut line = |name: &str, extreme: &Option<Extreme>, figure: &dyn Fn(&Point) -> String| {
+        let told = match extreme {
+            Some(extreme) => format!(
+                "{:>12}   {}, {}, depth {}{}",
+                figure(&extreme.point),
+                extreme.caching,
+                extreme.method,
+                extreme.point.depth,
+                doubt(extreme)
+            ),
+            None => format!("{:>12}", "not measured"),
+        };
+        let _ = writeln!(text, "{name:<24}{told}");
+    };
+    line("Maximum small IOPS", &found.maximum_iops, &|point| {
+        count(point.iops)
+    });
+    line("Maximum large MB/s", &found.maximum_mb_per_s, &|point| {
+        format!("{:.0}", point.mb_per_s)
+    });
+    line("Minimum small latency", &found.minimum_latency, &|point| {
+        time(point.mean_us)
+    });
+}
+
+fn doubt(extreme: &Extreme) -> &'static str {
+    match (extreme.point.is_steady, extreme.is_confirmed) {
+        (true, true) => "",
+        (false, _) => " (not steady)",
+        (_, false) => " (measured once)",
+    }
+}
+
+fn table(text: &mut String, found: &Calibration) {
+    let _ = writeln!(
+        text,
+        "{:<22}{:>6}{:>10}{:>8}{:>11}{:>11}{:>11}",
+        "", "depth", "IOPS", "MB/s", "mean", "p50", "p99"
+    );
+    for curve in &found.curves {
+        let mut name = curve_name(curve);
+        for point in &curve.points {
+            let unsteady = if point.is_steady { "" } else { " ~" };
+            let _ = writeln!(
+                text,
+                "{name:<22}{:>6}{:>10}{:>8.0}{:>11}{:>11}{:>11}{unsteady}",
+                point.depth,
+                count(point.iops),
+                point.mb_per_s,
+                time(point.mean_us),
+                time(point.p50_us),
+                time(point.p99_us),
+            );
+            name = String::new();
+        }
+        if let Some(note) = &curve.note {
+            let _ = writeln!(text, "{name:<22}  {note}");
+        }
+    }
+    if found
+        .curves
+        .iter()
+        .flat_map(|curve| &curve.points)
+        .any(|point| !point.is_steady)
+    {
+        let _ = writeln!(text, "~ not steady, or not known to 2 %, in its time");
+    }
+}
+
+fn curve_name(curve: &PathCurve) -> String {
+    let what = match curve.what {
+        What::SmallRandomReads => "8K random",
+        What::LargeSequentialReads => "1M seq",
+    };
+    let caching = match curve.caching {
+        Caching::Direct => "",
+        Caching::Buffered => " buf.",
+    };
+    format!("{what}, {}{caching}", curve.method)
+}
+
+fn flushes(text: &mut String, found: &Calibration) {
+    for flushed in &found.flushes {
+        let _ = writeln!(
+            text,
+            "fdatasync, {:>2} {}: p50 {}, p99 {}, {} flushes/s{}",
+            flushed.writers,
+            if flushed.writers == 1 {
+                "writer "
+            } else {
+                "writers"
+            },
+            time(flushed.p50_us),
+            time(flushed.p99_us),
+            count(flushed.flushes_per_s),
+            if flushed.is_steady { "" } else { " ~" },
+        );
+    }
+}
+
+/// A number with commas between thousands.
+fn count(value: f64) -> String {
+    let digits = format!("{value:.0}");
+    let mut text = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// A time in microseconds or milliseconds, to three figures about.
+fn time(value_us: f64) -> String {
+    match value_us {
+        value if value < 1000.0 => format!("{value:.0} us"),
+        value if value < 100_000.0 => format!("{:.2} ms", value / 1000.0),
+        value => format!("{:.0} ms", value / 1000.0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_readable() {
+        assert_eq!(
+            [count(999.6), count(75_123.0), count(12.0)],
+            ["1,000", "75,123", "12"]
+        );
+        assert_eq!(
+            [time(45.4), time(1234.0), time(250_000.0)],
+            ["45 us", "1.23 ms", "250 ms"]
+        );
+    }
+}

@@ -1,0 +1,124 @@
+//! Several targets as one unit, as ORION's `simulate` has it: one after the other, or in stripes of 1 MiB. Requests
+//! are 8 KiB or 1 MiB and aligned to their length, so that none crosses a stripe.
+
+use spindle_io::real::FileDevice;
+use spindle_io::{BlockDevice, Completion, Limits, Request};
+use spindle_text::words;
+
+/// Stripes of this length: ORION's default.
+const STRIPE_BYTES: u64 = 1 << 20;
+
+words! {
+    /// How several targets make one unit.
+    pub enum Simulate {
+        /// One after the other.
+        Concat = "concat",
+        /// In stripes of 1 MiB.
+        Raid0 = "raid0",
+    }
+}
+
+/// Where the bytes of several targets lie.
+#[derive(Debug, Clone)]
+pub(crate) struct Shape {
+    /// Whole stripes of each target, in bytes.
+    bytes: Vec<u64>,
+    simulate: Simulate,
+}
+
+impl Shape {
+    pub(crate) fn new(bytes: impl Iterator<Item = u64>, simulate: Simulate) -> Shape {
+        let whole = bytes.map(|bytes| bytes / STRIPE_BYTES * STRIPE_BYTES);
+        Shape {
+            bytes: whole.collect(),
+            simulate,
+        }
+    }
+
+    /// All that can be asked for.
+    pub(crate) fn capacity_bytes(&self) -> u64 {
+        match self.simulate {
+            Simulate::Concat => self.bytes.iter().sum(),
+            Simulate::Raid0 => {
+                let least = self.bytes.iter().min().copied().unwrap_or(0);
+                least * self.bytes.len() as u64
+            }
+        }
+    }
+
+    /// The target that holds a byte of the unit, and where there.
+    fn locate(&self, offset: u64) -> (usize, u64) {
+        match self.simulate {
+            Simulate::Raid0 => {
+                let (stripe, within) = (offset / STRIPE_BYTES, offset % STRIPE_BYTES);
+                let targets = self.bytes.len() as u64;
+                let place = stripe / targets * STRIPE_BYTES + within;
+                ((stripe % targets) as usize, place)
+            }
+            Simulate::Concat => {
+                let mut left = offset;
+                for (index, bytes) in self.bytes.iter().enumerate() {
+                    if left < *bytes {
+                        return (index, left);
+                    }
+                    left -= bytes;
+                }
+                unreachable!("the offset lies in the unit")
+            }
+        }
+    }
+}
+
+/// Opened targets as one device.
+pub(crate) struct Unit {
+    pub(crate) devices: Vec<FileDevice>,
+    pub(crate) shape: Shape,
+}
+
+impl BlockDevice for Unit {
+    fn name(&self) -> &str {
+        self.devices[0].name()
+    }
+
+    fn limits(&self) -> Limits {
+        Limits {
+            capacity_bytes: self.shape.capacity_bytes(),
+            ..self.devices[0].limits()
+        }
+    }
+
+    fn submit(&self, request: Request) -> Completion {
+        let (index, offset) = self.shape.locate(request.offset);
+        self.devices[index].submit(Request { offset, ..request })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MIB: u64 = 1 << 20;
+
+    #[test]
+    fn a_unit_covers_each_block_of_its_targets_once() {
+        for (simulate, capacity_mib) in [(Simulate::Concat, 5), (Simulate::Raid0, 4)] {
+            // The half at the end of the second is no whole stripe.
+            let shape = Shape::new([2 * MIB, 3 * MIB + MIB / 2].into_iter(), simulate);
+            assert_eq!(shape.capacity_bytes(), capacity_mib * MIB);
+            let mut places: Vec<(usize, u64)> =
+                (0..capacity_mib).map(|at| shape.locate(at * MIB)).collect();
+            places.sort_unstable();
+            places.dedup();
+            assert_eq!(places.len() as u64, capacity_mib, "{simulate}");
+        }
+    }
+
+    #[test]
+    fn stripes_go_round_and_a_concatenation_fills_up() {
+        let shape = |simulate| Shape::new([2 * MIB, 2 * MIB].into_iter(), simulate);
+        let raid = shape(Simulate::Raid0);
+        assert_eq!(raid.locate(MIB + 8192), (1, 8192));
+        assert_eq!(raid.locate(2 * MIB + 8192), (0, MIB + 8192));
+        assert_eq!(shape(Simulate::Concat).locate(2 * MIB + 8192), (1, 8192));
+    }
+}

@@ -1,0 +1,212 @@
+//! `spindle calibrate` as people use it: a throttled device is measured at its limits, a cached file is called cached,
+//! mistakes are told before anything is touched.
+
+use std::fs::{self, File};
+use std::io::Write;
+use std::os::unix::fs::symlink;
+use std::os::unix::net::UnixListener;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+use spindle_system::SystemTree;
+use spindle_system::io_limit::{IoLimit, Rates};
+
+use crate::limits::{Disk, can_limit, output, own_directory};
+
+fn calibrate(arguments: &[&str], directory: &Path) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_spindle"))
+        .arg("calibrate")
+        .args(arguments)
+        .current_dir(directory)
+        .stdin(Stdio::null())
+        .output()
+        .unwrap()
+}
+
+fn found(ended: &Output) -> Value {
+    let said = String::from_utf8_lossy(&ended.stderr);
+    assert!(ended.status.success(), "{said}");
+    serde_json::from_slice(&ended.stdout).unwrap()
+}
+
+/// A file that is written as a whole, and is on its device.
+fn written(path: &Path, bytes: usize) {
+    let mut file = File::create(path).unwrap();
+    let piece: Vec<u8> = (0..1_u32 << 20).map(|at| ((at * 31) >> 3) as u8).collect();
+    for _ in 0..bytes >> 20 {
+        file.write_all(&piece).unwrap();
+    }
+    file.sync_all().unwrap();
+}
+
+#[test]
+fn a_throttled_device_is_measured_at_its_limits() {
+    if !can_limit() {
+        return;
+    }
+    let disk = Disk::new(64 << 20);
+    let rates = Rates {
+        read_iops: Some(400),
+        read_bps: Some(32 << 20),
+        ..Rates::default()
+    };
+    let limit = IoLimit::available(&SystemTree::default(), rates, &[disk.number()]).unwrap();
+    // It waits until it is in its group.
+    let program = env!("CARGO_BIN_EXE_spindle");
+    let mut shell = Command::new("sh")
+        .args(["-c", "read go; exec \"$@\"", "sh", program, "calibrate"])
+        .arg(&disk.device)
+        .args(["--time", "30s", "--json", "--quiet"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let group = limit.hold(shell.id(), None).unwrap();
+    writeln!(shell.stdin.take().unwrap(), "go").unwrap();
+    let found = found(&shell.wait_with_output().unwrap());
+    drop(group);
+    for (name, figure, limit) in [
+        ("maximum_iops", "iops", 400.0),
+        ("maximum_mb_per_s", "mb_per_s", f64::from(32 << 20) / 1e6),
+    ] {
+        let seen = found[name]["point"][figure].as_f64().unwrap();
+        assert!(
+            (seen / limit - 1.0).abs() <= 0.05,
+            "{name}: {seen} of {limit}"
+        );
+    }
+    assert_eq!(found["cache"]["cached"], "not_seen", "{}", found["cache"]);
+    assert!(
+        found["flushes"].as_array().unwrap().is_empty(),
+        "a device is not written"
+    );
+}
+
+#[test]
+fn a_device_that_takes_no_writes_is_enough() {
+    if !spindle_harness::is_root_or_skip("a loop device") {
+        return;
+    }
+    let directory = own_directory();
+    let image = directory.path().join("disk.img");
+    written(&image, 16 << 20);
+    let image = image.to_str().unwrap();
+    let arguments = ["--find", "--show", "--read-only", "--direct-io=on", image];
+    let device = output("losetup", &arguments);
+    let device = device.trim();
+    let ended = calibrate(&[device, "--time", "10s", "--json"], directory.path());
+    output("losetup", &["--detach", device]);
+    let found = found(&ended);
+    assert_eq!(found["targets"][0]["kind"], "device");
+    assert!(found["maximum_iops"]["point"]["iops"].as_f64().unwrap() > 0.0);
+}
+
+#[test]
+fn a_cached_file_is_called_cached() {
+    let directory = own_directory();
+    written(&directory.path().join("data"), 32 << 20);
+    let arguments = ["data", "--caching", "buffered", "--time", "10s"];
+    let ended = calibrate(&arguments, directory.path());
+    let said = String::from_utf8_lossy(&ended.stdout);
+    assert!(ended.status.success(), "{ended:?}");
+    assert!(said.contains("CACHED: "), "{said}");
+    assert!(said.contains("Maximum small IOPS"), "{said}");
+}
+
+#[test]
+fn a_directory_is_measured_and_left_as_it_was() {
+    let directory = own_directory();
+    let arguments = [".", "--time", "10s", "--size", "32MiB", "--json"];
+    let ended = calibrate(&arguments, directory.path());
+    if String::from_utf8_lossy(&ended.stderr).contains("refuses O_DIRECT") {
+        spindle_harness::skip("direct I/O in the tests' directory");
+        return;
+    }
+    let told = String::from_utf8_lossy(&ended.stderr).into_owned();
+    let found = found(&ended);
+    assert!(told.contains("filling a file of up to 32MiB"), "{told}");
+    assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
+    let writers: Vec<&Value> = found["flushes"].as_array().unwrap().iter().collect();
+    assert_eq!(
+        (writers[0]["writers"].as_u64(), writers.len()),
+        (Some(1), 2)
+    );
+    for flushed in writers {
+        let (p50, p99) = (&flushed["p50_us"], &flushed["p99_us"]);
+        assert!(0.0 < p50.as_f64().unwrap() && p50.as_f64() <= p99.as_f64());
+    }
+    for name in ["maximum_iops", "maximum_mb_per_s", "minimum_latency"] {
+        assert!(
+            found[name]["point"]["requests"].as_u64().unwrap() > 0,
+            "{name}"
+        );
+    }
+}
+
+/// What is wrong, and a part of what is said.
+const WRONG: [(&[&str], &str); 25] = [
+    (&[], "<TARGET>"),
+    (&["missing"], "No such file or directory"),
+    (&["missing/deeper"], "No such file or directory"),
+    (&["good", "missing"], "No such file or directory"),
+    (&["dangling"], "No such file or directory"),
+    (
+        &["/dev/null"],
+        "neither a block device nor a file nor a directory",
+    ),
+    (
+        &["socket"],
+        "neither a block device nor a file nor a directory",
+    ),
+    (&["empty"], "8MiB are needed at least"),
+    (&["small"], "8MiB are needed at least"),
+    (&["sparse"], "were never written"),
+    (&["good", "good"], "it is the same as good"),
+    (&["good", "link"], "it is the same as good"),
+    (&["good", "other name"], "it is the same as good"),
+    (&[".", "./"], "it is the same as ."),
+    (&["/proc"], "are free"),
+    (&["good", "--time", "5s"], "10s to 24h"),
+    (&["good", "--time", "2"], "10s to 24h"),
+    (
+        &["good", "--time", "2m", "--time", "3m"],
+        "cannot be used multiple times",
+    ),
+    (&["good", "--size", "1KiB"], "16MiB to 64TiB"),
+    (&["good", "--size", "1GB"], "16MiB to 64TiB"),
+    (&["good", "--max-latency", "0ms"], "1ms to 10s"),
+    (&["good", "--max-latency", "20"], "1ms to 10s"),
+    (&["good", "--simulate", "raid5"], "concat, raid0"),
+    (&["good", "--caching", "none"], "direct, buffered"),
+    (&["good", "--wirte-percent", "50"], "unexpected argument"),
+];
+
+#[test]
+fn mistakes_are_told_before_anything_is_touched() {
+    let directory = own_directory();
+    let at = |name: &str| directory.path().join(name);
+    written(&at("good"), 8 << 20);
+    fs::write(at("empty"), "").unwrap();
+    fs::write(at("small"), [1; 4096]).unwrap();
+    File::create(at("sparse"))
+        .unwrap()
+        .set_len(16 << 20)
+        .unwrap();
+    symlink("good", at("link")).unwrap();
+    symlink("nowhere", at("dangling")).unwrap();
+    fs::hard_link(at("good"), at("other name")).unwrap();
+    let _listener = UnixListener::bind(at("socket")).unwrap();
+    let changed = || fs::metadata(at("good")).unwrap().modified().unwrap();
+    let before = (changed(), fs::read(at("good")).unwrap());
+    for (arguments, part) in WRONG {
+        let ended = calibrate(arguments, directory.path());
+        let said = String::from_utf8_lossy(&ended.stderr);
+        assert_eq!(ended.status.code(), Some(2), "{arguments:?}: {said}");
+        assert!(said.contains(part), "{arguments:?}: {said}");
+        assert!(ended.stdout.is_empty(), "{arguments:?}");
+    }
+    assert!((changed(), fs::read(at("good")).unwrap()) == before);
+    assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 8);
+}
