@@ -2,38 +2,35 @@
 //! gives the workload its sessions.
 
 mod counters;
+mod files;
 mod on_devices;
+mod session;
 mod under_test;
 
-use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 pub use spindle_io::real::Delay;
 use spindle_io::real::{AccessPath, Caching, DelayedDevice, MemoryDevice, Queue, RingConfig};
 use spindle_io::{BlockDevice, Env};
-use spindle_kernel::{
-    CONTROL_FILE_BYTES, Instance, KernelError, RecoveryReport, StatisticsSnapshot, create_database,
-    row_bytes_max, table_blocks,
-};
 pub use spindle_kernel::{
     Commit, InstanceSettings, SampledWaits, Settings, Shutdown, Storage, TornBlocks, WriteSync,
     double_write_bytes,
 };
-use spindle_layout::{DatabaseFiles, OpenedFile, Opening, Place, Shape};
-use spindle_workload::{
-    Edit, Operation, RowLength, Session, SessionError, Share, Table, TableSize, TableSpec, Workload,
+use spindle_kernel::{
+    Instance, KernelError, KeyPart, RecoveryReport, StatisticsSnapshot, create_database,
 };
+use spindle_layout::{DatabaseFiles, OpenedFile, Opening, Place, Shape};
+use spindle_workload::{IndexSpec, Table, Workload};
 
 use crate::EngineError;
+pub use files::files_of;
+use files::row_shape;
 pub(crate) use on_devices::datafiles;
 pub use on_devices::{OpenStorage, create_and_load_on};
+pub use session::KernelSession;
 pub use under_test::KernelUnderTest;
 
-/// Undo at least, bytes: small enough to stay out of the way.
-const UNDO_BYTES_MIN: u64 = 16 << 20;
-/// Undo blocks for each client: one it writes to, and as many again that wait to be used anew.
-const UNDO_BLOCKS_PER_CLIENT: u64 = 8;
 /// Slots of the transaction table beyond the clients'.
 const SPARE_TRANSACTIONS: usize = 8;
 
@@ -57,58 +54,6 @@ impl IoSettings {
             delay: Delay::default(),
         }
     }
-}
-
-/// The files, but for double write areas, that a workload's database takes for `clients` clients, with `datafiles`
-/// datafiles and `log_files` log files of `log_file_bytes`.
-pub fn files_of(
-    workload: &dyn Workload,
-    clients: usize,
-    block_bytes: usize,
-    datafiles: usize,
-    log_files: usize,
-    log_file_bytes: u64,
-) -> Shape {
-    let blocks: u64 = workload
-        .tables()
-        .iter()
-        .map(|spec| {
-            let (row_bytes, rows) = row_shape(spec, block_bytes);
-            table_blocks(block_bytes, row_bytes, rows)
-        })
-        .sum();
-    // Extents are dealt out file by file: one may get an extent of every table more than another. Block 0 is the
-    // header.
-    let extent_blocks = table_blocks(block_bytes, 1, 1);
-    let extents_per_file =
-        (blocks / extent_blocks).div_ceil(datafiles as u64) + workload.tables().len() as u64;
-    let data_bytes = (extents_per_file * extent_blocks + 1) * block_bytes as u64;
-    Shape {
-        block_bytes: block_bytes as u64,
-        control_bytes: CONTROL_FILE_BYTES,
-        redo_bytes: vec![log_file_bytes / block_bytes as u64 * block_bytes as u64; log_files],
-        undo_bytes: UNDO_BYTES_MIN
-            .max(clients as u64 * UNDO_BLOCKS_PER_CLIENT * block_bytes as u64),
-        data_bytes: vec![data_bytes; datafiles],
-        double_write_bytes: 0,
-    }
-}
-
-/// Row length and number of rows of a table.
-fn row_shape(spec: &TableSpec, block_bytes: usize) -> (usize, u64) {
-    let row_bytes = match spec.row {
-        RowLength::Bytes(bytes) => bytes,
-        RowLength::WholeBlock => row_bytes_max(block_bytes),
-    };
-    let rows = match spec.size {
-        TableSize::Rows(rows) => rows,
-        TableSize::Bytes(bytes) => {
-            let per_block =
-                spindle_kernel::block::heap::slots_per_block(block_bytes, row_bytes) as u64;
-            (bytes / block_bytes as u64).max(1) * per_block
-        }
-    };
-    (row_bytes, rows)
 }
 
 /// What an access path needs besides files, and says afterwards.
@@ -267,7 +212,7 @@ pub async fn create_and_load(
     create_and_load_on(env, &opened.storage, settings, load).await
 }
 
-/// Makes the database on its devices, starts it, and loads the workload's tables.
+/// Makes the database on its devices, starts it, loads the workload's tables and makes their indexes.
 async fn create(
     env: &Arc<dyn Env>,
     storage: &Storage,
@@ -285,7 +230,23 @@ async fn create(
             .create_table_unless(spec.name, row_bytes, rows, fill, is_interrupted)
             .await?;
     }
+    for inserts in load.workload.inserts() {
+        let table = instance.table(load.workload.tables()[inserts.table].name)?;
+        for index in inserts.indexes {
+            let IndexSpec {
+                name, is_unique, ..
+            } = *index;
+            let key = key_parts(index);
+            instance.create_index(&table, name, is_unique, &key).await?;
+        }
+    }
     Ok(instance)
+}
+
+/// A key as the database wants to know it.
+fn key_parts(index: &IndexSpec) -> Vec<KeyPart> {
+    let part = |&(offset, bytes): &(u16, u16)| KeyPart { offset, bytes };
+    index.key.iter().map(part).collect()
 }
 
 /// Devices of memory for the files of a database.
@@ -377,10 +338,7 @@ impl KernelEngine {
     /// What makes sessions, to be handed to clients.
     pub fn connector(self: &Arc<Self>) -> impl Fn() -> KernelSession + Send + Sync + 'static {
         let engine = Arc::clone(self);
-        move || KernelSession {
-            session: engine.instance.session(),
-            tables: engine.tables.clone(),
-        }
+        move || KernelSession::new(engine.instance.session(), engine.tables.clone())
     }
 
     /// Database counters so far.
@@ -426,100 +384,4 @@ fn tables_of(
     let specs = workload.tables().into_iter();
     let tables: Result<Vec<_>, _> = specs.map(|spec| instance.table(spec.name)).collect();
     Ok(tables?)
-}
-
-/// A session of the embedded database.
-pub struct KernelSession {
-    session: spindle_kernel::Session,
-    tables: Vec<Arc<spindle_kernel::Table>>,
-}
-
-fn session_error(error: KernelError) -> SessionError {
-    match error {
-        KernelError::Deadlock { .. } => SessionError::Deadlock(error.to_string()),
-        KernelError::LockTimeout { .. } | KernelError::SnapshotTooOld { .. } => {
-            SessionError::Retry(error.to_string())
-        }
-        _ => SessionError::Failed(error.to_string()),
-    }
-}
-
-impl Session for KernelSession {
-    async fn execute(&mut self, operation: &Operation) -> Result<(), SessionError> {
-        let done = match operation {
-            Operation::Read { table, row } => {
-                let row_id = self.tables[*table].row_id(*row);
-                let found = self
-                    .session
-                    .read_row(row_id, own_number)
-                    .await
-                    .map_err(session_error)?;
-                return check_own_number(*row, found);
-            }
-            Operation::Update { table, row, edits } => {
-                let start = edits
-                    .iter()
-                    .map(|edit| edit.range().start)
-                    .min()
-                    .unwrap_or(0);
-                let end = edits.iter().map(|edit| edit.range().end).max().unwrap_or(0);
-                let apply =
-                    |part: &mut [u8]| edits.iter().for_each(|edit: &Edit| edit.apply(part, start));
-                self.session
-                    .update_row(self.tables[*table].row_id(*row), start..end, apply)
-                    .await
-            }
-            Operation::Scan {
-                table,
-                first_block,
-                blocks,
-            } => {
-                self.session
-                    .scan(&self.tables[*table], *first_block, *blocks, |_, _| {})
-                    .await
-            }
-        };
-        done.map_err(session_error)
-    }
-
-    async fn commit(&mut self) -> Result<(), SessionError> {
-        self.session.commit().await.map_err(session_error)
-    }
-
-    async fn rollback(&mut self) -> Result<(), SessionError> {
-        self.session.rollback().await.map_err(session_error)
-    }
-
-    async fn visit(
-        &mut self,
-        table: usize,
-        share: Share,
-        visit: &mut dyn FnMut(&[u8]),
-    ) -> Result<(), SessionError> {
-        let table = Arc::clone(&self.tables[table]);
-        let Range { start, end } = share.of(table.loaded_blocks());
-        self.session
-            .scan(&table, start, end - start, |_, bytes| visit(bytes))
-            .await
-            .map_err(session_error)
-    }
-}
-
-/// Rows of the workloads begin with their own number.
-fn own_number(row: &[u8]) -> u64 {
-    u64::from_le_bytes(
-        row[..8]
-            .try_into()
-            .expect("rows are longer than eight bytes"),
-    )
-}
-
-fn check_own_number(expected: u64, found: u64) -> Result<(), SessionError> {
-    if expected == found {
-        Ok(())
-    } else {
-        Err(SessionError::Failed(format!(
-            "row {expected} was read and is row {found}"
-        )))
-    }
 }

@@ -213,7 +213,7 @@ impl Database {
             check_memory(reader, memory, self.size_bytes, of_workload);
         }
         if let DatabaseSpec::Kernel(kernel) = &self.spec {
-            check_blocks(reader, kernel, self.size_bytes);
+            check_blocks(reader, kernel, self.size_bytes, of_workload);
         }
     }
 

@@ -3,6 +3,7 @@
 use spindle_engines::spec::KernelSpec;
 use spindle_text::quantity::{KIB, MIB, TIB, size_text};
 use spindle_text::section::Section;
+use spindle_workload::Data;
 
 use super::access_path::{AccessPath, Caching, Method, read_access_path};
 use super::error::ExperimentError;
@@ -42,7 +43,12 @@ fn read_redo_io(reader: &mut Reader<'_>) -> Result<Option<AccessPath>, Experimen
 }
 
 /// Refuses a cache and files that hold too few blocks.
-pub(super) fn check_blocks(reader: &Reader<'_>, spec: &KernelSpec, size_bytes: u64) {
+pub(super) fn check_blocks(
+    reader: &Reader<'_>,
+    spec: &KernelSpec,
+    size_bytes: u64,
+    of_workload: Option<Data>,
+) {
     let block = size_text(spec.block_size_bytes);
     let least_bytes = BLOCKS_MIN * spec.block_size_bytes;
     let least = size_text(least_bytes);
@@ -74,7 +80,10 @@ pub(super) fn check_blocks(reader: &Reader<'_>, spec: &KernelSpec, size_bytes: u
                 size_text(size_bytes)
             ),
             format!("at most {datafiles_max} datafiles with this size and block_size"),
-            "set fewer datafiles or a larger size",
+            match of_workload {
+                None => "set fewer datafiles or a larger size",
+                Some(_) => "set fewer datafiles, or more rows in [workload]",
+            },
         );
     }
 }

@@ -241,7 +241,7 @@ fn check_engine(
     let settings = workload.transactions.settings();
     let servers = quoted(ServerKind::ALLOWED.iter().map(|(word, _)| *word), ", ");
     if engine == Engine::Kernel && settings.is_in_sql() {
-        let of_rows = quoted(kinds_that(|kind| !kind.settings().is_in_sql()), " and ");
+        let of_rows = quoted(kinds_that(|kind| !kind.settings().is_in_sql()), ", ");
         return Err(reader.conflict(
             &["kind"],
             format!("kind = \"{kind}\" means nothing to engine = \"kernel\""),
@@ -260,11 +260,16 @@ fn check_engine(
         ));
     }
     let procedure_key = settings.procedure_key();
-    if let (Engine::Server(ServerKind::Sqlite), Some(key)) = (engine, procedure_key) {
+    let without = match engine {
+        Engine::Server(ServerKind::Sqlite) => Some(("sqlite", "SQLite")),
+        Engine::Kernel => Some(("kernel", "the embedded database")),
+        Engine::Server(_) => None,
+    };
+    if let (Some((word, name)), Some(key)) = (without, procedure_key) {
         return Err(reader.conflict(
             &[key],
-            format!("{key} = true means nothing to engine = \"sqlite\""),
-            "SQLite has no procedures",
+            format!("{key} = true means nothing to engine = \"{word}\""),
+            format!("{name} has no procedures"),
             format!("leave {key} out: the client carries out the statements itself"),
         ));
     }

@@ -38,6 +38,12 @@ impl Space {
         self.extent_blocks
     }
 
+    /// Blocks that it has, used or not.
+    pub(crate) fn blocks(&self) -> u64 {
+        let extents = self.extents.lock();
+        extents.iter().map(|extent| u64::from(extent.blocks)).sum()
+    }
+
     /// Address of a block, counted over the extents, and how many follow it in the same extent, itself included.
     pub(crate) fn run(&self, number: u64) -> Option<(BlockAddress, u32)> {
         // Every extent but a segment's last is of the same size.

@@ -78,6 +78,11 @@ impl Table {
         self.loaded_rows.div_ceil(self.slots_per_block as u64)
     }
 
+    /// Blocks it has; rows that were inserted may be in any of them.
+    pub fn blocks(&self) -> u64 {
+        self.space.blocks()
+    }
+
     /// Loaded rows in a block; there may be more of those inserted later, or fewer.
     pub fn rows_per_block(&self) -> usize {
         self.slots_per_block

@@ -79,6 +79,14 @@ impl Transactions {
         self.settings().pace() != Pace::Timed
     }
 
+    /// The same with no more rows to insert than about `bytes` hold; `None` when one transaction inserts more.
+    pub fn within(self, bytes: u64) -> Option<Transactions> {
+        match self {
+            Transactions::Junk(junk) => junk.within(bytes).map(Transactions::Junk),
+            other => Some(other),
+        }
+    }
+
     /// The queries of a workload of streams, and whose they are.
     pub fn queries(&self) -> Option<(Version, &Queries)> {
         match self {

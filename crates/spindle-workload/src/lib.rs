@@ -21,5 +21,6 @@ pub use session::{Edit, Operation, Session, SessionError, Share, Txn};
 pub use slob::{Hotspot, RedoStress, Slob, SlobSettings};
 pub use sql::kind::{Data, Ground, Kind, Made, Pace};
 pub use workload::{
-    Acknowledged, Checker, Client, RowLength, Table, TableSize, TableSpec, Workload,
+    Acknowledged, Checker, Client, IndexSpec, Inserts, RowLength, Table, TableSize, TableSpec,
+    Workload,
 };

@@ -66,6 +66,18 @@ pub enum Operation {
         /// How.
         edits: Vec<Edit>,
     },
+    /// Add rows, one by one, to a table to which the workload adds rows.
+    Insert {
+        /// Which table.
+        table: usize,
+        /// The first row.
+        first: Vec<u8>,
+        /// How many, 1 at least.
+        rows: u64,
+        /// Where in a row its counters begin: 64-bit numbers, the highest byte first, that are one more in each row
+        /// than in the one before.
+        counters: &'static [usize],
+    },
     /// Read every row of adjacent blocks.
     Scan {
         /// Which table.
@@ -75,6 +87,17 @@ pub enum Operation {
         /// How many.
         blocks: u64,
     },
+}
+
+impl Operation {
+    /// Makes the next row to be added of the one before.
+    pub fn count_on(row: &mut [u8], counters: &[usize]) {
+        for offset in counters {
+            let counter = &mut row[*offset..*offset + 8];
+            let number = u64::from_be_bytes((&*counter).try_into().expect("eight bytes"));
+            counter.copy_from_slice(&number.wrapping_add(1).to_be_bytes());
+        }
+    }
 }
 
 /// A transaction.

@@ -286,7 +286,7 @@ mod tests {
                         assert!((500..750).contains(&row), "row {row} is another client's");
                     }
                     Operation::Update { row, .. } => assert_eq!(row, 2),
-                    Operation::Scan { .. } => panic!("no scans were asked for"),
+                    other => panic!("{other:?} was not asked for"),
                 }
             }
         }

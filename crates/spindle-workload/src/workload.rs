@@ -35,6 +35,39 @@ pub struct TableSpec {
     pub size: TableSize,
 }
 
+/// An index of a table to which clients add rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct IndexSpec {
+    /// Its name.
+    pub name: &'static str,
+    /// No two rows may have the same key.
+    pub is_unique: bool,
+    /// The parts of the row that make the key, in order: where each begins, and its length, bytes.
+    pub key: &'static [(u16, u16)],
+}
+
+impl IndexSpec {
+    /// Length of a key, bytes.
+    pub fn key_bytes(&self) -> u64 {
+        self.key.iter().map(|(_, bytes)| u64::from(*bytes)).sum()
+    }
+}
+
+/// What clients add to a table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Inserts {
+    /// Which table.
+    pub table: usize,
+    /// Rows, of all clients together.
+    pub rows: u64,
+    /// Length of each, bytes.
+    pub row_bytes: usize,
+    /// Rows that a transaction adds.
+    pub rows_per_transaction: u64,
+    /// The indexes of the table.
+    pub indexes: &'static [IndexSpec],
+}
+
 /// A table as the engine made it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Table {
@@ -82,6 +115,16 @@ pub trait Workload: Send + Sync {
 
     /// The tables, in the order by which operations name them.
     fn tables(&self) -> Vec<TableSpec>;
+
+    /// What clients add to tables; such a table begins without rows.
+    fn inserts(&self) -> Vec<Inserts> {
+        Vec::new()
+    }
+
+    /// Transactions that each of so many clients carries out before it ends, where the workload itself says so.
+    fn transactions(&self, _clients: usize) -> Option<u64> {
+        None
+    }
 
     /// Makes a row of a table; `bytes` hold random ones.
     fn fill(&self, table: usize, row: u64, bytes: &mut [u8]);

@@ -48,9 +48,11 @@ impl Engine for KernelUnderTest {
         let connect = self.engine.connector();
         Box::pin(async move {
             let (env, workload, sessions) = (&self.env, &self.workload, self.engine.checkers);
-            driver::check_together(env, workload, &acknowledged, sessions, connect)
-                .await
-                .map_err(lost)
+            let mut session = connect();
+            let rows = driver::check_together(env, workload, &acknowledged, sessions, connect);
+            let rows = rows.await.map_err(lost)?;
+            let indexes = session.check_indexes().await;
+            Ok(rows + &indexes.map_err(|error| lost(error.to_string()))?)
         })
     }
 

@@ -3,6 +3,7 @@
 mod dumps;
 mod durability;
 mod interrupted;
+mod junk;
 mod kill;
 mod mariadb;
 mod postgres;

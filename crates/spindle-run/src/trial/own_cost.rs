@@ -24,6 +24,8 @@ const LOG_FILE_BYTES_MAX: u64 = 16 << 20;
 const LOG_FILES_MAX: u32 = 3;
 const WARM_UP: Duration = Duration::from_millis(300);
 const MEASURE: Duration = Duration::from_millis(1000);
+/// Whether a client that has so much to do has done it is looked at as often.
+const FINISHED_LOOK: Duration = Duration::from_millis(5);
 
 /// What to measure.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -40,10 +42,15 @@ pub struct OwnCostTask {
 
 impl OwnCostTask {
     /// The task for an experiment: its database with as large a part of the data in the buffer cache as there. `None`
-    /// for a server: what that costs is in its own processes, and they are counted.
+    /// for a server: what that costs is in its own processes, and they are counted. `None`, too, where one transaction
+    /// inserts more than a small database holds.
     pub fn of(experiment: &Experiment) -> Option<OwnCostTask> {
         let DatabaseSpec::Kernel(spec) = &experiment.database.spec else {
             return None;
+        };
+        let workload = Workload {
+            transactions: (experiment.workload.transactions.clone()).within(DATA_BYTES_MAX)?,
+            ..experiment.workload.clone()
         };
         let mut database = spec.clone();
         let size_bytes = experiment.database.size_bytes.min(DATA_BYTES_MAX);
@@ -58,7 +65,7 @@ impl OwnCostTask {
             seed: experiment.seed,
             size_bytes,
             database,
-            workload: experiment.workload.clone(),
+            workload,
         })
     }
 }
@@ -78,11 +85,22 @@ pub async fn measure(task: &OwnCostTask) -> Result<OwnCost, String> {
         ..Behaviour::default()
     };
     let tables = engine.tables();
+    let is_counted = task.workload.transactions.are_counted();
+    let mut begun = (env.now(), ProcessorTime::now(), 0);
     let mut running = driver::start(&env, &workload, &tables, behaviour, engine.connector());
-    env.sleep(WARM_UP.as_nanos() as u64).await;
+    if !is_counted {
+        env.sleep(WARM_UP.as_nanos() as u64).await;
+        begun = (env.now(), ProcessorTime::now(), running.committed());
+    }
+    let (began_ns, cpu, committed) = begun;
     running.measure(true);
-    let (began_ns, cpu, committed) = (env.now(), ProcessorTime::now(), running.committed());
-    wait_for_one(&env, &running, committed).await?;
+    match is_counted {
+        true => wait_for_all(&env, &running).await,
+        false => wait_for_one(&env, &running, committed).await?,
+    }
+    if let Some(reason) = running.failure() {
+        return Err(reason);
+    }
     let cpu = ProcessorTime::now() - cpu;
     let transactions = running.committed() - committed;
     let measured_s = (env.now() - began_ns) as f64 / 1e9;
@@ -98,6 +116,13 @@ pub async fn measure(task: &OwnCostTask) -> Result<OwnCost, String> {
         data_bytes: task.size_bytes,
         buffer_cache_bytes: database.memory.buffer_cache_bytes,
     })
+}
+
+/// Waits until the client has carried out all it has to, or has failed.
+async fn wait_for_all(env: &Arc<dyn Env>, running: &Running) {
+    while !running.is_finished() {
+        env.sleep(FINISHED_LOOK.as_nanos() as u64).await;
+    }
 }
 
 /// Lets the measured time pass, and then as much again at most until a transaction has ended in it.
@@ -135,6 +160,20 @@ mod tests {
         assert_eq!(small.database.memory.buffer_cache_bytes, 8 << 20);
         let tiny = task("size = \"10GiB\"\nbuffer_cache = \"64MiB\"", "clients = 8");
         assert_eq!(tiny.database.memory.buffer_cache_bytes, 1 << 20);
+    }
+
+    #[test]
+    fn rows_to_be_inserted_are_as_many_as_a_small_database_holds() {
+        let junk = |rows: &str| task("", &format!("kind = \"junk\"\n{rows}"));
+        let cost = block_on(measure(&junk("rows = 3000"))).unwrap();
+        assert_eq!(cost.transactions, 30);
+        let many = junk("rows = 100000000\ncommit_every = 10000");
+        let cost = block_on(measure(&many)).unwrap();
+        assert_eq!(cost.transactions, 11, "{cost:?}");
+        let text =
+            "[workload]\nkind = \"junk\"\ncommit_every = 1000000\n[[layout]]\nname = \"a\"\n";
+        let experiment = Experiment::parse("x.toml", text, &[]).unwrap();
+        assert_eq!(OwnCostTask::of(&experiment), None);
     }
 
     #[test]

@@ -101,6 +101,10 @@ where
         Ok((self.connect)())
     }
 
+    fn transactions(&self, _: usize, clients: usize) -> Option<u64> {
+        self.workload.transactions(clients)
+    }
+
     fn next(&self, client: &mut Client) -> Txn {
         self.workload.next(client, &self.tables)
     }

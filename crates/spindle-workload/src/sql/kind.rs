@@ -52,13 +52,15 @@ pub enum Made {
     Rows(Box<dyn Workload>),
     /// In SQL.
     Sql(Arc<dyn SqlWorkload>),
+    /// Of row operations for the embedded database, and in SQL with statements of its own.
+    Both(Box<dyn Workload>, Arc<dyn SqlWorkload>),
 }
 
 impl Made {
     /// As the embedded database carries it out; `None` when it exists in SQL only.
     pub fn of_rows(self) -> Option<Box<dyn Workload>> {
         match self {
-            Made::Rows(rows) => Some(rows),
+            Made::Rows(rows) | Made::Both(rows, _) => Some(rows),
             Made::Sql(_) => None,
         }
     }
@@ -67,7 +69,7 @@ impl Made {
     pub fn in_sql(self, seed: u64) -> Arc<dyn SqlWorkload> {
         match self {
             Made::Rows(rows) => Arc::new(RowsInSql::new(Arc::from(rows), seed)),
-            Made::Sql(workload) => workload,
+            Made::Sql(workload) | Made::Both(_, workload) => workload,
         }
     }
 }

@@ -267,6 +267,10 @@ impl RowsTransaction {
             Operation::Update { table, row, edits } => {
                 (update(*table, *row, edits, connection)?, 1)
             }
+            Operation::Insert { .. } => {
+                let reason = "a workload that adds rows has statements of its own in SQL";
+                return Err(SessionError::Failed(reason.to_owned()));
+            }
             Operation::Scan {
                 table,
                 first_block,

@@ -4,11 +4,24 @@
 use crate::sql::connection::SqlConnection;
 use crate::workload::Acknowledged;
 
+/// What a client's rows add up to.
 #[derive(Clone, Copy, Default)]
-struct Found {
-    rows: u64,
-    last: u64,
-    disagreeing: u64,
+pub(super) struct Found {
+    /// How many there are.
+    pub(super) rows: u64,
+    /// The largest number.
+    pub(super) last: u64,
+    /// Those in which the columns of both keys differ.
+    pub(super) disagreeing: u64,
+}
+
+impl Found {
+    /// More of the client's rows.
+    pub(super) fn add(&mut self, more: Found) {
+        self.rows += more.rows;
+        self.last = self.last.max(more.last);
+        self.disagreeing += more.disagreeing;
+    }
 }
 
 pub(super) fn check(
@@ -30,15 +43,34 @@ pub(super) fn check(
         Ok(())
     });
     asked.map_err(|error| error.to_string())?;
+    judge(&clients, commit_every, acknowledged).map_err(|wrong| wrong.to_string())
+}
+
+/// What a client was promised and does not have.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("client {client} {what}")]
+pub(super) struct Wrong {
+    client: usize,
+    what: String,
+}
+
+/// Compares what was found with what the clients were promised; a sentence for people.
+pub(super) fn judge(
+    clients: &[Found],
+    commit_every: u64,
+    acknowledged: &[Acknowledged],
+) -> Result<String, Wrong> {
     for (client, (found, promised)) in clients.iter().zip(acknowledged).enumerate() {
-        compare(*found, commit_every, *promised)
-            .map_err(|wrong| format!("client {client} {wrong}"))?;
+        if let Some(what) = wrong_with(*found, commit_every, *promised) {
+            return Err(Wrong { client, what });
+        }
     }
     let rows: u64 = clients.iter().map(|found| found.rows).sum();
     Ok(format!("{rows} rows, those of whole commits"))
 }
 
-fn compare(found: Found, commit_every: u64, promised: Acknowledged) -> Result<(), String> {
+/// `None`: nothing.
+fn wrong_with(found: Found, commit_every: u64, promised: Acknowledged) -> Option<String> {
     let Found {
         rows,
         last,
@@ -49,10 +81,10 @@ fn compare(found: Found, commit_every: u64, promised: Acknowledged) -> Result<()
         failed,
     } = promised;
     if disagreeing > 0 {
-        return Err(format!("has {disagreeing} rows whose keys do not agree"));
+        return Some(format!("has {disagreeing} rows whose keys do not agree"));
     }
     if rows % commit_every != 0 || last % commit_every != 0 {
-        return Err(format!(
+        return Some(format!(
             "has {rows} rows, the last of them {last}: not those of whole commits of {commit_every}"
         ));
     }
@@ -60,35 +92,35 @@ fn compare(found: Found, commit_every: u64, promised: Acknowledged) -> Result<()
     // One more may have been committed when nobody was left to hear of it.
     let is_promised = last >= commits && last <= commits + failed + 1;
     if !is_promised || last - found.min(last) > failed {
-        return Err(format!(
+        return Some(format!(
             "was promised {commits} commits, the database has {found}, the last of them {last}"
         ));
     }
-    Ok(())
+    None
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn judged(rows: u64, last: u64, promised: (u64, u64)) -> Result<(), String> {
+    fn judged(rows: u64, last: u64, promised: (u64, u64)) -> Option<String> {
         let found = Found {
             rows,
             last,
             disagreeing: 0,
         };
         let (last, failed) = promised;
-        compare(found, 100, Acknowledged { last, failed })
+        wrong_with(found, 100, Acknowledged { last, failed })
     }
 
     #[test]
     fn rows_are_those_of_whole_commits() {
-        assert_eq!(judged(300, 300, (3, 0)), Ok(()));
-        assert_eq!(judged(400, 400, (3, 0)), Ok(()), "nobody heard of it");
-        assert_eq!(judged(200, 300, (3, 1)), Ok(()), "one failed");
-        assert!(judged(299, 300, (3, 0)).is_err());
-        assert!(judged(200, 300, (3, 0)).is_err());
-        assert!(judged(200, 200, (3, 0)).is_err());
-        assert!(judged(500, 500, (3, 0)).is_err());
+        assert_eq!(judged(300, 300, (3, 0)), None);
+        assert_eq!(judged(400, 400, (3, 0)), None, "nobody heard of it");
+        assert_eq!(judged(200, 300, (3, 1)), None, "one failed");
+        assert!(judged(299, 300, (3, 0)).is_some());
+        assert!(judged(200, 300, (3, 0)).is_some());
+        assert!(judged(200, 200, (3, 0)).is_some());
+        assert!(judged(500, 500, (3, 0)).is_some());
     }
 }

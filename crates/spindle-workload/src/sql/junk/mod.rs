@@ -4,6 +4,7 @@
 //! commits are counted alike.
 
 mod check;
+mod in_rows;
 mod statements;
 
 use std::sync::Arc;
@@ -36,14 +37,23 @@ settings! {
         /// Rows between two commits.
         commit_every: u32 = number("commit_every", 100, 1..=1_000_000),
         /// A procedure of the database inserts the rows of a commit, as the study's loop did; it is called once for
-        /// each commit. Not with SQLite.
+        /// each commit. Not with SQLite nor the embedded database.
         procedure: bool = flag("procedure", false),
     }
 }
 
 impl Kind for Junk {
     fn make(&self, _: &Ground) -> Made {
-        Made::Sql(Arc::new(*self))
+        Made::Both(Box::new(in_rows::JunkInRows(*self)), Arc::new(*self))
+    }
+
+    fn is_in_sql(&self) -> bool {
+        false
+    }
+
+    fn locked_rows(&self) -> u32 {
+        // And a key in each index.
+        3 * self.commit_every
     }
 
     fn pace(&self) -> Pace {
@@ -93,8 +103,7 @@ impl SqlWorkload for Junk {
     }
 
     fn transactions(&self, _: usize, clients: usize) -> Option<u64> {
-        let commits = self.rows.div_ceil(u64::from(self.commit_every));
-        Some(commits.div_ceil(clients as u64))
+        Some(self.commits(clients))
     }
 
     fn next(&self, client: &mut Client) -> Box<dyn SqlTransaction> {
@@ -117,6 +126,20 @@ impl SqlWorkload for Junk {
         acknowledged: &[Acknowledged],
     ) -> Result<String, String> {
         check::check(connection, u64::from(self.commit_every), acknowledged)
+    }
+}
+
+impl Junk {
+    /// The same with no more rows than about `bytes` hold; `None` when those of one commit are more.
+    pub(crate) fn within(self, bytes: u64) -> Option<Junk> {
+        let rows = self.rows.min(bytes / ROW_BYTES);
+        (u64::from(self.commit_every) <= rows).then_some(Junk { rows, ..self })
+    }
+
+    /// Commits of each of so many clients.
+    fn commits(&self, clients: usize) -> u64 {
+        let commits = self.rows.div_ceil(u64::from(self.commit_every));
+        commits.div_ceil(clients as u64)
     }
 }
 

@@ -1,0 +1,154 @@
+//! Sessions of the embedded database, as a workload's clients and its check want them.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use spindle_kernel::KernelError;
+use spindle_workload::{Edit, Operation, Session, SessionError, Share};
+
+/// A session of the embedded database.
+pub struct KernelSession {
+    session: spindle_kernel::Session,
+    tables: Vec<Arc<spindle_kernel::Table>>,
+}
+
+fn session_error(error: KernelError) -> SessionError {
+    match error {
+        KernelError::Deadlock { .. } => SessionError::Deadlock(error.to_string()),
+        KernelError::LockTimeout { .. } | KernelError::SnapshotTooOld { .. } => {
+            SessionError::Retry(error.to_string())
+        }
+        KernelError::DuplicateKey { .. } => SessionError::Refused(error.to_string()),
+        _ => SessionError::Failed(error.to_string()),
+    }
+}
+
+impl KernelSession {
+    pub(super) fn new(
+        session: spindle_kernel::Session,
+        tables: Vec<Arc<spindle_kernel::Table>>,
+    ) -> KernelSession {
+        KernelSession { session, tables }
+    }
+
+    /// Checks the structure of every index, while nobody works on them; says what each is made of.
+    pub(super) async fn check_indexes(&mut self) -> Result<String, KernelError> {
+        let mut found = String::new();
+        for table in &self.tables {
+            for index in table.indexes().iter() {
+                let shape = self.session.check_index(table, index).await?;
+                found += &format!(
+                    "; index {}: {} entries in {} blocks, each of its row",
+                    index.name(),
+                    shape.entries,
+                    shape.nodes
+                );
+            }
+        }
+        Ok(found)
+    }
+
+    /// Adds rows that differ in their counters.
+    async fn insert(
+        &mut self,
+        table: usize,
+        first: &[u8],
+        rows: u64,
+        counters: &[usize],
+    ) -> Result<(), KernelError> {
+        let mut row = first.to_vec();
+        for number in 0..rows {
+            if number > 0 {
+                Operation::count_on(&mut row, counters);
+            }
+            self.session.insert_row(&self.tables[table], &row).await?;
+        }
+        Ok(())
+    }
+}
+
+impl Session for KernelSession {
+    async fn execute(&mut self, operation: &Operation) -> Result<(), SessionError> {
+        let done = match operation {
+            Operation::Read { table, row } => {
+                let row_id = self.tables[*table].row_id(*row);
+                let found = self
+                    .session
+                    .read_row(row_id, own_number)
+                    .await
+                    .map_err(session_error)?;
+                return check_own_number(*row, found);
+            }
+            Operation::Update { table, row, edits } => {
+                let start = edits
+                    .iter()
+                    .map(|edit| edit.range().start)
+                    .min()
+                    .unwrap_or(0);
+                let end = edits.iter().map(|edit| edit.range().end).max().unwrap_or(0);
+                let apply =
+                    |part: &mut [u8]| edits.iter().for_each(|edit: &Edit| edit.apply(part, start));
+                self.session
+                    .update_row(self.tables[*table].row_id(*row), start..end, apply)
+                    .await
+            }
+            Operation::Insert {
+                table,
+                first,
+                rows,
+                counters,
+            } => self.insert(*table, first, *rows, counters).await,
+            Operation::Scan {
+                table,
+                first_block,
+                blocks,
+            } => {
+                self.session
+                    .scan(&self.tables[*table], *first_block, *blocks, |_, _| {})
+                    .await
+            }
+        };
+        done.map_err(session_error)
+    }
+
+    async fn commit(&mut self) -> Result<(), SessionError> {
+        self.session.commit().await.map_err(session_error)
+    }
+
+    async fn rollback(&mut self) -> Result<(), SessionError> {
+        self.session.rollback().await.map_err(session_error)
+    }
+
+    async fn visit(
+        &mut self,
+        table: usize,
+        share: Share,
+        visit: &mut dyn FnMut(&[u8]),
+    ) -> Result<(), SessionError> {
+        let table = Arc::clone(&self.tables[table]);
+        let Range { start, end } = share.of(table.blocks());
+        self.session
+            .scan(&table, start, end - start, |_, bytes| visit(bytes))
+            .await
+            .map_err(session_error)
+    }
+}
+
+/// Rows of the workloads begin with their own number.
+fn own_number(row: &[u8]) -> u64 {
+    u64::from_le_bytes(
+        row[..8]
+            .try_into()
+            .expect("rows are longer than eight bytes"),
+    )
+}
+
+fn check_own_number(expected: u64, found: u64) -> Result<(), SessionError> {
+    if expected == found {
+        Ok(())
+    } else {
+        Err(SessionError::Failed(format!(
+            "row {expected} was read and is row {found}"
+        )))
+    }
+}
