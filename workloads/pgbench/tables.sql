@@ -1,5 +1,5 @@
--- The tables of pgbench with their rows, for define = { scale = N } up to 10,000: about 16 MB a unit. In every dialect; pgbench -i makes the
--- keys later and pads less in other databases than PostgreSQL.
+-- The tables of pgbench with their rows, for define = { scale = N } up to 10,000: about 16 MB a unit. In every dialect;
+-- pgbench -i makes the keys later and pads less in other databases than PostgreSQL.
 create table digits (d integer not null);
 insert into digits values (0), (1), (2), (3), (4), (5), (6), (7), (8), (9);
 create table pgbench_branches (bid integer not null primary key, bbalance integer, filler char(88));

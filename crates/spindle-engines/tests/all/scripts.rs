@@ -102,6 +102,102 @@ fn scripts_of_pgbench_run_unchanged_and_checks_find_what_changed() {
     }
 }
 
+/// The files of a folder of ready scripts: those that clients carry out, and the others.
+fn ready(folder: &str) -> (Vec<TextFile>, BTreeMap<String, TextFile>) {
+    let folder = format!("{}/../../workloads/{folder}", env!("CARGO_MANIFEST_DIR"));
+    let (mut scripts, mut others) = (Vec::new(), BTreeMap::new());
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_str().unwrap().to_owned();
+        if !name.ends_with(".sql") {
+            continue;
+        }
+        let text = std::fs::read_to_string(&path).unwrap();
+        let is_other = ["tables", "rows", "check", "postgres", "mariadb", "sqlite"]
+            .iter()
+            .any(|other| name == format!("{other}.sql"));
+        match is_other {
+            true => _ = others.insert(name.clone(), file(&name, 1, &text)),
+            false => scripts.push(file(&name, 1, &text)),
+        }
+    }
+    (scripts, others)
+}
+
+/// Carries a workload out with one client, in which every script takes part; the transactions of each kind.
+fn carried_out(loaded: &Loaded, workload: &Arc<dyn SqlWorkload>) -> Vec<(String, u64)> {
+    let env: Arc<dyn Env> = RealEnv::new(1);
+    let (server, directories) = (Arc::clone(&loaded.server), loaded.directories.clone());
+    let engine = SqlUnderTest::new(server, Arc::clone(workload), directories);
+    let behaviour = Behaviour {
+        clients: 1,
+        transactions: Some(300),
+        ..Behaviour::default()
+    };
+    let mut running = engine.start_clients(&env, behaviour);
+    running.measure(true);
+    while !running.is_finished() {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    let failure = running.failure().or(running.first_error());
+    block_on(running.stop()).ok();
+    assert_eq!(failure, None);
+    assert_eq!(running.errors(), 0);
+    let by_kind = running.by_kind();
+    let counts = by_kind
+        .iter()
+        .map(|kind| (kind.kind.clone(), kind.latencies.count()));
+    counts.collect()
+}
+
+#[test]
+fn ready_scripts_run_on_every_database_and_their_checks_find_a_loss() {
+    for (kind, server) in databases() {
+        let of_kind = format!("{}.sql", spindle_text::word::Word::as_word(kind));
+        for (folder, load, count, fault, says) in [
+            (
+                "sysbench",
+                [of_kind.as_str(), "rows.sql"].as_slice(),
+                8,
+                "update sbtest1 set pad = 'short' where id between 1 and 300",
+                "and (0) after the load",
+            ),
+            (
+                "ycsb",
+                ["tables.sql"].as_slice(),
+                6,
+                "delete from usertable where ycsb_key = 'user1000000007'",
+                "(999), and (1000) after the load",
+            ),
+        ] {
+            let (scripts, others) = ready(folder);
+            assert_eq!(scripts.len(), count, "{folder}");
+            let settings = ScriptSettings {
+                scripts,
+                load: load
+                    .iter()
+                    .map(|name| LoadFile::Text(others[*name].clone()))
+                    .collect(),
+                check: vec![others["check.sql"].clone()],
+                define: BTreeMap::new(),
+            };
+            let workload = made(&settings, server.dialect(), 1);
+            let loaded = Loaded::with(server, &*workload);
+            for (script, count) in carried_out(&loaded, &workload) {
+                assert!(count > 5, "{kind:?}: {folder}: {script} {count}");
+            }
+            let mut connection = loaded.server.connect().unwrap();
+            let checked = workload.check(&mut *connection, &[]);
+            checked.unwrap_or_else(|loss| panic!("{kind:?}: {folder}: {loss}"));
+            connection.run(fault).unwrap();
+            let found = workload.check(&mut *connection, &[]).expect_err(fault);
+            assert!(found.contains(says), "{kind:?}: {found}");
+            drop(connection);
+            loaded.server.stop(Stop::Kill).unwrap();
+        }
+    }
+}
+
 #[test]
 fn scripts_that_pgbench_has_built_in_are_those_of_this_test() {
     let Some(pgbench) = pgbench() else {

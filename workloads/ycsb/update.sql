@@ -1,0 +1,13 @@
+-- Changes a field of a record.
+\set hot random_zipfian(1, 1000 * :scale, 1.001)
+\set id 1000000000 + permute(:hot - 1, 1000 * :scale, 7)
+\set a random(1000000000000000000, 9000000000000000000)
+\set b random(1000000000000000000, 9000000000000000000)
+\set c random(1000000000000000000, 9000000000000000000)
+\set d random(1000000000000000000, 9000000000000000000)
+\set e random(1000000000000000000, 9000000000000000000)
+\set f random(10000, 99999)
+UPDATE usertable SET field0 = concat(
+    cast(:a as char(19)), cast(:b as char(19)), cast(:c as char(19)), cast(:d as char(19)), cast(:e as char(19)),
+    cast(:f as char(5)))
+  WHERE ycsb_key = concat('user', cast(:id as char(10)));
