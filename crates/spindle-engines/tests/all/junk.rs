@@ -21,11 +21,11 @@ const CLIENTS: usize = 4;
 const ROWS: u64 = 3000;
 const COMMIT_EVERY: u64 = 10;
 
-fn workload(commit_every: u64) -> Arc<dyn Workload> {
+pub fn workload(rows: u64, commit_every: u64) -> Arc<dyn Workload> {
     let Transactions::Junk(mut junk) = WorkloadKind::Junk.defaults() else {
         panic!("the kind of junk is junk");
     };
-    junk.rows = ROWS;
+    junk.rows = rows;
     junk.commit_every = commit_every as u32;
     let ground = Ground {
         data_bytes: 0,
@@ -58,7 +58,7 @@ struct Scene {
 impl Scene {
     fn new(block_bytes: usize, commit_every: u64) -> Scene {
         let directory = tempfile::tempdir().unwrap();
-        let (workload, settings) = (workload(commit_every), settings(block_bytes));
+        let (workload, settings) = (workload(ROWS, commit_every), settings(block_bytes));
         let shape = files_of(&*workload, CLIENTS, block_bytes, 2, 3, 8 << 20);
         let scene = Scene {
             files: small::create(&shape, directory.path()),

@@ -4,6 +4,7 @@ mod dumps;
 mod durability;
 mod interrupted;
 mod junk;
+mod junk_crashes;
 mod kill;
 mod mariadb;
 mod postgres;

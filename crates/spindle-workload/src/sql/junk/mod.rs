@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use rand_xoshiro::rand_core::RngCore;
 use serde::{Deserialize, Serialize};
+use spindle_text::section::Refusal;
 use spindle_text::settings;
 
 use super::connection::{LoadPart, SqlConnection};
@@ -28,11 +29,16 @@ const C7_LENGTH: usize = 56;
 /// Bytes of a row in the table and both keys, about.
 const ROW_BYTES: u64 = 320;
 
+/// Rows for which the embedded database's control file can list the extents, whatever the block size and however many
+/// clients leave blocks of indexes half empty.
+const EMBEDDED_ROWS_MAX: u64 = 50_000_000;
+
 settings! {
     /// The workload.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
     pub struct Junk {
-        /// Rows that all clients insert together; rounded up to whole commits of each client.
+        /// Rows that all clients insert together; rounded up to whole commits of each client. On the embedded database
+        /// 50,000,000 at most.
         rows: u64 = number("rows", 1_000_000, 1..=10_000_000_000),
         /// Rows between two commits.
         commit_every: u32 = number("commit_every", 100, 1..=1_000_000),
@@ -49,6 +55,19 @@ impl Kind for Junk {
 
     fn is_in_sql(&self) -> bool {
         false
+    }
+
+    fn check(&self, ground: &Ground) -> Result<(), Refusal> {
+        if ground.dialect.is_none() && self.rows > EMBEDDED_ROWS_MAX {
+            return Err(Refusal {
+                keys: &["rows"],
+                title: format!("the embedded database has no room for {} rows", self.rows),
+                label: format!("at most {EMBEDDED_ROWS_MAX} with engine = \"kernel\""),
+                help: "set fewer rows, or choose another engine: its control file lists about 20,000 extents of 1 MiB",
+                shown: None,
+            });
+        }
+        Ok(())
     }
 
     fn locked_rows(&self) -> u32 {
