@@ -39,6 +39,7 @@ examples! {
     "mariadb-or-kernel" => 6, "0.8 GiB", "";
     "postgres-io-method" => 6, "1.9 GiB", "PostgreSQL 18";
     "tpcb-pgbench" => 4, "1.6 GiB", "PostgreSQL";
+    "sysbench-postgres" => 3, "0.8 GiB", "PostgreSQL";
     "tpcc-postgres" => 6, "2.6 GiB", "PostgreSQL";
     "mariadb-flush-method" => 7, "0.9 GiB", "MariaDB";
     "server-by-url" => 3, "none", "two servers of yours";
@@ -55,7 +56,40 @@ examples! {
     "power-cut" => 30, "41 GiB", "root, device-mapper; run by `spindle powercut`";
 }
 
+/// Paths in `workloads`.
+macro_rules! scripts {
+    ($($path:literal)*) => {
+        /// Scripts of examples: the path in `workloads`, and the text.
+        const SCRIPTS: &[(&str, &str)] = &[$(($path, include_str!(concat!("../../../workloads/", $path))),)*];
+    };
+}
+
+scripts! {
+    "sysbench/check.sql"
+    "sysbench/oltp_read_write.sql"
+    "sysbench/postgres.sql"
+    "sysbench/rows.sql"
+}
+
+/// Where scripts are, seen from `examples`, and where a copy has them.
+const BESIDE_EXAMPLES: &str = "../workloads/";
+const BESIDE_COPIES: &str = "workloads/";
+
 impl Example {
+    /// The file as it is where it is copied to, with its scripts in a folder there.
+    pub fn copy(&self) -> String {
+        self.text.replace(BESIDE_EXAMPLES, BESIDE_COPIES)
+    }
+
+    /// The scripts of a copy, each with its path beside it and its text.
+    pub fn scripts(&self) -> Vec<(String, &'static str)> {
+        let named = SCRIPTS
+            .iter()
+            .filter(|(path, _)| self.text.contains(&format!("{BESIDE_EXAMPLES}{path}")));
+        let copied = named.map(|(path, text)| (format!("{BESIDE_COPIES}{path}"), *text));
+        copied.collect()
+    }
+
     /// What it asks: the first question of its first paragraph.
     pub fn question(&self) -> String {
         let comment = self.text.lines().map_while(|line| line.strip_prefix('#'));
@@ -116,7 +150,8 @@ mod tests {
                 example.name,
                 example.question()
             );
-            Experiment::parse(example.name, example.text, &[])
+            let path = format!("{directory}/{}.toml", example.name);
+            Experiment::parse(&path, example.text, &[])
                 .unwrap_or_else(|error| panic!("{}: {error}", example.name));
         }
         insta::assert_snapshot!(list());

@@ -11,10 +11,11 @@ use crate::sources::root;
 
 const LINES_MAX: usize = 3;
 /// What the copy has of the workspace.
-const COPIED: [&str; 9] = [
+const COPIED: [&str; 10] = [
     "crates",
     "docs",
     "examples",
+    "workloads",
     "fuzz",
     "scripts",
     "Cargo.toml",

@@ -1,11 +1,13 @@
 //! `spindle examples` and `spindle explain`: what the program has to read.
 
+use std::io::{self, ErrorKind};
 use std::path::Path;
 use std::process::ExitCode;
 
 use super::ask::{cannot_write, save};
 use super::{fail, print};
 use crate::{examples, explain};
+use spindle_text::files;
 
 /// Lists the examples, or copies one into the current directory.
 pub(super) fn examples(copy: Option<&str>) -> ExitCode {
@@ -24,14 +26,35 @@ pub(super) fn examples(copy: Option<&str>) -> ExitCode {
         return ExitCode::from(2);
     };
     let file = format!("{}.toml", example.name);
-    match save(Path::new(&file), example.text) {
+    let mut copied = save(Path::new(&file), &example.copy()).map_err(|error| (file.clone(), error));
+    for (path, text) in example.scripts() {
+        copied = copied
+            .and_then(|()| save_script(Path::new(&path), text).map_err(|error| (path, error)));
+    }
+    match copied {
         Ok(()) => print(&format!(
             "{file} is here. What it would take: spindle plan {file}\n"
         )),
-        Err(error) => {
-            fail(&cannot_write(Path::new(&file), &error));
+        Err((path, error)) => {
+            fail(&cannot_write(Path::new(&path), &error));
             ExitCode::from(2)
         }
+    }
+}
+
+/// Saves a script, unless the same one is there: another example may have brought it.
+fn save_script(path: &Path, text: &str) -> io::Result<()> {
+    if let Some(directory) = path.parent() {
+        files::Directory::make(directory)?;
+    }
+    match save(path, text) {
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+            match files::read_text(path, text.len() as u64)? == text {
+                true => Ok(()),
+                false => Err(error),
+            }
+        }
+        saved => saved,
     }
 }
 

@@ -178,8 +178,11 @@ fn copied_examples_can_be_planned() {
         let file = format!("{}.toml", example.name);
         assert_eq!(
             fs::read_to_string(place.path().join(&file)).unwrap(),
-            example.text
+            example.copy()
         );
+        for (path, text) in example.scripts() {
+            assert_eq!(fs::read_to_string(place.path().join(path)).unwrap(), text);
+        }
         let planned = place.output(&["plan", &file]);
         let (stdout, stderr) = text(&planned);
         let lacks = stdout.contains("cannot be")
