@@ -1,18 +1,37 @@
-//! Which databases that speak SQL there are. A new one is its folder and a line here.
+//! Which databases that speak SQL there are. A new one is its file or folder, and a line here.
+
+use spindle_text::words;
 
 use crate::mariadb::MariaDb;
 use crate::postgres::Postgres;
 use crate::sql::address::Scheme;
-use crate::sql::{ForeignServer, Server, ServerKind};
-use crate::sqlite::Sqlite;
+use crate::sql::{ForeignServer, Server};
 
-/// The one of this kind.
-pub fn server(kind: ServerKind) -> &'static dyn Server {
-    match kind {
-        ServerKind::Sqlite => &Sqlite,
-        ServerKind::Postgres => &Postgres,
-        ServerKind::MariaDb => &MariaDb,
-    }
+macro_rules! servers {
+    ($($(#[doc = $says:literal])+ $variant:ident = $word:literal, $server:path;)+) => {
+        words! {
+            /// The databases that speak SQL.
+            pub enum ServerKind {
+                $($(#[doc = $says])+ $variant = $word,)+
+            }
+        }
+
+        /// The one of this kind.
+        pub fn server(kind: ServerKind) -> &'static dyn Server {
+            match kind {
+                $(ServerKind::$variant => &$server,)+
+            }
+        }
+    };
+}
+
+servers! {
+    /// SQLite, within Spindle's own process.
+    Sqlite = "sqlite", crate::sqlite::Sqlite;
+    /// PostgreSQL: an installed server that Spindle runs, or one at a URL.
+    Postgres = "postgres", Postgres;
+    /// MariaDB or MySQL: an installed server that Spindle runs, or one at a URL.
+    MariaDb = "mariadb", MariaDb;
 }
 
 /// The one that speaks this, as a server that runs already.

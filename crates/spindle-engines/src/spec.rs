@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use spindle_io::real::{AccessPath, Caching};
 use spindle_layout::Shape;
+use spindle_text::quantity::{KIB, MIB, TIB};
+use spindle_text::settings;
 use spindle_workload::Workload;
 
 use crate::kernel::{
@@ -18,6 +20,9 @@ use crate::sql::{Address, ServerIo, ServerKind, ServerRequest};
 const LOG_BUFFER_BYTES_MAX: usize = 1 << 20;
 /// It is written in whole sectors of devices with large ones.
 const SECTOR_BYTES: usize = 4096;
+
+/// Block sizes, as Oracle's.
+const BLOCK_SIZES_BYTES: [u64; 5] = [2 * KIB, 4 * KIB, 8 * KIB, 16 * KIB, 32 * KIB];
 
 /// Size of the blocks in which workloads count on databases that speak SQL, whatever their pages are.
 pub const SQL_BLOCK_BYTES: u64 = 8 << 10;
@@ -46,25 +51,36 @@ pub struct DatabaseMemory {
     pub memory_bytes: u64,
 }
 
+settings! {
+    /// The files of the embedded database. The buffer cache, a datafile and a log file hold at least 64 blocks.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+    pub struct FileSettings {
+        /// Size of a database block.
+        block_size_bytes: u64 = size_among("block_size", 8 * KIB, &BLOCK_SIZES_BYTES),
+        /// Number of datafiles, each of at least 64 blocks. Some file systems let only one process write to a file at a
+        /// time: more files, more writes at once.
+        datafiles: u32 = number("datafiles", 4, 1..=1000),
+        /// Size of one redo log file, at least 64 blocks.
+        log_file_size_bytes: u64 = size("log_file_size", 64 * MIB, MIB..=TIB),
+        /// Redo log files in the ring. A full ring waits for the checkpoint (`log file switch (checkpoint incomplete)`).
+        log_files: u32 = number("log_files", 3, 2..=255),
+        /// Whether io_uring uses buffers registered once; given up, and reported, when locked memory is short.
+        fixed_buffers: bool = flag("fixed_buffers", true),
+    }
+}
+
 /// The embedded database.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct KernelSpec {
-    /// Size of a block: a power of two, 2 KiB to 32 KiB. The buffer cache, a datafile and a log file hold at least 64.
-    pub block_size_bytes: u64,
+    /// Its files.
+    #[serde(flatten)]
+    pub files: FileSettings,
     /// Its memory.
     #[serde(flatten)]
     pub memory: DatabaseMemory,
-    /// Number of datafiles, 1 to 1000.
-    pub datafiles: u32,
     /// What its instance is told.
     #[serde(flatten)]
     pub instance: InstanceSettings,
-    /// Size of one redo log file, 1 MiB to 1 TiB.
-    pub log_file_size_bytes: u64,
-    /// Number of redo log files in the ring, 2 to 255.
-    pub log_files: u32,
-    /// Whether io_uring uses buffers registered once; dropped, and reported, when locked memory is short.
-    pub fixed_buffers: bool,
     /// Directory of the redo log files; beside the data when absent.
     pub redo_path: Option<PathBuf>,
     /// How LGWR writes redo, when the experiment says so; [`KernelSpec::redo_access_path`] tells what holds when it
@@ -130,16 +146,17 @@ impl KernelSpec {
     pub fn io(&self, path: AccessPath, delay: Option<Delay>) -> IoSettings {
         IoSettings {
             path,
-            fixed_buffers: self.fixed_buffers,
+            fixed_buffers: self.files.fixed_buffers,
             delay: delay.unwrap_or_default(),
         }
     }
 
     /// The settings of its instance.
     pub fn settings(&self) -> Settings {
-        let block_bytes = self.block_size_bytes as usize;
+        let block_bytes = self.files.block_size_bytes as usize;
         // An eighth of a log file, so that the ring always has room for what is in memory.
-        let log_buffer_bytes = self.log_file_size_bytes as usize / 8 / SECTOR_BYTES * SECTOR_BYTES;
+        let log_buffer_bytes =
+            self.files.log_file_size_bytes as usize / 8 / SECTOR_BYTES * SECTOR_BYTES;
         let mut settings = Settings {
             block_bytes,
             buffer_cache_bytes: self.memory.buffer_cache_bytes,
@@ -157,17 +174,17 @@ impl KernelSpec {
         Shape {
             double_write_bytes: match self.instance.torn_blocks {
                 TornBlocks::DoubleWrite => {
-                    double_write_bytes(self.block_size_bytes as usize, writers as usize)
+                    double_write_bytes(self.files.block_size_bytes as usize, writers as usize)
                 }
                 TornBlocks::Images | TornBlocks::Atomic => 0,
             },
             ..files_of(
                 workload,
                 clients,
-                self.block_size_bytes as usize,
-                self.datafiles as usize,
-                self.log_files as usize,
-                self.log_file_size_bytes,
+                self.files.block_size_bytes as usize,
+                self.files.datafiles as usize,
+                self.files.log_files as usize,
+                self.files.log_file_size_bytes,
             )
         }
     }

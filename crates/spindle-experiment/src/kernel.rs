@@ -1,7 +1,7 @@
 //! What `[database]` says of the embedded database: blocks, files, redo and its instance.
 
 use spindle_engines::spec::KernelSpec;
-use spindle_text::quantity::{KIB, MIB, TIB, size_text};
+use spindle_text::quantity::size_text;
 use spindle_text::section::Section;
 use spindle_workload::Data;
 
@@ -10,8 +10,6 @@ use super::error::ExperimentError;
 use super::memory::read_memory;
 use super::reader::Reader;
 
-/// Block sizes, as Oracle's.
-const BLOCK_SIZES: [u64; 5] = [2 * KIB, 4 * KIB, 8 * KIB, 16 * KIB, 32 * KIB];
 /// Fewest blocks that a buffer cache, a datafile or a log file can work with.
 const BLOCKS_MIN: u64 = 64;
 
@@ -21,13 +19,9 @@ pub(super) fn read(
     memory_bytes: Option<u64>,
 ) -> Result<KernelSpec, ExperimentError> {
     Ok(KernelSpec {
-        block_size_bytes: reader.size_among("block_size", 8 * KIB, &BLOCK_SIZES),
+        files: Section::read(reader),
         memory: read_memory(reader, memory_bytes),
-        datafiles: reader.number("datafiles", 4, 1..=1000),
         instance: Section::read(reader),
-        log_file_size_bytes: reader.size("log_file_size", 64 * MIB, MIB..=TIB),
-        log_files: reader.number("log_files", 3, 2..=255),
-        fixed_buffers: reader.flag("fixed_buffers", true),
         redo_path: reader.directory("redo_path"),
         redo_io: read_redo_io(reader)?,
     })
@@ -49,8 +43,8 @@ pub(super) fn check_blocks(
     size_bytes: u64,
     of_workload: Option<Data>,
 ) {
-    let block = size_text(spec.block_size_bytes);
-    let least_bytes = BLOCKS_MIN * spec.block_size_bytes;
+    let block = size_text(spec.files.block_size_bytes);
+    let least_bytes = BLOCKS_MIN * spec.files.block_size_bytes;
     let least = size_text(least_bytes);
     for (key, what, bytes) in [
         (
@@ -58,7 +52,11 @@ pub(super) fn check_blocks(
             "a buffer cache",
             spec.memory.buffer_cache_bytes,
         ),
-        ("log_file_size", "a log file", spec.log_file_size_bytes),
+        (
+            "log_file_size",
+            "a log file",
+            spec.files.log_file_size_bytes,
+        ),
     ] {
         if bytes < least_bytes {
             let size = size_text(bytes);
@@ -70,13 +68,13 @@ pub(super) fn check_blocks(
             );
         }
     }
-    if size_bytes / u64::from(spec.datafiles) < least_bytes {
+    if size_bytes / u64::from(spec.files.datafiles) < least_bytes {
         let datafiles_max = (size_bytes / least_bytes).clamp(1, 1000);
         reader.refuse(
             &["datafiles", "size", "block_size"],
             format!(
                 "{} datafiles for {} hold fewer than {BLOCKS_MIN} blocks of {block} each",
-                spec.datafiles,
+                spec.files.datafiles,
                 size_text(size_bytes)
             ),
             format!("at most {datafiles_max} datafiles with this size and block_size"),

@@ -34,6 +34,10 @@ impl Keys for Reader<'_> {
         Reader::size(self, key.name, default_bytes, range)
     }
 
+    fn size_among(&mut self, key: Key, default_bytes: u64, sizes: &[u64]) -> u64 {
+        Reader::size_among(self, key.name, default_bytes, sizes)
+    }
+
     fn duration_ms(&mut self, key: Key, default_ms: u64, range: RangeInclusive<u64>) -> u64 {
         Reader::duration_ms(self, key.name, default_ms, range)
     }

@@ -5,11 +5,13 @@
 use std::path::Path;
 
 use spindle_engines::kernel::InstanceSettings;
+use spindle_engines::spec::FileSettings;
 use spindle_text::section::{Key, Keys, Listing, Row};
 use spindle_text::word::Word;
 use spindle_workload::{Hotspot, Transactions, WorkloadKind};
 
 use crate::access_path::Method;
+use crate::database::Engine;
 use crate::workload::kinds_that;
 
 const PAGE: &str = "../../docs/experiment-file.md";
@@ -79,6 +81,14 @@ fn tables() -> Vec<Table> {
         says: "the kind of workload. Those in SQL need another engine than the embedded database"
             .to_owned(),
     };
+    let engine = Row {
+        key: "engine",
+        default: "`\"kernel\"`".to_owned(),
+        allowed: quoted(Engine::ALLOWED.iter().map(|(word, _)| *word)),
+        says: "the database under test: the embedded one, or one that speaks SQL, \
+               [below](#database-with-an-engine-that-speaks-sql). `\"oracle\"` is not built yet"
+            .to_owned(),
+    };
     let methods = Listing::asked_by(|listing| {
         let says = "how a process with several blocks hands them over, see below";
         listing.word(
@@ -96,6 +106,8 @@ fn tables() -> Vec<Table> {
     };
     let io = "### The `io` table of a `[[layout]]`";
     vec![
+        Table::of("## `[database]`", vec![engine]),
+        Table::of("## `[database]`", Listing::of::<FileSettings>()),
         Table::of("## `[database]`", Listing::of::<InstanceSettings>()),
         Table::of("## `[workload]`", vec![kind]),
         Table::of(

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use spindle_engines::kernel::InstanceSettings;
+use spindle_engines::spec::FileSettings;
 use spindle_layout::spec::{DeviceSpec, FileSystemSpec, LayoutKind, Share, VolumeSpec};
 use spindle_text::section::{Listing, Section};
 
@@ -45,12 +46,17 @@ fn error_of(text: &str, sets: &[&str]) -> ExperimentError {
 #[test]
 fn everything_left_out_has_its_default() {
     let kernel = KernelSpec {
-        block_size_bytes: 8 * KIB,
+        files: FileSettings {
+            block_size_bytes: 8 * KIB,
+            datafiles: 4,
+            log_file_size_bytes: 64 * MIB,
+            log_files: 3,
+            fixed_buffers: true,
+        },
         memory: DatabaseMemory {
             buffer_cache_bytes: 64 * MIB,
             memory_bytes: 128 * MIB,
         },
-        datafiles: 4,
         instance: InstanceSettings {
             writers: 1,
             write_sync: WriteSync::Dsync,
@@ -59,9 +65,6 @@ fn everything_left_out_has_its_default() {
             checkpoint_interval_ms: 60_000,
             ..Section::read(&mut Listing::default())
         },
-        log_file_size_bytes: 64 * MIB,
-        log_files: 3,
-        fixed_buffers: true,
         redo_path: None,
         redo_io: None,
     };
@@ -266,7 +269,7 @@ fn a_layout_overrides_the_database_for_itself_alone() {
     assert_eq!(
         (
             own.instance.writers,
-            own.datafiles,
+            own.files.datafiles,
             own.memory.buffer_cache_bytes
         ),
         (2, 9, 48 * MIB)
@@ -406,7 +409,7 @@ fn set_changes_what_the_file_says() {
     assert_eq!(experiment.layouts[4].io.method, Method::Sync);
     assert_eq!(experiment.layouts[5].name, "equals = sign");
     let own = kernel(experiment.database_of(5));
-    assert_eq!(own.datafiles, 2);
+    assert_eq!(own.files.datafiles, 2);
     assert_eq!(own.redo_io.unwrap().method, Method::Async);
 }
 

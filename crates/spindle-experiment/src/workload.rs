@@ -114,7 +114,7 @@ impl Workload {
     fn ground_of_rows(&self, data_bytes: u64, spec: &KernelSpec) -> Ground {
         Ground {
             data_bytes,
-            block_bytes: spec.block_size_bytes,
+            block_bytes: spec.files.block_size_bytes,
             clients: u64::from(self.clients_max()),
             seed: 0,
             dialect: None,
@@ -260,16 +260,15 @@ fn check_engine(
         ));
     }
     let procedure_key = settings.procedure_key();
-    let without = match engine {
-        Engine::Server(ServerKind::Sqlite) => Some(("sqlite", "SQLite")),
-        Engine::Kernel => Some(("kernel", "the embedded database")),
-        Engine::Server(_) => None,
+    let has_procedures = match engine {
+        Engine::Kernel => false,
+        Engine::Server(kind) => server(kind).dialect().has_procedures(),
     };
-    if let (Some((word, name)), Some(key)) = (without, procedure_key) {
+    if let (false, Some(key)) = (has_procedures, procedure_key) {
         return Err(reader.conflict(
             &[key],
-            format!("{key} = true means nothing to engine = \"{word}\""),
-            format!("{name} has no procedures"),
+            format!("{key} = true means nothing to engine = \"{engine}\""),
+            "it has no procedures",
             format!("leave {key} out: the client carries out the statements itself"),
         ));
     }

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use spindle_layout::spec::{DeviceSpec, LayoutKind};
 
-use spindle_engines::sql::ServerKind;
+use spindle_engines::sql::{ServerKind, server};
 use spindle_experiment::{Caching, DatabaseSpec, Delay, Experiment, Layout, Made, PlacedOn};
 use spindle_result::{DatabaseFacts, OF_THE_SERVER, PageCache, StackKind, StackPart};
 use spindle_text::quantity::size_text;
@@ -28,7 +28,7 @@ pub fn describe(experiment: &Experiment, index: usize) -> spindle_result::Layout
     let mut description = match &database.spec {
         DatabaseSpec::Kernel(kernel) => format!(
             "{} datafiles on {place} ({}), {} DBWR; redo {}",
-            kernel.datafiles,
+            kernel.files.datafiles,
             layout.io,
             kernel.instance.writers,
             kernel.redo_access_path(layout.io),
@@ -99,7 +99,7 @@ fn facts_of(spec: &DatabaseSpec) -> Option<DatabaseFacts> {
     match spec {
         DatabaseSpec::Kernel(kernel) => Some(DatabaseFacts {
             writers: Some(kernel.instance.writers),
-            datafiles: Some(kernel.datafiles),
+            datafiles: Some(kernel.files.datafiles),
             buffer_cache_bytes: kernel.memory.buffer_cache_bytes,
         }),
         DatabaseSpec::Server(server) => Some(DatabaseFacts {
@@ -141,22 +141,16 @@ fn part(kind: StackKind, title: impl Into<String>, detail: impl Into<String>) ->
     }
 }
 
-/// What a server calls its files, each kind as the experiment places it and as the server calls it.
-fn kinds_of(server: ServerKind) -> &'static [(&'static str, &'static str)] {
-    match server {
-        ServerKind::Sqlite => &[("redo", "WAL or journal")],
-        ServerKind::Postgres => &[("redo", "WAL")],
-        ServerKind::MariaDb => &[("redo", "redo log"), ("undo", "undo")],
-    }
-}
-
 /// The database's files, and those that lie elsewhere.
 fn files(candidate: &Layout, spec: &DatabaseSpec) -> Vec<StackPart> {
     let placed: Vec<(&str, &PlacedOn)> = candidate.placement.kinds().collect();
     let of_kernel = [("control", "control"), ("redo", "redo"), ("undo", "undo")];
-    let of_server = |kind: ServerKind| (format!("{kind} files"), kinds_of(kind));
+    let of_server = |kind: ServerKind| (format!("{kind} files"), server(kind).file_words());
     let (datafiles, kinds) = match spec {
-        DatabaseSpec::Kernel(kernel) => (format!("{} datafiles", kernel.datafiles), &of_kernel[..]),
+        DatabaseSpec::Kernel(kernel) => (
+            format!("{} datafiles", kernel.files.datafiles),
+            &of_kernel[..],
+        ),
         DatabaseSpec::Server(server) => of_server(server.kind),
         DatabaseSpec::Remote(remote) => of_server(remote.address.kind()),
     };

@@ -320,7 +320,7 @@ fn unused_placements(layout: &spindle_experiment::Layout) -> Option<String> {
 
 fn reason_to_skip(kernel: &KernelSpec, io: AccessPath, placement: &Placement) -> Option<Refusal> {
     let redo = kernel.redo_access_path(io);
-    let block_bytes = Some(kernel.block_size_bytes);
+    let block_bytes = Some(kernel.files.block_size_bytes);
     let of_data = placement.data.paths().into_iter().find_map(|path| {
         let atomic = || cannot_atomic(kernel, io, path).map(Refusal::Other);
         cannot(io, path, block_bytes).or_else(atomic)
@@ -390,12 +390,12 @@ fn cannot_atomic(kernel: &KernelSpec, io: AccessPath, directory: &Path) -> Optio
     }
     match facts::atomic_write_bytes(directory) {
         Err(error) => Some(error.to_string()),
-        Ok(bytes) if u64::from(bytes) >= kernel.block_size_bytes => None,
+        Ok(bytes) if u64::from(bytes) >= kernel.files.block_size_bytes => None,
         Ok(bytes) => Some(format!(
             "torn_blocks is \"atomic\", but the device under {} promises atomic writes of {bytes} bytes at most, and a \
              block has {}: {instead}",
             directory.display(),
-            kernel.block_size_bytes
+            kernel.files.block_size_bytes
         )),
     }
 }

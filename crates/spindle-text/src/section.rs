@@ -45,6 +45,9 @@ pub trait Keys {
     /// A size in bytes.
     fn size(&mut self, key: Key, default_bytes: u64, range: RangeInclusive<u64>) -> u64;
 
+    /// A size in bytes out of a few.
+    fn size_among(&mut self, key: Key, default_bytes: u64, sizes: &[u64]) -> u64;
+
     /// A duration in milliseconds.
     fn duration_ms(&mut self, key: Key, default_ms: u64, range: RangeInclusive<u64>) -> u64;
 
@@ -226,6 +229,13 @@ impl Keys for Listing {
         let (least, most) = (size_text(*range.start()), size_text(*range.end()));
         let default = code(format_args!("{:?}", size_text(default_bytes)));
         self.row(key, default, format!("{least} to {most}"));
+        default_bytes
+    }
+
+    fn size_among(&mut self, key: Key, default_bytes: u64, sizes: &[u64]) -> u64 {
+        let sizes: Vec<String> = sizes.iter().map(|bytes| size_text(*bytes)).collect();
+        let default = code(format_args!("{:?}", size_text(default_bytes)));
+        self.row(key, default, sizes.join(", "));
         default_bytes
     }
 

@@ -26,7 +26,8 @@ use spindle_workload::sql::Dialect;
 use crate::EngineError;
 use crate::sql::account::Account;
 use crate::sql::{
-    FoundServer, OnRawDevices, Purpose, Room, RunningServer, Server, ServerIo, ServerRequest, Stop,
+    Comparison, FoundServer, OnRawDevices, Purpose, Room, RunningServer, Server, ServerIo,
+    ServerRequest, Stop,
 };
 use instance::Instance;
 use programs::{Make, Programs};
@@ -77,6 +78,32 @@ impl MariaDb {
 impl Server for MariaDb {
     fn dialect(&self) -> Dialect {
         Dialect::MariaDb
+    }
+
+    fn aliases(&self) -> &'static [&'static str] {
+        &["mysql"]
+    }
+
+    fn file_words(&self) -> &'static [(&'static str, &'static str)] {
+        &[("redo", "redo log"), ("undo", "undo")]
+    }
+
+    fn comparisons(&self) -> &'static [Comparison] {
+        &[
+            Comparison {
+                word: "flush",
+                says: "through the page cache or past it, with the doublewrite buffer or without",
+                settings: &[
+                    ("settings.innodb_flush_method", &["O_DIRECT", "fsync"]),
+                    ("settings.innodb_doublewrite", &["ON", "OFF"]),
+                ],
+            },
+            Comparison {
+                word: "commit",
+                says: "what waiting for each commit costs",
+                settings: &[("settings.innodb_flush_log_at_trx_commit", &["1", "2"])],
+            },
+        ]
     }
 
     fn examine(&self, request: &ServerRequest) -> Result<FoundServer, EngineError> {

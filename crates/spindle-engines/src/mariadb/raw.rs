@@ -75,6 +75,7 @@ pub(super) fn on_raw_devices(
     )];
     Ok(OnRawDevices {
         request,
+        bytes: files.iter().map(|file| file.bytes).sum(),
         files,
         notes,
     })

@@ -26,7 +26,7 @@ use spindle_workload::sql::Dialect;
 
 use crate::EngineError;
 use crate::sql::{
-    FoundServer, Purpose, Room, RunningServer, Server, ServerIo, ServerRequest, Stop,
+    Comparison, FoundServer, Purpose, Room, RunningServer, Server, ServerIo, ServerRequest, Stop,
 };
 use cluster::Cluster;
 use programs::Programs;
@@ -46,6 +46,32 @@ pub struct Postgres;
 impl Server for Postgres {
     fn dialect(&self) -> Dialect {
         Dialect::Postgres
+    }
+
+    fn aliases(&self) -> &'static [&'static str] {
+        &["postgresql"]
+    }
+
+    fn file_words(&self) -> &'static [(&'static str, &'static str)] {
+        &[("redo", "WAL")]
+    }
+
+    fn comparisons(&self) -> &'static [Comparison] {
+        &[
+            Comparison {
+                word: "log",
+                says: "full page images and compression of the write-ahead log",
+                settings: &[
+                    ("settings.full_page_writes", &["on", "off"]),
+                    ("settings.wal_compression", &["off", "on"]),
+                ],
+            },
+            Comparison {
+                word: "flush",
+                says: "how the write-ahead log is flushed",
+                settings: &[("settings.wal_sync_method", &["fdatasync", "open_datasync"])],
+            },
+        ]
     }
 
     fn examine(&self, request: &ServerRequest) -> Result<FoundServer, EngineError> {

@@ -1,6 +1,6 @@
 //! Databases that speak SQL. A [`Server`] is one kind of them: it knows its programs, makes a database in directories,
 //! and starts it; a [`RunningServer`] is connected to, counted and stopped. What is the same for all of them, loading a
-//! workload and being an [`crate::engine::Engine`], is here. A new one is one folder, and one line in [`server`].
+//! workload and being an [`crate::engine::Engine`], is here. A new one is one folder, and one entry of the registry.
 //! Existing servers are in [`foreign`].
 
 pub(crate) mod account;
@@ -21,11 +21,10 @@ use serde::{Deserialize, Serialize};
 use spindle_io::real::{Caching, Method};
 use spindle_layout::{KnownDevice, RawDevice, RawFile, TreeDirectories};
 use spindle_text::load_file::Dump;
-use spindle_text::words;
 use spindle_workload::SessionError;
 use spindle_workload::sql::{Dialect, SqlConnection};
 
-pub use crate::registry::{remote_server, server};
+pub use crate::registry::{ServerKind, remote_server, server};
 pub use address::{Address, Password, Scheme};
 pub use foreign::{ForeignServer, Schema, SchemaGone};
 pub use load::create_and_load;
@@ -35,18 +34,6 @@ pub use under_test::SqlUnderTest;
 
 use crate::EngineError;
 use crate::engine::Counters;
-
-words! {
-    /// The databases that speak SQL.
-    pub enum ServerKind {
-        /// SQLite, within Spindle's own process.
-        Sqlite = "sqlite",
-        /// PostgreSQL: an installed server that Spindle runs, or one at a URL.
-        Postgres = "postgres",
-        /// MariaDB or MySQL: an installed server that Spindle runs, or one at a URL.
-        MariaDb = "mariadb",
-    }
-}
 
 /// What is asked of a server.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -99,8 +86,21 @@ pub struct OnRawDevices {
     pub request: ServerRequest,
     /// Files of the data directory that lie on the devices.
     pub files: Vec<RawFile>,
+    /// Bytes of the devices that it takes, about.
+    pub bytes: u64,
     /// What is to be known of it.
     pub notes: Vec<String>,
+}
+
+/// Settings of a server that are worth a comparison, for people who have not decided yet what to compare.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Comparison {
+    /// Its name among those of the server.
+    pub word: &'static str,
+    /// What it compares, for people.
+    pub says: &'static str,
+    /// Keys of the experiment file with their values, as on a command line.
+    pub settings: &'static [(&'static str, &'static [&'static str])],
 }
 
 /// A database whose datafiles lie in a disk group.
@@ -136,6 +136,22 @@ pub enum Stop {
 pub trait Server: Send + Sync {
     /// What it speaks.
     fn dialect(&self) -> Dialect;
+
+    /// Other words for it that people write on a command line.
+    fn aliases(&self) -> &'static [&'static str] {
+        &[]
+    }
+
+    /// Whether it is a library in the process of its clients, with no process to start.
+    fn is_library(&self) -> bool {
+        false
+    }
+
+    /// Its words for kinds of its files: as the experiment places them, and as it calls them.
+    fn file_words(&self) -> &'static [(&'static str, &'static str)];
+
+    /// Its settings that are worth a comparison, the first by default.
+    fn comparisons(&self) -> &'static [Comparison];
 
     /// Looks whether what is asked can be had here, and changes nothing.
     ///

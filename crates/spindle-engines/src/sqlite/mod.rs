@@ -26,8 +26,8 @@ use crate::engine::{Counters, EngineCounts, EngineWait, SegmentSize};
 use crate::promise::{self, Promise, Storage};
 use crate::sql::restore::failed;
 use crate::sql::{
-    FoundServer, InDiskGroup, OnRawDevices, Purpose, Room, RunningServer, Server, ServerIo,
-    ServerRequest, Stop,
+    Comparison, FoundServer, InDiskGroup, OnRawDevices, Purpose, Room, RunningServer, Server,
+    ServerIo, ServerRequest, Stop,
 };
 use connection::SqliteConnection;
 use observer::Observer;
@@ -73,6 +73,25 @@ impl Database {
 impl Server for Sqlite {
     fn dialect(&self) -> Dialect {
         Dialect::Sqlite
+    }
+
+    fn is_library(&self) -> bool {
+        true
+    }
+
+    fn file_words(&self) -> &'static [(&'static str, &'static str)] {
+        &[("redo", "WAL or journal")]
+    }
+
+    fn comparisons(&self) -> &'static [Comparison] {
+        &[Comparison {
+            word: "journal",
+            says: "rollback journal or write-ahead log, flushed at each commit or not",
+            settings: &[
+                ("settings.journal_mode", &["wal", "delete"]),
+                ("settings.synchronous", &["full", "normal"]),
+            ],
+        }]
     }
 
     fn examine(&self, request: &ServerRequest) -> Result<FoundServer, EngineError> {

@@ -76,6 +76,7 @@ pub(super) fn on_raw_devices(
             bytes: device.bytes,
             device: device.clone(),
         }],
+        bytes: request.data_bytes,
         notes,
     })
 }

@@ -60,7 +60,7 @@ fn every_layout_is_taken_with_every_combination() {
     let DatabaseSpec::Kernel(kernel) = &experiment.database_of(7).spec else {
         panic!("it is the embedded database");
     };
-    assert_eq!(kernel.datafiles, 4);
+    assert_eq!(kernel.files.datafiles, 4);
     let matrix = experiment.matrix.as_ref().unwrap();
     let factors: Vec<&str> = matrix
         .factors

@@ -1,7 +1,7 @@
-//! Adding is one new file and at most three lines: the folders of `additions` add a workload, an access path and a
-//! setting of the embedded database to a copy of the workspace, whose tests then pass, and which runs them. `lines`
-//! says which line is added behind which; `new` holds the new file. The copy is built only with `SPINDLE_THOROUGH`
-//! set, as by `make test-all`: it takes minutes.
+//! Adding is one new file and at most three lines: the folders of `additions` add a workload, an access path, an SQL
+//! engine of a known dialect and a setting of the embedded database to a copy of the workspace, whose tests then pass,
+//! and which runs them. `lines` says which line is added behind which; `new` holds the new file. The copy is built only
+//! with `SPINDLE_THOROUGH` set, as by `make test-all`: it takes minutes.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -217,6 +217,7 @@ fn what_is_added_so_is_documented_tested_and_run() {
         "| `times` |",
         "| `\"in_turn\"` |",
         "| `multiblock_read_blocks` |",
+        "`\"sqlite_mapped\"`",
     ] {
         assert!(page.contains(word), "the reference does not say {word}");
     }
@@ -230,21 +231,16 @@ fn what_is_added_so_is_documented_tested_and_run() {
         "all",
         "real_device::",
     ]);
-    let experiment = folder().join("experiment.toml");
-    let out = copied.join("target/run");
-    let _ = fs::remove_dir_all(&out);
-    let (experiment, out) = (experiment.display().to_string(), out.display().to_string());
-    let run = [
-        "run",
-        "--locked",
-        "-p",
-        "spindle",
-        "--",
-        "run",
-        &experiment,
-        "--out",
-        &out,
-    ];
-    let told = cargo(&run);
+    let run = |experiment: &str, out: &str| {
+        let out = copied.join("target").join(out);
+        let _ = fs::remove_dir_all(&out);
+        let (experiment, out) = (folder().join(experiment), out.display().to_string());
+        let experiment = experiment.display().to_string();
+        let program = ["run", "--locked", "-p", "spindle", "--"];
+        cargo(&[&program[..], &["run", &experiment, "--out", &out]].concat())
+    };
+    let told = run("experiment.toml", "run");
     assert!(told.contains("in turn"), "{told}");
+    let told = run("sql.toml", "sql");
+    assert!(told.contains(", mapped ·"), "{told}");
 }

@@ -127,12 +127,7 @@ fn on_devices(
         return (request, Some(bytes));
     };
     match server(kind).on_raw_devices(&request, &devices) {
-        // Its file is as long as the device.
-        Ok(on) if kind == ServerKind::Sqlite => (on.request, Some(data_bytes)),
-        Ok(on) => {
-            let bytes = on.files.iter().map(|file| file.bytes).sum();
-            (on.request, Some(bytes))
-        }
+        Ok(on) => (on.request, Some(on.bytes)),
         // What is wrong is said when the layout is examined.
         Err(_) => (request, Some(data_bytes)),
     }

@@ -8,7 +8,7 @@ use spindle_stats::{ROUNDS_MIN, ROUNDS_TO_JUDGE};
 use super::Seen;
 use super::databases::{Databases, Image};
 use super::text::about_time;
-use spindle_engines::sql::ServerKind;
+use spindle_engines::sql::server;
 use spindle_experiment::{DatabaseSpec, Experiment, PutBack, Verify};
 
 /// Assumed: what is copied, or read to compare it, in a second.
@@ -62,8 +62,7 @@ impl Time {
         let plan = &experiment.plan;
         let (loads_per_s, has_process) = match experiment.spec() {
             DatabaseSpec::Kernel(_) => (KERNEL_LOADS_PER_S, false),
-            // SQLite is a library in the trial's own process.
-            DatabaseSpec::Server(server) => (SERVER_LOADS_PER_S, server.kind != ServerKind::Sqlite),
+            DatabaseSpec::Server(spec) => (SERVER_LOADS_PER_S, !server(spec.kind).is_library()),
             DatabaseSpec::Remote(_) => (SERVER_LOADS_PER_S, true),
         };
         let (mut loaded_bytes, mut copied_bytes) = (0, 0);

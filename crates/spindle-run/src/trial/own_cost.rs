@@ -57,10 +57,12 @@ impl OwnCostTask {
         let part = size_bytes as f64 / experiment.database.size_bytes as f64;
         let memory = &mut database.memory;
         let cache_bytes = (memory.buffer_cache_bytes as f64 * part) as u64;
-        memory.buffer_cache_bytes = cache_bytes.max(CACHE_BLOCKS_MIN * database.block_size_bytes);
-        database.datafiles = 1;
-        database.log_file_size_bytes = database.log_file_size_bytes.min(LOG_FILE_BYTES_MAX);
-        database.log_files = database.log_files.min(LOG_FILES_MAX);
+        memory.buffer_cache_bytes =
+            cache_bytes.max(CACHE_BLOCKS_MIN * database.files.block_size_bytes);
+        database.files.datafiles = 1;
+        database.files.log_file_size_bytes =
+            database.files.log_file_size_bytes.min(LOG_FILE_BYTES_MAX);
+        database.files.log_files = database.files.log_files.min(LOG_FILES_MAX);
         Some(OwnCostTask {
             seed: experiment.seed,
             size_bytes,

@@ -241,7 +241,7 @@ fn limit_memory(worker: &Worker, task: &Task, to_come_bytes: u64) -> Result<(), 
             let usage = group.usage().map_err(refused)?;
             let memory = kernel.spec.memory;
             let page_cache_bytes = memory.memory_bytes - memory.buffer_cache_bytes;
-            let transaction_bytes = transaction_bytes(task, kernel.spec.block_size_bytes);
+            let transaction_bytes = transaction_bytes(task, kernel.spec.files.block_size_bytes);
             let to_come_bytes = to_come_bytes + transaction_bytes + BOOKKEEPING_BYTES;
             own_bytes(&usage) + to_come_bytes + page_cache_bytes
         }

@@ -20,6 +20,11 @@ pub enum Dialect {
 }
 
 impl Dialect {
+    /// Whether procedures can be stored.
+    pub fn has_procedures(self) -> bool {
+        self != Dialect::Sqlite
+    }
+
     /// The type of a whole number of 64 bits.
     pub fn bigint(self) -> &'static str {
         "bigint"

@@ -1,10 +1,10 @@
 //! The five questions of `spindle init`: what may be answered, what is taken where nothing is, and the experiment file
 //! that follows. What this machine has is given; nothing here looks at it.
 
-use spindle_engines::sql::ServerKind;
 use spindle_experiment::Engine;
 
 use super::draft::{Draft, Section, quoted};
+use super::engines::{comparisons, has_processes, listed};
 use super::question::Question;
 
 const MIB: u64 = 1 << 20;
@@ -66,78 +66,6 @@ pub struct Answers {
     pub time_ms: u64,
 }
 
-/// Settings worth a comparison: word, words for people, keys and values.
-type Settings = (
-    &'static str,
-    &'static str,
-    &'static [(&'static str, &'static str)],
-);
-
-fn settings_of(engine: Engine) -> &'static [Settings] {
-    match engine {
-        Engine::Kernel => &[
-            (
-                "access",
-                "ways of reading and writing: buffered or direct, one by one or all together",
-                &[(
-                    "io",
-                    "[{ caching = \"buffered\", method = \"sync\" }, { caching = \"direct\", method = \"sync\" }, { caching = \
-                     \"direct\", method = \"async\" }]",
-                )],
-            ),
-            (
-                "writers",
-                "one database writer or four, with synchronous and asynchronous I/O",
-                &[
-                    ("database.writers", "[1, 4]"),
-                    ("io.method", "[\"sync\", \"async\"]"),
-                ],
-            ),
-        ],
-        Engine::Server(ServerKind::Sqlite) => &[(
-            "journal",
-            "rollback journal or write-ahead log, flushed at each commit or not",
-            &[
-                ("settings.journal_mode", "[\"wal\", \"delete\"]"),
-                ("settings.synchronous", "[\"full\", \"normal\"]"),
-            ],
-        )],
-        Engine::Server(ServerKind::Postgres) => &[
-            (
-                "log",
-                "full page images and compression of the write-ahead log",
-                &[
-                    ("settings.full_page_writes", "[\"on\", \"off\"]"),
-                    ("settings.wal_compression", "[\"off\", \"on\"]"),
-                ],
-            ),
-            (
-                "flush",
-                "how the write-ahead log is flushed",
-                &[(
-                    "settings.wal_sync_method",
-                    "[\"fdatasync\", \"open_datasync\"]",
-                )],
-            ),
-        ],
-        Engine::Server(ServerKind::MariaDb) => &[
-            (
-                "flush",
-                "through the page cache or past it, with the doublewrite buffer or without",
-                &[
-                    ("settings.innodb_flush_method", "[\"O_DIRECT\", \"fsync\"]"),
-                    ("settings.innodb_doublewrite", "[\"ON\", \"OFF\"]"),
-                ],
-            ),
-            (
-                "commit",
-                "what waiting for each commit costs",
-                &[("settings.innodb_flush_log_at_trx_commit", "[1, 2]")],
-            ),
-        ],
-    }
-}
-
 fn choice(word: &str, text: impl Into<String>) -> Choice {
     Choice {
         word: word.to_owned(),
@@ -146,10 +74,10 @@ fn choice(word: &str, text: impl Into<String>) -> Choice {
 }
 
 /// What may be compared, the default first.
-pub fn comparisons(engine: Engine, machine: &Machine) -> Vec<Choice> {
-    let mut choices: Vec<Choice> = settings_of(engine)
+pub fn comparable(engine: Engine, machine: &Machine) -> Vec<Choice> {
+    let mut choices: Vec<Choice> = comparisons(engine)
         .iter()
-        .map(|(word, text, _)| choice(word, *text))
+        .map(|comparison| choice(comparison.word, comparison.says))
         .collect();
     let directories = choice(
         DIRECTORIES,
@@ -259,16 +187,16 @@ impl Answers {
         about.extend(self.formatted(machine));
         let mut draft = Draft::new(name, about);
         question.write_settings(&mut draft, cases);
-        let of_engine = settings_of(self.engine).iter();
-        let varied = of_engine.filter(|(word, ..)| *word == self.compare);
-        let varied: Vec<_> = varied.flat_map(|(.., vary)| *vary).collect();
+        let of_engine = comparisons(self.engine).iter();
+        let varied = of_engine.filter(|comparison| comparison.word == self.compare);
+        let varied: Vec<_> = varied.flat_map(|comparison| comparison.settings).collect();
         let why = if varied.len() > 1 {
             "each value with each"
         } else {
             ""
         };
         for (key, values) in varied {
-            draft.set(Section::Vary, key, *values, why);
+            draft.set(Section::Vary, key, listed(values), why);
         }
         if self.compare == FILE_SYSTEMS {
             self.write_file_systems(&mut draft, machine, size_bytes);
@@ -306,10 +234,10 @@ impl Answers {
             DIRECTORIES => format!("which is faster for {}, {places}?", self.engine),
             FILE_SYSTEMS => format!("is {} faster on ext4 or on XFS?", self.engine),
             word => {
-                let mut settings = settings_of(self.engine).iter();
-                let text = settings
-                    .find(|(other, ..)| *other == word)
-                    .map_or(word, |(_, text, _)| text);
+                let mut all = comparisons(self.engine).iter();
+                let text = all
+                    .find(|comparison| comparison.word == word)
+                    .map_or(word, |comparison| comparison.says);
                 format!("which is faster for {} in {places}: {text}?", self.engine)
             }
         }
@@ -326,10 +254,7 @@ impl Answers {
             }
             return;
         }
-        let server_mib = if matches!(
-            self.engine,
-            Engine::Server(ServerKind::Postgres) | Engine::Server(ServerKind::MariaDb)
-        ) {
+        let server_mib = if has_processes(self.engine) {
             3 * 1024
         } else {
             512
@@ -374,6 +299,7 @@ impl Answers {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use spindle_engines::sql::ServerKind;
     use spindle_experiment::Experiment;
 
     fn machine() -> Machine {
@@ -409,7 +335,7 @@ mod tests {
             Engine::Server(ServerKind::Postgres),
             Engine::Server(ServerKind::MariaDb),
         ] {
-            for compare in comparisons(engine, &machine) {
+            for compare in comparable(engine, &machine) {
                 for workload in workloads(engine) {
                     let mut answers = answers(engine, &compare.word);
                     answers.workload.clone_from(&workload.word);

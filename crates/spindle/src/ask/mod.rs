@@ -1,10 +1,10 @@
 //! Asking without a file: an experiment file written from a few answers, commented, for people to keep and change. What
 //! is run is read from that text by the same reader as any other file, so that a saved one is the one that was run.
 //!
-//! [`draft`] is the file being written, [`question`] what `spindle try` makes of directories and settings,
-//! [`interview`] what `spindle init` makes of five answers. `cli` calls
-//! this.
+//! [`draft`] is the file being written, [`engines`] what may be asked for, [`question`] what `spindle try` makes of
+//! directories and settings, [`interview`] what `spindle init` makes of five answers. `cli` calls this.
 
 pub mod draft;
+pub mod engines;
 pub mod interview;
 pub mod question;

@@ -10,7 +10,7 @@ use spindle_stats::{ROUNDS_MIN, rounds_to_find};
 use spindle_text::quantity::{duration_text, size_text};
 
 use super::draft::{Draft, Section, quoted, value_of};
-use spindle_engines::sql::ServerKind;
+use super::engines::{comparisons, has_processes, listed};
 use spindle_experiment::Engine;
 
 const MIB: u64 = 1 << 20;
@@ -217,10 +217,7 @@ impl Question {
 
     /// Warm-up and measured time of a trial, so that six rounds of so many cases or more fit the time, or three.
     fn times_ms(&self, cases: u64) -> (u64, u64) {
-        let is_server = matches!(
-            self.engine,
-            Engine::Server(ServerKind::Postgres) | Engine::Server(ServerKind::MariaDb)
-        );
+        let is_server = has_processes(self.engine);
         let of = |(own, server): (u64, u64)| if is_server { server } else { own };
         let places = self.paths.len().max(1) as u64;
         let once_ms = self.size_bytes * 1_000 / of(LOADED_PER_S)
@@ -263,37 +260,17 @@ impl Question {
 
     /// What is compared in one directory, where nothing else is asked.
     fn write_what_matters(&self, draft: &mut Draft) -> Result<(), String> {
-        match self.engine {
-            Engine::Kernel => {
-                let ways = "[{ caching = \"buffered\", method = \"sync\" }, { caching = \"direct\", method = \"sync\" }, \
-                            { caching = \"direct\", method = \"async\" }]";
-                draft.set(Section::Vary, "io", ways, "how blocks are read and written");
-            }
-            Engine::Server(ServerKind::Sqlite) => {
-                draft.set(
-                    Section::Vary,
-                    "settings.journal_mode",
-                    "[\"wal\", \"delete\"]",
-                    "",
-                );
-            }
-            Engine::Server(ServerKind::Postgres) | Engine::Server(ServerKind::MariaDb) => {
-                return Err(self.nothing_to_compare());
-            }
+        let (key, values) = comparisons(self.engine)[0].settings[0];
+        if has_processes(self.engine) {
+            let (path, engine) = (&self.paths[0], self.engine);
+            return Err(format!(
+                "one directory has nothing to be compared with. Add another directory, or vary a setting:\n  spindle try \
+                 {path} --engine {engine} --vary {key}={}",
+                values.join(",")
+            ));
         }
+        draft.set(Section::Vary, key, listed(values), "");
         Ok(())
-    }
-
-    fn nothing_to_compare(&self) -> String {
-        let (path, engine) = (&self.paths[0], self.engine);
-        let example = match engine {
-            Engine::Server(ServerKind::MariaDb) => "settings.innodb_flush_method=O_DIRECT,fsync",
-            _ => "settings.full_page_writes=on,off",
-        };
-        format!(
-            "one directory has nothing to be compared with. Add another directory, or vary a setting:\n  spindle try {path} \
-             --engine {engine} --vary {example}"
-        )
     }
 
     /// Why a directory cannot be taken, for people.
@@ -395,6 +372,7 @@ fn list_of(files: &[String]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use spindle_engines::sql::ServerKind;
     use spindle_experiment::{Changes, Experiment};
 
     fn question(paths: &[&str], engine: Engine) -> Question {

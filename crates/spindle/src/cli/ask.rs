@@ -9,9 +9,9 @@ use clap::Args;
 use spindle_text::quantity::{duration_text, parse_duration_ms, parse_size};
 
 use super::{Show, Watch, fail, run, wrong_experiment};
+use crate::ask::engines::engine_of;
 use crate::ask::question::{Question, SIZE_BYTES, found_percent};
 use crate::{plan, say};
-use spindle_engines::sql::ServerKind;
 use spindle_experiment::{Changes, Engine, Experiment};
 use spindle_run::examine::refused_combinations;
 use spindle_text::files;
@@ -38,7 +38,7 @@ pub(super) struct Try {
     #[arg(required = true, value_name = "PATH")]
     paths: Vec<String>,
     /// The database: kernel (embedded), sqlite, postgres, mariadb.
-    #[arg(long, default_value = "kernel", value_parser = engine)]
+    #[arg(long, default_value = "kernel", value_parser = engine_of)]
     engine: Engine,
     /// Compares these values, too; several make a matrix, and the effect of each is told.
     #[arg(long, value_name = "KEY=A,B,...")]
@@ -81,17 +81,6 @@ pub(super) struct Try {
     show: Show,
     #[command(flatten)]
     watch: Watch,
-}
-
-/// Also by the names that people give to engines.
-pub(super) fn engine(word: &str) -> Result<Engine, String> {
-    match word.to_lowercase().as_str() {
-        "kernel" | "embedded" => Ok(Engine::Kernel),
-        "sqlite" => Ok(Engine::Server(ServerKind::Sqlite)),
-        "postgres" | "postgresql" => Ok(Engine::Server(ServerKind::Postgres)),
-        "mariadb" | "mysql" => Ok(Engine::Server(ServerKind::MariaDb)),
-        _ => Err("allowed: kernel, sqlite, postgres, mariadb".to_owned()),
-    }
 }
 
 fn time(text: &str) -> Result<u64, String> {

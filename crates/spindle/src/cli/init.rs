@@ -9,17 +9,18 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
-use spindle_engines::sql::ServerKind;
-use spindle_engines::sql::{ServerRequest, server};
-use spindle_experiment::{Changes, Experiment};
+use spindle_engines::sql::{ServerKind, ServerRequest, server};
+use spindle_experiment::{Changes, Engine, Experiment};
 use spindle_layout::guard::{EmptyDevice, Guard, Want, empty_devices};
 use spindle_layout::tool::Tools;
 use spindle_text::quantity::{duration_text, parse_duration_ms};
+use spindle_text::word::Word;
 
-use super::ask::{cannot_write, engine as engine_of, save};
+use super::ask::{cannot_write, save};
 use super::{fail, print_then, wrong_experiment};
+use crate::ask::engines::{engine_of, has_processes};
 use crate::ask::interview::{
-    Answers, Choice, DIRECTORIES, Machine, Place, comparisons, times, workloads,
+    Answers, Choice, DIRECTORIES, Machine, Place, comparable, times, workloads,
 };
 use crate::ask::question::check_path;
 use crate::{plan, say};
@@ -142,7 +143,7 @@ fn answers(asked: &Init, machine: &Machine) -> Result<Answers, String> {
     })?;
     let engine = engine_of(&engine)?;
     let known = |choices: Vec<Choice>| move |word: &str| one_of(&choices, word);
-    let choices = comparisons(engine, machine);
+    let choices = comparable(engine, machine);
     let compare = input.ask(
         "2/5 What is to be compared?",
         &choices,
@@ -366,11 +367,8 @@ fn show(question: &str, choices: &[Choice]) {
 
 /// Looks at what this machine has.
 fn machine() -> Machine {
-    let mut engines = vec![
-        ("kernel", "the embedded database, built in".to_owned()),
-        ("sqlite", "SQLite, built in".to_owned()),
-    ];
-    for kind in [ServerKind::Postgres, ServerKind::MariaDb] {
+    let mut engines = vec![("kernel", "the embedded database, built in".to_owned())];
+    for (word, kind) in ServerKind::ALLOWED {
         let request = ServerRequest {
             settings: BTreeMap::new(),
             bin_dir: None,
@@ -379,9 +377,12 @@ fn machine() -> Machine {
             clients: 8,
             io: None,
         };
-        let found = server(kind).examine(&request);
-        let version = found.map_or("not found here".to_owned(), |found| found.version);
-        engines.push((kind.as_str(), version));
+        let found = server(*kind).examine(&request);
+        let mut text = found.map_or("not found here".to_owned(), |found| found.version);
+        if !has_processes(Engine::Server(*kind)) {
+            text.push_str(", built in");
+        }
+        engines.push((word, text));
     }
     let is_root = rustix::process::geteuid().is_root();
     Machine {

@@ -1,0 +1,70 @@
+//! The engines that may be asked for: their words, and the settings of each that are worth a comparison. What a server
+//! is called and compared by, it says itself.
+
+use spindle_engines::sql::{Comparison, ServerKind, server};
+use spindle_experiment::Engine;
+use spindle_text::word::Word;
+
+use super::draft::value_of;
+
+/// What is worth a comparison on the embedded database.
+const OF_THE_KERNEL: &[Comparison] = &[
+    Comparison {
+        word: "access",
+        says: "ways of reading and writing: buffered or direct, one by one or all together",
+        settings: &[(
+            "io",
+            &[
+                "{ caching = \"buffered\", method = \"sync\" }",
+                "{ caching = \"direct\", method = \"sync\" }",
+                "{ caching = \"direct\", method = \"async\" }",
+            ],
+        )],
+    },
+    Comparison {
+        word: "writers",
+        says: "one database writer or four, with synchronous and asynchronous I/O",
+        settings: &[
+            ("database.writers", &["1", "4"]),
+            ("io.method", &["sync", "async"]),
+        ],
+    },
+];
+
+/// What is worth a comparison on an engine.
+pub fn comparisons(engine: Engine) -> &'static [Comparison] {
+    match engine {
+        Engine::Kernel => OF_THE_KERNEL,
+        Engine::Server(kind) => server(kind).comparisons(),
+    }
+}
+
+/// Whether a server's processes are started for it.
+pub fn has_processes(engine: Engine) -> bool {
+    matches!(engine, Engine::Server(kind) if !server(kind).is_library())
+}
+
+/// Values as a list of an experiment file.
+pub fn listed(values: &[&str]) -> String {
+    let values: Vec<String> = values.iter().map(|value| value_of(value)).collect();
+    format!("[{}]", values.join(", "))
+}
+
+/// The engine of a word, also of one that people have for it.
+///
+/// # Errors
+/// The words that there are, for people.
+pub fn engine_of(word: &str) -> Result<Engine, String> {
+    let word = word.to_lowercase();
+    if matches!(word.as_str(), "kernel" | "embedded") {
+        return Ok(Engine::Kernel);
+    }
+    let servers = ServerKind::ALLOWED.iter();
+    let mut known = servers
+        .filter(|(own, kind)| *own == word || server(*kind).aliases().contains(&word.as_str()));
+    if let Some((_, kind)) = known.next() {
+        return Ok(Engine::Server(*kind));
+    }
+    let servers: Vec<&str> = ServerKind::ALLOWED.iter().map(|(own, _)| *own).collect();
+    Err(format!("allowed: kernel, {}", servers.join(", ")))
+}
