@@ -4,7 +4,7 @@ use spindle_text::words;
 
 use crate::mariadb::MariaDb;
 use crate::postgres::Postgres;
-use crate::sql::address::Scheme;
+use crate::sql::address::{Address, Scheme};
 use crate::sql::{ForeignServer, Server};
 
 macro_rules! servers {
@@ -32,6 +32,23 @@ servers! {
     Postgres = "postgres", Postgres;
     /// MariaDB or MySQL: an installed server that Spindle runs, or one at a URL.
     MariaDb = "mariadb", MariaDb;
+}
+
+impl Scheme {
+    /// The database that speaks it.
+    pub fn kind(self) -> ServerKind {
+        match self {
+            Scheme::Postgres => ServerKind::Postgres,
+            Scheme::MySql => ServerKind::MariaDb,
+        }
+    }
+}
+
+impl Address {
+    /// Which database is there.
+    pub fn kind(&self) -> ServerKind {
+        self.scheme.kind()
+    }
 }
 
 /// The one that speaks this, as a server that runs already.

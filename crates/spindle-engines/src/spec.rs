@@ -62,7 +62,8 @@ settings! {
         datafiles: u32 = number("datafiles", 4, 1..=1000),
         /// Size of one redo log file, at least 64 blocks.
         log_file_size_bytes: u64 = size("log_file_size", 64 * MIB, MIB..=TIB),
-        /// Redo log files in the ring. A full ring waits for the checkpoint (`log file switch (checkpoint incomplete)`).
+        /// Redo log files in the ring. A full ring waits for the checkpoint (`log file switch (checkpoint
+        /// incomplete)`).
         log_files: u32 = number("log_files", 3, 2..=255),
         /// Whether io_uring uses buffers registered once; given up, and reported, when locked memory is short.
         fixed_buffers: bool = flag("fixed_buffers", true),

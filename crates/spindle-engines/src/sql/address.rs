@@ -15,7 +15,6 @@ use percent_encoding::{
 use serde::{Deserialize, Serialize};
 use url::Url;
 
-use super::ServerKind;
 use crate::EngineError;
 
 /// What sslmode may be: those that are content with a connection that is not encrypted. libpq's words, and MySQL's.
@@ -63,16 +62,6 @@ pub enum Scheme {
     MySql,
 }
 
-impl Scheme {
-    /// The database that speaks it.
-    pub fn kind(self) -> ServerKind {
-        match self {
-            Scheme::Postgres => ServerKind::Postgres,
-            Scheme::MySql => ServerKind::MariaDb,
-        }
-    }
-}
-
 /// How a server is reached.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reach {
@@ -103,11 +92,6 @@ pub struct Address {
 }
 
 impl Address {
-    /// Which database is there.
-    pub fn kind(&self) -> ServerKind {
-        self.scheme.kind()
-    }
-
     /// Reads an address.
     ///
     /// # Errors
