@@ -1,22 +1,23 @@
 //! A whole calibration within its time: targets made ready, a search for the knee on each access path, large reads,
 //! the best points once more, flushes. What time did not allow is left out and named.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use spindle_io::real::{Caching, Method};
 use spindle_text::quantity::{MIB, size_text};
 
 use crate::error::CalibrateError;
+use crate::need::Need;
 use crate::observe::Timing;
 use crate::point::{Bench, Load};
 use crate::result::{
-    Calibration, DeviceShare, Extreme, Flushed, Kind, PathCurve, Point, TargetFacts, What,
+    Calibration, Control, DeviceShare, Extreme, Flushed, Kind, PathCurve, Point, TargetFacts, What,
 };
 use crate::search::{End, best, knee};
 use crate::target::{Made, Target};
 use crate::unit::{Shape, Simulate};
-use crate::{cache, flush};
+use crate::{cache, flush, honesty};
 
 /// Of [`Calibration::format`].
 const FORMAT: u32 = 1;
@@ -28,6 +29,8 @@ const DEPTH_MAX: u32 = 256;
 const THREADS_MAX: u32 = 128;
 /// Large reads under way at most: a buffer of 1 MiB for each.
 const LARGE_DEPTH_MAX: u32 = 32;
+/// Size of the control's file: it is only flushed.
+const CONTROL_BYTES: u64 = 16 << 20;
 /// A point of the usual budget is sampled every 10 ms, and so lasts a second at least.
 const SAMPLES_PER_BUDGET: u32 = 12_000;
 const SAMPLE_MIN: Duration = Duration::from_millis(5);
@@ -35,6 +38,8 @@ const SAMPLE_MAX: Duration = Duration::from_millis(10);
 /// The least number of samples of a point, and of one that is measured again, and the most of both.
 const SAMPLES: (u32, u32) = (100, 250);
 const SAMPLES_AGAIN: (u32, u32) = (300, 800);
+/// So many of the best points are measured again at most.
+const CONTENDERS: usize = 3;
 /// Parts of the time for filling files, and after which no more small and no more large reads are begun.
 const FILLED_AT: f64 = 0.25;
 const SMALL_UNTIL: f64 = 0.70;
@@ -55,6 +60,10 @@ pub struct Settings {
     pub time_ms: u64,
     /// Points with a longer mean time do not count for the most requests, microseconds.
     pub max_latency_us: f64,
+    /// A directory on the disk beneath, with whose flushes those of the target are compared.
+    pub control: Option<PathBuf>,
+    /// What is demanded.
+    pub needs: Vec<Need>,
 }
 
 /// Measures the targets. `tell` hears what is done at the moment.
@@ -74,6 +83,16 @@ pub fn calibrate(
         .filter(|target| target.kind() == Kind::Directory)
     {
         target.room(settings.size_bytes)?;
+    }
+    let control = settings.control.as_deref().map(control_at).transpose()?;
+    if control.is_some()
+        && targets
+            .iter()
+            .all(|target| target.kind() != Kind::Directory)
+    {
+        let reason =
+            "flushes are compared in files that are made: name a directory beside --control";
+        return Err(CalibrateError::target(targets[0].path(), reason));
     }
     let time = Duration::from_millis(settings.time_ms);
     let count = targets.len() as u32;
@@ -107,7 +126,19 @@ pub fn calibrate(
         }),
         notes: Vec::new(),
     };
-    work.all()
+    let control = control.map(|target| target.make(CONTROL_BYTES, settings.caching, fill_time));
+    work.all(control.transpose()?.as_ref())
+}
+
+/// A control must be a directory with room.
+fn control_at(path: &Path) -> Result<Target, CalibrateError> {
+    let target = Target::look(path)?;
+    if target.kind() != Kind::Directory {
+        let reason = "a control is a directory on the disk beneath, in which a file is made";
+        return Err(CalibrateError::target(path, reason));
+    }
+    target.room(CONTROL_BYTES)?;
+    Ok(target)
 }
 
 /// Refuses one file, device or directory under two names.
@@ -138,7 +169,7 @@ struct Work<'a> {
 }
 
 impl Work<'_> {
-    fn all(&mut self) -> Result<Calibration, CalibrateError> {
+    fn all(&mut self, control: Option<&Made>) -> Result<Calibration, CalibrateError> {
         let repeat_ratio = cache::repeat_ratio(&self.bench)?;
         let mut curves = Vec::new();
         for method in METHODS {
@@ -152,6 +183,7 @@ impl Work<'_> {
             curves.push(self.curve(What::LargeSequentialReads, method, LARGE_UNTIL)?);
         }
         let flushes = self.flushes()?;
+        let control = control.map(|control| self.beside(control)).transpose()?;
         let maximum_iops = self.extreme(&curves, What::SmallRandomReads, |a, b| a.iops > b.iops)?;
         let maximum_mb_per_s =
             self.extreme(&curves, What::LargeSequentialReads, |a, b| a.iops > b.iops)?;
@@ -160,7 +192,7 @@ impl Work<'_> {
         })?;
         let mut shares = self.bench.targets.iter().map(Made::resident_share);
         let resident_share = shares.try_fold(0.0, |most: f64, share| Some(most.max(share?)));
-        Ok(Calibration {
+        let mut found = Calibration {
             format: FORMAT,
             targets: self.bench.targets.iter().map(facts).collect(),
             max_latency_us: self.settings.max_latency_us,
@@ -168,6 +200,8 @@ impl Work<'_> {
             maximum_mb_per_s,
             minimum_latency,
             flushes,
+            control: control.flatten(),
+            needs: Vec::new(),
             cache: cache::judge(
                 self.device,
                 Some(repeat_ratio),
@@ -177,7 +211,31 @@ impl Work<'_> {
             curves,
             notes: self.all_notes(),
             took_s: self.began.elapsed().as_secs_f64(),
-        })
+        };
+        let needs = self.settings.needs.iter();
+        found.needs = needs.map(|need| need.judge(&found)).collect();
+        Ok(found)
+    }
+
+    /// Flushes of the first target that may be written, and of the control, in turns.
+    fn beside(&mut self, control: &Made) -> Result<Option<Control>, CalibrateError> {
+        let targets = self.bench.targets;
+        let Some(target) = targets.iter().find(|target| target.is_own_file()) else {
+            return Ok(None);
+        };
+        let path = control.target().path().display().to_string();
+        (self.tell)(&format!("fdatasync beside {path}"));
+        let timing = self.timing((SAMPLES.0, SAMPLES.0));
+        let mut turns_us = Vec::new();
+        for _ in 0..honesty::TURNS {
+            let own = flush::measure(target, 1, timing)?;
+            let others = flush::measure(control, 1, timing)?;
+            turns_us.extend(
+                own.zip(others)
+                    .map(|(own, others)| (own.p50_us, others.p50_us)),
+            );
+        }
+        Ok(Some(honesty::judge(path, turns_us)))
     }
 
     /// Searches the knee of an access path; `until` is the part of the time after which no point is begun.
@@ -207,7 +265,8 @@ impl Work<'_> {
             _ => DEPTH_MAX,
         };
         let (points, end) = knee(depth_max, self.settings.max_latency_us, |depth| {
-            if self.is_past(until) {
+            // A first point of each, however little time there is.
+            if depth > 1 && self.is_past(until) {
                 return Ok(None);
             }
             let load = Load {
@@ -245,7 +304,8 @@ impl Work<'_> {
         self.began.elapsed() > self.time.mul_f64(part)
     }
 
-    /// The best point of all curves, measured once more where there is time.
+    /// The best point of all curves, measured once more where there is time; the next best, too, when that one was only
+    /// lucky.
     fn extreme(
         &mut self,
         curves: &[PathCurve],
@@ -256,38 +316,49 @@ impl Work<'_> {
             What::SmallRandomReads => self.settings.max_latency_us,
             What::LargeSequentialReads => f64::INFINITY,
         };
-        let mut found: Option<(&PathCurve, &Point)> = None;
+        let mut contenders: Vec<(&PathCurve, &Point)> = Vec::new();
         for curve in curves.iter().filter(|curve| curve.what == what) {
-            let least = curve.points.first();
-            for point in [best(&curve.points, limit_us), least].into_iter().flatten() {
-                if found.is_none_or(|(_, best)| is_better(point, best)) {
-                    found = Some((curve, point));
-                }
-            }
+            let points = [best(&curve.points, limit_us), curve.points.first()];
+            contenders.extend(points.into_iter().flatten().map(|point| (curve, point)));
         }
-        let Some((curve, point)) = found else {
+        contenders.sort_by(|a, b| is_better(b.1, a.1).cmp(&is_better(a.1, b.1)));
+        let Some((first, once)) = contenders.first() else {
             return Ok(None);
         };
-        let is_confirmed = !self.is_past(1.0);
-        let load = Load {
-            what,
-            method: curve.method,
-            depth: point.depth,
-        };
-        (self.tell)(&format!(
-            "the best point again: {}, depth {}",
-            curve.method, point.depth
-        ));
-        let point = match is_confirmed {
-            true => self.measure(load, SAMPLES_AGAIN)?,
-            false => point.clone(),
-        };
-        Ok(Some(Extreme {
-            method: curve.method,
-            caching: curve.caching,
-            point,
-            is_confirmed,
-        }))
+        let mut again: Option<Extreme> = None;
+        for (curve, point) in contenders.iter().take(CONTENDERS) {
+            let is_settled = again
+                .as_ref()
+                .is_some_and(|extreme| !is_better(point, &extreme.point));
+            if is_settled || self.is_past(1.0) {
+                break;
+            }
+            let (method, depth) = (curve.method, point.depth);
+            (self.tell)(&format!("the best point again: {method}, depth {depth}"));
+            let load = Load {
+                what,
+                method,
+                depth,
+            };
+            let point = self.measure(load, SAMPLES_AGAIN)?;
+            if again
+                .as_ref()
+                .is_none_or(|extreme| is_better(&point, &extreme.point))
+            {
+                again = Some(Extreme {
+                    method,
+                    caching: curve.caching,
+                    point,
+                    is_confirmed: true,
+                });
+            }
+        }
+        Ok(Some(again.unwrap_or_else(|| Extreme {
+            method: first.method,
+            caching: first.caching,
+            point: (*once).clone(),
+            is_confirmed: false,
+        })))
     }
 
     /// Flushes of the first target that may be written.

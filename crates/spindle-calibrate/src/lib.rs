@@ -8,6 +8,8 @@ mod cache;
 mod calibrate;
 mod error;
 mod flush;
+mod honesty;
+mod need;
 mod observe;
 mod point;
 mod result;
@@ -19,9 +21,10 @@ mod unit;
 
 pub use calibrate::{Settings, calibrate};
 pub use error::CalibrateError;
+pub use need::{Answer, Judged, Need, NoNeed};
 pub use result::{
-    CacheFinding, Cached, Calibration, DeviceShare, Extreme, Flushed, Kind, PathCurve, Point,
-    TargetFacts, What,
+    CacheFinding, Cached, Calibration, Control, DeviceShare, Extreme, Flushed, Kind, PathCurve,
+    Point, TargetFacts, What,
 };
 pub use target::{Made, Target};
 pub use unit::Simulate;

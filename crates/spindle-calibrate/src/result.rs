@@ -3,6 +3,8 @@
 use serde::Serialize;
 use spindle_io::real::{Caching, Method};
 
+use crate::need::Judged;
+
 /// What a target is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -116,6 +118,21 @@ pub struct Flushed {
     pub flushes: u64,
 }
 
+/// Flushes of a target beside those in a control directory.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Control {
+    /// The control directory.
+    pub path: String,
+    /// The fastest median of the control over the slowest of the target.
+    pub times_sooner: f64,
+    /// So much sooner that the target's flushes cannot have reached the control's disk.
+    pub is_suspect: bool,
+    /// The same in words, about the target.
+    pub says: String,
+    /// Median time of a flush in each turn: of the target and of the control, microseconds.
+    pub turns_us: Vec<(f64, f64)>,
+}
+
 /// Whether reads were answered by memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -178,6 +195,10 @@ pub struct Calibration {
     pub minimum_latency: Option<Extreme>,
     /// Flush latency; empty where nothing may be written.
     pub flushes: Vec<Flushed>,
+    /// Flushes beside those in a control directory; `None` when there is none.
+    pub control: Option<Control>,
+    /// What was demanded, and the answers.
+    pub needs: Vec<Judged>,
     /// A cache in the path.
     pub cache: CacheFinding,
     /// Every point.

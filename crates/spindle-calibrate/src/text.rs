@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use spindle_io::real::Caching;
 use spindle_text::quantity::size_text;
 
+use crate::need::Answer;
 use crate::result::{Cached, Calibration, Extreme, Kind, PathCurve, Point, TargetFacts, What};
 
 /// The whole text, with a line feed at its end.
@@ -25,6 +26,22 @@ pub fn render(found: &Calibration) -> String {
         Cached::Unknown => "cache unknown",
     };
     let _ = writeln!(text, "{word}: {}.", found.cache.because);
+    if let Some(control) = &found.control {
+        let word = if control.is_suspect {
+            "SUSPECT"
+        } else {
+            "flushes"
+        };
+        let _ = writeln!(text, "{word}: {}.", control.says);
+    }
+    for judged in &found.needs {
+        let word = match judged.answer {
+            Answer::Met => "met",
+            Answer::Missed => "MISSED",
+            Answer::Unknown => "not known: it was not measured, or reads were cached",
+        };
+        let _ = writeln!(text, "Need {}: {word}.", judged.need);
+    }
     for note in &found.notes {
         let _ = writeln!(text, "Note: {note}.");
     }

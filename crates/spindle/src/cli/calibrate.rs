@@ -4,18 +4,22 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
-use spindle_calibrate::{CalibrateError, Settings, Simulate, calibrate, text};
+use spindle_calibrate::{
+    Answer, CalibrateError, Calibration, Need, NoNeed, Settings, Simulate, calibrate, text,
+};
 use spindle_io::real::Caching;
 use spindle_text::quantity::{parse_duration_ms, parse_size};
 use spindle_text::word::Word;
 
-use super::{fail, print};
+use super::{fail, print_then};
 use crate::say;
 
 pub(super) const CALIBRATE_HELP: &str = "Examples:
   spindle calibrate /srv/data                 a file is made there, filled, measured, removed
   spindle calibrate /dev/sdb /dev/sdc --simulate raid0
   spindle calibrate datafile --caching buffered --json
+  spindle calibrate /srv/data --need 'fdatasync p99 < 10ms' --need 'iops > 5000'
+  spindle calibrate /mnt/volume --control /srv/beneath
 
 Block devices and existing files are only read. Nothing is opened for writing but files that the command makes. Random \
 reads of 8 KiB at depth 1, 2, 4 and so on until throughput gains under 5 % or requests take longer than --max-latency, \
@@ -23,7 +27,11 @@ by each access path (sync, slaves, libaio, async); sequential reads of 1 MiB; fd
 writer and by 16, in a file of its own. A point lasts until its throughput is steady.
 
 Exit codes: 0 measured; 1 something failed while measuring; 2 the command line or a target is wrong, and nothing was \
-made, written or measured.";
+made, written or measured; 3 a --need is missed; 4 no --need is missed, but one could not be judged, as it was not \
+measured or reads were cached.";
+
+const NEED_MISSED: u8 = 3;
+const NEED_UNKNOWN: u8 = 4;
 
 #[derive(Args)]
 pub(super) struct Calibrate {
@@ -45,6 +53,13 @@ pub(super) struct Calibrate {
     /// Points of a longer mean time do not count for the maximum of IOPS.
     #[arg(long, value_name = "TIME", default_value = "20ms", value_parser = latency)]
     max_latency: u64,
+    /// What it must reach, such as 'fdatasync p99 < 10ms' (1 writer), 'read p99 < 1ms', 'iops > 5000', 'mbps > 200';
+    /// may be given several times, and decides the exit code.
+    #[arg(long = "need", value_name = "NEED", value_parser = need)]
+    needs: Vec<Need>,
+    /// A directory on the disk beneath: a target that acknowledges flushes far sooner is named.
+    #[arg(long, value_name = "DIR")]
+    control: Option<PathBuf>,
     /// Print a JSON object instead of the table.
     #[arg(long)]
     json: bool,
@@ -59,6 +74,10 @@ fn simulate(word: &str) -> Result<Simulate, String> {
 
 fn caching(word: &str) -> Result<Caching, String> {
     Caching::of_word(word).ok_or_else(|| "allowed: direct, buffered".to_owned())
+}
+
+fn need(text: &str) -> Result<Need, NoNeed> {
+    text.parse()
 }
 
 fn size(text: &str) -> Result<u64, String> {
@@ -84,6 +103,8 @@ pub(super) fn carry_out(asked: Calibrate) -> ExitCode {
         size_bytes: asked.size,
         time_ms: asked.time,
         max_latency_us: asked.max_latency as f64 * 1000.0,
+        control: asked.control,
+        needs: asked.needs,
     };
     let mut tell = |what: &str| {
         if !asked.quiet {
@@ -92,11 +113,21 @@ pub(super) fn carry_out(asked: Calibrate) -> ExitCode {
     };
     match calibrate(&settings, &mut tell) {
         Ok(found) if asked.json => match serde_json::to_string_pretty(&found) {
-            Ok(json) => print(&format!("{json}\n")),
+            Ok(json) => print_then(&format!("{json}\n"), code_of(&found)),
             Err(error) => fail(&error.to_string()),
         },
-        Ok(found) => print(&text::render(&found)),
+        Ok(found) => print_then(&text::render(&found), code_of(&found)),
         Err(error) => wrong(&error),
+    }
+}
+
+/// What the needs decide.
+fn code_of(found: &Calibration) -> ExitCode {
+    let has = |answer: Answer| found.needs.iter().any(|judged| judged.answer == answer);
+    match (has(Answer::Missed), has(Answer::Unknown)) {
+        (true, _) => ExitCode::from(NEED_MISSED),
+        (false, true) => ExitCode::from(NEED_UNKNOWN),
+        (false, false) => ExitCode::SUCCESS,
     }
 }
 

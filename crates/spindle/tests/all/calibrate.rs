@@ -7,12 +7,20 @@ use std::os::unix::fs::symlink;
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde_json::Value;
 use spindle_system::SystemTree;
 use spindle_system::io_limit::{IoLimit, Rates};
 
 use crate::limits::{Disk, can_limit, output, own_directory};
+
+/// Measurements do not run beside each other.
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+fn alone() -> MutexGuard<'static, ()> {
+    ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 fn calibrate(arguments: &[&str], directory: &Path) -> Output {
     Command::new(env!("CARGO_BIN_EXE_spindle"))
@@ -42,6 +50,7 @@ fn written(path: &Path, bytes: usize) {
 
 #[test]
 fn a_throttled_device_is_measured_at_its_limits() {
+    let _alone = alone();
     if !can_limit() {
         return;
     }
@@ -86,6 +95,7 @@ fn a_throttled_device_is_measured_at_its_limits() {
 
 #[test]
 fn a_device_that_takes_no_writes_is_enough() {
+    let _alone = alone();
     if !spindle_harness::is_root_or_skip("a loop device") {
         return;
     }
@@ -105,6 +115,7 @@ fn a_device_that_takes_no_writes_is_enough() {
 
 #[test]
 fn a_cached_file_is_called_cached() {
+    let _alone = alone();
     let directory = own_directory();
     written(&directory.path().join("data"), 32 << 20);
     let arguments = ["data", "--caching", "buffered", "--time", "10s"];
@@ -117,6 +128,7 @@ fn a_cached_file_is_called_cached() {
 
 #[test]
 fn a_directory_is_measured_and_left_as_it_was() {
+    let _alone = alone();
     let directory = own_directory();
     let arguments = [".", "--time", "10s", "--size", "32MiB", "--json"];
     let ended = calibrate(&arguments, directory.path());
@@ -145,8 +157,51 @@ fn a_directory_is_measured_and_left_as_it_was() {
     }
 }
 
+/// A file system in memory flushes nothing; a disk beside itself is honest.
+#[test]
+fn what_flushes_sooner_than_the_disk_is_suspect_and_needs_decide_the_code() {
+    let _alone = alone();
+    let disk = own_directory();
+    let at = disk.path().to_str().unwrap();
+    let measure = |target: &str, need: &str| {
+        let arguments = [
+            target,
+            "--control",
+            at,
+            "--caching",
+            "buffered",
+            "--need",
+            need,
+        ];
+        let usual = ["--time", "10s", "--size", "16MiB", "--json"];
+        let ended = calibrate(&[&arguments[..], &usual].concat(), disk.path());
+        let found: Value = serde_json::from_slice(&ended.stdout).unwrap();
+        (ended.status.code(), found)
+    };
+    let (code, honest) = measure(at, "fdatasync p50 < 1us");
+    assert_eq!(code, Some(3), "{}", honest["needs"]);
+    assert_eq!(
+        honest["control"]["is_suspect"], false,
+        "{}",
+        honest["control"]
+    );
+    let memory = tempfile::tempdir_in("/dev/shm");
+    let Ok(memory) = memory else {
+        spindle_harness::skip("/dev/shm");
+        return;
+    };
+    let (code, liar) = measure(memory.path().to_str().unwrap(), "iops > 1");
+    assert_eq!(
+        code,
+        Some(4),
+        "reads of memory meet no need: {}",
+        liar["needs"]
+    );
+    assert_eq!(liar["control"]["is_suspect"], true, "{}", liar["control"]);
+}
+
 /// What is wrong, and a part of what is said.
-const WRONG: [(&[&str], &str); 25] = [
+const WRONG: [(&[&str], &str); 28] = [
     (&[], "<TARGET>"),
     (&["missing"], "No such file or directory"),
     (&["missing/deeper"], "No such file or directory"),
@@ -180,6 +235,15 @@ const WRONG: [(&[&str], &str); 25] = [
     (&["good", "--max-latency", "20"], "1ms to 10s"),
     (&["good", "--simulate", "raid5"], "concat, raid0"),
     (&["good", "--caching", "none"], "direct, buffered"),
+    (
+        &["good", "--need", "fdatasync < 10ms"],
+        "allowed: FIGURE < VALUE",
+    ),
+    (&["good", "--control", "good"], "a control is a directory"),
+    (
+        &["good", "--control", "."],
+        "name a directory beside --control",
+    ),
     (&["good", "--wirte-percent", "50"], "unexpected argument"),
 ];
 

@@ -1,0 +1,237 @@
+//! What a person demands of storage, such as `fdatasync p99 < 10ms`, and whether a calibration meets it. A figure that
+//! was not measured, or that memory answered, meets nothing and misses nothing.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::Serialize;
+
+use crate::result::{Cached, Calibration, Extreme};
+
+/// What is allowed, for whoever wrote something else.
+const ALLOWED: &str = "allowed: FIGURE < VALUE or FIGURE > VALUE, where FIGURE is iops, mbps, or fdatasync or read with \
+                       mean, p50, p99 or max, and a time has a unit: 'fdatasync p99 < 10ms', 'iops > 5000', 'read p99 < 500us'";
+
+/// A demand.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Need {
+    text: String,
+    figure: Figure,
+    is_less: bool,
+    /// Per second, millions of bytes per second, or microseconds.
+    value: f64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Figure {
+    Iops,
+    MbPerS,
+    Flush(Statistic),
+    Read(Statistic),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Statistic {
+    Mean,
+    P50,
+    P99,
+    Max,
+}
+
+/// Why a text is no demand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("{ALLOWED}")]
+pub struct NoNeed;
+
+/// What came of a demand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Answer {
+    /// The figure is as demanded.
+    Met,
+    /// It is not.
+    Missed,
+    /// It was not measured, or it is memory's and not the device's.
+    Unknown,
+}
+
+/// A demand and its answer.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Judged {
+    /// As written.
+    pub need: String,
+    /// The answer.
+    pub answer: Answer,
+    /// The figure: per second, millions of bytes per second, or microseconds; `None` when it is not known.
+    pub found: Option<f64>,
+}
+
+impl FromStr for Need {
+    type Err = NoNeed;
+
+    fn from_str(text: &str) -> Result<Need, NoNeed> {
+        let at = text.find(['<', '>']).ok_or(NoNeed)?;
+        let words: Vec<&str> = text[..at].split_whitespace().collect();
+        let value = text[at + 1..].trim();
+        let statistic = |word: &str| match word {
+            "mean" => Ok(Statistic::Mean),
+            "p50" => Ok(Statistic::P50),
+            "p99" => Ok(Statistic::P99),
+            "max" => Ok(Statistic::Max),
+            _ => Err(NoNeed),
+        };
+        let (figure, value) = match words.as_slice() {
+            ["iops"] => (Figure::Iops, number(value)?),
+            ["mbps"] => (Figure::MbPerS, number(value)?),
+            ["fdatasync", word] => (Figure::Flush(statistic(word)?), time_us(value)?),
+            ["read", word] => (Figure::Read(statistic(word)?), time_us(value)?),
+            _ => return Err(NoNeed),
+        };
+        Ok(Need {
+            text: text.trim().to_owned(),
+            figure,
+            is_less: text[at..].starts_with('<'),
+            value,
+        })
+    }
+}
+
+impl fmt::Display for Need {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.text)
+    }
+}
+
+fn number(text: &str) -> Result<f64, NoNeed> {
+    let is_plain = |text: &str| {
+        text.bytes()
+            .all(|byte| byte.is_ascii_digit() || byte == b'.')
+    };
+    let value = text.parse().ok().filter(|_| is_plain(text));
+    value.filter(|value| *value > 0.0).ok_or(NoNeed)
+}
+
+fn time_us(text: &str) -> Result<f64, NoNeed> {
+    let units = [("us", 1.0), ("ms", 1e3), ("s", 1e6)];
+    let found = units
+        .iter()
+        .find_map(|(unit, factor)| Some((text.strip_suffix(unit)?, factor)));
+    let (digits, factor) = found.ok_or(NoNeed)?;
+    Ok(number(digits.trim_end())? * factor)
+}
+
+impl Need {
+    /// Whether it is met.
+    pub fn judge(&self, found: &Calibration) -> Judged {
+        let figure = self.figure_of(found);
+        let answer = match figure {
+            None => Answer::Unknown,
+            Some(figure) if (figure < self.value) == self.is_less => Answer::Met,
+            Some(_) => Answer::Missed,
+        };
+        Judged {
+            need: self.text.clone(),
+            answer,
+            found: figure,
+        }
+    }
+
+    /// `None` when it was not measured, or memory answered.
+    fn figure_of(&self, found: &Calibration) -> Option<f64> {
+        let is_device = found.cache.cached != Cached::Yes;
+        let of = |extreme: &Option<Extreme>| {
+            let extreme = extreme.as_ref().filter(|_| is_device)?;
+            Some(extreme.point.clone())
+        };
+        match self.figure {
+            Figure::Iops => Some(of(&found.maximum_iops)?.iops),
+            Figure::MbPerS => Some(of(&found.maximum_mb_per_s)?.mb_per_s),
+            Figure::Read(statistic) => {
+                let point = of(&found.minimum_latency)?;
+                Some(statistic.of(point.mean_us, point.p50_us, point.p99_us, point.max_us))
+            }
+            Figure::Flush(statistic) => {
+                let one = found.flushes.iter().find(|flushed| flushed.writers == 1)?;
+                Some(statistic.of(one.mean_us, one.p50_us, one.p99_us, one.max_us))
+            }
+        }
+    }
+}
+
+impl Statistic {
+    fn of(self, mean: f64, p50: f64, p99: f64, max: f64) -> f64 {
+        match self {
+            Statistic::Mean => mean,
+            Statistic::P50 => p50,
+            Statistic::P99 => p99,
+            Statistic::Max => max,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::result::{CacheFinding, Flushed};
+
+    fn found(p99_us: f64) -> Calibration {
+        Calibration {
+            format: 1,
+            targets: Vec::new(),
+            took_s: 0.0,
+            max_latency_us: 0.0,
+            maximum_iops: None,
+            maximum_mb_per_s: None,
+            minimum_latency: None,
+            flushes: vec![Flushed {
+                writers: 1,
+                flushes_per_s: 1.0,
+                mean_us: 1.0,
+                p50_us: 1.0,
+                p99_us,
+                max_us: 1.0,
+                is_steady: true,
+                flushes: 1,
+            }],
+            control: None,
+            needs: Vec::new(),
+            cache: CacheFinding {
+                cached: Cached::NotSeen,
+                because: String::new(),
+                device: None,
+                repeat_ratio: None,
+                resident_share: None,
+            },
+            curves: Vec::new(),
+            notes: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_need_is_met_missed_or_not_known() {
+        let need: Need = "fdatasync p99 < 10ms".parse().unwrap();
+        assert_eq!(need.judge(&found(9_999.0)).answer, Answer::Met);
+        assert_eq!(need.judge(&found(10_001.0)).answer, Answer::Missed);
+        let iops: Need = "iops > 5000".parse().unwrap();
+        assert_eq!(iops.judge(&found(1.0)).answer, Answer::Unknown);
+    }
+
+    #[test]
+    fn what_is_no_need_is_refused() {
+        for text in [
+            "",
+            "fdatasync",
+            "fdatasync < 10ms",
+            "fdatasync p98 < 1ms",
+            "iops > 5ms",
+            "iops = 5",
+            "read p99 < 10",
+            "mbps > -1",
+            "iops > inf",
+            "write p99 < 1ms",
+        ] {
+            assert_eq!(text.parse::<Need>(), Err(NoNeed), "{text}");
+        }
+        assert_eq!("read mean<0.5 ms".parse::<Need>().unwrap().value, 500.0);
+    }
+}
