@@ -97,6 +97,10 @@ struct Board {
     failure: Latch<Option<String>>,
     first_error: Latch<Option<String>>,
     at_work: AtomicU64,
+    /// Clients that neither have a session yet nor have failed to get one.
+    to_come: AtomicU64,
+    /// All have come.
+    begin: Notify,
 }
 
 /// What transactions of one kind have written to temporary files.
@@ -366,6 +370,7 @@ impl Running {
     pub async fn stop(&mut self) -> Result<(), String> {
         self.board.stopping.store(true, Ordering::Release);
         self.board.stop.notify_waiters();
+        self.board.begin.notify_waiters();
         for join in std::mem::take(&mut self.joins) {
             if join.ended().await.is_err() {
                 self.board
@@ -416,6 +421,8 @@ impl Board {
             failure: Latch::new(None),
             first_error: Latch::new(None),
             at_work: AtomicU64::new(behaviour.clients as u64),
+            to_come: AtomicU64::new(behaviour.clients as u64),
+            begin: Notify::new(),
             kinds,
         }
     }
@@ -453,6 +460,23 @@ impl Board {
 
     fn is_stopping(&self) -> bool {
         self.stopping.load(Ordering::Acquire)
+    }
+
+    /// Counts a client that has a session, or that gets none.
+    fn has_come(&self) {
+        if self.to_come.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.begin.notify_waiters();
+        }
+    }
+
+    /// Waits until all have come, or to be told to stop. Who begins while others still connect may keep them out:
+    /// SQLite lets nobody in while a commit is being written, and has no queue.
+    async fn all_have_come(&self) {
+        // Made before the look at the count: the last to come after that look ends the wait.
+        let all = self.begin.notified();
+        if self.to_come.load(Ordering::Acquire) > 0 && !self.is_stopping() {
+            all.await;
+        }
     }
 
     /// Waits to be told to stop.
@@ -510,7 +534,10 @@ struct ClientPlace<'a, W: Work> {
 impl<W: Work> ClientPlace<'_, W> {
     async fn work(mut self) -> Result<(), SessionError> {
         let board = self.board;
-        let mut session = self.work.connect()?;
+        let connected = self.work.connect();
+        board.has_come();
+        let mut session = connected?;
+        board.all_have_come().await;
         let of_work = self
             .work
             .transactions(self.client.number, self.client.clients);
