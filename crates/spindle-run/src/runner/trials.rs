@@ -49,7 +49,9 @@ impl Runner {
             Err(error) if grounds.is_made(layout) || databases.are_remote() => {
                 databases.written(layout, None);
                 let reason = format!("restoring the database: {error}");
-                self.trial_failed(case, round, reason).map(|()| None)
+                self.trial_failed(case, round, reason)?;
+                grounds.check_devices()?;
+                Ok(None)
             }
             Err(error) => Err(error.into()),
         }
