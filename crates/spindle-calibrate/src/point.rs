@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use rand_core::RngCore;
 use spindle_io::env::seeded_rng;
-use spindle_io::real::{Caching, Method, Queue, RingConfig, SlavePool, block_on};
+use spindle_io::real::{Caching, Method, Queue, RingConfig, block_on};
 use spindle_io::{Arena, BlockDevice};
 
 use crate::error::CalibrateError;
@@ -50,12 +50,12 @@ impl What {
 impl Load {
     /// Requests under way for each thread.
     fn threads(self) -> Vec<u32> {
-        let count = match self.method {
-            Method::Sync => self.depth,
-            Method::Slaves => 1,
-            Method::Async | Method::Libaio | Method::Odm => {
-                (self.depth / DEPTH_PER_THREAD).clamp(1, processors())
-            }
+        let count = if self.method.is_asynchronous() {
+            (self.depth / DEPTH_PER_THREAD).clamp(1, processors())
+        } else if self.method.has_slaves() {
+            1
+        } else {
+            self.depth
         };
         (0..count)
             .map(|thread| self.depth / count + u32::from(thread < self.depth % count))
@@ -127,13 +127,11 @@ impl Bench<'_> {
 
     fn open(&self, load: Load, arena: &Arc<Arena>) -> Result<Unit, CalibrateError> {
         let queue = match load.method {
-            Method::Sync => Queue::sync(),
-            Method::Slaves => Queue::slaves(SlavePool::new(load.depth as usize)?),
-            Method::Libaio => Queue::libaio(),
-            Method::Async | Method::Odm => {
+            Method::Async => {
                 let ring = RingConfig::new().with_fixed_buffers(Arc::clone(arena));
                 Queue::uring(Arc::new(ring))
             }
+            method => method.open(load.depth as usize)?,
         };
         let devices = self
             .targets

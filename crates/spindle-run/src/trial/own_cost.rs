@@ -169,7 +169,7 @@ mod tests {
         let junk = |rows: &str| task("", &format!("kind = \"junk\"\n{rows}"));
         let cost = block_on(measure(&junk("rows = 3000"))).unwrap();
         assert_eq!(cost.transactions, 30);
-        let many = junk("rows = 100000000\ncommit_every = 10000");
+        let many = junk("rows = 50000000\ncommit_every = 10000");
         let cost = block_on(measure(&many)).unwrap();
         assert_eq!(cost.transactions, 11, "{cost:?}");
         let text =

@@ -144,7 +144,7 @@ fn nothing_is_left_of_a_run_that_was_killed_at_any_moment() {
         start(&scene, &disks).wait().unwrap().success(),
         "it works when it is left alone"
     );
-    let whole = began.elapsed();
+    let mut whole = began.elapsed();
     assert_eq!(scene.state(), before);
 
     let mut random = Xoshiro256PlusPlus::seed_from_u64(4);
@@ -158,6 +158,10 @@ fn nothing_is_left_of_a_run_that_was_killed_at_any_moment() {
         std::thread::sleep(after);
         child.kill().unwrap();
         let status = child.wait().unwrap();
+        if status.success() {
+            // It is quicker now.
+            whole = whole.min(after);
+        }
         assert!(
             status.success() || status.signal() == Some(9),
             "kill {kill}: it failed by itself: {status}"

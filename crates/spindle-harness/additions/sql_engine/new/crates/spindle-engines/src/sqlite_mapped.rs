@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use spindle_layout::TreeDirectories;
+use spindle_text::load_file::Dump;
 use spindle_workload::sql::Dialect;
 
 use crate::EngineError;
@@ -42,6 +43,10 @@ impl Server for SqliteMapped {
         let mut found = Sqlite.examine(&mapped(request))?;
         found.version.push_str(", mapped");
         Ok(found)
+    }
+
+    fn examine_dump(&self, request: &ServerRequest, dump: &Dump) -> Result<(), EngineError> {
+        Sqlite.examine_dump(&mapped(request), dump)
     }
 
     fn check_setting(&self, name: &str, value: &str) -> Result<(), EngineError> {
