@@ -1,4 +1,4 @@
--- Reads a record and then changes a field of it, each as a transaction of its own, as YCSB does.
+-- Reads a record and then changes a field of it, each as its own transaction, as YCSB does.
 \set hot random_zipfian(1, 1000 * :scale, 1.001)
 \set id 1000000000 + permute(:hot - 1, 1000 * :scale, 7)
 \set a random(1000000000000000000, 9000000000000000000)

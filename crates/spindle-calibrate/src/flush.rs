@@ -1,6 +1,6 @@
 //! How long a flush takes: `fdatasync` after a write of 8 KiB through the page cache, as databases write their logs, by
-//! one thread and by many at once. Only in files that were made for it. Each writer goes through a part of its own,
-//! again and again, so that no flush has to record a longer file.
+//! one thread and by many at once. Only in files that were made for it. Each writer goes through its own part again
+//! and again, so that no flush has to record a longer file.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

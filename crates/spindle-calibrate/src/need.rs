@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::result::{Cached, Calibration, Extreme};
 
-/// What is allowed, for whoever wrote something else.
+/// What is allowed, for messages about anything else.
 const ALLOWED: &str = "allowed: FIGURE < VALUE or FIGURE > VALUE, where FIGURE is iops, mbps, or fdatasync or read with \
                        mean, p50, p99 or max, and a time has a unit: 'fdatasync p99 < 10ms', 'iops > 5000', 'read p99 < 500us'";
 

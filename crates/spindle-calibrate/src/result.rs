@@ -155,7 +155,7 @@ pub struct DeviceShare {
 }
 
 impl DeviceShare {
-    /// Device over asked; 1 when every read reached the device and nobody else read.
+    /// Device over asked; 1 when every read reached the device and nothing else was read.
     pub fn ratio(&self) -> f64 {
         self.device_bytes as f64 / self.asked_bytes.max(1) as f64
     }

@@ -1,4 +1,4 @@
-//! One thread that keeps a number of requests under way: each place of its own, asked again as soon as it is answered.
+//! One thread that keeps a number of requests under way: as soon as one is answered, the next takes its place.
 //! A place whose request has ended is found by its own waker, so that a thread with hundreds of them looks at those
 //! alone that have news.
 

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use spindle_io::real::Caching;
-use spindle_text::quantity::size_text;
+use spindle_text::quantity::{size_text, thousands};
 
 use crate::need::Answer;
 use crate::result::{Cached, Calibration, Extreme, Kind, PathCurve, Point, TargetFacts, What};
@@ -81,7 +81,7 @@ fn extremes(text: &mut String, found: &Calibration) {
         let _ = writeln!(text, "{name:<24}{told}");
     };
     line("Maximum small IOPS", &found.maximum_iops, &|point| {
-        count(point.iops)
+        thousands(point.iops)
     });
     line("Maximum large MB/s", &found.maximum_mb_per_s, &|point| {
         format!("{:.0}", point.mb_per_s)
@@ -113,7 +113,7 @@ fn table(text: &mut String, found: &Calibration) {
                 text,
                 "{name:<22}{:>6}{:>10}{:>8.0}{:>11}{:>11}{:>11}{unsteady}",
                 point.depth,
-                count(point.iops),
+                thousands(point.iops),
                 point.mb_per_s,
                 time(point.mean_us),
                 time(point.p50_us),
@@ -160,23 +160,10 @@ fn flushes(text: &mut String, found: &Calibration) {
             },
             time(flushed.p50_us),
             time(flushed.p99_us),
-            count(flushed.flushes_per_s),
+            thousands(flushed.flushes_per_s),
             if flushed.is_steady { "" } else { " ~" },
         );
     }
-}
-
-/// A number with commas between thousands.
-fn count(value: f64) -> String {
-    let digits = format!("{value:.0}");
-    let mut text = String::new();
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
 }
 
 /// A time in microseconds or milliseconds, to three figures about.
@@ -193,11 +180,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_readable() {
-        assert_eq!(
-            [count(999.6), count(75_123.0), count(12.0)],
-            ["1,000", "75,123", "12"]
-        );
+    fn times_are_readable() {
         assert_eq!(
             [time(45.4), time(1234.0), time(250_000.0)],
             ["45 us", "1.23 ms", "250 ms"]

@@ -286,8 +286,8 @@ fn check_remote(
         (DatabaseSpec::Remote(_), Some(dump)) => Err(reader.conflict(
             &["load"],
             format!("{} cannot be loaded into an existing server", dump.name),
-            "a dump says itself where its tables go, and Spindle writes to a schema of its own there",
-            "load SQL, or leave url out: Spindle then runs a server of its own",
+            "a dump says itself where its tables go, and Spindle writes only to its own schema there",
+            "load SQL, or leave url out: Spindle then runs its own server",
         )),
         _ => Ok(()),
     }
@@ -415,7 +415,7 @@ mod tests {
                 b"SQLite format 3\0",
                 "copied as a whole",
             ),
-            (remote, "shop.dump", b"PGDMP", "a schema of its own there"),
+            (remote, "shop.dump", b"PGDMP", "its own schema there"),
         ] {
             let directory = tempfile::tempdir().unwrap();
             fs::write(directory.path().join("shop.dump"), dump).unwrap();

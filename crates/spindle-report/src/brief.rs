@@ -8,7 +8,7 @@ use spindle_result::{
     CaseId, EACH_SETTING, Outcome, Place, Ranking, RatioEstimate, RunResult, SAME_EVERYWHERE,
 };
 use spindle_text::paragraph;
-use spindle_text::quantity::size_text;
+use spindle_text::quantity::{size_text, thousands};
 
 use super::comparison::{keeps, milliseconds, ratio};
 use super::sentences::{clients, counted, load_name};
@@ -351,19 +351,6 @@ fn share(of_best: RatioEstimate) -> String {
         format!(" ({} to {})", ratio(low), ratio(high))
     });
     format!("{} x{interval}", ratio(of_best.ratio))
-}
-
-/// `61,204`.
-fn thousands(value: f64) -> String {
-    let digits = format!("{value:.0}");
-    let mut text = String::new();
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
 }
 
 /// A paragraph in lines of [`WIDTH`], broken between words, each line behind `indent`.

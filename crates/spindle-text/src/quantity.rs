@@ -88,6 +88,19 @@ pub fn duration_text(duration_ms: u64) -> String {
     }
 }
 
+/// A whole number with commas between thousands: `61,204`.
+pub fn thousands(value: f64) -> String {
+    let digits = format!("{value:.0}");
+    let mut text = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
 fn with_largest_unit(value: u64, units: &[(&str, u64)]) -> String {
     let fits = |factor: u64| factor == 1 || (value >= factor && value.is_multiple_of(factor));
     let (unit, factor) = units
@@ -128,6 +141,14 @@ fn is_plain_number(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn thousands_are_set_apart() {
+        assert_eq!(
+            [999.6, 75_123.0, 12.0, 1e6].map(thousands),
+            ["1,000", "75,123", "12", "1,000,000"]
+        );
+    }
 
     #[test]
     fn sizes_are_binary_in_any_case() {

@@ -69,7 +69,7 @@ fn added_blocks(of: &Inserts, clients: usize, block_bytes: usize) -> u64 {
     let rows = of.rows + of.rows_per_transaction * clients as u64;
     let filled_bytes = block_bytes as u64 * 8 / 10;
     let rows_per_block = filled_bytes / (of.row_bytes as u64 + ROW_OVERHEAD_BYTES);
-    // Each client adds to a block of its own.
+    // Each client adds to its own block.
     let blocks = rows.div_ceil(rows_per_block.max(1)) + clients as u64;
     let of_index = |index| index_blocks(index, rows, clients, block_bytes);
     let all = std::iter::once(blocks).chain(of.indexes.iter().map(of_index));

@@ -31,7 +31,7 @@ impl KernelSession {
         KernelSession { session, tables }
     }
 
-    /// Checks the structure of every index, while nobody works on them; says what each is made of.
+    /// Checks the structure of every index, while no session changes them; says what each is made of.
     pub(super) async fn check_indexes(&mut self) -> Result<String, KernelError> {
         let mut found = String::new();
         for table in &self.tables {

@@ -89,7 +89,7 @@ fn plain(programs: &Programs, dump: File) -> Command {
     tool
 }
 
-/// `pg_restore` runs as whoever has the archive; nothing in it is for the shell.
+/// `pg_restore` runs as the user who has the archive, since nothing in it is for the shell.
 fn archive(programs: &Programs, dump: &Dump) -> Command {
     let mut tool = programs.command_of_caller_bound("pg_restore");
     tool.args(["--exit-on-error", "--no-owner", "--no-privileges"])

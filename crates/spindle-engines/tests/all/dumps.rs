@@ -15,7 +15,7 @@ use spindle_workload::{Ground, Kind, ScriptSettings};
 
 use crate::sql_workloads::{Loaded, databases, empty, request};
 
-/// Rows with what the forms of dumps write in ways of their own.
+/// Rows with values that each form of dump writes differently.
 const ROWS: &str = "create table items (id integer not null primary key, name varchar(100), stock integer);
 insert into items values (1, 'plain', 10), (2, 'a''b\\\\\\\\c', 20), (3, 'Grün\tund\nzwei; Zeilen', null);
 create index items_stock on items (stock);

@@ -52,7 +52,7 @@ pub enum Made {
     Rows(Box<dyn Workload>),
     /// In SQL.
     Sql(Arc<dyn SqlWorkload>),
-    /// Of row operations for the embedded database, and in SQL with statements of its own.
+    /// Of row operations for the embedded database, and in SQL with its own statements.
     Both(Box<dyn Workload>, Arc<dyn SqlWorkload>),
 }
 

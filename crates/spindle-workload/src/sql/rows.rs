@@ -268,7 +268,7 @@ impl RowsTransaction {
                 (update(*table, *row, edits, connection)?, 1)
             }
             Operation::Insert { .. } => {
-                let reason = "a workload that adds rows has statements of its own in SQL";
+                let reason = "a workload that adds rows has its own statements in SQL";
                 return Err(SessionError::Failed(reason.to_owned()));
             }
             Operation::Scan {

@@ -24,7 +24,7 @@ pub(super) const CALIBRATE_HELP: &str = "Examples:
 Block devices and existing files are only read. Nothing is opened for writing but files that the command makes. Random \
 reads of 8 KiB at depth 1, 2, 4 and so on until throughput gains under 5 % or requests take longer than --max-latency, \
 by each access path (sync, slaves, libaio, async); sequential reads of 1 MiB; fdatasync after a write of 8 KiB, by 1 \
-writer and by 16, in a file of its own. A point lasts until its throughput is steady.
+writer and by 16, in a file made for it. A point lasts until its throughput is steady.
 
 Exit codes: 0 measured; 1 something failed while measuring; 2 the command line or a target is wrong, and nothing was \
 made, written or measured; 3 a --need is missed; 4 no --need is missed, but one could not be judged, as it was not \
