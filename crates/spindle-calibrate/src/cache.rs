@@ -76,6 +76,19 @@ fn median(mut times_ns: Vec<u64>) -> u64 {
     times_ns[times_ns.len() / 2]
 }
 
+impl CacheFinding {
+    /// Nothing was read.
+    pub(crate) fn without_reads() -> CacheFinding {
+        CacheFinding {
+            cached: Cached::Unknown,
+            because: "no reads were measured".to_owned(),
+            device: None,
+            repeat_ratio: None,
+            resident_share: None,
+        }
+    }
+}
+
 /// What the witnesses say together.
 pub(crate) fn judge(
     device: Option<DeviceShare>,

@@ -5,14 +5,18 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use spindle_io::real::{Caching, Method};
+use spindle_system::{Beneath, SystemTree};
 use spindle_text::quantity::{MIB, size_text};
 
+use crate::below::{Below, NoControl, place_beneath};
 use crate::error::CalibrateError;
+use crate::honesty::Beside;
 use crate::need::Need;
 use crate::observe::Timing;
 use crate::point::{Bench, Load};
 use crate::result::{
-    Calibration, Control, DeviceShare, Extreme, Flushed, Kind, PathCurve, Point, TargetFacts, What,
+    CacheFinding, Calibration, DeviceShare, Extreme, Flushed, Honesty, Kind, PathCurve, Point,
+    TargetFacts, What,
 };
 use crate::search::{End, best, knee};
 use crate::target::{Made, Target};
@@ -29,8 +33,8 @@ const DEPTH_MAX: u32 = 256;
 const THREADS_MAX: u32 = 128;
 /// Large reads under way at most: a buffer of 1 MiB for each.
 const LARGE_DEPTH_MAX: u32 = 32;
-/// Size of the control's file: it is only flushed.
-const CONTROL_BYTES: u64 = 16 << 20;
+/// Size of a file that is only flushed, such as the control's: each of the writers has its part of it.
+const FLUSHED_BYTES: u64 = 8 << 20;
 /// A point of the usual budget is sampled every 10 ms, and so lasts a second at least.
 const SAMPLES_PER_BUDGET: u32 = 12_000;
 const SAMPLE_MIN: Duration = Duration::from_millis(5);
@@ -60,6 +64,8 @@ pub struct Settings {
     pub time_ms: u64,
     /// Points with a longer mean time do not count for the most requests, microseconds.
     pub max_latency_us: f64,
+    /// Only flushes are measured: how long they take, and whether they arrive.
+    pub only_flushes: bool,
     /// A directory on the disk beneath, with whose flushes those of the target are compared.
     pub control: Option<PathBuf>,
     /// What is demanded.
@@ -78,11 +84,18 @@ pub fn calibrate(
     let targets = settings.targets.iter().map(|path| Target::look(path));
     let targets: Vec<Target> = targets.collect::<Result<_, _>>()?;
     apart(&targets)?;
+    let size_bytes = match settings.only_flushes {
+        true => FLUSHED_BYTES,
+        false => settings.size_bytes,
+    };
     for target in targets
         .iter()
         .filter(|target| target.kind() == Kind::Directory)
     {
-        target.room(settings.size_bytes)?;
+        target.room(size_bytes)?;
+    }
+    if settings.only_flushes {
+        all_written(&targets)?;
     }
     let control = settings.control.as_deref().map(control_at).transpose()?;
     if control.is_some()
@@ -102,11 +115,11 @@ pub fn calibrate(
         if target.kind() == Kind::Directory {
             tell(&format!(
                 "filling a file of up to {} in {} with data that do not compress; it has no name and goes with this command",
-                size_text(settings.size_bytes),
+                size_text(size_bytes),
                 target.path().display()
             ));
         }
-        made.push(target.make(settings.size_bytes, settings.caching, fill_time)?);
+        made.push(target.make(size_bytes, settings.caching, fill_time)?);
     }
     let bench = Bench {
         shape: Shape::new(made.iter().map(Made::bytes), settings.simulate),
@@ -126,7 +139,7 @@ pub fn calibrate(
         }),
         notes: Vec::new(),
     };
-    let control = control.map(|target| target.make(CONTROL_BYTES, settings.caching, fill_time));
+    let control = control.map(|target| target.make(FLUSHED_BYTES, settings.caching, fill_time));
     work.all(control.transpose()?.as_ref())
 }
 
@@ -137,8 +150,20 @@ fn control_at(path: &Path) -> Result<Target, CalibrateError> {
         let reason = "a control is a directory on the disk beneath, in which a file is made";
         return Err(CalibrateError::target(path, reason));
     }
-    target.room(CONTROL_BYTES)?;
+    target.room(FLUSHED_BYTES)?;
     Ok(target)
+}
+
+/// Refuses targets that are only read, where only flushes are asked for.
+fn all_written(targets: &[Target]) -> Result<(), CalibrateError> {
+    let read = targets
+        .iter()
+        .find(|target| target.kind() != Kind::Directory);
+    read.map_or(Ok(()), |target| {
+        let reason =
+            "it is only read, and flushes need a file that is made: name a directory on it";
+        Err(CalibrateError::target(target.path(), reason))
+    })
 }
 
 /// Refuses one file, device or directory under two names.
@@ -168,8 +193,57 @@ struct Work<'a> {
     notes: Vec<String>,
 }
 
+/// What was read.
+struct Reads {
+    curves: Vec<PathCurve>,
+    maximum_iops: Option<Extreme>,
+    maximum_mb_per_s: Option<Extreme>,
+    minimum_latency: Option<Extreme>,
+    cache: CacheFinding,
+}
+
+impl Reads {
+    fn none() -> Reads {
+        Reads {
+            curves: Vec::new(),
+            maximum_iops: None,
+            maximum_mb_per_s: None,
+            minimum_latency: None,
+            cache: CacheFinding::without_reads(),
+        }
+    }
+}
+
 impl Work<'_> {
     fn all(&mut self, control: Option<&Made>) -> Result<Calibration, CalibrateError> {
+        let reads = match self.settings.only_flushes {
+            true => Reads::none(),
+            false => self.reads()?,
+        };
+        let flushes = self.flushes()?;
+        let honesty = self.honesty(control)?;
+        let mut found = Calibration {
+            format: FORMAT,
+            targets: self.bench.targets.iter().map(facts).collect(),
+            max_latency_us: self.settings.max_latency_us,
+            maximum_iops: reads.maximum_iops,
+            maximum_mb_per_s: reads.maximum_mb_per_s,
+            minimum_latency: reads.minimum_latency,
+            flushes,
+            honesty,
+            needs: Vec::new(),
+            cache: reads.cache,
+            curves: reads.curves,
+            notes: self.all_notes(),
+            took_s: self.began.elapsed().as_secs_f64(),
+        };
+        let needs = self.settings.needs.iter();
+        found.needs = needs.map(|need| need.judge(&found)).collect();
+        Ok(found)
+    }
+
+    /// All that is read: the curves, ORION's figures, and whether a cache answered.
+    fn reads(&mut self) -> Result<Reads, CalibrateError> {
         let repeat_ratio = cache::repeat_ratio(&self.bench)?;
         let mut curves = Vec::new();
         for method in METHODS {
@@ -182,8 +256,6 @@ impl Work<'_> {
         for method in [Method::Sync, asynchronous] {
             curves.push(self.curve(What::LargeSequentialReads, method, LARGE_UNTIL)?);
         }
-        let flushes = self.flushes()?;
-        let control = control.map(|control| self.beside(control)).transpose()?;
         let maximum_iops = self.extreme(&curves, What::SmallRandomReads, |a, b| a.iops > b.iops)?;
         let maximum_mb_per_s =
             self.extreme(&curves, What::LargeSequentialReads, |a, b| a.iops > b.iops)?;
@@ -192,50 +264,76 @@ impl Work<'_> {
         })?;
         let mut shares = self.bench.targets.iter().map(Made::resident_share);
         let resident_share = shares.try_fold(0.0, |most: f64, share| Some(most.max(share?)));
-        let mut found = Calibration {
-            format: FORMAT,
-            targets: self.bench.targets.iter().map(facts).collect(),
-            max_latency_us: self.settings.max_latency_us,
+        let caching = self.settings.caching;
+        Ok(Reads {
+            cache: cache::judge(self.device, Some(repeat_ratio), resident_share, caching),
+            curves,
             maximum_iops,
             maximum_mb_per_s,
             minimum_latency,
-            flushes,
-            control: control.flatten(),
-            needs: Vec::new(),
-            cache: cache::judge(
-                self.device,
-                Some(repeat_ratio),
-                resident_share,
-                self.settings.caching,
-            ),
-            curves,
-            notes: self.all_notes(),
-            took_s: self.began.elapsed().as_secs_f64(),
-        };
-        let needs = self.settings.needs.iter();
-        found.needs = needs.map(|need| need.judge(&found)).collect();
-        Ok(found)
+        })
     }
 
-    /// Flushes of the first target that may be written, and of the control, in turns.
-    fn beside(&mut self, control: &Made) -> Result<Option<Control>, CalibrateError> {
+    /// Whether the flushes of each target arrive.
+    fn honesty(&mut self, given: Option<&Made>) -> Result<Vec<Honesty>, CalibrateError> {
         let targets = self.bench.targets;
-        let Some(target) = targets.iter().find(|target| target.is_own_file()) else {
-            return Ok(None);
+        targets
+            .iter()
+            .map(|target| self.honesty_of(target, given))
+            .collect()
+    }
+
+    fn honesty_of(
+        &mut self,
+        target: &Made,
+        given: Option<&Made>,
+    ) -> Result<Honesty, CalibrateError> {
+        let tree = SystemTree::default();
+        let path = target.target().path();
+        let name = path.display().to_string();
+        let beneath = Beneath::of(&tree, path);
+        let below = Below::of(&beneath);
+        let Some(file) = target.own_file() else {
+            return Ok(honesty::unwritten(&name, &below));
         };
-        let path = control.target().path().display().to_string();
-        (self.tell)(&format!("fdatasync beside {path}"));
-        let timing = self.timing((SAMPLES.0, SAMPLES.0));
-        let mut turns_us = Vec::new();
-        for _ in 0..honesty::TURNS {
-            let own = flush::measure(target, 1, timing)?;
-            let others = flush::measure(control, 1, timing)?;
-            turns_us.extend(
-                own.zip(others)
-                    .map(|(own, others)| (own.p50_us, others.p50_us)),
-            );
-        }
-        Ok(Some(honesty::judge(path, turns_us)))
+        (self.tell)(&format!("flushes of {name} beside the storage beneath"));
+        let found = match (given, &below.memory) {
+            (Some(_), _) => Err(NoControl::Given),
+            (None, Some(what)) => Err(NoControl::Memory(what.clone())),
+            (None, None) => self.control_beneath(&tree, path, &beneath),
+        };
+        let control = given.or(found.as_ref().ok().map(|(made, _)| made));
+        let beside = control.and_then(|made| {
+            Some(Beside {
+                file: made.own_file()?,
+                path: made.target().path().display().to_string(),
+                is_given: given.is_some(),
+            })
+        });
+        let mut honesty = honesty::examine(&name, &below, file, beside.as_ref())?;
+        honesty.control_because =
+            found.map_or_else(|none| none.to_string(), |(_, as_what)| as_what);
+        Ok(honesty)
+    }
+
+    /// A file on the storage beneath a directory, and how its place was found; or why there is none.
+    fn control_beneath(
+        &mut self,
+        tree: &SystemTree,
+        directory: &Path,
+        beneath: &Beneath,
+    ) -> Result<(Made, String), NoControl> {
+        let place = place_beneath(tree, directory, beneath)?;
+        (self.tell)(&format!(
+            "a file without a name in {}, {}, is the control",
+            place.directory.display(),
+            place.found_as
+        ));
+        let fill_time = self.time.mul_f64(FILLED_AT);
+        let target = Target::look(&place.directory);
+        let made =
+            target.and_then(|target| target.make(FLUSHED_BYTES, self.settings.caching, fill_time));
+        Ok((made?, place.found_as))
     }
 
     /// Searches the knee of an access path; `until` is the part of the time after which no point is begun.
@@ -388,7 +486,8 @@ impl Work<'_> {
                     "{name}: the device beneath is unknown ({reason}), so its counters cannot be compared"
                 ));
             }
-            if target.is_own_file() && target.bytes() < self.settings.size_bytes / MIB * MIB {
+            let is_small = target.bytes() < self.settings.size_bytes / MIB * MIB;
+            if target.is_own_file() && is_small && !self.settings.only_flushes {
                 notes.push(format!(
                     "{name}: the file has {} instead of {}: a quarter of the free space and of the time may be used for it",
                     size_text(target.bytes()),

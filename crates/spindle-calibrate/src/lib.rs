@@ -4,6 +4,7 @@
 //! [`calibrate()`] does all of it within a time budget, and [`Calibration`] is what comes of it, with [`text::render`]
 //! for people. Only the program calls this crate. It prints nothing.
 
+mod below;
 mod cache;
 mod calibrate;
 mod error;
@@ -18,13 +19,14 @@ mod slots;
 mod target;
 pub mod text;
 mod unit;
+mod witness;
 
 pub use calibrate::{Settings, calibrate};
 pub use error::CalibrateError;
 pub use need::{Answer, Judged, Need, NoNeed};
 pub use result::{
-    CacheFinding, Cached, Calibration, Control, DeviceShare, Extreme, Flushed, Kind, PathCurve,
-    Point, TargetFacts, What,
+    CacheFinding, Cached, Calibration, Control, DeviceShare, Extreme, Flushed, Honesty, Kind,
+    PathCurve, Point, TargetFacts, Trust, What,
 };
 pub use target::{Made, Target};
 pub use unit::Simulate;

@@ -1,12 +1,13 @@
 //! What a person demands of storage, such as `fdatasync p99 < 10ms`, and whether a calibration meets it. A figure that
-//! was not measured, or that memory answered, meets nothing and misses nothing.
+//! was not measured, or that memory answered, meets nothing and misses nothing; nor does one of flushes that are
+//! ignored.
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::Serialize;
 
-use crate::result::{Cached, Calibration, Extreme};
+use crate::result::{Cached, Calibration, Extreme, Honesty, Trust};
 
 /// What is allowed, for messages about anything else.
 const ALLOWED: &str = "allowed: FIGURE < VALUE or FIGURE > VALUE, where FIGURE is iops, mbps, or fdatasync or read with \
@@ -136,7 +137,7 @@ impl Need {
         }
     }
 
-    /// `None` when it was not measured, or memory answered.
+    /// `None` when it was not measured, or it is not the device's.
     fn figure_of(&self, found: &Calibration) -> Option<f64> {
         let is_device = found.cache.cached != Cached::Yes;
         let of = |extreme: &Option<Extreme>| {
@@ -151,6 +152,10 @@ impl Need {
                 Some(statistic.of(point.mean_us, point.p50_us, point.p99_us, point.max_us))
             }
             Figure::Flush(statistic) => {
+                let is_trusted = |of: &Honesty| !matches!(of.trust, Trust::Ignored | Trust::Memory);
+                if !found.honesty.iter().all(is_trusted) {
+                    return None;
+                }
                 let one = found.flushes.iter().find(|flushed| flushed.writers == 1)?;
                 Some(statistic.of(one.mean_us, one.p50_us, one.p99_us, one.max_us))
             }
@@ -193,7 +198,7 @@ mod tests {
                 is_steady: true,
                 flushes: 1,
             }],
-            control: None,
+            honesty: Vec::new(),
             needs: Vec::new(),
             cache: CacheFinding {
                 cached: Cached::NotSeen,
@@ -212,6 +217,18 @@ mod tests {
         let need: Need = "fdatasync p99 < 10ms".parse().unwrap();
         assert_eq!(need.judge(&found(9_999.0)).answer, Answer::Met);
         assert_eq!(need.judge(&found(10_001.0)).answer, Answer::Missed);
+        let mut ignored = found(9_999.0);
+        ignored.honesty.push(Honesty {
+            target: String::new(),
+            trust: Trust::Ignored,
+            because: String::new(),
+            beneath: Vec::new(),
+            flushes: 1,
+            counted_by_disks: None,
+            control: None,
+            control_because: String::new(),
+        });
+        assert_eq!(need.judge(&ignored).answer, Answer::Unknown);
         let iops: Need = "iops > 5000".parse().unwrap();
         assert_eq!(iops.judge(&found(1.0)).answer, Answer::Unknown);
     }

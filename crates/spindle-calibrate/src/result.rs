@@ -118,6 +118,42 @@ pub struct Flushed {
     pub flushes: u64,
 }
 
+/// What a flush of a target is worth.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Trust {
+    /// Flushes reach a disk.
+    Arrives,
+    /// Flushes are acknowledged, and do not reach the disk beneath.
+    Ignored,
+    /// There is no disk: memory answers.
+    Memory,
+    /// Nothing here tells.
+    Unknown,
+}
+
+/// Whether the flushes of a target arrive, and what speaks for it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Honesty {
+    /// The target, as written.
+    pub target: String,
+    /// The answer.
+    pub trust: Trust,
+    /// Why, in words.
+    pub because: String,
+    /// File systems and devices beneath it, from the top down.
+    pub beneath: Vec<String>,
+    /// Flushes of one writer, asked of the kernel; 0 for a target that is only read.
+    pub flushes: u64,
+    /// Flushes that the disks completed meanwhile, for whomever; writes, of disks without a volatile cache. `None` when
+    /// the kernel does not count them.
+    pub counted_by_disks: Option<u64>,
+    /// Flushes beside those on the storage beneath; `None` when there is no place for it.
+    pub control: Option<Control>,
+    /// How that place was found, or why there is none.
+    pub control_because: String,
+}
+
 /// Flushes of a target beside those in a control directory.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Control {
@@ -125,7 +161,7 @@ pub struct Control {
     pub path: String,
     /// The fastest median of the control over the slowest of the target.
     pub times_sooner: f64,
-    /// So much sooner that the target's flushes cannot have reached the control's disk.
+    /// At least 3 times sooner: the target's flushes cannot have reached the control's disk.
     pub is_suspect: bool,
     /// The same in words, about the target.
     pub says: String,
@@ -195,8 +231,8 @@ pub struct Calibration {
     pub minimum_latency: Option<Extreme>,
     /// Flush latency; empty where nothing may be written.
     pub flushes: Vec<Flushed>,
-    /// Flushes beside those in a control directory; `None` when there is none.
-    pub control: Option<Control>,
+    /// Whether flushes arrive, of each target.
+    pub honesty: Vec<Honesty>,
     /// What was demanded, and the answers.
     pub needs: Vec<Judged>,
     /// A cache in the path.

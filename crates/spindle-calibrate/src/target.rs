@@ -145,6 +145,11 @@ impl Target {
     /// # Errors
     /// [`CalibrateError::Target`]: there is too little room for any.
     pub(crate) fn room(&self, size_bytes: u64) -> Result<u64, CalibrateError> {
+        let file_system = self.place.file_system.as_ref();
+        if file_system.is_some_and(|found| found.kind == "ramfs") {
+            // It has no end but that of memory, and says that nothing is free.
+            return Ok(BYTES_MIN);
+        }
         let free = rustix::fs::statvfs(&self.path)
             .map(|found| found.f_bavail.saturating_mul(found.f_frsize))
             .unwrap_or(0);
@@ -183,9 +188,14 @@ impl Made {
         self.bytes
     }
 
-    /// Whether a file was made for it, which may be written.
+    /// Whether a file was made for it.
     pub fn is_own_file(&self) -> bool {
         self.file.is_some()
+    }
+
+    /// The file that was made for it, which may be written.
+    pub(crate) fn own_file(&self) -> Option<&File> {
+        self.file.as_ref()
     }
 
     /// The device whose counters tell what reached it; `None` where the kernel names none.

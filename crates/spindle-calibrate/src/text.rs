@@ -6,7 +6,9 @@ use spindle_io::real::Caching;
 use spindle_text::quantity::{size_text, thousands};
 
 use crate::need::Answer;
-use crate::result::{Cached, Calibration, Extreme, Kind, PathCurve, Point, TargetFacts, What};
+use crate::result::{
+    Cached, Calibration, Extreme, Honesty, Kind, PathCurve, Point, TargetFacts, Trust, What,
+};
 
 /// The whole text, with a line feed at its end.
 pub fn render(found: &Calibration) -> String {
@@ -15,30 +17,26 @@ pub fn render(found: &Calibration) -> String {
         let _ = writeln!(text, "{}", target_line(target));
     }
     let _ = writeln!(text);
-    extremes(&mut text, found);
-    let _ = writeln!(text);
-    table(&mut text, found);
+    if !found.curves.is_empty() {
+        extremes(&mut text, found);
+        let _ = writeln!(text);
+        table(&mut text, found);
+    }
     flushes(&mut text, found);
     let _ = writeln!(text);
-    let word = match found.cache.cached {
-        Cached::Yes => "CACHED",
-        Cached::NotSeen => "no cache seen",
-        Cached::Unknown => "cache unknown",
-    };
-    let _ = writeln!(text, "{word}: {}.", found.cache.because);
-    if let Some(control) = &found.control {
-        let word = if control.is_suspect {
-            "SUSPECT"
-        } else {
-            "flushes"
-        };
-        let _ = writeln!(text, "{word}: {}.", control.says);
+    if !found.curves.is_empty() {
+        cached(&mut text, found);
+    }
+    for honesty in &found.honesty {
+        trust(&mut text, honesty, found.honesty.len() > 1);
     }
     for judged in &found.needs {
         let word = match judged.answer {
             Answer::Met => "met",
             Answer::Missed => "MISSED",
-            Answer::Unknown => "not known: it was not measured, or reads were cached",
+            Answer::Unknown => {
+                "not known: it was not measured, reads were cached, or flushes do not reach a disk"
+            }
         };
         let _ = writeln!(text, "Need {}: {word}.", judged.need);
     }
@@ -46,6 +44,15 @@ pub fn render(found: &Calibration) -> String {
         let _ = writeln!(text, "Note: {note}.");
     }
     text
+}
+
+fn cached(text: &mut String, found: &Calibration) {
+    let word = match found.cache.cached {
+        Cached::Yes => "CACHED",
+        Cached::NotSeen => "no cache seen",
+        Cached::Unknown => "cache unknown",
+    };
+    let _ = writeln!(text, "{word}: {}.", found.cache.because);
 }
 
 fn target_line(target: &TargetFacts) -> String {
@@ -164,6 +171,33 @@ fn flushes(text: &mut String, found: &Calibration) {
             if flushed.is_steady { "" } else { " ~" },
         );
     }
+}
+
+/// What the flushes of a target are worth, and what they were compared with.
+fn trust(text: &mut String, honesty: &Honesty, names_target: bool) {
+    let word = match honesty.trust {
+        Trust::Arrives => "flushes arrive",
+        Trust::Ignored => "FLUSHES IGNORED",
+        Trust::Memory => "MEMORY",
+        Trust::Unknown => "flushes unknown",
+    };
+    let of = match names_target {
+        true => format!(", {}", honesty.target),
+        false => String::new(),
+    };
+    let _ = writeln!(text, "{word}{of}: {}.", honesty.because);
+    if !honesty.beneath.is_empty() {
+        let _ = writeln!(text, "  beneath: {}", honesty.beneath.join(" > "));
+    }
+    let because = &honesty.control_because;
+    let _ = match &honesty.control {
+        Some(control) => writeln!(
+            text,
+            "  control: {} ({because}); it {}",
+            control.path, control.says
+        ),
+        None => writeln!(text, "  control: none; {because}"),
+    };
 }
 
 /// A time in microseconds or milliseconds, to three figures about.

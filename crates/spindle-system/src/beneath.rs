@@ -17,6 +17,8 @@ const DEPTH_MAX: u32 = 16;
 /// `commit`).
 const EXT4_COMMIT_MS: u64 = 5_000;
 const BTRFS_COMMIT_MS: u64 = 30_000;
+/// What the kernel writes behind the name of a file that was removed.
+const REMOVED: &str = " (deleted)";
 
 /// A file system or a device that bytes pass on their way down.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,6 +46,8 @@ pub struct FileSystemLayer {
     pub commit_interval_ms: Option<u64>,
     /// Whether a flush at the top makes this file system flush: not so beneath a loop device without a write cache.
     pub is_flushed: bool,
+    /// Whether nothing is known to lie beneath it.
+    pub is_lowest: bool,
 }
 
 /// What a device says of its write cache.
@@ -58,8 +62,12 @@ pub enum WriteCache {
 /// A block device.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeviceLayer {
-    /// The kernel's name: `sdb`, `loop0`, `zram0`.
+    /// The kernel's name: `sdb`, `loop0`, `zram0`; the disk's for a partition.
     pub name: String,
+    /// Its number; `None` when the kernel does not tell.
+    pub number: Option<DeviceNumber>,
+    /// The file of a loop device, unless it was removed.
+    pub backing_file: Option<PathBuf>,
     /// As the kernel treats it: with a write-back cache it is sent flushes. `None` when the kernel does not tell.
     pub write_cache: Option<WriteCache>,
     /// As the hardware says, where the kernel shows that apart (SCSI).
@@ -68,6 +76,8 @@ pub struct DeviceLayer {
     pub atomic_write_bytes: u64,
     /// Whether a flush at the top is handed down to this device.
     pub is_flushed: bool,
+    /// Whether nothing is known to lie beneath it.
+    pub is_lowest: bool,
 }
 
 impl FileSystemLayer {
@@ -75,6 +85,72 @@ impl FileSystemLayer {
     pub fn has(&self, option: &str) -> bool {
         self.options.iter().any(|set| set == option)
     }
+
+    /// The value of an option such as `upperdir=/up`.
+    pub fn value_of(&self, key: &str) -> Option<&str> {
+        value_of(&self.options, key)
+    }
+
+    /// The option with which it sends its device no flushes (Documentation/admin-guide/ext4.rst, btrfs(5), f2fs.rst).
+    pub fn no_barrier(&self) -> Option<&'static str> {
+        let f2fs = (self.kind == "f2fs").then_some("fsync_mode=nobarrier");
+        let options = ["nobarrier", "barrier=0"].into_iter().chain(f2fs);
+        options.into_iter().find(|option| self.has(option))
+    }
+
+    /// The option with which an overlay flushes nothing (Documentation/filesystems/overlayfs.rst).
+    pub fn is_volatile(&self) -> Option<&'static str> {
+        let options = ["volatile", "fsync=volatile"];
+        let found = options.into_iter().find(|option| self.has(option));
+        found.filter(|_| self.kind == "overlay")
+    }
+
+    /// Whether its files are memory.
+    pub fn is_memory(&self) -> bool {
+        ["tmpfs", "ramfs", "hugetlbfs", "devtmpfs"].contains(&self.kind.as_str())
+    }
+
+    /// Whether another machine, or the host of this one, keeps its files.
+    pub fn is_remote(&self) -> bool {
+        let kinds = [
+            "nfs",
+            "nfs4",
+            "cifs",
+            "smb3",
+            "9p",
+            "virtiofs",
+            "ceph",
+            "glusterfs",
+        ];
+        kinds.contains(&self.kind.as_str())
+    }
+
+    /// Whether a process answers for it, which does with a flush what it likes.
+    pub fn is_fuse(&self) -> bool {
+        self.kind.starts_with("fuse")
+    }
+}
+
+impl DeviceLayer {
+    /// Whether it is memory, compressed or not, or keeps nothing at all.
+    pub fn is_memory(&self) -> bool {
+        ["zram", "ram", "nullb"]
+            .into_iter()
+            .any(|name| self.is_numbered(name))
+    }
+
+    /// Whether its name is this one with a number, such as `nbd0`.
+    pub fn is_numbered(&self, name: &str) -> bool {
+        let number = self.name.strip_prefix(name);
+        number
+            .is_some_and(|number| !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit()))
+    }
+}
+
+/// The value of `key=value` among options.
+fn value_of<'a>(options: &'a [String], key: &str) -> Option<&'a str> {
+    let mut options = options.iter();
+    options.find_map(|option| option.strip_prefix(key)?.strip_prefix('='))
 }
 
 /// All that lies beneath a path, from the top down.
@@ -169,16 +245,7 @@ impl Walk<'_> {
         let options: Vec<String> = mount.options.split(',').map(str::to_owned).collect();
         let device = self.device_of(mount);
         let name = device.and_then(|number| self.name_of(number));
-        let value = |key: &str| {
-            let mut options = options.iter();
-            options.find_map(|option| {
-                option
-                    .strip_prefix(key)?
-                    .strip_prefix('=')
-                    .map(str::to_owned)
-            })
-        };
-        let commit_ms = value("commit").and_then(|seconds| seconds.parse::<u64>().ok());
+        let commit_ms = value_of(&options, "commit").and_then(|text| text.parse::<u64>().ok());
         let commit_ms = commit_ms.filter(|seconds| *seconds > 0);
         let commit_ms = commit_ms.and_then(|seconds| seconds.checked_mul(1000));
         let (has_journal, commit_interval_ms) = match mount.kind.as_str() {
@@ -190,7 +257,7 @@ impl Walk<'_> {
             "xfs" => (Some(true), self.xfs_commit_ms()),
             _ => (None, None),
         };
-        let upper = value("upperdir");
+        let upper = value_of(&options, "upperdir").map(str::to_owned);
         self.layers.push(Layer::FileSystem(FileSystemLayer {
             kind: mount.kind.clone(),
             mount_point: mount.mount_point.clone(),
@@ -198,6 +265,7 @@ impl Walk<'_> {
             has_journal,
             commit_interval_ms,
             is_flushed,
+            is_lowest: device.is_none() && upper.is_none(),
         }));
         match (device, upper) {
             (Some(_), _) if mount.kind == "btrfs" => self.btrfs(mount, is_flushed, depth),
@@ -272,22 +340,28 @@ impl Walk<'_> {
             .iter()
             .find_map(|disk| cache_of(&text(&hardware.join(disk).join("cache_type"))?));
         let atomic = says("queue/atomic_write_unit_max_bytes");
+        let backing_file = says("loop/backing_file");
+        let slaves = names(&directory.join("slaves"));
+        let is_there = |file: &&String| !file.ends_with(REMOVED);
         self.layers.push(Layer::Device(DeviceLayer {
             name,
+            number: says("dev").and_then(|number| number.parse().ok()),
+            backing_file: backing_file.as_ref().filter(is_there).map(PathBuf::from),
             write_cache,
             hardware_cache,
             atomic_write_bytes: atomic.and_then(|bytes| bytes.parse().ok()).unwrap_or(0),
             is_flushed,
+            is_lowest: backing_file.is_none() && slaves.is_empty(),
         }));
         // A stacked device that is taken to have no cache is sent no flush, and hands none down.
         let hands_down = is_flushed && write_cache != Some(WriteCache::WriteThrough);
-        if let Some(file) = says("loop/backing_file") {
-            match file.strip_suffix(" (deleted)") {
+        if let Some(file) = backing_file {
+            match file.strip_suffix(REMOVED) {
                 Some(gone) => self.hidden(format!("the loop device's file {gone} was removed")),
                 None => self.path(Path::new(&file), hands_down, depth + 1),
             }
         }
-        for below in names(&directory.join("slaves")) {
+        for below in slaves {
             let number = text(&directory.join("slaves").join(&below).join("dev"));
             match number.and_then(|number| number.parse().ok()) {
                 Some(number) => self.device(number, hands_down, depth + 1),

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::DeviceNumber;
 use super::block_device::directory_of;
-use super::{SystemTree, text};
+use super::{SystemTree, names, number, text};
 
 /// Sectors in block statistics are 512 bytes whatever the device's own (Linux Documentation/block/stat.rst).
 const STAT_SECTOR_BYTES: u64 = 512;
@@ -51,6 +51,15 @@ impl DiskCounters {
         directory_of(files, device)
             .and_then(|directory| from_sys(&directory))
             .or_else(|| from_diskstats(&files.proc_text("diskstats")?, device))
+    }
+
+    /// Whether the kernel keeps them: it may be told not to (`queue/iostats`), and devices of several paths count on
+    /// each path alone, and so show nothing ever read.
+    pub fn are_kept(files: &SystemTree, device: DeviceNumber) -> bool {
+        let is_asked = directory_of(files, device)
+            .is_none_or(|directory| number::<u8>(&directory.join("queue/iostats")) != Some(0));
+        let counters = DiskCounters::read(files, device).filter(|_| is_asked);
+        counters.is_some_and(|counters| counters.reads + counters.writes > 0)
     }
 
     /// The sum over several devices, for files spread over them; flushes are known if they are for all.
@@ -118,6 +127,23 @@ impl DiskCounters {
             queue_ms: self.queue_ms.saturating_sub(earlier.queue_ms),
         }
     }
+}
+
+/// The disks that stand on no other device and on no file; memory that looks like a disk is not among them.
+pub fn whole_disks(files: &SystemTree) -> Vec<DeviceNumber> {
+    let top = files.sys.join("block");
+    let is_hardware = |name: &String| {
+        let is_memory = ["zram", "ram", "nullb"]
+            .iter()
+            .any(|kind| name.starts_with(kind));
+        let stands_on_another =
+            name.starts_with("loop") || !names(&top.join(name).join("slaves")).is_empty();
+        !is_memory && !stands_on_another
+    };
+    let found = names(&top).into_iter().filter(is_hardware);
+    found
+        .filter_map(|name| number(&top.join(name).join("dev")))
+        .collect()
 }
 
 fn from_sys(directory: &Path) -> Option<DiskCounters> {
@@ -232,6 +258,35 @@ mod tests {
 
     const DEVICE: DeviceNumber = DeviceNumber { major: 8, minor: 1 };
     const STAT: &str = "  100  5 1600 20 50 7 800 30  2 400 60  3 0 100 1  9 4\n";
+
+    #[test]
+    fn disks_are_what_stands_on_nothing_else() {
+        let fixture = Fixture::empty();
+        for (name, number) in [
+            ("sda", "8:0"),
+            ("loop0", "7:0"),
+            ("zram0", "253:0"),
+            ("dm-0", "252:0"),
+        ] {
+            fixture.write(&format!("sys/block/{name}/dev"), number);
+        }
+        fixture.write("sys/block/dm-0/slaves/sda/dev", "8:0");
+        let sda = DeviceNumber { major: 8, minor: 0 };
+        assert_eq!(whole_disks(&fixture.files()), [sda]);
+    }
+
+    #[test]
+    fn counters_that_the_kernel_was_told_not_to_keep_are_none() {
+        let fixture = Fixture::empty();
+        fixture.write("sys/devices/sda1/stat", STAT);
+        fixture.link("sys/dev/block/8:1", "sys/devices/sda1");
+        assert!(DiskCounters::are_kept(&fixture.files(), DEVICE));
+        fixture.write("sys/devices/sda1/queue/iostats", "0\n");
+        assert!(!DiskCounters::are_kept(&fixture.files(), DEVICE));
+        fixture.write("sys/devices/sda1/queue/iostats", "1\n");
+        fixture.write("sys/devices/sda1/stat", "0 0 0 0 0 0 0 0 0 0 0");
+        assert!(!DiskCounters::are_kept(&fixture.files(), DEVICE));
+    }
 
     #[test]
     fn counters_come_from_sys_and_else_from_diskstats() {

@@ -98,8 +98,7 @@ fn reason_of(layer: &Layer) -> Reason {
 
 /// `ext4 on /data`, with the option that decides.
 fn named(of: &FileSystemLayer, line: &Line) -> String {
-    let deciding = ["barrier=0", "nobarrier", "fsync_mode=nobarrier", "volatile"];
-    let option = deciding.iter().find(|option| of.has(option));
+    let option = of.no_barrier().or_else(|| of.is_volatile());
     let option = option.map_or_else(String::new, |option| format!(" ({option})"));
     let journal = match std::ptr::eq(line, &EXT4_NO_JOURNAL) && of.kind != "ext2" {
         true => " without a journal",
@@ -113,7 +112,7 @@ fn named(of: &FileSystemLayer, line: &Line) -> String {
 }
 
 fn of_file_system(of: &FileSystemLayer) -> &'static Line {
-    let no_barrier = of.has("nobarrier") || of.has("barrier=0");
+    let no_barrier = of.no_barrier().is_some();
     if !of.is_flushed {
         return &DEVICE_NOT_FLUSHED;
     }
@@ -127,32 +126,26 @@ fn of_file_system(of: &FileSystemLayer) -> &'static Line {
         "xfs" => &XFS_DEFAULT,
         "btrfs" if no_barrier => &BTRFS_NO_BARRIER,
         "btrfs" => &BTRFS_DEFAULT,
-        "f2fs" if no_barrier || of.has("fsync_mode=nobarrier") => &F2FS_NO_BARRIER,
+        "f2fs" if no_barrier => &F2FS_NO_BARRIER,
         "f2fs" => &F2FS_DEFAULT,
-        "tmpfs" | "ramfs" | "hugetlbfs" | "devtmpfs" => &IN_MEMORY,
-        "overlay" if of.has("volatile") || of.has("fsync=volatile") => &OVERLAY_VOLATILE,
+        _ if of.is_memory() => &IN_MEMORY,
+        "overlay" if of.is_volatile().is_some() => &OVERLAY_VOLATILE,
         "overlay" => &OVERLAY_DEFAULT,
-        "nfs" | "nfs4" | "cifs" | "smb3" | "9p" | "virtiofs" | "ceph" | "glusterfs" => &NETWORK,
-        kind if kind.starts_with("fuse") => &NETWORK,
+        _ if of.is_remote() || of.is_fuse() => &NETWORK,
         "zfs" => &ZFS_SYNC,
         _ => &FILE_SYSTEM_UNKNOWN,
     }
 }
 
 fn of_device(of: &DeviceLayer) -> &'static Line {
-    let numbered = |name: &str| {
-        let number = of.name.strip_prefix(name);
-        number
-            .is_some_and(|number| !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit()))
-    };
-    if ["zram", "ram", "nullb"].into_iter().any(numbered) {
+    if of.is_memory() {
         return &DEVICE_MEMORY;
     }
     match (of.write_cache, of.hardware_cache) {
         (Some(WriteCache::WriteThrough), Some(WriteCache::WriteBack)) => &DEVICE_HARDWARE_CACHE,
         (Some(WriteCache::WriteBack), _) if !of.is_flushed => &DEVICE_NOT_FLUSHED,
         (Some(WriteCache::WriteBack), _) => &DEVICE_FLUSHED,
-        (Some(WriteCache::WriteThrough), _) if numbered("nbd") => &DEVICE_NETWORK,
+        (Some(WriteCache::WriteThrough), _) if of.is_numbered("nbd") => &DEVICE_NETWORK,
         (Some(WriteCache::WriteThrough), _) => &DEVICE_NO_CACHE,
         (None, _) => &DEVICE_UNKNOWN,
     }

@@ -21,10 +21,13 @@ fn settings(pairs: &[(&str, &str)]) -> Settings {
 fn device(name: &str, cache: Option<WriteCache>) -> DeviceLayer {
     DeviceLayer {
         name: name.to_owned(),
+        number: None,
+        backing_file: None,
         write_cache: cache,
         hardware_cache: None,
         atomic_write_bytes: 0,
         is_flushed: true,
+        is_lowest: true,
     }
 }
 
@@ -36,6 +39,7 @@ fn file_system(kind: &str, options: &str) -> FileSystemLayer {
         has_journal: Some(true),
         commit_interval_ms: Some(5_000),
         is_flushed: true,
+        is_lowest: true,
     }
 }
 

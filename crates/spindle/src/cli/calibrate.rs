@@ -19,16 +19,18 @@ pub(super) const CALIBRATE_HELP: &str = "Examples:
   spindle calibrate /dev/sdb /dev/sdc --simulate raid0
   spindle calibrate datafile --caching buffered --json
   spindle calibrate /srv/data --need 'fdatasync p99 < 10ms' --need 'iops > 5000'
+  spindle calibrate /mnt/volume --flushes     do its commits outlive a power cut?
   spindle calibrate /mnt/volume --control /srv/beneath
 
 Block devices and existing files are only read. Nothing is opened for writing but files that the command makes. Random \
 reads of 8 KiB at depth 1, 2, 4 and so on until throughput gains under 5 % or requests take longer than --max-latency, \
 by each access path (sync, slaves, libaio, async); sequential reads of 1 MiB; fdatasync after a write of 8 KiB, by 1 \
-writer and by 16, in a file made for it. A point lasts until its throughput is steady.
+writer and by 16, in a file made for it. A point lasts until its throughput is steady. Flushes are counted at the \
+disks beneath, and timed beside a file without a name on the storage beneath, where there is a place for one.
 
 Exit codes: 0 measured; 1 something failed while measuring; 2 the command line or a target is wrong, and nothing was \
-made, written or measured; 3 a --need is missed; 4 no --need is missed, but one could not be judged, as it was not \
-measured or reads were cached.";
+made, written or measured; 3 a --need is missed; 4 no --need is missed, but one could not be judged: it was not \
+measured, reads were cached, or flushes do not reach a disk.";
 
 const NEED_MISSED: u8 = 3;
 const NEED_UNKNOWN: u8 = 4;
@@ -57,7 +59,10 @@ pub(super) struct Calibrate {
     /// may be given several times, and decides the exit code.
     #[arg(long = "need", value_name = "NEED", value_parser = need)]
     needs: Vec<Need>,
-    /// A directory on the disk beneath: a target that acknowledges flushes far sooner is named.
+    /// Only flushes, in a few seconds: how long they take, and whether they reach a disk.
+    #[arg(long)]
+    flushes: bool,
+    /// A directory on the disk beneath, whose flushes are compared with those of the target; else one is looked for.
     #[arg(long, value_name = "DIR")]
     control: Option<PathBuf>,
     /// Print a JSON object instead of the table.
@@ -103,6 +108,7 @@ pub(super) fn carry_out(asked: Calibrate) -> ExitCode {
         size_bytes: asked.size,
         time_ms: asked.time,
         max_latency_us: asked.max_latency as f64 * 1000.0,
+        only_flushes: asked.flushes,
         control: asked.control,
         needs: asked.needs,
     };

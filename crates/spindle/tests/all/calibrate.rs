@@ -18,7 +18,7 @@ use crate::limits::{Disk, can_limit, output, own_directory};
 /// Measurements do not run beside each other.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
-fn alone() -> MutexGuard<'static, ()> {
+pub(crate) fn alone() -> MutexGuard<'static, ()> {
     ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -193,11 +193,8 @@ fn what_flushes_sooner_than_the_disk_is_suspect_and_needs_decide_the_code() {
     };
     let (code, honest) = measure(at, "fdatasync p50 < 1us");
     assert_eq!(code, Some(3), "{}", honest["needs"]);
-    assert_eq!(
-        honest["control"]["is_suspect"], false,
-        "{}",
-        honest["control"]
-    );
+    let honesty = &honest["honesty"][0];
+    assert_eq!(honesty["control"]["is_suspect"], false, "{honesty}");
     let memory = tempfile::tempdir_in("/dev/shm");
     let Ok(memory) = memory else {
         spindle_harness::skip("/dev/shm");
@@ -210,11 +207,13 @@ fn what_flushes_sooner_than_the_disk_is_suspect_and_needs_decide_the_code() {
         "reads of memory meet no need: {}",
         liar["needs"]
     );
-    assert_eq!(liar["control"]["is_suspect"], true, "{}", liar["control"]);
+    let honesty = &liar["honesty"][0];
+    assert_eq!(honesty["control"]["is_suspect"], true, "{honesty}");
+    assert_eq!(honesty["trust"], "memory", "{honesty}");
 }
 
 /// What is wrong, and a part of what is said.
-const WRONG: [(&[&str], &str); 28] = [
+const WRONG: [(&[&str], &str); 29] = [
     (&[], "<TARGET>"),
     (&["missing"], "No such file or directory"),
     (&["missing/deeper"], "No such file or directory"),
@@ -257,6 +256,7 @@ const WRONG: [(&[&str], &str); 28] = [
         &["good", "--control", "."],
         "name a directory beside --control",
     ),
+    (&["good", "--flushes"], "name a directory on it"),
     (&["good", "--wirte-percent", "50"], "unexpected argument"),
 ];
 

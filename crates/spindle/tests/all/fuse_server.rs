@@ -1,0 +1,197 @@
+//! The smallest file system in user space that a calibration can be led through: one file, kept in a file beneath,
+//! whose flushes are passed on or not. It speaks the kernel's protocol itself (Linux include/uapi/linux/fuse.h, 7.31).
+
+use std::fs::{File, OpenOptions};
+use std::io::{Read, Write};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::thread::JoinHandle;
+
+use rustix::io::FdFlags;
+
+/// Large enough for a header and a write of 128 KiB.
+const MESSAGE_BYTES: usize = 256 << 10;
+const ROOT: u64 = 1;
+const FILE: u64 = 2;
+
+/// A mounted server; it goes with this.
+pub(crate) struct FuseServer {
+    mount_point: PathBuf,
+    serves: Option<JoinHandle<()>>,
+}
+
+impl FuseServer {
+    /// Mounts it at a directory; its file lies in `beneath`. Needs root.
+    pub(crate) fn mount(mount_point: &Path, beneath: &Path, passes_flushes_on: bool) -> FuseServer {
+        let device = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .open("/dev/fuse")
+            .unwrap();
+        // The tool that mounts is to inherit it.
+        rustix::io::fcntl_setfd(&device, FdFlags::empty()).unwrap();
+        let number = device.as_raw_fd();
+        let options = format!("fd={number},rootmode=40000,user_id=0,group_id=0");
+        let status = Command::new("mount")
+            .args([
+                "--internal-only",
+                "--types",
+                "fuse.planted",
+                "--options",
+                &options,
+                "planted",
+            ])
+            .arg(mount_point)
+            .status()
+            .unwrap();
+        assert!(status.success(), "a FUSE file system cannot be mounted");
+        rustix::io::fcntl_setfd(&device, FdFlags::CLOEXEC).unwrap();
+        let mut options = OpenOptions::new();
+        let options = options.read(true).write(true).create_new(true);
+        let kept = options.open(beneath.join("kept")).unwrap();
+        let serves = std::thread::spawn(move || serve(device, &kept, passes_flushes_on));
+        FuseServer {
+            mount_point: mount_point.to_owned(),
+            serves: Some(serves),
+        }
+    }
+}
+
+impl Drop for FuseServer {
+    fn drop(&mut self) {
+        let _ = Command::new("umount")
+            .arg("--lazy")
+            .arg(&self.mount_point)
+            .status();
+        if let Some(serves) = self.serves.take() {
+            let _ = serves.join();
+        }
+    }
+}
+
+/// Answers until the file system is unmounted.
+fn serve(mut device: File, kept: &File, passes_flushes_on: bool) {
+    let mut message = vec![0; MESSAGE_BYTES];
+    loop {
+        match device.read(&mut message) {
+            Ok(length) => {
+                if let Some(answer) = answer(&message[..length], kept, passes_flushes_on) {
+                    let _ = device.write_all(&answer);
+                }
+            }
+            Err(error) if error.raw_os_error() == Some(rustix::io::Errno::NODEV.raw_os_error()) => {
+                return;
+            }
+            Err(_) => {}
+        }
+    }
+}
+
+/// What is sent back; `None` for messages that want no answer.
+fn answer(message: &[u8], kept: &File, passes_flushes_on: bool) -> Option<Vec<u8>> {
+    let u32_at = |at: usize| u32::from_ne_bytes(message[at..at + 4].try_into().unwrap());
+    let u64_at = |at: usize| u64::from_ne_bytes(message[at..at + 8].try_into().unwrap());
+    let (operation, unique, node) = (u32_at(4), u64_at(8), u64_at(16));
+    let opened = || vec![0; 16];
+    let body: Result<Vec<u8>, rustix::io::Errno> = match operation {
+        1 => Err(rustix::io::Errno::NOENT), // LOOKUP
+        2 | 36 | 42 => return None,         // FORGET, INTERRUPT, BATCH_FORGET
+        3 => Ok(attributes(node, kept)),    // GETATTR
+        4 => {
+            // SETATTR, of which only the size is obeyed (FATTR_SIZE)
+            if u32_at(40) & 8 != 0 {
+                kept.set_len(u64_at(56)).unwrap();
+            }
+            Ok(attributes(node, kept))
+        }
+        14 | 27 => Ok(opened()), // OPEN, OPENDIR
+        15 => {
+            // READ
+            let mut data = vec![0; u32_at(56) as usize];
+            let length = kept.read_at(&mut data, u64_at(48)).unwrap();
+            data.truncate(length);
+            Ok(data)
+        }
+        16 => {
+            // WRITE
+            let length = u32_at(56);
+            kept.write_all_at(&message[80..80 + length as usize], u64_at(48))
+                .unwrap();
+            Ok([length.to_ne_bytes(), [0; 4]].concat())
+        }
+        17 => Ok(space()), // STATFS
+        20 => {
+            // FSYNC
+            if passes_flushes_on {
+                kept.sync_data().unwrap();
+            }
+            Ok(Vec::new())
+        }
+        10 | 18 | 25 | 29 => Ok(Vec::new()), // UNLINK, RELEASE, FLUSH, RELEASEDIR
+        26 => Ok(greeting()),                // INIT
+        35 => Ok([entry(kept), opened()].concat()), // CREATE
+        _ => Err(rustix::io::Errno::NOSYS),
+    };
+    let (error, body) = match body {
+        Ok(body) => (0, body),
+        Err(error) => (-error.raw_os_error(), Vec::new()),
+    };
+    let length = (16 + body.len()) as u32;
+    let header = [
+        &length.to_ne_bytes()[..],
+        &error.to_ne_bytes(),
+        &unique.to_ne_bytes(),
+    ]
+    .concat();
+    Some([header, body].concat())
+}
+
+fn greeting() -> Vec<u8> {
+    let mut out = vec![0; 64];
+    let mut put = |at: usize, value: u32| out[at..at + 4].copy_from_slice(&value.to_ne_bytes());
+    put(0, 7);
+    put(4, 31);
+    put(8, 128 << 10);
+    put(20, 128 << 10);
+    put(24, 1);
+    out
+}
+
+fn space() -> Vec<u8> {
+    let mut out = vec![0; 80];
+    for at in [0, 8, 16, 24, 32] {
+        out[at..at + 8].copy_from_slice(&(1_u64 << 20).to_ne_bytes());
+    }
+    for (at, value) in [(40, 4096_u32), (44, 255), (48, 4096)] {
+        out[at..at + 4].copy_from_slice(&value.to_ne_bytes());
+    }
+    out
+}
+
+/// `struct fuse_attr`.
+fn attribute(node: u64, kept: &File) -> Vec<u8> {
+    let mut out = vec![0; 88];
+    let (mode, bytes) = match node {
+        ROOT => (0o040_755_u32, 0),
+        _ => (0o100_600, kept.metadata().unwrap().len()),
+    };
+    for (at, value) in [(0, node), (8, bytes), (16, bytes / 512)] {
+        out[at..at + 8].copy_from_slice(&value.to_ne_bytes());
+    }
+    for (at, value) in [(60, mode), (64, 1), (80, 4096)] {
+        out[at..at + 4].copy_from_slice(&value.to_ne_bytes());
+    }
+    out
+}
+
+fn attributes(node: u64, kept: &File) -> Vec<u8> {
+    [vec![0; 16], attribute(node, kept)].concat()
+}
+
+fn entry(kept: &File) -> Vec<u8> {
+    // Its name need not be looked up again for a while.
+    let node = [FILE, 1, 3600].map(u64::to_ne_bytes).concat();
+    [node, vec![0; 16], attribute(FILE, kept)].concat()
+}
