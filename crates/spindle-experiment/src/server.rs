@@ -52,7 +52,7 @@ fn read_url(reader: &mut Reader<'_>, kind: ServerKind) -> Result<Option<Address>
     let refused = |title: String, label: String| {
         reader.conflict(&["url"], title, label, format!("allowed: {ALLOWED}"))
     };
-    let address = Address::parse(text)
+    let address = Address::complete(text)
         .map_err(|error| refused("url cannot be used".to_owned(), error.to_string()))?;
     if kind != address.kind() {
         return Err(refused(
@@ -177,7 +177,7 @@ mod tests {
             ("name = ", "nam = ", "nam is not a setting"),
             ("\"postgres\"", "\"mariadb\"", "no address of engine"),
             ("\"postgres\"", "\"sqlite\"", "no address of engine"),
-            ("@h/d", "@h/d?sslmode=require", "encrypted"),
+            ("@h/d", "@h/d?sslmode=requir", "its sslmode is none of"),
             ("url = ", "password_env = ", "url is not"),
             ("@h/d\" }", "@h/d }", "not TOML"),
         ] {

@@ -1,14 +1,18 @@
 //! A connection to a server: to Spindle's server over its socket, to an existing one as its address says.
 
+use std::error::Error;
 use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use mysql::consts::CapabilityFlags;
 use mysql::prelude::{Protocol, Queryable};
-use mysql::{Conn, DriverError, OptsBuilder, Params, QueryResult, Statement};
+use mysql::{
+    ClientIdentity, Conn, DriverError, OptsBuilder, Params, QueryResult, SslOpts, Statement,
+};
 use spindle_system::SystemTree;
 use spindle_system::threads::{thread_of, written_bytes};
 use spindle_workload::SessionError;
@@ -18,6 +22,8 @@ use spindle_workload::sql::{Dialect, LoadPart, SqlConnection, Value};
 use super::load;
 use super::values::{AnswerRow, parameter};
 use crate::sql::address::Reach;
+use crate::sql::encryption::TlsMode;
+use crate::sql::tls;
 use crate::sql::{Address, Password};
 
 /// The database that workloads have their tables in.
@@ -43,6 +49,47 @@ pub(super) struct Access {
     options: OptsBuilder,
     /// Of a server of Spindle's own, the open directory that the socket is in: its own path may be too long for one.
     _directory: Option<Arc<File>>,
+    encryption: Option<Encryption>,
+}
+
+/// How connections over a network are encrypted.
+#[derive(Clone)]
+struct Encryption {
+    address: Address,
+    options: SslOpts,
+    /// The server has said that it cannot, and a connection without is wanted then.
+    is_plain: Arc<AtomicBool>,
+}
+
+impl Encryption {
+    /// As an address says; `None`: never.
+    fn of(address: &Address) -> Option<Encryption> {
+        let said = &address.encryption;
+        let mode = said.in_force();
+        if mode == TlsMode::Disable || matches!(address.reach, Reach::Socket(_)) {
+            return None;
+        }
+        let pair = said.certificate.clone().zip(said.key.clone());
+        let options = SslOpts::default()
+            .with_client_identity(
+                pair.map(|(certificate, key)| ClientIdentity::new(certificate, key)),
+            )
+            .with_root_cert_path(said.ca.clone())
+            .with_danger_accept_invalid_certs(mode < TlsMode::VerifyCa)
+            .with_danger_skip_domain_validation(mode < TlsMode::VerifyFull);
+        Some(Encryption {
+            address: address.clone(),
+            options,
+            is_plain: Arc::default(),
+        })
+    }
+
+    fn host(&self) -> &str {
+        match &self.address.reach {
+            Reach::Host { host, .. } => host,
+            Reach::Socket(_) => "localhost",
+        }
+    }
 }
 
 impl Access {
@@ -56,6 +103,7 @@ impl Access {
                 .pass(Some(password))
                 .db_name(Some(DATABASE)),
             _directory: Some(Arc::new(directory)),
+            encryption: None,
         }
     }
 
@@ -84,6 +132,7 @@ impl Access {
                 .pass(password.map(Password::text))
                 .db_name(database),
             _directory: None,
+            encryption: Encryption::of(address),
         }
     }
 
@@ -109,7 +158,43 @@ impl Access {
             .read_timeout(patience)
             // An update that finds its row and changes nothing has found it.
             .additional_capabilities(CapabilityFlags::CLIENT_FOUND_ROWS);
-        Conn::new(options).map_err(session_error)
+        let Some(encryption) = &self.encryption else {
+            return Conn::new(options).map_err(session_error);
+        };
+        if encryption.is_plain.load(Ordering::Relaxed) {
+            return Conn::new(options).map_err(session_error);
+        }
+        // Its files, before anything connects.
+        tls::Tls::of(&encryption.address)
+            .map_err(|error| SessionError::Failed(error.to_string()))?;
+        let encrypted = options.clone().ssl_opts(Some(encryption.options.clone()));
+        match Conn::new(encrypted) {
+            Ok(connection) => Ok(connection),
+            Err(mysql::Error::DriverError(DriverError::TlsNotSupported)) => {
+                if encryption.address.encryption.in_force() > TlsMode::Prefer {
+                    return Err(SessionError::Failed(
+                        "the server does not encrypt connections, which its ssl-mode asks for"
+                            .to_owned(),
+                    ));
+                }
+                encryption.is_plain.store(true, Ordering::Relaxed);
+                Conn::new(options).map_err(session_error)
+            }
+            Err(error) => Err(encrypted_error(error, encryption.host())),
+        }
+    }
+}
+
+/// What an error means when an encrypted connection is made: a server that is not to be trusted is no lost one.
+fn encrypted_error(error: mysql::Error, host: &str) -> SessionError {
+    let inner = match &error {
+        mysql::Error::IoError(inner) => Some(inner),
+        mysql::Error::CodecError(inner) => inner.source().and_then(|inner| inner.downcast_ref()),
+        _ => None,
+    };
+    match inner.and_then(tls::tls_error) {
+        Some(inner) => SessionError::Failed(tls::words(inner, host)),
+        None => session_error(error),
     }
 }
 

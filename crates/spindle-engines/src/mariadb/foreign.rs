@@ -14,6 +14,7 @@ use super::settings::in_force;
 use crate::EngineError;
 use crate::engine::{Counters, EngineCounts, EngineWait, SegmentSize};
 use crate::promise::{self, Promise, Storage};
+use crate::sql::tls;
 use crate::sql::{
     Address, ForeignServer, FoundServer, Password, Purpose, RunningServer, Schema, SchemaGone, Stop,
 };
@@ -48,6 +49,7 @@ impl ForeignServer for MariaDb {
         told.map_err(refused)?;
         let mut settings = Vec::new();
         let mut notes = Vec::new();
+        notes.extend(encryption_of(&mut connection, address));
         let asked = connection.ask(SETTINGS, &mut |row| {
             let (name, value) = (row.text(0)?, row.text(1)?);
             settings.push(format!("{name} = {value}"));
@@ -172,6 +174,23 @@ fn come_to_server(schema: &Schema) -> Result<MariaDbConnection, SessionError> {
 fn come_for(access: &Access) -> Result<MariaDbConnection, SessionError> {
     let connection = access.connect_for(SILENCE)?;
     Ok(MariaDbConnection::new(connection, None))
+}
+
+/// What an encrypted connection is, as the server tells it.
+fn encryption_of(connection: &mut MariaDbConnection, address: &Address) -> Option<String> {
+    let mut words = Vec::new();
+    let asked = "show session status where variable_name in ('Ssl_version', 'Ssl_cipher')";
+    let told = connection.ask(asked, &mut |row| {
+        words.push((row.text(0)?, row.text(1)?));
+        Ok(())
+    });
+    told.ok()?;
+    let of = |name: &str| {
+        let found = words.iter().find(|(word, _)| word == name)?;
+        Some(found.1.as_str()).filter(|word| !word.is_empty())
+    };
+    let version = format!("{}, {}", of("Ssl_version")?, of("Ssl_cipher")?);
+    Some(tls::described(&address.encryption, &version))
 }
 
 /// The first column of an answer.

@@ -105,6 +105,11 @@ impl PostgresConnection {
         self
     }
 
+    /// What it is, if it is encrypted.
+    pub fn encryption(&self) -> Option<String> {
+        self.wire.encryption()
+    }
+
     /// A simple query that has no answer but its end.
     fn simple(&mut self, message: &[u8]) -> Result<(), SessionError> {
         self.wire.send_bytes(message)?;

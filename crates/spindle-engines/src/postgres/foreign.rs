@@ -10,14 +10,13 @@ use spindle_workload::sql::SqlConnection;
 use super::Postgres;
 use super::connection::PostgresConnection;
 use super::counts::Statistics;
+use super::encryption::connect;
 use super::settings::in_force;
-use super::stream::Stream;
 use super::waits::{WaitSampler, Whose};
-use super::wire::Login;
 use crate::EngineError;
 use crate::engine::{Counters, EngineCounts, EngineWait, Housekeeping, SegmentSize};
 use crate::promise::{self, Promise, Storage};
-use crate::sql::address::Reach;
+use crate::sql::tls;
 use crate::sql::{
     Address, ForeignServer, FoundServer, Password, Purpose, RunningServer, Schema, SchemaGone, Stop,
 };
@@ -53,6 +52,8 @@ impl ForeignServer for Postgres {
         }
         let mut settings = Vec::new();
         let mut notes = Vec::new();
+        let encryption = connection.encryption();
+        notes.extend(encryption.map(|version| tls::described(&address.encryption, &version)));
         let asked = connection.ask(SETTINGS, &mut |row| {
             let (name, value) = (row.text(0)?, row.text(1)?);
             if !value.is_empty() {
@@ -140,24 +141,6 @@ impl ForeignServer for Postgres {
 fn failed(what: &str, schema: &Schema, error: &SessionError) -> EngineError {
     let what = format!("{what} the schema {} on {}", schema.name, schema.address);
     EngineError::failed(what, error)
-}
-
-fn connect(
-    address: &Address,
-    password: Option<&Password>,
-    application: &str,
-) -> Result<PostgresConnection, SessionError> {
-    let stream = match &address.reach {
-        Reach::Host { host, port } => Stream::to_host(host, *port)?,
-        Reach::Socket(path) => Stream::to_socket(path)?,
-    };
-    let login = Login {
-        user: address.user.clone(),
-        password: password.map(|password| password.text().to_owned()),
-        database: address.database.clone().unwrap_or_default(),
-        application: application.to_owned(),
-    };
-    PostgresConnection::connect(stream, &login, None)
 }
 
 /// Comes to work in a schema, made or not. Sessions bear its name, by which their waits are known.

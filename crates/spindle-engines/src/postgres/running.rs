@@ -28,6 +28,7 @@ use crate::engine::{
 };
 use crate::promise::{self, Promise, Storage};
 use crate::sql::child_server::{ChildServer, Habits};
+use crate::sql::encryption::ChannelBinding;
 use crate::sql::{Purpose, RunningServer, Stop};
 
 /// Recovery from a crash takes as long as its redo is long.
@@ -63,6 +64,7 @@ impl Access {
                 password: Some(cluster.password()?),
                 database: "postgres".to_owned(),
                 application: "spindle".to_owned(),
+                channel_binding: ChannelBinding::Disable,
             },
         })
     }

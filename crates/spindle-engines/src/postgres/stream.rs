@@ -1,4 +1,4 @@
-//! What a client and a server talk over: a socket of this machine, or a network's.
+//! What a client and a server talk over: a socket of this machine, or a network's, which may be encrypted.
 
 use std::io::{self, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
@@ -9,6 +9,12 @@ use std::time::Duration;
 use rustix::net::sockopt;
 use spindle_workload::SessionError;
 
+use crate::sql::tls::{Encrypted, Tls, tls_error, words};
+
+/// Asks a server to encrypt the connection ("SSLRequest": length, code), and what it answers when it will.
+const SSL_REQUEST: [u8; 8] = [0, 0, 0, 8, 0x04, 0xd2, 0x16, 0x2f];
+const WILL: u8 = b'S';
+const WILL_NOT: u8 = b'N';
 /// How long a server on a network may take to answer at all.
 const CONNECT_LIMIT: Duration = Duration::from_secs(10);
 /// A server that is silent is asked whether it is still there after so long, and so often; one that does not take what
@@ -23,6 +29,16 @@ pub(super) enum Stream {
     Unix(UnixStream),
     /// Over a network.
     Tcp(TcpStream),
+    /// The same, encrypted; and what it is known by to SCRAM.
+    Encrypted(Box<Encrypted>, Option<Vec<u8>>),
+}
+
+/// What became of a wish for encryption.
+pub(super) enum Asked {
+    /// It is.
+    Encrypted(Stream),
+    /// The server cannot, or will not, and waits for what comes next.
+    Plain(Stream),
 }
 
 impl Stream {
@@ -51,6 +67,58 @@ impl Stream {
         }
         Err(wrong(failure))
     }
+
+    /// Asks for encryption, before anything else is said.
+    ///
+    /// # Errors
+    /// The server is not to be trusted, or it says what no server says.
+    pub fn ask_for(self, tls: &Tls) -> Result<Asked, SessionError> {
+        let Stream::Tcp(mut stream) = self else {
+            return Ok(Asked::Plain(self));
+        };
+        let mut answer = [0];
+        // No byte more: what follows without encryption is not the server's (CVE-2021-23222).
+        let asked = stream.write_all(&SSL_REQUEST);
+        let asked = asked.and_then(|()| stream.read_exact(&mut answer));
+        asked.map_err(|error| lost("the server, to ask it for encryption", &error))?;
+        match answer[0] {
+            WILL => {
+                let encrypted = tls.encrypt(stream)?;
+                let end_point = tls.end_point(&encrypted);
+                let encrypted = Box::new(encrypted);
+                Ok(Asked::Encrypted(Stream::Encrypted(encrypted, end_point)))
+            }
+            WILL_NOT => Ok(Asked::Plain(Stream::Tcp(stream))),
+            _ => Err(SessionError::Failed(
+                "the server does not know what encryption is, or has no room for another client"
+                    .to_owned(),
+            )),
+        }
+    }
+
+    /// What an encrypted connection is; `None` for one that is not.
+    pub fn encryption(&self) -> Option<String> {
+        match self {
+            Stream::Encrypted(encrypted, _) => Some(crate::sql::tls::version(&encrypted.conn)),
+            _ => None,
+        }
+    }
+
+    /// What an encrypted connection is known by to SCRAM.
+    pub fn end_point(&self) -> Option<&[u8]> {
+        match self {
+            Stream::Encrypted(_, end_point) => end_point.as_deref(),
+            _ => None,
+        }
+    }
+}
+
+/// What an error of an encrypted connection means: that a server refuses a client is heard of when it is read from.
+pub(super) fn meaning(error: &io::Error) -> SessionError {
+    match tls_error(error) {
+        Some(error) => SessionError::Failed(words(error, "this host")),
+        None => SessionError::Lost(format!("the connection: {error}")),
+    }
 }
 
 /// A message goes out at once; a host that has vanished is noticed (tcp(7)).
@@ -74,6 +142,7 @@ impl Read for Stream {
         match self {
             Stream::Unix(stream) => stream.read(into),
             Stream::Tcp(stream) => stream.read(into),
+            Stream::Encrypted(stream, _) => stream.read(into),
         }
     }
 }
@@ -83,10 +152,15 @@ impl Write for Stream {
         match self {
             Stream::Unix(stream) => stream.write(from),
             Stream::Tcp(stream) => stream.write(from),
+            Stream::Encrypted(stream, _) => stream.write(from),
         }
     }
 
+    /// What is not sent yet is encrypted and waits for room.
     fn flush(&mut self) -> io::Result<()> {
-        Ok(())
+        match self {
+            Stream::Encrypted(stream, _) => stream.flush(),
+            _ => Ok(()),
+        }
     }
 }

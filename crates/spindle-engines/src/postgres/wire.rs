@@ -8,7 +8,9 @@ use std::ops::Range;
 
 use bytes::BytesMut;
 use postgres_protocol::authentication::md5_hash;
-use postgres_protocol::authentication::sasl::{ChannelBinding, SCRAM_SHA_256, ScramSha256};
+use postgres_protocol::authentication::sasl::{
+    self, SCRAM_SHA_256, SCRAM_SHA_256_PLUS, ScramSha256,
+};
 use postgres_protocol::message::backend::{
     self, AUTHENTICATION_TAG, BACKEND_KEY_DATA_TAG, ERROR_RESPONSE_TAG, NOTICE_RESPONSE_TAG,
     NOTIFICATION_RESPONSE_TAG, PARAMETER_STATUS_TAG, READY_FOR_QUERY_TAG,
@@ -16,8 +18,9 @@ use postgres_protocol::message::backend::{
 use postgres_protocol::message::frontend;
 use spindle_workload::SessionError;
 
-use super::stream::Stream;
+use super::stream::{Stream, meaning};
 use super::temporary;
+use crate::sql::encryption::ChannelBinding;
 
 const INPUT_BYTES: usize = 16 << 10;
 /// Tag and length of a message.
@@ -29,6 +32,12 @@ const AUTHENTICATION_MD5: i32 = 5;
 const AUTHENTICATION_SASL: i32 = 10;
 const AUTHENTICATION_SASL_CONTINUE: i32 = 11;
 const AUTHENTICATION_SASL_FINAL: i32 = 12;
+/// What is said of a server that lets us in otherwise.
+const NOT_BOUND: &str =
+    "its channel_binding is require, and the server does not ask for SCRAM-SHA-256-PLUS";
+/// And of one that would have the password itself.
+const NOT_TOLD: &str = "the server asks for the password as it is written, and the connection is not encrypted, so it \
+                        was not told: scram-sha-256 and md5 keep it to themselves";
 /// What a server says of its transaction when there is none.
 const IDLE: u8 = b'I';
 
@@ -43,6 +52,8 @@ pub(super) struct Login {
     pub database: String,
     /// What the server is to call the session.
     pub application: String,
+    /// Whether the password is proved for the encrypted connection alone.
+    pub channel_binding: ChannelBinding,
 }
 
 /// A connection that messages go over.
@@ -108,10 +119,12 @@ impl Wire {
     }
 
     fn authenticate(&mut self, login: &Login) -> Result<(), SessionError> {
-        let wrong = |error: std::io::Error| SessionError::Failed(format!("password: {error}"));
+        let failed = |text: &str| Err(SessionError::Failed(text.to_owned()));
         let password = login.password.as_deref();
         let bytes = password.unwrap_or_default().as_bytes();
-        let mut scram = ScramSha256::new(bytes, ChannelBinding::unsupported());
+        let must_bind = login.channel_binding == ChannelBinding::Require;
+        let mut scram = None;
+        let mut is_proved = false;
         loop {
             let message = self.next_message()?;
             if message.tag != AUTHENTICATION_TAG {
@@ -120,38 +133,51 @@ impl Wire {
             let body = &self.input[message.body];
             let (kind, data) = (number_at(body, 0)?, body.get(4..).unwrap_or_default());
             match kind {
+                // A server that began to prove itself is to have done so.
+                AUTHENTICATION_OK if scram.is_some() && !is_proved => {
+                    return failed("the server does not prove that it knows the password");
+                }
+                AUTHENTICATION_OK if must_bind && scram.is_none() => return failed(NOT_BOUND),
                 AUTHENTICATION_OK => return Ok(()),
+                AUTHENTICATION_CLEARTEXT | AUTHENTICATION_MD5 if must_bind => {
+                    return failed(NOT_BOUND);
+                }
                 AUTHENTICATION_SASL | AUTHENTICATION_MD5 if password.is_none() => {
-                    return Err(SessionError::Failed(
-                        "the server asks for a password, and there is none".to_owned(),
-                    ));
+                    return failed("the server asks for a password, and there is none");
                 }
-                AUTHENTICATION_CLEARTEXT => {
-                    return Err(SessionError::Failed(
-                        "the server asks for the password as it is written, and the connection is not encrypted, so it was \
-                         not told: scram-sha-256 and md5 keep it to themselves"
-                            .to_owned(),
-                    ));
+                AUTHENTICATION_CLEARTEXT if self.stream.encryption().is_some() => {
+                    self.tell(bytes)?;
                 }
+                AUTHENTICATION_CLEARTEXT => return failed(NOT_TOLD),
                 AUTHENTICATION_MD5 => {
                     let salt = data.get(..4).and_then(|salt| salt.try_into().ok());
                     let salt = salt.ok_or_else(|| unexpected("md5 without its salt"))?;
                     let hash = md5_hash(login.user.as_bytes(), bytes, salt);
-                    frontend::password_message(hash.as_bytes(), &mut self.out).map_err(wrong)?;
-                    self.send()?;
+                    self.tell(hash.as_bytes())?;
                 }
                 AUTHENTICATION_SASL => {
-                    let first = scram.message();
-                    frontend::sasl_initial_response(SCRAM_SHA_256, first, &mut self.out)
+                    let end_point = self.stream.end_point();
+                    let (word, binding) = bound(data, login.channel_binding, end_point)?;
+                    let begun = scram.insert(ScramSha256::new(bytes, binding));
+                    frontend::sasl_initial_response(word, begun.message(), &mut self.out)
                         .map_err(wrong)?;
                     self.send()?;
                 }
                 AUTHENTICATION_SASL_CONTINUE => {
-                    scram.update(data).map_err(wrong)?;
-                    frontend::sasl_response(scram.message(), &mut self.out).map_err(wrong)?;
+                    let begun = scram
+                        .as_mut()
+                        .ok_or_else(|| unexpected("SASL out of order"))?;
+                    begun.update(data).map_err(wrong)?;
+                    frontend::sasl_response(begun.message(), &mut self.out).map_err(wrong)?;
                     self.send()?;
                 }
-                AUTHENTICATION_SASL_FINAL => scram.finish(data).map_err(wrong)?,
+                AUTHENTICATION_SASL_FINAL => {
+                    let begun = scram
+                        .as_mut()
+                        .ok_or_else(|| unexpected("SASL out of order"))?;
+                    begun.finish(data).map_err(wrong)?;
+                    is_proved = true;
+                }
                 other => {
                     return Err(SessionError::Failed(format!(
                         "the server asks for authentication of kind {other}, and Spindle knows scram-sha-256 and md5 only"
@@ -159,6 +185,17 @@ impl Wire {
                 }
             }
         }
+    }
+
+    /// Tells a password, or its hash.
+    fn tell(&mut self, bytes: &[u8]) -> Result<(), SessionError> {
+        frontend::password_message(bytes, &mut self.out).map_err(wrong)?;
+        self.send()
+    }
+
+    /// What its connection is, if it is encrypted.
+    pub fn encryption(&self) -> Option<String> {
+        self.stream.encryption()
     }
 
     /// Whether a transaction is open, failed or not.
@@ -174,6 +211,7 @@ impl Wire {
     /// Sends what is in `out`.
     pub fn send(&mut self) -> Result<(), SessionError> {
         let sent = self.stream.write_all(&self.out);
+        let sent = sent.and_then(|()| self.stream.flush());
         self.out.clear();
         let Err(error) = sent else {
             return Ok(());
@@ -182,7 +220,7 @@ impl Wire {
         while !self.is_closed {
             self.next_message()?;
         }
-        Err(SessionError::Lost(format!("the connection: {error}")))
+        Err(meaning(&error))
     }
 
     /// Sends bytes as they are.
@@ -282,7 +320,7 @@ impl Wire {
                 Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
                 Err(error) => {
                     self.is_closed = true;
-                    return Err(SessionError::Lost(format!("the connection: {error}")));
+                    return Err(meaning(&error));
                 }
             }
         }
@@ -297,8 +335,51 @@ impl Drop for Wire {
             frontend::terminate(&mut self.out);
             // A server that is gone need not be told.
             let _ = self.stream.write_all(&self.out);
+            let _ = self.stream.flush();
         }
     }
+}
+
+/// What went wrong with a password.
+fn wrong(error: std::io::Error) -> SessionError {
+    SessionError::Failed(format!("password: {error}"))
+}
+
+/// By which mechanism a password is proved, of those that the server offers, and for which connection.
+fn bound(
+    offered: &[u8],
+    wanted: ChannelBinding,
+    end_point: Option<&[u8]>,
+) -> Result<(&'static str, sasl::ChannelBinding), SessionError> {
+    let mut words = offered.split(|byte| *byte == 0);
+    let can = words.any(|word| word == SCRAM_SHA_256_PLUS.as_bytes());
+    match (wanted, end_point) {
+        (ChannelBinding::Disable, _) => {
+            Ok((SCRAM_SHA_256, sasl::ChannelBinding::unsupported()))
+        }
+        (_, Some(end_point)) if can => {
+            let binding = sasl::ChannelBinding::tls_server_end_point(end_point.to_vec());
+            Ok((SCRAM_SHA_256_PLUS, binding))
+        }
+        (ChannelBinding::Require, Some(_)) => Err(SessionError::Failed(NOT_BOUND.to_owned())),
+        (ChannelBinding::Require, None) => Err(SessionError::Failed(
+            "its channel_binding is require, and the connection is not encrypted, or by a certificate that it cannot be \
+             bound to"
+                .to_owned(),
+        )),
+        // That we could is told: a server that offers it then knows that another is between.
+        (ChannelBinding::Prefer, Some(_)) => {
+            Ok((SCRAM_SHA_256, sasl::ChannelBinding::unrequested()))
+        }
+        (ChannelBinding::Prefer, None) => {
+            Ok((SCRAM_SHA_256, sasl::ChannelBinding::unsupported()))
+        }
+    }
+}
+
+/// Whether a server refused a connection for how it came: none of its rules (`pg_hba.conf`) lets it in.
+pub(super) fn is_refused(error: &SessionError) -> bool {
+    matches!(error, SessionError::Failed(text) if text.ends_with("(SQLSTATE 28000)"))
 }
 
 /// The number of 32 bits at an offset.

@@ -1,34 +1,19 @@
 //! The address of an existing server, as a person writes it: `postgres://user:password@host:port/database`,
-//! `mysql://...`. It is read here once, and shown without the password wherever it is shown. A password that does not
-//! stand in it is looked for where the server's own clients look
-//! (https://www.postgresql.org/docs/current/libpq-pgpass.html,
-//! https://mariadb.com/kb/en/mariadb-environment-variables/).
+//! `mysql://...`. It is read here once, and shown without the password wherever it is shown. What it leaves out, and
+//! its password, is looked for where the server's own clients look: [`super::client_files`].
 
 use std::fmt;
-use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use percent_encoding::{
-    AsciiSet, NON_ALPHANUMERIC, percent_decode_str, percent_encode, utf8_percent_encode,
-};
+use percent_encoding::percent_decode_str;
 use serde::{Deserialize, Serialize};
 use url::Url;
 
+use super::client_files::{self, Surroundings};
+use super::encryption::{BINDING_KEY, Encryption, TlsMode, keys};
+pub use super::scheme::Scheme;
+use super::scheme::{in_name, in_query};
 use crate::EngineError;
-
-/// What sslmode may be: those that are content with a connection that is not encrypted. libpq's words, and MySQL's.
-const WITHOUT_TLS: [&str; 5] = ["disable", "allow", "prefer", "disabled", "preferred"];
-
-/// What is written with a per cent sign in names: all that might mean something (RFC 3986, section 2.3).
-const NOT_IN_NAMES: &AsciiSet = &NON_ALPHANUMERIC
-    .remove(b'-')
-    .remove(b'.')
-    .remove(b'_')
-    .remove(b'~');
-
-/// And in paths.
-const NOT_IN_PATHS: &AsciiSet = &NOT_IN_NAMES.remove(b'/');
 
 /// A password. Nothing shows it; what serializes it is for the eyes of this user alone.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -51,15 +36,6 @@ impl fmt::Debug for Password {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Password(...)")
     }
-}
-
-/// What its address begins with: the protocol that it speaks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Scheme {
-    /// PostgreSQL's, `postgres://` or `postgresql://`.
-    Postgres,
-    /// That of MySQL and MariaDB, `mysql://` or `mariadb://`.
-    MySql,
 }
 
 /// How a server is reached.
@@ -89,14 +65,83 @@ pub struct Address {
     pub database: Option<String>,
     /// The password, where it stood in the address.
     pub password: Option<Password>,
+    /// Whether and how connections are encrypted; by a socket they never are.
+    pub encryption: Encryption,
+    /// Of PostgreSQL, the service that completes it, where its password may be, too.
+    pub service: Option<String>,
+}
+
+/// What is said of a server, before all of it is known.
+#[derive(Default)]
+pub(super) struct Parts {
+    pub host: Option<String>,
+    pub port: Option<u16>,
+    pub socket: Option<PathBuf>,
+    pub user: Option<String>,
+    pub database: Option<String>,
+    pub password: Option<Password>,
+    pub encryption: Encryption,
+    pub service: Option<String>,
 }
 
 impl Address {
-    /// Reads an address.
+    /// Reads an address that says everything.
     ///
     /// # Errors
     /// What is wrong with it, without what it says.
     pub fn parse(text: &str) -> Result<Address, EngineError> {
+        let (scheme, parts) = Parts::of_url(text)?;
+        parts.settled(scheme)
+    }
+
+    /// Reads an address as a person gives it: what it leaves out is taken from where the server's own clients take it.
+    ///
+    /// # Errors
+    /// What is wrong with it, or with a file that completes it, without what they say.
+    pub fn complete(text: &str) -> Result<Address, EngineError> {
+        Address::complete_in(text, &Surroundings::of_process())
+    }
+
+    pub(super) fn complete_in(
+        text: &str,
+        surroundings: &Surroundings,
+    ) -> Result<Address, EngineError> {
+        let (scheme, mut parts) = Parts::of_url(text)?;
+        client_files::complete(scheme, &mut parts, surroundings)?;
+        parts.settled(scheme)
+    }
+
+    /// The password to come with: the one in the address; else that of the environment variable `named`; else that
+    /// which the server's own clients would find. `None`: there is none, which may be right.
+    ///
+    /// # Errors
+    /// The variable is not set, or the file of passwords is not to be used.
+    pub fn find_password(&self, named: Option<&str>) -> Result<Option<Password>, EngineError> {
+        self.find_password_in(named, &Surroundings::of_process())
+    }
+
+    pub(super) fn find_password_in(
+        &self,
+        named: Option<&str>,
+        surroundings: &Surroundings,
+    ) -> Result<Option<Password>, EngineError> {
+        if let Some(password) = &self.password {
+            return Ok(Some(password.clone()));
+        }
+        if let Some(name) = named {
+            let found = surroundings.text(name).map(|text| Some(Password(text)));
+            return found.ok_or_else(|| {
+                EngineError::refused(format!(
+                    "the password of {self} is to be in the environment variable {name}, which is not set"
+                ))
+            });
+        }
+        client_files::password_of(self, surroundings)
+    }
+}
+
+impl Parts {
+    fn of_url(text: &str) -> Result<(Scheme, Parts), EngineError> {
         let url = Url::parse(text)
             .map_err(|error| EngineError::refused(format!("it is no address: {error}")))?;
         let scheme = match url.scheme() {
@@ -108,190 +153,129 @@ impl Address {
                 )));
             }
         };
-        let user = decoded(url.username())?;
-        if user.is_empty() {
-            return Err(EngineError::refused("it names no user"));
-        }
-        let database = decoded(url.path().trim_start_matches('/'))?;
-        let database = match (database.is_empty(), scheme) {
-            (false, _) => Some(database),
-            // As the server's own clients have it.
-            (true, Scheme::Postgres) => Some(user.clone()),
-            (true, Scheme::MySql) => None,
-        };
+        let some = |text: String| Some(text).filter(|text| !text.is_empty());
         let password = url.password().map(decoded).transpose()?;
-        let mut address = Address {
-            scheme,
-            reach: Reach::Host {
-                host: decoded(url.host_str().unwrap_or_default())?,
-                port: url.port().unwrap_or(port_of(scheme)),
-            },
-            user,
-            database,
-            password: password.filter(|text| !text.is_empty()).map(Password::new),
+        let mut parts = Parts {
+            // As URLs have numbers of IPv6.
+            host: some(decoded(url.host_str().unwrap_or_default())?)
+                .map(|host| host.trim_matches(['[', ']']).to_owned()),
+            port: url.port(),
+            user: some(decoded(url.username())?),
+            database: some(decoded(url.path().trim_start_matches('/'))?),
+            password: password.and_then(some).map(Password),
+            ..Parts::default()
         };
         for (key, value) in url.query_pairs() {
-            address.take(&key, &value)?;
+            parts.take_of_url(scheme, &key, &value)?;
         }
-        address.reach = address.reach.settled(scheme)?;
-        Ok(address)
+        parts.encryption.check_together(scheme)?;
+        if parts.is_socket(scheme) {
+            parts.encryption.check_socket(scheme)?;
+        }
+        Ok((scheme, parts))
     }
 
     /// Takes what stands behind the question mark.
-    fn take(&mut self, key: &str, value: &str) -> Result<(), EngineError> {
-        let Reach::Host { host, port } = &mut self.reach else {
-            return Err(EngineError::refused("it names a socket twice"));
-        };
-        match (key, self.scheme) {
-            ("host", Scheme::Postgres) => value.clone_into(host),
-            ("port", Scheme::Postgres) => {
-                let number = value.parse();
-                *port = number
-                    .map_err(|_| EngineError::refused("its port is no number up to 65535"))?;
+    fn take_of_url(&mut self, scheme: Scheme, key: &str, value: &str) -> Result<(), EngineError> {
+        if self.encryption.take(scheme, key, value)? {
+            return Ok(());
+        }
+        match (key, scheme) {
+            ("host", Scheme::Postgres) => self.host = Some(value.to_owned()),
+            ("port", Scheme::Postgres) => self.port = Some(read_port(value)?),
+            ("service", Scheme::Postgres) => self.service = Some(value.to_owned()),
+            ("socket", Scheme::MySql) if self.socket.is_none() => self.socket = Some(value.into()),
+            ("socket", Scheme::MySql) => {
+                return Err(EngineError::refused("it names a socket twice"));
             }
-            ("socket", Scheme::MySql) => self.reach = Reach::Socket(value.into()),
-            ("sslmode" | "ssl-mode", _) if WITHOUT_TLS.contains(&value.to_lowercase().as_str()) => {
-            }
-            ("sslmode" | "ssl-mode", _) => {
-                return Err(EngineError::refused(format!(
-                    "{key}={value} asks for an encrypted connection, and Spindle makes none (TLS)"
-                )));
-            }
-            (other, Scheme::Postgres) => {
-                return Err(EngineError::refused(format!(
-                    "it says {other}, and only host, port and sslmode may stand behind the question mark"
-                )));
-            }
-            (other, Scheme::MySql) => {
-                return Err(EngineError::refused(format!(
-                    "it says {other}, and only socket and ssl-mode may stand behind the question mark"
-                )));
-            }
+            (other, scheme) => return Err(unknown_key(other, scheme)),
         }
         Ok(())
     }
 
-    /// The password to come with: the one in the address; else that of the environment variable `named`; else that
-    /// which the server's own clients would find. `None`: there is none, which may be right.
-    ///
-    /// # Errors
-    /// The variable is not set, or the file of passwords is not to be used.
-    pub fn find_password(&self, named: Option<&str>) -> Result<Option<Password>, EngineError> {
-        if let Some(password) = &self.password {
-            return Ok(Some(password.clone()));
-        }
-        if let Some(name) = named {
-            let found = std::env::var(name);
-            return found
-                .map(|text| Some(Password(text)))
-                .map_err(|_| EngineError::refused(format!("the password of {self} is to be in the environment variable {name}, which is not set")));
-        }
-        let variable = match self.scheme {
-            Scheme::Postgres => "PGPASSWORD",
-            Scheme::MySql => "MYSQL_PWD",
-        };
-        if let Ok(text) = std::env::var(variable) {
-            return Ok(Some(Password(text)));
-        }
-        match self.scheme {
-            Scheme::Postgres => self.in_passfile(),
-            Scheme::MySql => Ok(None),
-        }
+    /// Whether it is come to by a socket of this machine.
+    pub fn is_socket(&self, scheme: Scheme) -> bool {
+        let is_directory = |host: &String| host.starts_with('/');
+        self.socket.is_some()
+            || (scheme == Scheme::Postgres && self.host.as_ref().is_some_and(is_directory))
     }
 
-    fn in_passfile(&self) -> Result<Option<Password>, EngineError> {
-        let home = || Some(Path::new(&std::env::var_os("HOME")?).join(".pgpass"));
-        let path = std::env::var_os("PGPASSFILE").map(PathBuf::from);
-        let Some(path) = path.or_else(home) else {
-            return Ok(None);
+    /// The whole address.
+    fn settled(self, scheme: Scheme) -> Result<Address, EngineError> {
+        let is_socket = self.is_socket(scheme);
+        let Some(user) = self.user else {
+            return Err(EngineError::refused("it names no user"));
         };
-        let Ok(text) = std::fs::read_to_string(&path) else {
-            return Ok(None);
-        };
-        let mode = std::fs::metadata(&path).map_or(0, |found| found.permissions().mode());
-        if mode & 0o077 != 0 {
-            return Err(EngineError::refused(format!(
-                "others may read {}, so its passwords are not used: chmod 0600 it",
-                path.display()
-            )));
-        }
-        Ok(self.among(&text))
-    }
-
-    /// The password in the first line of a file of passwords that is this server's: `host:port:database:user:password`,
-    /// `*` for any, with a backslash before a colon or a backslash that is meant as such.
-    fn among(&self, passfile: &str) -> Option<Password> {
-        let (host, port) = match &self.reach {
-            Reach::Host { host, port } => (host.as_str(), port.to_string()),
-            // libpq calls every socket so.
-            Reach::Socket(path) => {
-                let name = path.extension().unwrap_or_default();
-                ("localhost", name.to_string_lossy().into_owned())
+        let port = self.port.unwrap_or(scheme.port());
+        let reach = match (self.socket, self.host) {
+            (Some(path), _) => Reach::Socket(path),
+            // One with PostgreSQL's socket in it.
+            (None, Some(directory)) if is_socket => {
+                Reach::Socket(Path::new(&directory).join(format!(".s.PGSQL.{port}")))
             }
+            (None, Some(host)) => Reach::Host { host, port },
+            (None, None) => return Err(EngineError::refused("it names no host")),
         };
-        let database = self.database.as_deref().unwrap_or_default();
-        let wanted = [host, &port, database, &self.user];
-        let is_comment = |line: &&str| line.starts_with('#');
-        let lines = passfile.lines().filter(|line| !is_comment(line));
-        let mut entries = lines.map(fields);
-        let entry = entries.find(|entry| {
-            let mut pairs = entry.iter().zip(wanted);
-            entry.len() == 5 && pairs.all(|(is, want)| is == "*" || is == want)
-        })?;
-        Some(Password::new(entry[4].clone()))
+        let mut encryption = match is_socket {
+            true => Encryption::default(),
+            false => self.encryption,
+        };
+        if scheme == Scheme::MySql && encryption.ca.is_some() {
+            match encryption.mode {
+                None => encryption.mode = Some(TlsMode::VerifyCa),
+                Some(mode) if mode < TlsMode::VerifyCa => encryption.ca = None,
+                Some(_) => {}
+            }
+        }
+        encryption.check(scheme)?;
+        Ok(Address {
+            scheme,
+            reach,
+            database: match scheme {
+                // As the server's own clients have it.
+                Scheme::Postgres => self.database.or_else(|| Some(user.clone())),
+                Scheme::MySql => self.database,
+            },
+            user,
+            password: self.password,
+            encryption,
+            service: self.service,
+        })
     }
 }
 
-impl Reach {
-    /// A host that is a directory is one with PostgreSQL's socket in it.
-    fn settled(self, scheme: Scheme) -> Result<Reach, EngineError> {
-        match self {
-            Reach::Host { host, .. } if host.is_empty() => {
-                Err(EngineError::refused("it names no host"))
-            }
-            Reach::Host { host, port } if host.starts_with('/') && scheme == Scheme::Postgres => {
-                Ok(Reach::Socket(
-                    Path::new(&host).join(format!(".s.PGSQL.{port}")),
-                ))
-            }
-            Reach::Host { host, port } => Ok(Reach::Host {
-                // As URLs have numbers of IPv6.
-                host: host.trim_matches(['[', ']']).to_owned(),
-                port,
-            }),
-            socket => Ok(socket),
-        }
-    }
+/// Reads the number of a port.
+pub(super) fn read_port(text: &str) -> Result<u16, EngineError> {
+    text.parse()
+        .map_err(|_| EngineError::refused("its port is no number up to 65535"))
 }
 
-fn port_of(scheme: Scheme) -> u16 {
-    match scheme {
-        Scheme::Postgres => 5432,
-        Scheme::MySql => 3306,
-    }
+/// What may stand behind the question mark, and which of them was meant.
+fn unknown_key(key: &str, scheme: Scheme) -> EngineError {
+    let mut known = match scheme {
+        Scheme::Postgres => vec!["host", "port", "service", BINDING_KEY],
+        Scheme::MySql => vec!["socket"],
+    };
+    known.extend(keys(scheme));
+    let (last, others) = known.split_last().expect("there are some");
+    let near = known
+        .iter()
+        .map(|name| (strsim::damerau_levenshtein(key, name), name))
+        .min();
+    let near = match near {
+        Some((distance, name)) if distance <= 3 => format!("; did you mean {name}?"),
+        _ => String::new(),
+    };
+    EngineError::refused(format!(
+        "it says {key}, and only {} and {last} may stand behind the question mark{near}",
+        others.join(", ")
+    ))
 }
 
 fn decoded(text: &str) -> Result<String, EngineError> {
     let text = percent_decode_str(text).decode_utf8();
     text.map(|text| text.into_owned())
         .map_err(|_| EngineError::refused("it holds what is no text"))
-}
-
-/// The fields of a line of a file of passwords.
-fn fields(line: &str) -> Vec<String> {
-    let mut fields = vec![String::new()];
-    let mut characters = line.chars();
-    while let Some(character) = characters.next() {
-        let is_complete = fields.len() == 5;
-        let last = fields.last_mut().expect("there is one from the beginning");
-        match character {
-            '\\' => last.extend(characters.next()),
-            // Colons of the password need none.
-            ':' if !is_complete => fields.push(String::new()),
-            other => last.push(other),
-        }
-    }
-    fields
 }
 
 /// For people: all but the password.
@@ -301,33 +285,36 @@ impl fmt::Display for Address {
             Scheme::Postgres => "postgres",
             Scheme::MySql => "mysql",
         };
-        write!(f, "{scheme}://{}@", encoded(&self.user))?;
+        write!(f, "{scheme}://{}@", in_name(&self.user))?;
         match &self.reach {
             Reach::Host { host, port } if host.contains(':') => write!(f, "[{host}]:{port}")?,
-            Reach::Host { host, port } => write!(f, "{}:{port}", encoded(host))?,
+            Reach::Host { host, port } => write!(f, "{}:{port}", in_name(host))?,
             Reach::Socket(_) => write!(f, "localhost")?,
         }
         if let Some(database) = &self.database {
-            write!(f, "/{}", encoded(database))?;
+            write!(f, "/{}", in_name(database))?;
         }
+        let mut query = Vec::new();
         match (&self.reach, self.scheme) {
-            (Reach::Host { .. }, _) => Ok(()),
+            (Reach::Host { .. }, _) => {}
             (Reach::Socket(path), Scheme::Postgres) => {
                 let directory = path.parent().unwrap_or(path);
                 let port = path.extension().unwrap_or_default().display();
-                write!(f, "?host={}&port={port}", in_query(directory))
+                query.push(format!("host={}&port={port}", in_query(directory)));
             }
-            (Reach::Socket(path), Scheme::MySql) => write!(f, "?socket={}", in_query(path)),
+            (Reach::Socket(path), Scheme::MySql) => {
+                query.push(format!("socket={}", in_query(path)))
+            }
+        }
+        if let Some(service) = &self.service {
+            query.push(format!("service={}", in_name(service)));
+        }
+        query.extend(self.encryption.in_query(self.scheme));
+        match query.is_empty() {
+            true => Ok(()),
+            false => write!(f, "?{}", query.join("&")),
         }
     }
-}
-
-fn encoded(text: &str) -> impl fmt::Display + '_ {
-    utf8_percent_encode(text, NOT_IN_NAMES)
-}
-
-fn in_query(path: &Path) -> impl fmt::Display + '_ {
-    percent_encode(path.as_os_str().as_bytes(), NOT_IN_PATHS)
 }
 
 impl Serialize for Address {
@@ -385,6 +372,9 @@ mod tests {
             "mysql://ann:secret@127.0.0.1:3307/lab",
             "mysql://ann:secret@localhost/?socket=/run/my.sock",
             "mysql://ann:secret@[fe80::1]:3307",
+            "postgres://ann:secret@h/d?sslmode=verify-full&sslrootcert=/my%20ca&sslcert=/c&sslkey=/k&channel_binding=require",
+            "postgres://ann:secret@h/d?service=my%20lab&sslmode=allow",
+            "mysql://ann:secret@h/?ssl-mode=VERIFY_IDENTITY&ssl-ca=/ca",
         ] {
             let address = parse(text);
             assert_eq!(address.password, Some(Password::new("secret")));
@@ -413,9 +403,83 @@ mod tests {
             ("postgres://h/d", "no user"),
             ("postgres:///d", "no user"),
             ("postgres://ann:secret@h:99999/d", "no address"),
-            ("postgres://ann:secret@h/d?sslmode=require", "encrypted"),
-            ("postgres://ann:secret@h/d?sslmode=verify-full", "encrypted"),
-            ("mysql://ann:secret@h/d?ssl-mode=REQUIRED", "encrypted"),
+            (
+                "postgres://ann:secret@h/d?sslmode=requir",
+                "none of disable, allow, prefer, require, verify-ca",
+            ),
+            (
+                "postgres://ann:secret@h/d?sslmode=REQUIRE",
+                "none of disable",
+            ),
+            (
+                "postgres://ann:secret@h/d?sslmod=require",
+                "did you mean sslmode?",
+            ),
+            (
+                "postgres://ann:secret@h/d?ssl-mode=REQUIRED",
+                "did you mean sslmode?",
+            ),
+            (
+                "postgres://ann:secret@h/d?sslmode=verify-full",
+                "no authority to trust (sslrootcert)",
+            ),
+            (
+                "postgres://ann:secret@h/d?sslcert=/c",
+                "sslcert and no sslkey",
+            ),
+            (
+                "postgres://ann:secret@h/d?sslkey=/c",
+                "sslkey and no sslcert",
+            ),
+            ("postgres://ann:secret@h/d?sslrootcert=", "names no file"),
+            (
+                "postgres://ann:secret@h/d?sslmode=disable&sslrootcert=/c",
+                "only an encrypted connection",
+            ),
+            (
+                "postgres://ann:secret@h/d?sslmode=disable&channel_binding=require",
+                "only an encrypted connection",
+            ),
+            (
+                "postgres://ann:secret@h/d?channel_binding=secret",
+                "none of disable, prefer, require",
+            ),
+            (
+                "postgres://ann:secret@h/d?sslmode=require&sslrootcert=system",
+                "verify-full only",
+            ),
+            (
+                "postgres://ann:secret@%2Frun/d?sslmode=require",
+                "by a socket",
+            ),
+            (
+                "postgres://ann:secret@h/d?host=/run&channel_binding=require",
+                "by a socket",
+            ),
+            (
+                "mysql://ann:secret@h/d?ssl-mode=secret",
+                "none of DISABLED, PREFERRED, REQUIRED, VERIFY_CA",
+            ),
+            (
+                "mysql://ann:secret@h/d?sslmode=REQUIRED",
+                "did you mean ssl-mode?",
+            ),
+            (
+                "mysql://ann:secret@h/d?ssl-mode=VERIFY_IDENTITY",
+                "no authority to trust (ssl-ca)",
+            ),
+            (
+                "mysql://ann:secret@h/d?ssl-mode=REQUIRED&ssl-ca=/c",
+                "verifies nothing",
+            ),
+            (
+                "mysql://ann:secret@h/?ssl-mode=REQUIRED&socket=/s",
+                "by a socket",
+            ),
+            (
+                "mysql://ann:secret@h/?channel_binding=require",
+                "only socket",
+            ),
             ("postgres://ann@h/d?password=secret", "only host, port"),
             ("mysql://ann@h/d?pool_max=3", "only socket"),
         ] {
@@ -423,18 +487,5 @@ mod tests {
             assert!(told.contains(said), "{text}: {told}");
             assert!(!told.contains("secret"), "{told}");
         }
-    }
-
-    #[test]
-    fn a_file_of_passwords_is_read_as_libpq_reads_it() {
-        let passfile = "# for all\nother:*:*:ann:no\nh:5432:*:ann:a\\:b\\\\c:d\n*:*:*:*:any\n";
-        let of = |text: &str| parse(text).among(passfile);
-        assert_eq!(of("postgres://ann@h/lab"), Some(Password::new("a:b\\c:d")));
-        assert_eq!(of("postgres://bob@h/lab"), Some(Password::new("any")));
-        assert_eq!(of("postgres://ann@h:1/lab"), Some(Password::new("any")));
-        assert_eq!(parse("postgres://ann@h/lab").among("h:5432:x:ann:no"), None);
-        let socket = parse("postgres://ann@%2Frun/lab");
-        let found = socket.among("localhost:5432:lab:ann:yes");
-        assert_eq!(found, Some(Password::new("yes")));
     }
 }

@@ -5,11 +5,16 @@
 
 pub(crate) mod account;
 pub mod address;
+mod certificate;
 pub(crate) mod child_server;
+mod client_files;
+pub mod encryption;
 pub mod foreign;
 mod load;
 pub(crate) mod restore;
 mod room;
+mod scheme;
+pub(crate) mod tls;
 mod under_test;
 
 use std::collections::BTreeMap;

@@ -2,6 +2,7 @@
 
 mod dumps;
 mod durability;
+mod encrypted;
 mod interrupted;
 mod junk;
 mod junk_crashes;

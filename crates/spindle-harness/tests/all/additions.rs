@@ -11,13 +11,14 @@ use crate::sources::root;
 
 const LINES_MAX: usize = 3;
 /// What the copy has of the workspace.
-const COPIED: [&str; 10] = [
+const COPIED: [&str; 11] = [
     "crates",
     "docs",
     "examples",
     "workloads",
     "fuzz",
     "scripts",
+    "vendor",
     "Cargo.toml",
     "Cargo.lock",
     "README.md",

@@ -4,7 +4,7 @@
 mod client;
 mod errors;
 mod foreign;
-mod home;
+pub mod home;
 mod kept;
 mod kills;
 
