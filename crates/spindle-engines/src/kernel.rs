@@ -224,20 +224,19 @@ async fn create(
     let instance = Instance::startup(env, storage, settings).await?;
     for (number, spec) in load.workload.tables().iter().enumerate() {
         let (row_bytes, rows) = row_shape(spec, settings.block_bytes);
-        let fill = |row, bytes: &mut Vec<u8>| load.workload.fill(number, row, bytes);
+        let fill = load.workload.loader(number);
         let is_interrupted = || load.interrupted.load(Ordering::Relaxed);
-        instance
+        let table = instance
             .create_table_unless(spec.name, row_bytes, rows, fill, is_interrupted)
             .await?;
-    }
-    for inserts in load.workload.inserts() {
-        let table = instance.table(load.workload.tables()[inserts.table].name)?;
-        for index in inserts.indexes {
-            let IndexSpec {
-                name, is_unique, ..
-            } = *index;
+        for index in load.workload.indexes(number) {
+            if is_interrupted() {
+                return Err(KernelError::LoadInterrupted.into());
+            }
             let key = key_parts(index);
-            instance.create_index(&table, name, is_unique, &key).await?;
+            instance
+                .create_index(&table, index.name, index.is_unique, &key)
+                .await?;
         }
     }
     Ok(instance)

@@ -189,12 +189,6 @@ pub enum KernelError {
         /// The index.
         index: String,
     },
-    /// An index can only be made of a table without rows.
-    #[error("table {table} has rows: make its indexes before them")]
-    TableNotEmpty {
-        /// The table.
-        table: String,
-    },
     /// An index is not what it should be, or does not fit its table.
     #[error("index {index} is damaged at block {address}: {reason}")]
     DamagedIndex {

@@ -1,18 +1,18 @@
-//! Indexes: what the dictionary says of them, and the keys of rows. How their blocks are found and changed is in
-//! [`crate::change::tree`]; [`crate::session`] keeps them in step with their tables.
+//! Indexes: what the dictionary says of them, and the keys of rows. How they are made is in [`crate::index_build`], how
+//! their blocks are found and changed in [`crate::change::tree`]; [`crate::session`] keeps them in step with their
+//! tables.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 use spindle_io::sync::Latch;
 
-use crate::block::index::{self as node, Head, Node, Place};
-use crate::block::{self, BlockAddress, RowId};
+use crate::block::{BlockAddress, RowId};
 use crate::control_file::{IndexOfTable, Segment};
 use crate::error::Result;
 use crate::key::Key;
 use crate::sga::Sga;
-use crate::space::{Space, SpacePlan, extent_blocks, format_unused, write_extent};
+use crate::space::Space;
 
 pub use crate::control_file::KeyPart;
 
@@ -98,63 +98,4 @@ impl Index {
     pub fn key_of(&self, row: &[u8]) -> Result<Vec<u8>> {
         self.key.of(row)
     }
-}
-
-/// Makes an empty index: its header, a root without entries, and blocks for it to grow into.
-pub(crate) async fn create(
-    sga: &Sga,
-    name: &str,
-    table: u32,
-    is_unique: bool,
-    key: &[KeyPart],
-) -> Result<Arc<Index>> {
-    let block_bytes = sga.settings.block_bytes;
-    let key_bytes: usize = key.iter().map(|part| usize::from(part.bytes)).sum();
-    assert!(
-        (1..=node::key_bytes_max(block_bytes)).contains(&key_bytes),
-        "a key of up to {key_bytes} bytes does not fit blocks of {block_bytes}"
-    );
-    let mut plan = SpacePlan::begin(sga).await;
-    let number = plan.add_segment(name, key_bytes, 0, extent_blocks(block_bytes))?;
-    let entry = IndexOfTable {
-        segment: number as u32,
-        table,
-        is_unique,
-        key: key.to_vec(),
-    };
-    let segment = &plan.contents.segments[number];
-    let index = Index::new(segment, &entry, block_bytes);
-    let mut filler = sga.env.rng(u64::from(segment.number));
-    write_extent(sga, segment.extents[0], |step, address, bytes| {
-        let is_made = format_first(step, address, number as u32, bytes);
-        if !is_made {
-            format_unused(address, bytes, &mut filler);
-        }
-    })
-    .await?;
-    sga.flush_datafiles().await?;
-    plan.contents.indexes.push(entry);
-    plan.enter().await?;
-    Ok(Arc::new(index))
-}
-
-/// Makes the first two blocks of an index: its header, and a root without entries. False for the others.
-fn format_first(step: u32, address: BlockAddress, segment: u32, bytes: &mut [u8]) -> bool {
-    let empty = Head {
-        free: None,
-        fresh: 2,
-    };
-    let root = Node {
-        level: 0,
-        low: Place::FIRST,
-        high: None,
-        right: None,
-    };
-    match step {
-        0 => node::format_head(bytes, address, segment, empty),
-        1 => node::format_node(bytes, address, segment, &root.with(std::iter::empty())),
-        _ => return false,
-    }
-    block::seal(bytes);
-    true
 }

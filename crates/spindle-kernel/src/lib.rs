@@ -14,6 +14,7 @@ mod control_file;
 mod error;
 mod fixed_sga;
 mod index;
+mod index_build;
 mod instance;
 #[cfg(all(test, feature = "shuttle"))]
 mod interleavings;

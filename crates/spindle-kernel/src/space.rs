@@ -123,6 +123,12 @@ impl<'a> SpacePlan<'a> {
         Ok(number)
     }
 
+    /// Gives a segment, by its place in the list, another extent.
+    pub(crate) fn add_extent(&mut self, segment: usize) -> Result<()> {
+        let extent_blocks = extent_blocks(self.sga.settings.block_bytes);
+        add_extents(&mut self.contents, segment, extent_blocks, extent_blocks)
+    }
+
     /// Enters it in the control file.
     pub(crate) async fn enter(self) -> Result<()> {
         let plan = self.contents;

@@ -4,6 +4,7 @@
 
 mod arrivals;
 pub mod driver;
+mod keyed;
 mod kinds;
 mod ledger;
 mod oltp_mix;
@@ -14,6 +15,7 @@ pub mod sql;
 mod workload;
 
 pub use arrivals::{Arrivals, Schedule, Spacing};
+pub use keyed::{Call, Ended, IndexOf, Keyed, Procedure, Step};
 pub use kinds::{Transactions, WorkloadKind};
 pub use oltp_mix::{OltpMix, OltpMixSettings};
 pub use script::ScriptSettings;
@@ -21,6 +23,6 @@ pub use session::{Edit, Operation, Session, SessionError, Share, Txn};
 pub use slob::{Hotspot, RedoStress, Slob, SlobSettings};
 pub use sql::kind::{Data, Ground, Kind, Made, Pace};
 pub use workload::{
-    Acknowledged, Checker, Client, IndexSpec, Inserts, RowLength, Table, TableSize, TableSpec,
-    Workload,
+    Acknowledged, Checker, Client, IndexSpec, Inserts, Loader, RowLength, Table, TableSize,
+    TableSpec, Workload,
 };

@@ -4,6 +4,8 @@
 use std::future::Future;
 use std::ops::Range;
 
+use crate::keyed::{Call, Procedure};
+
 /// A change of some bytes of a row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Edit {
@@ -78,6 +80,8 @@ pub enum Operation {
         /// than in the one before.
         counters: &'static [usize],
     },
+    /// Carry out a procedure; no step of its transaction comes after it.
+    Call(Call),
     /// Read every row of adjacent blocks.
     Scan {
         /// Which table.
@@ -107,6 +111,24 @@ pub struct Txn {
     pub operations: Vec<Operation>,
     /// For a transaction that changes something, its number among the client's (the first is 1); else 0.
     pub number: u64,
+}
+
+impl Txn {
+    /// A transaction that is one procedure.
+    pub fn call(procedure: impl Procedure + 'static, number: u64) -> Txn {
+        Txn {
+            operations: vec![Operation::Call(Call::new(procedure))],
+            number,
+        }
+    }
+
+    /// Which kind it is.
+    pub fn kind(&self) -> usize {
+        match &self.operations[..] {
+            [Operation::Call(call)] => call.procedure().kind(),
+            _ => 0,
+        }
+    }
 }
 
 /// Why a step failed.

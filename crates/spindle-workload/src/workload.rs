@@ -35,7 +35,7 @@ pub struct TableSpec {
     pub size: TableSize,
 }
 
-/// An index of a table to which clients add rows.
+/// An index of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct IndexSpec {
     /// Its name.
@@ -64,8 +64,6 @@ pub struct Inserts {
     pub row_bytes: usize,
     /// Rows that a transaction adds.
     pub rows_per_transaction: u64,
-    /// The indexes of the table.
-    pub indexes: &'static [IndexSpec],
 }
 
 /// A table as the engine made it.
@@ -108,6 +106,9 @@ impl Acknowledged {
     }
 }
 
+/// Makes a row, given its number and random bytes, as many as the table's rows may have.
+pub type Loader<'a> = Box<dyn FnMut(u64, &mut Vec<u8>) + 'a>;
+
 /// What clients do.
 pub trait Workload: Send + Sync {
     /// The name in the experiment file.
@@ -116,9 +117,19 @@ pub trait Workload: Send + Sync {
     /// The tables, in the order by which operations name them.
     fn tables(&self) -> Vec<TableSpec>;
 
-    /// What clients add to tables; such a table begins without rows.
+    /// The indexes of a table; the workload's transactions name them by their places here.
+    fn indexes(&self, _table: usize) -> &'static [IndexSpec] {
+        &[]
+    }
+
+    /// What clients add to tables, at most.
     fn inserts(&self) -> Vec<Inserts> {
         Vec::new()
+    }
+
+    /// The kinds of transactions, in the order of [`Txn::kind`].
+    fn kinds(&self) -> Vec<String> {
+        vec!["transaction".to_owned()]
     }
 
     /// Transactions that each of so many clients carries out before it ends, where the workload itself says so.
@@ -128,6 +139,11 @@ pub trait Workload: Send + Sync {
 
     /// Makes a row of a table; `bytes` hold random ones.
     fn fill(&self, table: usize, row: u64, bytes: &mut [u8]);
+
+    /// Makes the rows of a table, from row 0 on; they may differ in length, up to the table's.
+    fn loader(&self, table: usize) -> Loader<'_> {
+        Box::new(move |row, bytes| self.fill(table, row, bytes))
+    }
 
     /// How many bytes of a table's rows, of `row_bytes` each, updates replace; they follow the counters.
     fn replaced_bytes(&self, table: usize, row_bytes: usize) -> usize;

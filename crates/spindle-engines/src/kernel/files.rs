@@ -27,24 +27,28 @@ pub fn files_of(
     log_files: usize,
     log_file_bytes: u64,
 ) -> Shape {
-    let blocks: u64 = workload
-        .tables()
-        .iter()
-        .map(|spec| {
-            let (row_bytes, rows) = row_shape(spec, block_bytes);
-            table_blocks(block_bytes, row_bytes, rows)
-        })
-        .sum();
+    let tables = workload.tables();
     let inserts = workload.inserts();
-    let added = inserts
-        .iter()
-        .map(|of| added_blocks(of, clients, block_bytes));
-    let blocks = blocks + added.sum::<u64>();
-    let indexes: usize = inserts.iter().map(|of| of.indexes.len()).sum();
-    let segments = (workload.tables().len() + indexes) as u64;
-    let undo_bytes = inserts
-        .iter()
-        .map(|of| undo_bytes(of, clients, block_bytes));
+    let mut blocks = 0;
+    let mut segments = tables.len() as u64;
+    for (number, spec) in tables.iter().enumerate() {
+        let (row_bytes, loaded_rows) = row_shape(spec, block_bytes);
+        blocks += table_blocks(block_bytes, row_bytes, loaded_rows);
+        let added = inserts.iter().find(|of| of.table == number);
+        blocks += added.map_or(0, |of| added_blocks(of, clients, block_bytes));
+        let rows = loaded_rows + added.map_or(0, |of| added_rows(of, clients));
+        for index in workload.indexes(number) {
+            // One that only loads fills is filled in order.
+            let clients = added.map_or(1, |_| clients);
+            let of_index = index_blocks(index, rows, clients, block_bytes);
+            blocks += of_index.next_multiple_of(table_blocks(block_bytes, 1, 1));
+            segments += 1;
+        }
+    }
+    let undo_bytes = inserts.iter().map(|of| {
+        let indexes = workload.indexes(of.table);
+        undo_bytes(of, indexes, clients, block_bytes)
+    });
     // Extents are dealt out file by file: one may get an extent of every segment more than another. Block 0 is the
     // header.
     let extent_blocks = table_blocks(block_bytes, 1, 1);
@@ -62,19 +66,18 @@ pub fn files_of(
     }
 }
 
-/// Blocks for what clients add to a table, whole extents. Inserts leave a tenth of each block free.
+/// Rows that clients add to a table: each client's last transaction may be one more than its share.
+fn added_rows(of: &Inserts, clients: usize) -> u64 {
+    of.rows + of.rows_per_transaction * clients as u64
+}
+
+/// Blocks for them, whole extents. Inserts leave a tenth of each block free.
 fn added_blocks(of: &Inserts, clients: usize, block_bytes: usize) -> u64 {
-    let extent_blocks = table_blocks(block_bytes, 1, 1);
-    // Each client's last transaction may be one more than its share.
-    let rows = of.rows + of.rows_per_transaction * clients as u64;
     let filled_bytes = block_bytes as u64 * 8 / 10;
     let rows_per_block = filled_bytes / (of.row_bytes as u64 + ROW_OVERHEAD_BYTES);
     // Each client adds to its own block.
-    let blocks = rows.div_ceil(rows_per_block.max(1)) + clients as u64;
-    let of_index = |index| index_blocks(index, rows, clients, block_bytes);
-    let all = std::iter::once(blocks).chain(of.indexes.iter().map(of_index));
-    all.map(|blocks| blocks.next_multiple_of(extent_blocks))
-        .sum()
+    let blocks = added_rows(of, clients).div_ceil(rows_per_block.max(1)) + clients as u64;
+    blocks.next_multiple_of(table_blocks(block_bytes, 1, 1))
 }
 
 /// Blocks of an index of so many rows. Splits fill blocks where keys only grow; clients that add side by side may leave
@@ -97,9 +100,9 @@ fn index_blocks(index: &IndexSpec, rows: u64, clients: usize, block_bytes: usize
 }
 
 /// Undo of the transactions that all clients have under way, and as much again that waits to be used anew.
-fn undo_bytes(of: &Inserts, clients: usize, block_bytes: usize) -> u64 {
-    let keys_bytes: u64 = of.indexes.iter().map(IndexSpec::key_bytes).sum();
-    let records = 1 + of.indexes.len() as u64;
+fn undo_bytes(of: &Inserts, indexes: &[IndexSpec], clients: usize, block_bytes: usize) -> u64 {
+    let keys_bytes: u64 = indexes.iter().map(IndexSpec::key_bytes).sum();
+    let records = 1 + indexes.len() as u64;
     let row_bytes = keys_bytes + records * UNDO_RECORD_BYTES;
     let bytes = 2 * clients as u64 * of.rows_per_transaction * row_bytes;
     bytes.next_multiple_of(block_bytes as u64)

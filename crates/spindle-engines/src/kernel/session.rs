@@ -1,15 +1,19 @@
 //! Sessions of the embedded database, as a workload's clients and its check want them.
 
-use std::ops::Range;
+use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 
-use spindle_kernel::KernelError;
-use spindle_workload::{Edit, Operation, Session, SessionError, Share};
+use spindle_kernel::{Index, KernelError, Table};
+use spindle_workload::{
+    Edit, Ended, IndexOf, Keyed, Operation, Session, SessionError, Share, Step,
+};
 
 /// A session of the embedded database.
 pub struct KernelSession {
     session: spindle_kernel::Session,
-    tables: Vec<Arc<spindle_kernel::Table>>,
+    tables: Vec<Arc<Table>>,
+    /// Of each table.
+    indexes: Vec<Arc<[Arc<Index>]>>,
 }
 
 fn session_error(error: KernelError) -> SessionError {
@@ -24,11 +28,12 @@ fn session_error(error: KernelError) -> SessionError {
 }
 
 impl KernelSession {
-    pub(super) fn new(
-        session: spindle_kernel::Session,
-        tables: Vec<Arc<spindle_kernel::Table>>,
-    ) -> KernelSession {
-        KernelSession { session, tables }
+    pub(super) fn new(session: spindle_kernel::Session, tables: Vec<Arc<Table>>) -> KernelSession {
+        KernelSession {
+            session,
+            indexes: tables.iter().map(|table| table.indexes()).collect(),
+            tables,
+        }
     }
 
     /// Checks the structure of every index, while no session changes them; says what each is made of.
@@ -98,6 +103,13 @@ impl Session for KernelSession {
                 rows,
                 counters,
             } => self.insert(*table, first, *rows, counters).await,
+            Operation::Call(call) => {
+                return match call.procedure().run(self).await? {
+                    Ended::Done => Ok(()),
+                    // Then there is nothing left to commit.
+                    Ended::RolledBack => self.rollback().await,
+                };
+            }
             Operation::Scan {
                 table,
                 first_block,
@@ -131,6 +143,61 @@ impl Session for KernelSession {
             .scan(&table, start, end - start, |_, bytes| visit(bytes))
             .await
             .map_err(session_error)
+    }
+}
+
+impl Keyed for KernelSession {
+    fn get<'a>(&'a mut self, index: IndexOf, key: &'a [u8]) -> Step<'a, Option<Vec<u8>>> {
+        Box::pin(async move {
+            let index = &self.indexes[index.table][index.index];
+            let found = self.session.get(index, key, |_, row| row.to_vec());
+            found.await.map_err(session_error)
+        })
+    }
+
+    fn range<'a>(
+        &'a mut self,
+        index: IndexOf,
+        from: &'a [u8],
+        to: &'a [u8],
+        visit: &'a mut dyn FnMut(&[u8]) -> ControlFlow<()>,
+    ) -> Step<'a, ()> {
+        Box::pin(async move {
+            let index = &self.indexes[index.table][index.index];
+            let visit = |_: &[u8], _, row: &[u8]| visit(row);
+            let read = self.session.range(index, from, Some(to), visit);
+            read.await.map_err(session_error)
+        })
+    }
+
+    fn insert<'a>(&'a mut self, table: usize, row: &'a [u8]) -> Step<'a, ()> {
+        Box::pin(async move {
+            let inserted = self.session.insert_row(&self.tables[table], row).await;
+            inserted.map(drop).map_err(session_error)
+        })
+    }
+
+    fn update<'a>(
+        &'a mut self,
+        index: IndexOf,
+        key: &'a [u8],
+        edit: &'a mut dyn FnMut(&mut Vec<u8>),
+    ) -> Step<'a, bool> {
+        Box::pin(async move {
+            let table = &self.tables[index.table];
+            let index = &self.indexes[index.table][index.index];
+            let updated = self.session.update_by_key(table, index, key, edit);
+            updated.await.map_err(session_error)
+        })
+    }
+
+    fn delete<'a>(&'a mut self, index: IndexOf, key: &'a [u8]) -> Step<'a, bool> {
+        Box::pin(async move {
+            let table = &self.tables[index.table];
+            let index = &self.indexes[index.table][index.index];
+            let deleted = self.session.delete_by_key(table, index, key);
+            deleted.await.map_err(session_error)
+        })
     }
 }
 

@@ -1,11 +1,11 @@
 //! The tests of this crate that need more than one of its modules, in one program: it is built and linked once.
 
+mod crashes;
 mod dumps;
 mod durability;
 mod encrypted;
 mod interrupted;
 mod junk;
-mod junk_crashes;
 mod kill;
 mod mariadb;
 mod postgres;

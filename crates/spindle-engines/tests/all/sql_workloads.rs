@@ -106,10 +106,7 @@ fn open_to_all(directory: &Path) {
 }
 
 fn tpcb() -> Arc<dyn SqlWorkload> {
-    Arc::new(Tpcb {
-        scale: 1,
-        select_only: false,
-    })
+    Arc::new(Tpcb::new(1, false))
 }
 
 fn tpcc(procedures: bool) -> Arc<dyn SqlWorkload> {
@@ -230,10 +227,7 @@ fn tpcb_keeps_its_balances_and_loses_nothing() {
 #[test]
 fn selects_of_tpcb_change_nothing() {
     for (_, server) in databases() {
-        let select: Arc<dyn SqlWorkload> = Arc::new(Tpcb {
-            scale: 1,
-            select_only: true,
-        });
+        let select: Arc<dyn SqlWorkload> = Arc::new(Tpcb::new(1, true));
         let loaded = Loaded::with(server, &*select);
         let worked = work(&loaded, &select);
         assert!(worked.committed > 100 && worked.errors == 0);

@@ -12,7 +12,8 @@ use spindle_io::{Arena, Env, Join};
 
 use crate::control_file::{ControlFile, Segment};
 use crate::error::{KernelError, Result};
-use crate::index::{self, Index, KeyPart};
+use crate::index::{Index, KeyPart};
+use crate::index_build;
 use crate::processes::checkpoint::{self, hold_back};
 use crate::processes::{pmon, start_processes};
 use crate::recovery::{RecoveryReport, recover};
@@ -156,11 +157,12 @@ impl Instance {
         self.sga.keys.add(index.key());
     }
 
-    /// Makes an index of a table that has no rows yet. Its key is put together from parts of the row, in their order;
-    /// of all rows together it must not be longer than an eighth of a block.
+    /// Makes an index of a table and of the rows that it has. Its key is put together from parts of the row, in their
+    /// order; of all rows together it must not be longer than an eighth of a block. Nobody may change rows of the table
+    /// meanwhile.
     ///
     /// # Errors
-    /// [`KernelError::TableNotEmpty`] when the table has rows. Nobody else may put rows into it meanwhile.
+    /// [`KernelError::DuplicateKey`] when it shall be unique and two rows have the same key.
     pub async fn create_index(
         &self,
         table: &Table,
@@ -168,16 +170,9 @@ impl Instance {
         is_unique: bool,
         key: &[KeyPart],
     ) -> Result<Arc<Index>> {
-        let mut is_empty = true;
         let mut session = self.session();
-        let looked = session.scan(table, 0, u64::MAX, |_, _| is_empty = false);
-        looked.await?;
-        if !is_empty {
-            return Err(KernelError::TableNotEmpty {
-                table: table.name().to_string(),
-            });
-        }
-        let index = index::create(&self.sga, name, table.segment, is_unique, key).await?;
+        let index =
+            index_build::create(&self.sga, &mut session, table, name, is_unique, key).await?;
         self.adopt(table, &index);
         Ok(index)
     }

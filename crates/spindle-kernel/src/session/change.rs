@@ -50,17 +50,43 @@ impl Session {
         range: Range<usize>,
         edit: impl Fn(&mut [u8]),
     ) -> Result<()> {
-        match self.patch(row, row, &range, &edit).await? {
-            Attempt::At(place) => self.patch(row, place, &range, &edit).await.map(drop),
+        self.patch_wherever(row, &range, true, &edit).await
+    }
+
+    /// The same of a row that is locked, where no key becomes another; nothing to do when the range is empty.
+    pub(super) async fn patch_locked(
+        &mut self,
+        row: RowId,
+        range: Range<usize>,
+        edit: impl Fn(&mut [u8]),
+    ) -> Result<()> {
+        match range.is_empty() {
+            true => Ok(()),
+            false => self.patch_wherever(row, &range, false, &edit).await,
+        }
+    }
+
+    async fn patch_wherever(
+        &mut self,
+        row: RowId,
+        range: &Range<usize>,
+        guards_keys: bool,
+        edit: &impl Fn(&mut [u8]),
+    ) -> Result<()> {
+        match self.patch((row, row), range, guards_keys, edit).await? {
+            Attempt::At(place) => self
+                .patch((row, place), range, guards_keys, edit)
+                .await
+                .map(drop),
             _ => Ok(()),
         }
     }
 
     async fn patch(
         &mut self,
-        row: RowId,
-        place: RowId,
+        (row, place): (RowId, RowId),
         range: &Range<usize>,
+        guards_keys: bool,
         edit: &impl Fn(&mut [u8]),
     ) -> Result<Attempt> {
         let mut edited = vec![0; range.len()];
@@ -70,7 +96,9 @@ impl Session {
                 Ok(row_at) => row_at,
                 Err(moved_to) => return Ok((Attempt::At(moved_to), None)),
             };
-            check_no_key(&sga, row, before.block, range)?;
+            if guards_keys {
+                check_no_key(&sga, row, before.block, range)?;
+            }
             let (start, end) = (row_at + range.start, row_at + range.end);
             let old = before
                 .bytes

@@ -8,9 +8,9 @@ use std::sync::Arc;
 
 use super::Session;
 use crate::block::RowId;
-use crate::block::index::{self as node, Place};
+use crate::block::index::{self as node, Entry, Place};
 use crate::change::transaction::statement_scn;
-use crate::change::tree::{descend, is_leaf_of};
+use crate::change::tree::{descend, is_leaf_of, is_spent};
 use crate::error::Result;
 use crate::index::Index;
 
@@ -84,6 +84,13 @@ impl Session {
             }
             let from = node::find(&block, place).unwrap_or_else(|position| position);
             let entries = (from..node::count(&block)).map(|position| node::entry(&block, position));
+            // Nobody finds a row by a ghost of which every statement sees that it is deleted.
+            let mut spent = None;
+            let mut is_gone = |entry: &Entry<'_>| {
+                let ghost = entry.number.filter(|_| entry.is_ghost);
+                ghost.is_some_and(|number| spent.get_or_insert_with(|| is_spent(sga))(number))
+            };
+            let entries = entries.filter(|entry| !is_gone(entry));
             let rows = entries.map(|entry| (node::key_of(&block, &entry), entry.row));
             let is_within = |key: &[u8]| to.is_none_or(|to| key <= to);
             let rows = rows.take_while(|(key, _)| is_within(key)).collect();

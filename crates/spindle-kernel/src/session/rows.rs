@@ -3,6 +3,7 @@
 //! whoever looks whether it is there sees what stays.
 
 use std::hash::Hasher;
+use std::ops::Range;
 use std::sync::Arc;
 
 use rustc_hash::FxHasher;
@@ -44,13 +45,78 @@ impl Session {
     /// it the row migrates to another one. Waits for the row's lock up to the lock timeout. Errors when the row is
     /// longer than the table allows, and as [`Session::insert_row`].
     pub async fn replace_row(&mut self, table: &Table, row: RowId, row_bytes: &[u8]) -> Result<()> {
-        table.check_row_bytes(row_bytes.len())?;
+        let before = match table.indexes().is_empty() {
+            true => None,
+            false => Some(self.lock_and_read(row).await?),
+        };
+        self.replace_from(table, row, before.as_deref(), row_bytes)
+            .await
+    }
+
+    /// Changes the row of a key, the first of them when several have it: waits for its lock, then has `edit` change it
+    /// as it is by then. False when there is no such row. Errors as [`Session::replace_row`].
+    pub async fn update_by_key(
+        &mut self,
+        table: &Table,
+        index: &Index,
+        key: &[u8],
+        edit: impl FnOnce(&mut Vec<u8>),
+    ) -> Result<bool> {
+        let Some((row, before)) = self.lock_by_key(index, key).await? else {
+            return Ok(false);
+        };
+        let mut after = before.clone();
+        edit(&mut after);
+        table.check_row_bytes(after.len())?;
+        self.replace_from(table, row, Some(&before), &after).await?;
+        Ok(true)
+    }
+
+    /// Deletes the row of a key, the first of them when several have it; false when there is none. Waits for its lock.
+    pub async fn delete_by_key(
+        &mut self,
+        table: &Table,
+        index: &Index,
+        key: &[u8],
+    ) -> Result<bool> {
+        let Some((row, _)) = self.lock_by_key(index, key).await? else {
+            return Ok(false);
+        };
+        self.delete_row(table, row).await?;
+        Ok(true)
+    }
+
+    /// Finds and locks the row of a key; it stays as it is returned.
+    async fn lock_by_key(&mut self, index: &Index, key: &[u8]) -> Result<Option<(RowId, Vec<u8>)>> {
+        loop {
+            let Some(row) = self.get(index, key, |row, _| row).await? else {
+                return Ok(None);
+            };
+            match self.lock_and_read(row).await {
+                Ok(bytes) if index.key_of(&bytes).is_ok_and(|of_row| of_row == key) => {
+                    return Ok(Some((row, bytes)));
+                }
+                // While this session waited the row got another key, or went and left its place to another row.
+                Ok(_) | Err(KernelError::NoSuchRow { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Puts a row in the place of one that is locked; where there are indexes, `before` is what it is. Of a row that
+    /// keeps its length and its keys only the bytes that differ are changed.
+    async fn replace_from(
+        &mut self,
+        table: &Table,
+        row: RowId,
+        before: Option<&[u8]>,
+        row_bytes: &[u8],
+    ) -> Result<()> {
         let indexes = table.indexes();
         let mut changes = Vec::new();
-        if !indexes.is_empty() {
-            let before = self.lock_and_read(row).await?;
+        if let Some(before) = before {
             for index in indexes.iter() {
-                let (old, new) = (index.key_of(&before)?, index.key_of(row_bytes)?);
+                let (old, new) = (index.key_of(before)?, index.key_of(row_bytes)?);
                 if old != new {
                     changes.push((&**index, old, What::Remove));
                     changes.push((&**index, new, What::Add));
@@ -58,8 +124,18 @@ impl Session {
             }
             self.lock_keys(&changes).await?;
         }
-        let replaced = self.replace_with(table, row, row_bytes, &changes).await;
-        self.whole_or_broken(&changes, replaced)
+        match before {
+            Some(before) if changes.is_empty() && before.len() == row_bytes.len() => {
+                let range = differing(before, row_bytes);
+                let new = &row_bytes[range.clone()];
+                self.patch_locked(row, range.clone(), |bytes| bytes.copy_from_slice(new))
+                    .await
+            }
+            _ => {
+                let replaced = self.replace_with(table, row, row_bytes, &changes).await;
+                self.whole_or_broken(&changes, replaced)
+            }
+        }
     }
 
     /// Deletes a row. Its slot is not used by other transactions before this one has committed.
@@ -184,6 +260,16 @@ impl Session {
         }
         Ok(())
     }
+}
+
+/// From the first to the last byte in which two rows of the same length differ.
+fn differing(left: &[u8], right: &[u8]) -> Range<usize> {
+    let differ = |(left, right): (&u8, &u8)| left != right;
+    let first = left.iter().zip(right).position(differ);
+    let last = left.iter().zip(right).rposition(differ);
+    first
+        .zip(last)
+        .map_or(0..0, |(first, last)| first..last + 1)
 }
 
 /// The name under which a key is locked: rows of a datafile that no database has.

@@ -252,3 +252,79 @@ fn what_goes_at_one_end_makes_room_at_the_other() {
     let instance = Arc::into_inner(instance).unwrap();
     live.run(instance.shutdown(Shutdown::Normal)).unwrap();
 }
+
+/// A row: the first digits of its number, the last ones, which come in no order, and the whole number.
+fn loaded_row(number: u64, order: u64) -> Vec<u8> {
+    let mut row = Vec::from((number / 40).to_be_bytes());
+    row.extend((number.wrapping_mul(order) % 40).to_be_bytes());
+    row.extend(number.to_be_bytes());
+    row
+}
+
+#[test]
+fn an_index_of_rows_that_are_there_is_whole_and_goes_on() {
+    // Rows in order, in order of their first part alone, and in none.
+    for (rows, order, first_part) in [
+        (0, 1, 0),
+        (1, 1, 0),
+        (3000, 1, 0),
+        (3000, 7, 0),
+        (3000, 7, 8),
+    ] {
+        let mut live = live(5);
+        let instance = Arc::new(live.start().unwrap());
+        let shared = Arc::clone(&instance);
+        live.run(async move {
+            let instance = shared;
+            let fill = |number: u64, row: &mut Vec<u8>| *row = loaded_row(number, order);
+            let made = instance.create_table("loaded", 24, rows, fill).await;
+            let table = made.unwrap();
+            let parts = [(first_part, 8), (16, 8)].map(|(offset, bytes)| KeyPart { offset, bytes });
+            let made = instance.create_index(&table, "loaded_key", true, &parts);
+            let index = made.await.unwrap();
+            let part = [KeyPart {
+                offset: 8,
+                bytes: 8,
+            }];
+            let again = instance.create_index(&table, "again", rows > 40, &part);
+            match again.await {
+                Ok(_) => assert!(rows <= 40),
+                Err(KernelError::DuplicateKey { .. }) => assert!(rows > 40),
+                Err(error) => panic!("{error}"),
+            }
+            let mut session = instance.session();
+            let shape = session.check_index(&table, &index).await.unwrap();
+            assert_eq!(shape.entries, rows);
+            assert!(rows < 3000 || shape.levels > 1);
+            let mut keys: Vec<Vec<u8>> = Vec::new();
+            let read = session.range(&index, &[], None, |key, _, _| {
+                keys.push(key.to_vec());
+                ControlFlow::Continue(())
+            });
+            read.await.unwrap();
+            assert!(keys.is_sorted() && keys.len() as u64 == rows);
+            for number in 0..rows {
+                let row = loaded_row(number, order);
+                let key = index.key_of(&row).unwrap();
+                let found = session.get(&index, &key, |_, bytes| bytes.to_vec()).await;
+                assert_eq!(found.unwrap(), Some(row.clone()));
+                let edit = |bytes: &mut Vec<u8>| bytes[23] ^= 1 << 7;
+                let changed = match number % 3 {
+                    0 => session.delete_by_key(&table, &index, &key).await,
+                    1 => session.update_by_key(&table, &index, &key, edit).await,
+                    _ => session.insert_row(&table, &row).await.map(|_| true),
+                };
+                match changed {
+                    Ok(is_there) => assert!(is_there),
+                    Err(KernelError::DuplicateKey { .. }) => assert_ne!(number % 3, 0),
+                    Err(error) => panic!("{error}"),
+                }
+                session.commit().await.unwrap();
+            }
+            let shape = session.check_index(&table, &index).await.unwrap();
+            assert_eq!(shape.entries, rows - rows.div_ceil(3));
+        });
+        let instance = Arc::into_inner(instance).unwrap();
+        live.run(instance.shutdown(Shutdown::Normal)).unwrap();
+    }
+}

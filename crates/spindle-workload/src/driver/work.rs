@@ -97,6 +97,14 @@ where
     type Txn = Txn;
     type Session = S;
 
+    fn kinds(&self) -> Vec<String> {
+        self.workload.kinds()
+    }
+
+    fn kind(&self, txn: &Txn) -> usize {
+        txn.kind()
+    }
+
     fn connect(&self) -> Result<S, SessionError> {
         Ok((self.connect)())
     }

@@ -122,3 +122,17 @@ pub trait Kind {
         None
     }
 }
+
+/// Refuses `room_for` where the database grows by itself.
+pub(super) fn check_room(ground: &Ground, is_given: bool) -> Result<(), Refusal> {
+    match ground.dialect {
+        Some(_) if is_given => Err(Refusal {
+            keys: &["room_for"],
+            title: "room_for means nothing to a database that speaks SQL".to_owned(),
+            label: "it grows by itself".to_owned(),
+            help: "leave room_for out: it sizes the datafiles of the embedded database",
+            shown: None,
+        }),
+        _ => Ok(()),
+    }
+}

@@ -102,8 +102,8 @@ pub fn workloads(engine: Engine) -> Vec<Choice> {
         "oltp_mix",
         "short transactions, 40 % reads and 60 % updates at random rows",
     )];
+    choices.push(choice("tpcb", "TPC-B, as pgbench has it"));
     if engine != Engine::Kernel {
-        choices.push(choice("tpcb", "TPC-B, as pgbench has it"));
         choices.push(choice("tpcc", "TPC-C: orders of a wholesaler"));
     }
     choices.push(choice(

@@ -53,10 +53,7 @@ fn compare(pace: Pace, directory: &Path, figures: &mut Figures, are_scripts: boo
         return;
     };
     let directories = Private::directories(directory);
-    let loaded = Tpcb {
-        scale: SCALE,
-        select_only: false,
-    };
+    let loaded = Tpcb::new(SCALE, false);
     let postgres = server(ServerKind::Postgres);
     create_and_load(postgres, &request, &directories, &loaded, &Arc::default())
         .expect("TPC-B is loaded");
@@ -87,10 +84,7 @@ fn compare(pace: Pace, directory: &Path, figures: &mut Figures, are_scripts: boo
 }
 
 fn built_in(private: &Private, select_only: bool) -> Arc<dyn Engine> {
-    private.engine(Tpcb {
-        scale: SCALE,
-        select_only,
-    })
+    private.engine(Tpcb::new(SCALE, select_only))
 }
 
 /// A script as a workload; the tables are there.

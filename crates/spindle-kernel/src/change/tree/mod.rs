@@ -115,7 +115,7 @@ pub(crate) fn is_damaged(
 
 /// Says of transactions whether nobody wants any longer what they deleted: they have ended, and every statement sees
 /// that.
-fn is_spent(sga: &Sga) -> impl Fn(u64) -> bool {
+pub(crate) fn is_spent(sga: &Sga) -> impl Fn(u64) -> bool {
     let early = sga.settings.has_planted(PlantedFault::GhostGoneEarly);
     let oldest = if early {
         u64::MAX

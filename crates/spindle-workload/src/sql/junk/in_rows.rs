@@ -59,8 +59,11 @@ impl Workload for JunkInRows {
             rows: self.0.rows,
             row_bytes: FIXED_BYTES + C7_LENGTH,
             rows_per_transaction: u64::from(self.0.commit_every),
-            indexes: &INDEXES,
         }]
+    }
+
+    fn indexes(&self, _: usize) -> &'static [IndexSpec] {
+        &INDEXES
     }
 
     fn transactions(&self, clients: usize) -> Option<u64> {

@@ -5,6 +5,7 @@ use crate::sql::connection::SqlConnection;
 use crate::sql::numbered;
 use crate::workload::Acknowledged;
 
+/// The tables, and what is summed up in each.
 const SUMS: [(&str, &str); 4] = [
     ("accounts", "select sum(abalance) from accounts"),
     ("tellers", "select sum(tbalance) from tellers"),
@@ -16,31 +17,44 @@ pub(super) fn check(
     connection: &mut dyn SqlConnection,
     acknowledged: &[Acknowledged],
 ) -> Result<String, String> {
-    let mut sums = Vec::new();
-    for (table, sql) in SUMS {
-        let mut sum = 0;
+    let mut sums = [0; 4];
+    for ((_, sql), sum) in SUMS.iter().zip(&mut sums) {
         let asked = connection.ask(sql, &mut |row| {
             // There is no sum of no rows.
-            sum = if row.is_null(0)? { 0 } else { row.int(0)? };
+            *sum = if row.is_null(0)? { 0 } else { row.int(0)? };
             Ok(())
         });
         asked.map_err(|error| error.to_string())?;
-        sums.push((table, sum));
     }
-    if sums.iter().any(|(_, sum)| *sum != sums[0].1) {
-        let told: Vec<String> = sums
-            .iter()
-            .map(|(table, sum)| format!("{table} {sum}"))
-            .collect();
-        return Err(format!("balances do not agree: {}", told.join(", ")));
+    let agreed = agreed(sums).map_err(|wrong| wrong.to_string())?;
+    let entries = "select client, number from history";
+    let count = numbered::check(connection, entries, acknowledged);
+    let count = count.map_err(|wrong| wrong.to_string())?;
+    Ok(said(count, agreed))
+}
+
+/// The sums of the tables differ.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("balances do not agree: {told}")]
+pub(super) struct Disagreement {
+    told: String,
+}
+
+/// What all four add up to.
+pub(super) fn agreed(sums: [i64; 4]) -> Result<i64, Disagreement> {
+    if sums.iter().all(|sum| *sum == sums[0]) {
+        return Ok(sums[0]);
     }
-    let count = numbered::check(
-        connection,
-        "select client, number from history",
-        acknowledged,
-    )?;
-    let sum = sums[0].1;
-    Ok(format!(
-        "{count} transactions in history, balances of {sum} in sum agree with it"
-    ))
+    let tables = SUMS.iter().zip(sums);
+    let told: Vec<String> = tables
+        .map(|((table, _), sum)| format!("{table} {sum}"))
+        .collect();
+    Err(Disagreement {
+        told: told.join(", "),
+    })
+}
+
+/// That all is well.
+pub(super) fn said(count: u64, sum: i64) -> String {
+    format!("{count} transactions in history, balances of {sum} in sum agree with it")
 }

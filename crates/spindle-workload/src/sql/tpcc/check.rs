@@ -104,7 +104,8 @@ pub fn check(
             ));
         }
     }
-    let count = numbered::check(connection, NUMBERED, acknowledged)?;
+    let count = numbered::check(connection, NUMBERED, acknowledged);
+    let count = count.map_err(|wrong| wrong.to_string())?;
     Ok(format!(
         "{count} orders and payments are there, the conditions of consistency 1 to 10 and 12 hold"
     ))
