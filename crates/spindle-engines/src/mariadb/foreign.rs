@@ -11,9 +11,11 @@ use super::MariaDb;
 use super::connection::{Access, MariaDbConnection};
 use super::monitor::{Monitor, counts};
 use super::settings::in_force;
+use super::survey;
 use crate::EngineError;
 use crate::engine::{Counters, EngineCounts, EngineWait, SegmentSize};
 use crate::promise::{self, Promise, Storage};
+use crate::sql::survey::Survey;
 use crate::sql::tls;
 use crate::sql::{
     Address, ForeignServer, FoundServer, Password, Purpose, RunningServer, Schema, SchemaGone, Stop,
@@ -69,6 +71,18 @@ impl ForeignServer for MariaDb {
             settings,
             notes,
         })
+    }
+
+    fn survey(
+        &self,
+        address: &Address,
+        password: Option<&Password>,
+    ) -> Result<Survey, EngineError> {
+        let refused = |error| EngineError::unavailable(format!("{address}: {error}"));
+        let access = Access::foreign(address, password, address.database.as_deref());
+        let mut connection = come_for(&access).map_err(refused)?;
+        let encryption = encryption_of(&mut connection, address);
+        survey::survey(&mut connection, address, encryption, SETTINGS)
     }
 
     fn make(&self, schema: &Schema) -> Result<(), EngineError> {

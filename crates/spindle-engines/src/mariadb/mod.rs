@@ -14,6 +14,7 @@ mod raw;
 mod restore;
 mod running;
 mod settings;
+mod survey;
 mod values;
 mod waits;
 

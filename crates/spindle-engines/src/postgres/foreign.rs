@@ -12,10 +12,12 @@ use super::connection::PostgresConnection;
 use super::counts::Statistics;
 use super::encryption::connect;
 use super::settings::in_force;
+use super::survey;
 use super::waits::{WaitSampler, Whose};
 use crate::EngineError;
 use crate::engine::{Counters, EngineCounts, EngineWait, Housekeeping, SegmentSize};
 use crate::promise::{self, Promise, Storage};
+use crate::sql::survey::Survey;
 use crate::sql::tls;
 use crate::sql::{
     Address, ForeignServer, FoundServer, Password, Purpose, RunningServer, Schema, SchemaGone, Stop,
@@ -76,6 +78,14 @@ impl ForeignServer for Postgres {
             settings,
             notes,
         })
+    }
+
+    fn survey(
+        &self,
+        address: &Address,
+        password: Option<&Password>,
+    ) -> Result<Survey, EngineError> {
+        survey::survey(address, password, SETTINGS)
     }
 
     fn make(&self, schema: &Schema) -> Result<(), EngineError> {

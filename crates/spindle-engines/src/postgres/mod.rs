@@ -13,6 +13,7 @@ mod restore;
 mod running;
 mod settings;
 mod stream;
+mod survey;
 mod temporary;
 mod values;
 mod verify;

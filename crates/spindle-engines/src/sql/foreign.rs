@@ -10,6 +10,7 @@ pub use spindle_layout::steps::SchemaGone;
 use spindle_workload::sql::SqlWorkload;
 
 use super::address::{Address, Password};
+use super::survey::Survey;
 use super::{FoundServer, Purpose, RunningServer, Stop, load};
 use crate::EngineError;
 
@@ -62,6 +63,14 @@ pub trait ForeignServer: Send + Sync {
         address: &Address,
         password: Option<&Password>,
     ) -> Result<FoundServer, EngineError>;
+
+    /// Looks at a server before anything is planned for it: what it is, what is in it, what this user may do there.
+    /// Changes nothing.
+    ///
+    /// # Errors
+    /// `Unavailable`, for people.
+    fn survey(&self, address: &Address, password: Option<&Password>)
+    -> Result<Survey, EngineError>;
 
     /// Makes a schema with its token and nothing in it.
     ///

@@ -14,6 +14,7 @@ mod load;
 pub(crate) mod restore;
 mod room;
 mod scheme;
+pub mod survey;
 pub(crate) mod tls;
 mod under_test;
 

@@ -166,8 +166,18 @@ enum Command {
         #[arg(long)]
         dry_run: bool,
     },
-    /// Tell what this machine can do, and what makes its results noisy.
-    Doctor,
+    /// Tell what this machine can do, and what makes its results noisy; or look at an existing server.
+    #[command(
+        after_help = "Example:\n  spindle doctor\n  spindle doctor 'postgres://ann@db1/lab?sslmode=require' --password-env DB1_PASSWORD\n\n\
+                      A server is only read: nothing of it is changed."
+    )]
+    Doctor {
+        /// The address of a server that is running, as `url` of an experiment file.
+        url: Option<String>,
+        /// The environment variable that its password is in [default: where the server's own clients look].
+        #[arg(long, value_name = "NAME", requires = "url")]
+        password_env: Option<String>,
+    },
     /// Measure what storage can do by itself: most IOPS, most MB/s, least latency, flushes.
     #[command(after_help = calibrate::CALIBRATE_HELP)]
     Calibrate(calibrate::Calibrate),
@@ -344,7 +354,14 @@ fn carry_out(arguments: Arguments) -> ExitCode {
         Command::Examples { copy } => words::examples(copy.as_deref()),
         Command::Explain { word } => words::explain(&word.join(" ")),
         Command::Clean { dry_run } => show_cleaning(dry_run),
-        Command::Doctor => print(&doctor::report()),
+        Command::Doctor { url: None, .. } => print(&doctor::report()),
+        Command::Doctor {
+            url: Some(url),
+            password_env,
+        } => match doctor::report_of(&url, password_env.as_deref()) {
+            Ok(report) => print(&report),
+            Err(error) => fail(&error.to_string()),
+        },
         Command::Completions { shell } => shell::completions(shell),
         Command::Manual { directory } => shell::manual(&directory),
     }

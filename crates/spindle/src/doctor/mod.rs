@@ -1,11 +1,15 @@
 //! `spindle doctor`: what this machine can do, and what makes its results noisy, each with what it means and a remedy.
-//! `abilities` and `noise` find, this module shows. Everything is read through [`SystemTree`]; nothing is changed.
+//! `abilities` and `noise` find, this module shows. Everything is read through [`SystemTree`]; nothing is changed. With
+//! an address it tells of that server: `server`.
 
 use std::fmt::Write;
 
 mod abilities;
 mod noise;
+mod server;
 
+use spindle_engines::EngineError;
+use spindle_engines::sql::{Address, remote_server};
 use spindle_system::SystemTree;
 
 /// How something stands.
@@ -65,6 +69,18 @@ pub fn report() -> String {
         ("What this machine can do", abilities),
         ("What may make results noisy", noise),
     ])
+}
+
+/// Looks at an existing server and tells what was found.
+///
+/// # Errors
+/// The address is wrong, or the server does not answer or lets nobody in.
+pub fn report_of(url: &str, password_env: Option<&str>) -> Result<String, EngineError> {
+    let wrong = |error| EngineError::failed("the address cannot be used", &error);
+    let address = Address::complete(url).map_err(wrong)?;
+    let password = address.find_password(password_env)?;
+    let survey = remote_server(address.scheme).survey(&address, password.as_ref())?;
+    Ok(show(&server::find(&survey)))
 }
 
 fn show(sections: &[(&str, Vec<Finding>)]) -> String {

@@ -6,6 +6,8 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use spindle_engines::sql::{Address, Password, remote_server};
+
 use super::certificates::Certificates;
 use super::{Case, case, look, own_host};
 
@@ -113,6 +115,57 @@ impl Lab {
         look(&format!("mysql://{user}@{}/?{query}", self.host), PASSWORD)
     }
 
+    /// A look at it tells what is missing, and changes nothing.
+    fn is_surveyed(&self) {
+        let url = format!("mysql://bob@{}/", self.host);
+        let address = Address::parse(&url).unwrap();
+        let before = self.catalogue();
+        let server = remote_server(address.scheme);
+        let found = server.survey(&address, Some(&Password::new(PASSWORD)));
+        let found = found.unwrap();
+        assert_eq!(self.catalogue(), before);
+        assert!(found.version.contains("MariaDB"), "{found:?}");
+        assert!(
+            found.encryption.is_some() && found.clock.is_some(),
+            "{found:?}"
+        );
+        assert_eq!(found.cache_bytes, Some(128 << 20));
+        let missing: Vec<&str> = found
+            .rights
+            .iter()
+            .filter_map(|right| right.missing.as_deref())
+            .collect();
+        assert!(
+            missing.contains(&"grant all on `spindle\\_%`.* to 'bob'@'%'"),
+            "{missing:?}"
+        );
+        assert!(
+            missing
+                .iter()
+                .any(|remedy| remedy.contains("performance_schema")),
+            "{missing:?}"
+        );
+    }
+
+    /// What the server's files of tables and accounts hold.
+    fn catalogue(&self) -> Vec<(String, u64)> {
+        let mut found = Vec::new();
+        let data = self.place.path().join("data");
+        for directory in [data.clone(), data.join("mysql")] {
+            for entry in fs::read_dir(directory).unwrap() {
+                let entry = entry.unwrap();
+                let name = entry.file_name().into_string().unwrap();
+                let is_log =
+                    name.starts_with("ib") || name.starts_with("aria") || name.starts_with("undo");
+                if !is_log {
+                    found.push((name, entry.metadata().unwrap().len()));
+                }
+            }
+        }
+        found.sort();
+        found
+    }
+
     fn holds(&self, cases: &[Case]) {
         let mut server = "right";
         let mut wrong = Vec::new();
@@ -216,6 +269,7 @@ fn every_mode_against_every_certificate() {
         return;
     };
     lab.holds(&CASES);
+    lab.is_surveyed();
     lab.open_again_without();
     lab.holds(&WITHOUT);
 }

@@ -7,6 +7,7 @@ mod foreign;
 pub mod home;
 mod kept;
 mod kills;
+mod survey;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

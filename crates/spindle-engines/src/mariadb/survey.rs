@@ -1,0 +1,158 @@
+//! A look at an existing MariaDB or MySQL, for [`Survey`].
+
+use spindle_workload::sql::SqlConnection;
+
+use super::connection::MariaDbConnection;
+use super::settings::in_force;
+use crate::EngineError;
+use crate::promise::{self, Storage};
+use crate::sql::Address;
+use crate::sql::survey::{LARGEST, Right, Survey, clock, number, round_trip, texts, volumes};
+
+/// Nothing that follows may change anything.
+const READ_ONLY: &str = "set session transaction read only";
+const TIME: &str = "select cast(unix_timestamp(now(6)) * 1000000 as signed)";
+const CACHE: &str = "select cast(@@innodb_buffer_pool_size as signed)";
+const VERSION: &str = "select concat(version(), ' (', @@version_comment, ')')";
+const PLUGINS: &str = "select concat(plugin_name, ' ', plugin_version) from information_schema.plugins \
+                       where plugin_library is not null order by 1";
+/// What a run does in its own database.
+const NEEDED: [&str; 8] = [
+    "SELECT", "INSERT", "UPDATE", "DELETE", "CREATE", "DROP", "INDEX", "ALTER",
+];
+/// As grants name all databases, or those of runs.
+const PLACES: [&str; 4] = [
+    " ON *.* TO ",
+    " ON `spindle\\_%`.* TO ",
+    " ON `spindle_%`.* TO ",
+    " ON `%`.* TO ",
+];
+
+/// Looks at a server; `settings` asks for those that matter to storage.
+pub(super) fn survey(
+    connection: &mut MariaDbConnection,
+    address: &Address,
+    encryption: Option<String>,
+    settings: &str,
+) -> Result<Survey, EngineError> {
+    let refused = |error| EngineError::unavailable(format!("{address}: {error}"));
+    connection.run(READ_ONLY).map_err(refused)?;
+    let version = texts(connection, VERSION).pop();
+    let mut told = Vec::new();
+    // One that does not know the question has none to tell.
+    let _ = connection.ask(settings, &mut |row| {
+        told.push(format!("{} = {}", row.text(0)?, row.text(1)?));
+        Ok(())
+    });
+    let in_force = in_force(connection);
+    Ok(Survey {
+        version: version.unwrap_or_else(|| "a server of an unknown version".to_owned()),
+        encryption,
+        settings: told,
+        promise: promise::innodb::promise(&in_force, &Storage { places: Vec::new() }),
+        extensions: texts(connection, PLUGINS),
+        cache_bytes: number(connection, CACHE).and_then(|bytes| bytes.try_into().ok()),
+        databases: volumes(connection, &largest("table_schema")),
+        tables: volumes(
+            connection,
+            &largest("concat(table_schema, '.', table_name)"),
+        ),
+        rights: rights(connection, address),
+        round_trip: round_trip(connection).map_err(refused)?,
+        clock: clock(connection, TIME),
+    })
+}
+
+fn largest(name: &str) -> String {
+    format!(
+        "select {name}, cast(sum(coalesce(data_length, 0) + coalesce(index_length, 0)) as signed) from information_schema.tables \
+         where table_schema not in ('mysql', 'information_schema', 'performance_schema', 'sys') \
+         group by 1 order by 2 desc, 1 limit {LARGEST}"
+    )
+}
+
+fn rights(connection: &mut MariaDbConnection, address: &Address) -> Vec<Right> {
+    let user = texts(connection, "select current_user()").pop();
+    let user = user.unwrap_or_else(|| address.user.clone());
+    let (name, host) = user.rsplit_once('@').unwrap_or((&user, "%"));
+    let user = format!(
+        "'{}'@'{}'",
+        name.replace('\'', "''"),
+        host.replace('\'', "''")
+    );
+    let grants = texts(connection, "show grants");
+    let may_work = grants.iter().any(|grant| is_enough(grant));
+    let takes_files = number(connection, "select @@global.local_infile") == Some(1);
+    let has_schema = number(connection, "select @@global.performance_schema") == Some(1);
+    let sees = number(
+        connection,
+        "select count(*) from performance_schema.threads",
+    )
+    .is_some();
+    vec![
+        Right {
+            what: "may make databases of runs, and work in them",
+            without: "no run is possible",
+            missing: (!may_work).then(|| format!("grant all on `spindle\\_%`.* to {user}")),
+        },
+        Right {
+            what: "takes rows that a client sends (local_infile)",
+            without: "no run is possible",
+            missing: (!takes_files).then(|| "set global local_infile = on".to_owned()),
+        },
+        Right {
+            what: "has performance_schema",
+            without: "waits are not told",
+            missing: (!has_schema).then(|| {
+                "set performance_schema = on in its options, and restart the server".to_owned()
+            }),
+        },
+        Right {
+            what: "may read performance_schema",
+            without: "waits are not told",
+            missing: (has_schema && !sees)
+                .then(|| format!("grant select on performance_schema.* to {user}")),
+        },
+    ]
+}
+
+/// Whether a grant alone lets a run work.
+fn is_enough(grant: &str) -> bool {
+    let Some(place) = PLACES.iter().find_map(|place| grant.find(place)) else {
+        return false;
+    };
+    let given = grant[..place].trim_start_matches("GRANT ");
+    let words: Vec<&str> = given.split(", ").collect();
+    given == "ALL PRIVILEGES" || NEEDED.iter().all(|needed| words.contains(needed))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn grants_are_enough_or_not() {
+        for (grant, enough) in [
+            (
+                "GRANT ALL PRIVILEGES ON *.* TO `root`@`localhost` WITH GRANT OPTION",
+                true,
+            ),
+            ("GRANT ALL PRIVILEGES ON `spindle\\_%`.* TO `ann`@`%`", true),
+            ("GRANT ALL PRIVILEGES ON `lab`.* TO `ann`@`%`", false),
+            (
+                "GRANT USAGE ON *.* TO `ann`@`%` IDENTIFIED BY PASSWORD '*1'",
+                false,
+            ),
+            (
+                "GRANT SELECT, INSERT, UPDATE, DELETE, CREATE, DROP, INDEX, ALTER ON *.* TO `ann`@`%`",
+                true,
+            ),
+            (
+                "GRANT SELECT, INSERT, UPDATE, DELETE, CREATE, INDEX, ALTER ON *.* TO `ann`@`%`",
+                false,
+            ),
+        ] {
+            assert_eq!(is_enough(grant), enough, "{grant}");
+        }
+    }
+}

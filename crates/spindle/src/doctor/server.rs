@@ -1,0 +1,178 @@
+//! An existing server: what it is, what it keeps, how much is in it, what a run may do there, how far away it is.
+
+use spindle_engines::promise::Keeps;
+use spindle_engines::sql::survey::{Clock, Right, RoundTrip, Survey, Volume};
+
+use super::Finding;
+
+/// A clock that is off by more is worth a word, microseconds.
+const CLOCK_OFF_US: i64 = 1_000_000;
+
+/// What was found, by headings.
+pub(super) fn find(survey: &Survey) -> Vec<(&'static str, Vec<Finding>)> {
+    vec![
+        ("The server", identity(survey)),
+        ("What it keeps when the power goes", promise(survey)),
+        (
+            "Its settings that matter to storage",
+            listed(&survey.settings),
+        ),
+        ("How much is in it", sizes(survey)),
+        (
+            "What a run may do there",
+            survey.rights.iter().map(right).collect(),
+        ),
+        (
+            "The way to it",
+            way(&survey.round_trip, survey.clock.as_ref()),
+        ),
+    ]
+}
+
+fn listed(lines: &[String]) -> Vec<Finding> {
+    match lines.is_empty() {
+        true => vec![Finding::warn(
+            "it does not tell them",
+            "results cannot say what was measured",
+        )],
+        false => lines.iter().map(Finding::ok).collect(),
+    }
+}
+
+fn identity(survey: &Survey) -> Vec<Finding> {
+    let mut found = vec![Finding::ok(&survey.version)];
+    found.push(match &survey.encryption {
+        Some(encryption) => Finding::ok(encryption),
+        None => Finding::ok("the connection is not encrypted"),
+    });
+    if !survey.extensions.is_empty() {
+        found.push(Finding::ok(format!(
+            "with {}",
+            survey.extensions.join(", ")
+        )));
+    }
+    found
+}
+
+fn promise(survey: &Survey) -> Vec<Finding> {
+    let reasons = survey.promise.reasons.iter();
+    reasons
+        .map(|reason| match reason.keeps {
+            Keeps::EveryCommit => Finding::ok(&reason.what),
+            _ => Finding::warn(&reason.what, &reason.effect),
+        })
+        .collect()
+}
+
+fn sizes(survey: &Survey) -> Vec<Finding> {
+    let cache = match survey.cache_bytes {
+        Some(bytes) => format!("its buffer cache: {}", mib(bytes)),
+        None => "its buffer cache: not told".to_owned(),
+    };
+    let mut found = vec![Finding::ok(cache)];
+    let databases = survey.databases.iter().map(|volume| ("database", volume));
+    let tables = survey.tables.iter().map(|volume| ("table", volume));
+    let line = |(kind, volume): (&str, &Volume)| {
+        let size = match (volume.bytes, survey.cache_bytes) {
+            (Some(bytes), Some(cache)) if cache > 0 => {
+                let share = bytes as f64 / cache as f64;
+                format!("{}, {share:.2} times the cache", mib(bytes))
+            }
+            (Some(bytes), _) => mib(bytes),
+            (None, _) => "of a size that this user may not know".to_owned(),
+        };
+        Finding::ok(format!("{kind} {}: {size}", volume.name))
+    };
+    found.extend(databases.chain(tables).map(line));
+    found
+}
+
+fn mib(bytes: u64) -> String {
+    format!("{:.1} MiB", bytes as f64 / (1 << 20) as f64)
+}
+
+fn right(right: &Right) -> Finding {
+    match &right.missing {
+        None => Finding::ok(right.what),
+        Some(remedy) => Finding::missing(right.what, format!("{}: {remedy}", right.without)),
+    }
+}
+
+fn way(round_trip: &RoundTrip, clock: Option<&Clock>) -> Vec<Finding> {
+    let RoundTrip { p50_us, p99_us } = round_trip;
+    let trip = format!("a trivial statement takes {p50_us} us (p50), {p99_us} us (p99)");
+    let clock = match clock {
+        None => Finding::warn(
+            "it does not tell its time",
+            "its log cannot be put beside a run",
+        ),
+        Some(clock) => {
+            let side = if clock.ahead_us < 0 {
+                "behind"
+            } else {
+                "ahead of"
+            };
+            let off_ms = clock.ahead_us.unsigned_abs() as f64 / 1000.0;
+            let uncertain_ms = clock.uncertain_us as f64 / 1000.0;
+            let what = format!(
+                "its clock is {off_ms:.2} ms {side} this one, give or take {uncertain_ms:.2} ms"
+            );
+            match clock.ahead_us.abs() > CLOCK_OFF_US {
+                true => Finding::warn(what, "set both by NTP, to put its log beside a run"),
+                false => Finding::ok(what),
+            }
+        }
+    };
+    vec![Finding::ok(trip), clock]
+}
+
+#[cfg(test)]
+mod tests {
+    use spindle_engines::promise::Promise;
+
+    use super::*;
+
+    #[test]
+    fn what_is_missing_is_told_with_its_remedy() {
+        let survey = Survey {
+            version: "PostgreSQL 15".to_owned(),
+            encryption: None,
+            settings: vec!["fsync = on".to_owned()],
+            promise: Promise::of(Vec::new()),
+            extensions: vec!["plpgsql 1.0".to_owned()],
+            cache_bytes: Some(1 << 20),
+            databases: vec![Volume {
+                name: "lab".to_owned(),
+                bytes: Some(3 << 20),
+            }],
+            tables: vec![Volume {
+                name: "theirs".to_owned(),
+                bytes: None,
+            }],
+            rights: vec![Right {
+                what: "may make a schema",
+                without: "no run is possible",
+                missing: Some("grant create".to_owned()),
+            }],
+            round_trip: RoundTrip {
+                p50_us: 70,
+                p99_us: 120,
+            },
+            clock: Some(Clock {
+                ahead_us: -2_500_000,
+                uncertain_us: 40,
+            }),
+        };
+        let text = super::super::show(&find(&survey));
+        for said in [
+            "  ok       PostgreSQL 15\n",
+            "  ok       database lab: 3.0 MiB, 3.00 times the cache\n",
+            "  ok       table theirs: of a size that this user may not know\n",
+            "  missing  may make a schema\n           no run is possible: grant create\n",
+            "takes 70 us (p50), 120 us (p99)\n",
+            "  warn     its clock is 2500.00 ms behind this one, give or take 0.04 ms\n",
+        ] {
+            assert!(text.contains(said), "{said}: {text}");
+        }
+    }
+}
