@@ -289,6 +289,7 @@ impl Experiment {
         if layouts.iter().any(|layout| layout.address().is_some()) {
             document.noted(Plan::check_foreign(&plan_reader));
         }
+        document.noted(plan.check_interleaved(&plan_reader, &workload, &layouts));
         if plan.noise_check {
             layouts.extend(once_more(&layouts));
         }

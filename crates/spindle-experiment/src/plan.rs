@@ -10,7 +10,8 @@ use spindle_stats::{Looks, Standard};
 use super::error::ExperimentError;
 use super::reader::Reader;
 use super::restore::RestoreBy;
-use super::workload::WorkloadKind;
+use super::workload::{Workload, WorkloadKind};
+use super::{DatabaseSpec, Layout, WriteSync};
 
 /// How long a trial waits for quiet where nothing is said of it.
 const QUIET_MS: u64 = 30_000;
@@ -43,6 +44,10 @@ pub struct Plan {
     pub warmup_max_ms: Option<u64>,
     /// Time a trial is measured, 100 ms to 24 h.
     pub measure_ms: u64,
+    /// The trials of a round are measured by turns of so long each, in random order, with all databases started; 200 ms
+    /// to 1 min. `None`: one trial after the other.
+    #[serde(default)]
+    pub interleave_ms: Option<u64>,
     /// Rounds of a run, each one trial of every case in random order, 1 to 1000; the most of them when the rounds are
     /// `auto`.
     pub rounds: u32,
@@ -95,11 +100,13 @@ impl Plan {
         let precision_percent =
             reader.percent("precision", (margin_percent / 2.0).max(0.1), 0.1..=50.0);
         let time_ms = reader.duration_ms("time", 0, 1_000..=30 * DAY_MS);
+        let interleave_ms = reader.duration_ms("interleave", 0, 200..=MINUTE_MS);
         let rounds_max = reader.number("max", 30, spindle_stats::ROUNDS_MIN..=*ROUNDS.end());
         let plan = Plan {
             warmup_ms: warmup.unwrap_or((measure_ms / 4).max(WARMUP_MIN_MS).min(warmup_max_ms)),
             warmup_max_ms: warmup.is_none().then_some(warmup_max_ms),
             measure_ms,
+            interleave_ms: Some(interleave_ms).filter(|interleave_ms| *interleave_ms > 0),
             rounds: fixed_rounds.unwrap_or(rounds_max),
             runs: reader.number("runs", 1, 1..=100),
             pause_ms: reader.duration_ms("pause", MINUTE_MS, 0..=DAY_MS),
@@ -146,7 +153,7 @@ impl Plan {
         reader: &Reader<'_>,
         kind: WorkloadKind,
     ) -> Result<(), ExperimentError> {
-        for key in ["measure", "warmup", "warmup_max"] {
+        for key in ["measure", "interleave", "warmup", "warmup_max"] {
             if reader.has(key) {
                 return Err(reader.conflict(
                     &[key],
@@ -157,6 +164,48 @@ impl Plan {
             }
         }
         Ok(())
+    }
+
+    /// What trials that are measured by turns ask of their database and of its clients: that nothing goes on while
+    /// others have their turn.
+    pub(super) fn check_interleaved(
+        &self,
+        reader: &Reader<'_>,
+        workload: &Workload,
+        layouts: &[Layout],
+    ) -> Result<(), ExperimentError> {
+        let Some(interleave_ms) = self.interleave_ms else {
+            return Ok(());
+        };
+        let refuse = |message: &str, label: &str, help: &str| {
+            Err(reader.conflict(&["interleave"], message.to_owned(), label, help))
+        };
+        if interleave_ms * 2 > self.measure_ms {
+            return refuse(
+                "interleave is more than half of measure",
+                "a trial needs at least two turns",
+                "write a longer measure, or a shorter interleave",
+            );
+        }
+        if workload.arrivals.is_some() || workload.think_time_ms > 0 {
+            return refuse(
+                "interleave is set, and clients wait for a time to come",
+                "with rate and think_time, time passes for clients while others have their turn",
+                "leave out rate and think_time, or interleave",
+            );
+        }
+        let is_held = |layout: &Layout| match &layout.database.spec {
+            DatabaseSpec::Kernel(spec) => spec.instance.write_sync == WriteSync::Dsync,
+            DatabaseSpec::Server(_) | DatabaseSpec::Remote(_) => false,
+        };
+        match layouts.iter().all(is_held) {
+            true => Ok(()),
+            false => refuse(
+                "interleave is for the embedded database with write_sync = \"dsync\"",
+                "of other databases, files are written while others have their turn",
+                "leave it out",
+            ),
+        }
     }
 
     /// Keys that mean nothing to existing servers.

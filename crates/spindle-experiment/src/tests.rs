@@ -91,6 +91,7 @@ fn everything_left_out_has_its_default() {
             warmup_ms: 5_000,
             warmup_max_ms: Some(60_000),
             measure_ms: 20_000,
+            interleave_ms: None,
             rounds: 3,
             auto: None,
             margin_percent: 3.0,

@@ -30,7 +30,9 @@ pub(crate) fn context(result: &RunResult) -> String {
     let layouts = result.layouts.len();
     let rounds = result.cases.iter().map(|case| case.trials.len()).max();
     let seconds = |key: &str| Some(plan[key].as_u64()? as f64 / 1e3);
-    let time = seconds("measure_ms").map(|seconds| format!(" x {seconds} s"));
+    let turns = seconds("interleave_ms").map(|seconds| format!(" by turns of {seconds} s"));
+    let time =
+        seconds("measure_ms").map(|seconds| format!(" x {seconds} s{}", turns.unwrap_or_default()));
     let processors = result.machine["processor"]["logical_processors"].as_u64();
     let host = result.machine["host"].as_str();
     let day = result.machine["captured_at"].as_str();

@@ -35,6 +35,15 @@ pub enum Said<'a> {
         /// Its round, from 1.
         round: u32,
     },
+    /// One of several trials under way is the one that goes on.
+    TrialTakesTurn {
+        /// Name of its layout.
+        layout: &'a str,
+        /// Its load level.
+        clients: u32,
+        /// Its round, from 1.
+        round: u32,
+    },
     /// The trial waits until its devices are at rest.
     TrialWaits {
         /// For how long so far.

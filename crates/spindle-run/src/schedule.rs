@@ -24,6 +24,8 @@ use spindle_result::{Keeps, speed};
 const ORDER_STREAMS: u64 = 1 << 40;
 /// Streams of chance from here on are the orders in which databases are made.
 const MAKING_STREAMS: u64 = 2 << 40;
+/// Streams of chance from here on are the orders of turns.
+const TURN_STREAMS: u64 = 3 << 40;
 
 /// A trial to come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -168,6 +170,27 @@ fn order(state: &RunState, round: u32) -> Vec<CaseKey> {
     let stream = ORDER_STREAMS + u64::from(round);
     shuffle(&mut cases, state.experiment.seed, stream);
     cases
+}
+
+/// The trials of a round that are measured together, by turns: those of one load, in the order in which loads come
+/// first. Cases of one layout have one database, so they cannot.
+pub fn by_load(round: &[Planned]) -> Vec<Vec<Planned>> {
+    let mut loads: Vec<Vec<Planned>> = Vec::new();
+    for &planned in round {
+        match loads
+            .iter_mut()
+            .find(|load| load[0].case.1 == planned.case.1)
+        {
+            Some(load) => load.push(planned),
+            None => loads.push(vec![planned]),
+        }
+    }
+    loads
+}
+
+/// Draws the order in which trials of a round have their next turn.
+pub fn shuffle_turns<T>(trials: &mut [T], seed: u64, round: u32, turn: u64) {
+    shuffle(trials, seed, TURN_STREAMS + (u64::from(round) << 20) + turn);
 }
 
 /// The order in which the databases of some layouts are made. The first to be made may lie better than the last on

@@ -52,6 +52,17 @@ impl CpuTimes {
         })
     }
 
+    /// The sum of two.
+    pub fn and(&self, other: &CpuTimes) -> CpuTimes {
+        CpuTimes {
+            user_us: self.user_us + other.user_us,
+            system_us: self.system_us + other.system_us,
+            iowait_us: self.iowait_us + other.iowait_us,
+            idle_us: self.idle_us + other.idle_us,
+            steal_us: self.steal_us + other.steal_us,
+        }
+    }
+
     /// The time spent between an earlier snapshot and this one. The kernel lets idle and I/O wait go back a little;
     /// that counts as none.
     pub fn since(&self, earlier: &CpuTimes) -> CpuTimes {

@@ -118,20 +118,26 @@ impl Progress {
         }
     }
 
-    /// A trial begins.
-    fn trial_begins(&mut self, layout: &str, clients: u32, round: u32) {
+    /// A trial is the one under way. Returns what it is called.
+    fn trial_is(&mut self, layout: &str, clients: u32, round: u32) -> String {
         let all = self.trials_done + self.trials_left;
         let number = self.trials_done + 1;
         let name = format!("trial {number}/{all}, round {round}: {layout}, {clients} clients");
+        self.trial = Some((name.clone(), Instant::now()));
+        self.watch(|scene| scene.trial_begins(layout, clients, round));
+        name
+    }
+
+    /// A trial begins.
+    fn trial_begins(&mut self, layout: &str, clients: u32, round: u32) {
+        let name = self.trial_is(layout, clients, round);
         if matches!(self.manner, Manner::Plain) {
             say::note(&format!(
                 "{name} ({} left)",
                 HumanDuration(self.time_left())
             ));
         }
-        self.trial = Some((name, Instant::now()));
         self.wait_is_said = false;
-        self.watch(|scene| scene.trial_begins(layout, clients, round));
         self.show("restoring");
     }
 
@@ -162,7 +168,9 @@ impl Progress {
     /// The trial is over: what it found, or why it broke off.
     fn trial_ends(&mut self, result: Result<&Trial, &str>) {
         if let Some((name, began)) = self.trial.take() {
-            let (done, spent) = (self.trials_done as u32, began.elapsed());
+            let times = result.ok().and_then(|trial| trial.conditions.times);
+            let spent = times.map_or(began.elapsed(), |it| Duration::from_millis(it.whole_ms));
+            let done = self.trials_done as u32;
             self.trial_estimate = if done == 0 {
                 spent
             } else {
@@ -230,6 +238,11 @@ impl Listener for Progress {
                 clients,
                 round,
             } => self.trial_begins(layout, clients, round),
+            Said::TrialTakesTurn {
+                layout,
+                clients,
+                round,
+            } => _ = self.trial_is(layout, clients, round),
             Said::TrialWaits {
                 waited,
                 limit,

@@ -57,7 +57,7 @@ const FREE_OF_WORKLOAD: [&str; 1] = ["clients"];
 /// Settings of a layout that only name it or its place; what lies there is the machine's to tell.
 const FREE_OF_LAYOUT: [&str; 4] = ["name", "path", "redo_path", "candidate"];
 /// Settings of the plan that change what a trial is.
-const OF_PLAN: [&str; 2] = ["warmup_ms", "measure_ms"];
+const OF_PLAN: [&str; 3] = ["warmup_ms", "measure_ms", "interleave_ms"];
 
 /// What differs in the machines and their settings.
 pub(super) fn of_machines(a: &RunResult, b: &RunResult) -> Vec<Difference> {

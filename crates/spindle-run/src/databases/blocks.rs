@@ -91,7 +91,8 @@ pub(super) fn check_room(making: &Making<'_>, layouts: &[usize]) -> Result<(), D
             *needed.entry(place).or_default() += files.shape.total_bytes();
             goldens.push(files.shape.clone());
         }
-        if !images.contains(&image) && !making.grounds.is_made(layout) {
+        let is_shared = experiment.plan.interleave_ms.is_none() && images.contains(&image);
+        if !is_shared && !making.grounds.is_made(layout) {
             for (place, bytes) in files.directories(*put_back) {
                 *needed.entry(place).or_default() += bytes;
             }
@@ -113,6 +114,13 @@ pub(super) struct MadeBlocks {
     pub changed: Option<ChangedBlocks>,
 }
 
+impl MadeBlocks {
+    /// Whether both are made for the same.
+    pub(super) fn is_alike(&self, other: &MadeBlocks) -> bool {
+        self.wanted == other.wanted && self.put_back == other.put_back
+    }
+}
+
 impl Databases {
     /// The embedded database for a layout, made if no other layout has made it.
     pub(super) fn kernel_for(
@@ -124,7 +132,9 @@ impl Databases {
         let experiment = making.experiment();
         let wanted = BlockFiles::by(spec, experiment, layout, making.grounds)?;
         let put_back = experiment.put_back(layout);
+        let is_shared = experiment.plan.interleave_ms.is_none();
         let there = self.found(|made| match &made.database {
+            _ if !is_shared => None,
             MadeDatabase::Kernel(made) if made.wanted == wanted && made.put_back == put_back => {
                 Some(made.image.files().clone())
             }

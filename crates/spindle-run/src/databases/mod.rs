@@ -67,6 +67,16 @@ impl Made {
     }
 }
 
+impl Made {
+    /// Whether a layout may as well have the other; where it is not known, it may not.
+    fn is_alike(&self, other: &Made) -> bool {
+        match (&self.database, &other.database) {
+            (MadeDatabase::Kernel(one), MadeDatabase::Kernel(other)) => one.is_alike(other),
+            _ => false,
+        }
+    }
+}
+
 /// What belongs to a layout.
 struct OfLayout {
     /// Its place among those made.
@@ -288,6 +298,35 @@ impl Databases {
             }
             MadeDatabase::Server(made) => Some(made.probed()),
             MadeDatabase::Remote(_) => None,
+        }
+    }
+
+    /// Lets layouts whose images are alike take each other's, each that of the one before it. So none keeps one that
+    /// lies better than the others.
+    pub fn exchange_images(&mut self) {
+        let mut circles: Vec<Vec<usize>> = Vec::new();
+        for (layout, of) in &self.of_layout {
+            let is_alike = |circle: &&mut Vec<usize>| {
+                let other = &self.made[self.of_layout[&circle[0]].made];
+                self.made[of.made].is_alike(other)
+            };
+            match circles.iter_mut().find(is_alike) {
+                Some(circle) => circle.push(*layout),
+                None => circles.push(vec![*layout]),
+            }
+        }
+        for circle in circles {
+            let mut places: Vec<usize> = circle.iter().map(|it| self.of_layout[it].made).collect();
+            places.rotate_right(1);
+            for (layout, made) in circle.iter().zip(places) {
+                let of = self.of_layout.get_mut(layout).expect("it was just listed");
+                of.made = made;
+                if let (TrialDatabase::Kernel(trial), MadeDatabase::Kernel(made)) =
+                    (&mut of.trial, &self.made[made].database)
+                {
+                    trial.files = made.image.files().clone();
+                }
+            }
         }
     }
 

@@ -187,7 +187,9 @@ impl Databases {
             put_back: experiment.put_back(layout),
             grounds: of_kinds,
         };
-        match self.images.iter_mut().find(|other| other.is_same(&image)) {
+        let is_shared = experiment.plan.interleave_ms.is_none();
+        let mut others = self.images.iter_mut();
+        match others.find(|other| is_shared && other.is_same(&image)) {
             None => self.images.push(image),
             Some(same) => same.grow_to(room),
         }

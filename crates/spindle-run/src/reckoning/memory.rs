@@ -1,5 +1,5 @@
-//! The memory that a run takes: one database runs at a time, beside golden copies that are kept in memory and files on
-//! file systems that lie in it.
+//! The memory that a run takes: one database runs at a time, or all of a round by turns; beside golden copies that are
+//! kept in memory and files on file systems that lie in it.
 
 use std::fmt;
 
@@ -59,8 +59,15 @@ impl Memory {
     ) -> Memory {
         let images = databases.images.iter();
         let trials = images.map(|image| of_trial(experiment, image.layout));
-        let trial = trials.max_by_key(|trial| trial.iter().sum::<u64>());
-        let [caches_bytes, beside_bytes] = trial.unwrap_or_default();
+        let [caches_bytes, beside_bytes] = match experiment.plan.interleave_ms {
+            // All databases of a round are started at once.
+            Some(_) => trials.fold([0, 0], |[sum, of], [more, beside]| {
+                [sum + more, of + beside]
+            }),
+            None => trials
+                .max_by_key(|trial| trial.iter().sum::<u64>())
+                .unwrap_or_default(),
+        };
         let memory = experiment.spec().memory();
         let budget_bytes = memory.map_or(0, |memory| memory.memory_bytes);
         let mut golden_bytes = 0;

@@ -26,6 +26,9 @@ const ROLL_BACK_MS: u64 = 3_000;
 const KERNEL_ENDS_MS: u64 = 500;
 const SERVER_ENDS_MS: u64 = 6_000;
 
+/// Beginning and ending a turn, of trials that are measured by turns.
+const TURN_ENDS_MS: u64 = 150;
+
 /// How long a run takes.
 pub struct Time {
     /// What is done once in each run of the plan.
@@ -88,6 +91,9 @@ impl Time {
             true => (0, 0),
             false => (plan.warmup_ms, plan.measure_ms),
         };
+        let turns = plan
+            .interleave_ms
+            .map_or(0, |turn_ms| measure_ms.div_ceil(turn_ms));
         let restore_ms = match experiment.spec() {
             DatabaseSpec::Kernel(_) | DatabaseSpec::Server(_) => restores_ms / images,
             DatabaseSpec::Remote(_) => ms_of(experiment.database.size_bytes, SERVER_LOADS_PER_S),
@@ -102,6 +108,7 @@ impl Time {
                 ("restore", restore_ms),
                 ("warm-up", warmup_ms),
                 ("measured", measure_ms),
+                ("turns", turns * TURN_ENDS_MS),
                 (
                     "start, flush, check and stop",
                     if has_process {

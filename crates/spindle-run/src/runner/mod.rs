@@ -4,6 +4,7 @@
 
 mod examination;
 mod trials;
+mod turns;
 
 use std::collections::BTreeMap;
 use std::io;
@@ -379,6 +380,10 @@ impl Runner {
             }
             let left = schedule::trials_left(&self.state);
             self.listener.hear(Said::TrialsLeft(left));
+            if let Some(turn_ms) = self.state.experiment.plan.interleave_ms {
+                self.run_by_turns(&round, turn_ms, databases, grounds, budget)?;
+                continue;
+            }
             for planned in round {
                 self.check_interrupted()?;
                 self.run_trial(planned, databases, grounds, budget)?;

@@ -2,12 +2,12 @@
 
 use std::ops::ControlFlow;
 use std::sync::atomic::Ordering;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use rand_xoshiro::rand_core::RngCore;
 use spindle_experiment::Experiment;
 use spindle_io::env::seeded_rng;
-use spindle_result::{Conditions, Doubt, QuietWait, TRIES_MAX, TrialTimes, doubt};
+use spindle_result::{Conditions, DeviceProbe, Doubt, QuietWait, TRIES_MAX, TrialTimes, doubt};
 use spindle_system::DeviceNumber;
 use spindle_system::memory::MemoryBudget;
 
@@ -22,7 +22,7 @@ use crate::observe::device_probe;
 use crate::replay::CaseKey;
 use crate::restored::Restored;
 use crate::schedule::Planned;
-use crate::trial::protocol::Task;
+use crate::trial::protocol::{Outcome, Task};
 use crate::trial::supervisor::{self, Bounds, TrialError};
 
 /// Samples of throughput in a measured time, about; between 100 ms and 3 s apart.
@@ -30,6 +30,15 @@ const SAMPLES: u64 = 100;
 
 /// Time between samples of a trial that ends with its last query.
 const QUERY_SAMPLE_MS: u64 = 1000;
+
+/// A trial that may begin.
+pub(super) struct Prepared {
+    pub planned: Planned,
+    restored: Restored,
+    quiet: Option<QuietWait>,
+    probe: Option<DeviceProbe>,
+    pub task: Task,
+}
 
 impl Runner {
     /// Puts a case's database back to its loaded state; `None` when that failed its trial.
@@ -64,14 +73,32 @@ impl Runner {
         grounds: &Grounds,
         budget: Option<&MemoryBudget>,
     ) -> Result<(), RunError> {
-        let Planned {
-            round,
-            position,
-            case,
-        } = planned;
+        let began = Instant::now();
+        let Some(prepared) = self.prepare(planned, databases, grounds)? else {
+            return Ok(());
+        };
+        let (layout, _) = planned.case;
+        let bounds = Bounds {
+            memory: budget,
+            io: self.limits.get(&layout).map(|limit| &limit.io),
+        };
+        let listener = &mut self.listener;
+        let outcome = supervisor::run(&prepared.task, bounds, &self.interrupted, |heard| {
+            listener.hear(Said::TrialGoesOn(heard));
+        });
+        self.conclude(prepared, outcome, began.elapsed(), databases, grounds)
+    }
+
+    /// Puts a case's database back and waits until its devices are at rest; `None` when that failed its trial.
+    pub(super) fn prepare(
+        &mut self,
+        planned: Planned,
+        databases: &mut Databases,
+        grounds: &Grounds,
+    ) -> Result<Option<Prepared>, RunError> {
+        let Planned { round, case, .. } = planned;
         let (layout, clients) = case;
         let name = self.state.experiment.layouts[layout].name.clone();
-        let began = Instant::now();
         self.listener.hear(Said::TrialBegins {
             layout: &name,
             clients,
@@ -83,20 +110,35 @@ impl Runner {
             round,
         })?;
         let Some(restored) = self.put_back(case, round, databases, grounds)? else {
-            return Ok(());
+            return Ok(None);
         };
         let quiet = self.wait_for_quiet(&databases.devices(layout))?;
         let probed = databases.probed(layout);
-        let probe = probed.map(|(data, redo)| device_probe::probe(&data, &redo));
-        let task = self.task(case, round, databases);
-        let listener = &mut self.listener;
-        let bounds = Bounds {
-            memory: budget,
-            io: self.limits.get(&layout).map(|limit| &limit.io),
-        };
-        let outcome = supervisor::run(&task, bounds, &self.interrupted, |heard| {
-            listener.hear(Said::TrialGoesOn(heard));
-        });
+        Ok(Some(Prepared {
+            planned,
+            restored,
+            quiet,
+            probe: probed.map(|(data, redo)| device_probe::probe(&data, &redo)),
+            task: self.task(case, round, databases),
+        }))
+    }
+
+    /// Writes down what became of a trial, which took so long with all that belongs to it.
+    pub(super) fn conclude(
+        &mut self,
+        prepared: Prepared,
+        outcome: Result<Outcome, TrialError>,
+        whole: Duration,
+        databases: &mut Databases,
+        grounds: &Grounds,
+    ) -> Result<(), RunError> {
+        let Planned {
+            round,
+            position,
+            case,
+        } = prepared.planned;
+        let (layout, _) = case;
+        let (quiet, probe) = (prepared.quiet, prepared.probe);
         match outcome {
             Ok(outcome) => {
                 databases.written(layout, Some(&outcome.written));
@@ -106,17 +148,18 @@ impl Runner {
                     asked_ms: asked_ms(&self.state.experiment),
                     standstill: outcome.standstill,
                     times: Some(TrialTimes {
-                        restore_ms: restored.restore.duration_ms,
+                        restore_ms: prepared.restored.restore.duration_ms,
                         probe_ms: probe.map_or(0, |probe| probe.took_ms),
                         quiet_ms: quiet.as_ref().map_or(0, |wait| wait.waited_ms),
-                        whole_ms: began.elapsed().as_millis() as u64,
+                        whole_ms: whole.as_millis() as u64,
                         ..outcome.times
                     }),
                     quiet,
                     probe,
                 };
+                let restored = prepared.restored;
                 let finished = FinishedTrial::of(round, position, outcome, restored, conditions);
-                self.trial_finished(case, finished, task.sample_ms)
+                self.trial_finished(case, finished, prepared.task.sample_ms)
             }
             Err(TrialError::Interrupted) => Err(RunError::Interrupted),
             Err(TrialError::Failed(error)) => {
@@ -229,6 +272,7 @@ impl Runner {
             warmup_ms: plan.warmup_ms,
             warmup_max_ms: plan.warmup_max_ms,
             measure_ms: plan.measure_ms,
+            turn_ms: plan.interleave_ms,
             sample_ms: sample_ms(experiment),
             devices: databases.devices(layout),
         }

@@ -67,6 +67,27 @@ fn rounds_taken(state: &mut RunState, speeds: &[f64]) -> Vec<usize> {
 const AUTO: &str = "[plan]\nrounds = \"auto\"\nprecision = \"0.5%\"\nmargin = \"1%\"\nmax = 20\n";
 
 #[test]
+fn by_turns_only_cases_of_one_load_are_under_way_together() {
+    let state = state("[workload]\nclients = [4, 8]", &["a", "b", "c"]);
+    let round = next_round(&state);
+    let loads = by_load(&round);
+    assert_eq!(loads.len(), 2);
+    for load in &loads {
+        let layouts: BTreeSet<usize> = load.iter().map(|planned| planned.case.0).collect();
+        let clients: BTreeSet<u32> = load.iter().map(|planned| planned.case.1).collect();
+        assert_eq!((layouts.len(), clients.len()), (3, 1));
+    }
+    let orders: BTreeSet<Vec<u32>> = (0..20)
+        .map(|turn| {
+            let mut trials = vec![1, 2, 3];
+            shuffle_turns(&mut trials, 1, 1, turn);
+            trials
+        })
+        .collect();
+    assert_eq!(orders.len(), 6, "each order comes");
+}
+
+#[test]
 fn every_round_has_every_case_once_in_an_order_of_its_own() {
     let state = state("[workload]\nclients = [4, 8]", &["a", "b", "c"]);
     let rounds: Vec<Vec<CaseKey>> = (1..=3).map(|round| order(&state, round)).collect();

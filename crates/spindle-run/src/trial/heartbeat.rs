@@ -3,6 +3,8 @@
 //! trial say nothing of its layout. Waiting for a processor is no standstill: the kernel accounts for that time, and it
 //! is taken out.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -22,6 +24,9 @@ pub struct Heartbeat {
     /// Closed when the time to be watched is over.
     stop: Sender<()>,
     thread: JoinHandle<Standstill>,
+    /// Pauses that began and ended so far. In one of them, when it is odd, the process may be stopped; a beat that
+    /// comes after one has begun or ended says nothing.
+    pauses: Arc<AtomicU64>,
 }
 
 /// What the clocks said at one moment.
@@ -72,14 +77,20 @@ impl Heartbeat {
     /// The system has no thread to give.
     pub fn start() -> std::io::Result<Heartbeat> {
         let (stop, stopped) = mpsc::channel::<()>();
+        let pauses = Arc::new(AtomicU64::new(0));
+        let paused = Arc::clone(&pauses);
         let beat = move || {
             let mut seen = Standstill::default();
             let mut before = Look::now();
+            let mut pauses_before = 0;
             loop {
                 let is_over = stopped.recv_timeout(BEAT) != Err(RecvTimeoutError::Timeout);
                 let after = Look::now();
-                add_gap(&mut seen, before, after, BEAT);
-                before = after;
+                let pauses = paused.load(Ordering::Acquire);
+                if pauses == pauses_before && pauses.is_multiple_of(2) {
+                    add_gap(&mut seen, before, after, BEAT);
+                }
+                (before, pauses_before) = (after, pauses);
                 if is_over {
                     return seen;
                 }
@@ -87,7 +98,21 @@ impl Heartbeat {
         };
         let thread = std::thread::Builder::new().name("heartbeat".to_owned());
         let thread = thread.spawn(beat)?;
-        Ok(Heartbeat { stop, thread })
+        Ok(Heartbeat {
+            stop,
+            thread,
+            pauses,
+        })
+    }
+
+    /// From now on gaps do not count, until it goes on.
+    pub fn pause(&self) {
+        self.pauses.fetch_add(1, Ordering::Release);
+    }
+
+    /// They count again.
+    pub fn go_on(&self) {
+        self.pauses.fetch_add(1, Ordering::Release);
     }
 
     /// Ends the watch: what was lost since its start.

@@ -2,10 +2,11 @@
 //! have gone. `worker` opens the database before it and stops it afterwards.
 
 use std::sync::Arc;
+use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 
-use spindle_engines::EngineError;
 use spindle_engines::engine::{CacheCounts, Engine};
+use spindle_engines::{EngineError, ErrorKind};
 use spindle_io::Env;
 use spindle_io::real::facts;
 use spindle_stats::{CensoredTimes, steady_after};
@@ -22,10 +23,13 @@ use super::moment::{
 use super::open_loop;
 use super::page_cache::{PAGE_BYTES, cached_pages_of, dirty_bytes_of, not_direct};
 use super::promise::promise_of;
-use super::protocol::{Outcome, Progress, Report, Task, TrialDatabase, data_paths, file_paths};
+use super::protocol::{
+    Outcome, Progress, Report, Task, TrialDatabase, Word, data_paths, file_paths,
+};
 use super::query_run::query_run;
 use super::response_time::{CLIENT_THREADS, MeanTime};
 use super::series_recorder::{self, SeriesRecorder};
+use super::turns;
 use crate::observe::series::DatabaseState;
 use spindle_experiment::{Caching, WriteSync};
 use spindle_result::{
@@ -46,6 +50,8 @@ const WARM_UP_SAMPLE_MS: u64 = 50;
 const WARM_UP_LOOK_MS: u64 = 500;
 /// Whether every client has finished is looked at as often: what the system did is counted until then.
 const FINISHED_LOOK_NS: u64 = 2_000_000;
+/// Clients that begin a turn are at work for so long before it counts.
+const RAMP_MS: u64 = 100;
 /// After the clients have stopped DBWR may still have a batch under way: so long it is waited for.
 const SETTLE_LOOKS: u32 = 50;
 const SETTLE_LOOK: Duration = Duration::from_millis(20);
@@ -62,6 +68,8 @@ pub(super) struct Measurement<'a> {
     pub cache_at_start: Option<CacheCounts>,
     /// Memory of the process before there were clients.
     pub instance_bytes: Option<u64>,
+    /// What the run says of turns.
+    pub words: Receiver<Word>,
     /// Where the time went so far.
     pub times: TrialTimes,
 }
@@ -91,6 +99,17 @@ struct Measured {
     end: Moment,
     watched: Watched,
     system: SystemSeries,
+}
+
+impl Measured {
+    /// With what was counted in the turn that followed.
+    fn and(mut self, turn: Measured) -> Measured {
+        self.end.put_off(&turn.begin, &turn.end);
+        self.watched.samples.extend(turn.watched.samples);
+        self.watched.backlogs.extend(turn.watched.backlogs);
+        turns::join_series(&mut self.system, turn.system);
+        self
+    }
 }
 
 /// What was seen when they had gone.
@@ -163,7 +182,7 @@ impl Measurement<'_> {
 
     /// Measures it, and lets the clients go. Error: why it counts for nothing, for people.
     pub async fn carry_out(mut self, heartbeat: Heartbeat) -> Result<Outcome, EngineError> {
-        let measured = self.measure().await?;
+        let measured = self.measure(&heartbeat).await?;
         self.check_limit(&measured.begin, &measured.end)?;
         self.check_errors(&measured.begin, &measured.end)?;
         let aftermath = self.wind_up(heartbeat).await?;
@@ -175,7 +194,7 @@ impl Measurement<'_> {
     }
 
     /// Warms up, and counts while the clients are at work.
-    async fn measure(&mut self) -> Result<Measured, EngineError> {
+    async fn measure(&mut self, heartbeat: &Heartbeat) -> Result<Measured, EngineError> {
         let sampler = Sampler::new(
             SystemTree::default(),
             self.task.devices.clone(),
@@ -189,24 +208,67 @@ impl Measurement<'_> {
             false => self.warm_up().await?,
         };
         self.times.warm_up_ms = milliseconds(began);
-        self.running.measure(true);
-        let begin = self.moment(&sampler);
-        let recorder = self.record_series(sampler.clone())?;
         let until = match is_counted {
             true => Until::Finished,
             false => Until::Passed(self.task.measure_ms),
         };
+        let mut measured = match self.task.turn_ms {
+            Some(turn_ms) => self.measure_by_turns(&sampler, turn_ms, heartbeat).await?,
+            None => self.measure_until(&sampler, until).await?,
+        };
+        measured.warm_up = warm_up;
+        Ok(measured)
+    }
+
+    /// Counts while the clients are at work.
+    async fn measure_until(
+        &self,
+        sampler: &Sampler,
+        until: Until,
+    ) -> Result<Measured, EngineError> {
+        self.running.measure(true);
+        let begin = self.moment(sampler);
+        let recorder = self.record_series(sampler.clone())?;
         let watched = self.watch(until, self.task.sample_ms, true).await?;
         self.running.measure(false);
-        let end = self.moment(&sampler);
-        let measured = Measured {
-            warm_up,
+        let end = self.moment(sampler);
+        Ok(Measured {
+            warm_up: None,
             begin,
             end,
             watched,
             system: recorder.finish(),
-        };
-        Ok(measured)
+        })
+    }
+
+    /// Counts in each turn that the run lets it take, and pauses in between.
+    async fn measure_by_turns(
+        &mut self,
+        sampler: &Sampler,
+        turn_ms: u64,
+        heartbeat: &Heartbeat,
+    ) -> Result<Measured, EngineError> {
+        let mut sum: Option<Measured> = None;
+        loop {
+            self.running.pause().await;
+            heartbeat.pause();
+            say(&Report::AtRest);
+            let word = self.words.recv();
+            heartbeat.go_on();
+            match (word, sum) {
+                (Ok(Word::Turn), so_far) => {
+                    self.running.go_on();
+                    self.watch(Until::Passed(RAMP_MS), RAMP_MS, false).await?;
+                    let turn = self.measure_until(sampler, Until::Passed(turn_ms)).await?;
+                    sum = Some(match so_far {
+                        Some(so_far) => so_far.and(turn),
+                        None => turn,
+                    });
+                }
+                (Ok(Word::End), Some(measured)) => return Ok(measured),
+                _ => return Err(EngineError::new(ErrorKind::Interrupted, "the run ended")),
+            }
+        }
     }
 
     /// Lets the clients go, and looks at what they leave behind.
@@ -363,7 +425,8 @@ impl Measurement<'_> {
             }
         };
         let writers = WritingThreads::of(SystemTree::default(), std::process::id());
-        let interval_ms = series_recorder::interval_ms(self.task.measure_ms);
+        let stretch_ms = self.task.turn_ms.unwrap_or(self.task.measure_ms);
+        let interval_ms = series_recorder::interval_ms(stretch_ms);
         SeriesRecorder::start(sampler, writers, database, interval_ms).map_err(|error| {
             EngineError::failed("starting the thread that samples the system", error)
         })

@@ -5,8 +5,8 @@
 //! whether it stood still, `moment` what it counts, `page_cache` what that holds of its files, `query_run` what became
 //! of queries, [`response_time`] what became of a transaction's time, [`series_recorder`] what the system did
 //! meanwhile, [`own_cost`] what Spindle itself costs, measured in the same way, [`limit_probe`] whether a limit holds,
-//! `open_loop` what a trial needs whose load arrives at a rate; [`supervisor`] the side that starts the process and
-//! listens. Only the run calls the supervisor.
+//! `open_loop` what a trial needs whose load arrives at a rate, `turns` what one needs that is measured by turns;
+//! [`supervisor`] the side that starts the process and listens. Only the run calls the supervisor.
 
 mod channel;
 mod clients;
@@ -24,4 +24,5 @@ mod query_run;
 pub mod response_time;
 pub mod series_recorder;
 pub mod supervisor;
+mod turns;
 pub mod worker;

@@ -14,6 +14,7 @@ use spindle_system::threads::ThreadTimes;
 use spindle_system::{DeviceNumber, SystemTree};
 
 /// Everything counted, at one moment.
+#[derive(Clone)]
 pub(super) struct Moment {
     pub at_ns: u64,
     pub committed: u64,
@@ -43,10 +44,10 @@ pub(super) struct Moment {
 /// System calls and context switches of this process, and the kernel's workers for it.
 #[derive(Clone, Copy)]
 pub(super) struct ProcessCounts {
-    queue: QueueCalls,
-    sleeps: u64,
-    preemptions: u64,
-    workers_ns: u64,
+    pub(super) queue: QueueCalls,
+    pub(super) sleeps: u64,
+    pub(super) preemptions: u64,
+    pub(super) workers_ns: u64,
 }
 
 /// What the threads are called on which io_uring carries out what would block.

@@ -1,5 +1,6 @@
 //! What the run and the process of a trial say to each other: lines of JSON. The run sends one [`Order`] and then, when
-//! the worker is [`Report::Opened`], a line to say that measuring may begin. A worker whose standard input ends has
+//! the worker is [`Report::Opened`], the [`Word`] that measuring may begin; where it is measured by turns, one for each
+//! of them. A worker whose standard input ends has
 //! lost its run, and exits.
 
 use std::collections::BTreeSet;
@@ -35,6 +36,18 @@ pub enum Order {
     LimitProbe(Box<LimitProbe>),
 }
 
+/// What the run says to the worker of a trial after that.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Word {
+    /// Memory is limited now: the clients may begin.
+    Begin,
+    /// Be measured for a turn, and be at rest again.
+    Turn,
+    /// There are no more turns.
+    End,
+}
+
 /// What a trial does.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Task {
@@ -59,6 +72,9 @@ pub struct Task {
     pub warmup_max_ms: Option<u64>,
     /// Time measured.
     pub measure_ms: u64,
+    /// It is measured by turns of so long each, when it is told to; `None`: at a stretch of `measure_ms`.
+    #[serde(default)]
+    pub turn_ms: Option<u64>,
     /// Time between samples of throughput.
     pub sample_ms: u64,
     /// The devices beneath its files, where known.
@@ -144,10 +160,12 @@ pub struct Limited {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "report", rename_all = "snake_case")]
 pub enum Report {
-    /// The database is open; the worker waits for a line.
+    /// The database is open; the worker waits for a word.
     Opened,
     /// How it goes.
     Progress(Progress),
+    /// Its clients pause; it waits for a word.
+    AtRest,
     /// The trial is over.
     Done(Box<Outcome>),
     /// What Spindle itself costs is known.

@@ -5,18 +5,22 @@ use std::io::{BufRead, BufReader, Write};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{self, RecvTimeoutError};
-use std::time::Duration;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::time::{Duration, Instant};
 
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions};
+use serde::Serialize;
 use spindle_engines::EngineError;
 use spindle_engines::sql::server;
 
 use super::limit_probe::LimitProbe;
 use super::own_cost::OwnCostTask;
-use super::protocol::{Order, Outcome, Progress, Report, Task, TrialDatabase};
+use super::protocol::{Order, Outcome, Progress, Report, Task, TrialDatabase, Word};
 use spindle_result::OwnCost;
+use spindle_system::disk::DiskCounters;
 use spindle_system::io_limit::{IoGroup, IoLimit};
 use spindle_system::memory::{MemoryBudget, MemoryGroup, MemoryUsage};
+use spindle_system::{DeviceNumber, SystemTree};
 
 /// The hidden command that turns the program into a worker.
 pub const WORKER_COMMAND: &str = "trial-worker";
@@ -31,6 +35,9 @@ const ROW_LOCK_BYTES: u64 = 192;
 /// redo and undo.
 const ROW_COPIES: u64 = 4;
 const LOOK_EVERY: Duration = Duration::from_millis(100);
+/// What a process that stands still had asked of its devices is waited for so long, and looked for as often.
+const DEVICES_WAIT_MAX: Duration = Duration::from_millis(50);
+const DEVICES_LOOK: Duration = Duration::from_micros(500);
 
 /// Why there is no outcome.
 #[derive(Debug)]
@@ -79,23 +86,153 @@ pub fn run(
     let order = Order::Trial(Box::new(task.clone()));
     let mut at_work = false;
     converse(&order, bounds, interrupted, |worker, report| match report {
+        Report::Done(outcome) => Ok(Some(*outcome)),
+        other => attend(worker, task, &mut at_work, other, &mut progress).map(|()| None),
+    })
+}
+
+/// Does for a trial what its report asks for.
+fn attend(
+    worker: &mut Worker,
+    task: &Task,
+    at_work: &mut bool,
+    report: Report,
+    progress: &mut impl FnMut(&Progress),
+) -> Result<(), EngineError> {
+    match report {
         Report::Opened => {
             let clients_bytes = u64::from(task.clients) * CLIENT_BYTES;
             limit_memory(worker, task, clients_bytes)?;
-            send(worker, "go")?;
-            Ok(None)
+            send(worker, &Word::Begin)
         }
         Report::Progress(heard) => {
-            if !std::mem::replace(&mut at_work, true) {
+            if !std::mem::replace(at_work, true) {
                 // The clients have what they need: what they did not take shall not be page cache.
                 limit_memory(worker, task, 0)?;
             }
             progress(&heard);
-            Ok(None)
+            Ok(())
         }
-        Report::Done(outcome) => Ok(Some(*outcome)),
         other => Err(unexpected(&other)),
+    }
+}
+
+/// A trial that is measured by turns. In between its process stands still: neither its clients nor its writers do
+/// anything.
+pub struct TrialByTurns {
+    task: Task,
+    conversation: Conversation,
+    at_work: bool,
+}
+
+impl TrialByTurns {
+    /// Starts it, and lets it warm up.
+    pub fn start(
+        task: &Task,
+        bounds: Bounds<'_>,
+        interrupted: &AtomicBool,
+        progress: impl FnMut(&Progress),
+    ) -> Result<TrialByTurns, TrialError> {
+        let order = Order::Trial(Box::new(task.clone()));
+        let mut trial = TrialByTurns {
+            task: task.clone(),
+            conversation: Conversation::begin(&order, bounds)?,
+            at_work: false,
+        };
+        trial.until_at_rest(interrupted, progress)?;
+        Ok(trial)
+    }
+
+    /// Lets it be measured for a turn.
+    pub fn take_turn(
+        &mut self,
+        interrupted: &AtomicBool,
+        progress: impl FnMut(&Progress),
+    ) -> Result<(), TrialError> {
+        self.wake(&Word::Turn)?;
+        self.until_at_rest(interrupted, progress)
+    }
+
+    /// Lets it look at what it leaves behind, and end.
+    pub fn end(mut self, interrupted: &AtomicBool) -> Result<Outcome, TrialError> {
+        self.wake(&Word::End)?;
+        self.conversation
+            .hear_until(interrupted, |_, report| match report {
+                Report::Done(outcome) => Ok(Some(*outcome)),
+                other => Err(unexpected(&other)),
+            })
+    }
+
+    fn wake(&mut self, word: &Word) -> Result<(), TrialError> {
+        let worker = &mut self.conversation.worker;
+        signal(worker, Signal::CONT)
+            .and_then(|()| send(worker, word))
+            .map_err(TrialError::Failed)
+    }
+
+    /// Hears it until its clients pause, and lets it stand still.
+    fn until_at_rest(
+        &mut self,
+        interrupted: &AtomicBool,
+        mut progress: impl FnMut(&Progress),
+    ) -> Result<(), TrialError> {
+        let (task, at_work) = (&self.task, &mut self.at_work);
+        self.conversation
+            .hear_until(interrupted, |worker, report| match report {
+                Report::AtRest => Ok(Some(())),
+                other => attend(worker, task, at_work, other, &mut progress).map(|()| None),
+            })?;
+        let stopped = stand_still(&mut self.conversation.worker);
+        stopped.map_err(TrialError::Failed)?;
+        wait_for_devices(&self.task.devices);
+        Ok(())
+    }
+}
+
+fn process_id(worker: &Worker) -> Pid {
+    Pid::from_child(&worker.child)
+}
+
+fn signal(worker: &Worker, signal: Signal) -> Result<(), EngineError> {
+    let sent = rustix::process::kill_process(process_id(worker), signal);
+    sent.map_err(|error| {
+        EngineError::failed(
+            "halting the process of a trial",
+            std::io::Error::from(error),
+        )
     })
+}
+
+/// Stops the process of a trial, and returns when none of its threads runs.
+fn stand_still(worker: &mut Worker) -> Result<(), EngineError> {
+    signal(worker, Signal::STOP)?;
+    // Not reaped: that is for whoever started it.
+    let either = WaitIdOptions::STOPPED | WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+    let status = rustix::process::waitid(WaitId::Pid(process_id(worker)), either);
+    let status = status.map_err(|error| {
+        EngineError::failed(
+            "waiting until a process has halted",
+            std::io::Error::from(error),
+        )
+    })?;
+    match status.is_some_and(|status| status.stopped()) {
+        true => Ok(()),
+        false => Err(ended(worker).into()),
+    }
+}
+
+/// Waits until what a process that stands still had asked of its devices is done. Others may use them, too: so it
+/// waits for a short time only.
+fn wait_for_devices(devices: &[DeviceNumber]) {
+    let files = SystemTree::default();
+    let in_flight = |device: &DeviceNumber| {
+        let counters = DiskCounters::read(&files, *device);
+        counters.is_some_and(|counters| counters.in_flight > 0)
+    };
+    let began = Instant::now();
+    while devices.iter().any(in_flight) && began.elapsed() < DEVICES_WAIT_MAX {
+        std::thread::sleep(DEVICES_LOOK);
+    }
 }
 
 /// Finds out what Spindle itself costs.
@@ -137,50 +274,66 @@ fn converse<T>(
     order: &Order,
     bounds: Bounds<'_>,
     interrupted: &AtomicBool,
-    mut hear: impl FnMut(&mut Worker, Report) -> Result<Option<T>, EngineError>,
+    hear: impl FnMut(&mut Worker, Report) -> Result<Option<T>, EngineError>,
 ) -> Result<T, TrialError> {
-    let mut worker = start(bounds).map_err(TrialError::Failed)?;
-    let output = worker
-        .child
-        .stdout
-        .take()
-        .expect("the worker's output is a pipe");
-    let (sender, reports) = mpsc::channel();
-    let listener = std::thread::spawn(move || {
-        for line in BufReader::new(output).lines().map_while(Result::ok) {
-            // The run has lost interest.
-            if sender.send(line).is_err() {
-                return;
+    Conversation::begin(order, bounds)?.hear_until(interrupted, hear)
+}
+
+/// A worker, and what it says.
+struct Conversation {
+    // Dropped first: its pipe is closed then, and the thread that listens ends.
+    worker: Worker,
+    reports: Receiver<String>,
+}
+
+impl Conversation {
+    fn begin(order: &Order, bounds: Bounds<'_>) -> Result<Conversation, TrialError> {
+        let mut worker = start(bounds).map_err(TrialError::Failed)?;
+        let output = worker
+            .child
+            .stdout
+            .take()
+            .expect("the worker's output is a pipe");
+        let (sender, reports) = mpsc::channel();
+        std::thread::spawn(move || {
+            for line in BufReader::new(output).lines().map_while(Result::ok) {
+                // The run has lost interest.
+                if sender.send(line).is_err() {
+                    return;
+                }
+            }
+        });
+        send(&mut worker, order).map_err(TrialError::Failed)?;
+        Ok(Conversation { worker, reports })
+    }
+
+    /// Hears what the worker reports, until `hear` has its answer or a reason to give up.
+    fn hear_until<T>(
+        &mut self,
+        interrupted: &AtomicBool,
+        mut hear: impl FnMut(&mut Worker, Report) -> Result<Option<T>, EngineError>,
+    ) -> Result<T, TrialError> {
+        loop {
+            if interrupted.load(Ordering::Relaxed) {
+                return Err(TrialError::Interrupted);
+            }
+            let line = match self.reports.recv_timeout(LOOK_EVERY) {
+                Err(RecvTimeoutError::Timeout) => continue,
+                Err(RecvTimeoutError::Disconnected) => {
+                    return Err(TrialError::Failed(ended(&mut self.worker).into()));
+                }
+                Ok(line) => line,
+            };
+            let heard = serde_json::from_str(&line)
+                .map_err(|error| EngineError::from(format!("the worker said {line:?}: {error}")))
+                .and_then(|report| hear(&mut self.worker, report));
+            match heard {
+                Ok(None) => {}
+                Ok(Some(answer)) => return Ok(answer),
+                Err(reason) => return Err(TrialError::Failed(reason)),
             }
         }
-    });
-    let text =
-        serde_json::to_string(order).expect("an order holds only strings, numbers and lists");
-    send(&mut worker, &text).map_err(TrialError::Failed)?;
-    let result = loop {
-        if interrupted.load(Ordering::Relaxed) {
-            break Err(TrialError::Interrupted);
-        }
-        let line = match reports.recv_timeout(LOOK_EVERY) {
-            Err(RecvTimeoutError::Timeout) => continue,
-            Err(RecvTimeoutError::Disconnected) => {
-                break Err(TrialError::Failed(ended(&mut worker).into()));
-            }
-            Ok(line) => line,
-        };
-        let heard = serde_json::from_str(&line)
-            .map_err(|error| EngineError::from(format!("the worker said {line:?}: {error}")))
-            .and_then(|report| hear(&mut worker, report));
-        match heard {
-            Ok(None) => {}
-            Ok(Some(answer)) => break Ok(answer),
-            Err(reason) => break Err(TrialError::Failed(reason)),
-        }
-    };
-    drop(worker);
-    // The pipe is closed now.
-    let _ = listener.join();
-    result
+    }
 }
 
 fn start(bounds: Bounds<'_>) -> Result<Worker, EngineError> {
@@ -217,7 +370,8 @@ fn start(bounds: Bounds<'_>) -> Result<Worker, EngineError> {
     Ok(worker)
 }
 
-fn send(worker: &mut Worker, line: &str) -> Result<(), EngineError> {
+fn send(worker: &mut Worker, said: &impl Serialize) -> Result<(), EngineError> {
+    let line = serde_json::to_string(said).expect("it holds only strings, numbers and lists");
     let input = worker
         .input
         .as_mut()

@@ -3,6 +3,7 @@
 
 use std::io::{BufRead, BufReader};
 use std::sync::Arc;
+use std::sync::mpsc::{self, Receiver};
 use std::time::Instant;
 
 use spindle_engines::engine::Engine;
@@ -15,7 +16,7 @@ use spindle_io::real::{RealEnv, block_on, facts};
 use super::channel::say;
 use super::heartbeat::Heartbeat;
 use super::measurement::{Measurement, milliseconds};
-use super::protocol::{Order, Outcome, Report, Task, TrialDatabase};
+use super::protocol::{Order, Outcome, Report, Task, TrialDatabase, Word};
 use super::{limit_probe, open_loop, own_cost, panics};
 use spindle_result::TrialTimes;
 
@@ -64,19 +65,35 @@ fn exit_with_run(lines: impl Iterator<Item = std::io::Result<String>> + Send + '
     });
 }
 
+/// Hears the run from now on, and ends this process when the run does.
+fn words_of_run(
+    lines: impl Iterator<Item = std::io::Result<String>> + Send + 'static,
+) -> Receiver<Word> {
+    let (sender, words) = mpsc::channel();
+    std::thread::spawn(move || {
+        let heard = lines.map_while(|line| serde_json::from_str(&line.ok()?).ok());
+        for word in heard {
+            // A trial that is over hears no more.
+            let _ = sender.send(word);
+        }
+        std::process::exit(1);
+    });
+    words
+}
+
 async fn measure(
     task: &Task,
-    mut lines: impl Iterator<Item = std::io::Result<String>> + Send + 'static,
+    lines: impl Iterator<Item = std::io::Result<String>> + Send + 'static,
 ) -> Result<Outcome, EngineError> {
     let env: Arc<dyn Env> = RealEnv::new(task.seed);
     let began = Instant::now();
     let engine = open(task, &env).await?;
     let start_ms = milliseconds(began);
     say(&Report::Opened);
-    if lines.next().is_none() {
+    let words = words_of_run(lines);
+    if words.recv() != Ok(Word::Begin) {
         return Err(EngineError::new(ErrorKind::Interrupted, "the run ended"));
     }
-    exit_with_run(lines);
     let instance_bytes = facts::anonymous_bytes();
     let behaviour = task.workload.behaviour(task.clients);
     if behaviour.arrivals.is_some() {
@@ -95,6 +112,7 @@ async fn measure(
         started_ns,
         cache_at_start,
         instance_bytes,
+        words,
         times: TrialTimes {
             start_ms,
             ..TrialTimes::default()

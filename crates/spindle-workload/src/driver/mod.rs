@@ -4,6 +4,7 @@
 //! ended when measuring does counts as at least as long as it is by then. What a transaction is, [`Work`] says.
 
 mod check;
+mod rest;
 mod time_spent;
 mod work;
 
@@ -16,6 +17,7 @@ use spindle_io::{Env, Join};
 use spindle_stats::{CensoredTimes, LatencyHistogram};
 
 pub use check::{NotKept, check, check_together};
+use rest::Rest;
 pub use time_spent::TimeSpent;
 use time_spent::{ClientClock, Doing, Open};
 pub use work::{RowWork, StatementTotal, Work};
@@ -101,6 +103,7 @@ struct Board {
     to_come: AtomicU64,
     /// All have come.
     begin: Notify,
+    rest: Rest,
 }
 
 /// What transactions of one kind have written to temporary files.
@@ -366,11 +369,23 @@ impl Running {
         schedule.map_or(0, |schedule| schedule.backlog(now_ns))
     }
 
+    /// Lets every client end its transaction and pause; returns when all pause, have ended or have failed.
+    pub async fn pause(&self) {
+        let at_work = || self.board.at_work.load(Ordering::Acquire);
+        self.board.rest.begin(&*self.env, at_work).await;
+    }
+
+    /// Lets clients that pause go on.
+    pub fn go_on(&self) {
+        self.board.rest.end();
+    }
+
     /// Lets every client end its transaction and returns when all have; the first failure, if any.
     pub async fn stop(&mut self) -> Result<(), String> {
         self.board.stopping.store(true, Ordering::Release);
         self.board.stop.notify_waiters();
         self.board.begin.notify_waiters();
+        self.board.rest.end();
         for join in std::mem::take(&mut self.joins) {
             if join.ended().await.is_err() {
                 self.board
@@ -423,6 +438,7 @@ impl Board {
             at_work: AtomicU64::new(behaviour.clients as u64),
             to_come: AtomicU64::new(behaviour.clients as u64),
             begin: Notify::new(),
+            rest: Rest::default(),
             kinds,
         }
     }
@@ -438,6 +454,7 @@ impl Board {
 
     /// Counts what is under way at `now_ns`, as at least as long as it is.
     fn count_open(&self, now_ns: u64) {
+        self.left_open.lock().count = 0;
         let count = |open: Open| {
             let age_ns = now_ns.saturating_sub(open.due_ns);
             self.at_least.lock()[open.kind].record_ns(age_ns);
@@ -544,6 +561,11 @@ impl<W: Work> ClientPlace<'_, W> {
         let mut left = of_work.or(self.behaviour.transactions).unwrap_or(u64::MAX);
         self.record().at_work_ns[0].store(self.env.now().max(1), Ordering::Relaxed);
         while left > 0 && !board.is_stopping() {
+            if board.rest.is_asked_for() {
+                self.turn_to(Doing::Away, self.env.now());
+                board.rest.take().await;
+                continue;
+            }
             left -= 1;
             self.turn_to(Doing::Between, self.env.now());
             let txn = self.work.next(&mut self.client);

@@ -12,7 +12,7 @@ pub(super) enum Doing {
     Thinking,
     /// It waits until the next transaction is due.
     Idle,
-    /// It connects, or has ended.
+    /// It connects, pauses with all others, or has ended.
     Away,
     /// It draws its next transaction.
     Between,
@@ -37,7 +37,7 @@ pub struct TimeSpent {
     pub thinking_ns: u64,
     /// Nothing was due.
     pub idle_ns: u64,
-    /// Connecting, or ended.
+    /// Connecting, pausing with all others, or ended.
     pub away_ns: u64,
     /// Between: the driver's own work.
     pub between_ns: u64,

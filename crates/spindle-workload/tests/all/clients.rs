@@ -284,3 +284,38 @@ fn a_server_that_stays_away_is_given_up() {
     assert!(ended.result.unwrap_err().contains("the server is gone"));
     assert!(ended.finished_by_itself);
 }
+
+#[test]
+fn a_pause_finds_nothing_under_way_and_clients_go_on_after_it() {
+    let mut world = World::new(7);
+    let env: Arc<dyn Env> = world.env();
+    let work = Arc::new(Scripted {
+        env: Arc::clone(&env),
+        seen: Arc::default(),
+    });
+    let behaviour = Behaviour {
+        clients: 3,
+        ..Behaviour::default()
+    };
+    let paused = world.run(async move {
+        let mut running = driver::start_work(&env, work, behaviour);
+        running.measure(true);
+        env.sleep(10 * MS + MS / 2).await;
+        running.measure(false);
+        let (cut, left_open) = (running.committed(), running.left_open().count);
+        running.pause().await;
+        let paused = running.committed();
+        let spent = running.time_spent(env.now());
+        env.sleep(SECOND).await;
+        let still = running.time_spent(env.now()).since(&spent);
+        assert_eq!((running.committed(), still.in_transactions()), (paused, 0));
+        running.go_on();
+        env.sleep(10 * MS).await;
+        let gone_on = running.committed();
+        running.pause().await;
+        running.stop().await.expect("no client failed");
+        [cut, left_open, paused, u64::from(gone_on > paused + 20)]
+    });
+    // Three were under way when measuring ended; each ended before the pause, and none began.
+    assert_eq!(paused, Ok([30, 3, 33, 1]));
+}

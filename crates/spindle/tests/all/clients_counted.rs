@@ -120,7 +120,7 @@ fn think_time_and_load_at_a_rate_are_accounted_for() {
     let trial = trials(&result).next().unwrap();
     assert_accounts_for_all(trial, 6.0);
     assert!(trial.audit.clients.unwrap().thinking > 0.5);
-    let at_a_rate = THINKING.replace("think_time = \"5ms\"", "rate = \"200/s\"");
+    let at_a_rate = THINKING.replace("think_time = \"5ms\"", "rate = \"40/s\"");
     let result = run(&at_a_rate);
     let trial = trials(&result).next().unwrap();
     assert_accounts_for_all(trial, 6.0);

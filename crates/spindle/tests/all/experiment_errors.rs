@@ -95,6 +95,9 @@ wrong! {
     );
     engine_not_built_yet: message("[database]\nengine = \"oracle\"\n");
     precision_of_a_fixed_plan: message("[plan]\nprecision = \"2%\"\n");
+    turns_of_a_server: message("[database]\nengine = \"sqlite\"\n[plan]\ninterleave = \"500ms\"\n");
+    turns_with_time_to_think: message("[workload]\nthink_time = \"1s\"\n[plan]\ninterleave = \"500ms\"\n");
+    a_single_turn: message("[plan]\nmeasure = \"1s\"\ninterleave = \"800ms\"\n");
     golden_copy_of_a_foreign_server: message_with(
         &format!("[database]\nengine = \"postgres\"\nsize = \"128MiB\"\n[plan]\ngolden_path = \".\"\n{FOREIGN}"),
         &[],

@@ -2,6 +2,7 @@
 
 #![allow(clippy::disallowed_methods)]
 
+mod by_turns;
 mod calibrate;
 mod clients_counted;
 mod end_to_end;
