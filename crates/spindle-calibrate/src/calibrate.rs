@@ -11,12 +11,14 @@ use spindle_text::quantity::{MIB, size_text};
 use crate::below::{Below, NoControl, place_beneath};
 use crate::error::CalibrateError;
 use crate::honesty::Beside;
+use crate::mix::extreme_of;
 use crate::need::Need;
 use crate::observe::Timing;
+use crate::orion::Orion;
 use crate::point::{Bench, Load};
 use crate::result::{
-    CacheFinding, Calibration, DeviceShare, Extreme, Flushed, Honesty, Kind, PathCurve, Point,
-    TargetFacts, What,
+    CacheFinding, Calibration, DeviceShare, Extreme, Flushed, Honesty, Kind, MatrixPoint,
+    MatrixResult, PathCurve, Point, TargetFacts, What,
 };
 use crate::search::{End, best, knee};
 use crate::target::{Made, Target};
@@ -64,6 +66,8 @@ pub struct Settings {
     pub time_ms: u64,
     /// Points with a longer mean time do not count for the most requests, microseconds.
     pub max_latency_us: f64,
+    /// A run type of ORION's instead of the search for the knee.
+    pub orion: Option<Orion>,
     /// Only flushes are measured: how long they take, and whether they arrive.
     pub only_flushes: bool,
     /// A directory on the disk beneath, with whose flushes those of the target are compared.
@@ -84,6 +88,7 @@ pub fn calibrate(
     let targets = settings.targets.iter().map(|path| Target::look(path));
     let targets: Vec<Target> = targets.collect::<Result<_, _>>()?;
     apart(&targets)?;
+    settings.orion.as_ref().map(Orion::loads).transpose()?;
     let size_bytes = match settings.only_flushes {
         true => FLUSHED_BYTES,
         false => settings.size_bytes,
@@ -196,6 +201,7 @@ struct Work<'a> {
 /// What was read.
 struct Reads {
     curves: Vec<PathCurve>,
+    matrix: Option<MatrixResult>,
     maximum_iops: Option<Extreme>,
     maximum_mb_per_s: Option<Extreme>,
     minimum_latency: Option<Extreme>,
@@ -206,6 +212,7 @@ impl Reads {
     fn none() -> Reads {
         Reads {
             curves: Vec::new(),
+            matrix: None,
             maximum_iops: None,
             maximum_mb_per_s: None,
             minimum_latency: None,
@@ -216,9 +223,10 @@ impl Reads {
 
 impl Work<'_> {
     fn all(&mut self, control: Option<&Made>) -> Result<Calibration, CalibrateError> {
-        let reads = match self.settings.only_flushes {
-            true => Reads::none(),
-            false => self.reads()?,
+        let reads = match (&self.settings.orion, self.settings.only_flushes) {
+            (_, true) => Reads::none(),
+            (Some(orion), _) => self.matrix(orion)?,
+            (None, _) => self.reads()?,
         };
         let flushes = self.flushes()?;
         let honesty = self.honesty(control)?;
@@ -234,6 +242,7 @@ impl Work<'_> {
             needs: Vec::new(),
             cache: reads.cache,
             curves: reads.curves,
+            matrix: reads.matrix,
             notes: self.all_notes(),
             took_s: self.began.elapsed().as_secs_f64(),
         };
@@ -262,16 +271,64 @@ impl Work<'_> {
         let minimum_latency = self.extreme(&curves, What::SmallRandomReads, |a, b| {
             a.mean_us < b.mean_us
         })?;
-        let mut shares = self.bench.targets.iter().map(Made::resident_share);
-        let resident_share = shares.try_fold(0.0, |most: f64, share| Some(most.max(share?)));
-        let caching = self.settings.caching;
         Ok(Reads {
-            cache: cache::judge(self.device, Some(repeat_ratio), resident_share, caching),
+            cache: self.cache_finding(repeat_ratio),
             curves,
+            matrix: None,
             maximum_iops,
             maximum_mb_per_s,
             minimum_latency,
         })
+    }
+
+    /// The points of a run type of ORION's, each for its own time, by the best access path that there is.
+    fn matrix(&mut self, orion: &Orion) -> Result<Reads, CalibrateError> {
+        let repeat_ratio = cache::repeat_ratio(&self.bench)?;
+        let asynchronous = [Method::Async, Method::Libaio, Method::Sync];
+        let found = asynchronous
+            .into_iter()
+            .find(|method| method.available().is_ok());
+        let method = found.unwrap_or(Method::Sync);
+        let loads = orion.loads()?;
+        let mut points = Vec::new();
+        for (index, load) in loads.iter().enumerate() {
+            (self.tell)(&format!(
+                "point {} of {}, {} s: small {}, large {}",
+                index + 1,
+                loads.len(),
+                orion.duration.as_secs(),
+                load.0,
+                load.1
+            ));
+            let (point, share) = self.bench.mix(orion, method, *load)?;
+            self.note_share(share);
+            points.push(point);
+        }
+        let limit_us = self.settings.max_latency_us;
+        let iops = |point: &MatrixPoint| point.iops.filter(|_| point.mean_us <= Some(limit_us));
+        let as_found = (method, self.settings.caching);
+        Ok(Reads {
+            curves: Vec::new(),
+            maximum_iops: extreme_of(&points, &iops, true, as_found),
+            maximum_mb_per_s: extreme_of(&points, &|point| point.mb_per_s, false, as_found),
+            minimum_latency: extreme_of(&points, &|point| Some(-point.mean_us?), true, as_found),
+            cache: self.cache_finding(repeat_ratio),
+            matrix: Some(MatrixResult {
+                run: orion.run,
+                method,
+                size_small_bytes: orion.size_small_bytes,
+                size_large_bytes: orion.size_large_bytes,
+                large_type: orion.large_type,
+                points,
+            }),
+        })
+    }
+
+    fn cache_finding(&self, repeat_ratio: f64) -> CacheFinding {
+        let mut shares = self.bench.targets.iter().map(Made::resident_share);
+        let resident_share = shares.try_fold(0.0, |most: f64, share| Some(most.max(share?)));
+        let caching = self.settings.caching;
+        cache::judge(self.device, Some(repeat_ratio), resident_share, caching)
     }
 
     /// Whether the flushes of each target arrive.
@@ -383,11 +440,15 @@ impl Work<'_> {
 
     fn measure(&mut self, load: Load, samples: (u32, u32)) -> Result<Point, CalibrateError> {
         let (point, share) = self.bench.measure(load, self.timing(samples))?;
+        self.note_share(share);
+        Ok(point)
+    }
+
+    fn note_share(&mut self, share: Option<DeviceShare>) {
         self.device = self.device.zip(share).map(|(all, share)| DeviceShare {
             asked_bytes: all.asked_bytes + share.asked_bytes,
             device_bytes: all.device_bytes + share.device_bytes,
         });
-        Ok(point)
     }
 
     fn timing(&self, (least, most): (u32, u32)) -> Timing {

@@ -17,6 +17,9 @@ pub enum CalibrateError {
         /// Why, and what to do.
         reason: String,
     },
+    /// Settings do not fit each other; found before anything was made or measured.
+    #[error("{0}")]
+    Settings(String),
     /// The file to measure could not be made.
     #[error("cannot make a file to measure in {}: {source}", path.display())]
     Make {
@@ -50,6 +53,9 @@ impl CalibrateError {
 
     /// Whether it was found before anything was made or measured.
     pub fn is_about_target(&self) -> bool {
-        matches!(self, CalibrateError::Target { .. })
+        matches!(
+            self,
+            CalibrateError::Target { .. } | CalibrateError::Settings(_)
+        )
     }
 }

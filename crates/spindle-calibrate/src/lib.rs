@@ -8,10 +8,13 @@ mod below;
 mod cache;
 mod calibrate;
 mod error;
+mod files;
 mod flush;
 mod honesty;
+mod mix;
 mod need;
 mod observe;
+mod orion;
 mod point;
 mod result;
 mod search;
@@ -23,10 +26,12 @@ mod witness;
 
 pub use calibrate::{Settings, calibrate};
 pub use error::CalibrateError;
+pub use files::files;
 pub use need::{Answer, Judged, Need, NoNeed};
+pub use orion::{LargeType, Matrix, Orion, Run};
 pub use result::{
     CacheFinding, Cached, Calibration, Control, DeviceShare, Extreme, Flushed, Honesty, Kind,
-    PathCurve, Point, TargetFacts, Trust, What,
+    MatrixPoint, MatrixResult, PathCurve, Point, TargetFacts, Trust, What,
 };
 pub use target::{Made, Target};
 pub use unit::Simulate;

@@ -208,6 +208,7 @@ mod tests {
                 resident_share: None,
             },
             curves: Vec::new(),
+            matrix: None,
             notes: Vec::new(),
         }
     }

@@ -49,7 +49,7 @@ impl What {
 
 impl Load {
     /// Requests under way for each thread.
-    fn threads(self) -> Vec<u32> {
+    pub(crate) fn threads(self) -> Vec<u32> {
         let count = if self.method.is_asynchronous() {
             (self.depth / DEPTH_PER_THREAD).clamp(1, processors())
         } else if self.method.has_slaves() {
@@ -125,7 +125,7 @@ impl Bench<'_> {
         Ok((point_of(load, &observed), device))
     }
 
-    fn open(&self, load: Load, arena: &Arc<Arena>) -> Result<Unit, CalibrateError> {
+    pub(crate) fn open(&self, load: Load, arena: &Arc<Arena>) -> Result<Unit, CalibrateError> {
         let queue = match load.method {
             Method::Async => {
                 let ring = RingConfig::new().with_fixed_buffers(Arc::clone(arena));
@@ -144,7 +144,7 @@ impl Bench<'_> {
     }
 
     /// The counters of all devices beneath, each once; `None` unless all are known.
-    fn counters(&self) -> Option<DiskCounters> {
+    pub(crate) fn counters(&self) -> Option<DiskCounters> {
         let mut numbers: Vec<_> = self
             .targets
             .iter()
@@ -162,7 +162,7 @@ impl Bench<'_> {
 }
 
 /// A seed that differs from point to point: the same places again would be answered by caches.
-fn fresh_seed() -> u64 {
+pub(crate) fn fresh_seed() -> u64 {
     static POINTS: AtomicU64 = AtomicU64::new(0);
     POINTS.fetch_add(1, Ordering::Relaxed) ^ (u64::from(std::process::id()) << 32)
 }

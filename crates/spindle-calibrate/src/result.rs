@@ -4,6 +4,7 @@ use serde::Serialize;
 use spindle_io::real::{Caching, Method};
 
 use crate::need::Judged;
+use crate::orion::{LargeType, Run};
 
 /// What a target is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -82,6 +83,50 @@ pub struct PathCurve {
     pub points: Vec<Point>,
     /// Why there are none, or fewer than there should be.
     pub note: Option<String>,
+}
+
+/// A point of ORION's matrix, and what came of it.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct MatrixPoint {
+    /// Small requests that are kept under way.
+    pub small: u32,
+    /// Large requests, or streams of them.
+    pub large: u32,
+    /// Small requests completed per second; `None` without any.
+    pub iops: Option<f64>,
+    /// Bytes of large requests per second, in millions; `None` without any.
+    pub mb_per_s: Option<f64>,
+    /// Mean time of a small request, microseconds.
+    pub mean_us: Option<f64>,
+    /// Half of the small requests took no longer, microseconds.
+    pub p50_us: Option<f64>,
+    /// 99 of 100 small requests took no longer, microseconds.
+    pub p99_us: Option<f64>,
+    /// The longest small request, microseconds.
+    pub max_us: Option<f64>,
+    /// See [`Point::is_steady`], of both.
+    pub is_steady: bool,
+    /// Seconds that the figures are of.
+    pub measured_s: f64,
+    /// Requests in these seconds, of both.
+    pub requests: u64,
+}
+
+/// What a run type of ORION's came to.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct MatrixResult {
+    /// The run type.
+    pub run: Run,
+    /// How requests were handed over.
+    pub method: Method,
+    /// Length of small requests, bytes.
+    pub size_small_bytes: u64,
+    /// Length of large requests, bytes.
+    pub size_large_bytes: u64,
+    /// Where large requests lay.
+    pub large_type: LargeType,
+    /// The points, in the order in which they were measured.
+    pub points: Vec<MatrixPoint>,
 }
 
 /// One of ORION's three figures, and the point where it was reached.
@@ -237,8 +282,10 @@ pub struct Calibration {
     pub needs: Vec<Judged>,
     /// A cache in the path.
     pub cache: CacheFinding,
-    /// Every point.
+    /// Every point; empty with a run type of ORION's.
     pub curves: Vec<PathCurve>,
+    /// The points of a run type of ORION's; `None` without.
+    pub matrix: Option<MatrixResult>,
     /// What could not be known or done, in words.
     pub notes: Vec<String>,
 }

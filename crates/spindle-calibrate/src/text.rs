@@ -7,7 +7,8 @@ use spindle_text::quantity::{size_text, thousands};
 
 use crate::need::Answer;
 use crate::result::{
-    Cached, Calibration, Extreme, Honesty, Kind, PathCurve, Point, TargetFacts, Trust, What,
+    Cached, Calibration, Extreme, Honesty, Kind, MatrixResult, PathCurve, Point, TargetFacts,
+    Trust, What,
 };
 
 /// The whole text, with a line feed at its end.
@@ -17,14 +18,19 @@ pub fn render(found: &Calibration) -> String {
         let _ = writeln!(text, "{}", target_line(target));
     }
     let _ = writeln!(text);
-    if !found.curves.is_empty() {
+    let has_reads = !found.curves.is_empty() || found.matrix.is_some();
+    if has_reads {
         extremes(&mut text, found);
         let _ = writeln!(text);
-        table(&mut text, found);
+    }
+    match &found.matrix {
+        Some(found) => matrix(&mut text, found),
+        None if has_reads => table(&mut text, found),
+        None => {}
     }
     flushes(&mut text, found);
     let _ = writeln!(text);
-    if !found.curves.is_empty() {
+    if has_reads {
         cached(&mut text, found);
     }
     for honesty in &found.honesty {
@@ -139,6 +145,41 @@ fn table(text: &mut String, found: &Calibration) {
         .any(|point| !point.is_steady)
     {
         let _ = writeln!(text, "~ not steady, or not known to 2 %, in its time");
+    }
+}
+
+/// The points of a run type of ORION's.
+fn matrix(text: &mut String, found: &MatrixResult) {
+    let size = |bytes: u64| size_text(bytes);
+    let _ = writeln!(
+        text,
+        "run {}, {}: small reads of {}, large {} reads of {}",
+        found.run,
+        found.method,
+        size(found.size_small_bytes),
+        found.large_type,
+        size(found.size_large_bytes)
+    );
+    let _ = writeln!(
+        text,
+        "{:>6}{:>6}{:>10}{:>8}{:>11}{:>11}{:>11}",
+        "small", "large", "IOPS", "MB/s", "mean", "p50", "p99"
+    );
+    let told =
+        |figure: Option<f64>, how: &dyn Fn(f64) -> String| figure.map_or("-".to_owned(), how);
+    for point in &found.points {
+        let _ = writeln!(
+            text,
+            "{:>6}{:>6}{:>10}{:>8}{:>11}{:>11}{:>11}{}",
+            point.small,
+            point.large,
+            told(point.iops, &thousands),
+            told(point.mb_per_s, &|figure| format!("{figure:.0}")),
+            told(point.mean_us, &time),
+            told(point.p50_us, &time),
+            told(point.p99_us, &time),
+            if point.is_steady { "" } else { " ~" },
+        );
     }
 }
 

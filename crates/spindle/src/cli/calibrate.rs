@@ -1,13 +1,16 @@
 //! `spindle calibrate`: what storage can do by itself.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::Args;
 use spindle_calibrate::{
-    Answer, CalibrateError, Calibration, Need, NoNeed, Settings, Simulate, calibrate, text,
+    Answer, CalibrateError, Calibration, LargeType, Matrix, Need, NoNeed, Orion, Run, Settings,
+    Simulate, calibrate, files, text,
 };
 use spindle_io::real::Caching;
+use spindle_text::files::Directory;
 use spindle_text::quantity::{parse_duration_ms, parse_size};
 use spindle_text::word::Word;
 
@@ -20,6 +23,7 @@ pub(super) const CALIBRATE_HELP: &str = "Examples:
   spindle calibrate datafile --caching buffered --json
   spindle calibrate /srv/data --need 'fdatasync p99 < 10ms' --need 'iops > 5000'
   spindle calibrate /mnt/volume --flushes     do its commits outlive a power cut?
+  spindle calibrate /srv/data --run simple --num-disks 2 --out measured
   spindle calibrate /mnt/volume --control /srv/beneath
 
 Block devices and existing files are only read. Nothing is opened for writing but files that the command makes. Random \
@@ -55,6 +59,12 @@ pub(super) struct Calibrate {
     /// Points of a longer mean time do not count for the maximum of IOPS.
     #[arg(long, value_name = "TIME", default_value = "20ms", value_parser = latency)]
     max_latency: u64,
+    #[command(flatten)]
+    orion: OrionKnobs,
+    /// A new or empty directory for result.json and files under ORION's names: *_summary.txt, *_iops.csv, *_mbps.csv,
+    /// *_lat.csv, *_trace.txt.
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
     /// What it must reach, such as 'fdatasync p99 < 10ms' (1 writer), 'read p99 < 1ms', 'iops > 5000', 'mbps > 200';
     /// may be given several times, and decides the exit code.
     #[arg(long = "need", value_name = "NEED", value_parser = need)]
@@ -71,6 +81,103 @@ pub(super) struct Calibrate {
     /// Do not say what is done at the moment.
     #[arg(long)]
     quiet: bool,
+}
+
+/// ORION's run types and knobs; its spelling with underscores works, too.
+#[derive(Args)]
+#[command(next_help_heading = "ORION's run types")]
+struct OrionKnobs {
+    /// simple, normal, advanced, oltp or dss, instead of a search for the knee.
+    #[arg(long, value_name = "TYPE", value_parser = word::<Run>, conflicts_with = "flushes")]
+    run: Option<Run>,
+    /// Disks beneath: up to 5 small and 2 large reads under way for each, in 12 levels at most [default: 1].
+    #[arg(long, alias = "num_disks", requires = "run", value_name = "N", value_parser = clap::value_parser!(u32).range(1..=128))]
+    num_disks: Option<u32>,
+    /// How long each point lasts [default: 60s].
+    #[arg(long, requires = "run", value_name = "TIME", value_parser = duration)]
+    duration: Option<u64>,
+    /// Read so much at random before each point, to replace what a cache of the storage holds [default: nothing].
+    #[arg(long, alias = "cache_size", requires = "run", value_name = "SIZE", value_parser = cache_size)]
+    cache_size: Option<u64>,
+    /// Only with advanced: length of small reads [default: 8KiB].
+    #[arg(long, alias = "size_small", requires = "run", value_name = "SIZE", value_parser = request_size)]
+    size_small: Option<u64>,
+    /// Only with advanced: length of large reads [default: 1MiB].
+    #[arg(long, alias = "size_large", requires = "run", value_name = "SIZE", value_parser = request_size)]
+    size_large: Option<u64>,
+    /// Only with advanced: large reads at random (rand), or in streams (seq) [default: rand].
+    #[arg(long = "type", requires = "run", value_name = "HOW", value_parser = word::<LargeType>)]
+    large_type: Option<LargeType>,
+    /// Only with advanced: reads under way for each stream [default: 4].
+    #[arg(long, alias = "num_streamIO", requires = "run", value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
+    num_stream_io: Option<u32>,
+    /// Only with advanced: basic, detailed, point, col, row or max [default: basic].
+    #[arg(long, requires = "run", value_name = "HOW", value_parser = word::<Matrix>)]
+    matrix: Option<Matrix>,
+    /// Small reads under way, for --matrix point, col and max.
+    #[arg(long, alias = "num_small", requires = "run", value_name = "N", value_parser = clap::value_parser!(u32).range(0..=640))]
+    num_small: Option<u32>,
+    /// Large reads or streams under way, for --matrix point, row and max.
+    #[arg(long, alias = "num_large", requires = "run", value_name = "N", value_parser = clap::value_parser!(u32).range(0..=256))]
+    num_large: Option<u32>,
+}
+
+impl OrionKnobs {
+    /// What was asked for, with ORION's defaults.
+    fn complete(self) -> Result<Option<Orion>, String> {
+        let Some(run) = self.run else {
+            return Ok(None);
+        };
+        let of_advanced = [
+            ("--size-small", self.size_small.is_some()),
+            ("--size-large", self.size_large.is_some()),
+            ("--type", self.large_type.is_some()),
+            ("--num-stream-io", self.num_stream_io.is_some()),
+            ("--matrix", self.matrix.is_some()),
+            ("--num-small", self.num_small.is_some()),
+            ("--num-large", self.num_large.is_some()),
+        ];
+        let given = of_advanced.iter().find(|(_, is_given)| *is_given);
+        if let (Some((name, _)), true) = (given, run != Run::Advanced) {
+            return Err(format!(
+                "{name} needs --run advanced; --run {run} has its own"
+            ));
+        }
+        Ok(Some(Orion {
+            run,
+            num_disks: self.num_disks.unwrap_or(1),
+            size_small_bytes: self.size_small.unwrap_or(8 << 10),
+            size_large_bytes: self.size_large.unwrap_or(1 << 20),
+            large_type: self.large_type.unwrap_or(LargeType::Rand),
+            num_stream_io: self.num_stream_io.unwrap_or(4),
+            cache_size_bytes: self.cache_size.unwrap_or(0),
+            duration: Duration::from_millis(self.duration.unwrap_or(60_000)),
+            matrix: self.matrix.unwrap_or(Matrix::Basic),
+            num_small: self.num_small,
+            num_large: self.num_large,
+        }))
+    }
+}
+
+fn word<W: Word>(text: &str) -> Result<W, String> {
+    let allowed = || W::ALLOWED.iter().map(|(word, _)| *word).collect::<Vec<_>>();
+    W::of_word(text).ok_or_else(|| format!("allowed: {}", allowed().join(", ")))
+}
+
+fn duration(text: &str) -> Result<u64, String> {
+    let time_ms = parse_duration_ms(text).filter(|ms| (1_000..=3_600_000).contains(ms));
+    time_ms.ok_or_else(|| "allowed: a duration from 1s to 1h, such as 60s".to_owned())
+}
+
+fn cache_size(text: &str) -> Result<u64, String> {
+    let bytes = parse_size(text).filter(|bytes| *bytes <= 1 << 40);
+    bytes.ok_or_else(|| "allowed: a size up to 1TiB, such as 2GiB".to_owned())
+}
+
+fn request_size(text: &str) -> Result<u64, String> {
+    let is_fit = |bytes: &u64| bytes.is_power_of_two() && (4 << 10..=1 << 20).contains(bytes);
+    let bytes = parse_size(text).filter(is_fit);
+    bytes.ok_or_else(|| "allowed: a power of two from 4KiB to 1MiB, such as 16KiB".to_owned())
 }
 
 fn simulate(word: &str) -> Result<Simulate, String> {
@@ -101,6 +208,14 @@ fn latency(text: &str) -> Result<u64, String> {
 }
 
 pub(super) fn carry_out(asked: Calibrate) -> ExitCode {
+    let orion = match asked.orion.complete() {
+        Ok(orion) => orion,
+        Err(reason) => return wrong(&CalibrateError::Settings(reason)),
+    };
+    let out = match asked.out.as_deref().map(empty).transpose() {
+        Ok(out) => out,
+        Err(error) => return wrong(&error),
+    };
     let settings = Settings {
         targets: asked.targets,
         simulate: asked.simulate,
@@ -108,6 +223,7 @@ pub(super) fn carry_out(asked: Calibrate) -> ExitCode {
         size_bytes: asked.size,
         time_ms: asked.time,
         max_latency_us: asked.max_latency as f64 * 1000.0,
+        orion,
         only_flushes: asked.flushes,
         control: asked.control,
         needs: asked.needs,
@@ -117,14 +233,54 @@ pub(super) fn carry_out(asked: Calibrate) -> ExitCode {
             say::note(what);
         }
     };
-    match calibrate(&settings, &mut tell) {
-        Ok(found) if asked.json => match serde_json::to_string_pretty(&found) {
-            Ok(json) => print_then(&format!("{json}\n"), code_of(&found)),
-            Err(error) => fail(&error.to_string()),
-        },
-        Ok(found) => print_then(&text::render(&found), code_of(&found)),
-        Err(error) => wrong(&error),
+    let found = match calibrate(&settings, &mut tell) {
+        Ok(found) => found,
+        Err(error) => {
+            out.iter().for_each(Directory::remove_if_made);
+            return wrong(&error);
+        }
+    };
+    let json = match serde_json::to_string_pretty(&found) {
+        Ok(json) => format!("{json}\n"),
+        Err(error) => return fail(&error.to_string()),
+    };
+    let kept = out.map_or(Ok(()), |directory| {
+        let why = |error| format!("{}: {error}", directory.path().display());
+        write(&directory, &found, &json).map_err(why)
+    });
+    let told = if asked.json {
+        json
+    } else {
+        text::render(&found)
+    };
+    // What was measured is told also when it cannot be kept.
+    match kept {
+        Ok(()) => print_then(&told, code_of(&found)),
+        Err(why) => print_then(&told, fail(&why)),
     }
+}
+
+/// A new or empty directory.
+fn empty(path: &Path) -> Result<Directory, CalibrateError> {
+    let wrong = |reason: String| CalibrateError::Target {
+        path: path.to_owned(),
+        reason,
+    };
+    let directory = Directory::make(path).map_err(|error| wrong(error.to_string()))?;
+    let mut names = std::fs::read_dir(path).map_err(|error| wrong(error.to_string()))?;
+    match names.next() {
+        None => Ok(directory),
+        Some(_) => Err(wrong("--out needs a new or an empty directory".to_owned())),
+    }
+}
+
+/// Writes `result.json` and ORION's files.
+fn write(directory: &Directory, found: &Calibration, json: &str) -> std::io::Result<()> {
+    let time = jiff::Zoned::now().strftime("%Y%m%d_%H%M").to_string();
+    for (name, content) in files(found) {
+        directory.write(&format!("calibrate_{time}_{name}"), &content)?;
+    }
+    directory.write("result.json", json)
 }
 
 /// What the needs decide.

@@ -212,8 +212,80 @@ fn what_flushes_sooner_than_the_disk_is_suspect_and_needs_decide_the_code() {
     assert_eq!(honesty["trust"], "memory", "{honesty}");
 }
 
+/// One point of ORION's matrix, as files under its names.
+#[test]
+fn a_run_type_of_orion_writes_its_files() {
+    let _alone = alone();
+    let directory = own_directory();
+    written(&directory.path().join("data"), 16 << 20);
+    let knobs = [
+        "--run",
+        "advanced",
+        "--matrix",
+        "max",
+        "--num_small",
+        "2",
+        "--num_large",
+        "1",
+    ];
+    let more = [
+        "--type",
+        "seq",
+        "--num_streamIO",
+        "2",
+        "--cache_size",
+        "4MiB",
+        "--duration",
+        "1s",
+    ];
+    let output = [
+        "--caching",
+        "buffered",
+        "--json",
+        "--quiet",
+        "--out",
+        "measured",
+    ];
+    let arguments = [&["data"][..], &knobs, &more, &output].concat();
+    let found = found(&calibrate(&arguments, directory.path()));
+    let points = found["matrix"]["points"].as_array().unwrap();
+    let loads: Vec<_> = points
+        .iter()
+        .map(|point| (point["small"].as_u64(), point["large"].as_u64()))
+        .collect();
+    assert_eq!(
+        loads,
+        [(2, 0), (0, 1), (2, 1)].map(|(small, large)| (Some(small), Some(large)))
+    );
+    for point in points {
+        assert_eq!(point["iops"].is_number(), point["small"] != 0, "{point}");
+        assert_eq!(
+            point["mb_per_s"].is_number(),
+            point["large"] != 0,
+            "{point}"
+        );
+        assert!(point["requests"].as_u64().unwrap() > 0, "{point}");
+    }
+    let measured = directory.path().join("measured");
+    let kept: Value =
+        serde_json::from_slice(&fs::read(measured.join("result.json")).unwrap()).unwrap();
+    assert_eq!(kept, found);
+    let file = |end: &str| {
+        let all = fs::read_dir(&measured)
+            .unwrap()
+            .map(|entry| entry.unwrap().path());
+        let mut fitting = all.filter(|path| path.to_str().unwrap().ends_with(end));
+        fs::read_to_string(fitting.next().unwrap()).unwrap()
+    };
+    assert!(file("_iops.csv").starts_with("Large/Small,0,2\n0,,"));
+    assert!(file("_mbps.csv").contains("\n1,"));
+    assert!(file("_lat.csv").starts_with("Large/Small"));
+    assert!(file("_summary.txt").contains("Maximum Small IOPS="));
+    assert!(file("_trace.txt").contains("run advanced"));
+}
+
 /// What is wrong, and a part of what is said.
-const WRONG: [(&[&str], &str); 29] = [
+const WRONG: [(&[&str], &str); 38] = [
     (&[], "<TARGET>"),
     (&["missing"], "No such file or directory"),
     (&["missing/deeper"], "No such file or directory"),
@@ -257,6 +329,30 @@ const WRONG: [(&[&str], &str); 29] = [
         "name a directory beside --control",
     ),
     (&["good", "--flushes"], "name a directory on it"),
+    (
+        &["good", "--run", "quick"],
+        "simple, normal, advanced, oltp, dss",
+    ),
+    (&["good", "--num-disks", "2"], "--run"),
+    (&["good", "--run", "simple", "--num-disks", "0"], "1..=128"),
+    (
+        &["good", "--run", "simple", "--type", "seq"],
+        "--type needs --run advanced",
+    ),
+    (
+        &["good", "--run", "advanced", "--size-small", "12KiB"],
+        "a power of two",
+    ),
+    (
+        &["good", "--run", "advanced", "--matrix", "point"],
+        "needs num_small",
+    ),
+    (
+        &["good", "--run", "advanced", "--num-small", "2"],
+        "num_small has no meaning here",
+    ),
+    (&["missing", "--out", "new"], "No such file or directory"),
+    (&["good", "--out", "."], "a new or an empty directory"),
     (&["good", "--wirte-percent", "50"], "unexpected argument"),
 ];
 

@@ -33,6 +33,8 @@ enum Undo {
     Run(Vec<String>),
     Serve(#[allow(dead_code, reason = "it unmounts when it is dropped")] FuseServer),
     RemoveZram(String),
+    /// A loop device keeps the setting for its next user.
+    SetWriteBack(PathBuf),
 }
 
 impl Storage {
@@ -147,6 +149,9 @@ impl Drop for Storage {
                     let _ = Command::new(&words[0]).args(&words[1..]).status();
                 }
                 Undo::Serve(server) => drop(server),
+                Undo::SetWriteBack(setting) => {
+                    let _ = fs::write(setting, "write back");
+                }
                 Undo::RemoveZram(id) => {
                     let _ = fs::write(format!("/sys/block/zram{id}/reset"), "1");
                     let _ = fs::write("/sys/class/zram-control/hot_remove", &id);
@@ -271,11 +276,9 @@ fn write_through(storage: &mut Storage, kind: &str) -> Option<PathBuf> {
     let directory = storage.directory.path().to_owned();
     let device = storage.loop_in(&directory, "off");
     let name = device.trim_start_matches("/dev/");
-    fs::write(
-        format!("/sys/block/{name}/queue/write_cache"),
-        "write through",
-    )
-    .unwrap();
+    let setting = Path::new("/sys/block").join(name).join("queue/write_cache");
+    fs::write(&setting, "write through").unwrap();
+    storage.undo.push(Undo::SetWriteBack(setting));
     Some(storage.formatted(&device, kind, "rw"))
 }
 

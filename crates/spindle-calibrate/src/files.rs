@@ -1,0 +1,143 @@
+//! A calibration as files: `result.json` is the program's; these have ORION's names and forms. In the matrices a row is
+//! a number of large requests, a column a number of small ones.
+
+use std::fmt::Write as _;
+
+use crate::result::{Calibration, MatrixPoint, PathCurve, Point, What};
+use crate::text;
+
+/// Ends of the files' names, and their content. What ORION puts before them is the name of the test and the time.
+pub fn files(found: &Calibration) -> Vec<(&'static str, String)> {
+    vec![
+        ("summary.txt", summary(found)),
+        (
+            "iops.csv",
+            table(found, &|point| point.iops, &|point| point.iops),
+        ),
+        (
+            "mbps.csv",
+            table(found, &|point| point.mb_per_s, &|point| point.mb_per_s),
+        ),
+        (
+            "lat.csv",
+            table(found, &|point| point.mean_us, &|point| point.mean_us),
+        ),
+        ("trace.txt", text::render(found)),
+    ]
+}
+
+/// ORION's three lines, with the load where each was reached.
+fn summary(found: &Calibration) -> String {
+    let points = found.matrix.as_ref().map(|matrix| matrix.points.as_slice());
+    let extremes = [
+        (&found.maximum_mb_per_s, false),
+        (&found.maximum_iops, true),
+        (&found.minimum_latency, true),
+    ];
+    let loads = extremes.map(|(extreme, is_small)| {
+        let extreme = extreme.as_ref()?;
+        let depth = extreme.point.depth;
+        let is_it = |point: &&MatrixPoint| match is_small {
+            true => point.iops == Some(extreme.point.iops),
+            false => point.mb_per_s == Some(extreme.point.mb_per_s),
+        };
+        let of_matrix = points.and_then(|points| points.iter().find(is_it));
+        let alone = if is_small { (depth, 0) } else { (0, depth) };
+        let (small, large) = of_matrix.map_or(alone, |point| (point.small, point.large));
+        Some((&extreme.point, format!("@ Small={small} and Large={large}")))
+    });
+    let mut text = String::new();
+    if let Some((point, at)) = &loads[0] {
+        let _ = writeln!(text, "Maximum Large MBPS={:.2} {at}", point.mb_per_s);
+    }
+    if let Some((point, at)) = &loads[1] {
+        let _ = writeln!(text, "Maximum Small IOPS={:.0} {at}", point.iops);
+    }
+    if let Some((point, at)) = &loads[2] {
+        let _ = writeln!(
+            text,
+            "Minimum Small Latency={:.2} usecs {at}",
+            point.mean_us
+        );
+    }
+    text
+}
+
+/// A figure of each point: of the matrix, or where there is none, of each access path.
+fn table(
+    found: &Calibration,
+    of_matrix: &dyn Fn(&MatrixPoint) -> Option<f64>,
+    of_point: &dyn Fn(&Point) -> f64,
+) -> String {
+    match &found.matrix {
+        Some(found) => matrix(&found.points, of_matrix),
+        None => curves(&found.curves, of_point),
+    }
+}
+
+fn matrix(points: &[MatrixPoint], figure: &dyn Fn(&MatrixPoint) -> Option<f64>) -> String {
+    let distinct = |load: fn(&MatrixPoint) -> u32| {
+        let mut all: Vec<u32> = points.iter().map(load).collect();
+        all.sort_unstable();
+        all.dedup();
+        all
+    };
+    let (smalls, larges) = (distinct(|point| point.small), distinct(|point| point.large));
+    let mut text = String::from("Large/Small");
+    for small in &smalls {
+        let _ = write!(text, ",{small}");
+    }
+    for large in larges {
+        let _ = write!(text, "\n{large}");
+        for small in &smalls {
+            let point = points
+                .iter()
+                .find(|point| (point.small, point.large) == (*small, large));
+            let told = point.and_then(figure).map(|figure| format!("{figure:.2}"));
+            let _ = write!(text, ",{}", told.unwrap_or_default());
+        }
+    }
+    text + "\n"
+}
+
+/// A line for each point: without run type there is no matrix.
+fn curves(curves: &[PathCurve], figure: &dyn Fn(&Point) -> f64) -> String {
+    let mut text = String::from("reads,method,caching,depth,value\n");
+    for curve in curves {
+        let what = match curve.what {
+            What::SmallRandomReads => "small",
+            What::LargeSequentialReads => "large",
+        };
+        for point in &curve.points {
+            let (method, caching, depth) = (curve.method, curve.caching, point.depth);
+            let _ = writeln!(
+                text,
+                "{what},{method},{caching},{depth},{:.2}",
+                figure(point)
+            );
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_are_large_loads_and_columns_small_ones() {
+        let point = |small, large, iops| MatrixPoint {
+            small,
+            large,
+            iops,
+            ..MatrixPoint::default()
+        };
+        let points = [
+            point(1, 0, Some(10.0)),
+            point(2, 0, Some(19.5)),
+            point(0, 1, None),
+        ];
+        let text = matrix(&points, &|point| point.iops);
+        assert_eq!(text, "Large/Small,0,1,2\n0,,10.00,19.50\n1,,,\n");
+    }
+}

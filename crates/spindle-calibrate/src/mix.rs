@@ -1,0 +1,281 @@
+//! One point of ORION's matrix: small random reads and large ones under way together, for a fixed time.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use rand_core::RngCore;
+use spindle_io::env::seeded_rng;
+use spindle_io::real::{Caching, Method, block_on};
+use spindle_io::{Arena, BlockDevice};
+
+use crate::error::CalibrateError;
+use crate::observe::{Observed, Tally, Timing, observe};
+use crate::orion::{LargeType, Orion};
+use crate::point::{Bench, Load, fresh_seed};
+use crate::result::{DeviceShare, Extreme, MatrixPoint, Point, What};
+use crate::slots::{Draw, Slots};
+use crate::unit::Unit;
+
+/// Samples of a point; between two at least and at most.
+const SAMPLES: u32 = 1000;
+const SAMPLE: (Duration, Duration) = (Duration::from_millis(5), Duration::from_millis(100));
+/// Reads under way while a cache is filled with other blocks.
+const WARM_DEPTH: u32 = 8;
+
+/// Requests of one length.
+struct Group {
+    unit: Unit,
+    arena: Arc<Arena>,
+    /// Requests under way for each thread, and where they lie.
+    threads: Vec<(u32, Draw<'static>)>,
+    tally: Tally,
+    stop: AtomicBool,
+    length_bytes: u64,
+}
+
+impl Bench<'_> {
+    /// Holds `small` requests and `large` ones, or streams of these, under way.
+    ///
+    /// # Errors
+    /// See [`Bench::measure`].
+    pub(crate) fn mix(
+        &self,
+        orion: &Orion,
+        method: Method,
+        (small, large): (u32, u32),
+    ) -> Result<(MatrixPoint, Option<DeviceShare>), CalibrateError> {
+        self.replace_cache(orion, method)?;
+        let mut groups = Vec::new();
+        if small > 0 {
+            groups.push(self.random(method, small, orion.size_small_bytes)?);
+        }
+        if large > 0 {
+            groups.push(match orion.large_type {
+                LargeType::Rand => self.random(method, large, orion.size_large_bytes)?,
+                LargeType::Seq => self.streams(method, large, orion)?,
+            });
+        }
+        let before = self.counters();
+        let mut observed = hold(&mut groups, orion.duration)?;
+        let asked = groups
+            .iter()
+            .map(|group| group.tally.done() * group.length_bytes);
+        let share = before
+            .zip(self.counters())
+            .map(|(before, after)| DeviceShare {
+                asked_bytes: asked.sum(),
+                device_bytes: after.since(&before).read_bytes,
+            });
+        let of_large = (large > 0).then(|| observed.pop()).flatten();
+        let of_small = observed.pop();
+        Ok((
+            point_of(orion, (small, large), of_small.as_ref(), of_large.as_ref()),
+            share,
+        ))
+    }
+
+    /// Reads as much as a cache of the storage holds, so that it holds nothing of the point before.
+    fn replace_cache(&self, orion: &Orion, method: Method) -> Result<(), CalibrateError> {
+        if orion.cache_size_bytes == 0 {
+            return Ok(());
+        }
+        let group = self.random(method, WARM_DEPTH, orion.size_large_bytes)?;
+        let mut groups = [group];
+        let wanted = orion.cache_size_bytes / orion.size_large_bytes;
+        run(&mut groups, |groups| {
+            while groups[0].1.done() < wanted && !groups[0].2.load(Ordering::Relaxed) {
+                std::thread::sleep(SAMPLE.0);
+            }
+            groups[0].2.store(true, Ordering::Relaxed);
+        })
+    }
+
+    fn group(
+        &self,
+        method: Method,
+        depth: u32,
+        length_bytes: u64,
+        threads: Vec<(u32, Draw<'static>)>,
+    ) -> Result<Group, CalibrateError> {
+        let load = Load {
+            what: What::SmallRandomReads,
+            method,
+            depth,
+        };
+        let arena = Arena::new(length_bytes as usize, depth as usize)?;
+        Ok(Group {
+            unit: self.open(load, &arena)?,
+            arena,
+            threads,
+            tally: Tally::new(),
+            stop: AtomicBool::new(false),
+            length_bytes,
+        })
+    }
+
+    fn random(
+        &self,
+        method: Method,
+        depth: u32,
+        length_bytes: u64,
+    ) -> Result<Group, CalibrateError> {
+        let places = self.shape.capacity_bytes() / length_bytes;
+        let load = Load {
+            what: What::SmallRandomReads,
+            method,
+            depth,
+        };
+        let thread = |(lane, depth): (usize, u32)| {
+            let mut rng = seeded_rng(fresh_seed(), lane as u64);
+            let draw: Draw<'static> = Box::new(move || rng.next_u64() % places * length_bytes);
+            (depth, draw)
+        };
+        let threads = load.threads().into_iter().enumerate().map(thread);
+        self.group(method, depth, length_bytes, threads.collect())
+    }
+
+    /// A thread for each stream; they begin at equal distances.
+    fn streams(
+        &self,
+        method: Method,
+        streams: u32,
+        orion: &Orion,
+    ) -> Result<Group, CalibrateError> {
+        let length_bytes = orion.size_large_bytes;
+        let places = self.shape.capacity_bytes() / length_bytes;
+        let stream = |stream: u32| {
+            let mut at = u64::from(stream) * places / u64::from(streams);
+            let draw: Draw<'static> = Box::new(move || {
+                at = (at + 1) % places;
+                at * length_bytes
+            });
+            (orion.num_stream_io, draw)
+        };
+        let depth = streams * orion.num_stream_io;
+        self.group(
+            method,
+            depth,
+            length_bytes,
+            (0..streams).map(stream).collect(),
+        )
+    }
+}
+
+/// What is watched of a group, beside its place in the list.
+type Watched<'a> = (usize, &'a Tally, &'a AtomicBool);
+
+/// Runs the groups' threads while `watch` looks on; ends when it has told them all to stop.
+fn run<T>(
+    groups: &mut [Group],
+    watch: impl FnOnce(&[Watched<'_>]) -> T,
+) -> Result<T, CalibrateError> {
+    std::thread::scope(|scope| {
+        let mut spawned = Vec::new();
+        let mut watched = Vec::new();
+        for (index, group) in groups.iter_mut().enumerate() {
+            let Group {
+                unit,
+                arena,
+                threads,
+                tally,
+                stop,
+                ..
+            } = group;
+            let (device, tally, stop): (&dyn BlockDevice, &Tally, &AtomicBool) =
+                (unit, tally, stop);
+            for (lane, (depth, draw)) in std::mem::take(threads).into_iter().enumerate() {
+                let slots = Slots::new(device, arena, depth as usize, draw, (tally, lane), stop);
+                let body =
+                    move || block_on(slots).inspect_err(|_| stop.store(true, Ordering::Relaxed));
+                spawned.push(std::thread::Builder::new().spawn_scoped(scope, body));
+            }
+            watched.push((index, tally, stop));
+        }
+        if spawned.iter().any(Result::is_err) {
+            watched
+                .iter()
+                .for_each(|(_, _, stop)| stop.store(true, Ordering::Relaxed));
+        }
+        let seen = watch(&watched);
+        for thread in spawned {
+            thread?.join().expect("a reader does not panic")?;
+        }
+        Ok(seen)
+    })
+}
+
+/// Holds the groups' loads for a time, and watches each.
+fn hold(groups: &mut [Group], duration: Duration) -> Result<Vec<Observed>, CalibrateError> {
+    let timing = Timing {
+        sample: (duration / SAMPLES).clamp(SAMPLE.0, SAMPLE.1),
+        least: duration,
+        most: duration,
+    };
+    run(groups, |watched| {
+        std::thread::scope(|scope| {
+            let watch = |(_, tally, stop): &Watched<'_>| observe(tally, timing, stop);
+            let watchers: Vec<_> = watched
+                .iter()
+                .map(|one| scope.spawn(move || watch(one)))
+                .collect();
+            let seen = watchers
+                .into_iter()
+                .map(|one| one.join().expect("a watcher does not panic"));
+            seen.collect()
+        })
+    })
+}
+
+fn point_of(
+    orion: &Orion,
+    (small, large): (u32, u32),
+    of_small: Option<&Observed>,
+    of_large: Option<&Observed>,
+) -> MatrixPoint {
+    let both = [of_small, of_large];
+    let mut seen = both.iter().flatten();
+    MatrixPoint {
+        small,
+        large,
+        iops: of_small.map(|observed| observed.per_s),
+        mb_per_s: of_large.map(|observed| observed.per_s * orion.size_large_bytes as f64 / 1e6),
+        mean_us: of_small.map(|observed| observed.latencies.mean_us()),
+        p50_us: of_small.map(|observed| observed.latencies.p50_us()),
+        p99_us: of_small.map(|observed| observed.latencies.p99_us()),
+        max_us: of_small.map(|observed| observed.latencies.max_us()),
+        is_steady: seen.clone().all(|observed| observed.is_steady),
+        measured_s: seen.next().map_or(0.0, |observed| observed.measured_s),
+        requests: both.iter().flatten().map(|observed| observed.count).sum(),
+    }
+}
+
+/// The point of the largest figure.
+pub(crate) fn extreme_of(
+    points: &[MatrixPoint],
+    figure: &dyn Fn(&MatrixPoint) -> Option<f64>,
+    is_small: bool,
+    (method, caching): (Method, Caching),
+) -> Option<Extreme> {
+    let told = points
+        .iter()
+        .filter_map(|point| Some((figure(point)?, point)));
+    let (_, best) = told.max_by(|a, b| a.0.total_cmp(&b.0))?;
+    Some(Extreme {
+        method,
+        caching,
+        point: Point {
+            depth: if is_small { best.small } else { best.large },
+            iops: best.iops.unwrap_or_default(),
+            mb_per_s: best.mb_per_s.unwrap_or_default(),
+            mean_us: best.mean_us.unwrap_or_default(),
+            p50_us: best.p50_us.unwrap_or_default(),
+            p99_us: best.p99_us.unwrap_or_default(),
+            max_us: best.max_us.unwrap_or_default(),
+            is_steady: best.is_steady,
+            measured_s: best.measured_s,
+            requests: best.requests,
+        },
+        is_confirmed: false,
+    })
+}
