@@ -1,6 +1,7 @@
 //! Runs on existing servers, as people start them: here a server of the test's own, come to by its port and by
 //! its socket. Without such a server installed a test says so and does nothing.
 
+mod catalogue;
 mod mariadb;
 mod port;
 mod postgres;
