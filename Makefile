@@ -11,7 +11,7 @@ build:
 # Asks which of three ways of doing I/O is fastest where you stand: a dozen lines, the answer last, a run directory under
 # runs/. At most 90 seconds after the build. examples/quickstart.toml asks the same of six.
 demo: build
-	./target/release/spindle try . --time 75s
+	$${CARGO_TARGET_DIR:-target}/release/spindle try . --time 75s
 
 # The tests. A test that needs root, or something this machine lacks, is skipped with a reason and counted as skipped; with
 # SPINDLE_REQUIRE=all it fails.

@@ -199,7 +199,7 @@ pub(crate) fn stopping(stopping: &Stopping) -> String {
             reached => format!("known to {:.0} %", 100.0 * reached),
         };
         return format!(
-            "Reached the limit of {} rounds; {} is {known}, not to {precision} %.",
+            "Ended at the limit of the plan after {} rounds; {} is {known}, not to {precision} %.",
             stopping.rounds_max,
             stopping.least_known.as_deref().unwrap_or("the ratio"),
         );
@@ -293,7 +293,7 @@ mod tests {
         early.least_known = Some("the ratio of a and b at 8 clients".to_owned());
         assert_eq!(
             stopping(&early),
-            "Reached the limit of 30 rounds; the ratio of a and b at 8 clients is known to 54 %, not to 3 %."
+            "Ended at the limit of the plan after 30 rounds; the ratio of a and b at 8 clients is known to 54 %, not to 3 %."
         );
         (early.reached, early.runs) = (None, 3);
         assert!(stopping(&early).starts_with("In each of 3 runs cases were measured until"));
