@@ -1,7 +1,7 @@
 //! Rounds whose trials are measured by turns: while one goes on the others stand still, what is counted is of the turns
 //! alone, layouts change their files, and a run that is killed leaves nothing and goes on.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -28,6 +28,8 @@ quiet = "0s"
 name = "one"
 [[layout]]
 name = "two"
+io = { method = "slaves", slaves = 2 }
+database = { writers = 1 }
 "#;
 const PATIENCE: Duration = Duration::from_secs(120);
 
@@ -86,12 +88,31 @@ fn workers_of(run: u32) -> BTreeMap<u32, Seen> {
         .collect()
 }
 
+/// Whether a worker has I/O slaves, and the image that it uses, once it has both opened.
+fn image_of(process: u32) -> Option<(bool, String)> {
+    let entries = |kind: &str| fs::read_dir(format!("/proc/{process}/{kind}")).ok();
+    let files = entries("fd")?.flatten();
+    let images = files.filter_map(|file| {
+        let path = fs::read_link(file.path()).ok()?;
+        let image = path.parent()?.file_name()?.to_str()?;
+        image.starts_with("image-").then(|| image.to_owned())
+    });
+    let image = images.min()?;
+    let mut threads = entries("task")?.flatten();
+    let has_slaves = threads.any(|thread| {
+        let name = fs::read_to_string(thread.path().join("comm")).unwrap_or_default();
+        name.starts_with("ioslave")
+    });
+    Some((has_slaves, image))
+}
+
 #[test]
 fn while_one_has_its_turn_the_others_stand_still() {
     let place = place();
     let mut run = spindle(place.path(), &["run", "experiment.toml", "--out", "out"]);
     let began = Instant::now();
     let (mut before, mut still, mut restless) = (BTreeMap::new(), 0, Vec::new());
+    let mut images = BTreeMap::new();
     let status = loop {
         if let Some(status) = run.try_wait().unwrap() {
             break status;
@@ -115,6 +136,9 @@ fn while_one_has_its_turn_the_others_stand_still() {
                 }
             }
         }
+        // What stands still has opened everything.
+        let stopped = now.iter().filter(|(_, seen)| seen.is_stopped);
+        images.extend(stopped.filter_map(|(process, _)| Some((*process, image_of(*process)?))));
         before = now;
         std::thread::sleep(Duration::from_millis(2));
     };
@@ -122,6 +146,9 @@ fn while_one_has_its_turn_the_others_stand_still() {
     // A turn takes 350 ms with its beginning; a machine that is busy lets fewer looks be made.
     assert!(still >= 50, "{still}");
     assert_eq!(restless, Vec::<u32>::new());
+    // Each layout had each image, in one of the two rounds.
+    let images: BTreeSet<(bool, String)> = images.into_values().collect();
+    assert_eq!(images.len(), 4, "{images:?}");
     each_trial_is_of_its_turns(place.path());
     let mut left = fs::read_dir(place.path())
         .unwrap()
