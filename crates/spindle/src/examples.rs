@@ -44,6 +44,7 @@ examples! {
     "mariadb-flush-method" => 7, "0.9 GiB", "MariaDB";
     "server-by-url" => 3, "none", "two servers of yours";
     "raw-or-filesystem" => 3, "1.9 GiB", "root";
+    "tpcc-raw-or-filesystem" => 2, "2.5 GiB", "root";
     "ext4-xfs-asm" => 2, "3 GiB", "root";
     "file-manager" => 4, "2.3 GiB", "root";
     "disks-or-solid-state" => 2, "1.4 GiB", "root";

@@ -238,7 +238,7 @@ fn selects_of_tpcb_change_nothing() {
 }
 
 /// Each breaks one condition of consistency alone, or loses something that was promised.
-const FAULTS_OF_TPCC: [(&[&str], &str); 13] = [
+const FAULTS_OF_TPCC: [(&[&str], &str); 14] = [
     (
         &["update warehouse set w_ytd = w_ytd + 1 where w_id = 1"],
         "consistency 1,",
@@ -295,6 +295,12 @@ const FAULTS_OF_TPCC: [(&[&str], &str); 13] = [
             "update customer set c_balance = c_balance + 1 where c_w_id = 1 and c_d_id = 1 and c_id = 1",
         ],
         "consistency 10",
+    ),
+    (
+        &[
+            "update customer set c_delivery_cnt = c_delivery_cnt + 1 where c_w_id = 1 and c_d_id = 1 and c_id = 1",
+        ],
+        "consistency 11",
     ),
     (
         &["update orders set o_number = o_number + 1000000"],

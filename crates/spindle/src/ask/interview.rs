@@ -96,21 +96,17 @@ pub fn comparable(engine: Engine, machine: &Machine) -> Vec<Choice> {
     choices
 }
 
-/// The workloads that an engine has, the default first.
-pub fn workloads(engine: Engine) -> Vec<Choice> {
-    let mut choices = vec![choice(
-        "oltp_mix",
-        "short transactions, 40 % reads and 60 % updates at random rows",
-    )];
-    choices.push(choice("tpcb", "TPC-B, as pgbench has it"));
-    if engine != Engine::Kernel {
-        choices.push(choice("tpcc", "TPC-C: orders of a wholesaler"));
-    }
-    choices.push(choice(
-        "slob",
-        "SLOB: single blocks read and updated at random",
-    ));
-    choices
+/// The workloads that every engine has, the default first.
+pub fn workloads() -> Vec<Choice> {
+    vec![
+        choice(
+            "oltp_mix",
+            "short transactions, 40 % reads and 60 % updates at random rows",
+        ),
+        choice("tpcb", "TPC-B, as pgbench has it"),
+        choice("tpcc", "TPC-C: orders of a wholesaler"),
+        choice("slob", "SLOB: single blocks read and updated at random"),
+    ]
 }
 
 /// How long a run may take, the default first.
@@ -336,7 +332,7 @@ mod tests {
             Engine::Server(ServerKind::MariaDb),
         ] {
             for compare in comparable(engine, &machine) {
-                for workload in workloads(engine) {
+                for workload in workloads() {
                     let mut answers = answers(engine, &compare.word);
                     answers.workload.clone_from(&workload.word);
                     if compare.word == DIRECTORIES {

@@ -161,7 +161,7 @@ fn answers(asked: &Init, machine: &Machine) -> Result<Answers, String> {
         }
     };
     check_apart(&places)?;
-    let choices = workloads(engine);
+    let choices = workloads();
     let workload = input.ask(
         "4/5 Under which workload?",
         &choices,

@@ -4,6 +4,7 @@
 mod careless;
 mod junk;
 mod tpcb;
+mod tpcc;
 
 use std::sync::Arc;
 

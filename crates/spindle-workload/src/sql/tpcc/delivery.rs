@@ -15,8 +15,8 @@ use crate::workload::Client;
 
 /// The inputs.
 pub struct Delivery {
-    warehouse: u64,
-    carrier: u64,
+    pub(super) warehouse: u64,
+    pub(super) carrier: u64,
     procedure: bool,
 }
 

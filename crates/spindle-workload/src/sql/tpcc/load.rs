@@ -13,7 +13,8 @@ use crate::sql::dialect::Dialect;
 use crate::sql::value::Value;
 
 /// When everything was entered: one moment, so that a seed is one database. 2008-01-01.
-const ENTERED: Value<'static> = Value::Timestamp(1_199_145_600_000_000);
+const ENTERED: Value<'static> = Value::Timestamp(ENTERED_US);
+pub const ENTERED_US: i64 = 1_199_145_600_000_000;
 
 /// Columns that are loaded, table by table.
 const WAREHOUSE: &[&str] = &[
@@ -156,6 +157,24 @@ pub fn parts(tpcc: &Tpcc, dialect: Dialect) -> Vec<LoadPart> {
         }
     }
     parts
+}
+
+/// Lines of all orders that are loaded.
+pub fn order_lines_of(tpcc: &Tpcc) -> u64 {
+    let of_warehouse = |warehouse| {
+        let origin = Origin {
+            dialect: Dialect::Postgres,
+            sizes: tpcc.sizes,
+            seed: tpcc.seed,
+            warehouse,
+        };
+        let of_district = |district| -> u64 {
+            let orders = 1..=origin.sizes.customers;
+            orders.map(|order| origin.lines_of(district, order)).sum()
+        };
+        (1..=DISTRICTS).map(of_district).sum::<u64>()
+    };
+    (1..=u64::from(tpcc.warehouses)).map(of_warehouse).sum()
 }
 
 fn int(number: u64) -> Value<'static> {

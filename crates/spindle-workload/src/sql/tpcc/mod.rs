@@ -1,11 +1,13 @@
 //! TPC-C after revision 5.11 of the standard: nine tables, five kinds of transactions, 3.3.2's conditions of
 //! consistency. A transaction's file says what it draws and what it does; `statements` has its SQL, and `procedures`
 //! the same as procedures of the database, one call each. Clients have no keying or think times of the standard's,
-//! unless the experiment gives them a think time. Never called an official result.
+//! unless the experiment gives them a think time. `in_rows` has it for the embedded database. Never called an official
+//! result.
 
 mod check;
 mod customer;
 mod delivery;
+mod in_rows;
 mod load;
 mod new_order;
 mod order_status;
@@ -25,8 +27,8 @@ use super::connection::{LoadPart, SqlConnection};
 use super::dialect::Dialect;
 use super::value::Value;
 use super::{SqlTransaction, SqlWorkload};
-use crate::sql::kind::{Data, Ground, Kind, Made};
-use crate::workload::{Acknowledged, Client};
+use crate::sql::kind::{Data, Ground, Kind, Made, check_room};
+use crate::workload::{Acknowledged, Client, Workload};
 use random::{Constants, LAST_NAMES, uniform};
 
 /// Districts of a warehouse.
@@ -37,6 +39,17 @@ const LINES_MAX: u64 = 15;
 /// Bytes of a loaded warehouse with its indexes, about.
 const WAREHOUSE_BYTES: u64 = 100 << 20;
 
+/// Transactions for which there is room when nobody says.
+const ROOM_FOR: u64 = 500_000;
+
+/// What the kinds of transactions are called.
+const KINDS: [&str; 5] = [
+    "new_order",
+    "payment",
+    "order_status",
+    "delivery",
+    "stock_level",
+];
 /// Kinds of transactions, by [`SqlTransaction::kind`].
 const NEW_ORDER: usize = 0;
 const PAYMENT: usize = 1;
@@ -126,6 +139,9 @@ settings! {
         /// Shares of the transactions, percent, 100 in sum: `new_order`, `payment`, `order_status`, `delivery`,
         /// `stock_level`. The standard's are 45, 43, 4, 4 and 4; one that is left out of a `mix` does not take place.
         mix: Mix = table_or("mix", "the standard's"),
+        /// Transactions of a trial for whose rows the embedded database makes room; one that needs more ends the
+        /// trial. Other databases grow by themselves.
+        room_for: u64 = number("room_for", ROOM_FOR, 1_000..=10_000_000_000),
     }
 }
 
@@ -135,13 +151,22 @@ impl Kind for TpccSettings {
             warehouses,
             procedures,
             mix,
+            room_for,
         } = *self;
-        Made::Sql(Arc::new(Tpcc::new(
-            warehouses,
-            mix,
-            procedures,
-            ground.seed,
-        )))
+        let tpcc = Tpcc::new(warehouses, mix, procedures, ground.seed);
+        match ground.dialect {
+            Some(_) => Made::Sql(Arc::new(tpcc)),
+            None => Made::Rows(tpcc.in_rows(room_for)),
+        }
+    }
+
+    fn is_in_sql(&self) -> bool {
+        false
+    }
+
+    fn locked_rows(&self) -> u32 {
+        // A delivery locks most: an order and its lines, a customer and a new order of each district, and as many keys.
+        2 * DISTRICTS as u32 * (LINES_MAX as u32 + 3)
     }
 
     fn data(&self) -> Option<Data> {
@@ -151,7 +176,8 @@ impl Kind for TpccSettings {
         })
     }
 
-    fn check(&self, _: &Ground) -> Result<(), Refusal> {
+    fn check(&self, ground: &Ground) -> Result<(), Refusal> {
+        check_room(ground, self.room_for != ROOM_FOR)?;
         match self.mix.sum() {
             100 => Ok(()),
             sum => Err(Refusal {
@@ -231,6 +257,11 @@ impl Tpcc {
         Tpcc { sizes, ..self }
     }
 
+    /// As the embedded database carries it out, with room for the rows of so many transactions.
+    pub fn in_rows(self, room_for: u64) -> Box<dyn Workload> {
+        Box::new(in_rows::TpccInRows::new(self, room_for))
+    }
+
     /// Bytes that so many warehouses take when they are loaded, about.
     pub fn loaded_bytes(warehouses: u32) -> u64 {
         u64::from(warehouses) * WAREHOUSE_BYTES
@@ -293,14 +324,7 @@ impl SqlWorkload for Tpcc {
     }
 
     fn kinds(&self) -> Vec<String> {
-        let kinds = [
-            "new_order",
-            "payment",
-            "order_status",
-            "delivery",
-            "stock_level",
-        ];
-        kinds.map(str::to_owned).to_vec()
+        KINDS.map(str::to_owned).to_vec()
     }
 
     fn create_tables(&self, dialect: Dialect) -> Vec<String> {
@@ -341,6 +365,7 @@ impl SqlWorkload for Tpcc {
         connection: &mut dyn SqlConnection,
         acknowledged: &[Acknowledged],
     ) -> Result<String, String> {
-        check::check(connection, acknowledged)
+        let checked = check::check(connection, self.sizes.delivered(), acknowledged);
+        checked.map_err(|wrong| wrong.to_string())
     }
 }

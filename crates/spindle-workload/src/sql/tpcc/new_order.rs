@@ -14,26 +14,26 @@ use crate::sql::value::Value;
 use crate::workload::Client;
 
 /// No warehouse's own stock is let fall below this much above what is ordered.
-const STOCK_KEPT: i64 = 10;
-const STOCK_REFILL: i64 = 91;
+pub(super) const STOCK_KEPT: i64 = 10;
+pub(super) const STOCK_REFILL: i64 = 91;
 
 /// The inputs.
 pub struct NewOrder {
-    warehouse: u64,
-    district: u64,
-    customer: u64,
-    lines: Vec<Line>,
-    client: usize,
+    pub(super) warehouse: u64,
+    pub(super) district: u64,
+    pub(super) customer: u64,
+    pub(super) lines: Vec<Line>,
+    pub(super) client: usize,
     /// 0: it is to be rolled back.
-    number: u64,
+    pub(super) number: u64,
     procedure: bool,
 }
 
 #[derive(Clone, Copy)]
-struct Line {
-    item: u64,
-    supply_warehouse: u64,
-    quantity: i64,
+pub(super) struct Line {
+    pub(super) item: u64,
+    pub(super) supply_warehouse: u64,
+    pub(super) quantity: i64,
 }
 
 /// A row of stock, changed by all lines that name it.
@@ -73,7 +73,7 @@ impl NewOrder {
         }
     }
 
-    fn is_all_local(&self) -> bool {
+    pub(super) fn is_all_local(&self) -> bool {
         let mut lines = self.lines.iter();
         lines.all(|line| line.supply_warehouse == self.warehouse)
     }

@@ -12,9 +12,9 @@ use crate::workload::Client;
 
 /// The inputs.
 pub struct OrderStatus {
-    warehouse: u64,
-    district: u64,
-    who: Who,
+    pub(super) warehouse: u64,
+    pub(super) district: u64,
+    pub(super) who: Who,
     procedure: bool,
 }
 

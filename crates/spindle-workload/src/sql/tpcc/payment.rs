@@ -17,18 +17,18 @@ use crate::workload::Client;
 /// Where a row of a customer has its number and its credit.
 const ID: usize = 0;
 const CREDIT: usize = 11;
-const BAD_CREDIT: &str = "BC";
+pub(super) const BAD_CREDIT: &str = "BC";
 
 /// The inputs.
 pub struct Payment {
-    warehouse: u64,
-    district: u64,
-    customer_warehouse: u64,
-    customer_district: u64,
-    who: Who,
-    cents: i64,
-    client: usize,
-    number: u64,
+    pub(super) warehouse: u64,
+    pub(super) district: u64,
+    pub(super) customer_warehouse: u64,
+    pub(super) customer_district: u64,
+    pub(super) who: Who,
+    pub(super) cents: i64,
+    pub(super) client: usize,
+    pub(super) number: u64,
     procedure: bool,
 }
 
@@ -99,7 +99,7 @@ impl Payment {
     }
 
     /// What goes before the data of a customer with bad credit (clause 2.5.2.2).
-    fn told_of(&self, customer: i64) -> String {
+    pub(super) fn told_of(&self, customer: i64) -> String {
         format!(
             "{customer} {} {} {} {} {} | ",
             self.customer_district,

@@ -11,9 +11,9 @@ use crate::workload::Client;
 
 /// The inputs.
 pub struct StockLevel {
-    warehouse: u64,
-    district: u64,
-    threshold: u64,
+    pub(super) warehouse: u64,
+    pub(super) district: u64,
+    pub(super) threshold: u64,
     procedure: bool,
 }
 

@@ -1,0 +1,47 @@
+//! TPC-C: the conditions of consistency hold, whatever was under way.
+
+use std::sync::Arc;
+
+use spindle_harness::stride;
+use spindle_workload::Workload;
+use spindle_workload::sql::{Mix, Sizes, Tpcc};
+
+use super::Story;
+
+/// Of each client.
+const TRANSACTIONS: u64 = 12;
+
+/// Few customers, so that clients meet, and more deliveries than the standard has.
+fn workload() -> Arc<dyn Workload> {
+    let mix = Mix {
+        new_order: 40,
+        payment: 30,
+        order_status: 5,
+        delivery: 20,
+        stock_level: 5,
+    };
+    let sizes = Sizes {
+        items: 40,
+        customers: 10,
+    };
+    let tpcc = Tpcc::new(1, mix, false, 3).with_sizes(sizes);
+    Arc::from(tpcc.in_rows(1000))
+}
+
+#[test]
+fn no_crash_breaks_a_condition_and_the_check_finds_half_a_transaction() {
+    let story = Story::new(workload(), Some(TRANSACTIONS));
+    let whole = story.whole();
+    let cuts = story.cut_everywhere(whole.ios, stride(31));
+    assert_eq!(cuts.wrong, Vec::<String>::new());
+    let is_partial = |said: &&String| !said.starts_with("0 orders");
+    assert!(cuts.said.iter().filter(is_partial).count() > 3);
+    assert!(cuts.said[0].contains("; index orders_by_customer: "));
+    let told = story.with_more_promised(&whole);
+    assert!(told.contains("was promised transaction"), "{told}");
+
+    let careless = story.careless();
+    let cuts = careless.cut_everywhere(whole.ios, 31);
+    let half = |wrong: &&String| wrong.contains("condition of consistency");
+    assert!(cuts.wrong.iter().filter(half).count() > 0, "{cuts:?}");
+}
