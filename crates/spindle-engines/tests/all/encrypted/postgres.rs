@@ -177,6 +177,9 @@ const CASES: [Case; 48] = [
     case("none", "ssl_only", "sslmode=allow", "; encrypted: the server does not encrypt"),
 ];
 
+/// Certificates that are tried in the long form only.
+const RARE: [&str; 3] = ["version-1", "itself", "expired"];
+
 #[test]
 fn every_mode_against_every_certificate() {
     let Some(lab) = Lab::open() else {
@@ -188,7 +191,10 @@ fn every_mode_against_every_certificate() {
     fs::set_permissions(&open, mode).unwrap();
     let mut server = "right";
     let mut wrong = Vec::new();
-    for case in &CASES {
+    // Each certificate has the server read its settings again.
+    let is_thorough = spindle_harness::stride(2) == 1;
+    let is_tried = |case: &&Case| is_thorough || !RARE.contains(&case.server);
+    for case in CASES.iter().filter(is_tried) {
         if server != case.server {
             server = case.server;
             lab.have(server);
