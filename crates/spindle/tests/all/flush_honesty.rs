@@ -1,6 +1,6 @@
 //! `spindle calibrate --flushes` on storage that ignores flushes, which it must name, and on storage that does not,
 //! which it must never accuse. Each case is made of loop devices, memory and mounts of its own. The thorough form
-//! plants all liars and asks the honest ones again and again.
+//! plants all liars and asks all honest ones, `SPINDLE_HONEST_ROUNDS` times.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -19,8 +19,8 @@ use crate::limits::own_directory;
 /// What each case is asked for.
 const ARGUMENTS: [&str; 5] = ["--flushes", "--time", "10s", "--quiet", "--json"];
 const IMAGE_BYTES: u64 = 320 << 20;
-/// How often each honest target is asked in the thorough form.
-const ROUNDS: usize = 6;
+/// How often each honest target is asked, once if not set.
+const ROUNDS: &str = "SPINDLE_HONEST_ROUNDS";
 
 /// Storage made for one case, removed in reverse.
 struct Storage {
@@ -404,7 +404,7 @@ fn storage_that_flushes_is_never_accused() {
     if !can_plant() {
         return;
     }
-    let rounds = if is_thorough() { ROUNDS } else { 1 };
+    let rounds = std::env::var(ROUNDS).map_or(1, |rounds| rounds.parse().unwrap());
     let mut honest = 0;
     let mut ask = |what: &str, directory: &Path| {
         for _ in 0..rounds {
