@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use spindle_io::disk_group::{Disk, DiskGroup, Options, Redundancy, Striping, Template};
 use spindle_io::real::{RealEnv, block_on};
 use spindle_io::{
-    Arena, BlockDevice, Completion, Env, IoError, Limits, Operation, Outcome, Request, Submission,
+    Arena, BlockDevice, Completion, Env, IoError, IoOutcome, Limits, Operation, Request, Submission,
 };
 
 const BLOCK: usize = 4096;
@@ -225,7 +225,7 @@ impl BlockDevice for Altered {
                 bytes,
                 reason: "past the end".to_owned(),
             };
-            return Completion::ready(Outcome {
+            return Completion::ready(IoOutcome {
                 result: Err(error),
                 operation: request.operation,
             });
@@ -251,7 +251,7 @@ impl BlockDevice for Altered {
             }
             Operation::Flush => {}
         }
-        Completion::ready(Outcome {
+        Completion::ready(IoOutcome {
             result: Ok(()),
             operation,
         })

@@ -133,7 +133,7 @@ fn set_to_ignore(beneath: &Beneath) -> Option<String> {
 
 /// A directory on the storage beneath a directory, and how it was found.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Place {
+pub(crate) struct FoundDirectory {
     pub(crate) directory: PathBuf,
     pub(crate) found_as: String,
 }
@@ -161,7 +161,7 @@ pub(crate) fn place_beneath(
     tree: &SystemTree,
     directory: &Path,
     beneath: &Beneath,
-) -> Result<Place, NoControl> {
+) -> Result<FoundDirectory, NoControl> {
     let mut why_not = Vec::new();
     let candidates = lower(beneath)
         .into_iter()
@@ -179,13 +179,13 @@ pub(crate) fn place_beneath(
 }
 
 /// Directories that the layers themselves name: of a loop device's file, of an overlay's changes.
-fn lower(beneath: &Beneath) -> Vec<Place> {
+fn lower(beneath: &Beneath) -> Vec<FoundDirectory> {
     let place = |layer: &Layer| match layer {
-        Layer::Device(of) => Some(Place {
+        Layer::Device(of) => Some(FoundDirectory {
             directory: of.backing_file.as_ref()?.parent()?.to_owned(),
             found_as: format!("the directory of {}'s file", of.name),
         }),
-        Layer::FileSystem(of) => Some(Place {
+        Layer::FileSystem(of) => Some(FoundDirectory {
             directory: of.value_of("upperdir")?.into(),
             found_as: format!("the upper directory of {}", name(layer)),
         }),
@@ -196,7 +196,7 @@ fn lower(beneath: &Beneath) -> Vec<Place> {
 
 /// Mount points of other file systems on the same disks, of the same type and with no more devices between: others may
 /// be slower for reasons of their own.
-fn beside(tree: &SystemTree, directory: &Path, beneath: &Beneath) -> Vec<Place> {
+fn beside(tree: &SystemTree, directory: &Path, beneath: &Beneath) -> Vec<FoundDirectory> {
     let disks = Below::of(beneath).disks;
     let top = beneath.file_systems().next();
     let (Some(disks), Some(top)) = (disks, top) else {
@@ -220,7 +220,7 @@ fn beside(tree: &SystemTree, directory: &Path, beneath: &Beneath) -> Vec<Place> 
     mounts
         .filter(|mount| mount.kind == top.kind && !is_own(&mount.mount_point))
         .filter(|mount| fits(&Beneath::of(tree, &mount.mount_point)))
-        .map(|mount| Place {
+        .map(|mount| FoundDirectory {
             found_as: format!("{} on the same disk", mount.kind),
             directory: mount.mount_point,
         })

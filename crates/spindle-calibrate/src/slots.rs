@@ -25,11 +25,11 @@ pub(crate) struct Slots<'a> {
     lane: usize,
     stop: &'a AtomicBool,
     ready: Arc<Ready>,
-    places: Vec<Place>,
+    places: Vec<Slot>,
     under_way: usize,
 }
 
-struct Place {
+struct Slot {
     hold: Option<WriteHold>,
     request: Option<(Completion, Instant)>,
     waker: Waker,
@@ -84,7 +84,7 @@ impl<'a> Slots<'a> {
         ready.lock().places = (0..depth).collect();
         let place = |place| {
             let frame = arena.allocate().expect("a frame for each place");
-            Place {
+            Slot {
                 hold: Some(frame.try_write_hold().expect("the frame is nobody else's")),
                 request: None,
                 waker: Waker::from(Arc::new(PlaceWaker {

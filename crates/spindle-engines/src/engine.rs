@@ -12,6 +12,7 @@ use spindle_kernel::SampledWaits;
 use spindle_layout::Place;
 use spindle_workload::Acknowledged;
 use spindle_workload::driver::{Behaviour, Running};
+use spindle_workload::sql::KeptAnswer;
 
 use crate::EngineError;
 use crate::promise::{Promise, Storage};
@@ -165,6 +166,11 @@ pub trait Engine: Send + Sync {
     /// # Errors
     /// Of the kind `LostRows`, or it cannot be looked at.
     fn check(&self, acknowledged: Vec<Acknowledged>) -> Answer<'_, Result<String, EngineError>>;
+
+    /// Answers that clients were given, where the workload keeps them.
+    fn kept_answers(&self) -> Vec<KeptAnswer> {
+        Vec::new()
+    }
 
     /// Makes everything durable that was left for later.
     ///

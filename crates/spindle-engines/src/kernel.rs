@@ -57,18 +57,18 @@ impl IoSettings {
 }
 
 /// What an access path needs besides files, and says afterwards.
-struct Means {
+struct AccessPathParts {
     io: IoSettings,
     queue: Queue,
 }
 
-impl Means {
-    fn new(io: IoSettings) -> Result<Means, EngineError> {
+impl AccessPathParts {
+    fn new(io: IoSettings) -> Result<AccessPathParts, EngineError> {
         let queue = io
             .path
             .open()
             .map_err(|error| EngineError::failed("starting I/O slaves", error))?;
-        Ok(Means { io, queue })
+        Ok(AccessPathParts { io, queue })
     }
 
     async fn open(
@@ -146,7 +146,7 @@ async fn open(
         opening: Opening::with_disk_delay(data.delay),
         list: Vec::new(),
     };
-    let (data_means, redo_means) = (Means::new(data)?, Means::new(redo)?);
+    let (data_means, redo_means) = (AccessPathParts::new(data)?, AccessPathParts::new(redo)?);
     let mut redo_devices = Vec::new();
     for place in &places.redo {
         redo_devices.push(redo_means.open(place, &mut files).await?);

@@ -1,6 +1,6 @@
-//! The embedded database through a power cut. While it runs, a [`Ledger`] hears of every commit before the client does
-//! anything else ([`Noted`] sessions); after the cut, [`survey`] says what became of what was promised. The program
-//! records with the one and judges with the other; so do tests, on devices of their own.
+//! The embedded database through a power cut. While it runs, [`AcknowledgedCommits`] hear of every commit before the
+//! client does anything else ([`Noted`] sessions); after the cut, [`survey`] says what became of what was promised. The
+//! program records with the one and judges with the other; so do tests, on devices of their own.
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -21,18 +21,18 @@ const NUMBER: usize = 8;
 type Witness = Box<dyn Fn(&[u64]) -> Result<(), EngineError> + Send + Sync>;
 
 /// What clients have been promised: for each the number of its last changing transaction whose commit returned.
-pub struct Ledger {
+pub struct AcknowledgedCommits {
     acknowledged: Mutex<Vec<u64>>,
     witness: Witness,
 }
 
-impl Ledger {
+impl AcknowledgedCommits {
     /// Nothing is promised yet. `witness` writes down what is, before the client goes on.
     pub fn new(
         clients: usize,
         witness: impl Fn(&[u64]) -> Result<(), EngineError> + Send + Sync + 'static,
-    ) -> Arc<Ledger> {
-        Arc::new(Ledger {
+    ) -> Arc<AcknowledgedCommits> {
+        Arc::new(AcknowledgedCommits {
             acknowledged: Mutex::new(vec![0; clients]),
             witness: Box::new(witness),
         })
@@ -57,7 +57,7 @@ impl Ledger {
 /// A session whose commits are noted.
 pub struct Noted<S> {
     session: S,
-    ledger: Arc<Ledger>,
+    ledger: Arc<AcknowledgedCommits>,
     ledger_table: usize,
     /// The client whose entry in the database's ledger the transaction has changed.
     client: Option<usize>,
@@ -65,7 +65,7 @@ pub struct Noted<S> {
 
 impl<S> Noted<S> {
     /// Notes the commits of `session`; `workload` says which table its ledger is.
-    pub fn new(session: S, ledger: &Arc<Ledger>, workload: &dyn Workload) -> Noted<S> {
+    pub fn new(session: S, ledger: &Arc<AcknowledgedCommits>, workload: &dyn Workload) -> Noted<S> {
         Noted {
             session,
             ledger: Arc::clone(ledger),

@@ -14,7 +14,7 @@ use spindle_text::word::Word;
 use spindle_workload::driver::Behaviour;
 use spindle_workload::sql::SqlWorkload;
 pub use spindle_workload::{Arrivals, Spacing, Transactions, WorkloadKind};
-use spindle_workload::{Data, Ground, Pace, Workload as RowWorkload};
+use spindle_workload::{Data, MadeFor, Pace, Workload as RowWorkload};
 
 use super::database::{Database, DatabaseSpec, Engine};
 use super::error::ExperimentError;
@@ -111,8 +111,8 @@ impl Workload {
     }
 
     /// The embedded database that it is made for.
-    fn ground_of_rows(&self, data_bytes: u64, spec: &KernelSpec) -> Ground {
-        Ground {
+    fn ground_of_rows(&self, data_bytes: u64, spec: &KernelSpec) -> MadeFor {
+        MadeFor {
             data_bytes,
             block_bytes: spec.files.block_size_bytes,
             clients: u64::from(self.clients_max()),
@@ -122,8 +122,8 @@ impl Workload {
     }
 
     /// The database that speaks SQL and that it is made for; rows are drawn from `seed`.
-    fn ground_in_sql(&self, data_bytes: u64, kind: ServerKind, seed: u64) -> Ground {
-        Ground {
+    fn ground_in_sql(&self, data_bytes: u64, kind: ServerKind, seed: u64) -> MadeFor {
+        MadeFor {
             data_bytes,
             block_bytes: SQL_BLOCK_BYTES,
             clients: u64::from(self.clients_max()),
@@ -137,15 +137,15 @@ impl Workload {
     /// # Panics
     /// When it is one that only SQL can say: with the embedded database such an experiment file is refused.
     pub fn of_rows(&self, data_bytes: u64, spec: &KernelSpec) -> Box<dyn RowWorkload> {
-        let ground = self.ground_of_rows(data_bytes, spec);
-        let made = self.transactions.settings().make(&ground).of_rows();
+        let made_for = self.ground_of_rows(data_bytes, spec);
+        let made = self.transactions.settings().make(&made_for).of_rows();
         made.expect("the embedded database is refused this workload when the file is read")
     }
 
     /// It in SQL for a database of this kind, its rows drawn from `seed`.
     pub fn in_sql(&self, data_bytes: u64, kind: ServerKind, seed: u64) -> Arc<dyn SqlWorkload> {
-        let ground = self.ground_in_sql(data_bytes, kind, seed);
-        self.transactions.settings().make(&ground).in_sql(seed)
+        let made_for = self.ground_in_sql(data_bytes, kind, seed);
+        self.transactions.settings().make(&made_for).in_sql(seed)
     }
 
     /// How the clients of a load level behave.
@@ -182,7 +182,7 @@ impl Workload {
         };
         reader.finish();
         let settings = workload.transactions.settings();
-        let ground = match &database.spec {
+        let made_for = match &database.spec {
             DatabaseSpec::Kernel(kernel) => workload.ground_of_rows(database.size_bytes, kernel),
             DatabaseSpec::Server(server) => {
                 workload.ground_in_sql(database.size_bytes, server.kind, 0)
@@ -191,7 +191,7 @@ impl Workload {
                 workload.ground_in_sql(database.size_bytes, remote.address.kind(), 0)
             }
         };
-        if let Err(refusal) = settings.check(&ground) {
+        if let Err(refusal) = settings.check(&made_for) {
             return Err(refused(reader, refusal));
         }
         check_engine(reader, &workload, database.engine())?;

@@ -145,7 +145,7 @@ pub struct IoError {
 
 /// What became of an I/O; gives the request's buffers back.
 #[derive(Debug)]
-pub struct Outcome {
+pub struct IoOutcome {
     /// Whether all of it was done.
     pub result: Result<(), IoError>,
     /// The operation as submitted, buffers included.
@@ -172,14 +172,14 @@ const LOOKS_THEN_LEAVES_WAKER: &str = "who waits looks, then leaves its waker";
 pub struct Completion(State);
 
 enum State {
-    Done(Option<Outcome>),
+    Done(Option<IoOutcome>),
     Pending(Arc<Latch<Shared>>),
-    Steps(Pin<Box<dyn Future<Output = Outcome> + Send>>),
+    Steps(Pin<Box<dyn Future<Output = IoOutcome> + Send>>),
 }
 
 #[derive(Default)]
 struct Shared {
-    outcome: Option<Outcome>,
+    outcome: Option<IoOutcome>,
     waker: Option<Waker>,
     follower: Option<(Arc<dyn Follower>, u64)>,
 }
@@ -188,7 +188,7 @@ struct Shared {
 pub(crate) trait Follower: Send + Sync {
     /// The I/O has ended, on whatever thread. `mark` is what the follower gave; whoever waits is told by `to`, now or
     /// later.
-    fn ended(self: Arc<Self>, mark: u64, outcome: Outcome, to: Completer);
+    fn ended(self: Arc<Self>, mark: u64, outcome: IoOutcome, to: Completer);
 }
 
 /// The device's half of a pending [`Completion`].
@@ -196,12 +196,12 @@ pub struct Completer(Arc<Latch<Shared>>);
 
 impl Completion {
     /// An I/O that ended within `submit`.
-    pub fn ready(outcome: Outcome) -> Completion {
+    pub fn ready(outcome: IoOutcome) -> Completion {
         Completion(State::Done(Some(outcome)))
     }
 
     /// The outcome, when the I/O ended within `submit`; else the completion to wait for.
-    pub fn already(self) -> Result<Outcome, Completion> {
+    pub fn already(self) -> Result<IoOutcome, Completion> {
         match self.0 {
             State::Done(Some(outcome)) => Ok(outcome),
             state => Err(Completion(state)),
@@ -209,7 +209,7 @@ impl Completion {
     }
 
     /// An I/O of several steps, which go on while they are awaited.
-    pub(crate) fn of_steps(steps: Pin<Box<dyn Future<Output = Outcome> + Send>>) -> Completion {
+    pub(crate) fn of_steps(steps: Pin<Box<dyn Future<Output = IoOutcome> + Send>>) -> Completion {
         Completion(State::Steps(steps))
     }
 
@@ -245,7 +245,7 @@ impl Completion {
 
 impl Completer {
     /// Hands the outcome over and wakes who waits for it.
-    pub fn complete(self, outcome: Outcome) {
+    pub fn complete(self, outcome: IoOutcome) {
         let waker = {
             let mut shared = self.0.lock();
             if let Some((follower, mark)) = shared.follower.take() {
@@ -262,9 +262,9 @@ impl Completer {
 }
 
 impl Future for Completion {
-    type Output = Outcome;
+    type Output = IoOutcome;
 
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Outcome> {
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<IoOutcome> {
         match &mut self.0 {
             State::Done(outcome) => {
                 Poll::Ready(outcome.take().expect("a completion is awaited once"))
@@ -305,7 +305,7 @@ mod interleavings {
     fn completion() {
         let (completer, completion) = Completion::pending();
         let device = spawn(move || {
-            completer.complete(Outcome {
+            completer.complete(IoOutcome {
                 result: Ok(()),
                 operation: Operation::Flush,
             });
@@ -328,7 +328,7 @@ mod interleavings {
                 [(), ()].map(|()| Completion::pending()).into_iter().unzip();
             let devices = completers.into_iter().map(|completer| {
                 spawn(move || {
-                    completer.complete(Outcome {
+                    completer.complete(IoOutcome {
                         result: Ok(()),
                         operation: Operation::Flush,
                     });

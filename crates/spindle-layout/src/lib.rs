@@ -1,9 +1,9 @@
 //! Where a trial's database lives: the [`DataDirectory`] of a run, the [`Golden`] copy of the loaded database, and the
 //! [`Image`] that trials use, put back in place to the loaded state before every trial, and verified. And what it lives
-//! on, when Spindle makes that itself: [`LayoutSpec`] says what is wanted, [`Plan`] what will be done, [`Provision`]
-//! does it and takes it away again, the [`guard`] stands before every device, and the [`Ledger`] remembers what a dead
-//! run left for [`clean()`]. Only the program calls this crate, from one thread, between trials; everything here
-//! blocks. The database itself knows neither this crate nor files.
+//! on, when Spindle makes that itself: [`LayoutSpec`] says what is wanted, [`ProvisionPlan`] what will be done,
+//! [`Provision`] does it and takes it away again, the [`guard`] stands before every device, and the [`Ledger`]
+//! remembers what a dead run left for [`clean()`]. Only the program calls this crate, from one thread, between trials;
+//! everything here blocks. The database itself knows neither this crate nor files.
 
 mod block_files;
 mod changed;
@@ -43,7 +43,7 @@ pub use known_device::KnownDevice;
 pub use ledger::{Cleaned, Ledger, LedgerError, clean, clean_with};
 pub use place::{OpenedFile, Opening, Place};
 pub use placement::{DiskGroupTarget, GroupStripes, Placement, RawDevice, RawSpace, Target};
-pub use plan::{Facts, Plan};
+pub use plan::{Facts, ProvisionPlan};
 pub use provision::{Provision, ProvisionError, Provisioned};
 pub use recorded_device::RecordedDevice;
 pub use reflink::reflink_refusal;

@@ -12,7 +12,7 @@ use crate::guard::{Refusal, TakenDevice};
 use crate::known_device::KnownDevice;
 use crate::ledger::{Ledger, LedgerError, undo_all};
 use crate::placement::{RawDevice, Target};
-use crate::plan::{DelayedBy, LayoutPlan, Obstacle, Plan, PlannedTarget};
+use crate::plan::{DelayedBy, LayoutPlan, Obstacle, PlannedTarget, ProvisionPlan};
 use crate::steps::{DeviceName, ReadyDevice, Record, Site, Step, StepError, ThinVolume, Workshop};
 use spindle_system::{BlockDeviceNode, SystemTree};
 
@@ -92,7 +92,7 @@ impl Provision {
     /// Does what `plan` says. `note` hears each step before it is done. Errors: the ledger cannot be kept; then nothing
     /// was done. What goes wrong with a layout is in [`Self::layouts`].
     pub fn carry_out(
-        plan: &Plan,
+        plan: &ProvisionPlan,
         ledger: Arc<Ledger>,
         tree: &SystemTree,
         note: &mut dyn FnMut(&str),

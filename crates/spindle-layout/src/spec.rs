@@ -1,4 +1,5 @@
-//! What a layout is to be made of: plain data, as the experiment file says it. [`crate::Plan`] turns it into steps.
+//! What a layout is to be made of: plain data, as the experiment file says it. [`crate::ProvisionPlan`] turns it into
+//! steps.
 
 use std::fmt;
 use std::path::{Path, PathBuf};

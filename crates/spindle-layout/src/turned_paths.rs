@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::moment::with_hook;
 use crate::spec::{DeviceSpec, FileSystemSpec, LayoutKind, Preparation, Share, VolumeSpec};
 use crate::tool::{Tools, argument, find};
-use crate::{Facts, LayoutSpec, Ledger, Plan, Provision, Target};
+use crate::{Facts, LayoutSpec, Ledger, Provision, ProvisionPlan, Target};
 use spindle_system::SystemTree;
 
 const MIB: u64 = 1 << 20;
@@ -226,7 +226,7 @@ impl Scene {
         let ledger = Arc::new(Ledger::begin(&ledgers, &run, &tree).unwrap());
         let mut facts = Facts::gather(specs, &tree);
         facts.mounts_under = self.directory.path().join("mounts");
-        let plan = Plan::of(specs, &facts, &run);
+        let plan = ProvisionPlan::of(specs, &facts, &run);
         let kept = Arc::clone(&ledger);
         let provision = Provision::carry_out(&plan, kept, &tree, &mut |_| {}).unwrap();
         let mut refused = None;

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 use spindle_result::{
-    CaseId, EACH_SETTING, Outcome, Place, Ranking, RatioEstimate, RunResult, SAME_EVERYWHERE,
+    CaseId, CaseStatus, EACH_SETTING, Place, Ranking, RatioEstimate, RunResult, SAME_EVERYWHERE,
 };
 use spindle_text::paragraph;
 use spindle_text::quantity::{size_text, thousands};
@@ -110,7 +110,7 @@ fn missing(result: &RunResult) -> String {
     let missing: Vec<_> = result
         .cases
         .iter()
-        .filter(|case| case.outcome != Outcome::Measured)
+        .filter(|case| case.outcome != CaseStatus::Measured)
         .collect();
     let mut text = String::new();
     for case in missing.iter().take(MISSING_MAX) {

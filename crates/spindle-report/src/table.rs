@@ -11,7 +11,7 @@ use comfy_table::{
 
 use crate::comparison::{self, Column, NO_FIGURE};
 use crate::{cost, queries, sentences};
-use spindle_result::{Case, Comparison, FactorAnswer, Outcome, Ranking, RunResult, Verdict};
+use spindle_result::{Case, CaseStatus, Comparison, FactorAnswer, Ranking, RunResult, Verdict};
 
 /// Narrower than this, the columns of figures go into two tables, half of them each.
 const ONE_TABLE_WIDTH: u16 = 112;
@@ -236,7 +236,7 @@ fn row(result: &RunResult, case: &Case, columns: &[Column]) -> Vec<String> {
         case.id.clients.to_string(),
     ];
     match (&case.outcome, case.summary()) {
-        (Outcome::Measured, Some(summary)) => {
+        (CaseStatus::Measured, Some(summary)) => {
             row.extend(columns.iter().map(|column| (column.cell)(&summary)))
         }
         (outcome, _) => {

@@ -151,7 +151,7 @@ mod tests {
         assert_eq!(distance(&[], &trials, 1), (0, 0.0));
         let case = Case {
             id: CaseId::new("a", 8),
-            outcome: spindle_result::Outcome::Measured,
+            outcome: spindle_result::CaseStatus::Measured,
             promise: spindle_result::Promise::default(),
             set_aside: Vec::new(),
             trials: Vec::new(),

@@ -4,7 +4,7 @@ use spindle_stats::{StatsError, estimate_mean};
 use thiserror::Error;
 
 use super::{
-    Case, CaseRecord, FORMAT_VERSION, Outcome, Promise, RunRecord, RunResult, Throughput, Trial,
+    Case, CaseRecord, CaseStatus, FORMAT_VERSION, Promise, RunRecord, RunResult, Throughput, Trial,
     attribution, case_means, drift, effects, findings, headline, judge, levels, stopping, warnings,
 };
 
@@ -122,10 +122,10 @@ fn one_case(record: &RunRecord, index: usize, case: &CaseRecord) -> Result<Case,
     let nopm = throughput(trials.iter().filter_map(Trial::nopm).collect())?;
     let idle = trials.iter().find(|trial| trial.tpm <= 0.0);
     let outcome = match (&case.outcome, idle) {
-        (Outcome::Measured, Some(trial)) => Outcome::Failed {
+        (CaseStatus::Measured, Some(trial)) => CaseStatus::Failed {
             reason: format!("no transaction was committed in round {}", trial.round),
         },
-        (Outcome::Measured, None) if trials.is_empty() => Outcome::Skipped {
+        (CaseStatus::Measured, None) if trials.is_empty() => CaseStatus::Skipped {
             reason: "the run ended before its first trial".to_owned(),
         },
         (outcome, _) => outcome.clone(),
@@ -241,7 +241,7 @@ mod tests {
             ("c", &[1.0, 0.0]),
             ("d", &[9.0]),
         ]);
-        record.cases[3].outcome = Outcome::Failed {
+        record.cases[3].outcome = CaseStatus::Failed {
             reason: "disk full".to_owned(),
         };
         let result = build(&record).unwrap();
@@ -281,7 +281,7 @@ mod tests {
     #[test]
     fn a_result_survives_being_written_and_read() {
         let mut record = sample::record(&[("a", &[100.0, 90.0]), ("b", &[])]);
-        record.cases[1].outcome = Outcome::Skipped {
+        record.cases[1].outcome = CaseStatus::Skipped {
             reason: "io_uring is not permitted here".to_owned(),
         };
         let result = build(&record).unwrap();

@@ -58,7 +58,7 @@ pub(super) fn of_load(
         .collect();
     let interactions = told.interactions.iter();
     let interactions: Vec<Interaction> = interactions.map(|both| named.interaction(both)).collect();
-    let scene = Scene {
+    let scene = SentenceParts {
         matrix,
         cases: &cases,
         effects: &effects,
@@ -136,7 +136,7 @@ fn estimate(comparison: &Judged) -> RatioEstimate {
 }
 
 /// What a sentence is made of.
-struct Scene<'a> {
+struct SentenceParts<'a> {
     matrix: &'a MatrixRecord,
     cases: &'a [&'a Case],
     effects: &'a [Effect],
@@ -152,7 +152,7 @@ struct Turned<'a> {
     verdict: Verdict,
 }
 
-impl Scene<'_> {
+impl SentenceParts<'_> {
     /// What a factor does; `None` where no two of its values could be compared.
     fn sentence(&self, factor: &FactorName) -> Option<String> {
         let effects: Vec<&Effect> = self

@@ -346,7 +346,7 @@ fn shorter_trials_s(result: &RunResult, tied: &[&Comparison]) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Outcome, RunRecord, build, sample};
+    use super::super::{CaseStatus, RunRecord, build, sample};
     use super::*;
 
     fn headline_of(record: &RunRecord) -> String {
@@ -445,7 +445,7 @@ mod tests {
             headline_of(&record),
             "Only a was measured at 8 clients: there is nothing to compare it with."
         );
-        record.cases[0].outcome = Outcome::Failed {
+        record.cases[0].outcome = CaseStatus::Failed {
             reason: "disk full".to_owned(),
         };
         assert_eq!(

@@ -1,6 +1,6 @@
 //! What was asked and not measured: said before the answer, because the answer is then of less than was asked.
 
-use super::{Case, Outcome, RunResult};
+use super::{Case, CaseStatus, RunResult};
 
 /// Characters of a reason that a headline has room for.
 const REASON_MAX: usize = 160;
@@ -61,8 +61,8 @@ pub(super) fn sentence(result: &RunResult) -> Option<String> {
     let asked = layouts.asked();
     let is_same = |(_, other): &(&str, &Case)| {
         matches!((&case.outcome, &other.outcome),
-            (Outcome::Skipped { reason: a }, Outcome::Skipped { reason: b })
-            | (Outcome::Failed { reason: a }, Outcome::Failed { reason: b }) if a == b)
+            (CaseStatus::Skipped { reason: a }, CaseStatus::Skipped { reason: b })
+            | (CaseStatus::Failed { reason: a }, CaseStatus::Failed { reason: b }) if a == b)
     };
     let names: Vec<&str> = layouts.missing.iter().map(|(layout, _)| *layout).collect();
     let all_alike = layouts.missing.iter().all(is_same);
@@ -130,14 +130,14 @@ fn shortened(reason: &str) -> String {
 mod tests {
     use serde_json::json;
 
-    use super::super::{Outcome, build, sample};
+    use super::super::{CaseStatus, build, sample};
 
     fn headline(skipped: &[usize], why: &str) -> (String, bool) {
         let tpm: &[f64] = &[100.0, 101.0, 99.0, 100.0, 100.5];
         let mut record = sample::record(&[("ASM", tpm), ("LVM", tpm)]);
         for index in skipped {
             record.cases[*index].trials.clear();
-            record.cases[*index].outcome = Outcome::Skipped {
+            record.cases[*index].outcome = CaseStatus::Skipped {
                 reason: why.to_owned(),
             };
         }

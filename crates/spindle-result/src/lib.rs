@@ -47,16 +47,15 @@ pub use fixed_rate::speed;
 pub use kinds::KindMeans;
 pub use levels::unit;
 pub use model::{
-    Arrivals, Attribution, Audit, CacheUse, Case, CaseId, CasePair, ClientAudit, Comparison,
-    Conditions, CpuMicroseconds, CpuShares, DatabaseFacts, DeviceProbe, Drift, Effect,
+    Arrivals, Attribution, Audit, CacheUse, Case, CaseId, CasePair, CaseStatus, ClientAudit,
+    Comparison, Conditions, CpuMicroseconds, CpuShares, DatabaseFacts, DeviceProbe, Drift, Effect,
     FORMAT_VERSION, FactorAnswer, FactorName, Finding, Interaction, IoCalls, IoCounts,
     IoPerTransaction, Keeps, KindOfTransaction, Latency, Layout, Measure, Memory, NOT_DIRECT_HERE,
-    NoiseFloor, OF_THE_SERVER, OracleEvent, Outcome, OwnCost, PageCache, Pair, PartDifference,
-    Phase, Place, ProbedTimes, Promise, PromiseReason, QueryRun, QueryTime, QuietWait, Ranking,
-    RatioEstimate, ResponseTime, Restore, RunResult, SegmentSpace, SetAside, StackKind, StackPart,
-    Standstill, StatementTime, Stopping, SystemColumn, SystemFigure, SystemMean, SystemSeries,
-    Throughput, TimePart, TimeUse, Trial, TrialTimes, Variance, Wait, WaitEvent, WarmUp, Warning,
-    is_refresh,
+    NoiseFloor, OF_THE_SERVER, OracleEvent, OwnCost, PageCache, Pair, PartDifference, Phase, Place,
+    ProbedTimes, Promise, PromiseReason, QueryRun, QueryTime, QuietWait, Ranking, RatioEstimate,
+    ResponseTime, Restore, RunResult, SegmentSpace, SetAside, StackKind, StackPart, Standstill,
+    StatementTime, Stopping, SystemColumn, SystemFigure, SystemMean, SystemSeries, Throughput,
+    TimePart, TimeUse, Trial, TrialTimes, Variance, Wait, WaitEvent, WarmUp, Warning, is_refresh,
 };
 pub use queries::{QueryMean, QueryMeans};
 pub use record::{AutoPlan, CaseRecord, MatrixRecord, RunRecord, SampledTrial};

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::{
-    CaseId, FactorName, Layout, Outcome, OwnCost, Phase, SetAside, SystemSeries, Trial, Warning,
+    CaseId, CaseStatus, FactorName, Layout, OwnCost, Phase, SetAside, SystemSeries, Trial, Warning,
 };
 
 /// A run as recorded. Cases and layouts stand in the order in which they are to be shown.
@@ -91,9 +91,9 @@ pub struct CaseRecord {
     pub layout: usize,
     /// Sessions that worked at the same time, 1 or more.
     pub clients: u32,
-    /// Whether it could be measured. [`Outcome::Measured`] for a case that has not had its turn yet, too: without
+    /// Whether it could be measured. [`CaseStatus::Measured`] for a case that has not had its turn yet, too: without
     /// trials it appears in the result as skipped because the run ended.
-    pub outcome: Outcome,
+    pub outcome: CaseStatus,
     /// Its finished trials, in any order; no two of the same round.
     pub trials: Vec<Trial>,
     /// Those that were in doubt, in the order in which they were measured.

@@ -3,8 +3,8 @@
 use serde_json::json;
 
 use super::{
-    Audit, CaseRecord, Conditions, CpuMicroseconds, CpuShares, IoCounts, Latency, Layout, Outcome,
-    PageCache, Restore, RunRecord, SegmentSpace, Trial,
+    Audit, CaseRecord, CaseStatus, Conditions, CpuMicroseconds, CpuShares, IoCounts, Latency,
+    Layout, PageCache, Restore, RunRecord, SegmentSpace, Trial,
 };
 
 /// One direct layout per `(name, tpm of round 1, 2, ...)`, under `oltp_mix` with 8 clients, without any warning.
@@ -13,7 +13,7 @@ pub fn record(cases: &[(&str, &[f64])]) -> RunRecord {
     let case = |(index, (_, tpm)): (usize, &(&str, &[f64]))| CaseRecord {
         layout: index,
         clients: 8,
-        outcome: Outcome::Measured,
+        outcome: CaseStatus::Measured,
         set_aside: Vec::new(),
         trials: (1..)
             .zip(*tpm)

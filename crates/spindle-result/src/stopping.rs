@@ -2,7 +2,7 @@
 //! what it saved to measure no more of what was settled, in trials and time.
 
 use super::wording::clients_text;
-use super::{AutoPlan, CaseRecord, Comparison, Outcome, RunRecord, Stopping, Trial};
+use super::{AutoPlan, CaseRecord, CaseStatus, Comparison, RunRecord, Stopping, Trial};
 
 /// `None` for a plan with a fixed number of rounds, and where nothing was measured.
 pub(super) fn stopping(record: &RunRecord, verdicts: &[Comparison]) -> Option<Stopping> {
@@ -11,7 +11,7 @@ pub(super) fn stopping(record: &RunRecord, verdicts: &[Comparison]) -> Option<St
     let measured: Vec<&CaseRecord> = record
         .cases
         .iter()
-        .filter(|case| case.outcome == Outcome::Measured && !case.trials.is_empty())
+        .filter(|case| case.outcome == CaseStatus::Measured && !case.trials.is_empty())
         .collect();
     if measured.is_empty() {
         return None;

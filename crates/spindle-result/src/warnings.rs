@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 use super::judge::{is_within_noise, own_noise};
 use super::wording::{MOSTLY_CACHED_SHARE, case_label, format_ratio, rounds_where};
 use super::{
-    Case, Comparison, Drift, Outcome, PageCache, RunRecord, RunResult, Trial, Warning, clients,
+    Case, CaseStatus, Comparison, Drift, PageCache, RunRecord, RunResult, Trial, Warning, clients,
     cold_start, disturbance, fixed_rate,
 };
 
@@ -78,7 +78,7 @@ fn unfinished(record: &RunRecord) -> Option<String> {
     let runnable = record
         .cases
         .iter()
-        .filter(|case| case.outcome == Outcome::Measured);
+        .filter(|case| case.outcome == CaseStatus::Measured);
     let finished = runnable.map(|case| case.trials.len()).min()?;
     let planned = record.planned_rounds;
     if let Some(plan) = record.auto {
@@ -96,7 +96,7 @@ fn unfinished(record: &RunRecord) -> Option<String> {
 
 fn failed(result: &RunResult, case: &Case) -> Option<String> {
     match &case.outcome {
-        Outcome::Failed { reason } => Some(format!(
+        CaseStatus::Failed { reason } => Some(format!(
             "{} failed and is not compared: {reason}.",
             case_label(result, case)
         )),
@@ -347,7 +347,7 @@ mod tests {
         assert!(warnings[0].contains("0 of 3 rounds"), "{warnings:?}");
         let skipped = warnings_after(|record| {
             record.cases[1].trials.clear();
-            record.cases[1].outcome = Outcome::Skipped {
+            record.cases[1].outcome = CaseStatus::Skipped {
                 reason: "no io_uring".to_owned(),
             };
         });
@@ -489,7 +489,7 @@ mod tests {
         assert_eq!(direct, none);
         let failed = warnings_after(|record| {
             cached(record, [0.3, 0.0], None);
-            record.cases[0].outcome = Outcome::Failed {
+            record.cases[0].outcome = CaseStatus::Failed {
                 reason: "disk full".to_owned(),
             };
         });
@@ -546,7 +546,7 @@ mod tests {
                 trial.audit.device = None;
                 trial.warnings.push("steal time was 4 %".to_owned());
             }
-            record.cases[1].outcome = Outcome::Failed {
+            record.cases[1].outcome = CaseStatus::Failed {
                 reason: "disk full".to_owned(),
             };
         });

@@ -11,7 +11,7 @@ use spindle_layout::plan::DelayedBy;
 use spindle_layout::{Placement, Target, reflink_refusal};
 
 use super::description::{delayed, describe};
-use super::grounds::Grounds;
+use super::layout_targets::LayoutTargets;
 use super::server_files::{ServerFiles, request_of};
 use spindle_experiment::{
     AccessPath, Caching, DatabaseSpec, Experiment, KernelSpec, Made, PutBack, RemoteSpec,
@@ -30,17 +30,17 @@ pub struct Examined {
 }
 
 /// Looks at a candidate on what it stands on; leaves nothing behind there.
-pub fn examine(experiment: &Experiment, grounds: &Grounds, index: usize) -> Examined {
+pub fn examine(experiment: &Experiment, targets: &LayoutTargets, index: usize) -> Examined {
     let mut layout = describe(experiment, index);
-    let placement = || grounds.placement(experiment, index);
+    let placement = || targets.placement(experiment, index);
     let skip = match &experiment.database_of(index).spec {
         DatabaseSpec::Kernel(kernel) => placement().map_or_else(Some, |placement| {
-            tell_beneath(experiment, grounds, &placement, index, &mut layout);
+            tell_beneath(experiment, targets, &placement, index, &mut layout);
             examine_kernel(kernel, experiment, &placement, index, &mut layout)
         }),
         DatabaseSpec::Server(server) => placement().map_or_else(Some, |placement| {
-            tell_beneath(experiment, grounds, &placement, index, &mut layout);
-            examine_server(server, experiment, grounds, index, &mut layout)
+            tell_beneath(experiment, targets, &placement, index, &mut layout);
+            examine_server(server, experiment, targets, index, &mut layout)
         }),
         DatabaseSpec::Remote(remote) => {
             let looked = look_at(remote, &mut layout);
@@ -53,7 +53,7 @@ pub fn examine(experiment: &Experiment, grounds: &Grounds, index: usize) -> Exam
 /// Adds what lies beneath the files of a candidate to what is told of the layout.
 fn tell_beneath(
     experiment: &Experiment,
-    grounds: &Grounds,
+    targets: &LayoutTargets,
     placement: &Placement,
     index: usize,
     layout: &mut Layout,
@@ -69,10 +69,10 @@ fn tell_beneath(
             layout.description, file_system.kind, file_system.mount_point
         );
     }
-    if let Some(description) = grounds.description(index) {
+    if let Some(description) = targets.description(index) {
         layout.description = format!("{}; {description}", layout.description);
     }
-    if let (Some(delay), Some(by)) = (experiment.layouts[index].delay, grounds.delayed_by(index)) {
+    if let (Some(delay), Some(by)) = (experiment.layouts[index].delay, targets.delayed_by(index)) {
         let said = delayed(delay);
         let emulated = layout.emulated.iter_mut().filter(|text| **text == said);
         emulated.for_each(|text| *text = format!("{said} {by}"));
@@ -182,15 +182,15 @@ fn look_at(remote: &RemoteSpec, layout: &mut Layout) -> Result<(), EngineError> 
 fn examine_server(
     spec: &ServerSpec,
     experiment: &Experiment,
-    grounds: &Grounds,
+    targets: &LayoutTargets,
     index: usize,
     layout: &mut Layout,
 ) -> Option<String> {
-    if let Some(reason) = cannot_be_delayed(spec.kind, experiment, grounds, index) {
+    if let Some(reason) = cannot_be_delayed(spec.kind, experiment, targets, index) {
         return Some(reason);
     }
     let server = server(spec.kind);
-    let files = match ServerFiles::of(spec, experiment, index, grounds) {
+    let files = match ServerFiles::of(spec, experiment, index, targets) {
         Ok(files) => files,
         Err(reason) => return Some(reason),
     };
@@ -219,7 +219,7 @@ fn examine_server(
 fn cannot_be_delayed(
     engine: ServerKind,
     experiment: &Experiment,
-    grounds: &Grounds,
+    targets: &LayoutTargets,
     index: usize,
 ) -> Option<String> {
     let layout = &experiment.layouts[index];
@@ -233,7 +233,7 @@ fn cannot_be_delayed(
             .layouts
             .iter()
             .position(|of| of.name == other.name);
-        if let Some(DelayedBy::Database { why }) = number.and_then(|of| grounds.delayed_by(of)) {
+        if let Some(DelayedBy::Database { why }) = number.and_then(|of| targets.delayed_by(of)) {
             return Some(format!(
                 "no delay here for {}: {engine} does not delay its own I/O, and nothing beneath it can: {why}",
                 other.name

@@ -1,7 +1,7 @@
 //! From what the process of a trial found to what the journal keeps of it.
 
 use super::restored::Restored;
-use crate::trial::protocol::Outcome;
+use crate::trial::protocol::TrialOutcome;
 use spindle_result::{Audit, Conditions, IoPerTransaction, SystemSeries, Trial};
 use spindle_system::disk::page_cache_share_of_reads;
 
@@ -19,7 +19,7 @@ impl FinishedTrial {
     pub(super) fn of(
         round: u32,
         position: u32,
-        outcome: Outcome,
+        outcome: TrialOutcome,
         restored: Restored,
         conditions: Conditions,
     ) -> FinishedTrial {
@@ -120,7 +120,7 @@ mod tests {
 
     #[test]
     fn a_trial_keeps_what_its_process_found() {
-        let outcome = Outcome {
+        let outcome = TrialOutcome {
             transactions: 30,
             retries: 7,
             deadlocks: 2,
@@ -174,6 +174,7 @@ mod tests {
             page_cache_bytes: None,
             io_calls: None,
             check: String::new(),
+            answers: Vec::new(),
             space: Vec::new(),
             written: Vec::new(),
             promise: Promise::default(),

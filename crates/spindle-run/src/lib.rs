@@ -9,13 +9,14 @@
 #![cfg_attr(test, allow(clippy::disallowed_methods))]
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
 
+pub mod answers;
 mod databases;
 pub mod description;
 pub mod directory;
 pub mod examine;
 mod finished_trial;
-pub mod grounds;
 pub mod journal;
+pub mod layout_targets;
 mod limits;
 pub mod listener;
 pub mod observe;

@@ -9,7 +9,7 @@ use super::journal::Event;
 use spindle_experiment::{Experiment, Matrix};
 use spindle_layout::RecordedDevice;
 use spindle_result::{
-    AutoPlan, CaseId, CaseRecord, Layout, MatrixRecord, Outcome, OwnCost, Phase, RunRecord,
+    AutoPlan, CaseId, CaseRecord, CaseStatus, Layout, MatrixRecord, OwnCost, Phase, RunRecord,
     SampledTrial, SetAside, SystemSeries, TRIES_MAX, Trial, Warning,
 };
 use spindle_system::machine::Machine;
@@ -293,11 +293,11 @@ impl RunState {
         let (layout, clients) = key;
         let skip = self.layouts.get(&layout).and_then(|(_, skip)| skip.clone());
         let outcome = match (skip, self.failures.get(&key)) {
-            (Some(reason), _) => Outcome::Skipped { reason },
-            (None, Some(reason)) => Outcome::Failed {
+            (Some(reason), _) => CaseStatus::Skipped { reason },
+            (None, Some(reason)) => CaseStatus::Failed {
                 reason: reason.clone(),
             },
-            (None, None) => Outcome::Measured,
+            (None, None) => CaseStatus::Measured,
         };
         let mut trials = Vec::new();
         for (round, finished) in self.trials.get(&key).into_iter().flatten() {

@@ -20,7 +20,7 @@ pub enum DatabaseError {
     Engine(#[from] EngineError),
     /// What the layout stands on.
     #[error("{0}")]
-    Ground(String),
+    Target(String),
     /// A volume cannot be kept or put back.
     #[error(transparent)]
     Volume(#[from] StepError),

@@ -8,7 +8,7 @@ use spindle_layout::RecordedDevice;
 use spindle_layout::plan::LookedAt;
 use spindle_system::SystemTree;
 
-use super::grounds::GroundError;
+use super::layout_targets::TargetError;
 use spindle_system::machine::{DataPath, FileSystem, Machine};
 
 /// The devices of `looked_at` that are not in the journal yet.
@@ -23,12 +23,12 @@ pub fn not_recorded(looked_at: &LookedAt, recorded: &[RecordedDevice]) -> Vec<Re
 /// The devices that a run looked at, as they appear now.
 ///
 /// # Errors
-/// [`GroundError::Changed`]: a path leads to another one, or to none.
-pub fn devices(recorded: &[RecordedDevice]) -> Result<LookedAt, GroundError> {
+/// [`TargetError::Changed`]: a path leads to another one, or to none.
+pub fn devices(recorded: &[RecordedDevice]) -> Result<LookedAt, TargetError> {
     let tree = SystemTree::default();
     let now = recorded.iter().map(|device| {
         let found = device.find(&tree);
-        let found = found.map_err(|refusal| GroundError::Changed(refusal.to_string()));
+        let found = found.map_err(|refusal| TargetError::Changed(refusal.to_string()));
         Ok((device.path().to_owned(), found?))
     });
     now.collect()
@@ -44,12 +44,12 @@ pub fn is_another_machine(before: &Machine, now: &Machine) -> bool {
 /// Compares the file systems of the directories that the experiment names.
 ///
 /// # Errors
-/// [`GroundError::Changed`]: one is of another type, or mounted elsewhere.
+/// [`TargetError::Changed`]: one is of another type, or mounted elsewhere.
 pub fn directories(
     experiment: &Experiment,
     before: &Machine,
     now: &Machine,
-) -> Result<(), GroundError> {
+) -> Result<(), TargetError> {
     let named = experiment.layouts.iter();
     let named = named.filter(|layout| layout.made.is_none() && layout.address().is_none());
     for layout in named {
@@ -68,7 +68,7 @@ pub fn directories(
         let is_same = before.kind == now.kind && before.mount_point == now.mount_point;
         if !is_same {
             let text = |of: &FileSystem| format!("{} mounted at {}", of.kind, of.mount_point);
-            return Err(GroundError::Changed(format!(
+            return Err(TargetError::Changed(format!(
                 "{path} was in {} when the run began and is in {} now; mount what is missing, then resume, or begin a \
                  new run",
                 text(&before),

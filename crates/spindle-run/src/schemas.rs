@@ -36,7 +36,7 @@ impl OwnSchema {
         let address = &spec.address;
         let token = SystemTree::default()
             .random_uuid()
-            .ok_or_else(|| DatabaseError::Ground("the kernel gives no random number".to_owned()))?;
+            .ok_or_else(|| DatabaseError::Target("the kernel gives no random number".to_owned()))?;
         let schema = Schema {
             address: address.clone(),
             password_variable: spec.password_env.clone(),
@@ -45,7 +45,7 @@ impl OwnSchema {
             token: token.trim().to_owned(),
         };
         let schema = schema.with_password();
-        let schema = schema.map_err(|error| DatabaseError::Ground(error.to_string()))?;
+        let schema = schema.map_err(|error| DatabaseError::Target(error.to_string()))?;
         note(&format!("making the schema {} on {address}", schema.name));
         let name = &state.experiment.layouts[layout].name;
         let number = ledger.note(Some(name), record_of(&schema).into())?;

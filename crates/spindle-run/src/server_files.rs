@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use spindle_engines::sql::{Server, ServerRequest, server};
 use spindle_layout::{DiskGroupTarget, GroupedFile, RawFile, Target};
 
-use super::grounds::Grounds;
+use super::layout_targets::LayoutTargets;
 use spindle_experiment::{Experiment, ServerSpec};
 
 /// A server's files on a layout.
@@ -31,12 +31,12 @@ impl ServerFiles {
         spec: &ServerSpec,
         experiment: &Experiment,
         layout: usize,
-        grounds: &Grounds,
+        targets: &LayoutTargets,
     ) -> Result<ServerFiles, String> {
         let of = &experiment.layouts[layout];
         let request = request_of(spec, experiment, layout);
-        let mut targets: BTreeMap<&'static str, Target> =
-            grounds.places(experiment, layout)?.into_iter().collect();
+        let mut by_kind: BTreeMap<&'static str, Target> =
+            targets.places(experiment, layout)?.into_iter().collect();
         let mut files = ServerFiles {
             request,
             places: BTreeMap::new(),
@@ -44,19 +44,19 @@ impl ServerFiles {
             grouped: Vec::new(),
             notes: Vec::new(),
         };
-        files.put_data(server(spec.kind), &targets["data"])?;
-        if !matches!(targets["data"], Target::Directory(_)) {
-            let control = grounds.placement(experiment, layout)?.control;
-            let home = home(&control, &targets["redo"]).ok_or_else(needs_a_home)?;
+        files.put_data(server(spec.kind), &by_kind["data"])?;
+        if !matches!(by_kind["data"], Target::Directory(_)) {
+            let control = targets.placement(experiment, layout)?.control;
+            let home = home(&control, &by_kind["redo"]).ok_or_else(needs_a_home)?;
             let is_placed = |wanted: &str| of.placement.kinds().any(|(kind, _)| kind == wanted);
-            for (kind, target) in &mut targets {
+            for (kind, target) in &mut by_kind {
                 let is_directory = matches!(target, Target::Directory(_));
                 if !is_directory && (*kind == "data" || !is_placed(kind)) {
                     *target = home.clone();
                 }
             }
         }
-        for (kind, target) in targets {
+        for (kind, target) in by_kind {
             let Target::Directory(directory) = target else {
                 return Err(format!(
                     "{kind}: a server keeps these files in a file system; place them on a layout that has one"

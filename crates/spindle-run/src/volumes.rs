@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use spindle_layout::steps::StepError;
 
-use super::grounds::Grounds;
+use super::layout_targets::LayoutTargets;
 use super::own_directories::OwnDirectories;
 use super::restored::DatabaseError;
 
@@ -14,14 +14,14 @@ use super::restored::DatabaseError;
 pub(super) fn keep<'a>(
     beneath: impl Iterator<Item = &'a Vec<usize>>,
     directories: &mut OwnDirectories,
-    grounds: &Grounds,
+    targets: &LayoutTargets,
     note: &mut dyn FnMut(&str),
 ) -> BTreeMap<usize, String> {
     let volumes: BTreeSet<usize> = beneath.flatten().copied().collect();
     let mut lost = BTreeMap::new();
     for volume in volumes {
         note("keeping a thin volume by a snapshot");
-        if let Err(error) = on_volume(volume, directories, grounds, Grounds::keep) {
+        if let Err(error) = on_volume(volume, directories, targets, LayoutTargets::keep) {
             lost.insert(volume, error.to_string());
         }
     }
@@ -32,10 +32,10 @@ pub(super) fn keep<'a>(
 pub(super) fn roll_back(
     volumes: &[usize],
     directories: &mut OwnDirectories,
-    grounds: &Grounds,
+    targets: &LayoutTargets,
 ) -> Result<(), DatabaseError> {
     for volume in volumes {
-        on_volume(*volume, directories, grounds, Grounds::roll_back)?;
+        on_volume(*volume, directories, targets, LayoutTargets::roll_back)?;
     }
     Ok(())
 }
@@ -43,10 +43,10 @@ pub(super) fn roll_back(
 fn on_volume(
     volume: usize,
     directories: &mut OwnDirectories,
-    grounds: &Grounds,
-    work: impl FnOnce(&Grounds, usize) -> Result<(), StepError>,
+    targets: &LayoutTargets,
+    work: impl FnOnce(&LayoutTargets, usize) -> Result<(), StepError>,
 ) -> Result<(), DatabaseError> {
-    let place = grounds.mounted_at(volume);
-    let work = || work(grounds, volume).map_err(DatabaseError::from);
+    let place = targets.mounted_at(volume);
+    let work = || work(targets, volume).map_err(DatabaseError::from);
     directories.without(place, work)
 }

@@ -69,11 +69,11 @@ pub fn rank_in_groups(
     }
     let mut groups = members.values();
     let contenders = groups.next().ok_or(StatsError::NoCases)?;
-    let Standing {
+    let AgainstBest {
         best,
         mut verdicts,
         tied,
-    } = stand(&family, contenders)?;
+    } = against_best(&family, contenders)?;
     let winner = (tied.is_empty() && !verdicts.is_empty()).then_some(best);
     verdicts.extend(groups.flatten().map(|&other| PairVerdict {
         a: best,
@@ -95,13 +95,13 @@ pub fn rank_in_groups(
 }
 
 /// Some of the cases in relation to the best of them.
-struct Standing {
+struct AgainstBest {
     best: usize,
     verdicts: Vec<PairVerdict>,
     tied: Vec<usize>,
 }
 
-fn stand(family: &Family<'_>, among: &[usize]) -> Result<Standing, StatsError> {
+fn against_best(family: &Family<'_>, among: &[usize]) -> Result<AgainstBest, StatsError> {
     let best = best_of(family.cases, among)?;
     let others = among.iter().filter(|&&other| other != best);
     let verdicts: Vec<PairVerdict> = others
@@ -114,7 +114,7 @@ fn stand(family: &Family<'_>, among: &[usize]) -> Result<Standing, StatsError> {
     let open = verdicts
         .iter()
         .filter(|pair| pair.comparison.verdict != Verdict::Faster);
-    Ok(Standing {
+    Ok(AgainstBest {
         best,
         tied: open.map(|pair| pair.b).collect(),
         verdicts,
@@ -125,7 +125,7 @@ fn stand(family: &Family<'_>, among: &[usize]) -> Result<Standing, StatsError> {
 fn places(family: &Family<'_>, mut left: Vec<usize>) -> Result<Vec<(usize, u32)>, StatsError> {
     let mut placed = Vec::new();
     while !left.is_empty() {
-        let mut standing = stand(family, &left)?;
+        let mut standing = against_best(family, &left)?;
         let ratio_to_best = |case: &usize| {
             let mut pairs = standing.verdicts.iter();
             let pair = pairs.find(|pair| pair.b == *case);

@@ -126,15 +126,15 @@ fn widening(cases: usize, rounds: u32, error_chance: f64) -> f64 {
 
 /// A place in an ascending list: between `index` and the next, so far on.
 #[derive(Debug, Clone, Copy)]
-struct Place {
+struct Position {
     index: usize,
     share: f64,
 }
 
-impl Place {
-    fn within_table(self) -> Place {
+impl Position {
+    fn within_table(self) -> Position {
         let share = self.share.clamp(0.0, 1.0);
-        Place { share, ..self }
+        Position { share, ..self }
     }
 
     fn between(&self, value: impl Fn(usize) -> f64) -> f64 {
@@ -142,11 +142,11 @@ impl Place {
     }
 }
 
-fn place(ascending: &[f64], value: f64) -> Place {
+fn place(ascending: &[f64], value: f64) -> Position {
     let next = ascending.partition_point(|entry| *entry <= value);
     let index = next.clamp(1, ascending.len() - 1) - 1;
     let (low, high) = (ascending[index], ascending[index + 1]);
-    Place {
+    Position {
         index,
         share: (value - low) / (high - low),
     }

@@ -77,6 +77,7 @@ fn main() {
         refresh: false,
         parameters: Parameters::Random,
         query_limit: None,
+        kept: None,
         seed: 1,
     };
     let threads = std::thread::available_parallelism().map_or(1, |count| count.get());

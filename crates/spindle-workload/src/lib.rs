@@ -21,7 +21,7 @@ pub use oltp_mix::{OltpMix, OltpMixSettings};
 pub use script::ScriptSettings;
 pub use session::{Edit, Operation, Session, SessionError, Share, Txn};
 pub use slob::{Hotspot, RedoStress, Slob, SlobSettings};
-pub use sql::kind::{Data, Ground, Kind, Made, Pace};
+pub use sql::kind::{Data, Kind, Made, MadeFor, Pace};
 pub use workload::{
     Acknowledged, Checker, Client, IndexSpec, Inserts, Loader, RowLength, Table, TableSize,
     TableSpec, Workload,

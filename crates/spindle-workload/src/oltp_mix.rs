@@ -8,7 +8,7 @@ use spindle_text::settings;
 
 use crate::ledger::{self, Totals};
 use crate::session::{Edit, Operation, Txn};
-use crate::sql::kind::{Ground, Kind, Made};
+use crate::sql::kind::{Kind, Made, MadeFor};
 use crate::workload::{
     Acknowledged, Checker, Client, RowLength, Table, TableSize, TableSpec, Workload,
 };
@@ -32,10 +32,10 @@ settings! {
 }
 
 impl Kind for OltpMixSettings {
-    fn make(&self, ground: &Ground) -> Made {
+    fn make(&self, made_for: &MadeFor) -> Made {
         Made::Rows(Box::new(OltpMix {
-            data_bytes: ground.data_bytes,
-            clients: ground.clients,
+            data_bytes: made_for.data_bytes,
+            clients: made_for.clients,
             settings: *self,
         }))
     }

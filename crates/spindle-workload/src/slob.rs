@@ -10,7 +10,7 @@ use spindle_text::{settings, words};
 
 use crate::ledger::{self, Totals};
 use crate::session::{Edit, Operation, Txn};
-use crate::sql::kind::{Ground, Kind, Made};
+use crate::sql::kind::{Kind, Made, MadeFor};
 use crate::workload::{
     Acknowledged, Checker, Client, RowLength, Table, TableSize, TableSpec, Workload,
 };
@@ -65,33 +65,33 @@ settings! {
 }
 
 impl Kind for SlobSettings {
-    fn make(&self, ground: &Ground) -> Made {
+    fn make(&self, made_for: &MadeFor) -> Made {
         Made::Rows(Box::new(Slob {
-            data_bytes: ground.data_bytes,
-            block_bytes: ground.block_bytes,
-            clients: ground.clients,
+            data_bytes: made_for.data_bytes,
+            block_bytes: made_for.block_bytes,
+            clients: made_for.clients,
             settings: *self,
         }))
     }
 
-    fn check(&self, ground: &Ground) -> Result<(), Refusal> {
-        let data = size_text(ground.data_bytes);
-        let scan_bytes = u64::from(self.scan_blocks) * ground.block_bytes;
-        if scan_bytes > ground.data_bytes {
+    fn check(&self, made_for: &MadeFor) -> Result<(), Refusal> {
+        let data = size_text(made_for.data_bytes);
+        let scan_bytes = u64::from(self.scan_blocks) * made_for.block_bytes;
+        if scan_bytes > made_for.data_bytes {
             return Err(Refusal {
                 keys: &["scan_blocks"],
                 title: format!(
                     "a scan table of {} is larger than the data, {data}",
                     size_text(scan_bytes)
                 ),
-                label: format!("at most {}", ground.data_bytes / ground.block_bytes),
+                label: format!("at most {}", made_for.data_bytes / made_for.block_bytes),
                 help: "set fewer scan_blocks or a larger database.size",
                 shown: None,
             });
         }
         let end_of = |hotspot: &Hotspot| hotspot.offset_bytes + hotspot.size_bytes;
         let end_bytes = self.hotspot.as_ref().map_or(0, end_of);
-        if end_bytes > ground.data_bytes {
+        if end_bytes > made_for.data_bytes {
             return Err(Refusal {
                 keys: &["hotspot"],
                 title: format!(

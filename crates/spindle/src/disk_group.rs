@@ -334,7 +334,7 @@ async fn add(
 
 fn options(redundancy: Redundancy, allocation_unit_bytes: u64) -> Result<Options, CommandError> {
     let identity =
-        spindle_run::grounds::draw_identity().map_err(|source| CommandError::System {
+        spindle_run::layout_targets::draw_identity().map_err(|source| CommandError::System {
             action: "draw an identity from /dev/urandom".to_owned(),
             source,
         })?;

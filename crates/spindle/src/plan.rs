@@ -7,14 +7,16 @@ use std::path::Path;
 
 use spindle_io::real::facts::FsFacts;
 use spindle_layout::plan::{DelayedBy, LayoutPlan};
-use spindle_layout::{Facts, LayoutSpec, Plan};
+use spindle_layout::{Facts, LayoutSpec, ProvisionPlan};
 use spindle_stats::ROUNDS_MIN;
 use spindle_system::SystemTree;
 
 use spindle_experiment::specs_of;
 use spindle_experiment::{DatabaseSpec, Experiment, Layout, Matrix, listed};
 use spindle_report::sentences::counted;
-use spindle_run::reckoning::{Grounds, MachineMemory, Reckoning, Seen, file_system_of, trials_of};
+use spindle_run::reckoning::{
+    Destinations, MachineMemory, Reckoning, Seen, file_system_of, trials_of,
+};
 use spindle_system::machine::DataPath;
 use spindle_text::quantity::{duration_text, size_text};
 
@@ -83,7 +85,7 @@ fn named(experiment: &Experiment, made: &[(LayoutSpec, Vec<usize>)]) -> Vec<Layo
 /// What is told of what is `made`, with what is known of the machine.
 fn describe(experiment: &Experiment, made: &[(LayoutSpec, Vec<usize>)], known: &Known<'_>) -> Look {
     let specs = named(experiment, made);
-    let plan = Plan::of(&specs, known.facts, &experiment.name);
+    let plan = ProvisionPlan::of(&specs, known.facts, &experiment.name);
     let mut text = match &experiment.matrix {
         Some(matrix) => format!("{matrix}\n"),
         None => String::new(),
@@ -111,7 +113,7 @@ fn describe(experiment: &Experiment, made: &[(LayoutSpec, Vec<usize>)], known: &
         !unusable.contains(&layout) && !placement.layouts().any(is_named)
     };
     let reckoning = Reckoning::of(Seen {
-        grounds: Grounds {
+        destinations: Destinations {
             experiment,
             specs: made,
             plan: &plan,

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use indicatif::HumanDuration;
 
 use crate::say;
-use crate::watch::{Dashboard, Scene};
+use crate::watch::{Dashboard, RunView};
 use spindle_result::Trial;
 use spindle_run::listener::{Listener, Said};
 use spindle_run::replay::RunState;
@@ -69,11 +69,11 @@ impl Progress {
         let plan = &state.experiment.plan;
         let trial_estimate =
             Duration::from_millis(plan.warmup_ms + plan.measure_ms) + TRIAL_OVERHEAD;
-        let scene = Scene::of(state, interrupted);
-        let trials_left = scene.trials;
+        let run_view = RunView::of(state, interrupted);
+        let trials_left = run_view.trials;
         let manner = match shown {
             Shown::Nothing => Manner::Quiet,
-            Shown::Dashboard => Manner::Watch(Dashboard::open(scene)?),
+            Shown::Dashboard => Manner::Watch(Dashboard::open(run_view)?),
             Shown::Lines if io::stderr().is_terminal() => Manner::Line,
             Shown::Lines => Manner::Plain,
         };
@@ -94,7 +94,7 @@ impl Progress {
             Manner::Line => say::over_the_line(text, true),
             Manner::Plain => say::note(text),
             Manner::Watch(dashboard) => {
-                dashboard.update(|scene| scene.notes.push(text.to_owned()));
+                dashboard.update(|run_view| run_view.notes.push(text.to_owned()));
             }
             Manner::Quiet => {}
         }
@@ -104,16 +104,16 @@ impl Progress {
     fn expects(&mut self, trials: usize) {
         self.trials_left = trials;
         let all = self.trials_done + trials;
-        self.watch(|scene| scene.trials = all);
+        self.watch(|run_view| run_view.trials = all);
     }
 
     /// Changes what the dashboard shows, if there is one.
-    fn watch(&self, change: impl FnOnce(&mut Scene)) {
+    fn watch(&self, change: impl FnOnce(&mut RunView)) {
         if let Manner::Watch(dashboard) = &self.manner {
             let ends = Instant::now() + self.time_left();
-            dashboard.update(|scene| {
-                change(scene);
-                scene.ends = Some(ends);
+            dashboard.update(|run_view| {
+                change(run_view);
+                run_view.ends = Some(ends);
             });
         }
     }
@@ -124,7 +124,7 @@ impl Progress {
         let number = self.trials_done + 1;
         let name = format!("trial {number}/{all}, round {round}: {layout}, {clients} clients");
         self.trial = Some((name.clone(), Instant::now()));
-        self.watch(|scene| scene.trial_begins(layout, clients, round));
+        self.watch(|run_view| run_view.trial_begins(layout, clients, round));
         name
     }
 
@@ -161,7 +161,7 @@ impl Progress {
             true => "measuring",
             false => "warming up",
         };
-        self.watch(|scene| scene.trial_goes_on(heard));
+        self.watch(|run_view| run_view.trial_goes_on(heard));
         self.show(&format!("{phase}, {:.0} tpm so far", heard.tpm));
     }
 
@@ -185,7 +185,7 @@ impl Progress {
         }
         self.trials_done += 1;
         self.trials_left = self.trials_left.saturating_sub(1);
-        self.watch(|scene| scene.trial_ends(result.ok().map(|trial| trial.tpm)));
+        self.watch(|run_view| run_view.trial_ends(result.ok().map(|trial| trial.tpm)));
     }
 
     /// The trial is over and in doubt: it counts for nothing, and is tried again or not.
@@ -197,7 +197,7 @@ impl Progress {
             };
             self.note(&format!("{name}: set aside: {reason}; {then}"));
         }
-        self.watch(Scene::trial_set_aside);
+        self.watch(RunView::trial_set_aside);
     }
 
     /// The run is over.

@@ -8,7 +8,7 @@ use spindle_layout::TreeDirectories;
 use spindle_workload::Acknowledged;
 use spindle_workload::driver::{self, Behaviour, Running};
 use spindle_workload::sql::timed::StatementTimes;
-use spindle_workload::sql::{SqlWork, SqlWorkload};
+use spindle_workload::sql::{KeptAnswer, SqlWork, SqlWorkload};
 
 use super::{RunningServer, Stop};
 use crate::EngineError;
@@ -66,6 +66,10 @@ impl SqlUnderTest {
 impl Engine for SqlUnderTest {
     fn counters(&self) -> &dyn Counters {
         &*self.server
+    }
+
+    fn kept_answers(&self) -> Vec<KeptAnswer> {
+        self.workload.kept_answers()
     }
 
     fn start_clients(&self, env: &Arc<dyn Env>, behaviour: Behaviour) -> Running {

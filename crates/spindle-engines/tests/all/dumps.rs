@@ -11,7 +11,7 @@ use spindle_engines::sql::{Server, ServerKind, Stop, create_and_load};
 use spindle_text::load_file::{Dump, DumpForm, LoadFile};
 use spindle_text::section::TextFile;
 use spindle_workload::sql::{Dialect, SqlWorkload};
-use spindle_workload::{Ground, Kind, ScriptSettings};
+use spindle_workload::{Kind, MadeFor, ScriptSettings};
 
 use crate::sql_workloads::{Loaded, databases, empty, request};
 
@@ -59,15 +59,15 @@ fn workload(dialect: Dialect, load: Vec<LoadFile>) -> Arc<dyn SqlWorkload> {
         check: vec![sql("check.sql", "select count(*) from items;")],
         define: BTreeMap::new(),
     };
-    let ground = Ground {
+    let made_for = MadeFor {
         data_bytes: 1 << 20,
         block_bytes: 8 << 10,
         clients: 1,
         seed: 7,
         dialect: Some(dialect),
     };
-    assert_eq!(settings.check(&ground), Ok(()));
-    settings.make(&ground).in_sql(7)
+    assert_eq!(settings.check(&made_for), Ok(()));
+    settings.make(&made_for).in_sql(7)
 }
 
 fn made(kind: ServerKind, server: &dyn Server) -> Loaded {

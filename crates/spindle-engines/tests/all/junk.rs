@@ -13,7 +13,7 @@ use spindle_io::real::{Caching, Method, RealEnv, block_on};
 use spindle_kernel::{Instance, RowId, Session};
 use spindle_layout::DatabaseFiles;
 use spindle_workload::driver::{Behaviour, Running};
-use spindle_workload::{Acknowledged, Ground, Transactions, Workload, WorkloadKind};
+use spindle_workload::{Acknowledged, MadeFor, Transactions, Workload, WorkloadKind};
 
 use crate::small;
 
@@ -27,14 +27,14 @@ pub fn workload(rows: u64, commit_every: u64) -> Arc<dyn Workload> {
     };
     junk.rows = rows;
     junk.commit_every = commit_every as u32;
-    let ground = Ground {
+    let made_for = MadeFor {
         data_bytes: 0,
         block_bytes: 8192,
         clients: CLIENTS as u64,
         seed: 0,
         dialect: None,
     };
-    let made = Transactions::Junk(junk).settings().make(&ground);
+    let made = Transactions::Junk(junk).settings().make(&made_for);
     Arc::from(made.of_rows().expect("the embedded database has junk"))
 }
 

@@ -10,10 +10,10 @@ use spindle_engines::kernel::{
     Commit, KernelEngine, Load, Settings, Shutdown, Storage, WriteSync, create_and_load_on,
     files_of,
 };
-use spindle_engines::power_cut::{Broken, Ledger, Noted, Promises, Survey, survey};
+use spindle_engines::power_cut::{AcknowledgedCommits, Broken, Noted, Promises, Survey, survey};
 use spindle_io::real::{RealEnv, block_on};
 use spindle_io::sim::DiskImage;
-use spindle_io::{BlockDevice, Completion, Env, Limits, Operation, Outcome, Request};
+use spindle_io::{BlockDevice, Completion, Env, IoOutcome, Limits, Operation, Request};
 use spindle_layout::Shape;
 use spindle_layout::power_cut::{
     AddressMap, Content, Cut, Entry, Kind, Notes, Replay, WriteLog, draw_cuts, mark,
@@ -146,7 +146,7 @@ impl BlockDevice for Part {
             }
             Operation::Flush => self.disk.flush(),
         }
-        Completion::ready(Outcome {
+        Completion::ready(IoOutcome {
             result: Ok(()),
             operation,
         })
@@ -233,7 +233,7 @@ fn record(settings: &Settings, has_fua: bool) -> WriteLog {
         let engine = KernelEngine::start_on(&env, &storage, settings, &*workload).await;
         let engine = Arc::new(engine.unwrap());
         let paper = Arc::clone(&disk);
-        let ledger = Ledger::new(CLIENTS, move |numbers| {
+        let ledger = AcknowledgedCommits::new(CLIENTS, move |numbers| {
             paper.mark(mark(numbers));
             Ok(())
         });

@@ -14,7 +14,7 @@ use spindle_text::load_file::LoadFile;
 use spindle_text::section::TextFile;
 use spindle_workload::driver::Behaviour;
 use spindle_workload::sql::{Dialect, SqlWorkload};
-use spindle_workload::{Ground, Kind, ScriptSettings};
+use spindle_workload::{Kind, MadeFor, ScriptSettings};
 
 use crate::sql_workloads::{Loaded, databases, works_and_faults_are_found};
 
@@ -65,15 +65,15 @@ fn settings(scripts: Vec<TextFile>) -> ScriptSettings {
 }
 
 fn made(settings: &ScriptSettings, dialect: Dialect, clients: u64) -> Arc<dyn SqlWorkload> {
-    let ground = Ground {
+    let made_for = MadeFor {
         data_bytes: 64 << 20,
         block_bytes: 8 << 10,
         clients,
         seed: 7,
         dialect: Some(dialect),
     };
-    assert_eq!(settings.check(&ground), Ok(()));
-    settings.make(&ground).in_sql(7)
+    assert_eq!(settings.check(&made_for), Ok(()));
+    settings.make(&made_for).in_sql(7)
 }
 
 #[test]

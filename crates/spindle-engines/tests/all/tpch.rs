@@ -31,6 +31,7 @@ fn workload(scale: f64, parameters: Parameters, refresh: bool) -> Tpch {
         refresh,
         parameters,
         query_limit: None,
+        kept: None,
         seed: 7,
     }
 }

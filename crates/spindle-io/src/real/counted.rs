@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use super::counts::{Counters, IoCounts, WrittenBlocks};
-use crate::device::{BlockDevice, Completion, IoError, Limits, Operation, Outcome, Request};
+use crate::device::{BlockDevice, Completion, IoError, IoOutcome, Limits, Operation, Request};
 
 /// Another device, counted. Requests count when they are submitted.
 pub struct CountedDevice {
@@ -63,7 +63,7 @@ impl BlockDevice for CountedDevice {
                     self.limits.capacity_bytes
                 ),
             });
-            return Completion::ready(Outcome {
+            return Completion::ready(IoOutcome {
                 result,
                 operation: request.operation,
             });

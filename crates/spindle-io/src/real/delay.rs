@@ -15,7 +15,7 @@ use super::queue::method::Queue;
 use super::slaves::SlavePool;
 use super::timers;
 use crate::device::{
-    BlockDevice, Completer, Completion, Follower, Limits, Operation, Outcome, Request, Submission,
+    BlockDevice, Completer, Completion, Follower, IoOutcome, Limits, Operation, Request, Submission,
 };
 use crate::sync::{self, Latch};
 
@@ -145,7 +145,7 @@ impl BlockDevice for DelayedDevice {
 }
 
 /// Has the calling thread make the I/O.
-fn blocking(device: &dyn BlockDevice, mut request: Request) -> Outcome {
+fn blocking(device: &dyn BlockDevice, mut request: Request) -> IoOutcome {
     request.submission = Submission::Alone;
     let ended = device.submit(request).already();
     ended.expect("a request that is submitted alone has ended when submit returns")
@@ -201,7 +201,7 @@ impl Wake for Waiting {
 struct Relay(Latch<Option<Completer>>);
 
 impl Follower for Relay {
-    fn ended(self: Arc<Self>, _mark: u64, outcome: Outcome, _nobody: Completer) {
+    fn ended(self: Arc<Self>, _mark: u64, outcome: IoOutcome, _nobody: Completer) {
         let completer = self.0.lock().take();
         completer.expect("an I/O ends once").complete(outcome);
     }

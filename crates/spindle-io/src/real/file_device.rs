@@ -15,7 +15,7 @@ use super::file::identify::{Caching, Identified, OpenFile, identify, identify_th
 use super::file::transfer;
 use super::queue::method::{Method, Queue};
 use super::storage_identity::StorageIdentity;
-use crate::device::{BlockDevice, Completion, Limits, Operation, Outcome, Request, Submission};
+use crate::device::{BlockDevice, Completion, IoOutcome, Limits, Operation, Request, Submission};
 use crate::sync;
 
 /// An open file or block device.
@@ -156,7 +156,7 @@ impl BlockDevice for FileDevice {
             submission,
         } = request;
         if let Err(error) = self.core.check_bounds(&operation, offset, total) {
-            return Completion::ready(Outcome {
+            return Completion::ready(IoOutcome {
                 result: Err(error),
                 operation,
             });

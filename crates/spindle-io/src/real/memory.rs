@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use super::counts::{Counters, IoCounts};
-use crate::device::{BlockDevice, Completion, IoError, Limits, Operation, Outcome, Request};
+use crate::device::{BlockDevice, Completion, IoError, IoOutcome, Limits, Operation, Request};
 use crate::sync::{self, Latch};
 
 /// Bytes behind one latch.
@@ -114,7 +114,7 @@ impl BlockDevice for MemoryDevice {
                 ),
             })
         };
-        Completion::ready(Outcome { result, operation })
+        Completion::ready(IoOutcome { result, operation })
     }
 }
 
@@ -124,7 +124,7 @@ mod tests {
     use crate::arena::Arena;
     use crate::device::Submission;
 
-    fn done(device: &MemoryDevice, request: Request) -> Outcome {
+    fn done(device: &MemoryDevice, request: Request) -> IoOutcome {
         let completion = device.submit(request);
         completion.already().expect("done within submit")
     }

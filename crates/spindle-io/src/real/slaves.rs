@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::file::core::Core;
 use super::file::transfer::perform;
-use crate::device::{Completer, Completion, IoError, Operation, Outcome};
+use crate::device::{Completer, Completion, IoError, IoOutcome, Operation};
 use crate::sync::{Condvar, Mutex, has_planted, thread};
 
 /// Planted race: whether a slave sleeps is looked at before the request is in the queue.
@@ -52,12 +52,12 @@ enum Work {
         total: usize,
     },
     /// A blocking call of another kind.
-    Call(Box<dyn FnOnce() -> Outcome + Send>),
+    Call(Box<dyn FnOnce() -> IoOutcome + Send>),
 }
 
 impl Work {
     /// Does it. A panic is a failed I/O, whose buffers are lost: whoever waits hears why, and the slave goes on.
-    fn carry_out(self, slave: usize) -> Outcome {
+    fn carry_out(self, slave: usize) -> IoOutcome {
         match self {
             // The device may be closed by whoever hears of the end: it is let go of before that.
             Work::Transfer {
@@ -81,7 +81,7 @@ impl Work {
 }
 
 /// The outcome, or the words of the panic that came instead.
-fn caught(work: impl FnOnce() -> Outcome) -> Result<Outcome, String> {
+fn caught(work: impl FnOnce() -> IoOutcome) -> Result<IoOutcome, String> {
     catch_unwind(AssertUnwindSafe(work)).map_err(|panic| words(&*panic))
 }
 
@@ -98,8 +98,8 @@ fn lost(
     device: String,
     (operation, offset, bytes): (&'static str, u64, usize),
     words: &str,
-) -> Outcome {
-    Outcome {
+) -> IoOutcome {
+    IoOutcome {
         result: Err(IoError {
             device,
             operation,
@@ -164,7 +164,7 @@ impl SlavePool {
     }
 
     /// Has a slave make `call`, which may block; its captures are let go of before anybody hears of its end.
-    pub(super) fn call(&self, call: Box<dyn FnOnce() -> Outcome + Send>) -> Completion {
+    pub(super) fn call(&self, call: Box<dyn FnOnce() -> IoOutcome + Send>) -> Completion {
         self.queue(Work::Call(call))
     }
 
@@ -245,7 +245,7 @@ mod tests {
         let panics = pool.call(Box::new(|| panic!("planted")));
         let failed = block_on(panics).result.unwrap_err();
         assert_eq!(failed.reason, "ioslave0 panicked: planted");
-        let done = pool.call(Box::new(|| Outcome {
+        let done = pool.call(Box::new(|| IoOutcome {
             result: Ok(()),
             operation: Operation::Flush,
         }));
@@ -263,7 +263,7 @@ mod tests {
             let _ = wait.recv();
             drop(handle);
             sender.send(()).unwrap();
-            Outcome {
+            IoOutcome {
                 result: Ok(()),
                 operation: Operation::Flush,
             }

@@ -38,7 +38,7 @@ use std::sync::Arc;
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-use crate::device::{BlockDevice, Completer, Completion, IoError, Limits, Outcome, Request};
+use crate::device::{BlockDevice, Completer, Completion, IoError, IoOutcome, Limits, Request};
 use crate::env::Env;
 use crate::sim::executor::SimEnv;
 use crate::sim::fault::{FailedIo, Fate, IoKind};
@@ -228,7 +228,7 @@ impl SimDisk {
         &self,
         mut io: UnderWay,
         fails: Option<Xoshiro256PlusPlus>,
-    ) -> impl FnOnce() -> Outcome + Send + use<> {
+    ) -> impl FnOnce() -> IoOutcome + Send + use<> {
         let medium = Arc::clone(&self.medium);
         let unit_bytes = self.damage().unit_bytes;
         let error = IoError {
@@ -249,7 +249,7 @@ impl SimDisk {
                     Err(error)
                 }
             };
-            Outcome {
+            IoOutcome {
                 result,
                 operation: io.request.operation,
             }

@@ -9,7 +9,7 @@ use spindle_io::real::{
     block_on, create,
 };
 use spindle_io::{
-    Arena, BlockDevice, Completion, Frame, Limits, Operation, Outcome, Request, Submission,
+    Arena, BlockDevice, Completion, Frame, IoOutcome, Limits, Operation, Request, Submission,
 };
 use spindle_text::word::Word;
 
@@ -88,7 +88,7 @@ impl Scene {
     }
 }
 
-fn byte_of(outcome: &Outcome) -> u8 {
+fn byte_of(outcome: &IoOutcome) -> u8 {
     assert_eq!(outcome.result, Ok(()));
     match &outcome.operation {
         Operation::Read(blocks) => {

@@ -13,7 +13,7 @@ use spindle_io::real::{
     WrittenBlocks, block_on, create, identify,
 };
 use spindle_io::{
-    Arena, BlockDevice, Completion, Frame, IoError, Operation, Outcome, Request, Submission,
+    Arena, BlockDevice, Completion, Frame, IoError, IoOutcome, Operation, Request, Submission,
 };
 use spindle_text::word::Word;
 
@@ -63,7 +63,7 @@ fn read_of(frames: &[Frame], block: usize) -> Request {
     Request::read((block * BLOCK) as u64, holds, Submission::Batched)
 }
 
-fn wait_all(completions: Vec<Completion>) -> Vec<Outcome> {
+fn wait_all(completions: Vec<Completion>) -> Vec<IoOutcome> {
     block_on(async {
         let mut outcomes = Vec::new();
         for completion in completions {

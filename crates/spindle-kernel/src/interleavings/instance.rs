@@ -5,7 +5,7 @@ use crate::instance::CHECKPOINT_BEFORE_RECOVERY;
 use crate::processes::checkpoint::CHECKPOINT_AFTER_FAILURE;
 use crate::{CONTROL_FILE_BYTES, Instance, RowId, Shutdown, create_database};
 use spindle_io::explore::{Shows, explore, must_find};
-use spindle_io::{Completion, IoError, Limits, Operation, Outcome};
+use spindle_io::{Completion, IoError, IoOutcome, Limits, Operation};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 fn storage() -> Storage {
@@ -49,7 +49,7 @@ impl BlockDevice for Breakable {
             bytes: request.bytes(),
             reason: "broken".to_string(),
         };
-        Completion::ready(Outcome {
+        Completion::ready(IoOutcome {
             result: Err(error),
             operation: request.operation,
         })

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use spindle_io::sync::timeout;
-use spindle_io::{Completion, Outcome, Request, Submission};
+use spindle_io::{Completion, IoOutcome, Request, Submission};
 
 use crate::buggify::Switch;
 use crate::cache::writing::{Candidate, Sealed};
@@ -227,8 +227,8 @@ async fn finish_all(sga: &Sga, under_way: UnderWay) -> Result<()> {
     result
 }
 
-fn finish(sga: &Sga, candidate: Candidate, outcome: Outcome) -> Result<()> {
-    let Outcome { result, operation } = outcome;
+fn finish(sga: &Sga, candidate: Candidate, outcome: IoOutcome) -> Result<()> {
+    let IoOutcome { result, operation } = outcome;
     sga.cache.written(candidate, operation, result.is_ok());
     Ok(result?)
 }

@@ -13,7 +13,7 @@ use spindle_io::env::seeded_rng;
 use crate::files::{Bank, CLIENTS, Files, WHOLE, Way, get, methods, watched};
 use spindle_io::real::{Caching, RealEnv, block_on};
 use spindle_io::sync::Latch;
-use spindle_io::{BlockDevice, Completion, Env, IoError, Limits, Operation, Outcome, Request};
+use spindle_io::{BlockDevice, Completion, Env, IoError, IoOutcome, Limits, Operation, Request};
 use spindle_kernel::{Instance, KernelError, Settings, Shutdown, Storage, WaitEvent, WriteSync};
 
 /// What clients wait for when the log is small.
@@ -408,7 +408,7 @@ impl BlockDevice for Broken {
             bytes: request.bytes(),
             reason: "the test broke this device".to_string(),
         };
-        Completion::ready(Outcome {
+        Completion::ready(IoOutcome {
             result: Err(error),
             operation: request.operation,
         })

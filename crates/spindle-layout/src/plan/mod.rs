@@ -1,6 +1,6 @@
-//! From what layouts are to be made of to the steps that make them. [`Plan::of`] is a pure function of the layouts and
-//! of [`Facts`], which were looked up before; neither changes anything. What stands in the way of a layout is in its
-//! plan, and concerns it alone.
+//! From what layouts are to be made of to the steps that make them. [`ProvisionPlan::of`] is a pure function of the
+//! layouts and of [`Facts`], which were looked up before; neither changes anything. What stands in the way of a layout
+//! is in its plan, and concerns it alone.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -35,7 +35,7 @@ const ASSUMED_STEP: Duration = Duration::from_millis(200);
 
 /// What will be done to make layouts.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Plan {
+pub struct ProvisionPlan {
     /// What several layouts stand on, done first.
     pub shared: Vec<Step>,
     /// Each layout.
@@ -87,7 +87,7 @@ struct Piece {
 /// Steps, and the devices they lead to; or what stands in the way.
 type Prepared = Result<(Vec<Step>, Vec<Piece>), Vec<Obstacle>>;
 
-impl Plan {
+impl ProvisionPlan {
     /// The devices that will be taken, as they were looked at for this plan.
     pub fn looked_at(&self) -> LookedAt {
         let steps = self.layouts.iter().flat_map(|layout| &layout.steps);
@@ -113,7 +113,7 @@ impl Plan {
     }
 
     /// Plans these layouts for the run called `run`.
-    pub fn of(specs: &[LayoutSpec], facts: &Facts, run: &str) -> Plan {
+    pub fn of(specs: &[LayoutSpec], facts: &Facts, run: &str) -> ProvisionPlan {
         let mut shared = share::cut(specs, facts);
         let taken = taken_twice(specs);
         let same = same_storage(specs, facts);
@@ -137,7 +137,7 @@ impl Plan {
                 )
             })
             .collect();
-        Plan {
+        ProvisionPlan {
             shared: shared.steps(),
             layouts,
             unseen: facts.unseen.clone(),
@@ -465,7 +465,7 @@ impl fmt::Display for FileSystemSpec {
     }
 }
 
-impl fmt::Display for Plan {
+impl fmt::Display for ProvisionPlan {
     /// The whole plan, for people.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if !self.shared.is_empty() {

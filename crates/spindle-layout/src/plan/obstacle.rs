@@ -215,7 +215,7 @@ fn odd_names(spec: &LayoutSpec) -> impl Iterator<Item = Obstacle> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::Plan;
+    use crate::plan::ProvisionPlan;
     use crate::spec::{FileSystemSpec, Preparation, Share, VolumeSpec};
 
     fn shared(kind: LayoutKind, stripes: Option<u32>) -> LayoutSpec {
@@ -285,14 +285,14 @@ mod tests {
             tools: tools.into(),
             ..Facts::default()
         };
-        let plan = Plan::of(&specs, &facts, "r");
+        let plan = ProvisionPlan::of(&specs, &facts, "r");
         assert_eq!(plan.layouts[0].obstacles, [Obstacle::NoDeviceMapper]);
         let told = plan.layouts[0].obstacles[0].to_string();
         assert!(told.contains("modprobe dm-mod") && told.contains("CONFIG_BLK_DEV_DM"));
         assert!(plan.layouts[0].steps.is_empty());
         assert!(plan.layouts[1].obstacles.is_empty() && !plan.layouts[1].steps.is_empty());
         facts.device_mapper = DeviceMapper::Loadable;
-        let plan = Plan::of(&specs, &facts, "r");
+        let plan = ProvisionPlan::of(&specs, &facts, "r");
         assert!(plan.layouts[0].obstacles.is_empty(), "{plan}");
     }
 }

@@ -16,7 +16,7 @@ use spindle_layout::spec::{
     Delay, DeviceSpec, FileSystemSpec, LayoutKind, Preparation, Share, VolumeSpec,
 };
 use spindle_layout::tool::Tools;
-use spindle_layout::{Facts, LayoutSpec, Ledger, Plan, Provision, Target, clean};
+use spindle_layout::{Facts, LayoutSpec, Ledger, Provision, ProvisionPlan, Target, clean};
 use spindle_system::SystemTree;
 
 const RUN: &str = "volumes-20260101-120000";
@@ -69,7 +69,7 @@ fn carry_out(directory: &Path, specs: &[LayoutSpec]) -> Provision {
     let tree = SystemTree::default();
     let mut facts = Facts::gather(specs, &tree);
     facts.mounts_under = directory.join("mounts");
-    let plan = Plan::of(specs, &facts, RUN);
+    let plan = ProvisionPlan::of(specs, &facts, RUN);
     let ledger = Ledger::begin(&directory.join("ledgers"), RUN, &tree).unwrap();
     Provision::carry_out(&plan, Arc::new(ledger), &tree, &mut |_| {}).unwrap()
 }

@@ -4,8 +4,8 @@
 use serde::Serialize;
 
 use super::{
-    Call, CaseComparison, Difference, Judgement, Options, Orderings, Outcome, RunComparison, Side,
-    sees,
+    Call, CaseComparison, Conclusion, Difference, Judgement, Options, Orderings, RunComparison,
+    Side, sees,
 };
 use spindle_result::{Measure, Verdict};
 
@@ -16,7 +16,7 @@ const FORMAT_VERSION: u32 = 1;
 #[derive(Serialize)]
 struct Document<'a> {
     format: u32,
-    outcome: Outcome,
+    outcome: Conclusion,
     threshold: f64,
     across_machines: bool,
     across_settings: bool,
@@ -34,7 +34,7 @@ struct Run<'a> {
 #[derive(Serialize)]
 struct Comparison<'a> {
     now: Run<'a>,
-    outcome: Outcome,
+    outcome: Conclusion,
     machines: &'a [Difference],
     experiments: &'a [Difference],
     cases: Vec<Case<'a>>,
@@ -72,7 +72,7 @@ pub fn json(before: Side<'_>, others: &[(Side<'_>, RunComparison)], options: &Op
     });
     let document = Document {
         format: FORMAT_VERSION,
-        outcome: Outcome::of_all(others.iter().map(|(_, comparison)| comparison.outcome())),
+        outcome: Conclusion::of_all(others.iter().map(|(_, comparison)| comparison.outcome())),
         threshold: options.threshold,
         across_machines: options.across_machines,
         across_settings: options.across_settings,

@@ -121,7 +121,7 @@ pub enum Call {
 /// What a comparison comes to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Outcome {
+pub enum Conclusion {
     /// Every case that was judged would have shown a regression, and none did.
     NoRegression,
     /// A case became slower by more than the threshold, or broke off.
@@ -132,27 +132,31 @@ pub enum Outcome {
     TooImprecise,
 }
 
-impl Outcome {
+impl Conclusion {
     /// That of several comparisons: a regression in any counts, and so does one in which nothing was judged.
-    pub fn of_all(outcomes: impl Iterator<Item = Outcome>) -> Outcome {
-        let gravest = |all: Outcome, one: Outcome| match (all, one) {
-            (Outcome::Regression, _) | (_, Outcome::Regression) => Outcome::Regression,
-            (Outcome::NothingJudged, _) | (_, Outcome::NothingJudged) => Outcome::NothingJudged,
-            (Outcome::TooImprecise, _) | (_, Outcome::TooImprecise) => Outcome::TooImprecise,
-            _ => Outcome::NoRegression,
+    pub fn of_all(outcomes: impl Iterator<Item = Conclusion>) -> Conclusion {
+        let gravest = |all: Conclusion, one: Conclusion| match (all, one) {
+            (Conclusion::Regression, _) | (_, Conclusion::Regression) => Conclusion::Regression,
+            (Conclusion::NothingJudged, _) | (_, Conclusion::NothingJudged) => {
+                Conclusion::NothingJudged
+            }
+            (Conclusion::TooImprecise, _) | (_, Conclusion::TooImprecise) => {
+                Conclusion::TooImprecise
+            }
+            _ => Conclusion::NoRegression,
         };
-        outcomes.fold(Outcome::NoRegression, gravest)
+        outcomes.fold(Conclusion::NoRegression, gravest)
     }
 }
 
 impl RunComparison {
     /// What it comes to.
-    pub fn outcome(&self) -> Outcome {
+    pub fn outcome(&self) -> Conclusion {
         match (self.has_regression(), self.is_judged()) {
-            (true, _) => Outcome::Regression,
-            (false, false) => Outcome::NothingJudged,
-            (false, true) if self.too_imprecise().next().is_some() => Outcome::TooImprecise,
-            (false, true) => Outcome::NoRegression,
+            (true, _) => Conclusion::Regression,
+            (false, false) => Conclusion::NothingJudged,
+            (false, true) if self.too_imprecise().next().is_some() => Conclusion::TooImprecise,
+            (false, true) => Conclusion::NoRegression,
         }
     }
 
@@ -241,7 +245,7 @@ pub fn compare(
             }
             (Ok(_), Some((other, Err(reason)))) => Judgement::Missing {
                 reason: format!("now {reason}"),
-                is_regression: matches!(other.outcome, spindle_result::Outcome::Failed { .. }),
+                is_regression: matches!(other.outcome, spindle_result::CaseStatus::Failed { .. }),
             },
             (Err(reason), Some(_)) => missing(format!("before {reason}")),
             (_, None) => missing("not in this run".to_owned()),
@@ -422,7 +426,7 @@ mod tests {
     #[test]
     fn what_could_not_have_been_seen_is_not_called_absent() {
         let wide = of_intervals(&[(0.44, 2.25), (0.6, 1.7), (0.7, 1.4)]);
-        assert_eq!(wide.outcome(), Outcome::TooImprecise);
+        assert_eq!(wide.outcome(), Conclusion::TooImprecise);
         let told = text::render_conclusion(&wide);
         assert!(
             told.starts_with(
@@ -431,13 +435,13 @@ mod tests {
             "{told}"
         );
         let one_wide = of_intervals(&[(0.98, 1.02), (0.7, 1.4)]);
-        assert_eq!(one_wide.outcome(), Outcome::TooImprecise);
+        assert_eq!(one_wide.outcome(), Conclusion::TooImprecise);
         assert!(text::render_conclusion(&one_wide).starts_with("1 of 2 cases are known"));
         // Wide, and yet no regression can hide in the second.
         let known = of_intervals(&[(0.98, 1.02), (1.1, 2.2)]);
-        assert_eq!(known.outcome(), Outcome::NoRegression);
+        assert_eq!(known.outcome(), Conclusion::NoRegression);
         let regressed = of_intervals(&[(0.7, 1.4), (0.8, 0.9)]);
-        assert_eq!(regressed.outcome(), Outcome::Regression);
+        assert_eq!(regressed.outcome(), Conclusion::Regression);
     }
 
     /// Of two equal runs of many cases, some case seems slower by luck unless that is allowed for.

@@ -2,6 +2,7 @@
 
 use super::experiment_name;
 use spindle_result::{Case, RunResult, Trial};
+use spindle_text::cell;
 
 /// A figure of a trial under its name.
 struct Column {
@@ -111,7 +112,10 @@ pub fn csv(result: &RunResult, started_at: &str) -> String {
         .chain(of_waits)
         .chain(of_parts)
         .chain(promise);
-    write(&mut writer, header.map(|name| text(&name)).collect());
+    write(
+        &mut writer,
+        header.map(|name| cell::harmless(&name)).collect(),
+    );
     for case in &result.cases {
         for trial in &case.trials {
             let mut row = keys(result, started_at, case);
@@ -151,25 +155,13 @@ fn names<'a>(result: &'a RunResult, of: impl Fn(&'a Trial) -> Vec<&'a str>) -> V
 
 fn keys(result: &RunResult, started_at: &str, case: &Case) -> Vec<String> {
     vec![
-        text(experiment_name(result)),
-        text(started_at),
-        text(&case.id.layout),
-        text(&result.workload),
+        cell::harmless(experiment_name(result)),
+        cell::harmless(started_at),
+        cell::harmless(&case.id.layout),
+        cell::harmless(&result.workload),
         case.id.clients.to_string(),
         case.outcome.status().to_owned(),
     ]
-}
-
-/// A text that no spreadsheet takes for a formula: one that begins like a formula gets an apostrophe before it
-/// (<https://owasp.org/www-community/attacks/CSV_Injection>). Figures stay what they are.
-fn text(text: &str) -> String {
-    const BEGINS_FORMULA: [char; 8] = ['=', '+', '-', '@', '＝', '＋', '－', '＠'];
-    let begins_so = text.trim_start().starts_with(BEGINS_FORMULA);
-    let is_trimmed_off = text.starts_with(['\t', '\r', '\n']);
-    match begins_so || is_trimmed_off {
-        true => format!("'{text}"),
-        false => text.to_owned(),
-    }
 }
 
 fn field(value: Option<f64>) -> String {
@@ -191,29 +183,4 @@ fn part_of(trial: &Trial, part: &str) -> String {
             .find(|other| other.part.name() == part)
             .map(|part| part.us),
     )
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_text_is_no_formula_and_a_figure_stays_one() {
-        for formula in [
-            "=cmd|' /C calc'!A0",
-            "+1",
-            "-1+2",
-            "@SUM(A1)",
-            " =1",
-            "\t=1",
-            "\rx",
-            "＝1",
-        ] {
-            assert_eq!(text(formula), format!("'{formula}"));
-        }
-        for harmless in ["direct, async", "a=b", "a-b", "'a", ""] {
-            assert_eq!(text(harmless), harmless);
-        }
-        assert_eq!(field(Some(-0.5)), "-0.5");
-    }
 }

@@ -7,8 +7,8 @@ use crate::chart::ranking::{RelativeSpeed, bar, scale};
 use crate::comparison::{self, Column, NO_FIGURE, milliseconds, ratio_title};
 use crate::sentences::{compared_by, load_name, measure_of};
 use spindle_result::{
-    Case, CaseId, Comparison, Keeps, Measure, Outcome, Ranking, RatioEstimate, RunResult, Verdict,
-    percent,
+    Case, CaseId, CaseStatus, Comparison, Keeps, Measure, Ranking, RatioEstimate, RunResult,
+    Verdict, percent,
 };
 
 pub(super) fn section(result: &RunResult) -> Markup {
@@ -201,7 +201,9 @@ fn standing_of(result: &RunResult, comparison: &Comparison) -> String {
 /// A case without figures has its status and reason in their place.
 fn comparison_row(result: &RunResult, case: &Case, columns: &[Column]) -> Markup {
     let remark = comparison::remark(result, case);
-    let summary = case.summary().filter(|_| case.outcome == Outcome::Measured);
+    let summary = case
+        .summary()
+        .filter(|_| case.outcome == CaseStatus::Measured);
     html! {
         tr {
             th scope="row" {

@@ -1,6 +1,6 @@
 //! The log has gone round and waits for a checkpoint: blocks that it still protects are not written yet.
 
-use super::scene::Scene;
+use super::case_facts::CaseFacts;
 use super::{Kind, Seen};
 use crate::{OracleEvent, TimeUse};
 
@@ -21,14 +21,14 @@ fn is_checkpoint(part: &TimeUse) -> bool {
     part.is_wait(|event| *event == OracleEvent::LogFileSwitchCheckpoint)
 }
 
-fn look(scene: &Scene<'_>) -> Option<Seen> {
-    let share = scene.share(is_checkpoint)?;
+fn look(facts: &CaseFacts<'_>) -> Option<Seen> {
+    let share = facts.share(is_checkpoint)?;
     (share >= WAITS_MIN).then(|| Seen {
         weight: share,
         evidence: format!(
             "`log file switch (checkpoint incomplete)` is {:.0} % {}",
             100.0 * share,
-            scene.of_time()
+            facts.of_time()
         ),
     })
 }

@@ -1,6 +1,6 @@
 //! The processors are the limit, so storage hardly matters.
 
-use super::scene::Scene;
+use super::case_facts::CaseFacts;
 use super::{Kind, Seen, throttled};
 use crate::{SystemFigure, TimeUse};
 
@@ -22,22 +22,22 @@ pub(super) const KIND: Kind = Kind {
     look,
 };
 
-fn look(scene: &Scene<'_>) -> Option<Seen> {
+fn look(facts: &CaseFacts<'_>) -> Option<Seen> {
     // A limit on processor time is not their limit.
-    if throttled::processors(scene).is_some() {
+    if throttled::processors(facts).is_some() {
         return None;
     }
-    let others_percent = scene.mean(&SystemFigure::OtherProgramsCpuPercent)?;
+    let others_percent = facts.mean(&SystemFigure::OtherProgramsCpuPercent)?;
     let left_percent = 100.0 - others_percent;
-    let own_percent = scene.busy_percent()? - others_percent;
+    let own_percent = facts.busy_percent()? - others_percent;
     let busy_percent = 100.0 * own_percent / left_percent.max(f64::EPSILON);
-    let share = scene.share(|part| {
+    let share = facts.share(|part| {
         matches!(
             part,
             TimeUse::UserCpu | TimeUse::SystemCpu | TimeUse::RunQueue
         )
     })?;
-    let other = scene.share(|part| *part == TimeUse::Unaccounted)?;
+    let other = facts.share(|part| *part == TimeUse::Unaccounted)?;
     let is_seen = busy_percent >= BUSY_MIN_PERCENT
         && other <= OTHER_MAX
         && share >= PROCESSOR_MIN * (1.0 - other);
@@ -51,7 +51,7 @@ fn look(scene: &Scene<'_>) -> Option<Seen> {
             "the database had {busy_percent:.0} % of the processor time that other programs left, and {:.0} % {} is on a \
              processor or waiting for one{unaccounted}",
             100.0 * share,
-            scene.of_time()
+            facts.of_time()
         ),
     })
 }

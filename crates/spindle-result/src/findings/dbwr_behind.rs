@@ -1,6 +1,6 @@
 //! Sessions wait for free buffers while the database writers write all the time.
 
-use super::scene::Scene;
+use super::case_facts::CaseFacts;
 use super::{Kind, Seen};
 use crate::OracleEvent;
 
@@ -18,24 +18,24 @@ pub(super) const KIND: Kind = Kind {
     look,
 };
 
-fn look(scene: &Scene<'_>) -> Option<Seen> {
-    let share = scene.share_of_waits(&OracleEvent::FreeBufferWaits)?;
+fn look(facts: &CaseFacts<'_>) -> Option<Seen> {
+    let share = facts.share_of_waits(&OracleEvent::FreeBufferWaits)?;
     // A server has at least one thread for it.
-    let writers = scene.database?.writers.unwrap_or(1);
+    let writers = facts.database?.writers.unwrap_or(1);
     let is_write = |event: &OracleEvent| {
         matches!(
             event,
             OracleEvent::DbFileParallelWrite | OracleEvent::DoubleWrite
         )
     };
-    let (_, writing_us) = scene.case.total_wait(|wait| is_write(wait.nearest()));
-    let writing = writing_us / 1e6 / (f64::from(writers) * scene.measured_s());
+    let (_, writing_us) = facts.case.total_wait(|wait| is_write(wait.nearest()));
+    let writing = writing_us / 1e6 / (f64::from(writers) * facts.measured_s());
     (share >= FREE_BUFFER_WAITS_MIN && writing >= WRITING_MIN).then(|| Seen {
         weight: share,
         evidence: format!(
             "`free buffer waits` are {:.0} % {}, and {} spent {:.0} % of the time writing",
             100.0 * share,
-            scene.of_time(),
+            facts.of_time(),
             match writers {
                 1 => "the writer".to_owned(),
                 writers => format!("the {writers} writers"),

@@ -2,7 +2,7 @@
 //! which they wait for a processor is not storage's in the parts of a response time.)
 
 use super::super::{Case, SystemFigure};
-use super::scene::{Scene, mean_of};
+use super::case_facts::{CaseFacts, mean_of};
 use super::{Kind, Seen};
 
 /// How busy it is, percent, and how many requests are under way at the least: a device that is busy all the time and
@@ -23,24 +23,24 @@ pub(super) const KIND: Kind = Kind {
     look,
 };
 
-fn look(scene: &Scene<'_>) -> Option<Seen> {
-    let utilisation_percent = scene.mean(&SystemFigure::DeviceUtilisationPercent)?;
-    let queue = scene.mean(&SystemFigure::DeviceQueueRequests)?;
-    let storage = scene.storage_share()?;
+fn look(facts: &CaseFacts<'_>) -> Option<Seen> {
+    let utilisation_percent = facts.mean(&SystemFigure::DeviceUtilisationPercent)?;
+    let queue = facts.mean(&SystemFigure::DeviceQueueRequests)?;
+    let storage = facts.storage_share()?;
     let is_pressed = PRESSED
         .iter()
         .any(|(percent, requests)| utilisation_percent >= *percent && queue >= *requests);
     if !is_pressed || storage < STORAGE_MIN {
         return None;
     }
-    let per_s = requests_per_s(scene.case)?;
+    let per_s = requests_per_s(facts.case)?;
     let mut evidence = format!(
         "the device was busy {utilisation_percent:.0} % of the time with {queue:.1} requests under way, {per_s:.0} per \
          second; waiting for storage is {:.0} % {}",
         100.0 * storage,
-        scene.of_time()
+        facts.of_time()
     );
-    if let Some(lower) = scene.lower_load {
+    if let Some(lower) = facts.lower_load {
         let before = requests_per_s(lower)?;
         if per_s > GROWTH_MIN * before {
             return None;

@@ -3,7 +3,7 @@
 
 use super::super::PageCache;
 use super::super::mean::mean_of as average_of;
-use super::scene::Scene;
+use super::case_facts::CaseFacts;
 use super::{Kind, Seen};
 
 /// From this share of the bytes read on: below it, the page cache's hits are those of blocks just written.
@@ -22,22 +22,22 @@ pub(super) const KIND: Kind = Kind {
     look,
 };
 
-fn look(scene: &Scene<'_>) -> Option<Seen> {
-    let reads_per_s = scene.case.summary()?.read_iops;
+fn look(facts: &CaseFacts<'_>) -> Option<Seen> {
+    let reads_per_s = facts.case.summary()?.read_iops;
     // A server that does as it likes may go past the page cache: then that holds next to nothing of its files.
-    let is_through = match scene.layout.caching {
+    let is_through = match facts.layout.caching {
         PageCache::Direct => false,
         PageCache::Buffered => true,
-        PageCache::OfTheServer => is_held(scene)?,
+        PageCache::OfTheServer => is_held(facts)?,
     };
     if !is_through || reads_per_s < READS_PER_S_MIN {
         return None;
     }
-    hits(scene, reads_per_s).or_else(|| held(scene, reads_per_s))
+    hits(facts, reads_per_s).or_else(|| held(facts, reads_per_s))
 }
 
-fn hits(scene: &Scene<'_>, reads_per_s: f64) -> Option<Seen> {
-    let share = scene.case.page_cache_share()?;
+fn hits(facts: &CaseFacts<'_>, reads_per_s: f64) -> Option<Seen> {
+    let share = facts.case.page_cache_share()?;
     (share >= PAGE_CACHE_SHARE_MIN).then(|| Seen {
         // The system call and the copy are what it costs, not the whole read.
         weight: share / 4.0,
@@ -49,24 +49,24 @@ fn hits(scene: &Scene<'_>, reads_per_s: f64) -> Option<Seen> {
 }
 
 /// Bytes of the datafiles that the page cache held, and of the buffer cache.
-fn bytes(scene: &Scene<'_>) -> Option<(f64, f64)> {
-    let held = scene.case.trials.iter();
+fn bytes(facts: &CaseFacts<'_>) -> Option<(f64, f64)> {
+    let held = facts.case.trials.iter();
     let held = held.filter_map(|trial| trial.audit.page_cache_bytes_at_end);
     let held_bytes = average_of(held.map(|bytes| bytes as f64))?;
-    Some((held_bytes, scene.database?.buffer_cache_bytes as f64))
+    Some((held_bytes, facts.database?.buffer_cache_bytes as f64))
 }
 
-fn is_held(scene: &Scene<'_>) -> Option<bool> {
-    let (held_bytes, buffer_cache_bytes) = bytes(scene)?;
+fn is_held(facts: &CaseFacts<'_>) -> Option<bool> {
+    let (held_bytes, buffer_cache_bytes) = bytes(facts)?;
     Some(held_bytes >= HELD_MIN * buffer_cache_bytes)
 }
 
 /// The page cache has taken memory, and gives nothing for it.
-fn held(scene: &Scene<'_>, reads_per_s: f64) -> Option<Seen> {
-    let share = scene.case.page_cache_share()?;
-    let (held_bytes, buffer_cache_bytes) = bytes(scene)?;
+fn held(facts: &CaseFacts<'_>, reads_per_s: f64) -> Option<Seen> {
+    let share = facts.case.page_cache_share()?;
+    let (held_bytes, buffer_cache_bytes) = bytes(facts)?;
     let mib = |bytes: f64| bytes / f64::from(1 << 20);
-    is_held(scene)?.then(|| Seen {
+    is_held(facts)?.then(|| Seen {
         // Each read is copied through memory that answers nothing.
         weight: PAGE_CACHE_SHARE_MIN / 4.0,
         evidence: format!(

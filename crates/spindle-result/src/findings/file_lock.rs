@@ -1,7 +1,7 @@
 //! Writing threads wait for each other at the lock of a file: a file system lets one buffered write at a time into a
 //! file, and some direct ones.
 
-use super::scene::Scene;
+use super::case_facts::CaseFacts;
 use super::{Kind, Seen};
 use crate::SystemFigure;
 
@@ -17,12 +17,12 @@ pub(super) const KIND: Kind = Kind {
     look,
 };
 
-fn look(scene: &Scene<'_>) -> Option<Seen> {
-    let waiting = scene.mean(&SystemFigure::WritersWaitingForFileLock)?;
+fn look(facts: &CaseFacts<'_>) -> Option<Seen> {
+    let waiting = facts.mean(&SystemFigure::WritersWaitingForFileLock)?;
     if waiting < WAITING_MIN {
         return None;
     }
-    let datafiles = scene.database.and_then(|database| database.datafiles);
+    let datafiles = facts.database.and_then(|database| database.datafiles);
     let datafiles = datafiles.map_or(String::new(), |datafiles| {
         format!(", with datafiles = {datafiles}")
     });

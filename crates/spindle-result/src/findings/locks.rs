@@ -1,8 +1,8 @@
 //! Transactions wait for each other: for rows that others have locked, or for a database that lets one of them write at
 //! a time.
 
+use super::case_facts::CaseFacts;
 use super::log_writes;
-use super::scene::Scene;
 use super::{Kind, Seen};
 use crate::{OracleEvent, TimeUse};
 
@@ -24,19 +24,19 @@ pub(super) fn is_lock(part: &TimeUse) -> bool {
     part.is_wait(OracleEvent::is_lock)
 }
 
-fn look(scene: &Scene<'_>) -> Option<Seen> {
-    let share = scene.share(is_lock)?;
+fn look(facts: &CaseFacts<'_>) -> Option<Seen> {
+    let share = facts.share(is_lock)?;
     // Where the holders wait for the log, that is the cause and the queue its effect.
-    if share < LOCKS_MIN || (log_writes::KIND.look)(scene).is_some() {
+    if share < LOCKS_MIN || (log_writes::KIND.look)(facts).is_some() {
         return None;
     }
-    let part = scene.largest(is_lock)?;
+    let part = facts.largest(is_lock)?;
     Some(Seen {
         weight: share,
         evidence: format!(
             "waits for other transactions' locks are {:.0} % {}; most of them are `{part}`",
             100.0 * share,
-            scene.of_time()
+            facts.of_time()
         ),
     })
 }

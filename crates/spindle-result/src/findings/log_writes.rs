@@ -1,7 +1,7 @@
 //! Most of a transaction's time is waiting for the log: redo, the write-ahead log, a rollback journal.
 
+use super::case_facts::CaseFacts;
 use super::locks::is_lock;
-use super::scene::Scene;
 use super::{Kind, Seen};
 use crate::{OracleEvent, TimeUse};
 
@@ -25,9 +25,9 @@ fn is_log(part: &TimeUse) -> bool {
     part.is_wait(OracleEvent::is_log_write)
 }
 
-fn look(scene: &Scene<'_>) -> Option<Seen> {
-    let of_all = scene.share(is_log)?;
-    let locks = scene.share(is_lock)?;
+fn look(facts: &CaseFacts<'_>) -> Option<Seen> {
+    let of_all = facts.share(is_log)?;
+    let locks = facts.share(is_lock)?;
     let share = of_all / (1.0 - locks).max(f64::EPSILON);
     if share < LOG_MIN || of_all < LOG_OF_ALL_MIN {
         return None;
@@ -35,7 +35,7 @@ fn look(scene: &Scene<'_>) -> Option<Seen> {
     let mut evidence = format!(
         "waits for the log are {:.0} % {}",
         100.0 * of_all,
-        scene.of_time()
+        facts.of_time()
     );
     if locks >= LOG_OF_ALL_MIN {
         evidence += &format!(
@@ -43,10 +43,10 @@ fn look(scene: &Scene<'_>) -> Option<Seen> {
             100.0 * share
         );
     }
-    if let Some(part) = scene.largest(is_log) {
+    if let Some(part) = facts.largest(is_log) {
         evidence += &format!("; most of them are `{part}`");
     }
-    if let Some(write_ms) = scene
+    if let Some(write_ms) = facts
         .case
         .mean_nearest_ms(&OracleEvent::LogFileParallelWrite)
     {

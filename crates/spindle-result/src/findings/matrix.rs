@@ -1,4 +1,4 @@
-//! Each cause planted on each engine, and every kind asked of it: the right one is named, and no other. A scene has the
+//! Each cause planted on each engine, and every kind asked of it: the right one is named, and no other. A facts has the
 //! waits under the engine's own names, as its runs record them.
 
 use super::super::{ClientAudit, IoCounts, PageCache};
@@ -77,7 +77,7 @@ fn quiet_machine(stage: Stage) -> Stage {
 }
 
 /// 1,000 transactions of 100 us a trial with ten reads each, of which the session sees what the parts say.
-fn scene(engine: &Engine, parts: &[(&str, f64)]) -> Stage {
+fn facts(engine: &Engine, parts: &[(&str, f64)]) -> Stage {
     let (events, is_sampled) = ((engine.read, 10_000), engine.is_sampled);
     let stage = Stage::new().parts(parts).waits(events.0, events.1, 1.0);
     quiet_machine(stage).trials(|trial| {
@@ -120,9 +120,9 @@ fn set(mut stage: Stage, column: &str, mean: f64) -> Stage {
     stage
 }
 
-/// Every cause, planted: the kind that must be named, and the scene.
+/// Every cause, planted: the kind that must be named, and the facts.
 fn causes(engine: &Engine) -> Vec<(&'static str, Stage)> {
-    let same = || scene(engine, &plain(engine));
+    let same = || facts(engine, &plain(engine));
     let log: Vec<(&str, f64)> = engine
         .log
         .iter()
@@ -145,7 +145,7 @@ fn causes(engine: &Engine) -> Vec<(&'static str, Stage)> {
     let reading = [(engine.read, 80.0), ("user CPU", 20.0)];
     // 10 reads in 100 ms: 8 ms each, of which the device takes one.
     let slow = [(engine.read, 80_000.0), ("user CPU", 20_000.0)];
-    let saturated = set(scene(engine, &reading), "device_utilisation_percent", 99.0);
+    let saturated = set(facts(engine, &reading), "device_utilisation_percent", 99.0);
     let mut buffered = same().trials(|trial| trial.audit.page_cache_share = Some(0.5));
     buffered.layout.caching = PageCache::Buffered;
     let mut held = same().trials(|trial| {
@@ -154,12 +154,12 @@ fn causes(engine: &Engine) -> Vec<(&'static str, Stage)> {
     });
     held.layout.caching = PageCache::Buffered;
     vec![
-        ("log writes dominate", scene(engine, &log)),
-        ("log writes dominate", scene(engine, &queue)),
-        ("locks dominate", scene(engine, &contended)),
+        ("log writes dominate", facts(engine, &log)),
+        ("log writes dominate", facts(engine, &queue)),
+        ("locks dominate", facts(engine, &contended)),
         (
             "CPU-bound",
-            scene(engine, &busy).trials(|trial| {
+            facts(engine, &busy).trials(|trial| {
                 let cpu = trial.cpu.as_mut().expect("the sample knows it");
                 (cpu.user, cpu.system) = (75.0, 22.0);
             }),
@@ -168,7 +168,7 @@ fn causes(engine: &Engine) -> Vec<(&'static str, Stage)> {
             "device saturated",
             set(saturated, "device_queue_requests", 12.0),
         ),
-        ("throttled", scene(engine, &slow)),
+        ("throttled", facts(engine, &slow)),
         ("throttled", set(same(), "cpu_throttled_percent", 40.0)),
         (
             "noisy neighbour",
@@ -206,7 +206,7 @@ fn a_planted_cause_is_named_and_no_other() {
             let what = format!("{cause} (cause {number}) planted on {}", engine.name);
             assert_eq!(named(stage), [*cause], "{what}");
         }
-        let plain = scene(engine, &plain(engine));
+        let plain = facts(engine, &plain(engine));
         assert_eq!(named(&plain), [""; 0], "nothing planted on {}", engine.name);
     }
 }
@@ -219,7 +219,7 @@ fn writers_that_cannot_keep_up_are_named_alone() {
         ("db file sequential read", 20.0),
         ("user CPU", 20.0),
     ];
-    let stage = scene(&ENGINES[0], &parts).waits("db file parallel write", 100, 9e6);
+    let stage = facts(&ENGINES[0], &parts).waits("db file parallel write", 100, 9e6);
     assert_eq!(named(&stage), ["DBWR cannot keep up"]);
 }
 
@@ -241,11 +241,11 @@ fn a_cause_is_named_where_other_programs_take_the_processors() {
             (engine.read, 17.0),
             ("user CPU", 2.0),
         ];
-        let stage = busy(scene(engine, &parts));
+        let stage = busy(facts(engine, &parts));
         let both = ["noisy neighbour", "log writes dominate"];
         assert_eq!(named(&stage), both, "{}", engine.name);
         let parts = [("run queue", 60.0), ("user CPU", 30.0), (engine.read, 10.0)];
-        let stage = busy(scene(engine, &parts));
+        let stage = busy(facts(engine, &parts));
         assert_eq!(
             named(&stage),
             ["noisy neighbour", "CPU-bound"],
@@ -264,7 +264,7 @@ fn what_the_page_cache_holds_beside_the_buffer_cache_is_seen() {
         (0, PageCache::Buffered, 0.0, 3),
     ] {
         let engine = &ENGINES[engine];
-        let mut stage = scene(engine, &plain(engine)).trials(|trial| {
+        let mut stage = facts(engine, &plain(engine)).trials(|trial| {
             trial.audit.page_cache_share = Some(share);
             trial.audit.page_cache_bytes_at_end = Some(mib << 20);
         });
@@ -281,7 +281,7 @@ fn a_log_that_waits_for_checkpoints_is_named_alone() {
         ("log file sync", 30.0),
         ("user CPU", 20.0),
     ];
-    let stage = scene(&ENGINES[0], &parts);
+    let stage = facts(&ENGINES[0], &parts);
     assert_eq!(named(&stage), ["checkpoints hold up the log"]);
 }
 

@@ -3,6 +3,7 @@
 //! not in the figures is not said: every look asks for all of its evidence, and stays silent where a figure is not
 //! known. Nor is anything said against a verdict: see [`said`].
 
+mod case_facts;
 mod checkpoints;
 mod cpu_bound;
 mod dbwr_behind;
@@ -14,14 +15,13 @@ mod log_writes;
 #[cfg(test)]
 mod matrix;
 mod noisy_neighbour;
-mod scene;
 #[cfg(test)]
 mod stage;
 mod starved_clients;
 mod throttled;
 
+use self::case_facts::CaseFacts;
 pub(super) use self::noisy_neighbour::{PROGRAMS_MIN_PERCENT, STEAL_MIN_PERCENT};
-use self::scene::Scene;
 use super::{Case, Finding, RunResult, Verdict};
 
 /// Every kind of finding.
@@ -50,7 +50,7 @@ struct Kind {
     /// What can be done about it.
     remedy: &'static str,
     /// Looks for it in a case.
-    look: fn(&Scene<'_>) -> Option<Seen>,
+    look: fn(&CaseFacts<'_>) -> Option<Seen>,
 }
 
 /// That it was found in a case.
@@ -74,8 +74,8 @@ pub(super) fn findings(result: &RunResult) -> Vec<Finding> {
     let mut findings: Vec<(f64, Finding)> = Vec::new();
     for kind in KINDS {
         let looks = cases().filter_map(|case| {
-            let scene = Scene::of(case, result)?;
-            Some((case, (kind.look)(&scene)?))
+            let facts = CaseFacts::of(case, result)?;
+            Some((case, (kind.look)(&facts)?))
         });
         let (apart, alike): (Vec<_>, Vec<_>) =
             looks.partition(|(case, _)| said(kind, do_layouts_differ(result, case)) != kind.text);
@@ -88,8 +88,8 @@ pub(super) fn findings(result: &RunResult) -> Vec<Finding> {
 
 /// Whether a case's device was at its limit.
 pub(super) fn is_device_saturated(result: &RunResult, case: &Case) -> bool {
-    let scene = Scene::of(case, result);
-    scene.is_some_and(|scene| (device_saturated::KIND.look)(&scene).is_some())
+    let facts = CaseFacts::of(case, result);
+    facts.is_some_and(|facts| (device_saturated::KIND.look)(&facts).is_some())
 }
 
 /// Whether a verdict at the load level of a case says that layouts differ.

@@ -1,7 +1,7 @@
 //! Something else used the machine or its device meanwhile.
 
 use super::super::{PageCache, SystemFigure};
-use super::scene::Scene;
+use super::case_facts::CaseFacts;
 use super::{Kind, Seen};
 
 /// Other programs are told of from here on, percent of all processors.
@@ -22,9 +22,9 @@ pub(super) const KIND: Kind = Kind {
     look,
 };
 
-fn look(scene: &Scene<'_>) -> Option<Seen> {
+fn look(facts: &CaseFacts<'_>) -> Option<Seen> {
     let mut evidence = Vec::new();
-    let programs_percent = scene
+    let programs_percent = facts
         .mean(&SystemFigure::OtherProgramsCpuPercent)
         .unwrap_or(0.0);
     if programs_percent >= PROGRAMS_MIN_PERCENT {
@@ -32,13 +32,13 @@ fn look(scene: &Scene<'_>) -> Option<Seen> {
             "other programs took {programs_percent:.0} % of the processors"
         ));
     }
-    let steal_percent = scene.mean(&SystemFigure::CpuStealPercent).unwrap_or(0.0);
+    let steal_percent = facts.mean(&SystemFigure::CpuStealPercent).unwrap_or(0.0);
     if steal_percent >= STEAL_MIN_PERCENT {
         evidence.push(format!(
             "the hypervisor took {steal_percent:.0} % of the processors for other guests"
         ));
     }
-    let foreign = foreign_reads(scene);
+    let foreign = foreign_reads(facts);
     evidence.extend(foreign.map(|mib_per_s| {
         format!("others read {mib_per_s:.0} MiB per second from the same device")
     }));
@@ -50,17 +50,17 @@ fn look(scene: &Scene<'_>) -> Option<Seen> {
 }
 
 /// MiB per second that were read from the device and not by the database; `None` when they are few.
-fn foreign_reads(scene: &Scene<'_>) -> Option<f64> {
-    if scene.layout.caching != PageCache::Direct {
+fn foreign_reads(facts: &CaseFacts<'_>) -> Option<f64> {
+    if facts.layout.caching != PageCache::Direct {
         return None;
     }
     let (mut own, mut all) = (0, 0);
-    for trial in &scene.case.trials {
+    for trial in &facts.case.trials {
         own += trial.audit.tool.read_bytes;
         all += trial.audit.device?.read_bytes;
     }
     let foreign = all.saturating_sub(own) as f64;
-    let mib_per_s = foreign / f64::from(1 << 20) / scene.measured_s();
+    let mib_per_s = foreign / f64::from(1 << 20) / facts.measured_s();
     let is_seen = foreign >= FOREIGN_READS_MIN * own as f64 && mib_per_s >= FOREIGN_MIB_PER_S_MIN;
     is_seen.then_some(mib_per_s)
 }

@@ -3,7 +3,7 @@
 use super::super::{
     Case, DatabaseFacts, Layout, ResponseTime, SystemMean, TimePart, Trial, Wait, build, sample,
 };
-use super::scene::Scene;
+use super::case_facts::CaseFacts;
 use super::{Kind, Seen};
 
 /// A case of two trials of 5 seconds on a direct layout, with 2 writers, 4 datafiles and a buffer cache of 16 MiB.
@@ -69,7 +69,7 @@ impl Stage {
 
     /// What a kind sees.
     pub(super) fn look(&self, kind: &Kind) -> Option<Seen> {
-        (kind.look)(&Scene {
+        (kind.look)(&CaseFacts {
             case: &self.case,
             layout: &self.layout,
             database: Some(DatabaseFacts {

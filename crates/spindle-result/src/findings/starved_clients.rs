@@ -1,7 +1,7 @@
 //! Some clients wait for their turn all the time, while others are served again and again.
 
 use super::super::ClientAudit;
-use super::scene::Scene;
+use super::case_facts::CaseFacts;
 use super::{Kind, Seen};
 
 pub(super) const KIND: Kind = Kind {
@@ -14,8 +14,8 @@ pub(super) const KIND: Kind = Kind {
     look,
 };
 
-fn look(scene: &Scene<'_>) -> Option<Seen> {
-    let audits = scene.case.trials.iter();
+fn look(facts: &CaseFacts<'_>) -> Option<Seen> {
+    let audits = facts.case.trials.iter();
     let audits: Vec<ClientAudit> = audits.filter_map(|trial| trial.audit.clients).collect();
     let starved = |audit: &&ClientAudit| audit.got_a_turn < audit.clients;
     let seen: Vec<&ClientAudit> = audits.iter().filter(starved).collect();

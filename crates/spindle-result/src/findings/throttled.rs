@@ -1,6 +1,6 @@
 //! The machine could do more than it is allowed to: a control group's limit, or a delay, holds processors or I/O back.
 
-use super::scene::Scene;
+use super::case_facts::CaseFacts;
 use super::{Kind, Seen};
 use crate::{OracleEvent, SystemFigure};
 
@@ -28,13 +28,13 @@ pub(super) const KIND: Kind = Kind {
     look,
 };
 
-fn look(scene: &Scene<'_>) -> Option<Seen> {
-    processors(scene).or_else(|| reads(scene))
+fn look(facts: &CaseFacts<'_>) -> Option<Seen> {
+    processors(facts).or_else(|| reads(facts))
 }
 
 /// A limit on processor time was reached.
-pub(super) fn processors(scene: &Scene<'_>) -> Option<Seen> {
-    let percent = scene.mean(&SystemFigure::CpuThrottledPercent)?;
+pub(super) fn processors(facts: &CaseFacts<'_>) -> Option<Seen> {
+    let percent = facts.mean(&SystemFigure::CpuThrottledPercent)?;
     (percent >= CPU_MIN_PERCENT).then(|| Seen {
         weight: (percent / 100.0).min(1.0),
         evidence: format!(
@@ -44,15 +44,15 @@ pub(super) fn processors(scene: &Scene<'_>) -> Option<Seen> {
 }
 
 /// Reads that take the session much longer than the device, which has nothing to do meanwhile.
-fn reads(scene: &Scene<'_>) -> Option<Seen> {
-    let count = reads_counted(scene);
-    let share = scene.share_of_waits(&READ)?;
-    let transactions: u64 = scene.case.trials.iter().map(|it| it.transactions).sum();
-    let blocked_us = share * scene.own_us()? * transactions as f64;
+fn reads(facts: &CaseFacts<'_>) -> Option<Seen> {
+    let count = reads_counted(facts);
+    let share = facts.share_of_waits(&READ)?;
+    let transactions: u64 = facts.case.trials.iter().map(|it| it.transactions).sum();
+    let blocked_us = share * facts.own_us()? * transactions as f64;
     let session_us = blocked_us / count.max(1) as f64;
-    let device_us = scene.mean(&SystemFigure::DeviceReadTimeUs)?;
-    let utilisation_percent = scene.mean(&SystemFigure::DeviceUtilisationPercent)?;
-    let times_min = match scene.layout.emulated.is_empty() {
+    let device_us = facts.mean(&SystemFigure::DeviceReadTimeUs)?;
+    let utilisation_percent = facts.mean(&SystemFigure::DeviceUtilisationPercent)?;
+    let times_min = match facts.layout.emulated.is_empty() {
         true => TIMES_MIN,
         false => TIMES_MIN_EMULATED,
     };
@@ -67,7 +67,7 @@ fn reads(scene: &Scene<'_>) -> Option<Seen> {
             session_us / 1e3,
             device_us / 1e3
         );
-        for emulated in &scene.layout.emulated {
+        for emulated in &facts.layout.emulated {
             evidence += &format!("; the experiment asks for it: {emulated}");
         }
         Seen {
@@ -78,12 +78,12 @@ fn reads(scene: &Scene<'_>) -> Option<Seen> {
 }
 
 /// Reads of single blocks: as many as there were waits, or, where those were seen in samples, reads of the database.
-fn reads_counted(scene: &Scene<'_>) -> u64 {
-    if scene.case.is_sampled(|wait| *wait.nearest() == READ) {
-        let trials = scene.case.trials.iter();
+fn reads_counted(facts: &CaseFacts<'_>) -> u64 {
+    if facts.case.is_sampled(|wait| *wait.nearest() == READ) {
+        let trials = facts.case.trials.iter();
         trials.map(|trial| trial.audit.tool.reads).sum()
     } else {
-        scene.case.total_wait(|wait| *wait.nearest() == READ).0
+        facts.case.total_wait(|wait| *wait.nearest() == READ).0
     }
 }
 

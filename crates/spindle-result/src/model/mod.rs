@@ -161,7 +161,7 @@ pub struct Case {
     pub id: CaseId,
     /// Whether the case was measured: `status` and, unless it was, `reason`.
     #[serde(flatten)]
-    pub outcome: Outcome,
+    pub outcome: CaseStatus,
     /// What it keeps when the power goes: the weakest that its trials found.
     #[serde(default)]
     pub promise: Promise,
@@ -195,7 +195,7 @@ impl Case {
 
     /// Whether the case takes part in verdicts: it was measured without failing, at least once.
     pub fn is_compared(&self) -> bool {
-        self.outcome == Outcome::Measured && !self.trials.is_empty()
+        self.outcome == CaseStatus::Measured && !self.trials.is_empty()
     }
 }
 
@@ -211,7 +211,7 @@ pub struct SetAside {
 /// What became of a case.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "status", rename_all = "lowercase")]
-pub enum Outcome {
+pub enum CaseStatus {
     /// Its trials ran.
     Measured,
     /// It was never tried, because this machine cannot run it or the run ended before it.
@@ -226,21 +226,21 @@ pub enum Outcome {
     },
 }
 
-impl Outcome {
+impl CaseStatus {
     /// The word in the field `status`.
     pub fn status(&self) -> &'static str {
         match self {
-            Outcome::Measured => "measured",
-            Outcome::Skipped { .. } => "skipped",
-            Outcome::Failed { .. } => "failed",
+            CaseStatus::Measured => "measured",
+            CaseStatus::Skipped { .. } => "skipped",
+            CaseStatus::Failed { .. } => "failed",
         }
     }
 
     /// Why there is no measurement; `None` when there is one.
     pub fn reason(&self) -> Option<&str> {
         match self {
-            Outcome::Measured => None,
-            Outcome::Skipped { reason } | Outcome::Failed { reason } => Some(reason),
+            CaseStatus::Measured => None,
+            CaseStatus::Skipped { reason } | CaseStatus::Failed { reason } => Some(reason),
         }
     }
 }

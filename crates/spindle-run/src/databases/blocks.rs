@@ -17,7 +17,7 @@ use spindle_layout::{
 };
 
 use super::{Databases, MadeDatabase, Making, OfLayout, devices_beneath};
-use crate::grounds::Grounds;
+use crate::layout_targets::LayoutTargets;
 use crate::restored::DatabaseError;
 use crate::trial::protocol::{KernelTrial, TrialDatabase, WrittenRuns};
 use spindle_experiment::{
@@ -43,11 +43,11 @@ impl BlockFiles {
         spec: &KernelSpec,
         experiment: &Experiment,
         layout: usize,
-        grounds: &Grounds,
+        targets: &LayoutTargets,
     ) -> Result<BlockFiles, DatabaseError> {
-        let placement = grounds
+        let placement = targets
             .placement(experiment, layout)
-            .map_err(DatabaseError::Ground)?;
+            .map_err(DatabaseError::Target)?;
         let shape = shape_of(experiment, layout, spec);
         // A file manager has nothing to do where there is no file system.
         let is_managed = !placement.directories(&shape).is_empty();
@@ -81,7 +81,7 @@ pub(super) fn check_room(making: &Making<'_>, layouts: &[usize]) -> Result<(), D
     let mut goldens: Vec<Shape> = Vec::new();
     let mut images: Vec<(BlockFiles, PutBack)> = Vec::new();
     for (layout, spec) in kernels_of(experiment, layouts) {
-        let Ok(files) = BlockFiles::by(spec, experiment, layout, making.grounds) else {
+        let Ok(files) = BlockFiles::by(spec, experiment, layout, making.targets) else {
             continue;
         };
         let image = (files, experiment.put_back(layout));
@@ -92,7 +92,7 @@ pub(super) fn check_room(making: &Making<'_>, layouts: &[usize]) -> Result<(), D
             goldens.push(files.shape.clone());
         }
         let is_shared = experiment.plan.interleave_ms.is_none() && images.contains(&image);
-        if !is_shared && !making.grounds.is_made(layout) {
+        if !is_shared && !making.targets.is_made(layout) {
             for (place, bytes) in files.directories(*put_back) {
                 *needed.entry(place).or_default() += bytes;
             }
@@ -130,7 +130,7 @@ impl Databases {
         spec: &KernelSpec,
     ) -> Result<OfLayout, DatabaseError> {
         let experiment = making.experiment();
-        let wanted = BlockFiles::by(spec, experiment, layout, making.grounds)?;
+        let wanted = BlockFiles::by(spec, experiment, layout, making.targets)?;
         let put_back = experiment.put_back(layout);
         let is_shared = experiment.plan.interleave_ms.is_none();
         let there = self.found(|made| match &made.database {
@@ -155,7 +155,7 @@ impl Databases {
                 (self.push(making, layout, database, devices), files)
             }
         };
-        let (delay, redo_delay) = making.grounds.delays(experiment, layout);
+        let (delay, redo_delay) = making.targets.delays(experiment, layout);
         let trial = TrialDatabase::Kernel(Box::new(KernelTrial {
             spec: spec.clone(),
             io: experiment.layouts[layout].io,

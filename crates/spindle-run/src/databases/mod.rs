@@ -21,7 +21,7 @@ use spindle_layout::{
 };
 use spindle_workload::sql::SqlWorkload;
 
-use super::grounds::Grounds;
+use super::layout_targets::LayoutTargets;
 use super::own_directories::OwnDirectories;
 use super::replay::RunState;
 use super::restored::{DatabaseError, Restored};
@@ -88,7 +88,7 @@ struct OfLayout {
 /// What databases are made for, and on.
 struct Making<'a> {
     state: &'a RunState,
-    grounds: &'a Grounds,
+    targets: &'a LayoutTargets,
     /// Where golden copies go; nowhere, when there are existing servers only.
     golden_place: PathBuf,
     /// Hears what is being done.
@@ -103,7 +103,7 @@ impl<'a> Making<'a> {
     /// A layout's name, when what is made for it is for it alone.
     fn owner(&self, layout: usize) -> Option<&str> {
         let name = self.experiment().layouts[layout].name.as_str();
-        self.grounds.is_made(layout).then_some(name)
+        self.targets.is_made(layout).then_some(name)
     }
 }
 
@@ -132,7 +132,7 @@ impl Databases {
     pub fn prepare(
         state: &RunState,
         wanted: &[usize],
-        grounds: &Grounds,
+        targets: &LayoutTargets,
         interrupted: &Arc<AtomicBool>,
         note: &mut dyn FnMut(&str),
     ) -> Result<(Databases, Vec<(usize, String)>), DatabaseError> {
@@ -144,7 +144,7 @@ impl Databases {
             golden_trees: Vec::new(),
             of_layout: BTreeMap::new(),
             space: RawSpace::default(),
-            directories: OwnDirectories::new(&state.run, grounds.ledger()),
+            directories: OwnDirectories::new(&state.run, targets.ledger()),
             server_directories: 0,
             loading: Duration::ZERO,
             interrupted: Arc::clone(interrupted),
@@ -153,10 +153,10 @@ impl Databases {
         let layouts: Vec<usize> = layouts.into_iter().collect();
         let mut making = Making {
             state,
-            grounds,
+            targets,
             golden_place: match experiment.spec() {
                 DatabaseSpec::Kernel(_) | DatabaseSpec::Server(_) => {
-                    let place = golden_place(experiment, &layouts, grounds)?;
+                    let place = golden_place(experiment, &layouts, targets)?;
                     databases.directories.make(&place, None)?;
                     place
                 }
@@ -176,7 +176,7 @@ impl Databases {
                 Err(_) if interrupted.load(Ordering::Relaxed) => break,
                 Err(error @ DatabaseError::Ledger(_)) => return Err(error),
                 // A server refuses what another layout may ask of it; the embedded database has no such ways.
-                Err(error) if !is_embedded || grounds.is_made(layout) => {
+                Err(error) if !is_embedded || targets.is_made(layout) => {
                     failed.push((layout, error.to_string()));
                 }
                 Err(error) => return Err(error),
@@ -216,7 +216,7 @@ impl Databases {
         let (made, schema) = match there {
             Some(there) => there,
             None => {
-                let (ledger, experiment) = (making.grounds.ledger(), making.experiment());
+                let (ledger, experiment) = (making.targets.ledger(), making.experiment());
                 let own = OwnSchema::make(making.state, (layout, spec), ledger, making.note)?;
                 let schema = own.schema().clone();
                 let size_bytes = experiment.database_of(layout).size_bytes;
@@ -250,7 +250,7 @@ impl Databases {
             devices,
         };
         if made.is_rolled_back() {
-            made.volumes = making.grounds.thin_volumes(making.experiment(), layout);
+            made.volumes = making.targets.thin_volumes(making.experiment(), layout);
         }
         self.made.push(made);
         self.made.len() - 1
@@ -260,7 +260,7 @@ impl Databases {
     /// layouts that lie on one which cannot be kept, with the reason.
     fn keep_volumes(&mut self, making: &mut Making<'_>) -> Vec<(usize, String)> {
         let beneath = self.made.iter().map(|made| &made.volumes);
-        let lost = volumes::keep(beneath, &mut self.directories, making.grounds, making.note);
+        let lost = volumes::keep(beneath, &mut self.directories, making.targets, making.note);
         let made = &self.made;
         let reason = |of: &OfLayout| made[of.made].volumes.iter().find_map(|of| lost.get(of));
         let of_layout = self.of_layout.iter();
@@ -342,7 +342,11 @@ impl Databases {
     }
 
     /// Puts a layout's database back to the loaded state.
-    pub fn restore(&mut self, layout: usize, grounds: &Grounds) -> Result<Restored, DatabaseError> {
+    pub fn restore(
+        &mut self,
+        layout: usize,
+        targets: &LayoutTargets,
+    ) -> Result<Restored, DatabaseError> {
         let started = Instant::now();
         let made = &mut self.made[self.of_layout[&layout].made];
         let is_rolled_back = made.is_rolled_back();
@@ -351,7 +355,7 @@ impl Databases {
             MadeDatabase::Server(_) | MadeDatabase::Remote(_) => None,
         };
         if is_rolled_back {
-            volumes::roll_back(&made.volumes, &mut self.directories, grounds)?;
+            volumes::roll_back(&made.volumes, &mut self.directories, targets)?;
         }
         let mut warnings = Vec::new();
         let report = match &mut made.database {
@@ -409,10 +413,10 @@ impl Databases {
 fn golden_place(
     experiment: &Experiment,
     wanted: &[usize],
-    grounds: &Grounds,
+    targets: &LayoutTargets,
 ) -> Result<PathBuf, DatabaseError> {
     let is_there =
-        |layout: &&usize| !grounds.is_made(**layout) && experiment.layouts[**layout].made.is_none();
+        |layout: &&usize| !targets.is_made(**layout) && experiment.layouts[**layout].made.is_none();
     let path = match (&experiment.plan.golden_path, wanted.iter().find(is_there)) {
         (Some(path), _) => path.as_path(),
         (None, Some(layout)) => &experiment.layouts[*layout].path,

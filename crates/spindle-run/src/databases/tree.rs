@@ -95,7 +95,7 @@ impl ServerTree {
         let mut devices = self.raw.iter().map(|file| &file.device);
         match devices.find(|device| taken.contains(device.path())) {
             None => Ok(()),
-            Some(device) => Err(DatabaseError::Ground(format!(
+            Some(device) => Err(DatabaseError::Target(format!(
                 "{} holds the database of another layout, whose files are made differently: give each its own devices",
                 device.called().display()
             ))),
@@ -129,8 +129,8 @@ impl Databases {
         spec: &ServerSpec,
     ) -> Result<OfLayout, DatabaseError> {
         let experiment = making.experiment();
-        let files = ServerFiles::of(spec, experiment, layout, making.grounds);
-        let files = files.map_err(DatabaseError::Ground)?;
+        let files = ServerFiles::of(spec, experiment, layout, making.targets);
+        let files = files.map_err(DatabaseError::Target)?;
         let (wanted, put_back) = (
             ServerTree::of(spec.kind, &files),
             experiment.put_back(layout),

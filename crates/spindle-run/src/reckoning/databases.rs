@@ -7,7 +7,7 @@ use std::fmt;
 use spindle_engines::sql::{Room, Server, ServerKind, ServerRequest, server};
 use spindle_layout::Shape;
 
-use super::ground::{Ground, Grounds};
+use super::destination::{Destination, Destinations};
 use crate::databases::blocks::shape_of;
 use crate::server_files::request_of;
 use spindle_experiment::{DatabaseSpec, PutBack};
@@ -59,7 +59,7 @@ pub struct Image {
     pub on_devices_bytes: Option<u64>,
     /// How it is put back.
     pub put_back: PutBack,
-    grounds: Vec<Ground>,
+    destinations: Vec<Destination>,
     /// Made by the disk manager, where there is a file system to make files in.
     by_odm: bool,
 }
@@ -67,8 +67,11 @@ pub struct Image {
 impl Files {
     /// Of a layout's database, with what a server adds; and its datafiles on devices, if that is where they lie. `None`
     /// on a server that runs already, which has them.
-    fn of(grounds: Grounds<'_>, layout: usize) -> Option<(Files, Option<Room>, Option<u64>)> {
-        let experiment = grounds.experiment;
+    fn of(
+        destinations: Destinations<'_>,
+        layout: usize,
+    ) -> Option<(Files, Option<Room>, Option<u64>)> {
+        let experiment = destinations.experiment;
         match &experiment.database_of(layout).spec {
             DatabaseSpec::Kernel(spec) => {
                 let files = Files::Kernel(shape_of(experiment, layout, spec));
@@ -79,7 +82,7 @@ impl Files {
                 let request = request_of(spec, experiment, layout);
                 let data_bytes = request.data_bytes;
                 let room = server(kind).room(&request);
-                let (request, on_devices_bytes) = on_devices(grounds, layout, kind, request);
+                let (request, on_devices_bytes) = on_devices(destinations, layout, kind, request);
                 let settings = request.settings.into_iter();
                 let shaping = settings.filter(|(name, _)| server(kind).shapes_files(name));
                 let files = Files::Server {
@@ -112,17 +115,17 @@ impl Files {
 
 /// What is asked of a server whose datafiles lie on raw devices or in a disk group, and how large they are there.
 fn on_devices(
-    grounds: Grounds<'_>,
+    destinations: Destinations<'_>,
     layout: usize,
     kind: ServerKind,
     request: ServerRequest,
 ) -> (ServerRequest, Option<u64>) {
-    let data = grounds.of(layout, "data");
-    if data.has_file_system(grounds.specs) {
+    let data = destinations.of(layout, "data");
+    if data.has_file_system(destinations.specs) {
         return (request, None);
     }
     let data_bytes = request.data_bytes;
-    let Some(devices) = grounds.devices_of(layout, &data) else {
+    let Some(devices) = destinations.devices_of(layout, &data) else {
         let bytes = data_bytes + server(kind).room(&request).total_bytes();
         return (request, Some(bytes));
     };
@@ -144,8 +147,8 @@ impl Golden {
 
 impl Databases {
     /// Those of the layouts that are measured and `can_be_used`.
-    pub fn of(grounds: Grounds<'_>, can_be_used: impl Fn(usize) -> bool) -> Databases {
-        let experiment = grounds.experiment;
+    pub fn of(destinations: Destinations<'_>, can_be_used: impl Fn(usize) -> bool) -> Databases {
+        let experiment = destinations.experiment;
         let layouts: Vec<usize> = experiment
             .candidates()
             .filter(|of| can_be_used(*of))
@@ -156,14 +159,14 @@ impl Databases {
             layouts: layouts.len(),
         };
         for layout in layouts {
-            databases.add(grounds, layout);
+            databases.add(destinations, layout);
         }
         databases
     }
 
-    fn add(&mut self, grounds: Grounds<'_>, layout: usize) {
-        let experiment = grounds.experiment;
-        let Some((files, room, on_devices_bytes)) = Files::of(grounds, layout) else {
+    fn add(&mut self, destinations: Destinations<'_>, layout: usize) {
+        let experiment = destinations.experiment;
+        let Some((files, room, on_devices_bytes)) = Files::of(destinations, layout) else {
             return;
         };
         let known = self.goldens.iter().position(|other| other.files == files);
@@ -175,9 +178,10 @@ impl Databases {
             });
             self.goldens.len() - 1
         });
-        let of_kinds = grounds.of_all_kinds(layout);
+        let of_kinds = destinations.of_all_kinds(layout);
         let mut with_files = of_kinds.iter();
-        let has_files = with_files.any(|ground| ground.has_file_system(grounds.specs));
+        let has_files =
+            with_files.any(|destination| destination.has_file_system(destinations.specs));
         let image = Image {
             golden,
             layout,
@@ -185,7 +189,7 @@ impl Databases {
             on_devices_bytes,
             by_odm: has_files && experiment.layouts[layout].io.method.identifies_files(),
             put_back: experiment.put_back(layout),
-            grounds: of_kinds,
+            destinations: of_kinds,
         };
         let is_shared = experiment.plan.interleave_ms.is_none();
         let mut others = self.images.iter_mut();
@@ -199,7 +203,7 @@ impl Databases {
 impl Image {
     fn is_same(&self, other: &Image) -> bool {
         let of = |image: &Image| (image.golden, image.put_back, image.by_odm);
-        of(self) == of(other) && self.grounds == other.grounds
+        of(self) == of(other) && self.destinations == other.destinations
     }
 
     /// Of layouts that share an image, the one that takes most counts.
@@ -232,7 +236,7 @@ impl fmt::Display for Databases {
 
 #[cfg(test)]
 mod tests {
-    use spindle_layout::{Facts, Plan};
+    use spindle_layout::{Facts, ProvisionPlan};
 
     use super::*;
     use spindle_experiment::{Experiment, specs_of};
@@ -241,12 +245,12 @@ mod tests {
         let experiment = Experiment::parse("test.toml", text, &[]).expect("it is right");
         let layouts: Vec<usize> = (0..experiment.layouts.len()).collect();
         let specs = specs_of(&experiment.layouts, &layouts).expect("a directory");
-        let grounds = Grounds {
+        let destinations = Destinations {
             experiment: &experiment,
             specs: &specs,
-            plan: &Plan::of(&[], &Facts::default(), "test"),
+            plan: &ProvisionPlan::of(&[], &Facts::default(), "test"),
         };
-        Databases::of(grounds, |_| true).to_string()
+        Databases::of(destinations, |_| true).to_string()
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! fit. Only sums that are sure refuse; what trials may add is warned of. `plan` calls this.
 
 mod databases;
-mod ground;
+mod destination;
 mod memory;
 mod room;
 mod text;
@@ -17,7 +17,7 @@ use spindle_io::real::facts::{self, FsFacts};
 use spindle_layout::plan::LookedAt;
 
 pub use databases::Databases;
-pub use ground::Grounds;
+pub use destination::Destinations;
 pub use memory::{MachineMemory, Memory};
 pub use room::Room;
 pub use time::{Time, trials_of};
@@ -29,7 +29,7 @@ use text::about_size;
 #[derive(Clone, Copy)]
 pub struct Seen<'a> {
     /// The experiment, and what is made for it.
-    pub grounds: Grounds<'a>,
+    pub destinations: Destinations<'a>,
     /// Whether a layout can be had here, as far as was looked.
     pub can_be_used: &'a dyn Fn(usize) -> bool,
     /// The file system of a directory.
@@ -55,8 +55,8 @@ pub struct Reckoning {
 impl Reckoning {
     /// Reckons.
     pub fn of(seen: Seen<'_>) -> Reckoning {
-        let experiment = seen.grounds.experiment;
-        let databases = Databases::of(seen.grounds, seen.can_be_used);
+        let experiment = seen.destinations.experiment;
+        let databases = Databases::of(seen.destinations, seen.can_be_used);
         let (_, trials_max) = trials_of(experiment);
         let (rooms, misfits) = Rooms::of(seen, &databases, trials_max);
         let has_databases = !databases.goldens.is_empty();
@@ -70,7 +70,7 @@ impl Reckoning {
             },
             rooms,
             misfits,
-            looked_at: seen.grounds.plan.looked_at(),
+            looked_at: seen.destinations.plan.looked_at(),
         }
     }
 

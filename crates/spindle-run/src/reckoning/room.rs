@@ -12,7 +12,7 @@ use spindle_layout::{DatabaseFiles, Placement, RawDevice, RawSpace, Shape, Targe
 
 use super::Seen;
 use super::databases::{Databases, Files, Image};
-use super::ground::Ground;
+use super::destination::Destination;
 use super::text::about_size;
 use spindle_experiment::{DatabaseSpec, DiskGroup, PutBack};
 
@@ -142,10 +142,10 @@ impl<'a> Rooms<'a> {
         let mut known: Vec<&Path> = Vec::new();
         let made = self
             .seen
-            .grounds
+            .destinations
             .specs
             .iter()
-            .zip(&self.seen.grounds.plan.layouts);
+            .zip(&self.seen.destinations.plan.layouts);
         let made = made.filter(|(_, plan)| plan.obstacles.is_empty());
         for device in made.flat_map(|((spec, _), _)| &spec.devices) {
             let DeviceSpec::File { path, size_bytes } = device else {
@@ -161,7 +161,7 @@ impl<'a> Rooms<'a> {
 
     /// As `run` chooses it: beside the data of the first layout that is a directory, unless the experiment says where.
     fn golden_place(&self) -> PathBuf {
-        let experiment = self.seen.grounds.experiment;
+        let experiment = self.seen.destinations.experiment;
         let mut layouts = experiment.candidates();
         let is_there =
             |of: &usize| experiment.layouts[*of].made.is_none() && (self.seen.can_be_used)(*of);
@@ -183,11 +183,11 @@ impl<'a> Rooms<'a> {
             ("data", data_bytes),
         ];
         for (kind, bytes) in kinds {
-            let ground = self.seen.grounds.of(image.layout, kind);
-            self.put_on(image.layout, &ground, kind, copies * bytes, true);
+            let destination = self.seen.destinations.of(image.layout, kind);
+            self.put_on(image.layout, &destination, kind, copies * bytes, true);
             if image.put_back == PutBack::ThinVolumes {
                 // What is overwritten is kept in the snapshot.
-                self.put_on(image.layout, &ground, "snapshot", bytes, false);
+                self.put_on(image.layout, &destination, "snapshot", bytes, false);
             }
         }
         self.try_to_place(image, shape);
@@ -195,7 +195,8 @@ impl<'a> Rooms<'a> {
 
     /// Places files on raw devices as `run` does, where a whole file lies on one device.
     fn try_to_place(&mut self, image: &Image, shape: &Shape) {
-        let target = |kind| self.target_of(image.layout, &self.seen.grounds.of(image.layout, kind));
+        let target =
+            |kind| self.target_of(image.layout, &self.seen.destinations.of(image.layout, kind));
         let placement = Placement {
             control: target("control"),
             redo: target("redo"),
@@ -203,13 +204,13 @@ impl<'a> Rooms<'a> {
             data: target("data"),
         };
         if let Err(error) = DatabaseFiles::place(shape, &placement, &mut self.raw) {
-            let name = &self.seen.grounds.experiment.layouts[image.layout].name;
+            let name = &self.seen.destinations.experiment.layouts[image.layout].name;
             self.misfits.push(format!("{name}: {error}"));
         }
     }
 
-    fn target_of(&self, layout: usize, ground: &Ground) -> Target {
-        match self.seen.grounds.devices_of(layout, ground) {
+    fn target_of(&self, layout: usize, destination: &Destination) -> Target {
+        match self.seen.destinations.devices_of(layout, destination) {
             Some(devices) => Target::Devices(devices),
             None => Target::Directory(PathBuf::from("/")),
         }
@@ -222,9 +223,9 @@ impl<'a> Rooms<'a> {
         data_bytes: u64,
         room: ServerRoom,
     ) {
-        let (layout, grounds) = (image.layout, self.seen.grounds);
-        let of = |kind| grounds.of_server(layout, kind, server.placed_kinds());
-        let data = grounds.of(layout, "data");
+        let (layout, destinations) = (image.layout, self.seen.destinations);
+        let of = |kind| destinations.of_server(layout, kind, server.placed_kinds());
+        let data = destinations.of(layout, "data");
         let (Some(home), Some(redo), Some(index)) = (of(""), of("redo"), of("index")) else {
             // It is not for this layout: the run says so.
             return;
@@ -252,22 +253,23 @@ impl<'a> Rooms<'a> {
     fn put_on(
         &mut self,
         layout: usize,
-        ground: &Ground,
+        destination: &Destination,
         what: &'static str,
         bytes: u64,
         is_sure: bool,
     ) {
-        let number = match ground {
-            Ground::Directory(path) => return self.put_in(path, what, bytes, is_sure),
-            Ground::Made { number, .. } => *number,
+        let number = match destination {
+            Destination::Directory(path) => return self.put_in(path, what, bytes, is_sure),
+            Destination::Made { number, .. } => *number,
         };
-        let (spec, _) = &self.seen.grounds.specs[number];
-        let plan = &self.seen.grounds.plan.layouts[number];
-        let (key, place, free_bytes) = match self.seen.grounds.devices_of(layout, ground) {
+        let (spec, _) = &self.seen.destinations.specs[number];
+        let plan = &self.seen.destinations.plan.layouts[number];
+        let (key, place, free_bytes) = match self.seen.destinations.devices_of(layout, destination)
+        {
             Some(devices) => {
                 let paths: Vec<PathBuf> = devices.iter().map(|of| of.path().to_owned()).collect();
                 let names: Vec<String> = paths.iter().map(|of| of.display().to_string()).collect();
-                let spec = self.seen.grounds.experiment.spec();
+                let spec = self.seen.destinations.experiment.spec();
                 let usable = |device: &RawDevice| match spec {
                     DatabaseSpec::Kernel(_) => usable_bytes(device.bytes),
                     // Its file is the device.
@@ -281,8 +283,8 @@ impl<'a> Rooms<'a> {
                     LayoutKind::FileSystem(of) => of.type_name.as_str(),
                     _ => "disk group",
                 };
-                let free_bytes = match ground {
-                    Ground::Made {
+                let free_bytes = match destination {
+                    Destination::Made {
                         group: Some(group), ..
                     } => room_of_group(group, &plan.room_bytes),
                     _ => plan.room_bytes.iter().sum(),

@@ -61,7 +61,7 @@ pub fn trials_of(experiment: &Experiment) -> (u64, u64) {
 
 impl Time {
     pub(super) fn of(seen: Seen<'_>, databases: &Databases) -> Time {
-        let experiment = seen.grounds.experiment;
+        let experiment = seen.destinations.experiment;
         let plan = &experiment.plan;
         let (loads_per_s, has_process) = match experiment.spec() {
             DatabaseSpec::Kernel(_) => (KERNEL_LOADS_PER_S, false),
@@ -75,9 +75,9 @@ impl Time {
         for image in &databases.images {
             copied_bytes += databases.goldens[image.golden].bytes();
         }
-        let is_made = !seen.grounds.specs.is_empty();
+        let is_made = !seen.destinations.specs.is_empty();
         let making_ms = if is_made {
-            seen.grounds.plan.estimated_time().as_millis() as u64
+            seen.destinations.plan.estimated_time().as_millis() as u64
         } else {
             0
         };

@@ -11,8 +11,8 @@ use spindle_system::{SystemTree, own_group};
 use super::{RunError, Runner};
 use crate::directory;
 use crate::examine::examine;
-use crate::grounds::Grounds;
 use crate::journal::Event;
+use crate::layout_targets::LayoutTargets;
 use crate::limits::{self, Flushes};
 use crate::same_place;
 use crate::trial::own_cost::OwnCostTask;
@@ -21,10 +21,10 @@ use crate::trial::supervisor::{self, TrialError};
 impl Runner {
     pub(super) fn record_machine(
         &mut self,
-        grounds: &Grounds,
+        targets: &LayoutTargets,
         wanted: &[usize],
     ) -> Result<(), RunError> {
-        let paths = grounds.paths(wanted);
+        let paths = targets.paths(wanted);
         let machine = Machine::capture(&SystemTree::default(), &paths);
         if let Some(before) = &self.state.machine {
             same_place::directories(&self.state.experiment, before, &machine)?;
@@ -70,13 +70,13 @@ impl Runner {
 
     pub(super) fn examine_layouts(
         &mut self,
-        grounds: &Grounds,
+        targets: &LayoutTargets,
         wanted: &[usize],
     ) -> Result<(), RunError> {
         for &index in wanted {
-            let mut examined = examine(&self.state.experiment, grounds, index);
+            let mut examined = examine(&self.state.experiment, targets, index);
             if examined.skip.is_none() {
-                examined.skip = self.make_limit_ready(index, grounds)?;
+                examined.skip = self.make_limit_ready(index, targets)?;
                 let limit = self.limits.get(&index);
                 let notes = &mut examined.layout.notes;
                 notes.extend(
@@ -102,10 +102,10 @@ impl Runner {
     pub(super) fn make_limit_ready(
         &mut self,
         index: usize,
-        grounds: &Grounds,
+        targets: &LayoutTargets,
     ) -> Result<Option<String>, RunError> {
         let experiment = &self.state.experiment;
-        let parts = limits::parts_of(experiment, index, |layout| grounds.paths(&[layout]));
+        let parts = limits::parts_of(experiment, index, |layout| targets.paths(&[layout]));
         let limit = match limits::prepare(experiment, index, &parts) {
             Ok(None) => return Ok(None),
             Ok(Some(limit)) => limit,

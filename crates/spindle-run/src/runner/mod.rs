@@ -22,8 +22,8 @@ use spindle_text::files::Directory;
 
 use crate::databases::Databases;
 use crate::directory::{self, DirectoryError};
-use crate::grounds::{GroundError, Grounds};
 use crate::journal::{Event, Journal, JournalError};
+use crate::layout_targets::{LayoutTargets, TargetError};
 use crate::limits::LayoutLimit;
 use crate::listener::{Listener, Nobody, Said};
 use crate::quiet::Quiet;
@@ -47,7 +47,7 @@ pub enum RunError {
     Journal(#[from] JournalError),
     /// What the layouts stand on cannot be made.
     #[error(transparent)]
-    Ground(#[from] GroundError),
+    Target(#[from] TargetError),
     /// The database's files cannot be made or put back.
     #[error(transparent)]
     Image(#[from] DatabaseError),
@@ -294,11 +294,11 @@ impl Runner {
         let listener = &mut self.listener;
         let mut note = |text: &str| listener.hear(Said::Note(text));
         let began = Instant::now();
-        let grounds = Grounds::prepare(&self.state, wanted, &mut self.looked_at, &mut note)?;
+        let targets = LayoutTargets::prepare(&self.state, wanted, &mut self.looked_at, &mut note)?;
         let run = self.record_devices();
         let run = run.and_then(|()| self.phase_done("making layouts", began.elapsed()));
-        let run = run.and_then(|()| self.run_on(&grounds, wanted, budget));
-        for leftover in grounds.teardown() {
+        let run = run.and_then(|()| self.run_on(&targets, wanted, budget));
+        for leftover in targets.teardown() {
             self.warn(leftover)?;
         }
         run
@@ -321,12 +321,12 @@ impl Runner {
 
     fn run_on(
         &mut self,
-        grounds: &Grounds,
+        targets: &LayoutTargets,
         wanted: &[usize],
         budget: Option<&MemoryBudget>,
     ) -> Result<(), RunError> {
-        self.record_machine(grounds, wanted)?;
-        self.examine_layouts(grounds, wanted)?;
+        self.record_machine(targets, wanted)?;
+        self.examine_layouts(targets, wanted)?;
         self.check_flushes()?;
         if schedule::next_round(&self.state).is_empty() {
             return Ok(());
@@ -338,7 +338,7 @@ impl Runner {
         let mut note = |text: &str| listener.hear(Said::Note(text));
         let began = Instant::now();
         let (mut databases, failed) =
-            Databases::prepare(&self.state, &wanted, grounds, &self.interrupted, &mut note)?;
+            Databases::prepare(&self.state, &wanted, targets, &self.interrupted, &mut note)?;
         let (whole, loading) = (began.elapsed(), databases.loading());
         let noted = self.phase_done("loading databases", loading);
         let copying = whole.saturating_sub(loading);
@@ -348,7 +348,7 @@ impl Runner {
             .try_for_each(|(layout, reason)| self.skip(layout, reason));
         let run = noted
             .and(skipped)
-            .and_then(|()| self.run_rounds(&mut databases, grounds, budget));
+            .and_then(|()| self.run_rounds(&mut databases, targets, budget));
         for leftover in databases.remove() {
             self.warn(leftover)?;
         }
@@ -369,7 +369,7 @@ impl Runner {
     fn run_rounds(
         &mut self,
         databases: &mut Databases,
-        grounds: &Grounds,
+        targets: &LayoutTargets,
         budget: Option<&MemoryBudget>,
     ) -> Result<(), RunError> {
         let run = schedule::next_run(&self.state);
@@ -381,12 +381,12 @@ impl Runner {
             let left = schedule::trials_left(&self.state);
             self.listener.hear(Said::TrialsLeft(left));
             if let Some(turn_ms) = self.state.experiment.plan.interleave_ms {
-                self.run_by_turns(&round, turn_ms, databases, grounds, budget)?;
+                self.run_by_turns(&round, turn_ms, databases, targets, budget)?;
                 continue;
             }
             for planned in round {
                 self.check_interrupted()?;
-                self.run_trial(planned, databases, grounds, budget)?;
+                self.run_trial(planned, databases, targets, budget)?;
             }
         }
     }

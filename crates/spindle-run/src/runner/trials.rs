@@ -12,17 +12,18 @@ use spindle_system::DeviceNumber;
 use spindle_system::memory::MemoryBudget;
 
 use super::{RunError, Runner};
+use crate::answers;
 use crate::databases::Databases;
 use crate::finished_trial::FinishedTrial;
-use crate::grounds::Grounds;
 use crate::journal::Event;
+use crate::layout_targets::LayoutTargets;
 use crate::limits::LayoutLimit;
 use crate::listener::Said;
 use crate::observe::device_probe;
 use crate::replay::CaseKey;
 use crate::restored::Restored;
 use crate::schedule::Planned;
-use crate::trial::protocol::{Outcome, Task};
+use crate::trial::protocol::{Task, TrialOutcome};
 use crate::trial::supervisor::{self, Bounds, TrialError};
 
 /// Samples of throughput in a measured time, about; between 100 ms and 3 s apart.
@@ -47,19 +48,19 @@ impl Runner {
         case: (usize, u32),
         round: u32,
         databases: &mut Databases,
-        grounds: &Grounds,
+        targets: &LayoutTargets,
     ) -> Result<Option<Restored>, RunError> {
         let (layout, _) = case;
-        grounds.check_devices()?;
-        match databases.restore(layout, grounds) {
+        targets.check_devices()?;
+        match databases.restore(layout, targets) {
             Ok(restored) => Ok(Some(restored)),
             Err(_) if self.interrupted.load(Ordering::Relaxed) => Err(RunError::Interrupted),
             // A device of Spindle's own that fails takes its layout along, and no other; so does an existing server.
-            Err(error) if grounds.is_made(layout) || databases.are_remote() => {
+            Err(error) if targets.is_made(layout) || databases.are_remote() => {
                 databases.written(layout, None);
                 let reason = format!("restoring the database: {error}");
                 self.trial_failed(case, round, reason)?;
-                grounds.check_devices()?;
+                targets.check_devices()?;
                 Ok(None)
             }
             Err(error) => Err(error.into()),
@@ -70,11 +71,11 @@ impl Runner {
         &mut self,
         planned: Planned,
         databases: &mut Databases,
-        grounds: &Grounds,
+        targets: &LayoutTargets,
         budget: Option<&MemoryBudget>,
     ) -> Result<(), RunError> {
         let began = Instant::now();
-        let Some(prepared) = self.prepare(planned, databases, grounds)? else {
+        let Some(prepared) = self.prepare(planned, databases, targets)? else {
             return Ok(());
         };
         let (layout, _) = planned.case;
@@ -86,7 +87,7 @@ impl Runner {
         let outcome = supervisor::run(&prepared.task, bounds, &self.interrupted, |heard| {
             listener.hear(Said::TrialGoesOn(heard));
         });
-        self.conclude(prepared, outcome, began.elapsed(), databases, grounds)
+        self.conclude(prepared, outcome, began.elapsed(), databases, targets)
     }
 
     /// Puts a case's database back and waits until its devices are at rest; `None` when that failed its trial.
@@ -94,7 +95,7 @@ impl Runner {
         &mut self,
         planned: Planned,
         databases: &mut Databases,
-        grounds: &Grounds,
+        targets: &LayoutTargets,
     ) -> Result<Option<Prepared>, RunError> {
         let Planned { round, case, .. } = planned;
         let (layout, clients) = case;
@@ -109,7 +110,7 @@ impl Runner {
             clients,
             round,
         })?;
-        let Some(restored) = self.put_back(case, round, databases, grounds)? else {
+        let Some(restored) = self.put_back(case, round, databases, targets)? else {
             return Ok(None);
         };
         let quiet = self.wait_for_quiet(&databases.devices(layout))?;
@@ -127,10 +128,10 @@ impl Runner {
     pub(super) fn conclude(
         &mut self,
         prepared: Prepared,
-        outcome: Result<Outcome, TrialError>,
+        outcome: Result<TrialOutcome, TrialError>,
         whole: Duration,
         databases: &mut Databases,
-        grounds: &Grounds,
+        targets: &LayoutTargets,
     ) -> Result<(), RunError> {
         let Planned {
             round,
@@ -140,8 +141,9 @@ impl Runner {
         let (layout, _) = case;
         let (quiet, probe) = (prepared.quiet, prepared.probe);
         match outcome {
-            Ok(outcome) => {
+            Ok(mut outcome) => {
                 databases.written(layout, Some(&outcome.written));
+                self.keep_answers(case, round, &mut outcome)?;
                 let plan = &self.state.experiment.plan;
                 let conditions = Conditions {
                     run: (plan.runs > 1).then(|| plan.run_of(round)),
@@ -165,9 +167,25 @@ impl Runner {
             Err(TrialError::Failed(error)) => {
                 databases.written(layout, None);
                 self.trial_failed(case, round, error.to_string())?;
-                Ok(grounds.check_devices()?)
+                Ok(targets.check_devices()?)
             }
         }
+    }
+
+    /// Keeps what queries were answered, where the workload keeps it, and notes what is wrong with it.
+    fn keep_answers(
+        &self,
+        (layout, clients): CaseKey,
+        round: u32,
+        outcome: &mut TrialOutcome,
+    ) -> Result<(), RunError> {
+        let trial = format!("layout{}-clients{clients}-round{round}", layout + 1);
+        let warnings = answers::keep(&self.directory, &trial, &outcome.answers)?;
+        outcome.warnings.extend(warnings);
+        if let Some(right) = answers::found_right(&outcome.answers) {
+            outcome.check = format!("{}; {right}", outcome.check);
+        }
+        Ok(())
     }
 
     /// Keeps a trial that counts, or sets one aside that is in doubt: its round is not done then, and tries it again.

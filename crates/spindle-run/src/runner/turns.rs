@@ -9,10 +9,10 @@ use spindle_system::memory::MemoryBudget;
 use super::trials::Prepared;
 use super::{RunError, Runner};
 use crate::databases::Databases;
-use crate::grounds::Grounds;
+use crate::layout_targets::LayoutTargets;
 use crate::listener::Said;
 use crate::schedule::{self, Planned};
-use crate::trial::protocol::{Outcome, Progress};
+use crate::trial::protocol::{Progress, TrialOutcome};
 use crate::trial::supervisor::{Bounds, TrialByTurns, TrialError};
 
 /// A trial under way.
@@ -28,7 +28,7 @@ impl Runner {
         round: &[Planned],
         turn_ms: u64,
         databases: &mut Databases,
-        grounds: &Grounds,
+        targets: &LayoutTargets,
         budget: Option<&MemoryBudget>,
     ) -> Result<(), RunError> {
         databases.exchange_images();
@@ -38,11 +38,11 @@ impl Runner {
             let mut underway = Vec::new();
             for planned in trials {
                 self.check_interrupted()?;
-                underway.extend(self.start_by_turns(planned, databases, grounds, budget)?);
+                underway.extend(self.start_by_turns(planned, databases, targets, budget)?);
             }
             let turns = self.state.experiment.plan.measure_ms.div_ceil(turn_ms);
             for turn in 0..turns {
-                self.take_turns(&mut underway, turn, databases, grounds)?;
+                self.take_turns(&mut underway, turn, databases, targets)?;
             }
             let taking_turns = began.elapsed();
             for Underway { prepared, trial } in underway {
@@ -50,7 +50,7 @@ impl Runner {
                 self.say_whose_turn(&prepared);
                 let outcome = trial.end(&self.interrupted);
                 let whole = taking_turns / count + began.elapsed();
-                self.conclude(prepared, outcome, whole, databases, grounds)?;
+                self.conclude(prepared, outcome, whole, databases, targets)?;
             }
         }
         Ok(())
@@ -61,11 +61,11 @@ impl Runner {
         &mut self,
         planned: Planned,
         databases: &mut Databases,
-        grounds: &Grounds,
+        targets: &LayoutTargets,
         budget: Option<&MemoryBudget>,
     ) -> Result<Option<Underway>, RunError> {
         let began = Instant::now();
-        let Some(prepared) = self.prepare(planned, databases, grounds)? else {
+        let Some(prepared) = self.prepare(planned, databases, targets)? else {
             return Ok(None);
         };
         let (layout, _) = planned.case;
@@ -78,8 +78,8 @@ impl Runner {
         match TrialByTurns::start(&prepared.task, bounds, &self.interrupted, hear) {
             Ok(trial) => Ok(Some(Underway { prepared, trial })),
             Err(error) => {
-                let failed: Result<Outcome, TrialError> = Err(error);
-                self.conclude(prepared, failed, began.elapsed(), databases, grounds)?;
+                let failed: Result<TrialOutcome, TrialError> = Err(error);
+                self.conclude(prepared, failed, began.elapsed(), databases, targets)?;
                 Ok(None)
             }
         }
@@ -91,7 +91,7 @@ impl Runner {
         underway: &mut Vec<Underway>,
         turn: u64,
         databases: &mut Databases,
-        grounds: &Grounds,
+        targets: &LayoutTargets,
     ) -> Result<(), RunError> {
         let Some(round) = underway.first().map(|one| one.prepared.planned.round) else {
             return Ok(());
@@ -108,7 +108,7 @@ impl Runner {
         }
         for (index, error) in failed.into_iter().rev() {
             let prepared = underway.remove(index).prepared;
-            self.conclude(prepared, Err(error), Duration::ZERO, databases, grounds)?;
+            self.conclude(prepared, Err(error), Duration::ZERO, databases, targets)?;
         }
         Ok(())
     }

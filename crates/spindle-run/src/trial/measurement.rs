@@ -14,17 +14,17 @@ use spindle_workload::driver::{KindRecord, Running, TimeSpent};
 
 use super::channel::say;
 use super::clients::Window;
-use super::heartbeat::Heartbeat;
-use super::moment::{
-    Moment, ProcessCounts, cache_use, cpu_per_transaction, cpu_shares, device_counts, done_on,
-    fetched_bytes, io_calls, physical_counts, response_time_between, statements, tool_counts,
-    waits, waits_between,
+use super::counter_snapshot::{
+    CounterSnapshot, ProcessCounts, cache_use, cpu_per_transaction, cpu_shares, device_counts,
+    done_on, fetched_bytes, io_calls, physical_counts, response_time_between, statements,
+    tool_counts, waits, waits_between,
 };
+use super::heartbeat::Heartbeat;
 use super::open_loop;
 use super::page_cache::{PAGE_BYTES, cached_pages_of, dirty_bytes_of, not_direct};
 use super::promise::promise_of;
 use super::protocol::{
-    Outcome, Progress, Report, Task, TrialDatabase, Word, data_paths, file_paths,
+    Progress, Report, Task, TrialDatabase, TrialOutcome, Word, data_paths, file_paths,
 };
 use super::query_run::query_run;
 use super::response_time::{CLIENT_THREADS, MeanTime};
@@ -95,8 +95,8 @@ struct Watched {
 /// What was counted while the clients were at work.
 struct Measured {
     warm_up: Option<WarmUp>,
-    begin: Moment,
-    end: Moment,
+    begin: CounterSnapshot,
+    end: CounterSnapshot,
     watched: Watched,
     system: SystemSeries,
 }
@@ -126,9 +126,9 @@ struct Aftermath {
 }
 
 impl Measurement<'_> {
-    fn moment(&self, sampler: &Sampler) -> Moment {
+    fn moment(&self, sampler: &Sampler) -> CounterSnapshot {
         let at_ns = self.env.now();
-        Moment {
+        CounterSnapshot {
             at_ns,
             committed: self.running.committed(),
             committed_by_client: self.running.committed_by_client(),
@@ -155,7 +155,7 @@ impl Measurement<'_> {
     }
 
     /// Of what use the buffer cache was; `None` where its size is not known.
-    fn cache_use(&self, begin: &Moment, end: &Moment) -> Option<CacheUse> {
+    fn cache_use(&self, begin: &CounterSnapshot, end: &CounterSnapshot) -> Option<CacheUse> {
         let cache_bytes = match &self.task.database {
             TrialDatabase::Kernel(kernel) => kernel.spec.memory.buffer_cache_bytes,
             TrialDatabase::Server(server) => server.request.buffer_cache_bytes,
@@ -181,7 +181,7 @@ impl Measurement<'_> {
     }
 
     /// Measures it, and lets the clients go. Error: why it counts for nothing, for people.
-    pub async fn carry_out(mut self, heartbeat: Heartbeat) -> Result<Outcome, EngineError> {
+    pub async fn carry_out(mut self, heartbeat: Heartbeat) -> Result<TrialOutcome, EngineError> {
         let measured = self.measure(&heartbeat).await?;
         self.check_limit(&measured.begin, &measured.end)?;
         self.check_errors(&measured.begin, &measured.end)?;
@@ -307,7 +307,7 @@ impl Measurement<'_> {
     }
 
     /// The time measured: what ends with the last transaction ends when the last client does.
-    fn at_work_ns(&self, begin: &Moment, end: &Moment) -> u64 {
+    fn at_work_ns(&self, begin: &CounterSnapshot, end: &CounterSnapshot) -> u64 {
         let is_counted = self.task.workload.transactions.are_counted();
         match self.running.at_work_ns() {
             Some((first_ns, last_ns)) if is_counted => last_ns - first_ns,
@@ -316,7 +316,7 @@ impl Measurement<'_> {
     }
 
     /// Transactions committed meanwhile.
-    fn transactions(&self, begin: &Moment, end: &Moment) -> u64 {
+    fn transactions(&self, begin: &CounterSnapshot, end: &CounterSnapshot) -> u64 {
         match self.task.workload.transactions.are_counted() {
             true => end.committed,
             false => end.committed - begin.committed,
@@ -324,7 +324,7 @@ impl Measurement<'_> {
     }
 
     /// All of it, put together.
-    fn outcome(&mut self, seen: Measured, aftermath: Aftermath) -> Outcome {
+    fn outcome(&mut self, seen: Measured, aftermath: Aftermath) -> TrialOutcome {
         let (begin, end) = (&seen.begin, &seen.end);
         let at_work_ns = self.at_work_ns(begin, end);
         let flush = aftermath.flush;
@@ -341,7 +341,7 @@ impl Measurement<'_> {
         warnings.extend(failed_for_good(errors, self.running.first_error()));
         let (cpu, steal_percent) = cpu_shares(begin, end);
         let is_sampled = self.engine.counters().waits_are_sampled();
-        Outcome {
+        TrialOutcome {
             transactions,
             retries: end.retries - begin.retries,
             deadlocks: end.deadlocks - begin.deadlocks,
@@ -377,6 +377,7 @@ impl Measurement<'_> {
             cache: self.cache_use(begin, end),
             io_calls: self.is_embedded().then(|| io_calls(begin, end)),
             check: aftermath.check,
+            answers: self.engine.kept_answers(),
             space: space(&**self.engine),
             written: Vec::new(),
             promise: promise_of(&**self.engine, &self.task.database),
@@ -395,7 +396,7 @@ impl Measurement<'_> {
 
     /// What the clients did in the measured time: since they were started, where what ends with the last transaction is
     /// measured from the first on.
-    fn window(&self, begin: &Moment, end: &Moment) -> Window {
+    fn window(&self, begin: &CounterSnapshot, end: &CounterSnapshot) -> Window {
         let is_counted = self.task.workload.transactions.are_counted();
         let ended = end.committed_by_client.iter();
         let ended_before = begin.committed_by_client.iter();
@@ -433,7 +434,11 @@ impl Measurement<'_> {
     }
 
     /// A trial whose devices did more than the limit allows does not count for its layout.
-    fn check_limit(&self, begin: &Moment, end: &Moment) -> Result<(), EngineError> {
+    fn check_limit(
+        &self,
+        begin: &CounterSnapshot,
+        end: &CounterSnapshot,
+    ) -> Result<(), EngineError> {
         let time = Duration::from_nanos(end.at_ns - begin.at_ns);
         let charged = begin.charged.iter().zip(&end.charged);
         for (limited, (before, after)) in self.task.limited.iter().zip(charged) {
@@ -456,7 +461,11 @@ impl Measurement<'_> {
     }
 
     /// A trial in which too many transactions failed for good does not count for its layout.
-    fn check_errors(&self, begin: &Moment, end: &Moment) -> Result<(), EngineError> {
+    fn check_errors(
+        &self,
+        begin: &CounterSnapshot,
+        end: &CounterSnapshot,
+    ) -> Result<(), EngineError> {
         let (errors, done) = (end.errors - begin.errors, end.committed - begin.committed);
         let limit_percent = self.task.workload.error_limit_percent;
         let percent = 100.0 * errors as f64 / (errors + done).max(1) as f64;
@@ -603,7 +612,7 @@ impl Measurement<'_> {
     }
 
     /// What each statement took; queries have a place of their own.
-    fn statements(&self, begin: &Moment, end: &Moment) -> Vec<StatementTime> {
+    fn statements(&self, begin: &CounterSnapshot, end: &CounterSnapshot) -> Vec<StatementTime> {
         let transactions = &self.task.workload.transactions;
         match (transactions.queries(), transactions.are_counted()) {
             (Some(_), _) => Vec::new(),
@@ -704,8 +713,8 @@ pub(super) fn milliseconds(since: Instant) -> u64 {
 
 /// What a trial on an existing server can tell: what this machine did meanwhile says nothing of the server, not
 /// even where it is this machine's.
-fn as_seen_from_outside(outcome: Outcome) -> Outcome {
-    Outcome {
+fn as_seen_from_outside(outcome: TrialOutcome) -> TrialOutcome {
+    TrialOutcome {
         device: None,
         fetched_bytes: None,
         response_time: None,

@@ -2,18 +2,18 @@
 //! runs in a process of its own, so that memory can be held to a budget, processor time is the database's alone, and
 //! whatever happens to it the run goes on. [`protocol`] is what the two processes say to each other, [`worker`] the
 //! process that measures, `measurement` what it measures when, `panics` what becomes of its own mistakes, `heartbeat`
-//! whether it stood still, `moment` what it counts, `page_cache` what that holds of its files, `query_run` what became
-//! of queries, [`response_time`] what became of a transaction's time, [`series_recorder`] what the system did
-//! meanwhile, [`own_cost`] what Spindle itself costs, measured in the same way, [`limit_probe`] whether a limit holds,
-//! `open_loop` what a trial needs whose load arrives at a rate, `turns` what one needs that is measured by turns;
-//! [`supervisor`] the side that starts the process and listens. Only the run calls the supervisor.
+//! whether it stood still, `counter_snapshot` what it counts, `page_cache` what that holds of its files, `query_run`
+//! what became of queries, [`response_time`] what became of a transaction's time, [`series_recorder`] what the system
+//! did meanwhile, [`own_cost`] what Spindle itself costs, measured in the same way, [`limit_probe`] whether a limit
+//! holds, `open_loop` what a trial needs whose load arrives at a rate, `turns` what one needs that is measured by
+//! turns; [`supervisor`] the side that starts the process and listens. Only the run calls the supervisor.
 
 mod channel;
 mod clients;
+mod counter_snapshot;
 mod heartbeat;
 pub mod limit_probe;
 mod measurement;
-mod moment;
 mod open_loop;
 pub mod own_cost;
 mod page_cache;

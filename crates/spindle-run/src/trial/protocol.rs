@@ -23,6 +23,7 @@ use spindle_result::{
 };
 use spindle_system::DeviceNumber;
 use spindle_system::io_limit::Rates;
+use spindle_workload::sql::KeptAnswer;
 
 /// What a worker is started for.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -167,7 +168,7 @@ pub enum Report {
     /// Its clients pause; it waits for a word.
     AtRest,
     /// The trial is over.
-    Done(Box<Outcome>),
+    Done(Box<TrialOutcome>),
     /// What Spindle itself costs is known.
     OwnCost(OwnCost),
     /// A limit was tried.
@@ -200,7 +201,7 @@ pub type WrittenRuns = Vec<(Place, Vec<(u64, u64)>)>;
 
 /// What a trial found.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Outcome {
+pub struct TrialOutcome {
     /// Transactions committed in the measured time.
     pub transactions: u64,
     /// Transactions tried again in it.
@@ -284,6 +285,9 @@ pub struct Outcome {
     pub io_calls: Option<IoCalls>,
     /// What the workload's check said.
     pub check: String,
+    /// Answers that clients were given, where they are kept.
+    #[serde(default)]
+    pub answers: Vec<KeptAnswer>,
     /// Space of every segment in the end.
     pub space: Vec<SegmentSpace>,
     /// Where it wrote.

@@ -15,7 +15,7 @@ use spindle_engines::sql::server;
 
 use super::limit_probe::LimitProbe;
 use super::own_cost::OwnCostTask;
-use super::protocol::{Order, Outcome, Progress, Report, Task, TrialDatabase, Word};
+use super::protocol::{Order, Progress, Report, Task, TrialDatabase, TrialOutcome, Word};
 use spindle_result::OwnCost;
 use spindle_system::disk::DiskCounters;
 use spindle_system::io_limit::{IoGroup, IoLimit};
@@ -82,7 +82,7 @@ pub fn run(
     bounds: Bounds<'_>,
     interrupted: &AtomicBool,
     mut progress: impl FnMut(&Progress),
-) -> Result<Outcome, TrialError> {
+) -> Result<TrialOutcome, TrialError> {
     let order = Order::Trial(Box::new(task.clone()));
     let mut at_work = false;
     converse(&order, bounds, interrupted, |worker, report| match report {
@@ -154,7 +154,7 @@ impl TrialByTurns {
     }
 
     /// Lets it look at what it leaves behind, and end.
-    pub fn end(mut self, interrupted: &AtomicBool) -> Result<Outcome, TrialError> {
+    pub fn end(mut self, interrupted: &AtomicBool) -> Result<TrialOutcome, TrialError> {
         self.wake(&Word::End)?;
         self.conversation
             .hear_until(interrupted, |_, report| match report {

@@ -8,11 +8,11 @@ use spindle_system::disk::DiskCounters;
 use spindle_system::sampler::{DiskSample, Sample};
 use spindle_workload::driver::StatementTotal;
 
-use super::moment::{Moment, ProcessCounts};
+use super::counter_snapshot::{CounterSnapshot, ProcessCounts};
 
-impl Moment {
+impl CounterSnapshot {
     /// Puts this moment, the end of the turns so far, off by what was counted from `begin` to `end`, another turn.
-    pub(super) fn put_off(&mut self, begin: &Moment, end: &Moment) {
+    pub(super) fn put_off(&mut self, begin: &CounterSnapshot, end: &CounterSnapshot) {
         let add = |sum: &mut u64, begin: u64, end: u64| *sum += end.saturating_sub(begin);
         add(&mut self.at_ns, begin.at_ns, end.at_ns);
         add(&mut self.committed, begin.committed, end.committed);

@@ -16,7 +16,7 @@ use spindle_io::real::{RealEnv, block_on, facts};
 use super::channel::say;
 use super::heartbeat::Heartbeat;
 use super::measurement::{Measurement, milliseconds};
-use super::protocol::{Order, Outcome, Report, Task, TrialDatabase, Word};
+use super::protocol::{Order, Report, Task, TrialDatabase, TrialOutcome, Word};
 use super::{limit_probe, open_loop, own_cost, panics};
 use spindle_result::TrialTimes;
 
@@ -84,7 +84,7 @@ fn words_of_run(
 async fn measure(
     task: &Task,
     lines: impl Iterator<Item = std::io::Result<String>> + Send + 'static,
-) -> Result<Outcome, EngineError> {
+) -> Result<TrialOutcome, EngineError> {
     let env: Arc<dyn Env> = RealEnv::new(task.seed);
     let began = Instant::now();
     let engine = open(task, &env).await?;

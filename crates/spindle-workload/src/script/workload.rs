@@ -18,7 +18,7 @@ use super::value::{Scalar, Variable};
 use crate::session::SessionError;
 use crate::sql::connection::{LoadPart, SqlConnection};
 use crate::sql::dialect::Dialect;
-use crate::sql::kind::{Ground, Kind, Made};
+use crate::sql::kind::{Kind, Made, MadeFor};
 use crate::sql::{Origin, SqlTransaction, SqlWorkload};
 use crate::workload::{Acknowledged, Client};
 
@@ -158,9 +158,9 @@ fn check_dumps(load: &[LoadFile], dialect: Dialect) -> Result<(), Refusal> {
 }
 
 impl Kind for ScriptSettings {
-    fn make(&self, ground: &Ground) -> Made {
-        let dialect = ground.dialect.unwrap_or(Dialect::Postgres);
-        let made = self.workload(dialect, ground.clients, ground.seed);
+    fn make(&self, made_for: &MadeFor) -> Made {
+        let dialect = made_for.dialect.unwrap_or(Dialect::Postgres);
+        let made = self.workload(dialect, made_for.clients, made_for.seed);
         let made = made.map_err(|(file, mistake)| format!("{}: {}", file.name, mistake.message));
         Made::Sql(Arc::new(
             made.expect("scripts are read when the experiment is"),
@@ -179,8 +179,8 @@ impl Kind for ScriptSettings {
         dumps.collect()
     }
 
-    fn check(&self, ground: &Ground) -> Result<(), Refusal> {
-        let Some(dialect) = ground.dialect else {
+    fn check(&self, made_for: &MadeFor) -> Result<(), Refusal> {
+        let Some(dialect) = made_for.dialect else {
             return Ok(());
         };
         if self.scripts.is_empty() {

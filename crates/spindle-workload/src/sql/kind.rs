@@ -13,7 +13,7 @@ use crate::workload::Workload;
 
 /// The database that a workload is made for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Ground {
+pub struct MadeFor {
     /// Loaded data, bytes.
     pub data_bytes: u64,
     /// Size of a block, bytes.
@@ -77,7 +77,7 @@ impl Made {
 /// The settings of a workload, and what follows from them.
 pub trait Kind {
     /// Makes it.
-    fn make(&self, ground: &Ground) -> Made;
+    fn make(&self, made_for: &MadeFor) -> Made;
 
     /// How a trial of it goes.
     fn pace(&self) -> Pace {
@@ -98,7 +98,7 @@ pub trait Kind {
     ///
     /// # Errors
     /// The first thing found.
-    fn check(&self, _: &Ground) -> Result<(), Refusal> {
+    fn check(&self, _: &MadeFor) -> Result<(), Refusal> {
         Ok(())
     }
 
@@ -124,8 +124,8 @@ pub trait Kind {
 }
 
 /// Refuses `room_for` where the database grows by itself.
-pub(super) fn check_room(ground: &Ground, is_given: bool) -> Result<(), Refusal> {
-    match ground.dialect {
+pub(super) fn check_room(made_for: &MadeFor, is_given: bool) -> Result<(), Refusal> {
+    match made_for.dialect {
         Some(_) if is_given => Err(Refusal {
             keys: &["room_for"],
             title: "room_for means nothing to a database that speaks SQL".to_owned(),

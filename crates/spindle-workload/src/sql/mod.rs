@@ -23,6 +23,7 @@ pub use rows::RowsInSql;
 pub use tpcb::Tpcb;
 pub use tpcc::{Mix, Sizes, Tpcc};
 pub use tpch::Tpch;
+pub use tpch::answers::KeptAnswer;
 pub use value::Value;
 pub use work::SqlWork;
 
@@ -117,6 +118,11 @@ pub trait SqlWorkload: Send + Sync {
     /// Whether it is of interest what transactions write to temporary files.
     fn watches_temporary_space(&self) -> bool {
         false
+    }
+
+    /// Answers that clients were given, where they are kept.
+    fn kept_answers(&self) -> Vec<KeptAnswer> {
+        Vec::new()
     }
 
     /// The client's next transaction.

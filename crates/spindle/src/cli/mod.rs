@@ -254,10 +254,16 @@ struct Changed {
     /// A first look: three rounds of 2 seconds.
     #[arg(long)]
     quick: bool,
+    /// Keeps what the queries of tpch or tpcd were answered, as CSV files in the run directory.
+    #[arg(long)]
+    keep_answers: bool,
 }
 
 impl Changed {
-    fn changes(&self) -> Changes<'_> {
+    fn changes(&mut self) -> Changes<'_> {
+        if self.keep_answers {
+            self.sets.push("workload.keep_answers=true".to_owned());
+        }
         Changes {
             sets: &self.sets,
             vary: &self.vary,
@@ -336,7 +342,7 @@ fn carry_out(arguments: Arguments) -> ExitCode {
         Command::Run {
             file,
             out,
-            changed,
+            mut changed,
             show,
             watch,
         } => match experiment_to_run(&file, changed.changes()) {
@@ -346,11 +352,12 @@ fn carry_out(arguments: Arguments) -> ExitCode {
         Command::Try(asked) => ask::carry_out(asked),
         Command::Calibrate(asked) => calibrate::carry_out(asked),
         Command::Init(asked) => init::carry_out(&asked),
-        Command::Plan { file, changed } => match Experiment::read_changed(&file, changed.changes())
-        {
-            Ok(experiment) => show_plan(experiment),
-            Err(error) => wrong_experiment(&error),
-        },
+        Command::Plan { file, mut changed } => {
+            match Experiment::read_changed(&file, changed.changes()) {
+                Ok(experiment) => show_plan(experiment),
+                Err(error) => wrong_experiment(&error),
+            }
+        }
         Command::Examples { copy } => words::examples(copy.as_deref()),
         Command::Explain { word } => words::explain(&word.join(" ")),
         Command::Clean { dry_run } => show_cleaning(dry_run),

@@ -10,7 +10,7 @@ use clap::{Args, ValueEnum};
 use super::{RUNS, fail, style_of_output};
 use crate::list;
 use crate::say;
-use spindle_report::compare::{self, Options, Outcome, RunComparison, Side};
+use spindle_report::compare::{self, Conclusion, Options, RunComparison, Side};
 use spindle_report::{export, show};
 use spindle_result::StoredRun;
 use spindle_run::directory;
@@ -157,15 +157,15 @@ pub(super) fn compare(asked: &Compare) -> ExitCode {
     if let Err(error) = say::result(&text) {
         return trouble(&format!("standard output takes no more: {error}"));
     }
-    match Outcome::of_all(
+    match Conclusion::of_all(
         comparisons
             .iter()
             .map(|(_, comparison)| comparison.outcome()),
     ) {
-        Outcome::NoRegression => ExitCode::SUCCESS,
-        Outcome::Regression => ExitCode::from(1),
-        Outcome::NothingJudged => ExitCode::from(3),
-        Outcome::TooImprecise => ExitCode::from(4),
+        Conclusion::NoRegression => ExitCode::SUCCESS,
+        Conclusion::Regression => ExitCode::from(1),
+        Conclusion::NothingJudged => ExitCode::from(3),
+        Conclusion::TooImprecise => ExitCode::from(4),
     }
 }
 

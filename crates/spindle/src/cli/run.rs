@@ -16,6 +16,7 @@ use crate::{plan, reports, say};
 use spindle_experiment::Experiment;
 use spindle_report::{brief, table};
 use spindle_result::RunResult;
+use spindle_run::answers;
 use spindle_run::directory::{self, DirectoryError};
 use spindle_run::examine::refused_combinations;
 use spindle_run::listener::Listener;
@@ -156,6 +157,15 @@ fn fail_midway(runner: Runner, reason: &str, path: &Path) -> ExitCode {
     code
 }
 
+/// Where answers are kept, if they are.
+fn kept_answers(directory: &Path) -> String {
+    let answers = directory.join(answers::NAME);
+    match answers.is_dir() {
+        true => format!("answers: {}\n", answers.display()),
+        false => String::new(),
+    }
+}
+
 /// Prints the result of a run.
 pub(super) fn show_result(result: &RunResult, directory: &Path, show: &Show) -> ExitCode {
     let report = directory.join("report.html");
@@ -165,9 +175,10 @@ pub(super) fn show_result(result: &RunResult, directory: &Path, show: &Show) -> 
             brief::render(result, &report.display().to_string(), style_of_output())
         }
         false => format!(
-            "{}\nreport: {}\n",
+            "{}\nreport: {}\n{}",
             table::render(result, style_of_output()),
-            report.display()
+            report.display(),
+            kept_answers(directory)
         ),
     };
     if let Err(error) = say::result(&text) {

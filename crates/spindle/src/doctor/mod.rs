@@ -14,7 +14,7 @@ use spindle_system::SystemTree;
 
 /// How something stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Standing {
+enum Health {
     /// As it should be.
     Ok,
     /// Results suffer from it.
@@ -26,7 +26,7 @@ enum Standing {
 /// One line of the report.
 #[derive(Debug)]
 struct Finding {
-    standing: Standing,
+    health: Health,
     /// What was looked at, and what it is.
     what: String,
     /// What it means for results, and the remedy; empty when all is well.
@@ -36,7 +36,7 @@ struct Finding {
 impl Finding {
     fn ok(what: impl Into<String>) -> Finding {
         Finding {
-            standing: Standing::Ok,
+            health: Health::Ok,
             what: what.into(),
             advice: String::new(),
         }
@@ -44,7 +44,7 @@ impl Finding {
 
     fn warn(what: impl Into<String>, advice: impl Into<String>) -> Finding {
         Finding {
-            standing: Standing::Warn,
+            health: Health::Warn,
             what: what.into(),
             advice: advice.into(),
         }
@@ -52,7 +52,7 @@ impl Finding {
 
     fn missing(what: impl Into<String>, advice: impl Into<String>) -> Finding {
         Finding {
-            standing: Standing::Missing,
+            health: Health::Missing,
             what: what.into(),
             advice: advice.into(),
         }
@@ -88,10 +88,10 @@ fn show(sections: &[(&str, Vec<Finding>)]) -> String {
     for (heading, findings) in sections {
         let _ = writeln!(text, "{heading}");
         for finding in findings {
-            let word = match finding.standing {
-                Standing::Ok => "ok",
-                Standing::Warn => "warn",
-                Standing::Missing => "missing",
+            let word = match finding.health {
+                Health::Ok => "ok",
+                Health::Warn => "warn",
+                Health::Missing => "missing",
             };
             let _ = writeln!(text, "  {word:<8} {}", finding.what);
             if !finding.advice.is_empty() {

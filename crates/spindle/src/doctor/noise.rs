@@ -311,14 +311,14 @@ fn disk(disk: &BlockDevice) -> Vec<Finding> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::doctor::Standing;
+    use crate::doctor::Health;
     use spindle_system::fixture::Fixture;
 
     fn warnings(fixture: &Fixture, sampled: &Sampled) -> String {
         let findings = find(&fixture.files(), sampled);
         let noisy = findings
             .iter()
-            .filter(|finding| finding.standing == Standing::Warn);
+            .filter(|finding| finding.health == Health::Warn);
         noisy.map(|finding| finding.what.clone() + "\n").collect()
     }
 

@@ -143,7 +143,7 @@ pub fn judge(
         acknowledged: notes.in_the_end().iter().sum(),
         ..Row::default()
     };
-    let scene = Scene { case, work };
+    let scene = AttachedImages { case, work };
     let mut replay = Replay::new(&log, recording.volumes.clone());
     for cut in cuts(first, last, judging) {
         go_on()?;
@@ -229,12 +229,12 @@ impl Row {
 }
 
 /// Where images are attached.
-struct Scene<'a> {
+struct AttachedImages<'a> {
     case: &'a Case,
     work: &'a Path,
 }
 
-impl Scene<'_> {
+impl AttachedImages<'_> {
     fn recover(
         &self,
         images: &[DiskImage],

@@ -24,7 +24,7 @@ use spindle_layout::spec::{DeviceSpec, LayoutKind, Preparation};
 use spindle_layout::steps::StepError;
 use spindle_layout::tool::{ToolError, Tools};
 use spindle_layout::{
-    Facts, LayoutError, LayoutSpec, Ledger, LedgerError, Plan, Provision, ledger,
+    Facts, LayoutError, LayoutSpec, Ledger, LedgerError, Provision, ProvisionPlan, ledger,
 };
 use spindle_system::SystemTree;
 
@@ -187,7 +187,7 @@ pub struct Options {
 }
 
 /// What came of it.
-pub struct Outcome {
+pub struct PowerCutReport {
     /// The rows, in the experiment's order.
     pub rows: Vec<Row>,
     /// Layouts without rows, and why.
@@ -207,7 +207,7 @@ pub fn run(
     options: &Options,
     interrupted: &AtomicBool,
     tell: &mut dyn FnMut(&str),
-) -> Result<Outcome, PowerCutError> {
+) -> Result<PowerCutReport, PowerCutError> {
     let mut state = State::open(&options.out, experiment, &options.judging.describe())?;
     let mut left_out = Vec::new();
     let mut cases = Vec::new();
@@ -233,7 +233,7 @@ pub fn run(
         }
         Scratch::Files => work.on_files(&mut state, tell)?,
     };
-    Ok(Outcome { rows, left_out })
+    Ok(PowerCutReport { rows, left_out })
 }
 
 /// What is to be done.
@@ -402,7 +402,7 @@ impl ScratchFiles {
         }];
         let (tree, run) = (SystemTree::default(), format!("{run}-scratch"));
         let ledger = Ledger::begin(&ledger::default_directory(), &run, &tree)?;
-        let plan = Plan::of(&specs, &Facts::gather(&specs, &tree), &run);
+        let plan = ProvisionPlan::of(&specs, &Facts::gather(&specs, &tree), &run);
         let provision = Provision::carry_out(&plan, Arc::new(ledger), &tree, &mut |_| {})?;
         Ok(ScratchFiles {
             layout: case.layout.clone(),

@@ -10,14 +10,14 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 use spindle_engines::EngineError;
 use spindle_engines::kernel::{KernelEngine, Load, Shutdown, create_and_load};
-use spindle_engines::power_cut::{Ledger as Promised, Noted};
+use spindle_engines::power_cut::{AcknowledgedCommits, Noted};
 use spindle_io::Env;
 use spindle_io::real::device_mapper::DeviceMapper;
 use spindle_io::real::{RealEnv, block_on, facts};
 use spindle_layout::power_cut::{AddressMap, mark};
 use spindle_layout::{
-    DatabaseFiles, Facts, FileManager, LayoutError, Ledger, Place, Plan, Provision, Target,
-    create_file,
+    DatabaseFiles, Facts, FileManager, LayoutError, Ledger, Place, Provision, ProvisionPlan,
+    Target, create_file,
 };
 use spindle_system::DeviceNumber;
 use spindle_system::SystemTree;
@@ -27,7 +27,7 @@ use spindle_workload::driver::{self, Behaviour};
 use super::PowerCutError;
 use super::case::{CLIENTS, Case};
 use super::logged_device::{LoggedDevice, Slice};
-use spindle_run::grounds::target_of;
+use spindle_run::layout_targets::target_of;
 
 /// Transactions of a recording.
 const TRANSACTIONS: u64 = 300;
@@ -65,7 +65,7 @@ pub fn record(
     let slices = [origin, log];
     let logged = LoggedDevice::make(&ledger, &tree, &name, slices, parts, case.device_bytes())?;
     let specs = [case.spec_on(&logged.parts())];
-    let plan = Plan::of(&specs, &Facts::gather(&specs, &tree), run);
+    let plan = ProvisionPlan::of(&specs, &Facts::gather(&specs, &tree), run);
     let provision = Provision::carry_out(&plan, Arc::clone(&ledger), &tree, &mut |_| {})?;
     let recorded = match &provision.layouts()[0] {
         Ok(layout) => record_on(case, &layout.target, &logged, seed, interrupted),
@@ -198,12 +198,12 @@ async fn run_database(
 }
 
 /// What clients are promised, marked in the log of the logged device as it is promised.
-fn promises_marked_on(logged: &str) -> Result<Arc<Promised>, PowerCutError> {
+fn promises_marked_on(logged: &str) -> Result<Arc<AcknowledgedCommits>, PowerCutError> {
     let control = Path::new("/dev/mapper/control");
     let mapper =
         DeviceMapper::open().map_err(|source| PowerCutError::system("open", control, source))?;
     let logged = logged.to_owned();
-    Ok(Promised::new(CLIENTS, move |acknowledged| {
+    Ok(AcknowledgedCommits::new(CLIENTS, move |acknowledged| {
         let message = format!("mark {}", mark(acknowledged));
         let sent = mapper.send(&logged, &message);
         sent.map_err(|error| {

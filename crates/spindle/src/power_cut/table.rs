@@ -7,7 +7,7 @@ use std::path::Path;
 use jiff::Zoned;
 
 use super::judge::Row;
-use super::{Options, Outcome};
+use super::{Options, PowerCutReport};
 use spindle_text::files;
 
 const INTRODUCTION: &str = "\
@@ -62,7 +62,7 @@ const COLUMNS: &[(&str, Value)] = &[
 ];
 
 /// The table, and below it what went wrong.
-pub fn render(outcome: &Outcome) -> String {
+pub fn render(outcome: &PowerCutReport) -> String {
     let mut text = String::new();
     let mut line = |cells: Vec<String>| {
         let _ = writeln!(text, "| {} |", cells.join(" | "));
@@ -92,7 +92,7 @@ pub fn render(outcome: &Outcome) -> String {
 }
 
 /// Writes the document.
-pub fn write(path: &Path, outcome: &Outcome, options: &Options) -> io::Result<()> {
+pub fn write(path: &Path, outcome: &PowerCutReport, options: &Options) -> io::Result<()> {
     let date = Zoned::now().strftime("%Y-%m-%d");
     let judging = options.judging.describe();
     let table = render(outcome);
@@ -119,7 +119,7 @@ mod tests {
     }
 
     fn rendered(row: Row) -> String {
-        render(&Outcome {
+        render(&PowerCutReport {
             rows: vec![row],
             left_out: Vec::new(),
         })

@@ -1,8 +1,8 @@
-//! `spindle run --watch`: a dashboard on the terminal while a run goes on. [`Scene`] is what there is to see, `view`
+//! `spindle run --watch`: a dashboard on the terminal while a run goes on. [`RunView`] is what there is to see, `view`
 //! draws it, `terminal` takes the terminal and gives it back as it was. The run tells the [`Dashboard`] what changed
 //! ([`crate::progress`]); a thread draws it four times a second. Why so: `docs/decisions/0025-commands.md`.
 
-mod scene;
+mod run_view;
 pub mod terminal;
 mod view;
 
@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-pub use scene::{CaseView, Scene, UnderWay};
+pub use run_view::{CaseView, RunView, UnderWay};
 use terminal::Screen;
 
 use crate::say;
@@ -22,7 +22,7 @@ const REDRAW_EVERY: Duration = Duration::from_millis(250);
 
 /// A dashboard on the terminal, until it is dropped.
 pub struct Dashboard {
-    scene: Arc<Mutex<Scene>>,
+    run: Arc<Mutex<RunView>>,
     closing: Arc<AtomicBool>,
     drawer: Option<JoinHandle<()>>,
 }
@@ -32,29 +32,29 @@ impl Dashboard {
     ///
     /// # Errors
     /// Standard output is no terminal, or one that cannot be set.
-    pub fn open(scene: Scene) -> io::Result<Dashboard> {
+    pub fn open(run: RunView) -> io::Result<Dashboard> {
         let mut screen = Screen::take()?;
-        let scene = Arc::new(Mutex::new(scene));
+        let run = Arc::new(Mutex::new(run));
         let closing = Arc::new(AtomicBool::new(false));
-        let (seen, ends) = (Arc::clone(&scene), Arc::clone(&closing));
+        let (seen, ends) = (Arc::clone(&run), Arc::clone(&closing));
         let drawer = std::thread::spawn(move || {
             while !ends.load(Ordering::Relaxed) {
-                let scene = lock(&seen).clone();
+                let run = lock(&seen).clone();
                 // A terminal that does not take this picture may take the next; the run matters more.
-                let _ = screen.draw(|frame| view::draw(frame, &scene, Instant::now()));
+                let _ = screen.draw(|frame| view::draw(frame, &run, Instant::now()));
                 std::thread::park_timeout(REDRAW_EVERY);
             }
         });
         Ok(Dashboard {
-            scene,
+            run,
             closing,
             drawer: Some(drawer),
         })
     }
 
     /// Changes what is to be seen.
-    pub fn update(&self, change: impl FnOnce(&mut Scene)) {
-        change(&mut lock(&self.scene));
+    pub fn update(&self, change: impl FnOnce(&mut RunView)) {
+        change(&mut lock(&self.run));
     }
 }
 
@@ -68,13 +68,13 @@ impl Drop for Dashboard {
             let _ = drawer.join();
         }
         terminal::give_back();
-        for note in &lock(&self.scene).notes {
+        for note in &lock(&self.run).notes {
             say::note(note);
         }
     }
 }
 
-/// The scene is plain data, whole after any panic.
-fn lock(scene: &Mutex<Scene>) -> MutexGuard<'_, Scene> {
-    scene.lock().unwrap_or_else(PoisonError::into_inner)
+/// The view is plain data, whole after any panic.
+fn lock(run: &Mutex<RunView>) -> MutexGuard<'_, RunView> {
+    run.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,4 +1,4 @@
-//! Draws a scene: what is done now and how long it will take, throughput for each case, what the trial under way waits
+//! Draws a run: what is done now and how long it will take, throughput for each case, what the trial under way waits
 //! for, and what happened.
 
 use std::sync::atomic::Ordering;
@@ -11,7 +11,7 @@ use ratatui::style::{Style, Stylize};
 use ratatui::text::Line;
 use ratatui::widgets::{Block, Cell, Paragraph, Row, Table, Wrap};
 
-use super::{CaseView, Scene, UnderWay};
+use super::{CaseView, RunView, UnderWay};
 use spindle_report::show::sparkline;
 use spindle_result::Wait;
 
@@ -22,9 +22,9 @@ const WAITS: u16 = 7;
 const WAIT_BAR_CELLS: usize = 30;
 
 /// Draws the whole terminal.
-pub(super) fn draw(frame: &mut Frame<'_>, scene: &Scene, now: Instant) {
-    let waits = (scene.waits().len() as u16).clamp(1, WAITS) + 1;
-    let notes = (scene.notes.len() as u16).clamp(1, NOTES) + 1;
+pub(super) fn draw(frame: &mut Frame<'_>, run: &RunView, now: Instant) {
+    let waits = (run.waits().len() as u16).clamp(1, WAITS) + 1;
+    let notes = (run.notes.len() as u16).clamp(1, NOTES) + 1;
     let [top, cases, waited, said, keys] = Layout::vertical([
         Constraint::Length(3),
         Constraint::Min(3),
@@ -33,41 +33,41 @@ pub(super) fn draw(frame: &mut Frame<'_>, scene: &Scene, now: Instant) {
         Constraint::Length(1),
     ])
     .areas(frame.area());
-    frame.render_widget(summary(scene, now), top);
-    draw_cases(frame, scene, cases);
-    draw_waits(frame, scene, waited);
-    draw_notes(frame, scene, said);
-    frame.render_widget(Line::from(keys_text(scene)).dim(), keys);
+    frame.render_widget(summary(run, now), top);
+    draw_cases(frame, run, cases);
+    draw_waits(frame, run, waited);
+    draw_notes(frame, run, said);
+    frame.render_widget(Line::from(keys_text(run)).dim(), keys);
 }
 
 fn titled(title: &str) -> Block<'_> {
     Block::new().title(Line::from(title).cyan())
 }
 
-fn keys_text(scene: &Scene) -> &'static str {
-    match scene.interrupted.load(Ordering::Relaxed) {
+fn keys_text(run: &RunView) -> &'static str {
+    match run.interrupted.load(Ordering::Relaxed) {
         true => "Stopping; finished trials are kept. Ctrl-C again: stop at once",
         false => "Ctrl-C: stop; finished trials are kept, and spindle resume goes on",
     }
 }
 
 /// What is done, and how long it will take.
-fn summary(scene: &Scene, now: Instant) -> Paragraph<'_> {
-    let left = match scene.ends {
+fn summary(run: &RunView, now: Instant) -> Paragraph<'_> {
+    let left = match run.ends {
         Some(ends) => {
             let left = ends.saturating_duration_since(now);
             format!("about {} left", HumanDuration(whole_seconds(left)))
         }
         None => String::new(),
     };
-    let spent = HumanDuration(whole_seconds(scene.spent(now)));
+    let spent = HumanDuration(whole_seconds(run.spent(now)));
     let progress = format!(
         "{}: {} of {} trials in {spent}, {left}",
-        scene.experiment, scene.trials_done, scene.trials
+        run.experiment, run.trials_done, run.trials
     );
     Paragraph::new(vec![
         Line::from(progress).bold(),
-        Line::from(under_way(scene, now)),
+        Line::from(under_way(run, now)),
     ])
 }
 
@@ -75,19 +75,19 @@ fn whole_seconds(duration: Duration) -> Duration {
     Duration::from_secs(duration.as_secs())
 }
 
-fn under_way(scene: &Scene, now: Instant) -> String {
+fn under_way(run: &RunView, now: Instant) -> String {
     let UnderWay::Trial {
         case,
         round,
         began,
         heard,
-    } = &scene.under_way
+    } = &run.under_way
     else {
         return "getting ready".to_owned();
     };
     let CaseView {
         layout, clients, ..
-    } = &scene.cases[*case];
+    } = &run.cases[*case];
     let seconds = now.saturating_duration_since(*began).as_secs();
     let doing = match heard {
         None => "restoring".to_owned(),
@@ -103,29 +103,29 @@ fn under_way(scene: &Scene, now: Instant) -> String {
 }
 
 /// A row for each case, as many as there is room for, that of the trial under way among them.
-fn draw_cases(frame: &mut Frame<'_>, scene: &Scene, area: Rect) {
-    let current = match scene.under_way {
+fn draw_cases(frame: &mut Frame<'_>, run: &RunView, area: Rect) {
+    let current = match run.under_way {
         UnderWay::Trial { case, .. } => Some(case),
         UnderWay::Preparing => None,
     };
-    let full = scene
+    let full = run
         .cases
         .iter()
         .flat_map(|case| case.samples_tpm.iter().copied())
         .fold(0.0, f64::max);
     let widths = [
         Constraint::Length(1),
-        Constraint::Max(longest_name(scene)),
+        Constraint::Max(longest_name(run)),
         Constraint::Length(7),
         Constraint::Length(6),
         Constraint::Length(9),
         Constraint::Fill(1),
     ];
-    let others: u16 = longest_name(scene) + 1 + 7 + 6 + 9 + 5;
+    let others: u16 = longest_name(run) + 1 + 7 + 6 + 9 + 5;
     let cells = usize::from(area.width.saturating_sub(others));
-    let rows = scene.cases.iter().enumerate();
+    let rows = run.cases.iter().enumerate();
     let rows: Vec<Row<'_>> = rows
-        .map(|(index, case)| row(case, scene.rounds, full, cells, current == Some(index)))
+        .map(|(index, case)| row(case, run.rounds, full, cells, current == Some(index)))
         .collect();
     // Two lines are the title and the header.
     let room = usize::from(area.height.saturating_sub(2)).max(1);
@@ -145,8 +145,8 @@ fn draw_cases(frame: &mut Frame<'_>, scene: &Scene, area: Rect) {
     frame.render_widget(table, area);
 }
 
-fn longest_name(scene: &Scene) -> u16 {
-    let names = scene.cases.iter().map(|case| case.layout.chars().count());
+fn longest_name(run: &RunView) -> u16 {
+    let names = run.cases.iter().map(|case| case.layout.chars().count());
     names.max().unwrap_or(0).clamp(6, 40) as u16
 }
 
@@ -175,8 +175,8 @@ fn row(case: &CaseView, rounds: u32, full: f64, cells: usize, is_current: bool) 
 }
 
 /// Waits of all processes together in the phase under way; they overlap, so their sum says nothing.
-fn draw_waits(frame: &mut Frame<'_>, scene: &Scene, area: Rect) {
-    let waits = scene.waits();
+fn draw_waits(frame: &mut Frame<'_>, run: &RunView, area: Rect) {
+    let waits = run.waits();
     let longest_us = waits.first().map_or(0.0, |wait| wait.total_us);
     let rows: Vec<Row<'_>> = waits
         .iter()
@@ -210,9 +210,9 @@ fn wait_row(wait: &Wait, longest_us: f64) -> Row<'_> {
     ])
 }
 
-fn draw_notes(frame: &mut Frame<'_>, scene: &Scene, area: Rect) {
-    let latest = scene.notes.len().saturating_sub(NOTES.into());
-    let lines: Vec<Line<'_>> = scene.notes[latest..]
+fn draw_notes(frame: &mut Frame<'_>, run: &RunView, area: Rect) {
+    let latest = run.notes.len().saturating_sub(NOTES.into());
+    let lines: Vec<Line<'_>> = run.notes[latest..]
         .iter()
         .map(|note| Line::from(format!("  {note}")))
         .collect();
@@ -231,7 +231,7 @@ mod tests {
     use super::*;
     use spindle_run::trial::protocol::Progress;
 
-    fn scene(now: Instant) -> Scene {
+    fn run(now: Instant) -> RunView {
         let case = |layout: &str, finished_tpm: &[f64]| CaseView {
             layout: layout.to_owned(),
             clients: 8,
@@ -242,7 +242,7 @@ mod tests {
                 .collect(),
             has_failed: false,
         };
-        Scene {
+        RunView {
             experiment: "quickstart".to_owned(),
             began: now,
             trials_done: 4,
@@ -273,11 +273,11 @@ mod tests {
         }
     }
 
-    fn measuring(now: Instant) -> Scene {
-        let mut scene = scene(now);
-        scene.trial_begins("direct, async", 8, 2);
+    fn measuring(now: Instant) -> RunView {
+        let mut run = run(now);
+        run.trial_begins("direct, async", 8, 2);
         for tpm_now in [40_000.0, 55_000.0, 61_000.0] {
-            scene.trial_goes_on(&Progress {
+            run.trial_goes_on(&Progress {
                 measuring: true,
                 tpm: 52_000.0,
                 tpm_now,
@@ -287,44 +287,44 @@ mod tests {
                 ],
             });
         }
-        scene
+        run
     }
 
-    fn picture(scene: &Scene, now: Instant, width: u16, height: u16) -> String {
+    fn picture(run: &RunView, now: Instant, width: u16, height: u16) -> String {
         let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
-        terminal.draw(|frame| draw(frame, scene, now)).unwrap();
+        terminal.draw(|frame| draw(frame, run, now)).unwrap();
         terminal.backend().to_string()
     }
 
     #[test]
     fn a_trial_being_measured() {
         let now = Instant::now();
-        let scene = measuring(now);
-        insta::assert_snapshot!(picture(&scene, now, 100, 20));
+        let run = measuring(now);
+        insta::assert_snapshot!(picture(&run, now, 100, 20));
     }
 
     #[test]
     fn getting_ready_and_being_stopped() {
         let now = Instant::now();
-        let scene = scene(now);
-        scene.interrupted.store(true, Ordering::Relaxed);
-        insta::assert_snapshot!(picture(&scene, now + Duration::from_secs(65), 80, 14));
+        let run = run(now);
+        run.interrupted.store(true, Ordering::Relaxed);
+        insta::assert_snapshot!(picture(&run, now + Duration::from_secs(65), 80, 14));
     }
 
     #[test]
     fn the_case_under_way_is_seen_among_many_on_any_terminal() {
         let now = Instant::now();
-        let mut scene = measuring(now);
-        scene.cases = (0..40)
+        let mut run = measuring(now);
+        run.cases = (0..40)
             .map(|number| CaseView {
                 layout: format!("layout {number}"),
                 clients: 8,
                 ..CaseView::default()
             })
             .collect();
-        scene.trial_begins("layout 33", 8, 1);
+        run.trial_begins("layout 33", 8, 1);
         for (width, height) in [(1, 1), (20, 5), (80, 24), (300, 100)] {
-            let picture = picture(&scene, now, width, height);
+            let picture = picture(&run, now, width, height);
             assert!(height < 20 || picture.contains("> layout 33"), "{picture}");
         }
     }

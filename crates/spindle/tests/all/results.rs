@@ -14,7 +14,7 @@ use spindle_report::compare::{self, Options, Side};
 use spindle_report::table::Style;
 use spindle_report::{export, show};
 use spindle_result::{
-    Arrivals, Attribution, Finding, Outcome, Place, RatioEstimate, ResponseTime, RunResult,
+    Arrivals, Attribution, CaseStatus, Finding, Place, RatioEstimate, ResponseTime, RunResult,
     TimePart, build,
 };
 
@@ -282,7 +282,7 @@ fn a_slower_case_is_a_regression_and_a_faster_one_is_none() {
         |after| {
             slow_down(after, 0, 0.7);
             slow_down(after, 1, 1.6);
-            after.cases[2].outcome = Outcome::Skipped {
+            after.cases[2].outcome = CaseStatus::Skipped {
                 reason: "the device is gone".to_owned(),
             };
         },
@@ -295,7 +295,7 @@ fn a_slower_case_is_a_regression_and_a_faster_one_is_none() {
 #[test]
 fn a_case_that_broke_off_is_a_regression() {
     let fail = |after: &mut RunResult| {
-        after.cases[3].outcome = Outcome::Failed {
+        after.cases[3].outcome = CaseStatus::Failed {
             reason: "the disk is full".to_owned(),
         };
     };
@@ -443,7 +443,7 @@ fn as_json(changes: &[fn(&mut RunResult)], options: &Options) -> Value {
 fn comparisons_as_json_follow_the_documented_schema() {
     let slower = |after: &mut RunResult| {
         slow_down(after, 0, 0.7);
-        after.cases[1].outcome = Outcome::Failed {
+        after.cases[1].outcome = CaseStatus::Failed {
             reason: "the disk is full".to_owned(),
         };
     };

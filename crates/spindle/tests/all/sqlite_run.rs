@@ -68,6 +68,26 @@ io = { method = "slaves", slaves = 4 }
 placement = { redo = "files" }
 "#;
 
+/// Two queries of a small database, asked in two journal modes.
+const QUERIES: &str = r#"
+name = "queries"
+[database]
+engine = "sqlite"
+buffer_cache = "4MiB"
+[workload]
+kind = "tpch"
+scale = 0.01
+queries = [4, 6]
+[plan]
+quiet = "0s"
+rounds = 1
+[[layout]]
+name = "log"
+[[layout]]
+name = "journal"
+database = { settings = { journal_mode = "delete" } }
+"#;
+
 struct Place {
     directory: tempfile::TempDir,
 }
@@ -188,6 +208,50 @@ fn a_run_that_was_killed_goes_on_and_leaves_nothing() {
     assert!(output.status.success(), "{told}");
     assert_eq!(place.finished_trials(), 6);
     assert_eq!(place.leftovers(), Vec::<String>::new());
+}
+
+#[test]
+fn answers_are_kept_once_and_one_that_differs_is_told() {
+    let place = Place::new(QUERIES);
+    let output = place.output(&["run", "experiment.toml", "--keep-answers", "--out", "out"]);
+    let told = String::from_utf8_lossy(&output.stdout);
+    assert!(told.contains("answers: "), "{output:?}");
+    let answers = place.path().join("out/answers");
+    let mut names: Vec<_> = fs::read_dir(&answers)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name())
+        .collect();
+    names.sort();
+    assert_eq!(names, ["stream0-q04.csv", "stream0-q06.csv"]);
+    let priorities = fs::read_to_string(answers.join("stream0-q04.csv")).unwrap();
+    let lines: Vec<&str> = priorities.lines().collect();
+    assert_eq!(lines[0], "o_orderpriority,order_count");
+    assert!(lines[1].starts_with("1-URGENT,"), "{priorities}");
+    assert_eq!(lines.len(), 6);
+    let warnings = |result: &Value| {
+        result["cases"]
+            .to_string()
+            .matches("answered otherwise")
+            .count()
+    };
+    assert_eq!(warnings(&place.result()), 0);
+
+    // A trial that gets another answer than the first is told.
+    fs::write(answers.join("stream0-q06.csv"), "revenue\n1\n").unwrap();
+    drop_last_trial(&place);
+    let output = place.output(&["resume", "out"]);
+    assert!(output.status.success(), "{output:?}");
+    assert_eq!(warnings(&place.result()), 1);
+    assert_eq!(fs::read_dir(&answers).unwrap().count(), 3);
+}
+
+/// Cuts the journal before the last trial, as if the run had been killed there.
+fn drop_last_trial(place: &Place) {
+    let path = place.path().join("out/journal.jsonl");
+    let journal = fs::read_to_string(&path).unwrap();
+    let last = journal.rfind("\"trial_finished\"").unwrap();
+    let begins = journal[..last].rfind('\n').unwrap() + 1;
+    fs::write(&path, &journal[..begins]).unwrap();
 }
 
 /// Detaches what a test that failed has left.

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use rustix::fs::{Mode, OFlags};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Termios, Winsize, tcgetattr, tcsetwinsize};
-use spindle::watch::{CaseView, Dashboard, Scene, UnderWay};
+use spindle::watch::{CaseView, Dashboard, RunView, UnderWay};
 use spindle_harness::child;
 
 /// Longer than anything here takes.
@@ -132,7 +132,7 @@ impl Terminal {
 
 /// A dashboard that was drawn a few times.
 fn dashboard() -> Dashboard {
-    let scene = Scene {
+    let scene = RunView {
         experiment: "tried".to_owned(),
         began: Instant::now(),
         trials_done: 0,

@@ -9,7 +9,7 @@ use spindle_engines::engine::Engine;
 use spindle_engines::sql::{Purpose, ServerKind, create_and_load, server};
 use spindle_text::section::TextFile;
 use spindle_workload::sql::{Dialect, SqlWorkload, Tpcb};
-use spindle_workload::{Ground, Kind, ScriptSettings};
+use spindle_workload::{Kind, MadeFor, ScriptSettings};
 
 use super::{Private, Reached, add_pairs, ended_children_cpu_s, ours, program_of_postgres};
 use crate::Pace;
@@ -99,14 +99,14 @@ fn scripted(script: &str) -> Arc<dyn SqlWorkload> {
         check: Vec::new(),
         define: BTreeMap::from([("scale".to_owned(), SCALE.to_string())]),
     };
-    let ground = Ground {
+    let made_for = MadeFor {
         data_bytes: Tpcb::loaded_bytes(SCALE),
         block_bytes: 8 << 10,
         clients: CLIENTS as u64,
         seed: 1,
         dialect: Some(Dialect::Postgres),
     };
-    settings.make(&ground).in_sql(1)
+    settings.make(&made_for).in_sql(1)
 }
 
 fn beside(pgbench: &Path, private: &Private, script: &Path, measure_s: u64) -> Reached {

@@ -54,6 +54,7 @@ pub fn run(pace: Pace, directory: &Path, figures: &mut Figures) {
         refresh: false,
         parameters: Parameters::Validation,
         query_limit: None,
+        kept: None,
         seed: 1,
     };
     let pairs = pace.pairs.min(LOAD_PAIRS_MAX);

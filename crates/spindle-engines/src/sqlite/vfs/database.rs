@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use spindle_io::real::IoCounts;
 use spindle_io::real::block_on;
-use spindle_io::{Arena, BlockDevice, IoError, Operation, Outcome, Request, Submission};
+use spindle_io::{Arena, BlockDevice, IoError, IoOutcome, Operation, Request, Submission};
 
 use super::header::Header;
 use super::locks::Locks;
@@ -135,7 +135,7 @@ fn header_of(device: &dyn BlockDevice, block_bytes: u32) -> Result<Header, Strin
 
 /// Carries out an I/O to its end. Devices that are files end it in the call; on others, such as disk groups, it may
 /// take steps, which another thread then goes through: the caller may be a future that its own thread runs.
-fn perform(device: &dyn BlockDevice, request: Request) -> Outcome {
+fn perform(device: &dyn BlockDevice, request: Request) -> IoOutcome {
     match device.submit(request).already() {
         Ok(outcome) => outcome,
         Err(pending) => on_another_thread(|| block_on(pending)),

@@ -10,7 +10,7 @@ use std::sync::{Arc, Weak};
 use std::task::{Context, Poll};
 
 use crate::device::{
-    BlockDevice, Completer, Completion, Follower, IoError, Limits, Operation, Outcome, Request,
+    BlockDevice, Completer, Completion, Follower, IoError, IoOutcome, Limits, Operation, Request,
 };
 use crate::disk_group::extents::map::{Access, Extent, ExtentMap, Place};
 use crate::disk_group::extents::striping::{STRIPE_BYTES, Spot, Striping};
@@ -107,9 +107,9 @@ impl GroupFile {
     }
 
     /// An I/O that ended with an error of the file's own.
-    pub(crate) fn refused(&self, at: u64, operation: Operation, reason: String) -> Outcome {
+    pub(crate) fn refused(&self, at: u64, operation: Operation, reason: String) -> IoOutcome {
         let bytes = bytes_of(&operation);
-        Outcome {
+        IoOutcome {
             result: Err(self.error(&operation, at, bytes, reason)),
             operation,
         }
@@ -222,7 +222,7 @@ impl GroupFile {
         self.in_steps(async move { file.patiently(request).await })
     }
 
-    async fn patiently(self: Arc<GroupFile>, request: Request) -> Outcome {
+    async fn patiently(self: Arc<GroupFile>, request: Request) -> IoOutcome {
         let spot = self.locate(request.offset);
         let access = match request.operation {
             Operation::Read(_) => {
@@ -250,7 +250,7 @@ impl GroupFile {
     /// An I/O of several steps, which go on when nobody waits for them.
     pub(crate) fn in_steps(
         &self,
-        steps: impl Future<Output = Outcome> + Send + 'static,
+        steps: impl Future<Output = IoOutcome> + Send + 'static,
     ) -> Completion {
         Completion::of_steps(Box::pin(GoesOn {
             steps: Some(Box::pin(steps)),
@@ -264,7 +264,7 @@ impl GroupFile {
             let flushed = file.core.flush_disks().await;
             let result = flushed.and_then(|()| file.check_copies());
             let operation = request.operation;
-            Outcome {
+            IoOutcome {
                 result: result.map_err(|error| file.error(&operation, 0, 0, error.to_string())),
                 operation,
             }
@@ -337,7 +337,7 @@ impl BlockDevice for GroupFile {
             return Completion::ready(self.refused(request.offset, request.operation, reason));
         }
         if bytes == 0 {
-            return Completion::ready(Outcome {
+            return Completion::ready(IoOutcome {
                 result: Ok(()),
                 operation: request.operation,
             });
@@ -355,7 +355,7 @@ impl BlockDevice for GroupFile {
 
 impl Follower for GroupFile {
     /// A read, or the write of an only copy, has ended on its disk.
-    fn ended(self: Arc<Self>, mark: u64, outcome: Outcome, to: Completer) {
+    fn ended(self: Arc<Self>, mark: u64, outcome: IoOutcome, to: Completer) {
         let (disk, at) = ((mark >> 48) as u16, mark & ((1 << 48) - 1));
         let spot = self.locate(at);
         let is_read = matches!(outcome.operation, Operation::Read(_));
@@ -404,14 +404,14 @@ impl Drop for GroupFile {
 
 /// Steps of an I/O; dropped before their end, they become a process of their own.
 struct GoesOn {
-    steps: Option<Pin<Box<dyn Future<Output = Outcome> + Send>>>,
+    steps: Option<Pin<Box<dyn Future<Output = IoOutcome> + Send>>>,
     env: Arc<dyn Env>,
 }
 
 impl Future for GoesOn {
-    type Output = Outcome;
+    type Output = IoOutcome;
 
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Outcome> {
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<IoOutcome> {
         let steps = self.steps.as_mut().expect("a completion is awaited once");
         let polled = steps.as_mut().poll(context);
         if polled.is_ready() {

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use crate::device::{IoError, Operation, Outcome, Request, Submission};
+use crate::device::{IoError, IoOutcome, Operation, Request, Submission};
 use crate::disk_group::disk::disk_io;
 use crate::disk_group::disk::format::BLOCK_BYTES;
 use crate::disk_group::extents::map::Access;
@@ -20,7 +20,7 @@ impl GroupFile {
         mut operation: Operation,
         disk: u16,
         error: IoError,
-    ) -> Outcome {
+    ) -> IoOutcome {
         let spot = self.locate(at);
         let bytes = bytes_of(&operation);
         let mut bad = vec![disk];
@@ -58,7 +58,7 @@ impl GroupFile {
         for disk in bad {
             self.mend(spot, bytes as u64, disk).await;
         }
-        Outcome {
+        IoOutcome {
             result: Ok(()),
             operation,
         }

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use crate::device::{
-    Completer, Completion, Follower, IoError, Operation, Outcome, Request, Submission,
+    Completer, Completion, Follower, IoError, IoOutcome, Operation, Request, Submission,
 };
 use crate::disk_group::extents::map::Access;
 use crate::disk_group::extents::striping::Spot;
@@ -107,7 +107,7 @@ impl MirroredWrite {
         let (good, failed, operation, completer) = ended;
         if failed.is_empty() {
             self.file.map.leave(self.spot.extent, Access::Write);
-            return completer.complete(Outcome {
+            return completer.complete(IoOutcome {
                 result: Ok(()),
                 operation,
             });
@@ -116,7 +116,7 @@ impl MirroredWrite {
         let steps = async move {
             let result = write.settle(good, failed, &operation).await;
             write.file.map.leave(write.spot.extent, Access::Write);
-            completer.complete(Outcome { result, operation });
+            completer.complete(IoOutcome { result, operation });
         };
         env.spawn("disk group", Box::new(move || Box::pin(steps)));
     }
@@ -165,7 +165,7 @@ impl MirroredWrite {
 }
 
 impl Follower for MirroredWrite {
-    fn ended(self: Arc<Self>, mark: u64, outcome: Outcome, _to: Completer) {
+    fn ended(self: Arc<Self>, mark: u64, outcome: IoOutcome, _to: Completer) {
         self.note(mark as usize, outcome.result);
     }
 }

@@ -3,7 +3,7 @@
 //! way of buffers that do.
 
 use crate::arena::{Arena, WriteHold};
-use crate::device::{BlockDevice, Completion, Operation, Outcome, Request, Submission};
+use crate::device::{BlockDevice, Completion, IoOutcome, Operation, Request, Submission};
 use crate::disk_group::file::group_file::GroupFile;
 
 /// Starts all pieces of a request.
@@ -58,7 +58,7 @@ fn begin_write(file: &GroupFile, at: u64, write: Operation, pieces: &[usize]) ->
         for piece in under_way {
             result = result.and(piece.await.result);
         }
-        Outcome {
+        IoOutcome {
             result,
             operation: write,
         }
@@ -102,7 +102,7 @@ fn read_direct(file: &GroupFile, at: u64, into: Vec<WriteHold>, pieces: &[usize]
                 into.extend(own);
             }
         }
-        Outcome {
+        IoOutcome {
             result,
             operation: Operation::Read(into),
         }
@@ -144,7 +144,7 @@ fn read_by_way(
             hold[..now.len()].copy_from_slice(now);
             rest = later;
         }
-        Outcome {
+        IoOutcome {
             result,
             operation: Operation::Read(into),
         }

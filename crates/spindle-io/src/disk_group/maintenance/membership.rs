@@ -8,7 +8,7 @@ use crate::disk_group::disk::format::{BLOCK_BYTES, Membership, backup_at, id_wor
 use crate::disk_group::error::DiskGroupError;
 use crate::disk_group::extents::map::Extent;
 use crate::disk_group::extents::space::DiskSpace;
-use crate::disk_group::metadata::state::{Change, DiskEntry, Moment};
+use crate::disk_group::metadata::state::{Change, DiskEntry, MetadataVersion};
 use crate::disk_group::metadata::store::Store;
 use crate::disk_group::mount::disks::{
     check_names, header_of, look_at, member, new_entry, write_header,
@@ -320,6 +320,6 @@ impl Core {
 
 /// Whether a disk that has these metadata is as it was when the group last had it online: it may have missed the very
 /// last change, and has none of its own.
-fn follows(has: Moment, last: Moment) -> bool {
+fn follows(has: MetadataVersion, last: MetadataVersion) -> bool {
     has.mount == last.mount && has.step + 1 >= last.step && has.step <= last.step
 }

@@ -24,7 +24,7 @@ pub(crate) struct Lying {
 }
 
 /// What the group has besides.
-pub(crate) struct Ground<'a> {
+pub(crate) struct RebalanceDisks<'a> {
     /// Disks that stay.
     pub(crate) candidates: &'a [Candidate],
     /// Disks to be emptied.
@@ -34,18 +34,18 @@ pub(crate) struct Ground<'a> {
 }
 
 /// The moves that make one file even.
-pub(crate) fn plan(ground: &Ground<'_>, mut lying: Lying) -> Vec<Move> {
+pub(crate) fn plan(disks_of_group: &RebalanceDisks<'_>, mut lying: Lying) -> Vec<Move> {
     let copies = lying.disks.iter().map(Vec::len).max().unwrap_or(0);
     let mut moves = Vec::new();
     for copy in 0..copies {
-        Role::new(ground, &lying, copy).level(&mut lying, &mut moves);
+        Role::new(disks_of_group, &lying, copy).level(&mut lying, &mut moves);
     }
     moves
 }
 
 /// The copies of one number: all primary ones, all second ones.
 struct Role<'a> {
-    ground: &'a Ground<'a>,
+    disks_of_group: &'a RebalanceDisks<'a>,
     copy: usize,
     /// AUs more than its share, of each disk that takes part.
     excess: BTreeMap<u16, f64>,
@@ -54,13 +54,13 @@ struct Role<'a> {
 }
 
 impl<'a> Role<'a> {
-    fn new(ground: &'a Ground<'a>, lying: &Lying, copy: usize) -> Role<'a> {
-        let mut excess: BTreeMap<u16, f64> = ground
+    fn new(disks_of_group: &'a RebalanceDisks<'a>, lying: &Lying, copy: usize) -> Role<'a> {
+        let mut excess: BTreeMap<u16, f64> = disks_of_group
             .candidates
             .iter()
             .map(|disk| (disk.disk, 0.0))
             .collect();
-        excess.extend(ground.leaving.iter().map(|disk| (*disk, 0.0)));
+        excess.extend(disks_of_group.leaving.iter().map(|disk| (*disk, 0.0)));
         let mut on: BTreeMap<u16, Vec<usize>> = BTreeMap::new();
         let mut total = 0.0;
         for (extent, disks) in lying.disks.iter().enumerate() {
@@ -71,16 +71,16 @@ impl<'a> Role<'a> {
                 on.entry(disks[copy]).or_default().push(extent);
             }
         }
-        let all: f64 = ground
+        let all: f64 = disks_of_group
             .candidates
             .iter()
             .map(|disk| f64::from(disk.data_aus))
             .sum();
-        for disk in ground.candidates {
+        for disk in disks_of_group.candidates {
             *excess.entry(disk.disk).or_default() -= total * f64::from(disk.data_aus) / all;
         }
         Role {
-            ground,
+            disks_of_group,
             copy,
             excess,
             on,
@@ -109,7 +109,7 @@ impl<'a> Role<'a> {
 
     /// The best move: from where, to where, and which of the extents there.
     fn next(&self, lying: &Lying) -> Option<(u16, u16, usize)> {
-        let is_leaving = |disk: u16| self.ground.leaving.contains(&disk);
+        let is_leaving = |disk: u16| self.disks_of_group.leaving.contains(&disk);
         let mut from: Vec<(u16, f64)> = self
             .excess
             .iter()
@@ -149,7 +149,7 @@ impl<'a> Role<'a> {
 
     /// Whether the copy may lie there beside the others.
     fn is_allowed(&self, disks: &[u16], to: u16) -> bool {
-        let group = |disk: u16| self.ground.failure_groups.get(&disk);
+        let group = |disk: u16| self.disks_of_group.failure_groups.get(&disk);
         let others = disks
             .iter()
             .enumerate()
@@ -187,14 +187,14 @@ mod tests {
     }
 
     fn planned(group: &Group, leaving: &[u16], disks: Vec<Vec<u16>>) -> (Vec<Move>, Vec<Vec<u16>>) {
-        let ground = Ground {
+        let disks_of_group = RebalanceDisks {
             candidates: &group.candidates,
             leaving,
             failure_groups: &group.groups,
         };
         let mut after = disks.clone();
         let aus = vec![1; disks.len()];
-        let moves = plan(&ground, Lying { disks, aus });
+        let moves = plan(&disks_of_group, Lying { disks, aus });
         for step in &moves {
             after[step.extent][step.copy] = step.to;
         }

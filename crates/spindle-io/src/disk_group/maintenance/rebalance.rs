@@ -9,7 +9,7 @@ use std::sync::Arc;
 use crate::disk_group::DiskGroup;
 use crate::disk_group::error::DiskGroupError;
 use crate::disk_group::extents::map::{ExtentMap, Place};
-use crate::disk_group::maintenance::plan::{Ground, Lying, Move, plan};
+use crate::disk_group::maintenance::plan::{Lying, Move, RebalanceDisks, plan};
 use crate::disk_group::metadata::state::Change;
 use crate::disk_group::mounted::copying::{self, Copy};
 use crate::disk_group::mounted::core::{Book, Core};
@@ -95,7 +95,7 @@ impl Core {
             .iter()
             .map(|(disk, entry)| (*disk, entry.failure_group.clone()));
         let failure_groups: BTreeMap<u16, String> = groups.collect();
-        let ground = Ground {
+        let disks_of_group = RebalanceDisks {
             candidates: &candidates,
             leaving: &leaving,
             failure_groups: &failure_groups,
@@ -112,7 +112,11 @@ impl Core {
                     .map(|extent| file.map.shape.aus(extent))
                     .collect(),
             };
-            moves.extend(plan(&ground, lying).into_iter().map(|step| (*number, step)));
+            moves.extend(
+                plan(&disks_of_group, lying)
+                    .into_iter()
+                    .map(|step| (*number, step)),
+            );
         }
         moves
     }

@@ -22,7 +22,9 @@ use crate::disk_group::disk::format::{DISKS_MAX, DiskLayout, is_allocation_unit}
 use crate::disk_group::extents::map::{COPIES_MAX, ExtentMap, Place};
 use crate::disk_group::extents::striping::{STRIPE_WIDTH, Shape, Striping};
 use crate::disk_group::metadata::encoding::{Decoder, Encoder};
-use crate::disk_group::metadata::state::{Change, DiskEntry, FileEntry, Moment, Redundancy, State};
+use crate::disk_group::metadata::state::{
+    Change, DiskEntry, FileEntry, MetadataVersion, Redundancy, State,
+};
 
 /// More than there ever will be: what is counted from a damaged number on would overflow.
 const COUNT_MAX: u64 = 1 << 62;
@@ -150,7 +152,7 @@ impl Change {
             },
             2 => Change::DiskOffline {
                 disk: from.u16()?,
-                last_online: Moment {
+                last_online: MetadataVersion {
                     mount: from.u64()?,
                     step: from.u64()?,
                 },
@@ -206,7 +208,7 @@ fn decode_disk(from: &mut Decoder<'_>, au_bytes: u64) -> Option<DiskEntry> {
         slot_aus,
         is_online: flags & ONLINE != 0,
         is_leaving: flags & LEAVING != 0,
-        last_online: Moment {
+        last_online: MetadataVersion {
             mount: from.u64()?,
             step: from.u64()?,
         },
@@ -275,7 +277,7 @@ mod tests {
     #[test]
     fn changes_and_snapshots_are_read_as_they_were_written() {
         let entry = file(&[[place(0, 4), place(1, 4)], [place(1, 5), place(0, 5)]]);
-        let last_online = Moment { mount: 99, step: 3 };
+        let last_online = MetadataVersion { mount: 99, step: 3 };
         let moved = Change::CopyMoved {
             file: 3,
             extent: 1,

@@ -42,7 +42,7 @@ impl Redundancy {
 
 /// A moment in the life of the metadata.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Moment {
+pub(crate) struct MetadataVersion {
     /// Identity of the mount, drawn when it began.
     pub(crate) mount: u64,
     /// Number of the last change.
@@ -62,7 +62,7 @@ pub(crate) struct DiskEntry {
     /// It is to be emptied and then to leave the group.
     pub(crate) is_leaving: bool,
     /// When it was last online; of no meaning while it is.
-    pub(crate) last_online: Moment,
+    pub(crate) last_online: MetadataVersion,
 }
 
 /// A file of the group.
@@ -100,7 +100,7 @@ pub(crate) enum Change {
     },
     DiskOffline {
         disk: u16,
-        last_online: Moment,
+        last_online: MetadataVersion,
     },
     DiskOnline {
         disk: u16,
@@ -163,8 +163,8 @@ impl State {
     }
 
     /// What is known of this moment.
-    pub(crate) fn moment(&self) -> Moment {
-        Moment {
+    pub(crate) fn moment(&self) -> MetadataVersion {
+        MetadataVersion {
             mount: self.mount,
             step: self.step,
         }
@@ -229,7 +229,7 @@ pub(crate) mod tests {
             slot_aus: 1,
             is_online: true,
             is_leaving: false,
-            last_online: Moment { mount: 0, step: 0 },
+            last_online: MetadataVersion { mount: 0, step: 0 },
         }
     }
 

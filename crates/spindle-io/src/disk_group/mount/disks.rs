@@ -13,7 +13,7 @@ use crate::disk_group::disk::format::{
     DiskLayout, Membership, backup_at, check_name,
 };
 use crate::disk_group::error::DiskGroupError;
-use crate::disk_group::metadata::state::{DiskEntry, Moment, State};
+use crate::disk_group::metadata::state::{DiskEntry, MetadataVersion, State};
 use crate::disk_group::mounted::change_map::ChangeMap;
 use crate::disk_group::mounted::members::Member;
 use crate::env::Env;
@@ -134,7 +134,7 @@ pub(crate) fn new_entry(
         slot_aus: layout.slot_aus,
         is_online: true,
         is_leaving: false,
-        last_online: Moment { mount: 0, step: 0 },
+        last_online: MetadataVersion { mount: 0, step: 0 },
     })
 }
 

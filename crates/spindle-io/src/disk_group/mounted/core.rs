@@ -9,7 +9,7 @@ use std::sync::{Arc, OnceLock, Weak};
 
 use arc_swap::ArcSwap;
 
-use crate::device::{BlockDevice, Completer, Completion, Follower, IoError, Outcome, Request};
+use crate::device::{BlockDevice, Completer, Completion, Follower, IoError, IoOutcome, Request};
 use crate::disk_group::disk::disk_io;
 use crate::disk_group::error::DiskGroupError;
 use crate::disk_group::extents::map::ExtentMap;
@@ -358,7 +358,7 @@ struct Flushing {
 }
 
 impl Follower for Flushing {
-    fn ended(self: Arc<Self>, _mark: u64, outcome: Outcome, to: Completer) {
+    fn ended(self: Arc<Self>, _mark: u64, outcome: IoOutcome, to: Completer) {
         if outcome.result.is_err() {
             self.core.suspect(&self.member);
         }

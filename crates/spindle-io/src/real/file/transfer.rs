@@ -10,7 +10,7 @@ use rustix::io::Errno;
 
 use super::core::Core;
 use super::identify::Caching;
-use crate::device::{IoError, Operation, Outcome};
+use crate::device::{IoError, IoOutcome, Operation};
 
 /// Most buffers one call takes (`IOV_MAX` of Linux).
 const VECTOR_LIMIT: usize = 1024;
@@ -116,8 +116,8 @@ impl Transfer {
     }
 
     /// Gives the buffers back.
-    pub(crate) fn outcome(self, result: Result<(), IoError>) -> Outcome {
-        Outcome {
+    pub(crate) fn outcome(self, result: Result<(), IoError>) -> IoOutcome {
+        IoOutcome {
             result,
             operation: self.operation,
         }
@@ -198,10 +198,10 @@ unsafe fn vectored(
 }
 
 /// Carries an operation out in the calling thread, which blocks until it is done.
-pub(crate) fn perform(core: &Core, offset: u64, operation: Operation, total: usize) -> Outcome {
+pub(crate) fn perform(core: &Core, offset: u64, operation: Operation, total: usize) -> IoOutcome {
     if matches!(operation, Operation::Flush) {
         let result = flush(core, &operation);
-        return Outcome { result, operation };
+        return IoOutcome { result, operation };
     }
     let mut transfer = Transfer::new(offset, operation, total);
     loop {

@@ -18,7 +18,7 @@ use rustix::io::Errno;
 
 use super::flights::{Finished, Flight, Flights};
 use super::queue_calls::QueueCalls;
-use crate::device::{Completion, Operation, Outcome};
+use crate::device::{Completion, IoOutcome, Operation};
 use crate::real::file::core::Core;
 use crate::real::file::transfer::{Memory, Transfer};
 use crate::real::parker::{self, Parker};
@@ -73,7 +73,7 @@ pub(crate) fn submit(
                 Ok(context) => place.insert(context),
                 Err(error) => {
                     let result = Err(core.error(&operation, offset, total, refusal(&error)));
-                    return Completion::ready(Outcome { result, operation });
+                    return Completion::ready(IoOutcome { result, operation });
                 }
             },
         };

@@ -20,7 +20,7 @@ use super::queue_calls::QueueCalls;
 use super::ring_config::RingConfig;
 use super::ring_refusal::why_refused;
 use super::ring_tables::{Buffers, Files};
-use crate::device::{Completion, Operation, Outcome};
+use crate::device::{Completion, IoOutcome, Operation};
 use crate::real::file::core::Core;
 use crate::real::file::open_files;
 use crate::real::file::transfer::{Memory, Transfer};
@@ -77,7 +77,7 @@ pub(crate) fn submit(
                 Ok(ring) => place.insert(ring),
                 Err(error) => {
                     let result = Err(core.error(&operation, offset, total, why_refused(&error)));
-                    return Completion::ready(Outcome { result, operation });
+                    return Completion::ready(IoOutcome { result, operation });
                 }
             },
         };

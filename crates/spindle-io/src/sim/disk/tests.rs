@@ -45,7 +45,7 @@ impl Bench {
     }
 
     /// Has each request end before the next is submitted.
-    fn one_by_one(&mut self, requests: Vec<Request>) -> Vec<Outcome> {
+    fn one_by_one(&mut self, requests: Vec<Request>) -> Vec<IoOutcome> {
         let disk = Arc::clone(&self.disk);
         let all = async move {
             let mut outcomes = Vec::new();
@@ -65,7 +65,7 @@ impl Bench {
     fn found(&mut self) -> [u8; 4] {
         let reads = (0..4).map(|block| self.read(block)).collect();
         let outcomes = self.one_by_one(reads);
-        let first = |outcome: &Outcome| match &outcome.operation {
+        let first = |outcome: &IoOutcome| match &outcome.operation {
             Operation::Read(into) => into[0][0],
             _ => unreachable!(),
         };

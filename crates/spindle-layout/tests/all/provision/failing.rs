@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use spindle_layout::guard::Permit;
 use spindle_layout::spec::{LayoutKind, VolumeSpec};
-use spindle_layout::{Facts, Ledger, Plan, Provision, clean};
+use spindle_layout::{Facts, Ledger, Provision, ProvisionPlan, clean};
 use spindle_system::DeviceMapper;
 use spindle_system::SystemTree;
 
@@ -122,7 +122,7 @@ fn a_volume_without_device_mapper_says_so_and_leaves_nothing() {
     let tree = SystemTree::default();
     let mut facts = Facts::gather(&specs, &tree);
     facts.device_mapper = DeviceMapper::Loaded;
-    let plan = Plan::of(&specs, &facts, RUN);
+    let plan = ProvisionPlan::of(&specs, &facts, RUN);
     let ledger = Ledger::begin(&scene.ledgers(), RUN, &tree).unwrap();
     let provision = Provision::carry_out(&plan, Arc::new(ledger), &tree, &mut |_| {}).unwrap();
     let error = provision.layouts()[0].as_ref().unwrap_err().to_string();

@@ -189,7 +189,7 @@ fn without_root_files_stand_in_for_devices() {
         &spindle_system::SystemTree::default(),
     );
     facts.is_root = false;
-    let plan = spindle_layout::Plan::of(&[spec], &facts, super::scene::RUN);
+    let plan = spindle_layout::ProvisionPlan::of(&[spec], &facts, super::scene::RUN);
     let tree = spindle_system::SystemTree::default();
     let ledger = spindle_layout::Ledger::begin(&scene.ledgers(), super::scene::RUN, &tree).unwrap();
     let provision = Provision::carry_out(&plan, ledger.into(), &tree, &mut |_| {}).unwrap();

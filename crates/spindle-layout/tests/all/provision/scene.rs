@@ -9,7 +9,7 @@ use std::sync::Arc;
 use spindle_layout::guard::{Guard, Looked, Refusal, Want};
 use spindle_layout::spec::{DeviceSpec, FileSystemSpec, LayoutKind, Preparation};
 use spindle_layout::tool::{Tools, find};
-use spindle_layout::{Facts, LayoutSpec, Ledger, Plan, Provision};
+use spindle_layout::{Facts, LayoutSpec, Ledger, Provision, ProvisionPlan};
 use spindle_system::SystemTree;
 
 pub const MIB: u64 = 1 << 20;
@@ -150,10 +150,10 @@ fn files_below(directory: &Path, state: &mut BTreeSet<String>) {
     }
 }
 
-pub fn plan_in(directory: &Path, specs: &[LayoutSpec]) -> Plan {
+pub fn plan_in(directory: &Path, specs: &[LayoutSpec]) -> ProvisionPlan {
     let mut facts = Facts::gather(specs, &SystemTree::default());
     facts.mounts_under = directory.join("mounts");
-    Plan::of(specs, &facts, RUN)
+    ProvisionPlan::of(specs, &facts, RUN)
 }
 
 pub fn carry_out_in(directory: &Path, specs: &[LayoutSpec]) -> (Provision, Arc<Ledger>) {

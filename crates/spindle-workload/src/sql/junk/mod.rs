@@ -19,7 +19,7 @@ use super::dialect::Dialect;
 use super::value::Value;
 use super::{SqlTransaction, SqlWorkload};
 use crate::session::SessionError;
-use crate::sql::kind::{Data, Ground, Kind, Made, Pace};
+use crate::sql::kind::{Data, Kind, Made, MadeFor, Pace};
 use crate::workload::{Acknowledged, Client};
 use statements::{CALL, INSERT};
 
@@ -49,7 +49,7 @@ settings! {
 }
 
 impl Kind for Junk {
-    fn make(&self, _: &Ground) -> Made {
+    fn make(&self, _: &MadeFor) -> Made {
         Made::Both(Box::new(in_rows::JunkInRows(*self)), Arc::new(*self))
     }
 
@@ -57,8 +57,8 @@ impl Kind for Junk {
         false
     }
 
-    fn check(&self, ground: &Ground) -> Result<(), Refusal> {
-        if ground.dialect.is_none() && self.rows > EMBEDDED_ROWS_MAX {
+    fn check(&self, made_for: &MadeFor) -> Result<(), Refusal> {
+        if made_for.dialect.is_none() && self.rows > EMBEDDED_ROWS_MAX {
             return Err(Refusal {
                 keys: &["rows"],
                 title: format!("the embedded database has no room for {} rows", self.rows),

@@ -17,7 +17,7 @@ use spindle_text::settings;
 use super::connection::{LoadPart, SqlConnection};
 use super::dialect::Dialect;
 use super::{SqlTransaction, SqlWorkload};
-use crate::sql::kind::{Data, Ground, Kind, Made, check_room};
+use crate::sql::kind::{Data, Kind, Made, MadeFor, check_room};
 use crate::workload::{Acknowledged, Client, Workload};
 use transaction::{Select, TpcbTransaction};
 
@@ -110,7 +110,7 @@ impl Tpcb {
 }
 
 impl Kind for Tpcb {
-    fn make(&self, _: &Ground) -> Made {
+    fn make(&self, _: &MadeFor) -> Made {
         Made::Both(self.in_rows(ACCOUNTS), Arc::new(*self))
     }
 
@@ -118,8 +118,8 @@ impl Kind for Tpcb {
         false
     }
 
-    fn check(&self, ground: &Ground) -> Result<(), Refusal> {
-        check_room(ground, self.room_for != ROOM_FOR)
+    fn check(&self, made_for: &MadeFor) -> Result<(), Refusal> {
+        check_room(made_for, self.room_for != ROOM_FOR)
     }
 
     fn locked_rows(&self) -> u32 {

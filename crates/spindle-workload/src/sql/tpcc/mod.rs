@@ -27,7 +27,7 @@ use super::connection::{LoadPart, SqlConnection};
 use super::dialect::Dialect;
 use super::value::Value;
 use super::{SqlTransaction, SqlWorkload};
-use crate::sql::kind::{Data, Ground, Kind, Made, check_room};
+use crate::sql::kind::{Data, Kind, Made, MadeFor, check_room};
 use crate::workload::{Acknowledged, Client, Workload};
 use random::{Constants, LAST_NAMES, uniform};
 
@@ -146,15 +146,15 @@ settings! {
 }
 
 impl Kind for TpccSettings {
-    fn make(&self, ground: &Ground) -> Made {
+    fn make(&self, made_for: &MadeFor) -> Made {
         let TpccSettings {
             warehouses,
             procedures,
             mix,
             room_for,
         } = *self;
-        let tpcc = Tpcc::new(warehouses, mix, procedures, ground.seed);
-        match ground.dialect {
+        let tpcc = Tpcc::new(warehouses, mix, procedures, made_for.seed);
+        match made_for.dialect {
             Some(_) => Made::Sql(Arc::new(tpcc)),
             None => Made::Rows(tpcc.in_rows(room_for)),
         }
@@ -176,8 +176,8 @@ impl Kind for TpccSettings {
         })
     }
 
-    fn check(&self, ground: &Ground) -> Result<(), Refusal> {
-        check_room(ground, self.room_for != ROOM_FOR)?;
+    fn check(&self, made_for: &MadeFor) -> Result<(), Refusal> {
+        check_room(made_for, self.room_for != ROOM_FOR)?;
         match self.mix.sum() {
             100 => Ok(()),
             sum => Err(Refusal {

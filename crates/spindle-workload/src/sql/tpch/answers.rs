@@ -4,8 +4,11 @@
 //! Clause 2.1.3.5 lets sums differ by 100 dollars, and averages and ratios by 1 %. Here texts, dates and whole numbers
 //! must be equal, and all others no further from the right one than a hundredth, to which it is rounded.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
+use std::sync::{Mutex, PoisonError};
 
+use serde::{Deserialize, Serialize};
 use tpchgen::q_and_a::answers_sf1;
 
 use crate::session::SessionError;
@@ -15,8 +18,11 @@ use crate::sql::{Row, SqlConnection, Value};
 /// As near as a number that is rounded to hundredths must be, with room for how floats round.
 const HUNDREDTH: f64 = 0.010_000_1;
 
+/// Rows of an answer that are kept; of those of the standard's queries none is nearly so long at scale 1.
+const ROWS_MAX: usize = 100_000;
+
 /// The rows of an answer, as texts.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Answer {
     /// Row by row, each value without the blanks around it.
     pub rows: Vec<Vec<String>>,
@@ -88,6 +94,61 @@ impl Answer {
             true => Ok(()),
             false => Err(differences),
         }
+    }
+}
+
+/// What a stream was answered, as it is kept for people.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KeptAnswer {
+    /// Number of the query.
+    pub query: u8,
+    /// The stream that asked.
+    pub stream: usize,
+    /// Names of the columns; none where there is no row.
+    pub columns: Vec<String>,
+    /// The rows, up to a hundred thousand.
+    pub answer: Answer,
+    /// How many rows more there were.
+    pub rows_left_out: u64,
+    /// Whether every trial has to get the same answer: nobody else changed the data.
+    pub is_settled: bool,
+    /// Whether it is as right as the standard's answer, or how it differs; `None` where the standard has none.
+    pub standard: Option<Result<(), String>>,
+}
+
+impl KeptAnswer {
+    /// Takes in a row.
+    pub(super) fn add(&mut self, row: &dyn Row) -> Result<(), SessionError> {
+        if self.answer.rows.len() == ROWS_MAX {
+            self.rows_left_out += 1;
+            return Ok(());
+        }
+        if self.columns.is_empty() {
+            let names = (0..row.columns()).map(|column| row.name(column).to_owned());
+            self.columns = names.collect();
+        }
+        let values = (0..row.columns()).map(|column| Ok(text_of(&row.value(column)?)));
+        self.answer
+            .rows
+            .push(values.collect::<Result<Vec<String>, SessionError>>()?);
+        Ok(())
+    }
+}
+
+/// The answers of a trial; of a query that was asked again, the last.
+#[derive(Debug, Default)]
+pub struct KeptAnswers(Mutex<BTreeMap<(usize, u8), KeptAnswer>>);
+
+impl KeptAnswers {
+    pub(super) fn keep(&self, answer: KeptAnswer) {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.insert((answer.stream, answer.query), answer);
+    }
+
+    /// All of them, stream by stream.
+    pub(super) fn all(&self) -> Vec<KeptAnswer> {
+        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.values().cloned().collect()
     }
 }
 

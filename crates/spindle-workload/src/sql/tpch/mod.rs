@@ -25,10 +25,11 @@ use serde::{Deserialize, Serialize};
 use spindle_text::section::{Key, Keys, Section};
 use spindle_text::words;
 
+use self::answers::{Answer, KeptAnswer, KeptAnswers};
 use self::parameters::Draw;
 use super::{Dialect, LoadPart, Row, SqlConnection, SqlTransaction, SqlWorkload};
 use crate::session::SessionError;
-use crate::sql::kind::{Data, Ground, Kind, Made, Pace};
+use crate::sql::kind::{Data, Kind, Made, MadeFor, Pace};
 use crate::workload::{Acknowledged, Client};
 
 /// What the queries and refresh functions are called, in the order of a transaction's kind.
@@ -86,6 +87,9 @@ pub struct Queries {
     pub query_limit_ms: u64,
     /// Where their parameters come from.
     pub parameters: Parameters,
+    /// Whether answers are kept.
+    #[serde(default)]
+    pub keep_answers: bool,
 }
 
 impl Queries {
@@ -132,10 +136,18 @@ impl Queries {
                 ),
                 Parameters::Random,
             ),
+            keep_answers: keys.flag(
+                key(
+                    "keep_answers",
+                    "whether answers are kept, as CSV below `answers/` in the run directory: those of the first trial, and \
+                     any that differ later; `--keep-answers` is short for it",
+                ),
+                false,
+            ),
         }
     }
 
-    fn make(&self, version: Version, ground: &Ground) -> Made {
+    fn make(&self, version: Version, made_for: &MadeFor) -> Made {
         Made::Sql(Arc::new(Tpch {
             version,
             scale: self.scale,
@@ -143,7 +155,8 @@ impl Queries {
             refresh: self.refresh,
             parameters: self.parameters,
             query_limit: Some(Duration::from_millis(self.query_limit_ms)),
-            seed: ground.seed,
+            kept: self.keep_answers.then(Arc::default),
+            seed: made_for.seed,
         }))
     }
 }
@@ -162,8 +175,8 @@ macro_rules! settings_of {
         }
 
         impl Kind for $name {
-            fn make(&self, ground: &Ground) -> Made {
-                self.0.make($version, ground)
+            fn make(&self, made_for: &MadeFor) -> Made {
+                self.0.make($version, made_for)
             }
 
             fn pace(&self) -> Pace {
@@ -201,6 +214,8 @@ pub struct Tpch {
     pub parameters: Parameters,
     /// A query that takes longer is cancelled.
     pub query_limit: Option<Duration>,
+    /// Where answers are kept, if they are.
+    pub kept: Option<Arc<KeptAnswers>>,
     /// Where everything random starts from.
     pub seed: u64,
 }
@@ -243,6 +258,15 @@ impl Tpch {
             Role::Stream(stream) => queries(stream).collect(),
             Role::Refresh { streams } => [RF1, RF2].repeat(streams),
         }
+    }
+
+    /// The standard has answers for its own parameters at scale 1, before anything is refreshed.
+    fn right_answer(&self, query: u8) -> Option<Answer> {
+        let is_known = self.version == Version::H
+            && self.parameters == Parameters::Validation
+            && self.scale == 1.0
+            && !self.refresh;
+        is_known.then(|| Answer::of_standard(query)).flatten()
     }
 
     /// The text of a query of a stream.
@@ -341,7 +365,21 @@ impl SqlWorkload for Tpch {
         Box::new(Query {
             kind,
             text: [Dialect::Postgres, Dialect::MariaDb, Dialect::Sqlite].map(text),
+            keeps: self.kept.as_ref().map(|kept| Keeps {
+                kept: Arc::clone(kept),
+                stream,
+                is_settled: !self.refresh || matches!(role, Role::Power),
+            }),
         })
+    }
+
+    fn kept_answers(&self) -> Vec<KeptAnswer> {
+        let mut kept = self.kept.as_ref().map_or_else(Vec::new, |kept| kept.all());
+        for answer in &mut kept {
+            let right = self.right_answer(answer.query);
+            answer.standard = right.map(|right| answer.answer.compare(&right));
+        }
+        kept
     }
 
     /// Whether the refresh functions that were acknowledged are in the tables. Queries change nothing.
@@ -391,6 +429,14 @@ fn count(connection: &mut dyn SqlConnection, sql: &str) -> Result<i64, String> {
 struct Query {
     kind: usize,
     text: [String; 3],
+    keeps: Option<Keeps>,
+}
+
+/// What becomes of its answer.
+struct Keeps {
+    kept: Arc<KeptAnswers>,
+    stream: usize,
+    is_settled: bool,
 }
 
 impl SqlTransaction for Query {
@@ -404,7 +450,18 @@ impl SqlTransaction for Query {
             Dialect::MariaDb => &self.text[1],
             Dialect::Sqlite => &self.text[2],
         };
-        connection.ask(text, &mut |_| Ok(()))
+        let Some(keeps) = &self.keeps else {
+            return connection.ask(text, &mut |_| Ok(()));
+        };
+        let mut found = KeptAnswer {
+            query: self.kind as u8 + 1,
+            stream: keeps.stream,
+            is_settled: keeps.is_settled,
+            ..KeptAnswer::default()
+        };
+        connection.ask(text, &mut |row| found.add(row))?;
+        keeps.kept.keep(found);
+        Ok(())
     }
 }
 
@@ -445,6 +502,7 @@ mod tests {
             refresh,
             parameters: Parameters::Random,
             query_limit: None,
+            kept: None,
             seed: 1,
         }
     }

@@ -3,9 +3,9 @@
 
 use serde_json::json;
 use spindle_result::{
-    Audit, CaseId, CaseRecord, Conditions, CpuMicroseconds, CpuShares, IoCounts, Latency, Layout,
-    Memory, Outcome, OwnCost, PageCache, Promise, Restore, RunRecord, SampledTrial, SegmentSpace,
-    SystemSeries, Trial, Wait, Warning,
+    Audit, CaseId, CaseRecord, CaseStatus, Conditions, CpuMicroseconds, CpuShares, IoCounts,
+    Latency, Layout, Memory, OwnCost, PageCache, Promise, Restore, RunRecord, SampledTrial,
+    SegmentSpace, SystemSeries, Trial, Wait, Warning,
 };
 
 /// Block size of the fixture's database.
@@ -162,13 +162,13 @@ pub fn record() -> RunRecord {
     }
 }
 
-fn outcome(case: usize) -> Outcome {
+fn outcome(case: usize) -> CaseStatus {
     match case {
-        SKIPPED => Outcome::Skipped {
+        SKIPPED => CaseStatus::Skipped {
             reason: "io_uring is disabled on this machine (kernel.io_uring_disabled = 2)"
                 .to_owned(),
         },
-        _ => Outcome::Measured,
+        _ => CaseStatus::Measured,
     }
 }
 

@@ -5,11 +5,11 @@
 use serde_json::json;
 use spindle_experiment::Experiment;
 use spindle_result::{
-    Attribution, Audit, Case, CaseId, CaseRecord, Conditions, CpuMicroseconds, CpuShares, Drift,
-    Finding, IoCounts, KindOfTransaction, Latency, Measure, NoiseFloor, Outcome, PartDifference,
-    Place, Promise, RatioEstimate, ResponseTime, Restore, RunRecord, RunResult, SampledTrial,
-    SegmentSpace, Stopping, SystemColumn, SystemMean, SystemSeries, TimePart, TimeUse, Trial,
-    Verdict, Wait, WarmUp, Warning, build,
+    Attribution, Audit, Case, CaseId, CaseRecord, CaseStatus, Conditions, CpuMicroseconds,
+    CpuShares, Drift, Finding, IoCounts, KindOfTransaction, Latency, Measure, NoiseFloor,
+    PartDifference, Place, Promise, RatioEstimate, ResponseTime, Restore, RunRecord, RunResult,
+    SampledTrial, SegmentSpace, Stopping, SystemColumn, SystemMean, SystemSeries, TimePart,
+    TimeUse, Trial, Verdict, Wait, WarmUp, Warning, build,
 };
 use spindle_run::description::describe;
 
@@ -128,7 +128,7 @@ pub fn record(extent: Extent<'_>) -> RunRecord {
             cases.push(CaseRecord {
                 layout,
                 clients,
-                outcome: Outcome::Measured,
+                outcome: CaseStatus::Measured,
                 set_aside: Vec::new(),
                 trials: rounds
                     .clone()

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{RngCore, SeedableRng};
-use spindle_io::{BlockDevice, Completion, IoError, Limits, Operation, Outcome, Request};
+use spindle_io::{BlockDevice, Completion, IoError, IoOutcome, Limits, Operation, Request};
 
 const SECTOR_BYTES: usize = 512;
 
@@ -85,7 +85,7 @@ impl TestDevice {
         self.state.lock().unwrap().is_cut
     }
 
-    fn carry_out(&self, request: Request) -> Outcome {
+    fn carry_out(&self, request: Request) -> IoOutcome {
         let (offset, bytes) = (request.offset as usize, request.bytes());
         let mut operation = request.operation;
         if !matches!(operation, Operation::Flush) {
@@ -114,7 +114,7 @@ impl TestDevice {
                 bytes,
                 reason: "the power is off".to_owned(),
             };
-            return Outcome {
+            return IoOutcome {
                 result: Err(error),
                 operation,
             };
@@ -140,7 +140,7 @@ impl TestDevice {
             }
             _ => {}
         }
-        Outcome {
+        IoOutcome {
             result: Ok(()),
             operation,
         }

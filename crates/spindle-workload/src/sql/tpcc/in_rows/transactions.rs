@@ -21,10 +21,10 @@ use crate::sql::tpcc::{self, DISTRICTS};
 /// The last orders of a district that a question about its stock looks at (clause 2.8.2.2).
 const ORDERS_LOOKED_AT: u64 = 20;
 
-type Outcome<T> = Result<T, SessionError>;
+type TransactionEnd<T> = Result<T, SessionError>;
 
 /// The row of a primary key.
-async fn read(rows: &mut dyn Keyed, table: usize, key: &[u8]) -> Outcome<Vec<u8>> {
+async fn read(rows: &mut dyn Keyed, table: usize, key: &[u8]) -> TransactionEnd<Vec<u8>> {
     let found = rows.get(primary(table), key).await?;
     found.ok_or_else(|| missing(table, key))
 }
@@ -35,7 +35,7 @@ async fn change(
     table: usize,
     key: &[u8],
     mut edit: impl FnMut(&mut Vec<u8>),
-) -> Outcome<()> {
+) -> TransactionEnd<()> {
     match rows.update(primary(table), key, &mut edit).await? {
         true => Ok(()),
         false => Err(missing(table, key)),
@@ -79,7 +79,7 @@ impl Procedure for NewOrder {
 
 impl NewOrder {
     /// Prices of the items, in the order of the lines; none for one that does not exist.
-    async fn prices_of(&self, rows: &mut dyn Keyed) -> Outcome<Vec<Option<i64>>> {
+    async fn prices_of(&self, rows: &mut dyn Keyed) -> TransactionEnd<Vec<Option<i64>>> {
         let mut prices = Vec::with_capacity(self.lines.len());
         for line in &self.lines {
             let found = rows.get(primary(ITEM), &key([line.item])).await?;
@@ -88,7 +88,7 @@ impl NewOrder {
         Ok(prices)
     }
 
-    async fn take_order_number(&self, rows: &mut dyn Keyed) -> Outcome<u64> {
+    async fn take_order_number(&self, rows: &mut dyn Keyed) -> TransactionEnd<u64> {
         let of_district = key([self.warehouse, self.district]);
         let mut taken = 0;
         change(rows, DISTRICT, &of_district, |row| {
@@ -99,7 +99,7 @@ impl NewOrder {
         Ok(u64::from(taken))
     }
 
-    async fn enter(&self, rows: &mut dyn Keyed, order: u64) -> Outcome<()> {
+    async fn enter(&self, rows: &mut dyn Keyed, order: u64) -> TransactionEnd<()> {
         let mut row = vec![0; orders::BYTES];
         for (column, number) in [
             (orders::WAREHOUSE, self.warehouse),
@@ -126,7 +126,7 @@ impl NewOrder {
         rows: &mut dyn Keyed,
         order: u64,
         mut lines: Vec<(u64, Line, i64)>,
-    ) -> Outcome<()> {
+    ) -> TransactionEnd<()> {
         lines.sort_by_key(|(_, line, _)| (line.supply_warehouse, line.item));
         for (number, line, price) in lines {
             let info = self.take(rows, &line).await?;
@@ -150,7 +150,7 @@ impl NewOrder {
     }
 
     /// Takes a line from the stock (clause 2.4.2.2: what falls short is filled up); the district's text.
-    async fn take(&self, rows: &mut dyn Keyed, line: &Line) -> Outcome<Vec<u8>> {
+    async fn take(&self, rows: &mut dyn Keyed, line: &Line) -> TransactionEnd<Vec<u8>> {
         let is_remote = line.supply_warehouse != self.warehouse;
         let text = Column {
             at: stock::DISTRICT_1.at + (self.district as usize - 1) * stock::DISTRICT_1.bytes,
@@ -245,7 +245,7 @@ impl Who {
         &self,
         rows: &mut dyn Keyed,
         (warehouse, district): (u64, u64),
-    ) -> Outcome<u64> {
+    ) -> TransactionEnd<u64> {
         let name = match self {
             Who::Number(number) => return Ok(*number),
             Who::LastName(name) => name,
@@ -316,7 +316,7 @@ impl Procedure for Delivery {
 
 impl Delivery {
     /// The oldest order of a district that is new.
-    async fn oldest(&self, rows: &mut dyn Keyed, district: u64) -> Outcome<Option<u64>> {
+    async fn oldest(&self, rows: &mut dyn Keyed, district: u64) -> TransactionEnd<Option<u64>> {
         let first = key([self.warehouse, district, 0]);
         let end = key([self.warehouse, district, u64::from(u32::MAX)]);
         let mut oldest = None;
@@ -329,7 +329,12 @@ impl Delivery {
         Ok(oldest)
     }
 
-    async fn deliver_order(&self, rows: &mut dyn Keyed, district: u64, order: u64) -> Outcome<()> {
+    async fn deliver_order(
+        &self,
+        rows: &mut dyn Keyed,
+        district: u64,
+        order: u64,
+    ) -> TransactionEnd<()> {
         let of_order = key([self.warehouse, district, order]);
         if !rows.delete(primary(NEW_ORDER), &of_order).await? {
             return Err(SessionError::Retry(

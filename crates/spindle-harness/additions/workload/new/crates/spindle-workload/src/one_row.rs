@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use spindle_text::settings;
 
 use crate::session::{Operation, Txn};
-use crate::sql::kind::{Ground, Kind, Made};
+use crate::sql::kind::{MadeFor, Kind, Made};
 use crate::workload::{
     Acknowledged, Checker, Client, RowLength, Table, TableSize, TableSpec, Workload,
 };
@@ -21,9 +21,9 @@ settings! {
 }
 
 impl Kind for OneRow {
-    fn make(&self, ground: &Ground) -> Made {
+    fn make(&self, made_for: &MadeFor) -> Made {
         Made::Rows(Box::new(Reading {
-            data_bytes: ground.data_bytes,
+            data_bytes: made_for.data_bytes,
             times: self.times,
         }))
     }

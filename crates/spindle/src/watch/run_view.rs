@@ -11,7 +11,7 @@ use spindle_run::trial::protocol::Progress;
 
 /// A run under way.
 #[derive(Debug, Clone)]
-pub struct Scene {
+pub struct RunView {
     /// The experiment's name.
     pub experiment: String,
     /// When this program began to work on it.
@@ -56,7 +56,7 @@ pub enum UnderWay {
     Preparing,
     /// A trial.
     Trial {
-        /// Place of its case among the scene's.
+        /// Place of its case among the view's.
         case: usize,
         /// Its round, from 1.
         round: u32,
@@ -67,16 +67,16 @@ pub enum UnderWay {
     },
 }
 
-impl Scene {
+impl RunView {
     /// What there is to see of a run before it goes on.
-    pub fn of(state: &RunState, interrupted: Arc<AtomicBool>) -> Scene {
+    pub fn of(state: &RunState, interrupted: Arc<AtomicBool>) -> RunView {
         let case_view = |case: CaseKey| CaseView {
             layout: state.layout(case.0).name,
             clients: case.1,
             finished_tpm: state.finished(case).map(|trial| trial.tpm).collect(),
             ..CaseView::default()
         };
-        Scene {
+        RunView {
             experiment: state.experiment.name.clone(),
             began: Instant::now(),
             trials_done: 0,

@@ -7,7 +7,7 @@ use crate::{Case, DatabaseFacts, Layout, OracleEvent, RunResult, SystemFigure, T
 const FOREIGN_SAID: f64 = 0.10;
 
 /// One case with all that belongs to it.
-pub(super) struct Scene<'a> {
+pub(super) struct CaseFacts<'a> {
     pub(super) case: &'a Case,
     pub(super) layout: &'a Layout,
     /// Its database's own settings; `None` when the record does not hold them.
@@ -16,16 +16,16 @@ pub(super) struct Scene<'a> {
     pub(super) lower_load: Option<&'a Case>,
 }
 
-impl<'a> Scene<'a> {
+impl<'a> CaseFacts<'a> {
     /// `None` for a case of no known layout.
-    pub(super) fn of(case: &'a Case, result: &'a RunResult) -> Option<Scene<'a>> {
+    pub(super) fn of(case: &'a Case, result: &'a RunResult) -> Option<CaseFacts<'a>> {
         let layout = result.layout_of(case)?;
         let lower = result.cases.iter().filter(|other| {
             other.is_compared()
                 && other.id.layout == case.id.layout
                 && other.id.clients < case.id.clients
         });
-        Some(Scene {
+        Some(CaseFacts {
             case,
             layout,
             database: layout.database,

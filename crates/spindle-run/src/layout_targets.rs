@@ -15,7 +15,7 @@ use spindle_layout::spec::DeviceSpec;
 use spindle_layout::steps::StepError;
 use spindle_layout::{
     DiskGroupTarget, Facts, GroupStripes, KnownDevice, LayoutError, LayoutSpec, Ledger,
-    LedgerError, Placement, Plan, Provision, Target,
+    LedgerError, Placement, Provision, ProvisionPlan, Target,
 };
 use spindle_system::SystemTree;
 
@@ -25,7 +25,7 @@ use spindle_experiment::{Delay, DiskGroup, Experiment, Layout, PlacedOn, Stripin
 
 /// Why nothing can be made at all.
 #[derive(Debug, thiserror::Error)]
-pub enum GroundError {
+pub enum TargetError {
     /// What is made could not be noted, so nothing was made.
     #[error(transparent)]
     Ledger(#[from] LedgerError),
@@ -42,7 +42,7 @@ pub enum GroundError {
 
 /// What a layout stands on.
 #[derive(Debug, Clone)]
-struct Standing {
+struct LayoutTarget {
     target: Target,
     /// From the devices up, when Spindle made it.
     description: Option<String>,
@@ -51,25 +51,25 @@ struct Standing {
 }
 
 /// What the layouts of a run stand on.
-pub struct Grounds {
+pub struct LayoutTargets {
     /// By layout; the reason when it could not be made.
-    standings: BTreeMap<usize, Result<Standing, String>>,
+    by_layout: BTreeMap<usize, Result<LayoutTarget, String>>,
     provision: Option<Provision>,
     /// By layout, its number among what was made.
     made: BTreeMap<usize, usize>,
     ledger: Arc<Ledger>,
 }
 
-impl Grounds {
+impl LayoutTargets {
     /// Takes away what this run left when it was killed, then makes what the layouts `wanted` stand on, and those that
     /// their files are placed on, of the devices that were `looked_at`, if they were. `note` hears what is being done.
-    /// What is wrong with one layout is found in [`Grounds::placement`]; the others go on.
+    /// What is wrong with one layout is found in [`LayoutTargets::placement`]; the others go on.
     pub fn prepare(
         state: &RunState,
         wanted: &[usize],
         looked_at: &mut LookedAt,
         note: &mut dyn FnMut(&str),
-    ) -> Result<Grounds, GroundError> {
+    ) -> Result<LayoutTargets, TargetError> {
         let (directory, tree) = (ledger::default_directory(), SystemTree::default());
         if let Some(cleaned) = clean_run(&directory, &state.run, &tree, Some(drop_recorded))? {
             cleaned
@@ -77,42 +77,42 @@ impl Grounds {
                 .iter()
                 .for_each(|what| note(&format!("took away {what}, left by this run")));
             if !cleaned.left.is_empty() {
-                return Err(GroundError::Leftover(cleaned.left.join("; ")));
+                return Err(TargetError::Leftover(cleaned.left.join("; ")));
             }
         }
         let ledger = Arc::new(Ledger::begin(&directory, &state.run, &tree)?);
-        let mut grounds = Grounds {
-            standings: BTreeMap::new(),
+        let mut targets = LayoutTargets {
+            by_layout: BTreeMap::new(),
             provision: None,
             made: BTreeMap::new(),
             ledger,
         };
         let layouts = with_placements(&state.experiment, wanted);
         let specs =
-            specs_of(&state.experiment.layouts, &layouts).map_err(GroundError::WorkingDirectory)?;
-        grounds.stand_on_directories(&state.experiment, &layouts);
+            specs_of(&state.experiment.layouts, &layouts).map_err(TargetError::WorkingDirectory)?;
+        targets.take_directories(&state.experiment, &layouts);
         if !specs.is_empty() {
             let plan = plan_of(&specs, &state.run, &tree, looked_at)?;
-            grounds.make(&state.experiment, &specs, &plan, &tree, note)?;
+            targets.make(&state.experiment, &specs, &plan, &tree, note)?;
         }
-        Ok(grounds)
+        Ok(targets)
     }
 
-    fn stand_on_directories(&mut self, experiment: &Experiment, layouts: &[usize]) {
+    fn take_directories(&mut self, experiment: &Experiment, layouts: &[usize]) {
         for &index in layouts {
             let layout = &experiment.layouts[index];
             if layout.made.is_none() && layout.address().is_none() {
                 let delayed_by = layout.delay.map(|_| DelayedBy::Database {
                     why: "Spindle did not make what is beneath",
                 });
-                let standing = layout.path.canonicalize().map(|path| Standing {
+                let of_layout = layout.path.canonicalize().map(|path| LayoutTarget {
                     target: Target::Directory(path),
                     description: None,
                     delayed_by,
                 });
-                let standing =
-                    standing.map_err(|error| format!("{}: {error}", layout.path.display()));
-                self.standings.insert(index, standing);
+                let of_layout =
+                    of_layout.map_err(|error| format!("{}: {error}", layout.path.display()));
+                self.by_layout.insert(index, of_layout);
             }
         }
     }
@@ -121,22 +121,22 @@ impl Grounds {
         &mut self,
         experiment: &Experiment,
         specs: &[(LayoutSpec, Vec<usize>)],
-        plan: &Plan,
+        plan: &ProvisionPlan,
         tree: &SystemTree,
         note: &mut dyn FnMut(&str),
-    ) -> Result<(), GroundError> {
+    ) -> Result<(), TargetError> {
         let provision = Provision::carry_out(plan, Arc::clone(&self.ledger), tree, note)?;
         if let Some(mut reason) = provision.changed() {
             for left in provision.teardown() {
                 reason += &format!("; {left}");
             }
-            return Err(GroundError::Changed(reason));
+            return Err(TargetError::Changed(reason));
         }
         for (number, ((spec, layouts), made)) in specs.iter().zip(provision.layouts()).enumerate() {
             let of = &experiment.layouts[layouts[0]];
             let group = of.made.as_ref().and_then(|made| made.disk_group.as_ref());
-            let standing = match made {
-                Ok(made) => target_of(spec, group, &made.target).map(|target| Standing {
+            let of_layout = match made {
+                Ok(made) => target_of(spec, group, &made.target).map(|target| LayoutTarget {
                     target,
                     description: Some(made.description.clone()),
                     delayed_by: made.delayed_by,
@@ -145,13 +145,13 @@ impl Grounds {
             };
             for layout in layouts {
                 self.made.insert(*layout, number);
-                let mut standing = standing.clone();
+                let mut of_layout = of_layout.clone();
                 let group = experiment.layouts[*layout].made.as_ref();
                 let group = group.and_then(|made| made.disk_group.as_ref());
-                if let (Ok(standing), Some(group)) = (&mut standing, group) {
-                    standing.target = used_as(spec, group, &standing.target);
+                if let (Ok(of_layout), Some(group)) = (&mut of_layout, group) {
+                    of_layout.target = used_as(spec, group, &of_layout.target);
                 }
-                self.standings.insert(*layout, standing);
+                self.by_layout.insert(*layout, of_layout);
             }
         }
         self.provision = Some(provision);
@@ -177,8 +177,8 @@ impl Grounds {
 
     /// From the devices up, when Spindle made it.
     pub fn description(&self, layout: usize) -> Option<&str> {
-        let standing = self.standings.get(&layout)?.as_ref().ok()?;
-        standing.description.as_deref()
+        let of_layout = self.by_layout.get(&layout)?.as_ref().ok()?;
+        of_layout.description.as_deref()
     }
 
     /// Whether Spindle made what the layout stands on.
@@ -188,7 +188,7 @@ impl Grounds {
 
     /// What delays the I/O of a layout, if that was asked for.
     pub fn delayed_by(&self, layout: usize) -> Option<DelayedBy> {
-        self.standings.get(&layout)?.as_ref().ok()?.delayed_by
+        self.by_layout.get(&layout)?.as_ref().ok()?.delayed_by
     }
 
     /// How much longer the database is to make the I/O of a layout's datafiles, and that of its redo, where nothing
@@ -318,8 +318,8 @@ impl Grounds {
     }
 
     fn target(&self, layout: usize) -> Result<&Target, String> {
-        match self.standings.get(&layout) {
-            Some(Ok(standing)) => Ok(&standing.target),
+        match self.by_layout.get(&layout) {
+            Some(Ok(of_layout)) => Ok(&of_layout.target),
             Some(Err(reason)) => Err(reason.clone()),
             None => Err("it was not made".to_string()),
         }
@@ -328,11 +328,11 @@ impl Grounds {
     /// Whether every device is still the one that was looked at.
     ///
     /// # Errors
-    /// [`GroundError::Changed`]: one is not; then nobody knows which one is meant.
-    pub fn check_devices(&self) -> Result<(), GroundError> {
-        let mut standings = self.standings.values().flatten();
-        let checked = standings.try_for_each(|standing| standing.target.check_devices());
-        checked.map_err(|error| GroundError::Changed(error.to_string()))
+    /// [`TargetError::Changed`]: one is not; then nobody knows which one is meant.
+    pub fn check_devices(&self) -> Result<(), TargetError> {
+        let mut by_layout = self.by_layout.values().flatten();
+        let checked = by_layout.try_for_each(|of_layout| of_layout.target.check_devices());
+        checked.map_err(|error| TargetError::Changed(error.to_string()))
     }
 
     /// Takes away what was made. Returns what could not be, in words.
@@ -347,11 +347,11 @@ fn plan_of(
     run: &str,
     tree: &SystemTree,
     looked_at: &mut LookedAt,
-) -> Result<Plan, GroundError> {
+) -> Result<ProvisionPlan, TargetError> {
     let wanted: Vec<LayoutSpec> = specs.iter().map(|(spec, _)| spec.clone()).collect();
-    let plan = Plan::of(&wanted, &Facts::gather(&wanted, tree), run);
+    let plan = ProvisionPlan::of(&wanted, &Facts::gather(&wanted, tree), run);
     if let Some(changed) = plan.changed_since(looked_at) {
-        return Err(GroundError::Changed(changed.to_string()));
+        return Err(TargetError::Changed(changed.to_string()));
     }
     looked_at.extend(plan.looked_at());
     Ok(plan)

@@ -15,7 +15,7 @@ use spindle_system::{DeviceNumber, SystemTree};
 
 /// Everything counted, at one moment.
 #[derive(Clone)]
-pub(super) struct Moment {
+pub(super) struct CounterSnapshot {
     pub at_ns: u64,
     pub committed: u64,
     /// By each client.
@@ -65,7 +65,7 @@ impl ProcessCounts {
     }
 }
 
-pub(super) fn io_calls(begin: &Moment, end: &Moment) -> IoCalls {
+pub(super) fn io_calls(begin: &CounterSnapshot, end: &CounterSnapshot) -> IoCalls {
     let done = physical_counts(begin, end);
     let (before, after) = (begin.process, end.process);
     let queue = after.queue - before.queue;
@@ -82,14 +82,14 @@ pub(super) fn io_calls(begin: &Moment, end: &Moment) -> IoCalls {
     }
 }
 
-pub(super) fn tool_counts(begin: &Moment, end: &Moment) -> IoCounts {
+pub(super) fn tool_counts(begin: &CounterSnapshot, end: &CounterSnapshot) -> IoCounts {
     let data = end.counts.data - begin.counts.data;
     let redo = end.counts.redo - begin.counts.redo;
     counts_of(data + redo)
 }
 
 /// The same, with every copy that disk groups wrote.
-pub(super) fn physical_counts(begin: &Moment, end: &Moment) -> IoCounts {
+pub(super) fn physical_counts(begin: &CounterSnapshot, end: &CounterSnapshot) -> IoCounts {
     let tool = tool_counts(begin, end);
     let grouped = counts_of(end.counts.grouped - begin.counts.grouped);
     let disks = counts_of(end.counts.disks - begin.counts.disks);
@@ -119,7 +119,7 @@ fn counts_of(counts: spindle_io::real::IoCounts) -> IoCounts {
     }
 }
 
-pub(super) fn device_counts(begin: &Moment, end: &Moment) -> Option<IoCounts> {
+pub(super) fn device_counts(begin: &CounterSnapshot, end: &CounterSnapshot) -> Option<IoCounts> {
     if begin.system.disks.is_empty() {
         return None;
     }
@@ -140,15 +140,19 @@ pub(super) fn device_counts(begin: &Moment, end: &Moment) -> Option<IoCounts> {
     Some(sum)
 }
 
-pub(super) fn done_on(device: DeviceNumber, begin: &Moment, end: &Moment) -> Option<DiskCounters> {
-    let of = |moment: &Moment| {
+pub(super) fn done_on(
+    device: DeviceNumber,
+    begin: &CounterSnapshot,
+    end: &CounterSnapshot,
+) -> Option<DiskCounters> {
+    let of = |moment: &CounterSnapshot| {
         let mut disks = moment.system.disks.iter();
         disks.find(|disk| disk.device == device)?.counters
     };
     Some(of(end)?.since(&of(begin)?))
 }
 
-pub(super) fn fetched_bytes(begin: &Moment, end: &Moment) -> Option<u64> {
+pub(super) fn fetched_bytes(begin: &CounterSnapshot, end: &CounterSnapshot) -> Option<u64> {
     let (before, after) = (begin.system.process_io?, end.system.process_io?);
     Some(after.since(&before).read_bytes)
 }
@@ -214,8 +218,8 @@ pub(super) fn statements(begin: &[StatementTotal], end: &[StatementTotal]) -> Ve
 }
 
 pub(super) fn response_time_between(
-    begin: &Moment,
-    end: &Moment,
+    begin: &CounterSnapshot,
+    end: &CounterSnapshot,
     mean: MeanTime,
     transactions: u64,
 ) -> Option<ResponseTime> {
@@ -224,7 +228,10 @@ pub(super) fn response_time_between(
     response_time(mean, transactions, &clients, &waits)
 }
 
-pub(super) fn cpu_shares(begin: &Moment, end: &Moment) -> (Option<CpuShares>, f64) {
+pub(super) fn cpu_shares(
+    begin: &CounterSnapshot,
+    end: &CounterSnapshot,
+) -> (Option<CpuShares>, f64) {
     let shares = match (begin.system.cpu, end.system.cpu) {
         (Some(before), Some(after)) => after.since(&before).shares(),
         _ => None,
@@ -239,8 +246,8 @@ pub(super) fn cpu_shares(begin: &Moment, end: &Moment) -> (Option<CpuShares>, f6
 }
 
 pub(super) fn cpu_per_transaction(
-    begin: &Moment,
-    end: &Moment,
+    begin: &CounterSnapshot,
+    end: &CounterSnapshot,
     transactions: u64,
 ) -> Option<CpuMicroseconds> {
     let used = end.system.process_cpu?.since(&begin.system.process_cpu?);

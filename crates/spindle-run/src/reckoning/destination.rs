@@ -4,13 +4,13 @@ use std::path::{Path, PathBuf};
 
 use spindle_layout::plan::PlannedTarget;
 use spindle_layout::spec::LayoutKind;
-use spindle_layout::{LayoutSpec, Plan, RawDevice};
+use spindle_layout::{LayoutSpec, ProvisionPlan, RawDevice};
 
 use spindle_experiment::{DiskGroup, Experiment, PlacedOn};
 
 /// What files are put on.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Ground {
+pub enum Destination {
     /// A directory that is there.
     Directory(PathBuf),
     /// What Spindle makes.
@@ -24,12 +24,12 @@ pub enum Ground {
     },
 }
 
-impl Ground {
+impl Destination {
     /// Whether files are made on it, by their names.
     pub fn has_file_system(&self, specs: &[(LayoutSpec, Vec<usize>)]) -> bool {
         match self {
-            Ground::Directory(_) => true,
-            Ground::Made { number, .. } => {
+            Destination::Directory(_) => true,
+            Destination::Made { number, .. } => {
                 matches!(specs[*number].0.kind, LayoutKind::FileSystem(_))
             }
         }
@@ -38,18 +38,18 @@ impl Ground {
 
 /// What an experiment's files are put on: `specs` are what is made, with the layouts that stand on each.
 #[derive(Clone, Copy)]
-pub struct Grounds<'a> {
+pub struct Destinations<'a> {
     /// The experiment.
     pub experiment: &'a Experiment,
     /// What is made.
     pub specs: &'a [(LayoutSpec, Vec<usize>)],
     /// How that is made.
-    pub plan: &'a Plan,
+    pub plan: &'a ProvisionPlan,
 }
 
-impl Grounds<'_> {
+impl Destinations<'_> {
     /// What files of a kind are put on that the engine can have elsewhere than with its data.
-    pub fn of(&self, layout: usize, kind: &str) -> Ground {
+    pub fn of(&self, layout: usize, kind: &str) -> Destination {
         let placement = &self.experiment.layouts[layout].placement;
         let redo_path = self.experiment.redo_apart(layout);
         match (placement.kinds().find(|(of, _)| *of == kind), redo_path) {
@@ -60,15 +60,20 @@ impl Grounds<'_> {
 
     /// What files of a server are put on, of a kind that is not its tables; `None`: they need a file system and have
     /// none.
-    pub fn of_server(&self, layout: usize, kind: &str, placed_kinds: &[&str]) -> Option<Ground> {
+    pub fn of_server(
+        &self,
+        layout: usize,
+        kind: &str,
+        placed_kinds: &[&str],
+    ) -> Option<Destination> {
         let data = self.of(layout, "data");
         let placement = &self.experiment.layouts[layout].placement;
         let is_placed = placement.kinds().any(|(of, _)| of == kind);
         let follows_data = ["index", "temp"].contains(&kind) && !is_placed;
         if placed_kinds.contains(&kind) && !follows_data {
-            let ground = self.of(layout, kind);
-            if ground.has_file_system(self.specs) {
-                return Some(ground);
+            let destination = self.of(layout, kind);
+            if destination.has_file_system(self.specs) {
+                return Some(destination);
             }
         }
         if data.has_file_system(self.specs) {
@@ -77,22 +82,22 @@ impl Grounds<'_> {
         // Beside datafiles on devices, all else is with the control file or with redo.
         let homes = ["control", "redo"].map(|kind| self.of(layout, kind));
         let mut homes = homes.into_iter();
-        homes.find(|ground| ground.has_file_system(self.specs))
+        homes.find(|destination| destination.has_file_system(self.specs))
     }
 
     /// What each kind of file is put on: layouts that agree in this, and in their files, share an image.
-    pub fn of_all_kinds(&self, layout: usize) -> Vec<Ground> {
+    pub fn of_all_kinds(&self, layout: usize) -> Vec<Destination> {
         let kinds = ["control", "redo", "undo", "index", "temp", "data"];
         kinds.map(|kind| self.of(layout, kind)).to_vec()
     }
 
     /// The raw devices that files lie on; `None` where they lie in a file system or a disk group.
-    pub fn devices_of(&self, layout: usize, ground: &Ground) -> Option<Vec<RawDevice>> {
-        let Ground::Made {
+    pub fn devices_of(&self, layout: usize, destination: &Destination) -> Option<Vec<RawDevice>> {
+        let Destination::Made {
             number,
             group: None,
             devices,
-        } = ground
+        } = destination
         else {
             return None;
         };
@@ -117,7 +122,7 @@ impl Grounds<'_> {
         Some(if wanted.is_empty() { all } else { wanted })
     }
 
-    fn placed(&self, layout: usize, on: Option<&PlacedOn>) -> Ground {
+    fn placed(&self, layout: usize, on: Option<&PlacedOn>) -> Destination {
         let (beneath, devices) = match on {
             Some(PlacedOn::Layout(name)) => {
                 let mut layouts = self.experiment.layouts.iter();
@@ -131,7 +136,7 @@ impl Grounds<'_> {
         let mut specs = self.specs.iter();
         let number = specs.position(|(_, layouts)| layouts.contains(&beneath));
         match (number, &of.made) {
-            (Some(number), Some(made)) => Ground::Made {
+            (Some(number), Some(made)) => Destination::Made {
                 number,
                 group: made.disk_group.clone(),
                 devices,
@@ -141,6 +146,6 @@ impl Grounds<'_> {
     }
 }
 
-fn directory(path: PathBuf) -> Ground {
-    Ground::Directory(path.canonicalize().unwrap_or(path))
+fn directory(path: PathBuf) -> Destination {
+    Destination::Directory(path.canonicalize().unwrap_or(path))
 }
