@@ -5,6 +5,7 @@
 use spindle_text::cell;
 use spindle_text::files::Directory;
 use spindle_workload::sql::KeptAnswer;
+use spindle_workload::sql::tpch::answers::Agreement;
 
 use super::directory::{self, DirectoryError};
 
@@ -42,26 +43,24 @@ pub(super) fn keep(
 
 /// How many answers are the standard's, where it has some.
 pub(super) fn found_right(answers: &[KeptAnswer]) -> Option<String> {
-    let judged: Vec<bool> = judged(answers).map(|(_, judged)| judged.is_ok()).collect();
-    let right = judged.iter().filter(|&&is_right| is_right).count();
-    (!judged.is_empty()).then(|| format!("{right} of {} answers are the standard's", judged.len()))
+    let judged = answers.iter().filter_map(|answer| answer.standard.as_ref());
+    let (judged, right) = judged.fold((0, 0), |(judged, right), standard| {
+        (judged + 1, right + u32::from(*standard == Agreement::Right))
+    });
+    (judged > 0).then(|| format!("{right} of {judged} answers are the standard's"))
 }
 
 /// What is to be said of answers that are not the standard's.
 fn wrong(answers: &[KeptAnswer]) -> Vec<String> {
-    let said = |(query, judged): (u8, &Result<(), String>)| {
-        let first = judged.as_ref().err()?.lines().next()?;
-        Some(format!("Q{query} is not the standard's answer: {first}"))
+    let said = |answer: &KeptAnswer| match &answer.standard {
+        Some(Agreement::Wrong(differences)) => Some(format!(
+            "Q{} is not the standard's answer: {}",
+            answer.query,
+            differences.lines().next().unwrap_or_default()
+        )),
+        Some(Agreement::Right) | None => None,
     };
-    judged(answers).filter_map(said).collect()
-}
-
-fn judged(answers: &[KeptAnswer]) -> impl Iterator<Item = (u8, &Result<(), String>)> {
-    let judged = |answer: &'_ KeptAnswer| answer.standard.is_some();
-    answers
-        .iter()
-        .filter(move |answer| judged(answer))
-        .filter_map(|answer| Some((answer.query, answer.standard.as_ref()?)))
+    answers.iter().filter_map(said).collect()
 }
 
 fn is_same(place: &Directory, name: &str, text: &str) -> bool {
@@ -180,8 +179,11 @@ mod tests {
             ..answer(query, &[])
         };
         let answers = [
-            judged(1, Ok(())),
-            judged(6, Err("row 1: 2, not 3\nrow 2: 4, not 5\n".to_owned())),
+            judged(1, Agreement::Right),
+            judged(
+                6,
+                Agreement::Wrong("row 1: 2, not 3\nrow 2: 4, not 5\n".to_owned()),
+            ),
             answer(7, &[]),
         ];
         assert_eq!(

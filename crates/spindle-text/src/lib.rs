@@ -1,8 +1,8 @@
-//! Texts and files as people and strangers write them: what makes a text harmless to a terminal and a page
-//! ([`plain`]), how sizes, durations and percentages are spelled ([`quantity`]), how paragraphs are broken into lines
+//! Texts and files as people and strangers write them: what makes a text harmless to a terminal and a page ([`plain`]),
+//! how sizes, durations and percentages are spelled ([`quantity`]), how paragraphs are broken into lines
 //! ([`paragraph`]), how settings are declared ([`mod@section`], [`mod@word`]), what files they name
-//! ([`mod@load_file`]), what makes a text a harmless cell of a CSV file ([`cell`]), and how files of run directories are
-//! opened and made ([`mod@files`]). Any crate may call them.
+//! ([`mod@load_file`]), what makes a text a harmless cell of a CSV file ([`cell`]), and how files of run directories
+//! are opened and made ([`mod@files`]). Any crate may call them.
 
 // Tests make files as they like.
 #![cfg_attr(test, allow(clippy::disallowed_methods))]

@@ -112,8 +112,18 @@ pub struct KeptAnswer {
     pub rows_left_out: u64,
     /// Whether every trial has to get the same answer: nobody else changed the data.
     pub is_settled: bool,
-    /// Whether it is as right as the standard's answer, or how it differs; `None` where the standard has none.
-    pub standard: Option<Result<(), String>>,
+    /// Whether it is as right as the standard's answer; `None` where the standard has none.
+    pub standard: Option<Agreement>,
+}
+
+/// Whether an answer is right.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Agreement {
+    /// It is.
+    Right,
+    /// It is not: the differences, for people.
+    Wrong(String),
 }
 
 impl KeptAnswer {

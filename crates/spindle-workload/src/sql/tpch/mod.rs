@@ -25,7 +25,7 @@ use serde::{Deserialize, Serialize};
 use spindle_text::section::{Key, Keys, Section};
 use spindle_text::words;
 
-use self::answers::{Answer, KeptAnswer, KeptAnswers};
+use self::answers::{Agreement, Answer, KeptAnswer, KeptAnswers};
 use self::parameters::Draw;
 use super::{Dialect, LoadPart, Row, SqlConnection, SqlTransaction, SqlWorkload};
 use crate::session::SessionError;
@@ -377,7 +377,10 @@ impl SqlWorkload for Tpch {
         let mut kept = self.kept.as_ref().map_or_else(Vec::new, |kept| kept.all());
         for answer in &mut kept {
             let right = self.right_answer(answer.query);
-            answer.standard = right.map(|right| answer.answer.compare(&right));
+            answer.standard = right.map(|right| match answer.answer.compare(&right) {
+                Ok(()) => Agreement::Right,
+                Err(differences) => Agreement::Wrong(differences),
+            });
         }
         kept
     }
